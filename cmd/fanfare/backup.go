@@ -14,7 +14,6 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/config"
-	"fanfare.dev/fanfare/internal/server"
 )
 
 func (c *cli) backupCommand() *cobra.Command {
@@ -113,7 +112,7 @@ func (c *cli) backupFrom(ctx context.Context, stopped bool, bytesPerSecond int64
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := server.BackupStopped(ctx, settings, in, bytesPerSecond, server.Options{Version: version, Logger: log})
+		err := backup.TakeStopped(ctx, settings, in, bytesPerSecond, version, log)
 		in.CloseWithError(err)
 	}()
 	return &pipedBackup{out, done}, nil

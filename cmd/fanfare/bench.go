@@ -12,11 +12,13 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bench"
+	"fanfare.dev/fanfare/internal/bench/harness"
+	"fanfare.dev/fanfare/internal/bench/report"
 )
 
 // benchCommand runs experiments.
 func benchCommand() *cobra.Command {
-	o := bench.Options{}
+	o := harness.Options{}
 	c := &cobra.Command{
 		Use:   "bench ID...",
 		Short: "Run experiments and compare them with published figures",
@@ -61,7 +63,7 @@ rate.`,
 }
 
 // benchFlags are the flags of every command that runs experiments.
-func benchFlags(c *cobra.Command, o *bench.Options) {
+func benchFlags(c *cobra.Command, o *harness.Options) {
 	f := c.Flags()
 	f.Float64Var(&o.Scale, "scale", 1, "share of every size, above 0")
 	f.StringVar(&o.Durability, "durability", "fsync", "fsync or relaxed")
@@ -73,7 +75,7 @@ func benchFlags(c *cobra.Command, o *bench.Options) {
 }
 
 // benchEnvironment sets the options that do not come from flags.
-func benchEnvironment(c *cobra.Command, o *bench.Options) (err error) {
+func benchEnvironment(c *cobra.Command, o *harness.Options) (err error) {
 	if o.DB, err = databaseOf(o.DB); err != nil {
 		return err
 	}
@@ -86,7 +88,7 @@ func benchEnvironment(c *cobra.Command, o *bench.Options) (err error) {
 
 // benchPairsCommand compares two binaries.
 func benchPairsCommand() *cobra.Command {
-	o := bench.PairOptions{Options: bench.Options{Runs: 1}}
+	o := bench.PairOptions{Options: harness.Options{Runs: 1}}
 	c := &cobra.Command{
 		Use:   "pairs ID...",
 		Short: "Compare this binary with an older one in alternating pairs",
@@ -156,9 +158,9 @@ marks.`,
   fanfare bench report --into docs/explanation/measurements.md results.jsonl`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
-			var all []bench.Record
+			var all []report.Record
 			for _, file := range files {
-				records, err := bench.ReadRecords(file)
+				records, err := report.ReadRecords(file)
 				if err != nil {
 					return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "name files that were written by bench --out"}
 				}
@@ -170,7 +172,7 @@ marks.`,
 			case markdown:
 				return bench.WriteMarkdown(c.OutOrStdout(), all)
 			}
-			return bench.WriteReport(c.OutOrStdout(), all)
+			return report.WriteHTML(c.OutOrStdout(), all)
 		},
 	}
 	c.Flags().BoolVar(&markdown, "markdown", false, "write Markdown tables in place of an HTML page")

@@ -13,9 +13,9 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 	"fanfare.dev/fanfare/internal/admin/doctor"
+	"fanfare.dev/fanfare/internal/admin/doctor/probe"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/server"
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -64,34 +64,34 @@ Exit code 1: something is wrong; with --strict also where there are warnings.`,
 func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options {
 	database := "the database"
 	if !settings.SQLite() {
-		database += " " + server.WhereIs(settings.DB)
+		database += " " + probe.Describe(settings.DB)
 	}
 	var unreachable error // the database, as the first look found: it is not waited for again
 	return doctor.Options{
 		Config: settings, Fault: fault, Version: version,
 		Server: func(ctx context.Context) (*doctor.Server, error) { return c.lookAtServer(ctx, settings) },
 		Database: func(ctx context.Context) (found *doctor.Database, err error) {
-			found, err = waitingFor(ctx, c, database, func(ctx context.Context) (*doctor.Database, error) { return server.LookAtDatabase(ctx, settings.DB) })
+			found, err = waitingFor(ctx, c, database, func(ctx context.Context) (*doctor.Database, error) { return probe.Database(ctx, settings.DB) })
 			unreachable = err
 			return found, err
 		},
 		Reads: func(ctx context.Context) (*doctor.Database, error) {
-			return waitingFor(ctx, c, "the standby "+server.WhereIs(settings.DBReads), func(ctx context.Context) (*doctor.Database, error) {
-				return server.LookAtDatabase(ctx, settings.DBReads)
+			return waitingFor(ctx, c, "the standby "+probe.Describe(settings.DBReads), func(ctx context.Context) (*doctor.Database, error) {
+				return probe.Database(ctx, settings.DBReads)
 			})
 		},
 		Charge: func(ctx context.Context) error {
 			if unreachable != nil {
 				return unreachable
 			}
-			return server.PeekCharge(ctx, &settings)
+			return probe.StartAllowed(ctx, &settings)
 		},
 		Rules: countRules,
 		Channels: func(ctx context.Context) ([]*registry.Channel, error) {
 			err := unreachable
 			if err == nil {
 				var list []*registry.Channel
-				if list, err = server.PeekChannels(ctx, &settings); err == nil {
+				if list, err = probe.Channels(ctx, &settings); err == nil {
 					return list, nil
 				}
 			}
@@ -103,7 +103,7 @@ func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options 
 			return asked, nil
 		},
 		Probe: func(ctx context.Context, of *registry.Channel, password string) (doctor.Session, error) {
-			return waitingFor(ctx, c, "the relay "+of.Relay, func(ctx context.Context) (doctor.Session, error) { return server.ProbeRelay(ctx, of, password) })
+			return waitingFor(ctx, c, "the relay "+of.Relay, func(ctx context.Context) (doctor.Session, error) { return probe.Relay(ctx, of, password) })
 		},
 		LookupHost: asking(c, net.DefaultResolver.LookupHost), LookupMX: asking(c, lookupMX), LookupTXT: asking(c, net.DefaultResolver.LookupTXT), Now: time.Now,
 	}

@@ -14,8 +14,9 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/config"
-	"fanfare.dev/fanfare/internal/server"
+	"fanfare.dev/fanfare/internal/datadir"
 )
 
 // A migration is what the flags of migrate say.
@@ -72,7 +73,8 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 	if err != nil {
 		return err
 	}
-	of := server.Migration{Config: settings, Opening: func(place string) (opened func()) {
+	log := slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	of := migrate.Migration{Config: settings, Version: version, Logger: log, Opening: func(place string) (opened func()) {
 		return c.tellSlow("the database " + place)
 	}}
 	if of.From, err = m.database(m.from, settings.DB); err != nil {
@@ -81,28 +83,26 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 	if of.To, err = m.database(m.to, settings.DB); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	o := server.Options{Version: version, Logger: log}
 	switch {
 	case m.unmark:
-		unmarked, err := of.Unmark(ctx, o)
+		unmarked, err := of.Unmark(ctx)
 		if err != nil {
 			return err
 		}
 		return c.printUnmarked(&unmarked)
 	case m.dryRun:
-		plan, err := of.Plan(ctx, o)
+		plan, err := of.Plan(ctx)
 		return c.printMove(&plan, err)
 	}
 	bars := &moveBars{cli: c}
 	defer bars.end()
 	of.Progress = bars.show
 	if m.compare {
-		compared, err := of.Compare(ctx, o)
+		compared, err := of.Compare(ctx)
 		bars.end()
 		return c.printMove(&compared, err)
 	}
-	works := server.ServerRuns(settings.DataDir)
+	works := datadir.InUse(settings.DataDir)
 	if c.setting(c.server, "FANFARE_SERVER", "") != "" || works {
 		if err := c.checkMove(m, settings.DataDir, works); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 		bars.end()
 		return c.printMove(&moved, err)
 	}
-	moved, err := of.Run(ctx, o)
+	moved, err := of.Run(ctx)
 	bars.end()
 	return c.printMove(&moved, err)
 }
@@ -129,7 +129,7 @@ func (c *cli) checkMove(m *migration, dir string, works bool) error {
 }
 
 // printUnmarked says what --unmark did, and what is still to do.
-func (c *cli) printUnmarked(u *server.Unmarked) error {
+func (c *cli) printUnmarked(u *migrate.Unmarked) error {
 	if c.json {
 		return c.printJSON(u)
 	}
@@ -137,9 +137,9 @@ func (c *cli) printUnmarked(u *server.Unmarked) error {
 	switch u.Mark {
 	case "":
 		fmt.Fprintf(c.out, "%s has no mark of a move: nothing was changed\n", u.Database)
-	case server.MarkLeft:
+	case migrate.MarkLeft:
 		fmt.Fprintf(c.out, "removed the mark of the move to %[1]s at %[2]s: a server starts on %[3]s again, as it was then\nWhat was kept in %[1]s since is not in it. Let no server start there.\n", u.Other, at, u.Database)
-	case server.MarkHere:
+	case migrate.MarkHere:
 		fmt.Fprintf(c.out, "removed the mark of the move from %s at %s: a server started on %s with it, too\n", u.Other, at, u.Database)
 	default:
 		fmt.Fprintf(c.out, "removed the mark of the move from %s at %s, which has not ended: what is in %s may not be complete\n", u.Other, at, u.Database)
@@ -190,7 +190,7 @@ func (m *migration) database(flag, db string) (string, error) {
 }
 
 // moveRunning has the server move, and follows it. When ctx ends it ends the move.
-func (c *cli) moveRunning(ctx context.Context, of *server.Migration, bars *moveBars) (client.Move, error) {
+func (c *cli) moveRunning(ctx context.Context, of *migrate.Migration, bars *moveBars) (client.Move, error) {
 	api, err := c.connect()
 	if err != nil {
 		return client.Move{}, err

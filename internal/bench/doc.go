@@ -1,26 +1,32 @@
 // Package bench runs the experiments of the project against a real server: the
-// same binary as a child process with its own data directory, driven through the
-// public API, with a sink in another process to count what came. Only the
-// workloads of conditions (workload.go) and of formatting (formpart.go) meet one
-// part alone, in a process of their own.
+// same binary as a child process with a data directory of its own, used through
+// the public API, and a sink in another process that counts what came.
+//
+// This package lists the experiments and the suites, runs them, and compares two
+// binaries in pairs. Its subpackages hold the rest:
+//
+//   - delivery, intake, matching, pipeline and rendering: the experiments by topic
+//   - harness: server, sink and other processes of a run, and the clocks
+//   - loadgen: people, subscriptions, documents and requests that a run sends
+//   - rawlimit: the same work without a product, measured in the same run
+//   - report: records, and the table, HTML page and Markdown tables made of them
 //
 // # State
 //
-// Nothing outlives a run but the records, which are appended to a file where one
-// is named. Every run makes a folder below the working directory, so that the
-// server writes to the disk that is to be measured, and removes it afterwards.
+// Only the records outlive a run. They are appended to a file if one is named.
+// Every run makes a folder below the working directory, so that the server writes
+// to the disk that is to be measured, and removes it afterwards.
 //
 // # Failure
 //
-// A rate is never judged. What is judged holds on any machine: nothing lost,
-// nothing twice, traces that agree with what was sent, hits that agree with
-// cel-go. Where one of these is not so, the run ends with a Wrong, after its record
-// is written. Children are ended in any case, and only those that were started here.
+// A rate is never judged. A run fails if something is not as it must be on any
+// machine: a message lost or sent twice, a trace that does not agree with what was
+// sent, a match that does not agree with cel-go. The run then returns a CheckError
+// after its record is written. Bench ends the processes that it started, and no
+// others.
 //
 // # Limits
 //
-// A rate stands beside the rate of the same work without a product, measured in
-// the same run: a raw SMTP sender to the same kind of sink, a bare HTTP handler
-// that keeps what it gets. The ratio of the two is what can be compared between
-// machines.
+// A rate is shown with its limit: the rate of the same work without a product,
+// measured in the same run. The ratio of the two can be compared between machines.
 package bench

@@ -1,56 +1,11 @@
 package bench
 
 import (
-	"fmt"
-	"strings"
+	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// A Goal is what a run in full size should reach. It is at least or at most a
-// figure of the record.
-type Goal struct {
-	Of      string  `json:"of"` // value, ratio, p99_ms or rss_mb
-	AtLeast float64 `json:"at_least,omitempty"`
-	AtMost  float64 `json:"at_most,omitempty"`
-}
-
-// figureOf returns the figure of a record that a goal is about.
-func (g Goal) figureOf(r *Record) float64 {
-	switch g.Of {
-	case "ratio":
-		return r.Ratio
-	case "p99_ms":
-		return r.P99Millis
-	case "rss_mb":
-		return r.RSSMiB
-	}
-	return r.Value
-}
-
-// missed tells whether a record does not reach the goal.
-func (g Goal) missed(r *Record) bool {
-	v := g.figureOf(r)
-	return g.AtLeast > 0 && v < g.AtLeast || g.AtMost > 0 && v > g.AtMost
-}
-
-// text writes the goal for people; unit is that of the value.
-func (g Goal) text(unit string) string {
-	sign, bound := "≥", g.AtLeast
-	if g.AtMost > 0 {
-		sign, bound = "≤", g.AtMost
-	}
-	switch g.Of {
-	case "ratio":
-		return fmt.Sprintf("value/limit %s %s", sign, figure(bound))
-	case "p99_ms":
-		return fmt.Sprintf("p99 %s %s ms", sign, figure(bound))
-	case "rss_mb":
-		return fmt.Sprintf("memory %s %s MiB", sign, figure(bound))
-	}
-	return fmt.Sprintf("%s %s %s", sign, figure(bound), unit)
-}
-
 // goals are those of each experiment at scale 1.
-var goals = map[string][]Goal{
+var goals = map[string][]report.Goal{
 	"N1":  {{Of: "value", AtLeast: 40_000}, {Of: "ratio", AtLeast: 0.65}, {Of: "rss_mb", AtMost: 400}},
 	"N1b": {{Of: "ratio", AtLeast: 0.75}},
 	"U1":  {{Of: "p99_ms", AtMost: 10}},
@@ -87,7 +42,7 @@ var goals = map[string][]Goal{
 }
 
 // goalsOfTenMillion are those of the suite matching at scale 10.
-var goalsOfTenMillion = map[string][]Goal{
+var goalsOfTenMillion = map[string][]report.Goal{
 	"B1":  {{Of: "value", AtLeast: 1e6}},
 	"B1j": {{Of: "value", AtLeast: 300e3}},
 	"B2":  {{Of: "value", AtLeast: 1e9}},
@@ -101,7 +56,7 @@ var goalsOfTenMillion = map[string][]Goal{
 
 // goalsAt returns the goals of an experiment at a scale. There are none for other
 // sizes than those of the plan.
-func goalsAt(id string, scale float64) []Goal {
+func goalsAt(id string, scale float64) []report.Goal {
 	switch scale {
 	case 1:
 		return goals[id]
@@ -109,15 +64,4 @@ func goalsAt(id string, scale float64) []Goal {
 		return goalsOfTenMillion[id]
 	}
 	return nil
-}
-
-// judgeGoals writes the goals of a record, those that are missed marked.
-func judgeGoals(r *Record) string {
-	all := make([]string, len(r.Goals))
-	for i, g := range r.Goals {
-		if all[i] = g.text(r.Unit); g.missed(r) {
-			all[i] += " **missed**"
-		}
-	}
-	return strings.Join(all, ", ")
 }

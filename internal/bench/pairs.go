@@ -9,73 +9,76 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"fanfare.dev/fanfare/internal/bench/harness"
+	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// PairOptions are what a comparison of two binaries is made with.
+// PairOptions are the options of a comparison of two binaries.
 type PairOptions struct {
-	Options
+	harness.Options
 	Old   string // binary before the change; Options.Binary is the one after it
 	Pairs int    // of the old and the new binary, and as many of the old one with itself
 }
 
-// Validate finds what makes no sense.
+// Validate refuses options that make no sense.
 func (o *PairOptions) Validate() error {
 	if o.Pairs < 1 {
-		return invalidFlag("pairs", "less than one pair", "5 is what a comparison of two trees needs")
+		return harness.InvalidFlag("pairs", "less than one pair", "5 is what a comparison of two trees needs")
 	}
 	if info, err := os.Stat(o.Old); err != nil || !info.Mode().IsRegular() {
-		return invalidFlag("old", fmt.Sprintf("%q is no file", o.Old), "name the fanfare binary of the tree before the change")
+		return harness.InvalidFlag("old", fmt.Sprintf("%q is no file", o.Old), "name the fanfare binary of the tree before the change")
 	}
 	return o.Options.Validate()
 }
 
 // A pair is two runs, one directly after the other.
-type pair struct{ before, after Record }
+type pair struct{ before, after report.Record }
 
-// A compared figure of two records.
+// A compared says which figure of two records is compared.
 type compared struct {
 	name   string
-	figure func(r *Record) float64
+	figure func(r *report.Record) float64
 	lower  bool // less is better
 }
 
-// comparedFigures are those that are compared of an experiment: the value, or value
-// by limit where a limit was measured, since a limit takes out how fast the machine
-// is at the moment; the CPU of an item; and the latency.
-func comparedFigures(r *Record) []compared {
-	first := compared{"value", func(r *Record) float64 { return r.Value }, lessIsBetter(r.Unit)}
+// comparedFigures returns the figures that are compared: the value, or value by limit if
+// a limit was measured, since the speed of the machine cancels out; the CPU time of an
+// item; and the latency.
+func comparedFigures(r *report.Record) []compared {
+	first := compared{"value", func(r *report.Record) float64 { return r.Value }, lessIsBetter(r.Unit)}
 	if r.Ratio > 0 {
-		first = compared{"value/limit", func(r *Record) float64 { return r.Ratio }, false}
+		first = compared{"value/limit", func(r *report.Record) float64 { return r.Ratio }, false}
 	}
 	all := []compared{first}
 	if r.CPUMicros > 0 {
-		all = append(all, compared{"CPU us/item", func(r *Record) float64 { return r.CPUMicros }, true})
+		all = append(all, compared{"CPU us/item", func(r *report.Record) float64 { return r.CPUMicros }, true})
 	} else if r.CPUSeconds > 0 {
-		all = append(all, compared{"CPU s", func(r *Record) float64 { return r.CPUSeconds }, true})
+		all = append(all, compared{"CPU s", func(r *report.Record) float64 { return r.CPUSeconds }, true})
 	}
 	if r.P99Millis > 0 && r.P99Millis != r.Value {
-		all = append(all, compared{"p99 ms", func(r *Record) float64 { return r.P99Millis }, true})
+		all = append(all, compared{"p99 ms", func(r *report.Record) float64 { return r.P99Millis }, true})
 	}
 	return all
 }
 
-// lessIsBetter tells it of the unit of a value: of times and sizes, but not of rates.
+// lessIsBetter tells whether a smaller value is better, by its unit: this is so for
+// times and sizes, but not for rates.
 func lessIsBetter(unit string) bool {
 	return !strings.Contains(unit, "/s")
 }
 
-// RunPairs compares two binaries by experiments. For each experiment it runs the old
-// and the new binary in turn, the other one first in every second pair, and between
-// these pairs the old binary twice, which shows how much the machine alone changes
-// a figure. The generator of the load, the sink and the raw limits are always those
-// of the new binary.
+// RunPairs compares two binaries. For each experiment it runs the old and the new binary
+// in alternating order. Between these pairs it runs the old binary twice, which shows
+// how much a figure changes with the machine alone. The load, the sink and the raw
+// limits always come from the new binary.
 func RunPairs(ctx context.Context, o PairOptions, ids []string) error {
 	chosen, err := choose(ids)
 	if err != nil {
 		return err
 	}
-	o.start()
-	fmt.Fprintf(o.Output, "machine: %s\nscale %g, seed %d, durability %s\nold: %s\nnew: %s\n", machine(), o.Scale, o.Seed, o.Durability, o.Old, o.Binary)
+	o.Start()
+	fmt.Fprintf(o.Output, "machine: %s\nscale %g, seed %d, durability %s\nold: %s\nnew: %s\n", harness.Machine(), o.Scale, o.Seed, o.Durability, o.Old, o.Binary)
 	var failed []error
 	table := tabwriter.NewWriter(o.Output, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "id\tfigure\told\tnew\tnew/old\tpairs\tnoise (old/old)\tresult\t\n")
@@ -93,26 +96,26 @@ func RunPairs(ctx context.Context, o PairOptions, ids []string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(o.Output, "new/old is the median of the pairwise ratios. Within noise: it lies between the least and the greatest ratio of the old binary with itself.")
+	fmt.Fprintln(o.Output, "new/old is the median of the pairwise ratios. Within noise: it is no further from 1 than a ratio of the old binary with itself, in either direction.")
 	return errors.Join(failed...)
 }
 
 // pairsOf runs all pairs of an experiment.
-func (o *PairOptions) pairsOf(ctx context.Context, e Experiment) (changes, noise []pair, wrongs []error, err error) {
-	run := func(number int, name, binary string) (*Record, error) {
+func (o *PairOptions) pairsOf(ctx context.Context, e harness.Experiment) (changes, noise []pair, wrongs []error, err error) {
+	run := func(number int, name, binary string) (*report.Record, error) {
 		fmt.Fprintf(o.Output, "%s, pair %d of %d: %s\n", e.ID, number, o.Pairs, name)
 		options := o.Options
 		options.Tested, options.Output = binary, io.Discard
 		options.Terminal = false
 		r, err := runOnce(ctx, options, e)
-		var w *Wrong
+		var w *report.CheckError
 		if errors.As(err, &w) {
 			fmt.Fprintf(o.Output, "  WRONG: %v\n", err)
 			wrongs = append(wrongs, fmt.Errorf("%s, %s: %w", e.ID, name, err))
 			err = nil
 		}
 		if err == nil {
-			fmt.Fprintf(o.Output, "  %s %s\n", figure(r.Value), r.Unit)
+			fmt.Fprintf(o.Output, "  %s %s\n", report.Figure(r.Value), r.Unit)
 		}
 		return r, err
 	}
@@ -159,7 +162,7 @@ func (f compared) ratios(pairs []pair) []float64 {
 	return all
 }
 
-// row writes what came of one figure.
+// row writes the line of the table for one figure.
 func (f compared) row(id string, changes, noise []pair) string {
 	var before, after []float64
 	for i := range changes {
@@ -167,18 +170,18 @@ func (f compared) row(id string, changes, noise []pair) string {
 	}
 	ratios, alone := f.ratios(changes), f.ratios(noise)
 	if len(ratios) == 0 || len(alone) == 0 {
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t-\t-\t-\tnot measured\t", id, f.name, figure(medianOf(before)), figure(medianOf(after)))
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t-\t-\t-\tnot measured\t", id, f.name, report.Figure(report.MedianOf(before)), report.Figure(report.MedianOf(after)))
 	}
 	each := make([]string, len(ratios))
 	for i, r := range ratios {
 		each[i] = fmt.Sprintf("%.3f", r)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%.3f\t%s\t%.3f to %.3f\t%s\t", id, f.name, figure(medianOf(before)), figure(medianOf(after)),
-		medianOf(ratios), strings.Join(each, " "), alone[0], alone[len(alone)-1], f.result(medianOf(ratios), alone))
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%.3f\t%s\t%.3f to %.3f\t%s\t", id, f.name, report.Figure(report.MedianOf(before)), report.Figure(report.MedianOf(after)),
+		report.MedianOf(ratios), strings.Join(each, " "), alone[0], alone[len(alone)-1], f.result(report.MedianOf(ratios), alone))
 }
 
-// result says what a change is beside the noise. The order within a pair of equal
-// binaries says nothing, so that its ratio counts in both directions.
+// result compares a change with the noise. Both runs of a noise pair use the same
+// binary, so that its ratio counts in both directions.
 func (f compared) result(ratio float64, noise []float64) string {
 	least, most := noise[0], noise[len(noise)-1]
 	least, most = min(least, 1/most), max(most, 1/least)

@@ -3,13 +3,16 @@ package bench
 import (
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/bench/harness"
+	"fanfare.dev/fanfare/internal/bench/report"
 )
 
 // pairsOf makes pairs of a value.
 func pairsOf(limit float64, values ...[2]float64) (all []pair) {
-	record := func(v float64) Record {
-		r := Record{Unit: "mails/s", Value: v, CPUMicros: 1e6 / v}
-		r.limit(limit)
+	record := func(v float64) report.Record {
+		r := report.Record{Unit: "mails/s", Value: v, CPUMicros: 1e6 / v}
+		r.SetLimit(limit)
 		return r
 	}
 	for _, v := range values {
@@ -63,7 +66,7 @@ func TestLessCPUIsBetterAndSoIsLessTime(t *testing.T) {
 }
 
 func TestAComparisonNeedsAnOlderBinary(t *testing.T) {
-	o := PairOptions{Options: Options{Scale: 1, Runs: 1, Durability: "fsync", Sink: "builtin"}, Pairs: 5, Old: t.TempDir()}
+	o := PairOptions{Options: harness.Options{Scale: 1, Runs: 1, Durability: "fsync", Sink: "builtin"}, Pairs: 5, Old: t.TempDir()}
 	if err := o.Validate(); err == nil || !strings.Contains(err.Error(), "--old") {
 		t.Errorf("got %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/server"
 	"fanfare.dev/fanfare/internal/sink"
+	"fanfare.dev/fanfare/internal/store/database"
 )
 
 // A host is the whole server and the capture server behind it, in this process.
@@ -79,7 +80,7 @@ func (h *host) start(ctx context.Context, o Options, log *slog.Logger) (listen s
 		DrainTimeout: 10 * time.Second,
 	}
 	if o.DB != "" {
-		if h.schema, err = server.OwnSchema(o.DB, "demo_"+strings.ToLower(rand.Text())); err != nil {
+		if h.schema, err = database.OwnSchema(o.DB, "demo_"+strings.ToLower(rand.Text())); err != nil {
 			return "", err
 		}
 		settings.DB, settings.DBConnections, settings.DBStatementTimeout = h.schema, 16, time.Minute
@@ -112,7 +113,7 @@ func (h *host) fall() error {
 		errs = append(errs, <-h.served)
 	}
 	if h.schema != "" {
-		errs = append(errs, server.DropSchema(context.Background(), h.schema))
+		errs = append(errs, database.DropSchema(context.Background(), h.schema))
 	}
 	if h.temporary {
 		errs = append(errs, os.RemoveAll(h.dir))

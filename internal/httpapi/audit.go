@@ -9,8 +9,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // auditOf picks entries of the audit.
@@ -37,7 +37,7 @@ func (a *API) listAudit(ctx context.Context, c caller, in *auditOf) (wire.AuditP
 		return wire.AuditPage{}, err
 	}
 	before, _ := strconv.ParseInt(after, 10, 64) // 0 for none: from the latest on
-	lines, next, err := a.parts.Audit.Audit(ctx, registry.AuditQuery{Service: c.service, KeyID: in.Key, Action: in.Action, Kind: in.Kind,
+	lines, next, err := a.parts.Audit.Audit(ctx, audit.Query{Service: c.service, KeyID: in.Key, Action: in.Action, Kind: in.Kind,
 		Name: in.Name, Since: in.Since, Until: in.Until, Before: before, Limit: in.Limit})
 	page := wire.AuditPage{Audit: make([]wire.AuditEntry, len(lines))}
 	for i := range lines {
@@ -49,10 +49,10 @@ func (a *API) listAudit(ctx context.Context, c caller, in *auditOf) (wire.AuditP
 	return page, err
 }
 
-func auditEntry(l *registry.AuditRecord) wire.AuditEntry {
+func auditEntry(l *audit.Entry) wire.AuditEntry {
 	e := wire.AuditEntry{At: l.Time(), Key: l.KeyID, KeyName: l.KeyName, RequestID: l.Request, Service: l.Service,
 		Action: l.Action, Kind: l.Kind, Name: l.Name}
-	var detail registry.Detail
+	var detail audit.Detail
 	if len(l.Detail) > 0 && json.Unmarshal(l.Detail, &detail) == nil {
 		e.Changed, e.Counts = detail.Changed, detail.Counts
 		for _, f := range detail.Fields {
@@ -69,12 +69,12 @@ func (c caller) acting(ctx context.Context, x *exchange, who access) context.Con
 	case anybody, mayRead, mayLookUp, mayPublish, mayTry:
 		return ctx
 	}
-	return registry.As(ctx, registry.Actor{KeyID: c.principal.KeyID, KeyName: c.principal.Name, Request: x.id, Tenant: c.principal.Service})
+	return audit.WithActor(ctx, audit.Actor{KeyID: c.principal.KeyID, KeyName: c.principal.Name, Request: x.id, Tenant: c.principal.Service})
 }
 
 // note adds an entry to the audit about what was done outside the registry. It
 // was done, so that a failure here is not one of the request: the log has it.
-func (a *API) note(ctx context.Context, d registry.Deed, detail *registry.Detail) {
+func (a *API) note(ctx context.Context, d audit.Operation, detail *audit.Detail) {
 	if err := a.parts.Audit.Record(ctx, d, detail); err != nil {
 		a.log.Error("a change could not be noted in the audit", "service", d.Service, "action", d.Action, "kind", d.Kind, "name", d.Name, "err", err)
 	}

@@ -4,23 +4,23 @@ import (
 	"context"
 	"sync"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
 // ledger is an Audit that notes what is recorded.
 type ledger struct {
 	mu    sync.Mutex
-	deeds []registry.Deed
-	lines []registry.AuditRecord // the answer to every query
-	asked registry.AuditQuery
+	deeds []audit.Operation
+	lines []audit.Entry // the answer to every query
+	asked audit.Query
 }
 
-func (l *ledger) Audit(_ context.Context, q registry.AuditQuery) ([]registry.AuditRecord, int64, error) {
+func (l *ledger) Audit(_ context.Context, q audit.Query) ([]audit.Entry, int64, error) {
 	l.asked = q
 	return l.lines, 17, nil
 }
 
-func (l *ledger) Record(_ context.Context, d registry.Deed, _ *registry.Detail) error {
+func (l *ledger) Record(_ context.Context, d audit.Operation, _ *audit.Detail) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.deeds = append(l.deeds, d)

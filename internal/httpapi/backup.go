@@ -9,8 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 const (
@@ -45,7 +45,7 @@ func (a *API) takeBackup(x *exchange, r *http.Request, _ caller) error {
 		}
 		bytesPerSecond = n
 	}
-	a.note(r.Context(), registry.Deed{Action: "take", Kind: "backup"}, nil) // before: who took it is in it
+	a.note(r.Context(), audit.Operation{Action: "take", Kind: "backup"}, nil) // before: who took it is in it
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	go func() {

@@ -8,8 +8,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 func (a *API) controlRoutes() {
@@ -39,7 +39,7 @@ func (a *API) controlRoutes() {
 				return err
 			}
 			if scope.Kind == fanfare.ScopeBroadcast || s.id == "cancel" { // the others are the registry's, which notes them
-				a.note(r.Context(), registry.Deed{Service: a.serviceOf(r.Context(), scope), Action: s.id, Kind: string(scope.Kind), Name: scope.Name}, nil)
+				a.note(r.Context(), audit.Operation{Service: a.serviceOf(r.Context(), scope), Action: s.id, Kind: string(scope.Kind), Name: scope.Name}, nil)
 			}
 			x.WriteHeader(http.StatusNoContent)
 			return nil

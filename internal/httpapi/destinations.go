@@ -7,8 +7,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Destinations are whom channels send to. NotFound: the service has no such
@@ -61,7 +61,7 @@ func (a *API) destinationRoutes() {
 			if err := a.parts.Destinations.ResumeDestination(ctx, service, in.Channel, name); err != nil {
 				return err
 			}
-			a.note(ctx, registry.Deed{Service: service, Action: "resume", Kind: "destination", Name: in.Channel + "/" + name}, nil)
+			a.note(ctx, audit.Operation{Service: service, Action: "resume", Kind: "destination", Name: in.Channel + "/" + name}, nil)
 			return nil
 		})
 }

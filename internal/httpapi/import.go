@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -32,7 +33,7 @@ func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, 
 			}
 			results = results[:len(puts)]
 			clear(results)
-			return steps.Begin(registry.Unnoted(ctx), puts, results), func(dst []byte, i int) ([]byte, error) {
+			return steps.Begin(audit.WithoutActor(ctx), puts, results), func(dst []byte, i int) ([]byte, error) {
 				result := &results[i]
 				if i == len(results)-1 {
 					defer func() { spare = append(spare, results) }()
@@ -81,6 +82,6 @@ func (a *API) noteImport(r *http.Request, service, kind string, s *putSum) {
 	if s.Created+s.Updated+s.Failed == 0 {
 		return
 	}
-	a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: service, Action: "import", Kind: kind},
-		&registry.Detail{Counts: map[string]int64{"created": s.Created, "updated": s.Updated, "failed": s.Failed}})
+	a.note(context.WithoutCancel(r.Context()), audit.Operation{Service: service, Action: "import", Kind: kind},
+		&audit.Detail{Counts: map[string]int64{"created": s.Created, "updated": s.Updated, "failed": s.Failed}})
 }

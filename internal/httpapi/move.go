@@ -7,8 +7,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Moves moves all that is kept into another database, while the server works.
@@ -45,7 +45,7 @@ func (a *API) moveRoutes() {
 		Summary: "End the move that is under way", Description: "The old database stays in charge. Done also where none is under way."},
 		operator, func(ctx context.Context, _ caller, _ *struct{}) error {
 			a.parts.Moves.Stop()
-			a.note(ctx, registry.Deed{Action: "stop", Kind: "move"}, nil)
+			a.note(ctx, audit.Operation{Action: "stop", Kind: "move"}, nil)
 			return nil
 		})
 }
@@ -60,6 +60,6 @@ func (a *API) startMove(x *exchange, r *http.Request, _ caller) error {
 	if err != nil {
 		return err
 	}
-	a.note(r.Context(), registry.Deed{Action: "start", Kind: "move", Name: m.To}, nil)
+	a.note(r.Context(), audit.Operation{Action: "start", Kind: "move", Name: m.To}, nil)
 	return writeJSON(x, http.StatusAccepted, "application/json", m)
 }

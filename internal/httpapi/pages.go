@@ -9,8 +9,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/people/pages"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // maxFormBytes is what the form of a page may have.
@@ -28,7 +28,7 @@ func (a *API) pageRoute(op huma.Operation, h pageHandler) {
 	}
 	a.handle(op, anybody, func(x *exchange, r *http.Request, _ caller) error {
 		status := http.StatusOK
-		page, err := h(registry.As(r.Context(), registry.Actor{KeyName: "recipient", Request: x.id}), x, r)
+		page, err := h(audit.WithActor(r.Context(), audit.Actor{KeyName: "recipient", Request: x.id}), x, r)
 		if err != nil {
 			status, page = a.faultPage(x, err)
 		}

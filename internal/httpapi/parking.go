@@ -9,8 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 func (a *API) parkingRoutes() {
@@ -84,6 +84,6 @@ func (a *API) unpark(ctx context.Context, c caller, action, id string, do func(c
 	if err := do(ctx, id); err != nil {
 		return err
 	}
-	a.note(ctx, registry.Deed{Service: c.service, Action: action, Kind: "parked", Name: id}, nil)
+	a.note(ctx, audit.Operation{Service: c.service, Action: action, Kind: "parked", Name: id}, nil)
 	return nil
 }

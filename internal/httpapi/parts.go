@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/registry"
@@ -161,8 +162,8 @@ type Parking interface {
 
 // Audit keeps who changed what. The actor is in the context (registry.As).
 type Audit interface {
-	Audit(ctx context.Context, q registry.AuditQuery) (lines []registry.AuditRecord, next int64, err error)
-	Record(ctx context.Context, d registry.Deed, detail *registry.Detail) error
+	Audit(ctx context.Context, q audit.Query) (lines []audit.Entry, next int64, err error)
+	Record(ctx context.Context, d audit.Operation, detail *audit.Detail) error
 }
 
 // Backups takes backups of the running server, and tells whether it was

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -60,7 +61,7 @@ type MergeRequest struct {
 }
 
 // AuditEntryOf is an entry of the audit as it is shown.
-func AuditEntryOf(l *registry.AuditRecord) wire.AuditEntry { return auditEntry(l) }
+func AuditEntryOf(l *audit.Entry) wire.AuditEntry { return auditEntry(l) }
 
 func (a *API) personalRoutes() {
 	tags := []string{"subscribers"}

@@ -6,8 +6,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 func (a *API) steerRoutes() {
@@ -39,7 +39,7 @@ func (a *API) approve(x *exchange, r *http.Request, c caller) error {
 	if err := a.parts.Switches.Approve(r.Context(), ref.String(), c.title()); err != nil {
 		return err
 	}
-	a.note(r.Context(), registry.Deed{Service: b.Service, Action: "approve", Kind: string(fanfare.ScopeBroadcast), Name: b.Event}, nil)
+	a.note(r.Context(), audit.Operation{Service: b.Service, Action: "approve", Kind: string(fanfare.ScopeBroadcast), Name: b.Event}, nil)
 	x.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -72,8 +72,8 @@ func (a *API) setRate(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	if scope.Kind == fanfare.ScopeBroadcast { // a channel's is the registry's, which notes it
-		a.note(r.Context(), registry.Deed{Service: b.Service, Action: "rate", Kind: string(scope.Kind), Name: scope.Name},
-			&registry.Detail{Fields: []registry.FieldChange{{Field: "rate", Old: b.RateLimit, New: in.Rate}}})
+		a.note(r.Context(), audit.Operation{Service: b.Service, Action: "rate", Kind: string(scope.Kind), Name: scope.Name},
+			&audit.Detail{Fields: []audit.FieldChange{{Field: "rate", Old: b.RateLimit, New: in.Rate}}})
 	}
 	x.WriteHeader(http.StatusNoContent)
 	return nil

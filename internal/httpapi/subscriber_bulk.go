@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -22,7 +23,7 @@ func (a *API) importSubscribers(x *exchange, r *http.Request, service string, qu
 		keep: func(ctx context.Context, lines []registry.SubscriberLine) (<-chan error, outcome) {
 			results := make([]registry.PutResult, len(lines))
 			done := make(chan error, 1)
-			done <- a.parts.Subscribers.PutSubscribers(registry.Unnoted(ctx), service, lines, results)
+			done <- a.parts.Subscribers.PutSubscribers(audit.WithoutActor(ctx), service, lines, results)
 			return done, func(dst []byte, i int) ([]byte, error) {
 				return sum.add(dst, &results[i], quiet)
 			}

@@ -9,7 +9,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -132,14 +134,14 @@ func (a *API) importSuppressions(x *exchange, r *http.Request, c caller) error {
 		if sum.Added+sum.Kept+sum.Failed == 0 {
 			return
 		}
-		a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: s, Action: "import", Kind: "suppressions"},
-			&registry.Detail{Counts: map[string]int64{"added": sum.Added, "kept": sum.Kept, "failed": sum.Failed}})
+		a.note(context.WithoutCancel(r.Context()), audit.Operation{Service: s, Action: "import", Kind: "suppressions"},
+			&audit.Detail{Counts: map[string]int64{"added": sum.Added, "kept": sum.Kept, "failed": sum.Failed}})
 	}()
-	return run(a, x, r, lineWork[registry.SuppressionRecord]{
-		decode:       func(line []byte, to *registry.SuppressionRecord) error { return a.decodeSuppression(line, s, all, to) },
+	return run(a, x, r, lineWork[suppression.Record]{
+		decode:       func(line []byte, to *suppression.Record) error { return a.decodeSuppression(line, s, all, to) },
 		maxLineBytes: importLineBytes, maxLines: suppressionChunkLines, status: http.StatusOK, quiet: quiet,
-		keep: func(ctx context.Context, records []registry.SuppressionRecord) (<-chan error, outcome) {
-			added, err := a.parts.Suppressions.SuppressRecords(registry.Unnoted(ctx), records)
+		keep: func(ctx context.Context, records []suppression.Record) (<-chan error, outcome) {
+			added, err := a.parts.Suppressions.SuppressRecords(audit.WithoutActor(ctx), records)
 			done := make(chan error, 1)
 			done <- err
 			return done, func(dst []byte, i int) ([]byte, error) { return sum.add(dst, added[i], quiet), nil }
@@ -169,7 +171,7 @@ func (s *SuppressionSummary) add(dst []byte, added, quiet bool) []byte {
 	return append(dst, answer...)
 }
 
-func (a *API) decodeSuppression(line []byte, service string, all bool, to *registry.SuppressionRecord) (err error) {
+func (a *API) decodeSuppression(line []byte, service string, all bool, to *suppression.Record) (err error) {
 	var in SuppressionRequest
 	if err := decodeStrictly(line, &in); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -17,8 +18,8 @@ type Suppressions interface {
 	Suppression(ctx context.Context, service, address string) (registry.Suppression, error)
 	// CheckSuppression reads an ask; SuppressRecords keeps some of them, and counts
 	// those that say more than the list did.
-	CheckSuppression(ask *registry.SuppressionAsk) (registry.SuppressionRecord, error)
-	SuppressRecords(ctx context.Context, records []registry.SuppressionRecord) (added []bool, err error)
+	CheckSuppression(ask *registry.SuppressionAsk) (suppression.Record, error)
+	SuppressRecords(ctx context.Context, records []suppression.Record) (added []bool, err error)
 	Unsuppress(ctx context.Context, service, address string) error
 	// Suppressions returns a page, the latest first; EachSuppression visits all.
 	Suppressions(ctx context.Context, f registry.SuppressionFilter, after *registry.SuppressionCursor, limit int) (page []registry.Suppression, next *registry.SuppressionCursor, err error)
@@ -119,7 +120,7 @@ func (a *API) suppress(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.parts.Suppressions.SuppressRecords(r.Context(), []registry.SuppressionRecord{record}); err != nil {
+	if _, err := a.parts.Suppressions.SuppressRecords(r.Context(), []suppression.Record{record}); err != nil {
 		return err
 	}
 	is, err := a.parts.Suppressions.Suppression(r.Context(), s, in.Address)

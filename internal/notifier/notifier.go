@@ -105,7 +105,7 @@ func (n *Notifier) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.registry.Untold():
+		case <-n.registry.NewNotices():
 			news = true
 		case <-n.wake:
 		}
@@ -158,7 +158,7 @@ func (n *Notifier) measure(ctx context.Context, and ...fanfare.Day) {
 			oldest = at
 		}
 	}
-	add(n.control.WaitingNews(ctx))
+	add(n.control.WaitingNotices(ctx))
 	for _, day := range days {
 		add(n.store.WaitingNotices(ctx, day))
 	}

@@ -7,26 +7,27 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // planNews makes events of what is to be told next of the registry.
 func (n *Notifier) planNews(ctx context.Context) (*eventBatch, error) {
-	plan, err := n.control.PlanNews(ctx, noticeGroups)
+	plan, err := n.control.PlanNotices(ctx, noticeGroups)
 	if err != nil || len(plan) == 0 {
 		return nil, err
 	}
-	next := &eventBatch{last: len(plan) < noticeGroups, forget: func(ctx context.Context) error { return n.control.ToldNews(ctx, plan) }}
-	var all []registry.News
+	next := &eventBatch{last: len(plan) < noticeGroups, forget: func(ctx context.Context) error { return n.control.DeleteNotices(ctx, plan) }}
+	var all []control.Notice
 	var ids []string
 	for i := range plan {
-		for j := range plan[i].All {
-			one := &plan[i].All[j]
+		for j := range plan[i].Notices {
+			one := &plan[i].Notices[j]
 			all = append(all, *one)
 			ids = append(ids, fmt.Sprintf("%s-p%x-%x", fanfare.DayOf(time.Unix(0, one.At)), plan[i].ID, j))
 		}
 	}
 	next.count = len(all)
-	names, err := n.registry.NamesOf(ctx, all)
+	names, err := n.registry.NoticeNames(ctx, all)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (n *Notifier) planNews(ctx context.Context) (*eventBatch, error) {
 }
 
 // newsOf puts names on news.
-func newsOf(n *registry.News, names *registry.NewsNames) News {
+func newsOf(n *control.Notice, names *registry.NoticeNames) News {
 	told := News{Service: names.Service, Kind: string(n.Kind), Source: n.Source, Reason: n.Reason, At: time.Unix(0, n.At).UTC(),
 		Subscription: names.Subscription, Topic: names.Topic, Channel: names.Channel, Fields: n.Fields,
 		Subscriber: names.Subscriber, Address: names.Address, AllServices: n.AllServices}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -51,9 +53,9 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 		}
 	}
 	kind := kindOf(channel.Driver)
-	err = r.opt.Store.SubscriberRecords(ctx, sorted(places), func(s *SubscriberRecord) error {
+	err = r.opt.Store.SubscriberRecords(ctx, control.SortPlaces(places), func(s *control.SubscriberRecord) error {
 		for _, i := range candidates[s.Place] {
-			if a := &all[i]; s.Service == svc.number && s.Kind == kind && s.Address == a.Address && s.hasAddress() {
+			if a := &all[i]; s.Service == svc.number && s.Kind == kind && s.Address == a.Address && s.HasAddress() {
 				a.Place = s.Place
 			}
 		}
@@ -83,15 +85,15 @@ func (r *Registry) findNamed(ctx context.Context, svc *service, channel *Channel
 	if err != nil {
 		return err
 	}
-	rows := map[fanfare.RowID]*SubscriberRecord{head.Place: head}
-	if len(head.Parts) > 0 {
-		if rows, err = r.records(ctx, placesOf(head.parts())); err != nil {
+	rows := map[fanfare.RowID]*control.SubscriberRecord{head.Place: head}
+	if len(head.RowsJSON) > 0 {
+		if rows, err = r.records(ctx, control.PlacesOf(head.Rows())); err != nil {
 			return r.unreadable(err)
 		}
 	}
 	kind := kindOf(channel.Driver)
-	for _, p := range head.parts() {
-		if row := rows[p.Place]; row != nil && row.hasAddress() && row.Kind == kind {
+	for _, p := range head.Rows() {
+		if row := rows[p.Place]; row != nil && row.HasAddress() && row.Kind == kind {
 			a.Place, a.Address = row.Place, row.Address
 			return nil
 		}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -20,7 +23,7 @@ var errMoved = errors.New("registry: the configuration changed meanwhile")
 // Plan checks everything in d, dry-runs each template that it names or that a
 // topic in it uses, and returns what Apply would change. It changes nothing.
 func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
-	pl, err := r.plan(actorOf(ctx), d)
+	pl, err := r.plan(audit.ActorOf(ctx), d)
 	if err != nil {
 		return Diff{}, err
 	}
@@ -66,7 +69,7 @@ func (r *Registry) Apply(ctx context.Context, d *Document) (Diff, error) {
 // configuration that is then changed.
 func (r *Registry) apply(ctx context.Context, d *Document, check func(Configuration) error) (*plan, error) {
 	for {
-		pl, err := r.plan(actorOf(ctx), d)
+		pl, err := r.plan(audit.ActorOf(ctx), d)
 		if check != nil {
 			if err := check(Configuration{pl.from}); err != nil {
 				return nil, err
@@ -78,7 +81,7 @@ func (r *Registry) apply(ctx context.Context, d *Document, check func(Configurat
 		if len(pl.diff.Changes) == 0 {
 			return pl, nil
 		}
-		err = r.writer.submit(ctx, &job{run: func(w *writer) error { return pl.apply(w, actorOf(ctx)) }})
+		err = r.writer.submit(ctx, &job{run: func(w *writer) error { return pl.apply(w, audit.ActorOf(ctx)) }})
 		if errors.Is(err, errMoved) {
 			continue
 		}
@@ -93,19 +96,19 @@ func (r *Registry) apply(ctx context.Context, d *Document, check func(Configurat
 type plan struct {
 	r        *Registry
 	doc      *Document
-	actor    *Actor
+	actor    *audit.Actor
 	from, to *snapshot
 	svc      *service // in to
 	diff     Diff
-	records  []ConfigRecord
-	enclosed []FileRecord // not kept yet
-	defined  []*Topic     // new or changed
-	gone     []*Topic     // deleted
-	closed   []*Channel   // deleted
+	records  []control.ConfigRecord
+	enclosed []control.FileRecord // not kept yet
+	defined  []*Topic             // new or changed
+	gone     []*Topic             // deleted
+	closed   []*Channel           // deleted
 	wrong    []*fanfare.Error
 }
 
-func (r *Registry) plan(actor *Actor, d *Document) (*plan, error) {
+func (r *Registry) plan(actor *audit.Actor, d *Document) (*plan, error) {
 	from := r.config.Load()
 	pl := &plan{r: r, doc: d, actor: actor, from: from, to: from.clone(), diff: Diff{Changes: []Change{}}}
 	pl.service()
@@ -278,7 +281,7 @@ func inUse(at string, subscriptions int64) *fanfare.Error {
 }
 
 // apply runs in the writer.
-func (pl *plan) apply(w *writer, actor *Actor) error {
+func (pl *plan) apply(w *writer, actor *audit.Actor) error {
 	r := pl.r
 	if r.config.Load() != pl.from {
 		return errMoved
@@ -292,10 +295,10 @@ func (pl *plan) apply(w *writer, actor *Actor) error {
 			return inputerror.WithPrefix(inputerror.Pointer("topics", t.Name), err)
 		}
 	}
-	b := Batch{Config: pl.records, Files: pl.enclosed}
+	b := control.Batch{Config: pl.records, Files: pl.enclosed}
 	keys := pl.orphans(&b)
 	for _, c := range pl.diff.Changes {
-		actor.note(&b, Deed{pl.svc.name, c.Action, c.Kind, c.Name}, &Detail{Fields: shortened(c)})
+		b.AddAudit(actor, audit.Operation{Service: pl.svc.name, Action: c.Action, Kind: c.Kind, Name: c.Name}, &audit.Detail{Fields: shortened(c)})
 	}
 	if err := r.commit(&b); err != nil {
 		pl.restore(len(pl.defined))

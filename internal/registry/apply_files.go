@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -47,7 +49,7 @@ func (pl *plan) filesOf(at string, of TemplateFiles) (kept TemplateFiles) {
 
 // DraftFiles checks the files of a template that is not kept, and returns it as it would
 // be kept, with the files that are not kept yet.
-func (r *Registry) DraftFiles(service, name string, parts TemplateParts) (TemplateParts, []FileRecord, error) {
+func (r *Registry) DraftFiles(service, name string, parts TemplateParts) (TemplateParts, []control.FileRecord, error) {
 	pl := &plan{r: r, doc: &Document{Service: service}, from: r.config.Load()}
 	parts = pl.files(name, parts)
 	return parts, pl.enclosed, inputerror.Join(pl.wrong)
@@ -82,8 +84,8 @@ func (pl *plan) file(at string, f TemplateFile, typeOf func(name, declared strin
 	if f.Type, err = typeOf(f.Name, f.Type, f.Content); err != nil {
 		pl.fail(at, err)
 	}
-	if !known && !slices.ContainsFunc(pl.enclosed, func(r FileRecord) bool { return r.Sum == f.SHA256 }) {
-		pl.enclosed = append(pl.enclosed, FileRecord{f.SHA256, f.Content})
+	if !known && !slices.ContainsFunc(pl.enclosed, func(r control.FileRecord) bool { return r.Sum == f.SHA256 }) {
+		pl.enclosed = append(pl.enclosed, control.FileRecord{Sum: f.SHA256, Content: f.Content})
 	}
 	f.Content = nil
 	return f

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -148,7 +151,7 @@ func (pl *plan) topic(name string, spec *TopicSpec) {
 			return
 		}
 		if !sameOrder(known.Rules, body.Rules) {
-			changed = append(changed, FieldChange{"rules", ruleOrder(known.Rules), ruleOrder(body.Rules)})
+			changed = append(changed, audit.FieldChange{Field: "rules", Old: ruleOrder(known.Rules), New: ruleOrder(body.Rules)})
 		}
 		if len(changed) > 0 {
 			pl.diff.add(kindTopic, name, "update", changed)
@@ -270,16 +273,16 @@ func (pl *plan) record(kind string, number uint32, name string, body any, delete
 	if err != nil {
 		pl.fail("", fmt.Errorf("%s %s: %w", kind, name, err))
 	}
-	pl.records = append(pl.records, ConfigRecord{Kind: kind, Number: number, Service: pl.svc.number, Name: name, Body: b, Deleted: deleted})
+	pl.records = append(pl.records, control.ConfigRecord{Kind: kind, Number: number, Service: pl.svc.number, Name: name, Body: b, Deleted: deleted})
 }
 
-func (d *Diff) add(kind, name, action string, fields []FieldChange) {
+func (d *Diff) add(kind, name, action string, fields []audit.FieldChange) {
 	d.Changes = append(d.Changes, Change{Kind: kind, Name: name, Action: action, Fields: fields})
 }
 
 // fieldChanges compares two values of one type, field by field as JSON spells
 // them.
-func fieldChanges(before, after any) []FieldChange {
+func fieldChanges(before, after any) []audit.FieldChange {
 	was, is := fieldTexts(before), fieldTexts(after)
 	names := slices.Collect(maps.Keys(was))
 	for name := range is {
@@ -287,13 +290,13 @@ func fieldChanges(before, after any) []FieldChange {
 			names = append(names, name)
 		}
 	}
-	var changed []FieldChange
+	var changed []audit.FieldChange
 	for _, name := range names {
 		if was[name] != is[name] {
-			changed = append(changed, FieldChange{Field: name, Old: was[name], New: is[name]})
+			changed = append(changed, audit.FieldChange{Field: name, Old: was[name], New: is[name]})
 		}
 	}
-	slices.SortFunc(changed, func(a, b FieldChange) int { return cmp.Compare(a.Field, b.Field) })
+	slices.SortFunc(changed, func(a, b audit.FieldChange) int { return cmp.Compare(a.Field, b.Field) })
 	return changed
 }
 

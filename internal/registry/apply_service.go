@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
@@ -22,12 +25,12 @@ func (pl *plan) serviceNumber(name string) uint32 {
 }
 
 // settings takes over title, budget, approval and limits, and returns what of them was another.
-func (pl *plan) settings() (changes []FieldChange) {
+func (pl *plan) settings() (changes []audit.FieldChange) {
 	if title := pl.doc.Title; title != nil && *title != pl.svc.title {
 		if len(*title) > maxTitleBytes {
 			pl.fail("/title", inputerror.TooLarge("", len(*title), maxTitleBytes))
 		}
-		changes = append(changes, FieldChange{"title", pl.svc.title, *title})
+		changes = append(changes, audit.FieldChange{Field: "title", Old: pl.svc.title, New: *title})
 		pl.svc.title = *title
 	}
 	if change, changed := pl.setBudget(); changed {
@@ -38,7 +41,7 @@ func (pl *plan) settings() (changes []FieldChange) {
 
 func (pl *plan) keepService(deleted bool) {
 	body, _ := json.Marshal(serviceBody{pl.svc.title, Duration(pl.svc.budget), pl.svc.approval, pl.svc.limits, pl.svc.pages}) // plain: cannot fail
-	pl.records = append(pl.records, ConfigRecord{Kind: kindService, Number: pl.svc.number, Name: pl.svc.name, Body: body, Deleted: deleted})
+	pl.records = append(pl.records, control.ConfigRecord{Kind: kindService, Number: pl.svc.number, Name: pl.svc.name, Body: body, Deleted: deleted})
 }
 
 // deleteService takes away the service and all that it has. What checkUse finds
@@ -64,13 +67,13 @@ func (pl *plan) deleteService() {
 }
 
 // orphans adds to b that the keys of a deleted service end with it.
-func (pl *plan) orphans(b *Batch) []*heldKey {
+func (pl *plan) orphans(b *control.Batch) []*heldKey {
 	if !pl.doc.deleted {
 		return nil
 	}
 	keys := pl.r.keyring.list(pl.svc.name)
 	for _, k := range keys {
-		b.Config = append(b.Config, ConfigRecord{Kind: kindKey, Number: k.number, Service: pl.svc.number, Name: k.name, Body: []byte("{}"), Deleted: true})
+		b.Config = append(b.Config, control.ConfigRecord{Kind: kindKey, Number: k.number, Service: pl.svc.number, Name: k.name, Body: []byte("{}"), Deleted: true})
 	}
 	return keys
 }

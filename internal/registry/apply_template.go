@@ -4,6 +4,8 @@ import (
 	"maps"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -177,11 +179,11 @@ func (pl *plan) publish(name string, spec *TemplateSpec) {
 	if !pl.compiles(src) {
 		return
 	}
-	versions := FieldChange{Field: "version", New: itoa(src.Version)}
+	versions := audit.FieldChange{Field: "version", New: itoa(src.Version)}
 	if published != nil {
 		versions.Old = itoa(published.Version)
 	}
-	pl.diff.add(kindTemplate, name, actionPublish, append([]FieldChange{versions}, changed...))
+	pl.diff.add(kindTemplate, name, actionPublish, append([]audit.FieldChange{versions}, changed...))
 	pl.release(src)
 	if from.State == VersionDraft {
 		pl.discard(name)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -44,7 +46,7 @@ func (r *Registry) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
 }
 
 // setApproval takes over what the document says about approval.
-func (pl *plan) setApproval() []FieldChange {
+func (pl *plan) setApproval() []audit.FieldChange {
 	was := pl.svc.approval
 	if above := pl.doc.HoldAbove; above != nil {
 		pl.svc.approval.HoldAbove = *above

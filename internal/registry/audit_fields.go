@@ -1,5 +1,9 @@
 package registry
 
+import (
+	"fanfare.dev/fanfare/internal/catalog/audit"
+)
+
 // maxAuditValueBytes is how much of a value the audit shows; of a longer one only
 // that it changed.
 const maxAuditValueBytes = 200
@@ -14,8 +18,8 @@ var unshown = map[string]bool{
 const changed = "changed"
 
 // shortened is what the audit shows of the fields of c.
-func shortened(c Change) []FieldChange {
-	var fields []FieldChange
+func shortened(c Change) []audit.FieldChange {
+	var fields []audit.FieldChange
 	for _, f := range c.Fields {
 		if unshown[f.Field] || len(f.Old) > maxAuditValueBytes || len(f.New) > maxAuditValueBytes {
 			f.Old, f.New = "", changed

@@ -11,16 +11,17 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-var tester = registry.Actor{KeyID: "key-7", KeyName: "tests", Request: "r1"}
+var tester = audit.Actor{KeyID: "key-7", KeyName: "tests", Request: "r1"}
 
 // audited lists the whole audit, the oldest first, as "action kind name detail".
 func audited(t *testing.T, r *registry.Registry) []string {
 	t.Helper()
-	lines, next, err := r.Audit(t.Context(), registry.AuditQuery{Limit: 1000})
+	lines, next, err := r.Audit(t.Context(), audit.Query{Limit: 1000})
 	if err != nil || next != 0 {
 		t.Fatalf("%d, %v", next, err)
 	}
@@ -37,7 +38,7 @@ func audited(t *testing.T, r *registry.Registry) []string {
 func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather) // by nobody: no line
-	ctx := registry.As(t.Context(), tester)
+	ctx := audit.WithActor(t.Context(), tester)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -86,8 +87,8 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	_, rotated, err := r.RotateKey(ctx, "", key.ID, 0)
 	must(err)
 	must(r.DeleteKey(ctx, "", key.ID))
-	must(r.Record(ctx, registry.Deed{Service: "notify", Action: "import", Kind: "subscriptions"}, &registry.Detail{Counts: map[string]int64{"created": 7}}))
-	must(r.PutSubscriptions(registry.Unnoted(ctx), "notify", []registry.Put{{Topic: "other", Channel: "email", To: "bob@example.org"}}, make([]registry.PutResult, 1)))
+	must(r.Record(ctx, audit.Operation{Service: "notify", Action: "import", Kind: "subscriptions"}, &audit.Detail{Counts: map[string]int64{"created": 7}}))
+	must(r.PutSubscriptions(audit.WithoutActor(ctx), "notify", []registry.Put{{Topic: "other", Channel: "email", To: "bob@example.org"}}, make([]registry.PutResult, 1)))
 
 	got := audited(t, r)
 	want := []string{
@@ -126,7 +127,7 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 func TestWhatWasNotKeptIsNotInTheAudit(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
-	ctx := registry.As(t.Context(), tester)
+	ctx := audit.WithActor(t.Context(), tester)
 	results := make([]registry.PutResult, 1)
 	if err := r.PutSubscriptions(ctx, "notify", []registry.Put{{Topic: "none", Channel: "email", To: "a@b.c"}}, results); err != nil || results[0].Err == nil {
 		t.Fatal(err, results)
@@ -155,19 +156,19 @@ func TestTheAuditIsPagedWithoutLossOrRepeat(t *testing.T) {
 		for i := range rapid.IntRange(0, 30).Draw(rt, "lines") {
 			c.at = c.at.Add(time.Duration(rapid.IntRange(-2, 3).Draw(rt, "time")) * time.Second) // clocks go back, too
 			l := line{service: rapid.SampledFrom(services).Draw(rt, "service"), action: rapid.SampledFrom(actions).Draw(rt, "action"), name: fmt.Sprint(i)}
-			if err := r.Record(registry.As(t.Context(), tester), registry.Deed{Service: l.service, Action: l.action, Kind: "thing", Name: l.name}, nil); err != nil {
+			if err := r.Record(audit.WithActor(t.Context(), tester), audit.Operation{Service: l.service, Action: l.action, Kind: "thing", Name: l.name}, nil); err != nil {
 				rt.Fatal(err)
 			}
 			all = append(all, l)
 		}
-		written, _, err := r.Audit(t.Context(), registry.AuditQuery{Limit: 1000})
+		written, _, err := r.Audit(t.Context(), audit.Query{Limit: 1000})
 		if err != nil {
 			rt.Fatal(err)
 		}
 		for i := range all {
 			all[i].at = written[len(all)-1-i].Time()
 		}
-		q := registry.AuditQuery{Limit: rapid.IntRange(1, 7).Draw(rt, "limit"), Service: rapid.SampledFrom(services).Draw(rt, "asked service"),
+		q := audit.Query{Limit: rapid.IntRange(1, 7).Draw(rt, "limit"), Service: rapid.SampledFrom(services).Draw(rt, "asked service"),
 			Action: rapid.SampledFrom(append(actions, "")).Draw(rt, "asked action")}
 		if rapid.Bool().Draw(rt, "bounded") && len(all) > 0 {
 			q.Since, q.Until = all[rapid.IntRange(0, len(all)-1).Draw(rt, "since")].at, all[rapid.IntRange(0, len(all)-1).Draw(rt, "until")].at
@@ -202,10 +203,10 @@ func TestOldLinesOfTheAuditGo(t *testing.T) {
 	c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	place := storetest.Place(t)
 	r := openTimed(t, place, c)
-	ctx := registry.As(t.Context(), tester)
+	ctx := audit.WithActor(t.Context(), tester)
 	for i := range 10 {
 		c.at = c.at.Add(24 * time.Hour)
-		if err := r.Record(ctx, registry.Deed{Action: "create", Kind: "thing", Name: fmt.Sprint(i)}, nil); err != nil {
+		if err := r.Record(ctx, audit.Operation{Action: "create", Kind: "thing", Name: fmt.Sprint(i)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -221,7 +222,7 @@ func TestOldLinesOfTheAuditGo(t *testing.T) {
 	// After a restart with a clock that was set back, order and ids go on.
 	c.at = c.at.Add(-100 * 24 * time.Hour)
 	r = openTimed(t, place, c)
-	if err := r.Record(ctx, registry.Deed{Action: "create", Kind: "thing", Name: "late"}, nil); err != nil {
+	if err := r.Record(ctx, audit.Operation{Action: "create", Kind: "thing", Name: "late"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := audited(t, r); len(got) != 5 || !strings.HasSuffix(got[4], "late") {

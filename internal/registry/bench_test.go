@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -81,7 +82,7 @@ func BenchmarkImportRules(b *testing.B) {
 // BenchmarkSinglePuts puts one subscription a call from 50 goroutines, each with
 // a line in the audit or without.
 func BenchmarkSinglePuts(b *testing.B) {
-	noted := registry.As(b.Context(), registry.Actor{KeyID: "key-7", KeyName: "website", Request: "0123456789abcdef"})
+	noted := audit.WithActor(b.Context(), audit.Actor{KeyID: "key-7", KeyName: "website", Request: "0123456789abcdef"})
 	for name, ctx := range map[string]context.Context{"noted": noted, "unnoted": b.Context()} {
 		b.Run(name, func(b *testing.B) {
 			r, _ := openAt(b, storetest.Place(b))

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -29,7 +32,7 @@ func (s *service) Budget() time.Duration {
 
 // setBudget takes over the budget of the document. It protects other services, so
 // that the admin of one may not raise it.
-func (pl *plan) setBudget() (change FieldChange, changed bool) {
+func (pl *plan) setBudget() (change audit.FieldChange, changed bool) {
 	asked := pl.doc.MatchingBudget
 	if asked == nil || time.Duration(*asked) == pl.svc.budget {
 		return change, false
@@ -43,7 +46,7 @@ func (pl *plan) setBudget() (change FieldChange, changed bool) {
 		pl.fail("/matching_budget", &fanfare.Error{Code: fanfare.Forbidden, Hint: "have it set with a key for all services",
 			Message: "the budget protects other services: a key of one service may not raise it"})
 	}
-	return FieldChange{"matching_budget", Duration(was).String(), Duration(pl.svc.Budget()).String()}, true
+	return audit.FieldChange{Field: "matching_budget", Old: Duration(was).String(), New: Duration(pl.svc.Budget()).String()}, true
 }
 
 // A plannedLoad is what a group adds to the load of a topic.
@@ -87,7 +90,7 @@ func (g *group) keepsCondition(w *want) (bool, error) {
 	place := w.subscription
 	if w.put.ID != "" {
 		var err error
-		if place, err = g.find(w.idHash, w.topic.service, &SubscriptionRecord{ID: w.put.ID}); err != nil {
+		if place, err = g.find(w.idHash, w.topic.service, &control.SubscriptionRecord{ID: w.put.ID}); err != nil {
 			return false, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -138,7 +139,7 @@ func TestALowerBudgetTakesNothingAway(t *testing.T) {
 		t.Fatalf("%d were refused", n)
 	}
 	diff := apply(t, r, "matching_budget: 1us\n"+weather[1:])
-	if len(diff.Changes) != 1 || diff.Changes[0].Fields[0] != (registry.FieldChange{Field: "matching_budget", Old: "1ms", New: "1µs"}) {
+	if len(diff.Changes) != 1 || diff.Changes[0].Fields[0] != (audit.FieldChange{Field: "matching_budget", Old: "1ms", New: "1µs"}) {
 		t.Errorf("the change is told as %+v", diff)
 	}
 	r.Close()
@@ -165,7 +166,7 @@ func TestTheAdminOfAServiceDoesNotRaiseItsBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = r.Apply(registry.As(context.Background(), registry.Actor{KeyID: "key-1", Tenant: c.tenant}), d)
+		_, err = r.Apply(audit.WithActor(context.Background(), audit.Actor{KeyID: "key-1", Tenant: c.tenant}), d)
 		if e, _ := errors.AsType[*fanfare.Error](err); c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || e.Line != 2) {
 			t.Errorf("%s by %q: %v", c.budget, c.tenant, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -37,19 +38,19 @@ func TestTheAdminOfAServiceDoesNotReachTheServersMachine(t *testing.T) {
 			r, _ := openAt(t, storetest.Place(t))
 			apply(t, r, "service: notify\n")
 			member := registry.Member{Service: "notify", Kind: "channel", Name: "out"}
-			put := func(by registry.Actor, text string) error {
+			put := func(by audit.Actor, text string) error {
 				d, err := registry.ParseMember(member, []byte(text), "")
 				if err == nil {
-					_, err = r.ApplyMember(registry.As(context.Background(), by), d, nil)
+					_, err = r.ApplyMember(audit.WithActor(context.Background(), by), d, nil)
 				}
 				return err
 			}
 			if test.is != "" {
-				if err := put(registry.Actor{KeyID: "key-1"}, test.is); err != nil {
+				if err := put(audit.Actor{KeyID: "key-1"}, test.is); err != nil {
 					t.Fatal(err)
 				}
 			}
-			err := put(registry.Actor{KeyID: "key-2", Tenant: "notify"}, test.put)
+			err := put(audit.Actor{KeyID: "key-2", Tenant: "notify"}, test.put)
 			if test.at == "" {
 				if err != nil {
 					t.Error(err)
@@ -59,7 +60,7 @@ func TestTheAdminOfAServiceDoesNotReachTheServersMachine(t *testing.T) {
 			if e, ok := errors.AsType[*fanfare.Error](err); !ok || e.Code != fanfare.Forbidden || e.Pointer != "/"+test.at {
 				t.Errorf("got %v", err)
 			}
-			if err := put(registry.Actor{KeyID: "key-1"}, test.put); err != nil {
+			if err := put(audit.Actor{KeyID: "key-1"}, test.put); err != nil {
 				t.Errorf("the operator: %v", err)
 			}
 		})

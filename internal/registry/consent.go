@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -103,7 +105,7 @@ func (g *group) noteConsent(w *want) {
 		}
 	}
 	body, _ := json.Marshal(kept) // plain: cannot fail
-	g.batch.Consents = append(g.batch.Consents, ConsentRecord{Subscription: w.place, At: g.batch.At, Body: body})
+	g.batch.Consents = append(g.batch.Consents, control.ConsentRecord{Subscription: w.place, At: g.batch.At, Body: body})
 }
 
 // Consents lists what a subscriber agreed to, the latest first.
@@ -117,7 +119,7 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]Consent,
 		of = append(of, r.subscriptionsOfRow.Of(p)...)
 	}
 	ids := map[fanfare.RowID]string{}
-	err = r.Subscriptions(ctx, sorted(of), func(s *SubscriptionRow) error {
+	err = r.Subscriptions(ctx, control.SortPlaces(of), func(s *SubscriptionRow) error {
 		ids[s.Place] = s.ID
 		return nil
 	})
@@ -125,7 +127,7 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]Consent,
 		return nil, r.unreadable(err)
 	}
 	list := []Consent{}
-	err = r.opt.Store.ConsentRecords(ctx, of, func(c *ConsentRecord) error {
+	err = r.opt.Store.ConsentRecords(ctx, of, func(c *control.ConsentRecord) error {
 		var one Consent
 		if err := json.Unmarshal(c.Body, &one); err != nil {
 			return err

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
 )
@@ -60,7 +63,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	asked := SubscriptionRecord{
+	asked := control.SubscriptionRecord{
 		Subscriber: owner, Topic: w.topic.Number, Channel: w.channel.Number, ID: w.put.ID,
 		Filter: filter, Rule: w.rule, Params: w.params, Data: w.put.Data, Paused: w.put.State == statePaused,
 	}
@@ -143,7 +146,7 @@ func (g *group) notePut(j *job, w *want, deed string, fields []string) {
 	if j.actor == nil || deed == "" {
 		return
 	}
-	j.actor.note(&g.batch, Deed{j.svc.name, deed, kindSubscription, auditID(w.put.ID, w.place)}, &Detail{Changed: fields})
+	g.batch.AddAudit(j.actor, audit.Operation{Service: j.svc.name, Action: deed, Kind: kindSubscription, Name: auditID(w.put.ID, w.place)}, &audit.Detail{Changed: fields})
 }
 
 // auditID is the id under which the audit names a subscription: its public one,
@@ -167,7 +170,7 @@ func (g *group) allowed(w *want) error {
 	if w.put.ID == "" {
 		return w.put.Check(nil)
 	}
-	old, err := g.find(w.idHash, w.topic.service, &SubscriptionRecord{ID: w.put.ID})
+	old, err := g.find(w.idHash, w.topic.service, &control.SubscriptionRecord{ID: w.put.ID})
 	if err != nil {
 		return err
 	}
@@ -193,7 +196,7 @@ func (g *group) ask(check func(*Subscription) error, place fanfare.RowID) error 
 		return g.w.r.unreadable(err)
 	}
 	is.To = row.Address
-	if row, err = g.subscriber(row.head()); err != nil {
+	if row, err = g.subscriber(row.Head()); err != nil {
 		return g.w.r.unreadable(err)
 	}
 	is.Subscriber = subscriberID(row)
@@ -220,7 +223,7 @@ func (g *group) owner(w *want) (place fanfare.RowID, isNew bool, err error) {
 		if err != nil {
 			return 0, false, g.w.r.unreadable(err)
 		}
-		if s != nil && s.Service == w.service && s.Kind == w.kind && s.Address == w.address && s.hasAddress() {
+		if s != nil && s.Service == w.service && s.Kind == w.kind && s.Address == w.address && s.HasAddress() {
 			if s.Subscriber != 0 {
 				if s, err = g.subscriber(s.Subscriber); err != nil {
 					return 0, false, g.w.r.unreadable(err)
@@ -245,7 +248,7 @@ func (g *group) owner(w *want) (place fanfare.RowID, isNew bool, err error) {
 	}
 	g.respell(w.service, w.kind, w.address, place)
 	*local++
-	g.batch.Subscribers[w.partition] = append(g.batch.Subscribers[w.partition], SubscriberRecord{
+	g.batch.Subscribers[w.partition] = append(g.batch.Subscribers[w.partition], control.SubscriberRecord{
 		Place: place, Service: w.service, Kind: w.kind, Address: w.address,
 		Locale: w.put.Locale, TimeZone: w.put.TimeZone, Attributes: w.put.Attributes,
 	})
@@ -254,8 +257,8 @@ func (g *group) owner(w *want) (place fanfare.RowID, isNew bool, err error) {
 
 // updateSubscriber takes over what the put says of the person; what it leaves
 // out stays.
-func (g *group) updateSubscriber(s *SubscriberRecord, w *want) {
-	p, deleted := w.put, s.Flags&FlagDeleted != 0
+func (g *group) updateSubscriber(s *control.SubscriberRecord, w *want) {
+	p, deleted := w.put, s.Flags&control.FlagDeleted != 0
 	if p.Locale != "" && s.Locale != p.Locale {
 		s.Locale, w.touched = p.Locale, append(w.touched, "locale")
 	}
@@ -265,7 +268,7 @@ func (g *group) updateSubscriber(s *SubscriberRecord, w *want) {
 	if len(p.Attributes) > 0 && !bytes.Equal(s.Attributes, p.Attributes) {
 		s.Attributes, w.touched = p.Attributes, append(w.touched, "attributes")
 	}
-	s.Flags &^= FlagDeleted // who subscribes is there again
+	s.Flags &^= control.FlagDeleted // who subscribes is there again
 	if deleted || w.touched != nil {
 		g.touch(s)
 	}
@@ -273,7 +276,7 @@ func (g *group) updateSubscriber(s *SubscriberRecord, w *want) {
 
 // find returns the place of the subscription with the identity of asked, 0 if
 // there is none.
-func (g *group) find(hash uint64, service uint32, asked *SubscriptionRecord) (fanfare.RowID, error) {
+func (g *group) find(hash uint64, service uint32, asked *control.SubscriptionRecord) (fanfare.RowID, error) {
 	first, others := g.w.r.identities.Lookup(hash)
 	for first != 0 {
 		s, err := g.subscription(first)
@@ -293,7 +296,7 @@ func (g *group) find(hash uint64, service uint32, asked *SubscriptionRecord) (fa
 
 // sameIdentity compares a row with what is asked for: by the client's id, or
 // without one by the natural key.
-func (r *Registry) sameIdentity(s *SubscriptionRecord, service uint32, asked *SubscriptionRecord) bool {
+func (r *Registry) sameIdentity(s *control.SubscriptionRecord, service uint32, asked *control.SubscriptionRecord) bool {
 	if asked.ID != "" {
 		return s.ID == asked.ID && r.serviceOf(s) == service
 	}
@@ -302,7 +305,7 @@ func (r *Registry) sameIdentity(s *SubscriptionRecord, service uint32, asked *Su
 }
 
 // serviceOf returns the number of the service that a subscription belongs to.
-func (r *Registry) serviceOf(s *SubscriptionRecord) uint32 {
+func (r *Registry) serviceOf(s *control.SubscriptionRecord) uint32 {
 	if t := r.config.Load().topics[s.Topic]; t != nil {
 		return t.service
 	}
@@ -311,7 +314,7 @@ func (r *Registry) serviceOf(s *SubscriptionRecord) uint32 {
 
 // update makes the subscription as asked for, and returns the fields in which
 // it was not so already.
-func (g *group) update(s, asked *SubscriptionRecord) ([]string, error) {
+func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 	var fields []string
 	for _, f := range [...]struct {
 		name string
@@ -329,7 +332,7 @@ func (g *group) update(s, asked *SubscriptionRecord) ([]string, error) {
 		return nil, nil
 	}
 	if s.Slot != asked.Slot {
-		if err := s.mayLeave(); err != nil {
+		if err := mayLeaveSlot(s); err != nil {
 			return nil, err
 		}
 		if err := g.setSlot(s.Place, asked.Slot); err != nil {
@@ -341,7 +344,7 @@ func (g *group) update(s, asked *SubscriptionRecord) ([]string, error) {
 		return nil, g.w.r.unreadable(err)
 	}
 	s.Channel, s.Filter, s.Rule, s.Params, s.Data = asked.Channel, asked.Filter, asked.Rule, asked.Params, asked.Data
-	s.setPaused(asked.Paused)
+	s.SetPaused(asked.Paused)
 	return fields, nil
 }
 
@@ -362,6 +365,6 @@ func (g *group) filter(text string) uint32 {
 	n := g.w.nextFilter
 	g.w.nextFilter++
 	g.filters[text] = n
-	g.batch.Filters = append(g.batch.Filters, FilterRecord{Number: n, Text: strings.Clone(text)})
+	g.batch.Filters = append(g.batch.Filters, control.FilterRecord{Number: n, Text: strings.Clone(text)})
 	return n
 }

@@ -1,5 +1,9 @@
 package registry
 
+import (
+	"fanfare.dev/fanfare/internal/catalog/audit"
+)
+
 // A Diff is what an apply changes, or would change. It is empty when the
 // configuration is already as the document says.
 type Diff struct {
@@ -9,15 +13,8 @@ type Diff struct {
 
 // A Change is one member that an apply changes.
 type Change struct {
-	Kind   string        `json:"kind"`             // service, channel, template, topic or rule
-	Name   string        `json:"name"`             // a rule's is topic/rule
-	Action string        `json:"action"`           // create, update or delete
-	Fields []FieldChange `json:"fields,omitempty"` // of an update
-}
-
-// A FieldChange is one field before and after, as text.
-type FieldChange struct {
-	Field string `json:"field"`
-	Old   string `json:"old"`
-	New   string `json:"new"`
+	Kind   string              `json:"kind"`             // service, channel, template, topic or rule
+	Name   string              `json:"name"`             // a rule's is topic/rule
+	Action string              `json:"action"`           // create, update or delete
+	Fields []audit.FieldChange `json:"fields,omitempty"` // of an update
 }

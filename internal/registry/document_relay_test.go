@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -88,7 +89,7 @@ func TestWrongRelaysAreRefusedWithTheirPlace(t *testing.T) {
 func TestTheAdminOfAServiceMovesWeightsAndNoPasswords(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relays: [{relay: 'h:25', username: u, password_file: /x}, {relay: 'i:25'}]}\n")
-	tenant := registry.As(context.Background(), registry.Actor{KeyID: "key-2", Tenant: "a"})
+	tenant := audit.WithActor(context.Background(), audit.Actor{KeyID: "key-2", Tenant: "a"})
 	for text, allowed := range map[string]bool{
 		"{relay: 'h:25', username: u, password_file: /x, weight: 5}, {relay: 'i:25'}": true,
 		"{relay: 'evil:25', username: u, password_file: /x}, {relay: 'i:25'}":         false,
@@ -105,7 +106,7 @@ func TestTheAdminOfAServiceMovesWeightsAndNoPasswords(t *testing.T) {
 }
 
 func TestADrainedRelayStaysDrainedOverARestart(t *testing.T) {
-	ctx, place := registry.As(context.Background(), tester), storetest.Place(t)
+	ctx, place := audit.WithActor(context.Background(), tester), storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relays: [{relay: 'h:25'}, {relay: 'i:25', name: second}]}\n")
 	for _, wrong := range []string{"a/e/j:25", "a/x/h:25", "x/e/h:25", "a/e", "a", "", "a/e/i:25"} {

@@ -3,6 +3,9 @@ package registry
 import (
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -38,7 +41,7 @@ func (g *group) end(j *job) error {
 		return err
 	}
 	topic := g.w.r.config.Load().topics[s.Topic]
-	j.actor.note(&g.batch, Deed{topic.Service, "end", kindSubscription, auditID(s.ID, place)}, nil)
+	g.batch.AddAudit(j.actor, audit.Operation{Service: topic.Service, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 	return nil
 }
 
@@ -47,8 +50,8 @@ func (g *group) endPlace(place fanfare.RowID, how Ending) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	s.Ended, s.Reason, s.Was = true, how.Text, nil
-	g.tell(Unsubscribed, s, how.Source, how.Reason)
+	s.Ended, s.Reason, s.PastSlots = true, how.Text, nil
+	g.tell(control.NoticeUnsubscribed, s, how.Source, how.Reason)
 	return nil
 }
 
@@ -65,7 +68,7 @@ func (g *group) byID(svc *service, id string) (fanfare.RowID, error) {
 		}
 		return 0, unknownSubscription(id)
 	}
-	place, err := g.find(r.hash.clientID(svc.number, id), svc.number, &SubscriptionRecord{ID: id})
+	place, err := g.find(r.hash.clientID(svc.number, id), svc.number, &control.SubscriptionRecord{ID: id})
 	if err == nil && place == 0 {
 		err = unknownSubscription(id)
 	}

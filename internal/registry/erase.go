@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -34,7 +37,7 @@ type erasures struct {
 	all map[fanfare.RowID]Erasure
 }
 
-func (e *erasures) load(r *ErasureRecord) error {
+func (e *erasures) load(r *control.ErasureRecord) error {
 	var one Erasure
 	if err := json.Unmarshal(r.Body, &one); err != nil {
 		return err
@@ -86,11 +89,11 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 			return nil, err
 		case head == nil:
 			return nil, unknownSubscriber(id)
-		case head.Flags&FlagMerged != 0:
+		case head.Flags&control.FlagMerged != 0:
 			_, err := g.present(svc.number, id)
 			return nil, err
 		}
-		e = Erasure{Subscriber: head.Place, Service: service, Places: placesOf(head.parts())}
+		e = Erasure{Subscriber: head.Place, Service: service, Places: control.PlacesOf(head.Rows())}
 		var ended []fanfare.RowID
 		for _, p := range e.Places {
 			gone, err := g.hide(p, &e, suppress)
@@ -101,8 +104,8 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 		}
 		e.Ended = len(ended)
 		body, err := json.Marshal(e)
-		g.batch.Erasures = append(g.batch.Erasures, ErasureRecord{Place: e.Subscriber, Body: body})
-		g.batch.Securely = true
+		g.batch.Erasures = append(g.batch.Erasures, control.ErasureRecord{Place: e.Subscriber, Body: body})
+		g.batch.SecureDelete = true
 		g.deed = subscriberDeed(svc, "erase", "", e.Subscriber)
 		return ended, err
 	})
@@ -123,20 +126,20 @@ func (g *group) hide(place fanfare.RowID, e *Erasure, suppress bool) ([]fanfare.
 		e.names(row.Address)
 		local, _, _ := strings.Cut(row.Address, "@")
 		e.names(local)
-		if err := g.forgetAddress(row, suppress && row.hasAddress()); err != nil {
+		if err := g.forgetAddress(row, suppress && row.HasAddress()); err != nil {
 			return nil, err
 		}
 	}
-	if row.hasAddress() {
+	if row.HasAddress() {
 		g.withdraw(row)
 	}
 	if row.ID != "" {
 		e.names(row.ID)
 		g.remove(&r.subscribers, r.hash.subscriberID(row.Service, row.ID), place)
 	}
-	row.Flags |= FlagErasing
+	row.Flags |= control.FlagErasing
 	g.touch(row)
-	all, err := g.subscriptionsOf(place, func(*SubscriptionRecord) bool { return true })
+	all, err := g.subscriptionsOf(place, func(*control.SubscriptionRecord) bool { return true })
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +184,8 @@ func lowerASCII(s string) string {
 // error, or after a crash.
 func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 	err := r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
-		g.batch.Securely = true
-		ids := map[Deed]string{}
+		g.batch.SecureDelete = true
+		ids := map[audit.Operation]string{}
 		for i := range all {
 			for _, p := range all[i].Places {
 				if err := g.empty(all[i].Service, p, ids); err != nil {
@@ -208,9 +211,9 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 		return r.unreadable(err)
 	}
 	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
-		g.batch.Securely = true
+		g.batch.SecureDelete = true
 		for i := range all {
-			g.batch.Erasures = append(g.batch.Erasures, ErasureRecord{Place: all[i].Subscriber})
+			g.batch.Erasures = append(g.batch.Erasures, control.ErasureRecord{Place: all[i].Subscriber})
 		}
 		return nil, nil
 	})
@@ -229,7 +232,7 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 // empty leaves nothing of a row but its place, nor of its subscriptions, which
 // keep no filter from being forgotten with the last one who has it. It adds
 // to ids by which names the audit knows them, and by which it shall.
-func (g *group) empty(service string, place fanfare.RowID, ids map[Deed]string) error {
+func (g *group) empty(service string, place fanfare.RowID, ids map[audit.Operation]string) error {
 	r := g.w.r
 	row, err := g.subscriber(place)
 	if err != nil {
@@ -239,11 +242,11 @@ func (g *group) empty(service string, place fanfare.RowID, ids map[Deed]string) 
 		return nil
 	}
 	if row.ID != "" {
-		ids[Deed{Service: service, Kind: kindSubscriber, Name: row.ID}] = SubscriberID(place)
+		ids[audit.Operation{Service: service, Kind: kindSubscriber, Name: row.ID}] = SubscriberID(place)
 	}
-	*row = SubscriberRecord{Place: row.Place, Service: row.Service, Flags: FlagErased}
+	*row = control.SubscriberRecord{Place: row.Place, Service: row.Service, Flags: control.FlagErased}
 	g.touch(row)
-	all, err := g.subscriptionsOf(place, func(*SubscriptionRecord) bool { return true })
+	all, err := g.subscriptionsOf(place, func(*control.SubscriptionRecord) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -253,23 +256,23 @@ func (g *group) empty(service string, place fanfare.RowID, ids map[Deed]string) 
 			return r.unreadable(err)
 		}
 		if s.ID != "" {
-			ids[Deed{Service: service, Kind: kindSubscription, Name: s.ID}] = fanfare.SubscriptionID(p)
+			ids[audit.Operation{Service: service, Kind: kindSubscription, Name: s.ID}] = fanfare.SubscriptionID(p)
 			g.remove(&r.identities, r.hash.clientID(row.Service, s.ID), p)
 		}
 		s.ID, s.Filter, s.Params, s.Data, s.Reason = "", 0, nil, nil, "erased"
-		g.batch.ConsentsGone = append(g.batch.ConsentsGone, p)
+		g.batch.DeletedConsents = append(g.batch.DeletedConsents, p)
 	}
 	return nil
 }
 
 // renameInAudit puts ids of ours in the place of those that clients chose.
-func (g *group) renameInAudit(ids map[Deed]string) error {
+func (g *group) renameInAudit(ids map[audit.Operation]string) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	names := map[int64]string{}
-	err := g.w.r.opt.Store.AuditRecords(context.Background(), 0, math.MaxInt64, func(line *AuditRecord) bool {
-		if name, ok := ids[Deed{Service: line.Service, Kind: line.Kind, Name: line.Name}]; ok {
+	err := g.w.r.opt.Store.AuditEntries(context.Background(), 0, math.MaxInt64, func(line *audit.Entry) bool {
+		if name, ok := ids[audit.Operation{Service: line.Service, Kind: line.Kind, Name: line.Name}]; ok {
 			names[line.ID] = name
 		}
 		return true
@@ -277,7 +280,7 @@ func (g *group) renameInAudit(ids map[Deed]string) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	g.batch.AuditNames = names
+	g.batch.RenamedAuditEntries = names
 	return nil
 }
 
@@ -298,7 +301,7 @@ func (g *group) emptyFilters(all []Erasure) error {
 	if len(naming) == 0 {
 		return nil
 	}
-	err := r.opt.Store.ScanSubscriptions(context.Background(), Range{First: 1, Last: ^fanfare.RowID(0)}, func(s *SubscriptionRecord) error {
+	err := r.opt.Store.ScanSubscriptions(context.Background(), control.Range{First: 1, Last: ^fanfare.RowID(0)}, func(s *control.SubscriptionRecord) error {
 		if naming[s.Filter] && !erased[s.Subscriber] {
 			delete(naming, s.Filter)
 		}
@@ -308,7 +311,7 @@ func (g *group) emptyFilters(all []Erasure) error {
 		return r.unreadable(err)
 	}
 	for n := range naming {
-		g.batch.EmptyFilters = append(g.batch.EmptyFilters, n)
+		g.batch.ErasedFilters = append(g.batch.ErasedFilters, n)
 	}
 	return nil
 }

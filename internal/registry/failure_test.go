@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -20,7 +21,7 @@ type brokenStore struct {
 	commits int
 }
 
-func (s *brokenStore) Commit(b *registry.Batch) error {
+func (s *brokenStore) Commit(b *control.Batch) error {
 	s.commits++
 	if s.fail != nil {
 		return s.fail

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
@@ -62,7 +64,7 @@ func (p TemplateParts) FileLines() (rest TemplateParts, lines []FileLine) {
 }
 
 // templateChanges compares what a template says, field by field, and file by file.
-func templateChanges(before, after TemplateParts) []FieldChange {
+func templateChanges(before, after TemplateParts) []audit.FieldChange {
 	was, old := before.FileLines()
 	is, now := after.FileLines()
 	texts := func(lines []FileLine) map[string]string {
@@ -83,6 +85,6 @@ func templateChanges(before, after TemplateParts) []FieldChange {
 		}
 		changed = fieldChanges(order(old), order(now))
 	}
-	slices.SortFunc(changed, func(a, b FieldChange) int { return cmp.Compare(a.Field, b.Field) })
+	slices.SortFunc(changed, func(a, b audit.FieldChange) int { return cmp.Compare(a.Field, b.Field) })
 	return changed
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // filters interns the distinct texts of filters: each has a number, from 1.
@@ -40,7 +42,7 @@ func (f *filters) is(number uint32, text string) bool { return f.text(number) ==
 // next is the lowest number that was never given.
 func (f *filters) next() uint32 { return uint32(len(f.texts)) }
 
-func (f *filters) add(records []FilterRecord) {
+func (f *filters) add(records []control.FilterRecord) {
 	if len(records) == 0 {
 		return
 	}

@@ -6,6 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/people/placeindex"
 
 	"fanfare.dev/fanfare"
@@ -17,10 +21,10 @@ import (
 type group struct {
 	w       *writer
 	jobs    []*job
-	size    int  // of the jobs, see maxGroup
-	deed    Deed // of the change that is being decided on: its line in the audit
-	effects int  // how often rows or tables were changed
-	batch   Batch
+	size    int             // of the jobs, see maxGroup
+	deed    audit.Operation // of the change that is being decided on: its line in the audit
+	effects int             // how often rows or tables were changed
+	batch   control.Batch
 	landed  chan error // the outcome of its commit
 	aborted bool       // what it was decided on top of has failed
 
@@ -29,11 +33,11 @@ type group struct {
 
 	// Rows of the store that the group reads, as they are now in the group's
 	// eyes, and the ones that it changed.
-	subscribers   map[fanfare.RowID]*SubscriberRecord
-	subscriptions map[fanfare.RowID]*SubscriptionRecord
-	changed       map[fanfare.RowID]SubscriptionRecord // before the change
+	subscribers   map[fanfare.RowID]*control.SubscriberRecord
+	subscriptions map[fanfare.RowID]*control.SubscriptionRecord
+	changed       map[fanfare.RowID]control.SubscriptionRecord // before the change
 
-	suppressed map[suppressionKey]SuppressionRecord // what the list says anew
+	suppressed map[suppressionKey]suppression.Record // what the list says anew
 
 	filters map[string]uint32      // new ones
 	slots   []newSlot              // these too
@@ -95,12 +99,12 @@ func (g *group) decide(jobs []*job) error {
 // on anew without it.
 func (g *group) alter(j *job) {
 	before := g.effects
-	g.deed = Deed{}
+	g.deed = audit.Operation{}
 	switch err := j.alter(g); {
 	case g.aborted:
 	case err == nil:
 		if g.effects > before && g.deed.Action != "" {
-			j.actor.note(&g.batch, g.deed, nil)
+			g.batch.AddAudit(j.actor, g.deed, nil)
 		}
 	default:
 		if j.err, j.over = err, true; g.effects > before {
@@ -133,12 +137,12 @@ func (g *group) release() {
 	clear(b.Audit)
 	b.Audit = b.Audit[:0]
 	b.Config, b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil, nil
-	b.Consents, b.ConsentsGone, b.News = nil, nil, nil
-	b.Suppressions, b.Erasures, b.EmptyFilters, b.AuditNames, b.Securely = nil, nil, nil, nil, false
+	b.Consents, b.DeletedConsents, b.Notices = nil, nil, nil
+	b.Suppressions, b.Erasures, b.ErasedFilters, b.RenamedAuditEntries, b.SecureDelete = nil, nil, nil, nil, false
 	g.subscribers, g.subscriptions, g.changed, g.filters, g.planned = nil, nil, nil, nil, nil
 	g.slots, g.suppressed = nil, nil
 	g.undone, g.leaving = g.undone[:0], g.leaving[:0]
-	g.jobs, g.deed, g.effects = nil, Deed{}, 0
+	g.jobs, g.deed, g.effects = nil, audit.Operation{}, 0
 }
 
 // prefetch reads the rows that the callers believe to be concerned, many at a
@@ -158,15 +162,10 @@ func (g *group) prefetch(jobs []*job) error {
 		}
 	}
 	ctx := context.Background()
-	if err := g.readSubscribers(ctx, sorted(subscribers)); err != nil {
+	if err := g.readSubscribers(ctx, control.SortPlaces(subscribers)); err != nil {
 		return err
 	}
-	return g.readSubscriptions(ctx, sorted(subscriptions))
-}
-
-func sorted(places []fanfare.RowID) []fanfare.RowID {
-	slices.Sort(places)
-	return slices.Compact(places)
+	return g.readSubscriptions(ctx, control.SortPlaces(subscriptions))
 }
 
 func (g *group) readSubscribers(ctx context.Context, places []fanfare.RowID) error {
@@ -179,9 +178,9 @@ func (g *group) readSubscribers(ctx context.Context, places []fanfare.RowID) err
 		}
 	}
 	if g.subscribers == nil {
-		g.subscribers = make(map[fanfare.RowID]*SubscriberRecord, len(places))
+		g.subscribers = make(map[fanfare.RowID]*control.SubscriberRecord, len(places))
 	}
-	return g.w.r.opt.Store.SubscriberRecords(ctx, places, func(s *SubscriberRecord) error {
+	return g.w.r.opt.Store.SubscriberRecords(ctx, places, func(s *control.SubscriberRecord) error {
 		g.subscribers[s.Place] = cloneRecord(s)
 		return nil
 	})
@@ -197,9 +196,9 @@ func (g *group) readSubscriptions(ctx context.Context, places []fanfare.RowID) e
 		}
 	}
 	if g.subscriptions == nil {
-		g.subscriptions = make(map[fanfare.RowID]*SubscriptionRecord, len(places))
+		g.subscriptions = make(map[fanfare.RowID]*control.SubscriptionRecord, len(places))
 	}
-	return g.w.r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
+	return g.w.r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 		kept := cloneSubscription(s)
 		g.subscriptions[s.Place] = &kept
 		return nil
@@ -208,7 +207,7 @@ func (g *group) readSubscriptions(ctx context.Context, places []fanfare.RowID) e
 
 // subscriber returns the row at p as the group sees it, nil if there is none.
 // The pointer is good until the next new row.
-func (g *group) subscriber(p fanfare.RowID) (*SubscriberRecord, error) {
+func (g *group) subscriber(p fanfare.RowID) (*control.SubscriberRecord, error) {
 	if i, rows := int(p.Local())-int(g.baseSubscriber[p.Partition()]), g.batch.Subscribers[p.Partition()]; i >= 0 && i < len(rows) {
 		return &rows[i], nil
 	}
@@ -224,7 +223,7 @@ func (g *group) subscriber(p fanfare.RowID) (*SubscriberRecord, error) {
 
 // subscription returns the row at p as the group sees it, nil if there is none.
 // The pointer is good until the next new row.
-func (g *group) subscription(p fanfare.RowID) (*SubscriptionRecord, error) {
+func (g *group) subscription(p fanfare.RowID) (*control.SubscriptionRecord, error) {
 	if g.isNew(p) {
 		return &g.batch.Subscriptions[p.Partition()][p.Local()-g.baseSubscription[p.Partition()]], nil
 	}
@@ -259,7 +258,7 @@ func (g *group) isNew(p fanfare.RowID) bool {
 }
 
 // change returns the row at p for changing, and remembers what it was.
-func (g *group) change(p fanfare.RowID) (*SubscriptionRecord, error) {
+func (g *group) change(p fanfare.RowID) (*control.SubscriptionRecord, error) {
 	s, err := g.subscription(p)
 	if err != nil || g.isNew(p) {
 		return s, err
@@ -267,7 +266,7 @@ func (g *group) change(p fanfare.RowID) (*SubscriptionRecord, error) {
 	g.effects++
 	if _, ok := g.changed[p]; !ok {
 		if g.changed == nil {
-			g.changed = map[fanfare.RowID]SubscriptionRecord{}
+			g.changed = map[fanfare.RowID]control.SubscriptionRecord{}
 		}
 		g.changed[p] = *s
 	}
@@ -333,7 +332,7 @@ func (g *group) updateNewSubscribers() {
 	for i := range g.batch.Subscribers {
 		rows := g.batch.Subscribers[i]
 		for k := range rows {
-			if s := &rows[k]; s.Subscriber != 0 || len(s.Parts) > 0 || s.Flags != 0 {
+			if s := &rows[k]; s.Subscriber != 0 || len(s.RowsJSON) > 0 || s.Flags != 0 {
 				g.batch.SubscriberUpdates = append(g.batch.SubscriberUpdates, s)
 			}
 		}
@@ -344,7 +343,7 @@ func (g *group) updateNewSubscribers() {
 func (g *group) finish() bool {
 	b := &g.batch
 	subscriptions := len(g.changed)
-	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Suppressions) + len(b.Erasures) + len(b.Audit) + len(b.Config) + len(b.Consents) + len(b.ConsentsGone)
+	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Suppressions) + len(b.Erasures) + len(b.Audit) + len(b.Config) + len(b.Consents) + len(b.DeletedConsents)
 	for i := range fanfare.Partitions {
 		subscriptions += len(b.Subscriptions[i])
 		others += len(b.Subscribers[i])
@@ -361,7 +360,7 @@ func (g *group) finish() bool {
 		for k := range b.Subscriptions[i] {
 			s := &b.Subscriptions[i][k]
 			s.CreatedAt, s.CreatedSeq = b.At, b.ChangeSeq
-			if !s.active() { // made and ended within the group, or made as a paused one
+			if !s.Active() { // made and ended within the group, or made as a paused one
 				b.SubscriptionUpdates = append(b.SubscriptionUpdates, s)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"github.com/zeebo/xxh3"
 
 	"fanfare.dev/fanfare"
@@ -101,7 +103,7 @@ func (h hasher) clientID(service uint32, id string) uint64 {
 
 // natural hashes the identity of a subscription without one: its subscriber,
 // topic, channel and condition.
-func (h hasher) natural(s *SubscriptionRecord) uint64 {
+func (h hasher) natural(s *control.SubscriptionRecord) uint64 {
 	var buf [256]byte
 	b := append(buf[:0], 'n')
 	b = binary.LittleEndian.AppendUint32(b, uint32(s.Subscriber))

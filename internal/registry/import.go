@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
 )
@@ -70,7 +72,7 @@ func (r *Registry) begin(ctx context.Context, name string, puts []Put, results [
 	if err != nil {
 		return nil, err
 	}
-	p := &putting{job: &job{svc: svc, conf: conf, actor: actorOf(ctx), wants: make([]want, len(puts)), after: after}, puts: puts, results: results, refused: true, afterEnd: r.opt.AfterEnd}
+	p := &putting{job: &job{svc: svc, conf: conf, actor: audit.ActorOf(ctx), wants: make([]want, len(puts)), after: after}, puts: puts, results: results, refused: true, afterEnd: r.opt.AfterEnd}
 	for i := range puts {
 		background.Yield(i)
 		w := &p.wants[i]

@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -18,7 +19,7 @@ type gatedStore struct {
 	verdict chan error
 }
 
-func (s *gatedStore) Commit(b *registry.Batch) error {
+func (s *gatedStore) Commit(b *control.Batch) error {
 	s.entered <- struct{}{}
 	if err := <-s.verdict; err != nil {
 		return err

@@ -12,6 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -103,8 +106,8 @@ func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySe
 			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Now().UTC().Truncate(time.Second),
 			ExpiresAt: settings.ExpiresAt, Disabled: settings.Disabled}}
 		made = k.key()
-		var b Batch
-		actorOf(ctx).note(&b, k.deed("create"), nil)
+		var b control.Batch
+		b.AddAudit(audit.ActorOf(ctx), k.deed("create"), nil)
 		return r.keepKey(&b, k)
 	}})
 	if err != nil {
@@ -209,8 +212,8 @@ func (r *Registry) DeleteKey(ctx context.Context, service, id string) error {
 		if err := r.keepOperator(k, nil); err != nil {
 			return err
 		}
-		b := Batch{Config: []ConfigRecord{{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
-		actorOf(ctx).note(&b, k.deed("delete"), nil)
+		b := control.Batch{Config: []control.ConfigRecord{{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
+		b.AddAudit(audit.ActorOf(ctx), k.deed("delete"), nil)
 		if err := r.commit(&b); err != nil {
 			return err
 		}
@@ -234,8 +237,8 @@ func (r *Registry) editKey(ctx context.Context, service, id, action string, edit
 			return err
 		}
 		changed = k.key()
-		var b Batch
-		actorOf(ctx).note(&b, k.deed(action), &Detail{Fields: keyChanges(was, &k)})
+		var b control.Batch
+		b.AddAudit(audit.ActorOf(ctx), k.deed(action), &audit.Detail{Fields: keyChanges(was, &k)})
 		return r.keepKey(&b, &k)
 	}})
 	if err != nil {
@@ -245,10 +248,12 @@ func (r *Registry) editKey(ctx context.Context, service, id, action string, edit
 }
 
 // deed is what the audit says of a change of the key.
-func (k *heldKey) deed(action string) Deed { return Deed{k.svc, action, kindKey, k.id()} }
+func (k *heldKey) deed(action string) audit.Operation {
+	return audit.Operation{Service: k.svc, Action: action, Kind: kindKey, Name: k.id()}
+}
 
 // keyChanges lists what the audit shows of a key: never a hash.
-func keyChanges(was, now *heldKey) []FieldChange {
+func keyChanges(was, now *heldKey) []audit.FieldChange {
 	shown := func(k *heldKey) map[string]any {
 		fields := map[string]any{"name": k.name, "scopes": k.scopes().String(), "disabled": k.Disabled}
 		for name, at := range map[string]time.Time{"expires_at": k.ExpiresAt, "old_until": k.OldUntil} {
@@ -278,7 +283,7 @@ func (r *Registry) keepOperator(was, now *heldKey) error {
 }
 
 // keepKey makes k durable with b, and then known. It runs in the writer.
-func (r *Registry) keepKey(b *Batch, k *heldKey) error {
+func (r *Registry) keepKey(b *control.Batch, k *heldKey) error {
 	record, err := r.keyRecord(k)
 	if err != nil {
 		return err
@@ -292,10 +297,10 @@ func (r *Registry) keepKey(b *Batch, k *heldKey) error {
 }
 
 // keyRecord is what is kept of k, with its last use.
-func (r *Registry) keyRecord(k *heldKey) (ConfigRecord, error) {
+func (r *Registry) keyRecord(k *heldKey) (control.ConfigRecord, error) {
 	k.LastUsed = k.lastUsed()
 	body, err := json.Marshal(k.keyBody)
-	return ConfigRecord{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}, err
+	return control.ConfigRecord{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}, err
 }
 
 // serviceNumber is 0 for no service.
@@ -314,7 +319,7 @@ func parseKeyID(id string) (uint32, bool) {
 	return uint32(number), ok && err == nil && keyID(uint32(number)) == id
 }
 
-func (r *Registry) loadKey(s *snapshot, c *ConfigRecord) error {
+func (r *Registry) loadKey(s *snapshot, c *control.ConfigRecord) error {
 	if c.Deleted {
 		r.keyring.remove(c.Number)
 		return nil

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -122,19 +124,19 @@ func TestAKeyOpensFromItsMakingUntilItEnds(t *testing.T) {
 func TestAKeyFromBeforeThereWereScopesIsAdminOfWhatItWas(t *testing.T) {
 	place := storetest.Place(t)
 	store := openStore(t, place)
-	kept := func(number, service uint32, secret string) registry.ConfigRecord {
+	kept := func(number, service uint32, secret string) control.ConfigRecord {
 		hash := sha256.Sum256([]byte(secret))
 		body, err := json.Marshal(map[string]any{"hash": hash[:]})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return registry.ConfigRecord{Kind: "key", Number: number, Service: service, Name: "old", Body: body}
+		return control.ConfigRecord{Kind: "key", Number: number, Service: service, Name: "old", Body: body}
 	}
-	err := store.Load(t.Context(), registry.Loader{ChangeSeq: func(uint64) {}, Config: func(*registry.ConfigRecord) error { return nil }})
+	err := store.Load(t.Context(), control.Loader{ChangeSeq: func(uint64) {}, Config: func(*control.ConfigRecord) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = store.Commit(&registry.Batch{Config: []registry.ConfigRecord{
+	err = store.Commit(&control.Batch{Config: []control.ConfigRecord{
 		{Kind: "service", Number: 1, Name: "notify", Body: []byte("{}")}, kept(1, 0, "ff_operator"), kept(2, 1, "ff_service")}})
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +277,7 @@ func TestUseOfTheSecretBeforeARotationIsSeenApart(t *testing.T) {
 	apply(t, r, weather)
 	newKey(t, r, "", registry.KeySettings{Name: "operator"})
 	key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: registry.ScopePublish})
-	rotated, second, err := r.RotateKey(registry.As(t.Context(), registry.Actor{KeyID: "key-1"}), "", key.ID, time.Hour)
+	rotated, second, err := r.RotateKey(audit.WithActor(t.Context(), audit.Actor{KeyID: "key-1"}), "", key.ID, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +299,7 @@ func TestUseOfTheSecretBeforeARotationIsSeenApart(t *testing.T) {
 	if last, old := used(first, 2*time.Minute); !last.Equal(noon.Add(2*time.Minute)) || !old.Equal(noon.Add(2*time.Minute)) {
 		t.Errorf("the old secret was used, and the key says %v, of the old one %v", last, old)
 	}
-	lines, _, err := r.Audit(t.Context(), registry.AuditQuery{Action: "rotate", Limit: 10})
+	lines, _, err := r.Audit(t.Context(), audit.Query{Action: "rotate", Limit: 10})
 	if err != nil || len(lines) != 1 {
 		t.Fatalf("%+v, %v", lines, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/catalog/schema"
 	"fanfare.dev/fanfare/internal/inputerror"
 
@@ -92,7 +94,7 @@ type templateBody struct {
 }
 
 // loadConfig puts a kept record into s. Services come first.
-func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
+func (r *Registry) loadConfig(s *snapshot, c *control.ConfigRecord) error {
 	switch c.Kind {
 	case kindService:
 		return loadService(s, c)
@@ -143,7 +145,7 @@ type serviceBody struct {
 	Pages Pages `json:"pages,omitzero"`
 }
 
-func loadService(s *snapshot, c *ConfigRecord) error {
+func loadService(s *snapshot, c *control.ConfigRecord) error {
 	s.names[c.Number] = c.Name
 	if c.Deleted {
 		return nil
@@ -159,7 +161,7 @@ func loadService(s *snapshot, c *ConfigRecord) error {
 	return nil
 }
 
-func loadChannel(s *snapshot, svc *service, c *ConfigRecord) error {
+func loadChannel(s *snapshot, svc *service, c *control.ConfigRecord) error {
 	ch := &Channel{Number: uint16(c.Number), Service: svc.name, Name: c.Name}
 	if err := json.Unmarshal(c.Body, &ch.ChannelSettings); err != nil {
 		return err
@@ -172,7 +174,7 @@ func loadChannel(s *snapshot, svc *service, c *ConfigRecord) error {
 	return nil
 }
 
-func (r *Registry) loadTopic(s *snapshot, svc *service, c *ConfigRecord) error {
+func (r *Registry) loadTopic(s *snapshot, svc *service, c *control.ConfigRecord) error {
 	var body topicBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
@@ -221,7 +223,7 @@ func newTopic(svc *service, number uint32, name string, body *topicBody) (*Topic
 	return t, nil
 }
 
-func loadTemplate(s *snapshot, svc *service, c *ConfigRecord) error {
+func loadTemplate(s *snapshot, svc *service, c *control.ConfigRecord) error {
 	var body templateBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err

@@ -4,6 +4,9 @@ import (
 	"context"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -27,13 +30,13 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.R
 		return p, err
 	}
 	p.Service = service
-	if row.hasAddress() {
+	if row.HasAddress() {
 		p.Address = row.Address
 	}
 	if p.Subscriber, err = r.fullSubscriber(ctx, head); err != nil {
 		return p, err
 	}
-	c := chosen{service: svc.number, active: true, paused: true, owners: placesOf(head.parts())}
+	c := chosen{service: svc.number, active: true, paused: true, owners: control.PlacesOf(head.Rows())}
 	kept, _, err := r.rowsOfOwners(ctx, &c, 0, scanAtOnce)
 	if err != nil {
 		return p, r.unreadable(err)
@@ -52,9 +55,9 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.R
 
 // ownerOf returns who has the subscription at a place, and the row of the address
 // that it goes to.
-func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.RowID) (head, row *SubscriberRecord, err error) {
+func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.RowID) (head, row *control.SubscriberRecord, err error) {
 	owner := fanfare.RowID(0)
-	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.RowID{place}, func(s *SubscriptionRecord) error {
+	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.RowID{place}, func(s *control.SubscriptionRecord) error {
 		if r.serviceOf(s) == svc.number {
 			owner = s.Subscriber
 		}
@@ -67,16 +70,16 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.RowI
 	if err != nil {
 		return nil, nil, r.unreadable(err)
 	}
-	if row = rows[owner]; row == nil || row.Flags&(FlagErasing|FlagErased) != 0 {
+	if row = rows[owner]; row == nil || row.Flags&(control.FlagErasing|control.FlagErased) != 0 {
 		return nil, nil, unknownSubscription("")
 	}
-	if row.head() == row.Place {
+	if row.Head() == row.Place {
 		return row, row, nil
 	}
-	if rows, err = r.records(ctx, []fanfare.RowID{row.head()}); err != nil {
+	if rows, err = r.records(ctx, []fanfare.RowID{row.Head()}); err != nil {
 		return nil, nil, r.unreadable(err)
 	}
-	if head = rows[row.head()]; head == nil || head.Flags&(FlagErasing|FlagErased) != 0 {
+	if head = rows[row.Head()]; head == nil || head.Flags&(control.FlagErasing|control.FlagErased) != 0 {
 		return nil, nil, unknownSubscription("")
 	}
 	return head, row, nil
@@ -108,14 +111,14 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 			if err := g.endPlace(place, how); err != nil {
 				return nil, err
 			}
-			actorOf(ctx).note(&g.batch, Deed{svc.name, "end", kindSubscription, auditID(s.ID, place)}, nil)
+			g.batch.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: svc.name, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 		}
 		return ended, nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	err = r.opt.Store.SubscriptionRecords(ctx, sorted(append([]fanfare.RowID(nil), places...)), func(s *SubscriptionRecord) error {
+	err = r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(append([]fanfare.RowID(nil), places...)), func(s *control.SubscriptionRecord) error {
 		seq = max(seq, s.EndedSeq)
 		return nil
 	})
@@ -142,13 +145,13 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID
 		return 0, err
 	}
 	var places []fanfare.RowID
-	for _, row := range head.parts() {
+	for _, row := range head.Rows() {
 		places = append(places, r.subscriptionsOfRow.Of(row.Place)...)
 	}
 	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
 		restored = 0
-		for _, place := range sorted(places) {
-			back, err := g.restore(actorOf(ctx), svc, place, seq, reason)
+		for _, place := range control.SortPlaces(places) {
+			back, err := g.restore(audit.ActorOf(ctx), svc, place, seq, reason)
 			if err != nil {
 				return nil, err
 			}
@@ -162,7 +165,7 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID
 }
 
 // restore decides on one. It refuses before it changes anything.
-func (g *group) restore(actor *Actor, svc *service, place fanfare.RowID, seq uint64, reason string) (bool, error) {
+func (g *group) restore(actor *audit.Actor, svc *service, place fanfare.RowID, seq uint64, reason string) (bool, error) {
 	r := g.w.r
 	s, err := g.subscription(place)
 	switch {
@@ -179,7 +182,7 @@ func (g *group) restore(actor *Actor, svc *service, place fanfare.RowID, seq uin
 	if err != nil {
 		return false, r.unreadable(err)
 	}
-	if !row.hasAddress() {
+	if !row.HasAddress() {
 		return false, nil
 	}
 	if err := r.mayReach(row.Service, row.Kind, row.Address, ""); err != nil {
@@ -195,13 +198,13 @@ func (g *group) restore(actor *Actor, svc *service, place fanfare.RowID, seq uin
 		s.PausedAt, s.PausedSeq, s.ResumedSeq = s.EndedAt, s.EndedSeq, 0
 	}
 	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
-	g.tell(Resubscribed, s, SourceUndo, "")
-	actor.note(&g.batch, Deed{svc.name, "restore", kindSubscription, auditID(s.ID, place)}, nil)
+	g.tell(control.NoticeResubscribed, s, SourceUndo, "")
+	g.batch.AddAudit(actor, audit.Operation{Service: svc.name, Action: "restore", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 	return true, g.returned(row)
 }
 
 // fits reports whether a subscription that has ended could be put as it was.
-func (g *group) fits(svc *service, s *SubscriptionRecord) bool {
+func (g *group) fits(svc *service, s *control.SubscriptionRecord) bool {
 	conf := g.w.r.config.Load()
 	topic, channel := conf.topics[s.Topic], conf.channels[s.Channel]
 	if topic == nil || svc.topics[topic.Name] != topic || channel == nil || svc.channels[channel.Name] != channel {
@@ -219,13 +222,13 @@ func (g *group) fits(svc *service, s *SubscriptionRecord) bool {
 }
 
 // returned takes the mark of a deleted subscriber away: who is written to is there.
-func (g *group) returned(row *SubscriberRecord) error {
-	head, err := g.subscriber(row.head())
+func (g *group) returned(row *control.SubscriberRecord) error {
+	head, err := g.subscriber(row.Head())
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	if head.Flags&FlagDeleted != 0 {
-		head.Flags &^= FlagDeleted
+	if head.Flags&control.FlagDeleted != 0 {
+		head.Flags &^= control.FlagDeleted
 		g.touch(head)
 	}
 	return nil

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
 )
@@ -11,12 +14,12 @@ import (
 // load rebuilds everything in memory from the store.
 func (r *Registry) load(ctx context.Context) error {
 	l := loader{r: r, w: r.writer, snapshot: newSnapshot(), filling: newFilling(r.opt.Conditions, r.misunderstood), progress: newProgress(&r.opt)}
-	err := r.opt.Store.Load(ctx, Loader{
+	err := r.opt.Store.Load(ctx, control.Loader{
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
-		Suppression:  func(s *SuppressionRecord) { r.suppressions.set([]SuppressionRecord{*s}) },
+		Suppression:  func(s *suppression.Record) { r.suppressions.set([]suppression.Record{*s}) },
 		Erasure:      r.erasures.load,
-		Filter:       func(f *FilterRecord) error { r.filters.add([]FilterRecord{*f}); return nil },
+		Filter:       func(f *control.FilterRecord) error { r.filters.add([]control.FilterRecord{*f}); return nil },
 		Subscriber:   l.subscriber,
 		Subscription: l.subscription,
 	})
@@ -72,31 +75,31 @@ type clash struct {
 	place fanfare.RowID
 }
 
-func (l *loader) config(c *ConfigRecord) error {
+func (l *loader) config(c *control.ConfigRecord) error {
 	if err := l.r.loadConfig(l.snapshot, c); err != nil {
 		return fmt.Errorf("%s %s: %w", c.Kind, c.Name, err)
 	}
 	return nil
 }
 
-func (l *loader) subscriber(s *SubscriberRecord) error {
+func (l *loader) subscriber(s *control.SubscriberRecord) error {
 	l.progress.add(&l.progress.subscribers)
 	l.w.nextSubscriber[s.Place.Partition()] = s.Place.Local() + 1
 	// An address belongs to one subscriber, and so does an id. A taken hash is a
 	// collision and both stay; there is nothing to resolve.
-	if s.hasAddress() {
+	if s.HasAddress() {
 		l.r.addresses.Insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
 		if small := folded(s.Kind, s.Address); small != s.Address {
 			l.r.respelled.Insert(l.r.hash.address(s.Service, s.Kind, small), s.Place)
 		}
 	}
-	if s.ID != "" && s.Flags&(FlagErasing|FlagErased) == 0 {
+	if s.ID != "" && s.Flags&(control.FlagErasing|control.FlagErased) == 0 {
 		l.r.subscribers.Insert(l.r.hash.subscriberID(s.Service, s.ID), s.Place)
 	}
 	return nil
 }
 
-func (l *loader) subscription(s *SubscriptionRecord) error {
+func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	l.progress.add(&l.progress.subscriptions)
 	l.w.nextSubscription[s.Place.Partition()] = s.Place.Local() + 1
 	t := l.snapshot.topics[s.Topic]
@@ -122,7 +125,7 @@ func (l *loader) subscription(s *SubscriptionRecord) error {
 			return fmt.Errorf("subscription %s has the unknown slot %d", fanfare.SubscriptionID(s.Place), s.Slot)
 		}
 	}
-	if len(s.Was) > 0 {
+	if len(s.PastSlots) > 0 {
 		l.r.slots.noteMove(s)
 	}
 	if s.Paused {
@@ -143,10 +146,10 @@ func (l *loader) resolve(ctx context.Context) error {
 		}
 		done[c.hash] = true
 		first, others := l.r.identities.Lookup(c.hash)
-		places := sorted(append(others, first))
-		newest := map[string]SubscriptionRecord{}
+		places := control.SortPlaces(append(others, first))
+		newest := map[string]control.SubscriptionRecord{}
 		var beaten []fanfare.RowID
-		err := l.r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
+		err := l.r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 			if s.ID == "" {
 				return nil
 			}
@@ -171,7 +174,7 @@ func (l *loader) resolve(ctx context.Context) error {
 }
 
 // newer reports whether a is what the id of a and b stands for now.
-func newer(a, b *SubscriptionRecord) bool {
+func newer(a, b *control.SubscriptionRecord) bool {
 	switch {
 	case a.Ended != b.Ended:
 		return b.Ended

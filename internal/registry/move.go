@@ -2,9 +2,10 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
+
+	"fanfare.dev/fanfare/internal/store/control"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
@@ -22,43 +23,18 @@ type Move struct {
 // has been carried over. Who moves to another time zone is not refused.
 const maxWas = 16
 
-// was are the slots that the subscription had before.
-func (s *SubscriptionRecord) was() (list []uint16) {
-	if len(s.Was) > 0 {
-		_ = json.Unmarshal(s.Was, &list) // we wrote it
-	}
-	return list
-}
-
-func (s *SubscriptionRecord) setWas(list []uint16) {
-	s.Was = nil
-	if len(list) > 0 {
-		s.Was, _ = json.Marshal(list) // numbers
-	}
-}
-
-// moveTo gives the subscription a slot, and notes the one that it leaves.
-func (s *SubscriptionRecord) moveTo(slot uint16) {
-	was := slices.DeleteFunc(s.was(), func(n uint16) bool { return n == slot || n == s.Slot })
-	if s.Slot != 0 {
-		was = append(was, s.Slot)
-	}
-	s.Slot = slot
-	s.setWas(was)
-}
-
 // noteMove makes what a committed row says of moves seen.
-func (s *slots) noteMove(of *SubscriptionRecord) {
+func (s *slots) noteMove(of *control.SubscriptionRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if of.Ended || len(of.Was) == 0 {
+	if of.Ended || len(of.PastSlots) == 0 {
 		delete(s.moves, of.Place)
 		return
 	}
 	if s.moves == nil {
 		s.moves = map[fanfare.RowID]Move{}
 	}
-	s.moves[of.Place] = Move{Place: of.Place, Subscriber: of.Subscriber, Slot: of.Slot, Was: of.was()}
+	s.moves[of.Place] = Move{Place: of.Place, Subscriber: of.Subscriber, Slot: of.Slot, Was: of.DecodePastSlots()}
 }
 
 // Moves lists the subscriptions that have got another slot and whose waiting items have
@@ -105,20 +81,20 @@ func (g *group) carried(m *Move) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	if s == nil || s.Ended || s.Slot != m.Slot || len(s.Was) == 0 {
+	if s == nil || s.Ended || s.Slot != m.Slot || len(s.PastSlots) == 0 {
 		return nil
 	}
 	if s, err = g.change(m.Place); err != nil {
 		return g.w.r.unreadable(err)
 	}
-	s.setWas(slices.DeleteFunc(s.was(), func(n uint16) bool { return slices.Contains(m.Was, n) }))
+	s.SetPastSlots(slices.DeleteFunc(s.DecodePastSlots(), func(n uint16) bool { return slices.Contains(m.Was, n) }))
 	return nil
 }
 
 // readUnknown reads the subscriptions that the group has not read, in one go.
 func (g *group) readUnknown(places []fanfare.RowID) error {
 	unknown := slices.DeleteFunc(slices.Clone(places), func(p fanfare.RowID) bool { return g.knows(p) || g.isNew(p) })
-	if err := g.readSubscriptions(context.Background(), sorted(unknown)); err != nil {
+	if err := g.readSubscriptions(context.Background(), control.SortPlaces(unknown)); err != nil {
 		return g.w.r.unreadable(err)
 	}
 	if g.aborted {
@@ -137,8 +113,8 @@ func (g *group) rezone(place fanfare.RowID) error {
 		return nil
 	}
 	service, zone := head.Service, head.TimeZone
-	for _, p := range head.parts() {
-		waiting, err := g.subscriptionsOf(p.Place, func(s *SubscriptionRecord) bool { return !s.Ended && s.Slot != 0 })
+	for _, p := range head.Rows() {
+		waiting, err := g.subscriptionsOf(p.Place, func(s *control.SubscriptionRecord) bool { return !s.Ended && s.Slot != 0 })
 		if err != nil {
 			return err
 		}
@@ -165,7 +141,7 @@ func (g *group) rezoneOf(row fanfare.RowID) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	return g.rezone(s.head())
+	return g.rezone(s.Head())
 }
 
 // slotFor is the slot of a cadence for the subscriber of a row.
@@ -177,8 +153,8 @@ func (g *group) slotFor(row fanfare.RowID, of cadence.Cadence) (uint16, error) {
 	if err != nil {
 		return 0, g.w.r.unreadable(err)
 	}
-	if s.head() != s.Place {
-		if s, err = g.subscriber(s.head()); err != nil {
+	if s.Head() != s.Place {
+		if s, err = g.subscriber(s.Head()); err != nil {
 			return 0, g.w.r.unreadable(err)
 		}
 	}
@@ -201,13 +177,13 @@ func (g *group) setSlot(place fanfare.RowID, slot uint16) error {
 	if s, err = g.change(place); err != nil {
 		return g.w.r.unreadable(err)
 	}
-	s.moveTo(slot)
+	s.MoveToSlot(slot)
 	return nil
 }
 
-// mayLeave refuses to put a subscription out of its slot once more.
-func (s *SubscriptionRecord) mayLeave() error {
-	if len(s.Was) == 0 || len(s.was()) < maxWas {
+// mayLeaveSlot refuses to put a subscription out of its slot once more.
+func mayLeaveSlot(s *control.SubscriptionRecord) error {
+	if len(s.PastSlots) == 0 || len(s.DecodePastSlots()) < maxWas {
 		return nil
 	}
 	return &fanfare.Error{Code: fanfare.Unavailable, Pointer: "/cadence",

@@ -4,44 +4,12 @@ import (
 	"context"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/people/placeindex"
 
 	"fanfare.dev/fanfare"
-)
-
-// A News is something that a service is to be told of one of its people: of a
-// subscription, or of what the suppression list says of an address. It names places
-// alone, so that nothing of a person waits in it: whoever tells looks up what they are
-// called then.
-type News struct {
-	Kind    NewsKind `json:"kind"`
-	Source  string   `json:"source"`           // what brought it about: a Source… of this package
-	Reason  string   `json:"reason,omitempty"` // why, in one word of a list
-	At      int64    `json:"at"`               // Unix nanoseconds
-	Service uint32   `json:"service"`
-
-	Subscription fanfare.RowID `json:"subscription,omitempty"` // 0: it is about an address
-	Topic        uint32        `json:"topic,omitempty"`        // of the subscription, and Channel
-	Channel      uint16        `json:"channel,omitempty"`
-	Fields       []string      `json:"fields,omitempty"` // that were changed
-
-	Subscriber  fanfare.RowID `json:"subscriber"`        // the row of the address
-	Address     uint8         `json:"address,omitempty"` // its kind, where it is what the change is about
-	Until       int64         `json:"until,omitempty"`   // of a suppression, Unix nanoseconds; 0: for good
-	AllServices bool          `json:"all_services,omitempty"`
-}
-
-// A NewsKind is what happened.
-type NewsKind string
-
-// The kinds, those of subscriptions first.
-const (
-	Subscribed   NewsKind = "subscribed"   // by the person
-	Changed      NewsKind = "changed"      // by the person
-	Unsubscribed NewsKind = "unsubscribed" // by anybody
-	Resubscribed NewsKind = "resubscribed" // an end was taken back
-	Suppressed   NewsKind = "suppressed"   // or for a stronger reason than before, or for longer
-	Lifted       NewsKind = "lifted"
 )
 
 // What brings changes about.
@@ -72,8 +40,8 @@ type Ending struct {
 	Text   string // the same as the subscription keeps it
 }
 
-// Untold gives a word when there is something to tell since the last.
-func (r *Registry) Untold() <-chan struct{} { return r.untold }
+// NewNotices gives a word when there is something to tell since the last.
+func (r *Registry) NewNotices() <-chan struct{} { return r.newNotices }
 
 // hearing are the topics of a name in which somebody hears, of one service or of all.
 func (r *Registry) hearing(service uint32, name string) (all []*Topic) {
@@ -88,13 +56,13 @@ func (r *Registry) hearing(service uint32, name string) (all []*Topic) {
 // tell notes what happened to a subscription, where its service hears of that. What
 // happens to those of who hears is told to nobody, and nobody is told of whom it is to
 // forget.
-func (g *group) tell(kind NewsKind, s *SubscriptionRecord, source, reason string, fields ...string) {
+func (g *group) tell(kind control.NoticeKind, s *control.SubscriptionRecord, source, reason string, fields ...string) {
 	r := g.w.r
 	t := r.config.Load().topics[s.Topic]
 	if t == nil || reason == reasonErased || fanfare.ReservedTopic(t.Name) || len(r.hearing(t.service, fanfare.TopicSubscriptions)) == 0 {
 		return
 	}
-	g.batch.News = append(g.batch.News, News{Kind: kind, Source: source, Reason: reason, At: g.batch.At, Service: t.service,
+	g.batch.Notices = append(g.batch.Notices, control.Notice{Kind: kind, Source: source, Reason: reason, At: g.batch.At, Service: t.service,
 		Subscription: s.Place, Topic: s.Topic, Channel: s.Channel, Fields: fields, Subscriber: s.Subscriber})
 }
 
@@ -107,15 +75,15 @@ func (g *group) tellPut(w *want, fields []string) {
 	switch {
 	case err != nil || s == nil: // it was decided on just now, and is at hand
 	case w.created:
-		g.tell(Subscribed, s, w.put.By, "")
+		g.tell(control.NoticeSubscribed, s, w.put.By, "")
 	default:
-		g.tell(Changed, s, w.put.By, "", fields...)
+		g.tell(control.NoticeChanged, s, w.put.By, "", fields...)
 	}
 }
 
 // tellSuppression notes what the list says anew of an address, for each service that
 // hears of that and has the address; of one that is a hash alone nobody can be told.
-func (g *group) tellSuppression(kind NewsKind, s *SuppressionRecord, source string) error {
+func (g *group) tellSuppression(kind control.NoticeKind, s *suppression.Record, source string) error {
 	if s.Address == "" {
 		return nil
 	}
@@ -125,7 +93,7 @@ func (g *group) tellSuppression(kind NewsKind, s *SuppressionRecord, source stri
 			return err
 		}
 		for _, row := range rows {
-			g.batch.News = append(g.batch.News, News{Kind: kind, Source: source, Reason: s.Reason, At: g.batch.At, Service: t.service,
+			g.batch.Notices = append(g.batch.Notices, control.Notice{Kind: kind, Source: source, Reason: s.Reason, At: g.batch.At, Service: t.service,
 				Subscriber: row.Place, Address: s.Kind, Until: s.Until, AllServices: s.Service == allServices})
 		}
 	}
@@ -133,14 +101,14 @@ func (g *group) tellSuppression(kind NewsKind, s *SuppressionRecord, source stri
 }
 
 // holders returns the rows that have an address, however they spell it, by place.
-func (g *group) holders(service uint32, kind uint8, address string) (rows []*SubscriberRecord, err error) {
+func (g *group) holders(service uint32, kind uint8, address string) (rows []*control.SubscriberRecord, err error) {
 	small := folded(kind, address)
 	for _, p := range g.w.r.mayHold(service, kind, small) {
 		row, err := g.subscriber(p)
 		if err != nil {
 			return nil, g.w.r.unreadable(err)
 		}
-		if row != nil && row.Service == service && row.hasAddress() && row.Kind == kind && folded(kind, row.Address) == small {
+		if row != nil && row.Service == service && row.HasAddress() && row.Kind == kind && folded(kind, row.Address) == small {
 			rows = append(rows, row)
 		}
 	}
@@ -169,7 +137,7 @@ func (g *group) respell(service uint32, kind uint8, address string, place fanfar
 }
 
 // withdraw has a row found by its address no more.
-func (g *group) withdraw(row *SubscriberRecord) {
+func (g *group) withdraw(row *control.SubscriberRecord) {
 	r := g.w.r
 	g.remove(&r.addresses, r.hash.address(row.Service, row.Kind, row.Address), row.Place)
 	if small := folded(row.Kind, row.Address); small != row.Address {
@@ -178,7 +146,7 @@ func (g *group) withdraw(row *SubscriberRecord) {
 }
 
 // readHolders has the rows at hand of who may have one of many addresses.
-func (g *group) readHolders(records []SuppressionRecord) error {
+func (g *group) readHolders(records []suppression.Record) error {
 	r := g.w.r
 	var places []fanfare.RowID
 	for i := range records {
@@ -191,7 +159,7 @@ func (g *group) readHolders(records []SuppressionRecord) error {
 			}
 		}
 	}
-	if err := g.readSubscribers(context.Background(), sorted(places)); err != nil {
+	if err := g.readSubscribers(context.Background(), control.SortPlaces(places)); err != nil {
 		return r.unreadable(err)
 	}
 	if g.aborted {

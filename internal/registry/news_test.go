@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -45,7 +46,7 @@ func (l *listener) hear(ids ...string) {
 func (l *listener) news() (lines []string) {
 	l.t.Helper()
 	for {
-		plan, err := l.kept.PlanNews(l.t.Context(), 10)
+		plan, err := l.kept.PlanNotices(l.t.Context(), 10)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -53,12 +54,12 @@ func (l *listener) news() (lines []string) {
 			return lines
 		}
 		for i := range plan {
-			names, err := l.NamesOf(l.t.Context(), plan[i].All)
+			names, err := l.NoticeNames(l.t.Context(), plan[i].Notices)
 			if err != nil {
 				l.t.Fatal(err)
 			}
-			for j := range plan[i].All {
-				n, called := &plan[i].All[j], &names[j]
+			for j := range plan[i].Notices {
+				n, called := &plan[i].Notices[j], &names[j]
 				line := fmt.Sprintf("%s %s %s %s", called.Service, n.Kind, n.Source, n.Reason)
 				if n.Subscription != 0 {
 					line += fmt.Sprintf("| %s %s %s %v", called.Topic, called.Channel, called.Subscription, n.Fields)
@@ -68,7 +69,7 @@ func (l *listener) news() (lines []string) {
 				lines = append(lines, line+" of "+called.Subscriber)
 			}
 		}
-		if err := l.kept.ToldNews(l.t.Context(), plan); err != nil {
+		if err := l.kept.DeleteNotices(l.t.Context(), plan); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -162,7 +163,7 @@ func TestWhoHearsIsToldWhatTheSuppressionListSaysOfItsPeople(t *testing.T) {
 	for range 2 {
 		record, err := l.CheckSuppression(&ask)
 		if err == nil {
-			_, err = l.SuppressRecords(ctx, []registry.SuppressionRecord{record})
+			_, err = l.SuppressRecords(ctx, []suppression.Record{record})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -257,11 +258,11 @@ func TestNothingThatWaitsToBeToldNamesWhoIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "notify unsubscribed api | change email " + fanfare.SubscriptionID(places[0]) + " [] of " + registry.SubscriberID(of)
-	plan, err := l.kept.PlanNews(t.Context(), 10)
+	plan, err := l.kept.PlanNotices(t.Context(), 10)
 	if err != nil || len(plan) != 1 {
 		t.Fatal(plan, err)
 	}
-	names, err := l.NamesOf(t.Context(), plan[0].All)
+	names, err := l.NoticeNames(t.Context(), plan[0].Notices)
 	if err != nil || len(names) != 1 || names[0].Subscriber != registry.SubscriberID(of) || names[0].Subscription != fanfare.SubscriptionID(places[0]) {
 		t.Errorf("while she is being forgotten: %+v: %v", names, err)
 	}
@@ -277,7 +278,7 @@ func TestManySuppressionsAtOnceAreKeptInFewRows(t *testing.T) {
 	l := listen(t, storetest.Place(t))
 	apply(t, l.Registry, hearing)
 	l.hear(fanfare.TopicSuppressions)
-	puts, records := make([]registry.Put, many), make([]registry.SuppressionRecord, 2*many)
+	puts, records := make([]registry.Put, many), make([]suppression.Record, 2*many)
 	for i := range puts {
 		puts[i] = registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i)}
 	}
@@ -291,11 +292,11 @@ func TestManySuppressionsAtOnceAreKeptInFewRows(t *testing.T) {
 	if _, err := l.SuppressRecords(context.Background(), records); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := l.kept.PlanNews(t.Context(), 10)
+	plan, err := l.kept.PlanNotices(t.Context(), 10)
 	if err != nil || len(plan) != 3 {
 		t.Errorf("%d rows: %v", len(plan), err)
 	}
-	waiting, since, err := l.kept.WaitingNews(t.Context())
+	waiting, since, err := l.kept.WaitingNotices(t.Context())
 	if err != nil || waiting != many || since.IsZero() {
 		t.Errorf("%d wait since %v: %v", waiting, since, err)
 	}

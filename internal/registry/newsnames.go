@@ -3,12 +3,14 @@ package registry
 import (
 	"context"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 )
 
-// NewsNames are what is called how that news are of. Whoever is being forgotten, and
+// NoticeNames are what is called how that news are of. Whoever is being forgotten, and
 // what they were subscribed to, has no names but those that we made.
-type NewsNames struct {
+type NoticeNames struct {
 	Service string
 	Topic   string // deleted ones have names, too
 	Channel string
@@ -18,8 +20,8 @@ type NewsNames struct {
 	Address      string // its kind, mail or url
 }
 
-// NamesOf returns the names of each of several news.
-func (r *Registry) NamesOf(ctx context.Context, news []News) ([]NewsNames, error) {
+// NoticeNames returns the names of each of several news.
+func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]NoticeNames, error) {
 	var rows, subscriptions []fanfare.RowID
 	for i := range news {
 		rows = append(rows, news[i].Subscriber)
@@ -27,12 +29,12 @@ func (r *Registry) NamesOf(ctx context.Context, news []News) ([]NewsNames, error
 			subscriptions = append(subscriptions, news[i].Subscription)
 		}
 	}
-	who, err := r.namesOfOwners(ctx, sorted(rows))
+	who, err := r.namesOfOwners(ctx, control.SortPlaces(rows))
 	if err != nil {
 		return nil, r.unreadable(err)
 	}
 	what := map[fanfare.RowID]string{}
-	err = r.opt.Store.SubscriptionRecords(ctx, sorted(subscriptions), func(s *SubscriptionRecord) error {
+	err = r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(subscriptions), func(s *control.SubscriptionRecord) error {
 		what[s.Place] = publicID(s)
 		return nil
 	})
@@ -40,7 +42,7 @@ func (r *Registry) NamesOf(ctx context.Context, news []News) ([]NewsNames, error
 		return nil, r.unreadable(err)
 	}
 	conf := r.config.Load()
-	names := make([]NewsNames, len(news))
+	names := make([]NoticeNames, len(news))
 	for i := range news {
 		n, to := &news[i], &names[i]
 		to.Service, to.Address, to.Subscription = conf.names[n.Service], kindNames[n.Address], what[n.Subscription]
@@ -70,15 +72,15 @@ func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.RowID) (m
 	}
 	var heads []fanfare.RowID
 	for _, row := range rows {
-		heads = append(heads, row.head())
+		heads = append(heads, row.Head())
 	}
-	owners, err := r.records(ctx, sorted(heads))
+	owners, err := r.records(ctx, control.SortPlaces(heads))
 	if err != nil {
 		return nil, err
 	}
 	names := make(map[fanfare.RowID]string, len(rows))
 	for place, row := range rows {
-		if head := owners[row.head()]; head != nil && (row.Flags|head.Flags)&(FlagErasing|FlagErased) == 0 {
+		if head := owners[row.Head()]; head != nil && (row.Flags|head.Flags)&(control.FlagErasing|control.FlagErased) == 0 {
 			names[place] = subscriberID(head)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"github.com/goccy/go-yaml/ast"
@@ -168,7 +170,7 @@ func (n node) bounded(most int) string {
 }
 
 // setPages takes over what the document says of them.
-func (pl *plan) setPages() []FieldChange {
+func (pl *plan) setPages() []audit.FieldChange {
 	p := pl.doc.Pages
 	if p == nil {
 		return nil

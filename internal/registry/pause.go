@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -67,8 +70,8 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 		if s, err = g.change(place); err != nil {
 			return nil, r.unreadable(err)
 		}
-		s.setPaused(paused)
-		g.deed = Deed{svc.name, "resume", kindSubscription, auditID(s.ID, place)}
+		s.SetPaused(paused)
+		g.deed = audit.Operation{Service: svc.name, Action: "resume", Kind: kindSubscription, Name: auditID(s.ID, place)}
 		if paused {
 			g.deed.Action = "pause"
 		}
@@ -76,17 +79,9 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 	})
 }
 
-// setPaused begins or ends a pause. Its sequence is that of the transaction.
-func (s *SubscriptionRecord) setPaused(paused bool) {
-	if paused && !s.Paused {
-		s.PausedAt, s.PausedSeq, s.ResumedSeq = 0, 0, 0
-	}
-	s.Paused = paused
-}
-
 // mayResume refuses a subscription whose condition does not fit the topic as it
 // has become, or that events of the topic have no time for.
-func (g *group) mayResume(s *SubscriptionRecord) error {
+func (g *group) mayResume(s *control.SubscriptionRecord) error {
 	r := g.w.r
 	topic := r.config.Load().topics[s.Topic]
 	p := Put{ID: s.ID, Topic: topic.Name, Filter: r.filters.text(s.Filter), Rule: topic.ruleName(s.Rule), Params: s.Params, State: stateActive}
@@ -109,7 +104,7 @@ func (g *group) mayResume(s *SubscriptionRecord) error {
 type topicRule struct{ topic, rule uint32 }
 
 // use counts n subscriptions more like s.
-func (w *writer) use(s *SubscriptionRecord, n int64) {
+func (w *writer) use(s *control.SubscriptionRecord, n int64) {
 	if s.Ended {
 		return
 	}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // ChannelsIn returns the channels among records as a store keeps them, services
 // first, by service and name: for who looks at a store without opening a registry.
-func ChannelsIn(records []ConfigRecord) ([]*Channel, error) {
+func ChannelsIn(records []control.ConfigRecord) ([]*Channel, error) {
 	s := newSnapshot()
 	for i := range records {
 		c := &records[i]

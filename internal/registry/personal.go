@@ -4,6 +4,9 @@ import (
 	"context"
 	"math"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -18,30 +21,30 @@ func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (Subs
 	if err != nil {
 		return Subscriber{}, nil, err
 	}
-	if head.Flags&FlagMerged != 0 {
+	if head.Flags&control.FlagMerged != 0 {
 		return Subscriber{}, nil, r.present(ctx, head, id)
 	}
 	s, err := r.fullSubscriber(ctx, head)
-	return s, placesOf(head.parts()), err
+	return s, control.PlacesOf(head.Rows()), err
 }
 
 // PersonalAudit visits the lines of the audit about a subscriber and its
 // subscriptions, the latest first.
-func (r *Registry) PersonalAudit(ctx context.Context, service string, places []fanfare.RowID, visit func(*AuditRecord) error) error {
-	names := map[Deed]bool{}
+func (r *Registry) PersonalAudit(ctx context.Context, service string, places []fanfare.RowID, visit func(*audit.Entry) error) error {
+	names := map[audit.Operation]bool{}
 	rows, err := r.records(ctx, places)
 	if err != nil {
 		return r.unreadable(err)
 	}
 	for _, p := range places {
-		names[Deed{Service: service, Kind: kindSubscriber, Name: SubscriberID(p)}] = true
+		names[audit.Operation{Service: service, Kind: kindSubscriber, Name: SubscriberID(p)}] = true
 		if row := rows[p]; row != nil && row.ID != "" {
-			names[Deed{Service: service, Kind: kindSubscriber, Name: row.ID}] = true
+			names[audit.Operation{Service: service, Kind: kindSubscriber, Name: row.ID}] = true
 		}
-		err := r.opt.Store.SubscriptionRecords(ctx, r.subscriptionsOfRow.Of(p), func(s *SubscriptionRecord) error {
-			names[Deed{Service: service, Kind: kindSubscription, Name: fanfare.SubscriptionID(s.Place)}] = true
+		err := r.opt.Store.SubscriptionRecords(ctx, r.subscriptionsOfRow.Of(p), func(s *control.SubscriptionRecord) error {
+			names[audit.Operation{Service: service, Kind: kindSubscription, Name: fanfare.SubscriptionID(s.Place)}] = true
 			if s.ID != "" {
-				names[Deed{Service: service, Kind: kindSubscription, Name: s.ID}] = true
+				names[audit.Operation{Service: service, Kind: kindSubscription, Name: s.ID}] = true
 			}
 			return nil
 		})
@@ -50,8 +53,8 @@ func (r *Registry) PersonalAudit(ctx context.Context, service string, places []f
 		}
 	}
 	var visited error
-	err = r.opt.Store.AuditRecords(ctx, 0, math.MaxInt64, func(line *AuditRecord) bool {
-		if names[Deed{Service: line.Service, Kind: line.Kind, Name: line.Name}] {
+	err = r.opt.Store.AuditEntries(ctx, 0, math.MaxInt64, func(line *audit.Entry) bool {
+		if names[audit.Operation{Service: line.Service, Kind: line.Kind, Name: line.Name}] {
 			visited = visit(line)
 		}
 		return visited == nil

@@ -21,12 +21,12 @@ type largeStore struct {
 	subscribers int
 }
 
-func (s largeStore) Load(ctx context.Context, v registry.Loader) error {
+func (s largeStore) Load(ctx context.Context, v control.Loader) error {
 	if err := s.Store.Load(ctx, v); err != nil {
 		return err
 	}
 	for i := range s.subscribers {
-		if err := v.Subscriber(&registry.SubscriberRecord{Place: fanfare.NewRowID(0, uint32(i)), ID: fmt.Sprint("s", i), Service: 1}); err != nil {
+		if err := v.Subscriber(&control.SubscriberRecord{Place: fanfare.NewRowID(0, uint32(i)), ID: fmt.Sprint("s", i), Service: 1}); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/condition"
 )
 
@@ -18,7 +20,7 @@ func (g *group) publish() error {
 			r.subscriptionsOfRow.Add(s.Subscriber, s.Place)
 			g.w.use(s, 1)
 			r.slots.use(s, 1)
-			if s.active() {
+			if s.Active() {
 				r.live.Set(s.Place)
 				g.enter(s)
 			}
@@ -31,13 +33,13 @@ func (g *group) publish() error {
 		r.slots.use(&was, -1)
 		r.slots.use(s, 1)
 		switch {
-		case !s.active() && was.active():
+		case !s.Active() && was.Active():
 			r.live.Clear(p)
 			if t := r.config.Load().topics[s.Topic]; t != nil {
 				r.opt.Conditions.Remove(t.key(), p)
 			}
-		case !s.active():
-		case !was.active():
+		case !s.Active():
+		case !was.Active():
 			r.live.Set(p)
 			g.enter(s)
 		case s.Channel != was.Channel || s.Filter != was.Filter || s.Rule != was.Rule || s.Slot != was.Slot || !bytes.Equal(s.Params, was.Params):
@@ -47,7 +49,7 @@ func (g *group) publish() error {
 	err := g.flush()
 	for p, was := range g.changed {
 		// Once the index has the new slots: what is gathered from here on is in them.
-		if s := g.subscriptions[p]; len(s.Was)+len(was.Was) > 0 {
+		if s := g.subscriptions[p]; len(s.PastSlots)+len(was.PastSlots) > 0 {
 			r.slots.noteMove(s)
 		}
 	}
@@ -61,7 +63,7 @@ type topicEntries struct {
 }
 
 // enter takes s down for the match index.
-func (g *group) enter(s *SubscriptionRecord) {
+func (g *group) enter(s *control.SubscriptionRecord) {
 	// A group has few topics, and mostly the one that came last.
 	for i := len(g.entries) - 1; i >= 0; i-- {
 		if of := &g.entries[i]; of.topic.Number == s.Topic {
@@ -75,7 +77,7 @@ func (g *group) enter(s *SubscriptionRecord) {
 	}
 }
 
-func (r *Registry) entry(t *Topic, s *SubscriptionRecord) condition.Entry {
+func (r *Registry) entry(t *Topic, s *control.SubscriptionRecord) condition.Entry {
 	e := condition.Entry{Place: s.Place, Subscriber: s.Subscriber, Channel: s.Channel, Slot: s.Slot}
 	if s.Filter != 0 {
 		e.Filter = r.filters.text(s.Filter)

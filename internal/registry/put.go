@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -78,7 +80,7 @@ func (r *Registry) EndByPlace(ctx context.Context, place fanfare.RowID, reason s
 
 func (r *Registry) end(ctx context.Context, svc *service, e *end) error {
 	e.reason = clean(e.reason)
-	if err := r.writer.submit(ctx, &job{svc: svc, actor: actorOf(ctx), end: e}); err != nil {
+	if err := r.writer.submit(ctx, &job{svc: svc, actor: audit.ActorOf(ctx), end: e}); err != nil {
 		return err
 	}
 	if r.opt.AfterEnd != nil {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
 )
@@ -111,13 +113,13 @@ func (r *Registry) keepQuarantine(bodies map[uint32]quarantineBody) error {
 	if len(bodies) == 0 {
 		return nil
 	}
-	var b Batch
+	var b control.Batch
 	for number, body := range bodies {
 		text, err := json.Marshal(&body)
 		if err != nil {
 			return err
 		}
-		b.Config = append(b.Config, ConfigRecord{Kind: kindQuarantine, Number: number, Name: strconv.Itoa(int(number)), Body: text, Deleted: body.Topic == 0})
+		b.Config = append(b.Config, control.ConfigRecord{Kind: kindQuarantine, Number: number, Name: strconv.Itoa(int(number)), Body: text, Deleted: body.Topic == 0})
 	}
 	if err := r.commit(&b); err != nil {
 		return err
@@ -148,7 +150,7 @@ func (r *Registry) Quarantined() (list []Quarantine) {
 	return list
 }
 
-func (r *Registry) loadQuarantine(c *ConfigRecord) error {
+func (r *Registry) loadQuarantine(c *control.ConfigRecord) error {
 	var body quarantineBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
@@ -168,8 +170,8 @@ func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fa
 	for _, subscriber := range subscribers {
 		places = append(places, r.subscriptionsOfRow.Of(subscriber)...)
 	}
-	return r.opt.Store.SubscriptionRecords(ctx, sorted(places), func(s *SubscriptionRecord) error {
-		if s.Topic != topic || !s.active() {
+	return r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(places), func(s *control.SubscriptionRecord) error {
+		if s.Topic != topic || !s.Active() {
 			return nil
 		}
 		e := r.entry(t, s)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // kindQuota is the kind of a ConfigRecord: what of a day's quota of a channel was
@@ -73,7 +75,7 @@ func (r *Registry) ReserveQuota(ctx context.Context, name, day string, quota, bl
 		if err != nil {
 			return err
 		}
-		if err := r.commit(&Batch{Config: []ConfigRecord{{Kind: kindQuota, Number: kept.number, Name: name, Body: body}}}); err != nil {
+		if err := r.commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindQuota, Number: kept.number, Name: name, Body: body}}}); err != nil {
 			granted = 0
 			return err
 		}
@@ -92,7 +94,7 @@ func (r *Registry) ReservedQuota(name, day string) int64 {
 }
 
 // loadQuota puts a kept record in force.
-func (r *Registry) loadQuota(c *ConfigRecord) error {
+func (r *Registry) loadQuota(c *control.ConfigRecord) error {
 	one := keptQuota{number: c.Number}
 	if err := json.Unmarshal(c.Body, &one.quotaBody); err != nil {
 		return err

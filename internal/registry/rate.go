@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -102,9 +105,9 @@ func (r *Registry) SetChannelRate(ctx context.Context, channel string, rate *Rat
 		if err != nil {
 			return err
 		}
-		b := Batch{Config: []ConfigRecord{{Kind: kindRate, Number: one.number, Name: channel, Body: body, Deleted: one.deleted}}}
-		actorOf(ctx).note(&b, Deed{Service: service, Action: "rate", Kind: kindChannel, Name: channel},
-			&Detail{Fields: []FieldChange{{"rate", was.String(), is.String()}}})
+		b := control.Batch{Config: []control.ConfigRecord{{Kind: kindRate, Number: one.number, Name: channel, Body: body, Deleted: one.deleted}}}
+		b.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: service, Action: "rate", Kind: kindChannel, Name: channel},
+			&audit.Detail{Fields: []audit.FieldChange{{Field: "rate", Old: was.String(), New: is.String()}}})
 		if err := r.commit(&b); err != nil {
 			return err
 		}
@@ -113,7 +116,7 @@ func (r *Registry) SetChannelRate(ctx context.Context, channel string, rate *Rat
 	}})
 }
 
-func (r *Registry) loadRate(c *ConfigRecord) error {
+func (r *Registry) loadRate(c *control.ConfigRecord) error {
 	one := keptRate{number: c.Number, deleted: c.Deleted}
 	if err := json.Unmarshal(c.Body, &one.SetRate); err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -20,10 +22,10 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 		id = ""
 	} else {
 		first, others := r.identities.Lookup(r.hash.clientID(svc.number, id))
-		places = sorted(append(others, first))
+		places = control.SortPlaces(append(others, first))
 	}
-	var found *SubscriptionRecord
-	err = r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
+	var found *control.SubscriptionRecord
+	err = r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 		if s.ID == id && r.serviceOf(s) == svc.number {
 			kept := cloneSubscription(s)
 			found = &kept
@@ -48,7 +50,7 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 }
 
 // fullRecord is what users see of a subscription, but for its owner.
-func (r *Registry) fullRecord(s *SubscriptionRecord) Subscription {
+func (r *Registry) fullRecord(s *control.SubscriptionRecord) Subscription {
 	conf := r.config.Load()
 	topic := conf.topics[s.Topic]
 	full := Subscription{
@@ -73,7 +75,7 @@ func (r *Registry) fullRecord(s *SubscriptionRecord) Subscription {
 
 func (s *Subscription) setOwner(o owner) { s.Subscriber, s.To = o.id, o.address }
 
-func publicID(s *SubscriptionRecord) string {
+func publicID(s *control.SubscriptionRecord) string {
 	if s.ID != "" {
 		return s.ID
 	}
@@ -86,7 +88,7 @@ func publicID(s *SubscriptionRecord) string {
 func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*SubscriptionRow) error) error {
 	conf := r.config.Load()
 	var row SubscriptionRow
-	return r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
+	return r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 		row = SubscriptionRow{Place: s.Place, Subscriber: s.Subscriber, ID: publicID(s), Params: s.Params, Data: s.Data,
 			Slot: s.Slot, topic: s.Topic, Live: !s.Ended && r.live.Has(s.Place)}
 		if s.Rule != 0 {

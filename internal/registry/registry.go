@@ -88,7 +88,7 @@ type Registry struct {
 	floor              placeFloor // as it was at the start
 	unmatched          int        // subscriptions whose conditions were not understood at the start
 	heard              atomic.Pointer[heard]
-	untold             chan struct{}
+	newNotices         chan struct{}
 
 	suppressions suppressions
 	erasures     erasures
@@ -111,7 +111,7 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 	if opt.Away == nil {
 		opt.Away = func() error { return nil }
 	}
-	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(placeindex.ActiveSet), untold: make(chan struct{}, 1)}
+	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
 	r.suppressions.tagKey = tagKeyOf(opt.SuppressionKey)
 	r.writer = newWriter(r)
 	if err := r.load(ctx); err != nil {

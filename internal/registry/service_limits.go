@@ -1,6 +1,10 @@
 package registry
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"fanfare.dev/fanfare/internal/catalog/audit"
+)
 
 // ServiceLimits bound what all channels of a service send together, and to whom
 // they send no more. The zero ServiceLimits are without bound, and the default
@@ -20,7 +24,7 @@ func (r *Registry) ServiceLimits(service string) ServiceLimits {
 }
 
 // setLimits takes over what the document says about them.
-func (pl *plan) setLimits() []FieldChange {
+func (pl *plan) setLimits() []audit.FieldChange {
 	was := pl.svc.limits
 	if rate := pl.doc.Rate; rate != nil {
 		pl.svc.limits.Rate = *rate

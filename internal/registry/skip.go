@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -32,7 +34,7 @@ func (r *Registry) SkipPlaces(ctx context.Context, n uint32) error {
 		if err != nil {
 			return err
 		}
-		if err := r.commit(&Batch{Config: []ConfigRecord{{Kind: kindFloor, Number: 1, Body: body}}}); err != nil {
+		if err := r.commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindFloor, Number: 1, Body: body}}}); err != nil {
 			return err
 		}
 		w.raise(&floor)
@@ -48,4 +50,4 @@ func (w *writer) raise(floor *placeFloor) {
 	}
 }
 
-func (r *Registry) loadFloor(c *ConfigRecord) error { return json.Unmarshal(c.Body, &r.floor) }
+func (r *Registry) loadFloor(c *control.ConfigRecord) error { return json.Unmarshal(c.Body, &r.floor) }

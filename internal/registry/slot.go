@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
 )
@@ -73,8 +75,8 @@ func (s *slots) at(number uint16) (Slot, bool) {
 }
 
 // use counts n active subscriptions more in the slot of s.
-func (s *slots) use(of *SubscriptionRecord, n int64) {
-	if of.Slot == 0 || !of.active() {
+func (s *slots) use(of *control.SubscriptionRecord, n int64) {
+	if of.Slot == 0 || !of.Active() {
 		return
 	}
 	s.mu.Lock()
@@ -99,13 +101,13 @@ func (r *Registry) Slots() []Slot {
 }
 
 // cadenceOf is the cadence of a subscription.
-func (r *Registry) cadenceOf(s *SubscriptionRecord) cadence.Cadence {
+func (r *Registry) cadenceOf(s *control.SubscriptionRecord) cadence.Cadence {
 	slot, _ := r.slots.at(s.Slot)
 	return slot.Cadence
 }
 
 // loadSlot puts a kept record in force.
-func (r *Registry) loadSlot(svc *service, c *ConfigRecord) error {
+func (r *Registry) loadSlot(svc *service, c *control.ConfigRecord) error {
 	var body slotBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
@@ -187,6 +189,6 @@ func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, e
 	planned.add(key, slot)
 	g.effects++
 	g.slots = append(g.slots, newSlot{key, slot})
-	g.batch.Config = append(g.batch.Config, ConfigRecord{Kind: kindSlot, Number: uint32(slot.Number), Service: service, Name: of.String(), Body: body})
+	g.batch.Config = append(g.batch.Config, control.ConfigRecord{Kind: kindSlot, Number: uint32(slot.Number), Service: service, Name: of.String(), Body: body})
 	return slot.Number, nil
 }

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -19,7 +20,7 @@ type silentStore struct {
 	answer chan struct{}
 }
 
-func (s *silentStore) Commit(b *registry.Batch) error {
+func (s *silentStore) Commit(b *control.Batch) error {
 	<-s.answer
 	return s.Store.Commit(b)
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -38,62 +40,6 @@ type SubscriberPut struct {
 	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: yours, for templates"`
 }
 
-// Flags say what became of a subscriber's row. They are stored.
-type Flags uint8
-
-// The flags.
-const (
-	FlagAddressGone Flags = 1 << iota // the address is not the subscriber's any more; history has it
-	FlagDeleted                       // of the subscriber: deleted, and its history kept
-	FlagMerged                        // of the subscriber: its id is a former one of SubscriberRecord.Subscriber
-	FlagErasing                       // of all its rows: nobody finds it any more
-	FlagErased                        // nothing is left but the place
-)
-
-// hasAddress reports whether the row's address is in use.
-func (s *SubscriberRecord) hasAddress() bool {
-	return s.Kind != 0 && s.Flags&(FlagAddressGone|FlagErasing|FlagErased) == 0
-}
-
-// head is the place of the subscriber that the row belongs to.
-func (s *SubscriberRecord) head() fanfare.RowID {
-	if s.Subscriber != 0 {
-		return s.Subscriber
-	}
-	return s.Place
-}
-
-// A part is one row of a subscriber that has several, or a label.
-type part struct {
-	Place fanfare.RowID `json:"p"`
-	Label string        `json:"l,omitempty"`
-}
-
-// parts lists the rows of a subscriber in the order of its addresses.
-func (s *SubscriberRecord) parts() []part {
-	var list []part
-	if len(s.Parts) == 0 || json.Unmarshal(s.Parts, &list) != nil {
-		return []part{{Place: s.Place}}
-	}
-	return list
-}
-
-// setParts keeps the list; a single row without a label needs none.
-func (s *SubscriberRecord) setParts(list []part) {
-	s.Parts = nil
-	if len(list) > 1 || len(list) == 1 && list[0] != (part{Place: s.Place}) {
-		s.Parts, _ = json.Marshal(list) // numbers and texts: cannot fail
-	}
-}
-
-func placesOf(list []part) []fanfare.RowID {
-	places := make([]fanfare.RowID, len(list))
-	for i := range list {
-		places[i] = list[i].Place
-	}
-	return sorted(places)
-}
-
 // subscriberPrefix begins the public id of a subscriber whose client chose none.
 const subscriberPrefix = "per-"
 
@@ -112,7 +58,7 @@ func ParseSubscriberID(id string) (fanfare.RowID, bool) {
 	return fanfare.RowID(p), err == nil
 }
 
-func subscriberID(s *SubscriberRecord) string {
+func subscriberID(s *control.SubscriberRecord) string {
 	if s.ID != "" {
 		return s.ID
 	}
@@ -121,9 +67,9 @@ func subscriberID(s *SubscriberRecord) string {
 
 // answersTo reports whether a row is the one that a public id stands for, or
 // stood for before it was merged.
-func (s *SubscriberRecord) answersTo(service uint32, id string) bool {
-	return s.Service == service && (s.Subscriber == 0 || s.Flags&FlagMerged != 0) &&
-		s.Flags&FlagErased == 0 && subscriberID(s) == id
+func answersTo(s *control.SubscriberRecord, service uint32, id string) bool {
+	return s.Service == service && (s.Subscriber == 0 || s.Flags&control.FlagMerged != 0) &&
+		s.Flags&control.FlagErased == 0 && subscriberID(s) == id
 }
 
 func unknownSubscriber(id string) *fanfare.Error {
@@ -135,11 +81,11 @@ func unknownSubscriber(id string) *fanfare.Error {
 }
 
 // shown makes what users see of a subscriber out of its rows.
-func shown(head *SubscriberRecord, list []part, rows map[fanfare.RowID]*SubscriberRecord) Subscriber {
+func shown(head *control.SubscriberRecord, list []control.AddressRow, rows map[fanfare.RowID]*control.SubscriberRecord) Subscriber {
 	s := Subscriber{ID: subscriberID(head), Addresses: []Address{}, Locale: head.Locale, TimeZone: head.TimeZone,
 		Attributes: slices.Clone(head.Attributes), Place: head.Place}
 	for _, p := range list {
-		if row := rows[p.Place]; row != nil && row.hasAddress() {
+		if row := rows[p.Place]; row != nil && row.HasAddress() {
 			s.Addresses = append(s.Addresses, Address{kindNames[row.Kind], row.Address, p.Label})
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -42,7 +44,7 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []S
 		if result.Err != nil {
 			continue
 		}
-		j := &job{actor: actorOf(ctx), alter: func(g *group) (err error) {
+		j := &job{actor: audit.ActorOf(ctx), alter: func(g *group) (err error) {
 			ended[i], err = f(g)
 			return err
 		}}

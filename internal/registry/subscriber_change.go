@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -16,7 +19,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // transact runs f on a group of its own while nothing is in flight, and commits
 // what it did. It is called by jobs that run.
 // The deed that f names goes into the audit with it, where something changed.
-func (w *writer) transact(actor *Actor, f func(g *group) error) error {
+func (w *writer) transact(actor *audit.Actor, f func(g *group) error) error {
 	g := w.groups[0]
 	g.begin()
 	defer g.release()
@@ -28,7 +31,7 @@ func (w *writer) transact(actor *Actor, f func(g *group) error) error {
 		return nil
 	}
 	if g.deed.Action != "" {
-		actor.note(&g.batch, g.deed, nil)
+		g.batch.AddAudit(actor, g.deed, nil)
 	}
 	if err := w.r.commit(&g.batch); err != nil {
 		g.undo()
@@ -47,7 +50,7 @@ type change func(g *group) (ended []fanfare.RowID, err error)
 // when no message is on the wire for what ended by it.
 func (r *Registry) change(ctx context.Context, f change) error {
 	var ended []fanfare.RowID
-	j := &job{actor: actorOf(ctx), alter: func(g *group) (err error) {
+	j := &job{actor: audit.ActorOf(ctx), alter: func(g *group) (err error) {
 		ended, err = f(g)
 		return err
 	}}
@@ -62,7 +65,7 @@ func (r *Registry) change(ctx context.Context, f change) error {
 func (r *Registry) changeAlone(ctx context.Context, f change) error {
 	var ended []fanfare.RowID
 	err := r.writer.submit(ctx, &job{run: func(w *writer) error {
-		return w.transact(actorOf(ctx), func(g *group) (err error) {
+		return w.transact(audit.ActorOf(ctx), func(g *group) (err error) {
 			ended, err = f(g)
 			return err
 		})
@@ -84,11 +87,11 @@ func (r *Registry) awaitOff(ended []fanfare.RowID) {
 
 // subscriberDeed is what the audit says of a change of a subscriber. An id that a
 // client has made of an address, or one that is being forgotten (""), is not shown.
-func subscriberDeed(svc *service, action, id string, place fanfare.RowID) Deed {
+func subscriberDeed(svc *service, action, id string, place fanfare.RowID) audit.Operation {
 	if id == "" || strings.Contains(id, "@") {
 		id = SubscriberID(place)
 	}
-	return Deed{svc.name, action, kindSubscriber, id}
+	return audit.Operation{Service: svc.name, Action: action, Kind: kindSubscriber, Name: id}
 }
 
 // A Check is asked with a subscriber as it is, nil if there is none, before it is
@@ -127,14 +130,14 @@ func (r *Registry) putting(svc *service, id string, p SubscriberPut, check Check
 		if err != nil {
 			return nil, err
 		}
-		if head != nil && head.Flags&FlagMerged != 0 {
+		if head != nil && head.Flags&control.FlagMerged != 0 {
 			_, err := g.present(svc.number, id)
 			return nil, err
 		}
 		if err := g.askSubscriber(check, head); err != nil {
 			return nil, err
 		}
-		*created = head == nil || head.Flags&FlagDeleted != 0
+		*created = head == nil || head.Flags&control.FlagDeleted != 0
 		var place fanfare.RowID
 		switch {
 		case head != nil:
@@ -244,13 +247,13 @@ func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, che
 		if err := g.askSubscriber(check, head); err != nil {
 			return nil, err
 		}
-		if head == nil || head.Flags&(FlagDeleted|FlagMerged) != 0 {
+		if head == nil || head.Flags&(control.FlagDeleted|control.FlagMerged) != 0 {
 			return nil, nil
 		}
-		head.Flags |= FlagDeleted
+		head.Flags |= control.FlagDeleted
 		g.touch(head)
 		g.deed = subscriberDeed(svc, "delete", subscriberID(head), head.Place)
-		for _, p := range head.parts() {
+		for _, p := range head.Rows() {
 			gone, err := g.endAll(p.Place, Ending{SourceAPI, reasonDeleted, "the subscriber was deleted"})
 			if err != nil {
 				return nil, err
@@ -263,7 +266,7 @@ func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, che
 
 // create makes the first row of a subscriber, with the first of its addresses.
 func (g *group) create(svc *service, id string, wants []addressWant) (fanfare.RowID, error) {
-	s := SubscriberRecord{Service: svc.number, ID: id}
+	s := control.SubscriberRecord{Service: svc.number, ID: id}
 	if len(wants) == 0 {
 		if id == "" {
 			return 0, inputerror.Invalid("/addresses", "give an address, or choose an id and put it under that", "a subscriber needs an address or an id")
@@ -283,11 +286,11 @@ func (g *group) create(svc *service, id string, wants []addressWant) (fanfare.Ro
 }
 
 // askSubscriber calls check with the subscriber as it is.
-func (g *group) askSubscriber(check Check, head *SubscriberRecord) error {
+func (g *group) askSubscriber(check Check, head *control.SubscriberRecord) error {
 	if check == nil {
 		return nil
 	}
-	if head == nil || head.Flags&(FlagDeleted|FlagMerged) != 0 {
+	if head == nil || head.Flags&(control.FlagDeleted|control.FlagMerged) != 0 {
 		return check(nil)
 	}
 	s, err := g.shown(head.Place)
@@ -303,8 +306,8 @@ func (g *group) shown(place fanfare.RowID) (Subscriber, error) {
 	if err != nil {
 		return Subscriber{}, g.w.r.unreadable(err)
 	}
-	list := head.parts()
-	rows := make(map[fanfare.RowID]*SubscriberRecord, len(list))
+	list := head.Rows()
+	rows := make(map[fanfare.RowID]*control.SubscriberRecord, len(list))
 	for _, p := range list {
 		if rows[p.Place], err = g.subscriber(p.Place); err != nil {
 			return Subscriber{}, g.w.r.unreadable(err)

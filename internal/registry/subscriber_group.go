@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -15,13 +17,13 @@ import (
 
 // named returns the subscriber that a public id stands for, or stood for; nil if
 // there is none.
-func (g *group) named(service uint32, id string) (*SubscriberRecord, error) {
+func (g *group) named(service uint32, id string) (*control.SubscriberRecord, error) {
 	for _, p := range g.w.r.candidates(service, id) {
 		s, err := g.subscriber(p)
 		if err != nil {
 			return nil, g.w.r.unreadable(err)
 		}
-		if s != nil && s.answersTo(service, id) && s.Flags&FlagErasing == 0 {
+		if s != nil && answersTo(s, service, id) && s.Flags&control.FlagErasing == 0 {
 			return s, nil
 		}
 	}
@@ -30,14 +32,14 @@ func (g *group) named(service uint32, id string) (*SubscriberRecord, error) {
 
 // present returns the subscriber that an id stands for, and for one that was
 // merged or deleted the error for users.
-func (g *group) present(service uint32, id string) (*SubscriberRecord, error) {
+func (g *group) present(service uint32, id string) (*control.SubscriberRecord, error) {
 	s, err := g.named(service, id)
 	switch {
 	case err != nil:
 		return nil, err
 	case s == nil:
 		return nil, unknownSubscriber(id)
-	case s.Flags&FlagMerged != 0:
+	case s.Flags&control.FlagMerged != 0:
 		into, err := g.subscriber(s.Subscriber)
 		if err != nil {
 			return nil, g.w.r.unreadable(err)
@@ -48,7 +50,7 @@ func (g *group) present(service uint32, id string) (*SubscriberRecord, error) {
 }
 
 // addressRow returns the row that has an address, nil if nobody has it.
-func (g *group) addressRow(service uint32, a *addressWant) (*SubscriberRecord, error) {
+func (g *group) addressRow(service uint32, a *addressWant) (*control.SubscriberRecord, error) {
 	first, others := g.w.r.addresses.Lookup(a.hash)
 	if first == 0 {
 		return nil, nil
@@ -58,7 +60,7 @@ func (g *group) addressRow(service uint32, a *addressWant) (*SubscriberRecord, e
 		if err != nil {
 			return nil, g.w.r.unreadable(err)
 		}
-		if s != nil && s.Service == service && s.hasAddress() && s.Kind == a.kind && s.Address == a.address {
+		if s != nil && s.Service == service && s.HasAddress() && s.Kind == a.kind && s.Address == a.address {
 			return s, nil
 		}
 	}
@@ -66,8 +68,8 @@ func (g *group) addressRow(service uint32, a *addressWant) (*SubscriberRecord, e
 }
 
 // add makes a row and enters it into the tables. at points to its address.
-func (g *group) add(partition int, s SubscriberRecord, addressHash uint64, at string) (fanfare.RowID, error) {
-	if s.hasAddress() {
+func (g *group) add(partition int, s control.SubscriberRecord, addressHash uint64, at string) (fanfare.RowID, error) {
+	if s.HasAddress() {
 		if err := g.w.r.mayReach(s.Service, s.Kind, s.Address, at); err != nil {
 			return 0, err
 		}
@@ -80,7 +82,7 @@ func (g *group) add(partition int, s SubscriberRecord, addressHash uint64, at st
 	s.Place = fanfare.NewRowID(partition, *local)
 	*local++
 	g.batch.Subscribers[partition] = append(g.batch.Subscribers[partition], s)
-	if s.hasAddress() {
+	if s.HasAddress() {
 		g.insert(&g.w.r.addresses, addressHash, s.Place)
 		g.respell(s.Service, s.Kind, s.Address, s.Place)
 	}
@@ -91,7 +93,7 @@ func (g *group) add(partition int, s SubscriberRecord, addressHash uint64, at st
 }
 
 // touch has a changed row written; a new one is written as it is in the end.
-func (g *group) touch(s *SubscriberRecord) {
+func (g *group) touch(s *control.SubscriberRecord) {
 	g.effects++
 	if g.subscribers[s.Place] == s {
 		g.batch.SubscriberUpdates = append(g.batch.SubscriberUpdates, s)
@@ -99,8 +101,8 @@ func (g *group) touch(s *SubscriberRecord) {
 }
 
 // taken says that an address is somebody else's.
-func (g *group) taken(at string, row *SubscriberRecord) error {
-	head, err := g.subscriber(row.head())
+func (g *group) taken(at string, row *control.SubscriberRecord) error {
+	head, err := g.subscriber(row.Head())
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
@@ -119,36 +121,36 @@ func (g *group) give(head fanfare.RowID, a *addressWant, at string) (fanfare.Row
 		return 0, err
 	}
 	if row != nil {
-		if row.head() != head {
+		if row.Head() != head {
 			return 0, g.taken(at, row)
 		}
 		return row.Place, nil
 	}
-	list := owner.parts()
+	list := owner.Rows()
 	for _, p := range list { // it had the address before
 		row, err := g.subscriber(p.Place)
 		if err != nil {
 			return 0, g.w.r.unreadable(err)
 		}
-		if row != nil && row.Kind == a.kind && row.Address == a.address && row.Flags&FlagAddressGone != 0 {
+		if row != nil && row.Kind == a.kind && row.Address == a.address && row.Flags&control.FlagAddressGone != 0 {
 			if err := g.w.r.mayReach(row.Service, row.Kind, row.Address, at); err != nil {
 				return 0, err
 			}
-			row.Flags &^= FlagAddressGone
+			row.Flags &^= control.FlagAddressGone
 			g.touch(row)
 			g.insert(&g.w.r.addresses, a.hash, row.Place)
 			g.respell(row.Service, row.Kind, row.Address, row.Place)
 			return row.Place, nil
 		}
 	}
-	place, err := g.add(a.partition, SubscriberRecord{Service: owner.Service, Kind: a.kind, Address: a.address, Subscriber: head}, a.hash, at)
+	place, err := g.add(a.partition, control.SubscriberRecord{Service: owner.Service, Kind: a.kind, Address: a.address, Subscriber: head}, a.hash, at)
 	if err != nil {
 		return 0, err
 	}
 	if owner, err = g.subscriber(head); err != nil {
 		return 0, g.w.r.unreadable(err)
 	}
-	owner.setParts(append(list, part{Place: place, Label: a.label}))
+	owner.SetRows(append(list, control.AddressRow{Place: place, Label: a.label}))
 	g.touch(owner)
 	return place, nil
 }
@@ -159,7 +161,7 @@ func (g *group) takeAway(place fanfare.RowID) ([]fanfare.RowID, error) {
 	if err != nil {
 		return nil, g.w.r.unreadable(err)
 	}
-	row.Flags |= FlagAddressGone
+	row.Flags |= control.FlagAddressGone
 	g.touch(row)
 	g.withdraw(row)
 	return g.endAll(place, Ending{SourceAPI, reasonAddress, "the address was removed"})
@@ -167,7 +169,7 @@ func (g *group) takeAway(place fanfare.RowID) ([]fanfare.RowID, error) {
 
 // endAll ends the subscriptions of one row, paused ones too, and returns them.
 func (g *group) endAll(row fanfare.RowID, how Ending) ([]fanfare.RowID, error) {
-	ended, err := g.subscriptionsOf(row, func(s *SubscriptionRecord) bool { return !s.Ended })
+	ended, err := g.subscriptionsOf(row, func(s *control.SubscriptionRecord) bool { return !s.Ended })
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +183,7 @@ func (g *group) endAll(row fanfare.RowID, how Ending) ([]fanfare.RowID, error) {
 
 // subscriptionsOf returns the subscriptions of one row that want accepts, those
 // that this very group made included.
-func (g *group) subscriptionsOf(row fanfare.RowID, want func(*SubscriptionRecord) bool) ([]fanfare.RowID, error) {
+func (g *group) subscriptionsOf(row fanfare.RowID, want func(*control.SubscriptionRecord) bool) ([]fanfare.RowID, error) {
 	g.w.land() // what is in flight is nowhere else yet
 	if g.aborted {
 		return nil, errAborted
@@ -211,28 +213,28 @@ func (g *group) knows(p fanfare.RowID) bool { return g.subscriptions[p] != nil }
 // become makes the subscriber what p asks for. It returns the subscriptions that
 // ended because their address is none of the subscriber's any more.
 func (g *group) become(place fanfare.RowID, p *SubscriberPut, wants []addressWant) (ended []fanfare.RowID, err error) {
-	var list []part
+	var list []control.AddressRow
 	for i := range wants {
 		at, err := g.give(place, &wants[i], inputerror.Pointer("addresses", itoa(i), "address"))
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, part{Place: at, Label: wants[i].label})
+		list = append(list, control.AddressRow{Place: at, Label: wants[i].label})
 	}
 	head, err := g.subscriber(place)
 	if err != nil {
 		return nil, g.w.r.unreadable(err)
 	}
-	for _, old := range head.parts() {
-		if slices.ContainsFunc(list, func(p part) bool { return p.Place == old.Place }) {
+	for _, old := range head.Rows() {
+		if slices.ContainsFunc(list, func(p control.AddressRow) bool { return p.Place == old.Place }) {
 			continue
 		}
-		list = append(list, part{Place: old.Place})
+		list = append(list, control.AddressRow{Place: old.Place})
 		row, err := g.subscriber(old.Place)
 		if err != nil {
 			return nil, g.w.r.unreadable(err)
 		}
-		if row != nil && row.hasAddress() {
+		if row != nil && row.HasAddress() {
 			gone, err := g.takeAway(old.Place)
 			if err != nil {
 				return nil, err
@@ -241,11 +243,11 @@ func (g *group) become(place fanfare.RowID, p *SubscriberPut, wants []addressWan
 		}
 	}
 	was := *head
-	head.setParts(list)
+	head.SetRows(list)
 	head.Locale, head.TimeZone, head.Attributes = p.Locale, p.TimeZone, p.Attributes
-	head.Flags &^= FlagDeleted
+	head.Flags &^= control.FlagDeleted
 	if head.Locale != was.Locale || head.TimeZone != was.TimeZone || head.Flags != was.Flags ||
-		!bytes.Equal(head.Attributes, was.Attributes) || !bytes.Equal(head.Parts, was.Parts) {
+		!bytes.Equal(head.Attributes, was.Attributes) || !bytes.Equal(head.RowsJSON, was.RowsJSON) {
 		g.touch(head)
 	}
 	if head.TimeZone != was.TimeZone {

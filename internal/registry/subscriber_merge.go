@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -35,7 +37,7 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 			return nil, unknownSubscriber(id)
 		case from.Place == other.Place:
 			return nil, inputerror.Invalid("/into", "name another subscriber", "a subscriber cannot be merged into itself")
-		case from.Flags&FlagMerged == 0:
+		case from.Flags&control.FlagMerged == 0:
 			if err := g.merge(from, other); err != nil {
 				return nil, err
 			}
@@ -51,16 +53,16 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 }
 
 // merge makes all rows of one subscriber the other's.
-func (g *group) merge(from, other *SubscriberRecord) error {
-	moving := from.parts()
-	list := append(other.parts(), moving...)
+func (g *group) merge(from, other *control.SubscriberRecord) error {
+	moving := from.Rows()
+	list := append(other.Rows(), moving...)
 	addresses := 0
 	for _, p := range list {
 		row, err := g.subscriber(p.Place)
 		if err != nil {
 			return g.w.r.unreadable(err)
 		}
-		if row.hasAddress() {
+		if row.HasAddress() {
 			addresses++
 		}
 	}
@@ -89,10 +91,10 @@ func (g *group) merge(from, other *SubscriberRecord) error {
 		return err
 	}
 	other.Attributes = attributes
-	other.setParts(list)
+	other.SetRows(list)
 	g.touch(other)
-	from.Flags = from.Flags&^FlagDeleted | FlagMerged
-	from.Parts, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
+	from.Flags = from.Flags&^control.FlagDeleted | control.FlagMerged
+	from.RowsJSON, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
 	return g.rezone(other.Place)
 }
 

@@ -3,6 +3,7 @@ package registry
 import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // ownerNamed finds the row that a subscription goes to whose put names the
@@ -13,7 +14,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error)
 	if err != nil {
 		return 0, false, err
 	}
-	if head != nil && head.Flags&FlagMerged != 0 {
+	if head != nil && head.Flags&control.FlagMerged != 0 {
 		_, err := g.present(w.topic.service, w.put.Subscriber)
 		return 0, false, inputerror.WithPointer("/subscriber", err)
 	}
@@ -48,20 +49,20 @@ func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error)
 	if row != nil {
 		return 0, false, g.taken("/to", row)
 	}
-	place, err = g.add(a.partition, SubscriberRecord{Service: w.topic.service, Kind: a.kind, Address: a.address, ID: w.put.Subscriber,
+	place, err = g.add(a.partition, control.SubscriberRecord{Service: w.topic.service, Kind: a.kind, Address: a.address, ID: w.put.Subscriber,
 		Locale: w.put.Locale, TimeZone: w.put.TimeZone, Attributes: w.put.Attributes}, a.hash, "/to")
 	return place, err == nil, err
 }
 
 // defaultAddress is the first of the subscriber's addresses of the channel's kind.
-func (g *group) defaultAddress(head *SubscriberRecord, w *want) (fanfare.RowID, error) {
+func (g *group) defaultAddress(head *control.SubscriberRecord, w *want) (fanfare.RowID, error) {
 	id := subscriberID(head)
-	for _, p := range head.parts() {
+	for _, p := range head.Rows() {
 		row, err := g.subscriber(p.Place)
 		if err != nil {
 			return 0, g.w.r.unreadable(err)
 		}
-		if row != nil && row.hasAddress() && row.Kind == w.kind {
+		if row != nil && row.HasAddress() && row.Kind == w.kind {
 			return row.Place, nil
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -27,13 +29,13 @@ func (r *Registry) Subscriber(ctx context.Context, service, id string) (Subscrib
 }
 
 // subscriberRecord finds the row that a public id stands for, or stood for.
-func (r *Registry) subscriberRecord(ctx context.Context, svc *service, id string) (*SubscriberRecord, error) {
+func (r *Registry) subscriberRecord(ctx context.Context, svc *service, id string) (*control.SubscriberRecord, error) {
 	rows, err := r.records(ctx, r.candidates(svc.number, id))
 	if err != nil {
 		return nil, r.unreadable(err)
 	}
 	for _, s := range rows {
-		if s.answersTo(svc.number, id) && s.Flags&FlagErasing == 0 {
+		if answersTo(s, svc.number, id) && s.Flags&control.FlagErasing == 0 {
 			return s, nil
 		}
 	}
@@ -53,9 +55,9 @@ func (r *Registry) candidates(service uint32, id string) []fanfare.RowID {
 }
 
 // present refuses a subscriber that goes by another id now, or was deleted.
-func (r *Registry) present(ctx context.Context, s *SubscriberRecord, id string) error {
+func (r *Registry) present(ctx context.Context, s *control.SubscriberRecord, id string) error {
 	switch {
-	case s.Flags&FlagMerged != 0:
+	case s.Flags&control.FlagMerged != 0:
 		heads, err := r.records(ctx, []fanfare.RowID{s.Subscriber})
 		if err != nil {
 			return r.unreadable(err)
@@ -64,24 +66,24 @@ func (r *Registry) present(ctx context.Context, s *SubscriberRecord, id string) 
 			return merged(id, head)
 		}
 		return unknownSubscriber(id)
-	case s.Flags&FlagDeleted != 0:
+	case s.Flags&control.FlagDeleted != 0:
 		return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + inputerror.Quote(id) + " was deleted",
 			Hint: "its history is kept; put it again to have it back, or erase it"}
 	}
 	return nil
 }
 
-func merged(id string, into *SubscriberRecord) error {
+func merged(id string, into *control.SubscriberRecord) error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + inputerror.Quote(id) + " was merged into another",
 		Hint: "merged_into: " + subscriberID(into)}
 }
 
-func (r *Registry) fullSubscriber(ctx context.Context, head *SubscriberRecord) (Subscriber, error) {
-	list := head.parts()
-	rows := map[fanfare.RowID]*SubscriberRecord{head.Place: head}
+func (r *Registry) fullSubscriber(ctx context.Context, head *control.SubscriberRecord) (Subscriber, error) {
+	list := head.Rows()
+	rows := map[fanfare.RowID]*control.SubscriberRecord{head.Place: head}
 	if len(list) > 1 {
 		var err error
-		if rows, err = r.records(ctx, placesOf(list)); err != nil {
+		if rows, err = r.records(ctx, control.PlacesOf(list)); err != nil {
 			return Subscriber{}, r.unreadable(err)
 		}
 	}
@@ -98,10 +100,10 @@ func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID st
 	}
 	s, err := r.subscriberRecord(ctx, svc, addressOrID)
 	if err == nil {
-		if s.Flags&FlagMerged != 0 {
+		if s.Flags&control.FlagMerged != 0 {
 			return nil, r.present(ctx, s, addressOrID)
 		}
-		return placesOf(s.parts()), nil
+		return control.PlacesOf(s.Rows()), nil
 	}
 	if fanfare.CodeOf(err) != fanfare.NotFound {
 		return nil, err
@@ -131,8 +133,8 @@ func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID stri
 		if row.Subscriber != 0 {
 			continue
 		}
-		for _, p := range row.parts() {
-			if rows[p.Place] != nil && rows[p.Place].hasAddress() {
+		for _, p := range row.Rows() {
+			if rows[p.Place] != nil && rows[p.Place].HasAddress() {
 				return p.Place, nil
 			}
 		}
@@ -142,7 +144,7 @@ func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID stri
 
 // addressRecord finds the row that has an address, nil if there is none. What is
 // no address is nobody's.
-func (r *Registry) addressRecord(ctx context.Context, svc *service, address string) (*SubscriberRecord, error) {
+func (r *Registry) addressRecord(ctx context.Context, svc *service, address string) (*control.SubscriberRecord, error) {
 	kind := kindWritten(address)
 	normal, bad := r.normal(kind, address)
 	if bad != nil {
@@ -157,7 +159,7 @@ func (r *Registry) addressRecord(ctx context.Context, svc *service, address stri
 		return nil, r.unreadable(err)
 	}
 	for _, s := range rows {
-		if s.Service == svc.number && s.hasAddress() && s.Kind == kind && s.Address == normal {
+		if s.Service == svc.number && s.HasAddress() && s.Kind == kind && s.Address == normal {
 			return s, nil
 		}
 	}
@@ -177,12 +179,12 @@ func (r *Registry) SubscriberByAddress(ctx context.Context, service, address str
 	if row == nil {
 		return Subscriber{}, unknownSubscriber(address)
 	}
-	heads, err := r.records(ctx, []fanfare.RowID{row.head()})
+	heads, err := r.records(ctx, []fanfare.RowID{row.Head()})
 	if err != nil {
 		return Subscriber{}, r.unreadable(err)
 	}
-	head := heads[row.head()]
-	if head == nil || head.Flags&FlagDeleted != 0 {
+	head := heads[row.Head()]
+	if head == nil || head.Flags&control.FlagDeleted != 0 {
 		return Subscriber{}, unknownSubscriber(address)
 	}
 	return r.fullSubscriber(ctx, head)
@@ -202,16 +204,16 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 	if err != nil {
 		return nil, 0, err
 	}
-	var heads []*SubscriberRecord
+	var heads []*control.SubscriberRecord
 	seen := 0
-	err = r.opt.Store.ScanSubscribers(ctx, Range{First: after + 1, Last: ^fanfare.RowID(0)}, func(s *SubscriberRecord) error {
+	err = r.opt.Store.ScanSubscribers(ctx, control.Range{First: after + 1, Last: ^fanfare.RowID(0)}, func(s *control.SubscriberRecord) error {
 		if len(heads) == limit || seen == scanAtOnce {
 			next = after
 			return errEnough
 		}
 		seen++
 		after = s.Place
-		if s.Service == svc.number && s.Subscriber == 0 && s.Flags&(FlagDeleted|FlagErasing|FlagErased) == 0 {
+		if s.Service == svc.number && s.Subscriber == 0 && s.Flags&(control.FlagDeleted|control.FlagErasing|control.FlagErased) == 0 {
 			heads = append(heads, cloneRecord(s))
 		}
 		return nil
@@ -221,8 +223,8 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 	}
 	var others []fanfare.RowID
 	for _, h := range heads {
-		if len(h.Parts) > 0 {
-			others = append(others, placesOf(h.parts())...)
+		if len(h.RowsJSON) > 0 {
+			others = append(others, control.PlacesOf(h.Rows())...)
 		}
 	}
 	rows, err := r.records(ctx, others)
@@ -232,7 +234,7 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 	page = make([]Subscriber, len(heads))
 	for i, h := range heads {
 		rows[h.Place] = h
-		page[i] = shown(h, h.parts(), rows)
+		page[i] = shown(h, h.Rows(), rows)
 	}
 	return page, next, nil
 }

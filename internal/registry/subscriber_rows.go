@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -17,10 +19,10 @@ func (r *Registry) Subscribers(ctx context.Context, places []fanfare.RowID, visi
 	var row SubscriberRow
 	var late []SubscriberRow
 	var owners []fanfare.RowID // of late, 0 for a row of its own
-	err := r.opt.Store.SubscriberRecords(ctx, places, func(s *SubscriberRecord) error {
+	err := r.opt.Store.SubscriberRecords(ctx, places, func(s *control.SubscriberRecord) error {
 		row = SubscriberRow{Place: s.Place, ID: subscriberID(s), Address: s.Address, Locale: s.Locale,
 			TimeZone: s.TimeZone, Attributes: s.Attributes}
-		if s.Flags&FlagErasing != 0 {
+		if s.Flags&control.FlagErasing != 0 {
 			row.Address = "" // nothing leaves for it any more
 		}
 		if s.Subscriber == 0 && late == nil {
@@ -49,9 +51,9 @@ func (r *Registry) Subscribers(ctx context.Context, places []fanfare.RowID, visi
 }
 
 // records reads rows by place; 0 is nobody's.
-func (r *Registry) records(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]*SubscriberRecord, error) {
-	found := make(map[fanfare.RowID]*SubscriberRecord, len(places))
-	err := r.opt.Store.SubscriberRecords(ctx, sorted(append([]fanfare.RowID(nil), places...)), func(s *SubscriberRecord) error {
+func (r *Registry) records(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]*control.SubscriberRecord, error) {
+	found := make(map[fanfare.RowID]*control.SubscriberRecord, len(places))
+	err := r.opt.Store.SubscriberRecords(ctx, control.SortPlaces(append([]fanfare.RowID(nil), places...)), func(s *control.SubscriberRecord) error {
 		found[s.Place] = cloneRecord(s)
 		return nil
 	})
@@ -63,7 +65,7 @@ type owner struct{ id, address string }
 
 func (r *Registry) owners(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]owner, error) {
 	owners := make(map[fanfare.RowID]owner, len(places))
-	err := r.Subscribers(ctx, sorted(places), func(s *SubscriberRow) error {
+	err := r.Subscribers(ctx, control.SortPlaces(places), func(s *SubscriberRow) error {
 		owners[s.Place] = owner{s.ID, s.Address}
 		return nil
 	})
@@ -71,8 +73,8 @@ func (r *Registry) owners(ctx context.Context, places []fanfare.RowID) (map[fanf
 }
 
 // cloneRecord copies a row out of what a visit lends.
-func cloneRecord(s *SubscriberRecord) *SubscriberRecord {
+func cloneRecord(s *control.SubscriberRecord) *control.SubscriberRecord {
 	kept := *s
-	kept.Attributes, kept.Parts = bytes.Clone(s.Attributes), bytes.Clone(s.Parts)
+	kept.Attributes, kept.RowsJSON = bytes.Clone(s.Attributes), bytes.Clone(s.RowsJSON)
 	return &kept
 }

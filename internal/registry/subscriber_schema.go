@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/catalog/schema"
 	"fanfare.dev/fanfare/internal/inputerror"
 
@@ -51,7 +54,7 @@ func (s subscriberSchemas) checkAttributes(service uint32, attributes json.RawMe
 }
 
 // loadSubscriberSchema puts a kept schema into s.
-func loadSubscriberSchema(s *snapshot, c *ConfigRecord) error {
+func loadSubscriberSchema(s *snapshot, c *control.ConfigRecord) error {
 	delete(s.subscribers, c.Service)
 	if c.Deleted {
 		return nil
@@ -76,7 +79,7 @@ func (pl *plan) subscriberSchema() {
 	if bytes.Equal(text, is) {
 		return
 	}
-	pl.diff.add(kindService, pl.svc.name, "update", []FieldChange{{"subscriber_schema", string(is), string(text)}})
+	pl.diff.add(kindService, pl.svc.name, "update", []audit.FieldChange{{Field: "subscriber_schema", Old: string(is), New: string(text)}})
 	if string(text) == "null" {
 		pl.dropSubscriberSchema()
 		return
@@ -99,5 +102,5 @@ func (pl *plan) dropSubscriberSchema() {
 }
 
 func (pl *plan) keepSubscriberSchema(text []byte, deleted bool) {
-	pl.records = append(pl.records, ConfigRecord{Kind: kindSubscriberSchema, Number: pl.svc.number, Service: pl.svc.number, Name: pl.svc.name, Body: text, Deleted: deleted})
+	pl.records = append(pl.records, control.ConfigRecord{Kind: kindSubscriberSchema, Number: pl.svc.number, Service: pl.svc.number, Name: pl.svc.name, Body: text, Deleted: deleted})
 }

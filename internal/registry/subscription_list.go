@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -57,9 +59,9 @@ func (r *Registry) choose(ctx context.Context, service string, f *SubscriptionFi
 	return c, err
 }
 
-func (c *chosen) wants(r *Registry, s *SubscriptionRecord) bool {
+func (c *chosen) wants(r *Registry, s *control.SubscriptionRecord) bool {
 	switch {
-	case s.Ended && !c.ended, !s.Ended && s.Paused && !c.paused, s.active() && !c.active:
+	case s.Ended && !c.ended, !s.Ended && s.Paused && !c.paused, s.Active() && !c.active:
 		return false
 	}
 	if c.topic != 0 && s.Topic != c.topic || c.channel != 0 && s.Channel != c.channel {
@@ -92,7 +94,7 @@ func (r *Registry) SubscriptionPage(ctx context.Context, service string, f Subsc
 	return page, next, nil
 }
 
-func ownersOf(rows []SubscriptionRecord) []fanfare.RowID {
+func ownersOf(rows []control.SubscriptionRecord) []fanfare.RowID {
 	places := make([]fanfare.RowID, len(rows))
 	for i := range rows {
 		places[i] = rows[i].Subscriber
@@ -101,12 +103,12 @@ func ownersOf(rows []SubscriptionRecord) []fanfare.RowID {
 }
 
 // chosenRows reads the rows of one page.
-func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.RowID, limit int) (rows []SubscriptionRecord, next fanfare.RowID, err error) {
+func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.RowID, limit int) (rows []control.SubscriptionRecord, next fanfare.RowID, err error) {
 	if c.owners != nil {
 		return r.rowsOfOwners(ctx, c, after, limit)
 	}
 	seen := 0
-	err = r.opt.Store.ScanSubscriptions(ctx, Range{First: after + 1, Last: ^fanfare.RowID(0)}, func(s *SubscriptionRecord) error {
+	err = r.opt.Store.ScanSubscriptions(ctx, control.Range{First: after + 1, Last: ^fanfare.RowID(0)}, func(s *control.SubscriptionRecord) error {
 		if len(rows) == limit || seen == scanAtOnce {
 			next = after
 			return errEnough
@@ -125,13 +127,13 @@ func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.RowI
 }
 
 // rowsOfOwners reads what few people have.
-func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.RowID, limit int) (rows []SubscriptionRecord, next fanfare.RowID, err error) {
+func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.RowID, limit int) (rows []control.SubscriptionRecord, next fanfare.RowID, err error) {
 	var places []fanfare.RowID
 	for _, owner := range c.owners {
 		places = append(places, r.subscriptionsOfRow.Of(owner)...)
 	}
-	places = slices.DeleteFunc(sorted(places), func(p fanfare.RowID) bool { return p <= after })
-	err = r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
+	places = slices.DeleteFunc(control.SortPlaces(places), func(p fanfare.RowID) bool { return p <= after })
+	err = r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 		if !c.wants(r, s) {
 			return nil
 		}
@@ -149,9 +151,9 @@ func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.Ro
 }
 
 // cloneSubscription copies a row out of what a visit lends.
-func cloneSubscription(s *SubscriptionRecord) SubscriptionRecord {
+func cloneSubscription(s *control.SubscriptionRecord) control.SubscriptionRecord {
 	kept := *s
-	kept.Params, kept.Data, kept.Was = bytes.Clone(s.Params), bytes.Clone(s.Data), bytes.Clone(s.Was)
+	kept.Params, kept.Data, kept.PastSlots = bytes.Clone(s.Params), bytes.Clone(s.Data), bytes.Clone(s.PastSlots)
 	return kept
 }
 
@@ -193,7 +195,7 @@ func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f Su
 // rowsAt reads what delivery sees of subscribers.
 func (r *Registry) rowsAt(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]SubscriberRow, error) {
 	rows := make(map[fanfare.RowID]SubscriberRow, len(places))
-	err := r.Subscribers(ctx, sorted(places), func(s *SubscriberRow) error {
+	err := r.Subscribers(ctx, control.SortPlaces(places), func(s *SubscriberRow) error {
 		kept := *s
 		kept.Attributes = bytes.Clone(s.Attributes)
 		rows[s.Place] = kept
@@ -203,7 +205,7 @@ func (r *Registry) rowsAt(ctx context.Context, places []fanfare.RowID) (map[fanf
 }
 
 // putOf is the put that makes a subscription.
-func (r *Registry) putOf(s *SubscriptionRecord, of SubscriberRow) Put {
+func (r *Registry) putOf(s *control.SubscriptionRecord, of SubscriberRow) Put {
 	full := r.fullRecord(s)
 	p := Put{ID: s.ID, Topic: full.Topic, Channel: full.Channel, To: of.Address, Filter: full.Filter, Rule: full.Rule, Params: full.Params, Data: full.Data,
 		Locale: of.Locale, TimeZone: of.TimeZone, Attributes: of.Attributes}

@@ -5,6 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -25,7 +29,7 @@ type suppressions struct {
 type suppressionKey struct {
 	service uint32
 	kind    uint8
-	hash    SuppressionHash
+	hash    suppression.Hash
 }
 
 // suppressed is what has to be known of a suppression at any moment.
@@ -35,16 +39,16 @@ type suppressed struct {
 	tag       uint64
 }
 
-func (s *SuppressionRecord) key() suppressionKey {
+func keyOf(s *suppression.Record) suppressionKey {
 	return suppressionKey{s.Service, s.Kind, s.Hash}
 }
 
 // record is what memory has of a suppression.
-func (k *suppressionKey) record(s suppressed) SuppressionRecord {
-	return SuppressionRecord{Service: k.service, Kind: k.kind, Hash: k.hash, Reason: s.reason, At: s.at, Until: s.until, Tag: s.tag}
+func (k *suppressionKey) record(s suppressed) suppression.Record {
+	return suppression.Record{Service: k.service, Kind: k.kind, Hash: k.hash, Reason: s.reason, At: s.at, Until: s.until, Tag: s.tag}
 }
 
-func (s *suppressions) set(records []SuppressionRecord) {
+func (s *suppressions) set(records []suppression.Record) {
 	if len(records) == 0 {
 		return
 	}
@@ -55,7 +59,7 @@ func (s *suppressions) set(records []SuppressionRecord) {
 	}
 	for i := range records {
 		r := &records[i]
-		key := r.key()
+		key := keyOf(r)
 		if was, ok := s.all[key]; ok {
 			delete(s.all, key)
 			if s.tags[was.tag]--; s.tags[was.tag] <= 0 {
@@ -116,7 +120,7 @@ func (r *Registry) inForce(service uint32, kind uint8, address string) (key supp
 	}
 	asked := r.suppressionOf(service, kind, address)
 	now := r.opt.Now().UnixNano()
-	key = asked.key()
+	key = keyOf(&asked)
 	if s, ok = r.suppressions.get(key, now); !ok {
 		key.service = allServices
 		s, ok = r.suppressions.get(key, now)
@@ -209,7 +213,7 @@ func (r *Registry) Unwelcome(service, address string) bool {
 	if err != nil {
 		return false
 	}
-	is, known := r.suppressions.get(asked.key(), r.opt.Now().UnixNano())
+	is, known := r.suppressions.get(keyOf(&asked), r.opt.Now().UnixNano())
 	return known && is.reason == NotWanted
 }
 
@@ -226,12 +230,12 @@ func (r *Registry) lift(ctx context.Context, service, address, source string, ma
 		return err
 	}
 	return r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
-		is, known, err := g.suppression(asked.key())
+		is, known, err := g.suppression(keyOf(&asked))
 		if err == nil && known && may(is.reason) {
 			asked.Lifted, asked.At, asked.Reason, asked.Until = true, g.batch.At, is.reason, is.until
 			g.keepSuppression(asked)
-			g.deed = Deed{service, "lift", "suppression", ""} // of whom is not told
-			err = g.tellSuppression(Lifted, &asked, source)
+			g.deed = audit.Operation{Service: service, Action: "lift", Kind: "suppression", Name: ""} // of whom is not told
+			err = g.tellSuppression(control.NoticeLifted, &asked, source)
 		}
 		return nil, err
 	})
@@ -251,15 +255,15 @@ func (r *Registry) suppressionService(name string) (uint32, error) {
 
 // suppressionNamed is what would be kept of an address as it is written; without a
 // service, for all services.
-func (r *Registry) suppressionNamed(service, address string) (SuppressionRecord, error) {
+func (r *Registry) suppressionNamed(service, address string) (suppression.Record, error) {
 	number, err := r.suppressionService(service)
 	if err != nil {
-		return SuppressionRecord{}, err
+		return suppression.Record{}, err
 	}
 	kind := kindWritten(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return SuppressionRecord{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))
+		return suppression.Record{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))
 	}
 	s := r.suppressionOf(number, kind, normal)
 	s.Address = normal

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -50,7 +54,7 @@ type SuppressionAsk struct {
 // two reasons and for the longer of the two times, so that asking twice is asking
 // once. The pointer of an error begins with the index of the ask.
 func (r *Registry) Suppress(ctx context.Context, asks []SuppressionAsk) error {
-	records := make([]SuppressionRecord, len(asks))
+	records := make([]suppression.Record, len(asks))
 	for i := range asks {
 		record, err := r.CheckSuppression(&asks[i])
 		if err != nil {
@@ -64,11 +68,11 @@ func (r *Registry) Suppress(ctx context.Context, asks []SuppressionAsk) error {
 
 // SuppressRecords is Suppress, by a program, of what CheckSuppression returned. It says
 // which of them say more than the list did.
-func (r *Registry) SuppressRecords(ctx context.Context, records []SuppressionRecord) (added []bool, err error) {
+func (r *Registry) SuppressRecords(ctx context.Context, records []suppression.Record) (added []bool, err error) {
 	return r.suppress(ctx, records, SourceAPI)
 }
 
-func (r *Registry) suppress(ctx context.Context, records []SuppressionRecord, source string) (added []bool, err error) {
+func (r *Registry) suppress(ctx context.Context, records []suppression.Record, source string) (added []bool, err error) {
 	if len(records) == 0 {
 		return nil, nil
 	}
@@ -83,7 +87,7 @@ func (r *Registry) suppress(ctx context.Context, records []SuppressionRecord, so
 				return nil, err
 			}
 		}
-		g.deed = Deed{g.w.r.config.Load().names[records[0].Service], "suppress", "suppression", ""} // whom is not told
+		g.deed = audit.Operation{Service: g.w.r.config.Load().names[records[0].Service], Action: "suppress", Kind: "suppression", Name: ""} // whom is not told
 		return nil, nil
 	})
 	return added, err
@@ -94,7 +98,7 @@ func (r *Registry) suppress(ctx context.Context, records []SuppressionRecord, so
 var lastNano = time.Unix(0, math.MaxInt64)
 
 // CheckSuppression returns what would be kept of an ask.
-func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s SuppressionRecord, err error) {
+func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s suppression.Record, err error) {
 	if !slices.Contains(SuppressionReasons, ask.Reason) {
 		return s, inputerror.Invalid("/reason", "use one of "+strings.Join(SuppressionReasons, ", "), "%s is no reason", inputerror.Quote(ask.Reason))
 	}
@@ -123,8 +127,8 @@ func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s SuppressionRecord, e
 }
 
 // suppress puts an address on the list, where that says more than the list does.
-func (g *group) suppress(asked SuppressionRecord, source string) (more bool, err error) {
-	is, known, err := g.suppression(asked.key())
+func (g *group) suppress(asked suppression.Record, source string) (more bool, err error) {
+	is, known, err := g.suppression(keyOf(&asked))
 	if err != nil {
 		return false, err
 	}
@@ -142,7 +146,7 @@ func (g *group) suppress(asked SuppressionRecord, source string) (more bool, err
 		}
 	}
 	g.keepSuppression(asked)
-	return true, g.tellSuppression(Suppressed, &asked, source)
+	return true, g.tellSuppression(control.NoticeSuppressed, &asked, source)
 }
 
 // outlasts compares ends, of which 0 is none.
@@ -165,12 +169,12 @@ func (g *group) suppression(key suppressionKey) (s suppressed, known bool, err e
 }
 
 // keepSuppression has the list say something else of an address.
-func (g *group) keepSuppression(s SuppressionRecord) {
+func (g *group) keepSuppression(s suppression.Record) {
 	g.effects++
 	if g.suppressed == nil {
-		g.suppressed = map[suppressionKey]SuppressionRecord{}
+		g.suppressed = map[suppressionKey]suppression.Record{}
 	}
-	g.suppressed[s.key()] = s
+	g.suppressed[keyOf(&s)] = s
 	g.batch.Suppressions = append(g.batch.Suppressions, s)
 }
 
@@ -192,12 +196,12 @@ func (g *group) mayAdd(owner fanfare.RowID, isNew bool) error {
 
 // forgetAddress leaves of the suppressions of an address nothing but the hash:
 // with suppress its own service writes to it never again.
-func (g *group) forgetAddress(row *SubscriberRecord, suppress bool) error {
+func (g *group) forgetAddress(row *control.SubscriberRecord, suppress bool) error {
 	asked := g.w.r.suppressionOf(row.Service, row.Kind, row.Address)
 	asked.Reason, asked.At = Erased, g.batch.At
 	for _, service := range [...]uint32{row.Service, allServices} {
 		asked.Service = service
-		is, known, err := g.suppression(asked.key())
+		is, known, err := g.suppression(keyOf(&asked))
 		switch {
 		case err != nil:
 			return err

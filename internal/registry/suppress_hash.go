@@ -8,19 +8,18 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"fanfare.dev/fanfare/internal/people/suppression"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"github.com/minio/highwayhash"
 	"golang.org/x/text/unicode/norm"
 )
 
-// A SuppressionHash is the HMAC-SHA-256 of the normal form of an address.
-type SuppressionHash [sha256.Size]byte
-
 // suppressionOf is what would be kept of an address in normal form.
-func (r *Registry) suppressionOf(service uint32, kind uint8, address string) SuppressionRecord {
+func (r *Registry) suppressionOf(service uint32, kind uint8, address string) suppression.Record {
 	address = folded(kind, address)
-	s := SuppressionRecord{Service: service, Kind: kind, Tag: r.tag(kind, address)}
+	s := suppression.Record{Service: service, Kind: kind, Tag: r.tag(kind, address)}
 	mac := hmac.New(sha256.New, r.opt.SuppressionKey)
 	mac.Write([]byte(address))
 	mac.Sum(s.Hash[:0])
@@ -52,7 +51,7 @@ func (r *Registry) tag(kind uint8, folded string) uint64 {
 
 // hashText is how an export writes an address that is kept as a hash alone: under
 // the name of the key, kind, tag and hash.
-func (r *Registry) hashText(s *SuppressionRecord) string {
+func (r *Registry) hashText(s *suppression.Record) string {
 	b := binary.BigEndian.AppendUint64([]byte{s.Kind}, s.Tag)
 	return r.hashKeyName() + hex.EncodeToString(append(b, s.Hash[:]...))
 }
@@ -65,7 +64,7 @@ func (r *Registry) hashKeyName() string {
 
 // suppressionHashed is what would be kept of an address of which an export of this
 // server has the hash.
-func (r *Registry) suppressionHashed(service, text string) (s SuppressionRecord, err error) {
+func (r *Registry) suppressionHashed(service, text string) (s suppression.Record, err error) {
 	if s.Service, err = r.suppressionService(service); err != nil {
 		return s, err
 	}

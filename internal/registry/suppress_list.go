@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -21,7 +24,7 @@ type Suppression struct {
 	AllServices bool      `json:"all_services,omitempty" doc:"nobody on this server writes to it, not this service alone"`
 }
 
-func (r *Registry) shownSuppression(s *SuppressionRecord) Suppression {
+func (r *Registry) shownSuppression(s *suppression.Record) Suppression {
 	shown := Suppression{Address: s.Address, Reason: s.Reason, Source: s.Source, At: time.Unix(0, s.At).UTC(), AllServices: s.Service == allServices}
 	if s.Address == "" {
 		shown.Hash = r.hashText(s)
@@ -44,7 +47,7 @@ func (r *Registry) Suppression(ctx context.Context, service, address string) (Su
 	if !ok {
 		return Suppression{}, &fanfare.Error{Code: fanfare.NotFound, Message: "the address is not suppressed"}
 	}
-	kept := []SuppressionRecord{key.record(is)}
+	kept := []suppression.Record{key.record(is)}
 	if err := r.opt.Store.SuppressionRecords(ctx, kept); err != nil {
 		return Suppression{}, r.unreadable(err)
 	}
@@ -63,16 +66,16 @@ type SuppressionFilter struct {
 type SuppressionCursor struct {
 	At   int64
 	Kind uint8
-	Hash SuppressionHash
+	Hash suppression.Hash
 }
 
 // behind reports whether a suppression is shown later than the cursor.
-func (c *SuppressionCursor) behind(s *SuppressionRecord) bool {
-	return later(&SuppressionRecord{At: c.At, Kind: c.Kind, Hash: c.Hash}, s) < 0
+func (c *SuppressionCursor) behind(s *suppression.Record) bool {
+	return later(&suppression.Record{At: c.At, Kind: c.Kind, Hash: c.Hash}, s) < 0
 }
 
 // later orders the list.
-func later(a, b *SuppressionRecord) int {
+func later(a, b *suppression.Record) int {
 	return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(b.Kind, a.Kind), bytes.Compare(b.Hash[:], a.Hash[:]))
 }
 
@@ -109,13 +112,13 @@ func (r *Registry) EachSuppression(ctx context.Context, f SuppressionFilter, vis
 
 // picked returns what a filter picks and a cursor leaves of the list, in its order,
 // as far as memory has it.
-func (r *Registry) picked(f SuppressionFilter, after *SuppressionCursor) ([]SuppressionRecord, error) {
+func (r *Registry) picked(f SuppressionFilter, after *SuppressionCursor) ([]suppression.Record, error) {
 	service, err := r.suppressionService(f.Service)
 	if err != nil {
 		return nil, err
 	}
 	now := r.opt.Now().UnixNano()
-	var all []SuppressionRecord
+	var all []suppression.Record
 	r.suppressions.mu.RLock()
 	for key, s := range r.suppressions.all {
 		if key.service != service || f.Reason != "" && f.Reason != s.reason || s.until != 0 && s.until <= now {
@@ -126,12 +129,12 @@ func (r *Registry) picked(f SuppressionFilter, after *SuppressionCursor) ([]Supp
 		}
 	}
 	r.suppressions.mu.RUnlock()
-	slices.SortFunc(all, func(a, b SuppressionRecord) int { return later(&a, &b) })
+	slices.SortFunc(all, func(a, b suppression.Record) int { return later(&a, &b) })
 	return all, nil
 }
 
 // readSuppressions adds to some suppressions what only the store has.
-func (r *Registry) readSuppressions(ctx context.Context, all []SuppressionRecord, visit func(*Suppression) error) error {
+func (r *Registry) readSuppressions(ctx context.Context, all []suppression.Record, visit func(*Suppression) error) error {
 	for some := range slices.Chunk(all, suppressionsAtOnce) {
 		if err := r.opt.Store.SuppressionRecords(ctx, some); err != nil {
 			return r.unreadable(err)
@@ -149,20 +152,20 @@ func (r *Registry) readSuppressions(ctx context.Context, all []SuppressionRecord
 // TrimSuppressions removes those whose time is over.
 func (r *Registry) TrimSuppressions(ctx context.Context) error {
 	now := r.opt.Now().UnixNano()
-	var over []SuppressionRecord
+	var over []suppression.Record
 	r.suppressions.mu.RLock()
 	for key, s := range r.suppressions.all {
 		if s.until != 0 && s.until <= now && len(over) < maxJob {
-			over = append(over, SuppressionRecord{Service: key.service, Kind: key.kind, Hash: key.hash, Until: s.until, Lifted: true})
+			over = append(over, suppression.Record{Service: key.service, Kind: key.kind, Hash: key.hash, Until: s.until, Lifted: true})
 		}
 	}
 	r.suppressions.mu.RUnlock()
 	if len(over) == 0 {
 		return nil
 	}
-	return r.change(Unnoted(ctx), func(g *group) ([]fanfare.RowID, error) {
+	return r.change(audit.WithoutActor(ctx), func(g *group) ([]fanfare.RowID, error) {
 		for i := range over {
-			_, renewed, err := g.suppression(over[i].key())
+			_, renewed, err := g.suppression(keyOf(&over[i]))
 			if err != nil {
 				return nil, err
 			}

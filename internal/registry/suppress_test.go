@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -143,7 +144,7 @@ func TestAFilterThatIsForgottenMeanwhileIsKeptAnew(t *testing.T) {
 func TestWhoLiftsASuppressionAndWhoErasesIsInTheAudit(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
-	ctx := registry.As(context.Background(), registry.Actor{KeyID: "key-7"})
+	ctx := audit.WithActor(context.Background(), audit.Actor{KeyID: "key-7"})
 	made, err := r.CreateSubscriber(context.Background(), "notify", registry.SubscriberPut{Addresses: []registry.Address{{Kind: "mail", Address: "ada@example.org"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func TestWhoLiftsASuppressionAndWhoErasesIsInTheAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines, _, err := r.Audit(context.Background(), registry.AuditQuery{Limit: 10, KeyID: "key-7"})
+	lines, _, err := r.Audit(context.Background(), audit.Query{Limit: 10, KeyID: "key-7"})
 	if err != nil {
 		t.Fatal(err)
 	}

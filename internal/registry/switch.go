@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -69,9 +72,9 @@ func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bo
 		if err != nil {
 			return err
 		}
-		record := ConfigRecord{Kind: kindSwitch, Number: number, Name: string(scope.Kind) + " " + scope.Name, Body: body}
-		b := Batch{Config: []ConfigRecord{record}}
-		actorOf(ctx).note(&b, switchDeed(scope, paused), nil)
+		record := control.ConfigRecord{Kind: kindSwitch, Number: number, Name: string(scope.Kind) + " " + scope.Name, Body: body}
+		b := control.Batch{Config: []control.ConfigRecord{record}}
+		b.AddAudit(audit.ActorOf(ctx), switchDeed(scope, paused), nil)
 		if err := r.commit(&b); err != nil {
 			return err
 		}
@@ -82,8 +85,8 @@ func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bo
 
 // switchDeed is what the audit says of a switch. Its reason is free text, which
 // could name people, so it is not told there.
-func switchDeed(scope fanfare.Scope, paused bool) Deed {
-	d := Deed{Action: "resume", Kind: string(scope.Kind), Name: scope.Name}
+func switchDeed(scope fanfare.Scope, paused bool) audit.Operation {
+	d := audit.Operation{Action: "resume", Kind: string(scope.Kind), Name: scope.Name}
 	if paused {
 		d.Action = "pause"
 	}
@@ -160,7 +163,7 @@ func (r *Registry) Paused() []PausedScope {
 	return paused
 }
 
-func (r *Registry) loadSwitch(c *ConfigRecord) error {
+func (r *Registry) loadSwitch(c *control.ConfigRecord) error {
 	var body switchBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -69,7 +71,7 @@ type draftBody struct {
 	TemplateParts
 }
 
-func loadDraft(s *snapshot, svc *service, c *ConfigRecord) error {
+func loadDraft(s *snapshot, svc *service, c *control.ConfigRecord) error {
 	var body draftBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err

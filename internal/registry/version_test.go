@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -256,7 +257,7 @@ func TestWhoMadeAVersionWhatItIsAndWhyIsKept(t *testing.T) {
 	clock := func(o *registry.Options) { o.Now = func() time.Time { return now } }
 	r, _ := openAt(t, place, clock)
 	apply(t, r, "service: a\ntemplates: {story: {subject: s, text: first}}")
-	ctx := registry.As(t.Context(), tester)
+	ctx := audit.WithActor(t.Context(), tester)
 	if err := keepDraft(ctx, t, r, "{subject: s, text: second, note: shorter, at: '2020-01-01T00:00:00Z', key: key-1}"); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people/rawjson"
 
@@ -110,7 +112,7 @@ func (r *Registry) check(svc *service, p *Put, w *want) {
 		w.idHash = r.hash.clientID(svc.number, p.ID)
 		w.subscription, _ = r.identities.Lookup(w.idHash)
 	} else if w.subscriber != 0 && p.Subscriber == "" && (w.filter != 0 || p.Filter == "") {
-		natural := SubscriptionRecord{Subscriber: w.subscriber, Topic: w.topic.Number, Channel: w.channel.Number,
+		natural := control.SubscriptionRecord{Subscriber: w.subscriber, Topic: w.topic.Number, Channel: w.channel.Number,
 			Filter: w.filter, Rule: w.rule, Params: w.params}
 		w.subscription, _ = r.identities.Lookup(r.hash.natural(&natural))
 	}

@@ -6,6 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -29,8 +32,8 @@ type job struct {
 	wants  []want    // puts, or with people only their subscribers
 	people bool
 	end    *end
-	actor  *Actor              // who asks for the puts or the end, or nil
-	note   *AuditRecord        // a line of the audit about something else
+	actor  *audit.Actor        // who asks for the puts or the end, or nil
+	note   *audit.Entry        // a line of the audit about something else
 	alter  func(*group) error  // a change of subscribers: all of it, or nothing
 	run    func(*writer) error // a change of the configuration: by itself
 	over   bool                // it failed, and what it did is undone
@@ -282,7 +285,7 @@ func (w *writer) commitLoop() {
 func (w *writer) seen(g *group) {
 	g.leave()
 	w.r.filters.add(g.batch.Filters)
-	w.r.filters.forget(g.batch.EmptyFilters)
+	w.r.filters.forget(g.batch.ErasedFilters)
 	for i := range g.slots {
 		w.r.slots.add(g.slots[i].slot)
 	}
@@ -293,16 +296,16 @@ func (w *writer) seen(g *group) {
 		w.r.opt.Logger.Error("registry: the match index refused what is committed", "error", err)
 	}
 	w.r.changeSeq.Store(g.batch.ChangeSeq)
-	if len(g.batch.News) > 0 {
+	if len(g.batch.Notices) > 0 {
 		select {
-		case w.r.untold <- struct{}{}:
+		case w.r.newNotices <- struct{}{}:
 		default:
 		}
 	}
 }
 
 // commit keeps b. What the user is told is the error; the log has its cause.
-func (r *Registry) commit(b *Batch) error {
+func (r *Registry) commit(b *control.Batch) error {
 	r.writer.stamp(b)
 	err := r.opt.Store.Commit(b)
 	if err == nil {

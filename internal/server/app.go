@@ -22,6 +22,15 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/mail/feedback"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/store/database"
+)
+
+const (
+	// requestPatience is how long a stop waits at most for requests before it closes what they use.
+	requestPatience = 5 * time.Second
+	// stopPatience is how long, after drain_timeout, a stop waits for a database that cannot be reached.
+	stopPatience = 5 * time.Second
 )
 
 // Options are what the command line adds to the configuration.
@@ -36,8 +45,8 @@ type App struct {
 	log    *slog.Logger
 	clock  clock.Clock
 
-	absence  *absence     // of the database; nil before it is open
-	giveUp   func() error // ends what waits for a database that is away; nil with files
+	outage   *database.Outage // of the database; nil before it is open
+	giveUp   func() error     // closes a database that cannot be reached; nil for files
 	server   *httpapi.Server
 	feedback *feedback.Processor
 	unwind   []func() error // in reverse order of what was acquired
@@ -122,10 +131,7 @@ func (a *App) ready() error {
 	if a.draining.Load() {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping"}
 	}
-	if a.absence != nil {
-		a.absence.look() // the last look may be from before it was lost
-	}
-	return a.absence.told()
+	return a.outage.Ready()
 }
 
 func (a *App) closeServer() error {
@@ -135,11 +141,11 @@ func (a *App) closeServer() error {
 }
 
 // afterEnd waits until no message for an ended subscription is on the wire.
-func (a *App) afterEnd(o *outlets) func(fanfare.RowID) {
+func (a *App) afterEnd(c *channels.Channels) func(fanfare.RowID) {
 	return func(place fanfare.RowID) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := o.awaitOff(ctx, place); err != nil {
+		if err := c.AwaitOff(ctx, place); err != nil {
 			a.log.Warn("a subscription ended while a message for it was on the wire of a slow relay", "subscription", fanfare.SubscriptionID(place))
 		}
 	}

@@ -45,11 +45,11 @@ func TestADigestIsMadeAnewWhenOneOfItsSubscriptionsEnds(t *testing.T) {
 		{[]fanfare.RowID{1, 2}, false, []fanfare.RowID{2}, deliver.Go},
 		{[]fanfare.RowID{1, 2}, false, nil, deliver.Suppress},
 		{[]fanfare.RowID{1, 2}, true, []fanfare.RowID{1, 2}, deliver.Go},
-		{[]fanfare.RowID{1, 2}, true, []fanfare.RowID{2}, deliver.Anew},
+		{[]fanfare.RowID{1, 2}, true, []fanfare.RowID{2}, deliver.Reload},
 		{[]fanfare.RowID{1, 2}, true, nil, deliver.Suppress},
 	} {
 		live := func(place fanfare.RowID) bool { return slices.Contains(c.live, place) }
-		if got, _ := wanted(&deliver.Job{Subscriptions: c.of, OfEach: c.ofEach}, live); got != c.want {
+		if got, _ := wanted(&deliver.Job{Subscriptions: c.of, RequiresAll: c.ofEach}, live); got != c.want {
 			t.Errorf("%+v: decided %d", c, got)
 		}
 	}

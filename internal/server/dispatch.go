@@ -71,8 +71,8 @@ func (d *dispatch) hand(ctx context.Context, h hint) error {
 	}
 	d.releaseUnused(out)
 	d.outlet.Submit(&deliver.Batch{
-		Lane: d.lane, Flow: h.flow, Jobs: out.jobs, Leased: lease.Until,
-		Left: func(job *deliver.Job) { d.loader.claims.release(job.Message.Delivery) },
+		Lane: d.lane, Flow: h.flow, Jobs: out.jobs, LeaseEnd: lease.Until,
+		JobDone: func(job *deliver.Job) { d.loader.claims.release(job.Message.Delivery) },
 		Finish: func(held, again int) {
 			d.loader.memory.release(out)
 			d.files.add(-out.enclosed)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/filetype"
@@ -12,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people/selfservice"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -22,9 +25,9 @@ func (h *house) openDoors(ctx context.Context) error {
 	}
 	traces := h.traces(h.store) // of who must see what is true now
 	reports := h.reports()
-	direct := &messages{registry: h.people, templates: h.outlets.templates, attachments: h.outlets.attachments, files: filetype.Policy(h.config.AllowAttachments), most: int(h.config.MaxAttachments), collector: h.collector, recorder: h.recorder,
+	direct := &messages{registry: h.people, templates: h.dispatch.templates, attachments: h.dispatch.attachments, files: filetype.Policy(h.config.AllowAttachments), most: int(h.config.MaxAttachments), collector: h.collector, recorder: h.recorder,
 		traces: traces, store: h.store, queue: queue{h.hops}, floor: h.floor, clock: h.clock, keeping: new(passage)}
-	moving := &moves{config: h.config, version: h.version, db: h.db, clock: h.clock, log: h.log, copying: h.copying, floor: h.floor}
+	moving := migrate.NewMover(migrate.Options{Config: h.config, Version: h.version, DB: h.db, Clock: h.clock, Logger: h.log, Exclusive: h.copying, Disk: h.floor})
 	h.laterDo(moving.Stop)
 	reports.moves = moving
 	forgetting := newEraser(reports, h.copying, direct.keeping)
@@ -32,7 +35,7 @@ func (h *house) openDoors(ctx context.Context) error {
 
 	parts := h.parts(traces, reports)
 	parts.Messages, parts.Moves, parts.Forgetting = direct, moving, forgetting
-	if h.outlets.signer != nil {
+	if h.dispatch.signer != nil {
 		if err := h.pages(&parts, direct); err != nil {
 			return err
 		}
@@ -45,12 +48,12 @@ func (h *house) openDoors(ctx context.Context) error {
 		defer cancel()
 		served.Drain(ctx)
 	})
-	h.log.Info("ready", "url", h.URL(), "durability", h.config.Durability, "data", h.dir, "database", h.db.about().Where, "took", time.Since(h.started).Round(time.Millisecond).String())
+	h.log.Info("ready", "url", h.URL(), "durability", h.config.Durability, "data", h.dir, "database", h.db.About().Where, "took", time.Since(h.started).Round(time.Millisecond).String())
 	return nil
 }
 
 func (h *house) traces(of *deliveries.Store) *report.Traces {
-	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: queue{h.hops}, Quotas: &h.outlets.budgets.quotas, Pauses: h.stops, Digests: digestReport{of, h.people}}
+	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: queue{h.hops}, Quotas: h.channels.Quotas(), Pauses: h.stops, Digests: digestReport{of, h.people}}
 }
 
 // reports is what people may see of the server; it may be a little behind.
@@ -58,7 +61,7 @@ func (h *house) reports() *reports {
 	return &reports{
 		Traces:  h.traces(h.late),
 		version: h.version, durability: h.config.Durability, started: h.started, bus: h.hops, registry: h.people, store: h.store, database: h.db,
-		recorder: h.recorder, outlets: h.outlets, switches: h.stops, parking: &parking{store: h.store, bus: h.hops, recorder: h.recorder, claims: h.outlets.claims, clock: h.clock, still: ctxlock.New()}, floor: h.floor,
+		recorder: h.recorder, channels: h.channels, capture: h.capture, faults: h.dispatch.faults, logger: h.log, switches: h.stops, parking: &parking{store: h.store, bus: h.hops, recorder: h.recorder, claims: h.dispatch.claims, clock: h.clock, still: ctxlock.New()}, floor: h.floor,
 		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.states, rates: h.rates, inbound: h.mails, feedback: h.feedback.Metrics(), ready: h.ready, restored: h.note,
 		gathered: &gatheredStatus{report: digestReport{h.late, h.people}, clock: h.clock},
 	}
@@ -69,16 +72,16 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 	asked := known{index: h.index, registry: h.people, states: h.states}
 	return httpapi.Parts{
 		States:     asked,
-		Secrets:    secrets{h.people, h.outlets.hooks},
-		Previews:   previews{registry: h.people, store: h.store, traces: traces, attachments: h.outlets.attachments, most: int(h.config.MaxAttachments), publicURL: h.publicURL(), clock: h.clock},
+		Secrets:    h.channels,
+		Previews:   previews{registry: h.people, store: h.store, traces: traces, attachments: h.dispatch.attachments, most: int(h.config.MaxAttachments), publicURL: h.publicURL(), clock: h.clock},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: h.late, Conditions: conditions{h.people, asked, h.narrowing, h.verifier, ctxlock.New()}},
 		Conditions: &judging{index: h.index, verifier: h.verifier, registry: h.people, samples: h.samples, states: asked, people: h.narrowing, clock: h.clock, matching: ctxlock.New()},
-		Keys:       h.people, Keyring: h.people, Documents: documents{h.people, h.outlets}, Subscriptions: subscriptions{h.people, h.floor}, Topics: topics{h.people, h.narrowing},
+		Keys:       h.people, Keyring: h.people, Documents: documents{h.people, h.channels}, Subscriptions: subscriptions{h.people, h.floor}, Topics: topics{h.people, h.narrowing},
 		Subscribers: h.people, SubscriptionLists: h.people, Suppressions: h.people, Consents: h.people,
 		Merging: h.people, Personal: &personal{h.people, traces, h.store, digestReport{h.store, h.people}},
-		Intake: intake{h.collector}, Reports: reports, Switches: h.stops, Destinations: &destinations{h.people, h.outlets, h.store, h.waiting}, Parking: reports.parking, Audit: h.people,
+		Intake: intake{h.collector}, Reports: reports, Switches: h.stops, Destinations: &channels.Destinations{Channels: h.channels, Store: h.store, Hasten: h.waiting.Load}, Parking: reports.parking, Audit: h.people,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: h.people, Handler: h.feedback, Clock: h.clock, Logger: h.log}),
-		Backups:  &backups{dir: h.dir, db: h.db, bus: h.hops, version: h.version, clock: h.clock, copying: h.copying},
+		Backups:  &backup.Server{Dir: h.dir, DB: h.db, Bus: h.hops, Version: h.version, Clock: h.clock, Exclusive: h.copying},
 		Ready:    h.ready, Metrics: reports.metrics(), MetricsOpen: h.config.MetricsOpen,
 		Limits: limitsOf(&h.config), Origins: h.config.CORSOrigins, Proxies: h.config.Proxies(), AccessLog: h.config.AccessLog,
 		Version: h.version, Now: h.clock.Now, Ahead: h.config.Ahead(), Log: h.log,
@@ -91,7 +94,7 @@ func (h *house) pages(parts *httpapi.Parts, direct *messages) error {
 	if err != nil {
 		return err
 	}
-	self := selfservice.New(selfservice.Options{Registry: h.people, Signer: h.outlets.signer, Seals: passes, Clock: h.clock, PublicURL: h.publicURL(), Manifests: h.store, Messages: direct})
+	self := selfservice.New(selfservice.Options{Registry: h.people, Signer: h.dispatch.signer, Seals: passes, Clock: h.clock, PublicURL: h.publicURL(), Manifests: h.store, Messages: direct})
 	parts.Leaving, parts.Choices, parts.Signups, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, passes
 	return nil
 }

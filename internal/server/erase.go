@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -36,7 +37,7 @@ type eraser struct {
 	registry *registry.Registry
 	store    *deliveries.Store
 	bus      *bus.Bus
-	outlets  *outlets
+	channels *channels.Channels
 	recorder *record.Recorder
 	claims   *claims
 	clock    clock.Clock
@@ -69,8 +70,8 @@ const (
 )
 
 func newEraser(r *reports, copying ctxlock.Lock, keeping *passage) *eraser {
-	return &eraser{copying: copying, keeping: keeping, parking: r.parking, registry: r.registry, store: r.store, bus: r.bus, outlets: r.outlets, recorder: r.recorder, claims: r.outlets.claims,
-		clock: r.parking.clock, logger: r.outlets.logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	return &eraser{copying: copying, keeping: keeping, parking: r.parking, registry: r.registry, store: r.store, bus: r.bus, channels: r.channels, recorder: r.recorder, claims: r.parking.claims,
+		clock: r.parking.clock, logger: r.logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
 // Erase forgets a subscriber, and returns when nothing of it is left. When ctx
@@ -253,7 +254,7 @@ func (e *eraser) eraseDelivery(ctx context.Context, ref fanfare.EventRef, place 
 // is on the wire, or in a queue, from which it is dropped.
 func (e *eraser) settle(ctx context.Context, ref fanfare.DeliveryRef, place fanfare.RowID) error {
 	for len(e.claims.take([]fanfare.DeliveryRef{ref})) == 0 {
-		e.outlets.drop(place)
+		e.channels.Drop(place)
 		select {
 		case <-time.After(claimPause):
 		case <-ctx.Done():

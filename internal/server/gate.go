@@ -11,27 +11,34 @@ type gate struct {
 	registry *registry.Registry
 	switches *switches
 	channel  uint16
-	captured captured
+	refuses  func(address string) bool
+}
+
+func (s *stage) gate(channel uint16) deliver.Gate {
+	return &gate{registry: s.registry, switches: s.switches, channel: channel, refuses: s.refuses}
 }
 
 // Check refuses what is stopped, and what nobody wants any more.
 func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 	channel, ok := g.registry.Channel(g.channel)
 	if !ok {
-		return deliver.Cancel, channelGone
+		return deliver.Cancel, deliver.ChannelDeleted
 	}
 	event := fanfare.EventRef{Day: job.Message.Delivery.Day, Seq: job.Message.Delivery.Manifest.Event()}
 	if decision, why := g.switches.now.Load().decide(event, channel); decision != deliver.Go {
 		return decision, why
 	}
-	if g.captured.refuses(job.Message.To) {
+	if g.refuses(job.Message.To) {
 		return deliver.Suppress, notAllowed
 	}
-	if why := g.registry.Suppressing(channel, job.Message.To, &job.Seen); why != "" && !welcome(job.Asked, why) {
+	if why := g.registry.Suppressing(channel, job.Message.To, &job.GateState); why != "" && !welcome(job.Requested, why) {
 		return deliver.Suppress, suppressedFor(why)
 	}
 	return wanted(job, g.registry.Live)
 }
+
+// notAllowed is what is recorded of a message that capture refuses.
+const notAllowed = "not in allow_recipients"
 
 // welcome reports whether a message leaves although its address is suppressed: who
 // wanted nothing at all has asked for this one.
@@ -49,7 +56,7 @@ func wanted(job *deliver.Job, live func(fanfare.RowID) bool) (deliver.Decision, 
 	left := 0
 	for _, place := range job.Subscriptions {
 		if live(place) {
-			if left++; !job.OfEach {
+			if left++; !job.RequiresAll {
 				return deliver.Go, ""
 			}
 		}
@@ -60,5 +67,5 @@ func wanted(job *deliver.Job, live func(fanfare.RowID) bool) (deliver.Decision, 
 	case len(job.Subscriptions):
 		return deliver.Go, ""
 	}
-	return deliver.Anew, ""
+	return deliver.Reload, ""
 }

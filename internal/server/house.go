@@ -2,21 +2,24 @@ package server
 
 import (
 	"context"
+	"net"
 	"path/filepath"
 	"time"
 
-	"fanfare.dev/fanfare/internal/mail/address"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/inbound"
+	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/notifier"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
@@ -24,6 +27,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -41,7 +45,7 @@ type house struct {
 
 	// openStore
 	note    *backup.Note // of a backup that this was restored from
-	db      *database
+	db      *database.DB
 	store   *deliveries.Store
 	late    *deliveries.Store // may be a little behind
 	kept    *control.Store
@@ -49,14 +53,20 @@ type house struct {
 	highest fanfare.EventSeq
 
 	// openRegistry
-	outlets *outlets
-	keys    ownKeys
-	people  *registry.Registry
+	channels *channels.Channels
+	faults   *channels.Faults
+	capture  channels.Capture
+	sites    *mx.Sites
+	keys     ownKeys
+	people   *registry.Registry
 
 	// openBus
 	hops     *bus.Bus
 	lost     bool // there was one before, and this is not it
-	restored restoring
+	restored recovery.Recovery
+
+	// openOutlets
+	dispatch *stage
 
 	// openRecord
 	waiting  *due.Scheduler
@@ -91,7 +101,7 @@ func (h *house) openStore(ctx context.Context) (err error) {
 	if h.note, err = backup.ReadNote(h.dir); err != nil {
 		return err
 	}
-	if h.db, err = h.openDatabase(ctx, h.version); err != nil {
+	if h.db, err = database.Open(ctx, &h.config, h.version, h.log); err != nil {
 		return err
 	}
 	h.later(h.db.Close)
@@ -106,30 +116,36 @@ func (h *house) openStore(ctx context.Context) (err error) {
 
 // openRegistry reads who subscribes to what, and the server's own keys.
 func (h *house) openRegistry(ctx context.Context) (err error) {
-	h.outlets = &outlets{store: h.store, claims: newClaims(), lease: h.config.Lease, clock: h.clock, logger: h.log, open: map[uint16]*outlet{}}
-	h.outlets.ctx, h.outlets.stop = context.WithCancel(context.Background())
 	resolver := resolverAt(h.config.Resolver)
-	h.outlets.sites = newSites(resolver, h.clock)
-	h.outlets.records = dkimkeys.OpenRecords(h.dir, resolver.LookupTXT, h.clock, h.log)
-	h.laterDo(h.outlets.sites.Stop)
-	h.outlets.captured = newCaptured(h.config.Capture, h.config.AllowRecipients)
+	h.sites = mx.New(mx.Options{LookupMX: resolver.LookupMX, Clock: h.clock})
+	h.laterDo(h.sites.Stop)
+	h.capture = channels.NewCapture(h.config.Capture, h.config.AllowRecipients)
+	h.faults = &channels.Faults{}
+	h.channels = channels.New(channels.Options{
+		Capture: h.capture, Sites: h.sites, Records: dkimkeys.OpenRecords(h.dir, resolver.LookupTXT, h.clock, h.log),
+		Lease: h.config.Lease, Clock: h.clock, Logger: h.log,
+	})
 	if h.keys, err = readKeys(h.dir); err != nil {
 		return err
 	}
 	h.people, err = registry.Open(ctx, registry.Options{
 		Store: h.kept, Conditions: h.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
-		CheckKey: h.outlets.captured.checkKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
-		AfterEnd: h.afterEnd(h.outlets), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
-		Away: h.absence.check, Patience: h.db.patience(), Logger: h.log,
+		CheckKey: h.capture.CheckKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
+		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
+		Away: h.outage.Err, Patience: h.db.Patience(), Logger: h.log,
 	})
 	if err != nil {
 		return err
 	}
 	h.laterDo(h.people.Close)
-	if err := h.db.belong(h.dir, h.people, h.note.New()); err != nil {
+	knowsKey := func(secret string) bool {
+		who, known := h.people.Authenticate(secret)
+		return known && who.Operator() || h.note.New() && len(h.people.Keys("")) > 0 // a backup has keys, but no admin.key
+	}
+	if err := h.db.CheckPairing(h.dir, knowsKey); err != nil {
 		return err
 	}
-	if err := h.keys.check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), signing(h.people)); err != nil {
+	if err := h.keys.check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), channels.SignedByServer(h.people)); err != nil {
 		return err
 	}
 	return h.keys.keep()
@@ -138,23 +154,23 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 // openBus opens the two durable hops. After a restore what was open is held.
 func (h *house) openBus(ctx context.Context) (err error) {
 	if !h.note.New() {
-		if h.lost, err = lostBus(h.dir, h.config.NATS != "", h.highest); err != nil {
+		if h.lost, err = recovery.BusLost(h.dir, h.config.NATS != "", h.highest); err != nil {
 			return err
 		}
 	}
 	h.hops, err = bus.Open(ctx, bus.Options{
 		Dir: filepath.Join(h.dir, datadir.Bus), URL: h.config.NATS, Sync: h.config.Fsync(), Lease: h.config.Lease,
-		FirstSeq: firstGroup(h.highest, h.note), Logger: h.log,
+		FirstSeq: recovery.FirstGroup(h.highest, h.note), Logger: h.log,
 	})
 	if err != nil {
 		return err
 	}
 	h.later(h.hops.Close)
-	h.restored = restoring{dir: h.dir, note: h.note, store: h.store, registry: h.people, bus: h.hops}
+	h.restored = recovery.Recovery{Dir: h.dir, Note: h.note, Store: h.store, Registry: h.people, Bus: h.hops}
 	if !h.note.New() {
 		return nil
 	}
-	if err := h.restored.finish(ctx, h.days, firstGroup(h.highest, h.note)); err != nil {
+	if err := h.restored.Restore(ctx, h.days, recovery.FirstGroup(h.highest, h.note)); err != nil {
 		return err
 	}
 	h.log.Warn("restored, and everything is paused", "backup", h.note.Backup, "broadcasts", h.note.Broadcasts, "unsettled", h.note.Deliveries, "unmatched", h.note.Unmatched)
@@ -165,13 +181,13 @@ func (h *house) openBus(ctx context.Context) (err error) {
 func (h *house) openRecord(ctx context.Context) error {
 	h.waiting = due.New(h.store, h.hops, h.clock, h.log)
 	h.freeing = newReleasing(h.waiting, h.store, h.log)
-	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: &faults{}, resumed: h.freeing.release, soon: h.freeing.soon,
-		reconfigured: h.outlets.reconcile, stopped: h.outlets.sweep, hurry: h.outlets.hurry, relay: h.outlets.drainRelay}
+	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: h.faults, resumed: h.freeing.release, soon: h.freeing.soon,
+		reconfigured: h.channels.Reconcile, stopped: h.channels.Sweep, hurry: h.channels.FlowsChanged, relay: h.channels.DrainRelay}
 	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
-		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.Add, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
+		Store: h.store, Clock: h.clock, Logger: h.log, WorkDue: h.waiting.Add, WantsCallback: h.notifier.Hears, CallbacksRecorded: h.notifier.MarkDay,
 		OnAllFailed: func(ref fanfare.EventRef) {
-			ctx := h.outlets.ctx
+			ctx := h.channels.Context()
 			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
 				h.log.Log(ctx, bus.FailureLevel(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
 			}
@@ -182,7 +198,7 @@ func (h *house) openRecord(ctx context.Context) error {
 	if err := h.recover(ctx); err != nil || !h.lost {
 		return err
 	}
-	open, err := h.restored.mend(ctx, h.days, h.waiting)
+	open, err := h.restored.ReplaceBus(ctx, h.days, h.waiting)
 	if err != nil {
 		return err
 	}
@@ -204,4 +220,14 @@ func (h *house) recover(ctx context.Context) error {
 		}
 	}
 	return h.stops.load(ctx, h.days)
+}
+
+// resolverAt returns a resolver that asks the DNS server at an address, "" for those of the machine.
+func resolverAt(server string) *net.Resolver {
+	if server == "" {
+		return net.DefaultResolver
+	}
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server)
+	}}
 }

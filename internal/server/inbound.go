@@ -8,10 +8,13 @@ import (
 
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // listenInbound binds the address of the inbound mail server. It returns nil if none is configured.
-func (a *App) listenInbound(outlets *outlets, next feedback.Handler) (*inbound.Server, error) {
+func (a *App) listenInbound(people *registry.Registry, store *deliveries.Store, returns *signedlink.Signer, next feedback.Handler) (*inbound.Server, error) {
 	c := &a.config
 	if c.Inbound == "" {
 		return nil, nil
@@ -24,11 +27,11 @@ func (a *App) listenInbound(outlets *outlets, next feedback.Handler) (*inbound.S
 		}
 		secured = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	}
-	handler := &feedback.Unsubscriber{Registry: outlets.registry, Store: outlets.store, Next: next}
+	handler := &feedback.Unsubscriber{Registry: people, Store: store, Next: next}
 	mails := &feedback.MailStore{Dir: filepath.Join(c.DataDir, feedback.PostmasterDir), Clock: a.clock}
 	return inbound.Listen(inbound.Options{
 		Address: c.Inbound, Name: c.InboundHello(), Domains: c.InboundDomains, TLS: secured,
-		Verify: outlets.returns.VerifyReturn, Take: handler.Take, Keep: mails.Keep, Clock: a.clock, Logger: a.log,
+		Verify: returns.VerifyReturn, Take: handler.Take, Keep: mails.Keep, Clock: a.clock, Logger: a.log,
 	})
 }
 

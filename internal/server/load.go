@@ -5,42 +5,77 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/cache"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// loader turns a batch, which is a hint, into messages: it reads what is
-// settled already, then people and subscriptions in bulk, and writes the
-// messages. Each goroutine has its own.
-type loader struct {
-	store    *deliveries.Store
-	registry *registry.Registry
-	recorder *record.Recorder
-	switches *switches
-	claims   *claims
-	signer   *signedlink.Signer // nil without a public URL
-	returns  *signedlink.Signer // of return addresses
-	domains  []string           // of which mail comes in here
-	sites    *mx.Sites
-	clock    clock.Clock
-
+// stage is what all dispatch loops share.
+type stage struct {
+	bus         *bus.Bus
+	store       *deliveries.Store
+	registry    *registry.Registry
+	recorder    *record.Recorder
+	switches    *switches
+	claims      *claims
+	signer      *signedlink.Signer // nil without a public URL
+	returns     *signedlink.Signer // of return addresses
+	domains     []string           // of which mail comes in here
+	sites       *mx.Sites
+	clock       clock.Clock
+	logger      *slog.Logger
+	refuses     func(address string) bool // nothing may be sent to it
 	templates   *compose.Templates
 	attachments *compose.Attachments
 	memory      *memory
 	faults      *templateFaults
+}
+
+// serve makes a dispatch loop.
+func (s *stage) serve(ctx context.Context, l channels.Loop) (run func(context.Context), err error) {
+	queue, err := s.bus.Batches(ctx, l.Channel, l.Lane)
+	if err != nil {
+		return nil, err
+	}
+	d := &dispatch{
+		queue: queue, outlet: l.Sender, registry: s.registry, store: s.store, channel: l.Channel, lane: l.Lane,
+		clock: s.clock, logger: s.logger, loader: s.loader(l.Keys), beside: l.Leftover,
+	}
+	return d.run, nil
+}
+
+func (s *stage) loader(keys *dkimkeys.Keyring) *loader {
+	l := &loader{stage: s, keys: keys, returns: s.returns.Clone()}
+	if s.signer != nil {
+		l.signer = s.signer.Clone()
+	}
+	return l
+}
+
+// loader turns a batch, which is a hint, into messages: it reads what is
+// settled already, then people and subscriptions in bulk, and writes the
+// messages. Each goroutine has its own.
+type loader struct {
+	*stage
+	signer  *signedlink.Signer // nil without a public URL
+	returns *signedlink.Signer // of return addresses
 
 	keys    *dkimkeys.Keyring
 	signing dkim.Signing
@@ -209,11 +244,11 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		letter.Delivery = m.ref
 		out.jobs = append(out.jobs, deliver.Job{
 			Message: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
-			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush, Seen: seen, Asked: mailing.asked,
+			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush, GateState: seen, Requested: mailing.asked,
 		})
 		if mailing.items != nil {
 			job := &out.jobs[len(out.jobs)-1]
-			job.Subscriptions, job.OfEach = placesOf(recipient.Subscriptions), true
+			job.Subscriptions, job.RequiresAll = placesOf(recipient.Subscriptions), true
 		}
 	}
 	l.mailings.Remove((*mailing).hasFiles)
@@ -250,4 +285,54 @@ func together(jobs []deliver.Job) {
 	if slices.ContainsFunc(jobs, shared) {
 		slices.SortStableFunc(jobs, func(a, b deliver.Job) int { return cmp.Compare(a.Message.SharedContent, b.Message.SharedContent) })
 	}
+}
+
+// destination names who will answer for an address: whose limits count, and whose
+// answers say how much more may be sent. A file has none.
+func destination(channel *registry.Channel, to string) string {
+	switch channel.Driver {
+	case "file":
+		return ""
+	case "webhook":
+		return address.HostPort(to)
+	}
+	return strings.ToLower(to[strings.LastIndexByte(to, '@')+1:])
+}
+
+// sitesPatience is how long a batch waits to learn whose domains it has. What is not
+// known then has the limits of its domain alone, this time.
+const sitesPatience = time.Second
+
+// awaitSites has sites learn whose domains jobs go to, before these need a place in
+// line there.
+func awaitSites(ctx context.Context, sites *mx.Sites, jobs []deliver.Job) {
+	domains := make([]string, len(jobs))
+	for i := range jobs {
+		domains[i] = jobs[i].Destination
+	}
+	slices.Sort(domains)
+	ctx, cancel := context.WithTimeout(ctx, sitesPatience)
+	defer cancel()
+	sites.Await(ctx, slices.Compact(domains))
+}
+
+// signFrom has what is written from now on signed by the keys whose time it is. Where
+// they are others than before, what was kept of messages is forgotten: it is signed.
+func (l *loader) signFrom(now time.Time) {
+	signers := dkim.At(l.keys.All(), now)
+	if !slices.Equal(signers, l.signers) {
+		l.mailings = cache.Cache[mailingKey, *mailing]{}
+	}
+	l.signers = signers
+	l.signing.Begin(signers, now)
+}
+
+// sign makes the signatures of what was written. Where that fails, no message that is
+// kept for others may be taken for signed.
+func (l *loader) sign() error {
+	err := l.signing.Finish()
+	if err != nil {
+		l.mailings = cache.Cache[mailingKey, *mailing]{}
+	}
+	return err
 }

@@ -203,3 +203,12 @@ func (l *loader) alone(service string, channel *registry.Channel, unsubscribe bo
 		return made
 	}
 }
+
+// posting is what all receivers of a mailing share.
+func (m *mailing) posting(template *render.Template, event fanfare.EventRef) render.Posting {
+	p := compose.Posting(template, m.posted, event)
+	if m.items != nil {
+		p.Event, p.Digest = nil, m.items.digest(m.posted.Run)
+	}
+	return p
+}

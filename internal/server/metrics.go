@@ -52,10 +52,9 @@ func (r *reports) metrics() http.Handler {
 	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.registry.ChangeSeq()) })
 	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions the start did not understand: they match nothing.", func() float64 { return float64(r.registry.Unmatched()) })
 	verifierMetrics(r.verifier, registry)
-	r.outlets.replies.metrics(registry)
 	if r.inbound != nil {
 		r.inbound.RegisterMetrics(registry)
 	}
-	registry.MustRegister(relayMetrics{r}, signatureMetrics{r}, problemMetrics{r}, destinationMetrics{r}, r.database, r.feedback)
+	registry.MustRegister(r.channels, r.database, r.feedback)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

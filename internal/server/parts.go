@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -79,7 +80,7 @@ func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Accep
 // documents applies, and then puts changed channels in force.
 type documents struct {
 	*registry.Registry
-	outlets *outlets
+	channels *channels.Channels
 }
 
 // Apply makes what the document says so, and notes what readers are going to mind of
@@ -90,7 +91,7 @@ func (d documents) Apply(ctx context.Context, doc *registry.Document) (registry.
 		return diff, err
 	}
 	diff.Notes = append(diff.Notes, findings(doc)...)
-	return diff, d.outlets.reconcile(context.WithoutCancel(ctx))
+	return diff, d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
 // ApplyMember makes one member so.
@@ -99,7 +100,7 @@ func (d documents) ApplyMember(ctx context.Context, doc *registry.Document, chec
 	if err != nil {
 		return c, err
 	}
-	return c, d.outlets.reconcile(context.WithoutCancel(ctx))
+	return c, d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
 // DeleteMember takes one member away.
@@ -107,7 +108,7 @@ func (d documents) DeleteMember(ctx context.Context, m registry.Member, check fu
 	if err := d.Registry.DeleteMember(ctx, m, check); err != nil {
 		return err
 	}
-	return d.outlets.reconcile(context.WithoutCancel(ctx))
+	return d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
 // subscriptions takes none below the disk floor.

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -43,7 +44,7 @@ func TestADeliveryIsClaimedByOneAtATime(t *testing.T) {
 // Letters that are one message stand together, and so not as they were claimed.
 func TestWhatLeavesIsClaimedInWhateverOrderItLeaves(t *testing.T) {
 	out := &loaded{}
-	d := &dispatch{loader: &loader{claims: newClaims()}}
+	d := &dispatch{loader: &loader{stage: &stage{claims: newClaims()}}}
 	out.mine = d.loader.claims.take(refs(1, 2, 3, 4))
 	for _, ref := range refs(4, 1, 2) {
 		out.jobs = append(out.jobs, deliver.Job{Message: driver.Message{Delivery: ref}})
@@ -137,8 +138,8 @@ func TestWhatASwitchReaches(t *testing.T) {
 }
 
 func (b *switchboard) lacks(channel uint16, gone bool) {
-	b.faults = &faults{}
-	b.faults.set(channel, &faulty{why: "lacks", gone: gone})
+	b.faults = &channels.Faults{}
+	b.faults.Set(channel, &channels.Fault{Reason: "lacks", Deleted: gone})
 }
 
 func (b *switchboard) set(event fanfare.EventRef, channel uint16, state string) {

@@ -6,6 +6,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -66,7 +67,7 @@ func (p *personal) Export(ctx context.Context, service, id string, visit func(*h
 	if err := p.waiting(ctx, service, places, visit); err != nil {
 		return err
 	}
-	return p.registry.PersonalAudit(ctx, service, places, func(line *registry.AuditRecord) error {
+	return p.registry.PersonalAudit(ctx, service, places, func(line *audit.Entry) error {
 		entry := httpapi.AuditEntryOf(line)
 		return visit(&httpapi.PersonalLine{Type: "audit", Audit: &entry})
 	})

@@ -18,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -47,7 +48,7 @@ type previewed struct {
 	data         json.RawMessage
 	items        []*render.Item // of a template that tells of several events
 
-	contents []registry.FileRecord // of a draft
+	contents []control.FileRecord // of a draft
 }
 
 // Preview writes one message.

@@ -34,10 +34,10 @@ type quietSpan struct {
 // of returns the next time at which a subscriber is not to be written to: until the
 // event may leave at all, and in quiet hours. Topic and channel count both: a
 // message leaves when neither is quiet.
-func (q *quietTimes) of(m *mailing, zone string, who fanfare.RowID, expires time.Time) deliver.Quiet {
+func (q *quietTimes) of(m *mailing, zone string, who fanfare.RowID, expires time.Time) deliver.QuietPeriod {
 	posted := m.posted
 	if posted.NotBefore.After(q.now) {
-		return deliver.Quiet{From: q.now, Until: posted.NotBefore, Why: fanfare.WaitNotBefore}
+		return deliver.QuietPeriod{From: q.now, Until: posted.NotBefore, Why: fanfare.WaitNotBefore}
 	}
 	key := quietKey{service: posted.Service, topic: posted.Topic, zone: zone}
 	if posted.Run != nil {
@@ -52,13 +52,13 @@ func (q *quietTimes) of(m *mailing, zone string, who fanfare.RowID, expires time
 		q.known[key] = span
 	}
 	if span.From.IsZero() {
-		return deliver.Quiet{}
+		return deliver.QuietPeriod{}
 	}
 	until := span.Until.Add(share(who, span.spread))
 	if !expires.IsZero() && until.After(expires) {
 		until = expires.Add(time.Second) // it is told then, and not in the morning
 	}
-	return deliver.Quiet{From: span.From, Until: until, Why: fanfare.WaitQuiet}
+	return deliver.QuietPeriod{From: span.From, Until: until, Why: fanfare.WaitQuiet}
 }
 
 func (q *quietTimes) find(m *mailing, zone string) (span quietSpan) {

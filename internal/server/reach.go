@@ -2,11 +2,10 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/postgres"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
@@ -41,14 +40,14 @@ func (a *App) reach(ctx context.Context, open func() error) error {
 		}
 		where, left := postgres.Describe(a.config.DB), startPatience-now.Sub(first)
 		if left <= 0 {
-			return located(where, err)
+			return database.Located(where, err)
 		}
 		a.server.Starting(waitsForDatabase(where, first, err))
 		a.log.Warn("the start waits for the database", "database", where, "error", err, "at_most", left.Round(time.Second).String())
 		if err := a.undo(acquired, stopPatience); err != nil {
 			a.log.Debug("what was open by then did not close in order", "error", err)
 		}
-		a.absence, a.giveUp = nil, nil
+		a.outage, a.giveUp = nil, nil
 		if err := retry.Sleep(ctx, retry.Pause); err != nil {
 			return err
 		}
@@ -67,23 +66,17 @@ func (a *App) lost(err error) bool {
 	if retry.IsAway(err) {
 		return true
 	}
-	if a.absence == nil || fanfare.CodeOf(err) != fanfare.Unavailable {
-		return false
-	}
-	since, _ := a.absence.of.Away()
-	return !since.IsZero()
+	return fanfare.CodeOf(err) == fanfare.Unavailable && a.outage.Active()
 }
 
-// located says to whom an error of a start is told which database it is about,
-// and all that is known: the log has nothing else of it.
-func located(where string, err error) error {
-	told, ok := errors.AsType[*fanfare.Error](err)
-	if !ok {
-		return fmt.Errorf("database %s: %w", where, err)
+// watch reports an outage of the database, and lets a stop end what waits for it.
+func (a *App) watch(db *database.DB) {
+	a.outage = database.NewOutage(db, a.clock)
+	a.giveUp = func() error {
+		if db.Postgres() == nil {
+			return nil
+		}
+		return db.Close()
 	}
-	text := err.Error()
-	if text == told.Error() {
-		text = told.Message // the hint follows
-	}
-	return &fanfare.Error{Code: told.Code, Pointer: "/db", Message: where + ": " + text, Hint: told.Hint}
+	a.background(a.outage.Run)
 }

@@ -11,6 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/store/maintain"
@@ -18,33 +19,29 @@ import (
 
 // openOutlets begins to deliver.
 func (h *house) openOutlets(ctx context.Context) (err error) {
-	o := h.outlets
+	d := &stage{
+		bus: h.hops, store: h.store, registry: h.people, recorder: h.recorder, switches: h.stops, claims: newClaims(), domains: h.config.InboundDomains, sites: h.sites,
+		clock: h.clock, logger: h.log, refuses: h.capture.Refuses, templates: compose.NewTemplates(h.people), attachments: compose.NewAttachments(h.people, h.store),
+		memory: newMemory(), faults: newTemplateFaults(h.people, h.clock, h.log),
+	}
 	if h.config.PublicURL != "" {
-		if o.signer, err = signedlink.NewSigner(h.config.PublicURL, h.keys.links.bytes); err != nil {
+		if d.signer, err = signedlink.NewSigner(h.config.PublicURL, h.keys.links.bytes); err != nil {
 			return err
 		}
 	}
-	if o.returns, err = signedlink.NewReturnSigner(h.keys.links.bytes); err != nil {
+	if d.returns, err = signedlink.NewReturnSigner(h.keys.links.bytes); err != nil {
 		return err
 	}
-	o.domains = h.config.InboundDomains
-	o.bus, o.registry, o.recorder, o.switches = h.hops, h.people, h.recorder, h.stops
-	o.budgets = &budgets{quotas: quotas{registry: h.people, clock: h.clock, logger: h.log}, clock: h.clock}
-	o.marks = newFileMarks(h.dir, h.keys.links.bytes, h.started)
-	o.hooks = hooks{key: h.keys.webhooks.bytes, networks: h.config.Networks()}
-	if o.captured.inForce() {
-		h.log.Warn(o.captured.said(), "capture", h.config.Capture, "allow_recipients", len(h.config.AllowRecipients))
-	}
-	o.replies = newReplies(h.config.ReplyRules, h.log)
-	h.background(o.replies.run)
-	h.background(o.rereadKeys, o.awaitRecords)
-	o.templates, o.memory = compose.NewTemplates(h.people), newMemory()
-	o.faults = newTemplateFaults(h.people, h.clock, h.log)
-	o.attachments = compose.NewAttachments(h.people, h.store)
-	if _, err := o.configure(ctx); err != nil { // a channel that cannot send must not keep the others from it
+	h.dispatch = d
+	err = h.channels.Start(ctx, channels.Parts{
+		Registry: h.people, Recorder: h.recorder, Faults: h.faults, Release: h.freeing.soon, Gate: d.gate, Flows: h.stops.paces, Waiting: h.hops.Waiting, Dispatch: d.serve,
+		ReplyRules: h.config.ReplyRules, Files: channels.NewFileMarks(h.dir, h.keys.links.bytes, h.started), WebhookKey: h.keys.webhooks.bytes, Networks: h.config.Networks(),
+	})
+	if err != nil {
 		return err
 	}
-	h.laterDo(func() { o.drain(h.config.DrainTimeout) })
+	h.background(h.channels.Tasks()...)
+	h.laterDo(func() { h.channels.Drain(h.config.DrainTimeout) })
 	return nil
 }
 
@@ -60,7 +57,7 @@ func (h *house) openStates(ctx context.Context) error {
 	if err := h.history.Sweep(ctx); err != nil {
 		return err
 	}
-	h.rates = &rates{recorder: h.recorder, outlets: h.outlets}
+	h.rates = &rates{recorder: h.recorder, channels: h.channels}
 	retention := maintain.NewRetention(maintain.RetentionOptions{Store: h.store, Open: h.recorder.Open, Archive: h.archive.Archive, Age: time.Duration(h.config.Retention) * 24 * time.Hour, Clock: h.clock, Logger: h.log})
 	h.background(h.waiting.Run, h.freeing.run, h.history.Index, h.history.Merge, retention.Run, h.archive.Run, h.rates.run, (&mending{switches: h.stops, registry: h.people, logger: h.log}).run)
 	return nil
@@ -109,9 +106,9 @@ func (h *house) openIntake(ctx context.Context) error {
 // openReturns begins to take what comes back: bounces, complaints, receipts and
 // mails that unsubscribe.
 func (h *house) openReturns(context.Context) (err error) {
-	h.feedback = feedback.New(feedback.Options{Store: h.store, Control: h.kept, Registry: h.people, Recorder: h.recorder, Signer: h.outlets.returns, Clock: h.clock, Logger: h.log})
+	h.feedback = feedback.New(feedback.Options{Store: h.store, Control: h.kept, Registry: h.people, Recorder: h.recorder, Signer: h.dispatch.returns, Clock: h.clock, Logger: h.log})
 	h.background(h.feedback.Run)
 	h.background((&housekeeping{registry: h.people, clock: h.clock, log: h.log, audit: time.Duration(max(h.config.AuditDays, h.config.Retention)) * 24 * time.Hour}).run)
-	h.mails, err = h.listenInbound(h.outlets, h.feedback)
+	h.mails, err = h.listenInbound(h.people, h.store, h.dispatch.returns, h.feedback)
 	return err
 }

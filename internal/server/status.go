@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/datadir"
@@ -15,10 +17,12 @@ import (
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -33,10 +37,13 @@ type reports struct {
 	bus        *bus.Bus
 	registry   *registry.Registry
 	store      *deliveries.Store
-	database   *database
-	moves      *moves
+	database   *database.DB
+	moves      *migrate.Mover
 	recorder   *record.Recorder
-	outlets    *outlets
+	channels   *channels.Channels
+	capture    channels.Capture
+	faults     *templateFaults
+	logger     *slog.Logger
 	switches   *switches
 	parking    *parking
 	floor      *datadir.DiskFloor
@@ -60,7 +67,7 @@ const maxListed = 50
 // something out for that.
 func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	s, err := r.status(ctx)
-	s.Database, s.Ready = r.database.status(), true
+	s.Database, s.Ready = r.database.Status(), true
 	if err := r.ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()
 	}
@@ -77,10 +84,10 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s.Untold = r.notifier.Waiting()
 	s.Suppressions = int64(r.registry.Suppressed())
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
-	s.Capture, s.AllowRecipients = r.outlets.captured.to, len(r.outlets.captured.allow)
+	s.Capture, s.AllowRecipients = r.capture.To, r.capture.Allowed()
 	s.Inbound = inboundStatus(r.inbound)
-	s.TemplateFaults = r.outlets.faults.status()
-	s.NextStart = r.moves.after()
+	s.TemplateFaults = r.faults.status()
+	s.NextStart = r.moves.BeforeNextStart()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
 		return s, err
@@ -115,7 +122,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 		s.Paused = append(s.Paused, wire.Paused(p))
 	}
 	if r.restored != nil && r.switches.now.Load().all != nil {
-		s.Restored = restoredFrom(r.restored)
+		s.Restored = r.restored.Wire()
 	}
 	parked, err := r.parking.Parked(ctx)
 	if retry.IsAway(err) {
@@ -136,7 +143,7 @@ func (r *reports) underway() []fanfare.EventRef {
 }
 
 func (r *reports) channel(c *registry.Channel) wire.Channel {
-	out := r.outlets.status(c.Number)
+	out := r.channels.Status(c.Number)
 	state, rate := "idle", r.rates.ofChannel(c.Number, rateSeconds)
 	away, _ := r.database.Away()
 	switch {
@@ -153,13 +160,13 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections,
 		RateLimit: limit.String(), RateSetByHand: byHand,
 		RatePerSecond: rate, LastError: out.LastError,
-		DailyQuota: r.outlets.budgets.quotas.status(c.Service+"/"+c.Name, c.DailyQuota), Relays: relaysOf(&out), Problems: r.outlets.problemsOf(c)}
+		DailyQuota: r.channels.Quotas().Status(c.Service+"/"+c.Name, c.DailyQuota), Relays: channels.Relays(&out), Problems: r.channels.Problems(c)}
 }
 
 // serviceLimits is what all channels of a service send together at most, and what
 // they do.
 func (r *reports) serviceLimits(s *registry.Service, channels []wire.Channel) wire.ServiceLimits {
-	limits := wire.ServiceLimits{Service: s.Name, RateLimit: s.Rate.String(), DailyQuota: r.outlets.budgets.quotas.status(s.Name, s.DailyQuota)}
+	limits := wire.ServiceLimits{Service: s.Name, RateLimit: s.Rate.String(), DailyQuota: r.channels.Quotas().Status(s.Name, s.DailyQuota)}
 	for i := range channels {
 		if channels[i].Service == s.Name {
 			limits.RatePerSecond += channels[i].RatePerSecond
@@ -171,7 +178,7 @@ func (r *reports) serviceLimits(s *registry.Service, channels []wire.Channel) wi
 // rates samples counters once a second and knows the last ten.
 type rates struct {
 	recorder *record.Recorder
-	outlets  *outlets
+	channels *channels.Channels
 	mu       sync.Mutex
 	samples  []sample // newest first
 }
@@ -188,7 +195,7 @@ func (r *rates) run(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
-		now := sample{taken: r.outlets.taken()}
+		now := sample{taken: r.channels.Taken()}
 		now.states, _ = r.recorder.Totals()
 		r.mu.Lock()
 		r.samples = append([]sample{now}, r.samples[:min(len(r.samples), rateSeconds)]...)

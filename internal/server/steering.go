@@ -213,16 +213,16 @@ func (p *paces) find(event fanfare.EventRef) *pace {
 	return (*all)[event]
 }
 
-// Group returns the size of the next group of a broadcast, where most messages may
+// GroupSize returns the size of the next group of a broadcast, where most messages may
 // leave together, and whether it has a rate.
-func (p *paces) Group(event fanfare.EventRef, most int) (n int, limited bool) {
+func (p *paces) GroupSize(event fanfare.EventRef, most int) (n int, limited bool) {
 	one := p.find(event)
 	if one == nil {
 		return most, false
 	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	return one.rate.Group(most), one.rate.Limited()
+	return one.rate.GroupSize(most), one.rate.Limited()
 }
 
 // Take counts n messages of a broadcast that leave together now, or tells how long
@@ -241,11 +241,11 @@ func (p *paces) Take(event fanfare.EventRef, n int, now time.Time) time.Duration
 	return wait
 }
 
-// Back gives back a message that was counted and did not leave.
-func (p *paces) Back(event fanfare.EventRef) {
+// Refund gives back a message that was counted and did not leave.
+func (p *paces) Refund(event fanfare.EventRef) {
 	if one := p.find(event); one != nil {
 		one.mu.Lock()
 		defer one.mu.Unlock()
-		one.rate.Back()
+		one.rate.Refund()
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -27,7 +28,7 @@ type switches struct {
 	recorder *record.Recorder
 	clock    clock.Clock
 	paces    *paces
-	faults   *faults
+	faults   *channels.Faults
 	resumed  func(context.Context, ...fanfare.EventRef) // puts held batches back to work, and has due what waits of cancelled broadcasts
 	relay    func(name string, drained bool)
 
@@ -49,7 +50,7 @@ type switchboard struct {
 	broadcasts map[part]stopped
 	held       map[fanfare.EventRef]hold          // wait for approval
 	rates      map[fanfare.EventRef]registry.Rate // of broadcasts that have one of their own
-	faults     *faults                            // nil: none
+	faults     *channels.Faults                   // nil: none
 }
 
 func newSwitchboard() *switchboard {
@@ -116,9 +117,9 @@ func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) 
 			return deliver.Cancel, sw.Reason // for good, however it is paused besides
 		}
 	}
-	fault := b.faults.of(channel.Number)
-	if fault != nil && fault.gone {
-		return deliver.Cancel, fault.why
+	fault := b.faults.Of(channel.Number)
+	if fault != nil && fault.Deleted {
+		return deliver.Cancel, fault.Reason
 	}
 	if paused {
 		return deliver.Hold, whole.Reason
@@ -130,7 +131,7 @@ func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) 
 		return deliver.Hold, reason
 	}
 	if fault != nil {
-		return deliver.Hold, fault.why
+		return deliver.Hold, fault.Reason
 	}
 	return deliver.Go, ""
 }

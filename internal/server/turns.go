@@ -50,11 +50,11 @@ func newTurns(queue *bus.Queue, outlet *deliver.Sender, lane fanfare.Lane, bad f
 // turn. It returns an error when ctx ends or the bus closes.
 func (t *turns) next(ctx context.Context) (hint, error) {
 	for ctx.Err() == nil {
-		more := t.outlet.MoreRoom()
+		more := t.outlet.RoomSignal()
 		if err := t.readAhead(); err != nil {
 			return hint{}, err
 		}
-		_, h, ok := t.waiting.PopOf(func(flow deliver.Flow) bool { return t.outlet.Room(t.lane, flow) })
+		_, h, ok := t.waiting.PopAllowed(func(flow deliver.Flow) bool { return t.outlet.HasRoom(t.lane, flow) })
 		if ok {
 			return h, nil
 		}

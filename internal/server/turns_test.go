@@ -60,11 +60,11 @@ func (pass) Check(*deliver.Job) (deliver.Decision, string) { return deliver.Go, 
 // forgetful keeps nothing.
 type forgetful struct{}
 
-func (forgetful) Expect()                                                  {}
-func (forgetful) RecordExpected(*fanfare.Entry, *fanfare.Due) error        { return nil }
-func (forgetful) Record(*fanfare.Entry, *fanfare.Due) error                { return nil }
-func (forgetful) RecordTogether([]fanfare.Entry, []fanfare.Due, int) error { return nil }
-func (forgetful) Postpone(fanfare.Day, []fanfare.Due) error                { return nil }
+func (forgetful) Expect()                                               {}
+func (forgetful) RecordExpected(*fanfare.Entry, *fanfare.Due) error     { return nil }
+func (forgetful) Record(*fanfare.Entry, *fanfare.Due) error             { return nil }
+func (forgetful) RecordGroup([]fanfare.Entry, []fanfare.Due, int) error { return nil }
+func (forgetful) Postpone(fanfare.Day, []fanfare.Due) error             { return nil }
 
 // publish puts batches of an event on the bus: one for each number of members.
 func (w *way) publish(event fanfare.EventSeq, members ...int) {
@@ -126,7 +126,7 @@ func TestABroadcastIsLoadedInTurnHoweverMuchWaitsBeforeIt(t *testing.T) {
 // A broadcast to ten million for which there is no room, as it may leave only slowly,
 // keeps nobody behind it from leaving.
 func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
-	w := newWay(t, standstill{errors.New("nothing leaves")})
+	w := newWay(t, stuck{})
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 10_000)...)
 	w.publish(2, fanfare.MaxBatch)
 	h, err := w.turns.next(t.Context())
@@ -137,8 +137,8 @@ func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
 	for i, ref := range h.batch.Slices[0].Deliveries(1) {
 		jobs[i] = deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1}
 	}
-	w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {}, Finish: func(int, int) {}})
-	if w.outlet.Room(fanfare.Bulk, h.flow) {
+	w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {}, Finish: func(int, int) {}})
+	if w.outlet.HasRoom(fanfare.Bulk, h.flow) {
 		t.Fatal("there is room for more of the first broadcast")
 	}
 	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -188,7 +188,7 @@ func TestEachMemberLeavesOnceWhateverWaitsBesideIt(t *testing.T) {
 		for _, ref := range h.batch.Slices[0].Deliveries(1) {
 			jobs = append(jobs, deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1})
 		}
-		w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {},
+		w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {},
 			Finish: func(held, again int) {
 				defer settled.Done()
 				if err := h.lease.Done(); err != nil || held+again > 0 {
@@ -249,3 +249,8 @@ func (tell telling) Serve(ctx context.Context, desk driver.Queue) error {
 		}
 	}
 }
+
+// stuck is a driver that takes no message.
+type stuck struct{}
+
+func (stuck) Serve(context.Context, driver.Queue) error { return errors.New("the driver is stuck") }

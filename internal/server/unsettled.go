@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -140,7 +141,7 @@ func (l *loader) cancelAll(ctx context.Context, batch *fanfare.Batch) error {
 	defer func() { l.claims.release(out.mine...) }()
 	all := make([]claimed, len(batch.Slices))
 	for i := range batch.Slices {
-		all[i] = l.claim(batch.Day, &batch.Slices[i], channelGone, &out)
+		all[i] = l.claim(batch.Day, &batch.Slices[i], deliver.ChannelDeleted, &out)
 	}
 	if err := l.cancel(ctx, batch.Day, all); err != nil {
 		return err

@@ -112,7 +112,7 @@ func (c Config) Validate() error {
 	if c.Above < 0 || c.Above > maxRate {
 		return wrong("/above", "messages a second are from 0 (no limit) to "+strconv.Itoa(maxRate))
 	}
-	if _, err := readSecrets(c.Secrets); err != nil {
+	if _, err := parseKeys(c.Secrets); err != nil {
 		return err
 	}
 	if c.MaxMessage < 0 || c.MaxConnections < 0 || c.KeepFirst < 0 || c.KeepLast < 0 || in.Delay < 0 {

@@ -38,7 +38,7 @@ func (s *Server) ListenHTTP(addr string) (net.Addr, error) {
 func (s *Server) countConnection(nc net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		s.tally.connected.Add(1)
+		s.counters.connected.Add(1)
 		if s.webConnections.Add(1) > int64(s.cfg.MaxConnections) {
 			_ = nc.Close()
 		}
@@ -47,12 +47,12 @@ func (s *Server) countConnection(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// lastAnswers is how long requests may take to end when the sink is closed.
-const lastAnswers = time.Second
+// shutdownTimeout is how long requests may take to end when the sink is closed.
+const shutdownTimeout = time.Second
 
-// endHTTP lets what is being answered end, and hangs up on the rest.
-func endHTTP(web *http.Server) {
-	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+// shutdownHTTP lets what is being answered end, and hangs up on the rest.
+func shutdownHTTP(web *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if web.Shutdown(ctx) != nil {
 		_ = web.Close()
@@ -95,12 +95,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxMessage)))
 	if err != nil {
-		s.tally.rejected5xx.Add(1)
+		s.counters.rejected5xx.Add(1)
 		http.Error(w, "too large, or cut off", http.StatusRequestEntityTooLarge)
 		return
 	}
 	if status := s.judgeRequest(r, body); status != http.StatusOK {
-		if status == hangUp {
+		if status == noReply {
 			panic(http.ErrAbortHandler) // closes the connection without an answer
 		}
 		w.WriteHeader(status)
@@ -111,52 +111,52 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if event == "" {
 		event = id
 	}
-	m := arrival{event: []byte(event), id: []byte(id), recipients: [][]byte{[]byte(r.Host + r.URL.Path)}, size: len(body)}
-	_, lines := s.take(m, nil)
+	m := accepted{event: []byte(event), id: []byte(id), recipients: [][]byte{[]byte(r.Host + r.URL.Path)}, size: len(body)}
+	_, lines := s.accept(m, nil)
 	if len(lines) > 0 && s.recorder.write(lines, s.recorder.sync) != nil {
 		panic(http.ErrAbortHandler) // unrecorded is unanswered
 	}
-	s.keep(r.RemoteAddr, m.recipients, func() []byte { return whole(r, body) })
-	if s.inject.strike(s.inject.beforeReply) {
-		s.tally.beforeReply.Add(1)
+	s.showMessage(r.RemoteAddr, m.recipients, func() []byte { return rawRequest(r, body) })
+	if s.faults.hit(s.faults.beforeReply) {
+		s.counters.beforeReply.Add(1)
 		panic(http.ErrAbortHandler)
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// hangUp is the status of a request that gets no answer.
-const hangUp = 0
+// noReply is the status of a request that gets no answer.
+const noReply = 0
 
 // judgeRequest says how a request is answered, after the wait that there is.
 func (s *Server) judgeRequest(r *http.Request, body []byte) int {
-	if s.secrets != nil && !verify(s.secrets, r.Header, body) {
-		s.tally.badSignatures.Add(1)
+	if s.verifiers != nil && !verify(s.verifiers, r.Header, body) {
+		s.counters.badSignatures.Add(1)
 		return http.StatusUnauthorized
 	}
-	verdict, wait := s.treat(hostOf([]byte(r.Host)))
+	verdict, wait := s.hostVerdict(hostOf([]byte(r.Host)))
 	switch {
-	case verdict == dead:
-		return hangUp
-	case verdict == tooMany || s.full():
+	case verdict == hostRefuses:
+		return noReply
+	case verdict == hostOverRate || s.overRate():
 		return http.StatusTooManyRequests
 	}
-	if s.inject.strike(s.inject.delay) {
-		wait += s.inject.Delay
+	if s.faults.hit(s.faults.delay) {
+		wait += s.faults.Delay
 	}
 	if !s.pause(r.Context(), wait) {
-		return hangUp
+		return noReply
 	}
-	switch s.inject.judge([]byte(r.Host + r.URL.Path)) {
+	switch s.faults.verdict([]byte(r.Host + r.URL.Path)) {
 	case tempFail:
-		s.tally.rejected4xx.Add(1)
+		s.counters.rejected4xx.Add(1)
 		return http.StatusServiceUnavailable
 	case permFail:
-		s.tally.rejected5xx.Add(1)
+		s.counters.rejected5xx.Add(1)
 		return http.StatusBadRequest
 	}
-	if s.inject.strike(s.inject.inData) {
-		s.tally.inData.Add(1)
-		return hangUp
+	if s.faults.hit(s.faults.inData) {
+		s.counters.inData.Add(1)
+		return noReply
 	}
 	return http.StatusOK
 }
@@ -178,8 +178,8 @@ func (s *Server) pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// whole writes a request as it came, for those who want to see it.
-func whole(r *http.Request, body []byte) []byte {
+// rawRequest writes a request as it came, for those who want to see it.
+func rawRequest(r *http.Request, body []byte) []byte {
 	var out bytes.Buffer
 	out.WriteString(r.Method + " " + r.URL.RequestURI() + " " + r.Proto + "\r\nHost: " + r.Host + "\r\n")
 	_ = r.Header.Write(&out) // a buffer takes everything

@@ -11,17 +11,17 @@ import (
 
 // A Server takes mail and requests. Its methods are safe for concurrent use.
 type Server struct {
-	cfg      Config
-	inject   *saboteur
-	hosts    *hosts
-	secrets  []verifier // nil: no signature is verified
-	tally    tally
-	census   *census
-	album    *album
-	recorder *recorder // nil: none
+	cfg        Config
+	faults     *faultInjector
+	hosts      *hosts
+	verifiers  []verificationKey // nil: no signature is verified
+	counters   counters
+	deliveries *deliveryCounts
+	samples    *samples
+	recorder   *recorder // nil: none
 
-	aboveMu sync.Mutex
-	above   *window // nil: any number of messages may come in a second
+	rateMu     sync.Mutex
+	rateWindow *slidingWindow // nil: any number of messages may come in a second
 
 	mu             sync.Mutex
 	listener       net.Listener
@@ -39,13 +39,13 @@ type Server struct {
 // New returns a server for a valid Config.
 func New(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg.withDefaults(), census: newCensus(), album: newAlbum(cfg.KeepFirst, cfg.KeepLast),
+		cfg: cfg.withDefaults(), deliveries: newCensus(), samples: newAlbum(cfg.KeepFirst, cfg.KeepLast),
 		open: make(map[net.Conn]struct{}), closing: make(chan struct{}),
 	}
-	s.inject, s.hosts = newSaboteur(s.cfg.Inject), newHosts(cfg.Hosts)
-	s.secrets, _ = readSecrets(cfg.Secrets) // the Config is valid
+	s.faults, s.hosts = newSaboteur(s.cfg.Inject), newHosts(cfg.Hosts)
+	s.verifiers, _ = parseKeys(cfg.Secrets) // the Config is valid
 	if cfg.Above > 0 {
-		s.above = newWindow(cfg.Above)
+		s.rateWindow = newWindow(cfg.Above)
 	}
 	if cfg.Record != nil {
 		s.recorder = newRecorder(cfg.Record, cfg.RecordSync)
@@ -101,19 +101,19 @@ func (s *Server) serveMail(l net.Listener) error {
 				return err
 			}
 		}
-		if !s.enter(nc) {
+		if !s.register(nc) {
 			_, _ = nc.Write([]byte("421 4.3.2 too many connections\r\n"))
 			_ = nc.Close()
 			continue
 		}
 		go func() {
-			defer s.leave(nc)
+			defer s.unregister(nc)
 			newSession(s, nc).run()
 		}()
 	}
 }
 
-func (s *Server) enter(nc net.Conn) bool {
+func (s *Server) register(nc net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.open) >= s.cfg.MaxConnections {
@@ -121,11 +121,11 @@ func (s *Server) enter(nc net.Conn) bool {
 	}
 	s.open[nc] = struct{}{}
 	s.handlers.Add(1)
-	s.tally.connected.Add(1)
+	s.counters.connected.Add(1)
 	return true
 }
 
-func (s *Server) leave(nc net.Conn) {
+func (s *Server) unregister(nc net.Conn) {
 	_ = nc.Close()
 	s.mu.Lock()
 	delete(s.open, nc)
@@ -149,7 +149,7 @@ func (s *Server) Close() error {
 		web := s.web
 		s.mu.Unlock()
 		if web != nil {
-			endHTTP(web)
+			shutdownHTTP(web)
 		}
 		s.handlers.Wait()
 		if s.recorder != nil {
@@ -161,15 +161,15 @@ func (s *Server) Close() error {
 
 // Stats returns what was seen so far.
 func (s *Server) Stats() Summary {
-	sum := s.tally.summary()
+	sum := s.counters.summary()
 	sum.Hosts = s.hosts.summary()
 	return sum
 }
 
 // Seen returns how often that recipient got a message of that event.
 func (s *Server) Seen(event, recipient string) int {
-	return s.census.seen(pair([]byte(event), []byte(recipient)))
+	return s.deliveries.seen(deliveryHash([]byte(event), []byte(recipient)))
 }
 
 // Messages returns what KeepFirst and KeepLast have kept, oldest first.
-func (s *Server) Messages() []Message { return s.album.messages() }
+func (s *Server) Messages() []Message { return s.samples.messages() }

@@ -18,16 +18,16 @@ import (
 const signatureAge = 5 * time.Minute
 
 // A verifier is one of what signatures are held against: a secret or a public key.
-type verifier struct {
+type verificationKey struct {
 	scheme string // of its signatures
 	secret []byte
 	public ed25519.PublicKey
 }
 
-// readSecrets reads secrets and public keys of Standard Webhooks: base64, behind
+// parseKeys reads secrets and public keys of Standard Webhooks: base64, behind
 // "whsec_" and "whpk_".
-func readSecrets(texts []string) ([]verifier, error) {
-	var all []verifier
+func parseKeys(texts []string) ([]verificationKey, error) {
+	var all []verificationKey
 	for _, text := range texts {
 		encoded, isPublic := strings.CutPrefix(text, "whpk_")
 		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(encoded, "whsec_"))
@@ -36,16 +36,16 @@ func readSecrets(texts []string) ([]verifier, error) {
 				Hint: "give what the receiver has, such as whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD or whpk_ and the base64 of 32 bytes"}
 		}
 		if isPublic {
-			all = append(all, verifier{scheme: "v1a", public: raw})
+			all = append(all, verificationKey{scheme: "v1a", public: raw})
 		} else {
-			all = append(all, verifier{scheme: "v1", secret: raw})
+			all = append(all, verificationKey{scheme: "v1", secret: raw})
 		}
 	}
 	return all, nil
 }
 
-// believes reports whether a signature of its scheme is one of the text.
-func (v *verifier) believes(signature, text []byte) bool {
+// verifies reports whether a signature of its scheme is one of the text.
+func (v *verificationKey) verifies(signature, text []byte) bool {
 	if v.public != nil {
 		return ed25519.Verify(v.public, text, signature)
 	}
@@ -56,7 +56,7 @@ func (v *verifier) believes(signature, text []byte) bool {
 
 // verify reports whether a request has a signature that one of them believes
 // (Standard Webhooks 1.0: of "id.timestamp.body").
-func verify(verifiers []verifier, header http.Header, body []byte) bool {
+func verify(verifiers []verificationKey, header http.Header, body []byte) bool {
 	id, at := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if age := time.Since(time.Unix(seconds, 0)); err != nil || id == "" || age.Abs() > signatureAge {
@@ -70,7 +70,7 @@ func verify(verifiers []verifier, header http.Header, body []byte) bool {
 			continue
 		}
 		for i := range verifiers {
-			if v := &verifiers[i]; v.scheme == scheme && v.believes(signature, text) {
+			if v := &verifiers[i]; v.scheme == scheme && v.verifies(signature, text) {
 				return true
 			}
 		}

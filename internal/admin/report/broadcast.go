@@ -60,7 +60,7 @@ func (t *Traces) soFar(ctx context.Context, ref fanfare.EventRef, b *fanfare.Bro
 	if err := t.waitsOfBroadcast(ctx, ref, b); err != nil {
 		return nil, err
 	}
-	if b.PerSecond, b.End = t.Progress.Outlook(ref, b.Waits); b.State != running {
+	if b.PerSecond, b.End = t.Progress.Estimate(ref, b.Waits); b.State != running {
 		b.End = time.Time{} // what still comes in was on the wire
 	}
 	return b, nil

@@ -48,7 +48,7 @@ type Progress interface {
 	Progress(ref fanfare.EventRef) (fanfare.Progress, bool)
 	// Outlook tells how fast it comes on, and when it will be over if that goes on,
 	// with what of it was put off.
-	Outlook(ref fanfare.EventRef, waits []fanfare.Waiting) (perSecond float64, end time.Time)
+	Estimate(ref fanfare.EventRef, waits []fanfare.Waiting) (perSecond float64, end time.Time)
 }
 
 // Queue has the events that were accepted and are not matched yet.

@@ -184,7 +184,7 @@ func (phonebook) Template(number uint32) (registry.TemplateSource, bool) {
 // counts are the progress of open broadcasts.
 type counts map[fanfare.EventRef]fanfare.Progress
 
-func (c counts) Outlook(ref fanfare.EventRef, _ []fanfare.Waiting) (perSecond float64, end time.Time) {
+func (c counts) Estimate(ref fanfare.EventRef, _ []fanfare.Waiting) (perSecond float64, end time.Time) {
 	if _, open := c[ref]; !open {
 		return 0, end
 	}

@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -17,7 +18,7 @@ type report struct {
 	*pending
 	service string
 	last    fanfare.Entry // newest entry of the delivery; its Attempt is 0 if there is none
-	bounce  registry.BounceRecord
+	bounce  control.BounceRecord
 }
 
 // apply processes a group. It adds reports that are too early to early, and does not reply to them. An error is for
@@ -149,22 +150,22 @@ func (p *Processor) recipient(ctx context.Context, service string, w *pending) (
 // sender do not count.
 func (p *Processor) countable(r *report) bool {
 	kind := bounceKind(&r.report)
-	if kind == 0 || r.last.Address == "" || r.last.State == fanfare.Failed || r.last.State == fanfare.Delivered && kind != registry.ComplaintBounce {
+	if kind == 0 || r.last.Address == "" || r.last.State == fanfare.Failed || r.last.State == fanfare.Delivered && kind != control.BounceComplaint {
 		return false // most likely a repeated report
 	}
 	bounce, err := p.options.Registry.BounceOf(r.service, r.last.Address)
 	if err != nil {
 		return false // the service was deleted
 	}
-	bounce.Delivery, bounce.Why, bounce.At = r.Delivery, kind, r.At.UnixNano()
+	bounce.Delivery, bounce.Kind, bounce.At = r.Delivery, kind, r.At.UnixNano()
 	r.bounce = bounce
 	return true
 }
 
 // bounceKind returns the rule that a report counts for, or 0.
-func bounceKind(r *bounce.Report) registry.BounceKind {
+func bounceKind(r *bounce.Report) control.BounceKind {
 	if r.Outcome == bounce.Complained {
-		return registry.ComplaintBounce
+		return control.BounceComplaint
 	}
 	if r.Outcome != bounce.Failed {
 		return 0
@@ -172,13 +173,13 @@ func bounceKind(r *bounce.Report) registry.BounceKind {
 	switch r.Class {
 	case fanfare.ClassInvalid:
 		if r.Certain {
-			return registry.UnknownBounce
+			return control.BounceUnknown
 		}
-		return registry.HardBounces
+		return control.BounceHard
 	case fanfare.ClassFull:
-		return registry.FullBounce
+		return control.BounceMailboxFull
 	case fanfare.ClassNetwork, fanfare.ClassBusy, "":
-		return registry.SoftBounce
+		return control.BounceSoft
 	}
 	return 0 // blocked, content, throttled, greylisted, denied: about the sender or the message
 }
@@ -188,12 +189,12 @@ func (p *Processor) suppress(ctx context.Context, counted []*report, now time.Ti
 	if len(counted) == 0 {
 		return nil
 	}
-	records := make([]registry.BounceRecord, len(counted))
+	records := make([]control.BounceRecord, len(counted))
 	for i, r := range counted {
 		records[i] = r.bounce
 	}
 	failpoint.Hit("before-return-count")
-	kept, err := p.options.Control.KeepBounces(ctx, records)
+	kept, err := p.options.Control.AddBounces(ctx, records)
 	if err != nil {
 		return err
 	}
@@ -210,26 +211,26 @@ func (p *Processor) suppress(ctx context.Context, counted []*report, now time.Ti
 
 // suppressionFor compares the bounces of an address with the rules of its service. A bounce of an address that is
 // certainly unknown counts for the rule of hard bounces, too.
-func suppressionFor(rules *registry.BounceSettings, kept []registry.BounceRecord, r *report, now time.Time) (ask registry.SuppressionAsk, reached bool) {
-	at := map[registry.BounceKind][]time.Time{}
+func suppressionFor(rules *registry.BounceSettings, kept []control.BounceRecord, r *report, now time.Time) (ask registry.SuppressionAsk, reached bool) {
+	at := map[control.BounceKind][]time.Time{}
 	for i := range kept {
 		when := time.Unix(0, kept[i].At)
-		at[kept[i].Why] = append(at[kept[i].Why], when)
-		if kept[i].Why == registry.UnknownBounce {
-			at[registry.HardBounces] = append(at[registry.HardBounces], when)
+		at[kept[i].Kind] = append(at[kept[i].Kind], when)
+		if kept[i].Kind == control.BounceUnknown {
+			at[control.BounceHard] = append(at[control.BounceHard], when)
 		}
 	}
 	ask = registry.SuppressionAsk{Service: r.service, Address: r.last.Address, Source: r.Source}
-	for _, kind := range []registry.BounceKind{registry.ComplaintBounce, registry.UnknownBounce, registry.HardBounces, registry.FullBounce, registry.SoftBounce} {
+	for _, kind := range []control.BounceKind{control.BounceComplaint, control.BounceUnknown, control.BounceHard, control.BounceMailboxFull, control.BounceSoft} {
 		rule := rules.Rule(kind)
 		if !rule.Reached(at[kind], now) {
 			continue
 		}
 		ask.Until = rule.Until(now)
 		switch kind {
-		case registry.ComplaintBounce:
+		case control.BounceComplaint:
 			ask.Reason = registry.Complaint
-		case registry.UnknownBounce, registry.HardBounces:
+		case control.BounceUnknown, control.BounceHard:
 			ask.Reason = registry.HardBounce
 		default:
 			ask.Reason = registry.SoftBounces

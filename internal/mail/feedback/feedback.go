@@ -221,7 +221,7 @@ func (p *Processor) trim(ctx context.Context) {
 		return
 	}
 	p.trimmed = now
-	if err := p.options.Control.DropBounces(ctx, now.AddDate(0, 0, -registry.MaxBounceDays)); err != nil && ctx.Err() == nil {
+	if err := p.options.Control.DeleteBounces(ctx, now.AddDate(0, 0, -registry.MaxBounceDays)); err != nil && ctx.Err() == nil {
 		p.options.Logger.Warn("old bounces could not be deleted; the next try is tomorrow", "error", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -35,7 +36,7 @@ func (u *Unsubscriber) Take(ctx context.Context, a bounce.Arrival) error {
 	if err != nil || posted == nil {
 		return ignoreNotFound(err)
 	}
-	ctx = registry.As(ctx, registry.Actor{KeyName: "recipient"})
+	ctx = audit.WithActor(ctx, audit.Actor{KeyName: "recipient"})
 	_, err = u.Registry.EndTogether(ctx, posted.Service, member.Subscriptions, registry.Ending{Source: registry.SourceMail, Text: "unsubscribed by mail"})
 	return ignoreNotFound(err)
 }

@@ -12,7 +12,7 @@ import (
 
 // sharing are two outlets that spend one rate.
 type sharing struct {
-	limit.Shared
+	limit.SharedRate
 	left, right *town
 	budgets     [2][]Budget
 }
@@ -22,7 +22,7 @@ func newSharing(t *testing.T, perSecond float64, answer time.Duration) *sharing 
 	s.Set(perSecond, time.Now())
 	behave := func(string, time.Time) reply { return reply{answer, taken} }
 	for i, w := range []**town{&s.left, &s.right} {
-		s.budgets[i] = []Budget{s.Share()}
+		s.budgets[i] = []Budget{s.NewShare()}
 		own := settings(nil)
 		own.Connections, own.Budgets = 20, s.budgets[i]
 		*w = newTown(t, own, behave)

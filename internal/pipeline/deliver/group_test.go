@@ -170,13 +170,13 @@ func repeatInt(value, n int) []int { return slices.Repeat([]int{value}, n) }
 
 func TestOutletsThatShareARateLeaveInGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var shared limit.Shared
+		var shared limit.SharedRate
 		shared.Set(100, time.Now())
 		var all [2]*groups
 		var both [2]*bench
 		var batches [2]*Batch
 		for i := range both {
-			both[i], all[i] = newGroups(t, time.Millisecond, func(s *Settings) { s.Budgets = []Budget{shared.Share()} })
+			both[i], all[i] = newGroups(t, time.Millisecond, func(s *Settings) { s.Budgets = []Budget{shared.NewShare()} })
 			batches[i] = both[i].toOne(fanfare.Normal, 500)
 			both[i].Submit(batches[i])
 		}
@@ -197,7 +197,7 @@ func TestABroadcastWithARateLeavesInGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rates := &flowRates{}
 		b, g := newGroups(t, time.Millisecond, func(s *Settings) { s.Rate = 600 })
-		b.options.Flows = rates
+		b.options.BroadcastRates = rates
 		batch, event := b.cast(300, 5)
 		for i := range batch.Jobs {
 			batch.Jobs[i].Message.SharedContent = 1
@@ -251,8 +251,8 @@ func TestOneDestinationIsOneForAllOfAGroup(t *testing.T) {
 		if len(g.all()) > 12 {
 			t.Errorf("groups of %v left", g.all())
 		}
-		if d := b.limits.destinations.known["example.org"]; d.underway != 0 {
-			t.Errorf("%d are counted as under way to it", d.underway)
+		if d := b.limits.destinations.known["example.org"]; d.active != 0 {
+			t.Errorf("%d are counted as under way to it", d.active)
 		}
 		b.Stop()
 	})

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -130,7 +131,7 @@ func TestASuspendedDestinationIsProbedByOneAndHoldsNothing(t *testing.T) {
 		if _, ok := w.ended(batch); !ok {
 			t.Error("its jobs are in the outlet still")
 		}
-		if status := w.Status(); status.Queued+status.Aside+status.OnTheWire > 1 {
+		if status := w.Status(); status.Queued+status.Throttled+status.InFlight > 1 {
 			t.Errorf("what is suspended holds %+v", status)
 		}
 		w.work(nil, 4*time.Minute)
@@ -185,7 +186,7 @@ func TestTheOnesThatWereNotUsedForLongestAreForgotten(t *testing.T) {
 	now := time.Now()
 	all.configure(&s, firstWindow, now)
 	busy := all.of("busy", now)
-	busy.underway = 1
+	busy.active = 1
 	for _, name := range named("d", maxDestinations+1000) {
 		all.of(name, now)
 		all.of("kept", now)
@@ -222,7 +223,7 @@ type allowance struct {
 	until time.Time
 }
 
-func (a *allowance) Group(most int) int { return most }
+func (a *allowance) GroupSize(most int) int { return most }
 
 func (a *allowance) Take(now time.Time, n int, _ bool) (int, time.Duration) {
 	a.mu.Lock()
@@ -238,13 +239,13 @@ func (a *allowance) Take(now time.Time, n int, _ bool) (int, time.Duration) {
 	return n, 0
 }
 
-func (a *allowance) Back(_ time.Time, n int) {
+func (a *allowance) Refund(_ time.Time, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.left += n
 }
 
-func (a *allowance) Even() bool { return false }
+func (a *allowance) CountsAtSend() bool { return false }
 
 // TestASpentBudgetClosesTheChannelUntilItsTime has connections that end after 30 s
 // without work: none may be opened again before there is some.
@@ -368,9 +369,85 @@ func TestWhatIsGivenBackToABudgetOpensTheChannel(t *testing.T) {
 		b := newBench(t, gateFunc(open), s)
 		b.Submit(b.batch(fanfare.Normal, 2))
 		<-time.After(2 * time.Second)
-		if n := b.Status().Taken; n != 1 {
+		if n := b.Status().Accepted; n != 1 {
 			t.Errorf("%d left of a budget of 1", n)
 		}
 		b.Stop()
 	})
+}
+
+// TestAChannelThatAdaptsComesBackToAllItsConnections has a next hop that asks for
+// less for ten seconds and takes everything from then on. Each connection has one
+// message at a time, so that none asks for more than its lane may have.
+func TestAChannelThatAdaptsComesBackToAllItsConnections(t *testing.T) {
+	for _, lane := range fanfare.Lanes {
+		for _, reserve := range []Reserve{{}, {Urgent: 0.1, Normal: 0.1}} {
+			t.Run(fmt.Sprintf("%v, %+v", lane, reserve), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := settings(nil)
+					s.Adapt, s.Connections, s.Reserve, s.Retry = true, 20, reserve, Retry{time.Hour}
+					calm := time.Now().Add(10 * time.Second)
+					w := newTown(t, s, func(_ string, now time.Time) reply {
+						if now.Before(calm) {
+							return reply{250 * time.Millisecond, refusing(fanfare.ClassBusy)}
+						}
+						return reply{250 * time.Millisecond, taken}
+					})
+					w.send(lane, make([]string, 30_000))
+					<-time.After(2 * time.Minute)
+					w.mu.Lock()
+					w.most[""] = 0
+					w.mu.Unlock()
+					<-time.After(time.Second)
+					w.mu.Lock()
+					most := w.most[""]
+					w.mu.Unlock()
+					if want := reserve.laneLimit(lane, s.Connections); most < want-1 {
+						t.Errorf("%d at most are under way two minutes later, want %d", most, want)
+					}
+					w.Stop()
+				})
+			})
+		}
+	}
+}
+
+// TestOneDestinationMayHaveTheWholeChannel has all messages for one destination, as a
+// relay sees them whose people are all at one mailbox provider: a next hop whose
+// every answer takes a while is not slow, and what it has room for is not put off.
+func TestOneDestinationMayHaveTheWholeChannel(t *testing.T) {
+	const answer = 250 * time.Millisecond
+	for _, c := range []struct {
+		name     string
+		direct   bool
+		messages int // in rounds of 100
+		atOnce   bool
+		within   time.Duration
+	}{
+		{"behind a relay", false, 500, true, 1500 * time.Millisecond},
+		{"behind a relay, for long", false, 2000, false, 6 * time.Second},
+		{"by connections of its own, of which few are opened at first", true, 500, true, 3 * time.Second},
+		{"by connections of its own, for long", true, 2000, false, 7 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := settings(nil)
+				s.Connections, s.Direct = 100, c.direct
+				w := newTown(t, s, func(string, time.Time) reply { return reply{answer, taken} })
+				to := slices.Repeat([]string{"all.example"}, c.messages)
+				if c.atOnce {
+					w.send(fanfare.Bulk, to)
+					to = nil
+				}
+				left := w.work(to, c.within)
+				w.mu.Lock()
+				accepted, most := w.accepted["all.example"], w.most["all.example"]
+				w.mu.Unlock()
+				if len(left) > 0 || accepted != c.messages {
+					t.Errorf("%d of %d messages are taken after %v, at most %d were under way at once", accepted, c.messages, c.within, most)
+				}
+				w.Stop()
+			})
+		})
+	}
 }

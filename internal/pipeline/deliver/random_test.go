@@ -201,13 +201,13 @@ func wildRun(t *testing.T, seed uint64) {
 	if random.IntN(2) == 0 {
 		rates := &flowRates{}
 		rates.set(fanfare.EventRef{Day: 20777, Seq: fanfare.ManifestID(64).Event()}, float64(1+random.IntN(20)))
-		b.options.Flows = rates
+		b.options.BroadcastRates = rates
 	}
 	var batches []*Batch
 	for range 1 + random.IntN(6) {
 		batch := b.batchOf(flow(random.IntN(3)), fanfare.Lanes[random.IntN(len(fanfare.Lanes))], random.IntN(30))
 		if random.IntN(10) == 0 {
-			batch.Leased = time.Now
+			batch.LeaseEnd = time.Now
 		}
 		for i := range batch.Jobs {
 			batch.Jobs[i].Destination = []string{"", "a", "b", "c"}[random.IntN(4)]
@@ -221,9 +221,9 @@ func wildRun(t *testing.T, seed uint64) {
 		case 0, 1:
 			b.Reconfigure(s)
 		case 8:
-			b.Sweep()
+			b.RecheckGate()
 		case 9:
-			b.Drop(fanfare.RowID(random.IntN(20)), "erased")
+			b.SuppressSubscriber(fanfare.RowID(random.IntN(20)), "erased")
 		case 2, 3:
 			b.Drain(s.Relays[random.IntN(len(s.Relays))].Name, random.IntN(2) == 0)
 		}
@@ -269,10 +269,10 @@ func wildRun(t *testing.T, seed uint64) {
 	if b.book.coming != 0 {
 		t.Errorf("the recorder expects %d more", b.book.coming)
 	}
-	if b.busy != (busy{}) || len(b.waiting.lanes[0].of)+len(b.waiting.lanes[1].of)+len(b.waiting.lanes[2].of) > 0 {
+	if b.busy != (busy{}) || len(b.waiting.lanes[0].perFlow)+len(b.waiting.lanes[1].perFlow)+len(b.waiting.lanes[2].perFlow) > 0 {
 		t.Errorf("counted as busy are %v, as waiting %+v", b.busy, b.waiting.lanes)
 	}
-	if status := b.Status(); status.OnTheWire != 0 || status.Queued != 0 || status.Aside != 0 || status.Connections != 0 {
+	if status := b.Status(); status.InFlight != 0 || status.Queued != 0 || status.Throttled != 0 || status.Connections != 0 {
 		t.Errorf("left behind: %+v", status)
 	}
 }

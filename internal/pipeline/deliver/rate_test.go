@@ -96,7 +96,7 @@ func TestAConnectionThatOnlyLooksIsNotKeptWaitingForTheRate(t *testing.T) {
 		b := newBench(t, gateFunc(open), s)
 		b.Submit(b.batch(fanfare.Normal, 2))
 		d := newConnQueue(b.Sender, b.relays[0])
-		d.busy = nothing
+		d.busyLane = idleLane
 		start := time.Now()
 		first, err := d.Next(t.Context(), false)
 		if first == nil || err != nil {

@@ -6,10 +6,10 @@ import "time"
 type Status struct {
 	Connections int
 	Queued      int
-	Aside       int // jobs that wait for their destinations
-	Resting     int // jobs that wait for the rate of their broadcast
-	OnTheWire   int
-	Taken       int64  // messages that the next hop took, since the start
+	Throttled   int // jobs that wait for their destinations
+	RateLimited int // jobs that wait for the rate of their broadcast
+	InFlight    int
+	Accepted    int64  // messages that the next hop took, since the start
 	LastError   string // empty while messages can leave by some relay
 	LastErrorAt time.Time
 	Relays      []RelayStatus
@@ -22,7 +22,7 @@ type RelayStatus struct {
 	Weight      int     // as configured
 	Share       float64 // of the connections, that it may have now: 0 to 1
 	Connections int
-	Taken       int64         // since the start
+	Accepted    int64         // since the start
 	Errors      int64         // messages lost or refused for reasons of its own, and connections lost, since the start
 	P50, P99    time.Duration // that a message took it, over the last half minute; 0 while it took none
 	LastError   string        // empty if there was none
@@ -46,8 +46,8 @@ func (o *Sender) Status() Status {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.options.Clock.Now()
-	o.judge(now)
-	s := Status{Connections: o.connections, Queued: o.queued(), Aside: o.limits.asides(), Resting: o.resting.len(), OnTheWire: len(o.wired), Taken: o.taken}
+	o.adjustWeights(now)
+	s := Status{Connections: o.connections, Queued: o.queued(), Throttled: o.limits.throttledCount(), RateLimited: o.rateLimited.len(), InFlight: len(o.inFlight), Accepted: o.accepted}
 	trouble := true
 	for _, r := range o.relays {
 		status := r.status(now, o.settings.Connections)
@@ -66,10 +66,10 @@ func (o *Sender) Status() Status {
 }
 
 func (r *relay) status(now time.Time, seats int) RelayStatus {
-	took := r.window.sum(now, windowParts).took
+	took := r.window.sum(now, windowParts).durations
 	return RelayStatus{
 		Name: r.Name, State: r.state(), Weight: r.Weight, Share: float64(r.seats) / float64(max(seats, 1)), Connections: r.connections,
-		Taken: r.taken, Errors: r.errors, P50: took.quantile(0.5), P99: took.quantile(0.99), LastError: r.lastError, LastErrorAt: r.lastErrorAt,
+		Accepted: r.accepted, Errors: r.errors, P50: took.quantile(0.5), P99: took.quantile(0.99), LastError: r.lastError, LastErrorAt: r.lastErrorAt,
 	}
 }
 

@@ -14,7 +14,7 @@ const (
 	maxOfFlow = 2 * fanfare.MaxBatch
 	// crowded is from how many jobs on a flow gets no second batch: room is left
 	// for those that have none.
-	crowded = 4 * fanfare.MaxBatch
+	crowdedQueue = 4 * fanfare.MaxBatch
 )
 
 // A Flow is who takes turns with others inside a lane: a broadcast. What is zero
@@ -29,15 +29,15 @@ type waiting struct {
 }
 
 type waitingLane struct {
-	jobs *fairqueue.Queue[Flow, *Job]
-	of   map[Flow]int // how many of a flow wait
+	jobs    *fairqueue.Queue[Flow, *Job]
+	perFlow map[Flow]int // how many of a flow wait
 }
 
 func newWaiting() waiting {
 	w := waiting{room: make(chan struct{})}
 	for lane := range w.lanes {
 		// Jobs cost the same, so that flows leave one by one in turn.
-		w.lanes[lane] = waitingLane{jobs: fairqueue.New[Flow, *Job](1), of: map[Flow]int{}}
+		w.lanes[lane] = waitingLane{jobs: fairqueue.New[Flow, *Job](1), perFlow: map[Flow]int{}}
 	}
 	return w
 }
@@ -52,11 +52,11 @@ func (w *waiting) len() int {
 
 // roomFor reports whether a lane can take a batch of a flow.
 func (w *waiting) roomFor(lane fanfare.Lane, flow Flow) bool {
-	all, mine := w.lanes[lane].jobs.Len(), w.lanes[lane].of[flow]
+	all, mine := w.lanes[lane].jobs.Len(), w.lanes[lane].perFlow[flow]
 	switch {
 	case all > maxQueued-fanfare.MaxBatch:
 		return false
-	case all > crowded-fanfare.MaxBatch:
+	case all > crowdedQueue-fanfare.MaxBatch:
 		return mine == 0
 	}
 	return mine < maxOfFlow-fanfare.MaxBatch
@@ -65,34 +65,34 @@ func (w *waiting) roomFor(lane fanfare.Lane, flow Flow) bool {
 func (w *waiting) push(job *Job) {
 	l := &w.lanes[job.batch.Lane]
 	l.jobs.Push(job.batch.Flow, job, 1)
-	l.of[job.batch.Flow]++
+	l.perFlow[job.batch.Flow]++
 }
 
 // pop takes the most urgent job of some lanes, nil if there is none.
 func (w *waiting) pop(some lanes) *Job {
 	for lane := some.first; lane <= some.last; lane++ {
 		if job, ok := w.lanes[lane].jobs.Pop(); ok {
-			w.left(job)
+			w.countOut(job)
 			return job
 		}
 	}
 	return nil
 }
 
-// popShared takes the next job of a job's flow if it is the same message.
-func (w *waiting) popShared(as *Job) *Job {
-	job, ok := w.lanes[as.batch.Lane].jobs.PopLike(as.batch.Flow, as.shares)
+// popSameContent takes the next job of a job's flow if it is the same message.
+func (w *waiting) popSameContent(as *Job) *Job {
+	job, ok := w.lanes[as.batch.Lane].jobs.PopIf(as.batch.Flow, as.sharesContent)
 	if !ok {
 		return nil
 	}
-	w.left(job)
+	w.countOut(job)
 	return job
 }
 
-// countShared is how many of the next jobs of a job's flow are the same message, most
+// countSameContent is how many of the next jobs of a job's flow are the same message, most
 // at most.
-func (w *waiting) countShared(as *Job, most int) int {
-	return w.lanes[as.batch.Lane].jobs.CountLike(as.batch.Flow, as.shares, most)
+func (w *waiting) countSameContent(as *Job, most int) int {
+	return w.lanes[as.batch.Lane].jobs.CountIf(as.batch.Flow, as.sharesContent, most)
 }
 
 // has reports whether a job of some lanes waits.
@@ -105,11 +105,11 @@ func (w *waiting) has(some lanes) bool {
 	return false
 }
 
-// unpop puts a job back in front of its lane.
-func (w *waiting) unpop(job *Job) {
+// pushFront puts a job back in front of its lane.
+func (w *waiting) pushFront(job *Job) {
 	l := &w.lanes[job.batch.Lane]
-	l.jobs.Unpop(job.batch.Flow, job, 1)
-	l.of[job.batch.Flow]++
+	l.jobs.PushFront(job.batch.Flow, job, 1)
+	l.perFlow[job.batch.Flow]++
 }
 
 // remove takes out the jobs for which gone is true, and returns them.
@@ -118,29 +118,29 @@ func (w *waiting) remove(gone func(*Job) bool) (removed []*Job) {
 		removed = append(removed, w.lanes[lane].jobs.Remove(gone)...)
 	}
 	for _, job := range removed {
-		w.left(job)
+		w.countOut(job)
 	}
 	if len(removed) > 0 {
-		w.tellOfRoom() // many at once may pass over what left looks for
+		w.signalRoom() // many at once may pass over what left looks for
 	}
 	return removed
 }
 
-// left counts a job out.
-func (w *waiting) left(job *Job) {
+// countOut counts a job out.
+func (w *waiting) countOut(job *Job) {
 	l, flow := &w.lanes[job.batch.Lane], job.batch.Flow
-	l.of[flow]--
-	mine := l.of[flow]
+	l.perFlow[flow]--
+	mine := l.perFlow[flow]
 	if mine == 0 {
-		delete(l.of, flow)
+		delete(l.perFlow, flow)
 	}
 	all := l.jobs.Len()
-	if mine == 0 || mine == maxOfFlow-fanfare.MaxBatch-1 || all == maxQueued-fanfare.MaxBatch || all == crowded-fanfare.MaxBatch {
-		w.tellOfRoom()
+	if mine == 0 || mine == maxOfFlow-fanfare.MaxBatch-1 || all == maxQueued-fanfare.MaxBatch || all == crowdedQueue-fanfare.MaxBatch {
+		w.signalRoom()
 	}
 }
 
-func (w *waiting) tellOfRoom() {
+func (w *waiting) signalRoom() {
 	close(w.room)
 	w.room = make(chan struct{})
 }

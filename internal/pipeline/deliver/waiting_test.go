@@ -67,7 +67,7 @@ func TestAFlowHasRoomUntilItHasABatchBesideTheOneThatLeaves(t *testing.T) {
 		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { <-next; return driver.Accepted })))
 		submit := func(n int) {
 			t.Helper()
-			if !b.Room(fanfare.Bulk, flow(n)) {
+			if !b.HasRoom(fanfare.Bulk, flow(n)) {
 				t.Fatalf("no room for flow %d beside %d jobs", n, b.Status().Queued)
 			}
 			b.Submit(b.batchOf(flow(n), fanfare.Bulk, fanfare.MaxBatch))
@@ -75,23 +75,23 @@ func TestAFlowHasRoomUntilItHasABatchBesideTheOneThatLeaves(t *testing.T) {
 		}
 		submit(1)
 		submit(1) // 4 of the first are on the wire
-		if b.Room(fanfare.Bulk, flow(1)) {
+		if b.HasRoom(fanfare.Bulk, flow(1)) {
 			t.Error("a flow has room for a third batch")
 		}
-		if !b.Room(fanfare.Urgent, flow(1)) || !b.Room(fanfare.Bulk, flow(2)) {
+		if !b.HasRoom(fanfare.Urgent, flow(1)) || !b.HasRoom(fanfare.Bulk, flow(2)) {
 			t.Error("it takes the room of another lane or flow")
 		}
-		more := b.MoreRoom()
+		more := b.RoomSignal()
 		for range fanfare.MaxBatch - 4 {
 			next <- struct{}{}
 			synctest.Wait()
 		}
-		if b.Room(fanfare.Bulk, flow(1)) {
+		if b.HasRoom(fanfare.Bulk, flow(1)) {
 			t.Error("there is room before a batch has left")
 		}
 		next <- struct{}{}
 		<-more
-		if !b.Room(fanfare.Bulk, flow(1)) {
+		if !b.HasRoom(fanfare.Bulk, flow(1)) {
 			t.Error("told that there is room, and there is none")
 		}
 		close(next)
@@ -107,7 +107,7 @@ func TestACrowdLeavesRoomForWhoHasNothingYet(t *testing.T) {
 		b := newBench(t, gateFunc(open), s)
 		batches := 0
 		for n := range 100 {
-			for b.Room(fanfare.Normal, flow(n)) {
+			for b.HasRoom(fanfare.Normal, flow(n)) {
 				b.Submit(b.batchOf(flow(n), fanfare.Normal, fanfare.MaxBatch))
 				synctest.Wait()
 				batches++
@@ -117,12 +117,12 @@ func TestACrowdLeavesRoomForWhoHasNothingYet(t *testing.T) {
 			t.Errorf("%d batches and %d jobs wait, %d is the most", batches, queued, maxQueued)
 		}
 		b.Sender.mu.Lock()
-		flows := len(b.waiting.lanes[fanfare.Normal].of)
+		flows := len(b.waiting.lanes[fanfare.Normal].perFlow)
 		b.Sender.mu.Unlock()
 		if flows != batches-1 {
 			t.Errorf("%d flows share the room, want all but the first to have one batch each", flows)
 		}
-		more := b.MoreRoom()
+		more := b.RoomSignal()
 		close(next)
 		<-more
 		b.Stop()

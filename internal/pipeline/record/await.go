@@ -11,9 +11,9 @@ import (
 // waiters are those who wait for the end of a broadcast. Where there are none,
 // an end costs one look at a counter.
 type waiters struct {
-	count atomic.Int64
-	mu    sync.Mutex
-	of    map[fanfare.EventRef][]chan struct{}
+	count    atomic.Int64
+	mu       sync.Mutex
+	channels map[fanfare.EventRef][]chan struct{}
 }
 
 // Await returns a channel that is closed when a broadcast is completed from now
@@ -24,11 +24,11 @@ func (r *Recorder) Await(ref fanfare.EventRef) (done <-chan struct{}, forget fun
 	w := &r.waiters
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.of == nil {
-		w.of = map[fanfare.EventRef][]chan struct{}{}
+	if w.channels == nil {
+		w.channels = map[fanfare.EventRef][]chan struct{}{}
 	}
 	told := make(chan struct{})
-	w.of[ref] = append(w.of[ref], told)
+	w.channels[ref] = append(w.channels[ref], told)
 	w.count.Add(1)
 	return told, func() { w.forget(ref, told) }
 }
@@ -36,18 +36,18 @@ func (r *Recorder) Await(ref fanfare.EventRef) (done <-chan struct{}, forget fun
 func (w *waiters) forget(ref fanfare.EventRef, told chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := slices.Index(w.of[ref], told)
+	at := slices.Index(w.channels[ref], told)
 	if at < 0 {
 		return
 	}
 	w.count.Add(-1)
-	if w.of[ref] = slices.Delete(w.of[ref], at, at+1); len(w.of[ref]) == 0 {
-		delete(w.of, ref)
+	if w.channels[ref] = slices.Delete(w.channels[ref], at, at+1); len(w.channels[ref]) == 0 {
+		delete(w.channels, ref)
 	}
 }
 
-// tell wakes those who wait for what is completed.
-func (w *waiters) tell(day fanfare.Day, completions []fanfare.Completion) {
+// notify wakes those who wait for what is completed.
+func (w *waiters) notify(day fanfare.Day, completions []fanfare.Completion) {
 	if w.count.Load() == 0 {
 		return
 	}
@@ -55,10 +55,10 @@ func (w *waiters) tell(day fanfare.Day, completions []fanfare.Completion) {
 	defer w.mu.Unlock()
 	for i := range completions {
 		ref := fanfare.EventRef{Day: day, Seq: completions[i].Seq}
-		for _, told := range w.of[ref] {
+		for _, told := range w.channels[ref] {
 			close(told)
 		}
-		w.count.Add(-int64(len(w.of[ref])))
-		delete(w.of, ref)
+		w.count.Add(-int64(len(w.channels[ref])))
+		delete(w.channels, ref)
 	}
 }

@@ -38,7 +38,7 @@ func TestWhoWaitsIsToldOfTheEndAndOfNothingElse(t *testing.T) {
 		if isDone(left) {
 			t.Error("who had left was told")
 		}
-		if n := b.waiters.count.Load(); n != 0 || len(b.waiters.of) != 0 {
+		if n := b.waiters.count.Load(); n != 0 || len(b.waiters.channels) != 0 {
 			t.Errorf("%d wait still", n)
 		}
 	})

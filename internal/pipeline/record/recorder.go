@@ -38,72 +38,72 @@ type Options struct {
 	OnAllFailed func(fanfare.EventRef)
 	// Hears says whether anybody hears of an outcome: services are told of those. nil:
 	// nobody does. Told is called when such ones were kept.
-	Hears func(*fanfare.Entry) bool
-	Told  func(fanfare.Day)
+	WantsCallback     func(*fanfare.Entry) bool
+	CallbacksRecorded func(fanfare.Day)
 	// Due is told of the earliest time at which kept work becomes due.
-	Due func(day fanfare.Day, at time.Time)
+	WorkDue func(day fanfare.Day, at time.Time)
 }
 
 const (
 	// sourAfter is how many failures without a success make a broadcast sour.
-	sourAfter = 100
+	allFailedAfter = 100
 	// maxGroup bounds the entries of one commit.
 	maxGroup = 512
 	// maxTogether bounds them where letters left together: 20 connections at 100
 	// recipients each have one commit, and one sync.
-	maxTogether = 2048
+	maxGroupEntries = 2048
 	// leastBehind is how many of them are for what was settled without a letter.
-	leastBehind = maxGroup / 8
+	minUnsent = maxGroup / 8
 	// retryPause is how long a refused commit waits before it is tried again.
 	retryPause = 200 * time.Millisecond
 	// gatherAtMost is how long a group stays open for answers that are still on
 	// their way.
-	gatherAtMost = time.Millisecond
+	maxGather = time.Millisecond
 )
 
 // Recorder is the one write path of outcomes.
 type Recorder struct {
 	options Options
 
-	mu      sync.Mutex
-	waiting []*slip // of letters that have left: a connection stands still for each
-	behind  []*slip // of what was settled without one, of which there may be thousands at once
-	closed  bool
-	wake    chan struct{} // holds one token while waiting may be non-empty
-	coming  atomic.Int64  // messages on the wire whose entry is not waiting yet
-	spared  atomic.Int64  // how many of them the group that is open does not wait for
-	all     chan struct{} // holds one token when no more than these are coming
-	tail    tail
+	mu         sync.Mutex
+	waiting    []*pendingWrite // of letters that have left: a connection stands still for each
+	unsent     []*pendingWrite // of what was settled without one, of which there may be thousands at once
+	closed     bool
+	wake       chan struct{} // holds one token while waiting may be non-empty
+	expected   atomic.Int64  // messages on the wire whose entry is not waiting yet
+	ignored    atomic.Int64  // how many of them the group that is open does not wait for
+	allArrived chan struct{} // holds one token when no more than these are coming
+	stragglers stragglers
 
-	slips   sync.Pool // of *slip
-	open    *board
-	waiters waiters
-	totals  [fanfare.States]atomic.Int64
-	groups  atomic.Int64
+	pool       sync.Pool // of *slip
+	broadcasts *broadcasts
+	waiters    waiters
+	totals     [fanfare.States]atomic.Int64
+	groups     atomic.Int64
 
 	stopped sync.WaitGroup
 	stop    context.CancelFunc
 }
 
-// slip is one entry on its way, or several together, or work that is put off
+// pendingWrite is one entry on its way, or several together, or work that is put off
 // without one, and the caller who waits for it.
-type slip struct {
-	day      fanfare.Day
-	entry    fanfare.Entry
-	due      *fanfare.Due
-	together []fanfare.Entry // instead of entry
-	putOff   []fanfare.Due   // instead of due; without together instead of entry, too
-	done     chan error
+type pendingWrite struct {
+	day       fanfare.Day
+	entry     fanfare.Entry
+	due       *fanfare.Due
+	group     []fanfare.Entry // instead of entry
+	postponed []fanfare.Due   // instead of due; without together instead of entry, too
+	done      chan error
 }
 
 // size is how many entries it has, 1 at least.
-func (s *slip) size() int { return max(1, len(s.together)) }
+func (s *pendingWrite) size() int { return max(1, len(s.group)) }
 
 // Start returns a recorder that runs until Stop.
 func Start(options Options) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Recorder{options: options, wake: make(chan struct{}, 1), all: make(chan struct{}, 1), open: newBoard(), stop: stop}
-	r.slips.New = func() any { return &slip{done: make(chan error, 1)} }
+	r := &Recorder{options: options, wake: make(chan struct{}, 1), allArrived: make(chan struct{}, 1), broadcasts: newBoard(), stop: stop}
+	r.pool.New = func() any { return &pendingWrite{done: make(chan error, 1)} }
 	r.stopped.Go(func() { r.run(ctx) })
 	return r
 }
@@ -124,15 +124,15 @@ var errStopped = &fanfare.Error{Code: fanfare.Unavailable, Message: "the recorde
 // Expect tells that a message has left and that RecordExpected will follow. A
 // group stays open a moment for what is expected, so that one sync serves all
 // connections.
-func (r *Recorder) Expect() { r.coming.Add(1) }
+func (r *Recorder) Expect() { r.expected.Add(1) }
 
-// RecordTogether is Record for letters of one day that left as one message, of
+// RecordGroup is Record for letters of one day that left as one message, of
 // which some were expected. All is durable when it returns, or nothing. The slices
 // are the caller's again then.
-func (r *Recorder) RecordTogether(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
-	s := r.slips.Get().(*slip)
-	s.day, s.together, s.putOff = entries[0].Delivery.Day, entries, dues
-	return r.hand(s, int64(expected))
+func (r *Recorder) RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
+	s := r.pool.Get().(*pendingWrite)
+	s.day, s.group, s.postponed = entries[0].Delivery.Day, entries, dues
+	return r.submit(s, int64(expected))
 }
 
 // RecordExpected is Record for a message that was expected.
@@ -147,39 +147,39 @@ func (r *Recorder) Record(entry *fanfare.Entry, due *fanfare.Due) error {
 }
 
 func (r *Recorder) record(entry *fanfare.Entry, due *fanfare.Due, expected int64) error {
-	s := r.slips.Get().(*slip)
+	s := r.pool.Get().(*pendingWrite)
 	s.day, s.entry, s.due = entry.Delivery.Day, *entry, due
-	return r.hand(s, expected)
+	return r.submit(s, expected)
 }
 
-// hand gives a slip in and waits until it is kept.
-func (r *Recorder) hand(s *slip, expected int64) error {
+// submit gives a slip in and waits until it is kept.
+func (r *Recorder) submit(s *pendingWrite, expected int64) error {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
-		r.coming.Add(-expected)
+		r.expected.Add(-expected)
 		return errStopped
 	}
 	if expected > 0 {
 		r.waiting = append(r.waiting, s)
 	} else {
-		r.behind = append(r.behind, s)
+		r.unsent = append(r.unsent, s)
 	}
 	r.mu.Unlock()
-	if r.coming.Add(-expected) <= r.spared.Load() {
-		signal(r.all)
+	if r.expected.Add(-expected) <= r.ignored.Load() {
+		signal(r.allArrived)
 	}
 	signal(r.wake)
 	err := <-s.done
-	s.due, s.together, s.putOff = nil, nil, nil
-	r.slips.Put(s)
+	s.due, s.group, s.postponed = nil, nil, nil
+	r.pool.Put(s)
 	return err
 }
 
 // run commits groups. A group closes when everything that is on the wire has
 // been answered, or a moment after its first entry.
 func (r *Recorder) run(ctx context.Context) {
-	var group []*slip
+	var group []*pendingWrite
 	moment := time.NewTimer(0)
 	defer moment.Stop()
 	for {
@@ -188,14 +188,14 @@ func (r *Recorder) run(ctx context.Context) {
 			r.gather(ctx, moment)
 		case <-ctx.Done():
 			for group = r.take(group); len(group) > 0; group = r.take(group) {
-				r.keep(ctx, group)
+				r.commitGroup(ctx, group)
 			}
 			return
 		}
 		if group = r.take(group); len(group) > 0 {
-			r.keep(ctx, group)
+			r.commitGroup(ctx, group)
 		}
-		if r.more() {
+		if r.hasWaiting() {
 			signal(r.wake)
 		}
 	}
@@ -204,21 +204,21 @@ func (r *Recorder) run(ctx context.Context) {
 // gather waits until nothing more is on its way, but for what is late with every
 // group; at most a moment.
 func (r *Recorder) gather(ctx context.Context, moment *time.Timer) {
-	spared := r.tail.spare()
-	r.spared.Store(spared)
+	spared := r.stragglers.ignore()
+	r.ignored.Store(spared)
 	select {
-	case <-r.all: // of a group before
+	case <-r.allArrived: // of a group before
 	default:
 	}
-	if r.coming.Load() > spared {
-		moment.Reset(gatherAtMost)
+	if r.expected.Load() > spared {
+		moment.Reset(maxGather)
 		select {
-		case <-r.all:
+		case <-r.allArrived:
 		case <-moment.C:
 		case <-ctx.Done():
 		}
 	}
-	r.tail.closed(r.coming.Load())
+	r.stragglers.groupClosed(r.expected.Load())
 }
 
 // signal leaves a token where there is none.
@@ -229,30 +229,30 @@ func signal(tokens chan struct{}) {
 	}
 }
 
-func (r *Recorder) more() bool {
+func (r *Recorder) hasWaiting() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.waiting)+len(r.behind) > 0
+	return len(r.waiting)+len(r.unsent) > 0
 }
 
-func (r *Recorder) take(group []*slip) []*slip {
+func (r *Recorder) take(group []*pendingWrite) []*pendingWrite {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first, size := 0, 0
-	for most := min(len(r.waiting), maxGroup-min(len(r.behind), leastBehind)); first < most; first++ {
-		if size += r.waiting[first].size(); size > maxTogether && first > 0 {
+	for most := min(len(r.waiting), maxGroup-min(len(r.unsent), minUnsent)); first < most; first++ {
+		if size += r.waiting[first].size(); size > maxGroupEntries && first > 0 {
 			break
 		}
 	}
-	then := min(len(r.behind), maxGroup-first)
-	group = append(append(group[:0], r.waiting[:first]...), r.behind[:then]...)
+	then := min(len(r.unsent), maxGroup-first)
+	group = append(append(group[:0], r.waiting[:first]...), r.unsent[:then]...)
 	r.waiting = append(r.waiting[:0], r.waiting[first:]...)
-	r.behind = append(r.behind[:0], r.behind[then:]...)
+	r.unsent = append(r.unsent[:0], r.unsent[then:]...)
 	return group
 }
 
-// keep commits a group, one transaction for each day in it.
-func (r *Recorder) keep(ctx context.Context, group []*slip) {
+// commitGroup commits a group, one transaction for each day in it.
+func (r *Recorder) commitGroup(ctx context.Context, group []*pendingWrite) {
 	for len(group) > 0 {
 		day := group[0].day
 		same := 1
@@ -262,20 +262,20 @@ func (r *Recorder) keep(ctx context.Context, group []*slip) {
 				same++
 			}
 		}
-		r.keepDay(ctx, day, group[:same])
+		r.commitDay(ctx, day, group[:same])
 		group = group[same:]
 	}
 }
 
-func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) {
+func (r *Recorder) commitDay(ctx context.Context, day fanfare.Day, group []*pendingWrite) {
 	commit := fanfare.Commit{Entries: make([]fanfare.Entry, 0, len(group))}
 	var earliest time.Time
 	for _, s := range group {
-		commit.Dues = append(commit.Dues, s.putOff...)
+		commit.Dues = append(commit.Dues, s.postponed...)
 		switch {
-		case s.together != nil:
-			commit.Entries = append(commit.Entries, s.together...)
-		case s.putOff == nil:
+		case s.group != nil:
+			commit.Entries = append(commit.Entries, s.group...)
+		case s.postponed == nil:
 			commit.Entries = append(commit.Entries, s.entry)
 		}
 		if s.due != nil {
@@ -287,9 +287,9 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 			earliest = at
 		}
 	}
-	told := r.hear(commit.Entries)
+	told := r.markCallbacks(commit.Entries)
 	failpoint.Hit("before-outcome")
-	sour := r.open.apply(commit.Entries, &commit, r.options.Clock.Now())
+	sour := r.broadcasts.apply(commit.Entries, &commit, r.options.Clock.Now())
 	err := r.commit(ctx, day, &commit)
 	failpoint.Hit("after-outcome")
 	if err == nil {
@@ -297,10 +297,10 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 		for i := range commit.Entries {
 			r.totals[commit.Entries[i].State].Add(1)
 		}
-		r.open.close(day, commit.Completions)
-		r.waiters.tell(day, commit.Completions)
+		r.broadcasts.committed(day, commit.Completions)
+		r.waiters.notify(day, commit.Completions)
 	} else if fanfare.CodeOf(err) == fanfare.NotFound {
-		r.open.drop(day)
+		r.broadcasts.drop(day)
 	}
 	for _, s := range group {
 		s.done <- err
@@ -309,23 +309,23 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 		return
 	}
 	if !earliest.IsZero() {
-		r.options.Due(day, earliest)
+		r.options.WorkDue(day, earliest)
 	}
 	if told {
-		r.options.Told(day)
+		r.options.CallbacksRecorded(day)
 	}
 	for _, ref := range sour {
 		r.stopped.Go(func() { r.options.OnAllFailed(ref) })
 	}
 }
 
-// hear marks the entries that services are told of.
-func (r *Recorder) hear(entries []fanfare.Entry) (told bool) {
-	if r.options.Hears == nil {
+// markCallbacks marks the entries that services are told of.
+func (r *Recorder) markCallbacks(entries []fanfare.Entry) (told bool) {
+	if r.options.WantsCallback == nil {
 		return false
 	}
 	for i := range entries {
-		entries[i].Told = r.options.Hears(&entries[i])
+		entries[i].Told = r.options.WantsCallback(&entries[i])
 		told = told || entries[i].Told
 	}
 	return told
@@ -362,9 +362,9 @@ func (r *Recorder) Totals() (counts fanfare.Counts, groups int64) {
 // RecordAll appends entries that need no retry. It blocks until all are durable
 // and returns the first error.
 func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
-	all := make([]*slip, len(entries))
+	all := make([]*pendingWrite, len(entries))
 	for i := range entries {
-		all[i] = r.slips.Get().(*slip)
+		all[i] = r.pool.Get().(*pendingWrite)
 		all[i].day, all[i].entry = entries[i].Delivery.Day, entries[i]
 	}
 	r.mu.Lock()
@@ -372,7 +372,7 @@ func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
 		r.mu.Unlock()
 		return errStopped
 	}
-	r.behind = append(r.behind, all...)
+	r.unsent = append(r.unsent, all...)
 	r.mu.Unlock()
 	signal(r.wake)
 	var first error
@@ -380,7 +380,22 @@ func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
 		if err := <-s.done; err != nil && first == nil {
 			first = err
 		}
-		r.slips.Put(s)
+		r.pool.Put(s)
 	}
 	return first
+}
+
+// Postpone keeps work of one day for later, without an entry: nothing was tried,
+// and nothing is counted. It shares the commits of entries, and blocks until it is
+// durable. Work that is put off twice for the same second is kept once.
+func (r *Recorder) Postpone(day fanfare.Day, dues []fanfare.Due) error {
+	if len(dues) == 0 {
+		return nil
+	}
+	s := r.pool.Get().(*pendingWrite)
+	s.day, s.postponed = day, dues
+	failpoint.Hit("before-postpone")
+	err := r.submit(s, 0)
+	failpoint.Hit("after-postpone")
+	return err
 }

@@ -1,6 +1,9 @@
 package record
 
 import (
+	"errors"
+	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -73,8 +76,8 @@ func TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger(t *testing.T) {
 	}{
 		{"alone", 1, nil, []int{1}, 0},
 		{"all answer soon", 4, []time.Duration{0, 100 * time.Microsecond, 300 * time.Microsecond}, []int{4}, 300 * time.Microsecond},
-		{"one never answers", 3, []time.Duration{0}, []int{2}, gatherAtMost},
-		{"one is late", 3, []time.Duration{0, time.Second}, []int{2, 1}, gatherAtMost},
+		{"one never answers", 3, []time.Duration{0}, []int{2}, maxGather},
+		{"one is late", 3, []time.Duration{0, time.Second}, []int{2, 1}, maxGather},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, b *bench) {
@@ -222,7 +225,7 @@ func TestWhatLeftTogetherIsKeptTogetherAndTheirGroupsAreBounded(t *testing.T) {
 			}
 			dues := []fanfare.Due{{At: time.Now().Add(time.Hour), Slice: fanfare.RecipientRange{Manifest: entries[0].Delivery.Manifest, From: uint32(c), To: uint32(c) + 1}}}
 			callers.Go(func() {
-				if err := b.RecordTogether(entries, dues, len(entries)); err != nil {
+				if err := b.RecordGroup(entries, dues, len(entries)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -233,18 +236,231 @@ func TestWhatLeftTogetherIsKeptTogetherAndTheirGroupsAreBounded(t *testing.T) {
 		dues := 0
 		for _, c := range b.store.kept()[1:] {
 			dues += len(c.Dues)
-			if len(c.Entries) > maxTogether || len(c.Entries)%recipients > 0 {
-				t.Errorf("a group of %d, want whole hundreds up to %d", len(c.Entries), maxTogether)
+			if len(c.Entries) > maxGroupEntries || len(c.Entries)%recipients > 0 {
+				t.Errorf("a group of %d, want whole hundreds up to %d", len(c.Entries), maxGroupEntries)
 			}
 		}
-		if n := len(b.store.kept()) - 1; n != connections*recipients/(maxTogether/recipients*recipients)+1 || dues != connections {
+		if n := len(b.store.kept()) - 1; n != connections*recipients/(maxGroupEntries/recipients*recipients)+1 || dues != connections {
 			t.Errorf("%d groups with %d dues", n, dues)
 		}
 		if times := b.store.times(); len(times) != connections*recipients+1 {
 			t.Errorf("%d entries were kept, want %d", len(times), connections*recipients+1)
 		}
-		if coming := b.coming.Load(); coming != 0 {
+		if coming := b.expected.Load(); coming != 0 {
 			t.Errorf("%d more are expected", coming)
+		}
+	})
+}
+
+// TestALetterThatLeftDoesNotWaitForThousandsThatDidNot has a batch settled without
+// letters while one is on the wire.
+func TestALetterThatLeftDoesNotWaitForThousandsThatDidNot(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		var callers sync.WaitGroup
+		end := b.committing(t, &callers)
+		entry := func(position int) fanfare.Entry {
+			return fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: event.Day, Manifest: fanfare.NewManifestID(event.Seq, 0), Position: uint32(position)}, Attempt: 1, State: fanfare.Suppressed, At: time.Now()}
+		}
+		callers.Go(func() {
+			all := make([]fanfare.Entry, 5*maxGroup)
+			for i := range all {
+				all[i] = entry(100 + i)
+			}
+			if err := b.RecordAll(all); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		b.Expect()
+		callers.Go(func() {
+			left := entry(99)
+			if err := b.RecordExpected(&left, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		end()
+		callers.Wait()
+		kept := b.store.kept()
+		if first := kept[1].Entries[0].Delivery.Position; first != 99 || len(kept[1].Entries) != maxGroup {
+			t.Errorf("the next group has %d entries and begins with position %d, want %d and the letter that left", len(kept[1].Entries), first, maxGroup)
+		}
+	})
+}
+
+func TestWhatWasSettledWithoutALetterHasItsPartOfEachGroup(t *testing.T) {
+	r := &Recorder{}
+	for range 3 * maxGroup {
+		r.waiting, r.unsent = append(r.waiting, &pendingWrite{}), append(r.unsent, &pendingWrite{due: &fanfare.Due{}})
+	}
+	for left := 6 * maxGroup; left > 0; left -= maxGroup {
+		group := r.take(nil)
+		behind := 0
+		for _, s := range group {
+			if s.due != nil {
+				behind++
+			}
+		}
+		if len(group) != maxGroup || behind < minUnsent {
+			t.Errorf("a group of %d has %d that were settled without a letter, at least %d of %d are theirs", len(group), behind, minUnsent, maxGroup)
+		}
+	}
+	if r.hasWaiting() {
+		t.Error("something is left")
+	}
+}
+
+func TestStopKeepsWhatWaitsAndRefusesTheRest(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		hold := make(chan struct{})
+		b.store.set(func(s *memoryStore) { s.hold = hold })
+		b.Expect() // of a connection that never answers
+		var callers sync.WaitGroup
+		for i := range 50 {
+			callers.Go(func() { b.record(t, event, i, 1, fanfare.Accepted) })
+		}
+		synctest.Wait()
+		stopped := make(chan struct{})
+		go func() { b.Stop(); close(stopped) }()
+		synctest.Wait()
+		for name, late := range map[string]error{
+			"Record":         b.Record(entryOf(event, 99, 1, fanfare.Accepted), nil),
+			"RecordExpected": b.RecordExpected(entryOf(event, 99, 1, fanfare.Accepted), nil),
+			"RecordAll":      b.RecordAll([]fanfare.Entry{*entryOf(event, 99, 1, fanfare.Accepted)}),
+		} {
+			if fanfare.CodeOf(late) != fanfare.Unavailable {
+				t.Errorf("%s after Stop: %v", name, late)
+			}
+		}
+		select {
+		case <-stopped:
+			t.Error("stopped before what waited was kept")
+		default:
+		}
+		b.store.set(func(s *memoryStore) { s.hold = nil })
+		close(hold)
+		<-stopped
+		callers.Wait()
+		if n := len(b.store.times()); n != 50 {
+			t.Errorf("%d entries are kept, want 50", n)
+		}
+		b.Stop()
+	})
+}
+
+func TestStopGivesUpOnAStoreThatRefuses(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		refused := errors.New("broken")
+		b.store.set(func(s *memoryStore) { s.refuse = refused })
+		got := make(chan error, 2)
+		go func() { got <- b.Record(entryOf(event, 1, 1, fanfare.Accepted), nil) }()
+		synctest.Wait()
+		go func() { got <- b.RecordAll([]fanfare.Entry{*entryOf(event, 2, 1, fanfare.Accepted)}) }()
+		synctest.Wait()
+		b.Stop()
+		for range cap(got) {
+			if err := <-got; !errors.Is(err, refused) {
+				t.Errorf("a caller got %v", err)
+			}
+		}
+	})
+}
+
+func TestStopWaitsForWhatIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, store := make(chan struct{}), &memoryStore{}
+		r := Start(Options{Store: store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), OnAllFailed: func(fanfare.EventRef) { <-hold }})
+		r.Begin(event, 500, fanfare.Progress{})
+		for i := range allFailedAfter {
+			if err := r.Record(entryOf(event, i, 1, fanfare.Failed), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stopped := make(chan struct{})
+		go func() { r.Stop(); close(stopped) }()
+		synctest.Wait()
+		select {
+		case <-stopped:
+			t.Error("stopped while somebody was being told")
+		default:
+		}
+		close(hold)
+		<-stopped
+	})
+}
+
+func putOff(ref fanfare.EventRef, position uint32, at time.Time) fanfare.Due {
+	return fanfare.Due{At: at, Channel: 7, Lane: fanfare.Bulk, Slice: fanfare.RecipientRange{
+		Manifest: fanfare.NewManifestID(ref.Seq, 0), Positions: []uint32{position}, Attempt: 1,
+	}}
+}
+
+func TestWorkThatIsPutOffIsKeptWithoutAnEntryAndCountsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		b.Begin(event, 3, fanfare.Progress{})
+		at := time.Now().UTC().Add(time.Hour)
+		dues := []fanfare.Due{putOff(event, 1, at.Add(time.Minute)), putOff(event, 2, at)}
+		if err := b.Postpone(today, dues); err != nil {
+			t.Fatal(err)
+		}
+		kept := b.store.kept()
+		if len(kept) != 1 || len(kept[0].Entries) != 0 || len(kept[0].Dues) != 2 || len(kept[0].Completions) != 0 || b.store.days[0] != today {
+			t.Errorf("kept %+v of %v", kept, b.store.days)
+		}
+		if progress, open := b.Progress(event); !open || progress.Counts[fanfare.Pending] != 3 || !progress.First.IsZero() {
+			t.Errorf("the broadcast has come to %+v", progress)
+		}
+		synctest.Wait() // it is told of beside who waits
+		b.mu.Lock()
+		told := b.dues[today]
+		b.mu.Unlock()
+		if len(told) != 1 || !told[0].Equal(at) {
+			t.Errorf("told of work due at %v, want the earliest, %v", told, at)
+		}
+		if err := b.Postpone(today, nil); err != nil || len(b.store.kept()) != 1 {
+			t.Errorf("nothing put off made %d commits, %v", len(b.store.kept()), err)
+		}
+	})
+}
+
+func TestWorkThatIsPutOffSharesTheCommitOfEntries(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		var callers sync.WaitGroup
+		end := b.committing(t, &callers)
+		callers.Go(func() { b.record(t, event, 1, 1, fanfare.Accepted) })
+		callers.Go(func() {
+			if err := b.Postpone(today, []fanfare.Due{putOff(event, 2, time.Now())}); err != nil {
+				t.Error(err)
+			}
+		})
+		callers.Go(func() {
+			if err := b.Postpone(today+1, []fanfare.Due{putOff(tomorrow, 2, time.Now())}); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		end()
+		callers.Wait()
+		shared := 0
+		for i, c := range b.store.kept()[1:] {
+			if b.store.days[i+1] == today && len(c.Entries) == 1 && len(c.Dues) == 1 {
+				shared++
+			}
+			if b.store.days[i+1] == today+1 && (len(c.Entries) != 0 || len(c.Dues) != 1) {
+				t.Errorf("the other day has %+v", c)
+			}
+		}
+		if shared != 1 || len(b.store.kept()) != 3 {
+			t.Errorf("commits %+v", b.store.kept()[1:])
+		}
+	})
+}
+
+func TestNothingIsPutOffOnceTheRecorderHasStopped(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		b.Stop()
+		if err := b.Postpone(today, []fanfare.Due{putOff(event, 1, time.Now())}); err == nil {
+			t.Error("put off after the end")
 		}
 	})
 }

@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // auditRowsPerTrim is how many old rows one transaction removes.
 const auditRowsPerTrim = 5000
 
-// audit writes the new rows and removes some of the old ones. An empty text is
+// writeAudit writes the new rows and removes some of the old ones. An empty text is
 // kept as one and not as NULL.
-func audit(s store.Session, b *registry.Batch) error {
+func writeAudit(s store.Session, b *Batch) error {
 	err := s.Insert("audit_insert", len(b.Audit), func(i int, to store.Values) {
 		r := &b.Audit[i]
 		to.Int64(r.ID)
@@ -45,9 +45,9 @@ func (s *Store) AuditBounds(ctx context.Context) (oldest, latest int64, err erro
 
 var errEnough = errors.New("the visitor has enough")
 
-// AuditRecords visits the audit from id to down to id from, the latest first,
+// AuditEntries visits the audit from id to down to id from, the latest first,
 // until visit returns false.
-func (s *Store) AuditRecords(ctx context.Context, from, to int64, visit func(*registry.AuditRecord) bool) error {
+func (s *Store) AuditEntries(ctx context.Context, from, to int64, visit func(*audit.Entry) bool) error {
 	err := s.part.Read(ctx, func(session store.Session) error {
 		return inPieces(func() (rows int, err error) {
 			err = session.Each("audit_between", func(r store.Row) error {
@@ -67,8 +67,8 @@ func (s *Store) AuditRecords(ctx context.Context, from, to int64, visit func(*re
 	return err
 }
 
-func auditRecord(r store.Row) *registry.AuditRecord {
-	return &registry.AuditRecord{ID: r.Int64(0), Actor: registry.Actor{KeyID: r.Text(1), KeyName: r.Text(2), Request: r.Text(3)},
-		Deed:   registry.Deed{Service: r.Text(4), Action: r.Text(5), Kind: r.Text(6), Name: r.Text(7)},
-		Detail: r.Bytes(8)}
+func auditRecord(r store.Row) *audit.Entry {
+	return &audit.Entry{ID: r.Int64(0), Actor: audit.Actor{KeyID: r.Text(1), KeyName: r.Text(2), Request: r.Text(3)},
+		Operation: audit.Operation{Service: r.Text(4), Action: r.Text(5), Kind: r.Text(6), Name: r.Text(7)},
+		Detail:    r.Bytes(8)}
 }

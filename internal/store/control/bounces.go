@@ -4,31 +4,30 @@ import (
 	"context"
 	"time"
 
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// KeepBounces keeps what came back, each message of an address once, and returns
+// AddBounces keeps what came back, each message of an address once, and returns
 // for each of the list, in its order, all that is kept of its address.
-func (s *Store) KeepBounces(ctx context.Context, list []registry.BounceRecord) (all [][]registry.BounceRecord, err error) {
+func (s *Store) AddBounces(ctx context.Context, list []BounceRecord) (all [][]BounceRecord, err error) {
 	err = s.part.Write(ctx, func(in store.Session) error {
-		all = make([][]registry.BounceRecord, len(list))
+		all = make([][]BounceRecord, len(list))
 		err := in.Insert("bounce_insert", len(list), func(i int, to store.Values) {
 			b := &list[i]
 			bindAddress(to, b)
 			to.Int64(int64(b.Delivery.Day))
 			to.Int64(int64(b.Delivery.Manifest))
 			to.Int64(int64(b.Delivery.Position))
-			to.Int64(int64(b.Why))
+			to.Int64(int64(b.Kind))
 			to.Int64(b.At)
 		})
 		if err != nil {
 			return err
 		}
 		return in.EachOf("bounces_of", len(list), func(i int) []any {
-			return []any{int64(list[i].Service), int64(list[i].Kind), list[i].Hash[:]}
+			return []any{int64(list[i].Service), int64(list[i].AddressKind), list[i].Hash[:]}
 		}, func(i int, r store.Row) error {
-			b := registry.BounceRecord{Service: list[i].Service, Kind: list[i].Kind, Hash: list[i].Hash, Why: registry.BounceKind(r.Int64(0)), At: r.Int64(1)}
+			b := BounceRecord{Service: list[i].Service, AddressKind: list[i].AddressKind, Hash: list[i].Hash, Kind: BounceKind(r.Int64(0)), At: r.Int64(1)}
 			all[i] = append(all[i], b)
 			return nil
 		})
@@ -36,13 +35,13 @@ func (s *Store) KeepBounces(ctx context.Context, list []registry.BounceRecord) (
 	return all, err
 }
 
-func bindAddress(to store.Values, b *registry.BounceRecord) {
+func bindAddress(to store.Values, b *BounceRecord) {
 	to.Int64(int64(b.Service))
-	to.Int64(int64(b.Kind))
+	to.Int64(int64(b.AddressKind))
 	to.Bytes(b.Hash[:])
 }
 
-// DropBounces forgets what came back before a time.
-func (s *Store) DropBounces(ctx context.Context, before time.Time) error {
+// DeleteBounces forgets what came back before a time.
+func (s *Store) DeleteBounces(ctx context.Context, before time.Time) error {
 	return s.part.Write(ctx, func(in store.Session) error { return in.Run("bounces_trim", before.UnixNano()) })
 }

@@ -5,20 +5,19 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // Commit keeps b in one transaction, or nothing of it.
-func (s *Store) Commit(b *registry.Batch) error {
+func (s *Store) Commit(b *Batch) error {
 	keep := s.part.Write
-	if b.Securely {
+	if b.SecureDelete {
 		keep = s.part.Erase
 	}
 	return keep(context.Background(), func(to store.Session) error { return commit(to, b) })
 }
 
-func commit(s store.Session, b *registry.Batch) error {
+func commit(s store.Session, b *Batch) error {
 	if b.ChangeSeq != 0 {
 		if err := s.Run("change_seq_set", int64(b.ChangeSeq)); err != nil {
 			return err
@@ -44,7 +43,7 @@ func commit(s store.Session, b *registry.Batch) error {
 	if err := insertAll(s, "subscribers_insert", &b.Subscribers, bindSubscriber); err != nil {
 		return err
 	}
-	err = insertAll(s, "subscriptions_insert", &b.Subscriptions, func(to store.Values, r *registry.SubscriptionRecord) {
+	err = insertAll(s, "subscriptions_insert", &b.Subscriptions, func(to store.Values, r *SubscriptionRecord) {
 		bindSubscription(to, r, b)
 	})
 	if err != nil {
@@ -60,19 +59,19 @@ func commit(s store.Session, b *registry.Batch) error {
 			return err
 		}
 	}
-	if err := audit(s, b); err != nil {
+	if err := writeAudit(s, b); err != nil {
 		return err
 	}
-	if err := consents(s, b); err != nil {
+	if err := writeConsents(s, b); err != nil {
 		return err
 	}
-	if err := tell(s, b); err != nil {
+	if err := writeNotices(s, b); err != nil {
 		return err
 	}
 	return forget(s, b)
 }
 
-func putConfig(s store.Session, r *registry.ConfigRecord) error {
+func putConfig(s store.Session, r *ConfigRecord) error {
 	var deleted int64
 	if r.Deleted {
 		deleted = 1
@@ -100,7 +99,7 @@ func insertAll[R any](s store.Session, statement string, rows *[fanfare.Partitio
 	})
 }
 
-func bindSubscriber(to store.Values, r *registry.SubscriberRecord) {
+func bindSubscriber(to store.Values, r *SubscriberRecord) {
 	to.Int64(int64(r.Place))
 	to.Int64(int64(r.Service))
 	to.Int64(int64(r.Kind))
@@ -111,7 +110,7 @@ func bindSubscriber(to store.Values, r *registry.SubscriberRecord) {
 	bindText(to, asString(r.Attributes))
 }
 
-func bindSubscription(to store.Values, r *registry.SubscriptionRecord, b *registry.Batch) {
+func bindSubscription(to store.Values, r *SubscriptionRecord, b *Batch) {
 	to.Int64(int64(r.Place))
 	to.Int64(int64(r.Subscriber))
 	to.Int64(int64(r.Topic))
@@ -144,19 +143,19 @@ func bindNumber(to store.Values, n int64) {
 	}
 }
 
-func updateSubscriber(s store.Session, r *registry.SubscriberRecord) error {
+func updateSubscriber(s store.Session, r *SubscriberRecord) error {
 	return s.Run("subscriber_update", int64(r.Kind), r.Address, text(r.ID), text(r.Locale), text(r.TimeZone), text(string(r.Attributes)),
-		number(int64(r.Subscriber)), text(string(r.Parts)), number(int64(r.Flags)), int64(r.Place))
+		number(int64(r.Subscriber)), text(string(r.RowsJSON)), number(int64(r.Flags)), int64(r.Place))
 }
 
-func updateSubscription(s store.Session, r *registry.SubscriptionRecord) error {
+func updateSubscription(s store.Session, r *SubscriptionRecord) error {
 	var endedAt, endedSeq, reason any
 	if r.Ended {
 		endedAt, endedSeq, reason = r.EndedAt, int64(r.EndedSeq), r.Reason
 	}
 	return s.Run("subscription_update", int64(r.Channel), number(int64(r.Filter)), number(int64(r.Rule)), text(string(r.Params)), text(string(r.Data)),
 		endedAt, endedSeq, reason, text(r.ID), number(r.PausedAt), number(int64(r.PausedSeq)), number(int64(r.ResumedSeq)),
-		number(int64(r.Slot)), text(string(r.Was)), int64(r.Place))
+		number(int64(r.Slot)), text(string(r.PastSlots)), int64(r.Place))
 }
 
 func text(s string) any {

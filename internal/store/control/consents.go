@@ -4,19 +4,18 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// consents adds rows, and removes those of who is forgotten.
-func consents(s store.Session, b *registry.Batch) error {
+// writeConsents adds rows, and removes those of who is forgotten.
+func writeConsents(s store.Session, b *Batch) error {
 	for i := range b.Consents {
 		r := &b.Consents[i]
 		if err := s.Run("consent_put", int64(r.Subscription), r.At, string(r.Body)); err != nil {
 			return err
 		}
 	}
-	for _, place := range b.ConsentsGone {
+	for _, place := range b.DeletedConsents {
 		if err := s.Run("consents_delete", int64(place)); err != nil {
 			return err
 		}
@@ -26,11 +25,11 @@ func consents(s store.Session, b *registry.Batch) error {
 
 // ConsentRecords visits what is kept of the subscriptions at places, of each the
 // oldest first.
-func (s *Store) ConsentRecords(ctx context.Context, places []fanfare.RowID, visit func(*registry.ConsentRecord) error) error {
+func (s *Store) ConsentRecords(ctx context.Context, places []fanfare.RowID, visit func(*ConsentRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error {
 		for _, place := range places {
 			err := from.Each("consents_of", func(r store.Row) error {
-				return visit(&registry.ConsentRecord{Subscription: place, At: r.Int64(0), Body: r.Bytes(1)})
+				return visit(&ConsentRecord{Subscription: place, At: r.Int64(0), Body: r.Bytes(1)})
 			}, int64(place))
 			if err != nil {
 				return err

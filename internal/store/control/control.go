@@ -1,28 +1,23 @@
-// Package control keeps the registry: what people configure and subscribe to, in
-// the control part of a database.
+// Package control stores the configuration and the subscribers in the control part of a database.
+// It has the records and the statements that read and write them. The registry, the notifier and
+// the bounce handling use it.
 //
-// What a commit keeps is kept as a whole or not at all, durably, and the store
-// is usable after an error of the database. The tables have no other index than
-// the place: what finds a row by address or id lies in the registry's memory, and
-// is loaded at start.
+// A commit is durable, and it stores all of a batch or nothing. The store can be used after an
+// error of the database. The tables have no index other than the place: the registry keeps the
+// indexes by address and by id in memory and loads them at start.
 package control
 
 import (
 	"context"
 
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Store satisfies registry.Store. It holds nothing of its own: who opened the
-// database closes it.
+// Store reads and writes the control part of a database. The owner of the database closes it.
 type Store struct{ part store.Part }
 
-var _ registry.Store = (*Store)(nil)
-
-// New returns the store in a database.
+// New returns the control store of a database.
 func New(db store.Database) *Store { return &Store{db.Control()} }
 
-// Scrub makes sure that names, in lower case, are nowhere in the database but in
-// rows that are kept.
+// Scrub removes names, given in lower case, from all of the database except current rows.
 func (s *Store) Scrub(names [][]byte) error { return s.part.Scrub(context.Background(), names) }

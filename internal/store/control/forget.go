@@ -2,12 +2,12 @@ package control
 
 import (
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // forget keeps what a batch says of suppressions and erasures.
-func forget(s store.Session, b *registry.Batch) error {
+func forget(s store.Session, b *Batch) error {
 	for i := range b.Suppressions {
 		r := &b.Suppressions[i]
 		statement, args := "suppression_put", []any{int64(r.Service), int64(r.Kind), r.Hash[:], r.Reason, r.At, r.Until, r.Source, r.Address, int64(r.Tag)}
@@ -33,12 +33,12 @@ func forget(s store.Session, b *registry.Batch) error {
 			return err
 		}
 	}
-	for _, number := range b.EmptyFilters {
+	for _, number := range b.ErasedFilters {
 		if err := s.Run("filter_empty", int64(number)); err != nil {
 			return err
 		}
 	}
-	for id, name := range b.AuditNames {
+	for id, name := range b.RenamedAuditEntries {
 		if err := s.Run("audit_rename", name, id); err != nil {
 			return err
 		}
@@ -46,9 +46,9 @@ func forget(s store.Session, b *registry.Batch) error {
 	return nil
 }
 
-func loadForgotten(s store.Session, v registry.Loader) error {
+func loadForgotten(s store.Session, v Loader) error {
 	err := s.Each("suppressions", func(r store.Row) error {
-		record := registry.SuppressionRecord{Service: uint32(r.Int64(0)), Kind: uint8(r.Int64(1)), Reason: r.Text(3), At: r.Int64(4), Until: r.Int64(5), Tag: uint64(r.Int64(6))}
+		record := suppression.Record{Service: uint32(r.Int64(0)), Kind: uint8(r.Int64(1)), Reason: r.Text(3), At: r.Int64(4), Until: r.Int64(5), Tag: uint64(r.Int64(6))}
 		r.Copy(2, record.Hash[:])
 		v.Suppression(&record)
 		return nil
@@ -57,6 +57,6 @@ func loadForgotten(s store.Session, v registry.Loader) error {
 		return err
 	}
 	return s.Each("erasures", func(r store.Row) error {
-		return v.Erasure(&registry.ErasureRecord{Place: fanfare.RowID(r.Int64(0)), Body: r.Bytes(1)})
+		return v.Erasure(&ErasureRecord{Place: fanfare.RowID(r.Int64(0)), Body: r.Bytes(1)})
 	})
 }

@@ -5,12 +5,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // Load visits everything, subscribers and subscriptions at the same time.
-func (s *Store) Load(ctx context.Context, v registry.Loader) error {
+func (s *Store) Load(ctx context.Context, v Loader) error {
 	if err := s.part.Read(ctx, func(from store.Session) error { return loadSmall(from, v) }); err != nil {
 		return err
 	}
@@ -24,7 +23,7 @@ func (s *Store) Load(ctx context.Context, v registry.Loader) error {
 	return g.Wait()
 }
 
-func loadSmall(s store.Session, v registry.Loader) error {
+func loadSmall(s store.Session, v Loader) error {
 	err := s.Each("change_seq", func(r store.Row) error {
 		v.ChangeSeq(uint64(r.Int64(0)))
 		return nil
@@ -39,15 +38,15 @@ func loadSmall(s store.Session, v registry.Loader) error {
 		return err
 	}
 	return s.Each("filters", func(r store.Row) error {
-		return v.Filter(&registry.FilterRecord{Number: uint32(r.Int64(0)), Text: r.Text(1)})
+		return v.Filter(&FilterRecord{Number: uint32(r.Int64(0)), Text: r.Text(1)})
 	})
 }
 
 // Config visits the configuration that the control part of a database keeps,
 // services first: the others belong to one.
-func Config(s store.Session, visit func(*registry.ConfigRecord) error) error {
+func Config(s store.Session, visit func(*ConfigRecord) error) error {
 	return s.Each("config", func(r store.Row) error {
-		return visit(&registry.ConfigRecord{
+		return visit(&ConfigRecord{
 			Kind: r.Text(0), Number: uint32(r.Int64(1)), Service: uint32(r.Int64(2)),
 			Name: r.Text(3), Body: r.Bytes(4), Deleted: r.Int64(5) != 0,
 		})

@@ -5,16 +5,15 @@ import (
 	"unsafe"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // readSubscribers and readSubscriptions make a record of a row. Nothing of it
 // may be kept, so that reading one allocates nothing.
 
-func readSubscribers(visit func(*registry.SubscriberRecord) error) func(store.Row) error {
+func readSubscribers(visit func(*SubscriberRecord) error) func(store.Row) error {
 	var buf arena
-	var r registry.SubscriberRecord
+	var r SubscriberRecord
 	return func(row store.Row) error {
 		buf.reset()
 		buf.subscriber(row, &r)
@@ -22,9 +21,9 @@ func readSubscribers(visit func(*registry.SubscriberRecord) error) func(store.Ro
 	}
 }
 
-func readSubscriptions(visit func(*registry.SubscriptionRecord) error) func(store.Row) error {
+func readSubscriptions(visit func(*SubscriptionRecord) error) func(store.Row) error {
 	var buf arena
-	var r registry.SubscriptionRecord
+	var r SubscriptionRecord
 	return func(row store.Row) error {
 		buf.reset()
 		buf.subscription(row, &r)
@@ -35,16 +34,16 @@ func readSubscriptions(visit func(*registry.SubscriptionRecord) error) func(stor
 // keptSubscribers and keptSubscriptions are the same with strings of a record
 // that may be kept.
 
-func keptSubscribers(visit func(*registry.SubscriberRecord) error) func(store.Row) error {
-	return readSubscribers(func(r *registry.SubscriberRecord) error {
+func keptSubscribers(visit func(*SubscriberRecord) error) func(store.Row) error {
+	return readSubscribers(func(r *SubscriberRecord) error {
 		r.Address, r.ID = strings.Clone(r.Address), strings.Clone(r.ID)
 		r.Locale, r.TimeZone = strings.Clone(r.Locale), strings.Clone(r.TimeZone)
 		return visit(r)
 	})
 }
 
-func keptSubscriptions(visit func(*registry.SubscriptionRecord) error) func(store.Row) error {
-	return readSubscriptions(func(r *registry.SubscriptionRecord) error {
+func keptSubscriptions(visit func(*SubscriptionRecord) error) func(store.Row) error {
+	return readSubscriptions(func(r *SubscriptionRecord) error {
 		r.ID, r.Reason = strings.Clone(r.ID), strings.Clone(r.Reason)
 		return visit(r)
 	})
@@ -76,8 +75,8 @@ func (a *arena) bytes(row store.Row, column int) []byte {
 
 func (a *arena) text(row store.Row, column int) string { return asString(a.bytes(row, column)) }
 
-func (a *arena) subscriber(row store.Row, r *registry.SubscriberRecord) {
-	*r = registry.SubscriberRecord{
+func (a *arena) subscriber(row store.Row, r *SubscriberRecord) {
+	*r = SubscriberRecord{
 		Place:      fanfare.RowID(row.Int64(0)),
 		Service:    uint32(row.Int64(1)),
 		Kind:       uint8(row.Int64(2)),
@@ -87,13 +86,13 @@ func (a *arena) subscriber(row store.Row, r *registry.SubscriberRecord) {
 		TimeZone:   a.text(row, 6),
 		Attributes: a.bytes(row, 7),
 		Subscriber: fanfare.RowID(row.Int64(8)),
-		Parts:      a.bytes(row, 9),
-		Flags:      registry.Flags(row.Int64(10)),
+		RowsJSON:   a.bytes(row, 9),
+		Flags:      SubscriberFlags(row.Int64(10)),
 	}
 }
 
-func (a *arena) subscription(row store.Row, r *registry.SubscriptionRecord) {
-	*r = registry.SubscriptionRecord{
+func (a *arena) subscription(row store.Row, r *SubscriptionRecord) {
+	*r = SubscriptionRecord{
 		Place:      fanfare.RowID(row.Int64(0)),
 		Subscriber: fanfare.RowID(row.Int64(1)),
 		Topic:      uint32(row.Int64(2)),
@@ -112,7 +111,7 @@ func (a *arena) subscription(row store.Row, r *registry.SubscriptionRecord) {
 		PausedSeq:  uint64(row.Int64(15)),
 		ResumedSeq: uint64(row.Int64(16)),
 		Slot:       uint16(row.Int64(17)),
-		Was:        a.bytes(row, 18),
+		PastSlots:  a.bytes(row, 18),
 	}
 	r.Ended = r.EndedSeq != 0
 	r.Paused = r.PausedSeq != 0 && r.ResumedSeq == 0

@@ -4,17 +4,16 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // ScanSubscribers visits the subscribers of a range.
-func (s *Store) ScanSubscribers(ctx context.Context, of registry.Range, visit func(*registry.SubscriberRecord) error) error {
+func (s *Store) ScanSubscribers(ctx context.Context, of Range, visit func(*SubscriberRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error { return subscribers.scan(from, of, keptSubscribers(visit)) })
 }
 
 // ScanSubscriptions visits the subscriptions of a range.
-func (s *Store) ScanSubscriptions(ctx context.Context, of registry.Range, visit func(*registry.SubscriptionRecord) error) error {
+func (s *Store) ScanSubscriptions(ctx context.Context, of Range, visit func(*SubscriptionRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error { return subscriptions.scan(from, of, keptSubscriptions(visit)) })
 }
 
@@ -22,7 +21,7 @@ func (s *Store) ScanSubscriptions(ctx context.Context, of registry.Range, visit 
 // a statement finds, and the visitor have enough of a few.
 const rowsAtOnce = 1000
 
-func (t table) scan(s store.Session, of registry.Range, visit func(store.Row) error) error {
+func (t table) scan(s store.Session, of Range, visit func(store.Row) error) error {
 	next, last := int64(of.First), int64(of.Last)
 	return inPieces(func() (rows int, err error) {
 		err = s.Each(t.between, func(r store.Row) error {
@@ -45,11 +44,11 @@ func inPieces(read func() (rows int, err error)) error {
 }
 
 // SubscriberRecords visits the subscribers at places.
-func (s *Store) SubscriberRecords(ctx context.Context, places []fanfare.RowID, visit func(*registry.SubscriberRecord) error) error {
+func (s *Store) SubscriberRecords(ctx context.Context, places []fanfare.RowID, visit func(*SubscriberRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error { return subscribers.lookup(from, places, keptSubscribers(visit)) })
 }
 
 // SubscriptionRecords visits the subscriptions at places.
-func (s *Store) SubscriptionRecords(ctx context.Context, places []fanfare.RowID, visit func(*registry.SubscriptionRecord) error) error {
+func (s *Store) SubscriptionRecords(ctx context.Context, places []fanfare.RowID, visit func(*SubscriptionRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error { return subscriptions.lookup(from, places, keptSubscriptions(visit)) })
 }

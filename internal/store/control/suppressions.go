@@ -3,13 +3,14 @@ package control
 import (
 	"context"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people/suppression"
+
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // SuppressionRecords reads what is kept of some suppressed addresses, of which
 // service, kind and hash are known. What is not there stays as it is.
-func (s *Store) SuppressionRecords(ctx context.Context, of []registry.SuppressionRecord) error {
+func (s *Store) SuppressionRecords(ctx context.Context, of []suppression.Record) error {
 	return s.part.Read(ctx, func(from store.Session) error {
 		key := func(i int) []any { return []any{int64(of[i].Service), int64(of[i].Kind), of[i].Hash[:]} }
 		return from.EachOf("suppression", len(of), key, func(i int, r store.Row) error {

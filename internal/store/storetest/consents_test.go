@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -15,7 +14,7 @@ import (
 func TestConsentsAreAddedAndGoWithThePerson(t *testing.T) {
 	onEachControl(t, func(t *testing.T, c *control.Store) {
 		const ada, bob, eve = fanfare.RowID(1), fanfare.RowID(2), fanfare.RowID(1<<26 + 1)
-		commit := func(b *registry.Batch) {
+		commit := func(b *control.Batch) {
 			t.Helper()
 			if err := c.Commit(b); err != nil {
 				t.Fatal(err)
@@ -24,7 +23,7 @@ func TestConsentsAreAddedAndGoWithThePerson(t *testing.T) {
 		check := func(of []fanfare.RowID, want ...string) {
 			t.Helper()
 			var got []string
-			err := c.ConsentRecords(t.Context(), of, func(r *registry.ConsentRecord) error {
+			err := c.ConsentRecords(t.Context(), of, func(r *control.ConsentRecord) error {
 				got = append(got, fmt.Sprint(r.Subscription, r.At, " ", string(r.Body)))
 				return nil
 			})
@@ -32,12 +31,12 @@ func TestConsentsAreAddedAndGoWithThePerson(t *testing.T) {
 				t.Errorf("consents of %v are %q, %v; want %q", of, got, err, want)
 			}
 		}
-		commit(&registry.Batch{Consents: []registry.ConsentRecord{{Subscription: ada, At: 5, Body: []byte(`{"terms":"ü"}`)}, {Subscription: bob, At: 5, Body: []byte(`{}`)}}})
-		commit(&registry.Batch{Consents: []registry.ConsentRecord{{Subscription: ada, At: 4, Body: []byte(`{"terms":"1"}`)}, {Subscription: eve, At: 1<<62 + 1, Body: []byte(`{}`)}}})
-		commit(&registry.Batch{Consents: []registry.ConsentRecord{{Subscription: ada, At: 5, Body: []byte(`{"terms":"ü"}`)}}}) // done again
+		commit(&control.Batch{Consents: []control.ConsentRecord{{Subscription: ada, At: 5, Body: []byte(`{"terms":"ü"}`)}, {Subscription: bob, At: 5, Body: []byte(`{}`)}}})
+		commit(&control.Batch{Consents: []control.ConsentRecord{{Subscription: ada, At: 4, Body: []byte(`{"terms":"1"}`)}, {Subscription: eve, At: 1<<62 + 1, Body: []byte(`{}`)}}})
+		commit(&control.Batch{Consents: []control.ConsentRecord{{Subscription: ada, At: 5, Body: []byte(`{"terms":"ü"}`)}}}) // done again
 		check([]fanfare.RowID{eve, ada, 77}, fmt.Sprint(eve, 1<<62+1, " {}"), `1 4 {"terms":"1"}`, `1 5 {"terms":"ü"}`)
 		check(nil)
-		commit(&registry.Batch{ConsentsGone: []fanfare.RowID{ada, 77}})
+		commit(&control.Batch{DeletedConsents: []fanfare.RowID{ada, 77}})
 		check([]fanfare.RowID{ada, bob}, `2 5 {}`)
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -28,7 +27,7 @@ func BenchmarkControlRead(b *testing.B) {
 			}
 			for b.Loop() {
 				n := 0
-				err := c.SubscriberRecords(context.Background(), asked, func(*registry.SubscriberRecord) error { n++; return nil })
+				err := c.SubscriberRecords(context.Background(), asked, func(*control.SubscriberRecord) error { n++; return nil })
 				if err != nil || n != 1000 {
 					b.Fatal(n, err)
 				}

@@ -8,7 +8,8 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -18,19 +19,19 @@ type controlModel struct {
 	seq           uint64
 	config        map[string]string
 	filters       map[uint32]string
-	subscribers   map[fanfare.RowID]registry.SubscriberRecord
-	subscriptions map[fanfare.RowID]registry.SubscriptionRecord
-	audit         map[int64]registry.AuditRecord
+	subscribers   map[fanfare.RowID]control.SubscriberRecord
+	subscriptions map[fanfare.RowID]control.SubscriptionRecord
+	audit         map[int64]audit.Entry
 	suppressions  map[string]string
 	erasures      map[fanfare.RowID]string
 }
 
 func newControlModel(seq uint64) *controlModel {
-	return &controlModel{seq: seq, config: map[string]string{}, filters: map[uint32]string{}, subscribers: map[fanfare.RowID]registry.SubscriberRecord{},
-		subscriptions: map[fanfare.RowID]registry.SubscriptionRecord{}, audit: map[int64]registry.AuditRecord{}, suppressions: map[string]string{}, erasures: map[fanfare.RowID]string{}}
+	return &controlModel{seq: seq, config: map[string]string{}, filters: map[uint32]string{}, subscribers: map[fanfare.RowID]control.SubscriberRecord{},
+		subscriptions: map[fanfare.RowID]control.SubscriptionRecord{}, audit: map[int64]audit.Entry{}, suppressions: map[string]string{}, erasures: map[fanfare.RowID]string{}}
 }
 
-func (m *controlModel) commit(b *registry.Batch) {
+func (m *controlModel) commit(b *control.Batch) {
 	if b.ChangeSeq != 0 {
 		m.seq = b.ChangeSeq
 	}
@@ -70,7 +71,7 @@ func (m *controlModel) commit(b *registry.Batch) {
 		m.audit[r.ID] = r
 	}
 	if b.AuditBefore != 0 {
-		maps.DeleteFunc(m.audit, func(id int64, _ registry.AuditRecord) bool { return id < b.AuditBefore })
+		maps.DeleteFunc(m.audit, func(id int64, _ audit.Entry) bool { return id < b.AuditBefore })
 	}
 	for _, s := range b.Suppressions {
 		if s.Lifted {
@@ -86,12 +87,12 @@ func (m *controlModel) commit(b *registry.Batch) {
 			m.erasures[e.Place] = string(e.Body)
 		}
 	}
-	for _, number := range b.EmptyFilters {
+	for _, number := range b.ErasedFilters {
 		if _, ok := m.filters[number]; ok {
 			m.filters[number] = ""
 		}
 	}
-	for id, name := range b.AuditNames {
+	for id, name := range b.RenamedAuditEntries {
 		if r, ok := m.audit[id]; ok {
 			r.Name = name
 			m.audit[id] = r
@@ -99,35 +100,35 @@ func (m *controlModel) commit(b *registry.Batch) {
 	}
 }
 
-func configKey(c *registry.ConfigRecord) string { return fmt.Sprint(c.Kind, " ", c.Number) }
-func configText(c *registry.ConfigRecord) string {
+func configKey(c *control.ConfigRecord) string { return fmt.Sprint(c.Kind, " ", c.Number) }
+func configText(c *control.ConfigRecord) string {
 	return fmt.Sprintf("%d %q %s %v", c.Service, c.Name, c.Body, c.Deleted)
 }
-func suppressionKey(s *registry.SuppressionRecord) string {
+func suppressionKey(s *suppression.Record) string {
 	return fmt.Sprintf("%d %d %x", s.Service, s.Kind, s.Hash)
 }
-func suppressionText(s *registry.SuppressionRecord) string {
+func suppressionText(s *suppression.Record) string {
 	return fmt.Sprintf("%q %d %d %d", s.Reason, s.At, s.Until, s.Tag)
 }
 
-func subscriberText(r *registry.SubscriberRecord) string {
-	return fmt.Sprintf("%d: %d %d %q %q %q %q %q, %d %q %d", r.Place, r.Service, r.Kind, r.ID, r.Address, r.Locale, r.TimeZone, r.Attributes, r.Subscriber, r.Parts, r.Flags)
+func subscriberText(r *control.SubscriberRecord) string {
+	return fmt.Sprintf("%d: %d %d %q %q %q %q %q, %d %q %d", r.Place, r.Service, r.Kind, r.ID, r.Address, r.Locale, r.TimeZone, r.Attributes, r.Subscriber, r.RowsJSON, r.Flags)
 }
 
-func subscriptionText(r *registry.SubscriptionRecord) string {
+func subscriptionText(r *control.SubscriptionRecord) string {
 	return fmt.Sprintf("%d: %d %d %d %q, %d %d %q %q, %v %d %d, %d %d %q, %v %d %d %d, %d %q", r.Place, r.Subscriber, r.Topic, r.Channel, r.ID, r.Filter, r.Rule, r.Params, r.Data,
 		r.Ended, r.CreatedAt, r.CreatedSeq, r.EndedAt, r.EndedSeq, r.Reason, r.Paused, r.PausedAt, r.PausedSeq, r.ResumedSeq,
-		r.Slot, r.Was)
+		r.Slot, r.PastSlots)
 }
 
-func auditText(r *registry.AuditRecord) string {
-	return fmt.Sprintf("%d: %v %v %q", r.ID, r.Actor, r.Deed, r.Detail)
+func auditText(r *audit.Entry) string {
+	return fmt.Sprintf("%d: %v %v %q", r.ID, r.Actor, r.Operation, r.Detail)
 }
 
 // controlQuestions is what a store is asked while it is written.
 type controlQuestions struct {
 	places   []fanfare.RowID // ascending
-	scanned  registry.Range
+	scanned  control.Range
 	from, to int64 // of the audit
 	limit    int
 }
@@ -172,14 +173,14 @@ func (m *controlModel) answers(q *controlQuestions) (lines answerLines) {
 
 func controlAnswers(s *control.Store, q *controlQuestions) (lines answerLines, err error) {
 	ctx := context.Background()
-	subscriber := func(what string) func(*registry.SubscriberRecord) error {
-		return func(r *registry.SubscriberRecord) error {
+	subscriber := func(what string) func(*control.SubscriberRecord) error {
+		return func(r *control.SubscriberRecord) error {
 			lines.add(what, r.Place, "%s", subscriberText(r))
 			return nil
 		}
 	}
-	subscription := func(what string) func(*registry.SubscriptionRecord) error {
-		return func(r *registry.SubscriptionRecord) error {
+	subscription := func(what string) func(*control.SubscriptionRecord) error {
+		return func(r *control.SubscriptionRecord) error {
 			lines.add(what, r.Place, "%s", subscriptionText(r))
 			return nil
 		}
@@ -197,7 +198,7 @@ func controlAnswers(s *control.Store, q *controlQuestions) (lines answerLines, e
 		return nil, err
 	}
 	visited := 0
-	if err := s.AuditRecords(ctx, q.from, q.to, func(r *registry.AuditRecord) bool {
+	if err := s.AuditEntries(ctx, q.from, q.to, func(r *audit.Entry) bool {
 		if visited == q.limit {
 			return false
 		}
@@ -250,9 +251,9 @@ func loaded(s *control.Store, service uint32, mine func(number int64) bool) (lin
 		return nil
 	}
 	services := true // they come first
-	err = s.Load(context.Background(), registry.Loader{
+	err = s.Load(context.Background(), control.Loader{
 		ChangeSeq: func(seq uint64) { lines.add("change sequence", "", "%d", seq) },
-		Config: func(c *registry.ConfigRecord) error {
+		Config: func(c *control.ConfigRecord) error {
 			if c.Kind == "service" && !services {
 				return fmt.Errorf("service %d comes after others", c.Number)
 			}
@@ -262,30 +263,30 @@ func loaded(s *control.Store, service uint32, mine func(number int64) bool) (lin
 			}
 			return nil
 		},
-		Suppression: func(s *registry.SuppressionRecord) {
+		Suppression: func(s *suppression.Record) {
 			if s.Service == service {
 				lines.add("suppression", suppressionKey(s), "%s", suppressionText(s))
 			}
 		},
-		Erasure: func(e *registry.ErasureRecord) error {
+		Erasure: func(e *control.ErasureRecord) error {
 			if mine(int64(e.Place)) {
 				lines.add("erasure", e.Place, "%s", e.Body)
 			}
 			return nil
 		},
-		Filter: func(f *registry.FilterRecord) error {
+		Filter: func(f *control.FilterRecord) error {
 			if mine(int64(f.Number)) {
 				lines.add("filter", f.Number, "%q", f.Text)
 			}
 			return nil
 		},
-		Subscriber: func(r *registry.SubscriberRecord) error {
+		Subscriber: func(r *control.SubscriberRecord) error {
 			if mine(int64(r.Place)) {
 				people.add("subscriber", r.Place, "%s", subscriberText(r))
 			}
 			return after(&last, r.Place)
 		},
-		Subscription: func(r *registry.SubscriptionRecord) error {
+		Subscription: func(r *control.SubscriptionRecord) error {
 			if mine(int64(r.Place)) {
 				wishes.add("subscription", r.Place, "%s", subscriptionText(r))
 			}

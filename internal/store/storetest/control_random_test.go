@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -59,28 +60,28 @@ func someJSON(t *rapid.T, label string) []byte {
 }
 
 // batch invents one. Rows are new, or known ones that change.
-func (tr *controlTrial) batch(t *rapid.T) *registry.Batch {
+func (tr *controlTrial) batch(t *rapid.T) *control.Batch {
 	some := func(label string, most int) []struct{} {
 		return make([]struct{}, rapid.IntRange(0, most).Draw(t, label))
 	}
-	b := &registry.Batch{At: rapid.Int64Min(1).Draw(t, "at"), Securely: rapid.IntRange(0, 9).Draw(t, "securely") == 0}
+	b := &control.Batch{At: rapid.Int64Min(1).Draw(t, "at"), SecureDelete: rapid.IntRange(0, 9).Draw(t, "securely") == 0}
 	if rapid.Bool().Draw(t, "subscriptions change") {
 		b.ChangeSeq = tr.model.seq + uint64(rapid.IntRange(1, 3).Draw(t, "seq"))
 	}
 	for range some("config", 3) {
 		number := tr.first + uint32(rapid.IntRange(0, 3).Draw(t, "number"))
-		b.Config = append(b.Config, registry.ConfigRecord{Kind: rapid.SampledFrom([]string{"service", "topic", "Channel"}).Draw(t, "kind"), Number: number, Service: tr.first,
+		b.Config = append(b.Config, control.ConfigRecord{Kind: rapid.SampledFrom([]string{"service", "topic", "Channel"}).Draw(t, "kind"), Number: number, Service: tr.first,
 			Name: someText(t, "name"), Body: append([]byte(`{}`), someJSON(t, "body")...), Deleted: rapid.Bool().Draw(t, "deleted")})
 	}
 	for range some("filters", 3) {
-		b.Filters = append(b.Filters, registry.FilterRecord{Number: tr.number(), Text: someText(t, "filter")})
+		b.Filters = append(b.Filters, control.FilterRecord{Number: tr.number(), Text: someText(t, "filter")})
 	}
 	partition := rapid.IntRange(0, fanfare.Partitions-1).Draw(t, "partition")
 	for range some("people", 70) {
 		p := fanfare.NewRowID(partition, tr.number())
-		b.Subscribers[partition] = append(b.Subscribers[partition], registry.SubscriberRecord{Place: p, Service: tr.first, Kind: 1,
+		b.Subscribers[partition] = append(b.Subscribers[partition], control.SubscriberRecord{Place: p, Service: tr.first, Kind: 1,
 			ID: someText(t, "id"), Address: someText(t, "address"), Locale: "en", Attributes: someJSON(t, "attributes")})
-		b.Subscriptions[partition] = append(b.Subscriptions[partition], registry.SubscriptionRecord{Place: p, Subscriber: p, Topic: 1, Channel: 65535,
+		b.Subscriptions[partition] = append(b.Subscriptions[partition], control.SubscriptionRecord{Place: p, Subscriber: p, Topic: 1, Channel: 65535,
 			ID: someText(t, "id"), Filter: uint32(rapid.IntRange(0, 2).Draw(t, "filter")), Params: someJSON(t, "params"), Data: someJSON(t, "data"),
 			Slot: rapid.SampledFrom([]uint16{0, 0, 1, 65535}).Draw(t, "slot")})
 	}
@@ -90,9 +91,9 @@ func (tr *controlTrial) batch(t *rapid.T) *registry.Batch {
 			break
 		}
 		p := rapid.SampledFrom(known).Draw(t, "known")
-		b.SubscriberUpdates = append(b.SubscriberUpdates, &registry.SubscriberRecord{Place: p, Service: tr.first + 1, Kind: 2, ID: someText(t, "id"), Address: someText(t, "address"),
-			TimeZone: someText(t, "zone"), Attributes: someJSON(t, "attributes"), Subscriber: p + 1, Parts: someJSON(t, "parts"), Flags: registry.Flags(rapid.IntRange(0, 3).Draw(t, "flags"))})
-		ends := &registry.SubscriptionRecord{Place: p, Subscriber: 9, Topic: 9, Channel: 3, Rule: 7, ID: someText(t, "id"), Params: someJSON(t, "params")}
+		b.SubscriberUpdates = append(b.SubscriberUpdates, &control.SubscriberRecord{Place: p, Service: tr.first + 1, Kind: 2, ID: someText(t, "id"), Address: someText(t, "address"),
+			TimeZone: someText(t, "zone"), Attributes: someJSON(t, "attributes"), Subscriber: p + 1, RowsJSON: someJSON(t, "parts"), Flags: control.SubscriberFlags(rapid.IntRange(0, 3).Draw(t, "flags"))})
+		ends := &control.SubscriptionRecord{Place: p, Subscriber: 9, Topic: 9, Channel: 3, Rule: 7, ID: someText(t, "id"), Params: someJSON(t, "params")}
 		if rapid.Bool().Draw(t, "ends") {
 			ends.Ended, ends.EndedAt, ends.EndedSeq, ends.Reason = true, b.At, tr.model.seq+1, someText(t, "reason")
 		}
@@ -103,35 +104,35 @@ func (tr *controlTrial) batch(t *rapid.T) *registry.Batch {
 			ends.PausedAt, ends.PausedSeq, ends.ResumedSeq = b.At, tr.model.seq+1, tr.model.seq+2
 		}
 		if rapid.Bool().Draw(t, "moves") {
-			ends.Slot, ends.Was = rapid.Uint16().Draw(t, "slot"), []byte(`[1,65535]`)
+			ends.Slot, ends.PastSlots = rapid.Uint16().Draw(t, "slot"), []byte(`[1,65535]`)
 		}
 		b.SubscriptionUpdates = append(b.SubscriptionUpdates, ends)
 	}
 	for range some("deeds", 70) {
-		b.Audit = append(b.Audit, registry.AuditRecord{ID: int64(tr.number()), Actor: registry.Actor{KeyID: "key-1", KeyName: someText(t, "key"), Request: "r"},
-			Deed: registry.Deed{Service: someText(t, "service"), Action: "put", Kind: "topic", Name: someText(t, "name")}, Detail: someJSON(t, "detail")})
+		b.Audit = append(b.Audit, audit.Entry{ID: int64(tr.number()), Actor: audit.Actor{KeyID: "key-1", KeyName: someText(t, "key"), Request: "r"},
+			Operation: audit.Operation{Service: someText(t, "service"), Action: "put", Kind: "topic", Name: someText(t, "name")}, Detail: someJSON(t, "detail")})
 	}
 	if lines := slices.Sorted(maps.Keys(tr.model.audit)); len(lines) > 0 {
 		if rapid.Bool().Draw(t, "rename") {
-			b.AuditNames = map[int64]string{rapid.SampledFrom(lines).Draw(t, "line"): someText(t, "new name")}
+			b.RenamedAuditEntries = map[int64]string{rapid.SampledFrom(lines).Draw(t, "line"): someText(t, "new name")}
 		}
 		if rapid.IntRange(0, 4).Draw(t, "trim") == 0 {
 			b.AuditBefore = rapid.SampledFrom(lines).Draw(t, "before")
 		}
 	}
 	for range some("suppressions", 2) {
-		b.Suppressions = append(b.Suppressions, registry.SuppressionRecord{Service: tr.first, Kind: 1, At: b.At, Reason: someText(t, "why"),
-			Hash: registry.SuppressionHash{byte(rapid.IntRange(0, 2).Draw(t, "whom"))}, Lifted: rapid.Bool().Draw(t, "lifted")})
+		b.Suppressions = append(b.Suppressions, suppression.Record{Service: tr.first, Kind: 1, At: b.At, Reason: someText(t, "why"),
+			Hash: suppression.Hash{byte(rapid.IntRange(0, 2).Draw(t, "whom"))}, Lifted: rapid.Bool().Draw(t, "lifted")})
 	}
 	for range some("erasures", 2) {
-		e := registry.ErasureRecord{Place: fanfare.NewRowID(1, tr.first+uint32(rapid.IntRange(0, 2).Draw(t, "whom")))}
+		e := control.ErasureRecord{Place: fanfare.NewRowID(1, tr.first+uint32(rapid.IntRange(0, 2).Draw(t, "whom")))}
 		if rapid.Bool().Draw(t, "begun") {
 			e.Body = append([]byte(`{}`), someJSON(t, "erasure")...)
 		}
 		b.Erasures = append(b.Erasures, e)
 	}
 	if numbers := slices.Sorted(maps.Keys(tr.model.filters)); len(numbers) > 0 && rapid.Bool().Draw(t, "empty a filter") {
-		b.EmptyFilters = []uint32{rapid.SampledFrom(numbers).Draw(t, "filter")}
+		b.ErasedFilters = []uint32{rapid.SampledFrom(numbers).Draw(t, "filter")}
 	}
 	return b
 }
@@ -152,10 +153,10 @@ func (tr *controlTrial) operations() map[string]func(*rapid.T) {
 			switch places := slices.Sorted(maps.Keys(tr.model.subscribers)); {
 			case len(places) > 0 && rapid.Bool().Draw(t, "at a person"):
 				p := rapid.SampledFrom(places).Draw(t, "place")
-				b.Subscribers[p.Partition()] = append(b.Subscribers[p.Partition()], registry.SubscriberRecord{Place: p, Service: tr.first, Kind: 1})
+				b.Subscribers[p.Partition()] = append(b.Subscribers[p.Partition()], control.SubscriberRecord{Place: p, Service: tr.first, Kind: 1})
 			case len(tr.model.filters) > 0:
 				numbers := slices.Sorted(maps.Keys(tr.model.filters))
-				b.Filters = append(b.Filters, registry.FilterRecord{Number: numbers[0], Text: "another"})
+				b.Filters = append(b.Filters, control.FilterRecord{Number: numbers[0], Text: "another"})
 			default:
 				return
 			}
@@ -186,7 +187,7 @@ func (tr *controlTrial) ask(t *rapid.T) {
 	if len(places) > 0 {
 		first = rapid.SampledFrom(places).Draw(t, "scan from")
 	}
-	q.scanned = registry.Range{First: first, Last: fanfare.NewRowID(first.Partition(), tr.next)}
+	q.scanned = control.Range{First: first, Last: fanfare.NewRowID(first.Partition(), tr.next)}
 	want := tr.model.answers(q)
 	for _, s := range tr.stores {
 		got, err := controlAnswers(s.Store, q)
@@ -227,7 +228,7 @@ func TestEveryDatabaseKeepsWhatTheControlModelKeeps(t *testing.T) {
 		tr := &controlTrial{stores: stores, first: first, next: first, model: newControlModel(seq)}
 		first += numbersPerCheck
 		for _, s := range stores { // the lines of the audit are everybody's
-			if err := s.Commit(&registry.Batch{AuditBefore: int64(tr.first)}); err != nil {
+			if err := s.Commit(&control.Batch{AuditBefore: int64(tr.first)}); err != nil {
 				rt.Fatal(err)
 			}
 		}
@@ -255,9 +256,9 @@ func TestTheChangeSequenceIsThatOfTheLastBatchThatWasKept(t *testing.T) {
 	onEach(t, func(t *testing.T, place string) {
 		kept := func() (seq uint64) {
 			db := storetest.OpenAt(t, place)
-			ignore := registry.Loader{
-				ChangeSeq: func(s uint64) { seq = s }, Config: func(*registry.ConfigRecord) error { return nil }, Filter: func(*registry.FilterRecord) error { return nil },
-				Subscriber: func(*registry.SubscriberRecord) error { return nil }, Subscription: func(*registry.SubscriptionRecord) error { return nil },
+			ignore := control.Loader{
+				ChangeSeq: func(s uint64) { seq = s }, Config: func(*control.ConfigRecord) error { return nil }, Filter: func(*control.FilterRecord) error { return nil },
+				Subscriber: func(*control.SubscriberRecord) error { return nil }, Subscription: func(*control.SubscriptionRecord) error { return nil },
 			}
 			if err := control.New(db).Load(context.Background(), ignore); err != nil {
 				t.Fatal(err)
@@ -270,16 +271,16 @@ func TestTheChangeSequenceIsThatOfTheLastBatchThatWasKept(t *testing.T) {
 		if seq := kept(); seq != 0 {
 			t.Errorf("a new database is at %d", seq)
 		}
-		filter := []registry.FilterRecord{{Number: 1, Text: "true"}}
+		filter := []control.FilterRecord{{Number: 1, Text: "true"}}
 		for _, b := range []struct {
-			batch registry.Batch
+			batch control.Batch
 			good  bool
 			want  uint64
 		}{
-			{registry.Batch{ChangeSeq: 7, Filters: filter}, true, 7},
-			{registry.Batch{ChangeSeq: 8, Filters: filter}, false, 7},
-			{registry.Batch{}, true, 7},
-			{registry.Batch{ChangeSeq: 1 << 62}, true, 1 << 62},
+			{control.Batch{ChangeSeq: 7, Filters: filter}, true, 7},
+			{control.Batch{ChangeSeq: 8, Filters: filter}, false, 7},
+			{control.Batch{}, true, 7},
+			{control.Batch{ChangeSeq: 1 << 62}, true, 1 << 62},
 		} {
 			db := storetest.OpenAt(t, place)
 			if err := control.New(db).Commit(&b.batch); (err == nil) != b.good {
@@ -300,17 +301,17 @@ func TestAScanOfManyReadsOnWithoutLossOrRepeat(t *testing.T) {
 	const n = 2500
 	onEach(t, func(t *testing.T, place string) {
 		s := control.New(storetest.OpenAt(t, place))
-		b := &registry.Batch{ChangeSeq: 1, At: 1}
+		b := &control.Batch{ChangeSeq: 1, At: 1}
 		for i := range uint32(n) {
 			p := fanfare.NewRowID(5, 2*i+1)
-			b.Subscribers[5] = append(b.Subscribers[5], registry.SubscriberRecord{Place: p, Service: 1, Kind: 1})
-			b.Subscriptions[5] = append(b.Subscriptions[5], registry.SubscriptionRecord{Place: p, Subscriber: p, Topic: 1, Channel: 1})
-			b.Audit = append(b.Audit, registry.AuditRecord{ID: int64(2*i + 1)})
+			b.Subscribers[5] = append(b.Subscribers[5], control.SubscriberRecord{Place: p, Service: 1, Kind: 1})
+			b.Subscriptions[5] = append(b.Subscriptions[5], control.SubscriptionRecord{Place: p, Subscriber: p, Topic: 1, Channel: 1})
+			b.Audit = append(b.Audit, audit.Entry{ID: int64(2*i + 1)})
 		}
 		if err := s.Commit(b); err != nil {
 			t.Fatal(err)
 		}
-		everybody := registry.Range{First: 1, Last: ^fanfare.RowID(0)}
+		everybody := control.Range{First: 1, Last: ^fanfare.RowID(0)}
 		for _, enough := range []int{1, 999, 1000, 1001, 2000, n - 1, n, n + 1} {
 			var people, wishes []fanfare.RowID
 			var lines []int64
@@ -321,14 +322,14 @@ func TestAScanOfManyReadsOnWithoutLossOrRepeat(t *testing.T) {
 				return nil
 			}
 			for _, err := range []error{
-				s.ScanSubscribers(t.Context(), everybody, func(r *registry.SubscriberRecord) error { return note(&people, r.Place) }),
-				s.ScanSubscriptions(t.Context(), everybody, func(r *registry.SubscriptionRecord) error { return note(&wishes, r.Place) }),
+				s.ScanSubscribers(t.Context(), everybody, func(r *control.SubscriberRecord) error { return note(&people, r.Place) }),
+				s.ScanSubscriptions(t.Context(), everybody, func(r *control.SubscriptionRecord) error { return note(&wishes, r.Place) }),
 			} {
 				if want := enough <= n; errors.Is(err, errOurs) != want || !want && err != nil {
 					t.Errorf("the visitor of %d gets %v", enough, err)
 				}
 			}
-			if err := s.AuditRecords(t.Context(), 0, 1<<62, func(r *registry.AuditRecord) bool {
+			if err := s.AuditEntries(t.Context(), 0, 1<<62, func(r *audit.Entry) bool {
 				lines = append(lines, r.ID)
 				return len(lines) < enough
 			}); err != nil {

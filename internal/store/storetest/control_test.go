@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -22,12 +21,12 @@ func onEachControl(t *testing.T, test func(t *testing.T, c *control.Store)) {
 }
 
 // people makes one batch with the subscribers at places.
-func people(seq uint64, places ...fanfare.RowID) *registry.Batch {
-	b := &registry.Batch{ChangeSeq: seq, At: 1}
+func people(seq uint64, places ...fanfare.RowID) *control.Batch {
+	b := &control.Batch{ChangeSeq: seq, At: 1}
 	for _, p := range places {
-		b.Subscribers[p.Partition()] = append(b.Subscribers[p.Partition()], registry.SubscriberRecord{
+		b.Subscribers[p.Partition()] = append(b.Subscribers[p.Partition()], control.SubscriberRecord{
 			Place: p, Service: 1, Kind: 1, Address: fmt.Sprintf("p%d@example.org", p)})
-		b.Subscriptions[p.Partition()] = append(b.Subscriptions[p.Partition()], registry.SubscriptionRecord{
+		b.Subscriptions[p.Partition()] = append(b.Subscriptions[p.Partition()], control.SubscriptionRecord{
 			Place: p, Subscriber: p, Topic: 1, Channel: 2, Data: []byte(`{"a":1}`)})
 	}
 	return b
@@ -64,8 +63,8 @@ func TestControlFindsExactlyTheWantedRowsInOrder(t *testing.T) {
 			}
 			ctx := context.Background()
 			err := errors.Join(
-				c.SubscriberRecords(ctx, asked, func(r *registry.SubscriberRecord) error { owners = append(owners, r.Place); return nil }),
-				c.SubscriptionRecords(ctx, asked, func(r *registry.SubscriptionRecord) error { got = append(got, r.Place); return nil }))
+				c.SubscriberRecords(ctx, asked, func(r *control.SubscriberRecord) error { owners = append(owners, r.Place); return nil }),
+				c.SubscriptionRecords(ctx, asked, func(r *control.SubscriptionRecord) error { got = append(got, r.Place); return nil }))
 			if err != nil || !slices.Equal(got, want) || !slices.Equal(owners, want) {
 				t.Fatalf("asked %v: %v\n got %v\nwant %v", asked, err, got, want)
 			}
@@ -80,13 +79,13 @@ func TestControlStopsAtTheVisitorsErrorAndGoesOnAfterwards(t *testing.T) {
 		}
 		stop := errors.New("stop")
 		for range 10 {
-			if err := c.SubscriberRecords(context.Background(), []fanfare.RowID{1, 2, 3}, func(*registry.SubscriberRecord) error { return stop }); !errors.Is(err, stop) {
+			if err := c.SubscriberRecords(context.Background(), []fanfare.RowID{1, 2, 3}, func(*control.SubscriberRecord) error { return stop }); !errors.Is(err, stop) {
 				t.Fatal(err)
 			}
 		}
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := c.SubscriberRecords(gone, []fanfare.RowID{1}, func(*registry.SubscriberRecord) error { return nil }); !errors.Is(err, context.Canceled) {
+		if err := c.SubscriberRecords(gone, []fanfare.RowID{1}, func(*control.SubscriberRecord) error { return nil }); !errors.Is(err, context.Canceled) {
 			t.Errorf("with an ended context: %v", err)
 		}
 	})

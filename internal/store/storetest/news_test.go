@@ -22,14 +22,14 @@ func TestNewsArePlannedInTheirOrderUntilTheyAreTold(t *testing.T) {
 			var kept, planned []string // not told yet, and what of it a plan has
 			var groups []int64         // when each that waits was kept
 			tell := func(t *rapid.T, most int, over bool) {
-				plan, err := c.PlanNews(t.Context(), most)
+				plan, err := c.PlanNotices(t.Context(), most)
 				if err != nil {
 					t.Fatal(err)
 				}
 				var got []string
 				for i := range plan {
-					for j := range plan[i].All {
-						got = append(got, fmt.Sprint(plan[i].All[j]))
+					for j := range plan[i].Notices {
+						got = append(got, fmt.Sprint(plan[i].Notices[j]))
 					}
 				}
 				if planned == nil {
@@ -44,7 +44,7 @@ func TestNewsArePlannedInTheirOrderUntilTheyAreTold(t *testing.T) {
 				if len(plan) == 0 {
 					planned = nil
 				} else if over {
-					if err := c.ToldNews(t.Context(), plan); err != nil {
+					if err := c.DeleteNotices(t.Context(), plan); err != nil {
 						t.Fatal(err)
 					}
 					kept, groups, planned = kept[len(got):], groups[len(plan):], nil
@@ -58,11 +58,11 @@ func TestNewsArePlannedInTheirOrderUntilTheyAreTold(t *testing.T) {
 			rt.Repeat(map[string]func(*rapid.T){
 				"keep": func(t *rapid.T) {
 					number++
-					b := &registry.Batch{At: int64(number)}
+					b := &control.Batch{At: int64(number)}
 					for i := range rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "n") {
-						b.News = append(b.News, registry.News{Kind: registry.Unsubscribed, Source: registry.SourceMail, Reason: "often", At: int64(number), Service: 3,
+						b.Notices = append(b.Notices, control.Notice{Kind: control.NoticeUnsubscribed, Source: registry.SourceMail, Reason: "often", At: int64(number), Service: 3,
 							Subscription: fanfare.RowID(number), Topic: uint32(i), Channel: 9, Subscriber: 1<<32 - 1, Fields: []string{"ü"}, Until: 1<<62 + 1, AllServices: true})
-						kept = append(kept, fmt.Sprint(b.News[i]))
+						kept = append(kept, fmt.Sprint(b.Notices[i]))
 						if i == 0 {
 							groups = append(groups, b.At)
 						}
@@ -74,7 +74,7 @@ func TestNewsArePlannedInTheirOrderUntilTheyAreTold(t *testing.T) {
 				"tell":  func(t *rapid.T) { tell(t, rapid.IntRange(1, 5).Draw(t, "most"), true) },
 				"crash": func(t *rapid.T) { tell(t, rapid.IntRange(1, 5).Draw(t, "most"), false) },
 				"": func(t *rapid.T) {
-					waiting, oldest, err := c.WaitingNews(t.Context())
+					waiting, oldest, err := c.WaitingNotices(t.Context())
 					first := time.Time{}
 					if len(groups) > 0 {
 						first = time.Unix(0, groups[0]).UTC()

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -24,10 +24,10 @@ func TestOutcomesAndEndsThatComeAtOnceAreAllKept(t *testing.T) {
 		f := frozenEvent(5, noon, n)
 		day := f.Posted.Ref().Day
 		freeze(t, record, f)
-		b := &registry.Batch{ChangeSeq: 1, At: 1}
+		b := &control.Batch{ChangeSeq: 1, At: 1}
 		for _, p := range f.Manifests[0].Sections[0].Members.Subscribers() {
-			b.Subscribers[0] = append(b.Subscribers[0], registry.SubscriberRecord{Place: p, Service: 1, Kind: 1, Address: "p@example.org"})
-			b.Subscriptions[0] = append(b.Subscriptions[0], registry.SubscriptionRecord{Place: p, Subscriber: p, Topic: 1, Channel: 1})
+			b.Subscribers[0] = append(b.Subscribers[0], control.SubscriberRecord{Place: p, Service: 1, Kind: 1, Address: "p@example.org"})
+			b.Subscriptions[0] = append(b.Subscriptions[0], control.SubscriptionRecord{Place: p, Subscriber: p, Topic: 1, Channel: 1})
 		}
 		if err := people.Commit(b); err != nil {
 			t.Fatal(err)
@@ -41,8 +41,8 @@ func TestOutcomesAndEndsThatComeAtOnceAreAllKept(t *testing.T) {
 			return nil
 		}, func() error {
 			for i := range uint64(n) {
-				ends := &registry.SubscriptionRecord{Place: fanfare.NewRowID(0, uint32(i)), Channel: 1, Ended: true, EndedAt: 7, EndedSeq: 2 + i, Reason: "link"}
-				if err := people.Commit(&registry.Batch{ChangeSeq: 2 + i, SubscriptionUpdates: []*registry.SubscriptionRecord{ends}}); err != nil {
+				ends := &control.SubscriptionRecord{Place: fanfare.NewRowID(0, uint32(i)), Channel: 1, Ended: true, EndedAt: 7, EndedSeq: 2 + i, Reason: "link"}
+				if err := people.Commit(&control.Batch{ChangeSeq: 2 + i, SubscriptionUpdates: []*control.SubscriptionRecord{ends}}); err != nil {
 					return err
 				}
 			}
@@ -62,7 +62,7 @@ func TestOutcomesAndEndsThatComeAtOnceAreAllKept(t *testing.T) {
 			t.Errorf("%d outcomes are kept (%v), want %d", settled, err, n)
 		}
 		ended := uint64(0)
-		err = control.New(db).ScanSubscriptions(t.Context(), registry.Range{Last: ^fanfare.RowID(0)}, func(r *registry.SubscriptionRecord) error {
+		err = control.New(db).ScanSubscriptions(t.Context(), control.Range{Last: ^fanfare.RowID(0)}, func(r *control.SubscriptionRecord) error {
 			if !r.Ended || r.EndedSeq != 2+ended {
 				return fmt.Errorf("subscription %d: ended %v by change %d", r.Place, r.Ended, r.EndedSeq)
 			}
@@ -100,9 +100,9 @@ func TestAPersonThatIsErasedIsNowhereAndTheOthersStay(t *testing.T) {
 		if err := record.Park(t.Context(), ref.Day, ref.Seq, fanfare.Parked{Kind: "event", At: noon}, []byte("for Lovelace")); err != nil {
 			t.Fatal(err)
 		}
-		p, filter := fanfare.NewRowID(3, 1), registry.FilterRecord{Number: 1, Text: "name == 'Lovelace'"}
-		b := &registry.Batch{ChangeSeq: 1, At: 1, Filters: []registry.FilterRecord{filter}, Audit: []registry.AuditRecord{{ID: 1, Deed: registry.Deed{Name: "lovelace"}}}}
-		b.Subscribers[3] = []registry.SubscriberRecord{
+		p, filter := fanfare.NewRowID(3, 1), control.FilterRecord{Number: 1, Text: "name == 'Lovelace'"}
+		b := &control.Batch{ChangeSeq: 1, At: 1, Filters: []control.FilterRecord{filter}, Audit: []audit.Entry{{ID: 1, Operation: audit.Operation{Name: "lovelace"}}}}
+		b.Subscribers[3] = []control.SubscriberRecord{
 			{Place: p, Service: 1, Kind: 1, Address: "lovelace@example.org", ID: "Lovelace", Attributes: []byte(`{"name":"Lovelace"}`)},
 			{Place: p + 1, Service: 1, Kind: 1, Address: "bob@example.org", ID: "bob"}}
 		if err := people.Commit(b); err != nil {
@@ -134,8 +134,8 @@ func TestAPersonThatIsErasedIsNowhereAndTheOthersStay(t *testing.T) {
 		if err := record.ReplaceParked(t.Context(), parked[0].ID, []byte("for nobody")); err != nil {
 			t.Fatal(err)
 		}
-		erased := &registry.SubscriberRecord{Place: p, Service: 1, Kind: 1}
-		if err := people.Commit(&registry.Batch{Securely: true, SubscriberUpdates: []*registry.SubscriberRecord{erased}, EmptyFilters: []uint32{1}, AuditNames: map[int64]string{1: "sbr-1"}}); err != nil {
+		erased := &control.SubscriberRecord{Place: p, Service: 1, Kind: 1}
+		if err := people.Commit(&control.Batch{SecureDelete: true, SubscriberUpdates: []*control.SubscriberRecord{erased}, ErasedFilters: []uint32{1}, RenamedAuditEntries: map[int64]string{1: "sbr-1"}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := people.Scrub(names); err != nil {
@@ -153,7 +153,7 @@ func TestAPersonThatIsErasedIsNowhereAndTheOthersStay(t *testing.T) {
 			t.Errorf("of the attempts there are %d (%v), or they are not as they were", len(left), err)
 		}
 		var owners []string
-		err = people.ScanSubscribers(t.Context(), registry.Range{Last: ^fanfare.RowID(0)}, func(r *registry.SubscriberRecord) error {
+		err = people.ScanSubscribers(t.Context(), control.Range{Last: ^fanfare.RowID(0)}, func(r *control.SubscriberRecord) error {
 			owners = append(owners, r.ID+" "+r.Address)
 			return nil
 		})

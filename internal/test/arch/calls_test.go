@@ -59,8 +59,6 @@ var calls = []call{
 // realTimes are the places in stages that may ask the machine for the time.
 var realTimes = []struct{ dir, why string }{
 	{"internal/pipeline/deliver/smtp", "deadlines of sockets and the time of a reply are the machine's; no decision hangs on them"},
-	{"internal/pipeline/deliver/outlet.go", "the pause before a relay is tried again, and what is left of a lease, are measured by the machine"},
-	{"internal/pipeline/deliver/desk.go", "what is left of a lease is measured by the machine"},
 	{"internal/pipeline/deliver/webhook", "time-outs, what a request is signed with and the time of an answer are the machine's; no decision hangs on them"},
 	{"internal/pipeline/deliver/file", "the time of writing, and how long the disk takes, are the machine's; only by which call files are synced hangs on it"},
 }

@@ -11,6 +11,7 @@ package capture
 import (
 	"context"
 	"encoding/base64"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -33,9 +34,9 @@ type Driver struct {
 // driver to.
 func New(channel string, to driver.Driver) *Driver { return &Driver{channel: channel, to: to} }
 
-// Beside returns a driver for a channel by which messages to the allowed leave for
+// NewSelective returns a driver for a channel by which messages to the allowed leave for
 // real, and all others go to the driver to.
-func Beside(channel string, own, to driver.Driver, allow Allow) *Driver {
+func NewSelective(channel string, own, to driver.Driver, allow Allow) *Driver {
 	return &Driver{channel: channel, to: to, own: own, allow: allow}
 }
 
@@ -43,18 +44,18 @@ func Beside(channel string, own, to driver.Driver, allow Allow) *Driver {
 // next message is for the other one.
 func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	if d.own == nil {
-		return d.to.Serve(ctx, d.mark(queue))
+		return d.to.Serve(ctx, d.capture(queue))
 	}
 	for {
 		message, err := queue.Next(ctx, true)
 		if message == nil {
 			return err
 		}
-		t := &turn{Queue: queue, first: message, leaves: d.allow.Has}
-		if t.real = d.allow.Has(message.To); t.real {
+		t := &routedQueue{Queue: queue, first: message, allowed: d.allow.Has}
+		if t.direct = d.allow.Has(message.To); t.direct {
 			err = d.own.Serve(ctx, t)
 		} else {
-			err = d.to.Serve(ctx, d.mark(t))
+			err = d.to.Serve(ctx, d.capture(t))
 		}
 		if left := t.take(); left != nil {
 			queue.Return(left)
@@ -67,17 +68,17 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 
 // A turn is a queue that hands out messages for one of the two ways, and ends with
 // the first one for the other.
-type turn struct {
+type routedQueue struct {
 	driver.Queue
-	real   bool
-	leaves func(to string) bool
+	direct  bool
+	allowed func(to string) bool
 
 	mu    sync.Mutex
 	first *driver.Message
-	over  bool
+	done  bool
 }
 
-func (t *turn) take() *driver.Message {
+func (t *routedQueue) take() *driver.Message {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	message := t.first
@@ -86,47 +87,47 @@ func (t *turn) take() *driver.Message {
 }
 
 // Next returns the next message for this way, none when the turn is over.
-func (t *turn) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+func (t *routedQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 	if message := t.take(); message != nil {
 		return message, nil
 	}
 	t.mu.Lock()
-	over := t.over
+	over := t.done
 	t.mu.Unlock()
 	if over {
 		return nil, nil
 	}
 	message, err := t.Queue.Next(ctx, wait)
-	if message == nil || t.leaves(message.To) == t.real {
+	if message == nil || t.allowed(message.To) == t.direct {
 		return message, err
 	}
 	t.mu.Lock()
-	t.over = true
+	t.done = true
 	t.mu.Unlock()
 	t.Return(message)
 	return nil, nil
 }
 
 // TakeSameContent returns no further message, since some may be for the other way.
-func (*turn) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
+func (*routedQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
 	return dst
 }
 
-// marking is a queue whose messages say that they were captured.
-type marking struct {
+// captureQueue is a queue whose messages say that they were captured.
+type captureQueue struct {
 	driver.Queue
 	channel string
 
-	mu  sync.Mutex
-	was map[*driver.Message]*driver.Message // what a marked message was
+	mu        sync.Mutex
+	originals map[*driver.Message]*driver.Message // what a marked message was
 }
 
-func (d *Driver) mark(queue driver.Queue) *marking {
-	return &marking{Queue: queue, channel: d.channel, was: map[*driver.Message]*driver.Message{}}
+func (d *Driver) capture(queue driver.Queue) *captureQueue {
+	return &captureQueue{Queue: queue, channel: d.channel, originals: map[*driver.Message]*driver.Message{}}
 }
 
 // Next returns the next message, marked.
-func (m *marking) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+func (m *captureQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 	message, err := m.Queue.Next(ctx, wait)
 	if message == nil {
 		return nil, err
@@ -137,36 +138,36 @@ func (m *marking) Next(ctx context.Context, wait bool) (*driver.Message, error) 
 	}
 	marked.Body = append([]byte(Header+": "+m.channel+"\r\n"), marked.Body...)
 	m.mu.Lock()
-	m.was[&marked] = message
+	m.originals[&marked] = message
 	m.mu.Unlock()
 	return &marked, nil
 }
 
-func (m *marking) original(marked *driver.Message) *driver.Message {
+func (m *captureQueue) original(marked *driver.Message) *driver.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.was[marked]
+	return m.originals[marked]
 }
 
-func (m *marking) forget(marked *driver.Message) *driver.Message {
+func (m *captureQueue) release(marked *driver.Message) *driver.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	message := m.was[marked]
-	delete(m.was, marked)
+	message := m.originals[marked]
+	delete(m.originals, marked)
 	return message
 }
 
 // Release asks for the message as it was.
-func (m *marking) Release(marked *driver.Message) bool {
+func (m *captureQueue) Release(marked *driver.Message) bool {
 	if m.Queue.Release(m.original(marked)) {
 		return true
 	}
-	m.forget(marked)
+	m.release(marked)
 	return false
 }
 
 // ReleaseAll asks for the messages as they were.
-func (m *marking) ReleaseAll(marked []*driver.Message) (left []*driver.Message, released bool) {
+func (m *captureQueue) ReleaseAll(marked []*driver.Message) (left []*driver.Message, released bool) {
 	originals := make([]*driver.Message, len(marked))
 	for i, message := range marked {
 		originals[i] = m.original(message)
@@ -176,45 +177,45 @@ func (m *marking) ReleaseAll(marked []*driver.Message) (left []*driver.Message, 
 		if slices.Contains(kept, originals[i]) {
 			left = append(left, message)
 		} else {
-			m.forget(message)
+			m.release(message)
 		}
 	}
 	return left, released
 }
 
 // ReportAll passes on the outcomes of the messages as they were.
-func (m *marking) ReportAll(marked []*driver.Message, outcomes []driver.Outcome) error {
+func (m *captureQueue) ReportAll(marked []*driver.Message, outcomes []driver.Outcome) error {
 	originals := make([]*driver.Message, len(marked))
 	for i, message := range marked {
-		originals[i] = m.forget(message)
+		originals[i] = m.release(message)
 	}
 	return m.Queue.ReportAll(originals, outcomes)
 }
 
 // TakeSameContent returns no further message: each marked message is sent by itself.
-func (*marking) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
+func (*captureQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
 	return dst
 }
 
 // Failover reports that there is no other capture server.
-func (*marking) Failover(*driver.Message, driver.Outcome) bool { return false }
+func (*captureQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
 
 // Report tells of the message as it was.
-func (m *marking) Report(marked *driver.Message, outcome driver.Outcome) error {
-	return m.Queue.Report(m.forget(marked), outcome)
+func (m *captureQueue) Report(marked *driver.Message, outcome driver.Outcome) error {
+	return m.Queue.Report(m.release(marked), outcome)
 }
 
 // Return gives the message back as it was.
-func (m *marking) Return(marked *driver.Message) { m.Queue.Return(m.forget(marked)) }
+func (m *captureQueue) Return(marked *driver.Message) { m.Queue.Return(m.release(marked)) }
 
-// whoever is whom a captured webhook is addressed to.
-const whoever = "captured@localhost"
+// placeholderAddress is whom a captured webhook is addressed to.
+const placeholderAddress = "captured@localhost"
 
 // maxSubject is how long the subject of a captured webhook is at most. Its line has
 // to stay within 998 bytes (RFC 5322, section 2.1.1), and a URL has no place to fold.
 const maxSubject = 900
 
-func cut(text string, most int) string {
+func truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -225,7 +226,7 @@ func cut(text string, most int) string {
 // asMail makes a mail of a webhook: its document is the body.
 func asMail(message *driver.Message) {
 	var b strings.Builder
-	b.WriteString("From: " + whoever + "\r\nTo: " + whoever + "\r\nSubject: " + cut("POST "+message.To, maxSubject) +
+	b.WriteString("From: " + placeholderAddress + "\r\nTo: " + placeholderAddress + "\r\nSubject: " + truncate("POST "+message.To, maxSubject) +
 		"\r\nMIME-Version: 1.0\r\nContent-Type: application/json\r\nContent-Transfer-Encoding: base64\r\n\r\n")
 	const line = 57 // bytes that make 76 characters (RFC 2045, section 6.8)
 	for body := message.Body; len(body) > 0; {
@@ -233,6 +234,30 @@ func asMail(message *driver.Message) {
 		b.WriteString(base64.StdEncoding.EncodeToString(body[:n]) + "\r\n")
 		body = body[n:]
 	}
-	message.From, message.To, message.Body = whoever, whoever, []byte(b.String())
+	message.From, message.To, message.Body = placeholderAddress, placeholderAddress, []byte(b.String())
 	message.UTF8, message.EightBit = false, false
+}
+
+// Allow is to whom messages may leave for real: addresses, domains written as
+// @example.org, and hosts of webhooks. The zero Allow has nobody.
+type Allow map[string]bool
+
+// NewAllow returns the list as it is configured.
+func NewAllow(list []string) Allow {
+	all := Allow{}
+	for _, one := range list {
+		all[strings.ToLower(one)] = true
+	}
+	return all
+}
+
+// Has reports whether a message to an address may leave.
+func (a Allow) Has(to string) bool {
+	to = strings.ToLower(to)
+	if strings.Contains(to, "://") {
+		u, err := url.Parse(to)
+		return err == nil && u.Hostname() != "" && (a[u.Hostname()] || a[u.Host])
+	}
+	at := strings.LastIndexByte(to, '@')
+	return at >= 0 && (a[to] || a[to[at:]])
 }

@@ -170,7 +170,7 @@ func TestEachMessageGoesOnceByItsOwnWay(t *testing.T) {
 			people = append(people, fmt.Sprintf("p%d@%s.example", i, map[bool]string{true: "real", false: "other"}[pattern>>i&1 == 1]))
 		}
 		own, to, d := &way{name: "real"}, &way{name: "capture"}, queue(people...)
-		if err := Beside("news/mail", own, to, NewAllow([]string{"@real.example"})).Serve(t.Context(), d); err != nil {
+		if err := NewSelective("news/mail", own, to, NewAllow([]string{"@real.example"})).Serve(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 		if len(d.reported) != 6 || len(d.hand) != 0 || len(d.waiting) != 0 {
@@ -204,7 +204,7 @@ func TestACapturedWebhookIsAMailWithItsDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, err := io.ReadAll(base64.NewDecoder(base64.StdEncoding, m.Body))
-	if err != nil || string(body) != document || m.Header.Get("Subject") != "POST https://hooks.example/x" || m.Header.Get(Header) != "news/hook" || to.sent[0].To != whoever {
+	if err != nil || string(body) != document || m.Header.Get("Subject") != "POST https://hooks.example/x" || m.Header.Get(Header) != "news/hook" || to.sent[0].To != placeholderAddress {
 		t.Errorf("%v, %q, %v, to %s", err, body, m.Header, to.sent[0].To)
 	}
 }

@@ -15,7 +15,7 @@ package fairqueue
 type Queue[K comparable, T any] struct {
 	quantum int
 	flows   map[K]*flow[K, T]
-	turn    *flow[K, T] // whose turn it is, in a ring of all that have something
+	next    *flow[K, T] // whose turn it is, in a ring of all that have something
 	len     int
 	spare   []*flow[K, T]
 }
@@ -23,12 +23,12 @@ type Queue[K comparable, T any] struct {
 // A flow is what waits of one key.
 type flow[K comparable, T any] struct {
 	key        K
-	items      line[priced[T]]
+	items      fifo[costed[T]]
 	credit     int
 	next, prev *flow[K, T]
 }
 
-type priced[T any] struct {
+type costed[T any] struct {
 	value T
 	cost  int
 }
@@ -53,71 +53,71 @@ func (q *Queue[K, T]) Flows() int { return len(q.flows) }
 func (q *Queue[K, T]) Push(key K, value T, cost int) {
 	f := q.flows[key]
 	if f == nil {
-		f = q.begin(key)
-		if q.turn == nil {
-			q.turn, f.next, f.prev = f, f, f
+		f = q.newFlow(key)
+		if q.next == nil {
+			q.next, f.next, f.prev = f, f, f
 		} else {
-			f.insert(q.turn) // behind all others
+			f.insert(q.next) // behind all others
 		}
 	}
-	f.items.push(priced[T]{value, cost})
+	f.items.push(costed[T]{value, cost})
 	q.len++
 }
 
-// Unpop puts an item that was popped last back in front: it is the next, or where
+// PushFront puts an item that was popped last back in front: it is the next, or where
 // PopLike took it, the next of its flow.
-func (q *Queue[K, T]) Unpop(key K, value T, cost int) {
+func (q *Queue[K, T]) PushFront(key K, value T, cost int) {
 	f := q.flows[key]
 	if f == nil {
-		f = q.begin(key)
+		f = q.newFlow(key)
 		f.credit = 0
 		f.next, f.prev = f, f
-		if q.turn != nil {
-			f.insert(q.turn)
+		if q.next != nil {
+			f.insert(q.next)
 		}
 	}
-	f.items.unpop(priced[T]{value, cost})
+	f.items.pushFront(costed[T]{value, cost})
 	f.credit += cost
-	q.turn = f
+	q.next = f
 	q.len++
 }
 
 // Pop takes the next item of the flow whose turn it is.
 func (q *Queue[K, T]) Pop() (value T, ok bool) {
-	_, value, ok = q.PopOf(func(K) bool { return true })
+	_, value, ok = q.PopAllowed(func(K) bool { return true })
 	return value, ok
 }
 
-// PopOf is Pop that passes over the flows that may not, which lose nothing by it.
-func (q *Queue[K, T]) PopOf(may func(K) bool) (key K, value T, ok bool) {
+// PopAllowed is Pop that passes over the flows that may not, which lose nothing by it.
+func (q *Queue[K, T]) PopAllowed(may func(K) bool) (key K, value T, ok bool) {
 	for passed := 0; passed < len(q.flows); {
-		f := q.turn
+		f := q.next
 		if !may(f.key) {
 			passed++
-			q.turn = f.next
+			q.next = f.next
 			continue
 		}
 		passed = 0
 		cost := f.items.first().cost
 		if f.credit < cost {
 			f.credit += q.quantum
-			q.turn = f.next
+			q.next = f.next
 			continue
 		}
 		f.credit -= cost
 		item := f.items.pop()
 		q.len--
 		if f.items.len() == 0 {
-			q.end(f)
+			q.removeFlow(f)
 		}
 		return f.key, item.value, true
 	}
 	return key, value, false
 }
 
-// PopLike takes the first item of a flow, before its turn, if it is like what is
+// PopIf takes the first item of a flow, before its turn, if it is like what is
 // wanted. The flow pays for it: its next turn is later.
-func (q *Queue[K, T]) PopLike(key K, like func(T) bool) (value T, ok bool) {
+func (q *Queue[K, T]) PopIf(key K, like func(T) bool) (value T, ok bool) {
 	f := q.flows[key]
 	if f == nil || !like(f.items.first().value) {
 		return value, false
@@ -126,14 +126,14 @@ func (q *Queue[K, T]) PopLike(key K, like func(T) bool) (value T, ok bool) {
 	f.credit -= item.cost
 	q.len--
 	if f.items.len() == 0 {
-		q.end(f)
+		q.removeFlow(f)
 	}
 	return item.value, true
 }
 
-// CountLike is how many items in a row, from the first of a flow on, are like what is
+// CountIf is how many items in a row, from the first of a flow on, are like what is
 // wanted; it counts no more than most.
-func (q *Queue[K, T]) CountLike(key K, like func(T) bool, most int) (n int) {
+func (q *Queue[K, T]) CountIf(key K, like func(T) bool, most int) (n int) {
 	f := q.flows[key]
 	if f == nil {
 		return 0
@@ -155,7 +155,7 @@ func (q *Queue[K, T]) Charge(key K, cost int) {
 // Remove takes out the items for which gone is true, and returns them. The others
 // keep their order.
 func (q *Queue[K, T]) Remove(gone func(T) bool) (removed []T) {
-	for _, f := range q.inTurn() {
+	for _, f := range q.ordered() {
 		for range f.items.len() {
 			item := f.items.pop()
 			if !gone(item.value) {
@@ -166,22 +166,22 @@ func (q *Queue[K, T]) Remove(gone func(T) bool) (removed []T) {
 			q.len--
 		}
 		if f.items.len() == 0 {
-			q.end(f)
+			q.removeFlow(f)
 		}
 	}
 	return removed
 }
 
-func (q *Queue[K, T]) inTurn() []*flow[K, T] {
+func (q *Queue[K, T]) ordered() []*flow[K, T] {
 	all := make([]*flow[K, T], 0, len(q.flows))
-	for f := q.turn; len(all) < len(q.flows); f = f.next {
+	for f := q.next; len(all) < len(q.flows); f = f.next {
 		all = append(all, f)
 	}
 	return all
 }
 
-// begin makes the flow of a key, which is in no ring yet.
-func (q *Queue[K, T]) begin(key K) *flow[K, T] {
+// newFlow makes the flow of a key, which is in no ring yet.
+func (q *Queue[K, T]) newFlow(key K) *flow[K, T] {
 	f := &flow[K, T]{}
 	if n := len(q.spare); n > 0 {
 		f, q.spare = q.spare[n-1], q.spare[:n-1]
@@ -197,18 +197,57 @@ func (f *flow[K, T]) insert(before *flow[K, T]) {
 	f.prev.next, f.next.prev = f, f
 }
 
-// end forgets a flow that has nothing.
-func (q *Queue[K, T]) end(f *flow[K, T]) {
+// removeFlow forgets a flow that has nothing.
+func (q *Queue[K, T]) removeFlow(f *flow[K, T]) {
 	delete(q.flows, f.key)
-	if q.turn == f {
-		q.turn = f.next
+	if q.next == f {
+		q.next = f.next
 	}
-	if q.turn == f {
-		q.turn = nil
+	if q.next == f {
+		q.next = nil
 	}
 	f.prev.next, f.next.prev = f.next, f.prev
 	f.next, f.prev = nil, nil
 	if len(q.spare) < maxSpare {
 		q.spare = append(q.spare, f)
 	}
+}
+
+// A line is a first-in first-out queue that also takes an item back at its
+// front.
+type fifo[T any] struct {
+	items []T
+	head  int
+}
+
+func (l *fifo[T]) len() int { return len(l.items) - l.head }
+
+func (l *fifo[T]) push(item T) { l.items = append(l.items, item) }
+
+// first is the next one to leave. There is one.
+func (l *fifo[T]) first() *T { return &l.items[l.head] }
+
+// pop takes the first out. There is one.
+func (l *fifo[T]) pop() T {
+	var none T
+	item := l.items[l.head]
+	l.items[l.head] = none
+	l.head++
+	if l.head == len(l.items) {
+		l.items, l.head = l.items[:0], 0
+	} else if l.head >= 4096 {
+		n := copy(l.items, l.items[l.head:])
+		clear(l.items[n:]) // or they would keep what they hold
+		l.items, l.head = l.items[:n], 0
+	}
+	return item
+}
+
+func (l *fifo[T]) pushFront(item T) {
+	if l.head > 0 {
+		l.head--
+		l.items[l.head] = item
+		return
+	}
+	l.items = append([]T{item}, l.items...)
 }

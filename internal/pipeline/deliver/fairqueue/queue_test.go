@@ -21,7 +21,7 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 		var last *parcel // popped by the step before
 		number, waiting := 0, 0
 		pop := func(t *rapid.T, may func(int) bool) {
-			flow, got, ok := q.PopOf(may)
+			flow, got, ok := q.PopAllowed(may)
 			some := false
 			for key, items := range model {
 				some = some || len(items) > 0 && may(key)
@@ -56,7 +56,7 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 			"pop like": func(t *rapid.T) {
 				flow, rest := rapid.IntRange(0, 5).Draw(t, "flow"), rapid.IntRange(0, 2).Draw(t, "rest")
 				like := func(p parcel) bool { return p.number%3 == rest }
-				got, ok := q.PopLike(flow, like)
+				got, ok := q.PopIf(flow, like)
 				if some := len(model[flow]) > 0 && like(model[flow][0]); ok != some {
 					t.Fatalf("popped %v, and the first of the flow is like that: %v", ok, some)
 				}
@@ -74,7 +74,7 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 					return
 				}
 				back := *last
-				q.Unpop(back.flow, back, back.cost)
+				q.PushFront(back.flow, back, back.cost)
 				model[back.flow] = slices.Insert(slices.Clone(model[back.flow]), 0, back)
 				waiting++
 				pop(t, func(int) bool { return true })
@@ -126,7 +126,7 @@ func TestNoFlowGetsMoreThanItsShare(t *testing.T) {
 			}
 		}
 		for range 300 {
-			flow, cost, _ := q.PopOf(func(int) bool { return true })
+			flow, cost, _ := q.PopAllowed(func(int) bool { return true })
 			given[flow] += cost
 			if most, least := slices.Max(given), slices.Min(given); most-least > quantum+2*mostCost {
 				t.Fatalf("given were %v with a quantum of %d", given, quantum)
@@ -157,7 +157,7 @@ func TestWhoComesIsServedWithinABound(t *testing.T) {
 		turns := (cost + quantum - 1) / quantum
 		given := make([]int, others+1)
 		for given[others] == 0 {
-			flow, cost, _ := q.PopOf(func(int) bool { return true })
+			flow, cost, _ := q.PopAllowed(func(int) bool { return true })
 			given[flow] += cost
 		}
 		for flow, sum := range given[:others] {
@@ -174,12 +174,12 @@ func TestWhatAnItemTurnedOutToCostIsPaidLater(t *testing.T) {
 		q.Push("large", i, 1)
 		q.Push("small", i, 1)
 	}
-	flow, _, _ := q.PopOf(func(string) bool { return true })
+	flow, _, _ := q.PopAllowed(func(string) bool { return true })
 	q.Charge(flow, 3)
 	q.Charge("nobody", 1000)
 	var order []string
 	for range 6 {
-		flow, _, _ := q.PopOf(func(string) bool { return true })
+		flow, _, _ := q.PopAllowed(func(string) bool { return true })
 		order = append(order, flow)
 	}
 	if want := []string{"small", "small", "small", "small", "large", "small"}; flow != "large" || !slices.Equal(order, want) {
@@ -196,7 +196,7 @@ func BenchmarkTurns(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		flow, v, _ := q.PopOf(func(int) bool { return true })
+		flow, v, _ := q.PopAllowed(func(int) bool { return true })
 		q.Push(flow, v, 1)
 	}
 }
@@ -208,11 +208,11 @@ func TestAFlowPaysForWhatItWasGivenBeforeItsTurn(t *testing.T) {
 		q.Push("b", i, 1)
 	}
 	for range 5 {
-		q.PopLike("a", func(int) bool { return true })
+		q.PopIf("a", func(int) bool { return true })
 	}
 	given := map[string]int{"a": 5, "b": 0}
 	for range 15 {
-		flow, _, _ := q.PopOf(func(string) bool { return true })
+		flow, _, _ := q.PopAllowed(func(string) bool { return true })
 		given[flow]++
 	}
 	if given["a"] != 10 || given["b"] != 10 {
@@ -228,15 +228,72 @@ func TestItemsThatAreAlikeAreCountedUpToTheFirstThatIsNot(t *testing.T) {
 	q.Push("b", 2, 1)
 	even := func(n int) bool { return n%2 == 0 }
 	for most, want := range map[int]int{0: 0, 2: 2, 3: 3, 100: 3} {
-		if n := q.CountLike("a", even, most); n != want {
+		if n := q.CountIf("a", even, most); n != want {
 			t.Errorf("of %d at most %d are counted, want %d", most, n, want)
 		}
 	}
-	if n := q.CountLike("c", even, 10); n != 0 {
+	if n := q.CountIf("c", even, 10); n != 0 {
 		t.Errorf("%d are counted of a flow that has nothing", n)
 	}
-	q.PopLike("a", even)
-	if n := q.CountLike("a", even, 10); n != 2 || q.Len() != 5 {
+	q.PopIf("a", even)
+	if n := q.CountIf("a", even, 10); n != 2 || q.Len() != 5 {
 		t.Errorf("%d are counted behind one that left, and %d wait", n, q.Len())
+	}
+}
+
+func TestALineIsFirstInFirstOutAndTakesBackAtTheFront(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l fifo[int]
+		var model, out []int
+		next := 0
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				for range rapid.SampledFrom([]int{1, 3, 5000}).Draw(t, "n") {
+					next++
+					l.push(next)
+					model = append(model, next)
+				}
+			},
+			"pop": func(t *rapid.T) {
+				for range min(len(model), rapid.SampledFrom([]int{1, 2, 4500}).Draw(t, "n")) {
+					if first := *l.first(); first != model[0] {
+						t.Fatalf("%d is first, want %d", first, model[0])
+					}
+					if got := l.pop(); got != model[0] {
+						t.Fatalf("popped %d, want %d", got, model[0])
+					}
+					model, out = model[1:], append(out, model[0])
+				}
+			},
+			"unpop": func(t *rapid.T) {
+				if len(out) == 0 {
+					return
+				}
+				back := out[len(out)-1]
+				out = out[:len(out)-1]
+				l.pushFront(back)
+				model = slices.Insert(slices.Clone(model), 0, back)
+			},
+			"": func(t *rapid.T) {
+				if l.len() != len(model) {
+					t.Fatalf("%d items, want %d", l.len(), len(model))
+				}
+			},
+		})
+	})
+}
+
+func TestALineForgetsWhatLeftIt(t *testing.T) {
+	var l fifo[*int]
+	for range 10_000 {
+		l.push(new(int))
+	}
+	for range 6000 {
+		l.pop()
+	}
+	for i, item := range l.items[:cap(l.items)] {
+		if held := i >= l.head && i < len(l.items); !held && item != nil {
+			t.Fatalf("place %d still holds an item that left (head %d, len %d)", i, l.head, len(l.items))
+		}
 	}
 }

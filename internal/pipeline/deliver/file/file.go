@@ -28,22 +28,22 @@ import (
 // What is written together is bounded, so that a message which comes meanwhile does
 // not wait long for its turn.
 const (
-	maxTogether      = 64
-	maxTogetherBytes = 4 << 20
+	maxBatch      = 64
+	maxBatchBytes = 4 << 20
 )
 
 // Driver writes messages into a folder.
 type Driver struct {
-	folder string
-	mark   Mark
-	swept  sync.Once
-	disk   func() *syncer // of the folder, once that is there
+	folder  string
+	names   TempNames
+	cleaned sync.Once
+	syncer  func() *syncer // of the folder, once that is there
 }
 
 // New returns a driver for a folder, which is made if it is missing. What an earlier
 // run of the same owner left there without a name is removed.
-func New(folder string, mark Mark) *Driver {
-	return &Driver{folder: folder, mark: mark, disk: sync.OnceValue(func() *syncer { return newSyncer(folder) })}
+func New(folder string, mark TempNames) *Driver {
+	return &Driver{folder: folder, names: mark, syncer: sync.OnceValue(func() *syncer { return newSyncer(folder) })}
 }
 
 // Serve writes messages until the queue has no more or ctx ends.
@@ -51,8 +51,8 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	if err := os.MkdirAll(d.folder, 0o700); err != nil {
 		return fmt.Errorf("folder of the channel: %w", err)
 	}
-	d.swept.Do(func() { d.mark.sweep(d.folder) })
-	disk := d.disk()
+	d.cleaned.Do(func() { d.names.removeLeftovers(d.folder) })
+	disk := d.syncer()
 	for {
 		messages, err := take(ctx, queue)
 		if len(messages) == 0 {
@@ -66,7 +66,7 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 
 // take waits for a message, and takes with it what waits behind it.
 func take(ctx context.Context, queue driver.Queue) (messages []*driver.Message, err error) {
-	for size := 0; len(messages) < maxTogether && size < maxTogetherBytes; {
+	for size := 0; len(messages) < maxBatch && size < maxBatchBytes; {
 		message, err := queue.Next(ctx, len(messages) == 0)
 		if message == nil || err != nil {
 			return messages, err
@@ -79,15 +79,15 @@ func take(ctx context.Context, queue driver.Queue) (messages []*driver.Message, 
 // deliver makes files of messages, and says so when they are durable. What cannot be
 // written goes back, and the failure of the folder is returned.
 func (d *Driver) deliver(queue driver.Queue, disk *syncer, messages []*driver.Message) error {
-	p := pile{folder: d.folder, mark: d.mark}
-	defer p.clear()
+	p := batch{folder: d.folder, names: d.names}
+	defer p.discardAll()
 	failed := p.write(queue, messages)
 	failed = errors.Join(failed, p.sync(queue, disk))
 	p.release(queue)
-	if len(p.sheets) == 0 {
+	if len(p.files) == 0 {
 		return failed
 	}
-	outcomes, err := p.place()
+	outcomes, err := p.rename()
 	now := time.Now().UTC()
 	for i := range outcomes {
 		outcomes[i].At = now

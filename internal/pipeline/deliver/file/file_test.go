@@ -85,7 +85,7 @@ func names(t *testing.T, folder string) []string {
 func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "made", "when missing")
 	d := &queue{messages: []*driver.Message{message(1, "Subject: one\r\n\r\nBody\r\n"), message(2, "Subject: two\r\n\r\n"), message(1, "Subject: again\r\n\r\n")}}
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	one, two := message(1, "").Delivery.String()+".eml", message(2, "").Delivery.String()+".eml"
@@ -112,7 +112,7 @@ func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
 func TestALetterThatMustNotLeaveLeavesNoFile(t *testing.T) {
 	folder := t.TempDir()
 	d := &queue{messages: []*driver.Message{message(1, "x"), message(2, "y")}, refuse: func(l *driver.Message) bool { return l.Delivery.Position == 1 }}
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(t, folder); len(got) != 1 || !strings.HasSuffix(got[0], "-2.eml") || len(d.reported) != 1 {
@@ -126,7 +126,7 @@ func TestAFolderThatCannotBeWrittenKeepsMessagesWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &queue{messages: []*driver.Message{message(1, "x")}}
-	if err := New(blocked, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil || len(d.messages) != 1 {
+	if err := New(blocked, TempNames{"news7", "one"}).Serve(t.Context(), d); err == nil || len(d.messages) != 1 {
 		t.Errorf("got %v with %d messages left, want an error and nothing taken", err, len(d.messages))
 	}
 
@@ -139,7 +139,7 @@ func TestAFolderThatCannotBeWrittenKeepsMessagesWaiting(t *testing.T) {
 		}
 		return false
 	}
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil {
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err == nil {
 		t.Error("a folder that is gone is no error")
 	}
 	if len(d.reported) != 2 || d.reported[0].Verdict != driver.Temporary || d.reported[1].Verdict != driver.Temporary {
@@ -148,7 +148,7 @@ func TestAFolderThatCannotBeWrittenKeepsMessagesWaiting(t *testing.T) {
 
 	d = &queue{messages: []*driver.Message{first}}
 	gone := &removing{queue: d, folder: folder, t: t}
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), gone); err == nil {
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), gone); err == nil {
 		t.Error("a folder that is gone is no error")
 	}
 	if len(d.reported) != 0 || !slices.Equal(d.returned, []*driver.Message{first}) {
@@ -201,11 +201,11 @@ func (d *together) ReportAll(messages []*driver.Message, outcomes []driver.Outco
 func TestMessagesThatWaitBecomeFilesTogether(t *testing.T) {
 	folder := t.TempDir()
 	d := &together{queue: &queue{refuse: func(l *driver.Message) bool { return l.Delivery.Position%10 == 3 }}, folder: folder, t: t}
-	for n := range uint32(3 * maxTogether) {
+	for n := range uint32(3 * maxBatch) {
 		d.messages = append(d.messages, message(n, "x"))
 	}
-	d.messages = append(d.messages, message(1000, strings.Repeat("x", maxTogetherBytes)), message(1001, "x"), message(1002, "x"))
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
+	d.messages = append(d.messages, message(1000, strings.Repeat("x", maxBatchBytes)), message(1001, "x"), message(1002, "x"))
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	var sizes []int
@@ -230,7 +230,7 @@ func TestWhatHasNoFileDoesNotKeepTheOthersFromTheirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &together{queue: &queue{messages: []*driver.Message{message(1, "x"), message(2, "y"), message(3, "z")}}, folder: folder, t: t}
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil {
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err == nil {
 		t.Error("a message that cannot be placed is no error")
 	}
 	verdicts := make([]driver.Verdict, 0, 3)

@@ -12,16 +12,16 @@ import (
 )
 
 func TestTheDriverKeepsTheContract(t *testing.T) {
-	delivertest.Run(t, func(t *testing.T) *delivertest.World {
+	delivertest.Run(t, func(t *testing.T) *delivertest.Fixture {
 		folder := filepath.Join(t.TempDir(), "mails")
-		return &delivertest.World{
-			Driver: New(folder, Mark{"news7", "one"}), Relay: folder, Encloses: true, Replaces: true,
+		return &delivertest.Fixture{
+			Driver: New(folder, TempNames{"news7", "one"}), Relay: folder, HasAttachments: true, Idempotent: true,
 			Message: func(n int, text string) *driver.Message {
 				return &driver.Message{From: "s@example.com", To: fmt.Sprintf("r%d@example.com", n), Body: []byte("Subject: x\r\n\r\n" + text)}
 			},
-			Behave: func(b delivertest.Behaviour) {
+			SetBehaviour: func(b delivertest.Behaviour) {
 				var err error
-				if b == delivertest.Absent { // a file has the folder's name
+				if b == delivertest.Unreachable { // a file has the folder's name
 					err = os.WriteFile(folder, nil, 0o600)
 				} else if info, found := os.Stat(folder); found == nil && !info.IsDir() {
 					err = os.Remove(folder)
@@ -30,9 +30,9 @@ func TestTheDriverKeepsTheContract(t *testing.T) {
 					t.Error(err)
 				}
 			},
-			Knows: []delivertest.Behaviour{delivertest.Absent},
-			Watch: func(func([]byte)) {}, // a folder says nothing
-			Got:   func() [][]byte { return mails(t, folder) },
+			Behaviours: []delivertest.Behaviour{delivertest.Unreachable},
+			OnBody:     func(func([]byte)) {}, // a folder says nothing
+			Received:   func() [][]byte { return mails(t, folder) },
 		}
 	})
 }

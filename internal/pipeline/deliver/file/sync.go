@@ -13,19 +13,19 @@ import (
 // again after that time, and after twice as long each time in a row: what others left
 // is written by then, or they leave more all the time.
 type syncer struct {
-	whole  func(*os.File) error // syncs the file system of a file; nil: it cannot be relied on
-	single atomic.Int64         // nanoseconds that syncing a file took the last time; 0: that is not known
-	apart  atomic.Int64         // until when each is synced by itself, in nanoseconds since 1970
-	dear   atomic.Int32         // times in a row that all at once took longer
+	syncfs      func(*os.File) error // syncs the file system of a file; nil: it cannot be relied on
+	perFile     atomic.Int64         // nanoseconds that syncing a file took the last time; 0: that is not known
+	singlyUntil atomic.Int64         // until when each is synced by itself, in nanoseconds since 1970
+	slowInRow   atomic.Int32         // times in a row that all at once took longer
 }
 
-// maxDear bounds what is tried in vain to a hundredth of the time.
-const maxDear = 7
+// maxSlowInRow bounds what is tried in vain to a hundredth of the time.
+const maxSlowInRow = 7
 
 // newSyncer returns one for files in a folder that is there.
 func newSyncer(folder string) *syncer {
-	if ableToSyncWhole(folder) {
-		return &syncer{whole: syncWhole}
+	if canSyncFileSystem(folder) {
+		return &syncer{syncfs: syncFileSystem}
 	}
 	return &syncer{}
 }
@@ -33,17 +33,17 @@ func newSyncer(folder string) *syncer {
 // sync makes files durable, and says for each what came of it.
 func (s *syncer) sync(files []*os.File) []error {
 	began := time.Now()
-	single := time.Duration(s.single.Load())
-	if s.whole == nil || len(files) == 1 || single == 0 || began.UnixNano() < s.apart.Load() {
+	single := time.Duration(s.perFile.Load())
+	if s.syncfs == nil || len(files) == 1 || single == 0 || began.UnixNano() < s.singlyUntil.Load() {
 		failed := syncEach(files)
-		s.single.Store(max(1, int64(time.Since(began))/int64(len(files))))
+		s.perFile.Store(max(1, int64(time.Since(began))/int64(len(files))))
 		return failed
 	}
-	err := s.whole(files[0])
+	err := s.syncfs(files[0])
 	if took := time.Since(began); err != nil || took > time.Duration(len(files))*single {
-		s.apart.Store(time.Now().Add(took << min(s.dear.Add(1)-1, maxDear)).UnixNano())
+		s.singlyUntil.Store(time.Now().Add(took << min(s.slowInRow.Add(1)-1, maxSlowInRow)).UnixNano())
 	} else {
-		s.dear.Store(0)
+		s.slowInRow.Store(0)
 	}
 	if err != nil { // that may be about other files: each of these knows of itself
 		return syncEach(files)

@@ -25,7 +25,7 @@ func open(t *testing.T, n int) []*os.File {
 
 func TestFilesAreSyncedAtOnceWhereThatIsKnownToBeCheaper(t *testing.T) {
 	wholes := 0
-	s := &syncer{whole: func(*os.File) error { wholes++; return nil }}
+	s := &syncer{syncfs: func(*os.File) error { wholes++; return nil }}
 	sync := func(n, want int, why string) {
 		t.Helper()
 		for _, err := range s.sync(open(t, n)) {
@@ -38,23 +38,23 @@ func TestFilesAreSyncedAtOnceWhereThatIsKnownToBeCheaper(t *testing.T) {
 		}
 	}
 	sync(3, 0, "it is not known what a file costs")
-	if s.single.Load() == 0 {
+	if s.perFile.Load() == 0 {
 		t.Fatal("nothing was learnt of what a file costs")
 	}
-	s.single.Store(int64(time.Hour))
+	s.perFile.Store(int64(time.Hour))
 	sync(3, 1, "that is cheaper")
 	sync(1, 1, "of one file only that is synced")
-	s.single.Store(1)
+	s.perFile.Store(1)
 	sync(3, 2, "it was cheaper until now")
-	s.single.Store(int64(time.Hour))
-	s.apart.Store(math.MaxInt64) // or a slow machine is past it
+	s.perFile.Store(int64(time.Hour))
+	s.singlyUntil.Store(math.MaxInt64) // or a slow machine is past it
 	sync(3, 2, "it was dearer a moment ago")
 	(&syncer{}).sync(open(t, 3)) // of a file system that cannot: nothing is called
 }
 
 func TestAFileThatCannotBeSyncedIsToldFromOthers(t *testing.T) {
-	s := &syncer{whole: func(*os.File) error { return errors.New("somebody's disk is broken") }}
-	s.single.Store(int64(time.Hour))
+	s := &syncer{syncfs: func(*os.File) error { return errors.New("somebody's disk is broken") }}
+	s.perFile.Store(int64(time.Hour))
 	files := open(t, 3)
 	if err := files[1].Close(); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestAFileThatCannotBeSyncedIsToldFromOthers(t *testing.T) {
 	if failed[0] != nil || failed[1] == nil || failed[2] != nil {
 		t.Errorf("failures %v, want that of the second", failed)
 	}
-	if s.apart.Load() == 0 {
+	if s.singlyUntil.Load() == 0 {
 		t.Error("what failed is tried again at once")
 	}
 }

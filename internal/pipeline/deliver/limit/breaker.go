@@ -10,7 +10,7 @@ const (
 	firstPause   = 10 * time.Second
 	longestPause = 15 * time.Minute
 	// relapse is how long after a pause a failure still belongs to the same trouble.
-	relapse = 5 * time.Minute
+	relapseWindow = 5 * time.Minute
 	// pauseJitter spreads the ends of pauses, so that what failed together does not
 	// come back together.
 	pauseJitter = 0.2
@@ -20,14 +20,14 @@ const (
 // failures in a row it opens for a pause; when that is over, one message is sent
 // as a probe, and its answer closes the breaker, or opens it for longer.
 type Breaker struct {
-	failures int           // in a row
-	pause    time.Duration // the last after failures
-	span     time.Duration // of what it is open for, or was
-	until    time.Time     // open until then
-	probing  bool          // a probe is under way
-	open     bool          // opened, and not closed by a success since
-	asked    bool          // for as long as it is open
-	closed   time.Time     // when it was last closed
+	failures  int           // in a row
+	pause     time.Duration // the last after failures
+	openFor   time.Duration // of what it is open for, or was
+	until     time.Time     // open until then
+	probing   bool          // a probe is under way
+	open      bool          // opened, and not closed by a success since
+	requested bool          // for as long as it is open
+	closed    time.Time     // when it was last closed
 }
 
 // Open reports until when nothing may be sent, the zero time where a message may
@@ -48,17 +48,17 @@ func (b *Breaker) Begin() (probe bool) {
 	return b.open
 }
 
-// Unsent takes a probe back that did not leave, or whose answer says nothing.
-func (b *Breaker) Unsent() { b.probing = false }
+// ProbeReturned takes a probe back that did not leave, or whose answer says nothing.
+func (b *Breaker) ProbeReturned() { b.probing = false }
 
 // Spread is a part, roll, of the last pause: a time over which what waited for it
 // to end comes back.
-func (b *Breaker) Spread(roll float64) time.Duration { return time.Duration(float64(b.span) * roll) }
+func (b *Breaker) Spread(roll float64) time.Duration { return time.Duration(float64(b.openFor) * roll) }
 
-// Worked counts an answer that shows a destination to be well, of the probe or not.
+// Succeeded counts an answer that shows a destination to be well, of the probe or not.
 // One that was under way when a pause was asked for does not end that.
-func (b *Breaker) Worked(now time.Time, probe bool) {
-	if b.asked && !probe && b.until.After(now) {
+func (b *Breaker) Succeeded(now time.Time, probe bool) {
+	if b.requested && !probe && b.until.After(now) {
 		b.failures = 0
 		return
 	}
@@ -79,13 +79,13 @@ func (b *Breaker) Failed(now time.Time, probe bool, underway int, roll float64) 
 	case !probe && b.failures < max(breakAfter, 2*underway):
 		return false
 	}
-	if b.pause > 0 && (probe || now.Sub(b.closed) < relapse) {
+	if b.pause > 0 && (probe || now.Sub(b.closed) < relapseWindow) {
 		b.pause = min(longestPause, 2*b.pause)
 	} else {
 		b.pause = firstPause
 	}
-	b.open, b.asked = true, false
-	b.span = b.pause
+	b.open, b.requested = true, false
+	b.openFor = b.pause
 	b.until = now.Add(b.pause + time.Duration(float64(b.pause)*pauseJitter*roll))
 	return true
 }
@@ -94,7 +94,7 @@ func (b *Breaker) Failed(now time.Time, probe bool, underway int, roll float64) 
 // for it, or a rule did.
 func (b *Breaker) Suspend(now time.Time, pause time.Duration) {
 	if until := now.Add(pause); until.After(b.until) {
-		b.until, b.span, b.open, b.asked, b.probing = until, pause, true, true, false
+		b.until, b.openFor, b.open, b.requested, b.probing = until, pause, true, true, false
 	}
 }
 
@@ -107,7 +107,7 @@ func (b *Breaker) Reset(now time.Time) {
 	if b.open {
 		b.closed = now
 	}
-	b.failures, b.open, b.asked, b.probing, b.until = 0, false, false, false, time.Time{}
+	b.failures, b.open, b.requested, b.probing, b.until = 0, false, false, false, time.Time{}
 }
 
 // Failures is how many failures there were in a row.

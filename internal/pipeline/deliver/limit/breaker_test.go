@@ -25,7 +25,7 @@ func TestABreakerOpensAfterFailuresInARowOnly(t *testing.T) {
 				if a == 'f' {
 					b.Failed(start, false, c.underway, 0)
 				} else {
-					b.Worked(start, false)
+					b.Succeeded(start, false)
 				}
 			}
 			if _, open := b.Open(start); open != c.open {
@@ -58,7 +58,7 @@ func TestAfterAPauseOneProbeDecides(t *testing.T) {
 	if until, open := b.Open(later); !open || !until.IsZero() {
 		t.Error("a second message may leave while the probe is under way")
 	}
-	b.Worked(later, false)
+	b.Succeeded(later, false)
 	if _, open := b.Open(later); open {
 		t.Error("the probe worked, and nothing may leave")
 	}
@@ -96,7 +96,7 @@ func TestARelapseGoesOnWhereThePausesWere(t *testing.T) {
 		b := tripped(t)
 		now := start.Add(firstPause)
 		b.Begin()
-		b.Worked(now, false)
+		b.Succeeded(now, false)
 		now = now.Add(c.after)
 		for range breakAfter {
 			b.Failed(now, false, 0, 0)

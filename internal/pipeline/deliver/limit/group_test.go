@@ -30,7 +30,7 @@ func TestTheSizeOfAGroupIsTheLeastOfWhatMayLeaveTogetherAndWhatTheRateAllowsInAS
 		r.Set(c.perSecond, start)
 		var sizes []int
 		for range c.sizes {
-			n := r.Group(c.most)
+			n := r.GroupSize(c.most)
 			r.TakeFor(n, start)
 			sizes = append(sizes, n)
 		}
@@ -52,7 +52,7 @@ func TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix(t *testing.T)
 				r.Set(float64(perSecond), now)
 				var left []time.Time
 				for now.Sub(start) < 2*time.Minute {
-					n := r.Group(100)
+					n := r.GroupSize(100)
 					if mixed && random.IntN(3) == 0 {
 						n = 1 + random.IntN(n)
 					}
@@ -63,7 +63,7 @@ func TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix(t *testing.T)
 					gone := n
 					if mixed && random.IntN(10) == 0 {
 						gone = random.IntN(n + 1)
-						r.BackFor(n - gone)
+						r.RefundFor(n - gone)
 					}
 					left = append(left, slices.Repeat([]time.Time{now}, gone)...)
 					if mixed && random.IntN(100) == 0 {
@@ -139,15 +139,15 @@ func near(t *testing.T, what string, got, want time.Duration) {
 }
 
 func TestAShareTakesAGroupAtOnceAndTheOthersGetAsMuch(t *testing.T) {
-	var shared Shared
+	var shared SharedRate
 	shared.Set(100, start)
-	one, other := shared.Share(), shared.Share()
+	one, other := shared.NewShare(), shared.NewShare()
 	counts := [2]int{}
 	now := start
 	var left []time.Time
 	for now.Sub(start) < 20*time.Second {
 		for i, s := range []*Share{one, other} {
-			if taken, _ := s.Take(now, s.Group(25), false); taken > 0 {
+			if taken, _ := s.Take(now, s.GroupSize(25), false); taken > 0 {
 				counts[i] += taken
 				left = append(left, slices.Repeat([]time.Time{now}, taken)...)
 			}
@@ -188,7 +188,7 @@ func TestAQuotaGivesAGroupAllOrWhatIsLeftOfTheDay(t *testing.T) {
 	if !slices.Equal(sizes, []int{100, 100, 50}) {
 		t.Errorf("groups of %v left of a quota of 250", sizes)
 	}
-	q.Back(start, 50)
+	q.Refund(start, 50)
 	if taken, _ := q.Take(start, 100, false); taken != 50 {
 		t.Errorf("of 50 that were given back %d may leave", taken)
 	}

@@ -22,24 +22,24 @@ const (
 // so that no crash and no restart lets more of them out. It is safe for
 // concurrent use.
 type Quota struct {
-	ask func(day string, block int64) // must not block
+	reserve func(day string, block int64) // must not block
 
-	mu     sync.Mutex
-	most   int64
-	zone   *time.Location
-	day    string // in the zone, as 2006-01-02
-	begins time.Time
-	ends   time.Time
-	left   int64     // of the blocks that were reserved
-	asked  bool      // for a block
-	again  time.Time // not to be asked for before
-	spent  bool      // there is nothing more to reserve on this day
+	mu        sync.Mutex
+	most      int64
+	zone      *time.Location
+	day       string // in the zone, as 2006-01-02
+	dayStart  time.Time
+	dayEnd    time.Time
+	left      int64     // of the blocks that were reserved
+	reserving bool      // for a block
+	retryAt   time.Time // not to be asked for before
+	exhausted bool      // there is nothing more to reserve on this day
 }
 
 // NewQuota returns a quota that asks for blocks of a day with a function; the
 // answer goes to Grant, or to Fail.
 func NewQuota(most int64, zone *time.Location, ask func(day string, block int64)) *Quota {
-	return &Quota{ask: ask, most: most, zone: zone}
+	return &Quota{reserve: ask, most: most, zone: zone}
 }
 
 // Set changes how many there are on a day, and where days begin.
@@ -49,7 +49,7 @@ func (q *Quota) Set(most int64, zone *time.Location) {
 	if most == q.most && zone.String() == q.zone.String() {
 		return
 	}
-	q.most, q.zone, q.begins, q.ends = most, zone, time.Time{}, time.Time{}
+	q.most, q.zone, q.dayStart, q.dayEnd = most, zone, time.Time{}, time.Time{}
 }
 
 // Most is how many there are on a day.
@@ -64,45 +64,45 @@ func (q *Quota) Most() int64 {
 func (q *Quota) Take(now time.Time, n int, _ bool) (taken int, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.turn(now)
+	q.startDay(now)
 	block := max(q.block(), int64(n))
-	if (q.left <= q.block()/2 || q.left < int64(n)) && !q.asked && !q.spent && !now.Before(q.again) {
-		q.asked = true
-		q.ask(q.day, block)
+	if (q.left <= q.block()/2 || q.left < int64(n)) && !q.reserving && !q.exhausted && !now.Before(q.retryAt) {
+		q.reserving = true
+		q.reserve(q.day, block)
 	}
 	switch {
-	case q.left >= int64(n), q.left > 0 && q.spent:
+	case q.left >= int64(n), q.left > 0 && q.exhausted:
 		taken = int(min(q.left, int64(n)))
 		q.left -= int64(taken)
 		return taken, 0
-	case q.spent:
-		return 0, q.ends.Sub(now)
+	case q.exhausted:
+		return 0, q.dayEnd.Sub(now)
 	}
 	return 0, quotaPoll
 }
 
-// Group returns the size of the next group, where most messages may leave together.
-func (q *Quota) Group(most int) int { return most }
+// GroupSize returns the size of the next group, where most messages may leave together.
+func (q *Quota) GroupSize(most int) int { return most }
 
-// Back returns n messages that were spent at a time and did not leave. Those of
+// Refund returns n messages that were spent at a time and did not leave. Those of
 // another day are gone.
-func (q *Quota) Back(spent time.Time, n int) {
+func (q *Quota) Refund(spent time.Time, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !spent.Before(q.begins) && spent.Before(q.ends) {
+	if !spent.Before(q.dayStart) && spent.Before(q.dayEnd) {
 		q.left += int64(n)
 	}
 }
 
-// Spent is until when nothing more may leave, the zero time where something may, or
+// ExhaustedUntil is until when nothing more may leave, the zero time where something may, or
 // nobody has asked today.
-func (q *Quota) Spent(now time.Time) time.Time {
+func (q *Quota) ExhaustedUntil(now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.spent || q.left > 0 || now.Before(q.begins) || !now.Before(q.ends) {
+	if !q.exhausted || q.left > 0 || now.Before(q.dayStart) || !now.Before(q.dayEnd) {
 		return time.Time{}
 	}
-	return q.ends
+	return q.dayEnd
 }
 
 // Left is how many of those that are reserved are not used yet of the day that it
@@ -110,12 +110,12 @@ func (q *Quota) Spent(now time.Time) time.Time {
 func (q *Quota) Left(now time.Time) (left int64, day string, ends time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.turn(now)
-	return q.left, q.day, q.ends
+	q.startDay(now)
+	return q.left, q.day, q.dayEnd
 }
 
-// Even reports that messages may be counted ahead.
-func (q *Quota) Even() bool { return false }
+// CountsAtSend reports that messages may be counted ahead.
+func (q *Quota) CountsAtSend() bool { return false }
 
 // Grant takes up what was reserved of a day: less than was asked for is the last
 // of it.
@@ -124,7 +124,7 @@ func (q *Quota) Grant(day string, asked, granted int64) {
 	defer q.mu.Unlock()
 	if day == q.day {
 		q.left += granted
-		q.asked, q.spent = false, granted < asked
+		q.reserving, q.exhausted = false, granted < asked
 	}
 }
 
@@ -133,34 +133,34 @@ func (q *Quota) Fail(day string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if day == q.day {
-		q.asked, q.again = false, now.Add(quotaRetry)
+		q.reserving, q.retryAt = false, now.Add(quotaRetry)
 	}
 }
 
-// Rest gives up what is left of the blocks: it may be reserved again.
-func (q *Quota) Rest() (day string, left int64) {
+// Release gives up what is left of the blocks: it may be reserved again.
+func (q *Quota) Release() (day string, left int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	day, left = q.day, q.left
-	q.left, q.spent = 0, true
+	q.left, q.exhausted = 0, true
 	return day, left
 }
 
-// turn begins another day where that has come. A clock that goes back to a day
+// startDay begins another day where that has come. A clock that goes back to a day
 // before begins that one again, of which as much is left as is not reserved.
-func (q *Quota) turn(now time.Time) {
-	if !now.Before(q.begins) && now.Before(q.ends) {
+func (q *Quota) startDay(now time.Time) {
+	if !now.Before(q.dayStart) && now.Before(q.dayEnd) {
 		return
 	}
 	at := now.In(q.zone)
 	year, month, date := at.Date()
-	q.begins, q.ends = beginOf(year, month, date, q.zone), beginOf(year, month, date+1, q.zone)
-	q.day, q.left, q.asked, q.spent, q.again = at.Format(time.DateOnly), 0, false, false, time.Time{}
+	q.dayStart, q.dayEnd = startOfDay(year, month, date, q.zone), startOfDay(year, month, date+1, q.zone)
+	q.day, q.left, q.reserving, q.exhausted, q.retryAt = at.Format(time.DateOnly), 0, false, false, time.Time{}
 }
 
-// beginOf is when a day begins in a zone: with the change of the clock that leaves
+// startOfDay is when a day begins in a zone: with the change of the clock that leaves
 // its midnight out, where one does.
-func beginOf(year int, month time.Month, date int, zone *time.Location) time.Time {
+func startOfDay(year int, month time.Month, date int, zone *time.Location) time.Time {
 	at := time.Date(year, month, date, 0, 0, 0, 0, zone)
 	if at.Day() != time.Date(year, month, date, 0, 0, 0, 0, time.UTC).Day() {
 		_, at = at.ZoneBounds()

@@ -58,7 +58,7 @@ func TestNoDayHasMoreThanItsQuotaWhateverCrashes(t *testing.T) {
 					now = now.Add(time.Duration(random.IntN(20)) * time.Second)
 				case random.IntN(10) == 0:
 					now = now.Add(time.Duration(random.IntN(10)) * time.Second)
-					q.Back(at, 1)
+					q.Refund(at, 1)
 				default:
 					sent[now.Format(time.DateOnly)]++
 					now = now.Add(time.Duration(random.IntN(60)) * time.Second)
@@ -67,7 +67,7 @@ func TestNoDayHasMoreThanItsQuotaWhateverCrashes(t *testing.T) {
 				case 0:
 					q = begin() // dies
 				case 1:
-					day, left := q.Rest() // stops
+					day, left := q.Release() // stops
 					reserved[day] -= left
 					q = begin()
 				}
@@ -104,12 +104,12 @@ func TestADayIsUsedWholeAndTheNextBeginsAtMidnightOfItsZone(t *testing.T) {
 		if wait == 0 {
 			sent++
 		}
-		if until := q.Spent(now); until.IsZero() != (wait <= quotaPoll) || wait > quotaPoll && !until.Equal(now.Add(wait)) {
+		if until := q.ExhaustedUntil(now); until.IsZero() != (wait <= quotaPoll) || wait > quotaPoll && !until.Equal(now.Add(wait)) {
 			t.Fatalf("at %v it is spent until %v, and one that wants to leave waits for %v", now, until, wait)
 		}
 		if wait > quotaPoll { // spent: it says until when
 			now = now.Add(wait)
-			if until := q.Spent(now); !until.IsZero() {
+			if until := q.ExhaustedUntil(now); !until.IsZero() {
 				t.Errorf("on the next day it is spent until %v", until)
 			}
 			break

@@ -27,13 +27,13 @@ const (
 // alone do not wait until a second has passed since a group: within that second they
 // exceed the rate by their own number, and the next group leaves so much later.
 type Rate struct {
-	interval time.Duration // between two messages; 0: unlimited
-	slack    time.Duration
-	most     int       // messages in any one second
-	next     time.Time // when the next message is due
-	saved    time.Time // when the first message of the next group was due, which is not after next
-	waiting  time.Time // until when a group is expected to wait
-	turn     int       // how many times messages have left
+	interval   time.Duration // between two messages; 0: unlimited
+	slack      time.Duration
+	perSecond  int       // messages in any one second
+	next       time.Time // when the next message is due
+	saved      time.Time // when the first message of the next group was due, which is not after next
+	groupUntil time.Time // until when a group is expected to wait
+	departures int       // how many times messages have left
 
 	groups  []departure // of the last second, the earliest first
 	counted int         // messages that have left
@@ -41,8 +41,8 @@ type Rate struct {
 
 // A departure is a group that has left.
 type departure struct {
-	at     time.Time
-	before int // messages that had left
+	at          time.Time
+	countBefore int // messages that had left
 }
 
 // groupSpan is for how long the messages of a group count as those of one second: it
@@ -67,7 +67,7 @@ func (r *Rate) Set(perSecond float64, now time.Time) {
 		r.interval = time.Duration(math.Ceil((1 + margin) / perSecond * 1e9))
 	}
 	r.slack = time.Duration(slack * float64(max(time.Second, r.interval)))
-	r.most = max(1, int(math.Ceil(perSecond-1e-6)))
+	r.perSecond = max(1, int(math.Ceil(perSecond-1e-6)))
 	if latest := now.Add(r.interval); r.next.After(latest) {
 		r.next = latest
 	}
@@ -85,15 +85,15 @@ func (r *Rate) Limited() bool { return r.interval > 0 }
 // Interval is the time between two messages, 0 where the rate is unlimited.
 func (r *Rate) Interval() time.Duration { return r.interval }
 
-// Group returns the size of the next group, where most messages may leave together:
+// GroupSize returns the size of the next group, where most messages may leave together:
 // groups divide what may leave in one second evenly, and are as few as that allows.
-func (r *Rate) Group(most int) int {
+func (r *Rate) GroupSize(most int) int {
 	if r.interval == 0 || most <= 1 {
 		return most
 	}
-	groups := (r.most + most - 1) / most
-	n := r.turn % groups
-	return max(1, (n+1)*r.most/groups-n*r.most/groups)
+	groups := (r.perSecond + most - 1) / most
+	n := r.departures % groups
+	return max(1, (n+1)*r.perSecond/groups-n*r.perSecond/groups)
 }
 
 // Wait is how long no message may leave.
@@ -110,19 +110,19 @@ func (r *Rate) WaitFor(n int, urgent bool, now time.Time) (wait time.Duration) {
 		wait = max(wait, r.saved.Add(time.Duration(n-1)*r.interval-r.slack).Sub(now))
 	}
 	if !urgent {
-		wait = max(wait, r.crowded(n, now))
+		wait = max(wait, r.groupWait(n, now))
 	}
 	if n > 1 && wait > 0 {
-		r.waiting = now.Add(wait + lateness)
+		r.groupUntil = now.Add(wait + lateness)
 	}
 	return max(0, wait)
 }
 
-// crowded is how long n messages would be too many within a second from a group on.
-func (r *Rate) crowded(n int, now time.Time) (wait time.Duration) {
+// groupWait is how long n messages would be too many within a second from a group on.
+func (r *Rate) groupWait(n int, now time.Time) (wait time.Duration) {
 	r.forget(now)
 	for _, group := range r.groups {
-		if r.counted-group.before+n <= r.most {
+		if r.counted-group.countBefore+n <= r.perSecond {
 			break
 		}
 		wait = group.at.Add(groupSpan).Sub(now)
@@ -153,7 +153,7 @@ func (r *Rate) TakeFor(n int, now time.Time) {
 		}
 		r.forget(now)
 		r.groups = append(r.groups, departure{now, r.counted})
-	} else if now.After(r.waiting) && r.saved.Before(now) {
+	} else if now.After(r.groupUntil) && r.saved.Before(now) {
 		r.saved = now // no group waits for it
 	}
 	if r.next.Before(now) {
@@ -165,14 +165,14 @@ func (r *Rate) TakeFor(n int, now time.Time) {
 		r.next = r.saved
 	}
 	r.counted += n
-	r.turn++
+	r.departures++
 }
 
-// Back gives back a message that was counted and did not leave.
-func (r *Rate) Back() { r.BackFor(1) }
+// Refund gives back a message that was counted and did not leave.
+func (r *Rate) Refund() { r.RefundFor(1) }
 
-// BackFor gives back n messages of those that were counted.
-func (r *Rate) BackFor(n int) {
+// RefundFor gives back n messages of those that were counted.
+func (r *Rate) RefundFor(n int) {
 	r.next = r.next.Add(-time.Duration(n) * r.interval)
 	r.saved = r.saved.Add(-time.Duration(n) * r.interval)
 	r.counted -= n

@@ -32,7 +32,7 @@ func TestNoSecondHasMoreThanTheRateWhateverTheTimersDo(t *testing.T) {
 				r.Take(now)
 				if random.IntN(10) == 0 {
 					now = now.Add(time.Duration(random.IntN(1000)) * time.Microsecond)
-					r.Back()
+					r.Refund()
 				} else {
 					left = append(left, now)
 				}

@@ -6,13 +6,13 @@ package limit
 // way. Two bad ones in a round that are a tenth of it halve the window; a round
 // without one widens it, by twice until the first halving and by one after it.
 type Window struct {
-	most  int // never more; 0: without bound
-	size  int
-	grown bool // has been halved: from there on it grows by one
+	most   int // never more; 0: without bound
+	size   int
+	halved bool // has been halved: from there on it grows by one
 
-	good, bad int  // answers of this round
-	used      bool // all of it was in use in this round
-	stale     int  // answers to what began before the last halving: they say nothing new
+	accepted, refused int  // answers of this round
+	used              bool // all of it was in use in this round
+	stale             int  // answers to what began before the last halving: they say nothing new
 }
 
 // NewWindow returns a window that begins with first and never exceeds most.
@@ -33,8 +33,8 @@ func (w *Window) Bound(most int) {
 // Size is how many may be under way.
 func (w *Window) Size() int { return w.size }
 
-// Narrowed reports whether answers have made it narrower than a size.
-func (w *Window) Narrowed(than int) bool { return w.grown && w.size < than }
+// NarrowedBelow reports whether answers have made it narrower than a size.
+func (w *Window) NarrowedBelow(than int) bool { return w.halved && w.size < than }
 
 // Room reports whether one more may begin.
 func (w *Window) Room(underway int) bool {
@@ -53,39 +53,39 @@ func (w *Window) Answered(good bool, underway int) (wider bool) {
 		return false
 	}
 	if good {
-		w.good++
+		w.accepted++
 	} else {
-		w.bad++
+		w.refused++
 	}
-	round := w.good + w.bad
-	if w.bad >= 2 && w.bad*10 >= max(round, w.size) {
-		w.size, w.grown = max(1, w.size/2), true
+	round := w.accepted + w.refused
+	if w.refused >= 2 && w.refused*10 >= max(round, w.size) {
+		w.size, w.halved = max(1, w.size/2), true
 		w.stale = underway
-		w.begin()
+		w.newRound()
 		return false
 	}
 	if round < w.size {
 		return false
 	}
 	before := w.size
-	if w.bad == 0 && w.used {
-		if w.grown {
+	if w.refused == 0 && w.used {
+		if w.halved {
 			w.size++
 		} else {
 			w.size *= 2
 		}
 		w.Bound(w.most)
 	}
-	if w.bad < 2 || round >= 10*w.bad {
-		w.begin()
+	if w.refused < 2 || round >= 10*w.refused {
+		w.newRound()
 	}
 	return w.size > before
 }
 
-// Narrow takes a tenth off the window.
-func (w *Window) Narrow() {
-	w.size, w.grown = max(1, w.size-max(1, w.size/10)), true
-	w.begin()
+// Shrink takes a tenth off the window.
+func (w *Window) Shrink() {
+	w.size, w.halved = max(1, w.size-max(1, w.size/10)), true
+	w.newRound()
 }
 
-func (w *Window) begin() { w.good, w.bad, w.used = 0, 0, false }
+func (w *Window) newRound() { w.accepted, w.refused, w.used = 0, 0, false }

@@ -119,7 +119,7 @@ func benchmark(b *testing.B, mode string, cfg Config) {
 	b.ResetTimer()
 	stats, err := Blaster{cfg}.Blast(context.Background(), strings.TrimSpace(addr), 50, b.N, message)
 	b.StopTimer()
-	if err != nil || stats.Taken != b.N {
+	if err != nil || stats.Accepted != b.N {
 		b.Fatalf("%+v, %v", stats, err)
 	}
 	b.ReportMetric(float64(cpuMicros()-before)/float64(b.N), "client-us/op")

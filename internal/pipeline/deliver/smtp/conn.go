@@ -2,7 +2,10 @@ package smtp
 
 import (
 	"bufio"
+	"errors"
 	"net"
+	"os"
+	"sync"
 	"time"
 )
 
@@ -15,26 +18,26 @@ const keepBuffer = 1 << 20
 
 // A conn is one open connection, ready for envelopes.
 type conn struct {
-	wire  *wire
-	rw    net.Conn // wire, or TLS over it
-	in    *bufio.Reader
-	out   []byte // what is about to be written
-	text  []byte // the last reply's text
-	same  string // the text last given out, so that equal ones share it
-	relay string // who answers
-	stop  func() bool
+	socket       *deadlineConn
+	rw           net.Conn // wire, or TLS over it
+	in           *bufio.Reader
+	out          []byte // what is about to be written
+	text         []byte // the last reply's text
+	lastText     string // the text last given out, so that equal ones share it
+	relay        string // who answers
+	stopWatching func() bool
 
-	banner string // how it greeted
-	most   int    // recipients that the peer takes in a transaction, as far as it has said; 0: it has not
+	banner        string // how it greeted
+	maxRecipients int    // recipients that the peer takes in a transaction, as far as it has said; 0: it has not
 
-	can    extensions
-	mode   Mode
-	sent   int  // bodies that were answered
-	served bool // something was said about a message: the connection has been of use
+	extensions extensions
+	mode       Mode
+	sent       int  // bodies that were answered
+	useful     bool // something was said about a message: the connection has been of use
 
-	dirty     bool // a refusal may have left a transaction open: RSET comes first
-	resetting bool // RSET was written and its reply is to come
-	rested    bool // the peer may have closed it while there was nothing to send
+	needsReset bool // a refusal may have left a transaction open: RSET comes first
+	resetting  bool // RSET was written and its reply is to come
+	idled      bool // the peer may have closed it while there was nothing to send
 }
 
 // reply reads one reply. Its text is valid until the next call.
@@ -72,24 +75,24 @@ func (c *conn) writeAround(before int, enclosed []byte) (wrote int, err error) {
 	return wrote, nil
 }
 
-// within sets the limit for what follows, counted from now.
-func (c *conn) within(d time.Duration) { c.wire.allow(time.Now().Add(d), false) }
+// setTimeout sets the limit for what follows, counted from now.
+func (c *conn) setTimeout(d time.Duration) { c.socket.setDeadline(time.Now().Add(d), false) }
 
 // textOf returns text as a string, the one given out last where it is equal.
 func (c *conn) textOf(text []byte) string {
-	if string(text) != c.same {
-		c.same = string(text)
+	if string(text) != c.lastText {
+		c.lastText = string(text)
 	}
-	return c.same
+	return c.lastText
 }
 
 // appendEnvelope appends the whole envelope of p, behind a RSET where one is due.
-func (c *conn) appendEnvelope(dst []byte, p *parcel) []byte {
-	if c.dirty {
+func (c *conn) appendEnvelope(dst []byte, p *transaction) []byte {
+	if c.needsReset {
 		dst = append(dst, cmdReset...)
-		c.dirty, c.resetting = false, true
+		c.needsReset, c.resetting = false, true
 	}
-	dst = c.can.appendMail(dst, p)
+	dst = c.extensions.appendMail(dst, p)
 	for _, l := range p.messages {
 		dst = appendRcpt(dst, l)
 	}
@@ -99,18 +102,101 @@ func (c *conn) appendEnvelope(dst []byte, p *parcel) []byte {
 // quit says goodbye and closes. The peer is at the start of a transaction, or
 // after a refusal.
 func (c *conn) quit() {
-	c.stop()
-	c.wire.mu.Lock()
-	c.wire.cut = false // the context may have ended; the farewell has its own limit
-	c.wire.mu.Unlock()
-	c.within(quitTimeout)
+	c.stopWatching()
+	c.socket.mu.Lock()
+	c.socket.interrupted = false // the context may have ended; the farewell has its own limit
+	c.socket.mu.Unlock()
+	c.setTimeout(quitTimeout)
 	_, _, _ = c.command(cmdQuit)
 	c.close()
 }
 
 // close ends the connection as it stands.
 func (c *conn) close() {
-	c.stop()
+	c.stopWatching()
 	// TLS would wait for its closing alert to be written.
-	_ = c.wire.Close()
+	_ = c.socket.Close()
+}
+
+// A wire is a socket with time limits that cost nothing while all goes well.
+// Setting a socket's deadline for every message is dear, so the socket keeps an
+// old, earlier one; only when that fires is it compared with the limit that is
+// meant, and moved. It lies below TLS, which would not survive a time-out
+// inside a record.
+type deadlineConn struct {
+	net.Conn
+
+	mu          sync.Mutex
+	deadline    time.Time // what the socket has
+	limit       time.Time // what is meant
+	bodyStarted bool      // a body is on its way: it is awaited whatever happens
+	interrupted bool      // the context has ended
+}
+
+// setDeadline gives everything up to the next call until that time. With begun, the
+// end of the context does not cut it short.
+func (w *deadlineConn) setDeadline(until time.Time, begun bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bodyStarted = begun
+	if w.interrupted && !begun {
+		until = time.Unix(1, 0)
+	}
+	w.apply(until)
+}
+
+// interrupt ends what is under way at once, unless a body was begun.
+func (w *deadlineConn) interrupt() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.interrupted = true
+	if !w.bodyStarted {
+		w.apply(time.Unix(1, 0))
+	}
+}
+
+func (w *deadlineConn) apply(until time.Time) {
+	w.limit = until
+	if w.deadline.IsZero() || until.Before(w.deadline) {
+		w.deadline = until
+		_ = w.SetDeadline(until)
+	}
+}
+
+// extend reports whether err is a deadline that fired before the limit that is
+// meant, and moves the deadline there.
+func (w *deadlineConn) extend(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !time.Now().Before(w.limit) {
+		return false
+	}
+	w.deadline = w.limit
+	_ = w.SetDeadline(w.limit)
+	return true
+}
+
+// Read reads what there is, within the limit.
+func (w *deadlineConn) Read(p []byte) (int, error) {
+	for {
+		n, err := w.Conn.Read(p)
+		if err == nil || n > 0 || !w.extend(err) {
+			return n, err
+		}
+	}
+}
+
+// Write writes all of p, within the limit.
+func (w *deadlineConn) Write(p []byte) (int, error) {
+	total := 0
+	for {
+		n, err := w.Conn.Write(p[total:])
+		total += n
+		if err == nil || !w.extend(err) {
+			return total, err
+		}
+	}
 }

@@ -22,11 +22,11 @@ func (d *Driver) dial(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, unavailable("cannot connect to "+d.cfg.Address, err)
 	}
-	w := &wire{Conn: nc}
+	w := &deadlineConn{Conn: nc}
 	c := &conn{
-		wire: w, rw: w, in: bufio.NewReaderSize(w, maxReplyLine),
+		socket: w, rw: w, in: bufio.NewReaderSize(w, maxReplyLine),
 		text: make([]byte, 0, maxReplyText), relay: nc.RemoteAddr().String(),
-		stop: context.AfterFunc(ctx, w.hasten),
+		stopWatching: context.AfterFunc(ctx, w.interrupt),
 	}
 	if err := d.greet(ctx, c); err != nil {
 		c.close()
@@ -51,7 +51,7 @@ func (e *refusedError) Error() string {
 }
 
 func (d *Driver) greet(ctx context.Context, c *conn) error {
-	c.within(d.cfg.CommandTimeout)
+	c.setTimeout(d.cfg.CommandTimeout)
 	if d.cfg.TLS == TLSImplicit {
 		if err := d.handshake(ctx, c); err != nil {
 			return err
@@ -74,9 +74,9 @@ func (d *Driver) greet(ctx context.Context, c *conn) error {
 	if err := d.authenticate(c); err != nil {
 		return err
 	}
-	d.ladder.plain.Store(!c.can.pipelining)
-	if c.can.pipelining {
-		c.mode = d.ladder.mode()
+	d.mode.notOffered.Store(!c.extensions.pipelining)
+	if c.extensions.pipelining {
+		c.mode = d.mode.mode()
 	}
 	return nil
 }
@@ -84,15 +84,15 @@ func (d *Driver) greet(ctx context.Context, c *conn) error {
 // hello sends EHLO and learns the extensions; a peer that does not know EHLO is
 // spoken to without any (RFC 5321, section 3.2).
 func (d *Driver) hello(c *conn) error {
-	c.can = extensions{}
-	c.within(d.cfg.CommandTimeout)
+	c.extensions = extensions{}
+	c.setTimeout(d.cfg.CommandTimeout)
 	if err := c.write([]byte("EHLO " + d.cfg.Hello + "\r\n")); err != nil {
 		return fmt.Errorf("EHLO: %w", err)
 	}
 	first := true
 	code, text, err := readReply(c.in, c.text, func(line []byte) {
 		if !first {
-			c.can.learn(string(line))
+			c.extensions.learn(string(line))
 		}
 		first = false
 	})
@@ -105,7 +105,7 @@ func (d *Driver) hello(c *conn) error {
 	case code/100 != 5:
 		return &refusedError{"EHLO", code, string(text)}
 	}
-	c.can = extensions{}
+	c.extensions = extensions{}
 	if code, text, err = c.command("HELO " + d.cfg.Hello + "\r\n"); err != nil {
 		return fmt.Errorf("HELO: %w", err)
 	}
@@ -142,13 +142,13 @@ func (d *Driver) startTLS(ctx context.Context, c *conn) error {
 	if d.cfg.TLS != TLSOpportunistic && d.cfg.TLS != TLSRequired {
 		return nil
 	}
-	if !c.can.starttls {
+	if !c.extensions.starttls {
 		if d.cfg.TLS == TLSRequired {
 			return errors.New("TLS is required and the peer does not offer STARTTLS")
 		}
 		return nil
 	}
-	c.within(d.cfg.CommandTimeout)
+	c.setTimeout(d.cfg.CommandTimeout)
 	code, text, err := c.command("STARTTLS\r\n")
 	if err != nil {
 		return fmt.Errorf("STARTTLS: %w", err)
@@ -171,7 +171,7 @@ func (d *Driver) startTLS(ctx context.Context, c *conn) error {
 }
 
 func (d *Driver) handshake(ctx context.Context, c *conn) error {
-	t := tls.Client(c.wire, d.tls)
+	t := tls.Client(c.socket, d.tls)
 	if err := t.HandshakeContext(ctx); err != nil {
 		return fmt.Errorf("TLS: %w", err)
 	}
@@ -204,10 +204,10 @@ func (d *Driver) authenticate(c *conn) error {
 	if d.cfg.Username == "" {
 		return nil
 	}
-	if _, secure := c.rw.(*tls.Conn); !secure && !d.cfg.AllowPlainAuth && !loopback(c.wire.RemoteAddr()) {
+	if _, secure := c.rw.(*tls.Conn); !secure && !d.cfg.AllowPlainAuth && !loopback(c.socket.RemoteAddr()) {
 		return errors.New("the password is not sent without TLS")
 	}
-	mechanism, err := pickMechanism(c.can.auth, d.cfg.Username, d.cfg.Password)
+	mechanism, err := pickMechanism(c.extensions.auth, d.cfg.Username, d.cfg.Password)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (d *Driver) authenticate(c *conn) error {
 		line += " " + encode(initial)
 	}
 	for {
-		c.within(d.cfg.CommandTimeout)
+		c.setTimeout(d.cfg.CommandTimeout)
 		code, text, err := c.command(line + "\r\n")
 		switch {
 		case err != nil:

@@ -10,9 +10,9 @@ import (
 // A Driver sends messages to one next hop. It is safe for concurrent use; each
 // call of Serve is one connection.
 type Driver struct {
-	cfg    Config
-	tls    *tls.Config
-	ladder ladder
+	cfg  Config
+	tls  *tls.Config
+	mode pipelineMode
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -21,16 +21,16 @@ var _ driver.Driver = (*Driver)(nil)
 func New(cfg Config) *Driver {
 	d := &Driver{cfg: cfg.withDefaults(), tls: clientTLS(cfg)}
 	top := d.cfg.highest()
-	d.ladder.top.Store(uint32(top))
+	d.mode.highest.Store(uint32(top))
 	if top < Grouped {
-		d.ladder.reason = "the configuration allows no more"
+		d.mode.reason = "the configuration allows no more"
 	}
 	return d
 }
 
 // Status says in which mode new connections start, and why.
 func (d *Driver) Status() Status {
-	return d.ladder.status()
+	return d.mode.status()
 }
 
 // Serve opens a connection and sends messages from queue until there are no more
@@ -40,11 +40,11 @@ func (d *Driver) Status() Status {
 // careful mode, and where the peer ended a connection that had been of use.
 func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	s := &session{d: d, queue: queue}
-	defer s.giveBackHand()
+	defer s.returnHeld()
 	for {
 		c, err := d.dial(ctx)
 		if err != nil {
-			return whole(ctx, err)
+			return unlessEnded(ctx, err)
 		}
 		c.out = s.out // one buffer for all connections of this call
 		s.conn = c
@@ -55,20 +55,20 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 		switch next {
 		case failed:
 			return s.err
-		case over:
+		case finished:
 			return nil
-		case rest:
+		case disconnectUntilMessage:
 			l, err := queue.Next(ctx, true)
 			if l == nil {
-				return whole(ctx, err)
+				return unlessEnded(ctx, err)
 			}
-			s.hand = append(s.hand, l)
+			s.held = append(s.held, l)
 		}
 	}
 }
 
-// whole drops an error that is only the end of ctx.
-func whole(ctx context.Context, err error) error {
+// unlessEnded drops an error that is only the end of ctx.
+func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}

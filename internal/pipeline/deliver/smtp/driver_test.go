@@ -101,20 +101,20 @@ func TestAComplaintAboutPipeliningLeadsDownToLockStep(t *testing.T) {
 }
 
 func TestOneBrokenConnectionDoesNotSlowAProvenPeer(t *testing.T) {
-	var l ladder
-	l.top.Store(uint32(Grouped))
-	if !l.broke(Grouped, errors.New("cut")) || l.mode() != Pipelining {
+	var l pipelineMode
+	l.highest.Store(uint32(Grouped))
+	if !l.connectionBroke(Grouped, errors.New("cut")) || l.mode() != Pipelining {
 		t.Error("an unproven mode was kept")
 	}
-	l.prove(Grouped) // by another connection
+	l.confirm(Grouped) // by another connection
 	if l.mode() != Grouped || l.status().Reason != "" {
 		t.Error("a proven mode was not restored")
 	}
-	if l.broke(Grouped, errors.New("cut")) || l.mode() != Grouped {
+	if l.connectionBroke(Grouped, errors.New("cut")) || l.mode() != Grouped {
 		t.Error("a proven mode was given up")
 	}
 	l.refused(Grouped, "no pipelining please")
-	l.prove(Grouped)
+	l.confirm(Grouped)
 	if l.mode() != Pipelining {
 		t.Error("what the peer said was forgotten")
 	}
@@ -306,9 +306,9 @@ func TestASlowPeerIsGivenItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	w := &wire{Conn: nc}
-	w.allow(time.Now().Add(10*time.Millisecond), false)
-	w.allow(time.Now().Add(10*time.Second), false)
+	w := &deadlineConn{Conn: nc}
+	w.setDeadline(time.Now().Add(10*time.Millisecond), false)
+	w.setDeadline(time.Now().Add(10*time.Second), false)
 	buf := make([]byte, 100)
 	if n, err := w.Read(buf); err != nil || string(buf[:n]) != "220 slow\r\n" {
 		t.Errorf("%q, %v", buf[:n], err)

@@ -25,7 +25,7 @@ func (d *Driver) Probe(ctx context.Context) (Session, error) {
 		return Session{}, err
 	}
 	defer c.quit()
-	s := Session{Relay: c.relay, Banner: c.banner, Extensions: c.can.names(), Authenticated: d.cfg.Username != ""}
+	s := Session{Relay: c.relay, Banner: c.banner, Extensions: c.extensions.names(), Authenticated: d.cfg.Username != ""}
 	if t, ok := c.rw.(*tls.Conn); ok {
 		state := t.ConnectionState()
 		s.TLS, s.Untrusted = tls.VersionName(state.Version), d.trust(state.PeerCertificates)

@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // What is taken from a peer at most. A reply beyond it is not believed.
 const (
 	maxReplyLine  = 4096 // bytes of one line, with its line end; also the size of the read buffer
 	maxReplyLines = 64
-	maxReplyText  = deliver.MaxLine // bytes of text that are kept
+	maxReplyText  = driver.MaxTextBytes // bytes of text that are kept
 )
 
 var (
@@ -50,7 +50,7 @@ func readReply(in *bufio.Reader, text []byte, each func([]byte)) (int, []byte, e
 		if len(text) > 0 && len(rest) > 0 && len(text) < maxReplyText {
 			text = append(text, ' ')
 		}
-		text = deliver.AppendLine(text, rest, maxReplyText)
+		text = driver.AppendText(text, rest, maxReplyText)
 		if !more {
 			return code, text, nil
 		}
@@ -85,9 +85,9 @@ func splitReply(line []byte) (code int, more bool, text []byte, ok bool) {
 	return 0, false, nil, false
 }
 
-// aboutGrouping reports whether a refusal speaks of commands that came too
+// aboutPipelining reports whether a refusal speaks of commands that came too
 // early ("improper command pipelining", "SMTP synchronization error").
-func aboutGrouping(text string) bool {
+func aboutPipelining(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "pipelin") || strings.Contains(text, "synchroni")
 }

@@ -214,7 +214,7 @@ func TestAnOldRelayGetsAUTHLOGIN(t *testing.T) {
 }
 
 func TestThePasswordStaysHereWithoutTLS(t *testing.T) {
-	c := &conn{rw: &wire{}, wire: &wire{Conn: farAway{}}}
+	c := &conn{rw: &deadlineConn{}, socket: &deadlineConn{Conn: farAway{}}}
 	d := New(Config{Address: "mail.example.com:25", Username: "u", Password: "p"})
 	if err := d.authenticate(c); err == nil || !strings.Contains(err.Error(), "without TLS") {
 		t.Errorf("err %v", err)
@@ -246,7 +246,7 @@ func TestTheSinkGetsEveryMessageOnce(t *testing.T) {
 			stats, err := Blaster{cfg}.Blast(t.Context(), addr.String(), 4, 500, func(i int) (string, string, []byte) {
 				return "s@example.com", "r" + string(rune('a'+i%26)) + strings.Repeat("x", i/26) + "@example.com", body
 			})
-			if err != nil || stats.Taken != 500 {
+			if err != nil || stats.Accepted != 500 {
 				t.Errorf("%+v, %v", stats, err)
 			}
 			_ = s.Close()
@@ -282,12 +282,12 @@ func TestABlastCountsWhatIsRefused(t *testing.T) {
 		}
 		return "", string(rune('0'+i)) + "@example.com", []byte(body)
 	})
-	if err != nil || stats.Taken != 7 || stats.Temporary != 1 || stats.Permanent != 1 || stats.Lost != 1 {
+	if err != nil || stats.Accepted != 7 || stats.Temporary != 1 || stats.Permanent != 1 || stats.Lost != 1 {
 		t.Errorf("%+v, %v", stats, err)
 	}
 }
 
-var _ driver.Queue = (*rawQueue)(nil)
+var _ driver.Queue = (*discardQueue)(nil)
 
 func TestRepliesAreReadThroughSmallPackets(t *testing.T) {
 	in := bufio.NewReaderSize(&byByte{[]byte("250-a\r\n250 b\r\n")}, maxReplyLine)

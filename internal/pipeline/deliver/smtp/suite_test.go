@@ -14,23 +14,23 @@ import (
 func TestTheDriverKeepsTheContractInEachMode(t *testing.T) {
 	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
 		t.Run(grouping, func(t *testing.T) {
-			delivertest.Run(t, func(t *testing.T) *delivertest.World { return world(t, grouping) })
+			delivertest.Run(t, func(t *testing.T) *delivertest.Fixture { return world(t, grouping) })
 		})
 	}
 }
 
-func world(t *testing.T, grouping string) *delivertest.World {
+func world(t *testing.T, grouping string) *delivertest.Fixture {
 	var mu sync.Mutex
 	var got [][]byte
 	var watch func([]byte)
-	behaviour := delivertest.Takes
+	behaviour := delivertest.Accepts
 	answers := map[delivertest.Behaviour]map[string]string{
-		delivertest.RefusesForNow: {atRcpt: "450 4.2.1 later"},
-		delivertest.RefusesAll:    {atRcpt: "550 5.1.1 no such user"},
-		delivertest.Drops:         {atBody: hangUp},
-		delivertest.Silent:        {atBody: silence},
-		delivertest.Drips:         {atBody: dripping},
-		delivertest.Absent:        {atConnect: hangUp},
+		delivertest.RefusesTemporarily: {atRcpt: "450 4.2.1 later"},
+		delivertest.RefusesPermanently: {atRcpt: "550 5.1.1 no such user"},
+		delivertest.DropsAfterBody:     {atBody: hangUp},
+		delivertest.NeverReplies:       {atBody: silence},
+		delivertest.DripsReply:         {atBody: dripping},
+		delivertest.Unreachable:        {atConnect: hangUp},
 	}
 	p := startPeer(t, func(at turn) string {
 		mu.Lock()
@@ -39,7 +39,7 @@ func world(t *testing.T, grouping string) *delivertest.World {
 			if watch != nil {
 				watch([]byte(at.line))
 			}
-			if behaviour == delivertest.Takes {
+			if behaviour == delivertest.Accepts {
 				got = append(got, []byte(at.line))
 			}
 		}
@@ -47,22 +47,22 @@ func world(t *testing.T, grouping string) *delivertest.World {
 	}, "PIPELINING", "8BITMIME", "SIZE 10000000")
 	config := short(p.addr)
 	config.Grouping, config.SendTimeout, config.MaxRecipients = grouping, time.Second, 10
-	return &delivertest.World{
-		Driver: New(config), Relay: p.addr, Encloses: true,
+	return &delivertest.Fixture{
+		Driver: New(config), Relay: p.addr, HasAttachments: true,
 		Message: func(n int, text string) *driver.Message {
 			to := fmt.Sprintf("r%d@example.com", n)
 			return &driver.Message{From: "s@example.com", To: to, Body: []byte("To: " + to + "\r\n\r\n" + text + "\r\n")}
 		},
-		Behave: func(b delivertest.Behaviour) {
+		SetBehaviour: func(b delivertest.Behaviour) {
 			mu.Lock()
 			defer mu.Unlock()
 			behaviour = b
 		},
-		Knows: []delivertest.Behaviour{
-			delivertest.RefusesForNow, delivertest.RefusesAll, delivertest.Drops, delivertest.Silent, delivertest.Drips, delivertest.Absent,
+		Behaviours: []delivertest.Behaviour{
+			delivertest.RefusesTemporarily, delivertest.RefusesPermanently, delivertest.DropsAfterBody, delivertest.NeverReplies, delivertest.DripsReply, delivertest.Unreachable,
 		},
-		Watch: func(f func([]byte)) { watch = f },
-		Got: func() [][]byte {
+		OnBody: func(f func([]byte)) { watch = f },
+		Received: func() [][]byte {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.Clone(got)

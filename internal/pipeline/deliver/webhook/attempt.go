@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,25 +20,25 @@ import (
 )
 
 // An ending says how far a request came.
-type ending uint8
+type progress uint8
 
 const (
-	answered  ending = iota // or lost: the queue had let it go
-	unsent                  // nothing left, and the receiver is why
-	cut                     // nothing left, and the end of the context is why
-	withdrawn               // the queue did not let it go
+	answered    progress = iota // or lost: the queue had let it go
+	unsent                      // nothing left, and the receiver is why
+	cancelled                   // nothing left, and the end of the context is why
+	notReleased                 // the queue did not let it go
 )
 
-// restTimeout is how long a receiver may take for the rest of an answer whose
+// drainTimeout is how long a receiver may take for the rest of an answer whose
 // status is known.
-const restTimeout = 5 * time.Second
+const drainTimeout = 5 * time.Second
 
 // Why a request was ended from this side.
 var (
-	errConnect   = errors.New("no connection in time")
-	errSend      = errors.New("no answer in time")
-	errWithdrawn = errors.New("the queue did not let it go")
-	errStopped   = errors.New("the connection is ending")
+	errConnect     = errors.New("no connection in time")
+	errSend        = errors.New("no answer in time")
+	errNotReleased = errors.New("the queue did not let it go")
+	errStopped     = errors.New("the connection is ending")
 )
 
 func now() time.Time { return time.Now().UTC() }
@@ -47,10 +49,10 @@ type attempt struct {
 	queue   driver.Queue
 	message *driver.Message
 
-	ctx    context.Context // of the request; it outlives that of Serve once the message was let go
-	cancel context.CancelCauseFunc
-	limit  *time.Timer
-	unhook func() bool // from the context of Serve
+	ctx          context.Context // of the request; it outlives that of Serve once the message was let go
+	cancel       context.CancelCauseFunc
+	limit        *time.Timer
+	stopWatching func() bool // from the context of Serve
 
 	mu       sync.Mutex
 	released bool
@@ -63,13 +65,13 @@ func begin(ctx context.Context, d *Driver, queue driver.Queue, message *driver.M
 	a := &attempt{driver: d, queue: queue, message: message}
 	a.ctx, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	a.ctx = httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{GotConn: a.connected})
-	a.limit = time.AfterFunc(d.config.ConnectTimeout+d.config.TLSTimeout, a.late)
-	a.unhook = context.AfterFunc(ctx, a.stop)
+	a.limit = time.AfterFunc(d.config.ConnectTimeout+d.config.TLSTimeout, a.onDeadline)
+	a.stopWatching = context.AfterFunc(ctx, a.stop)
 	return a
 }
 
-// late ends a request that takes too long.
-func (a *attempt) late() {
+// onDeadline ends a request that takes too long.
+func (a *attempt) onDeadline() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.released {
@@ -109,7 +111,7 @@ func (a *attempt) connected(info httptrace.GotConnInfo) {
 			a.mu.Unlock()
 			return
 		}
-		why = errWithdrawn
+		why = errNotReleased
 	}
 	a.cancel(why)
 	// HTTP/2 looks at the context before it writes; HTTP/1 does not.
@@ -119,13 +121,13 @@ func (a *attempt) connected(info httptrace.GotConnInfo) {
 }
 
 // run makes the request and reads its answer.
-func (a *attempt) run(to *url.URL) (driver.Outcome, ending) {
+func (a *attempt) run(to *url.URL) (driver.Outcome, progress) {
 	defer a.cancel(nil)
 	defer a.limit.Stop()
-	defer a.unhook()
+	defer a.stopWatching()
 	response, err := a.driver.transport.RoundTrip(a.request(to))
 	if err != nil {
-		return a.failed(err)
+		return a.failure(err)
 	}
 	defer func() { _ = response.Body.Close() }() // nothing depends on what is thrown away
 	outcome := driver.Outcome{Verdict: verdictOf(response.StatusCode), Code: response.StatusCode}
@@ -158,26 +160,26 @@ func (a *attempt) request(to *url.URL) *http.Request {
 	return request.WithContext(a.ctx)
 }
 
-// failed says what came of a request without an answer.
-func (a *attempt) failed(err error) (driver.Outcome, ending) {
+// failure says what came of a request without an answer.
+func (a *attempt) failure(err error) (driver.Outcome, progress) {
 	cause := context.Cause(a.ctx)
 	a.mu.Lock()
 	released := a.released
 	a.mu.Unlock()
 	switch {
-	case errors.Is(cause, errWithdrawn):
-		return driver.Outcome{}, withdrawn
+	case errors.Is(cause, errNotReleased):
+		return driver.Outcome{}, notReleased
 	case errors.Is(cause, errStopped):
-		return driver.Outcome{}, cut
+		return driver.Outcome{}, cancelled
 	case cause != nil:
 		err = cause
 	}
 	if released {
-		return driver.Outcome{Verdict: driver.Lost, Text: line("there was no answer: " + err.Error()), Class: fanfare.ClassNetwork}, answered
+		return driver.Outcome{Verdict: driver.Lost, Text: replyText("there was no answer: " + err.Error()), Class: fanfare.ClassNetwork}, answered
 	}
-	outcome := driver.Outcome{Verdict: driver.Temporary, Text: line("nothing was sent: " + err.Error()), Class: fanfare.ClassNetwork}
+	outcome := driver.Outcome{Verdict: driver.Temporary, Text: replyText("nothing was sent: " + err.Error()), Class: fanfare.ClassNetwork}
 	if refused, ok := errors.AsType[*refusedError](err); ok {
-		outcome.Verdict, outcome.Text, outcome.Class = driver.Permanent, line(refused.Error()), fanfare.ClassInvalid
+		outcome.Verdict, outcome.Text, outcome.Class = driver.Permanent, replyText(refused.Error()), fanfare.ClassInvalid
 	}
 	return outcome, unsent
 }
@@ -190,27 +192,27 @@ func (a *attempt) text(response *http.Response) string {
 		text = "status " + strconv.Itoa(response.StatusCode)
 	}
 	a.mu.Lock()
-	a.limit.Reset(min(restTimeout, time.Until(a.deadline)))
+	a.limit.Reset(min(drainTimeout, time.Until(a.deadline)))
 	a.mu.Unlock()
 	var said []byte
 	if response.StatusCode >= http.StatusOK { // behind 101 there is no body, but another protocol
-		said = a.said(response)
+		said = a.outcomeOf(response)
 	}
 	switch response.StatusCode / 100 {
 	case 2:
 		return text
 	case 3:
-		return line(text + ": redirects are not followed, this one leads to " + response.Header.Get("Location"))
+		return replyText(text + ": redirects are not followed, this one leads to " + response.Header.Get("Location"))
 	}
 	if len(said) > 0 {
 		text += ": " + string(said)
 	}
-	return line(text)
+	return replyText(text)
 }
 
-// said reads the body as far as it is taken, so that the connection can be used
+// outcomeOf reads the body as far as it is taken, so that the connection can be used
 // again, and returns its beginning.
-func (a *attempt) said(response *http.Response) []byte {
+func (a *attempt) outcomeOf(response *http.Response) []byte {
 	var buffer [4096]byte
 	var first []byte
 	for rest := maxBodyBytes; rest > 0; {
@@ -223,4 +225,40 @@ func (a *attempt) said(response *http.Response) []byte {
 		}
 	}
 	return first
+}
+
+// verdictOf says what a status means. Redirects are for good: whoever moved has to
+// say so to whoever subscribed them, since a signature is for one receiver.
+func verdictOf(status int) driver.Verdict {
+	switch {
+	case status/100 == 2:
+		return driver.Accepted
+	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests, status/100 == 5:
+		return driver.Temporary
+	}
+	return driver.Permanent
+}
+
+// maxRetryAfter is the longest wait that is believed.
+const maxRetryAfter = 7 * 24 * time.Hour
+
+// retryAfter reads the header field of that name (RFC 9110, section 10.2.3):
+// seconds or a date. 0 is none, or one that has passed.
+func retryAfter(field string, now time.Time) time.Duration {
+	field = strings.TrimSpace(field)
+	if field == "" {
+		return 0
+	}
+	if strings.Trim(field, "0123456789") == "" {
+		seconds, err := strconv.ParseInt(field, 10, 64)
+		if err != nil { // out of range
+			seconds = math.MaxInt64
+		}
+		return time.Duration(min(seconds, int64(maxRetryAfter/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(field)
+	if err != nil {
+		return 0
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter)
 }

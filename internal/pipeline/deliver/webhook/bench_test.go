@@ -21,7 +21,7 @@ func BenchmarkPost(b *testing.B) {
 	queue := delivertest.NewQueue(messages...)
 	b.ReportAllocs()
 	b.ResetTimer()
-	if err := New(r.config()).Serve(b.Context(), queue.Seat()); err != nil {
+	if err := New(r.config()).Serve(b.Context(), queue.Connection()); err != nil {
 		b.Fatal(err)
 	}
 }

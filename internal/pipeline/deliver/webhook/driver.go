@@ -8,7 +8,6 @@ import (
 	"net/url"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -42,17 +41,17 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 
 // post brings one message to its end. An error is one of the queue.
 func (d *Driver) post(ctx context.Context, queue driver.Queue, message *driver.Message) error {
-	to, err := d.target(message.To)
+	to, err := d.parseURL(message.To)
 	if err != nil {
-		return settle(queue, message, driver.Outcome{Verdict: driver.Permanent, Text: line(err.Error()), Relay: "this server", Class: fanfare.ClassInvalid})
+		return settle(queue, message, driver.Outcome{Verdict: driver.Permanent, Text: replyText(err.Error()), Relay: "this server", Class: fanfare.ClassInvalid})
 	}
 	a := begin(ctx, d, queue, message)
 	outcome, end := a.run(to)
 	outcome.Relay = hostPort(to)
 	switch end {
-	case withdrawn:
+	case notReleased:
 		return nil
-	case cut:
+	case cancelled:
 		queue.Return(message)
 		return nil
 	case unsent:
@@ -61,8 +60,8 @@ func (d *Driver) post(ctx context.Context, queue driver.Queue, message *driver.M
 	return report(queue, message, outcome)
 }
 
-// target reads the address of a message.
-func (d *Driver) target(address string) (*url.URL, error) {
+// parseURL reads the address of a message.
+func (d *Driver) parseURL(address string) (*url.URL, error) {
 	to, err := url.Parse(address)
 	switch {
 	case err != nil || to.Host == "" || to.User != nil:
@@ -100,7 +99,7 @@ func report(queue driver.Queue, message *driver.Message, outcome driver.Outcome)
 	return nil
 }
 
-// line is text from outside as an outcome may have it.
-func line(text string) string {
-	return string(deliver.AppendLine(nil, []byte(text), deliver.MaxLine))
+// replyText is text from outside as an outcome may have it.
+func replyText(text string) string {
+	return string(driver.AppendText(nil, []byte(text), driver.MaxTextBytes))
 }

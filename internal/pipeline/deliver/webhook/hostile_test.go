@@ -28,7 +28,7 @@ func one(t *testing.T, d *Driver, message *driver.Message) driver.Outcome {
 	t.Helper()
 	queue := delivertest.NewQueue(message)
 	over := make(chan error, 1)
-	go func() { over <- d.Serve(t.Context(), queue.Seat()) }()
+	go func() { over <- d.Serve(t.Context(), queue.Connection()) }()
 	select {
 	case err := <-over:
 		if err != nil {

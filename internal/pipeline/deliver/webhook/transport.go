@@ -2,8 +2,12 @@ package webhook
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
 )
 
 // What is taken from a receiver at most.
@@ -16,7 +20,7 @@ const (
 
 // newTransport makes what all connections of a driver share.
 func newTransport(c *Config) *http.Transport {
-	dialer := net.Dialer{Timeout: c.ConnectTimeout, Control: (&guard{c.AllowNetworks}).control}
+	dialer := net.Dialer{Timeout: c.ConnectTimeout, Control: (&addressGuard{c.AllowNetworks}).control}
 	base := c.TLS
 	if base == nil {
 		base = &tls.Config{}
@@ -44,4 +48,111 @@ func newTransport(c *Config) *http.Transport {
 			WriteByteTimeout:          c.SendTimeout,
 		},
 	}
+}
+
+// A guard decides whom connections may go to.
+type addressGuard struct {
+	allowed []netip.Prefix
+}
+
+// control is asked by net.Dialer with the address that a connection is about to
+// go to, after all names were resolved.
+func (g *addressGuard) control(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if !g.permits(to.Addr()) {
+		return &refusedError{to.Addr()}
+	}
+	return nil
+}
+
+// permits reports whether an address is of the public Internet, or named by the
+// operator. One that stands for an IPv4 address is judged by that.
+func (g *addressGuard) permits(a netip.Addr) bool {
+	a = a.WithZone("").Unmap()
+	if slices.ContainsFunc(g.allowed, func(p netip.Prefix) bool { return p.Contains(a) }) {
+		return true
+	}
+	if inner, ok := embedded(a); ok {
+		return g.permits(inner)
+	}
+	return public(a)
+}
+
+// A refusedError is an address that nobody may be sent to.
+type refusedError struct{ address netip.Addr }
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("%s is no address of the public Internet, and allow_networks does not name it", e.address)
+}
+
+// What embeds IPv4 addresses in the IPv6 addresses of translators and tunnels:
+// where the prefix ends they begin (RFC 6052, section 2.1; RFC 3056, section 2).
+var (
+	nat64  = netip.MustParsePrefix("64:ff9b::/96")
+	sixTo4 = netip.MustParsePrefix("2002::/16")
+)
+
+func embedded(a netip.Addr) (netip.Addr, bool) {
+	at := 0
+	switch {
+	case nat64.Contains(a):
+		at = 12
+	case sixTo4.Contains(a):
+		at = 2
+	default:
+		return a, false
+	}
+	b := a.As16()
+	return netip.AddrFrom4([4]byte(b[at : at+4])), true
+}
+
+// global are the addresses that the Internet routes to one machine or some,
+// without those that IANA's registries of special purposes (RFC 6890) say are not
+// global, and without one that clouds answer from the machine below.
+var (
+	global6        = netip.MustParsePrefix("2000::/3")
+	specialPurpose = prefixes(
+		"0.0.0.0/8",         // this network (RFC 791)
+		"10.0.0.0/8",        // private (RFC 1918)
+		"100.64.0.0/10",     // behind a carrier's NAT (RFC 6598)
+		"127.0.0.0/8",       // this machine (RFC 1122)
+		"168.63.129.16/32",  // the host of a machine at Azure
+		"169.254.0.0/16",    // this link (RFC 3927), and what tells machines in clouds their secrets
+		"172.16.0.0/12",     // private (RFC 1918)
+		"192.0.0.0/24",      // protocols of the IETF (RFC 6890)
+		"192.0.2.0/24",      // documentation (RFC 5737)
+		"192.31.196.0/24",   // AS112 (RFC 7535)
+		"192.52.193.0/24",   // AMT (RFC 7450)
+		"192.88.99.0/24",    // relays to 6to4 (RFC 7526)
+		"192.168.0.0/16",    // private (RFC 1918)
+		"192.175.48.0/24",   // AS112 (RFC 7534)
+		"198.18.0.0/15",     // measuring (RFC 2544)
+		"198.51.100.0/24",   // documentation (RFC 5737)
+		"203.0.113.0/24",    // documentation (RFC 5737)
+		"224.0.0.0/4",       // groups (RFC 5771)
+		"240.0.0.0/4",       // reserved (RFC 1112), everybody on this link
+		"2001::/23",         // protocols of the IETF, Teredo among them (RFC 2928, RFC 4380)
+		"2001:db8::/32",     // documentation (RFC 3849)
+		"2620:4f:8000::/48", // AS112 (RFC 7534)
+		"3fff::/20",         // documentation (RFC 9637)
+	)
+)
+
+// public reports whether a is an address of the public Internet.
+func public(a netip.Addr) bool {
+	if a.Is6() && !global6.Contains(a) {
+		return false
+	}
+	return a.IsValid() && !slices.ContainsFunc(specialPurpose, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	all := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		all[i] = netip.MustParsePrefix(text)
+	}
+	return all
 }

@@ -1,0 +1,99 @@
+// Package probe looks at the database and the relays of a server without changing anything. It holds no state.
+// `fanfare doctor` calls it and passes the results to package doctor.
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"fanfare.dev/fanfare/internal/admin/doctor"
+	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/database"
+	"fanfare.dev/fanfare/internal/store/move"
+	"fanfare.dev/fanfare/internal/store/postgres"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// Describe returns the URL of a database without its password.
+func Describe(url string) string { return postgres.Describe(url) }
+
+// Database examines the PostgreSQL of a URL.
+func Database(ctx context.Context, url string) (*doctor.Database, error) {
+	found, err := postgres.Look(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", postgres.Describe(url), err)
+	}
+	facts := doctor.Database(*found)
+	return &facts, nil
+}
+
+// Channels reads the channels from the database of a configuration. A server may use it at the same time. A new
+// database has none.
+func Channels(ctx context.Context, c *config.Config) ([]*registry.Channel, error) {
+	var records []control.ConfigRecord
+	read := func(s store.Session) error {
+		records = nil
+		return control.Config(s, func(r *control.ConfigRecord) error {
+			records = append(records, *r)
+			return nil
+		})
+	}
+	if err := peek(ctx, c, read); err != nil {
+		return nil, err
+	}
+	return registry.ChannelsIn(records)
+}
+
+// StartAllowed returns why no server may start on the database of a configuration, for example because the data
+// were moved.
+func StartAllowed(ctx context.Context, c *config.Config) error {
+	name := postgres.Describe(c.DB)
+	if c.SQLite() {
+		if err := database.CheckUnpaired(c.DataDir); err != nil {
+			return err
+		}
+		var err error
+		if name, err = filepath.Abs(c.DataDir); err != nil {
+			return err
+		}
+	}
+	return peek(ctx, c, func(s store.Session) error { return move.CheckCharge(s, name) })
+}
+
+// peek reads the control tables of the database of a configuration, if there are any.
+func peek(ctx context.Context, c *config.Config, read func(store.Session) error) (err error) {
+	if c.SQLite() {
+		err = sqlite.Peek(ctx, c.DataDir, read)
+	} else {
+		err = postgres.Peek(ctx, c.DB, read)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// timeout limits each step of a session with a relay.
+const timeout = 8 * time.Second
+
+// Relay opens a session with the relay of a channel as a delivery would, and sends nothing.
+func Relay(ctx context.Context, c *registry.Channel, password string) (doctor.Session, error) {
+	config := smtp.Config{Address: c.Relay, Hello: c.Hello, TLS: c.TLS, Username: c.Username, Grouping: c.Grouping,
+		ConnectTimeout: timeout, CommandTimeout: timeout}
+	if c.Username != "" {
+		config.Password = password
+	}
+	if err := config.Validate(); err != nil {
+		return doctor.Session{}, err
+	}
+	s, err := smtp.New(config).Probe(ctx)
+	return doctor.Session{Banner: s.Banner, Extensions: s.Extensions, TLS: s.TLS, Untrusted: s.Untrusted, Authenticated: s.Authenticated}, err
+}

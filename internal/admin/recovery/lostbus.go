@@ -1,0 +1,56 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/datadir"
+)
+
+// lostBusFile marks a data directory whose bus was lost while the record of deliveries was not: somebody removed the
+// folder of the bus, or the directory is new beside an existing PostgreSQL. Events that were accepted and not matched
+// are lost with it. The start that finds the mark makes new batches of the open deliveries.
+const lostBusFile = "bus.lost"
+
+// BusLost reports whether the open deliveries need new batches. It leaves the mark if the embedded bus does not exist
+// yet and the record has events.
+func BusLost(dir string, external bool, highest fanfare.EventSeq) (bool, error) {
+	mark := filepath.Join(dir, lostBusFile)
+	if _, err := os.Lstat(mark); err == nil {
+		return true, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	_, err := os.Lstat(filepath.Join(dir, datadir.Bus))
+	if external || highest == 0 || !errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return true, os.WriteFile(mark, nil, 0o600)
+}
+
+// Resumer puts held batches back on the bus, except those for which held is true.
+type Resumer interface {
+	ReleaseHeld(ctx context.Context, held func(*fanfare.Batch) bool) error
+}
+
+// ReplaceBus makes new batches of all open deliveries, and returns how many broadcasts are open.
+func (r *Recovery) ReplaceBus(ctx context.Context, days []fanfare.Day, waiting Resumer) (broadcasts int, err error) {
+	for _, day := range days {
+		if err := r.holdDay(ctx, day, func(*backup.Uncertain) error { broadcasts++; return nil }); err != nil {
+			return broadcasts, err
+		}
+	}
+	// The database may be older than the mails that contain its row ids.
+	if err := r.Registry.SkipPlaces(ctx, skippedRows); err != nil {
+		return broadcasts, err
+	}
+	if err := waiting.ReleaseHeld(ctx, func(*fanfare.Batch) bool { return false }); err != nil {
+		return broadcasts, err
+	}
+	return broadcasts, os.Remove(filepath.Join(r.Dir, lostBusFile))
+}

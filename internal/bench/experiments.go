@@ -1,0 +1,60 @@
+package bench
+
+import (
+	"fanfare.dev/fanfare/internal/bench/delivery"
+	"fanfare.dev/fanfare/internal/bench/harness"
+	"fanfare.dev/fanfare/internal/bench/intake"
+	"fanfare.dev/fanfare/internal/bench/matching"
+	"fanfare.dev/fanfare/internal/bench/pipeline"
+	"fanfare.dev/fanfare/internal/bench/rendering"
+	"fanfare.dev/fanfare/internal/bench/report"
+)
+
+// Experiments lists all experiments in the order in which the argument all runs
+// them.
+func Experiments() []harness.Experiment {
+	return append([]harness.Experiment{
+		{ID: "N1", Run: delivery.RunBroadcast, Published: report.Published{Value: 233, Text: "233/s, 71.5 min (NotifyBC, 2 x 1 core)"}, Shows: "a broadcast to 1,000,000 subscriptions with NotifyBC's filter: personal mails of 1 KB over 50 connections"},
+		{ID: "N1b", Run: delivery.RunMixed, Shows: "N1 with 10,000 different filters, three overlapping subscriptions for every tenth person, 2 % of the mails refused once with 4xx, 1 % with 5xx"},
+		{ID: "N1d", Run: delivery.RunSigned, Shows: "N1 with signed mails (DKIM): unsigned, Ed25519, and RSA-2048 with a tenth of the mails"},
+		{ID: "N4", Run: intake.RunScript, Shows: "the same subscriptions by single POSTs, by 100 POSTs at a time (as NotifyBC's script does), and in bulk"},
+		{ID: "N5", Run: delivery.RunRaw, Shows: "a raw SMTP sender to the same sink: prepared bytes, same size, same grouping (the limit of N1)"},
+		{ID: "U1", Run: delivery.RunUrgentEvents, Shows: "one urgent event to one subscriber on an idle server, 2,000 times: p99 from the 202 to the bytes at the sink"},
+		{ID: "U2", Run: delivery.RunUrgentMessages, Shows: "POST /v1/messages?wait=5s to one person on an idle server, 2,000 times: p99 from the request to the bytes at the sink"},
+		{ID: "I1", Run: intake.RunImport, Shows: "bulk import of 1,000,000 subscriptions into an empty store"},
+		{ID: "I2", Run: intake.RunImportMore, Shows: "bulk import of 1,000,000 subscriptions into a store of 10,000,000 (--base)"},
+		{ID: "I3", Run: intake.RunPosts, Shows: "single POSTs of subscriptions over 50 connections"},
+		{ID: "I4", Run: intake.RunEvents, Shows: "single POSTs of events over 50 connections"},
+		{ID: "S1", Run: intake.RunSubscribers, Published: report.Published{Text: "more threads +50 to +100 %, update and delete slower than add (SSNS, shape)"}, Shows: "subscribers: load 100,000 into an empty server, then add, update and delete 10,000; over 1 and 50 connections"},
+		{ID: "S2", Run: intake.RunSubscriptionSizes, Published: report.Published{Text: "decreases with the size (SSNS, shape)"}, Shows: "100,000 subscriptions of 20, 200 and 1,000 characters"},
+		{ID: "S3", Run: intake.RunSubscriptionKinds, Published: report.Published{Text: "event-driven and scheduled nearly equal (SSNS, shape)"}, Shows: "100,000 subscriptions of 200 characters, event-driven and scheduled"},
+		{ID: "E5", Run: intake.RunEventSizes, Published: report.Published{Text: "hundreds/s (SSNS, API provider)"}, Shows: "events over the API: 25 to 5,000 characters, 10,000 in a batch"},
+		{ID: "E6", Run: intake.RunEventBatches, Published: report.Published{Text: "increases with the batch (SSNS, shape)"}, Shows: "events over the API: batches of 1 to 10,000, 250 characters"},
+		{ID: "G1", Run: pipeline.RunGenerationBatches, Published: report.Published{Value: 1100, Text: "1,100 -> 950/s (SSNS); goal 2,000,000/s"}, Shows: "10,000 notifications in 1 to 32 batches, and a million: the rate until they are durable"},
+		{ID: "G2", Run: pipeline.RunGenerationThreads, Published: report.Published{Text: "best at one to two times the CPUs (SSNS, shape)"}, Shows: "eight rules for 2,500 people each, by the number of threads of the server"},
+		{ID: "C1", Run: matching.RunMinutes, Published: report.Published{Value: 700, Text: "700/s with 3 distributors, < 2 min (SSNS, HTTP)"}, Shows: "the stock case: a quote for each of 1,000 symbols every minute, 200,000 people with five alerts each by four rules, mails"},
+		{ID: "C2", Run: matching.RunTicks, Published: report.Published{Value: 20000, Text: "goal 20,000/s, p99 20 ms at half of it"}, Shows: "C1 at maximum speed: quotes/s into manifests, and the latency of a quote at half of the required 20,000/s"},
+		{ID: "M1", Run: pipeline.RunBatchStages, Shows: "10,000 subscribers with one subscription each, one real batch: its time in each stage"},
+		{ID: "D1", Run: rendering.RunMessages, Published: report.Published{Value: 450, Text: "400-500/s up to 500 B, 100-200/s at 2,000 B (SSNS); goal 300,000/s"}, Shows: "formatting messages of 25 to 2,000 characters without sending them, one thread"},
+		{ID: "D2", Run: delivery.RunDrivers, Published: report.Published{Text: "File > HTTP > SMTP (SSNS, shape)"}, Shows: "5,000 messages into files, over HTTP and over SMTP, one connection"},
+		{ID: "D3", Run: rendering.RunDigests, Published: report.Published{Text: "slower, worst at low ratios (SSNS, shape)"}, Shows: "formatting digests of 1 to 10 notifications of 200 characters without sending them, one thread"},
+		{ID: "D4", Run: delivery.RunMulticast, Published: report.Published{Text: "large gain (SSNS, 2,000, shape); goal 100,000 recipients/s at 100"}, Shows: "mails with the same content to 200,000 people, 1 to 100 recipients in one transaction"},
+		{ID: "D4r", Run: delivery.RunMulticastAtRate, Shows: "the same mail to 1,000 people, 100 in one transaction, at 30/s up to no limit, over 1 and 8 connections, to a sink that answers at once or after 400 ms: number of messages and duration"},
+		{ID: "D5", Run: delivery.RunConnections, Published: report.Published{Text: "+25 to +50 % (SSNS, shape)"}, Shows: "a broadcast to 50,000 people over 1 to 8 connections"},
+		{ID: "P1", Run: delivery.RunBacklog, Published: report.Published{Value: 60, Text: "360,000 wait, 60 min to drain (SSNS, computed)"}, Shows: "300 messages a second for 30 minutes into a channel of 100 a second, with a simulated clock: time to drain the backlog"},
+		{ID: "L1", Run: delivery.RunProvider, Published: report.Published{Value: 278, Text: "278/s (GOV.UK)"}, Shows: "83,333 mails through a provider that takes 250 ms for a request and refuses requests above 360/s"},
+		{ID: "L2", Run: delivery.RunBothStages, Published: report.Published{Text: "generation was the bottleneck (GOV.UK)"}, Shows: "generation alone, delivery alone, both"},
+		{ID: "L4", Run: pipeline.RunGenerations, Shows: "500 changes a second for ten people each; manifests made for each change, in windows of 5 s and 1 s, and continuously"},
+		{ID: "L6", Run: delivery.RunShare, Published: report.Published{Value: 360, Text: "300/s by share, 360/s shared (GOV.UK)"}, Shows: "the same provider: the rate in six shares, one of them unused, and the rate as one limit"},
+		{ID: "L7", Run: delivery.RunConcurrency, Published: report.Published{Value: 360, Text: "120/s to 360/s (GOV.UK)"}, Shows: "the same provider: 30 and 90 connections, 100 and 250 ms"},
+		{ID: "L9", Run: delivery.RunUrgentDuringBroadcast, Published: report.Published{Text: "stuck behind 1M (GOV.UK)"}, Shows: "an urgent message every 100 ms during a broadcast to 1,000,000: p99 from the 202 to the sink, and the rate of the broadcast with and without urgent messages in alternating phases"},
+		{ID: "L9b", Run: delivery.RunSmallBesideLarge, Shows: "two services, each with a broadcast to 1,000,000 in progress: duration of a broadcast of a third service to 1,000 people"},
+		{ID: "L10", Run: pipeline.RunDaily, Published: report.Published{Value: 60, Text: "goal 60 s, peak RSS 1 GB"}, Shows: "a daily digest of five events for 1,000,000 people at the same time of day: time until the last outcome"},
+		{ID: "F1", Run: delivery.RunFailingDestinations(true), Shows: "webhooks to 10,000 receivers, of each hundred one dead, one slow, and one that refuses requests above 1/s: the rate to the healthy ones with and without the others"},
+		{ID: "F1m", Run: delivery.RunFailingDestinations(false), Shows: "F1 by mail, for the domains behind one relay"},
+		{ID: "H1", Run: pipeline.RunBroadcastHistory, Shows: "ten broadcasts to 1,000,000 people, then 1,000 random histories and traces: p99 of a history"},
+		{ID: "H2", Run: pipeline.RunSingleHistory, Shows: "10,000,000 events to one person each, then 1,000 random histories and traces: p99 of a history"},
+		{ID: "RB1", Run: delivery.RunReturns, Shows: "100,000 bounces come in by mail at 2,000/s during a broadcast to 500,000: each counts once, and no suppressed address gets mail later than 1 s after its bounce"},
+		{ID: "R1", Run: intake.RunIdle, Shows: "time from start to ready with 1,000,000 subscriptions; memory and CPU of an idle server"},
+	}, matching.Experiments()...)
+}

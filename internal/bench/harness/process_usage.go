@@ -1,0 +1,80 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A processUsage is the CPU time and memory that a process has taken. On systems without
+// /proc, it is zero for a running process.
+type processUsage struct {
+	CPU     time.Duration // user and system
+	PeakMiB float64       // resident
+}
+
+func (u processUsage) CPUSince(before processUsage) time.Duration { return u.CPU - before.CPU }
+
+func usageOf(s *os.ProcessState) processUsage {
+	u := processUsage{CPU: s.UserTime() + s.SystemTime()}
+	if r, ok := s.SysUsage().(*syscall.Rusage); ok {
+		u.PeakMiB = float64(r.Maxrss) / 1024
+	}
+	return u
+}
+
+// ticksPerSecond is the unit in which /proc counts CPU time (USER_HZ, 100 on Linux).
+const ticksPerSecond = 100
+
+// Used returns the usage of the process so far.
+func (c *Process) Used() processUsage {
+	if c.ended {
+		return c.Final
+	}
+	var u processUsage
+	stat, _ := os.ReadFile(c.procFile("stat"))
+	// The name in parentheses may contain spaces. utime and stime are the 14th and
+	// 15th field of proc(5), and the 12th and 13th after the name.
+	if i := strings.LastIndexByte(string(stat), ')'); i >= 0 {
+		if f := strings.Fields(string(stat[i+1:])); len(f) > 12 {
+			user, _ := strconv.ParseInt(f[11], 10, 64)
+			system, _ := strconv.ParseInt(f[12], 10, 64)
+			u.CPU = time.Duration(user+system) * time.Second / ticksPerSecond
+		}
+	}
+	u.PeakMiB = c.Memory("VmHWM")
+	return u
+}
+
+// Memory returns a value of /proc/PID/status in MiB.
+func (c *Process) Memory(name string) float64 {
+	status, err := os.ReadFile(c.procFile("status"))
+	if err != nil {
+		return 0
+	}
+	var kib float64
+	if _, err := fmt.Sscanf(fieldOf(string(status), name), "%f kB", &kib); err != nil {
+		return 0
+	}
+	return kib / 1024
+}
+
+// ResetPeak resets the peak of the resident memory (proc(5), clear_refs).
+func (c *Process) ResetPeak() { _ = os.WriteFile(c.procFile("clear_refs"), []byte("5"), 0o200) }
+
+func (c *Process) procFile(file string) string {
+	return fmt.Sprintf("/proc/%d/%s", c.cmd.Process.Pid, file)
+}
+
+// isRunning reports whether a process still runs that nobody has waited for.
+func isRunning(p *os.Process) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
+	if err != nil {
+		return p.Signal(syscall.Signal(0)) == nil
+	}
+	i := strings.LastIndexByte(string(stat), ')')
+	return !strings.HasPrefix(string(stat[i+1:]), " Z")
+}

@@ -1,0 +1,82 @@
+package harness
+
+import (
+	"syscall"
+	"time"
+
+	"fanfare.dev/fanfare/internal/bench/report"
+)
+
+// A window is the time in which a clock runs, with the usage of the processes at its
+// start.
+type window struct {
+	machine cpuTimes
+	own     time.Duration
+	server  *Server
+	began   processUsage
+	post    *Sink // nil if there is no sink process
+	taken   processUsage
+}
+
+func (s *Server) OpenWindow(p *Sink) window {
+	w := window{machine: ReadCPUTimes(), own: OwnCPU(), server: s, began: s.Used(), post: p}
+	if p != nil {
+		w.taken = p.Usage()
+	}
+	return w
+}
+
+// A WindowUsage is the CPU time and memory that the server and the sink have taken in a
+// window.
+type WindowUsage struct {
+	Server, Sink time.Duration // CPU
+	PeakMiB      float64       // of the server
+	others       float64       // share of the machine that anything else took
+}
+
+// Add adds the usage of another window that does not overlap.
+func (t *WindowUsage) Add(o WindowUsage) {
+	t.Server += o.Server
+	t.Sink += o.Sink
+	t.PeakMiB = max(t.PeakMiB, o.PeakMiB)
+	t.others = max(t.others, o.others)
+}
+
+func (w window) Close() WindowUsage {
+	now := w.server.Used()
+	t := WindowUsage{Server: now.CPUSince(w.began), PeakMiB: now.PeakMiB}
+	if w.post != nil {
+		t.Sink = w.post.Usage().CPUSince(w.taken)
+	}
+	t.others = ReadCPUTimes().others(w.machine, t.Server+t.Sink+OwnCPU()-w.own)
+	return t
+}
+
+// OwnCPU returns the CPU time of this process.
+func OwnCPU() time.Duration {
+	var r syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// RecordUsage records the usage of a window.
+func RecordUsage(r *report.Record, t WindowUsage) {
+	r.CPUSeconds, r.RSSMiB = t.Server.Seconds(), t.PeakMiB
+	if r.OnPostgreSQL() {
+		r.Others = t.others
+		r.Note("PostgreSQL and other processes took %.0f %% of the machine while the clock ran", 100*t.others)
+	} else {
+		noteOthers(r, t.others)
+	}
+}
+
+// noteOthers records the share of the machine that anything else has taken, with a note
+// if it is large.
+func noteOthers(r *report.Record, share float64) {
+	r.Others = max(r.Others, share)
+	if share > 0.05 {
+		r.Note("other processes and tenants took %.0f %% of the machine while the clock ran: compare CPU, not times", 100*share)
+	}
+}

@@ -1,0 +1,139 @@
+package channels
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/retry"
+)
+
+// brokenDriver takes the place of drivers that cannot be made. It takes no message: mail that is
+// not signed, for example, must not wait in it.
+type brokenDriver struct{ err error }
+
+func (b brokenDriver) Serve(context.Context, driver.Queue) error { return b.err }
+
+func brokenRelays(err error) []deliver.RelaySettings {
+	return []deliver.RelaySettings{{Name: "none", Driver: brokenDriver{err}, Weight: 1}}
+}
+
+// Faults holds the channels whose settings have not been in force since the start. Their batches
+// are held like those of a paused channel, so that they can be cancelled, and are cancelled when
+// the channel is deleted. Channels writes it; readers take no lock.
+type Faults struct {
+	now atomic.Pointer[map[uint16]*Fault]
+}
+
+// Fault is why a channel has never been able to send.
+type Fault struct {
+	Reason  string
+	Deleted bool // the channel was deleted and will not send
+}
+
+// notInForce begins the reason for which the batches of a channel with a fault are held.
+const notInForce = "the settings of the channel cannot be put in force: "
+
+// Of returns the fault of a channel, nil if it has none.
+func (f *Faults) Of(channel uint16) *Fault {
+	if f == nil {
+		return nil
+	}
+	if all := f.now.Load(); all != nil {
+		return (*all)[channel]
+	}
+	return nil
+}
+
+// Set sets the fault of a channel, nil for none, and reports whether that is new. One goroutine
+// writes at a time: Channels under its lock.
+func (f *Faults) Set(channel uint16, fault *Fault) bool {
+	if known := f.Of(channel); known == fault || known != nil && fault != nil && *known == *fault {
+		return false
+	}
+	all := map[uint16]*Fault{}
+	if before := f.now.Load(); before != nil {
+		all = maps.Clone(*before)
+	}
+	if fault == nil {
+		delete(all, channel)
+	} else {
+		all[channel] = fault
+	}
+	f.now.Store(&all)
+	return true
+}
+
+// noteFault sets why the settings of a channel are not in force, nil if they are, and logs a
+// change. Batches that were held for the fault go back to work.
+func (c *Channels) noteFault(ch *channel, fault error, conf *registry.Channel) {
+	was := ch.fault
+	ch.fault = ""
+	if fault != nil {
+		ch.fault = fault.Error()
+		if !ch.started {
+			c.parts.Faults.Set(conf.Number, &Fault{Reason: notInForce + ch.fault})
+		}
+	} else {
+		ch.started = true
+		if c.parts.Faults.Set(conf.Number, nil) {
+			c.parts.Release()
+		}
+	}
+	switch name := conf.Service + "/" + conf.Name; {
+	case ch.fault == was:
+	case ch.fault != "":
+		c.logger.Error("the settings of a channel cannot be put in force, which is tried again until they can", "channel", name, "error", ch.fault)
+	default:
+		c.logger.Info("the settings of a channel are in force now", "channel", name)
+	}
+}
+
+// cancelDeleted cancels the messages of channels that were deleted before they could send. The
+// caller holds mu.
+func (c *Channels) cancelDeleted() {
+	for _, conf := range c.parts.Registry.ClosedChannels() {
+		if known := c.parts.Faults.Of(conf.Number); known == nil || known.Deleted {
+			continue
+		}
+		c.parts.Faults.Set(conf.Number, &Fault{Reason: deliver.ChannelDeleted, Deleted: true})
+		c.parts.Release()
+		c.logger.Warn("a channel was deleted that could not send, its waiting messages are cancelled", "channel", conf.Service+"/"+conf.Name, "error", c.open[conf.Number].fault)
+	}
+}
+
+// retryFaults tries again to put settings in force that could not be.
+func (c *Channels) retryFaults(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conf := range c.parts.Registry.Channels() {
+		if ch := c.open[conf.Number]; ch != nil && ch.fault != "" {
+			_, _ = c.apply(ctx, conf) // the fault was logged, and a sender is there
+		}
+	}
+}
+
+// serveDeleted makes senders for channels that were deleted before this start and still have
+// batches on the bus: these leave, or are cancelled if they cannot.
+func (c *Channels) serveDeleted(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	deleted := c.parts.Registry.ClosedChannels()
+	if !slices.ContainsFunc(deleted, func(conf *registry.Channel) bool { return c.open[conf.Number] == nil }) {
+		return
+	}
+	waiting, err := c.parts.Waiting(ctx)
+	for _, conf := range deleted {
+		if err == nil && c.open[conf.Number] == nil && waiting[conf.Number] {
+			_, err = c.apply(ctx, conf)
+		}
+	}
+	c.cancelDeleted()
+	if err != nil && ctx.Err() == nil {
+		c.logger.Log(ctx, retry.LogLevel(err), "the waiting messages of deleted channels could not be looked up, which is tried again", "error", err)
+	}
+}

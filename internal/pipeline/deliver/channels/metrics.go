@@ -1,0 +1,92 @@
+package channels
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+var (
+	channelLabels = []string{"service", "channel"}
+	relayLabels   = []string{"service", "channel", "relay"}
+
+	relayUp            = prometheus.NewDesc("fanfare_relay_up", "1 while letters may leave by the relay, 0 while it is down, drained or unused.", relayLabels, nil)
+	relayShare         = prometheus.NewDesc("fanfare_relay_share", "Share of the channel's connections that the relay may have now, 0 to 1.", relayLabels, nil)
+	relayConnections   = prometheus.NewDesc("fanfare_relay_connections", "Connections to the relay that are open.", relayLabels, nil)
+	relayAccepted      = prometheus.NewDesc("fanfare_relay_accepted_total", "Messages that the relay took since the start.", relayLabels, nil)
+	relayErrors        = prometheus.NewDesc("fanfare_relay_errors_total", "Messages that the relay lost or refused for reasons of its own, and connections to it that were lost, since the start.", relayLabels, nil)
+	relaySeconds       = prometheus.NewDesc("fanfare_relay_seconds", "How long a message takes the relay, over the last half minute.", []string{"service", "channel", "relay", "quantile"}, nil)
+	signaturesMade     = prometheus.NewDesc("fanfare_dkim_signatures_total", "Signatures made since the key was read.", []string{"service", "channel", "domain", "selector"}, nil)
+	secretsUnusable    = prometheus.NewDesc("fanfare_channel_unusable_secrets", "Private keys, passwords and secrets of the channel that cannot be read or used now; fanfare status names them.", channelLabels, nil)
+	destinationsUnwell = prometheus.NewDesc("fanfare_destinations_unwell", "Destinations that are not well, by the worst that is the matter with each: suspended, slow or limited.", []string{"service", "channel", "state"}, nil)
+	answersByClass     = prometheus.NewDesc("fanfare_answers_total", "Attempts that were not taken, since the start, by the class of the answer.", []string{"class"}, nil)
+	replyRulesRefused  = prometheus.NewDesc("fanfare_reply_rules_refused", "1 while the file of reply_rules cannot be used.", nil, nil)
+)
+
+// Describe sends the metrics of channels. Their number grows with the configuration, not with the
+// destinations that are written to.
+func (c *Channels) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{relayUp, relayShare, relayConnections, relayAccepted, relayErrors, relaySeconds, signaturesMade, secretsUnusable, destinationsUnwell, answersByClass, replyRulesRefused} {
+		to <- d
+	}
+}
+
+// Collect sends the values of all channels.
+func (c *Channels) Collect(to chan<- prometheus.Metric) {
+	for _, conf := range c.parts.Registry.Channels() {
+		c.collectRelays(to, conf)
+		unusable := 0
+		for _, p := range c.Problems(conf) {
+			if p.Kind != "dkim_record" {
+				unusable++
+			}
+		}
+		to <- prometheus.MustNewConstMetric(secretsUnusable, prometheus.GaugeValue, float64(unusable), conf.Service, conf.Name)
+		ch := c.of(conf.Number)
+		if ch == nil {
+			continue
+		}
+		for _, k := range ch.keys.All() {
+			to <- prometheus.MustNewConstMetric(signaturesMade, prometheus.CounterValue, float64(k.Made()), conf.Service, conf.Name, k.Domain, k.Selector)
+		}
+		unwell := ch.CountImpaired()
+		for _, state := range deliver.DestinationStates {
+			to <- prometheus.MustNewConstMetric(destinationsUnwell, prometheus.GaugeValue, float64(unwell[state]), conf.Service, conf.Name, string(state))
+		}
+	}
+	for i := range c.replies.counts {
+		class := "none"
+		if i < len(fanfare.Classes) {
+			class = string(fanfare.Classes[i])
+		}
+		to <- prometheus.MustNewConstMetric(answersByClass, prometheus.CounterValue, float64(c.replies.counts[i].Load()), class)
+	}
+	refused := 0.0
+	if c.replies.fault.Load() != nil {
+		refused = 1
+	}
+	to <- prometheus.MustNewConstMetric(replyRulesRefused, prometheus.GaugeValue, refused)
+}
+
+func (c *Channels) collectRelays(to chan<- prometheus.Metric, conf *registry.Channel) {
+	status := c.Status(conf.Number)
+	for i := range status.Relays {
+		r := &status.Relays[i]
+		send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, more ...string) {
+			to <- prometheus.MustNewConstMetric(desc, kind, value, append([]string{conf.Service, conf.Name, r.Name}, more...)...)
+		}
+		up := 0.0
+		if r.State == deliver.RelayUp || r.State == deliver.RelayDoubted {
+			up = 1
+		}
+		send(relayUp, prometheus.GaugeValue, up)
+		send(relayShare, prometheus.GaugeValue, r.Share)
+		send(relayConnections, prometheus.GaugeValue, float64(r.Connections))
+		send(relayAccepted, prometheus.CounterValue, float64(r.Accepted))
+		send(relayErrors, prometheus.CounterValue, float64(r.Errors))
+		send(relaySeconds, prometheus.GaugeValue, r.P50.Seconds(), "0.5")
+		send(relaySeconds, prometheus.GaugeValue, r.P99.Seconds(), "0.99")
+	}
+}

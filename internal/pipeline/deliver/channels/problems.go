@@ -1,0 +1,123 @@
+package channels
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Problems returns the keys, passwords and secrets of a channel that cannot be used now.
+func (c *Channels) Problems(conf *registry.Channel) (all []wire.ChannelProblem) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch := c.open[conf.Number]
+	if ch == nil {
+		return nil
+	}
+	now := c.clock.Now()
+	signers := dkim.At(ch.keys.All(), now)
+	names := make([]string, len(signers))
+	for i, key := range signers {
+		names[i] = key.Name()
+	}
+	signing := "no mail is signed"
+	if len(names) > 0 {
+		signing = "mail is signed with " + strings.Join(names, " and ")
+	}
+	held := dkimkeys.Unsigned(ch.keys.All(), ch.keys.Broken(), now) != nil
+	for _, b := range ch.keys.Broken() {
+		all = append(all, keyProblem(&b, signing, held))
+	}
+	for _, key := range ch.keys.All() {
+		if key.Waits && !key.From.After(now) {
+			all = append(all, wire.ChannelProblem{
+				Kind: "dkim_record", Domain: key.Domain, Selector: key.Selector,
+				Error: "the DKIM key " + key.Name() + " waits: " + c.options.Records.WhyMissing(key) + "; until it is seen there, " + signing,
+				Hint:  "add to the DNS: " + key.ZoneLine(),
+			})
+		}
+	}
+	return append(all, ch.problems...)
+}
+
+func keyProblem(b *dkimkeys.Broken, signing string, held bool) wire.ChannelProblem {
+	key := dkim.Key{Domain: b.Domain, Selector: b.Selector}
+	p := wire.ChannelProblem{Kind: "dkim_key", Domain: b.Domain, Selector: b.Selector, File: b.KeyFile}
+	from := "the environment variable " + b.KeyEnv
+	if b.KeyFile != "" {
+		from = "the file " + b.KeyFile
+	}
+	p.Error = "the DKIM key " + key.Name() + " in " + from + " cannot be used: " + messageOf(b.Err) + "; "
+	switch {
+	case held:
+		p.Error += "no other key may sign now, and mail waits"
+	case b.Kept:
+		p.Error += "until the next start it is used as it was read before"
+	default:
+		p.Error += signing
+	}
+	p.Hint = "put the key back, readable for the user of the server, which is noticed within seconds; or make another with fanfare dkim new " + b.Domain + " and name it in the channel"
+	return p
+}
+
+// messageOf returns an error without its place in a document and without its hint.
+func messageOf(err error) string {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	return e.Message
+}
+
+// checkSecrets tries to read the passwords and secrets of all channels, as the next start will.
+func (c *Channels) checkSecrets() {
+	if c.options.Capture.all() {
+		return
+	}
+	for _, conf := range c.parts.Registry.Channels() {
+		found := secretProblems(conf)
+		c.mu.Lock()
+		if ch := c.open[conf.Number]; ch != nil {
+			for _, p := range found {
+				if !slices.Contains(ch.problems, p) {
+					c.logger.Error("a channel has a secret that cannot be read", "channel", conf.Service+"/"+conf.Name, "kind", p.Kind, "file", p.File, "error", p.Error)
+				}
+			}
+			ch.problems = found
+		}
+		c.mu.Unlock()
+	}
+}
+
+// secretProblems returns the passwords and secrets of a channel that cannot be read.
+func secretProblems(conf *registry.Channel) (all []wire.ChannelProblem) {
+	check := func(kind, file, effect string, read func() (string, error)) {
+		_, err := read()
+		if err == nil {
+			return
+		}
+		p := wire.ChannelProblem{Kind: kind, File: file, Error: messageOf(err) + "; " + effect, Hint: "make it readable for the user of the server"}
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	const atStart = "the server uses what it has read before, and the channel cannot send after the next start"
+	switch conf.Driver {
+	case "smtp":
+		for _, hop := range conf.Hops() {
+			check("password", hop.Channel.PasswordFile, atStart, hop.Channel.Password)
+		}
+	case "webhook":
+		check("secret", conf.SecretFile, atStart, conf.Secrets)
+	}
+	if conf.Receipts.SecretEnv+conf.Receipts.SecretFile != "" {
+		check("receipts", conf.Receipts.SecretFile, "receipts of the provider are refused", conf.ReceiptSecrets)
+	}
+	return all
+}

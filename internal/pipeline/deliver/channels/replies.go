@@ -1,0 +1,117 @@
+package channels
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/reply"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/retry"
+)
+
+// replies holds the rules by which replies of next hops are classified: those of the operator's
+// file, then the built-in ones. If the file cannot be used, the former rules stay in force: a
+// typing error does not stop deliveries, but is logged and shown in metrics and by doctor.
+type replies struct {
+	file   string // "" for none
+	logger *slog.Logger
+
+	rules  atomic.Pointer[reply.Rules]
+	fault  atomic.Pointer[string]                 // why the file is not in force; nil while it is
+	counts [len(fanfare.Classes) + 1]atomic.Int64 // replies by class; the last counts those without
+	read   fileVersion                            // that was read last
+}
+
+type fileVersion struct {
+	modified  time.Time
+	sizeBytes int64
+}
+
+func newReplies(file string, logger *slog.Logger) *replies {
+	r := &replies{file: file, logger: logger}
+	r.rules.Store(reply.Builtin())
+	r.reload()
+	return r
+}
+
+// reloadEvery is how often the file is looked at.
+const reloadEvery = 2 * time.Second
+
+// run puts changes of the file in force until ctx ends.
+func (r *replies) run(ctx context.Context) {
+	if r.file == "" {
+		return
+	}
+	for retry.Sleep(ctx, reloadEvery) == nil {
+		r.reload()
+	}
+}
+
+// reload reads the file if it has changed.
+func (r *replies) reload() {
+	if r.file == "" {
+		return
+	}
+	info, err := os.Stat(r.file)
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	now := fileVersion{info.ModTime(), info.Size()}
+	if now == r.read {
+		return
+	}
+	r.read = now
+	own, err := reply.ReadFile(r.file)
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	r.rules.Store(own.Before(reply.Builtin()))
+	r.fault.Store(nil)
+	r.logger.Info("reply rules are in force", "file", r.file, "rules", len(own.All()))
+}
+
+// refuse logs once why the file is not in force. The file is read again at the next look: the
+// cause, such as a missing right, need not show in its version.
+func (r *replies) refuse(err error) {
+	r.read = fileVersion{}
+	why := err.Error()
+	if known := r.fault.Swap(&why); known == nil || *known != why {
+		r.logger.Error("the file of reply rules cannot be used, the former rules stay in force", "file", r.file, "error", err)
+	}
+}
+
+// of returns the classifier of replies to one channel.
+func (r *replies) of(people *registry.Registry, channel uint16) deliver.Replies {
+	return &channelReplies{r, func() string {
+		if channel, ok := people.Channel(channel); ok {
+			return channel.Driver
+		}
+		return ""
+	}}
+}
+
+type channelReplies struct {
+	*replies
+	driver func() string // of the channel now
+}
+
+// Read classifies a reply.
+func (c *channelReplies) Read(destination string, o *driver.Outcome) deliver.Advice {
+	reading := c.rules.Load().Read(c.driver(), destination, o)
+	o.Class, o.Verdict, o.RetryAfter = reading.Class, reading.Verdict, reading.RetryAfter
+	at := slices.Index(fanfare.Classes[:], o.Class)
+	if at < 0 {
+		at = len(fanfare.Classes)
+	}
+	c.counts[at].Add(1)
+	return deliver.Advice{Suspend: reading.Suspend, Slow: reading.Slow}
+}

@@ -1,0 +1,123 @@
+package channels
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/file"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// settings converts the configuration of a channel for its sender, and makes its drivers.
+func (c *Channels) settings(conf *registry.Channel) (deliver.Settings, error) {
+	s := deliver.Settings{
+		Connections: conf.Connections, Rate: rate.Inf,
+		SendTimeout: min(time.Duration(conf.SendTimeout), c.options.Lease*2/3), IdleTimeout: 30 * time.Second,
+	}
+	s.Adapt, s.Multicast, s.Destinations = conf.Adapt, conf.Multicast, destinationLimits(conf)
+	s.Reserve.Urgent, s.Reserve.Normal = conf.Reserve.Shares()
+	if perSecond := conf.Rate.PerSecond(); perSecond > 0 {
+		s.Rate = rate.Limit(perSecond)
+	}
+	s.Retry, s.RetryBy = retrySchedules(conf)
+	switch conf.Driver {
+	case "file":
+		folder := filepath.Clean(conf.Path)
+		s.Relays = []deliver.RelaySettings{{Name: folder, Driver: file.New(folder, c.parts.Files.of(conf.Number)), Weight: 1}}
+		s.Connections = max(1, min(s.Connections, 4))
+	case "smtp":
+		for _, hop := range conf.Hops() {
+			relay, err := smtpDriver(hop.Channel, &s)
+			if err != nil {
+				return s, err
+			}
+			s.Relays = append(s.Relays, deliver.RelaySettings{Name: hop.Name, Driver: relay, Weight: hop.Weight})
+		}
+	case "webhook":
+		s.Direct = true
+		hook, err := c.webhookDriver(conf, &s)
+		if err != nil {
+			return s, err
+		}
+		s.Relays = []deliver.RelaySettings{{Name: "webhook", Driver: hook, Weight: 1, ManyReceivers: true}}
+	default:
+		return s, fmt.Errorf("channel %s/%s: no driver %q", conf.Service, conf.Name, conf.Driver)
+	}
+	return s, nil
+}
+
+// smtpDriver makes the driver of one relay of a channel.
+func smtpDriver(conf *registry.Channel, s *deliver.Settings) (driver.Driver, error) {
+	password, err := conf.Password()
+	if err != nil {
+		return nil, err
+	}
+	config := smtp.Config{
+		Address: conf.Relay, Hello: conf.Hello, TLS: conf.TLS, Username: conf.Username, Password: password,
+		Grouping: conf.Grouping, SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout, MaxRecipients: conf.Multicast,
+	}
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	return smtp.New(config), nil
+}
+
+// destinationLimits returns the limits of a channel's destinations.
+func destinationLimits(conf *registry.Channel) deliver.Destinations {
+	limit := func(d registry.DestinationSettings) deliver.DestinationLimit {
+		return deliver.DestinationLimit{Rate: d.Rate.PerSecond(), Connections: d.Connections}
+	}
+	limits := deliver.Destinations{Each: limit(conf.Destinations), Only: make(map[string]deliver.DestinationLimit, len(conf.Destinations.Only))}
+	for name, own := range conf.Destinations.Only {
+		limits.Only[name] = limit(own)
+	}
+	return limits
+}
+
+// retrySchedules returns the retry schedules of a channel: the general one, and those by class of
+// reply.
+func retrySchedules(conf *registry.Channel) (deliver.Retry, map[fanfare.Class]deliver.Retry) {
+	by := make(map[fanfare.Class]deliver.Retry, len(conf.RetryBy))
+	for class, waits := range conf.RetryBy {
+		by[class] = retrySchedule(waits)
+	}
+	return retrySchedule(conf.Retry), by
+}
+
+func retrySchedule(waits []registry.Duration) deliver.Retry {
+	schedule := make(deliver.Retry, len(waits))
+	for i, wait := range waits {
+		schedule[i] = time.Duration(wait)
+	}
+	return schedule
+}
+
+// FileMarks makes the marks by which channels of the driver file tell their own temporary files
+// from those of others.
+type FileMarks struct{ server, run string }
+
+// NewFileMarks returns the marks of one start. A data directory belongs to one server at a time; a
+// copy of it elsewhere is another server's, although it has the same key.
+func NewFileMarks(dir string, key []byte, started time.Time) FileMarks {
+	host, _ := os.Hostname() // without one, directory and key suffice
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "owner of files\x00%s\x00%s\x00%x", host, dir, key))
+	return FileMarks{hex.EncodeToString(sum[:6]), strconv.FormatInt(started.UnixNano(), 36)}
+}
+
+func (m FileMarks) of(channel uint16) file.TempNames {
+	return file.TempNames{Owner: fmt.Sprintf("%sc%d", m.server, channel), Run: m.run}
+}

@@ -1,0 +1,95 @@
+package deliver
+
+import (
+	"math/bits"
+	"time"
+)
+
+// A window remembers what came of the messages of the last half minute.
+type outcomeWindow struct {
+	slots [windowParts]windowSlot
+}
+
+const (
+	windowParts   = 6
+	windowSeconds = 5 // of one part
+)
+
+type windowSlot struct {
+	number    int64 // of the stretch of time that it is about
+	answers   int   // among them the wrong ones
+	errors    int   // lost, or refused for reasons of the relay's own
+	durations histogram
+}
+
+func (w *outcomeWindow) at(now time.Time) *windowSlot {
+	number := now.Unix() / windowSeconds
+	p := &w.slots[number%windowParts]
+	if p.number != number {
+		*p = windowSlot{number: number}
+	}
+	return p
+}
+
+// sum is what came of the messages in the latest parts of the window.
+func (w *outcomeWindow) sum(now time.Time, parts int64) (s windowSlot) {
+	oldest := now.Unix()/windowSeconds - parts + 1
+	for i := range w.slots {
+		if p := &w.slots[i]; p.number >= oldest {
+			s.answers += p.answers
+			s.errors += p.errors
+			s.durations.add(&p.durations)
+		}
+	}
+	return s
+}
+
+// A histogram counts durations by their size, each to an eighth.
+type histogram struct {
+	counts [histogramSteps]uint32
+	total  uint32
+}
+
+const (
+	stepBits       = 3              // an octave has eight steps
+	histogramSteps = 34 << stepBits // up to two hours, in units of 128 ns
+	unitBits       = 7
+)
+
+func (h *histogram) count(d time.Duration) {
+	h.counts[stepOf(d)]++
+	h.total++
+}
+
+func (h *histogram) add(other *histogram) {
+	for i, n := range other.counts {
+		h.counts[i] += n
+	}
+	h.total += other.total
+}
+
+// quantile returns the duration that a share of all does not exceed, 0 where
+// nothing was counted.
+func (h *histogram) quantile(share float64) time.Duration {
+	rest := int64(share * float64(h.total))
+	for i, n := range h.counts {
+		if rest -= int64(n); n > 0 && rest <= 0 {
+			return stepEnd(i)
+		}
+	}
+	return 0
+}
+
+// stepOf: below eight units each has a step of its own; above, a step is told by
+// the highest bit and the three that follow it.
+func stepOf(d time.Duration) int {
+	units := uint64(max(d, 0)) >> unitBits
+	shift := max(bits.Len64(units)-stepBits-1, 0)
+	return min(shift<<stepBits+int(units>>shift), histogramSteps-1)
+}
+
+// stepEnd is the longest duration of a step.
+func stepEnd(step int) time.Duration {
+	shift := max(step>>stepBits-1, 0)
+	return time.Duration((step-shift<<stepBits+1)<<shift<<unitBits - 1)
+}

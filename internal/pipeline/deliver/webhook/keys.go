@@ -1,0 +1,157 @@
+package webhook
+
+import (
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Key is what the requests of a channel are signed with, or those to one receiver:
+// a Secret, which the receiver has as well, or a PrivateKey, of which it has the
+// public part (Standard Webhooks 1.0, signature scheme).
+type Key interface {
+	// For derives the key for one receiver, a URL in normal form, from that of the
+	// channel: who knows their own cannot sign what another receiver would believe,
+	// nor hand on to it what was signed for them.
+	For(service, receiver string) Key
+	// Text is what the receiver verifies with, as libraries of Standard Webhooks take it.
+	Text() string
+	// appendSignature appends the signature of a text, in two parts.
+	appendSignature(dst, head, body []byte) []byte
+}
+
+const maxKeys = 4
+
+// ParseKeys reads keys with space or lines between them, the newest first. The error
+// does not show them.
+func ParseKeys(text string) ([]Key, error) {
+	all := strings.Fields(text)
+	wrong := func(format string, args ...any) ([]Key, error) {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/secret", Message: fmt.Sprintf(format, args...),
+			Hint: "a secret is whsec_ and 24 to 64 random bytes in base64: echo whsec_$(head -c 32 /dev/urandom | base64); a private key for Ed25519 is whsk_ and 32: echo whsk_$(head -c 32 /dev/urandom | base64)"}
+	}
+	if len(all) == 0 || len(all) > maxKeys {
+		return wrong("%d secrets, use 1 to %d", len(all), maxKeys)
+	}
+	keys := make([]Key, len(all))
+	for i, one := range all {
+		if keys[i] = parseKey(one); keys[i] == nil {
+			return wrong("secret %d of %d is none", i+1, len(all))
+		}
+	}
+	return keys, nil
+}
+
+// parseKey returns nil for what is no key.
+func parseKey(text string) Key {
+	kind, encoded, _ := strings.Cut(text, "_")
+	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	switch {
+	case err != nil:
+	case kind+"_" == secretPrefix && len(raw) >= minSecretBytes && len(raw) <= maxSecretBytes:
+		return Secret(raw)
+	case kind+"_" == privatePrefix:
+		if key, ok := privateKeyOf(raw); ok {
+			return key
+		}
+	}
+	return nil
+}
+
+// sign returns the signatures of a request by all keys, with a space between them:
+// while a key is being changed, a receiver knows one of them.
+func sign(keys []Key, service, receiver, id string, unix int64, body []byte) string {
+	head := strconv.AppendInt(slices.Concat([]byte(id), []byte{'.'}), unix, 10)
+	head = append(head, '.')
+	var signatures []byte
+	for i, key := range keys {
+		if i > 0 {
+			signatures = append(signatures, ' ')
+		}
+		signatures = key.For(service, receiver).appendSignature(signatures, head, body)
+	}
+	return string(signatures)
+}
+
+// A Secret signs by HMAC-SHA-256, the scheme v1. Its text is whsec_ and base64.
+type Secret []byte
+
+// Bounds of secrets. The sizes are those of the specification.
+const (
+	secretPrefix   = "whsec_"
+	minSecretBytes = 24
+	maxSecretBytes = 64
+)
+
+var _ Key = Secret(nil)
+
+// Text is the secret: the receiver has the same.
+func (s Secret) Text() string { return secretPrefix + base64.StdEncoding.EncodeToString(s) }
+
+// For derives the secret of one receiver.
+func (s Secret) For(service, receiver string) Key {
+	return Secret(derive(s, "fanfare webhook receiver", service, receiver))
+}
+
+func (s Secret) appendSignature(dst, head, body []byte) []byte {
+	mac := hmac.New(sha256.New, s)
+	mac.Write(head) // a hash never fails
+	mac.Write(body)
+	return base64.StdEncoding.AppendEncode(append(dst, "v1,"...), mac.Sum(nil))
+}
+
+// derive makes the 32 bytes that a receiver's key is made of.
+func derive(of []byte, use, service, receiver string) []byte {
+	mac := hmac.New(sha256.New, of)
+	mac.Write([]byte(use + "\x00" + service + "\x00" + receiver))
+	return mac.Sum(nil)
+}
+
+// A PrivateKey signs by Ed25519, the scheme v1a: it is the seed of RFC 8032. As text
+// it is whsk_ and base64, and what receivers get is whpk_ and their public key.
+type PrivateKey []byte
+
+const (
+	privatePrefix = "whsk_"
+	publicPrefix  = "whpk_"
+)
+
+var _ Key = PrivateKey(nil)
+
+// privateKeyOf takes a seed, or a seed with its public key behind it, as other
+// programs write key pairs.
+func privateKeyOf(raw []byte) (key PrivateKey, ok bool) {
+	switch len(raw) {
+	case ed25519.SeedSize:
+		return raw, true
+	case ed25519.PrivateKeySize:
+		key = raw[:ed25519.SeedSize]
+		return key, slices.Equal(key.pair(), raw)
+	}
+	return nil, false
+}
+
+func (k PrivateKey) pair() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k) }
+
+// Text is the public key.
+func (k PrivateKey) Text() string {
+	return publicPrefix + base64.StdEncoding.EncodeToString(k.pair()[ed25519.SeedSize:])
+}
+
+// For derives the key of one receiver. What is signed does not name the receiver: with
+// one key for all, each could hand on what it got.
+func (k PrivateKey) For(service, receiver string) Key {
+	return PrivateKey(derive(k, "fanfare webhook receiver ed25519", service, receiver))
+}
+
+func (k PrivateKey) appendSignature(dst, head, body []byte) []byte {
+	signature := ed25519.Sign(k.pair(), slices.Concat(head, body))
+	return base64.StdEncoding.AppendEncode(append(dst, "v1a,"...), signature)
+}

@@ -1,0 +1,202 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/store/move"
+	"fanfare.dev/fanfare/internal/store/postgres"
+	"fanfare.dev/fanfare/internal/store/retry"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// A DB is the database of the server: SQLite files in the data directory, or a PostgreSQL. A move replaces it.
+type DB struct {
+	*move.Switch
+	current atomic.Pointer[Side]
+}
+
+// A Side is an open database, as one side of a move.
+type Side struct {
+	move.Side
+	remote *postgres.DB // nil for files
+	about  postgres.About
+}
+
+// Remote reports whether it is a PostgreSQL.
+func (s *Side) Remote() bool { return s.remote != nil }
+
+// About returns the version, identity and place of the database.
+func (s *Side) About() postgres.About { return s.about }
+
+// Pairing is what a data directory stores of the database.
+func (s *Side) Pairing() Pairing { return Pairing{Identity: s.about.Identity, Database: s.about.Where} }
+
+func newDB(first *Side) *DB {
+	d := &DB{Switch: move.NewSwitch(first.Side)}
+	d.current.Store(first)
+	return d
+}
+
+// Current returns the database that is in use.
+func (d *DB) Current() *Side { return d.current.Load() }
+
+// Replace makes another database the current one, and returns the previous one.
+func (d *DB) Replace(with *Side) (previous *Side) { return d.current.Swap(with) }
+
+// Postgres returns the PostgreSQL that is in use, or nil for files.
+func (d *DB) Postgres() *postgres.DB { return d.current.Load().remote }
+
+// About returns the version, identity and place of the current database.
+func (d *DB) About() postgres.About { return d.current.Load().about }
+
+// Away returns since when the database cannot be reached, and why; zero while it can. Files always can.
+func (d *DB) Away() (since time.Time, why error) {
+	if remote := d.Postgres(); remote != nil {
+		return remote.Away()
+	}
+	return time.Time{}, nil
+}
+
+// writePatience is how long a change waits for a database that does not answer.
+const writePatience = 5 * time.Second
+
+// Open opens the database that the configuration names. version is that of the program.
+func Open(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*DB, error) {
+	first, err := openConfigured(ctx, c, version, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := move.CheckStart(ctx, first.Side); err != nil {
+		return nil, errors.Join(err, first.DB.Close())
+	}
+	return newDB(first), nil
+}
+
+func openConfigured(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*Side, error) {
+	if c.SQLite() {
+		if err := CheckUnpaired(c.DataDir); err != nil {
+			return nil, err
+		}
+		return OpenFiles(ctx, c.DataDir, store.Durability(c.Durability))
+	}
+	where := postgres.Describe(c.DB)
+	options := postgresOptions(c, version, log)
+	db, err := postgres.Open(ctx, c.DB, options)
+	switch {
+	case retry.IsAway(err):
+		return nil, err // the start waits for it
+	case err != nil:
+		return nil, Located(where, err)
+	}
+	return newSide(ctx, db, where)
+}
+
+// OpenFiles opens the SQLite files of a data directory.
+func OpenFiles(ctx context.Context, dir string, durability store.Durability) (*Side, error) {
+	name, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, dir, durability)
+	if err != nil {
+		return nil, err
+	}
+	return &Side{Side: move.Side{DB: db, Name: name}, about: postgres.About{Where: "sqlite"}}, nil
+}
+
+// newSide asks a PostgreSQL for its version and identity.
+func newSide(ctx context.Context, db *postgres.DB, name string) (*Side, error) {
+	about, err := db.About(ctx)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Side{Side: move.Side{DB: db, Name: name}, remote: db, about: about}, nil
+}
+
+// Files is the name of the SQLite files of the data directory where a place for data is named.
+const Files = "sqlite"
+
+// OpenTarget opens the target of a move: Files, or the URL of a PostgreSQL.
+func OpenTarget(ctx context.Context, to string, c *config.Config, version string, log *slog.Logger) (*Side, error) {
+	if to == Files {
+		return OpenFiles(ctx, c.DataDir, store.Durability(c.Durability))
+	}
+	if err := checkURL(to); err != nil {
+		return nil, err
+	}
+	of := *c
+	of.DB, of.DBReads = to, ""
+	where := postgres.Describe(to)
+	db, err := postgres.Open(ctx, to, postgresOptions(&of, version, log))
+	if err != nil {
+		err = Located(where, err)
+		if e, ok := errors.AsType[*fanfare.Error](err); ok {
+			e.Pointer = "/to"
+		}
+		return nil, err
+	}
+	return newSide(ctx, db, where)
+}
+
+// checkURL refuses text that is not the URL of a PostgreSQL. The error does not show it, because it may contain a
+// password.
+func checkURL(to string) error {
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/to", Message: "is neither sqlite nor the URL of a PostgreSQL database", Hint: "use sqlite, or postgres://user@host/database"}
+	}
+	return nil
+}
+
+// Located adds to an error which database it is about. It keeps the whole error chain in the message, because the
+// log has no other trace of it.
+func Located(where string, err error) error {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return fmt.Errorf("database %s: %w", where, err)
+	}
+	text := err.Error()
+	if text == e.Error() {
+		text = e.Message // the hint follows
+	}
+	return &fanfare.Error{Code: e.Code, Pointer: "/db", Message: where + ": " + text, Hint: e.Hint}
+}
+
+// Patience is how long a change waits for a database that does not answer; 0 for files.
+func (d *DB) Patience() time.Duration {
+	if d.Postgres() == nil {
+		return 0
+	}
+	return writePatience
+}
+
+// CheckPairing makes sure that the database and a data directory belong together. knowsKey reports whether a secret
+// is an admin key that the database knows.
+func (d *DB) CheckPairing(dir string, knowsKey func(secret string) bool) error {
+	if d.Postgres() == nil {
+		return nil
+	}
+	return checkPairing(dir, d.Current().Pairing(), knowsKey)
+}
+
+func postgresOptions(c *config.Config, version string, log *slog.Logger) postgres.Options {
+	return postgres.Options{Logger: log, Durability: store.Durability(c.Durability), ApplicationName: "fanfare " + version,
+		ReadURL: c.DBReads, MaxConnections: c.DBConnections, StatementTimeout: c.DBStatementTimeout}
+}
+
+// OwnSchema returns the URL of a schema of a PostgreSQL for temporary use, and DropSchema removes what was stored
+// in it.
+func OwnSchema(url, name string) (string, error) { return postgres.InSchema(url, name) }
+
+// DropSchema removes what a server stored in the schema of a URL.
+func DropSchema(ctx context.Context, url string) error { return postgres.Drop(ctx, url) }
