@@ -11,6 +11,8 @@ import (
 	"cel.dev/cel-go/cel"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // Definition is what a topic says about its conditions.
@@ -41,15 +43,15 @@ const MaxRules = 1024
 // A compiledTopic is a Definition that was found good. It never changes.
 type compiledDefinition struct {
 	definition  Definition
-	key         *path // nil: the topic has none
-	filterScope *scope
-	ruleScopes  []*scope // one for each rule: the same fields, and its params
-	rulePlans   []*plan  // one for each rule
+	key         *expr.Path // nil: the topic has none
+	filterScope *lang.Scope
+	ruleScopes  []*lang.Scope // one for each rule: the same fields, and its params
+	rulePlans   []*plan       // one for each rule
 }
 
 // compileDefinition checks def and compiles its rules.
 func compileDefinition(language *cel.Env, def Definition) (*compiledDefinition, error) {
-	filterScope, keySteps, err := newTopicScope(language, def.Schema, def.Key)
+	filterScope, keySteps, err := lang.NewTopicScope(language, def.Schema, def.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -58,30 +60,30 @@ func compileDefinition(language *cel.Env, def Definition) (*compiledDefinition, 
 	}
 	c := &compiledDefinition{definition: def, filterScope: filterScope}
 	if keySteps != nil {
-		c.key = &path{source: source{steps: keySteps}}
+		c.key = &expr.Path{Source: expr.Source{Steps: keySteps}}
 	}
 	seen := map[string]bool{}
 	for i, rule := range def.Rules {
-		place := pointer("rules", strconv.Itoa(i))
+		place := lang.Pointer("rules", strconv.Itoa(i))
 		switch {
 		case rule.Name == "":
-			return nil, invalid(place+"/name", "the rule has no name")
+			return nil, lang.Invalid(place+"/name", "the rule has no name")
 		case seen[rule.Name]:
-			return nil, invalid(place+"/name", "a second rule is named %q", rule.Name)
+			return nil, lang.Invalid(place+"/name", "a second rule is named %q", rule.Name)
 		}
 		seen[rule.Name] = true
-		params, err := readParamTypes(place, rule.Params)
+		params, err := lang.ReadParamTypes(place, rule.Params)
 		if err != nil {
 			return nil, err
 		}
-		sc := filterScope.forRule(params)
-		e, err := sc.compile(place+"/when", rule.When)
+		sc := filterScope.ForRule(params)
+		e, err := sc.Compile(place+"/when", rule.When)
 		if err != nil {
 			return nil, err
 		}
-		p, err := newPlan(&builder{scope: sc, ast: e})
+		p, err := newPlan(&expr.Builder{Scope: sc, Ast: e})
 		if err != nil {
-			return nil, invalid(place+"/when", "%v", err)
+			return nil, lang.Invalid(place+"/when", "%v", err)
 		}
 		c.ruleScopes, c.rulePlans = append(c.ruleScopes, sc), append(c.rulePlans, p)
 	}

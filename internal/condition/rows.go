@@ -3,6 +3,8 @@ package condition
 import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // pageBits sizes the pages of rows and of columns.
@@ -15,19 +17,19 @@ const (
 // A row holds one subscription to a rule: its place and its params, by column.
 // Rows are numbered throughout the topic; a page of them belongs to one rule.
 type page struct {
-	paramPage
+	expr.ParamPage
 	table  *table
 	owners []fanfare.RowID // of a form: numbers of filters
 	guards []uint8         // of a plan with several: the one on which the row is
 }
 
 func newPage(r *table) *page {
-	p := &page{paramPage: paramPage{params: r.params}, table: r}
+	p := &page{ParamPage: expr.ParamPage{Params: r.params}, table: r}
 	for _, one := range r.params {
-		if one.isNumber() {
-			p.numbers = append(p.numbers, nil)
+		if one.IsNumber() {
+			p.Numbers = append(p.Numbers, nil)
 		} else {
-			p.texts = append(p.texts, nil)
+			p.Texts = append(p.Texts, nil)
 		}
 	}
 	return p
@@ -37,11 +39,11 @@ func newPage(r *table) *page {
 func (p *page) extend() (row uint32) {
 	row = uint32(len(p.owners))
 	p.owners = append(room(p.owners), 0)
-	for c := range p.numbers {
-		p.numbers[c] = append(room(p.numbers[c]), 0)
+	for c := range p.Numbers {
+		p.Numbers[c] = append(room(p.Numbers[c]), 0)
 	}
-	for c := range p.texts {
-		p.texts[c] = append(room(p.texts[c]), 0)
+	for c := range p.Texts {
+		p.Texts[c] = append(room(p.Texts[c]), 0)
 	}
 	return row
 }
@@ -78,7 +80,7 @@ func (r *pageStore) page(row uint32) *page { return r.pages[row>>pageBits] }
 type table struct {
 	name       string
 	ruleNumber int16 // its place among the topic's rules; noRule of a form
-	params     []param
+	params     []lang.Param
 	plan       *plan
 
 	store    *pageStore
@@ -97,14 +99,14 @@ type table struct {
 const noRule = -1
 
 // add puts a subscription into a row and into the plan's buckets.
-func (r *table) add(place fanfare.RowID, v paramValues, at *rowIndexer) (row uint32) {
+func (r *table) add(place fanfare.RowID, v lang.ParamValues, at *rowIndexer) (row uint32) {
 	row = r.storeRow(place, v, at.texts)
 	r.plan.insert(at, row)
 	return row
 }
 
 // storeRow puts a subscription into a free row.
-func (r *table) storeRow(place fanfare.RowID, v paramValues, t *textTable) (row uint32) {
+func (r *table) storeRow(place fanfare.RowID, v lang.ParamValues, t *expr.TextTable) (row uint32) {
 	if last := len(r.free) - 1; last >= 0 {
 		row, r.free = r.free[last], r.free[:last]
 	} else {
@@ -112,14 +114,14 @@ func (r *table) storeRow(place fanfare.RowID, v paramValues, t *textTable) (row 
 	}
 	p, i := r.store.page(row), int(row&pageMask)
 	p.owners[i] = place
-	for c, number := range v.numbers {
-		p.numbers[c][i] = number
+	for c, number := range v.Numbers {
+		p.Numbers[c][i] = number
 	}
-	for c, text := range v.texts {
-		p.texts[c][i] = t.acquire(text)
+	for c, text := range v.Texts {
+		p.Texts[c][i] = t.Acquire(text)
 	}
 	if assert.Enabled {
-		p.assertHolds(i, v, t)
+		p.AssertHolds(i, v, t)
 	}
 	r.rowCount++
 	return row
@@ -150,10 +152,10 @@ func (r *table) remove(row uint32, at *rowIndexer) {
 }
 
 // freeRow empties a row. A rule without subscriptions gives up its pages.
-func (r *table) freeRow(row uint32, t *textTable) {
+func (r *table) freeRow(row uint32, t *expr.TextTable) {
 	p, i := r.store.page(row), int(row&pageMask)
-	for c := range p.texts {
-		t.release(p.texts[c][i])
+	for c := range p.Texts {
+		t.Release(p.Texts[c][i])
 	}
 	r.free = append(r.free, row)
 	if r.rowCount--; r.rowCount == 0 {

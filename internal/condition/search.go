@@ -6,14 +6,15 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/expr"
 	"fanfare.dev/fanfare/internal/failpoint"
 )
 
 // search finds the rows of r that match.
 func (r *table) search(f *matchFrame) {
 	p := r.plan
-	f.page = nil
-	if r.rowCount == 0 || p.eventPredicates.eval(&f.frame) != True {
+	f.Page = nil
+	if r.rowCount == 0 || p.eventPredicates.Eval(&f.Frame) != expr.True {
 		return
 	}
 	if p.singlePath {
@@ -41,7 +42,7 @@ func (r *table) search(f *matchFrame) {
 
 // search visits the rows to which w leads, or what they stand for (entire).
 func (w *accessPath) search(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
-	if w.eventPredicates.eval(&f.frame) != True {
+	if w.eventPredicates.Eval(&f.Frame) != expr.True {
 		return
 	}
 	switch {
@@ -56,7 +57,7 @@ func (w *accessPath) search(f *matchFrame, rows *pageStore, visit func(rows []ui
 	switch {
 	case !ok:
 	case w.grid != nil:
-		w.grid.eachCellAt(&f.frame, key, func(cell uint64) { w.visitBucket(f, rows, cell, visit) })
+		w.grid.eachCellAt(&f.Frame, key, func(cell uint64) { w.visitBucket(f, rows, cell, visit) })
 	default:
 		w.visitBucket(f, rows, key, visit)
 	}
@@ -77,15 +78,15 @@ func (w *accessPath) visitBucket(f *matchFrame, rows *pageStore, key uint64, vis
 			w.visitCrossed(f, rows, b, visit)
 			return
 		}
-		v, _ := w.rangeKey.load(&f.frame)
+		v, _ := w.rangeKey.Load(&f.Frame)
 		var ok bool
-		if value, ok = toFloat(v); !ok {
+		if value, ok = expr.ToFloat(v); !ok {
 			return
 		}
 	}
 	switch {
 	case b.bucket == nil:
-		if w.rangeKey == nil || w.rangeKey.op.matchesOrder(cmp.Compare(value, w.rangeValue(rows, b.row))) {
+		if w.rangeKey == nil || w.rangeKey.op.MatchesOrder(cmp.Compare(value, w.rangeValue(rows, b.row))) {
 			f.single[0] = w.entry(rows, b.row)
 			visit(f.single[:])
 		}
@@ -98,7 +99,7 @@ func (w *accessPath) visitBucket(f *matchFrame, rows *pageStore, key uint64, vis
 
 // searchSubstrings visits the buckets of all texts that occur in the event's.
 func (w *accessPath) searchSubstrings(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
-	hay, ok := w.substring.folded(&f.frame)
+	hay, ok := w.substring.Folded(&f.Frame)
 	if !ok {
 		return
 	}
@@ -106,7 +107,7 @@ func (w *accessPath) searchSubstrings(f *matchFrame, rows *pageStore, visit func
 		w.visitBucket(f, rows, everyEvent, visit)
 	}
 	f.startTextMarks()
-	w.substring.ngrams.find(hay, func(number uint32) {
+	w.substring.ngrams.Find(hay, func(number uint32) {
 		if f.markText(number) {
 			w.visitBucket(f, rows, uint64(number), visit)
 		}
@@ -117,8 +118,8 @@ func (w *accessPath) searchSubstrings(f *matchFrame, rows *pageStore, visit func
 func (w *accessPath) searchSharedTexts(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
 	w.visitBucket(f, rows, everyEvent, visit)
 	f.startTextMarks()
-	w.sharedText.eachText(&f.frame, func(text string) {
-		if number := f.texts.number(text); number != 0 && f.markText(number) {
+	w.sharedText.eachText(&f.Frame, func(text string) {
+		if number := f.Texts.Number(text); number != 0 && f.markText(number) {
 			w.visitBucket(f, rows, uint64(number), visit)
 		}
 	})
@@ -128,7 +129,7 @@ func (w *accessPath) searchSharedTexts(f *matchFrame, rows *pageStore, visit fun
 func (w *accessPath) eventKey(f *matchFrame) (key uint64, ok bool) {
 	f.keyParts = f.keyParts[:0]
 	for i := range w.equalities {
-		part, ok := w.equalities[i].eventPart(&f.frame)
+		part, ok := w.equalities[i].eventPart(&f.Frame)
 		if !ok {
 			return 0, false
 		}
@@ -157,9 +158,9 @@ func (r *table) emitMatches(f *matchFrame, w *accessPath, rows []uint32) {
 	}
 	for _, row := range rows {
 		pg := r.store.page(row)
-		f.page, f.row = &pg.paramPage, int(row&pageMask)
+		f.Page, f.Row = &pg.ParamPage, int(row&pageMask)
 		if (w == nil || w.isExactMatch(f)) && p.residualsHold(f) {
-			r.addHit(f, pg.owners[f.row])
+			r.addHit(f, pg.owners[f.Row])
 		}
 	}
 }
@@ -210,7 +211,7 @@ func (f *matchFrame) addSubscriptions(fl *filter) {
 func (w *accessPath) isExactMatch(f *matchFrame) bool {
 	if len(w.equalities) > 1 {
 		for i := range w.equalities {
-			if f.keyParts[i] != w.equalities[i].rowPart(f.page, f.row) {
+			if f.keyParts[i] != w.equalities[i].rowPart(f.Page, f.Row) {
 				return false
 			}
 		}
@@ -220,7 +221,7 @@ func (w *accessPath) isExactMatch(f *matchFrame) bool {
 
 func (p *plan) residualsHold(f *matchFrame) bool {
 	for i := range p.residuals {
-		if p.residuals[i].evalRow(f) != True {
+		if p.residuals[i].evalRow(f) != expr.True {
 			return false
 		}
 	}
@@ -230,19 +231,19 @@ func (p *plan) residualsHold(f *matchFrame) bool {
 // Memos hold the epoch of the event and, in the lowest two bits, the truth.
 const maxEpoch = 1 << 30
 
-func (r *residual) evalRow(f *matchFrame) Truth {
+func (r *residual) evalRow(f *matchFrame) expr.Truth {
 	if r.column < 0 {
-		return r.eval(&f.frame)
+		return r.Eval(&f.Frame)
 	}
-	text := f.page.texts[r.column][f.row]
+	text := f.Page.Texts[r.column][f.Row]
 	memo := f.memo(r.memo)
 	if known := memo[text]; known>>2 == f.epoch {
 		if assert.Enabled {
-			assert.That(r.eval(&f.frame) == Truth(known&3), "text %q made a residual %v before", f.texts.at(text).text, Truth(known&3))
+			assert.That(r.Eval(&f.Frame) == expr.Truth(known&3), "text %q made a residual %v before", f.Texts.At(text).Text, expr.Truth(known&3))
 		}
-		return Truth(known & 3)
+		return expr.Truth(known & 3)
 	}
-	result := r.eval(&f.frame)
+	result := r.Eval(&f.Frame)
 	memo[text] = f.epoch<<2 | uint32(result)
 	return result
 }
@@ -252,8 +253,8 @@ func (f *matchFrame) memo(n int) []uint32 {
 	for len(f.memos) <= n {
 		f.memos = append(f.memos, nil)
 	}
-	if len(f.memos[n]) < f.texts.size() {
-		f.memos[n] = make([]uint32, f.texts.size()+f.texts.size()/4)
+	if len(f.memos[n]) < f.Texts.Size() {
+		f.memos[n] = make([]uint32, f.Texts.Size()+f.Texts.Size()/4)
 	}
 	return f.memos[n]
 }
