@@ -93,7 +93,7 @@ bench: build ## Run experiments in full size (BENCH=N1, BENCH_FLAGS='--runs 5').
 	@./bin/fanfare bench $(BENCH_FLAGS) $(BENCH)
 
 RUNS ?= 3
-COMPARE ?= N1 B1 L9 U1
+PAIR_IDS ?= N1 B1 L9 U1
 MEASURED = docs/explanation/measurements
 
 .PHONY: measure
@@ -102,10 +102,10 @@ measure: build ## Measure a suite in full size and rewrite the page of measureme
 	./bin/fanfare bench --runs $(RUNS) --out $(MEASURED).jsonl $(SUITE)
 	./bin/fanfare bench report --into $(MEASURED).md $(MEASURED).jsonl
 
-.PHONY: compare
-compare: build ## Compare this tree with an older binary (OLD=PATH, COMPARE='N1 B1 L9 U1').
-	@test -n '$(OLD)' || { echo "name the binary of the older tree: make compare OLD=/path/to/fanfare" >&2; exit 2; }
-	./bin/fanfare bench pairs --old $(OLD) $(COMPARE)
+.PHONY: bench-pairs
+bench-pairs: build ## Compare this tree with an older binary (OLD=PATH, PAIR_IDS='N1 B1 L9 U1').
+	@test -n '$(OLD)' || { echo "name the binary of the older tree: make bench-pairs OLD=/path/to/fanfare" >&2; exit 2; }
+	./bin/fanfare bench pairs --old $(OLD) $(PAIR_IDS)
 
 ##@ Check
 

@@ -12,18 +12,19 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 func (c *cli) applyCommand() *cobra.Command {
 	var files []string
 	var dryRun bool
 	command := &cobra.Command{
-		Use: "apply -f FILE", Short: "Make topics, templates and channels be as a file says",
-		Long: `Make the topics, templates and channels of a service be as a YAML or JSON file
-says. Everything is checked and each template is tried before anything changes.
-Fields that end in _file name files beside it. What changes is printed: + new,
-~ different, - gone. Applying the same file again changes nothing.`,
+		Use: "apply -f FILE", Short: "Apply topics, templates and channels from a file",
+		Long: `Apply the topics, templates and channels in a YAML or JSON file to a service. The
+server checks everything and renders each template once before it changes anything.
+Fields that end in _file name files next to the document. The command prints the
+changes: + created, ~ changed, - deleted. Applying the same file again changes
+nothing.`,
 		Example: `  fanfare apply -f examples/earthquakes/fanfare.yaml
   fanfare apply -f topics.yaml -f channels.yaml --dry-run
   cat topics.yaml | fanfare apply -f -`,
@@ -53,8 +54,8 @@ Fields that end in _file name files beside it. What changes is printed: + new,
 			return nil
 		},
 	}
-	command.Flags().StringArrayVarP(&files, "file", "f", nil, "file to apply, - for standard input; may be repeated")
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "only check, and print what would change")
+	command.Flags().StringArrayVarP(&files, "file", "f", nil, "file to apply, or - for standard input (repeatable)")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "check the file and print the changes without making them")
 	if err := command.MarkFlagRequired("file"); err != nil {
 		panic(err) // the flag stands above
 	}
@@ -63,12 +64,12 @@ Fields that end in _file name files beside it. What changes is printed: + new,
 
 // readDocument returns the document, and as JSON with all the files it names
 // inside.
-func (c *cli) readDocument(name string) (*registry.Document, []byte, error) {
+func (c *cli) readDocument(name string) (*document.Document, []byte, error) {
 	text, err := c.readInput(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	document, err := registry.ParseDocument(text, filepath.Dir(name))
+	document, err := document.ParseDocument(text, filepath.Dir(name))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,12 +79,12 @@ func (c *cli) readDocument(name string) (*registry.Document, []byte, error) {
 
 // relocated gives the server's error, which speaks of what was sent, the lines
 // of the file.
-func relocated(err error, document *registry.Document, sent []byte) error {
-	there, unread := registry.ParseDocument(sent, "")
+func relocated(err error, doc *document.Document, sent []byte) error {
+	there, unread := document.ParseDocument(sent, "")
 	if unread != nil {
 		return err
 	}
-	return document.Relocated(err, there)
+	return doc.Relocated(err, there)
 }
 
 // readInput reads a file, or standard input for "-".
@@ -121,9 +122,9 @@ func (c *cli) printDiff(diff client.Diff, dryRun bool) {
 	}
 	switch {
 	case len(diff.Changes) == 0:
-		fmt.Fprintln(c.out, "nothing to change")
+		fmt.Fprintln(c.out, "no changes")
 	case dryRun:
-		fmt.Fprintln(c.out, "nothing was changed (--dry-run)")
+		fmt.Fprintln(c.out, "dry run: nothing was changed")
 	}
 }
 

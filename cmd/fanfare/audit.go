@@ -16,10 +16,10 @@ func (c *cli) auditCommand() *cobra.Command {
 	var q client.AuditQuery
 	var since time.Duration
 	command := &cobra.Command{
-		Use: "audit", Short: "Who changed what, the latest first",
-		Long: `List the changes that were made through the API, the latest first: when, by which
-key, what was done to which thing, and for the configuration what was there
-before. It names ids, no addresses and no secrets.`,
+		Use: "audit", Short: "Show who changed what",
+		Long: `List the changes that were made through the API, newest first: the time, the API key,
+the action, the object and, for configuration, the previous value. The log contains
+ids but no addresses and no secrets.`,
 		Example: `  fanfare audit --service news --since 24h
   fanfare audit --kind topic --name story
   fanfare audit --by key-7 --action delete --json`,
@@ -43,12 +43,12 @@ before. It names ids, no addresses and no secrets.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&q.Key, "by", "", "only what this key did, such as key-7")
-	flags.StringVar(&q.Action, "action", "", "only this action, such as delete")
-	flags.StringVar(&q.Kind, "kind", "", "only changes of this kind of thing, such as topic")
-	flags.StringVar(&q.Name, "name", "", "only changes of what has this name or id")
-	flags.DurationVar(&since, "since", 0, "only the last 24h, say")
-	flags.IntVar(&q.Limit, "limit", 50, "at most so many entries")
+	flags.StringVar(&q.Key, "by", "", "show only changes by this key, for example key-7")
+	flags.StringVar(&q.Action, "action", "", "show only this action, for example delete")
+	flags.StringVar(&q.Kind, "kind", "", "show only changes to this kind of object, for example topic")
+	flags.StringVar(&q.Name, "name", "", "show only changes to the object with this name or id")
+	flags.DurationVar(&since, "since", 0, "show only changes of this period, for example 24h")
+	flags.IntVar(&q.Limit, "limit", 50, "maximum number of entries")
 	return command
 }
 
@@ -71,7 +71,7 @@ func readAudit(command *cobra.Command, api *client.Client, q client.AuditQuery) 
 
 func (c *cli) printAudit(entries []client.AuditEntry) error {
 	if len(entries) == 0 {
-		fmt.Fprintln(c.out, "nothing was changed")
+		fmt.Fprintln(c.out, "no changes")
 		return nil
 	}
 	table := c.newTable()

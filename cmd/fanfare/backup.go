@@ -20,16 +20,15 @@ func (c *cli) backupCommand() *cobra.Command {
 	var rate string
 	var stopped bool
 	command := &cobra.Command{
-		Use: "backup FILE|-", Short: "Write all that the server keeps into one file, while it works",
-		Long: `Write all that the server keeps into one file, while it works: what is configured,
-people and subscriptions, what was sent, and the events that were accepted and
-not matched yet. The file gets its name when it is complete and was read back.
-It needs the operator's key. With --stopped it reads the data directory of a
-server that does not run, and the database that FANFARE_DB names, where
-it has one.
+		Use: "backup FILE|-", Short: "Back up all data of a running server to a file",
+		Long: `Back up all data of a running server to one file: configuration, subscribers and
+subscriptions, deliveries, and events that were accepted but not yet matched. The
+file appears under its name when it is complete and verified. The command needs the
+operator's key. With --stopped it reads the data directory of a stopped server, and
+the database in FANFARE_DB if there is one.
 
-The file has addresses, and the keys that sign links and hash the suppression
-list; its mode is 0600. Encrypt it where it leaves the machine: pipe it through
+The file contains addresses, and the keys that sign links and hash the suppression
+list. Its mode is 0600. Encrypt it before it leaves the machine, for example with
 age or gpg.`,
 		Example: `  fanfare backup /backup/fanfare-$(date +%F).tar
   fanfare backup --rate 20MB nightly.tar
@@ -57,17 +56,17 @@ age or gpg.`,
 			return err
 		},
 	}
-	command.Flags().StringVar(&rate, "rate", "", "bytes a second at most, such as 20MB (default: as fast as it goes)")
-	command.Flags().BoolVar(&stopped, "stopped", false, "read the data directory of a server that does not run")
+	command.Flags().StringVar(&rate, "rate", "", "maximum rate in bytes per second, for example 20MB (default: unlimited)")
+	command.Flags().BoolVar(&stopped, "stopped", false, "read the data directory of a stopped server")
 	command.AddCommand(c.verifyCommand())
 	return command
 }
 
 func (c *cli) verifyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "verify FILE|-", Short: "Check that a backup is whole",
-		Long: `Check that a backup is whole: every part is there and is as it was written. It says
-what is wrong with one that was cut or damaged.`,
+		Use: "verify FILE|-", Short: "Verify a backup",
+		Long: `Verify that a backup is complete and that every part is as it was written. If the
+file is truncated or damaged, the command says where.`,
 		Example: "  fanfare backup verify nightly.tar\n  age -d -i key.txt nightly.tar.age | fanfare backup verify -",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -135,7 +134,7 @@ func (p *pipedBackup) Close() error {
 func (c *cli) keepBackup(from io.Reader, file string) (backup.Manifest, error) {
 	if file == "-" {
 		if isTerminal(c.out) {
-			return backup.Manifest{}, &fanfare.Error{Code: fanfare.Invalid, Message: "a backup is not for a terminal", Hint: "send standard output into a file or a program"}
+			return backup.Manifest{}, &fanfare.Error{Code: fanfare.Invalid, Message: "a backup cannot be written to a terminal", Hint: "redirect standard output to a file or a program"}
 		}
 		return backup.Read(io.TeeReader(from, c.out), backup.Visitor{})
 	}
@@ -167,10 +166,10 @@ func parseRate(text string) (int64, error) {
 	}
 	n, err := config.ParseSize(text)
 	if err == nil && n < 1 {
-		err = errors.New("it would never end")
+		err = errors.New("the rate must be at least 1 byte per second")
 	}
 	if err != nil {
-		return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "--rate: " + err.Error(), Hint: "write it as 20MB, for 20 million bytes a second"}
+		return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "--rate: " + err.Error(), Hint: "use a size such as 20MB, which is 20 million bytes per second"}
 	}
 	return n, nil
 }

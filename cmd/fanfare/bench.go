@@ -82,6 +82,7 @@ func benchEnvironment(c *cobra.Command, o *harness.Options) (err error) {
 	if o.Binary, err = os.Executable(); err != nil {
 		return err
 	}
+	o.Version = version
 	o.Output, o.Terminal = c.OutOrStdout(), isTerminal(c.OutOrStdout())
 	return nil
 }
@@ -149,7 +150,7 @@ func benchReportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report FILE...",
 		Short: "Write records as a page to standard output",
-		Long: `Write the records of bench --out as one HTML page with plots. With --markdown,
+		Long: `Write the records of fanfare bench --out as one HTML page with plots. With --markdown,
 write one table for each suite, the newest run first, with the median and the spread
 of the runs. With --into, write these tables into a Markdown page, between its two
 marks.`,
@@ -162,7 +163,7 @@ marks.`,
 			for _, file := range files {
 				records, err := report.ReadRecords(file)
 				if err != nil {
-					return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "name files that were written by bench --out"}
+					return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "name files that bench --out wrote"}
 				}
 				all = append(all, records...)
 			}
@@ -184,7 +185,7 @@ marks.`,
 func benchPartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "part NAME SPEC",
-		Short:  "A process of an experiment",
+		Short:  "Run one process of an experiment",
 		Hidden: true,
 		Args:   cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {

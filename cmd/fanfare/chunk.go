@@ -70,7 +70,7 @@ func (f *ndjsonFeeder) next() *chunk {
 	for !c.full() && c.err == nil {
 		text, err := f.in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			c.err = &fanfare.Error{Code: fanfare.Invalid, Line: f.line + 1, Message: fmt.Sprintf("the line has more than %d bytes", maxLineBytes), Hint: "is it one JSON object on each line?"}
+			c.err = &fanfare.Error{Code: fanfare.Invalid, Line: f.line + 1, Message: fmt.Sprintf("the line has more than %d bytes", maxLineBytes), Hint: "write one JSON object on each line"}
 			break
 		}
 		c.err = err // io.EOF may come with a last line

@@ -84,11 +84,11 @@ func TestCommands(t *testing.T) {
 			asked:   `POST /v1/apply {"service":"news"}`, out: []string{"+ topic q\n~ channel m\n    - rate: 1/s\n    + rate: 2/s\n- rule q/r\n"},
 		},
 		"apply without a difference": {args: []string{"apply", "-f", "-", "--dry-run"}, stdin: "service: news", answers: map[string]string{"POST /v1/apply": `{"changes":[]}`},
-			asked: `POST /v1/apply?dry_run=true {"service":"news"}`, out: []string{"nothing to change\n"}},
+			asked: `POST /v1/apply?dry_run=true {"service":"news"}`, out: []string{"no changes\n"}},
 		"apply of a bad file names it": {args: []string{"apply", "-f", "f.yaml"}, files: map[string]string{"f.yaml": "service: news\ntopcis: {}\n"}, code: 1, errs: []string{"line 2", "f.yaml", "topcis"}},
-		"apply without a file":         {args: []string{"apply"}, code: 1, errs: []string{"--file is missing", "use it as: fanfare apply -f FILE\n"}},
+		"apply without a file":         {args: []string{"apply"}, code: 1, errs: []string{"--file is missing", "usage: fanfare apply -f FILE\n"}},
 		"apply of a wrong file":        {args: []string{"apply", "-f", "load.yaml"}, files: map[string]string{"load.yaml": "topics:\n  x: {}\n"}, code: 1, errs: []string{"fanfare: load.yaml: line 1"}},
-		"apply of a bare file":         {args: []string{"apply", "load.yaml"}, code: 1, errs: []string{`"load.yaml" is one argument too many`, "use it as: fanfare apply -f FILE"}},
+		"apply of a bare file":         {args: []string{"apply", "load.yaml"}, code: 1, errs: []string{`unexpected argument "load.yaml"`, "usage: fanfare apply -f FILE"}},
 
 		"import prints bad lines": {args: []string{"import", "subscriptions", "p.ndjson"}, files: map[string]string{"p.ndjson": "{}\n{}\n"},
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":1,"updated":0,"failed":1,"errors":[{"line":2,"error":{"code":"invalid","detail":"is empty","pointer":"/to"}}]}`},
@@ -97,7 +97,7 @@ func TestCommands(t *testing.T) {
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":0,"updated":0,"failed":5000,"errors":[]}`}, code: 2, out: []string{`"failed": 5000`}, errs: []string{"and 5,000 more"}},
 		"import tells what its conditions cost": {args: []string{"import", "subscriptions", "-"}, stdin: "{}\n",
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":3,"updated":0,"failed":0,"errors":[],"unindexed":2,"ns_per_event":1500}`},
-			out:     []string{"3 created"}, errs: []string{"no index leads to the conditions of 2", "1.5µs longer", "fanfare report conditions"}},
+			out:     []string{"3 created"}, errs: []string{"the index does not cover the conditions of 2", "1.5µs longer", "fanfare report conditions"}},
 		"put tells what a condition costs": {args: []string{"subscription", "put", "ada", "-"}, stdin: `{"topic":"quakes"}`,
 			answers: map[string]string{"PUT /v1/subscriptions/ada": `{"id":"ada","created":true,"matching":{"indexed":false,"ns_per_event":40,"reason":"!= leads to no index"}}`},
 			out:     []string{"subscription ada"}, errs: []string{"40ns", "!= leads to no index"}},
@@ -116,7 +116,7 @@ func TestCommands(t *testing.T) {
 		"import of CSV in Latin-1": {args: []string{"import", "subscriptions", "p.csv", "--topic", "q", "--channel", "mail"}, files: map[string]string{"p.csv": "to\ncaf\xe9@b.c\n"}, code: 2,
 			answers: map[string]string{"POST /v1/subscriptions": `{}`}, errs: []string{"line 2: /to: the cell is not UTF-8 (save the file as UTF-8)"}},
 		"import of CSV with an open quote": {args: []string{"import", "subscriptions", "p.csv", "--topic", "q", "--channel", "mail"}, files: map[string]string{"p.csv": "to,rule\n\"a@b.c,r\nd@e.f,r\n"}, code: 1,
-			answers: map[string]string{"POST /v1/subscriptions": `{}`}, errs: []string{"in the row that begins at line 2", "written twice"}},
+			answers: map[string]string{"POST /v1/subscriptions": `{}`}, errs: []string{"in the row that begins on line 2", "inside it twice"}},
 		"import of lines behind a byte order mark": {args: []string{"import", "subscriptions", "-"}, stdin: "\xef\xbb\xbf{}\n",
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":1}`}, asked: "POST /v1/subscriptions?quiet=true {}", out: []string{"1 created"}},
 		"import of CSV with a ragged row": {args: []string{"import", "subscriptions", "p.csv", "--topic", "q", "--channel", "mail"}, files: map[string]string{"p.csv": "to,rule\na@b.c\n"}, code: 2,
@@ -138,13 +138,13 @@ func TestCommands(t *testing.T) {
 			answers: map[string]string{"POST /v1/events": accepted}, asked: `POST /v1/events?format=cloudevents {"specversion":"1.0"}`, out: []string{"evt-1 accepted"}},
 		"dry run of an event": {args: []string{"publish", "quakes", "e.json", "--dry-run", "--lane", "bulk", "--audience", "sub.vip", "--id-field", "n"}, files: map[string]string{"e.json": "{\n \"n\": 1\n}"},
 			answers: map[string]string{"POST /v1/topics/quakes/match": `{"matched":3,"messages":2,"channels":[],"rules":[],"sample":[]}`},
-			asked:   "POST /v1/topics/quakes/match?audience_filter=sub.vip&id=%2Fn&lane=bulk&sample=0 {\n \"n\": 1\n}", out: []string{"3 subscriptions want it, 2 messages"}},
+			asked:   "POST /v1/topics/quakes/match?audience_filter=sub.vip&id=%2Fn&lane=bulk&sample=0 {\n \"n\": 1\n}", out: []string{"3 subscriptions match, 2 messages"}},
 		"match": {args: []string{"match", "quakes", "e.json", "--sample", "0"}, files: map[string]string{"e.json": "{}"},
-			answers: map[string]string{"POST /v1/topics/quakes/match": `{"matched":1,"messages":1}`}, asked: "POST /v1/topics/quakes/match?sample=0 {}", out: []string{"1 subscription wants it, 1 message would leave"}},
+			answers: map[string]string{"POST /v1/topics/quakes/match": `{"matched":1,"messages":1}`}, asked: "POST /v1/topics/quakes/match?sample=0 {}", out: []string{"1 subscription matches, 1 message would be sent"}},
 		"match with the flag that was required": {args: []string{"match", "quakes", "e.json", "--dry-run"}, files: map[string]string{"e.json": "{}"},
-			answers: map[string]string{"POST /v1/topics/quakes/match": `{"matched":3}`}, out: []string{"3 subscriptions want it"}},
+			answers: map[string]string{"POST /v1/topics/quakes/match": `{"matched":3}`}, out: []string{"3 subscriptions match"}},
 		"dry run of a CloudEvent": {args: []string{"publish", "quakes", "e.json", "--dry-run"}, files: map[string]string{"e.json": "{\n\"specversion\":\"1.0\"}"},
-			answers: map[string]string{"POST /v1/topics/quakes/match": `{"matched":3}`}, asked: "POST /v1/topics/quakes/match?sample=0 {\n\"specversion\":\"1.0\"}", out: []string{"3 subscriptions want it"}},
+			answers: map[string]string{"POST /v1/topics/quakes/match": `{"matched":3}`}, asked: "POST /v1/topics/quakes/match?sample=0 {\n\"specversion\":\"1.0\"}", out: []string{"3 subscriptions match"}},
 		"dry run without a topic": {args: []string{"publish", "-", "e.json", "--dry-run"}, files: map[string]string{"e.json": `{"specversion":"1.0"}`}, code: 1, errs: []string{"a dry run needs the topic"}},
 		"dry run of a message": {args: []string{"send", "--to", "a@b.c", "--channel", "mail", "--template", "t", "--dry-run"},
 			answers: map[string]string{"POST /v1/dry-run/messages": `{"channel":"mail","messages":1,"rate":"2/s","hold":"waits for approval"}`},
@@ -153,7 +153,7 @@ func TestCommands(t *testing.T) {
 		"publish with a bad line": {args: []string{"publish", "q", "-"}, stdin: "{\n",
 			answers: map[string]string{"POST /v1/topics/q/events": `202 {"line":1,"error":{"code":"invalid","detail":"is not valid JSON"}}`}, code: 2, out: []string{"0 events accepted, 0 duplicates, 1 failed"}, errs: []string{"line 1: is not valid JSON", "use --format json"}},
 		"publish and wait": {args: []string{"publish", "q", "-", "--wait"}, stdin: "{}\n",
-			answers: map[string]string{"POST /v1/topics/q/events": accepted, "GET /v1/events/evt-1": broadcast}, code: 2, out: []string{"2 messages: 1 accepted, 1 failed"}, errs: []string{"1 message did not arrive"}},
+			answers: map[string]string{"POST /v1/topics/q/events": accepted, "GET /v1/events/evt-1": broadcast}, code: 2, out: []string{"2 messages: 1 accepted, 1 failed"}, errs: []string{"1 message was not delivered"}},
 		"publish as JSON": {args: []string{"publish", "q", "-", "--json", "--wait"}, stdin: "{}\n", code: 2,
 			answers: map[string]string{"POST /v1/topics/q/events": accepted, "GET /v1/events/evt-1": broadcast}, out: []string{`"first": "evt-1"`, `"errors": []`, `"failed": 1`}},
 
@@ -171,7 +171,7 @@ func TestCommands(t *testing.T) {
 		"trace of a recipient of a digest": {args: []string{"trace", "q1", "--recipient", "a@b.c"}, answers: map[string]string{"GET /v1/events/q1/deliveries": `{"deliveries":[{"id":"dlv-1","kind":"digest","events":["evt-1","evt-2"],"address":"a@b.c","state":"accepted"}]}`}, out: []string{"(digest of 2)"}},
 		"trace of a recipient":             {args: []string{"trace", "q1", "--recipient", "a@b.c"}, answers: map[string]string{"GET /v1/events/q1/deliveries": `{"deliveries":[{"id":"dlv-1","address":"a@b.c","state":"accepted","attempts":[{"attempt":1,"state":"accepted","code":250,"text":"ok","relay":"mx:25"}]}],"next":"c2"}`}, asked: "GET /v1/events/q1/deliveries?limit=100&recipient=a%40b.c", out: []string{"dlv-1", "250 ok (mx:25)", "--cursor c2"}},
 		"trace of a subscriber":            {args: []string{"trace", "--subscriber", "a/b@c.d", "--limit", "7"}, answers: map[string]string{"GET /v1/subscribers/a/b@c.d/deliveries": `{"deliveries":[]}`}, asked: "GET /v1/subscribers/a%2Fb@c.d/deliveries?limit=7", out: []string{"no deliveries"}},
-		"trace of nothing":                 {args: []string{"trace"}, code: 1, errs: []string{"what to trace"}},
+		"trace of nothing":                 {args: []string{"trace"}, code: 1, errs: []string{"the event is missing"}},
 		"trace of the unknown":             {args: []string{"trace", "q2"}, code: 1, errs: []string{"no such thing"}},
 
 		"pause all":           {args: []string{"pause", "--all", "--reason", "x"}, answers: map[string]string{"POST /v1/pause": "204 "}, asked: `POST /v1/pause {"scope":{"kind":"all"},"reason":"x"}`, out: []string{"paused all"}},
@@ -185,15 +185,15 @@ func TestCommands(t *testing.T) {
 		"parked retry":        {args: []string{"parked", "retry", "p1"}, answers: map[string]string{"POST /v1/parked/p1/retry": "204 "}, asked: "POST /v1/parked/p1/retry"},
 		"parked drop":         {args: []string{"parked", "drop", "p1"}, answers: map[string]string{"DELETE /v1/parked/p1": "204 "}, asked: "DELETE /v1/parked/p1"},
 		"key":                 {args: []string{"key", "create", "--service", "news", "--name", "ci"}, answers: map[string]string{"POST /v1/keys": `201 {"id":"key-2","key":"k"}`}, asked: `POST /v1/keys {"service":"news","name":"ci"}`, out: []string{"k\n"}},
-		"key of no scope":     {args: []string{"key", "create", "--service", "news", "--scope", ""}, code: 1, errs: []string{"--scope names nothing"}},
+		"key of no scope":     {args: []string{"key", "create", "--service", "news", "--scope", ""}, code: 1, errs: []string{"--scope is empty"}},
 		"key of no service":   {args: []string{"key", "create"}, code: 1, errs: []string{"--service"}},
 		"configuration":       {args: []string{"config", "reference"}, out: []string{"data_dir: ./fanfare-data", "FANFARE_LISTEN"}},
 		"bad configuration":   {args: []string{"config", "check", "--config", "f.yaml"}, files: map[string]string{"f.yaml": "lisen: x\n"}, code: 1, errs: []string{"did you mean listen"}},
 		"version":             {args: []string{"version"}, out: []string{"fanfare "}},
 		"unknown command":     {args: []string{"explode"}, code: 1, errs: []string{`fanfare has no command "explode"`, "fanfare --help lists the commands"}},
 		"mistyped command":    {args: []string{"--json", "statsu"}, code: 1, errs: []string{`fanfare has no command "statsu"`, "did you mean state or status?"}},
-		"list without a must": {args: []string{"message", "list"}, code: 1, errs: []string{"--reference is missing", "use it as: fanfare message list --reference REFERENCE"}},
-		"value of a switch":   {args: []string{"publish", "q", "-", "--wait=60s"}, code: 1, errs: []string{`--wait takes no value, and "60s" is one`}},
+		"list without a must": {args: []string{"message", "list"}, code: 1, errs: []string{"--reference is missing", "usage: fanfare message list --reference REFERENCE"}},
+		"value of a switch":   {args: []string{"publish", "q", "-", "--wait=60s"}, code: 1, errs: []string{`--wait takes no value, but got "60s"`}},
 		"number in words":     {args: []string{"trace", "q", "--limit", "ten"}, code: 1, errs: []string{`--limit: "ten" is not a whole number`}},
 		"duration in days":    {args: []string{"key", "rotate", "key-2", "--grace", "1d"}, code: 1, errs: []string{`--grace: "1d" is not a duration`, "720h"}},
 		"time without a zone": {args: []string{"publish", "q", "-", "--not-before", "2026-12-01"}, code: 1, errs: []string{`--not-before: "2026-12-01" is not a time`, "2026-11-20T08:00:00Z"}},
@@ -204,7 +204,7 @@ func TestCommands(t *testing.T) {
 		"too few arguments":   {args: []string{"explain", "ada"}, code: 1, errs: []string{"an argument is missing", "fanfare explain SUBSCRIPTION EVENT|FILE|-"}},
 		"several services": {args: []string{"topic", "list"}, answers: map[string]string{"GET /v1/topics": `422 {"code":"invalid","detail":"name one","hint":"send the header X-Fanfare-Service, or ?service= (a, b)"}`},
 			code: 1, errs: []string{"use --service or FANFARE_SERVICE (a, b)"}},
-		"refused key":         {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `401 {"code":"unauthenticated","detail":"nobody knows this key","hint":"make one"}`}, code: 4, errs: []string{"nobody knows", "make one", "that of FANFARE_KEY"}},
+		"refused key":         {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `401 {"code":"unauthenticated","detail":"nobody knows this key","hint":"make one"}`}, code: 4, errs: []string{"nobody knows", "make one", "the key from FANFARE_KEY"}},
 		"key for another one": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `403 {"code":"forbidden","detail":"not for you"}`}, code: 4, errs: []string{"not for you"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestCommands(t *testing.T) {
 func TestServerThatDoesNotAnswerHasItsOwnExitCode(t *testing.T) {
 	var errs bytes.Buffer
 	c := &cli{in: strings.NewReader("{}"), out: io.Discard, err: &errs, lookupEnv: func(k string) (string, bool) { return map[string]string{"FANFARE_KEY": "k"}[k], true }}
-	if code := c.run(t.Context(), []string{"publish", "q", "-", "--server", "http://127.0.0.1:1"}); code != 3 || !strings.Contains(errs.String(), "cannot reach") || !strings.Contains(errs.String(), "FANFARE_SERVER name") {
+	if code := c.run(t.Context(), []string{"publish", "q", "-", "--server", "http://127.0.0.1:1"}); code != 3 || !strings.Contains(errs.String(), "cannot reach") || !strings.Contains(errs.String(), "FANFARE_SERVER") {
 		t.Errorf("%d %s", code, errs.String())
 	}
 }

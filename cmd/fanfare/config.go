@@ -11,10 +11,10 @@ import (
 )
 
 func (c *cli) configCommand() *cobra.Command {
-	command := &cobra.Command{Use: "config", Short: "Explain and check the server's configuration"}
+	command := &cobra.Command{Use: "config", Short: "Show and check the server configuration"}
 	var format string
 	reference := &cobra.Command{
-		Use: "reference", Short: "Print every key of the configuration, explained, at its default",
+		Use: "reference", Short: "Print all settings with their descriptions and defaults",
 		Example: `  fanfare config reference > fanfare.yaml
   fanfare config reference --format markdown`,
 		Args: cobra.NoArgs,
@@ -31,10 +31,10 @@ func (c *cli) configCommand() *cobra.Command {
 			return err
 		},
 	}
-	reference.Flags().StringVar(&format, "format", "yaml", "yaml, a file to begin with; or markdown")
+	reference.Flags().StringVar(&format, "format", "yaml", "output format: yaml (a configuration file to start from) or markdown")
 	command.AddCommand(reference)
 	check := &cobra.Command{
-		Use: "check", Short: "Read the configuration as serve would, and say what is wrong",
+		Use: "check", Short: "Check the configuration as serve reads it",
 		Example: "  fanfare config check --config fanfare.yaml",
 		Args:    cobra.NoArgs,
 	}
@@ -43,7 +43,7 @@ func (c *cli) configCommand() *cobra.Command {
 		if _, err := config.Load(command.Flags()); err != nil {
 			return err
 		}
-		fmt.Fprintln(c.out, "the configuration is good")
+		fmt.Fprintln(c.out, "the configuration is valid")
 		return nil
 	}
 	command.AddCommand(check)

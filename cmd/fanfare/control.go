@@ -16,9 +16,9 @@ var controls = map[string]struct {
 	short, done string
 	do          func(*client.Client, context.Context, fanfare.Scope, string) error
 }{
-	"pause":  {"Let nothing leave until it is resumed", "paused", (*client.Client).Pause},
-	"resume": {"Let leave again what was paused", "resumed", (*client.Client).Resume},
-	"cancel": {"Settle as cancelled what has not left yet", "cancelled", (*client.Client).Cancel},
+	"pause":  {"Pause sending", "paused", (*client.Client).Pause},
+	"resume": {"Resume sending", "resumed", (*client.Client).Resume},
+	"cancel": {"Cancel messages that have not been sent", "cancelled", (*client.Client).Cancel},
 }
 
 func (c *cli) controlCommand(what string) *cobra.Command {
@@ -29,8 +29,8 @@ func (c *cli) controlCommand(what string) *cobra.Command {
 		Use: what + " --all | --service NAME | --channel NAME | --broadcast EVENT", Short: control.short,
 		Long: control.short + `.
 
-It reaches everything, one service, one of its channels, or what one event set off,
-and is kept over a restart.`,
+The command applies to everything, to one service, to one of its channels, or to the
+broadcast of one event. It stays in force over a restart.`,
 		Example: fmt.Sprintf(`  fanfare %[1]s --broadcast evt-20261120-1001 --reason "wrong text"
   fanfare %[1]s --channel news/mail
   fanfare %[1]s --service news
@@ -55,9 +55,9 @@ and is kept over a restart.`,
 		},
 	}
 	command.Flags().BoolVar(&all, "all", false, "everything")
-	command.Flags().StringVar(&channel, "channel", "", "one channel: service/channel, or its name with --service")
-	command.Flags().StringVar(&broadcast, "broadcast", "", "what one event set off: its id")
-	command.Flags().StringVar(&reason, "reason", "", "why; shown in status and traces")
+	command.Flags().StringVar(&channel, "channel", "", "channel, as SERVICE/CHANNEL or as its name together with --service")
+	command.Flags().StringVar(&broadcast, "broadcast", "", "id of the event whose broadcast is meant")
+	command.Flags().StringVar(&reason, "reason", "", "reason, which status and traces show")
 	command.MarkFlagsMutuallyExclusive("all", "channel", "broadcast")
 	return command
 }
@@ -66,7 +66,7 @@ and is kept over a restart.`,
 func scopeOf(all bool, service, channel, broadcast string) (fanfare.Scope, error) {
 	switch {
 	case all && service != "":
-		return fanfare.Scope{}, &fanfare.Error{Code: fanfare.Invalid, Message: "--all and --service exclude each other"}
+		return fanfare.Scope{}, &fanfare.Error{Code: fanfare.Invalid, Message: "--all and --service cannot be combined"}
 	case all:
 		return fanfare.Scope{Kind: fanfare.ScopeAll}, nil
 	case broadcast != "":
@@ -79,5 +79,5 @@ func scopeOf(all bool, service, channel, broadcast string) (fanfare.Scope, error
 	case service != "":
 		return fanfare.Scope{Kind: fanfare.ScopeService, Name: service}, nil
 	}
-	return fanfare.Scope{}, &fanfare.Error{Code: fanfare.Invalid, Message: "it does not say what to reach", Hint: "use --all, --service, --channel or --broadcast"}
+	return fanfare.Scope{}, &fanfare.Error{Code: fanfare.Invalid, Message: "the scope is missing", Hint: "use --all, --service, --channel or --broadcast"}
 }

@@ -69,7 +69,7 @@ func newCSV(in io.Reader, preset client.Subscription) (*csvFeeder, error) {
 	}
 	for _, of := range []struct{ column, preset string }{{"topic", preset.Topic}, {"channel", preset.Channel}} {
 		if of.preset == "" && !slices.Contains(f.header, of.column) {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "the table has no column " + of.column, Hint: "name that of all rows with --" + of.column}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "the table has no column " + of.column, Hint: "pass a value for all rows with --" + of.column}
 		}
 	}
 	return f, nil
@@ -86,7 +86,7 @@ func columnHint(name string) string {
 		return "did you mean " + lower + "?"
 	}
 	return "columns are " + strings.Join(append(slices.Clone(csvFields), csvObjects...), ", ") +
-		"; what a template says of a person is attributes.NAME, of the subscription data.NAME, what a rule asks for params.NAME"
+		"; use attributes.NAME for subscriber attributes, data.NAME for subscription data and params.NAME for rule parameters"
 }
 
 // goOn lets the rows come from a later place of the same file.
@@ -155,7 +155,7 @@ func csvCells(line []byte) ([]string, error) {
 func (f *csvFeeder) fill(s *client.Subscription, cells []string) *client.Member {
 	if len(cells) != len(f.header) {
 		return &client.Member{Code: fanfare.Invalid, Detail: fmt.Sprintf("the row has %d cells, and the table %d columns", len(cells), len(f.header)),
-			Hint: "a cell that has a comma stands in quotes"}
+			Hint: "put a cell that contains a comma in double quotes"}
 	}
 	for i, cell := range cells {
 		if !utf8.ValidString(cell) {
@@ -231,12 +231,12 @@ func csvError(err error, before int) *fanfare.Error {
 	if at, ok := errors.AsType[*csv.ParseError](err); ok {
 		e.Line, e.Column, e.Message = before+at.Line, at.Column, at.Err.Error()
 		if errors.Is(err, csv.ErrQuote) || errors.Is(err, csv.ErrBareQuote) {
-			e.Message += fmt.Sprintf(", in the row that begins at line %d", before+at.StartLine)
-			e.Hint = "a cell that begins with a quote ends with one; a quote inside of it is written twice"
+			e.Message += fmt.Sprintf(", in the row that begins on line %d", before+at.StartLine)
+			e.Hint = "end a quoted cell with a double quote, and write a double quote inside it twice"
 		}
 	}
 	if errors.Is(err, io.EOF) {
-		e.Message, e.Hint = "the file is empty", "the first row names the columns, such as to,topic,channel,filter"
+		e.Message, e.Hint = "the file is empty", "name the columns in the first row, for example to,topic,channel,filter"
 	}
 	return e
 }

@@ -24,7 +24,7 @@ func databaseOf(flag string) (string, error) {
 func unseen(flag, hint string) error {
 	if u, err := url.Parse(flag); err == nil {
 		if _, secret := u.User.Password(); secret || u.Query().Has("password") {
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "a password on the command line is seen by everybody on this machine", Hint: hint}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "a password on the command line is visible to every user of this machine", Hint: hint}
 		}
 	}
 	return nil

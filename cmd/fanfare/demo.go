@@ -21,12 +21,12 @@ func demoCommand() *cobra.Command {
 	o := demo.Options{SMTP: "127.0.0.1:2525", Version: version}
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the main job on real data, in less than a minute",
-		Long: `Show the main job on real data: start everything in this process, apply
-an example, import subscriptions, publish its events (by default the earthquakes
-of one week), deliver the mails to a built-in mail server that only counts them, and print
-what happened. Then it keeps serving until Ctrl-C. It needs nothing beside this
-binary and leaves nothing behind, unless --data-dir names a folder.`,
+		Short: "Run a demonstration with real data in less than a minute",
+		Long: `Run a demonstration with real data. The command starts a server in this process,
+applies an example, imports subscriptions, publishes the events of the example (by
+default one week of earthquakes), delivers the mails to a built-in mail server that
+only counts them, and prints the results. Then it serves until Ctrl-C. It needs
+nothing but this binary and leaves nothing behind, unless you pass --data-dir.`,
 		Example: `  fanfare demo
   fanfare demo --once
   fanfare demo --subscriptions 1000 --data-dir ./try
@@ -36,11 +36,11 @@ binary and leaves nothing behind, unless --data-dir names a folder.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.Example, "example", "earthquakes", "one of "+strings.Join(demo.Examples(), ", "))
-	flags.BoolVar(&o.Once, "once", false, "end when all is shown")
-	flags.StringVar(&o.Listen, "listen", "127.0.0.1:8085", "address of the API; where it is taken, a free port")
-	flags.StringVar(&o.DataDir, "data-dir", "", "folder to keep everything in, which must be empty or missing (default: a temporary one)")
+	flags.BoolVar(&o.Once, "once", false, "exit after printing the results")
+	flags.StringVar(&o.Listen, "listen", "127.0.0.1:8085", "address of the API (if it is in use, a free port)")
+	flags.StringVar(&o.DataDir, "data-dir", "", "directory for the data, empty or not existing (default: a temporary directory)")
 	flags.StringVar(&o.DB, "db", "", usageDB)
-	flags.IntVar(&o.Subscriptions, "subscriptions", 100_000, "how many, 1000 to 1000000")
+	flags.IntVar(&o.Subscriptions, "subscriptions", 100_000, "number of subscriptions, 1000 to 1000000")
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if err := enoughPeople(o.Subscriptions); err != nil {
 			return err
@@ -50,7 +50,7 @@ binary and leaves nothing behind, unless --data-dir names a folder.`,
 			return err
 		}
 		if o.DB != "" && o.DataDir != "" {
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "--db and --data-dir exclude each other", Hint: "with --db everything is removed at the end"}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "--db and --data-dir cannot be combined", Hint: "with --db all data is removed at the end"}
 		}
 		ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGHUP, syscall.SIGPIPE) // whose reader has gone
 		defer stop()
@@ -70,10 +70,10 @@ func demoFilesCommand() *cobra.Command {
 	example, n := "earthquakes", 0
 	command := &cobra.Command{
 		Use:   "files FOLDER",
-		Short: "Write the files of an example, to go through it by hand",
-		Long: `Write the files of an example into a folder that is empty or missing: what apply
-takes, subscriptions, and events. The subscriptions are made from a fixed seed:
-they are the same each time.`,
+		Short: "Write the files of an example to a directory",
+		Long: `Write the files of an example to a directory that is empty or does not exist: the
+document for apply, subscriptions and events. The subscriptions are generated from a
+fixed seed and are the same each time.`,
 		Example: `  fanfare demo files ./stocks --example stocks --subscriptions 1000
   fanfare apply -f stocks/fanfare.yaml`,
 		Args: cobra.ExactArgs(1),
@@ -90,7 +90,7 @@ they are the same each time.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&example, "example", example, "one of "+strings.Join(demo.Examples(), ", "))
-	flags.IntVar(&n, "subscriptions", 10_000, "how many, 1000 to 1000000")
+	flags.IntVar(&n, "subscriptions", 10_000, "number of subscriptions, 1000 to 1000000")
 	return command
 }
 

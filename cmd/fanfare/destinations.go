@@ -12,14 +12,14 @@ import (
 
 func (c *cli) destinationsCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "destinations", Short: "Show to whom a channel cannot send as it would, and resume one",
-		Long: `Show the destinations of a channel that are not well, and those for whom messages
-wait: the domain of addresses, or host and port of webhooks. One that refuses again
-and again is left alone for growing pauses; when it is mended, resume it: what was
-put off for it leaves within a second.`,
+		Use: "destinations", Short: "Show unhealthy destinations of channels and resume one",
+		Long: `Show the unhealthy destinations of channels, and those for which messages wait. A
+destination is the domain of a mail address, or the host and port of a webhook. A
+destination that keeps refusing messages is suspended for increasing pauses. When it
+works again, resume it: the waiting messages are sent within a second.`,
 	}
 	list := &cobra.Command{
-		Use: "list SERVICE/CHANNEL", Short: "Show destinations that are not well", Example: "  fanfare destinations list news/mail", Args: cobra.ExactArgs(1),
+		Use: "list SERVICE/CHANNEL", Short: "Show unhealthy destinations", Example: "  fanfare destinations list news/mail", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, channel, err := c.connectTo(args[0])
 			if err != nil {
@@ -40,9 +40,10 @@ put off for it leaves within a second.`,
 		},
 	}
 	resume := &cobra.Command{
-		Use: "resume SERVICE/CHANNEL DESTINATION", Short: "Have leave what waits for a destination",
-		Long: `Have leave what waits for a destination. What its refusals have shown of how much it
-takes is forgotten. Where it still refuses it is left alone again, for longer.`,
+		Use: "resume SERVICE/CHANNEL DESTINATION", Short: "Resume sending to a destination",
+		Long: `Resume sending to a destination. Fanfare forgets the limits that it derived from the
+refusals of the destination. If the destination still refuses messages, it is
+suspended again, for longer.`,
 		Example: "  fanfare destinations resume news/mail example.org", Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, channel, err := c.connectTo(args[0])
@@ -78,7 +79,7 @@ func (c *cli) connectTo(name string) (api *client.Client, channel string, err er
 
 func (c *cli) printDestinations(all []client.Destination) {
 	if len(all) == 0 {
-		fmt.Fprintln(c.out, "all destinations are well")
+		fmt.Fprintln(c.out, "all destinations are healthy")
 		return
 	}
 	table := c.newTable()

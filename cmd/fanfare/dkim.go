@@ -18,11 +18,11 @@ import (
 )
 
 func (c *cli) dkimCommand() *cobra.Command {
-	command := &cobra.Command{Use: "dkim", Short: "Make, show and rotate the keys that mail is signed with",
-		Long: `Make, show and rotate the keys that mail is signed with (DKIM).
+	command := &cobra.Command{Use: "dkim", Short: "Manage DKIM keys",
+		Long: `Create, show and rotate the DKIM keys that sign mail.
 
-A private key is a file on the server, which a channel names in dkim; the public key
-is a record in the DNS.`}
+A private key is a file on the server, which a channel names in its dkim setting. The
+public key is a DNS record.`}
 	command.AddCommand(c.dkimNewCommand(), c.dkimRecordCommand(), c.dkimRotateCommand())
 	return command
 }
@@ -47,11 +47,11 @@ func (c *cli) dkimNewCommand() *cobra.Command {
 	var selector, file string
 	var kinds []string
 	command := &cobra.Command{
-		Use: "new DOMAIN", Short: "Make keys, and say what to add to the DNS and to the channel",
-		Long: `Make a key in a file that only its owner may read, and say what to add to the DNS and
-to the channel. Ed25519 is the smaller and faster one (RFC 8463), and some receivers
-only know RSA: a channel may have both, and signs with both then. With several types
-a key of each is made, in the folder that --out names.`,
+		Use: "new DOMAIN", Short: "Create DKIM keys",
+		Long: `Create a key in a file that only its owner may read, and print the DNS record and the
+channel setting for it. Ed25519 keys (RFC 8463) are smaller and faster, but some
+receivers only support RSA. A channel can have both and then signs with both. With
+several types, the command creates a key of each in the directory given by --out.`,
 		Example: `  fanfare dkim new example.org
   fanfare dkim new example.org --type ed25519,rsa --out /etc/fanfare
   fanfare dkim new example.org --type rsa --selector s1 --out /etc/fanfare/s1.pem`,
@@ -65,9 +65,9 @@ a key of each is made, in the folder that --out names.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringSliceVar(&kinds, "type", []string{dkim.Ed25519}, "ed25519, rsa (of 2048 bits), or both with a comma between them")
-	flags.StringVar(&selector, "selector", "", "name of the key within the domain (default: type and date)")
-	flags.StringVar(&file, "out", "", "file to write the private key to, with several types a folder (default: DOMAIN.SELECTOR.pem)")
+	flags.StringSliceVar(&kinds, "type", []string{dkim.Ed25519}, "key type: ed25519, rsa (2048 bits) or ed25519,rsa")
+	flags.StringVar(&selector, "selector", "", "selector of the key in the domain (default: type and date)")
+	flags.StringVar(&file, "out", "", "file for the private key, or directory for several types (default: DOMAIN.SELECTOR.pem)")
 	return command
 }
 
@@ -75,7 +75,7 @@ a key of each is made, in the folder that --out names.`,
 func makeKeys(domain, selector string, kinds []string, out string) (made []madeKey, err error) {
 	kinds = slices.Compact(slices.Sorted(slices.Values(kinds)))
 	if len(kinds) > 1 && selector != "" {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--selector names one key, and each type has one of its own", Hint: "leave --selector away, or make the keys one by one"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--selector names one key, but several types were requested", Hint: "omit --selector, or create the keys one by one"}
 	}
 	defer func() {
 		if err != nil { // nobody has seen them
@@ -102,13 +102,13 @@ func makeKeys(domain, selector string, kinds []string, out string) (made []madeK
 func (c *cli) dkimRecordCommand() *cobra.Command {
 	var selector, file string
 	command := &cobra.Command{
-		Use: "record DOMAIN --selector NAME --key-file FILE", Short: "Show the record in the DNS that belongs to a private key",
+		Use: "record DOMAIN --selector NAME --key-file FILE", Short: "Show the DNS record of a private key",
 		Example: "  fanfare dkim record example.org --selector s1 --key-file /etc/fanfare/s1.pem",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := os.ReadFile(file)
 			if err != nil {
-				return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "name a file that has a private key"}
+				return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "pass a file that contains a private key"}
 			}
 			private, err := dkim.ParsePrivate(text)
 			if err != nil {
@@ -122,8 +122,8 @@ func (c *cli) dkimRecordCommand() *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().StringVar(&selector, "selector", "", "name of the key within the domain")
-	command.Flags().StringVar(&file, "key-file", "", "file with the private key")
+	command.Flags().StringVar(&selector, "selector", "", "selector of the key in the domain")
+	command.Flags().StringVar(&file, "key-file", "", "file that contains the private key")
 	for _, name := range []string{"selector", "key-file"} {
 		if err := command.MarkFlagRequired(name); err != nil {
 			panic(err) // it is one of the flags
@@ -139,7 +139,7 @@ func selectorOf(kind string, now time.Time) string { return kind + "-" + now.UTC
 func makeKey(domain, selector, kind, file string) (*dkim.Key, error) {
 	key := &dkim.Key{Domain: strings.ToLower(domain), Selector: strings.ToLower(selector)}
 	if !dkim.ValidName(key.Name()) || !strings.Contains(domain, ".") {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: key.Name() + " is no name of the DNS", Hint: "write the domain as example.org, and a selector of letters, digits and hyphens"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: key.Name() + " is not a valid DNS name", Hint: "use a domain such as example.org, and a selector of letters, digits and hyphens"}
 	}
 	private, err := dkim.Generate(kind)
 	if err != nil {
@@ -151,10 +151,10 @@ func makeKey(domain, selector, kind, file string) (*dkim.Key, error) {
 	}
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, &fanfare.Error{Code: fanfare.Conflict, Message: file + " is there already, and may be a key that signs", Hint: "name another selector, or another file with --out"}
+		return nil, &fanfare.Error{Code: fanfare.Conflict, Message: file + " exists already and may be a key in use", Hint: "choose another selector, or another file with --out"}
 	}
 	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "name a file in a folder that you may write to with --out"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "pass a file in a writable directory with --out"}
 	}
 	_, err = out.Write(text)
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
@@ -182,10 +182,10 @@ func (c *cli) printKeys(made []madeKey) error {
 	}
 	records, entries := "", ""
 	for _, k := range made {
-		fmt.Fprintf(c.err, "%s has the private key: the user of the server has to be able to read it, and nobody else\n", k.File)
+		fmt.Fprintf(c.err, "%s contains the private key: only the user that runs the server should be able to read it\n", k.File)
 		records += k.Zone + "\n"
 		entries += fmt.Sprintf("  - {domain: %s, selector: %s, key_file: %q}\n", k.Domain, k.Selector, k.File)
 	}
-	fmt.Fprintf(c.out, "; to the DNS\n%s\n# to the channel\ndkim:\n%s", records, entries)
+	fmt.Fprintf(c.out, "; add to the DNS\n%s\n# add to the channel\ndkim:\n%s", records, entries)
 	return nil
 }

@@ -18,16 +18,18 @@ func (c *cli) dkimRotateCommand() *cobra.Command {
 	var in time.Duration
 	var force bool
 	command := &cobra.Command{
-		Use: "rotate CHANNEL", Short: "Make the next keys of a channel, which sign from a time on",
-		Long: `Make the key that follows each key of a channel with which it signs now, beside its
-file, and have the channel change over to it in --in, once its record is in the DNS: the
-server looks every 10 seconds from then on, with the setting resolver, and signs with the
-old key until it has seen the record. fanfare status and fanfare doctor show which key
-waits, and why. With --force it signs at the given time, whatever the DNS says.
-The old records stay in the DNS for some days after, for mail that is still under way.
-Keys that signed before the present ones leave the channel.
+		Use: "rotate CHANNEL", Short: "Rotate the DKIM keys of a channel",
+		Long: `Create a successor for each key that a channel signs with, next to the file of that
+key. After the time given by --in, the server looks up the DNS record of the new key
+every 10 seconds and uses the old key until it has found the record. fanfare status
+and fanfare doctor show which key waits, and why. With --force the channel changes to
+the new key at that time even if the record is missing.
 
-It is run on the machine of the server, as a user who may write beside the keys.`,
+Keep the old records in the DNS for some days, for mail that is still in transit. Keys
+that are older than the current ones are removed from the channel.
+
+Run the command on the machine of the server, as a user who may write to the
+directory of the keys.`,
 		Example: `  fanfare dkim rotate mail
   fanfare dkim rotate mail --in 168h
   fanfare dkim rotate mail --in 0s`,
@@ -44,11 +46,11 @@ It is run on the machine of the server, as a user who may write beside the keys.
 			if c.json {
 				return c.printJSON(keys)
 			}
-			fmt.Fprintln(c.out, "; to the DNS, before "+keys[0].From.Format(time.RFC3339))
+			fmt.Fprintln(c.out, "; add to the DNS before "+keys[0].From.Format(time.RFC3339))
 			for _, k := range keys {
 				fmt.Fprintln(c.out, k.Zone)
 			}
-			fmt.Fprintln(c.out, "\n# to the channel in the document that you apply: without them an apply takes the new ones away\ndkim:")
+			fmt.Fprintln(c.out, "\n# add to the channel in your document: otherwise the next apply removes the new keys\ndkim:")
 			for _, k := range all {
 				from := ""
 				if k.From != "" {
@@ -59,16 +61,16 @@ It is run on the machine of the server, as a user who may write beside the keys.
 				}
 				fmt.Fprintf(c.out, "  - {domain: %s, selector: %s, key_file: %q%s}\n", k.Domain, k.Selector, k.KeyFile, from)
 			}
-			once := ", each once its record is in the DNS"
+			once := ", each as soon as its DNS record is visible"
 			if force {
 				once = ""
 			}
-			fmt.Fprintf(c.err, "channel %s signs with them from then on%s\n", args[0], once)
+			fmt.Fprintf(c.err, "channel %s signs with the new keys from then on%s\n", args[0], once)
 			return nil
 		},
 	}
-	command.Flags().DurationVar(&in, "in", 72*time.Hour, "how long from now the next keys begin to sign, if their records are in the DNS then")
-	command.Flags().BoolVar(&force, "force", false, "sign with the next keys then also where their records are not in the DNS")
+	command.Flags().DurationVar(&in, "in", 72*time.Hour, "time until the new keys are used, if their DNS records are visible then")
+	command.Flags().BoolVar(&force, "force", false, "use the new keys at that time even if their DNS records are missing")
 	return command
 }
 
@@ -76,7 +78,7 @@ It is run on the machine of the server, as a user who may write beside the keys.
 // has then. wait says whether the next sign only once their records are in the DNS.
 func rotate(ctx context.Context, api *client.Client, name string, now time.Time, in time.Duration, wait bool) (made []madeKey, all []client.DKIMKey, err error) {
 	if in < 0 {
-		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--in is before now", Hint: "give the DNS some days"}
+		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--in is negative", Hint: "allow some days for the DNS, for example --in 72h"}
 	}
 	channel, err := api.Channels().Get(ctx, name)
 	if err != nil {
@@ -88,7 +90,7 @@ func rotate(ctx context.Context, api *client.Client, name string, now time.Time,
 		return nil, nil, err
 	}
 	if len(keys) == 0 {
-		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " has no keys", Hint: "fanfare dkim new makes one"}
+		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " has no keys", Hint: "create one with fanfare dkim new"}
 	}
 	if err := nothingWaits(ctx, api, name, keys); err != nil {
 		return nil, nil, err
@@ -99,7 +101,7 @@ func rotate(ctx context.Context, api *client.Client, name string, now time.Time,
 	}
 	for i, k := range keys {
 		if k.From.After(now) {
-			return nil, nil, &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the channel changes over to %s on %s already", k.Name(), k.From.Format(time.RFC3339)), Hint: "rotate again when that is done"}
+			return nil, nil, &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the channel already changes to key %s on %s", k.Name(), k.From.Format(time.RFC3339)), Hint: "rotate again after that"}
 		}
 		if signs[k] {
 			all = append(all, old[i])
@@ -140,8 +142,8 @@ func nothingWaits(ctx context.Context, api *client.Client, name string, keys []*
 		for _, p := range channel.Problems {
 			for _, k := range keys {
 				if channel.Name == name && p.Kind == "dkim_record" && k.Domain == p.Domain && k.Selector == p.Selector {
-					return &fanfare.Error{Code: fanfare.Conflict, Message: "the channel waits for the record of " + k.Name() + " in the DNS already",
-						Hint: "add to the DNS: " + k.ZoneLine() + "; to sign with the key at once, apply the channel without its wait_for_dns"}
+					return &fanfare.Error{Code: fanfare.Conflict, Message: "the channel already waits for the DNS record of " + k.Name(),
+						Hint: "add to the DNS: " + k.ZoneLine() + "; to use the key at once, apply the channel without wait_for_dns"}
 				}
 			}
 		}
@@ -153,11 +155,11 @@ func nothingWaits(ctx context.Context, api *client.Client, name string, keys []*
 func keysOf(all []client.DKIMKey) (keys []*dkim.Key, err error) {
 	for _, one := range all {
 		if one.KeyFile == "" {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("the key of %s is in the environment variable %s of the server", one.Selector, one.KeyEnv), Hint: "make the next one with fanfare dkim new, and give the channel both, the new one with from"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("the key of %s is in the environment variable %s of the server", one.Selector, one.KeyEnv), Hint: "create the next key with fanfare dkim new, and add it to the channel with a from time"}
 		}
 		text, err := os.ReadFile(one.KeyFile)
 		if err != nil {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "run it on the machine of the server, as its user"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "run the command on the machine of the server, as the user that runs it"}
 		}
 		private, err := dkim.ParsePrivate(text)
 		if err != nil {

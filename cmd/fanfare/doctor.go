@@ -14,30 +14,30 @@ import (
 	"fanfare.dev/fanfare/client"
 	"fanfare.dev/fanfare/internal/admin/doctor"
 	"fanfare.dev/fanfare/internal/admin/doctor/probe"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/config"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
 	var strict bool
 	command := &cobra.Command{
-		Use: "doctor", Short: "Look for what is wrong, and say how to mend it",
-		Long: `Look at what a server stands on, and say what is wrong and how to mend it: every
-field of the configuration, the port, the data directory, the disk and how long a
-sync takes, the clock, the resolver, the certificate, the limits, and each channel,
-whose mail server is spoken to up to the login. Of the domains in whose name mail is
-sent it looks up what the DNS says (SPF, DKIM, DMARC), and prints the records that
-are missing. Nothing is sent and nothing changed.
-It reads the configuration as serve does; run it as the user that runs the server.
+		Use: "doctor", Short: "Check a server and its environment for problems",
+		Long: `Check the environment of a server, and print each problem with its fix. The checks
+cover the configuration, the port, the data directory, the disk and its sync time,
+the clock, the resolver, the certificate, the limits and each channel, including a
+connection to its mail server up to the login. For each sender domain the command
+looks up SPF, DKIM and DMARC and prints missing records. It sends nothing and changes
+nothing. It reads the configuration as serve does: run it as the user that runs the
+server.
 
-Exit code 1: something is wrong; with --strict also where there are warnings.`,
+Exit code 1: there are problems, or, with --strict, warnings.`,
 		Example: `  fanfare doctor
   fanfare doctor --config /etc/fanfare.yaml --strict
   fanfare doctor --json | jq '.findings[] | select(.level != "ok")'`,
 		Args: cobra.NoArgs,
 	}
 	config.Flags(command.Flags())
-	command.Flags().BoolVar(&strict, "strict", false, "fail for warnings too")
+	command.Flags().BoolVar(&strict, "strict", false, "exit with code 1 for warnings, too")
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		settings, fault := config.Load(command.Flags())
 		report := doctor.Look(command.Context(), c.doctorOptions(settings, fault))
@@ -87,10 +87,10 @@ func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options 
 			return probe.StartAllowed(ctx, &settings)
 		},
 		Rules: countRules,
-		Channels: func(ctx context.Context) ([]*registry.Channel, error) {
+		Channels: func(ctx context.Context) ([]*catalog.Channel, error) {
 			err := unreachable
 			if err == nil {
-				var list []*registry.Channel
+				var list []*catalog.Channel
 				if list, err = probe.Channels(ctx, &settings); err == nil {
 					return list, nil
 				}
@@ -102,7 +102,7 @@ func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options 
 			}
 			return asked, nil
 		},
-		Probe: func(ctx context.Context, of *registry.Channel, password string) (doctor.Session, error) {
+		Probe: func(ctx context.Context, of *catalog.Channel, password string) (doctor.Session, error) {
 			return waitingFor(ctx, c, "the relay "+of.Relay, func(ctx context.Context) (doctor.Session, error) { return probe.Relay(ctx, of, password) })
 		},
 		LookupHost: asking(c, net.DefaultResolver.LookupHost), LookupMX: asking(c, lookupMX), LookupTXT: asking(c, net.DefaultResolver.LookupTXT), Now: time.Now,
@@ -124,7 +124,7 @@ func tally(r *doctor.Report) string {
 		}
 		return fmt.Sprintf("%d %s", n, many)
 	}
-	return count(r.Wrong, "thing is wrong", "things are wrong") + ", " + count(r.Warnings, "warning", "warnings")
+	return count(r.Wrong, "problem", "problems") + ", " + count(r.Warnings, "warning", "warnings")
 }
 
 // lookAtServer asks what listens where the configuration says.
@@ -167,12 +167,12 @@ func (c *cli) lookAtServer(ctx context.Context, settings config.Config) (*doctor
 }
 
 // askChannels has the server say what is configured.
-func (c *cli) askChannels(ctx context.Context, settings config.Config) ([]*registry.Channel, error) {
+func (c *cli) askChannels(ctx context.Context, settings config.Config) ([]*catalog.Channel, error) {
 	api, err := c.beside(settings)
 	if err != nil {
 		return nil, err
 	}
-	var list []*registry.Channel
+	var list []*catalog.Channel
 	for service, err := range api.Services().All(ctx) {
 		if err != nil {
 			return nil, err
@@ -185,7 +185,7 @@ func (c *cli) askChannels(ctx context.Context, settings config.Config) ([]*regis
 			if err != nil {
 				return nil, err
 			}
-			one := &registry.Channel{Service: service.Name, Name: channel.Name}
+			one := &catalog.Channel{Service: service.Name, Name: channel.Name}
 			if err := json.Unmarshal(text, &one.ChannelSettings); err != nil {
 				return nil, err
 			}

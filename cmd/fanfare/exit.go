@@ -42,9 +42,9 @@ func (c *cli) report(err error) {
 	if !known {
 		fmt.Fprintf(c.err, "fanfare: %v\n", err)
 		if lost, ok := errors.AsType[*client.Unreachable](err); ok {
-			hint := "is it running there? --server and FANFARE_SERVER name another one"
+			hint := "check that the server runs there, or set --server or FANFARE_SERVER"
 			if lost.Server == defaultServer {
-				hint = "is it running? start it with: fanfare serve"
+				hint = "start the server with: fanfare serve"
 			}
 			fmt.Fprintln(c.err, "  "+hint)
 		}
@@ -55,7 +55,7 @@ func (c *cli) report(err error) {
 		fmt.Fprintf(c.err, "  %s\n", asFlag(wrong.Hint))
 	}
 	if wrong.Code == fanfare.Unauthenticated && c.keyFrom != "" {
-		fmt.Fprintf(c.err, "  the key that was sent is that of %s\n", c.keyFrom)
+		fmt.Fprintf(c.err, "  the command used the key from %s\n", c.keyFrom)
 	}
 	for _, d := range wrong.Details {
 		fmt.Fprintf(c.err, "  %v\n", d)

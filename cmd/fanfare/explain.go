@@ -14,16 +14,15 @@ import (
 func (c *cli) explainCommand() *cobra.Command {
 	var topic string
 	command := &cobra.Command{
-		Use: "explain SUBSCRIPTION EVENT|FILE|-", Short: "Show why an event was for a subscription or not",
-		Long: `Show why an event was for a subscription or not: what decided, and the condition
-part by part with the values that it met. EVENT is the id that publish printed, or
-the id that the sender gave. A file, or - for standard input, has the data of an
-event that might come: nothing is published.
+		Use: "explain SUBSCRIPTION EVENT|FILE|-", Short: "Explain why an event matched a subscription or not",
+		Long: `Explain why an event matched a subscription or not: the checks that decided, and each
+part of the condition with the values of the event. EVENT is the id that publish
+printed, or the id that the sender assigned. With a file, or - for standard input,
+the command explains the data of an event that was not published.
 
-What was recorded when an event was matched decides. The condition is shown as the
-topic defines it now, and is evaluated twice: by the matching index, and by an
-evaluator that shares no code with it. Where the two do not agree, that is a defect
-of Fanfare, which is said so.`,
+The recorded result of the match decides. The condition is shown as the topic defines
+it now. It is evaluated twice: by the matching index, and by an evaluator that shares
+no code with the index. If the two disagree, the command reports a defect of Fanfare.`,
 		Example: `  fanfare explain sub-1c00004e evt-20261120-1001
   fanfare explain ada-alaska event.json
   echo '{"mag":4.2,"place":"Alaska"}' | fanfare explain sub-1c00004e - --topic earthquakes`,
@@ -51,7 +50,7 @@ of Fanfare, which is said so.`,
 			return nil
 		},
 	}
-	command.Flags().StringVar(&topic, "topic", "", "with data: the topic that they are of, to be told where the subscription is to another")
+	command.Flags().StringVar(&topic, "topic", "", "topic of the data; the command fails if the subscription belongs to another topic")
 	return command
 }
 
@@ -74,7 +73,7 @@ func oneValue(text []byte) (json.RawMessage, error) {
 	var data json.RawMessage
 	if err := json.Unmarshal(text, &data); err != nil {
 		wrong := notJSON(text, err)
-		wrong.Hint = "it must be one JSON value: the data of one event"
+		wrong.Hint = "pass one JSON value: the data of one event"
 		return nil, wrong
 	}
 	return data, nil

@@ -16,7 +16,7 @@ import (
 )
 
 func (c *cli) exportCommand() *cobra.Command {
-	command := &cobra.Command{Use: "export", Short: "Write all subscriptions or subscribers, to be imported elsewhere"}
+	command := &cobra.Command{Use: "export", Short: "Export subscriptions or subscribers"}
 	command.AddCommand(c.exportSubscriptions(), c.exportSubscribers())
 	return command
 }
@@ -24,10 +24,10 @@ func (c *cli) exportCommand() *cobra.Command {
 func (c *cli) exportSubscribers() *cobra.Command {
 	var output string
 	command := &cobra.Command{
-		Use: "subscribers", Short: "Write all subscribers as NDJSON",
-		Long: `Write all subscribers of a service with their addresses, in the form that import
-takes. Import them before subscriptions that name them. With --output the file appears
-when it is whole.`,
+		Use: "subscribers", Short: "Export subscribers as NDJSON",
+		Long: `Export all subscribers of a service with their addresses, in the format that import
+reads. Import them before the subscriptions that refer to them. With --output the file
+appears when it is complete.`,
 		Example: `  fanfare export subscribers --output people.ndjson
   fanfare export subscribers | fanfare import subscribers - --server https://other.example.org`,
 		Args: cobra.NoArgs,
@@ -45,7 +45,7 @@ when it is whole.`,
 			})
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "", "write to this file (default: standard output)")
+	command.Flags().StringVarP(&output, "output", "o", "", "file to write to (default: standard output)")
 	return command
 }
 
@@ -57,7 +57,7 @@ func (c *cli) export(output, what string, write func(io.Writer) (int64, error)) 
 	}
 	count, err := writeWhole(output, write)
 	if err == nil {
-		fmt.Fprintf(c.err, "%s %s are in %s\n", grouped(count), what, output)
+		fmt.Fprintf(c.err, "wrote %s %s to %s\n", grouped(count), what, output)
 	}
 	return err
 }
@@ -74,10 +74,11 @@ func (c *cli) exportSubscriptions() *cobra.Command {
 	var format, output string
 	var query client.SubscriptionQuery
 	command := &cobra.Command{
-		Use: "subscriptions", Short: "Write the subscriptions that have not ended as NDJSON or CSV",
-		Long: `Write the subscriptions of a service but for ended ones, in the form that import
-takes: what is exported and imported into an empty service is the same, but for the
-ids that Fanfare made. With --output the file appears when it is whole.`,
+		Use: "subscriptions", Short: "Export subscriptions as NDJSON or CSV",
+		Long: `Export the subscriptions of a service, except ended ones, in the format that import
+reads. Importing the file into an empty service restores the same subscriptions, but
+with new ids where Fanfare assigned them. With --output the file appears when it is
+complete.`,
 		Example: `  fanfare export subscriptions > people.ndjson
   fanfare export subscriptions --topic earthquakes --format csv --output people.csv
   fanfare export subscriptions | fanfare import subscriptions - --server https://other.example.org`,
@@ -104,11 +105,11 @@ ids that Fanfare made. With --output the file appears when it is whole.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&format, "format", "ndjson", "ndjson or csv")
-	flags.StringVarP(&output, "output", "o", "", "write to this file (default: standard output)")
-	flags.StringVar(&query.Topic, "topic", "", "only those to this topic")
-	flags.StringVar(&query.Channel, "channel", "", "only those over this channel")
-	flags.StringVar(&query.Subscriber, "subscriber", "", "only those of this person: id or address")
+	flags.StringVar(&format, "format", "ndjson", "format: ndjson or csv")
+	flags.StringVarP(&output, "output", "o", "", "file to write to (default: standard output)")
+	flags.StringVar(&query.Topic, "topic", "", "export only subscriptions to this topic")
+	flags.StringVar(&query.Channel, "channel", "", "export only subscriptions over this channel")
+	flags.StringVar(&query.Subscriber, "subscriber", "", "export only subscriptions of this subscriber: id or address")
 	return command
 }
 

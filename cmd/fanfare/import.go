@@ -16,7 +16,7 @@ import (
 )
 
 func (c *cli) importCommand() *cobra.Command {
-	command := &cobra.Command{Use: "import", Short: "Import many subscriptions or subscribers at once"}
+	command := &cobra.Command{Use: "import", Short: "Import subscriptions or subscribers in bulk"}
 	command.AddCommand(c.importSubscriptions(), c.importSubscribers())
 	return command
 }
@@ -25,13 +25,13 @@ func (c *cli) importSubscribers() *cobra.Command {
 	i := importing{format: "ndjson", what: "subscribers"}
 	command := &cobra.Command{
 		Use: "subscribers FILE|-", Short: "Import subscribers from NDJSON",
-		Long: `Import subscribers: NDJSON with one on each line, with its addresses and, where it
-shall be found again, an id. Each one is put by itself: a bad line does not stop the
-others. Importing the same file again is safe where all lines have ids; an address
-belongs to one subscriber.
+		Long: `Import subscribers from NDJSON. Each line is one subscriber with its addresses and,
+optionally, an id. A bad line does not stop the import. Importing the same file again
+is safe if all lines have ids. An address belongs to one subscriber.
 
-Bad lines go to FILE.errors with line and reason. Mend them there, and import that
-file. After an interruption the same command goes on where it ended.
+Bad lines are written to FILE.errors with their line numbers and reasons. Correct them
+there and import that file. After an interruption, run the same command again to
+continue.
 
 Exit code 2: some lines were refused.`,
 		Example: `  fanfare import subscribers people.ndjson
@@ -40,8 +40,8 @@ Exit code 2: some lines were refused.`,
 		RunE: func(command *cobra.Command, args []string) error { return c.importFile(command, &i, args[0]) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&i.errors, "errors", "", "file for the bad lines (default: FILE.errors; of standard input, none)")
-	flags.BoolVar(&i.restart, "restart", false, "begin anew, whatever an earlier run has done")
+	flags.StringVar(&i.errors, "errors", "", "file for bad lines (default: FILE.errors; none for standard input)")
+	flags.BoolVar(&i.restart, "restart", false, "start from the beginning, ignoring the progress of an earlier run")
 	return command
 }
 
@@ -49,21 +49,20 @@ func (c *cli) importSubscriptions() *cobra.Command {
 	i := importing{what: "subscriptions"}
 	command := &cobra.Command{
 		Use: "subscriptions FILE|-", Short: "Import subscriptions from NDJSON or CSV",
-		Long: `Import subscriptions: NDJSON with one subscription on each line, or CSV whose
-first row names the columns. Each one is put by itself: a bad line does not stop the
-others. Importing the same file again is safe.
+		Long: `Import subscriptions from NDJSON, with one subscription on each line, or from CSV,
+whose first row names the columns. A bad line does not stop the import. Importing the
+same file again is safe.
 
 CSV columns: id, topic, channel, to, subscriber, filter, rule, locale, time_zone,
 state, cadence; params, data and attributes with a JSON object in each cell;
-params.NAME, data.NAME and attributes.NAME with one value. An empty cell is the same
-as no cell, and a row without any is passed over. A value that is a JSON number, list
-or object, true or false is sent as such, and so is "text in quotes"; anything else is
-text.
+params.NAME, data.NAME and attributes.NAME with one value. Empty cells count as
+missing, and empty rows are skipped. A value that is a JSON number, list, object, true,
+false or quoted string keeps its type; any other value is text.
 
-Bad lines go to FILE.errors with line and reason. Mend them there, and import that
-file. How far it has come is noted in FILE.progress: after Ctrl-C, a lost connection
-or a full disk the same command goes on where it ended, and counts on. Of the lines
-under way when a connection broke, those that were stored count as updated.
+Bad lines are written to FILE.errors with their line numbers and reasons. Correct them
+there and import that file. The progress is stored in FILE.progress: after Ctrl-C, a
+lost connection or a full disk, run the same command again to continue. Lines that
+were stored while the connection broke count as updated.
 
 Exit code 2: some lines were refused.`,
 		Example: `  fanfare import subscriptions people.ndjson
@@ -74,11 +73,11 @@ Exit code 2: some lines were refused.`,
 		RunE: func(command *cobra.Command, args []string) error { return c.importFile(command, &i, args[0]) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&i.format, "format", "", "ndjson or csv (default: by the file's name, else ndjson)")
-	flags.StringVar(&i.preset.Topic, "topic", "", "CSV: topic of rows that name none")
-	flags.StringVar(&i.preset.Channel, "channel", "", "CSV: channel of rows that name none")
-	flags.StringVar(&i.errors, "errors", "", "file for the bad lines (default: FILE.errors; of standard input, none)")
-	flags.BoolVar(&i.restart, "restart", false, "begin anew, whatever an earlier run has done")
+	flags.StringVar(&i.format, "format", "", "format: ndjson or csv (default: from the file name, otherwise ndjson)")
+	flags.StringVar(&i.preset.Topic, "topic", "", "topic of CSV rows without a topic")
+	flags.StringVar(&i.preset.Channel, "channel", "", "channel of CSV rows without a channel")
+	flags.StringVar(&i.errors, "errors", "", "file for bad lines (default: FILE.errors; none for standard input)")
+	flags.BoolVar(&i.restart, "restart", false, "start from the beginning, ignoring the progress of an earlier run")
 	return command
 }
 
@@ -125,8 +124,8 @@ func (i *importing) source(in io.Reader, name string) (feeder, error) {
 	}
 	switch {
 	case table && i.what == "subscribers":
-		return nil, &fanfare.Error{Code: fanfare.Invalid, File: name, Message: "subscribers are imported from NDJSON, and this is a table",
-			Hint: "with a topic and a channel it is for fanfare import subscriptions, which makes the subscribers as well"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, File: name, Message: "subscribers are imported from NDJSON, but the file is CSV",
+			Hint: "use fanfare import subscriptions for a table with a topic and a channel: it also creates the subscribers"}
 	case i.format == "csv":
 		table, err := newCSV(in, i.preset)
 		if err != nil {
@@ -142,7 +141,7 @@ func (i *importing) source(in io.Reader, name string) (feeder, error) {
 	case i.format != "ndjson":
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown format %q", i.format), Hint: "use ndjson or csv"}
 	case i.preset.Topic != "" || i.preset.Channel != "":
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--topic and --channel are for CSV", Hint: "of NDJSON, each line names both"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--topic and --channel apply to CSV only", Hint: "name both on each line of the NDJSON file"}
 	}
 	if i.state.Offset > 0 {
 		in = io.NewSectionReader(i.journal.file, i.state.Offset, i.size-i.state.Offset)
@@ -155,7 +154,7 @@ func noText(head []byte, name string) error {
 	wrong := &fanfare.Error{Code: fanfare.Invalid, File: name}
 	switch string(head) {
 	case "PK\x03\x04", "\xd0\xcf\x11\xe0":
-		wrong.Message, wrong.Hint = "the file is that of a spreadsheet program, or an archive", "save the table as CSV in UTF-8, and import that"
+		wrong.Message, wrong.Hint = "the file is a spreadsheet or an archive", "save the table as CSV in UTF-8 and import that file"
 		return wrong
 	}
 	if bytes.HasPrefix(head, []byte("\x1f\x8b")) {

@@ -144,7 +144,7 @@ func TestAnInterruptedImportGoesOnWhereItEnded(t *testing.T) {
 			s := &store{known: map[string]bool{}, fails: map[int]string{2: `{"code":"disk_full","detail":"the disk is full","line":500}`}}
 			run := importer(t, s)
 			code, _, errs := run(t.Context(), path)
-			if code != 1 || !strings.Contains(errs, "the disk is full") || !strings.Contains(errs, "behind line") || !exists(path+".progress") {
+			if code != 1 || !strings.Contains(errs, "the disk is full") || !strings.Contains(errs, "after line") || !exists(path+".progress") {
 				t.Fatalf("the first run ended with %d: %s", code, errs)
 			}
 			if line := fmt.Sprintf("line %d: the disk", maxChunkLines+500); strings.HasSuffix(name, "json") && !strings.Contains(errs, line) {
@@ -157,7 +157,7 @@ func TestAnInterruptedImportGoesOnWhereItEnded(t *testing.T) {
 				}
 			}
 			code, _, errs = run(ctx, path)
-			if code != 1 || !strings.Contains(errs, "goes on behind line") || !strings.Contains(errs, "stopped behind line") {
+			if code != 1 || !strings.Contains(errs, "continuing after line") || !strings.Contains(errs, "stopped after line") {
 				t.Fatalf("the second run ended with %d: %s", code, errs)
 			}
 			code, sum, errs := run(t.Context(), path)
@@ -222,8 +222,8 @@ nobody,"{""floor"":3}",Eve
 f@example.org,,Fay
 `
 	const refused = `to,data,attributes.name,topic,channel,error
-b@example.org,,Bo,and more,q,mail,"line 3: the row has 4 cells, and the table 3 columns (a cell that has a comma stands in quotes)"
-c@example.org,,,q,mail,"line 4: the row has 1 cells, and the table 3 columns (a cell that has a comma stands in quotes)"
+b@example.org,,Bo,and more,q,mail,"line 3: the row has 4 cells, and the table 3 columns (put a cell that contains a comma in double quotes)"
+c@example.org,,,q,mail,"line 4: the row has 1 cells, and the table 3 columns (put a cell that contains a comma in double quotes)"
 d@example.org,not JSON,Dan,q,mail,"line 5: /data: the cell is not a JSON object (write it as {""name"":""value""}, or use a column data.NAME)"
 nobody,"{""floor"":3}",Eve,q,mail,line 6: /to: is not an address
 `

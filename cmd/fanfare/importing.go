@@ -60,7 +60,7 @@ func (i *importing) run(ctx context.Context, name string) (err error) {
 		return err
 	}
 	if i.state.Offset > 0 {
-		fmt.Fprintf(i.cli.err, "goes on behind line %s, where an earlier run ended\n", grouped(int64(i.state.Line)))
+		fmt.Fprintf(i.cli.err, "continuing after line %s, where the earlier run ended\n", grouped(int64(i.state.Line)))
 		if err := i.bad.goOn(i.state.Errors); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (i *importing) put(ctx context.Context, c *chunk) error {
 		i.state.Errors = i.bad.size
 	}
 	if err := i.journal.note(i.state); err != nil {
-		fmt.Fprintf(i.cli.err, "it could not be noted how far this is (%v): after an interruption it begins anew\n", err)
+		fmt.Fprintf(i.cli.err, "the progress could not be stored (%v): after an interruption the import starts from the beginning\n", err)
 		i.journal = nil
 	}
 	return nil
@@ -191,9 +191,9 @@ func (i *importing) interrupted(err error) error {
 	case i.journal == nil:
 		return err
 	case errors.Is(err, context.Canceled):
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "stopped behind line " + grouped(int64(i.state.Line)), Hint: "the same command goes on there"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "stopped after line " + grouped(int64(i.state.Line)), Hint: "run the same command again to continue"}
 	case i.state.Offset > 0:
-		fmt.Fprintf(i.cli.err, "it ended behind line %s; the same command goes on there\n", grouped(int64(i.state.Line)))
+		fmt.Fprintf(i.cli.err, "stopped after line %s; run the same command again to continue\n", grouped(int64(i.state.Line)))
 	}
 	return err
 }
@@ -217,7 +217,7 @@ func (i *importing) finish() error {
 			took.Round(time.Millisecond), grouped(int64(float64(i.sent)/max(took.Seconds(), 1e-3))))
 	}
 	if sum.Unindexed > 0 {
-		fmt.Fprintf(c.err, "no index leads to the conditions of %s: every event takes about %s longer; fanfare report conditions lists the dearest\n",
+		fmt.Fprintf(c.err, "the index does not cover the conditions of %s: every event takes about %s longer; fanfare report conditions lists the most expensive\n",
 			grouped(sum.Unindexed), time.Duration(sum.NsPerEvent))
 	}
 	if sum.Failed == 0 {
@@ -225,7 +225,7 @@ func (i *importing) finish() error {
 	}
 	message := amount(sum.Failed, "line was refused", "lines were refused")
 	if i.bad != nil && i.bad.size > 0 {
-		message += "; they are in " + i.bad.path + ": mend them there and import it"
+		message += "; they are in " + i.bad.path + ": correct them there and import that file"
 	}
 	return &someFailed{message}
 }

@@ -12,13 +12,14 @@ import (
 )
 
 func (c *cli) keyCommand() *cobra.Command {
-	command := &cobra.Command{Use: "key", Short: "Make, list, rotate and revoke keys",
-		Long: `Make, list, rotate and revoke the keys that open the API.
+	command := &cobra.Command{Use: "key", Short: "Manage API keys",
+		Long: `Create, list, rotate and revoke API keys.
 
-A key is for one service, or for all. Its scopes say what it may do there:
-publish (send events and messages), subscribe (put and end subscriptions), read
-(see configuration, traces and status), admin (all of that, and configure). The
-key in admin.key of the data directory is admin of all services.`}
+A key belongs to one service or to all services. Its scopes define what it may do:
+publish (send events and messages), subscribe (create and end subscriptions), read
+(see configuration, traces and status), admin (all of these, and change the
+configuration). The key in admin.key of the data directory has the scope admin for
+all services.`}
 	command.AddCommand(c.keyCreateCommand(), c.keyListCommand(), c.keyRotateCommand(), c.keyRevokeCommand())
 	return command
 }
@@ -27,9 +28,9 @@ func (c *cli) keyCreateCommand() *cobra.Command {
 	var what client.KeyRequest
 	var expires time.Duration
 	command := &cobra.Command{
-		Use: "create --service NAME | --all-services", Short: "Make a key and print it",
-		Long: `Make a key and print it. It is shown this once: the server keeps only a hash of
-it. Without --scope it is an admin key of what it is for.`,
+		Use: "create --service NAME | --all-services", Short: "Create an API key and print it",
+		Long: `Create an API key and print it. The key is shown only once, because the server stores
+only its hash. Without --scope the key has the scope admin.`,
 		Example: `  fanfare key create --service earthquakes --scope publish --name "feed reader"
   fanfare key create --service earthquakes --scope subscribe,read --expires-in 2160h
   fanfare key create --all-services --scope read --name "status page"`,
@@ -39,10 +40,10 @@ it. Without --scope it is an admin key of what it is for.`,
 				what.Service = c.setting(c.service, "FANFARE_SERVICE", "")
 			}
 			if what.Service == "" && !what.AllServices {
-				return &fanfare.Error{Code: fanfare.Invalid, Message: "a key is for one service", Hint: "name it with --service, or give --all-services"}
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "the service of the key is missing", Hint: "pass --service NAME or --all-services"}
 			}
 			if command.Flags().Changed("scope") && len(what.Scopes) == 0 { // such as --scope "$UNSET"
-				return &fanfare.Error{Code: fanfare.Invalid, Message: "--scope names nothing", Hint: "name what the key may do; without --scope it is an admin"}
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "--scope is empty", Hint: "pass a scope, or omit --scope for the scope admin"}
 			}
 			if expires != 0 {
 				what.ExpiresAt = time.Now().Add(expires).UTC().Truncate(time.Second)
@@ -59,10 +60,10 @@ it. Without --scope it is an admin key of what it is for.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&what.Name, "name", "", "what the key is for, shown in logs")
-	flags.StringSliceVar(&what.Scopes, "scope", nil, "what it may do: admin, publish, subscribe, read, secrets, approve; may be repeated (default admin)")
-	flags.BoolVar(&what.AllServices, "all-services", false, "for all services")
-	flags.DurationVar(&expires, "expires-in", 0, "for how long it opens anything (default: for ever)")
+	flags.StringVar(&what.Name, "name", "", "name of the key, which logs show")
+	flags.StringSliceVar(&what.Scopes, "scope", nil, "scope: admin, publish, subscribe, read, secrets or approve (repeatable; default admin)")
+	flags.BoolVar(&what.AllServices, "all-services", false, "valid for all services")
+	flags.DurationVar(&expires, "expires-in", 0, "lifetime of the key (default: unlimited)")
 	return command
 }
 
@@ -71,13 +72,13 @@ func (c *cli) printSecret(key client.NewKey) error {
 		return c.printJSON(key)
 	}
 	fmt.Fprintln(c.out, key.Secret)
-	fmt.Fprintf(c.err, "the secret of %s; it is shown this once\n", key.ID)
+	fmt.Fprintf(c.err, "this is the secret of %s; it is shown only once\n", key.ID)
 	return nil
 }
 
 func (c *cli) keyListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List keys; with --service those of one service", Example: "  fanfare key list --service earthquakes", Args: cobra.NoArgs,
+		Use: "list", Short: "List API keys", Example: "  fanfare key list --service earthquakes", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			api, err := c.connect()
 			if err != nil {
@@ -135,9 +136,9 @@ func orElse(s, otherwise string) string {
 func (c *cli) keyRotateCommand() *cobra.Command {
 	var grace time.Duration
 	command := &cobra.Command{
-		Use: "rotate ID", Short: "Give a key a new secret and print it",
-		Long: `Give a key a new secret and print it. It works at once; the old one goes on to
-work for --grace, of at most seven days, so that programs can be changed over.`,
+		Use: "rotate ID", Short: "Rotate the secret of a key and print the new one",
+		Long: `Create a new secret for a key and print it. It is valid at once. The old secret stays
+valid for --grace, at most seven days, so that you can update your programs.`,
 		Example: "  fanfare key rotate key-7 --grace 24h", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, ids []string) error {
 			api, err := c.connect()
@@ -151,13 +152,13 @@ work for --grace, of at most seven days, so that programs can be changed over.`,
 			return c.printSecret(key)
 		},
 	}
-	command.Flags().DurationVar(&grace, "grace", 0, "how long the old secret goes on to work")
+	command.Flags().DurationVar(&grace, "grace", 0, "time for which the old secret stays valid")
 	return command
 }
 
 func (c *cli) keyRevokeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID...", Short: "End keys for good", Example: "  fanfare key revoke key-7", Args: cobra.MinimumNArgs(1),
+		Use: "revoke ID...", Short: "Revoke keys permanently", Example: "  fanfare key revoke key-7", Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, ids []string) error {
 			api, err := c.connect()
 			if err != nil {

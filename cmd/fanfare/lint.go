@@ -12,7 +12,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 // templateLint is fanfare template lint.
@@ -20,15 +20,14 @@ func (c *cli) templateLint() *cobra.Command {
 	var file string
 	var draft bool
 	command := &cobra.Command{
-		Use: "lint [NAME...]", Short: "Say what readers are going to mind of templates",
-		Long: `Say what mail readers, screen readers and filters against spam are going to mind
-of templates: images that nobody describes, links that lead nowhere, HTML that is
-cut off. Each finding has the part, line and column, and what to do. Without a name
-all templates are looked at; with --draft all drafts, with -f those of a document that
-is not applied yet.
-Links are judged by their shape: nothing is asked of the network.
+		Use: "lint [NAME...]", Short: "Check templates for problems that readers would notice",
+		Long: `Check templates for problems with mail programs, screen readers and spam filters, for
+example images without a description, empty links and HTML that mail programs cut off.
+Each finding has the part, line, column and fix. Without a name the command checks all
+templates, with --draft all drafts, and with -f the templates of a document that has
+not been applied. It checks the form of links without a network request.
 
-Exit code 1: something was found.`,
+Exit code 1: there are findings.`,
 		Example: `  fanfare template lint
   fanfare template lint quake
   fanfare template lint quake --draft
@@ -76,8 +75,8 @@ Exit code 1: something was found.`,
 			return c.printLint(looked)
 		},
 	}
-	command.Flags().StringVarP(&file, "file", "f", "", "document whose templates to look at, in place of the applied ones")
-	command.Flags().BoolVar(&draft, "draft", false, "look at drafts, in place of what is published")
+	command.Flags().StringVarP(&file, "file", "f", "", "check the templates in this document")
+	command.Flags().BoolVar(&draft, "draft", false, "check drafts instead of published versions")
 	command.MarkFlagsMutuallyExclusive("file", "draft")
 	return command
 }
@@ -93,7 +92,7 @@ func (c *cli) drafts(file string) (map[string]*client.TemplateDraft, error) {
 
 // draftsOf takes the templates out of the text of a document.
 func draftsOf(text []byte, dir string) (map[string]*client.TemplateDraft, error) {
-	document, err := registry.ParseDocument(text, dir)
+	document, err := document.ParseDocument(text, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -142,11 +141,11 @@ func (c *cli) printLint(looked []client.Lint) error {
 	}
 	switch {
 	case found == 1:
-		return &fanfare.Error{Code: fanfare.Conflict, Message: "1 thing was found"}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: "1 problem found"}
 	case found > 1:
-		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%d things were found", found)}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%d problems found", found)}
 	case !c.json:
-		fmt.Fprintf(c.out, "nothing was found in %s\n", templatesOf(len(looked)))
+		fmt.Fprintf(c.out, "no problems found in %s\n", templatesOf(len(looked)))
 	}
 	return nil
 }

@@ -45,22 +45,22 @@ file, or standard input, has the data of one event. Nothing is published, stored
 		},
 	}
 	// Scripts that were written when the flag was required still pass it.
-	command.Flags().Bool("dry-run", true, "accepted for compatibility: match never sends")
+	command.Flags().Bool("dry-run", true, "no effect; accepted for compatibility")
 	if err := command.Flags().MarkHidden("dry-run"); err != nil {
 		panic(err) // the flag is defined one line above
 	}
-	command.Flags().StringVar(&audience, "audience", "", "only people who meet this: CEL over subscriber and sub")
-	command.Flags().IntVar(&sample, "sample", 10, "how many subscriptions to name, at most 1000")
+	command.Flags().StringVar(&audience, "audience", "", "audience filter: a CEL condition over subscriber and sub")
+	command.Flags().IntVar(&sample, "sample", 10, "number of subscriptions to show, at most 1000")
 	return command
 }
 
 func (c *cli) printDryRun(run *client.DryRun) {
-	fmt.Fprintf(c.out, "%s, %s would leave\n", amount(int64(run.Matched), "subscription wants it", "subscriptions want it"), amount(int64(run.Messages), "message", "messages"))
+	fmt.Fprintf(c.out, "%s, %s would be sent\n", amount(int64(run.Matched), "subscription matches", "subscriptions match"), amount(int64(run.Messages), "message", "messages"))
 	if run.Hold != "" {
 		fmt.Fprintln(c.out, "it "+run.Hold)
 	}
 	if run.Outside > 0 {
-		fmt.Fprintf(c.out, "%s more want it and are not in the audience\n", grouped(int64(run.Outside)))
+		fmt.Fprintf(c.out, "%s more match but are outside the audience\n", grouped(int64(run.Outside)))
 	}
 	t := c.newTable()
 	for i, one := range run.Channels {

@@ -28,22 +28,22 @@ type migration struct {
 func (c *cli) migrateCommand() *cobra.Command {
 	var m migration
 	command := &cobra.Command{
-		Use: "migrate --from DATABASE --to DATABASE", Short: "Move all that is kept into another database, also while the server works",
-		Long: `Move all that is kept into another database, also while the server works.
+		Use: "migrate --from DATABASE --to DATABASE", Short: "Move all data to another database, even while the server runs",
+		Long: `Move all data to another database, even while the server runs.
 
-A DATABASE is sqlite (the files in the data directory), another directory, the URL
-of a PostgreSQL, or db (what FANFARE_DB names). A password does not belong on a
-command line: put it into FANFARE_DB, or into a file for --password-file.
+A DATABASE is sqlite (the files in the data directory), another directory, the URL of
+a PostgreSQL database, or db (the value of FANFARE_DB). Do not put a password on the
+command line: use FANFARE_DB, or a file with --password-file.
 
-Where a server works in the data directory, it is asked to move: everything is
-copied, what is written meanwhile is done again in the new database, both are
-compared table by table (rows and a hash), and then writes wait for a moment while
-the new one takes over. Ctrl-C ends the move, and the old database stays in charge.
-Where no server works, the same is done by this command.
+If a server runs in the data directory, the server moves the data: it copies
+everything, repeats later writes in the new database, compares both table by table
+(rows and a hash), and pauses writes for a moment while it switches. Ctrl-C cancels
+the move, and the server continues on the old database. If no server runs, this
+command does the same.
 
-Set db to the new database before the next start: the old one is marked, and the
-server does not start on it. It keeps what it had; to come back with all that
-happened since, move the other way.`,
+Set db to the new database before the next start: the old one is marked as moved, and
+the server does not start on it. The old database keeps its data. To go back with all
+later changes, move in the other direction.`,
 		Example: `  fanfare migrate --from sqlite --to postgres://fanfare@db.example.org/fanfare --password-file db.password
   fanfare migrate --from sqlite --to db
   fanfare migrate --from db --to sqlite --dry-run
@@ -52,19 +52,19 @@ happened since, move the other way.`,
 		RunE: func(command *cobra.Command, _ []string) error { return c.migrate(command.Context(), &m) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&m.from, "from", "", "the database that everything is in: sqlite, DIR, URL or db")
-	flags.StringVar(&m.to, "to", "", "the database that everything shall be in: sqlite, DIR, URL or db")
-	flags.StringVar(&m.passwordFile, "password-file", "", "file whose first line is the password of the URL")
-	flags.BoolVar(&m.dryRun, "dry-run", false, "say what would be moved, or why not; no server may work on either")
-	flags.BoolVar(&m.compare, "compare", false, "compare both, table by table; no server may work on either")
-	flags.BoolVar(&m.unmark, "unmark", false, "let a server start again on --from as it was when it was moved, without all that happened since")
+	flags.StringVar(&m.from, "from", "", "database to move from: sqlite, DIR, URL or db")
+	flags.StringVar(&m.to, "to", "", "database to move to: sqlite, DIR, URL or db")
+	flags.StringVar(&m.passwordFile, "password-file", "", "file whose first line is the password for the URL")
+	flags.BoolVar(&m.dryRun, "dry-run", false, "show what would be moved, or why it cannot be (no server may use either database)")
+	flags.BoolVar(&m.compare, "compare", false, "compare both databases table by table (no server may use either)")
+	flags.BoolVar(&m.unmark, "unmark", false, "remove the mark of a move from --from, so that a server can start on it without the later changes")
 	command.MarkFlagsMutuallyExclusive("dry-run", "compare", "unmark")
 	return command
 }
 
 func (c *cli) migrate(ctx context.Context, m *migration) error {
 	if m.from == "" || m.to == "" && !m.unmark {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "--from and --to say from where to where", Hint: "such as --from sqlite --to postgres://fanfare@db.example.org/fanfare"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "--from or --to is missing", Hint: "for example --from sqlite --to postgres://fanfare@db.example.org/fanfare"}
 	}
 	if c.dataDir == "" && isDirectory(m.from) {
 		c.dataDir = m.from // a server that works there is the one that is meant
@@ -121,9 +121,9 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 func (c *cli) checkMove(m *migration, dir string, works bool) error {
 	switch {
 	case isDirectory(m.from) && !sameDirectory(m.from, dir):
-		return contradiction("--from "+m.from+" is not the data directory "+dir+" of the server that would move", "leave --data-dir out, or name the same directory in both")
+		return contradiction("--from "+m.from+" is not the data directory "+dir+" of the server that would move", "omit --data-dir, or pass the same directory in both")
 	case c.dataDir != "" && !works:
-		return contradiction("no server works in "+dir+", so that "+c.setting(c.server, "FANFARE_SERVER", "")+" has other data", "leave --server out (and unset FANFARE_SERVER) to move what is in the directory, or leave the directory out to have the server move")
+		return contradiction("no server works in "+dir+", so that "+c.setting(c.server, "FANFARE_SERVER", "")+" has other data", "omit --server (and unset FANFARE_SERVER) to move the data in the directory, or omit the directory to move the data of the server")
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (c *cli) migrationSettings() (config.Config, error) {
 func (m *migration) database(flag, db string) (string, error) {
 	if flag == "db" {
 		if db == "" {
-			return "", &fanfare.Error{Code: fanfare.Invalid, Message: "FANFARE_DB names no database", Hint: "set it to the URL, or write the URL, without its password, in place of db"}
+			return "", &fanfare.Error{Code: fanfare.Invalid, Message: "FANFARE_DB is not set", Hint: "set it to the URL, or pass the URL without its password instead of db"}
 		}
 		return db, nil
 	}
@@ -172,9 +172,9 @@ func (m *migration) database(flag, db string) (string, error) {
 	}
 	u, err := url.Parse(flag)
 	if err != nil {
-		return "", &fanfare.Error{Code: fanfare.Invalid, Message: "--from or --to is not a URL that can be read", Hint: "use postgres://user@host/database"}
+		return "", &fanfare.Error{Code: fanfare.Invalid, Message: "--from or --to is not a valid URL", Hint: "use postgres://user@host/database"}
 	}
-	if err := unseen(flag, "put the URL into FANFARE_DB and name it db, or use --password-file"); err != nil {
+	if err := unseen(flag, "put the URL into FANFARE_DB and pass db, or use --password-file"); err != nil {
 		return "", err
 	}
 	if m.passwordFile == "" {
@@ -201,7 +201,7 @@ func (c *cli) moveRunning(ctx context.Context, of *migrate.Migration, bars *move
 		return client.Move{}, err
 	}
 	if remote := strings.Contains(of.From, "://"); remote != (status.Database != nil) {
-		return client.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "the server does not work on what --from names", Hint: "fanfare status says what it works on"}
+		return client.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "the server does not use the database in --from", Hint: "fanfare status shows which database it uses"}
 	}
 	m, err := api.StartMove(ctx, of.To)
 	ticker := time.NewTicker(pollEvery)

@@ -35,26 +35,26 @@ type noun struct {
 
 // nouns are all of them. What is configured can be applied as a whole, too.
 var nouns = []noun{
-	{name: "service", plural: "services", path: "/v1/services", short: "List, show, make and delete services", columns: []string{"name", "title"},
+	{name: "service", plural: "services", path: "/v1/services", short: "Manage services", columns: []string{"name", "title"},
 		verbs: "list get put delete", sample: "earthquakes", body: `{"title":"Earthquakes"}`},
-	{name: "topic", plural: "topics", path: "/v1/topics", short: "List, show, change and delete topics", columns: []string{"name", "title", "lane", "template", "rules"},
-		verbs: "list get put delete", sample: "earthquakes", body: `{"template":"quake"}`, about: "The rules become those that are listed; where there is no list they stay."},
-	{name: "rule", plural: "rules", path: "/v1/topics/%s/rules", of: "topic", short: "List, show, change and delete rules of a topic", columns: []string{"name", "title", "when", "params", "template"},
-		verbs: "list get put delete", sample: "near", body: `{"when":"event.mag >= sub.min","params":{"min":"number"}}`, about: "A new rule is the last one; one that is there keeps its place."},
-	{name: "template", plural: "templates", path: "/v1/templates", short: "List, show, change and delete templates", columns: []string{"name", "version", "state", "subject"},
-		filters: []string{"state"}, verbs: "list get put delete", sample: "quake", body: `{"subject":"{{ event.place }}","text":"{{ event.mag }}"}`, about: "A change by put is published at once, as a new version; draft keeps it\nbeside what is published until publish."},
-	{name: "channel", plural: "channels", path: "/v1/channels", short: "List, show, change and delete channels", columns: []string{"name", "driver", "relay", "path", "from", "rate", "connections"},
-		verbs: "list get put delete", sample: "mail", body: `{"driver":"smtp","relay":"127.0.0.1:25","from":"News <news@example.org>"}`, about: "A password is named by password_env or password_file, never written."},
-	{name: "subscriber", plural: "subscribers", path: "/v1/subscribers", short: "List, show, change and delete subscribers", columns: []string{"id", "addresses", "locale", "time_zone"},
-		filters: []string{"address"}, verbs: "list get put delete", sample: "ada", body: `{"addresses":[{"kind":"mail","address":"ada@example.com"}],"locale":"en"}`, about: "Subscriptions to addresses that it has no more end."},
-	{name: "subscription", plural: "subscriptions", path: "/v1/subscriptions", short: "List, show, put, pause and end subscriptions", columns: []string{"id", "topic", "channel", "to", "filter", "rule", "params", "cadence", "state"},
+	{name: "topic", plural: "topics", path: "/v1/topics", short: "Manage topics", columns: []string{"name", "title", "lane", "template", "rules"},
+		verbs: "list get put delete", sample: "earthquakes", body: `{"template":"quake"}`, about: "If the file has a list of rules, put replaces the rules of the topic with it. Without\na list the rules stay."},
+	{name: "rule", plural: "rules", path: "/v1/topics/%s/rules", of: "topic", short: "Manage the rules of a topic", columns: []string{"name", "title", "when", "params", "template"},
+		verbs: "list get put delete", sample: "near", body: `{"when":"event.mag >= sub.min","params":{"min":"number"}}`, about: "A new rule is added at the end; an existing rule keeps its position."},
+	{name: "template", plural: "templates", path: "/v1/templates", short: "Manage templates", columns: []string{"name", "version", "state", "subject"},
+		filters: []string{"state"}, verbs: "list get put delete", sample: "quake", body: `{"subject":"{{ event.place }}","text":"{{ event.mag }}"}`, about: "put publishes a change at once as a new version. draft stores a change next to the\npublished version, until you publish it."},
+	{name: "channel", plural: "channels", path: "/v1/channels", short: "Manage channels", columns: []string{"name", "driver", "relay", "path", "from", "rate", "connections"},
+		verbs: "list get put delete", sample: "mail", body: `{"driver":"smtp","relay":"127.0.0.1:25","from":"News <news@example.org>"}`, about: "Pass a password by password_env or password_file; the file never contains it."},
+	{name: "subscriber", plural: "subscribers", path: "/v1/subscribers", short: "Manage subscribers", columns: []string{"id", "addresses", "locale", "time_zone"},
+		filters: []string{"address"}, verbs: "list get put delete", sample: "ada", body: `{"addresses":[{"kind":"mail","address":"ada@example.com"}],"locale":"en"}`, about: "If an address is removed, the subscriptions to it end."},
+	{name: "subscription", plural: "subscriptions", path: "/v1/subscriptions", short: "Manage subscriptions", columns: []string{"id", "topic", "channel", "to", "filter", "rule", "params", "cadence", "state"},
 		filters: []string{"topic", "channel", "subscriber", "state"}, verbs: "list get put delete", sample: "ada-alaska", body: `{"topic":"earthquakes","channel":"mail","to":"ada@example.com"}`,
-		about: "Deleting one returns when no message for it can leave any more."},
-	{name: "event", plural: "events", path: "/v1/events", short: "List and show events, and how far what they set off has come", columns: []string{"event", "kind", "topic", "state", "lane", "messages", "deliveries"},
+		about: "delete returns when no further message can be sent for the subscription."},
+	{name: "event", plural: "events", path: "/v1/events", short: "List and show events and their broadcasts", columns: []string{"event", "kind", "topic", "state", "lane", "messages", "deliveries"},
 		filters: []string{"topic", "state", "lane"}, verbs: "list get", sample: "evt-20261120-1000"},
-	{name: "message", plural: "messages", path: "/v1/messages", short: "List and show messages to people who were named", columns: []string{"id", "state", "channel", "recipients", "reference", "counts"},
+	{name: "message", plural: "messages", path: "/v1/messages", short: "List and show direct messages", columns: []string{"id", "state", "channel", "recipients", "reference", "counts"},
 		filters: []string{"reference"}, must: "reference", verbs: "list get", sample: "msg-20261120-2000"},
-	{name: "delivery", plural: "deliveries", path: "/v1/deliveries", short: "Show one delivery with its attempts", verbs: "get", sample: "dlv-20261120-40026-0"},
+	{name: "delivery", plural: "deliveries", path: "/v1/deliveries", short: "Show a delivery and its attempts", verbs: "get", sample: "dlv-20261120-40026-0"},
 }
 
 func (c *cli) nounCommand(n *noun) *cobra.Command {
@@ -160,11 +160,11 @@ func (c *cli) nounList(n *noun) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.IntVar(&limit, "limit", 100, "how many, at most 1000")
-	flags.StringVar(&cursor, "cursor", "", "where to go on: the cursor that was printed last")
+	flags.IntVar(&limit, "limit", 100, "number of results, at most 1000")
+	flags.StringVar(&cursor, "cursor", "", "cursor of the next page, as printed by the previous call")
 	for _, name := range n.filters {
 		filters[name] = new(string)
-		flags.StringVar(filters[name], name, "", "only those with this "+name)
+		flags.StringVar(filters[name], name, "", "show only those with this "+name)
 	}
 	if n.must != "" {
 		command.Example += " --" + n.must + " order-17"
@@ -260,7 +260,7 @@ func (c *cli) nounGet(n *noun) *cobra.Command {
 
 func (c *cli) nounPut(n *noun) *cobra.Command {
 	return &cobra.Command{
-		Use: "put" + n.owner() + " NAME FILE|-", Short: "Make one " + n.name + " be as a file says, JSON or YAML",
+		Use: "put" + n.owner() + " NAME FILE|-", Short: "Create or change one " + n.name + " from a JSON or YAML file",
 		Example: n.example("put", " "+n.sample+" "+n.name+".yaml") + "\n  echo '" + n.body + "' |\n  " + n.example("put", " "+n.sample+" -"), Args: cobra.ExactArgs(n.args(2)),
 		ValidArgsFunction: c.completeNoun(n, true),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -283,12 +283,12 @@ func (c *cli) nounPut(n *noun) *cobra.Command {
 			}
 			what := "changed"
 			if created {
-				what = "made"
+				what = "created"
 			}
 			fmt.Fprintf(c.out, "%s %s %s\n", n.name, rest[0], what)
 			var put client.Subscribed
 			if n.name == "subscription" && json.Unmarshal(one, &put) == nil && put.Matching != nil && !put.Matching.Indexed {
-				fmt.Fprintf(c.err, "its condition takes about %s of every event: %s\n", time.Duration(put.Matching.NsPerEvent), put.Matching.Reason)
+				fmt.Fprintf(c.err, "the condition takes about %s of every event: %s\n", time.Duration(put.Matching.NsPerEvent), put.Matching.Reason)
 			}
 			return nil
 		},
@@ -317,7 +317,7 @@ func (c *cli) readObject(name string) (json.RawMessage, error) {
 
 func (c *cli) nounDelete(n *noun) *cobra.Command {
 	return &cobra.Command{
-		Use: "delete" + n.owner() + " NAME...", Short: "Delete " + n.plural + "; one that is not there is no error", Example: n.example("delete", " "+n.sample), Args: cobra.MinimumNArgs(n.args(1)),
+		Use: "delete" + n.owner() + " NAME...", Short: "Delete " + n.plural + " (missing ones are ignored)", Example: n.example("delete", " "+n.sample), Args: cobra.MinimumNArgs(n.args(1)),
 		ValidArgsFunction: c.completeNoun(n, true),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connectFor(n)

@@ -31,7 +31,7 @@ func TestNounsAreListedShownChangedAndDeleted(t *testing.T) {
 			out: []string{"ada  ada@example.com, b@c.d"}},
 		"get": {args: []string{"template", "get", "a/b"}, answers: map[string]string{"GET /v1/templates/a/b": `{"name":"a/b"}`}, asked: []string{"GET /v1/templates/a%2Fb"}, out: []string{`"name": "a/b"`}},
 		"put of YAML": {args: []string{"channel", "put", "mail", "f.yaml"}, files: map[string]string{"f.yaml": "driver: smtp\nrelay: 127.0.0.1:25\n"},
-			answers: map[string]string{"PUT /v1/channels/mail": `201 {"name":"mail"}`}, asked: []string{`PUT /v1/channels/mail {"driver":"smtp","relay":"127.0.0.1:25"}`}, out: []string{"channel mail made\n"}},
+			answers: map[string]string{"PUT /v1/channels/mail": `201 {"name":"mail"}`}, asked: []string{`PUT /v1/channels/mail {"driver":"smtp","relay":"127.0.0.1:25"}`}, out: []string{"channel mail created\n"}},
 		"put of JSON": {args: []string{"rule", "put", "quakes", "near", "-"}, stdin: `{"when":"true"}`,
 			answers: map[string]string{"PUT /v1/topics/quakes/rules/near": `{"name":"near"}`}, asked: []string{`PUT /v1/topics/quakes/rules/near {"when":"true"}`}, out: []string{"rule near changed\n"}},
 		"put of what is neither": {args: []string{"channel", "put", "mail", "f.yaml"}, files: map[string]string{"f.yaml": "driver: [\n"}, code: 1, errs: []string{"f.yaml"}},

@@ -13,9 +13,9 @@ import (
 
 func (c *cli) parkedCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "parked", Short: "List, retry or drop work that failed too often",
-		Long: `Work that failed five times is parked with its reason and holds up nothing else.
-Retry it when the cause is gone, or drop it: then its deliveries are settled as
+		Use: "parked", Short: "List, retry or drop parked work",
+		Long: `Work that failed five times is parked with its reason, so that it does not block other
+work. Retry it when the cause is fixed, or drop it: its deliveries are then settled as
 cancelled.`,
 	}
 	list := &cobra.Command{
@@ -37,8 +37,8 @@ cancelled.`,
 		},
 	}
 	command.AddCommand(list,
-		c.parkedAction("retry", "Try parked work again", (*client.Client).RetryParked),
-		c.parkedAction("drop", "Give parked work up", (*client.Client).DropParked))
+		c.parkedAction("retry", "Retry parked work", (*client.Client).RetryParked),
+		c.parkedAction("drop", "Drop parked work", (*client.Client).DropParked))
 	return command
 }
 

@@ -9,16 +9,17 @@ import (
 )
 
 func (c *cli) subscriptionPause(n *noun) *cobra.Command {
-	command := c.nounAct(n, "pause", "Pause subscriptions: nothing is sent for them until they are resumed", (*client.Client).PauseSubscription)
+	command := c.nounAct(n, "pause", "Pause subscriptions", (*client.Client).PauseSubscription)
 	command.Long = command.Short + `.
 
-It returns when no message for them can leave any more; what waited to leave is
-not sent. Events that are matched meanwhile are not caught up on.`
+Nothing is sent for a paused subscription until it is resumed. The command returns
+when no further message can be sent. Waiting messages are not sent, and events during
+the pause are not sent later.`
 	return command
 }
 
 func (c *cli) subscriptionResume(n *noun) *cobra.Command {
-	return c.nounAct(n, "resume", "Resume paused subscriptions: events from now on are sent for them again", (*client.Client).ResumeSubscription)
+	return c.nounAct(n, "resume", "Resume paused subscriptions", (*client.Client).ResumeSubscription)
 }
 
 // nounAct is a verb that things are named to.

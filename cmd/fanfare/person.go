@@ -11,7 +11,7 @@ import (
 
 func (c *cli) personExport(n *noun) *cobra.Command {
 	return &cobra.Command{
-		Use: "export ID", Short: "Write all that is kept of a person, as NDJSON",
+		Use: "export ID", Short: "Export all data of a subscriber as NDJSON",
 		Example: "  fanfare subscriber export ada > ada.ndjson", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeNoun(n, true),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()
@@ -32,9 +32,9 @@ func (c *cli) personExport(n *noun) *cobra.Command {
 func (c *cli) personMerge(n *noun) *cobra.Command {
 	var into string
 	command := &cobra.Command{
-		Use: "merge ID --into ID", Short: "Make one subscriber a part of another",
-		Long: `Make one subscriber a part of another, which gets its addresses, subscriptions and
-history. It cannot be undone.`,
+		Use: "merge ID --into ID", Short: "Merge a subscriber into another",
+		Long: `Merge a subscriber into another, which gets its addresses, subscriptions and history.
+A merge cannot be undone.`,
 		Example: "  fanfare subscriber merge ada-2 --into ada", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeNoun(n, true),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()
@@ -48,11 +48,11 @@ history. It cannot be undone.`,
 			if c.json {
 				return c.printJSON(one)
 			}
-			fmt.Fprintf(c.out, "subscriber %s is now a part of %s\n", args[0], one.ID)
+			fmt.Fprintf(c.out, "subscriber %s was merged into %s\n", args[0], one.ID)
 			return nil
 		},
 	}
-	command.Flags().StringVar(&into, "into", "", "the subscriber that stays")
+	command.Flags().StringVar(&into, "into", "", "subscriber to merge into")
 	if err := command.MarkFlagRequired("into"); err != nil {
 		panic(err) // the flag stands above
 	}
@@ -62,14 +62,14 @@ history. It cannot be undone.`,
 func (c *cli) personErase(n *noun) *cobra.Command {
 	var suppress, sure bool
 	command := &cobra.Command{
-		Use: "erase ID --yes", Short: "Forget a person, history included",
-		Long: `Forget a person: addresses, subscriptions, and everything of them in the history and
-in messages; counts stay. It cannot be undone, so that it asks for --yes. With
---suppress their addresses get nothing any more: they are kept as keyed hashes.`,
+		Use: "erase ID --yes", Short: "Erase a subscriber and their history",
+		Long: `Erase a subscriber: addresses, subscriptions, and all personal data in the history and
+in messages. Counts stay. Erasure cannot be undone and needs --yes. With --suppress
+the addresses are added to the suppression list as keyed hashes.`,
 		Example: "  fanfare subscriber erase ada --yes\n  fanfare subscriber erase ada --suppress --yes", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeNoun(n, true),
 		RunE: func(command *cobra.Command, args []string) error {
 			if !sure {
-				return &fanfare.Error{Code: fanfare.Invalid, Message: "erasing " + args[0] + " cannot be undone", Hint: "write what is kept of them first (fanfare subscriber export " + args[0] + "), then repeat it with --yes"}
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "erasing " + args[0] + " cannot be undone", Hint: "export the data first (fanfare subscriber export " + args[0] + "), then repeat the command with --yes"}
 			}
 			api, err := c.connect()
 			if err != nil {
@@ -82,11 +82,11 @@ in messages; counts stay. It cannot be undone, so that it asks for --yes. With
 			if c.json {
 				return c.printJSON(erased)
 			}
-			fmt.Fprintf(c.out, "%s is erased: %s, %s\n", args[0], amount(erased.Deliveries, "delivery", "deliveries"), amount(erased.Subscriptions, "subscription", "subscriptions"))
+			fmt.Fprintf(c.out, "erased %s: %s, %s\n", args[0], amount(erased.Deliveries, "delivery", "deliveries"), amount(erased.Subscriptions, "subscription", "subscriptions"))
 			return nil
 		},
 	}
-	command.Flags().BoolVar(&suppress, "suppress", false, "let their addresses get nothing any more")
-	command.Flags().BoolVar(&sure, "yes", false, "it cannot be undone, and shall be done")
+	command.Flags().BoolVar(&suppress, "suppress", false, "add the addresses to the suppression list")
+	command.Flags().BoolVar(&sure, "yes", false, "confirm that the data is erased permanently")
 	return command
 }

@@ -27,18 +27,17 @@ type previewing struct {
 func (c *cli) previewCommand() *cobra.Command {
 	p := previewing{cli: c}
 	command := &cobra.Command{
-		Use: "preview TEMPLATE", Short: "Show what a template says",
-		Long: `Show what a template says: subject, text and HTML for an event and a person. What
-is not given is made up: data that fit the topic's schema, and a person. With -f the
-template is taken from a document that is not applied yet, with --draft or --version
-another version than what is published. A template of digests
-tells of all events that are named. Nothing is kept or sent,
-and the unsubscribe link of a preview leads nowhere.
+		Use: "preview TEMPLATE", Short: "Preview a template",
+		Long: `Preview the subject, text and HTML that a template renders for an event and a
+subscriber. Missing input is generated: data that fits the schema of the topic, and a
+subscriber. Use -f to preview a template of a document that has not been applied, and
+--draft or --version for a version that is not published. A digest template renders
+all events that you name. Nothing is stored or sent, and the unsubscribe link of a
+preview does not work.
 
-With --send-to what is shown is sent to somebody as a message of its own, over the
-channel that --channel names.
+With --send-to the preview is sent as a message over the channel in --channel.
 
-A variable that is missing is named with the template's line.`,
+The command reports a missing variable with its line in the template.`,
 		Example: `  fanfare preview quake
   fanfare preview quake --event evt-20261120-1001 --subscriber ada@example.com
   fanfare preview digest --event evt-20261120-1001 --event evt-20261120-1002
@@ -50,22 +49,22 @@ A variable that is missing is named with the template's line.`,
 		RunE: func(command *cobra.Command, args []string) error { return p.run(command, args[0]) },
 	}
 	flags := command.Flags()
-	flags.BoolVar(&p.in.Draft, "draft", false, "show the template's draft, in place of what is published")
-	flags.IntVar(&p.in.Version, "version", 0, "show this version")
-	flags.StringVarP(&p.file, "file", "f", "", "document whose template to show, in place of the applied one")
-	flags.StringVar(&p.data, "data", "", "file with the event's data, - for standard input")
-	flags.StringArrayVar(&p.events, "event", nil, "event to take: evt-..., or the id that the sender gave; may be repeated for a digest")
-	flags.StringVar(&p.in.Subscriber, "subscriber", "", "person to write for: address or id")
-	flags.StringVar(&p.in.Subscription, "subscription", "", "subscription to write for, with its params and data")
-	flags.StringVar(&p.in.To, "to", "", "address to show")
-	flags.StringVar(&p.in.Locale, "locale", "", "language to write for, such as cy (default: the person's)")
-	flags.StringVar(&p.in.TimeZone, "time-zone", "", "time zone to write for (default: the person's)")
-	flags.StringVar(&p.in.Device, "device", "", "device to write for (default: the person's)")
-	flags.StringVar(&p.in.Topic, "topic", "", "topic whose schema and rules count (default: the first that uses the template)")
-	flags.StringVar(&p.in.Channel, "channel", "", "channel whose From counts (default: the first)")
-	flags.StringVar(&p.html, "html", "", "write the HTML to this file")
-	flags.StringVar(&p.sendTo, "send-to", "", "send what is shown to this address, over the channel that --channel names")
-	flags.BoolVar(&p.raw, "raw", false, "print the whole message as it would leave")
+	flags.BoolVar(&p.in.Draft, "draft", false, "preview the draft instead of the published version")
+	flags.IntVar(&p.in.Version, "version", 0, "version to preview")
+	flags.StringVarP(&p.file, "file", "f", "", "preview the template in this document")
+	flags.StringVar(&p.data, "data", "", "file with the event data, or - for standard input")
+	flags.StringArrayVar(&p.events, "event", nil, "event: evt-..., or the id that the sender assigned (repeatable for a digest)")
+	flags.StringVar(&p.in.Subscriber, "subscriber", "", "subscriber to render for: address or id")
+	flags.StringVar(&p.in.Subscription, "subscription", "", "subscription to render for, with its params and data")
+	flags.StringVar(&p.in.To, "to", "", "address to render for")
+	flags.StringVar(&p.in.Locale, "locale", "", "language, for example cy (default: the subscriber's)")
+	flags.StringVar(&p.in.TimeZone, "time-zone", "", "time zone (default: the subscriber's)")
+	flags.StringVar(&p.in.Device, "device", "", "device (default: the subscriber's)")
+	flags.StringVar(&p.in.Topic, "topic", "", "topic whose schema and rules apply (default: the first topic that uses the template)")
+	flags.StringVar(&p.in.Channel, "channel", "", "channel whose From address applies (default: the first)")
+	flags.StringVar(&p.html, "html", "", "file to write the HTML to")
+	flags.StringVar(&p.sendTo, "send-to", "", "send the preview to this address over the channel in --channel")
+	flags.BoolVar(&p.raw, "raw", false, "print the complete message as it would be sent")
 	command.MarkFlagsMutuallyExclusive("subscriber", "subscription")
 	command.MarkFlagsMutuallyExclusive("send-to", "raw")
 	command.MarkFlagsMutuallyExclusive("file", "draft", "version")
@@ -130,7 +129,7 @@ const testWait = 20 * time.Second
 // that it is not taken for a template again.
 func (p *previewing) send(ctx context.Context, api *client.Client, shown *client.Preview) error {
 	if p.in.Channel == "" {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "it does not say how to send", Hint: "name a channel with --channel"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the channel is missing", Hint: "pass a channel with --channel"}
 	}
 	files, err := enclosedIn(shown)
 	if err != nil {
@@ -174,7 +173,7 @@ func (c *cli) printPreview(p *client.Preview, htmlFile string) {
 		about += ", topic " + p.Topic
 	}
 	if p.Sample {
-		about += ", with made up data"
+		about += ", with generated data"
 	}
 	fmt.Fprintf(c.out, "%s\nTo:      %s\nSubject: %s\n", about, p.To, s.paint(bold, p.Subject))
 	for _, f := range p.Attachments {
@@ -195,7 +194,7 @@ func (c *cli) printPreview(p *client.Preview, htmlFile string) {
 	}
 	switch {
 	case p.HTML != "" && htmlFile != "":
-		fmt.Fprintf(c.out, "\nthe HTML is in %s\n", htmlFile)
+		fmt.Fprintf(c.out, "\nwrote the HTML to %s\n", htmlFile)
 	case p.HTML != "":
 		part("html", p.HTML)
 	}

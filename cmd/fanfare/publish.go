@@ -33,12 +33,12 @@ func (c *cli) publishCommand() *cobra.Command {
 	dryRun := false
 	command := &cobra.Command{
 		Use: "publish TOPIC FILE|-", Short: "Publish events from a file",
-		Long: `Publish events: a JSON object or array (.json), or one object on each line
-(NDJSON). Each object is the data of an event; where it has specversion, it is a
-CloudEvent with its own id. With --id-field an event that is sent again is found
-to be a duplicate. TOPIC may be - for CloudEvents, whose type is the topic then.
+		Long: `Publish events from a JSON object or array (.json), or from one object on each line
+(NDJSON). Each object is the data of an event. An object with specversion is a
+CloudEvent with its own id. With --id-field the server detects events that are sent
+again. TOPIC may be - for CloudEvents, whose type then is the topic.
 
-With --wait it returns when every message is settled, and shows how far it is.
+With --wait the command shows the progress and returns when every message is settled.
 
 Exit code 2: some events were refused, or, with --wait, some deliveries failed.`,
 		Example: `  fanfare publish earthquakes quakes.ndjson --id-field id --time-field time --wait
@@ -69,16 +69,16 @@ Exit code 2: some events were refused, or, with --wait, some deliveries failed.`
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&p.format, "format", "", "json, or ndjson (default: json for .json, else ndjson)")
-	flags.StringVar(&p.options.IDPointer, "id-field", "", "field of the data that is the event's id, such as id or /meta/id")
-	flags.StringVar(&p.options.TimePointer, "time-field", "", "field of the data that is the event's time")
-	flags.StringVar(&p.options.Source, "source", "", "URI-reference of the sender, for events that have none")
-	flags.StringVar(&p.options.AudienceFilter, "audience", "", "only people who meet this: CEL over subscriber and sub, such as subscriber.locale == 'de'")
-	flags.StringVar(&p.options.Lane, "lane", "", "urgent, normal or bulk (default: the topic's)")
-	flags.TimeVar(&p.options.NotBefore, "not-before", time.Time{}, []string{time.RFC3339}, "nothing leaves before this time, such as 2026-11-20T08:00:00Z")
-	flags.TimeVar(&p.options.Expires, "expires", time.Time{}, []string{time.RFC3339}, "nothing leaves after this time")
+	flags.StringVar(&p.format, "format", "", "format: json or ndjson (default: json for .json, otherwise ndjson)")
+	flags.StringVar(&p.options.IDPointer, "id-field", "", "data field with the event id, for example id or /meta/id")
+	flags.StringVar(&p.options.TimePointer, "time-field", "", "data field with the event time")
+	flags.StringVar(&p.options.Source, "source", "", "source (URI-reference) of events without one")
+	flags.StringVar(&p.options.AudienceFilter, "audience", "", "audience filter: a CEL condition over subscriber and sub, for example subscriber.locale == 'de'")
+	flags.StringVar(&p.options.Lane, "lane", "", "lane: urgent, normal or bulk (default: the lane of the topic)")
+	flags.TimeVar(&p.options.NotBefore, "not-before", time.Time{}, []string{time.RFC3339}, "send time, at most 366 days ahead, for example 2026-11-20T08:00:00Z")
+	flags.TimeVar(&p.options.Expires, "expires", time.Time{}, []string{time.RFC3339}, "time after which nothing is sent")
 	flags.BoolVar(&p.wait, "wait", false, "wait until every message is settled")
-	flags.BoolVar(&dryRun, "dry-run", false, "publish nothing, and show for whom the one event of the file would be, and how long its messages would take")
+	flags.BoolVar(&dryRun, "dry-run", false, "publish nothing; show who would receive the one event of the file and how long sending would take")
 	command.MarkFlagsMutuallyExclusive("wait", "dry-run")
 	return command
 }
@@ -169,11 +169,11 @@ func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) err
 	case sum.Failed > 0:
 		message := amount(sum.Failed, "event was refused", "events were refused")
 		if p.format != "json" && len(sum.Errors) > 0 && strings.Contains(sum.Errors[0].Error.Detail, "not valid JSON") {
-			message += "; each line is one event: where one takes several lines, use --format json"
+			message += "; each line must be one event; for an event on several lines use --format json"
 		}
 		return &someFailed{message}
 	case failed > 0:
-		return &someFailed{amount(failed, "message did not arrive", "messages did not arrive")}
+		return &someFailed{amount(failed, "message was not delivered", "messages were not delivered")}
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func recipientLines(in io.Reader) ([]client.To, error) {
 		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&to); err != nil {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: line, Message: strings.TrimPrefix(err.Error(), "json: "), Hint: `a line is such as {"to":"ada@example.com","data":{"name":"Ada"}}`}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: line, Message: strings.TrimPrefix(err.Error(), "json: "), Hint: `write each line as {"to":"ada@example.com","data":{"name":"Ada"}}`}
 		}
 		list = append(list, to)
 	}
@@ -63,7 +63,7 @@ func recipientRows(in io.Reader) ([]client.To, error) {
 		columns[i] = strings.TrimSpace(columns[i])
 	}
 	if !slices.Contains(columns, "to") && !slices.Contains(columns, "subscriber") {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "there is no column to, and none subscriber", Hint: "the first row names the columns, such as to,name"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "the columns to and subscriber are missing", Hint: "name the columns in the first row, for example to,name"}
 	}
 	list := []client.To{}
 	for {
@@ -96,7 +96,7 @@ func recipientRows(in io.Reader) ([]client.To, error) {
 func recipientError(err error) error {
 	e := csvError(err, 0)
 	if errors.Is(err, io.EOF) {
-		e.Hint = "the first row names the columns, such as to,name"
+		e.Hint = "name the columns in the first row, for example to,name"
 	}
 	return e
 }

@@ -13,13 +13,13 @@ import (
 
 func (c *cli) relayCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "relay", Short: "Show the relays of channels, and take one out of use",
-		Long: `Show the relays that the mails of channels leave by, and take one out of use or
-back, without an apply. What is on the wire to a drained relay ends; it stays
-drained over a restart.`,
+		Use: "relay", Short: "Show relays and drain or restore one",
+		Long: `Show the relays of mail channels, and drain or restore a relay without applying a
+document. Transactions that are in progress on a drained relay are finished. A relay
+stays drained over a restart.`,
 	}
 	list := &cobra.Command{
-		Use: "list [SERVICE/CHANNEL]", Short: "Show how relays are doing", Example: "  fanfare relay list\n  fanfare relay list news/mail", Args: cobra.MaximumNArgs(1),
+		Use: "list [SERVICE/CHANNEL]", Short: "List relays and their state", Example: "  fanfare relay list\n  fanfare relay list news/mail", Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()
 			if err != nil {
@@ -36,7 +36,7 @@ drained over a restart.`,
 				}
 			}
 			if len(args) > 0 && len(channels) == 0 {
-				return &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + args[0], Hint: "write service/channel; fanfare channel list shows which there are"}
+				return &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + args[0], Hint: "use SERVICE/CHANNEL; fanfare channel list shows the channels"}
 			}
 			if c.json {
 				return c.printJSON(channels)
@@ -46,8 +46,8 @@ drained over a restart.`,
 		},
 	}
 	command.AddCommand(list,
-		c.relayAction("drain", "Let nothing more leave by a relay", "drained", (*client.Client).Pause),
-		c.relayAction("restore", "Let letters leave by a drained relay again", "restored", (*client.Client).Resume))
+		c.relayAction("drain", "Stop sending through a relay", "drained", (*client.Client).Pause),
+		c.relayAction("restore", "Send through a drained relay again", "restored", (*client.Client).Resume))
 	return command
 }
 
@@ -75,7 +75,7 @@ func (c *cli) relayAction(name, summary, done string, do func(*client.Client, co
 			return nil
 		},
 	}
-	command.Flags().StringVar(&reason, "reason", "", "why; shown in status")
+	command.Flags().StringVar(&reason, "reason", "", "reason, which status shows")
 	return command
 }
 

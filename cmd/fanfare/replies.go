@@ -17,20 +17,20 @@ import (
 
 func (c *cli) repliesCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "replies", Short: "Show how answers of next hops are read",
-		Long: `Show how answers of next hops are read: which rule gives an answer its class, and
-what follows from it. The operator's rules (setting reply_rules, or --rules) go
-before the built-in ones; the first that fits counts. No server is asked.`,
+		Use: "replies", Short: "Show how replies of mail servers and webhooks are classified",
+		Long: `Show how replies are classified: which rule assigns a class to a reply, and what
+follows from it. Your own rules (setting reply_rules, or --rules) are tried before the
+built-in rules, and the first rule that matches applies. The command needs no server.`,
 	}
 	var file string
-	command.PersistentFlags().StringVar(&file, "rules", "", "file of the operator's rules, instead of the setting reply_rules")
+	command.PersistentFlags().StringVar(&file, "rules", "", "file with your own rules, instead of the setting reply_rules")
 	command.AddCommand(c.repliesListCommand(&file), c.repliesTestCommand(&file))
 	return command
 }
 
 // rulesFlags lets a command read the setting reply_rules as serve does.
 func rulesFlags(command *cobra.Command) {
-	command.Flags().String("config", "", "YAML file with the server's configuration")
+	command.Flags().String("config", "", "configuration file of the server (YAML)")
 }
 
 // rulesOf are the rules that would be in force.
@@ -67,7 +67,7 @@ func countRules(file string) (int, error) {
 
 func (c *cli) repliesListCommand(file *string) *cobra.Command {
 	command := &cobra.Command{
-		Use: "list", Short: "List the rules in the order in which they are tried",
+		Use: "list", Short: "List the rules in the order in which they apply",
 		Example: "  fanfare replies list\n  fanfare replies list --rules replies.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -83,7 +83,7 @@ func (c *cli) repliesListCommand(file *string) *cobra.Command {
 				return c.printJSON(map[string]any{"rules": shown})
 			}
 			table := c.newTable()
-			fmt.Fprintln(table, "RULE\tFROM\tFITS\tMEANS")
+			fmt.Fprintln(table, "RULE\tFROM\tMATCHES\tEFFECT")
 			for _, rule := range rules.All() {
 				shown := showRule(rule)
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", shown.Name, shown.From, shown.Fits, shown.Means)
@@ -126,9 +126,9 @@ type readAnswer struct {
 func (c *cli) repliesTestCommand(file *string) *cobra.Command {
 	var driver, destination string
 	command := &cobra.Command{
-		Use: "test ANSWER", Short: "Say which rule reads an answer, and what follows from it",
-		Long: `Say which rule reads an answer, and what follows from it. The answer begins with
-its code, as it stands in a trace or a log.`,
+		Use: "test ANSWER", Short: "Test which rule matches a reply",
+		Long: `Test which rule matches a reply, and show what follows from it. The reply begins with
+its code, as shown in traces and logs.`,
 		Example: `  fanfare replies test "452 4.2.2 The mailbox is over quota"
   fanfare replies test "550 5.7.1 no" --destination example.org --rules replies.yaml
   fanfare replies test "429 Too Many Requests" --driver webhook`,
@@ -146,8 +146,8 @@ its code, as it stands in a trace or a log.`,
 		},
 	}
 	rulesFlags(command)
-	command.Flags().StringVar(&driver, "driver", "smtp", "driver that got the answer: smtp or webhook")
-	command.Flags().StringVar(&destination, "destination", "", "who answered: the domain of the address, or host:port")
+	command.Flags().StringVar(&driver, "driver", "smtp", "driver that received the reply: smtp or webhook")
+	command.Flags().StringVar(&destination, "destination", "", "destination that replied: domain of the address, or host:port")
 	return command
 }
 
@@ -157,7 +157,7 @@ var answerLine = regexp.MustCompile(`^([0-9]{3})(?:[ -](.*))?$`)
 func answerOf(driverName, line string) (*driver.Outcome, error) {
 	m := answerLine.FindStringSubmatch(strings.TrimSpace(line))
 	if m == nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: strconv.Quote(line) + " is no answer", Hint: "begin with the code, as in 452 4.2.2 The mailbox is full"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: strconv.Quote(line) + " is not a reply", Hint: "begin with the code, for example 452 4.2.2 The mailbox is full"}
 	}
 	code, err := strconv.Atoi(m[1])
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *cli) printReading(r reply.Reading) error {
 		}
 	}
 	if read.Rule == "" {
-		row("rule", "none fits")
+		row("rule", "none matches")
 	} else {
 		row("rule", read.Rule+" ("+read.From+")")
 	}

@@ -15,7 +15,7 @@ func TestRepliesSayWhichRuleReadsAnAnswer(t *testing.T) {
 		"built-in":         {[]string{"replies", "test", "452 4.2.2 The mailbox is over quota"}, 0, []string{"mailbox-full (built-in)", "full", "temporary"}},
 		"a wait":           {[]string{"replies", "test", "450 4.7.1 greylisted for 90 seconds"}, 0, []string{"greylisted", "not before  1m30s"}},
 		"of a webhook":     {[]string{"replies", "test", "429", "--driver", "webhook"}, 0, []string{"throttled", "temporary", "slowed down"}},
-		"taken":            {[]string{"replies", "test", "250 2.0.0 ok"}, 0, []string{"none fits", "taken"}},
+		"taken":            {[]string{"replies", "test", "250 2.0.0 ok"}, 0, []string{"none matches", "taken"}},
 		"own":              {[]string{"replies", "test", "550 5.1.1 no", "--destination", "Example.org", "--rules", "r.yaml"}, 0, []string{"mine (file)", "full", "temporary", "1h0m0s"}},
 		"own, elsewhere":   {[]string{"replies", "test", "550 5.1.1 no", "--destination", "example.net", "--rules", "r.yaml"}, 0, []string{"bad-recipient", "permanent"}},
 		"as JSON":          {[]string{"replies", "test", "550 5.1.1 no", "--json"}, 0, []string{`"class": "invalid"`, `"verdict": "permanent"`}},

@@ -10,7 +10,7 @@ import (
 )
 
 func (c *cli) reportCommand() *cobra.Command {
-	command := &cobra.Command{Use: "report", Short: "Report on what the server has", Args: cobra.NoArgs}
+	command := &cobra.Command{Use: "report", Short: "Show reports", Args: cobra.NoArgs}
 	command.AddCommand(c.reportConditions())
 	return command
 }
@@ -18,13 +18,13 @@ func (c *cli) reportCommand() *cobra.Command {
 func (c *cli) reportConditions() *cobra.Command {
 	var limit int
 	command := &cobra.Command{
-		Use: "conditions [TOPIC]", Short: "List the conditions that cost every event the most",
-		Long: `List the conditions to which no index leads, the dearest first: every event of the
-topic is held against them. NS is about how long an event takes for one, in
-nanoseconds; MET is how many of some recent events met it.
+		Use: "conditions [TOPIC]", Short: "List the most expensive conditions",
+		Long: `List the conditions that the index does not cover, the most expensive first. Every
+event of the topic is evaluated against each of them. NS is the approximate time per
+event in nanoseconds, and MET is the number of recent events that met the condition.
 
-One more part that an index answers makes a condition cheap, such as an equality, a
-range, or a text that is sought.`,
+A condition becomes cheap if you add a part that the index covers, for example an
+equality, a range or a text search.`,
 		Example: `  fanfare report conditions
   fanfare report conditions earthquakes --limit 100
   fanfare report conditions --json | jq '.topics[] | select(.over)'`,
@@ -49,13 +49,13 @@ range, or a text that is sought.`,
 			return nil
 		},
 	}
-	command.Flags().IntVar(&limit, "limit", 20, "how many to list")
+	command.Flags().IntVar(&limit, "limit", 20, "number of conditions")
 	return command
 }
 
 func (c *cli) printConditions(report *client.ConditionReport) {
 	t := c.newTable()
-	fmt.Fprintln(t, "TOPIC\tSUBSCRIPTIONS\tUNINDEXED\tAN EVENT TAKES\tBUDGET\tEVENTS")
+	fmt.Fprintln(t, "TOPIC\tSUBSCRIPTIONS\tUNINDEXED\tTIME PER EVENT\tBUDGET\tEVENTS")
 	for _, one := range report.Topics {
 		over := ""
 		if one.Over {
@@ -66,7 +66,7 @@ func (c *cli) printConditions(report *client.ConditionReport) {
 	}
 	t.Flush()
 	if len(report.Conditions) == 0 {
-		fmt.Fprintln(c.out, "\nan index leads to every condition")
+		fmt.Fprintln(c.out, "\nthe index covers all conditions")
 		return
 	}
 	fmt.Fprintln(t, "\nNS\tSUBSCRIPTIONS\tMET\tTOPIC\tCONDITION\tWHY")
@@ -79,6 +79,6 @@ func (c *cli) printConditions(report *client.ConditionReport) {
 	}
 	t.Flush()
 	if report.More > 0 {
-		fmt.Fprintf(c.out, "and %s more: --limit\n", grouped(int64(report.More)))
+		fmt.Fprintf(c.out, "%s more (use --limit)\n", grouped(int64(report.More)))
 	}
 }

@@ -14,11 +14,11 @@ import (
 func (c *cli) restoreCommand() *cobra.Command {
 	var list bool
 	command := &cobra.Command{
-		Use: "restore FILE|- | --list", Short: "Make a data directory of a backup",
-		Long: `Make a data directory of a backup. The directory must be empty. The server that is
-started there next begins with everything paused: what was open at the backup may
-have left after it was taken. --list shows what that is, of a running server;
-cancel what must not leave twice, and resume the rest.`,
+		Use: "restore FILE|- | --list", Short: "Restore a backup to a data directory",
+		Long: `Restore a backup to an empty data directory. A server that starts there begins with
+everything paused, because messages that were open at the time of the backup may have
+been sent later. On a running server, --list shows these messages. Cancel those that
+must not be sent twice, and resume the rest.`,
 		Example: `  fanfare restore nightly.tar --data-dir /var/lib/fanfare
   age -d -i key.txt nightly.tar.age | fanfare restore - --data-dir /var/lib/fanfare
   fanfare restore --list
@@ -37,7 +37,7 @@ cancel what must not leave twice, and resume the rest.`,
 			return c.restore(args[0])
 		},
 	}
-	command.Flags().BoolVar(&list, "list", false, "show what may have left after the backup was taken")
+	command.Flags().BoolVar(&list, "list", false, "list messages that may have been sent after the backup")
 	return command
 }
 
@@ -62,9 +62,9 @@ func (c *cli) restore(file string) error {
 		return c.printJSON(m)
 	}
 	_, err = fmt.Fprintf(c.out, `restored into %s: %s bytes, %s, %s not matched yet, of %s by Fanfare %s
-Start the server there: it begins with everything paused. What was open may have left
-since; fanfare restore --list shows it then. Cancel what must not leave twice, and
-fanfare resume --all.
+Start the server there: it begins with everything paused. Messages that were open may
+have been sent since the backup: list them with fanfare restore --list, cancel those
+that must not be sent twice, and then run fanfare resume --all.
 `, dir, grouped(m.Bytes()), daysOf(&m), amount(int64(m.Events), "event", "events"), m.Began.Local().Format(time.DateTime), m.Fanfare)
 	return err
 }
@@ -107,7 +107,7 @@ func (c *cli) printRestored(r *client.Restored) error {
 			topic = u.Service + ", direct"
 		}
 		if u.Unmatched {
-			fmt.Fprintf(table, "%s\t%s\tnot matched then\t\t\n", u.Event, topic)
+			fmt.Fprintf(table, "%s\t%s\tnot yet matched\t\t\n", u.Event, topic)
 			continue
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", u.Event, topic, grouped(u.Unsettled), grouped(u.Messages), grouped(u.Deferred))
@@ -119,8 +119,8 @@ func (c *cli) printRestored(r *client.Restored) error {
 // uncertainty says in a line what may have left since the backup.
 func uncertainty(r *client.RestoredFrom) string {
 	if r.Broadcasts == 0 && r.Unmatched == 0 {
-		return "nothing was open then"
+		return "nothing was open at that time"
 	}
-	return fmt.Sprintf("%s of %s were open then, and %s not matched: they may have left since",
+	return fmt.Sprintf("%s of %s were open at that time, and %s not matched: they may have been sent since",
 		amount(r.Deliveries, "delivery", "deliveries"), amount(int64(r.Broadcasts), "broadcast", "broadcasts"), amount(int64(r.Unmatched), "event", "events"))
 }

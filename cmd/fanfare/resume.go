@@ -60,20 +60,20 @@ func openJournal(file *os.File, restart bool, server, service string) (j *journa
 		return nil, fresh, j.refuse("cannot be read: %v", err)
 	}
 	if state.Server != server || state.Service != service {
-		return nil, fresh, j.refuse("is of an import into %s %s", state.Server, state.Service)
+		return nil, fresh, j.refuse("belongs to an import into %s %s", state.Server, state.Service)
 	}
 	digest, err := j.upTo(state.Offset)
 	if err != nil {
 		return nil, fresh, err
 	}
 	if digest != state.Digest {
-		return nil, fresh, j.refuse("is of another content: the file was changed before line %d, up to which it is imported", state.Line)
+		return nil, fresh, j.refuse("does not fit the file, which was changed before line %d, the last imported line", state.Line)
 	}
 	return j, state, nil
 }
 
 func (j *journal) refuse(format string, args ...any) error {
-	return &fanfare.Error{Code: fanfare.Conflict, Message: j.path + " " + fmt.Sprintf(format, args...), Hint: "--restart begins anew; what was imported is found and not stored twice"}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: j.path + " " + fmt.Sprintf(format, args...), Hint: "use --restart to start from the beginning; imported lines are not stored twice"}
 }
 
 // upTo is the digest of the file up to offset, which only grows.

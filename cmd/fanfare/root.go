@@ -49,28 +49,33 @@ func (c *cli) run(ctx context.Context, args []string) int {
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fanfare",
-		Short: "Tells every interested party, the moment something happens",
-		Long: `Fanfare tells every interested party, the moment something happens: publish one
+		Short: "Notify every interested party the moment something happens",
+		Long: `Fanfare notifies every interested party the moment something happens. Publish one
 event, and everybody who subscribed to it gets a personal message.
 
-Commands that talk to a server find a local one and its admin key by themselves;
---server and FANFARE_KEY name another one. A flag is stronger than the variable of
-the same name. Where a flag and another variable may mean different servers or data
-(--data-dir beside FANFARE_SERVER), the command is refused.
+Commands connect to a server on this machine and read its admin key from the data
+directory. To use another server, set --server and FANFARE_KEY. A flag takes
+precedence over the environment variable of the same name. A command is refused if a
+flag and another variable may point to different servers or data, for example
+--data-dir together with FANFARE_SERVER.
 
-Exit codes: 0 done, 1 failed, 2 done but for some members (bad lines, failed
-deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
+Exit codes:
+  0  success
+  1  failure
+  2  partial success: some lines were refused, or some deliveries failed
+  3  the server cannot be reached
+  4  the server rejected the API key`,
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.server, "server", "", "URL of the server (FANFARE_SERVER; default "+defaultServer+")")
-	flags.StringVar(&c.key, "key", "", "key of the API (better: FANFARE_KEY; default, and with --data-dir: admin.key of the data directory)")
-	flags.StringVar(&c.service, "service", "", "the service that is meant, where the server has several (FANFARE_SERVICE)")
+	flags.StringVar(&c.key, "key", "", "API key (prefer FANFARE_KEY; default: admin.key in the data directory)")
+	flags.StringVar(&c.service, "service", "", "service to work on, if the server has several (FANFARE_SERVICE)")
 	flags.StringVar(&c.dataDir, "data-dir", "", "data directory of the local server (FANFARE_DATA_DIR; default "+defaultDataDir+")")
-	flags.BoolVar(&c.json, "json", false, "print JSON, for programs")
+	flags.BoolVar(&c.json, "json", false, "print JSON")
 
-	root.AddGroup(&cobra.Group{ID: "server", Title: "Run it:"}, &cobra.Group{ID: "work", Title: "Use it:"},
-		&cobra.Group{ID: "things", Title: "What it has:"}, &cobra.Group{ID: "watch", Title: "Watch and steer it:"})
+	root.AddGroup(&cobra.Group{ID: "server", Title: "Run the server:"}, &cobra.Group{ID: "work", Title: "Send and configure:"},
+		&cobra.Group{ID: "things", Title: "Manage resources:"}, &cobra.Group{ID: "watch", Title: "Monitor and control:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, command := range commands {
 			command.GroupID = group
@@ -168,11 +173,11 @@ func (c *cli) findKey() (string, error) {
 	path := filepath.Join(c.setting(c.dataDir, "FANFARE_DATA_DIR", defaultDataDir), "admin.key")
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", &fanfare.Error{Code: fanfare.Unauthenticated, Message: "there is no key in " + path,
-			Hint: "set FANFARE_KEY, or name the server's folder with --data-dir; fanfare serve makes the key when it starts first"}
+		return "", &fanfare.Error{Code: fanfare.Unauthenticated, Message: "no API key found in " + path,
+			Hint: "set FANFARE_KEY, or pass the data directory of the server with --data-dir; fanfare serve creates the key when it starts for the first time"}
 	}
 	if err != nil {
-		return "", &fanfare.Error{Code: fanfare.Unauthenticated, Message: err.Error(), Hint: "set FANFARE_KEY, or read the key as the user that runs the server"}
+		return "", &fanfare.Error{Code: fanfare.Unauthenticated, Message: err.Error(), Hint: "set FANFARE_KEY, or run the command as the user that runs the server"}
 	}
 	c.keyFrom = path
 	return strings.TrimSpace(string(b)), nil

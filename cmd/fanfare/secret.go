@@ -8,13 +8,13 @@ import (
 
 func (c *cli) secretCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "secret CHANNEL URL", Short: "Show what a receiver of webhooks verifies them with",
-		Long: `Show what a receiver of webhooks verifies them with: a secret of Standard Webhooks,
-or a public key where the channel signs by Ed25519, one to a line, the newest first.
-Each receiver has its own, derived from that of the channel; tell a secret only to
-who runs the receiver.
+		Use: "secret CHANNEL URL", Short: "Show the secret with which a receiver verifies webhooks",
+		Long: `Show the secrets with which a receiver verifies webhooks (Standard Webhooks), or the
+public keys if the channel signs with Ed25519, one on each line, newest first. Each
+receiver has its own secret, which is derived from the secret of the channel. Give it
+only to the operator of the receiver.
 
-It needs a key with the scope secrets (or admin).`,
+The command needs a key with the scope secrets or admin.`,
 		Example: `  fanfare secret hook https://receiver.example.org/prices
   fanfare secret hook https://receiver.example.org/prices --json`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: c.completeFirst("channels"),

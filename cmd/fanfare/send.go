@@ -30,23 +30,25 @@ func (c *cli) sendCommand() *cobra.Command {
 	s := sending{cli: c}
 	dryRun := false
 	command := &cobra.Command{
-		Use: "send --to ADDRESS --channel NAME", Short: "Write to people who are named",
-		Long: `Write to people who are named, whether they have subscribed or not: to one (--to,
---subscriber), or to a list (--recipients): CSV whose first row names the columns
-(to or subscriber; all others are data of the recipient, {{ sub.COLUMN }} in the
-template), or NDJSON with {"to", "data"} on each line.
+		Use: "send --to ADDRESS --channel NAME", Short: "Send a message to named recipients",
+		Long: `Send a message to one recipient (--to or --subscriber) or to a list (--recipients),
+whether they have subscribed or not. A list is CSV whose first row names the columns
+(to or subscriber; all other columns are data of the recipient, {{ sub.COLUMN }} in
+the template), or NDJSON with {"to", "data"} on each line.
 
-What they read is a template, or --subject and --text (and --html), which are Liquid
-as well; @FILE takes the text from a file. --data is what templates see as event: JSON,
-a file, or - for standard input.
+The content is a template, or --subject with --text and --html, which may contain
+Liquid. @FILE reads a text from a file. --data is the event data for the template:
+JSON, a file, or - for standard input.
 
---attach attaches a file, and --image takes one along that --html shows as
-<img src="cid:NAME">: 2 MiB together, the same to all recipients.
+--attach attaches a file. --image adds an image that --html shows as
+<img src="cid:NAME">. All files together may have 2 MiB and go to all recipients.
 
-Of a list, wrong recipients are printed and left out; with --all-or-nothing one of
-them refuses the whole. With --wait it returns when everything is settled.
+Invalid recipients of a list are reported and skipped; with --all-or-nothing one of
+them makes the command fail. With --wait the command returns when everything is
+settled.
 
-Exit code 2: some recipients were refused, or, with --wait, somebody got nothing.`,
+Exit code 2: some recipients were refused, or, with --wait, some messages were not
+delivered.`,
 		Example: `  fanfare send --to ada@example.com --channel email --template receipt --data '{"order":4711}' --wait
   fanfare send --to ada@example.com --channel email --subject 'Works on Sunday' --text @works.txt
   fanfare send --to ada@example.com --channel email --template receipt --attach receipt-4711.pdf
@@ -56,24 +58,24 @@ Exit code 2: some recipients were refused, or, with --wait, somebody got nothing
 	}
 	flags := command.Flags()
 	flags.StringVar(&s.message.To, "to", "", "address of the recipient")
-	flags.StringVar(&s.message.Subscriber, "subscriber", "", "id of the recipient, in place of an address")
-	flags.StringVar(&s.recipients, "recipients", "", "file with a list, .csv or NDJSON, - for NDJSON on standard input")
-	flags.StringVar(&s.message.Channel, "channel", "", "channel by which it leaves")
+	flags.StringVar(&s.message.Subscriber, "subscriber", "", "subscriber id of the recipient, instead of an address")
+	flags.StringVar(&s.recipients, "recipients", "", "file with a list of recipients (.csv or NDJSON), or - for NDJSON on standard input")
+	flags.StringVar(&s.message.Channel, "channel", "", "channel to send over")
 	flags.StringVar(&s.message.Template, "template", "", "name of a template, or name@version")
-	flags.StringVar(&s.content.Subject, "subject", "", "subject, in place of a template")
+	flags.StringVar(&s.content.Subject, "subject", "", "subject, instead of a template")
 	flags.StringVar(&s.content.Text, "text", "", "text, or @FILE")
 	flags.StringVar(&s.content.HTML, "html", "", "HTML, or @FILE")
-	flags.StringArrayVar(&s.attach, "attach", nil, "file to attach; may be repeated")
-	flags.StringArrayVar(&s.images, "image", nil, "image that --html shows, as NAME=FILE for cid:NAME; may be repeated")
-	flags.StringVar(&s.data, "data", "", "JSON object that the template sees as event, a file with it, or -")
-	flags.StringVar(&s.message.Reference, "reference", "", "text of yours by which the message can be found")
-	flags.TimeVar(&s.message.NotBefore, "not-before", time.Time{}, []string{time.RFC3339}, "nothing leaves before this time, such as 2026-11-20T08:00:00Z")
-	flags.TimeVar(&s.message.Expires, "expires", time.Time{}, []string{time.RFC3339}, "nothing leaves after this time")
-	flags.StringVar(&s.message.Lane, "lane", "", "urgent, normal or bulk (default: urgent, of a list bulk)")
-	flags.BoolVar(&s.message.AllOrNothing, "all-or-nothing", false, "send nothing where one recipient of the list is wrong")
-	flags.StringVar(&s.options.Key, "idempotency-key", "", "send it once however often this is run with the same key within an hour")
-	flags.DurationVar(&s.options.Wait, "wait", 0, "wait until everything is settled, at most so long (30s without a value)")
-	flags.BoolVar(&dryRun, "dry-run", false, "send nothing, and show what it would set off")
+	flags.StringArrayVar(&s.attach, "attach", nil, "file to attach (repeatable)")
+	flags.StringArrayVar(&s.images, "image", nil, "image for --html, as NAME=FILE for cid:NAME (repeatable)")
+	flags.StringVar(&s.data, "data", "", "event data for the template: a JSON object, a file, or -")
+	flags.StringVar(&s.message.Reference, "reference", "", "your own reference, by which the message can be found")
+	flags.TimeVar(&s.message.NotBefore, "not-before", time.Time{}, []string{time.RFC3339}, "send time, at most 366 days ahead, for example 2026-11-20T08:00:00Z")
+	flags.TimeVar(&s.message.Expires, "expires", time.Time{}, []string{time.RFC3339}, "time after which nothing is sent")
+	flags.StringVar(&s.message.Lane, "lane", "", "lane: urgent, normal or bulk (default: urgent, bulk for a list)")
+	flags.BoolVar(&s.message.AllOrNothing, "all-or-nothing", false, "send nothing if a recipient of the list is invalid")
+	flags.StringVar(&s.options.Key, "idempotency-key", "", "send the message only once if the command is repeated with this key within an hour")
+	flags.DurationVar(&s.options.Wait, "wait", 0, "time to wait until everything is settled (30s without a value)")
+	flags.BoolVar(&dryRun, "dry-run", false, "send nothing; show what would be sent")
 	flags.Lookup("wait").NoOptDefVal = maxWait.String()
 	command.MarkFlagsMutuallyExclusive("to", "subscriber", "recipients")
 	command.MarkFlagsOneRequired("to", "subscriber", "recipients")
@@ -134,7 +136,7 @@ func (s *sending) read() (err error) {
 			}
 		}
 		if !json.Valid(text) {
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "is not valid JSON", Hint: `such as --data '{"order":4711}', or the name of a file`}
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "is not valid JSON", Hint: `for example --data '{"order":4711}', or the name of a file`}
 		}
 		s.message.Data = text
 	}
@@ -149,7 +151,7 @@ func (s *sending) readFiles() error {
 	add := func(path, cid string) error {
 		content, err := os.ReadFile(path)
 		if err == nil && len(content) > client.MaxFilesBytes {
-			err = &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("%s has %d bytes, more than %d", path, len(content), client.MaxFilesBytes), Hint: "link to it, or attach it to a template"}
+			err = &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("%s has %d bytes, more than %d", path, len(content), client.MaxFilesBytes), Hint: "link to the file, or attach it to a template"}
 		}
 		s.message.Attachments = append(s.message.Attachments, client.MessageFile{Name: filepath.Base(path), Content: content, CID: cid})
 		return err
@@ -162,7 +164,7 @@ func (s *sending) readFiles() error {
 	for _, image := range s.images {
 		name, path, ok := strings.Cut(image, "=")
 		if !ok {
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "--image " + image + " has no name", Hint: "write --image logo=logo.png, and <img src=\"cid:logo\"> in the HTML"}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "--image " + image + " has no name", Hint: "use --image logo=logo.png, and <img src=\"cid:logo\"> in the HTML"}
 		}
 		if err := add(path, name); err != nil {
 			return err
@@ -202,7 +204,7 @@ func (s *sending) print(m client.Message) error {
 	case len(m.Errors) > 0:
 		return &someFailed{amount(int64(len(m.Errors)), "recipient was refused", "recipients were refused")}
 	case waited && missed > 0:
-		return &someFailed{amount(missed, "message did not arrive", "messages did not arrive")}
+		return &someFailed{amount(missed, "message was not delivered", "messages were not delivered")}
 	case waited && !m.Settled():
 		return &someFailed{"not everything is settled yet: fanfare trace " + m.ID}
 	}

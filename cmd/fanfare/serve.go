@@ -19,10 +19,10 @@ func serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long: `Run the server: API, matching and delivery in one process, with its stores and
-its bus in the data directory. It stops in good order on SIGTERM or Ctrl-C:
-nothing new is taken, what is on the wire ends, the rest is resumed by the next
-start.`,
+		Long: `Run the server: API, matching and delivery in one process, with its stores and its bus
+in the data directory. On SIGTERM or Ctrl-C the server stops gracefully: it accepts
+nothing new and finishes the transactions in progress. The next start resumes the
+rest.`,
 		Example: `  fanfare serve
   fanfare serve --data-dir /var/lib/fanfare --listen 0.0.0.0:8085 --public-url https://news.example.org`,
 		Args: cobra.NoArgs,

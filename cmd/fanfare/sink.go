@@ -23,14 +23,14 @@ func (c *cli) sinkCommand() *cobra.Command {
 	var startTLS bool
 	var show int
 	command := &cobra.Command{
-		Use: "sink", Short: "Run a mail server and webhook receiver that takes everything and counts",
-		Long: `Run a mail server that takes everything, delivers nothing, and counts by event
-and recipient: for a first try, for benchmarks and for tests. With --http it takes
-requests, and mail too where --smtp is given; the recipient of a request is its host
-and path. It can refuse, wait and hang up in given shares, take so many messages in a
-second, and behave for each host as --host says. When it is stopped it prints a summary
-as JSON, which a GET answers while it runs. With --show the first messages are
-printed in full as they come.`,
+		Use: "sink", Short: "Run a capture server for mail and webhooks",
+		Long: `Run a mail server that accepts everything, delivers nothing, and counts messages by
+event and recipient. Use it for a first try, for benchmarks and for tests. With --http
+it accepts webhooks, and mail only if you also pass --smtp; the recipient of a webhook
+is its host and path. The sink can refuse, delay and drop a given share of messages,
+limit the rate, and behave differently for each host (--host). It prints a summary as
+JSON when it stops, and answers a GET request with it while it runs. With --show it
+prints the first messages in full.`,
 		Example: `  fanfare sink --smtp 127.0.0.1:2525
   fanfare sink --smtp 127.0.0.1:0 --temp-fail 0.02 --perm-fail 0.01 --drop-in-data 0.001
   fanfare sink --show 10
@@ -73,27 +73,27 @@ printed in full as they come.`,
 		},
 	}
 	f := command.Flags()
-	f.StringVar(&at.smtp, "smtp", "127.0.0.1:2525", "address to take mail at; port 0 takes a free one")
-	f.StringVar(&at.http, "http", "", "address to take requests at; the host loopback is all of 127.0.0.0/8")
-	f.BoolVar(&startTLS, "tls", false, "offer STARTTLS and speak HTTPS, with a certificate made now")
-	f.IntVar(&show, "show", 0, "print so many messages in full, the first ones, as they come")
-	f.StringVar(&record, "record", "", "append a line per accepted recipient to this file: time, event, recipient, Message-ID")
-	f.StringVar(&cfg.RecordOnly, "record-only", "", "record only recipients that fit this pattern, such as 'urgent*'")
-	f.BoolVar(&cfg.RecordSync, "record-sync", false, "write that line before the message is answered")
-	f.StringArrayVar(&cfg.Secrets, "secret", nil, "verify the signatures of requests with this whsec_ secret or whpk_ public key (one of several)")
-	f.IntVar(&cfg.Above, "above", 0, "refuse messages above so many in any one second, with 452 or 429; 0 takes all")
-	f.StringArrayVar(&behaviours, "host", nil, "how hosts that fit a pattern behave: refuse, hang, 2s, 5/s; the first that fits counts")
+	f.StringVar(&at.smtp, "smtp", "127.0.0.1:2525", "address for mail (port 0: any free port)")
+	f.StringVar(&at.http, "http", "", "address for webhooks (the host loopback is all of 127.0.0.0/8)")
+	f.BoolVar(&startTLS, "tls", false, "offer STARTTLS and HTTPS with a new self-signed certificate")
+	f.IntVar(&show, "show", 0, "number of messages to print in full")
+	f.StringVar(&record, "record", "", "file to append a line to for each accepted recipient: time, event, recipient, Message-ID")
+	f.StringVar(&cfg.RecordOnly, "record-only", "", "record only recipients that match this pattern, for example 'urgent*'")
+	f.BoolVar(&cfg.RecordSync, "record-sync", false, "write the line before answering the message")
+	f.StringArrayVar(&cfg.Secrets, "secret", nil, "verify webhook signatures with this whsec_ secret or whpk_ public key (repeatable)")
+	f.IntVar(&cfg.Above, "above", 0, "maximum messages per second, above which the sink answers 452 or 429 (0: unlimited)")
+	f.StringArrayVar(&behaviours, "host", nil, "behaviour of hosts that match a pattern: refuse, hang, 2s or 5/s (the first match applies)")
 	in := &cfg.Inject
-	f.Uint64Var(&in.Seed, "seed", 1, "equal seeds refuse the same recipients")
-	f.Float64Var(&in.TempFail, "temp-fail", 0, "share of recipients that are refused 4xx at the first attempt")
-	f.BoolVar(&in.TempFailAlways, "temp-fail-always", false, "refuse them at every attempt")
-	f.Float64Var(&in.PermFail, "perm-fail", 0, "share of recipients that are refused 5xx")
-	f.StringVar(&in.At, "fail-at", sink.AtRcpt, "where refusals strike: rcpt, data or body")
-	f.DurationVar(&in.Delay, "delay", 0, "wait before the answer to a message or request")
-	f.Float64Var(&in.DelayShare, "delay-share", 1, "share of the messages that wait")
-	f.Float64Var(&in.DropBeforeData, "drop-before-data", 0, "share of messages: hang up in place of the answer to DATA")
-	f.Float64Var(&in.DropInData, "drop-in-data", 0, "share of messages: hang up when the body begins")
-	f.Float64Var(&in.DropBeforeReply, "drop-before-reply", 0, "share of messages: hang up in place of the last answer")
+	f.Uint64Var(&in.Seed, "seed", 1, "seed of the random choices")
+	f.Float64Var(&in.TempFail, "temp-fail", 0, "share of recipients to refuse with 4xx at the first attempt")
+	f.BoolVar(&in.TempFailAlways, "temp-fail-always", false, "refuse these recipients at every attempt")
+	f.Float64Var(&in.PermFail, "perm-fail", 0, "share of recipients to refuse with 5xx")
+	f.StringVar(&in.At, "fail-at", sink.AtRcpt, "command to refuse at: rcpt, data or body")
+	f.DurationVar(&in.Delay, "delay", 0, "delay before the answer to a message or webhook")
+	f.Float64Var(&in.DelayShare, "delay-share", 1, "share of messages to delay")
+	f.Float64Var(&in.DropBeforeData, "drop-before-data", 0, "share of messages for which to close the connection instead of answering DATA")
+	f.Float64Var(&in.DropInData, "drop-in-data", 0, "share of messages for which to close the connection when the body begins")
+	f.Float64Var(&in.DropBeforeReply, "drop-before-reply", 0, "share of messages for which to close the connection instead of the final answer")
 	return command
 }
 
@@ -107,7 +107,7 @@ func (c *cli) listen(address string, bind func(string) (net.Addr, error), what s
 	}
 	at, err := bind(address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: err.Error(), Hint: "another program listens there, perhaps a sink that was started before; --smtp and --http name other addresses"}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: err.Error(), Hint: "another program listens on the address, perhaps another sink; choose other addresses with --smtp and --http"}
 	}
 	if err != nil {
 		return err

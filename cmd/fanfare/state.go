@@ -10,12 +10,11 @@ import (
 func (c *cli) stateCommand() *cobra.Command {
 	var limit int
 	command := &cobra.Command{
-		Use: "state TOPIC [KEY]", Short: "Show the last event of each key of a topic",
-		Long: `Show the last event of each key of a topic, or of one key: what crosses,
-crosses_above and crosses_below compare the next event of the key with.
+		Use: "state TOPIC [KEY]", Short: "Show the state of a topic",
+		Long: `Show the last event of each key of a topic, or of one key. The functions crosses,
+crosses_above and crosses_below compare the next event of a key with it.
 
-A topic has keys where its setting key names the field that tells whose event it is,
-such as key: symbol.`,
+A topic has keys if its setting key names a data field, for example key: symbol.`,
 		Example: `  fanfare state quotes
   fanfare state quotes MSFT
   fanfare state quotes --limit 1000 --json | jq -r '.states[].key'`,
@@ -46,11 +45,11 @@ such as key: symbol.`,
 			}
 			t.Flush()
 			if more := page.Keys - len(page.States); more > 0 {
-				fmt.Fprintf(c.out, "and %s: --limit\n", amount(int64(more), "more key", "more keys"))
+				fmt.Fprintf(c.out, "%s (use --limit)\n", amount(int64(more), "more key", "more keys"))
 			}
 			return nil
 		},
 	}
-	command.Flags().IntVar(&limit, "limit", 100, "how many keys to list, 1000 at most")
+	command.Flags().IntVar(&limit, "limit", 100, "number of keys, at most 1000")
 	return command
 }

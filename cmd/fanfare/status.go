@@ -14,9 +14,9 @@ import (
 func (c *cli) statusCommand() *cobra.Command {
 	var watch bool
 	command := &cobra.Command{
-		Use: "status", Short: "Show how the server is doing",
-		Long: `Show how the server is doing: what waits at each hop, what is under way, every
-channel, and what is paused or parked.`,
+		Use: "status", Short: "Show the status of the server",
+		Long: `Show the status of the server: waiting work in each stage, broadcasts in progress,
+channels, and paused or parked work.`,
 		Example: `  fanfare status
   fanfare status --watch
   fanfare status --json | jq .deliveries`,
@@ -50,7 +50,7 @@ channel, and what is paused or parked.`,
 			}
 		},
 	}
-	command.Flags().BoolVar(&watch, "watch", false, "show it again every second until Ctrl-C")
+	command.Flags().BoolVar(&watch, "watch", false, "update the status every second until Ctrl-C")
 	return command
 }
 

@@ -13,12 +13,13 @@ import (
 
 func (c *cli) approveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "approve EVENT", Short: "Let a broadcast leave that waits for approval",
-		Long: `Let a broadcast leave that waits for approval.
+		Use: "approve EVENT", Short: "Approve a broadcast",
+		Long: `Approve a broadcast that is held.
 
-A broadcast of more messages than hold_above of its topic or service is frozen and
-held: who is to get it is known, and nothing leaves. fanfare status shows those that
-wait. The key needs the scope approve. To refuse one: fanfare cancel --broadcast EVENT.`,
+A broadcast with more messages than hold_above of its topic or service is held after
+matching: its recipients are known, and nothing is sent. fanfare status shows the held
+broadcasts. The key needs the scope approve. To reject a broadcast, use
+fanfare cancel --broadcast EVENT.`,
 		Example: `  fanfare approve evt-20261120-1001`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -44,18 +45,18 @@ func (c *cli) say(line string) {
 
 func (c *cli) rateCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "rate", Short: "Set how fast a broadcast or a channel may leave",
-		Long: `Set how fast a broadcast or a channel may leave. It is in force within a second and
-kept over a restart. RATE is such as 100/s, 1000/min, 5000/h or unlimited.`,
+		Use: "rate", Short: "Set the rate of a broadcast or a channel",
+		Long: `Set the rate of a broadcast or a channel. The rate takes effect within a second and
+stays over a restart. RATE is for example 100/s, 1000/min, 5000/h or unlimited.`,
 	}
 	command.AddCommand(
-		c.setRateCommand("broadcast", "EVENT RATE", "Set how fast a broadcast may leave, over all channels together",
-			`The rates of the channels hold as well. With unlimited it has none of its own.`,
+		c.setRateCommand("broadcast", "EVENT RATE", "Set the rate of a broadcast over all channels together",
+			"The rates of the channels apply as well. unlimited removes the rate of the broadcast.",
 			`  fanfare rate broadcast evt-20261120-1001 100/s
   fanfare rate broadcast evt-20261120-1001 unlimited`),
-		c.setRateCommand("channel", "SERVICE/CHANNEL RATE|configured", "Set the rate of a channel, in place of the configured one",
-			`fanfare status shows it, and fanfare apply says so. With configured the document
-counts again.`,
+		c.setRateCommand("channel", "SERVICE/CHANNEL RATE|configured", "Override the configured rate of a channel",
+			`fanfare status and fanfare apply show the override. Use configured as the rate to
+remove it.`,
 			`  fanfare rate channel news/email 500/s
   fanfare rate channel news/email configured`),
 	)

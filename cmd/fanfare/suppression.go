@@ -12,24 +12,24 @@ import (
 )
 
 func (c *cli) suppressionCommand() *cobra.Command {
-	command := &cobra.Command{Use: "suppression", Short: "Addresses that nobody may subscribe or write to",
-		Long: `Show and change the suppression list. Nobody can subscribe a suppressed address, and
-what is sent to it is settled as suppressed. Of whoever was forgotten the list has a
-keyed hash alone: it can be asked for such an address, but does not show it.
+	command := &cobra.Command{Use: "suppression", Short: "Manage the suppression list",
+		Long: `Show and change the suppression list. A suppressed address cannot be subscribed, and
+messages to it are settled as suppressed. Erased addresses are stored only as keyed
+hashes: you can check such an address, but the list does not show it.
 
-With --all-services a command is about what holds for all services of the server; it
-asks for a key that is for all of them.`}
+With --all-services a command works on the list that applies to all services of the
+server. It needs a key for all services.`}
 	command.AddCommand(c.suppressionGet(), c.suppressionAdd(), c.suppressionList(), c.suppressionImport(), c.suppressionExport(), c.suppressionLift())
 	return command
 }
 
 func allServicesFlag(command *cobra.Command, all *bool) {
-	command.Flags().BoolVar(all, "all-services", false, "for all services of the server")
+	command.Flags().BoolVar(all, "all-services", false, "use the list that applies to all services")
 }
 
 func (c *cli) suppressionGet() *cobra.Command {
 	return &cobra.Command{
-		Use: "get ADDRESS", Short: "Tell whether an address is suppressed, since when and why", Example: "  fanfare suppression get ada@example.com", Args: cobra.ExactArgs(1),
+		Use: "get ADDRESS", Short: "Check whether an address is suppressed", Example: "  fanfare suppression get ada@example.com", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()
 			if err != nil {
@@ -66,7 +66,7 @@ func (c *cli) suppressionAdd() *cobra.Command {
 	var s client.Suppression
 	var last time.Duration
 	command := &cobra.Command{
-		Use: "add ADDRESS", Short: "Let an address get nothing any more",
+		Use: "add ADDRESS", Short: "Suppress an address",
 		Example: `  fanfare suppression add ada@example.com --source "asked by phone"
   fanfare suppression add ada@example.com --reason soft_bounces --for 720h`,
 		Args: cobra.ExactArgs(1),
@@ -86,9 +86,9 @@ func (c *cli) suppressionAdd() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&s.Reason, "reason", "manual", "why: soft_bounces, imported, unsubscribed, hard_bounce, manual, complaint or erased")
-	flags.StringVar(&s.Source, "source", "", "who says so")
-	flags.DurationVar(&last, "for", 0, "for so long, such as 720h (default: for good)")
+	flags.StringVar(&s.Reason, "reason", "manual", "reason: soft_bounces, imported, unsubscribed, hard_bounce, manual, complaint or erased")
+	flags.StringVar(&s.Source, "source", "", "source of the entry")
+	flags.DurationVar(&last, "for", 0, "duration, for example 720h (default: permanent)")
 	allServicesFlag(command, &s.AllServices)
 	return command
 }
@@ -97,7 +97,7 @@ func (c *cli) suppressionList() *cobra.Command {
 	var q client.SuppressionQuery
 	var limit int
 	command := &cobra.Command{
-		Use: "list", Short: "Show the suppressed addresses, the latest first", Example: "  fanfare suppression list --reason hard_bounce", Args: cobra.NoArgs,
+		Use: "list", Short: "List suppressed addresses, newest first", Example: "  fanfare suppression list --reason hard_bounce", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			api, err := c.connect()
 			if err != nil {
@@ -119,8 +119,8 @@ func (c *cli) suppressionList() *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().StringVar(&q.Reason, "reason", "", "only those for this reason")
-	command.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	command.Flags().StringVar(&q.Reason, "reason", "", "show only entries with this reason")
+	command.Flags().IntVar(&limit, "limit", 50, "maximum number of entries")
 	allServicesFlag(command, &q.AllServices)
 	return command
 }
@@ -146,7 +146,7 @@ func (c *cli) printSuppressions(all []client.Suppression) {
 func (c *cli) suppressionLift() *cobra.Command {
 	var all bool
 	command := &cobra.Command{
-		Use: "lift ADDRESS", Aliases: []string{"delete"}, Short: "Let an address get messages again", Example: "  fanfare suppression lift ada@example.com", Args: cobra.ExactArgs(1),
+		Use: "lift ADDRESS", Aliases: []string{"delete"}, Short: "Remove an address from the suppression list", Example: "  fanfare suppression lift ada@example.com", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()
 			if err != nil {
@@ -166,10 +166,10 @@ func (c *cli) suppressionExport() *cobra.Command {
 	var q client.SuppressionQuery
 	var format, output string
 	command := &cobra.Command{
-		Use: "export", Short: "Write the suppression list as NDJSON or CSV",
-		Long: `Write the suppression list in the form that import takes. Of whoever was forgotten
-there is a hash, which this server alone understands. With --output the file appears
-when it is whole.`,
+		Use: "export", Short: "Export the suppression list as NDJSON or CSV",
+		Long: `Export the suppression list in the format that import reads. Erased addresses are
+exported as hashes, which only this server can use. With --output the file appears
+when it is complete.`,
 		Example: `  fanfare suppression export --output suppressed.ndjson
   fanfare suppression export --reason hard_bounce --format csv > bounced.csv`,
 		Args: cobra.NoArgs,
@@ -194,9 +194,9 @@ when it is whole.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&q.Reason, "reason", "", "only those for this reason")
-	flags.StringVar(&format, "format", "ndjson", "ndjson or csv")
-	flags.StringVarP(&output, "output", "o", "", "write to this file (default: standard output)")
+	flags.StringVar(&q.Reason, "reason", "", "show only entries with this reason")
+	flags.StringVar(&format, "format", "ndjson", "format: ndjson or csv")
+	flags.StringVarP(&output, "output", "o", "", "file to write to (default: standard output)")
 	allServicesFlag(command, &q.AllServices)
 	return command
 }

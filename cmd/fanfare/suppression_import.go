@@ -24,12 +24,12 @@ func (c *cli) suppressionImport() *cobra.Command {
 	var preset client.Suppression
 	var format string
 	command := &cobra.Command{
-		Use: "import FILE", Short: "Put all addresses of a file on the suppression list",
-		Long: `Put the addresses of a file on the suppression list: NDJSON as export writes it, or
-CSV whose header names the columns. Of CSV the column address, email or "email
-address" counts, in any capitals, beside reason, source and until; what others have in
-further columns is passed over, and so are reasons that are not ours. A bad line does
-not stop the others. FILE is - for standard input.`,
+		Use: "import FILE", Short: "Import addresses into the suppression list",
+		Long: `Import the addresses of a file into the suppression list: NDJSON as written by export,
+or CSV whose first row names the columns. The address is in the column address, email
+or "email address" (upper or lower case). The columns reason, source and until are
+optional. Other columns and unknown reasons are ignored. A bad line does not stop the
+import. Use - as FILE for standard input.`,
 		Example: `  fanfare suppression import suppressed.ndjson
   fanfare suppression import bounces.csv --reason hard_bounce --source "the old system"`,
 		Args: cobra.ExactArgs(1),
@@ -66,9 +66,9 @@ not stop the others. FILE is - for standard input.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&format, "format", "", "ndjson or csv (default: csv for a FILE named so)")
-	flags.StringVar(&preset.Reason, "reason", "imported", "of lines that have none")
-	flags.StringVar(&preset.Source, "source", "", "of lines that have none (default: the name of the file)")
+	flags.StringVar(&format, "format", "", "format: ndjson or csv (default: csv for a file name that ends in .csv)")
+	flags.StringVar(&preset.Reason, "reason", "imported", "default for lines without one")
+	flags.StringVar(&preset.Source, "source", "", "source of lines without one (default: the file name)")
 	allServicesFlag(command, &preset.AllServices)
 	return command
 }
@@ -86,7 +86,7 @@ func (c *cli) printImported(sum *client.SuppressionSummary, rows *tableRows) err
 			return err
 		}
 	} else {
-		fmt.Fprintf(c.out, "%s added, %s were there, %s failed\n", grouped(sum.Added), grouped(sum.Kept), grouped(sum.Failed))
+		fmt.Fprintf(c.out, "%s added, %s already present, %s failed\n", grouped(sum.Added), grouped(sum.Kept), grouped(sum.Failed))
 	}
 	if sum.Failed > 0 {
 		return &someFailed{grouped(sum.Failed) + " lines were refused"}
@@ -208,8 +208,8 @@ func newSuppressionTable(in *bufio.Reader, preset *client.Suppression) (*suppres
 	}
 	_, addresses := t.column["address"]
 	if _, hashes := t.column["hash"]; !addresses && !hashes {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "no column has addresses",
-			Hint: "name one of them " + strings.Join(addressColumns, ", ")}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "no column contains addresses",
+			Hint: "name a column " + strings.Join(addressColumns, ", ")}
 	}
 	return t, nil
 }

@@ -40,7 +40,7 @@ func targetOf(command *cobra.Command) target {
 		if on("dry-run") || on("compare") || on("unmark") {
 			return onDirectory
 		}
-	case "backup verify", "bench", "bench list", "bench part", "bench report", "config reference", "demo files", "dkim new", "dkim record",
+	case "backup verify", "bench", "bench list", "bench pairs", "bench part", "bench report", "config reference", "demo files", "dkim new", "dkim record",
 		"openapi", "replies list", "replies test", "sink", "version":
 		return onNothing
 	}
@@ -95,11 +95,11 @@ func (c *cli) checkServer(server, dir, named string) error {
 	envServer, envDir := c.setting("", "FANFARE_SERVER", ""), c.setting("", "FANFARE_DATA_DIR", "")
 	switch {
 	case dir != "" && server == "" && envServer != "" && !sameDirectory(dir, envDir):
-		return contradiction(named+" names a data directory, and the environment variable FANFARE_SERVER="+envServer+" names a server that may be another one",
-			"add --server URL with the URL of the server that works in "+dir+", or unset FANFARE_SERVER; to work on the server of FANFARE_SERVER, leave the flag out")
+		return contradiction(named+" names a data directory, but the environment variable FANFARE_SERVER="+envServer+" names a server that may use other data",
+			"add --server with the URL of the server that uses "+dir+", or unset FANFARE_SERVER; to use the server in FANFARE_SERVER, omit the flag")
 	case server != "" && dir == "" && envDir != "" && server != envServer && c.setting(c.key, "FANFARE_KEY", "") == "":
-		return contradiction("--server "+server+" names a server, and the environment variable FANFARE_DATA_DIR="+envDir+" a data directory that may be that of another one, with its key",
-			"add --data-dir DIR with the data directory of that server, or unset FANFARE_DATA_DIR and set FANFARE_KEY")
+		return contradiction("--server "+server+" names a server, but the environment variable FANFARE_DATA_DIR="+envDir+" names a data directory that may belong to another server, and so may its key",
+			"add --data-dir with the data directory of that server, or unset FANFARE_DATA_DIR and set FANFARE_KEY")
 	}
 	return nil
 }

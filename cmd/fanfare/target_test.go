@@ -30,7 +30,7 @@ func onWhat() map[string]target {
 			"suppression export; suppression get; suppression import; suppression lift; suppression list; template delete; template diff; template discard; template draft;" +
 			"template get; template lint; template list; template publish; template put; template versions; topic delete; topic get; topic list; topic put; trace",
 		onDirectory: "config check; demo; doctor; restore; serve",
-		onNothing: "backup verify; bench; bench list; bench part; bench report; config reference; demo files; dkim new; dkim record; openapi; replies list; replies test;" +
+		onNothing: "backup verify; bench; bench list; bench pairs; bench part; bench report; config reference; demo files; dkim new; dkim record; openapi; replies list; replies test;" +
 			"sink; version",
 	} {
 		for path := range strings.SplitSeq(commands, ";") {

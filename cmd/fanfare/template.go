@@ -14,19 +14,20 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 // templateDraft is fanfare template draft.
 func (c *cli) templateDraft() *cobra.Command {
 	var file, note string
 	command := &cobra.Command{
-		Use: "draft NAME [-f FILE]", Short: "Keep a draft of a template beside what is published, or show it",
-		Long: `Keep a draft of a template beside what is published. It is checked, and tried
-against each topic that uses the template, as an apply does; nobody is written to
-with it until it is published. The file is a document, of which the template with that
-name is taken, or the template alone, as fanfare template get prints it. Without -f the
-draft is printed as JSON.`,
+		Use: "draft NAME [-f FILE]", Short: "Save or show the draft of a template",
+		Long: `Save a draft of a template next to the published version. The server checks the draft
+and renders it for each topic that uses the template, as apply does. The draft is not
+used for messages until you publish it. The file is a document that contains the
+template, or the template alone, as fanfare template get prints it. Without -f the
+command prints the draft as JSON.`,
 		Example: `  fanfare template draft quake -f fanfare.yaml --note "shorter subject"
   fanfare template draft quake
   fanfare preview quake --draft
@@ -36,7 +37,7 @@ draft is printed as JSON.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			if file == "" {
 				if note != "" {
-					return &fanfare.Error{Code: fanfare.Invalid, Message: "a note comes with a draft", Hint: "give the draft with -f"}
+					return &fanfare.Error{Code: fanfare.Invalid, Message: "--note needs a draft", Hint: "pass the draft with -f"}
 				}
 				return c.showDraft(command.Context(), args[0])
 			}
@@ -58,16 +59,16 @@ draft is printed as JSON.`,
 			if c.json {
 				return c.printJSON(kept.Value)
 			}
-			over := "nothing of it is published"
+			over := "no version is published"
 			if kept.Value.Base != 0 {
 				over = fmt.Sprintf("version %d stays published", kept.Value.Base)
 			}
-			fmt.Fprintf(c.out, "template %s: version %d is kept as a draft, %s\n", args[0], kept.Value.Version, over)
+			fmt.Fprintf(c.out, "template %s: saved version %d as a draft, %s\n", args[0], kept.Value.Version, over)
 			return nil
 		},
 	}
-	command.Flags().StringVarP(&file, "file", "f", "", "document with the template, or the template alone; - for standard input")
-	command.Flags().StringVar(&note, "note", "", "why, in a line")
+	command.Flags().StringVarP(&file, "file", "f", "", "document with the template, or the template alone, or - for standard input")
+	command.Flags().StringVar(&note, "note", "", "reason for the change, on one line")
 	return command
 }
 
@@ -103,11 +104,11 @@ func (c *cli) readTemplate(file, name string) (t client.Template, err error) {
 		t.TemplateParts = drafts[name].TemplateParts
 		return t, nil
 	}
-	document, err := registry.ParseMember(registry.Member{Kind: "draft", Name: name}, text, filepath.Dir(file))
+	document, err := document.ParseMember(document.Member{Kind: "draft", Name: name}, text, filepath.Dir(file))
 	if err != nil {
 		return t, err
 	}
-	t.Note = document.Templates[name].Note()
+	t.Note = document.Templates[name].Note
 	parts, err := json.Marshal(document.Templates[name].TemplateParts)
 	if err == nil {
 		err = json.Unmarshal(parts, &t.TemplateParts)
@@ -119,13 +120,14 @@ func (c *cli) readTemplate(file, name string) (t client.Template, err error) {
 func (c *cli) templatePublish() *cobra.Command {
 	var what client.Publication
 	command := &cobra.Command{
-		Use: "publish NAME", Short: "Publish the draft of a template, or an earlier version again",
-		Long: `Publish the draft of a template, or go back to an earlier version with --version. It
-is tried first against each topic that uses the template. What is accepted after the
-command is done is written with that version; what is under way keeps its own.
+		Use: "publish NAME", Short: "Publish the draft or an earlier version of a template",
+		Long: `Publish the draft of a template, or go back to an earlier version with --version. The
+server first renders it for each topic that uses the template. Events that are
+accepted after the command has ended use the new version; broadcasts in progress keep
+theirs.
 
-A draft that was kept before something else was published is refused: look at the
-difference and keep it again.`,
+The server refuses a draft that is older than the published version: compare the two
+and save the draft again.`,
 		Example: `  fanfare template publish quake
   fanfare template publish quake --version 3 --note "the new one has a wrong link"`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeFirst("templates"),
@@ -141,19 +143,19 @@ difference and keep it again.`,
 			if c.json {
 				return c.printJSON(now.Value)
 			}
-			fmt.Fprintf(c.out, "template %s: version %d is published\n", args[0], now.Value.Version)
+			fmt.Fprintf(c.out, "template %s: published version %d\n", args[0], now.Value.Version)
 			return nil
 		},
 	}
-	command.Flags().IntVar(&what.Version, "version", 0, "the version to publish (default: the draft)")
-	command.Flags().StringVar(&what.Note, "note", "", "why, in a line (default: the draft's)")
+	command.Flags().IntVar(&what.Version, "version", 0, "version to publish (default: the draft)")
+	command.Flags().StringVar(&what.Note, "note", "", "reason for the change, on one line (default: the note of the draft)")
 	return command
 }
 
 // templateVersions is fanfare template versions.
 func (c *cli) templateVersions() *cobra.Command {
 	return &cobra.Command{
-		Use: "versions NAME", Short: "List the versions of a template, and its draft", Example: "  fanfare template versions quake",
+		Use: "versions NAME", Short: "List the versions and the draft of a template", Example: "  fanfare template versions quake",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeFirst("templates"),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()
@@ -195,11 +197,11 @@ func versionRow(t *client.Template) []string {
 // templateDiff is fanfare template diff.
 func (c *cli) templateDiff() *cobra.Command {
 	return &cobra.Command{
-		Use: "diff NAME [FROM [TO]]", Short: "Show what differs between two versions of a template",
-		Long: `Show what differs between two versions of a template, as unified diffs of its parts:
-subject, text, HTML, and what it says in other languages and on devices. A version is a
-number, draft or published. Without versions it is what the draft would change, or,
-where there is none, what the last publication has changed.`,
+		Use: "diff NAME [FROM [TO]]", Short: "Compare two versions of a template",
+		Long: `Compare two versions of a template, as unified diffs of its parts: subject, text, HTML,
+and its variants by language and device. A version is a number, draft or published.
+Without versions the command compares the draft with the published version or, if there
+is no draft, the last two published versions.`,
 		Example: `  fanfare template diff quake
   fanfare template diff quake 3
   fanfare template diff quake 2 draft`,
@@ -239,12 +241,12 @@ func (c *cli) printVersionDiff(diff *client.TemplateDiff) {
 		}
 	}
 	if len(diff.Parts) == 0 {
-		fmt.Fprintf(c.out, "%s and %s of template %s say the same\n", versionName(diff.From), versionName(diff.To), diff.Template)
+		fmt.Fprintf(c.out, "%s and %s of template %s are equal\n", versionName(diff.From), versionName(diff.To), diff.Template)
 	}
 }
 
 func versionName(v client.VersionRef) string {
-	if v.State == registry.VersionDraft {
+	if v.State == catalog.VersionDraft {
 		return "the draft"
 	}
 	return "version " + strconv.Itoa(v.Version)
@@ -253,7 +255,7 @@ func versionName(v client.VersionRef) string {
 // templateDiscard is fanfare template discard.
 func (c *cli) templateDiscard() *cobra.Command {
 	return &cobra.Command{
-		Use: "discard NAME", Short: "Take the draft of a template away; one that is not there is no error", Example: "  fanfare template discard quake",
+		Use: "discard NAME", Short: "Discard the draft of a template (a missing draft is ignored)", Example: "  fanfare template discard quake",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeFirst("templates"),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()

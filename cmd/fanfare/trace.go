@@ -18,11 +18,11 @@ func (c *cli) traceCommand() *cobra.Command {
 	var subscriber string
 	var query client.DeliveryQuery
 	command := &cobra.Command{
-		Use: "trace EVENT | trace --subscriber ADDRESS", Short: "Show what became of an event, or what a person got",
-		Long: `Show what became of an event: when it left each stage, how many messages it set
-off and where they are. With --recipient or --state its single deliveries are
-shown, with every attempt. With --subscriber: what one person got, of all events.
-EVENT is the id that publish printed, or the id that the sender gave.`,
+		Use: "trace EVENT | trace --subscriber ADDRESS", Short: "Trace an event or a recipient",
+		Long: `Trace an event: the time at which it left each stage, the number of its messages and
+their states. With --recipient or --state the command shows single deliveries with all
+attempts, and with --subscriber all messages to one person. EVENT is the id that
+publish printed, or the id that the sender assigned.`,
 		Example: `  fanfare trace evt-20261120-1001
   fanfare trace evt-20261120-1001 --recipient ada@example.com
   fanfare trace evt-20261120-1001 --state failed --limit 1000
@@ -30,7 +30,7 @@ EVENT is the id that publish printed, or the id that the sender gave.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if (len(args) == 1) == (subscriber != "") {
-				return &fanfare.Error{Code: fanfare.Invalid, Message: "it does not say what to trace", Hint: "name an event, or a person with --subscriber"}
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "the event is missing", Hint: "pass an event, or a subscriber with --subscriber"}
 			}
 			api, err := c.connect()
 			if err != nil {
@@ -63,11 +63,11 @@ EVENT is the id that publish printed, or the id that the sender gave.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&subscriber, "subscriber", "", "address or id of a person")
-	flags.StringVar(&query.Recipient, "recipient", "", "only the deliveries to this address or subscriber")
-	flags.StringVar(&query.State, "state", "", "only the deliveries in this state, such as failed")
-	flags.IntVar(&query.Limit, "limit", 100, "how many deliveries, at most 1000")
-	flags.StringVar(&query.Cursor, "cursor", "", "where to go on: the cursor that was printed last")
+	flags.StringVar(&subscriber, "subscriber", "", "address or id of a subscriber")
+	flags.StringVar(&query.Recipient, "recipient", "", "show only deliveries to this address or subscriber")
+	flags.StringVar(&query.State, "state", "", "show only deliveries in this state, for example failed")
+	flags.IntVar(&query.Limit, "limit", 100, "number of deliveries, at most 1000")
+	flags.StringVar(&query.Cursor, "cursor", "", "cursor of the next page, as printed by the previous call")
 	return command
 }
 

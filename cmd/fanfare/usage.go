@@ -33,7 +33,7 @@ func sayUsage(command *cobra.Command) {
 }
 
 func misused(command *cobra.Command, message string) *fanfare.Error {
-	return &fanfare.Error{Code: fanfare.Invalid, Message: message, Hint: "use it as: " + strings.TrimSuffix(command.UseLine(), " [flags]")}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: message, Hint: "usage: " + strings.TrimSuffix(command.UseLine(), " [flags]")}
 }
 
 // lacking names the flags that a command cannot do without and did not get.
@@ -68,10 +68,10 @@ func wrongArgs(command *cobra.Command, fits cobra.PositionalArgs, args []string)
 	}
 	for n := len(args) - 1; n >= 0; n-- {
 		if fits(command, args[:n]) == nil {
-			return misused(command, fmt.Sprintf("%q is one argument too many", args[n]))
+			return misused(command, fmt.Sprintf("unexpected argument %q", args[n]))
 		}
 	}
-	return misused(command, "the arguments are wrong")
+	return misused(command, "the arguments are invalid")
 }
 
 // typos is how many letters of a name may be wrong for another to be probably meant.
@@ -79,13 +79,13 @@ func typos(name string) int { return max(1, len(name)/3) }
 
 // flagForms says how the values of flags are written, by what pflag calls their type.
 var flagForms = map[string]string{
-	"time":     "write it with its zone, as 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00",
-	"duration": "write it as 90s, 15m or 720h, which are 30 days",
+	"time":     "include the time zone, for example 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00",
+	"duration": "use a duration such as 90s, 15m or 720h (30 days)",
 }
 
 // wrongFlag names the flag that was probably meant.
 func wrongFlag(command *cobra.Command, err error) error {
-	wrong := &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: command.CommandPath() + " --help lists its flags"}
+	wrong := &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: command.CommandPath() + " --help lists the flags"}
 	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		kind := value.GetFlag().Value.Type()
 		if form := flagForms[kind]; form != "" {
@@ -95,7 +95,7 @@ func wrongFlag(command *cobra.Command, err error) error {
 		case "int":
 			wrong.Message = fmt.Sprintf("--%s: %q is not a whole number", value.GetFlag().Name, value.GetValue())
 		case "bool":
-			wrong.Message, wrong.Hint = fmt.Sprintf("--%s takes no value, and %q is one", value.GetFlag().Name, value.GetValue()), "leave =… out"
+			wrong.Message, wrong.Hint = fmt.Sprintf("--%s takes no value, but got %q", value.GetFlag().Name, value.GetValue()), "omit =…"
 		}
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {

@@ -28,17 +28,17 @@ func waitText(w *fanfare.Waiting) string {
 	}
 	switch w.For {
 	case fanfare.WaitNotBefore.String():
-		return text + "it may not leave before"
+		return text + "scheduled for then"
 	case fanfare.WaitQuiet.String():
 		return text + "quiet hours"
 	case fanfare.WaitBroadcastRate.String():
 		return text + "the rate of the broadcast"
 	case fanfare.WaitDestinationLimit.String():
-		return text + of + " takes no more at a time"
+		return text + of + " is at its limit"
 	case fanfare.WaitDestinationSuspended.String():
 		return text + of + " is suspended"
 	case fanfare.WaitDailyQuota:
-		return text + "the daily quota is spent"
+		return text + "the daily quota is used up"
 	}
 	return text + strings.ReplaceAll(w.For, "_", " ")
 }

@@ -105,7 +105,7 @@ func (o *PairOptions) pairsOf(ctx context.Context, e harness.Experiment) (change
 	run := func(number int, name, binary string) (*report.Record, error) {
 		fmt.Fprintf(o.Output, "%s, pair %d of %d: %s\n", e.ID, number, o.Pairs, name)
 		options := o.Options
-		options.Tested, options.Output = binary, io.Discard
+		options.Tested, options.Version, options.Output = binary, name, io.Discard
 		options.Terminal = false
 		r, err := runOnce(ctx, options, e)
 		var w *report.CheckError

@@ -43,7 +43,7 @@ func Run(ctx context.Context, o harness.Options, ids []string) error {
 				runs = append(runs, *r)
 			}
 			if ctx.Err() != nil {
-				return fmt.Errorf("%s: %w", e.ID, ctx.Err()) // what the children say about it does not matter
+				return fmt.Errorf("%s: %w", e.ID, ctx.Err()) // errors of the processes follow from it
 			}
 			var w *report.CheckError
 			if err != nil && !errors.As(err, &w) {
@@ -67,12 +67,12 @@ func Run(ctx context.Context, o harness.Options, ids []string) error {
 
 // runOnce runs an experiment once. It returns a record also with a CheckError.
 func runOnce(ctx context.Context, o harness.Options, e harness.Experiment) (*report.Record, error) {
-	runtime.GC() // what the run before left behind is not this one's
+	runtime.GC() // memory of the run before must not count
 	l, err := harness.NewEnv(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	r := &report.Record{ID: e.ID, Params: map[string]any{"scale": o.Scale, "seed": o.Seed}, Durability: o.Durability, At: time.Now().UTC(), Call: o.Call, Machine: harness.Machine(), Goals: goalsAt(e.ID, o.Scale)}
+	r := &report.Record{ID: e.ID, Params: map[string]any{"scale": o.Scale, "seed": o.Seed}, Durability: o.Durability, At: time.Now().UTC(), Call: o.Call, Machine: harness.Machine(), Version: o.Version, Goals: goalsAt(e.ID, o.Scale)}
 	if e.Published.Text != "" {
 		r.Published = &e.Published
 	}

@@ -12,7 +12,7 @@ type Config struct {
 	DataDir    string        `koanf:"data_dir" default:"./fanfare-data" doc:"Folder of the stores, the embedded bus, the keys and admin.key. It is created with mode 0700 if it is missing."`
 	Durability string        `koanf:"durability" default:"fsync" doc:"Whether acknowledged data survives a power loss (fsync) or only a kill of the process (relaxed). It applies to the whole server."`
 	DiskFloor  DiskFloor     `koanf:"disk_floor" default:"5% or 1GB" doc:"Free disk space below which the API answers events with 507 while delivery continues. A share, a size, or both, of which the smaller counts; 0 switches it off."`
-	Retention  int           `koanf:"retention_days" default:"30" doc:"Days for which deliveries can be traced, at least 1. Older data is deleted one day at a time."`
+	Retention  int           `koanf:"retention_days" default:"30" doc:"Days for which deliveries can be traced, at least 1. Older data is deleted one day of receipt at a time, and a day with open or scheduled messages only after they were sent and half of this time has passed."`
 	AuditDays  int           `koanf:"audit_days" default:"365" doc:"Days for which the audit log keeps entries, at least 1; never fewer than retention_days."`
 	Lease      time.Duration `koanf:"lease" default:"90s" doc:"Time for which a sender holds a batch before another sender may resume it, 10s to 1h. A send is not started if the remaining time is shorter than the send may take."`
 
@@ -76,10 +76,6 @@ type Config struct {
 
 // SQLite reports whether all data is in the data directory.
 func (c *Config) SQLite() bool { return c.DB == "" }
-
-// Ahead is the longest time by which an event may be scheduled into the future: half of
-// the retention, so that the other half remains for its retries and receipts.
-func (c *Config) Ahead() time.Duration { return time.Duration(c.Retention) * 12 * time.Hour }
 
 // Fsync reports whether data is synced to disk before it is acknowledged.
 func (c *Config) Fsync() bool { return c.Durability == "fsync" }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 // apply says what there is: the example, with the capture server as its relay.
@@ -42,7 +42,7 @@ func (h *host) apply(ctx context.Context, show *screen) error {
 
 // readDocument reads the example as `fanfare apply -f` does, from real files,
 // because it names others beside it.
-func (x *example) readDocument() (*registry.Document, error) {
+func (x *example) readDocument() (*document.Document, error) {
 	dir, err := os.MkdirTemp("", "fanfare-example-")
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (x *example) readDocument() (*registry.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return registry.ParseDocument(text, dir)
+	return document.ParseDocument(text, dir)
 }
 
 // A crowd is who was imported.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
 // access says which key an endpoint asks for. A key with the scope admin passes
@@ -27,17 +27,17 @@ const (
 )
 
 // scopesOf says which scopes suffice for each access.
-var scopesOf = [...]registry.Scopes{
-	mayRead:       registry.ScopeRead,
-	mayLookUp:     registry.ScopeRead | registry.ScopeSubscribe,
-	maySubscribe:  registry.ScopeSubscribe,
-	mayPublish:    registry.ScopePublish,
-	mayTry:        registry.ScopePublish | registry.ScopeSubscribe | registry.ScopeRead,
-	mayFollow:     registry.ScopePublish | registry.ScopeRead,
-	maySeeSecrets: registry.ScopeSecrets,
-	mayApprove:    registry.ScopeApprove,
-	mayConfigure:  registry.ScopeAdmin,
-	operator:      registry.ScopeAdmin,
+var scopesOf = [...]catalog.Scopes{
+	mayRead:       catalog.ScopeRead,
+	mayLookUp:     catalog.ScopeRead | catalog.ScopeSubscribe,
+	maySubscribe:  catalog.ScopeSubscribe,
+	mayPublish:    catalog.ScopePublish,
+	mayTry:        catalog.ScopePublish | catalog.ScopeSubscribe | catalog.ScopeRead,
+	mayFollow:     catalog.ScopePublish | catalog.ScopeRead,
+	maySeeSecrets: catalog.ScopeSecrets,
+	mayApprove:    catalog.ScopeApprove,
+	mayConfigure:  catalog.ScopeAdmin,
+	operator:      catalog.ScopeAdmin,
 }
 
 // allowed finds out who sent r, and whether they may use the endpoint.
@@ -57,7 +57,7 @@ func (c caller) must(who access) error {
 	p := c.principal
 	switch {
 	case !p.Scopes.Has(scopesOf[who]):
-		lacks := strings.ReplaceAll((scopesOf[who] &^ registry.ScopeAdmin).String(), ", ", " or ")
+		lacks := strings.ReplaceAll((scopesOf[who] &^ catalog.ScopeAdmin).String(), ", ", " or ")
 		if lacks == "" {
 			lacks = "admin"
 		}

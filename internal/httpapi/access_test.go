@@ -6,17 +6,17 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
 // scoped is a world that knows a key for each combination of scopes: its secret
 // is the names, joined with +, and for a key of all services "all " before.
 type scoped struct{ *world }
 
-func (s scoped) Authenticate(secret string) (registry.Principal, bool) {
+func (s scoped) Authenticate(secret string) (catalog.Principal, bool) {
 	names, all := strings.CutPrefix(secret, "all ")
-	scopes, err := registry.ParseScopes(strings.Split(names, "+"))
-	p := registry.Principal{KeyID: "key-7", Service: "news", Scopes: scopes}
+	scopes, err := catalog.ParseScopes(strings.Split(names, "+"))
+	p := catalog.Principal{KeyID: "key-7", Service: "news", Scopes: scopes}
 	if all {
 		p.Service = ""
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 func (a *API) applyRoutes() {
@@ -26,11 +27,11 @@ func (a *API) apply(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	text, err := readLong(x, r, registry.MaxUploadBytes)
+	text, err := readLong(x, r, document.MaxUploadBytes)
 	if err != nil {
 		return err
 	}
-	document, err := registry.ParseDocument(text, "")
+	document, err := document.ParseDocument(text, "")
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (a *API) apply(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	if diff.Changes == nil {
-		diff.Changes = []registry.Change{}
+		diff.Changes = []catalog.Change{}
 	}
 	return writeJSON(x, http.StatusOK, "application/json", diff)
 }

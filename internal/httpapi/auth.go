@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
 // A caller is who asks, and for which service.
 type caller struct {
-	principal registry.Principal
+	principal catalog.Principal
 	service   string // the one that is meant; "" where a key for all named none
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -32,8 +33,8 @@ func (s stub) Import(service string) Import {
 	})
 }
 
-func (stub) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]Kept, error) {
-	kept := make([]Kept, len(events))
+func (stub) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]ingest.Result, error) {
+	kept := make([]ingest.Result, len(events))
 	for i := range kept {
 		kept[i].Ref = fanfare.EventRef{Day: 20000, Seq: fanfare.EventSeq(i)}
 	}

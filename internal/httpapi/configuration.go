@@ -7,8 +7,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // OfTopic names what a list belongs to.
@@ -29,10 +30,10 @@ func listOp(id, path, tag, summary string) huma.Operation {
 }
 
 func (a *API) serviceRoutes() {
-	see := func(s registry.Service) wire.Service {
+	see := func(s catalog.Service) wire.Service {
 		return shownAs[wire.Service](s.ServiceLimits, struct {
-			Pages registry.Pages `json:"pages,omitzero"`
-		}{s.Pages}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: registry.Duration(s.MatchingBudget).String(),
+			Pages catalog.Pages `json:"pages,omitzero"`
+		}{s.Pages}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: catalog.Duration(s.MatchingBudget).String(),
 			HoldAbove: s.HoldAbove, HoldExemptUrgent: s.HoldExemptUrgent, SubscriberSchema: s.SubscriberSchema})
 	}
 	read(a, listOp("list-services", "/v1/services", "configuration", "The services that the key may see, by name"), mayRead,
@@ -49,7 +50,7 @@ func (a *API) serviceRoutes() {
 	addMember(a, memberKind[wire.Service]{kind: "service", path: "/v1/services/{service}", tag: "configuration", change: operator,
 		params: []*huma.Param{param("service", "name of the service")},
 		about:  "A service that is deleted takes its topics, templates, channels and keys with it, and its people out of sight.",
-		see: func(c registry.Configuration, m registry.Member) (wire.Service, bool) {
+		see: func(c catalog.Configuration, m document.Member) (wire.Service, bool) {
 			s := c.Service(m.Name)
 			if s == nil {
 				return wire.Service{}, false
@@ -59,7 +60,7 @@ func (a *API) serviceRoutes() {
 }
 
 func (a *API) topicRoutes() {
-	see := func(t *registry.Topic) wire.Topic {
+	see := func(t *catalog.Topic) wire.Topic {
 		return shownAs[wire.Topic](t.Settings(), wire.Topic{Name: t.Name, Rules: shownAs[[]wire.Rule](t.Rules)})
 	}
 	read(a, listOp("list-topics", "/v1/topics", "configuration", "The topics of a service, by name"), mayRead,
@@ -78,7 +79,7 @@ func (a *API) topicRoutes() {
 	topic := param("topic", "name of the topic")
 	addMember(a, memberKind[wire.Topic]{kind: "topic", path: "/v1/topics/{topic}", tag: "configuration", change: mayConfigure, params: []*huma.Param{topic},
 		about: "The rules become those that are listed, in that order; where there is no list they stay. A schema that active filters do not fit is a conflict.",
-		see: func(c registry.Configuration, m registry.Member) (wire.Topic, bool) {
+		see: func(c catalog.Configuration, m document.Member) (wire.Topic, bool) {
 			t := c.Topic(m.Service, m.Name)
 			if t == nil {
 				return wire.Topic{}, false
@@ -101,7 +102,7 @@ func (a *API) topicRoutes() {
 	addMember(a, memberKind[wire.Rule]{kind: "rule", path: "/v1/topics/{topic}/rules/{rule}", tag: "configuration", change: mayConfigure,
 		params: []*huma.Param{topic, param("rule", "name of the rule")},
 		about:  "A new rule is the last of its topic; one that is there keeps its place. The order is set by putting the topic.",
-		see: func(c registry.Configuration, m registry.Member) (wire.Rule, bool) {
+		see: func(c catalog.Configuration, m document.Member) (wire.Rule, bool) {
 			t := c.Topic(m.Service, m.Name)
 			if t == nil || t.Rule(m.Rule) == nil {
 				return wire.Rule{}, false
@@ -129,7 +130,7 @@ func inOrder[T any](l listing, p *Page, all []T) (page []T, next string, err err
 }
 
 func (a *API) channelRoutes() {
-	see := func(ch *registry.Channel) wire.ChannelSettings {
+	see := func(ch *catalog.Channel) wire.ChannelSettings {
 		return shownAs[wire.ChannelSettings](ch.ChannelSettings, wire.ChannelSettings{Name: ch.Name, Driver: ch.Driver})
 	}
 	read(a, listOp("list-channels", "/v1/channels", "configuration", "The channels of a service as they are configured, by name"), mayRead,
@@ -148,7 +149,7 @@ func (a *API) channelRoutes() {
 	addMember(a, memberKind[wire.ChannelSettings]{kind: "channel", path: "/v1/channels/{channel}", tag: "configuration", change: mayConfigure,
 		params: []*huma.Param{param("channel", "name of the channel")},
 		about:  "Secrets are neither sent nor shown: password_env and password_file, and those of the keys in dkim and of receipts, say where the server finds one.",
-		see: func(c registry.Configuration, m registry.Member) (wire.ChannelSettings, bool) {
+		see: func(c catalog.Configuration, m document.Member) (wire.ChannelSettings, bool) {
 			ch := c.Channel(m.Service, m.Name)
 			if ch == nil {
 				return wire.ChannelSettings{}, false

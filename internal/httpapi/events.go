@@ -234,7 +234,7 @@ func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte)
 	if wrong != nil {
 		return cloudevents.Refused(wrong)
 	}
-	var kept []Kept
+	var kept []ingest.Result
 	if len(batch) > 0 {
 		if kept, err = a.parts.Intake.Post(r.Context(), batch); err != nil {
 			return err
@@ -259,7 +259,7 @@ func (a *API) check(p *fanfare.AcceptedEvent) error {
 	if !ok {
 		return notFound("topic", p.Topic)
 	}
-	if err := ingest.CheckTimes(p, a.now(), a.parts.Ahead); err != nil {
+	if err := ingest.CheckTimes(p, a.now()); err != nil {
 		return err
 	}
 	if topic.ValidateData != nil {
@@ -273,7 +273,7 @@ func (a *API) check(p *fanfare.AcceptedEvent) error {
 	return nil
 }
 
-func writeKept(x *exchange, kept []Kept) {
+func writeKept(x *exchange, kept []ingest.Result) {
 	out := make([]byte, 0, 32+64*len(kept))
 	out = append(out, `{"events":[`...)
 	for i := range kept {
@@ -287,7 +287,7 @@ func writeKept(x *exchange, kept []Kept) {
 }
 
 // appendKept appends a wire.Accepted.
-func appendKept(dst []byte, k *Kept) []byte {
+func appendKept(dst []byte, k *ingest.Result) []byte {
 	dst = append(dst, `{"id":"`...)
 	dst = append(dst, k.Ref.String()...)
 	if k.Duplicate {

@@ -15,7 +15,10 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -48,38 +51,38 @@ func newWorld() *world {
 	return &world{services: []string{"news"}, subs: map[string]registry.Put{}, known: map[string]fanfare.EventRef{}}
 }
 
-func (w *world) Authenticate(secret string) (registry.Principal, bool) {
+func (w *world) Authenticate(secret string) (catalog.Principal, bool) {
 	switch secret {
 	case adminSecret:
-		return registry.Principal{KeyID: "key-1", Scopes: registry.ScopeAdmin}, true
+		return catalog.Principal{KeyID: "key-1", Scopes: catalog.ScopeAdmin}, true
 	case newsSecret:
-		return registry.Principal{KeyID: "key-2", Service: "news", Scopes: registry.ScopeAdmin}, true
+		return catalog.Principal{KeyID: "key-2", Service: "news", Scopes: catalog.ScopeAdmin}, true
 	}
-	return registry.Principal{}, false
+	return catalog.Principal{}, false
 }
 
 // Nothing is configured in this world, and whatever is put is gone again.
-func (w *world) Configuration() registry.Configuration { return registry.Configuration{} }
+func (w *world) Configuration() catalog.Configuration { return catalog.Configuration{} }
 
-func (w *world) ApplyMember(_ context.Context, _ *registry.Document, check func(registry.Configuration) error) (registry.Configuration, error) {
-	return registry.Configuration{}, check(registry.Configuration{})
+func (w *world) ApplyMember(_ context.Context, _ *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
+	return catalog.Configuration{}, check(catalog.Configuration{})
 }
 
-func (w *world) DeleteMember(_ context.Context, _ registry.Member, check func(registry.Configuration) error) error {
-	return check(registry.Configuration{})
+func (w *world) DeleteMember(_ context.Context, _ document.Member, check func(catalog.Configuration) error) error {
+	return check(catalog.Configuration{})
 }
 
-func (w *world) Plan(_ context.Context, d *registry.Document) (registry.Diff, error) {
-	return registry.Diff{Changes: []registry.Change{{Kind: "service", Name: d.Service, Action: "create"}}}, w.fail
+func (w *world) Plan(_ context.Context, d *document.Document) (catalog.Diff, error) {
+	return catalog.Diff{Changes: []catalog.Change{{Kind: "service", Name: d.Service, Action: "create"}}}, w.fail
 }
 
-func (w *world) Apply(ctx context.Context, d *registry.Document) (registry.Diff, error) {
+func (w *world) Apply(ctx context.Context, d *document.Document) (catalog.Diff, error) {
 	if w.fail != nil {
-		return registry.Diff{}, w.fail
+		return catalog.Diff{}, w.fail
 	}
 	w.applied = append(w.applied, d.Service)
 	if len(w.applied) > 1 {
-		return registry.Diff{}, nil
+		return catalog.Diff{}, nil
 	}
 	return w.Plan(ctx, d)
 }
@@ -180,11 +183,11 @@ func (w *world) CheckAudience(_, filter string) error {
 	return nil
 }
 
-func (w *world) Topic(service, name string) (*registry.Topic, bool) {
+func (w *world) Topic(service, name string) (*catalog.Topic, bool) {
 	if service != "news" || name != "quakes" {
 		return nil, false
 	}
-	return &registry.Topic{Service: service, Name: name, ValidateData: validate}, true
+	return &catalog.Topic{Service: service, Name: name, ValidateData: validate}, true
 }
 
 func validate(data json.RawMessage) error {
@@ -197,13 +200,13 @@ func validate(data json.RawMessage) error {
 	return nil
 }
 
-func (w *world) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]Kept, error) {
+func (w *world) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]ingest.Result, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fail != nil {
 		return nil, w.fail
 	}
-	kept := make([]Kept, len(events))
+	kept := make([]ingest.Result, len(events))
 	for i, e := range events {
 		if _, ok := w.Topic(e.Service, e.Topic); !ok {
 			kept[i].Err = notFound("topic", e.Topic)
@@ -215,7 +218,7 @@ func (w *world) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]Kept,
 		}
 		key := e.Event.Source + " " + e.Event.ID
 		if ref, ok := w.known[key]; ok {
-			kept[i] = Kept{Ref: ref, Duplicate: true}
+			kept[i] = ingest.Result{Ref: ref, Duplicate: true}
 			continue
 		}
 		e.Event.Data = bytes.Clone(e.Event.Data)

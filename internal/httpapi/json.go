@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 // readJSON reads a small body into v, strictly: unknown members are refused.
@@ -31,7 +31,7 @@ func readDraft(x *exchange, r *http.Request, v any) error {
 	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
 		return unknownType(mt, "application/json")
 	}
-	text, err := readLong(x, r, registry.MaxUploadBytes)
+	text, err := readLong(x, r, document.MaxUploadBytes)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // keyRoutes serves keys: to the operator all of them, to the admin of a service
@@ -29,7 +30,7 @@ func (a *API) keyRoutes() {
 
 	read(a, op("list-keys", http.MethodGet, "/v1/keys", "The keys, in the order in which they were made"), mayConfigure,
 		func(_ context.Context, c caller, in *Page) (wire.KeyPage, error) {
-			keys, next, err := pageOf(listingOf("keys", c.service), in, a.parts.Keyring.Keys(c.service), func(k *registry.Key) string { return padded(k.ID) })
+			keys, next, err := pageOf(listingOf("keys", c.service), in, a.parts.Keyring.Keys(c.service), func(k *state.Key) string { return padded(k.ID) })
 			page := wire.KeyPage{Keys: make([]wire.Key, len(keys)), Next: next}
 			for i, k := range keys {
 				page.Keys[i] = keyOf(k)
@@ -70,7 +71,7 @@ func padded(id string) string {
 	return "                "[:max(0, width-len(id))] + id
 }
 
-func keyOf(k registry.Key) wire.Key {
+func keyOf(k state.Key) wire.Key {
 	return wire.Key{ID: k.ID, Name: k.Name, Service: k.Service, Scopes: k.Scopes.Names(), CreatedAt: k.CreatedAt,
 		ExpiresAt: k.ExpiresAt, Disabled: k.Disabled, LastUsed: k.LastUsed, OldValidUntil: k.OldUntil, OldLastUsed: k.OldUsed}
 }
@@ -96,14 +97,14 @@ func (a *API) createKey(x *exchange, r *http.Request, c caller) error {
 	if in.Scopes != nil && len(in.Scopes) == 0 { // who leaves them out asks for admin, who lists none does not
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "the list is empty, and a key needs a scope", Hint: "name what it may do; without scopes it would be an admin"}
 	}
-	scopes, err := registry.ParseScopes(in.Scopes)
+	scopes, err := catalog.ParseScopes(in.Scopes)
 	if err == nil {
 		err = a.checkExpiry(in.ExpiresAt)
 	}
 	if err != nil {
 		return err
 	}
-	key, secret, err := a.parts.Keyring.CreateKey(r.Context(), in.Service, registry.KeySettings{Name: in.Name, Scopes: scopes, ExpiresAt: in.ExpiresAt})
+	key, secret, err := a.parts.Keyring.CreateKey(r.Context(), in.Service, state.KeySettings{Name: in.Name, Scopes: scopes, ExpiresAt: in.ExpiresAt})
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (a *API) checkExpiry(at time.Time) error {
 }
 
 // writeSecret answers with a key and its secret, which no cache may keep.
-func writeSecret(x *exchange, status int, key registry.Key, secret string) error {
+func writeSecret(x *exchange, status int, key state.Key, secret string) error {
 	x.Header().Set("Cache-Control", "no-store")
 	return writeJSON(x, status, "application/json", wire.NewKey{Key: keyOf(key), Secret: secret})
 }
@@ -129,7 +130,7 @@ func (a *API) changeKey(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	key, err := a.parts.Keyring.ChangeKey(r.Context(), c.service, r.PathValue("id"), func(k *registry.KeySettings) error {
+	key, err := a.parts.Keyring.ChangeKey(r.Context(), c.service, r.PathValue("id"), func(k *state.KeySettings) error {
 		scopes := k.Scopes.Names()
 		err := errors.Join(p.into("name", &k.Name), p.into("scopes", &scopes), p.into("expires_at", &k.ExpiresAt), p.into("disabled", &k.Disabled))
 		if err != nil {
@@ -140,7 +141,7 @@ func (a *API) changeKey(x *exchange, r *http.Request, c caller) error {
 				return err
 			}
 		}
-		k.Scopes, err = registry.ParseScopes(scopes)
+		k.Scopes, err = catalog.ParseScopes(scopes)
 		return err
 	})
 	if err != nil {
@@ -156,7 +157,7 @@ func (a *API) rotateKey(x *exchange, r *http.Request, c caller) error {
 			return err
 		}
 	}
-	if most := int(registry.MaxGrace / time.Second); in.Grace < 0 || in.Grace > most {
+	if most := int(state.MaxGrace / time.Second); in.Grace < 0 || in.Grace > most {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/grace", Message: "must be a number of seconds up to seven days"}
 	}
 	key, secret, err := a.parts.Keyring.RotateKey(r.Context(), c.service, r.PathValue("id"), time.Duration(in.Grace)*time.Second)

@@ -4,31 +4,32 @@ import (
 	"context"
 	"time"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/state"
 )
 
 // keyBox is a Keyring that knows one key of service news.
-type keyBox struct{ key registry.Key }
+type keyBox struct{ key state.Key }
 
 func newKeyBox() *keyBox {
-	return &keyBox{key: registry.Key{ID: "key-2", Service: "news",
-		KeySettings: registry.KeySettings{Name: "website", Scopes: registry.ScopeSubscribe, ExpiresAt: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}}}
+	return &keyBox{key: state.Key{ID: "key-2", Service: "news",
+		KeySettings: state.KeySettings{Name: "website", Scopes: catalog.ScopeSubscribe, ExpiresAt: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}}}
 }
 
-func (k *keyBox) Keys(string) []registry.Key { return []registry.Key{k.key} }
+func (k *keyBox) Keys(string) []state.Key { return []state.Key{k.key} }
 
-func (k *keyBox) Key(service, id string) (registry.Key, error) {
+func (k *keyBox) Key(service, id string) (state.Key, error) {
 	if id != k.key.ID || service != "" && service != k.key.Service {
-		return registry.Key{}, notFound("key", id)
+		return state.Key{}, notFound("key", id)
 	}
 	return k.key, nil
 }
 
-func (k *keyBox) CreateKey(_ context.Context, service string, s registry.KeySettings) (registry.Key, string, error) {
-	return registry.Key{ID: "key-9", Service: service, KeySettings: s}, "secret-of-" + service + "-" + s.Name, nil
+func (k *keyBox) CreateKey(_ context.Context, service string, s state.KeySettings) (state.Key, string, error) {
+	return state.Key{ID: "key-9", Service: service, KeySettings: s}, "secret-of-" + service + "-" + s.Name, nil
 }
 
-func (k *keyBox) ChangeKey(_ context.Context, service, id string, change func(*registry.KeySettings) error) (registry.Key, error) {
+func (k *keyBox) ChangeKey(_ context.Context, service, id string, change func(*state.KeySettings) error) (state.Key, error) {
 	key, err := k.Key(service, id)
 	if err == nil {
 		err = change(&key.KeySettings)
@@ -36,7 +37,7 @@ func (k *keyBox) ChangeKey(_ context.Context, service, id string, change func(*r
 	return key, err
 }
 
-func (k *keyBox) RotateKey(_ context.Context, service, id string, grace time.Duration) (registry.Key, string, error) {
+func (k *keyBox) RotateKey(_ context.Context, service, id string, grace time.Duration) (state.Key, string, error) {
 	key, err := k.Key(service, id)
 	key.OldUntil = time.Unix(0, 0).Add(grace)
 	return key, "rotated", err

@@ -184,7 +184,7 @@ func schemaMeanings() map[string]string {
 		"Status":               "How the server is doing.",
 		"ConditionReport":      "What the conditions of a service cost to which no index leads.",
 		"TopicLoad":            "What an event of a topic takes.",
-		"DearCondition":        "A condition that every event of its topic is held against.",
+		"UnindexedCondition":   "A condition that every event of its topic is held against.",
 		"KeyState":             "The last event of a key: what the next one is compared with.",
 		"ReceiverSecret":       "What a receiver of webhooks verifies them with.",
 		"StatePage":            "A part of the states of a topic, by key.",

@@ -8,18 +8,19 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 // Documents takes what is to be configured. Plan changes nothing.
 type Documents interface {
-	Configuration() registry.Configuration
-	Plan(ctx context.Context, d *registry.Document) (registry.Diff, error)
-	Apply(ctx context.Context, d *registry.Document) (registry.Diff, error)
+	Configuration() catalog.Configuration
+	Plan(ctx context.Context, d *document.Document) (catalog.Diff, error)
+	Apply(ctx context.Context, d *document.Document) (catalog.Diff, error)
 	// ApplyMember and DeleteMember ask check about the very configuration that
 	// they change.
-	ApplyMember(ctx context.Context, d *registry.Document, check func(registry.Configuration) error) (registry.Configuration, error)
-	DeleteMember(ctx context.Context, m registry.Member, check func(registry.Configuration) error) error
+	ApplyMember(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error)
+	DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error
 }
 
 // A memberKind is one kind of configured thing as a resource: to put it is to
@@ -34,7 +35,7 @@ type memberKind[T any] struct {
 	gone   string // what there is to know about deleting one; "": what is needed is a conflict
 
 	// see is the member as it is shown, false if there is none.
-	see func(c registry.Configuration, m registry.Member) (T, bool)
+	see func(c catalog.Configuration, m document.Member) (T, bool)
 }
 
 // addMember adds the endpoints that read, put and delete one member.
@@ -86,7 +87,7 @@ func addMember[T any](a *API, k memberKind[T]) {
 		if err != nil {
 			return err
 		}
-		err = a.parts.Documents.DeleteMember(r.Context(), m, func(now registry.Configuration) error {
+		err = a.parts.Documents.DeleteMember(r.Context(), m, func(now catalog.Configuration) error {
 			_, err := checkMember(k, now, m, r.Header)
 			return err
 		})
@@ -106,16 +107,16 @@ func putMember[T any](a *API, k memberKind[T], x *exchange, r *http.Request, c c
 	if mt := mediaType(r.Header); mt != "" && mt != "application/json" && mt != "application/yaml" {
 		return unknownType(mt, "application/json", "application/yaml")
 	}
-	text, err := readLong(x, r, registry.MaxUploadBytes)
+	text, err := readLong(x, r, document.MaxUploadBytes)
 	if err != nil {
 		return err
 	}
-	document, err := registry.ParseMember(m, text, "")
+	document, err := document.ParseMember(m, text, "")
 	if err != nil {
 		return err
 	}
 	status := http.StatusOK
-	after, err := a.parts.Documents.ApplyMember(r.Context(), document, func(now registry.Configuration) error {
+	after, err := a.parts.Documents.ApplyMember(r.Context(), document, func(now catalog.Configuration) error {
 		there, err := checkMember(k, now, m, r.Header)
 		if status = http.StatusOK; !there {
 			status = http.StatusCreated
@@ -140,7 +141,7 @@ func putMember[T any](a *API, k memberKind[T], x *exchange, r *http.Request, c c
 
 // checkMember asks the preconditions of a request about the member as it is, and
 // tells whether it is there.
-func checkMember[T any](k memberKind[T], now registry.Configuration, m registry.Member, h http.Header) (there bool, err error) {
+func checkMember[T any](k memberKind[T], now catalog.Configuration, m document.Member, h http.Header) (there bool, err error) {
 	v, there := k.see(now, m)
 	tag := ""
 	if there {
@@ -152,8 +153,8 @@ func checkMember[T any](k memberKind[T], now registry.Configuration, m registry.
 }
 
 // member is what the path names.
-func (a *API) member(kind string, r *http.Request, c caller) (registry.Member, error) {
-	m := registry.Member{Kind: kind, Name: r.PathValue(kind)}
+func (a *API) member(kind string, r *http.Request, c caller) (document.Member, error) {
+	m := document.Member{Kind: kind, Name: r.PathValue(kind)}
 	switch kind {
 	case "service":
 		m.Service = m.Name
@@ -172,7 +173,7 @@ func (a *API) member(kind string, r *http.Request, c caller) (registry.Member, e
 }
 
 // named is what an error calls the member.
-func named(m registry.Member) string {
+func named(m document.Member) string {
 	if m.Rule != "" {
 		return m.Name + "/" + m.Rule
 	}

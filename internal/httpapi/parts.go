@@ -10,9 +10,12 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -63,23 +66,22 @@ type Parts struct {
 
 	Version string
 	Now     func() time.Time // nil: time.Now
-	Ahead   time.Duration    // how far ahead an event may say when it is to leave
 	Log     *slog.Logger     // nil: slog.Default
 }
 
 // Keys knows who a key speaks for.
 type Keys interface {
-	Authenticate(secret string) (registry.Principal, bool)
+	Authenticate(secret string) (catalog.Principal, bool)
 }
 
 // Keyring makes and changes keys. With a service, the keys of others do not
 // exist; "" is all of them.
 type Keyring interface {
-	Keys(service string) []registry.Key
-	Key(service, id string) (registry.Key, error)
-	CreateKey(ctx context.Context, service string, settings registry.KeySettings) (key registry.Key, secret string, err error)
-	ChangeKey(ctx context.Context, service, id string, change func(*registry.KeySettings) error) (registry.Key, error)
-	RotateKey(ctx context.Context, service, id string, grace time.Duration) (key registry.Key, secret string, err error)
+	Keys(service string) []state.Key
+	Key(service, id string) (state.Key, error)
+	CreateKey(ctx context.Context, service string, settings state.KeySettings) (key state.Key, secret string, err error)
+	ChangeKey(ctx context.Context, service, id string, change func(*state.KeySettings) error) (state.Key, error)
+	RotateKey(ctx context.Context, service, id string, grace time.Duration) (key state.Key, secret string, err error)
 	DeleteKey(ctx context.Context, service, id string) error
 }
 
@@ -110,7 +112,7 @@ type Import interface {
 type Topics interface {
 	// CheckAudience refuses a sender's condition over people that is none.
 	CheckAudience(service, filter string) error
-	Topic(service, name string) (*registry.Topic, bool)
+	Topic(service, name string) (*catalog.Topic, bool)
 	Services() []string
 }
 
@@ -119,14 +121,7 @@ type Intake interface {
 	// Post returns one result per event, when all that have no Err are durable.
 	// Its error means that nothing was kept. The data of the events belongs to
 	// the caller again when Post has returned.
-	Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]Kept, error)
-}
-
-// Kept is what came of one event.
-type Kept struct {
-	Ref       fanfare.EventRef // of the first one, where it is a duplicate
-	Duplicate bool
-	Err       error
+	Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]ingest.Result, error)
 }
 
 // Reports tells what happened. A service of "" means all of them.
@@ -160,7 +155,7 @@ type Parking interface {
 	DropParked(ctx context.Context, id string) error
 }
 
-// Audit keeps who changed what. The actor is in the context (registry.As).
+// Audit keeps who changed what. The actor is in the context (audit.WithActor).
 type Audit interface {
 	Audit(ctx context.Context, q audit.Query) (lines []audit.Entry, next int64, err error)
 	Record(ctx context.Context, d audit.Operation, detail *audit.Detail) error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -46,8 +47,8 @@ type Consents interface {
 type SignupForm struct {
 	Site     *pages.Site
 	Title    string // of the topic
-	Signup   registry.Signup
-	Rules    []registry.Rule
+	Signup   catalog.Signup
+	Rules    []catalog.Rule
 	Channels []pages.Channel
 	Cadences []string // none: there is no choice
 	Locales  []string // that the pages are in

@@ -12,15 +12,15 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/people/pages"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // fieldOf is the name of a param's field.
 func fieldOf(rule, param string) string { return "p-" + rule + "-" + param }
 
 // ruleChoices are the rules of a topic with a field for each param, filled in as sent.
-func ruleChoices(rules []registry.Rule, sent url.Values) []pages.RuleChoice {
+func ruleChoices(rules []catalog.Rule, sent url.Values) []pages.RuleChoice {
 	var list []pages.RuleChoice
 	for i := range rules {
 		r := &rules[i]
@@ -42,7 +42,7 @@ func ruleChoices(rules []registry.Rule, sent url.Values) []pages.RuleChoice {
 
 // paramsOf reads the params of the chosen rule, the first where none is chosen. The
 // error names the field.
-func paramsOf(rules []registry.Rule, chosen *string, sent url.Values) (json.RawMessage, error) {
+func paramsOf(rules []catalog.Rule, chosen *string, sent url.Values) (json.RawMessage, error) {
 	if len(rules) == 0 {
 		*chosen = ""
 		return nil, nil
@@ -50,7 +50,7 @@ func paramsOf(rules []registry.Rule, chosen *string, sent url.Values) (json.RawM
 	if *chosen == "" {
 		*chosen = rules[0].Name
 	}
-	i := slices.IndexFunc(rules, func(r registry.Rule) bool { return r.Name == *chosen })
+	i := slices.IndexFunc(rules, func(r catalog.Rule) bool { return r.Name == *chosen })
 	if i < 0 {
 		return nil, errors.New("rule")
 	}

@@ -7,8 +7,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // What names templates and their versions.
@@ -33,17 +34,17 @@ func (a *API) templateRoutes() {
 	template := param("template", "name of the template")
 	addMember(a, memberKind[wire.Template]{kind: "template", path: "/v1/templates/{template}", tag: "templates", change: mayConfigure, params: []*huma.Param{template},
 		about: "It is tried against each topic that uses it before it is taken, and is published at once; to look at it first, keep a draft. Every change makes a new version; messages that are under way keep theirs.",
-		see: func(c registry.Configuration, m registry.Member) (wire.Template, bool) {
+		see: func(c catalog.Configuration, m document.Member) (wire.Template, bool) {
 			t := c.Template(m.Service, m.Name)
 			if t == nil {
 				return wire.Template{}, false
 			}
-			return seen(&registry.TemplateVersion{TemplateSource: t, State: registry.VersionPublished}), true
+			return seen(&catalog.TemplateVersion{TemplateSource: t, State: catalog.VersionPublished}), true
 		}})
 	addMember(a, memberKind[wire.Template]{kind: "draft", path: "/v1/templates/{template}/draft", tag: "templates", change: mayConfigure, params: []*huma.Param{template},
 		about: "A draft stands beside what is published. It is checked and tried as that is, and nobody is written to with it until it is published.",
 		gone:  "What is published stays.",
-		see: func(c registry.Configuration, m registry.Member) (wire.Template, bool) {
+		see: func(c catalog.Configuration, m document.Member) (wire.Template, bool) {
 			d := c.Draft(m.Service, m.Name)
 			if d == nil {
 				return wire.Template{}, false
@@ -57,7 +58,7 @@ func (a *API) templateRoutes() {
 }
 
 // seen is a version as it is shown.
-func seen(v *registry.TemplateVersion) wire.Template {
+func seen(v *catalog.TemplateVersion) wire.Template {
 	return wire.Template{Name: v.Name, Version: v.Version, State: v.State, Base: v.Base, At: v.At, Key: v.Key, KeyName: v.KeyName, Note: v.Note,
 		TemplateParts: shownAs[wire.TemplateParts](v.TemplateParts)}
 }
@@ -69,13 +70,13 @@ func (a *API) listTemplates(_ context.Context, c caller, in *OfTemplates) (page 
 	}
 	now := a.parts.Documents.Configuration()
 	var all []wire.Template
-	if in.State == registry.VersionDraft {
+	if in.State == catalog.VersionDraft {
 		for _, d := range now.Drafts(service) {
 			all = append(all, seen(d))
 		}
 	} else {
 		for _, t := range now.Templates(service) {
-			all = append(all, seen(&registry.TemplateVersion{TemplateSource: t, State: registry.VersionPublished}))
+			all = append(all, seen(&catalog.TemplateVersion{TemplateSource: t, State: catalog.VersionPublished}))
 		}
 	}
 	page.Templates, page.Next, err = pageOf(listingOf("templates", service, in.State), &in.Page, all, func(t *wire.Template) string { return t.Name })
@@ -131,17 +132,17 @@ func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	name := r.PathValue("template")
-	publication, err := registry.Publication(service, name, in.Version, in.Note)
+	publication, err := document.Publication(service, name, in.Version, in.Note)
 	if err != nil {
 		return err
 	}
-	after, err := a.parts.Documents.ApplyMember(r.Context(), publication, func(now registry.Configuration) error {
+	after, err := a.parts.Documents.ApplyMember(r.Context(), publication, func(now catalog.Configuration) error {
 		if len(now.TemplateVersions(service, name)) == 0 {
 			return notFound("template", name)
 		}
 		tag := ""
 		if t := now.Template(service, name); t != nil {
-			if tag, err = tagOf(seen(&registry.TemplateVersion{TemplateSource: t, State: registry.VersionPublished})); err != nil {
+			if tag, err = tagOf(seen(&catalog.TemplateVersion{TemplateSource: t, State: catalog.VersionPublished})); err != nil {
 				return err
 			}
 		}
@@ -150,7 +151,7 @@ func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	shown := seen(&registry.TemplateVersion{TemplateSource: after.Template(service, name), State: registry.VersionPublished})
+	shown := seen(&catalog.TemplateVersion{TemplateSource: after.Template(service, name), State: catalog.VersionPublished})
 	if err := setTag(x, shown); err != nil {
 		return err
 	}

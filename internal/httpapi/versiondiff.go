@@ -15,8 +15,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // BetweenVersions names two versions of a template.
@@ -52,15 +52,15 @@ func (a *API) diffVersions(_ context.Context, c caller, in *BetweenVersions) (di
 }
 
 // between finds the versions that are meant. From may be nil: nothing.
-func between(all []*registry.TemplateVersion, in *BetweenVersions) (from, to *registry.TemplateVersion, err error) {
-	state := func(is string) *registry.TemplateVersion {
-		if i := slices.IndexFunc(all, func(v *registry.TemplateVersion) bool { return v.State == is }); i >= 0 {
+func between(all []*catalog.TemplateVersion, in *BetweenVersions) (from, to *catalog.TemplateVersion, err error) {
+	state := func(is string) *catalog.TemplateVersion {
+		if i := slices.IndexFunc(all, func(v *catalog.TemplateVersion) bool { return v.State == is }); i >= 0 {
 			return all[i]
 		}
 		return nil
 	}
-	draft, published := state(registry.VersionDraft), state(registry.VersionPublished)
-	pick := func(parameter, text string) (*registry.TemplateVersion, error) {
+	draft, published := state(catalog.VersionDraft), state(catalog.VersionPublished)
+	pick := func(parameter, text string) (*catalog.TemplateVersion, error) {
 		number, _ := strconv.Atoi(text)
 		for _, v := range all {
 			if v.State == text || v.Version == number {
@@ -93,9 +93,9 @@ func between(all []*registry.TemplateVersion, in *BetweenVersions) (from, to *re
 }
 
 // before is what was published last before to was, or nil.
-func before(all []*registry.TemplateVersion, to *registry.TemplateVersion) (from *registry.TemplateVersion) {
+func before(all []*catalog.TemplateVersion, to *catalog.TemplateVersion) (from *catalog.TemplateVersion) {
 	for _, v := range all {
-		if v.State != registry.VersionEarlier || v.Number > to.Number {
+		if v.State != catalog.VersionEarlier || v.Number > to.Number {
 			continue
 		}
 		if from == nil || v.Number > from.Number {
@@ -105,7 +105,7 @@ func before(all []*registry.TemplateVersion, to *registry.TemplateVersion) (from
 	return from
 }
 
-func refOf(v *registry.TemplateVersion) wire.VersionRef {
+func refOf(v *catalog.TemplateVersion) wire.VersionRef {
 	if v == nil {
 		return wire.VersionRef{}
 	}
@@ -113,7 +113,7 @@ func refOf(v *registry.TemplateVersion) wire.VersionRef {
 }
 
 // partDiffs compares versions part by part; from may be nil.
-func partDiffs(from, to *registry.TemplateVersion) []wire.PartDiff {
+func partDiffs(from, to *catalog.TemplateVersion) []wire.PartDiff {
 	was, is := map[string]string{}, partsOfVersion(to)
 	if from != nil {
 		was = partsOfVersion(from)
@@ -147,19 +147,19 @@ func ended(text string) string {
 }
 
 // label is what a unified diff calls one side.
-func label(v *registry.TemplateVersion, part string) string {
+func label(v *catalog.TemplateVersion, part string) string {
 	if v == nil {
 		return "/dev/null"
 	}
 	text := v.Name + "@" + strconv.Itoa(v.Version)
-	if v.State == registry.VersionDraft {
+	if v.State == catalog.VersionDraft {
 		text += " (draft)"
 	}
 	return text + "/" + part
 }
 
 // partsOfVersion are the texts of a version, by where they stand in it.
-func partsOfVersion(v *registry.TemplateVersion) map[string]string {
+func partsOfVersion(v *catalog.TemplateVersion) map[string]string {
 	parts, files := v.FileLines()
 	text, err := json.Marshal(parts)
 	var tree map[string]any

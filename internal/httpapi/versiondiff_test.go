@@ -5,37 +5,37 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
-func versionOf(number int, state string, parts registry.TemplateParts) *registry.TemplateVersion {
-	return &registry.TemplateVersion{TemplateSource: &registry.TemplateSource{Number: uint32(number), Name: "story", Version: number, TemplateParts: parts}, State: state}
+func versionOf(number int, state string, parts catalog.TemplateParts) *catalog.TemplateVersion {
+	return &catalog.TemplateVersion{TemplateSource: &catalog.TemplateSource{Number: uint32(number), Name: "story", Version: number, TemplateParts: parts}, State: state}
 }
 
 func TestVersionsThatAreNotNamedAreThoseThatPeopleMean(t *testing.T) {
-	none := registry.TemplateParts{}
+	none := catalog.TemplateParts{}
 	first, second, third, draft := versionOf(1, "earlier", none), versionOf(2, "published", none), versionOf(3, "earlier", none), versionOf(4, "draft", none)
 	back := versionOf(2, "published", none)
 	back.Number = 9 // published again, after version 3
 	for name, c := range map[string]struct {
-		all      []*registry.TemplateVersion
+		all      []*catalog.TemplateVersion
 		from, to string
 		want     string
 	}{
-		"the draft":                {[]*registry.TemplateVersion{first, second, draft}, "", "", "2 4"},
-		"a first draft":            {[]*registry.TemplateVersion{versionOf(1, "draft", none)}, "", "", "0 1"},
-		"the last publication":     {[]*registry.TemplateVersion{first, second}, "", "", "1 2"},
-		"after going back":         {[]*registry.TemplateVersion{first, back, third}, "", "", "3 2"},
-		"the first version":        {[]*registry.TemplateVersion{versionOf(1, "published", none)}, "", "", "0 1"},
-		"what was deleted":         {[]*registry.TemplateVersion{first, third}, "", "", "0 3"},
-		"from a version":           {[]*registry.TemplateVersion{first, second, draft}, "1", "", "1 4"},
-		"to what is published":     {[]*registry.TemplateVersion{first, second, draft}, "", "published", "1 2"},
-		"two versions":             {[]*registry.TemplateVersion{first, second, third, draft}, "3", "1", "3 1"},
-		"a draft that is not":      {[]*registry.TemplateVersion{first, second}, "draft", "", ""},
-		"a version that is not":    {[]*registry.TemplateVersion{first, second}, "", "7", ""},
-		"what is no version":       {[]*registry.TemplateVersion{first, second}, "", "newest", ""},
-		"version 0":                {[]*registry.TemplateVersion{first, second}, "0", "", ""},
-		"from what is not, deeper": {[]*registry.TemplateVersion{first}, "published", "1", ""},
+		"the draft":                {[]*catalog.TemplateVersion{first, second, draft}, "", "", "2 4"},
+		"a first draft":            {[]*catalog.TemplateVersion{versionOf(1, "draft", none)}, "", "", "0 1"},
+		"the last publication":     {[]*catalog.TemplateVersion{first, second}, "", "", "1 2"},
+		"after going back":         {[]*catalog.TemplateVersion{first, back, third}, "", "", "3 2"},
+		"the first version":        {[]*catalog.TemplateVersion{versionOf(1, "published", none)}, "", "", "0 1"},
+		"what was deleted":         {[]*catalog.TemplateVersion{first, third}, "", "", "0 3"},
+		"from a version":           {[]*catalog.TemplateVersion{first, second, draft}, "1", "", "1 4"},
+		"to what is published":     {[]*catalog.TemplateVersion{first, second, draft}, "", "published", "1 2"},
+		"two versions":             {[]*catalog.TemplateVersion{first, second, third, draft}, "3", "1", "3 1"},
+		"a draft that is not":      {[]*catalog.TemplateVersion{first, second}, "draft", "", ""},
+		"a version that is not":    {[]*catalog.TemplateVersion{first, second}, "", "7", ""},
+		"what is no version":       {[]*catalog.TemplateVersion{first, second}, "", "newest", ""},
+		"version 0":                {[]*catalog.TemplateVersion{first, second}, "0", "", ""},
+		"from what is not, deeper": {[]*catalog.TemplateVersion{first}, "published", "1", ""},
 	} {
 		from, to, err := between(c.all, &BetweenVersions{Template: "story", From: c.from, To: c.to})
 		got := ""
@@ -49,10 +49,10 @@ func TestVersionsThatAreNotNamedAreThoseThatPeopleMean(t *testing.T) {
 }
 
 func TestPartsThatDifferAreShownInTheOrderOfATemplate(t *testing.T) {
-	was := versionOf(1, "published", registry.TemplateParts{Subject: "one", Text: "a\nb\nc\n", HTML: "<p>same</p>", Partials: map[string]string{"foot": "x"}})
-	is := versionOf(2, "draft", registry.TemplateParts{Subject: "two", Text: "a\nB\nc\n", HTML: "<p>same</p>", Layout: "plain",
-		TemplateVariants: registry.TemplateVariants{
-			Locales: map[string]registry.TemplateLocale{"cy": {TemplateWords: registry.TemplateWords{Subject: "dau", Text: "t"}, Devices: map[string]registry.TemplateWords{"watch": {Text: "w"}}}},
+	was := versionOf(1, "published", catalog.TemplateParts{Subject: "one", Text: "a\nb\nc\n", HTML: "<p>same</p>", Partials: map[string]string{"foot": "x"}})
+	is := versionOf(2, "draft", catalog.TemplateParts{Subject: "two", Text: "a\nB\nc\n", HTML: "<p>same</p>", Layout: "plain",
+		TemplateVariants: catalog.TemplateVariants{
+			Locales: map[string]catalog.TemplateLocale{"cy": {TemplateWords: catalog.TemplateWords{Subject: "dau", Text: "t"}, Devices: map[string]catalog.TemplateWords{"watch": {Text: "w"}}}},
 		}})
 	var parts []string
 	for _, d := range partDiffs(was, is) {
@@ -70,18 +70,18 @@ func TestPartsThatDifferAreShownInTheOrderOfATemplate(t *testing.T) {
 	if got := partDiffs(was, was); len(got) != 0 {
 		t.Errorf("nothing differs: %+v", got)
 	}
-	ends := versionOf(2, "draft", registry.TemplateParts{Text: "a\n"})
-	if got := partDiffs(versionOf(1, "published", registry.TemplateParts{Text: "a"}), ends)[0].Diff; !strings.Contains(got, "No newline") {
+	ends := versionOf(2, "draft", catalog.TemplateParts{Text: "a\n"})
+	if got := partDiffs(versionOf(1, "published", catalog.TemplateParts{Text: "a"}), ends)[0].Diff; !strings.Contains(got, "No newline") {
 		t.Errorf("an end of line is no difference in %q", got)
 	}
 }
 
 func TestFilesThatDifferAreShownALineEach(t *testing.T) {
-	file := func(name string, size int) registry.TemplateFile {
-		return registry.TemplateFile{Name: name, Type: "application/pdf", Size: size}
+	file := func(name string, size int) catalog.TemplateFile {
+		return catalog.TemplateFile{Name: name, Type: "application/pdf", Size: size}
 	}
-	with := func(files ...registry.TemplateFile) registry.TemplateParts {
-		return registry.TemplateParts{Subject: "s", TemplateFiles: registry.TemplateFiles{Attachments: files, Images: map[string]registry.TemplateFile{"logo": {Name: "l.png", Type: "image/png", Size: 9}}}}
+	with := func(files ...catalog.TemplateFile) catalog.TemplateParts {
+		return catalog.TemplateParts{Subject: "s", TemplateFiles: catalog.TemplateFiles{Attachments: files, Images: map[string]catalog.TemplateFile{"logo": {Name: "l.png", Type: "image/png", Size: 9}}}}
 	}
 	diffs := partDiffs(versionOf(1, "published", with(file("a.pdf", 1), file("b.pdf", 2))), versionOf(2, "draft", with(file("a.pdf", 1), file("b.pdf", 3))))
 	if len(diffs) != 1 || diffs[0].Part != "attachments" {

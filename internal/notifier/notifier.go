@@ -62,7 +62,7 @@ func New(store *deliveries.Store, kept *control.Store, people *registry.Registry
 // Hears reports whether a service subscribes to the outcome of an entry.
 func (n *Notifier) Hears(e *fanfare.Entry) bool {
 	topic, _ := e.ToldAs()
-	return n.registry.HearsOf(e.Channel, topic)
+	return n.registry.ChannelHasReservedSubscriptions(e.Channel, topic)
 }
 
 // MarkDay notes that outcomes of a day wait to be posted.

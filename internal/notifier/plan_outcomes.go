@@ -44,7 +44,7 @@ func (n *Notifier) outcomes(ctx context.Context, day fanfare.Day, plan []deliver
 			e := &plan[i].Entries[j]
 			of := n.events[fanfare.EventRef{Day: day, Seq: e.Delivery.Manifest.Event()}]
 			topic, _ := e.ToldAs()
-			if of == nil || fanfare.ReservedTopic(of.Topic) || !n.registry.Hears(of.Service, topic) {
+			if of == nil || fanfare.ReservedTopic(of.Topic) || !n.registry.HasReservedSubscriptions(of.Service, topic) {
 				continue
 			}
 			section, member, ok := n.manifests[ofManifest(e.Delivery)].At(e.Delivery.Position)

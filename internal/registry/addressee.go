@@ -5,11 +5,10 @@ import (
 	"errors"
 	"slices"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // An Addressee is who somebody wants to write to: an address, or a subscriber
@@ -24,8 +23,8 @@ type Addressee struct {
 // FindAddressees looks for those whom a message by a channel goes to. It changes
 // nothing but its argument: who is wrong gets an error, with the pointer /to or
 // /subscriber.
-func (r *Registry) FindAddressees(ctx context.Context, service string, channel *Channel, all []Addressee) error {
-	svc, err := r.config.Load().service(service)
+func (r *Registry) FindAddressees(ctx context.Context, service string, channel *catalog.Channel, all []Addressee) error {
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}
@@ -44,7 +43,7 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 			continue
 		}
 		a.Address = w.address
-		first, others := r.addresses.Lookup(r.hash.address(svc.number, w.kind, w.address))
+		first, others := r.addresses.Lookup(r.hash.address(svc.Number, w.kind, w.address))
 		for _, p := range append([]fanfare.RowID{first}, others...) {
 			if p != 0 {
 				candidates[p] = append(candidates[p], i)
@@ -52,10 +51,10 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 			}
 		}
 	}
-	kind := kindOf(channel.Driver)
+	kind := catalog.AddressKindOf(channel.Driver)
 	err = r.opt.Store.SubscriberRecords(ctx, control.SortPlaces(places), func(s *control.SubscriberRecord) error {
 		for _, i := range candidates[s.Place] {
-			if a := &all[i]; s.Service == svc.number && s.Kind == kind && s.Address == a.Address && s.HasAddress() {
+			if a := &all[i]; s.Service == svc.Number && s.Kind == kind && s.Address == a.Address && s.HasAddress() {
 				a.Place = s.Place
 			}
 		}
@@ -66,14 +65,14 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 	}
 	for i := range all {
 		if a := &all[i]; a.Err == nil && a.Subscriber == "" {
-			a.Err = r.mayBeSent(svc.number, kind, a.Address, "/to")
+			a.Err = r.mayBeSent(svc.Number, kind, a.Address, "/to")
 		}
 	}
 	return nil
 }
 
 // findNamed finds the address of a subscriber that a channel writes to.
-func (r *Registry) findNamed(ctx context.Context, svc *service, channel *Channel, a *Addressee) error {
+func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, channel *catalog.Channel, a *Addressee) error {
 	head, err := r.subscriberRecord(ctx, svc, a.Subscriber)
 	if err == nil {
 		err = r.present(ctx, head, a.Subscriber)
@@ -91,21 +90,21 @@ func (r *Registry) findNamed(ctx context.Context, svc *service, channel *Channel
 			return r.unreadable(err)
 		}
 	}
-	kind := kindOf(channel.Driver)
+	kind := catalog.AddressKindOf(channel.Driver)
 	for _, p := range head.Rows() {
 		if row := rows[p.Place]; row != nil && row.HasAddress() && row.Kind == kind {
 			a.Place, a.Address = row.Place, row.Address
 			return nil
 		}
 	}
-	a.Err = inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), kindNames[kind])
+	a.Err = inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), catalog.AddressKindNames[kind])
 	return nil
 }
 
 // MakeAddressees makes a subscriber for each address that was found to have
 // none, and is durable when it returns. The error means that nothing was kept.
-func (r *Registry) MakeAddressees(ctx context.Context, service string, channel *Channel, all []Addressee) error {
-	svc, err := r.config.Load().service(service)
+func (r *Registry) MakeAddressees(ctx context.Context, service string, channel *catalog.Channel, all []Addressee) error {
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}
@@ -119,9 +118,9 @@ func (r *Registry) MakeAddressees(ctx context.Context, service string, channel *
 		j := &job{svc: svc, people: true, wants: make([]want, len(some))}
 		for k, i := range some {
 			w := &j.wants[k]
-			*w = want{put: &Put{To: all[i].Address}, channel: channel, service: svc.number, sent: true}
+			*w = want{put: &Put{To: all[i].Address}, channel: channel, service: svc.Number, sent: true}
 			if w.err = r.checkAddress(svc, w.put, w); w.err == nil {
-				w.addressHash = r.hash.address(svc.number, w.kind, w.address)
+				w.addressHash = r.hash.address(svc.Number, w.kind, w.address)
 			}
 		}
 		if err := r.writer.submit(ctx, j); err != nil {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -30,7 +32,7 @@ func TestWhatSubscriptionsNeedCannotGo(t *testing.T) {
 		{"service: notify\ntopics: {other: {title: T}, change: {rules: [{name: strong, delete: true}]}}", "strong"},
 	}
 	for _, c := range cases {
-		d, err := registry.ParseDocument([]byte(c.doc), "")
+		d, err := document.ParseDocument([]byte(c.doc), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +64,7 @@ func TestWhatSubscriptionsNeedCannotGo(t *testing.T) {
 // What belongs to a driver is not called unknown where only its name is mistyped.
 func TestAnUnknownDriverIsTheOnlyFault(t *testing.T) {
 	for _, fields := range []string{"driver: smpt, relay: 'h:25', tls: off", "driver: flie, path: /x"} {
-		_, err := registry.ParseDocument([]byte("service: a\nchannels:\n  e: {from: a@b.c, "+fields+"}"), "")
+		_, err := document.ParseDocument([]byte("service: a\nchannels:\n  e: {from: a@b.c, "+fields+"}"), "")
 		e, ok := errors.AsType[*fanfare.Error](err)
 		if !ok || e.Pointer != "/channels/e/driver" || len(e.Details) != 0 {
 			t.Errorf("of %s it says %v", fields, err)
@@ -105,7 +107,7 @@ func TestEveryFaultOfADocumentHasItsPlace(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := registry.ParseDocument([]byte(c.doc), "")
+			_, err := document.ParseDocument([]byte(c.doc), "")
 			e, ok := errors.AsType[*fanfare.Error](err)
 			if !ok {
 				t.Fatalf("error is %v", err)
@@ -135,7 +137,7 @@ func TestEveryFaultOfAPlanHasItsPlace(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := registry.ParseDocument([]byte(c.doc), "")
+			d, err := document.ParseDocument([]byte(c.doc), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +154,7 @@ func TestEveryFaultOfAPlanHasItsPlace(t *testing.T) {
 }
 
 func TestSeveralFaultsAreToldAtOnce(t *testing.T) {
-	_, err := registry.ParseDocument([]byte("service: a\ntopics: {x: {lane: fast}, y: {lane: slow}}\nbad: 1"), "")
+	_, err := document.ParseDocument([]byte("service: a\ntopics: {x: {lane: fast}, y: {lane: slow}}\nbad: 1"), "")
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok || len(e.Details) != 2 {
 		t.Errorf("%v", err)
@@ -161,14 +163,14 @@ func TestSeveralFaultsAreToldAtOnce(t *testing.T) {
 
 func TestATemplateErrorStopsTheApply(t *testing.T) {
 	opt := options(openStore(t, storetest.Place(t)), condition.New())
-	opt.CompileTemplate = func(src *registry.TemplateSource) error {
+	opt.CompileTemplate = func(src *catalog.TemplateSource) error {
 		if strings.Contains(src.Text, "{%") {
 			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/templates/" + src.Name + "/text", Line: 3, Message: "unclosed"}
 		}
 		return nil
 	}
 	var dry []string
-	opt.DryRunTemplate = func(src *registry.TemplateSource, schema json.RawMessage, params map[string]string) error {
+	opt.DryRunTemplate = func(src *catalog.TemplateSource, schema json.RawMessage, params map[string]string) error {
 		dry = append(dry, fmt.Sprint(src.Name, " ", len(schema) > 0, " ", len(params)))
 		return nil
 	}
@@ -182,7 +184,7 @@ func TestATemplateErrorStopsTheApply(t *testing.T) {
 	if want := []string{"a true 0", "b true 1", "c false 0"}; !reflect.DeepEqual(dry, want) {
 		t.Errorf("dry runs %q, want %q", dry, want)
 	}
-	d, err := registry.ParseDocument([]byte("service: s\ntemplates: {a: {subject: S, text: '{%'}}\ntopics: {z: {}}"), "")
+	d, err := document.ParseDocument([]byte("service: s\ntemplates: {a: {subject: S, text: '{%'}}\ntopics: {z: {}}"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -49,7 +51,7 @@ func writeFiles(t *testing.T) string {
 	return dir
 }
 
-func summary(d registry.Diff) string {
+func summary(d catalog.Diff) string {
 	var parts []string
 	for _, c := range d.Changes {
 		part := c.Action + " " + c.Kind + " " + c.Name
@@ -64,7 +66,7 @@ func summary(d registry.Diff) string {
 func TestApplyMakesItSoOnceAndASecondTimeChangesNothing(t *testing.T) {
 	ctx := context.Background()
 	r, _ := openAt(t, storetest.Place(t))
-	d, err := registry.ParseDocument([]byte(quakes), writeFiles(t))
+	d, err := document.ParseDocument([]byte(quakes), writeFiles(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +167,7 @@ func TestSubscriptionsComeInWhileTheConfigurationChanges(t *testing.T) {
 
 func TestEventDataIsCheckedWithAPointer(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
-	d, err := registry.ParseDocument([]byte(quakes), writeFiles(t))
+	d, err := document.ParseDocument([]byte(quakes), writeFiles(t))
 	if err != nil {
 		t.Fatal(err)
 	}

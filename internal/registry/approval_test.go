@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -61,7 +62,7 @@ topics:
 		t.Errorf("the service is %+v", s)
 	}
 	for _, wrong := range []string{"hold_above: 0", "hold_above: many", "hold_exempt_urgent: 1"} {
-		if _, err := registry.ParseDocument([]byte("service: notify\n"+wrong+"\n"), ""); err == nil {
+		if _, err := document.ParseDocument([]byte("service: notify\n"+wrong+"\n"), ""); err == nil {
 			t.Errorf("%s is taken", wrong)
 		}
 	}
@@ -103,15 +104,15 @@ channels:
 	is := func(when, want string, wantByHand bool) {
 		t.Helper()
 		c, _ := r.ChannelNamed("notify", "email")
-		if rate, byHand := r.RateOf(c); rate.String() != want || byHand != wantByHand {
+		if rate, byHand := r.ChannelRate(c); rate.String() != want || byHand != wantByHand {
 			t.Errorf("%s: %v (%v), want %s (%v)", when, rate, byHand, want, wantByHand)
 		}
 	}
 	set := func(text string) {
 		t.Helper()
-		var asked *registry.Rate
+		var asked *catalog.Rate
 		if text != "" {
-			rate, err := registry.ParseRate(text)
+			rate, err := catalog.ParseRate(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +132,7 @@ channels:
 	is("set", "500/s", true)
 	reopen()
 	is("after a restart", "500/s", true)
-	doc, err := registry.ParseDocument([]byte(strings.ReplaceAll(weather, "unlimited", "40/s")), "")
+	doc, err := document.ParseDocument([]byte(strings.ReplaceAll(weather, "unlimited", "40/s")), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ channels:
 	is("without a limit", "unlimited", true)
 	set("")
 	is("taken back", "40/s", false)
-	if all := r.SetRates(); len(all) != 0 {
+	if all := r.ManualRates(); len(all) != 0 {
 		t.Errorf("set are %+v", all)
 	}
 	reopen()

@@ -11,7 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -47,7 +50,7 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	}
 	change := func(text string) {
 		t.Helper()
-		d, err := registry.ParseDocument([]byte(text), "")
+		d, err := document.ParseDocument([]byte(text), "")
 		must(err)
 		_, err = r.Apply(ctx, d)
 		must(err)
@@ -78,11 +81,11 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	must(r.EndSubscription(ctx, "notify", "s1", "again")) // changes nothing
 	must(r.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeChannel, Name: "notify/email"}, true, "why"))
 	must(r.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeChannel, Name: "notify/email"}, false, ""))
-	newOperator, _, err := r.CreateKey(ctx, "", registry.KeySettings{Name: "op"})
+	newOperator, _, err := r.CreateKey(ctx, "", state.KeySettings{Name: "op"})
 	must(err)
-	key, secret, err := r.CreateKey(ctx, "notify", registry.KeySettings{Name: "site", Scopes: registry.ScopeRead})
+	key, secret, err := r.CreateKey(ctx, "notify", state.KeySettings{Name: "site", Scopes: catalog.ScopeRead})
 	must(err)
-	_, err = r.ChangeKey(ctx, "", key.ID, func(s *registry.KeySettings) error { s.Scopes = registry.ScopePublish; return nil })
+	_, err = r.ChangeKey(ctx, "", key.ID, func(s *state.KeySettings) error { s.Scopes = catalog.ScopePublish; return nil })
 	must(err)
 	_, rotated, err := r.RotateKey(ctx, "", key.ID, 0)
 	must(err)
@@ -133,7 +136,7 @@ func TestWhatWasNotKeptIsNotInTheAudit(t *testing.T) {
 		t.Fatal(err, results)
 	}
 	_ = r.EndSubscription(ctx, "notify", "none", "")
-	_, _, _ = r.CreateKey(ctx, "nobody", registry.KeySettings{})
+	_, _, _ = r.CreateKey(ctx, "nobody", state.KeySettings{})
 	_ = r.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeService, Name: "none"}, true, "")
 	if got := audited(t, r); len(got) > 0 {
 		t.Error(got)
@@ -234,12 +237,12 @@ func TestTheUseOfAKeyIsKept(t *testing.T) {
 	c := &clock{time.Date(2026, 11, 20, 12, 0, 59, 0, time.UTC)}
 	place := storetest.Place(t)
 	r := openTimed(t, place, c)
-	key, secret := newKey(t, r, "", registry.KeySettings{})
+	key, secret := newKey(t, r, "", state.KeySettings{})
 	if k, _ := r.Key("", key.ID); !k.LastUsed.IsZero() {
 		t.Errorf("used before it was: %v", k.LastUsed)
 	}
 	r.Authenticate(secret)
-	if err := r.KeepUses(t.Context()); err != nil {
+	if err := r.StoreKeyUses(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()

@@ -1,24 +1,22 @@
 package registry
 
 import (
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // BounceOf returns the record of an address of a service, without what came back.
 func (r *Registry) BounceOf(service, address string) (control.BounceRecord, error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return control.BounceRecord{}, err
 	}
-	kind := kindWritten(address)
+	kind := catalog.GuessAddressKind(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
 		return control.BounceRecord{}, inputerror.Invalid("", "", "%s", noAddress(address, "", err))
 	}
-	s := r.suppressionOf(svc.number, kind, normal)
+	s := r.suppressionOf(svc.Number, kind, normal)
 	return control.BounceRecord{Service: s.Service, AddressKind: s.Kind, Hash: s.Hash}, nil
 }
-
-// Rule is that of a kind.
-func (s *BounceSettings) Rule(kind control.BounceKind) *BounceRule { return s.rules()[kind-1] }

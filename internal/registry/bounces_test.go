@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -23,14 +24,14 @@ func TestTheRulesOfBouncesAreKeptAndThoseLeftOutAreTheDefaults(t *testing.T) {
 		t.Errorf("the difference is %+v", diff)
 	}
 	want := usual
-	want.Soft = registry.BounceRule{After: 2, WithinDays: 9, OverDays: 3, ForDays: 5}
-	want.Hard = registry.BounceRule{Never: true}
+	want.Soft = catalog.BounceRule{After: 2, WithinDays: 9, OverDays: 3, ForDays: 5}
+	want.Hard = catalog.BounceRule{Never: true}
 	r.Close()
 	r, _ = openAt(t, place)
 	if got := r.Bounces("notify"); got != want {
 		t.Errorf("after a restart they are %+v, want %+v", got, want)
 	}
-	doc, err := registry.ParseDocument([]byte(text), "")
+	doc, err := document.ParseDocument([]byte(text), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestTheRulesOfBouncesAreKeptAndThoseLeftOutAreTheDefaults(t *testing.T) {
 	}
 	for _, wrong := range []string{"often", "{soft: 3}", "{soft: {within_days: 3}}", "{hard: {after: 0}}", "{hard: {after: 3, within_days: 200}}",
 		"{full: {after: 3, within_days: 3, over_days: 4}}", "{full: {never: true, after: 3}}", "{block: {after: 3}}", "{complaint: {after: 101}}"} {
-		if _, err := registry.ParseDocument([]byte("service: notify\nbounces: "+wrong+"\n"), ""); err == nil {
+		if _, err := document.ParseDocument([]byte("service: notify\nbounces: "+wrong+"\n"), ""); err == nil {
 			t.Errorf("%s is taken", wrong)
 		}
 	}
@@ -57,20 +58,20 @@ func TestARuleOfBouncesCountsThoseOfItsDays(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name string
-		rule registry.BounceRule
+		rule catalog.BounceRule
 		days []int // before now
 		want bool
 	}{
-		{"none", registry.BounceRule{After: 1, WithinDays: 30}, nil, false},
-		{"the first", registry.BounceRule{After: 1, WithinDays: 30}, []int{0}, true},
-		{"too few", registry.BounceRule{After: 3, WithinDays: 30}, []int{0, 1}, false},
-		{"enough at once", registry.BounceRule{After: 3, WithinDays: 30}, []int{0, 0, 0}, true},
-		{"one too old", registry.BounceRule{After: 3, WithinDays: 30}, []int{0, 1, 31}, false},
-		{"too close to each other", registry.BounceRule{After: 3, WithinDays: 14, OverDays: 4}, []int{0, 1, 3}, false},
-		{"far enough apart", registry.BounceRule{After: 3, WithinDays: 14, OverDays: 4}, []int{0, 1, 4}, true},
-		{"only with one that is too old", registry.BounceRule{After: 3, WithinDays: 14, OverDays: 4}, []int{0, 1, 2, 15}, false},
-		{"in any order", registry.BounceRule{After: 2, WithinDays: 14, OverDays: 4}, []int{4, 0}, true},
-		{"never", registry.BounceRule{Never: true}, []int{0, 1, 2, 3, 4, 5}, false},
+		{"none", catalog.BounceRule{After: 1, WithinDays: 30}, nil, false},
+		{"the first", catalog.BounceRule{After: 1, WithinDays: 30}, []int{0}, true},
+		{"too few", catalog.BounceRule{After: 3, WithinDays: 30}, []int{0, 1}, false},
+		{"enough at once", catalog.BounceRule{After: 3, WithinDays: 30}, []int{0, 0, 0}, true},
+		{"one too old", catalog.BounceRule{After: 3, WithinDays: 30}, []int{0, 1, 31}, false},
+		{"too close to each other", catalog.BounceRule{After: 3, WithinDays: 14, OverDays: 4}, []int{0, 1, 3}, false},
+		{"far enough apart", catalog.BounceRule{After: 3, WithinDays: 14, OverDays: 4}, []int{0, 1, 4}, true},
+		{"only with one that is too old", catalog.BounceRule{After: 3, WithinDays: 14, OverDays: 4}, []int{0, 1, 2, 15}, false},
+		{"in any order", catalog.BounceRule{After: 2, WithinDays: 14, OverDays: 4}, []int{4, 0}, true},
+		{"never", catalog.BounceRule{Never: true}, []int{0, 1, 2, 3, 4, 5}, false},
 	} {
 		var at []time.Time
 		for _, days := range c.days {
@@ -84,7 +85,7 @@ func TestARuleOfBouncesCountsThoseOfItsDays(t *testing.T) {
 			t.Errorf("%s: what was asked about has changed", c.name)
 		}
 	}
-	soft := registry.BounceRule{After: 1, WithinDays: 1, ForDays: 2}
+	soft := catalog.BounceRule{After: 1, WithinDays: 1, ForDays: 2}
 	if until := soft.Until(now); !until.Equal(now.AddDate(0, 0, 2)) {
 		t.Errorf("until %v", until)
 	}

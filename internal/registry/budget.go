@@ -2,52 +2,12 @@ package registry
 
 import (
 	"bytes"
-	"fmt"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
-
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store/control"
 )
-
-// What one event may take, at most, in conditions to which no index leads: all of
-// its topic together. It is the service's budget, for matching is shared with the
-// events of others.
-const (
-	defaultBudget = time.Millisecond
-	maxBudget     = 100 * time.Millisecond
-)
-
-// Budget is what an event of the service may take in conditions to which no index
-// leads.
-func (s *service) Budget() time.Duration {
-	if s.budget == 0 {
-		return defaultBudget
-	}
-	return s.budget
-}
-
-// setBudget takes over the budget of the document. It protects other services, so
-// that the admin of one may not raise it.
-func (pl *plan) setBudget() (change audit.FieldChange, changed bool) {
-	asked := pl.doc.MatchingBudget
-	if asked == nil || time.Duration(*asked) == pl.svc.budget {
-		return change, false
-	}
-	was := pl.svc.Budget()
-	pl.svc.budget = time.Duration(*asked)
-	switch is := pl.svc.Budget(); {
-	case is > maxBudget:
-		pl.fail("/matching_budget", inputerror.Invalid("", fmt.Sprintf("at most %s", Duration(maxBudget)), "%s for every event is too much", Duration(is)))
-	case pl.actor != nil && pl.actor.Tenant != "" && is > was:
-		pl.fail("/matching_budget", &fanfare.Error{Code: fanfare.Forbidden, Hint: "have it set with a key for all services",
-			Message: "the budget protects other services: a key of one service may not raise it"})
-	}
-	return audit.FieldChange{Field: "matching_budget", Old: Duration(was).String(), New: Duration(pl.svc.Budget()).String()}, true
-}
 
 // A plannedLoad is what a group adds to the load of a topic.
 type plannedLoad struct {
@@ -64,10 +24,10 @@ func (g *group) affords(w *want) error {
 		return nil
 	}
 	kept, err := g.keepsCondition(w)
-	if err != nil || kept || w.put.Filter != "" && (g.plans(w) || g.w.r.opt.Conditions.HasFilter(w.topic.key(), w.put.Filter)) {
+	if err != nil || kept || w.put.Filter != "" && (g.plans(w) || g.w.r.opt.Conditions.HasFilter(w.topic.ConditionKey(), w.put.Filter)) {
 		return err
 	}
-	budget := g.w.r.config.Load().services[w.topic.Service].Budget()
+	budget := g.w.r.Snapshot().Services[w.topic.Service].Budget()
 	load := g.loadOf(w)
 	if f := g.w.flight; f != nil && load+w.cost.Nanos > int64(budget) {
 		// Of what is being committed the index may have some, and it is counted twice.
@@ -90,7 +50,7 @@ func (g *group) keepsCondition(w *want) (bool, error) {
 	place := w.subscription
 	if w.put.ID != "" {
 		var err error
-		if place, err = g.find(w.idHash, w.topic.service, &control.SubscriptionRecord{ID: w.put.ID}); err != nil {
+		if place, err = g.find(w.idHash, w.topic.ServiceNumber, &control.SubscriptionRecord{ID: w.put.ID}); err != nil {
 			return false, err
 		}
 	}
@@ -106,7 +66,7 @@ func (g *group) keepsCondition(w *want) (bool, error) {
 
 // loadOf is what an event of the want's topic takes, with all that is decided.
 func (g *group) loadOf(w *want) int64 {
-	load := g.w.r.opt.Conditions.UnindexedCost(w.topic.key()) + g.planned[w.topic.Number].nanos
+	load := g.w.r.opt.Conditions.UnindexedCost(w.topic.ConditionKey()) + g.planned[w.topic.Number].nanos
 	if f := g.w.flight; f != nil {
 		load += f.planned[w.topic.Number].nanos
 	}
@@ -144,5 +104,5 @@ func overBudget(w *want, load int64, budget time.Duration) error {
 	}
 	return inputerror.Invalid(at, "add a comparison that an index answers, such as an equality, or a filter that others have already; the budget is matching_budget of the service",
 		"the condition would take about %d ns of every event of topic %s, because %s; with the %d ns of others that is more than the budget of %s",
-		w.cost.Nanos, inputerror.Quote(w.topic.Name), w.cost.Why, load, Duration(budget))
+		w.cost.Nanos, inputerror.Quote(w.topic.Name), w.cost.Why, load, catalog.Duration(budget))
 }

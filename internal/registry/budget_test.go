@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -162,7 +163,7 @@ func TestTheAdminOfAServiceDoesNotRaiseItsBudget(t *testing.T) {
 		budget, tenant string
 		code           fanfare.Code
 	}{{"3ms", "notify", fanfare.Forbidden}, {"1ms", "notify", ""}, {"3ms", "", ""}, {"2s", "", fanfare.Invalid}} {
-		d, err := registry.ParseDocument([]byte("service: notify\nmatching_budget: "+c.budget+"\n"), "")
+		d, err := document.ParseDocument([]byte("service: notify\nmatching_budget: "+c.budget+"\n"), "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -37,9 +37,9 @@ func TestTheAdminOfAServiceDoesNotReachTheServersMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := openAt(t, storetest.Place(t))
 			apply(t, r, "service: notify\n")
-			member := registry.Member{Service: "notify", Kind: "channel", Name: "out"}
+			member := document.Member{Service: "notify", Kind: "channel", Name: "out"}
 			put := func(by audit.Actor, text string) error {
-				d, err := registry.ParseMember(member, []byte(text), "")
+				d, err := document.ParseMember(member, []byte(text), "")
 				if err == nil {
 					_, err = r.ApplyMember(audit.WithActor(context.Background(), by), d, nil)
 				}

@@ -8,11 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A Consent is a proof that somebody asked for a subscription: to what they agreed,
@@ -146,7 +144,7 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]Consent,
 // CheckPut refuses a put that could not be made so now, and makes nothing. It returns
 // the address in its normal form.
 func (r *Registry) CheckPut(service string, p *Put) (address string, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return "", err
 	}

@@ -5,20 +5,19 @@ import (
 	"slices"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // put decides on each want of the job. A want that cannot be decided on gets
 // its own error.
 func (g *group) put(j *job) {
 	r := g.w.r
-	if conf := r.config.Load(); conf != j.conf {
+	if conf := r.Snapshot(); conf != j.conf {
 		// The configuration changed after the caller checked.
-		svc, err := conf.service(j.svc.name)
+		svc, err := conf.Service(j.svc.Name)
 		for i := range j.wants {
 			if w := &j.wants[i]; err != nil {
 				w.err = err
@@ -78,7 +77,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	}
 	var old fanfare.RowID
 	if !isNew || asked.ID != "" { // a new subscriber has no subscriptions yet
-		if old, err = g.find(hash, w.topic.service, &asked); err != nil {
+		if old, err = g.find(hash, w.topic.ServiceNumber, &asked); err != nil {
 			return "", nil, err
 		}
 	}
@@ -146,7 +145,7 @@ func (g *group) notePut(j *job, w *want, deed string, fields []string) {
 	if j.actor == nil || deed == "" {
 		return
 	}
-	g.batch.AddAudit(j.actor, audit.Operation{Service: j.svc.name, Action: deed, Kind: kindSubscription, Name: auditID(w.put.ID, w.place)}, &audit.Detail{Changed: fields})
+	g.batch.AddAudit(j.actor, audit.Operation{Service: j.svc.Name, Action: deed, Kind: kindSubscription, Name: auditID(w.put.ID, w.place)}, &audit.Detail{Changed: fields})
 }
 
 // auditID is the id under which the audit names a subscription: its public one,
@@ -170,7 +169,7 @@ func (g *group) allowed(w *want) error {
 	if w.put.ID == "" {
 		return w.put.Check(nil)
 	}
-	old, err := g.find(w.idHash, w.topic.service, &control.SubscriptionRecord{ID: w.put.ID})
+	old, err := g.find(w.idHash, w.topic.ServiceNumber, &control.SubscriptionRecord{ID: w.put.ID})
 	if err != nil {
 		return err
 	}
@@ -306,8 +305,8 @@ func (r *Registry) sameIdentity(s *control.SubscriptionRecord, service uint32, a
 
 // serviceOf returns the number of the service that a subscription belongs to.
 func (r *Registry) serviceOf(s *control.SubscriptionRecord) uint32 {
-	if t := r.config.Load().topics[s.Topic]; t != nil {
-		return t.service
+	if t := r.Snapshot().Topics[s.Topic]; t != nil {
+		return t.ServiceNumber
 	}
 	return 0
 }

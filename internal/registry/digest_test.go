@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 func TestATopicSaysHowItsDigestsAre(t *testing.T) {
-	for text, want := range map[string]registry.Digest{
+	for text, want := range map[string]catalog.Digest{
 		`{template: daily}`:                             {Template: "daily", Max: 50},
 		`{template: daily, key: content_id, max: 1000}`: {Template: "daily", Key: "content_id", Max: 1000},
 	} {
-		d, err := registry.ParseDocument([]byte("service: a\ntopics:\n  x:\n    digest: "+text), "")
+		d, err := document.ParseDocument([]byte("service: a\ntopics:\n  x:\n    digest: "+text), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +28,7 @@ func TestATopicSaysHowItsDigestsAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := registry.ParseDocument(shown, "")
+		again, err := document.ParseDocument(shown, "")
 		if err != nil || !reflect.DeepEqual(again.Topics["x"].TopicSettings, d.Topics["x"].TopicSettings) {
 			t.Errorf("shown as %s, which is another: %v", shown, err)
 		}
@@ -49,7 +50,7 @@ func TestDigestsThatCannotBeAreRefusedWhereTheyStand(t *testing.T) {
 func TestTheKeyOfADigestIsAFieldThatEventsCanHave(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply := func(key string) error {
-		d, err := registry.ParseDocument([]byte("service: a\ntemplates:\n  daily: {subject: s, text: t}\ntopics:\n  x:\n    digest: {template: daily, key: "+key+"}\n"+
+		d, err := document.ParseDocument([]byte("service: a\ntemplates:\n  daily: {subject: s, text: t}\ntopics:\n  x:\n    digest: {template: daily, key: "+key+"}\n"+
 			"    schema: {type: object, properties: {content: {type: object, properties: {id: {type: string}}}}, additionalProperties: false}\n"), "")
 		if err != nil {
 			return err
@@ -67,7 +68,7 @@ func TestTheKeyOfADigestIsAFieldThatEventsCanHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	topic, _ := r.Topic("a", "x")
-	if topic.Digest != (registry.Digest{Template: "daily", Key: "content.id", Max: 50}) {
+	if topic.Digest != (catalog.Digest{Template: "daily", Key: "content.id", Max: 50}) {
 		t.Errorf("the topic has %+v", topic.Digest)
 	}
 	if n, ok := r.DigestTemplate(topic); !ok || n == 0 {
@@ -82,14 +83,14 @@ func TestWhatWaitsIsToldAsItsTopicSaidWhenThatSaysNothingAnyMore(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
 	change := func(topic string) { apply(t, r, "service: a\n"+topic) }
-	told := func() (digest registry.Digest, template string) {
+	told := func() (digest catalog.Digest, template string) {
 		topic, ok := r.Topic("a", "x")
 		if !ok {
 			t.Fatal("the topic is gone")
 		}
 		number, _ := r.DigestTemplate(topic)
 		source, _ := r.Template(number)
-		return topic.ToldTogether(), source.Text
+		return topic.LatestDigest(), source.Text
 	}
 	change("topics: {x: {}}\n")
 	if digest, template := told(); !digest.IsZero() || template != "" {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -82,7 +82,7 @@ func TestWrongKeysAreRefusedWithTheirPlace(t *testing.T) {
 			if name == "not a list" {
 				text, c.says = strings.NewReplacer("[", "{", "]", "}").Replace(text), "must be a list"
 			}
-			_, err := registry.ParseDocument([]byte(text), "")
+			_, err := document.ParseDocument([]byte(text), "")
 			e, ok := errors.AsType[*fanfare.Error](err)
 			if !ok {
 				t.Fatalf("got %v", err)
@@ -95,7 +95,7 @@ func TestWrongKeysAreRefusedWithTheirPlace(t *testing.T) {
 			t.Errorf("got %v", err)
 		})
 	}
-	if _, err := registry.ParseDocument([]byte("service: a\nchannels:\n  e: {driver: webhook, dkim: []}\n"), ""); err == nil {
+	if _, err := document.ParseDocument([]byte("service: a\nchannels:\n  e: {driver: webhook, dkim: []}\n"), ""); err == nil {
 		t.Error("a webhook has keys")
 	}
 }

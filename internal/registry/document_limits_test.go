@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 const limited = `
@@ -23,7 +24,7 @@ channels:
 `
 
 func TestLimitsOfDestinationsAreReadAndSurviveAsJSON(t *testing.T) {
-	first, err := registry.ParseDocument([]byte(limited), "")
+	first, err := document.ParseDocument([]byte(limited), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,17 +32,17 @@ func TestLimitsOfDestinationsAreReadAndSurviveAsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := registry.ParseDocument(b, "")
+	again, err := document.ParseDocument(b, "")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b)
 	}
-	for _, d := range []*registry.Document{first, again} {
+	for _, d := range []*document.Document{first, again} {
 		c := d.Channels["email"]
 		gmail, hooks := c.Destinations.Only["gmail.com"], c.Destinations.Only["hooks.example.org:443"]
-		if c.DailyQuota != (registry.DailyQuota{Messages: 100000, Zone: "Europe/London"}) {
+		if c.DailyQuota != (catalog.DailyQuota{Messages: 100000, Zone: "Europe/London"}) {
 			t.Errorf("the quota is read as %+v", c.DailyQuota)
 		}
-		if !c.Adapt || c.Destinations.By != registry.ByMX || c.Destinations.Rate.PerSecond() != 100 || c.Destinations.Connections != 10 ||
+		if !c.Adapt || c.Destinations.By != catalog.ByMX || c.Destinations.Rate.PerSecond() != 100 || c.Destinations.Connections != 10 ||
 			gmail.Rate.PerSecond() != 20 || gmail.Connections != 0 || hooks.Connections != 2 {
 			t.Errorf("read as %+v", c.ChannelSettings)
 		}
@@ -61,7 +62,7 @@ func TestWrongLimitsOfDestinationsAreNamed(t *testing.T) {
 		{"{messages: 100000, zone: Europe/London}", "many", "/channels/email/daily_quota"},
 		{"adapt: true", "adapt: perhaps", "/channels/email/adapt"},
 	} {
-		_, err := registry.ParseDocument([]byte(strings.Replace(limited, c.old, c.wrong, 1)), "")
+		_, err := document.ParseDocument([]byte(strings.Replace(limited, c.old, c.wrong, 1)), "")
 		e, ok := errors.AsType[*fanfare.Error](err)
 		if !ok || e.Pointer != c.pointer || e.Line == 0 {
 			t.Errorf("%s: %v, want an error at %s", c.wrong, err, c.pointer)

@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -43,15 +44,15 @@ func TestAChannelNamesTheSecretOfItsReceiptsAndHasItNowhere(t *testing.T) {
 		t.Errorf("without the file: %v", err)
 	}
 	apply(t, r, channel(""))
-	if e, _ = r.ChannelNamed("a", "e"); e.Receipts != (registry.Receipts{}) {
+	if e, _ = r.ChannelNamed("a", "e"); e.Receipts != (catalog.Receipts{}) {
 		t.Errorf("taken away it is %+v", e.Receipts)
 	}
 	for _, wrong := range []string{"mailgun", "{}", "{form: mailgun}", "{form: odd, secret_env: A}", "{form: standard, secret_env: A, secret_file: /b}", "{form: standard, secret: A}"} {
-		if _, err := registry.ParseDocument([]byte(channel(", receipts: "+wrong)), ""); err == nil {
+		if _, err := document.ParseDocument([]byte(channel(", receipts: "+wrong)), ""); err == nil {
 			t.Errorf("%s is taken", wrong)
 		}
 	}
-	if _, err := registry.ParseDocument([]byte("service: a\nchannels:\n  e: {driver: file, path: /mails, from: a@example.org, receipts: {form: standard, secret_env: A}}\n"), ""); err == nil {
+	if _, err := document.ParseDocument([]byte("service: a\nchannels:\n  e: {driver: file, path: /mails, from: a@example.org, receipts: {form: standard, secret_env: A}}\n"), ""); err == nil {
 		t.Error("a folder has receipts")
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -70,7 +70,7 @@ func TestWrongRelaysAreRefusedWithTheirPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, " + strings.TrimPrefix(c.text, "{")
-			_, err := registry.ParseDocument([]byte(text), "")
+			_, err := document.ParseDocument([]byte(text), "")
 			e, ok := errors.AsType[*fanfare.Error](err)
 			if !ok {
 				t.Fatalf("got %v", err)
@@ -95,7 +95,7 @@ func TestTheAdminOfAServiceMovesWeightsAndNoPasswords(t *testing.T) {
 		"{relay: 'evil:25', username: u, password_file: /x}, {relay: 'i:25'}":         false,
 		"{relay: 'h:25', username: u, password_file: /y}, {relay: 'i:25'}":            false,
 	} {
-		d, err := registry.ParseDocument([]byte("service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relays: ["+text+"]}\n"), "")
+		d, err := document.ParseDocument([]byte("service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relays: ["+text+"]}\n"), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestADrainedRelayStaysDrainedOverARestart(t *testing.T) {
 	r.Close()
 	r, _ = openAt(t, place)
 	e, _ := r.ChannelNamed("a", "e")
-	if !r.Drained(e, "h:25") || r.Drained(e, "second") {
+	if !r.RelayDrained(e, "h:25") || r.RelayDrained(e, "second") {
 		t.Error("what is drained is not what was")
 	}
 	if paused := r.Paused(); len(paused) != 1 || paused[0].Scope.Name != "a/e/h:25" || paused[0].Reason != "maintenance" {

@@ -10,14 +10,15 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 func TestADocumentAsJSONIsTheSameDocumentWithFilesInlined(t *testing.T) {
 	ctx := context.Background()
 	r, _ := openAt(t, storetest.Place(t))
-	d, err := registry.ParseDocument([]byte(quakes), writeFiles(t))
+	d, err := document.ParseDocument([]byte(quakes), writeFiles(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func TestADocumentAsJSONIsTheSameDocumentWithFilesInlined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := registry.ParseDocument(b, "")
+	again, err := document.ParseDocument(b, "")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b)
 	}
@@ -44,7 +45,7 @@ func TestFilesOutsideTheDocumentsFolderAreNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"../schema.json", filepath.Join(dir, "schema.json"), "missing.json"} {
-		_, err := registry.ParseDocument([]byte("service: a\ntopics:\n  x:\n    schema_file: "+name), inner)
+		_, err := document.ParseDocument([]byte("service: a\ntopics:\n  x:\n    schema_file: "+name), inner)
 		e, ok := errors.AsType[*fanfare.Error](err)
 		if !ok || e.Pointer != "/topics/x/schema_file" || e.Line != 4 {
 			t.Errorf("%s: %v", name, err)
@@ -53,14 +54,14 @@ func TestFilesOutsideTheDocumentsFolderAreNotRead(t *testing.T) {
 }
 
 func TestFormsThatEditorsLeaveAreNamedOrTaken(t *testing.T) {
-	if _, err := registry.ParseDocument([]byte("\xef\xbb\xbfservice: a\r\ntopics: {}\r\n"), ""); err != nil {
+	if _, err := document.ParseDocument([]byte("\xef\xbb\xbfservice: a\r\ntopics: {}\r\n"), ""); err != nil {
 		t.Errorf("behind a byte order mark: %v", err)
 	}
 	for text, hint := range map[string]string{
 		"service: a\ntopics:\n\tx: {}\n":                              "indent with spaces",
 		"service: a\ntopics:\n  x:\n     title: y\n    template: z\n": "look at the indentation",
 	} {
-		_, err := registry.ParseDocument([]byte(text), "")
+		_, err := document.ParseDocument([]byte(text), "")
 		e, ok := errors.AsType[*fanfare.Error](err)
 		if !ok || e.Line < 3 || !strings.Contains(e.Hint, hint) {
 			t.Errorf("%q: %v", text, err)
@@ -70,15 +71,15 @@ func TestFormsThatEditorsLeaveAreNamedOrTaken(t *testing.T) {
 
 func TestARelocatedErrorSaysWhereTheTextStands(t *testing.T) {
 	written := "service: a\n\ntopics:\n  t:\n    schema: {type: object, properties: {place: {type: string}}}\n    rules:\n      - name: r\n        when: |\n          has(event.place) &&\n          plcae == 'x'\n"
-	document, err := registry.ParseDocument([]byte(written), "")
+	doc, err := document.ParseDocument([]byte(written), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(document)
+	b, err := json.Marshal(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent, err := registry.ParseDocument(b, "")
+	sent, err := document.ParseDocument(b, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestARelocatedErrorSaysWhereTheTextStands(t *testing.T) {
 	if err == nil {
 		t.Fatal("a wrong condition was taken")
 	}
-	got := document.Relocated(err, sent)
+	got := doc.Relocated(err, sent)
 	if want := `/topics/t/rules/0/when: line 2, column 1: unknown name "plcae", in the text that stands at line 8`; !strings.HasPrefix(got.Error(), want) {
 		t.Errorf("it says %v", got)
 	}
@@ -117,17 +118,17 @@ func TestAPasswordIsReadWhereTheSettingsSay(t *testing.T) {
 
 func TestUnitsAreWrittenAsTheyAreRead(t *testing.T) {
 	for _, s := range []string{"30/s", "14/s", "1000/min", "5000/h", "unlimited"} {
-		if r, err := registry.ParseRate(s); err != nil || r.String() != s {
+		if r, err := catalog.ParseRate(s); err != nil || r.String() != s {
 			t.Errorf("%s became %s, %v", s, r, err)
 		}
 	}
 	for _, s := range []string{"", "30", "0/s", "-1/s", "30/d", "x/s"} {
-		if _, err := registry.ParseRate(s); err == nil {
+		if _, err := catalog.ParseRate(s); err == nil {
 			t.Errorf("%q was taken", s)
 		}
 	}
 	for _, s := range []string{"30s", "2m", "10m", "1h", "1h30m", "1m30s"} {
-		var d registry.Duration
+		var d catalog.Duration
 		if err := json.Unmarshal([]byte(`"`+s+`"`), &d); err != nil || d.String() != s {
 			t.Errorf("%s became %s, %v", s, d, err)
 		}
@@ -140,7 +141,7 @@ func FuzzParseDocument(f *testing.F) {
 	f.Add([]byte(weather))
 	f.Add([]byte("service: &a x\ntopics: *a\n<<: {a: b}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := registry.ParseDocument(b, "")
+		d, err := document.ParseDocument(b, "")
 		if err == nil && d == nil {
 			t.Fatal("neither document nor error")
 		}

@@ -3,12 +3,11 @@ package registry
 import (
 	"strings"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // end decides on one end. A subscription that has ended already is no error.
@@ -40,7 +39,7 @@ func (g *group) end(j *job) error {
 	if err := g.endPlace(place, Ending{Source: SourceAPI, Text: e.reason}); err != nil {
 		return err
 	}
-	topic := g.w.r.config.Load().topics[s.Topic]
+	topic := g.w.r.Snapshot().Topics[s.Topic]
 	g.batch.AddAudit(j.actor, audit.Operation{Service: topic.Service, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 	return nil
 }
@@ -56,19 +55,19 @@ func (g *group) endPlace(place fanfare.RowID, how Ending) error {
 }
 
 // byID returns the place of the subscription with a public id.
-func (g *group) byID(svc *service, id string) (fanfare.RowID, error) {
+func (g *group) byID(svc *catalog.ServiceSnapshot, id string) (fanfare.RowID, error) {
 	r := g.w.r
 	if place, ok := fanfare.ParseSubscriptionID(id); ok {
 		s, err := g.subscription(place)
 		if err != nil {
 			return 0, g.w.r.unreadable(err)
 		}
-		if s != nil && s.ID == "" && r.serviceOf(s) == svc.number {
+		if s != nil && s.ID == "" && r.serviceOf(s) == svc.Number {
 			return place, nil
 		}
 		return 0, unknownSubscription(id)
 	}
-	place, err := g.find(r.hash.clientID(svc.number, id), svc.number, &control.SubscriptionRecord{ID: id})
+	place, err := g.find(r.hash.clientID(svc.Number, id), svc.Number, &control.SubscriptionRecord{ID: id})
 	if err == nil && place == 0 {
 		err = unknownSubscription(id)
 	}

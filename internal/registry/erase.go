@@ -8,10 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
 )
 
 // An Erasure is a subscriber who is being forgotten. It is durable from its
@@ -78,19 +77,19 @@ func (r *Registry) Erasures() []Erasure {
 // When it returns, that is durable, and no letter for a subscription of it is on
 // the wire. Deleted subscribers can be erased.
 func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppress bool) (e Erasure, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return e, err
 	}
 	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
-		head, err := g.named(svc.number, id)
+		head, err := g.named(svc.Number, id)
 		switch {
 		case err != nil:
 			return nil, err
 		case head == nil:
 			return nil, unknownSubscriber(id)
 		case head.Flags&control.FlagMerged != 0:
-			_, err := g.present(svc.number, id)
+			_, err := g.present(svc.Number, id)
 			return nil, err
 		}
 		e = Erasure{Subscriber: head.Place, Service: service, Places: control.PlacesOf(head.Rows())}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -57,10 +59,10 @@ func TestAfterAFailedCommitItIsAsIfNothingHadBeenAsked(t *testing.T) {
 	if err := r.EndSubscription(ctx, "notify", "kept", ""); fanfare.CodeOf(err) != fanfare.DiskFull {
 		t.Fatalf("end: %v", err)
 	}
-	if _, _, err := r.CreateKey(ctx, "", registry.KeySettings{Name: "x"}); fanfare.CodeOf(err) != fanfare.DiskFull {
+	if _, _, err := r.CreateKey(ctx, "", state.KeySettings{Name: "x"}); fanfare.CodeOf(err) != fanfare.DiskFull {
 		t.Fatalf("key: %v", err)
 	}
-	d, err := registry.ParseDocument([]byte("service: notify\ntopics: {change: {schema: {properties: {title: {type: string}, mag: {type: number}, more: {}}}}}"), "")
+	d, err := document.ParseDocument([]byte("service: notify\ntopics: {change: {schema: {properties: {title: {type: string}, mag: {type: number}, more: {}}}}}"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

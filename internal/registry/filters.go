@@ -87,35 +87,3 @@ func (f *filters) forget(numbers []uint32) {
 		f.texts[n] = ""
 	}
 }
-
-// maxChecked is how many texts a topic remembers as good. Above it forgets them
-// all: that costs a compilation each, not a mistake.
-const maxChecked = 20_000
-
-// A checkedTexts remembers what was found good, and what was found, so that a
-// million equal lines are checked once.
-type checkedTexts[T any] struct {
-	mu   sync.RWMutex
-	good map[string]T
-}
-
-// check calls f unless text is known to be good. Errors are not remembered.
-func (c *checkedTexts[T]) check(text string, f func(string) (T, error)) (T, error) {
-	c.mu.RLock()
-	found, ok := c.good[text]
-	c.mu.RUnlock()
-	if ok {
-		return found, nil
-	}
-	found, err := f(text)
-	if err != nil {
-		return found, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.good == nil || len(c.good) >= maxChecked {
-		c.good = map[string]T{}
-	}
-	c.good[strings.Clone(text)] = found
-	return found, nil
-}

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -14,15 +15,15 @@ func TestATopicSaysWhichEventsAreMadeTogether(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	for _, c := range []struct {
 		text string
-		want registry.Generation
+		want catalog.Generation
 	}{
-		{"per_change", registry.Generation{PerChange: true}},
-		{"1s", registry.Generation{Window: time.Second}},
-		{"5s", registry.Generation{Window: 5 * time.Second}},
-		{"10s", registry.Generation{Window: 10 * time.Second}},
-		{"continuous", registry.Generation{}},
+		{"per_change", catalog.Generation{PerChange: true}},
+		{"1s", catalog.Generation{Window: time.Second}},
+		{"5s", catalog.Generation{Window: 5 * time.Second}},
+		{"10s", catalog.Generation{Window: 10 * time.Second}},
+		{"continuous", catalog.Generation{}},
 	} {
-		d, err := registry.ParseDocument([]byte("service: a\ntopics:\n  x:\n    generation: "+c.text), "")
+		d, err := document.ParseDocument([]byte("service: a\ntopics:\n  x:\n    generation: "+c.text), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,12 +37,12 @@ func TestATopicSaysWhichEventsAreMadeTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := registry.ParseDocument(shown, "")
+		again, err := document.ParseDocument(shown, "")
 		if err != nil || !reflect.DeepEqual(again.Topics["x"].TopicSettings, d.Topics["x"].TopicSettings) {
 			t.Errorf("shown as %s, which is another: %v", shown, err)
 		}
 	}
-	if got := r.Generation("a", "gone"); got != (registry.Generation{}) {
+	if got := r.Generation("a", "gone"); got != (catalog.Generation{}) {
 		t.Errorf("a topic that is not there has %+v", got)
 	}
 }

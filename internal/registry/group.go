@@ -6,14 +6,12 @@ import (
 	"maps"
 	"slices"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people/placeindex"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/people/placeindex"
-
-	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/condition"
 )
 
 // A group is what one transaction does: the decisions on its jobs, in their

@@ -3,54 +3,17 @@ package registry
 import (
 	"encoding/binary"
 	"math/rand/v2"
-	"slices"
-	"strings"
-
-	"fanfare.dev/fanfare/internal/store/control"
 
 	"github.com/zeebo/xxh3"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/store/control"
 )
-
-// Kinds of address. The numbers are stored.
-const (
-	kindMail uint8 = 1
-	kindURL  uint8 = 2
-)
-
-// kindNames is how a kind is spelled, and how it enters the hash that chooses the
-// partition. Kind 0 is no address at all: then the id takes its place in the hash.
-var kindNames = [...]string{kindMail: "mail", kindURL: "url"}
-
-// kindNamed returns the kind with a name, 0 if there is none.
-func kindNamed(name string) uint8 {
-	return uint8(max(slices.Index(kindNames[1:], name)+1, 0))
-}
-
-// kindOf returns the kind of address that a driver sends to.
-func kindOf(driver string) uint8 {
-	switch driver {
-	case "smtp", "file":
-		return kindMail
-	case "webhook":
-		return kindURL
-	}
-	return 0
-}
-
-// kindWritten returns the kind that an address is of by how it is written: no mail
-// address begins like a URL.
-func kindWritten(address string) uint8 {
-	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") {
-		return kindURL
-	}
-	return kindMail
-}
 
 // normal returns an address of a kind in its normal form.
 func (r *Registry) normal(kind uint8, address string) (string, error) {
-	if kind == kindURL {
+	if kind == catalog.URLAddress {
 		return r.opt.ParseURL(address)
 	}
 	return r.opt.ParseAddress(address)
@@ -63,7 +26,7 @@ func partitionOf(service string, kind uint8, address string) int {
 	var buf [256]byte
 	b := append(buf[:0], service...)
 	b = append(b, 0)
-	b = append(b, kindNames[kind]...)
+	b = append(b, catalog.AddressKindNames[kind]...)
 	b = append(b, 0)
 	b = append(b, address...)
 	return int(xxh3.Hash(b) % fanfare.Partitions)

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
 // An Import puts subscriptions step by step. A step may begin before the one
@@ -67,8 +66,8 @@ func (r *Registry) begin(ctx context.Context, name string, puts []Put, results [
 	if len(puts) > maxJob || len(results) != len(puts) {
 		return nil, errors.New("registry: too many puts for one step, or results of another number")
 	}
-	conf := r.config.Load()
-	svc, err := conf.service(name)
+	conf := r.Snapshot()
+	svc, err := conf.Service(name)
 	if err != nil {
 		return nil, err
 	}

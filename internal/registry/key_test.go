@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -36,7 +38,7 @@ func openTimed(t TB, place string, c *clock) *registry.Registry {
 	return r
 }
 
-func newKey(t *testing.T, r *registry.Registry, service string, s registry.KeySettings) (registry.Key, string) {
+func newKey(t *testing.T, r *registry.Registry, service string, s state.KeySettings) (state.Key, string) {
 	t.Helper()
 	key, secret, err := r.CreateKey(t.Context(), service, s)
 	if err != nil {
@@ -47,9 +49,9 @@ func newKey(t *testing.T, r *registry.Registry, service string, s registry.KeySe
 
 func TestAKeyOpensFromItsMakingUntilItEnds(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	set := func(change func(*registry.KeySettings)) func(*testing.T, *registry.Registry, string) string {
+	set := func(change func(*state.KeySettings)) func(*testing.T, *registry.Registry, string) string {
 		return func(t *testing.T, r *registry.Registry, id string) string {
-			if _, err := r.ChangeKey(t.Context(), "", id, func(s *registry.KeySettings) error { change(s); return nil }); err != nil {
+			if _, err := r.ChangeKey(t.Context(), "", id, func(s *state.KeySettings) error { change(s); return nil }); err != nil {
 				t.Fatal(err)
 			}
 			return ""
@@ -70,10 +72,10 @@ func TestAKeyOpensFromItsMakingUntilItEnds(t *testing.T) {
 		after    time.Duration
 		old, new bool // which secret opens
 	}{
-		{"untouched", set(func(*registry.KeySettings) {}), 1000 * time.Hour, true, false},
-		{"disabled", set(func(s *registry.KeySettings) { s.Disabled = true }), 0, false, false},
-		{"before it expires", set(func(s *registry.KeySettings) { s.ExpiresAt = noon.Add(time.Hour) }), time.Hour - time.Second, true, false},
-		{"at its expiry", set(func(s *registry.KeySettings) { s.ExpiresAt = noon.Add(time.Hour) }), time.Hour, false, false},
+		{"untouched", set(func(*state.KeySettings) {}), 1000 * time.Hour, true, false},
+		{"disabled", set(func(s *state.KeySettings) { s.Disabled = true }), 0, false, false},
+		{"before it expires", set(func(s *state.KeySettings) { s.ExpiresAt = noon.Add(time.Hour) }), time.Hour - time.Second, true, false},
+		{"at its expiry", set(func(s *state.KeySettings) { s.ExpiresAt = noon.Add(time.Hour) }), time.Hour, false, false},
 		{"rotated at once", rotate(0), 0, false, true},
 		{"rotated, within grace", rotate(time.Hour), time.Hour - time.Second, true, true},
 		{"rotated, after grace", rotate(time.Hour), time.Hour, false, true},
@@ -94,13 +96,13 @@ func TestAKeyOpensFromItsMakingUntilItEnds(t *testing.T) {
 			c, place := &clock{noon}, storetest.Place(t)
 			r := openTimed(t, place, c)
 			apply(t, r, weather)
-			newKey(t, r, "", registry.KeySettings{Name: "operator"})
-			key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: registry.ScopePublish | registry.ScopeRead})
+			newKey(t, r, "", state.KeySettings{Name: "operator"})
+			key, first := newKey(t, r, "notify", state.KeySettings{Name: "one", Scopes: catalog.ScopePublish | catalog.ScopeRead})
 			second := test.do(t, r, key.ID)
 			c.at = noon.Add(test.after)
 			for run := range 2 { // the second time after a restart
 				who, ok := r.Authenticate(first)
-				if ok != test.old || ok && (who.KeyID != key.ID || who.Scopes != registry.ScopePublish|registry.ScopeRead || who.Service != "notify") {
+				if ok != test.old || ok && (who.KeyID != key.ID || who.Scopes != catalog.ScopePublish|catalog.ScopeRead || who.Service != "notify") {
 					t.Errorf("run %d: the first secret: %+v, %v", run, who, ok)
 				}
 				if _, ok := r.Authenticate(second); ok != test.new {
@@ -145,7 +147,7 @@ func TestAKeyFromBeforeThereWereScopesIsAdminOfWhatItWas(t *testing.T) {
 	if who, ok := r.Authenticate("ff_operator"); !ok || !who.Operator() {
 		t.Errorf("%+v, %v", who, ok)
 	}
-	if who, ok := r.Authenticate("ff_service"); !ok || who.Operator() || who.Service != "notify" || who.Scopes != registry.ScopeAdmin {
+	if who, ok := r.Authenticate("ff_service"); !ok || who.Operator() || who.Service != "notify" || who.Scopes != catalog.ScopeAdmin {
 		t.Errorf("%+v, %v", who, ok)
 	}
 }
@@ -154,20 +156,20 @@ func TestTheLastKeyOfTheOperatorCannotBeTakenAway(t *testing.T) {
 	c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	r := openTimed(t, storetest.Place(t), c)
 	apply(t, r, weather)
-	last, _ := newKey(t, r, "", registry.KeySettings{})
-	newKey(t, r, "notify", registry.KeySettings{})
-	newKey(t, r, "", registry.KeySettings{Scopes: registry.ScopeRead})
-	newKey(t, r, "", registry.KeySettings{ExpiresAt: c.at})
+	last, _ := newKey(t, r, "", state.KeySettings{})
+	newKey(t, r, "notify", state.KeySettings{})
+	newKey(t, r, "", state.KeySettings{Scopes: catalog.ScopeRead})
+	newKey(t, r, "", state.KeySettings{ExpiresAt: c.at})
 	takeAway := func(id string) map[string]error {
 		ctx := t.Context()
-		change := func(f func(*registry.KeySettings)) error {
-			_, err := r.ChangeKey(ctx, "", id, func(s *registry.KeySettings) error { f(s); return nil })
+		change := func(f func(*state.KeySettings)) error {
+			_, err := r.ChangeKey(ctx, "", id, func(s *state.KeySettings) error { f(s); return nil })
 			return err
 		}
 		return map[string]error{
-			"disable": change(func(s *registry.KeySettings) { s.Disabled = true }),
-			"demote":  change(func(s *registry.KeySettings) { s.Scopes = registry.ScopePublish }),
-			"expire":  change(func(s *registry.KeySettings) { s.ExpiresAt = c.at }),
+			"disable": change(func(s *state.KeySettings) { s.Disabled = true }),
+			"demote":  change(func(s *state.KeySettings) { s.Scopes = catalog.ScopePublish }),
+			"expire":  change(func(s *state.KeySettings) { s.ExpiresAt = c.at }),
 			"delete":  r.DeleteKey(ctx, "", id),
 		}
 	}
@@ -176,7 +178,7 @@ func TestTheLastKeyOfTheOperatorCannotBeTakenAway(t *testing.T) {
 			t.Errorf("%s: %v", how, err)
 		}
 	}
-	newKey(t, r, "", registry.KeySettings{})
+	newKey(t, r, "", state.KeySettings{})
 	for how, err := range takeAway(last.ID) {
 		if err != nil {
 			t.Errorf("%s with another operator: %v", how, err)
@@ -189,9 +191,9 @@ func TestKeysOfAnotherServiceDoNotExist(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	apply(t, r, "service: games")
-	own, _ := newKey(t, r, "games", registry.KeySettings{})
-	foreign, secret := newKey(t, r, "notify", registry.KeySettings{})
-	all, _ := newKey(t, r, "", registry.KeySettings{})
+	own, _ := newKey(t, r, "games", state.KeySettings{})
+	foreign, secret := newKey(t, r, "notify", state.KeySettings{})
+	all, _ := newKey(t, r, "", state.KeySettings{})
 	if got := r.Keys("games"); len(got) != 1 || got[0].ID != own.ID {
 		t.Errorf("%+v", got)
 	}
@@ -200,7 +202,7 @@ func TestKeysOfAnotherServiceDoNotExist(t *testing.T) {
 	}
 	for _, id := range []string{foreign.ID, all.ID, "key-99", "key-", "key-01", "key-4294967297", ""} {
 		_, read := r.Key("games", id)
-		_, change := r.ChangeKey(ctx, "games", id, func(*registry.KeySettings) error { return nil })
+		_, change := r.ChangeKey(ctx, "games", id, func(*state.KeySettings) error { return nil })
 		_, _, rotate := r.RotateKey(ctx, "games", id, 0)
 		for what, err := range map[string]error{"read": read, "change": change, "rotate": rotate, "delete": r.DeleteKey(ctx, "games", id)} {
 			if fanfare.CodeOf(err) != fanfare.NotFound {
@@ -216,21 +218,21 @@ func TestKeysOfAnotherServiceDoNotExist(t *testing.T) {
 func TestANumberOfADeletedKeyIsNotGivenAgain(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
-	newKey(t, r, "", registry.KeySettings{})
-	gone, _ := newKey(t, r, "", registry.KeySettings{})
+	newKey(t, r, "", state.KeySettings{})
+	gone, _ := newKey(t, r, "", state.KeySettings{})
 	if err := r.DeleteKey(t.Context(), "", gone.ID); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()
 	r, _ = openAt(t, place)
-	if next, _ := newKey(t, r, "", registry.KeySettings{}); next.ID == gone.ID {
+	if next, _ := newKey(t, r, "", state.KeySettings{}); next.ID == gone.ID {
 		t.Errorf("%s was given twice", next.ID)
 	}
 }
 
 func TestWrongSettingsOfAKeyAreNamed(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
-	for pointer, s := range map[string]registry.KeySettings{
+	for pointer, s := range map[string]state.KeySettings{
 		"/name": {Name: "a\nb"}, "/name ": {Name: strings.Repeat("x", 200)},
 	} {
 		_, _, err := r.CreateKey(t.Context(), "", s)
@@ -238,7 +240,7 @@ func TestWrongSettingsOfAKeyAreNamed(t *testing.T) {
 			t.Errorf("%s: %v", pointer, err)
 		}
 	}
-	if _, err := registry.ParseScopes([]string{"read", "write"}); err == nil || !strings.Contains(fmt.Sprint(err), "/scopes/1") {
+	if _, err := catalog.ParseScopes([]string{"read", "write"}); err == nil || !strings.Contains(fmt.Sprint(err), "/scopes/1") {
 		t.Error(err)
 	}
 }
@@ -256,7 +258,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 			defer r.Close()
 			var secret string
 			for range keys {
-				if _, secret, err = r.CreateKey(b.Context(), "", registry.KeySettings{}); err != nil {
+				if _, secret, err = r.CreateKey(b.Context(), "", state.KeySettings{}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -275,8 +277,8 @@ func TestUseOfTheSecretBeforeARotationIsSeenApart(t *testing.T) {
 	c := &clock{noon}
 	r := openTimed(t, storetest.Place(t), c)
 	apply(t, r, weather)
-	newKey(t, r, "", registry.KeySettings{Name: "operator"})
-	key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: registry.ScopePublish})
+	newKey(t, r, "", state.KeySettings{Name: "operator"})
+	key, first := newKey(t, r, "notify", state.KeySettings{Name: "one", Scopes: catalog.ScopePublish})
 	rotated, second, err := r.RotateKey(audit.WithActor(t.Context(), audit.Actor{KeyID: "key-1"}), "", key.ID, time.Hour)
 	if err != nil {
 		t.Fatal(err)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"strings"
 
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
 )
 
 // A Person is somebody that a link to one of their subscriptions leads to.
@@ -21,7 +21,7 @@ type Person struct {
 // PersonOf returns who has the subscription at a place, which may have ended.
 // NotFound is nobody, any more.
 func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p Person, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return p, err
 	}
@@ -36,7 +36,7 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.R
 	if p.Subscriber, err = r.fullSubscriber(ctx, head); err != nil {
 		return p, err
 	}
-	c := chosen{service: svc.number, active: true, paused: true, owners: control.PlacesOf(head.Rows())}
+	c := chosen{service: svc.Number, active: true, paused: true, owners: control.PlacesOf(head.Rows())}
 	kept, _, err := r.rowsOfOwners(ctx, &c, 0, scanAtOnce)
 	if err != nil {
 		return p, r.unreadable(err)
@@ -55,10 +55,10 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.R
 
 // ownerOf returns who has the subscription at a place, and the row of the address
 // that it goes to.
-func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.RowID) (head, row *control.SubscriberRecord, err error) {
+func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, place fanfare.RowID) (head, row *control.SubscriberRecord, err error) {
 	owner := fanfare.RowID(0)
 	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.RowID{place}, func(s *control.SubscriptionRecord) error {
-		if r.serviceOf(s) == svc.number {
+		if r.serviceOf(s) == svc.Number {
 			owner = s.Subscriber
 		}
 		return nil
@@ -90,18 +90,18 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.RowI
 // Those that are gone are passed by. When it returns, the ends are durable, and no
 // letter for one of them is on the wire.
 func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.RowID, how Ending) (seq uint64, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return 0, err
 	}
-	how.Text = clean(how.Text)
+	how.Text = catalog.CleanReason(how.Text)
 	err = r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
 		for _, place := range places {
 			s, err := g.subscription(place)
 			if err != nil {
 				return nil, r.unreadable(err)
 			}
-			if s == nil || r.serviceOf(s) != svc.number {
+			if s == nil || r.serviceOf(s) != svc.Number {
 				continue
 			}
 			ended = append(ended, place)
@@ -111,7 +111,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 			if err := g.endPlace(place, how); err != nil {
 				return nil, err
 			}
-			g.batch.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: svc.name, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
+			g.batch.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: svc.Name, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 		}
 		return ended, nil
 	})
@@ -136,7 +136,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 // by now; an address that is suppressed refuses all. It returns how many are in force
 // again, those that were already among them.
 func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID, seq uint64, reason string) (restored int, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return 0, err
 	}
@@ -165,13 +165,13 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID
 }
 
 // restore decides on one. It refuses before it changes anything.
-func (g *group) restore(actor *audit.Actor, svc *service, place fanfare.RowID, seq uint64, reason string) (bool, error) {
+func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place fanfare.RowID, seq uint64, reason string) (bool, error) {
 	r := g.w.r
 	s, err := g.subscription(place)
 	switch {
 	case err != nil:
 		return false, r.unreadable(err)
-	case s == nil || r.serviceOf(s) != svc.number:
+	case s == nil || r.serviceOf(s) != svc.Number:
 		return false, nil
 	case !s.Ended:
 		return s.ResumedSeq != 0 && s.PausedSeq == seq, nil
@@ -199,25 +199,25 @@ func (g *group) restore(actor *audit.Actor, svc *service, place fanfare.RowID, s
 	}
 	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
 	g.tell(control.NoticeResubscribed, s, SourceUndo, "")
-	g.batch.AddAudit(actor, audit.Operation{Service: svc.name, Action: "restore", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
+	g.batch.AddAudit(actor, audit.Operation{Service: svc.Name, Action: "restore", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 	return true, g.returned(row)
 }
 
 // fits reports whether a subscription that has ended could be put as it was.
-func (g *group) fits(svc *service, s *control.SubscriptionRecord) bool {
-	conf := g.w.r.config.Load()
-	topic, channel := conf.topics[s.Topic], conf.channels[s.Channel]
-	if topic == nil || svc.topics[topic.Name] != topic || channel == nil || svc.channels[channel.Name] != channel {
+func (g *group) fits(svc *catalog.ServiceSnapshot, s *control.SubscriptionRecord) bool {
+	conf := g.w.r.Snapshot()
+	topic, channel := conf.Topics[s.Topic], conf.Channels[s.Channel]
+	if topic == nil || svc.Topics[topic.Name] != topic || channel == nil || svc.Channels[channel.Name] != channel {
 		return false
 	}
-	if s.Slot != 0 && topic.mayWait(g.w.r.cadenceOf(s)) != nil {
+	if s.Slot != 0 && topic.CheckCadence(g.w.r.cadenceOf(s)) != nil {
 		return false
 	}
 	hash := g.w.r.hash.natural(s)
 	if s.ID != "" {
-		hash = g.w.r.hash.clientID(svc.number, s.ID)
+		hash = g.w.r.hash.clientID(svc.Number, s.ID)
 	}
-	now, err := g.find(hash, svc.number, s)
+	now, err := g.find(hash, svc.Number, s)
 	return err == nil && now == s.Place && g.mayResume(s) == nil
 }
 

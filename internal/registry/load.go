@@ -4,16 +4,16 @@ import (
 	"context"
 	"fmt"
 
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/condition"
 )
 
 // load rebuilds everything in memory from the store.
 func (r *Registry) load(ctx context.Context) error {
-	l := loader{r: r, w: r.writer, snapshot: newSnapshot(), filling: newFilling(r.opt.Conditions, r.misunderstood), progress: newProgress(&r.opt)}
+	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), filling: newFilling(r.opt.Conditions, r.misunderstood), progress: newProgress(&r.opt)}
 	err := r.opt.Store.Load(ctx, control.Loader{
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
@@ -40,7 +40,7 @@ func (r *Registry) load(ctx context.Context) error {
 	}
 	r.writer.nextFilter = r.filters.next()
 	r.writer.raise(&r.floor)
-	r.config.Store(l.snapshot)
+	r.Catalog.SetSnapshot(l.snapshot)
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (r *Registry) Unmatched() int { return r.unmatched }
 type loader struct {
 	r        *Registry
 	w        *writer
-	snapshot *snapshot
+	snapshot *catalog.Snapshot
 	filling  *filling
 
 	progress *progress
@@ -102,14 +102,14 @@ func (l *loader) subscriber(s *control.SubscriberRecord) error {
 func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	l.progress.add(&l.progress.subscriptions)
 	l.w.nextSubscription[s.Place.Partition()] = s.Place.Local() + 1
-	t := l.snapshot.topics[s.Topic]
+	t := l.snapshot.Topics[s.Topic]
 	if t == nil {
 		return fmt.Errorf("subscription %s has the unknown topic %d", fanfare.SubscriptionID(s.Place), s.Topic)
 	}
 	l.r.subscriptionsOfRow.Add(s.Subscriber, s.Place)
 	switch {
 	case s.ID != "":
-		hash := l.r.hash.clientID(t.service, s.ID)
+		hash := l.r.hash.clientID(t.ServiceNumber, s.ID)
 		if l.r.identities.Insert(hash, s.Place) != 0 {
 			l.identityClash = append(l.identityClash, clash{hash, s.Place})
 		}
@@ -133,7 +133,7 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	}
 	l.r.live.Set(s.Place)
 	l.r.slots.use(s, 1)
-	return l.filling.add(t.key(), l.r.entry(t, s))
+	return l.filling.add(t.ConditionKey(), l.r.entry(t, s))
 }
 
 // resolve decides which row an id belongs to where several have its hash: of
@@ -153,7 +153,7 @@ func (l *loader) resolve(ctx context.Context) error {
 			if s.ID == "" {
 				return nil
 			}
-			id := fmt.Sprint(l.snapshot.topics[s.Topic].service, "/", s.ID)
+			id := fmt.Sprint(l.snapshot.Topics[s.Topic].ServiceNumber, "/", s.ID)
 			loser := *s
 			if was, ok := newest[id]; !ok || newer(s, &was) {
 				loser, newest[id] = was, *s

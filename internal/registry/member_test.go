@@ -10,11 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-func anything(registry.Configuration) error { return nil }
+func anything(catalog.Configuration) error { return nil }
 
 // However rules are put, deleted and listed with their topic, their order is the
 // one of a plain list: a new one is the last, a known one keeps its place, and
@@ -24,9 +27,9 @@ func TestRulesKeepTheOrderThatTheyWereGiven(t *testing.T) {
 		place := storetest.Place(rt)
 		r, _ := openAt(rt, place)
 		defer func() { r.Close() }()
-		topic := registry.Member{Service: "s", Kind: "topic", Name: "t"}
-		rule := func(name string) registry.Member {
-			return registry.Member{Service: "s", Kind: "rule", Name: "t", Rule: name}
+		topic := document.Member{Service: "s", Kind: "topic", Name: "t"}
+		rule := func(name string) document.Member {
+			return document.Member{Service: "s", Kind: "rule", Name: "t", Rule: name}
 		}
 		if _, err := r.ApplyMember(t.Context(), parsed(rt, topic, "{}"), anything); err != nil {
 			rt.Fatal(err)
@@ -77,9 +80,9 @@ func TestRulesKeepTheOrderThatTheyWereGiven(t *testing.T) {
 	})
 }
 
-func parsed(tb TB, m registry.Member, text string) *registry.Document {
+func parsed(tb TB, m document.Member, text string) *document.Document {
 	tb.Helper()
-	d, err := registry.ParseMember(m, []byte(text), "")
+	d, err := document.ParseMember(m, []byte(text), "")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -91,10 +94,10 @@ func parsed(tb TB, m registry.Member, text string) *registry.Document {
 func TestACheckIsAskedAgainWhereTheConfigurationMoved(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
-	other := registry.Member{Service: "notify", Kind: "topic", Name: "other"}
+	other := document.Member{Service: "notify", Kind: "topic", Name: "other"}
 	asked := 0
 	refused := errors.New("it has a title already")
-	_, err := r.ApplyMember(t.Context(), parsed(t, other, "title: late"), func(c registry.Configuration) error {
+	_, err := r.ApplyMember(t.Context(), parsed(t, other, "title: late"), func(c catalog.Configuration) error {
 		asked++
 		if asked == 1 {
 			apply(t, r, "service: notify\ntopics: {other: {title: early}}")
@@ -116,8 +119,8 @@ func TestADeletedServiceTakesWhatItHadWithIt(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, weather)
-	key, secret := newKey(t, r, "notify", registry.KeySettings{})
-	whole := registry.Member{Service: "notify", Kind: "service", Name: "notify"}
+	key, secret := newKey(t, r, "notify", state.KeySettings{})
+	whole := document.Member{Service: "notify", Kind: "service", Name: "notify"}
 	put := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))
 	if err := r.DeleteMember(t.Context(), whole, anything); fanfare.CodeOf(err) != fanfare.Conflict {
 		t.Fatalf("with an active subscription: %v", err)
@@ -154,7 +157,7 @@ func TestAPlanFindsFiltersThatAChangedSchemaBreaks(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	good(t, putAll(t, r, registry.Put{Topic: "other", Channel: "email", To: "a@example.org", Filter: "event.mag > 3.0"}))
-	d, err := registry.ParseDocument([]byte("service: notify\ntopics:\n  other:\n    schema: {type: object, additionalProperties: false, properties: {title: {type: string}}}"), "")
+	d, err := document.ParseDocument([]byte("service: notify\ntopics:\n  other:\n    schema: {type: object, additionalProperties: false, properties: {title: {type: string}}}"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

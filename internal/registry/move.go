@@ -5,19 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// A Move is a subscription that has got another slot. What waits for it in those
-// before is to go into the new one.
-type Move struct {
-	Place, Subscriber fanfare.RowID
-	Slot              uint16 // 0: at once
-	Was               []uint16
-}
+// A Move is a subscription whose slot has changed.
+type Move = cadence.Move
 
 // maxWas is how many slots a subscription may be put out of before what waits in them
 // has been carried over. Who moves to another time zone is not refused.

@@ -4,12 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/people/placeindex"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/people/placeindex"
-
-	"fanfare.dev/fanfare"
 )
 
 // What brings changes about.
@@ -44,9 +43,9 @@ type Ending struct {
 func (r *Registry) NewNotices() <-chan struct{} { return r.newNotices }
 
 // hearing are the topics of a name in which somebody hears, of one service or of all.
-func (r *Registry) hearing(service uint32, name string) (all []*Topic) {
-	for _, t := range r.heardNow(r.config.Load()).topics {
-		if t.Name == name && (service == allServices || t.service == service) && r.opt.Conditions.Len(t.key()) > 0 {
+func (r *Registry) hearing(service uint32, name string) (all []*catalog.Topic) {
+	for _, t := range r.ReservedTopics() {
+		if t.Name == name && (service == allServices || t.ServiceNumber == service) && r.opt.Conditions.Len(t.ConditionKey()) > 0 {
 			all = append(all, t)
 		}
 	}
@@ -58,11 +57,11 @@ func (r *Registry) hearing(service uint32, name string) (all []*Topic) {
 // forget.
 func (g *group) tell(kind control.NoticeKind, s *control.SubscriptionRecord, source, reason string, fields ...string) {
 	r := g.w.r
-	t := r.config.Load().topics[s.Topic]
-	if t == nil || reason == reasonErased || fanfare.ReservedTopic(t.Name) || len(r.hearing(t.service, fanfare.TopicSubscriptions)) == 0 {
+	t := r.Snapshot().Topics[s.Topic]
+	if t == nil || reason == reasonErased || fanfare.ReservedTopic(t.Name) || len(r.hearing(t.ServiceNumber, fanfare.TopicSubscriptions)) == 0 {
 		return
 	}
-	g.batch.Notices = append(g.batch.Notices, control.Notice{Kind: kind, Source: source, Reason: reason, At: g.batch.At, Service: t.service,
+	g.batch.Notices = append(g.batch.Notices, control.Notice{Kind: kind, Source: source, Reason: reason, At: g.batch.At, Service: t.ServiceNumber,
 		Subscription: s.Place, Topic: s.Topic, Channel: s.Channel, Fields: fields, Subscriber: s.Subscriber})
 }
 
@@ -88,12 +87,12 @@ func (g *group) tellSuppression(kind control.NoticeKind, s *suppression.Record, 
 		return nil
 	}
 	for _, t := range g.w.r.hearing(s.Service, fanfare.TopicSuppressions) {
-		rows, err := g.holders(t.service, s.Kind, s.Address)
+		rows, err := g.holders(t.ServiceNumber, s.Kind, s.Address)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			g.batch.Notices = append(g.batch.Notices, control.Notice{Kind: kind, Source: source, Reason: s.Reason, At: g.batch.At, Service: t.service,
+			g.batch.Notices = append(g.batch.Notices, control.Notice{Kind: kind, Source: source, Reason: s.Reason, At: g.batch.At, Service: t.ServiceNumber,
 				Subscriber: row.Place, Address: s.Kind, Until: s.Until, AllServices: s.Service == allServices})
 		}
 	}
@@ -152,7 +151,7 @@ func (g *group) readHolders(records []suppression.Record) error {
 	for i := range records {
 		s := &records[i]
 		for _, t := range r.hearing(s.Service, fanfare.TopicSuppressions) {
-			for _, p := range r.mayHold(t.service, s.Kind, folded(s.Kind, s.Address)) {
+			for _, p := range r.mayHold(t.ServiceNumber, s.Kind, folded(s.Kind, s.Address)) {
 				if g.subscribers[p] == nil {
 					places = append(places, p)
 				}

@@ -3,9 +3,9 @@ package registry
 import (
 	"context"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // NoticeNames are what is called how that news are of. Whoever is being forgotten, and
@@ -41,11 +41,11 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	if err != nil {
 		return nil, r.unreadable(err)
 	}
-	conf := r.config.Load()
+	conf := r.Snapshot()
 	names := make([]NoticeNames, len(news))
 	for i := range news {
 		n, to := &news[i], &names[i]
-		to.Service, to.Address, to.Subscription = conf.names[n.Service], kindNames[n.Address], what[n.Subscription]
+		to.Service, to.Address, to.Subscription = conf.ServiceNames[n.Service], catalog.AddressKindNames[n.Address], what[n.Subscription]
 		var known bool
 		if to.Subscriber, known = who[n.Subscriber]; !known {
 			to.Subscriber = SubscriberID(n.Subscriber)
@@ -53,10 +53,10 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 				to.Subscription = fanfare.SubscriptionID(n.Subscription)
 			}
 		}
-		if t := conf.topics[n.Topic]; t != nil {
+		if t := conf.Topics[n.Topic]; t != nil {
 			to.Topic = t.Name
 		}
-		if c := conf.channels[n.Channel]; c != nil {
+		if c := conf.Channels[n.Channel]; c != nil {
 			to.Channel = c.Name
 		}
 	}

@@ -17,7 +17,7 @@ type older struct{ *condition.Index }
 
 const tooLarge = `event.title.matches('(a?){1000}b?')`
 
-func (o older) PriceFilter(key condition.Key, filter string) (fanfare.Cost, error) {
+func (o older) FilterCost(key condition.Key, filter string) (fanfare.Cost, error) {
 	if filter == tooLarge {
 		return fanfare.Cost{}, nil
 	}

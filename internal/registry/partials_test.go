@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -15,7 +15,7 @@ func TestTemplatesKeepThePartialsAndTheLayoutThatTheyName(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "foot.md"), []byte("See {% render \"sign\" %}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d, err := registry.ParseDocument([]byte(`
+	d, err := document.ParseDocument([]byte(`
 service: s
 partials:
   foot: {file: foot.md}

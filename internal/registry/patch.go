@@ -7,9 +7,8 @@ import (
 	"io"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // patched applies a JSON merge patch (RFC 7396) to what is shown of a subscriber.

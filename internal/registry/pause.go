@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // The states of a subscription.
@@ -35,7 +34,7 @@ func (r *Registry) ResumeSubscription(ctx context.Context, service, id string, c
 }
 
 func (r *Registry) setPaused(ctx context.Context, service, id string, paused bool, check func(is *Subscription) error) error {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}
@@ -71,7 +70,7 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 			return nil, r.unreadable(err)
 		}
 		s.SetPaused(paused)
-		g.deed = audit.Operation{Service: svc.name, Action: "resume", Kind: kindSubscription, Name: auditID(s.ID, place)}
+		g.deed = audit.Operation{Service: svc.Name, Action: "resume", Kind: kindSubscription, Name: auditID(s.ID, place)}
 		if paused {
 			g.deed.Action = "pause"
 		}
@@ -83,11 +82,11 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 // has become, or that events of the topic have no time for.
 func (g *group) mayResume(s *control.SubscriptionRecord) error {
 	r := g.w.r
-	topic := r.config.Load().topics[s.Topic]
-	p := Put{ID: s.ID, Topic: topic.Name, Filter: r.filters.text(s.Filter), Rule: topic.ruleName(s.Rule), Params: s.Params, State: stateActive}
-	w := want{put: &p, service: topic.service, topic: topic, subscription: s.Place}
+	topic := r.Snapshot().Topics[s.Topic]
+	p := Put{ID: s.ID, Topic: topic.Name, Filter: r.filters.text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, State: stateActive}
+	w := want{put: &p, service: topic.ServiceNumber, topic: topic, subscription: s.Place}
 	if s.ID != "" {
-		w.idHash = r.hash.clientID(topic.service, s.ID)
+		w.idHash = r.hash.clientID(topic.ServiceNumber, s.ID)
 	}
 	if err := r.checkCondition(&p, &w); err != nil {
 		e := &fanfare.Error{Code: fanfare.Conflict, Message: "its condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + err.Error(),
@@ -100,19 +99,16 @@ func (g *group) mayResume(s *control.SubscriptionRecord) error {
 	return g.affords(&w)
 }
 
-// A topicRule is a rule of a topic; rule 0 is none.
-type topicRule struct{ topic, rule uint32 }
-
 // use counts n subscriptions more like s.
 func (w *writer) use(s *control.SubscriptionRecord, n int64) {
 	if s.Ended {
 		return
 	}
-	w.channelUse[s.Channel] += n
+	w.usage.Channels[s.Channel] += n
 	if s.Slot != 0 {
-		w.waitingUse[s.Topic] += n
+		w.usage.Waiting[s.Topic] += n
 	}
 	if s.Paused {
-		w.pausedUse[topicRule{s.Topic, s.Rule}] += n
+		w.usage.Paused[state.TopicRule{Topic: s.Topic, Rule: s.Rule}] += n
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -154,7 +155,7 @@ func TestWhatPausedSubscriptionsNeedIsNotDeleted(t *testing.T) {
 		"/topics/change/rules": "topics: {change: {rules: [{name: strong, delete: true}]}}",
 	}
 	for at, text := range gone {
-		d, err := registry.ParseDocument([]byte("service: notify\n"+text), "")
+		d, err := document.ParseDocument([]byte("service: notify\n"+text), "")
 		if err != nil {
 			t.Fatal(err)
 		}

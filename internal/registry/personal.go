@@ -4,16 +4,15 @@ import (
 	"context"
 	"math"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
 )
 
 // PersonalRecord returns a subscriber that may have been deleted, and all its
 // places.
 func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (Subscriber, []fanfare.RowID, error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return Subscriber{}, nil, err
 	}

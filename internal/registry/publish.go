@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"errors"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // publish makes a committed group seen: match index, live bits and counts. One
@@ -35,8 +35,8 @@ func (g *group) publish() error {
 		switch {
 		case !s.Active() && was.Active():
 			r.live.Clear(p)
-			if t := r.config.Load().topics[s.Topic]; t != nil {
-				r.opt.Conditions.Remove(t.key(), p)
+			if t := r.Snapshot().Topics[s.Topic]; t != nil {
+				r.opt.Conditions.Remove(t.ConditionKey(), p)
 			}
 		case !s.Active():
 		case !was.Active():
@@ -58,7 +58,7 @@ func (g *group) publish() error {
 
 // A topicEntries is what the match index gets of one topic.
 type topicEntries struct {
-	topic   *Topic
+	topic   *catalog.Topic
 	entries []condition.Entry
 }
 
@@ -71,19 +71,19 @@ func (g *group) enter(s *control.SubscriptionRecord) {
 			return
 		}
 	}
-	if t := g.w.r.config.Load().topics[s.Topic]; t != nil {
+	if t := g.w.r.Snapshot().Topics[s.Topic]; t != nil {
 		g.entries = append(g.entries, topicEntries{t, append(g.spare, g.w.r.entry(t, s))})
 		g.spare = nil
 	}
 }
 
-func (r *Registry) entry(t *Topic, s *control.SubscriptionRecord) condition.Entry {
+func (r *Registry) entry(t *catalog.Topic, s *control.SubscriptionRecord) condition.Entry {
 	e := condition.Entry{Place: s.Place, Subscriber: s.Subscriber, Channel: s.Channel, Slot: s.Slot}
 	if s.Filter != 0 {
 		e.Filter = r.filters.text(s.Filter)
 	}
 	if s.Rule != 0 {
-		e.Rule, e.Params = t.ruleName(s.Rule), s.Params
+		e.Rule, e.Params = t.RuleName(s.Rule), s.Params
 		if e.Params == nil {
 			e.Params = []byte("{}")
 		}
@@ -96,7 +96,7 @@ func (g *group) flush() error {
 	var errs []error
 	for i := range g.entries {
 		of := &g.entries[i]
-		errs = append(errs, g.w.r.opt.Conditions.Add(of.topic.key(), of.entries))
+		errs = append(errs, g.w.r.opt.Conditions.Add(of.topic.ConditionKey(), of.entries))
 		clear(of.entries)
 		g.spare = of.entries[:0]
 	}

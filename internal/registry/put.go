@@ -3,11 +3,10 @@ package registry
 import (
 	"context"
 	"fmt"
-	"strings"
-
-	"fanfare.dev/fanfare/internal/catalog/audit"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
 // PutSubscriptions makes each put so, and is durable when it returns. It writes
@@ -63,7 +62,7 @@ func (r *Registry) EndSubscription(ctx context.Context, service, id, reason stri
 // EndSubscriptionIf is EndSubscription unless check, which is asked with the
 // subscription as it is, has an error.
 func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *Subscription) error) error {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}
@@ -78,8 +77,8 @@ func (r *Registry) EndByPlace(ctx context.Context, place fanfare.RowID, reason s
 	return r.end(ctx, nil, &end{place: place, reason: reason})
 }
 
-func (r *Registry) end(ctx context.Context, svc *service, e *end) error {
-	e.reason = clean(e.reason)
+func (r *Registry) end(ctx context.Context, svc *catalog.ServiceSnapshot, e *end) error {
+	e.reason = catalog.CleanReason(e.reason)
 	if err := r.writer.submit(ctx, &job{svc: svc, actor: audit.ActorOf(ctx), end: e}); err != nil {
 		return err
 	}
@@ -87,17 +86,4 @@ func (r *Registry) end(ctx context.Context, svc *service, e *end) error {
 		r.opt.AfterEnd(e.place)
 	}
 	return nil
-}
-
-// maxReasonBytes is how much of a reason is kept.
-const maxReasonBytes = 256
-
-// clean makes a reason one short line of valid UTF-8.
-func clean(reason string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(reason[:min(len(reason), maxReasonBytes)], ""))
 }

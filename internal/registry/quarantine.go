@@ -7,31 +7,18 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
-
-	"fanfare.dev/fanfare/internal/store/control"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // kindQuarantine is the kind of a ConfigRecord: a condition about which the matching index
 // was wrong.
 const kindQuarantine = "quarantine"
 
-// A Quarantine is a condition that is evaluated without the matching index: a filter, or the
-// rule and the params of one subscription.
-type Quarantine struct {
-	Topic        uint32        `json:"topic"`
-	Filter       string        `json:"-"`
-	Subscription fanfare.RowID `json:"subscription,omitempty"`
-	Hash         uint64        `json:"hash,omitempty"` // of the rule and the params
-
-	Since     time.Time `json:"since"`
-	Event     string    `json:"event"`     // at which it was found
-	Index     string    `json:"index"`     // what the index said
-	Evaluator string    `json:"evaluator"` // what is right
-}
+// A Quarantine is a condition that is evaluated without the matching index.
+type Quarantine = condition.Quarantined
 
 // quarantineBody is what is kept of one: the text of a filter may be erased.
 type quarantineBody struct {
@@ -162,7 +149,7 @@ func (r *Registry) loadQuarantine(c *control.ConfigRecord) error {
 // EntriesOf visits the active subscriptions that some subscribers have to a topic, as they
 // are stored, in the order of their places.
 func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
-	t := r.config.Load().topics[topic]
+	t := r.Snapshot().Topics[topic]
 	if t == nil {
 		return nil
 	}

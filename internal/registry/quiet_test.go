@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 func TestChannelAndTopicHaveQuietHours(t *testing.T) {
@@ -17,12 +18,12 @@ channels:
 topics:
   x: {quiet_hours: {from: 12:00, to: "13:00"}}
 `
-	d, err := registry.ParseDocument([]byte(text), "")
+	d, err := document.ParseDocument([]byte(text), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	channel := registry.QuietHours{From: "21:00", To: "08:00", Days: []string{"fri", "sat"}, Zone: "Europe/London", Spread: registry.Duration(10 * time.Minute), Urgent: true}
-	topic := registry.QuietHours{From: "12:00", To: "13:00", Spread: registry.Duration(5 * time.Minute)}
+	channel := catalog.QuietHours{From: "21:00", To: "08:00", Days: []string{"fri", "sat"}, Zone: "Europe/London", Spread: catalog.Duration(10 * time.Minute), Urgent: true}
+	topic := catalog.QuietHours{From: "12:00", To: "13:00", Spread: catalog.Duration(5 * time.Minute)}
 	if got := d.Channels["e"].QuietHours; !reflect.DeepEqual(got, channel) {
 		t.Errorf("the channel has %+v", got)
 	}
@@ -33,7 +34,7 @@ topics:
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := registry.ParseDocument(shown, "")
+	again, err := document.ParseDocument(shown, "")
 	if err != nil || !reflect.DeepEqual(again.Channels, d.Channels) || !reflect.DeepEqual(again.Topics["x"].TopicSettings, d.Topics["x"].TopicSettings) {
 		t.Errorf("shown as %s, which is another: %v", shown, err)
 	}

@@ -4,15 +4,14 @@ import (
 	"context"
 	"time"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // Subscription returns the full record of a subscription by its public id, ended
 // ones too.
 func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscription, error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return Subscription{}, err
 	}
@@ -21,12 +20,12 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 		places = []fanfare.RowID{place}
 		id = ""
 	} else {
-		first, others := r.identities.Lookup(r.hash.clientID(svc.number, id))
+		first, others := r.identities.Lookup(r.hash.clientID(svc.Number, id))
 		places = control.SortPlaces(append(others, first))
 	}
 	var found *control.SubscriptionRecord
 	err = r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
-		if s.ID == id && r.serviceOf(s) == svc.number {
+		if s.ID == id && r.serviceOf(s) == svc.Number {
 			kept := cloneSubscription(s)
 			found = &kept
 		}
@@ -51,14 +50,14 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 
 // fullRecord is what users see of a subscription, but for its owner.
 func (r *Registry) fullRecord(s *control.SubscriptionRecord) Subscription {
-	conf := r.config.Load()
-	topic := conf.topics[s.Topic]
+	conf := r.Snapshot()
+	topic := conf.Topics[s.Topic]
 	full := Subscription{
 		ID: publicID(s), Place: s.Place, Owner: s.Subscriber, Service: topic.Service, Topic: topic.Name,
-		Filter: r.filters.text(s.Filter), Rule: topic.ruleName(s.Rule), Params: s.Params, Data: s.Data,
+		Filter: r.filters.text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, Data: s.Data,
 		Cadence: r.cadenceOf(s).String(), State: stateActive, CreatedAt: time.Unix(0, s.CreatedAt).UTC(), CreatedSeq: s.CreatedSeq,
 	}
-	if c := conf.channels[s.Channel]; c != nil {
+	if c := conf.Channels[s.Channel]; c != nil {
 		full.Channel = c.Name
 	}
 	if s.PausedSeq != 0 {
@@ -86,14 +85,14 @@ func publicID(s *control.SubscriptionRecord) string {
 // that order. Missing ones are skipped. An error of visit ends it and is
 // returned.
 func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*SubscriptionRow) error) error {
-	conf := r.config.Load()
+	conf := r.Snapshot()
 	var row SubscriptionRow
 	return r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 		row = SubscriptionRow{Place: s.Place, Subscriber: s.Subscriber, ID: publicID(s), Params: s.Params, Data: s.Data,
 			Slot: s.Slot, topic: s.Topic, Live: !s.Ended && r.live.Has(s.Place)}
 		if s.Rule != 0 {
-			if t := conf.topics[s.Topic]; t != nil {
-				row.Rule = t.ruleName(s.Rule)
+			if t := conf.Topics[s.Topic]; t != nil {
+				row.Rule = t.RuleName(s.Rule)
 			}
 		}
 		return visit(&row)

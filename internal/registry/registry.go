@@ -8,10 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fanfare.dev/fanfare/internal/people/placeindex"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/apply"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/people/placeindex"
 )
 
 // Options are the parts that a registry works with.
@@ -28,21 +30,21 @@ type Options struct {
 
 	// CompileTemplate checks the syntax of a template. The pointers of its
 	// errors begin with /templates/NAME.
-	CompileTemplate func(*TemplateSource) error
+	CompileTemplate func(*catalog.TemplateSource) error
 
 	// DryRunTemplate checks a template against a topic that uses it: its schema
 	// (true: any field), and the params of the rule (nil: none); or, without a
 	// schema, as one that only direct sends can use. The pointers of its errors
 	// begin with /templates/NAME.
-	DryRunTemplate func(src *TemplateSource, schema json.RawMessage, params map[string]string) error
+	DryRunTemplate func(src *catalog.TemplateSource, schema json.RawMessage, params map[string]string) error
 
 	// DryRunDigest checks a template against the schemas of all topics whose
 	// digests it writes: a message may tell of events of each of them.
-	DryRunDigest func(src *TemplateSource, schemas []json.RawMessage) error
+	DryRunDigest func(src *catalog.TemplateSource, schemas []json.RawMessage) error
 
 	// CheckKey says what is wrong with a key that a channel is to sign mail with. Nil:
 	// nothing.
-	CheckKey func(*Channel, *DKIMKey) error
+	CheckKey func(*catalog.Channel, *catalog.DKIMKey) error
 
 	// Files says which files may go with mails of templates.
 	Files filetype.Policy
@@ -67,9 +69,10 @@ type Options struct {
 
 // A Registry is safe for concurrent use.
 type Registry struct {
+	*state.Catalog
+
 	opt                Options
 	hash               hasher
-	config             atomic.Pointer[snapshot]
 	filters            *filters
 	addresses          placeindex.HashIndex // address -> subscriber
 	respelled          placeindex.HashIndex // folded address -> subscriber, where the address itself is spelled otherwise
@@ -79,15 +82,10 @@ type Registry struct {
 	live               *placeindex.ActiveSet
 	changeSeq          atomic.Uint64
 	known              knownNames
-	keyring            keyring
-	switches           switches
-	rates              rates
 	slots              slots
-	quotas             quotas
 	quarantine         quarantine
 	floor              placeFloor // as it was at the start
 	unmatched          int        // subscriptions whose conditions were not understood at the start
-	heard              atomic.Pointer[heard]
 	newNotices         chan struct{}
 
 	suppressions suppressions
@@ -114,6 +112,9 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
 	r.suppressions.tagKey = tagKeyOf(opt.SuppressionKey)
 	r.writer = newWriter(r)
+	r.Catalog = state.New(state.Options{Store: opt.Store, Conditions: opt.Conditions, Logger: opt.Logger, Apply: apply.Options{
+		CheckConditions: opt.Conditions.Check, CompileTemplate: opt.CompileTemplate, DryRunTemplate: opt.DryRunTemplate,
+		DryRunDigest: opt.DryRunDigest, CheckKey: opt.CheckKey, Files: opt.Files, File: opt.Store.File, Now: opt.Now}}, r.writer)
 	if err := r.load(ctx); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
@@ -57,9 +59,9 @@ type TB = pgtest.TB
 func options(kept registry.Store, index registry.Conditions) registry.Options {
 	return registry.Options{
 		Store: kept, Conditions: index, ParseAddress: parseAddress,
-		CompileTemplate: func(*registry.TemplateSource) error { return nil },
-		DryRunTemplate:  func(*registry.TemplateSource, json.RawMessage, map[string]string) error { return nil },
-		DryRunDigest:    func(*registry.TemplateSource, []json.RawMessage) error { return nil },
+		CompileTemplate: func(*catalog.TemplateSource) error { return nil },
+		DryRunTemplate:  func(*catalog.TemplateSource, json.RawMessage, map[string]string) error { return nil },
+		DryRunDigest:    func(*catalog.TemplateSource, []json.RawMessage) error { return nil },
 	}
 }
 
@@ -95,9 +97,9 @@ func openAt(tb TB, place string, change ...func(*registry.Options)) (*registry.R
 	return r, index
 }
 
-func apply(tb TB, r *registry.Registry, text string) registry.Diff {
+func apply(tb TB, r *registry.Registry, text string) catalog.Diff {
 	tb.Helper()
-	d, err := registry.ParseDocument([]byte(text), "")
+	d, err := document.ParseDocument([]byte(text), "")
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -56,7 +57,7 @@ func TestARestartKeepsEverything(t *testing.T) {
 	apply(t, r, weather)
 	apply(t, r, "service: notify\ntemplates: {a: {subject: S, text: one}}")
 	apply(t, r, "service: notify\ntemplates: {a: {subject: S, text: two, html: '<p>'}}\ntopics: {other: {template: a, expiry: 2h, title: Other}}")
-	_, admin, err := r.CreateKey(ctx, "", registry.KeySettings{Name: "cli"})
+	_, admin, err := r.CreateKey(ctx, "", state.KeySettings{Name: "cli"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestAKeyOpensItsServiceAndNoOther(t *testing.T) {
 	ctx := context.Background()
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
-	_, secret, err := r.CreateKey(ctx, "notify", registry.KeySettings{Name: "import"})
+	_, secret, err := r.CreateKey(ctx, "notify", state.KeySettings{Name: "import"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,10 +122,10 @@ func TestAKeyOpensItsServiceAndNoOther(t *testing.T) {
 			t.Errorf("%q opens", wrong)
 		}
 	}
-	if _, _, err := r.CreateKey(ctx, "nobody", registry.KeySettings{}); fanfare.CodeOf(err) != fanfare.NotFound {
+	if _, _, err := r.CreateKey(ctx, "nobody", state.KeySettings{}); fanfare.CodeOf(err) != fanfare.NotFound {
 		t.Error(err)
 	}
-	_, again, err := r.CreateKey(ctx, "", registry.KeySettings{Name: "admin"})
+	_, again, err := r.CreateKey(ctx, "", state.KeySettings{Name: "admin"})
 	if err != nil || again == secret || len(again) < 40 {
 		t.Errorf("%q, %v", again, err)
 	}

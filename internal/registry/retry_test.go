@@ -8,24 +8,25 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 func TestAChannelHasWaitsByClassOfAnswer(t *testing.T) {
-	second, minute := registry.Duration(time.Second), registry.Duration(time.Minute)
-	preset := []registry.Duration{30 * second, 2 * minute, 10 * minute, 60 * minute, 240 * minute, 720 * minute}
+	second, minute := catalog.Duration(time.Second), catalog.Duration(time.Minute)
+	preset := []catalog.Duration{30 * second, 2 * minute, 10 * minute, 60 * minute, 240 * minute, 720 * minute}
 	for text, want := range map[string]struct {
-		retry []registry.Duration
-		by    registry.RetryBy
+		retry []catalog.Duration
+		by    catalog.RetryBy
 	}{
 		"":                             {preset, nil},
-		"retry: [1s, 2s]":              {[]registry.Duration{second, 2 * second}, nil},
-		"retry: {default: [1s]}":       {[]registry.Duration{second}, nil},
-		"retry: {throttled: [1m, 5m]}": {preset, registry.RetryBy{fanfare.ClassThrottled: {minute, 5 * minute}}},
-		"retry: {default: [1s], full: [], network: [1m]}": {[]registry.Duration{second}, registry.RetryBy{fanfare.ClassFull: {}, fanfare.ClassNetwork: {minute}}},
-		"retry: [1s]\n    retry_by: {busy: [2s]}":         {[]registry.Duration{second}, registry.RetryBy{fanfare.ClassBusy: {2 * second}}},
+		"retry: [1s, 2s]":              {[]catalog.Duration{second, 2 * second}, nil},
+		"retry: {default: [1s]}":       {[]catalog.Duration{second}, nil},
+		"retry: {throttled: [1m, 5m]}": {preset, catalog.RetryBy{fanfare.ClassThrottled: {minute, 5 * minute}}},
+		"retry: {default: [1s], full: [], network: [1m]}": {[]catalog.Duration{second}, catalog.RetryBy{fanfare.ClassFull: {}, fanfare.ClassNetwork: {minute}}},
+		"retry: [1s]\n    retry_by: {busy: [2s]}":         {[]catalog.Duration{second}, catalog.RetryBy{fanfare.ClassBusy: {2 * second}}},
 	} {
-		d, err := registry.ParseDocument([]byte("service: a\nchannels:\n  e:\n    driver: file\n    from: a@example.org\n    path: /x\n    "+text), "")
+		d, err := document.ParseDocument([]byte("service: a\nchannels:\n  e:\n    driver: file\n    from: a@example.org\n    path: /x\n    "+text), "")
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -37,7 +38,7 @@ func TestAChannelHasWaitsByClassOfAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := registry.ParseDocument(shown, "")
+		again, err := document.ParseDocument(shown, "")
 		if err != nil || !reflect.DeepEqual(again.Channels["e"].RetryBy, d.Channels["e"].RetryBy) {
 			t.Errorf("%q is shown as %s, which is another: %v", text, shown, err)
 		}
@@ -49,7 +50,7 @@ func TestAChannelHasWaitsByClassOfAnswer(t *testing.T) {
 // mustRefuse checks that a document is refused, and where.
 func mustRefuse(t *testing.T, text, pointer string) {
 	t.Helper()
-	_, err := registry.ParseDocument([]byte(text), "")
+	_, err := document.ParseDocument([]byte(text), "")
 	if e, ok := errors.AsType[*fanfare.Error](err); !ok || e.Pointer != pointer || e.Line == 0 {
 		t.Errorf("%q is refused with %v at %+v, want it at %s", text, err, e, pointer)
 	}

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -16,13 +17,13 @@ func TestLimitsOfAServiceAreKeptAndTheirChangesAreShown(t *testing.T) {
 	if len(diff.Changes) != 1 || len(diff.Changes[0].Fields) != 2 || diff.Changes[0].Fields[1].New != "360/s" {
 		t.Errorf("the difference is %+v", diff)
 	}
-	is := func(when string, want registry.ServiceLimits) {
+	is := func(when string, want catalog.ServiceLimits) {
 		t.Helper()
 		if got := r.ServiceLimits("notify"); got != want {
 			t.Errorf("%s: %+v, want %+v", when, got, want)
 		}
 	}
-	want := registry.ServiceLimits{Rate: rateOf(t, "360/s"), DailyQuota: registry.DailyQuota{Messages: 1000, Zone: "Europe/London"}}
+	want := catalog.ServiceLimits{Rate: rateOf(t, "360/s"), DailyQuota: catalog.DailyQuota{Messages: 1000, Zone: "Europe/London"}}
 	is("as it was applied", want)
 	r.Close()
 	r, _ = openAt(t, place)
@@ -31,7 +32,7 @@ func TestLimitsOfAServiceAreKeptAndTheirChangesAreShown(t *testing.T) {
 	is("after a document that does not name them", want)
 
 	text := "service: notify\nrate: unlimited\ndaily_quota: unlimited\n"
-	doc, err := registry.ParseDocument([]byte(text), "")
+	doc, err := document.ParseDocument([]byte(text), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,17 +43,17 @@ func TestLimitsOfAServiceAreKeptAndTheirChangesAreShown(t *testing.T) {
 	if diff := apply(t, r, string(again)); len(diff.Changes) != 1 || len(diff.Changes[0].Fields) != 2 {
 		t.Errorf("the difference is %+v", diff)
 	}
-	is("without them", registry.ServiceLimits{})
+	is("without them", catalog.ServiceLimits{})
 	for _, wrong := range []string{"rate: often", "daily_quota: 0", "daily_quota: many", "daily_quota: {zone: Europe/London}"} {
-		if _, err := registry.ParseDocument([]byte("service: notify\n"+wrong+"\n"), ""); err == nil {
+		if _, err := document.ParseDocument([]byte("service: notify\n"+wrong+"\n"), ""); err == nil {
 			t.Errorf("%s is taken", wrong)
 		}
 	}
 }
 
-func rateOf(t *testing.T, text string) registry.Rate {
+func rateOf(t *testing.T, text string) catalog.Rate {
 	t.Helper()
-	rate, err := registry.ParseRate(text)
+	rate, err := catalog.ParseRate(text)
 	if err != nil {
 		t.Fatal(err)
 	}

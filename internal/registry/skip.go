@@ -4,9 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // kindFloor is the kind of the record, number 1, of what SkipPlaces keeps.

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // kindSlot is the kind of a ConfigRecord: a cadence in a time zone.
@@ -20,16 +20,8 @@ const kindSlot = "slot"
 // 65,535 of an installation: they have numbers, which are not given again.
 const maxServiceSlots = 16_384
 
-// A Slot is a cadence in a time zone: what belongs to it is due at the same times.
-type Slot struct {
-	Number  uint16 // over all services, for good; 0: at once
-	Service string
-	Cadence cadence.Cadence
-	Zone    *time.Location
-}
-
-// Next is the first time after an instant at which what belongs to it is due.
-func (s *Slot) Next(after time.Time) time.Time { return s.Cadence.Next(after, s.Zone) }
+// A Slot is a cadence of a service in a time zone.
+type Slot = cadence.Slot
 
 // A slotKey is what makes a slot.
 type slotKey struct {
@@ -107,7 +99,7 @@ func (r *Registry) cadenceOf(s *control.SubscriptionRecord) cadence.Cadence {
 }
 
 // loadSlot puts a kept record in force.
-func (r *Registry) loadSlot(svc *service, c *control.ConfigRecord) error {
+func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	var body slotBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
@@ -121,9 +113,9 @@ func (r *Registry) loadSlot(svc *service, c *control.ConfigRecord) error {
 		r.opt.Logger.Warn("registry: a time zone is not known any more, and is taken for UTC", "zone", body.Zone, "cadence", c.Name)
 		zone = time.UTC
 	}
-	slot := Slot{Number: uint16(c.Number), Service: svc.name, Cadence: of, Zone: zone}
+	slot := Slot{Number: uint16(c.Number), Service: s.ServiceNames[c.Service], Cadence: of, Zone: zone}
 	r.slots.add(slot)
-	r.writer.slots.add(slotKey{svc.number, of, body.Zone}, slot)
+	r.writer.slots.add(slotKey{c.Service, of, body.Zone}, slot)
 	return nil
 }
 
@@ -185,7 +177,7 @@ func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, e
 	if err != nil {
 		return 0, err
 	}
-	slot := Slot{Number: uint16(planned.last + 1), Service: g.w.r.config.Load().names[service], Cadence: of, Zone: location}
+	slot := Slot{Number: uint16(planned.last + 1), Service: g.w.r.Snapshot().ServiceNames[service], Cadence: of, Zone: location}
 	planned.add(key, slot)
 	g.effects++
 	g.slots = append(g.slots, newSlot{key, slot})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -202,7 +203,7 @@ func TestNothingWaitsWhereTheTopicHasNotWhatItTakes(t *testing.T) {
 		return results[0].Err
 	}
 	with := func(topic string) error {
-		d, err := registry.ParseDocument([]byte("service: notify\ntemplates: {several: {subject: s, text: t}}\ntopics: {other: {"+topic+"}}"), "")
+		d, err := document.ParseDocument([]byte("service: notify\ntemplates: {several: {subject: s, text: t}}\ntopics: {other: {"+topic+"}}"), "")
 		if err == nil {
 			_, err = r.Apply(t.Context(), d)
 		}

@@ -3,11 +3,10 @@ package registry
 import (
 	"context"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
 )
 
 // Store is what the registry needs of a database. One goroutine writes (Load,

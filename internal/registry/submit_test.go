@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -68,7 +69,7 @@ func TestNobodyWaitsLongForAStoreThatDoesNotAnswer(t *testing.T) {
 		ask("behind", func() error { return put("behind@example.org") })
 		ask("pause", func() error { return r.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeAll}, true, "behind") })
 		ask("key", func() error {
-			_, _, err := r.CreateKey(ctx, "", registry.KeySettings{Name: "behind"})
+			_, _, err := r.CreateKey(ctx, "", state.KeySettings{Name: "behind"})
 			return err
 		})
 		told := map[string]string{}

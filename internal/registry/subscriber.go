@@ -6,11 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A Subscriber is a person or machine with its addresses.
@@ -86,7 +85,7 @@ func shown(head *control.SubscriberRecord, list []control.AddressRow, rows map[f
 		Attributes: slices.Clone(head.Attributes), Place: head.Place}
 	for _, p := range list {
 		if row := rows[p.Place]; row != nil && row.HasAddress() {
-			s.Addresses = append(s.Addresses, Address{kindNames[row.Kind], row.Address, p.Label})
+			s.Addresses = append(s.Addresses, Address{catalog.AddressKindNames[row.Kind], row.Address, p.Label})
 		}
 	}
 	return s

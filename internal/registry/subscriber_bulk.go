@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
 // A SubscriberLine is one of many subscribers: with an id it is put under that,
@@ -24,7 +23,7 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []S
 	if len(results) != len(lines) {
 		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
 	}
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}

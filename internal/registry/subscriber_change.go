@@ -3,18 +3,14 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // transact runs f on a group of its own while nothing is in flight, and commits
 // what it did. It is called by jobs that run.
@@ -87,11 +83,11 @@ func (r *Registry) awaitOff(ended []fanfare.RowID) {
 
 // subscriberDeed is what the audit says of a change of a subscriber. An id that a
 // client has made of an address, or one that is being forgotten (""), is not shown.
-func subscriberDeed(svc *service, action, id string, place fanfare.RowID) audit.Operation {
+func subscriberDeed(svc *catalog.ServiceSnapshot, action, id string, place fanfare.RowID) audit.Operation {
 	if id == "" || strings.Contains(id, "@") {
 		id = SubscriberID(place)
 	}
-	return audit.Operation{Service: svc.name, Action: action, Kind: kindSubscriber, Name: id}
+	return audit.Operation{Service: svc.Name, Action: action, Kind: kindSubscriber, Name: id}
 }
 
 // A Check is asked with a subscriber as it is, nil if there is none, before it is
@@ -102,7 +98,7 @@ type Check func(is *Subscriber) error
 // known of it. Subscriptions to addresses that it does not have any more end. An
 // address that belongs to another subscriber is a Conflict.
 func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p SubscriberPut, check Check) (s Subscriber, created bool, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, false, err
 	}
@@ -114,7 +110,7 @@ func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p Subs
 }
 
 // putting is the change that PutSubscriber makes, and sets what it answers.
-func (r *Registry) putting(svc *service, id string, p SubscriberPut, check Check, s *Subscriber, created *bool) (change, error) {
+func (r *Registry) putting(svc *catalog.ServiceSnapshot, id string, p SubscriberPut, check Check, s *Subscriber, created *bool) (change, error) {
 	_, ours := ParseSubscriberID(id)
 	if !ours {
 		if err := checkSubscriberID(id); err != nil {
@@ -126,12 +122,12 @@ func (r *Registry) putting(svc *service, id string, p SubscriberPut, check Check
 		return nil, err
 	}
 	return func(g *group) ([]fanfare.RowID, error) {
-		head, err := g.named(svc.number, id)
+		head, err := g.named(svc.Number, id)
 		if err != nil {
 			return nil, err
 		}
 		if head != nil && head.Flags&control.FlagMerged != 0 {
-			_, err := g.present(svc.number, id)
+			_, err := g.present(svc.Number, id)
 			return nil, err
 		}
 		if err := g.askSubscriber(check, head); err != nil {
@@ -163,7 +159,7 @@ func (r *Registry) putting(svc *service, id string, p SubscriberPut, check Check
 
 // CreateSubscriber makes a subscriber with an id of ours.
 func (r *Registry) CreateSubscriber(ctx context.Context, service string, p SubscriberPut) (s Subscriber, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
 	}
@@ -175,7 +171,7 @@ func (r *Registry) CreateSubscriber(ctx context.Context, service string, p Subsc
 }
 
 // creating is the change that CreateSubscriber makes, and sets what it answers.
-func (r *Registry) creating(svc *service, p SubscriberPut, s *Subscriber) (change, error) {
+func (r *Registry) creating(svc *catalog.ServiceSnapshot, p SubscriberPut, s *Subscriber) (change, error) {
 	wants, err := r.checkSubscriber(svc, &p)
 	if err != nil {
 		return nil, err
@@ -196,12 +192,12 @@ func (r *Registry) creating(svc *service, p SubscriberPut, s *Subscriber) (chang
 
 // PatchSubscriber changes what a JSON merge patch (RFC 7396) names.
 func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check Check) (s Subscriber, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
 	}
 	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
-		head, err := g.present(svc.number, id)
+		head, err := g.present(svc.Number, id)
 		if err != nil {
 			return nil, err
 		}
@@ -235,12 +231,12 @@ func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patc
 // one of them is this subscriber again. When it returns, no letter for it is on
 // the wire. One that is not there is no error, unless check has one.
 func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, check Check) error {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}
 	return r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
-		head, err := g.named(svc.number, id)
+		head, err := g.named(svc.Number, id)
 		if err != nil {
 			return nil, err
 		}
@@ -265,16 +261,16 @@ func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, che
 }
 
 // create makes the first row of a subscriber, with the first of its addresses.
-func (g *group) create(svc *service, id string, wants []addressWant) (fanfare.RowID, error) {
-	s := control.SubscriberRecord{Service: svc.number, ID: id}
+func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []addressWant) (fanfare.RowID, error) {
+	s := control.SubscriberRecord{Service: svc.Number, ID: id}
 	if len(wants) == 0 {
 		if id == "" {
 			return 0, inputerror.Invalid("/addresses", "give an address, or choose an id and put it under that", "a subscriber needs an address or an id")
 		}
-		return g.add(partitionOf(svc.name, 0, id), s, 0, "")
+		return g.add(partitionOf(svc.Name, 0, id), s, 0, "")
 	}
 	first := &wants[0]
-	row, err := g.addressRow(svc.number, first)
+	row, err := g.addressRow(svc.Number, first)
 	if err != nil {
 		return 0, err
 	}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // Limits of one subscriber.
@@ -37,7 +37,7 @@ type addressWant struct {
 }
 
 // checkSubscriber checks all of p, and returns its addresses in normal form.
-func (r *Registry) checkSubscriber(svc *service, p *SubscriberPut) ([]addressWant, error) {
+func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *SubscriberPut) ([]addressWant, error) {
 	if len(p.Addresses) > maxAddresses {
 		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/addresses", Message: fmt.Sprintf("%d addresses, more than %d", len(p.Addresses), maxAddresses)}
 	}
@@ -48,7 +48,7 @@ func (r *Registry) checkSubscriber(svc *service, p *SubscriberPut) ([]addressWan
 	if err := checkFreeFields(&r.known, &free); err != nil {
 		return nil, err
 	}
-	if err := r.config.Load().subscribers.checkAttributes(svc.number, p.Attributes); err != nil {
+	if err := r.Snapshot().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); err != nil {
 		return nil, err
 	}
 	wants := make([]addressWant, 0, len(p.Addresses))
@@ -67,8 +67,8 @@ func (r *Registry) checkSubscriber(svc *service, p *SubscriberPut) ([]addressWan
 	return wants, nil
 }
 
-func (r *Registry) checkOneAddress(svc *service, a *Address) (w addressWant, err error) {
-	if w.kind = kindNamed(a.Kind); w.kind == 0 {
+func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *Address) (w addressWant, err error) {
+	if w.kind = catalog.ParseAddressKind(a.Kind); w.kind == 0 {
 		return w, inputerror.Invalid("/kind", "use mail or url", "unknown kind of address %s", inputerror.Quote(a.Kind))
 	}
 	if a.Address == "" {
@@ -84,7 +84,7 @@ func (r *Registry) checkOneAddress(svc *service, a *Address) (w addressWant, err
 		return w, inputerror.Invalid("/address", "", "%s", noAddress(a.Address, "", err))
 	}
 	w.label = a.Label
-	w.partition = partitionOf(svc.name, w.kind, w.address)
-	w.hash = r.hash.address(svc.number, w.kind, w.address)
+	w.partition = partitionOf(svc.Name, w.kind, w.address)
+	w.hash = r.hash.address(svc.Number, w.kind, w.address)
 	return w, nil
 }

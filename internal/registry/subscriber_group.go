@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"slices"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
+	"strconv"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // What a group does with subscribers. Pointers to rows are good until the next
@@ -215,7 +214,7 @@ func (g *group) knows(p fanfare.RowID) bool { return g.subscriptions[p] != nil }
 func (g *group) become(place fanfare.RowID, p *SubscriberPut, wants []addressWant) (ended []fanfare.RowID, err error) {
 	var list []control.AddressRow
 	for i := range wants {
-		at, err := g.give(place, &wants[i], inputerror.Pointer("addresses", itoa(i), "address"))
+		at, err := g.give(place, &wants[i], inputerror.Pointer("addresses", strconv.Itoa(i), "address"))
 		if err != nil {
 			return nil, err
 		}

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // MergeSubscriber moves all of one subscriber to another: addresses, what goes to
@@ -19,16 +17,16 @@ import (
 // id is not found any more; who asks for it is told the other's. To merge again
 // what was merged is no error.
 func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string) (s Subscriber, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
 	}
 	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
-		other, err := g.present(svc.number, into)
+		other, err := g.present(svc.Number, into)
 		if err != nil {
 			return nil, inputerror.WithPointer("/into", err)
 		}
-		from, err := g.named(svc.number, id)
+		from, err := g.named(svc.Number, id)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +41,7 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 			}
 			g.deed = subscriberDeed(svc, "merge", from.ID, from.Place)
 		case from.Subscriber != other.Place:
-			_, err := g.present(svc.number, id)
+			_, err := g.present(svc.Number, id)
 			return nil, err
 		}
 		s, err = g.shown(other.Place)
@@ -87,7 +85,7 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 	if err != nil {
 		return err
 	}
-	if err := g.w.r.config.Load().subscribers.checkAttributes(other.Service, attributes); err != nil {
+	if err := g.w.r.Snapshot().SubscriberSchemas.CheckAttributes(other.Service, attributes); err != nil {
 		return err
 	}
 	other.Attributes = attributes

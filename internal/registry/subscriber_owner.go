@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/store/control"
 )
@@ -10,12 +11,12 @@ import (
 // subscriber. What is missing of subscriber and address is made, where the put
 // has both.
 func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error) {
-	head, err := g.named(w.topic.service, w.put.Subscriber)
+	head, err := g.named(w.topic.ServiceNumber, w.put.Subscriber)
 	if err != nil {
 		return 0, false, err
 	}
 	if head != nil && head.Flags&control.FlagMerged != 0 {
-		_, err := g.present(w.topic.service, w.put.Subscriber)
+		_, err := g.present(w.topic.ServiceNumber, w.put.Subscriber)
 		return 0, false, inputerror.WithPointer("/subscriber", err)
 	}
 	if w.put.To == "" {
@@ -27,7 +28,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error)
 		}
 		return place, false, err
 	}
-	a := addressWant{kind: w.kind, partition: int(w.partition), address: w.address, hash: g.w.r.hash.address(w.topic.service, w.kind, w.address)}
+	a := addressWant{kind: w.kind, partition: int(w.partition), address: w.address, hash: g.w.r.hash.address(w.topic.ServiceNumber, w.kind, w.address)}
 	if head != nil {
 		at := head.Place
 		if place, err = g.give(at, &a, "/to"); err != nil {
@@ -42,14 +43,14 @@ func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error)
 	if _, ours := ParseSubscriberID(w.put.Subscriber); ours {
 		return 0, false, inputerror.Invalid("/subscriber", "choose an id, or leave it out", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
 	}
-	row, err := g.addressRow(w.topic.service, &a)
+	row, err := g.addressRow(w.topic.ServiceNumber, &a)
 	if err != nil {
 		return 0, false, err
 	}
 	if row != nil {
 		return 0, false, g.taken("/to", row)
 	}
-	place, err = g.add(a.partition, control.SubscriberRecord{Service: w.topic.service, Kind: a.kind, Address: a.address, ID: w.put.Subscriber,
+	place, err = g.add(a.partition, control.SubscriberRecord{Service: w.topic.ServiceNumber, Kind: a.kind, Address: a.address, ID: w.put.Subscriber,
 		Locale: w.put.Locale, TimeZone: w.put.TimeZone, Attributes: w.put.Attributes}, a.hash, "/to")
 	return place, err == nil, err
 }
@@ -66,5 +67,5 @@ func (g *group) defaultAddress(head *control.SubscriberRecord, w *want) (fanfare
 			return row.Place, nil
 		}
 	}
-	return 0, inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(id), kindNames[w.kind])
+	return 0, inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(id), catalog.AddressKindNames[w.kind])
 }

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // Subscriber returns a subscriber by id. One that was merged into another, or
 // deleted, is not found; the hint names the one that it was merged into.
 func (r *Registry) Subscriber(ctx context.Context, service, id string) (Subscriber, error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return Subscriber{}, err
 	}
@@ -29,13 +28,13 @@ func (r *Registry) Subscriber(ctx context.Context, service, id string) (Subscrib
 }
 
 // subscriberRecord finds the row that a public id stands for, or stood for.
-func (r *Registry) subscriberRecord(ctx context.Context, svc *service, id string) (*control.SubscriberRecord, error) {
-	rows, err := r.records(ctx, r.candidates(svc.number, id))
+func (r *Registry) subscriberRecord(ctx context.Context, svc *catalog.ServiceSnapshot, id string) (*control.SubscriberRecord, error) {
+	rows, err := r.records(ctx, r.candidates(svc.Number, id))
 	if err != nil {
 		return nil, r.unreadable(err)
 	}
 	for _, s := range rows {
-		if answersTo(s, svc.number, id) && s.Flags&control.FlagErasing == 0 {
+		if answersTo(s, svc.Number, id) && s.Flags&control.FlagErasing == 0 {
 			return s, nil
 		}
 	}
@@ -94,7 +93,7 @@ func (r *Registry) fullSubscriber(ctx context.Context, head *control.SubscriberR
 // of the subscriber, those of merged ones among them; by address that of the
 // address alone. Deleted subscribers are found, erased ones are not.
 func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +143,13 @@ func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID stri
 
 // addressRecord finds the row that has an address, nil if there is none. What is
 // no address is nobody's.
-func (r *Registry) addressRecord(ctx context.Context, svc *service, address string) (*control.SubscriberRecord, error) {
-	kind := kindWritten(address)
+func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapshot, address string) (*control.SubscriberRecord, error) {
+	kind := catalog.GuessAddressKind(address)
 	normal, bad := r.normal(kind, address)
 	if bad != nil {
 		return nil, nil //nolint:nilerr // what is no address is nobody's
 	}
-	first, others := r.addresses.Lookup(r.hash.address(svc.number, kind, normal))
+	first, others := r.addresses.Lookup(r.hash.address(svc.Number, kind, normal))
 	if first == 0 {
 		return nil, nil
 	}
@@ -159,7 +158,7 @@ func (r *Registry) addressRecord(ctx context.Context, svc *service, address stri
 		return nil, r.unreadable(err)
 	}
 	for _, s := range rows {
-		if s.Service == svc.number && s.HasAddress() && s.Kind == kind && s.Address == normal {
+		if s.Service == svc.Number && s.HasAddress() && s.Kind == kind && s.Address == normal {
 			return s, nil
 		}
 	}
@@ -168,7 +167,7 @@ func (r *Registry) addressRecord(ctx context.Context, svc *service, address stri
 
 // SubscriberByAddress returns the subscriber that has an address.
 func (r *Registry) SubscriberByAddress(ctx context.Context, service, address string) (Subscriber, error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return Subscriber{}, err
 	}
@@ -200,7 +199,7 @@ var errEnough = errors.New("registry: enough")
 // SubscriberPage lists subscribers in the order of their places, from behind
 // after on. next is where the next page begins, 0 at the end.
 func (r *Registry) SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []Subscriber, next fanfare.RowID, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -213,7 +212,7 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 		}
 		seen++
 		after = s.Place
-		if s.Service == svc.number && s.Subscriber == 0 && s.Flags&(control.FlagDeleted|control.FlagErasing|control.FlagErased) == 0 {
+		if s.Service == svc.Number && s.Subscriber == 0 && s.Flags&(control.FlagDeleted|control.FlagErasing|control.FlagErased) == 0 {
 			heads = append(heads, cloneRecord(s))
 		}
 		return nil

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"context"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // Subscribers visits the rows at places, which must be sorted ascending, in that

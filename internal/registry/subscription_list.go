@@ -7,11 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A SubscriptionFilter says which subscriptions are listed: those for which all
@@ -33,23 +31,23 @@ type chosen struct {
 }
 
 func (r *Registry) choose(ctx context.Context, service string, f *SubscriptionFilter) (c chosen, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return c, err
 	}
 	in := func(state string) bool { return f.State == "" || f.State == state }
-	c = chosen{service: svc.number, active: in(stateActive), paused: in(statePaused), ended: in(stateEnded)}
+	c = chosen{service: svc.Number, active: in(stateActive), paused: in(statePaused), ended: in(stateEnded)}
 	if f.Topic != "" {
-		t := svc.topics[f.Topic]
+		t := svc.Topics[f.Topic]
 		if t == nil {
-			return c, inputerror.Invalid("", inputerror.DidYouMean(f.Topic, maps.Keys(svc.topics), "the service has no topics"), "unknown topic %s", inputerror.Quote(f.Topic))
+			return c, inputerror.Invalid("", inputerror.DidYouMean(f.Topic, maps.Keys(svc.Topics), "the service has no topics"), "unknown topic %s", inputerror.Quote(f.Topic))
 		}
 		c.topic = t.Number
 	}
 	if f.Channel != "" {
-		ch := svc.channels[f.Channel]
+		ch := svc.Channels[f.Channel]
 		if ch == nil {
-			return c, inputerror.Invalid("", inputerror.DidYouMean(f.Channel, maps.Keys(svc.channels), "the service has no channels"), "unknown channel %s", inputerror.Quote(f.Channel))
+			return c, inputerror.Invalid("", inputerror.DidYouMean(f.Channel, maps.Keys(svc.Channels), "the service has no channels"), "unknown channel %s", inputerror.Quote(f.Channel))
 		}
 		c.channel = ch.Number
 	}
@@ -212,7 +210,7 @@ func (r *Registry) putOf(s *control.SubscriptionRecord, of SubscriberRow) Put {
 	if s.Paused {
 		p.State = statePaused
 	}
-	if c := r.cadenceOf(s); c != r.config.Load().topics[s.Topic].Cadence {
+	if c := r.cadenceOf(s); c != r.Snapshot().Topics[s.Topic].Cadence {
 		p.Cadence = c.String()
 	}
 	if _, ours := ParseSubscriberID(of.ID); !ours {

@@ -5,13 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
-	"fanfare.dev/fanfare"
 )
 
 // suppressions are the addresses that are suppressed, by what is kept of them.
@@ -170,7 +169,7 @@ func (r *Registry) mayBeSent(service uint32, kind uint8, address, at string) err
 // channel, "" where something may. It is asked before each message: seen is what the
 // caller remembers between two questions about the same address, 0 before the first,
 // and makes all but the first nearly free while the list does not change.
-func (r *Registry) Suppressing(c *Channel, address string, seen *uint64) string {
+func (r *Registry) Suppressing(c *catalog.Channel, address string, seen *uint64) string {
 	version := r.suppressions.version.Load() + 1
 	if *seen == version {
 		return ""
@@ -179,15 +178,15 @@ func (r *Registry) Suppressing(c *Channel, address string, seen *uint64) string 
 	if r.suppressions.count.Load() == 0 {
 		return ""
 	}
-	kind := kindOf(c.Driver)
+	kind := catalog.AddressKindOf(c.Driver)
 	if !r.suppressions.tagged(r.tag(kind, folded(kind, address))) {
 		return ""
 	}
-	svc, err := r.config.Load().service(c.Service)
+	svc, err := r.Snapshot().Service(c.Service)
 	if err != nil {
 		return ""
 	}
-	key, s, ok := r.inForce(svc.number, kind, address)
+	key, s, ok := r.inForce(svc.Number, kind, address)
 	switch {
 	case !ok:
 		return ""
@@ -246,11 +245,11 @@ func (r *Registry) suppressionService(name string) (uint32, error) {
 	if name == "" {
 		return allServices, nil
 	}
-	svc, err := r.config.Load().service(name)
+	svc, err := r.Snapshot().Service(name)
 	if err != nil {
 		return 0, err
 	}
-	return svc.number, nil
+	return svc.Number, nil
 }
 
 // suppressionNamed is what would be kept of an address as it is written; without a
@@ -260,7 +259,7 @@ func (r *Registry) suppressionNamed(service, address string) (suppression.Record
 	if err != nil {
 		return suppression.Record{}, err
 	}
-	kind := kindWritten(address)
+	kind := catalog.GuessAddressKind(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
 		return suppression.Record{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))

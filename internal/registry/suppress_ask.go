@@ -8,13 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
-	"fanfare.dev/fanfare"
 )
 
 // Why an address is suppressed, the weakest reason first: a stronger one takes the
@@ -87,7 +85,7 @@ func (r *Registry) suppress(ctx context.Context, records []suppression.Record, s
 				return nil, err
 			}
 		}
-		g.deed = audit.Operation{Service: g.w.r.config.Load().names[records[0].Service], Action: "suppress", Kind: "suppression", Name: ""} // whom is not told
+		g.deed = audit.Operation{Service: g.w.r.Snapshot().ServiceNames[records[0].Service], Action: "suppress", Kind: "suppression", Name: ""} // whom is not told
 		return nil, nil
 	})
 	return added, err

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"fanfare.dev/fanfare/internal/people/suppression"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"github.com/minio/highwayhash"
 	"golang.org/x/text/unicode/norm"
+
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
 // suppressionOf is what would be kept of an address in normal form.
@@ -31,7 +31,7 @@ func (r *Registry) suppressionOf(service uint32, kind uint8, address string) sup
 // everywhere, although RFC 5321 leaves that to the domain: who asked not to be
 // written to is not written to so either.
 func folded(kind uint8, address string) string {
-	if kind == kindMail && strings.ContainsFunc(address, respells) {
+	if kind == catalog.MailAddress && strings.ContainsFunc(address, respells) {
 		return strings.ToLower(norm.NFC.String(address))
 	}
 	return address
@@ -73,7 +73,7 @@ func (r *Registry) suppressionHashed(service, text string) (s suppression.Record
 	switch {
 	case !ours && strings.Contains(text, "-"):
 		return s, inputerror.Invalid("/hash", "a backup takes the key along; without it the address itself is needed", "the hash was made with the key of another server")
-	case err != nil, len(b) != 1+8+sha256.Size, b[0] != kindMail && b[0] != kindURL:
+	case err != nil, len(b) != 1+8+sha256.Size, b[0] != catalog.MailAddress && b[0] != catalog.URLAddress:
 		return s, inputerror.Invalid("/hash", "take it as an export has it", "%s is not the hash of an address", inputerror.Quote(text))
 	}
 	s.Kind, s.Tag = b[0], binary.BigEndian.Uint64(b[1:])

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/people/suppression"
-
-	"fanfare.dev/fanfare"
 )
 
 // A Suppression is an address that nobody may subscribe or write to.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 func TestADocumentSaysWhatATemplateSaysInLanguagesAndOnDevices(t *testing.T) {
@@ -31,7 +31,7 @@ templates:
     devices:
       watch: {text: Flood!}
 `
-	d, err := registry.ParseDocument([]byte(text), dir)
+	d, err := document.ParseDocument([]byte(text), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ templates:
 		"{cy: {devices: {watch: {lang: a}}}}": "unknown field",
 		"[cy]":                                "",
 	} {
-		_, err := registry.ParseDocument([]byte("service: weather\ntemplates:\n  flood:\n    subject: a\n    text: b\n    locales: "+wrong+"\n"), dir)
+		_, err := document.ParseDocument([]byte("service: weather\ntemplates:\n  flood:\n    subject: a\n    text: b\n    locales: "+wrong+"\n"), dir)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", wrong, err)
 		}

@@ -13,14 +13,17 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 var (
-	storyTemplate = registry.Member{Service: "a", Kind: "template", Name: "story"}
-	storyDraft    = registry.Member{Service: "a", Kind: "draft", Name: "story"}
+	storyTemplate = document.Member{Service: "a", Kind: "template", Name: "story"}
+	storyDraft    = document.Member{Service: "a", Kind: "draft", Name: "story"}
 )
 
 func keepDraft(ctx context.Context, tb TB, r *registry.Registry, text string) error {
@@ -34,20 +37,20 @@ func publishVersion(ctx context.Context, r *registry.Registry, version int, note
 }
 
 func publishOf(ctx context.Context, r *registry.Registry, service string, version int, note string) error {
-	d, err := registry.Publication(service, "story", version, note)
+	d, err := document.Publication(service, "story", version, note)
 	if err == nil {
 		_, err = r.ApplyMember(ctx, d, nil)
 	}
 	return err
 }
 
-func always(registry.Configuration) error { return nil }
+func always(catalog.Configuration) error { return nil }
 
 // versionsOf are the versions of the story as "number state text".
 func versionsOf(r *registry.Registry, service string) (all []string) {
 	for _, v := range r.Configuration().TemplateVersions(service, "story") {
 		line := fmt.Sprintf("%d %s %s", v.Version, v.State, v.Text)
-		if v.State == registry.VersionDraft {
+		if v.State == catalog.VersionDraft {
 			line += fmt.Sprintf(" over %d", v.Base)
 		}
 		all = append(all, line)
@@ -181,14 +184,14 @@ func TestVersionsAreWhatWasDoneToThemAndWhatIsPinnedStays(t *testing.T) {
 func TestADraftIsTriedWhereTheTemplateIsUsedAndWhatIsPublishedStaysInUse(t *testing.T) {
 	var tried []string
 	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) {
-		o.DryRunTemplate = func(src *registry.TemplateSource, schema json.RawMessage, _ map[string]string) error {
+		o.DryRunTemplate = func(src *catalog.TemplateSource, schema json.RawMessage, _ map[string]string) error {
 			tried = append(tried, src.Text+" with "+string(schema))
 			if strings.Contains(src.Text, "wrong") {
 				return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/templates/story/text", Message: "no such field"}
 			}
 			return nil
 		}
-		o.DryRunDigest = func(src *registry.TemplateSource, schemas []json.RawMessage) error {
+		o.DryRunDigest = func(src *catalog.TemplateSource, schemas []json.RawMessage) error {
 			return o.DryRunTemplate(src, schemas[0], nil)
 		}
 	})
@@ -276,11 +279,11 @@ func TestWhoMadeAVersionWhatItIsAndWhyIsKept(t *testing.T) {
 	}
 	r.Close()
 	r, _ = openAt(t, place, clock)
-	var got []registry.Made
+	var got []catalog.Made
 	for _, v := range r.Configuration().TemplateVersions("a", "story") {
 		got = append(got, v.Made)
 	}
-	want := []registry.Made{{At: now, Key: "key-7", KeyName: "tests", Note: "a wrong link"}, {At: now, Key: "key-7", KeyName: "tests", Note: "shorter"}}
+	want := []catalog.Made{{At: now, Key: "key-7", KeyName: "tests", Note: "a wrong link"}, {At: now, Key: "key-7", KeyName: "tests", Note: "shorter"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("made %+v, want %+v", got, want)
 	}
@@ -304,7 +307,7 @@ func TestWhatAMessageMayBeWrittenWithIsWhatIsOrWasPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"story": "first", "story@1": "first", "story@2": "", "story@draft": "", "story@3": "", "story@0": "", "story@": "", "other": ""} {
-		source, err := r.ChooseTemplate("a", name, registry.ChooseReleased)
+		source, err := r.ChooseTemplate("a", name, state.ChooseReleased)
 		if e, ok := errors.AsType[*fanfare.Error](err); want == "" && (!ok || e.Pointer != "/template" || e.Hint == "") {
 			t.Errorf("%s: %+v, %v", name, source, err)
 		}
@@ -313,7 +316,7 @@ func TestWhatAMessageMayBeWrittenWithIsWhatIsOrWasPublished(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"story@2", "story@draft"} {
-		if source, err := r.ChooseTemplate("a", name, registry.ChooseAny); err != nil || source.Text != "second" || source.Number != 0 {
+		if source, err := r.ChooseTemplate("a", name, state.ChooseAny); err != nil || source.Text != "second" || source.Number != 0 {
 			t.Errorf("trying %s: %+v, %v", name, source, err)
 		}
 	}
@@ -322,7 +325,7 @@ func TestWhatAMessageMayBeWrittenWithIsWhatIsOrWasPublished(t *testing.T) {
 func TestADraftGoesWithItsTemplateAndItsService(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
-	for _, gone := range []registry.Member{storyTemplate, {Service: "a", Kind: "service", Name: "a"}} {
+	for _, gone := range []document.Member{storyTemplate, {Service: "a", Kind: "service", Name: "a"}} {
 		apply(t, r, "service: a")
 		if err := keepDraft(t.Context(), t, r, "{subject: s, text: t}"); err != nil {
 			t.Fatal(err)

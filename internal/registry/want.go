@@ -9,15 +9,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-	"fanfare.dev/fanfare/internal/people/rawjson"
-
 	"golang.org/x/text/language"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/rawjson"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // Limits of one Put, in bytes.
@@ -33,8 +32,8 @@ const (
 type want struct {
 	put         *Put
 	service     uint32 // its number
-	topic       *Topic
-	channel     *Channel
+	topic       *catalog.Topic
+	channel     *catalog.Channel
 	rule        uint32 // number, or 0
 	filter      uint32 // number; 0 with a text in put: not interned yet
 	kind        uint8
@@ -75,8 +74,8 @@ func (w *want) result() PutResult {
 }
 
 // check fills w from p, or sets w.err.
-func (r *Registry) check(svc *service, p *Put, w *want) {
-	*w = want{put: p, service: svc.number}
+func (r *Registry) check(svc *catalog.ServiceSnapshot, p *Put, w *want) {
+	*w = want{put: p, service: svc.Number}
 	if w.err = r.checkNames(svc, p, w); w.err != nil {
 		return
 	}
@@ -87,7 +86,7 @@ func (r *Registry) check(svc *service, p *Put, w *want) {
 		return
 	}
 	if len(p.Attributes) > 0 {
-		if w.err = r.config.Load().subscribers.checkAttributes(svc.number, p.Attributes); w.err != nil {
+		if w.err = r.Snapshot().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); w.err != nil {
 			return
 		}
 	}
@@ -101,15 +100,15 @@ func (r *Registry) check(svc *service, p *Put, w *want) {
 		return
 	}
 	if p.Subscriber != "" {
-		if c := r.candidates(svc.number, p.Subscriber); len(c) > 0 {
+		if c := r.candidates(svc.Number, p.Subscriber); len(c) > 0 {
 			w.subscriber = c[len(c)-1]
 		}
 	} else {
-		w.addressHash = r.hash.address(svc.number, w.kind, w.address)
+		w.addressHash = r.hash.address(svc.Number, w.kind, w.address)
 		w.subscriber, _ = r.addresses.Lookup(w.addressHash)
 	}
 	if p.ID != "" {
-		w.idHash = r.hash.clientID(svc.number, p.ID)
+		w.idHash = r.hash.clientID(svc.Number, p.ID)
 		w.subscription, _ = r.identities.Lookup(w.idHash)
 	} else if w.subscriber != 0 && p.Subscriber == "" && (w.filter != 0 || p.Filter == "") {
 		natural := control.SubscriptionRecord{Subscriber: w.subscriber, Topic: w.topic.Number, Channel: w.channel.Number,
@@ -118,19 +117,19 @@ func (r *Registry) check(svc *service, p *Put, w *want) {
 	}
 }
 
-func (r *Registry) checkNames(svc *service, p *Put, w *want) error {
+func (r *Registry) checkNames(svc *catalog.ServiceSnapshot, p *Put, w *want) error {
 	var ok bool
-	if w.topic, ok = svc.topics[p.Topic]; !ok {
+	if w.topic, ok = svc.Topics[p.Topic]; !ok {
 		if p.Topic == "" {
-			return inputerror.Invalid("/topic", inputerror.DidYouMean("", maps.Keys(svc.topics), "apply one first"), "topic is missing")
+			return inputerror.Invalid("/topic", inputerror.DidYouMean("", maps.Keys(svc.Topics), "apply one first"), "topic is missing")
 		}
-		return inputerror.Invalid("/topic", inputerror.DidYouMean(p.Topic, maps.Keys(svc.topics), "the service has no topics, apply one first"), "unknown topic %s", inputerror.Quote(p.Topic))
+		return inputerror.Invalid("/topic", inputerror.DidYouMean(p.Topic, maps.Keys(svc.Topics), "the service has no topics, apply one first"), "unknown topic %s", inputerror.Quote(p.Topic))
 	}
-	if w.channel, ok = svc.channels[p.Channel]; !ok {
+	if w.channel, ok = svc.Channels[p.Channel]; !ok {
 		if p.Channel == "" {
-			return inputerror.Invalid("/channel", inputerror.DidYouMean("", maps.Keys(svc.channels), "apply one first"), "channel is missing")
+			return inputerror.Invalid("/channel", inputerror.DidYouMean("", maps.Keys(svc.Channels), "apply one first"), "channel is missing")
 		}
-		return inputerror.Invalid("/channel", inputerror.DidYouMean(p.Channel, maps.Keys(svc.channels), "the service has no channels, apply one first"), "unknown channel %s", inputerror.Quote(p.Channel))
+		return inputerror.Invalid("/channel", inputerror.DidYouMean(p.Channel, maps.Keys(svc.Channels), "the service has no channels, apply one first"), "unknown channel %s", inputerror.Quote(p.Channel))
 	}
 	return checkID(p.ID)
 }
@@ -159,8 +158,8 @@ var idByte = func() (t [256]bool) {
 	return t
 }()
 
-func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
-	w.kind = kindOf(w.channel.Driver)
+func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *Put, w *want) error {
+	w.kind = catalog.AddressKindOf(w.channel.Driver)
 	if p.Subscriber != "" {
 		if _, ours := ParseSubscriberID(p.Subscriber); !ours {
 			if err := checkSubscriberID(p.Subscriber); err != nil {
@@ -181,11 +180,11 @@ func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
 	if err != nil {
 		return inputerror.Invalid("/to", "", "%s", noAddress(p.To, " of the channel", err))
 	}
-	if err := w.channel.takes(address); err != nil {
+	if err := w.channel.CheckAddress(address); err != nil {
 		return err
 	}
 	w.address = address
-	w.partition = uint8(partitionOf(svc.name, w.kind, address))
+	w.partition = uint8(partitionOf(svc.Name, w.kind, address))
 	return nil
 }
 
@@ -217,12 +216,12 @@ func checkFreeFields(known *knownNames, p *Put) error {
 		return err
 	}
 	if p.Locale != "" {
-		if _, err := known.locales.check(p.Locale, checkLocale); err != nil {
+		if _, err := known.locales.Check(p.Locale, checkLocale); err != nil {
 			return err
 		}
 	}
 	if p.TimeZone != "" {
-		_, err := known.zones.check(p.TimeZone, checkTimeZone)
+		_, err := known.zones.Check(p.TimeZone, checkTimeZone)
 		return err
 	}
 	return nil
@@ -233,16 +232,16 @@ func (r *Registry) checkCadence(p *Put, w *want) (err error) {
 	if p.Cadence == "" {
 		return nil
 	}
-	if w.cadence, err = r.known.cadences.check(p.Cadence, cadence.Parse); err != nil {
+	if w.cadence, err = r.known.cadences.Check(p.Cadence, cadence.Parse); err != nil {
 		return inputerror.WithPointer("/cadence", err)
 	}
-	return w.topic.mayWait(w.cadence)
+	return w.topic.CheckCadence(w.cadence)
 }
 
 // knownNames are locales, time zones and cadences that were found good.
 type knownNames struct {
-	locales, zones checkedTexts[struct{}]
-	cadences       checkedTexts[cadence.Cadence]
+	locales, zones catalog.CheckedTexts[struct{}]
+	cadences       catalog.CheckedTexts[cadence.Cadence]
 }
 
 func checkLocale(s string) (found struct{}, err error) {
@@ -296,7 +295,7 @@ func (r *Registry) checkCondition(p *Put, w *want) error {
 		return inputerror.TooLarge("/filter", len(p.Filter), maxFilterBytes)
 	}
 	t := w.topic
-	cost, err := t.filters.check(p.Filter, func(text string) (fanfare.Cost, error) { return r.opt.Conditions.FilterCost(t.key(), text) })
+	cost, err := t.CheckedFilters.Check(p.Filter, func(text string) (fanfare.Cost, error) { return r.opt.Conditions.FilterCost(t.ConditionKey(), text) })
 	if err != nil {
 		return inputerror.WithPrefix("", err)
 	}
@@ -305,9 +304,9 @@ func (r *Registry) checkCondition(p *Put, w *want) error {
 }
 
 func (r *Registry) checkRule(p *Put, w *want) error {
-	rule := w.topic.rule(p.Rule)
+	rule := w.topic.Rule(p.Rule)
 	if rule == nil {
-		return inputerror.Invalid("/rule", inputerror.DidYouMean(p.Rule, w.topic.ruleNames(), "the topic has no rules, use a filter"),
+		return inputerror.Invalid("/rule", inputerror.DidYouMean(p.Rule, w.topic.RuleNames(), "the topic has no rules, use a filter"),
 			"topic %s has no rule %s", inputerror.Quote(p.Topic), inputerror.Quote(p.Rule))
 	}
 	if len(p.Params) > maxParamsBytes {
@@ -316,7 +315,7 @@ func (r *Registry) checkRule(p *Put, w *want) error {
 	if len(p.Params) > 0 && !isObject(p.Params) {
 		return inputerror.Invalid("/params", "", "params must be a JSON object")
 	}
-	cost, err := r.opt.Conditions.ParamsCost(w.topic.key(), p.Rule, p.Params)
+	cost, err := r.opt.Conditions.ParamsCost(w.topic.ConditionKey(), p.Rule, p.Params)
 	if err != nil {
 		return inputerror.WithPrefix("", err)
 	}

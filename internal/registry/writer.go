@@ -6,10 +6,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 const (
@@ -27,9 +28,9 @@ const (
 
 // A job is what one call asks of the writer. Exactly one of the kinds is set.
 type job struct {
-	svc    *service
-	conf   *snapshot // that wants were checked against
-	wants  []want    // puts, or with people only their subscribers
+	svc    *catalog.ServiceSnapshot
+	conf   *catalog.Snapshot // that wants were checked against
+	wants  []want            // puts, or with people only their subscribers
 	people bool
 	end    *end
 	actor  *audit.Actor        // who asks for the puts or the end, or nil
@@ -76,15 +77,12 @@ type writer struct {
 	flight  *group // being committed, or nil
 	held    *job   // the one that did not fit into the last group
 
-	// Subscriptions that have not ended by channel, and those that are paused by
-	// topic and rule: of the committer, and of the writer while nothing is in flight.
-	channelUse map[uint16]int64
-	pausedUse  map[topicRule]int64
-	waitingUse map[uint32]int64 // that have a cadence, by topic
+	// The committer changes it; the writer reads it while no group is in flight.
+	usage state.Usage
 }
 
 func newWriter(r *Registry) *writer {
-	w := &writer{r: r, jobs: make(chan *job, maxQueue), commits: make(chan *group, 1), channelUse: map[uint16]int64{}, pausedUse: map[topicRule]int64{}, waitingUse: map[uint32]int64{}, slots: newPlannedSlots()}
+	w := &writer{r: r, jobs: make(chan *job, maxQueue), commits: make(chan *group, 1), usage: state.Usage{Channels: map[uint16]int64{}, Paused: map[state.TopicRule]int64{}, Waiting: map[uint32]int64{}}, slots: newPlannedSlots()}
 	for i := range fanfare.Partitions {
 		w.nextSubscriber[i], w.nextSubscription[i] = 1, 1 // place 0 is nobody's
 	}
@@ -312,7 +310,7 @@ func (r *Registry) commit(b *control.Batch) error {
 		return nil
 	}
 	r.opt.Logger.Error("registry: a transaction was rolled back", "error", err)
-	return told(err, "the control store could not be written, nothing was kept")
+	return control.UserError(err, "the control store could not be written, nothing was kept")
 }
 
 // unreadable is the error for users of one that came from reading the store.
@@ -321,13 +319,31 @@ func (r *Registry) unreadable(err error) error {
 		return err
 	}
 	r.opt.Logger.Error("registry: reading the store", "error", err)
-	return told(err, "the control store could not be read")
+	return control.UserError(err, "the control store could not be read")
 }
 
-// told returns what users are told of err.
-func told(err error, otherwise string) error {
-	if e, ok := errors.AsType[*fanfare.Error](err); ok {
-		return e
+// stamp gives the lines of b their ids. It runs where batches are committed.
+func (w *writer) stamp(b *control.Batch) {
+	now := w.r.opt.Now().UnixMicro()
+	for i := range b.Audit {
+		w.lastAudit = max(w.lastAudit+1, now)
+		b.Audit[i].ID = w.lastAudit
 	}
-	return &fanfare.Error{Code: fanfare.Unavailable, Message: otherwise, Hint: "the server's log has the cause"}
 }
+
+// Run calls f while no other change is in progress.
+func (w *writer) Run(ctx context.Context, f func() error) error {
+	return w.submit(ctx, &job{run: func(*writer) error { return f() }})
+}
+
+// Commit stores b durably. Only functions that Run calls may use it.
+func (w *writer) Commit(b *control.Batch) error { return w.r.commit(b) }
+
+// AddEntry stores an audit entry durably, in one transaction with other changes.
+func (w *writer) AddEntry(ctx context.Context, e *audit.Entry) error {
+	return w.submit(ctx, &job{note: e})
+}
+
+// Usage returns the numbers of subscriptions that use the configuration. Only functions that Run
+// calls may read it.
+func (w *writer) Usage() *state.Usage { return &w.usage }

@@ -4,15 +4,21 @@ import (
 	"context"
 	"net"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/control"
+	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/admin/recovery"
+	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/datadir/serverkeys"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
@@ -20,13 +26,15 @@ import (
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/control"
+	controlstore "fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/maintain"
@@ -48,7 +56,7 @@ type house struct {
 	db      *database.DB
 	store   *deliveries.Store
 	late    *deliveries.Store // may be a little behind
-	kept    *control.Store
+	kept    *controlstore.Store
 	days    []fanfare.Day
 	highest fanfare.EventSeq
 
@@ -57,7 +65,7 @@ type house struct {
 	faults   *channels.Faults
 	capture  channels.Capture
 	sites    *mx.Sites
-	keys     ownKeys
+	keys     serverkeys.Keys
 	people   *registry.Registry
 
 	// openBus
@@ -66,12 +74,12 @@ type house struct {
 	restored recovery.Recovery
 
 	// openOutlets
-	dispatch *stage
+	dispatch *dispatch.Stage
 
 	// openRecord
 	waiting  *due.Scheduler
-	freeing  *releasing
-	stops    *switches
+	stops    *control.Switches
+	retrying ctxlock.Lock // of parked work
 	notifier *notifier.Notifier
 	recorder *record.Recorder
 
@@ -79,14 +87,14 @@ type house struct {
 	archive *maintain.StateArchive
 	states  *topicstate.States
 	history *maintain.History
-	rates   *rates
+	rates   *status.Rates
 
 	// openVerifier
 	verifier *verify.Verifier
 
 	// openMatching
-	samples   *samples
-	narrowing *audiences
+	samples   *match.Samples
+	audiences *match.Audiences
 
 	// openIntake
 	floor     *datadir.DiskFloor
@@ -106,7 +114,7 @@ func (h *house) openStore(ctx context.Context) (err error) {
 	}
 	h.later(h.db.Close)
 	h.watch(h.db)
-	h.store, h.late, h.kept = deliveries.New(h.db), deliveries.New(h.db.Late()), control.New(h.db)
+	h.store, h.late, h.kept = deliveries.New(h.db), deliveries.New(h.db.Late()), controlstore.New(h.db)
 	if h.days, err = h.store.Days(ctx); err != nil {
 		return err
 	}
@@ -125,13 +133,13 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 		Capture: h.capture, Sites: h.sites, Records: dkimkeys.OpenRecords(h.dir, resolver.LookupTXT, h.clock, h.log),
 		Lease: h.config.Lease, Clock: h.clock, Logger: h.log,
 	})
-	if h.keys, err = readKeys(h.dir); err != nil {
+	if h.keys, err = serverkeys.Read(h.dir); err != nil {
 		return err
 	}
 	h.people, err = registry.Open(ctx, registry.Options{
 		Store: h.kept, Conditions: h.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
-		CheckKey: h.capture.CheckKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
-		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
+		CheckKey: h.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
+		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.Suppression.Bytes,
 		Away: h.outage.Err, Patience: h.db.Patience(), Logger: h.log,
 	})
 	if err != nil {
@@ -145,10 +153,10 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 	if err := h.db.CheckPairing(h.dir, knowsKey); err != nil {
 		return err
 	}
-	if err := h.keys.check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), channels.SignedByServer(h.people)); err != nil {
+	if err := h.keys.Check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), channels.SignedByServer(h.people)); err != nil {
 		return err
 	}
-	return h.keys.keep()
+	return h.keys.Save()
 }
 
 // openBus opens the two durable hops. After a restore what was open is held.
@@ -180,21 +188,21 @@ func (h *house) openBus(ctx context.Context) (err error) {
 // openRecord begins to keep outcomes, with what an earlier run left open.
 func (h *house) openRecord(ctx context.Context) error {
 	h.waiting = due.New(h.store, h.hops, h.clock, h.log)
-	h.freeing = newReleasing(h.waiting, h.store, h.log)
-	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: h.faults, resumed: h.freeing.release, soon: h.freeing.soon,
-		reconfigured: h.channels.Reconcile, stopped: h.channels.Sweep, hurry: h.channels.FlowsChanged, relay: h.channels.DrainRelay}
 	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
 		Store: h.store, Clock: h.clock, Logger: h.log, WorkDue: h.waiting.Add, WantsCallback: h.notifier.Hears, CallbacksRecorded: h.notifier.MarkDay,
 		OnAllFailed: func(ref fanfare.EventRef) {
 			ctx := h.channels.Context()
-			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
+			if err := retry.WhileAway(ctx, func() error { return h.stops.PauseFailing(context.Background(), ref) }); err != nil {
 				h.log.Log(ctx, bus.FailureLevel(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
 			}
 		},
 	})
 	h.laterDo(h.recorder.Stop)
-	h.stops.recorder, h.freeing.switches = h.recorder, h.stops
+	h.stops, h.retrying = control.New(control.Options{
+		Registry: h.people, Store: h.store, Recorder: h.recorder, Due: h.waiting, Faults: h.faults, Clock: h.clock, Logger: h.log,
+		DrainRelay: h.channels.DrainRelay, ApplyRates: h.channels.Reconcile, DropStopped: h.channels.Sweep, RatesChanged: h.channels.FlowsChanged,
+	}), ctxlock.New()
 	if err := h.recover(ctx); err != nil || !h.lost {
 		return err
 	}
@@ -219,7 +227,7 @@ func (h *house) recover(ctx context.Context) error {
 			return err
 		}
 	}
-	return h.stops.load(ctx, h.days)
+	return h.stops.Load(ctx, h.days)
 }
 
 // resolverAt returns a resolver that asks the DNS server at an address, "" for those of the machine.
@@ -230,4 +238,9 @@ func resolverAt(server string) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, server)
 	}}
+}
+
+// returning reports whether a channel has return addresses.
+func returning(people *registry.Registry) bool {
+	return slices.ContainsFunc(people.Channels(), func(c *catalog.Channel) bool { return c.Returns != "" })
 }

@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// multicast is a channel that sends a message to up to some people at once, and a
-// template in which nothing is personal, and one in which something is.
+// multicast applies a channel that sends a message to up to most recipients at once, a topic with shared
+// content and one with personal content.
 func (s *testServer) multicast(most int) {
 	s.t.Helper()
 	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf(`
@@ -23,33 +23,33 @@ topics:
     template: story
     rules:
       - {name: level, when: "event.level >= sub.from", params: {from: number}}
-  letter:
-    template: letter
+  personal:
+    template: personal
 templates:
   story: {subject: "{{ event.title }}", text: "{{ event.title }}\n"}
-  letter: {subject: "For you", text: "Hello {{ subscriber.address }}\n"}
+  personal: {subject: "For you", text: "Hello {{ subscriber.address }}\n"}
 `, s.addr, most))
 }
 
-func TestAMessageThatSaysTheSameToAllLeavesOnceForMany(t *testing.T) {
+func TestSharedContentIsMulticast(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.multicast(100)
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(2000))
 	s.must(202, "POST", "/v1/topics/story/events", "application/json", `{"title":"It works","level":4}`)
 	s.eventually("1000 recipients", func() bool { return s.sink.Stats().Unique == 1000 })
-	s.eventually("the broadcast's end", func() bool {
+	s.eventually("the broadcast to complete", func() bool {
 		return strings.Contains(s.must(200, "GET", "/v1/broadcasts", "", ""), `"state":"completed"`)
 	})
 	got := s.sink.Stats()
 	if got.Duplicates != 0 || got.Accepted != 1000 {
-		t.Errorf("%d recipients, %d of them again", got.Accepted, got.Duplicates)
+		t.Errorf("%d recipients, %d duplicates", got.Accepted, got.Duplicates)
 	}
 	if got.Messages > 100 {
 		t.Errorf("%d messages went to 1000 recipients, want about 10", got.Messages)
 	}
 	body := string(s.sink.Messages()[0].Body)
 	if strings.Contains(body, "person") || !strings.Contains(body, "To: undisclosed-recipients:;\r\n") {
-		t.Errorf("a recipient sees who else got it:\n%s", body)
+		t.Errorf("a recipient sees other recipients:\n%s", body)
 	}
 	for _, person := range []string{"person0@example.org", "person1994@example.org"} {
 		if one := s.must(200, "GET", "/v1/subscribers/"+person+"/deliveries", "", ""); !strings.Contains(one, `"accepted"`) || !strings.Contains(one, "queued as") {
@@ -58,40 +58,39 @@ func TestAMessageThatSaysTheSameToAllLeavesOnceForMany(t *testing.T) {
 	}
 }
 
-func TestWhatIsPersonalLeavesOneByOneWhateverTheChannelMaySend(t *testing.T) {
+func TestPersonalMessagesAreNotMulticast(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.multicast(100)
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson",
-		letters(200))
-	s.must(202, "POST", "/v1/topics/letter/events", "application/json", `{}`)
+		personalSubscriptions(200))
+	s.must(202, "POST", "/v1/topics/personal/events", "application/json", `{}`)
 	s.eventually("200 recipients", func() bool { return s.sink.Stats().Unique == 200 })
 	if got := s.sink.Stats(); got.Messages != 200 || got.Duplicates != 0 {
 		t.Errorf("%d messages, %d duplicates, want 200 and 0", got.Messages, got.Duplicates)
 	}
 }
 
-// letters are subscriptions to personal letters.
-func letters(n int) string {
+// personalSubscriptions returns subscriptions to the topic with personal content.
+func personalSubscriptions(n int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, `{"topic":"letter","channel":"email","to":"person%d@example.org"}`+"\n", i)
+		fmt.Fprintf(&b, `{"topic":"personal","channel":"email","to":"person%d@example.org"}`+"\n", i)
 	}
 	return b.String()
 }
 
-// TestLostMessagesToSeveralLeaveAgainForEachOfThem has the relay hang up behind
-// bodies, before and after it took them.
-func TestLostMessagesToSeveralLeaveAgainForEachOfThem(t *testing.T) {
+// The relay closes connections after bodies, before and after it took them.
+func TestLostMulticastIsRetriedForEachRecipient(t *testing.T) {
 	s := start(t, sink.Inject{Seed: 7, TempFail: 0.1, PermFail: 0.05, DropInData: 0.1, DropBeforeReply: 0.1})
 	s.multicast(20)
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(2000))
 	s.must(202, "POST", "/v1/topics/story/events", "application/json", `{"title":"It works","level":4}`)
-	s.eventually("the broadcast's end", func() bool {
+	s.eventually("the broadcast to complete", func() bool {
 		return strings.Contains(s.must(200, "GET", "/v1/broadcasts", "", ""), `"state":"completed"`)
 	})
 	got := s.sink.Stats()
 	if most := got.DroppedBeforeReply * 20; got.Duplicates > most {
-		t.Errorf("%d duplicates, and %d connections were dropped behind a message to 20 at most", got.Duplicates, got.DroppedBeforeReply)
+		t.Errorf("%d duplicates, but %d connections were dropped after a message to at most 20", got.Duplicates, got.DroppedBeforeReply)
 	}
 	answer := s.must(200, "GET", "/v1/broadcasts", "", "")
 	var page struct {
@@ -102,16 +101,15 @@ func TestLostMessagesToSeveralLeaveAgainForEachOfThem(t *testing.T) {
 	}
 	counts := page.Broadcasts[0].Deliveries
 	if counts["accepted"]+counts["failed"] != 1000 || counts["failed"] < 20 || got.Unique < counts["accepted"] {
-		t.Errorf("counted are %v, and %d people have it: %s", counts, got.Unique, answer)
+		t.Errorf("the counts are %v, and %d people have a message: %s", counts, got.Unique, answer)
 	}
 	if most := got.DroppedBeforeReply * 20; got.Unique-counts["accepted"] > most {
-		t.Errorf("%d people have what failed for them", got.Unique-counts["accepted"])
+		t.Errorf("%d people have a message that failed for them", got.Unique-counts["accepted"])
 	}
 }
 
-// TestADigestIsGroupedFirstAndThenSentOnceToMany: who is told of the same events shares
-// a message, whatever they asked for.
-func TestADigestIsGroupedFirstAndThenSentOnceToMany(t *testing.T) {
+// Recipients of the same events share a digest, even if their subscriptions differ.
+func TestEqualDigestsAreMulticast(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.multicast(100)
 	s.must(200, "POST", "/v1/apply", "application/yaml", `

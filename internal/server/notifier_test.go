@@ -38,7 +38,7 @@ topics:
 type told struct {
 	notifier.Data
 	Type, EventID string
-	posted
+	request
 }
 
 // told reads what a receiver was told, and verifies that it is signed.

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// hop is a capture server that is one of several relays.
+// hop starts a capture server as one of several relays.
 func hop(t *testing.T, inject sink.Inject) (*sink.Server, string) {
 	t.Helper()
 	s := sink.New(sink.Config{Inject: inject})
@@ -26,7 +26,7 @@ func hop(t *testing.T, inject sink.Inject) (*sink.Server, string) {
 	return s, addr.(*net.TCPAddr).String()
 }
 
-// busyHop is a relay that greets, and answers 421 to every letter.
+// busyHop starts a relay that replies 421 to every message.
 func busyHop(t *testing.T) (asked *atomic.Int64, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,10 +94,9 @@ func (s *testServer) relayStates() map[string]relayState {
 	return states
 }
 
-// Four relays: one dies under the broadcast, one is slow, one answers 421 to
-// everything. Each letter arrives, and twice only what was on the wire to the one
-// that died.
-func TestABroadcastArrivesWhateverItsRelaysDoAsLongAsOneWorks(t *testing.T) {
+// Of four relays one dies, one is slow and one replies 421 to every message. Each message arrives; only
+// those on the wire to the relay that died may arrive twice.
+func TestBroadcastArrivesWhileOneRelayWorks(t *testing.T) {
 	s := start(t, sink.Inject{})
 	dying, dyingAt := hop(t, sink.Inject{Delay: 2 * time.Millisecond, DelayShare: 1})
 	slow, slowAt := hop(t, sink.Inject{Delay: 300 * time.Millisecond, DelayShare: 1})
@@ -106,9 +105,9 @@ func TestABroadcastArrivesWhateverItsRelaysDoAsLongAsOneWorks(t *testing.T) {
 	s.severalRelays(dyingAt, slowAt, busyAt, s.addr)
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(6000))
 	s.must(202, "POST", "/v1/topics/story/events", "application/json", `{"title":"It arrives","level":9}`)
-	s.eventually("letters by the relay that dies", func() bool { return dying.Stats().Unique > 50 })
+	s.eventually("messages by the relay that dies", func() bool { return dying.Stats().Unique > 50 })
 	dying.Close()
-	s.eventually("the broadcast's end", func() bool {
+	s.eventually("the broadcast to complete", func() bool {
 		return strings.Contains(s.must(200, "GET", "/v1/broadcasts", "", ""), `"state":"completed"`)
 	})
 	var accepted, unique int64
@@ -120,11 +119,11 @@ func TestABroadcastArrivesWhateverItsRelaysDoAsLongAsOneWorks(t *testing.T) {
 		t.Errorf("%d of 6000 arrived: dying %+v, slow %+v, good %+v", accepted, dying.Stats(), slow.Stats(), s.sink.Stats())
 	}
 	if slow.Stats().Unique == 0 || asked.Load() == 0 {
-		t.Errorf("the slow one took %d, the busy one was asked %d times", slow.Stats().Unique, asked.Load())
+		t.Errorf("the slow relay took %d, the busy one was tried %d times", slow.Stats().Unique, asked.Load())
 	}
 	counts := s.must(200, "GET", "/v1/broadcasts", "", "")
 	if !strings.Contains(counts, `"accepted":6000`) {
-		t.Errorf("not all are accepted: %s", counts)
+		t.Errorf("not all messages are accepted: %s", counts)
 	}
 	states := s.relayStates()
 	if states[dyingAt].State == "up" || states[busyAt].State == "up" || states[s.addr].State != "up" {
@@ -132,7 +131,7 @@ func TestABroadcastArrivesWhateverItsRelaysDoAsLongAsOneWorks(t *testing.T) {
 	}
 }
 
-func TestADrainedRelayGetsNothingAndTheDrainOutlivesARestart(t *testing.T) {
+func TestDrainedRelayGetsNothing(t *testing.T) {
 	s := start(t, sink.Inject{})
 	other, otherAt := hop(t, sink.Inject{})
 	s.apply()
@@ -146,7 +145,7 @@ func TestADrainedRelayGetsNothingAndTheDrainOutlivesARestart(t *testing.T) {
 		s.eventually("100 more mails", func() bool { return s.sink.Stats().Accepted+other.Stats().Accepted == want })
 	}
 	publish(100)
-	s.severalRelays(s.addr, otherAt) // other settings, the same drain
+	s.severalRelays(s.addr, otherAt) // the drain stays with other settings
 	publish(200)
 	if err := s.app.Stop(); err != nil {
 		t.Fatal(err)
@@ -157,15 +156,15 @@ func TestADrainedRelayGetsNothingAndTheDrainOutlivesARestart(t *testing.T) {
 		t.Errorf("the drained relay got %d connections", n)
 	}
 	if status := s.must(200, "GET", "/v1/status", "", ""); !strings.Contains(status, `"state":"drained"`) || !strings.Contains(status, "maintenance") {
-		t.Errorf("the drain does not show: %s", status)
+		t.Errorf("the status does not show the drain: %s", status)
 	}
 	s.must(204, "POST", "/v1/resume", "application/json", scope)
 	s.must(422, "POST", "/v1/cancel", "application/json", scope)
 	for range 5 {
 		s.must(202, "POST", "/v1/topics/story/events", "application/json", `{"title":"More","level":9}`)
 	}
-	s.eventually("letters by the restored relay", func() bool { return other.Stats().Accepted > 0 })
+	s.eventually("messages by the resumed relay", func() bool { return other.Stats().Accepted > 0 })
 	if code, answer := s.call("POST", "/v1/pause", "application/json", `{"scope":{"kind":"relay","name":"email/nobody:25"}}`); code != 404 {
-		t.Errorf("a relay that is none: %d %s", code, answer)
+		t.Errorf("an unknown relay: %d %s", code, answer)
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// hook is a receiver of webhooks which keeps what it gets.
+// hook is a receiver of webhooks that keeps its requests.
 type hook struct {
 	*httptest.Server
 	mu   sync.Mutex
-	got  []posted
-	next int // status of the next answer; 0: 204
+	got  []request
+	next int // status of the next response; 0: 204
 }
 
-type posted struct {
+type request struct {
 	path string
 	head http.Header
 	body string
@@ -37,7 +37,7 @@ func startHook(t *testing.T) *hook {
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.got = append(h.got, posted{r.URL.Path, r.Header, string(body)})
+		h.got = append(h.got, request{r.URL.Path, r.Header, string(body)})
 		status := h.next
 		h.next = 0
 		w.WriteHeader(max(status, http.StatusNoContent))
@@ -46,10 +46,10 @@ func startHook(t *testing.T) *hook {
 	return h
 }
 
-func (h *hook) all() []posted {
+func (h *hook) all() []request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]posted(nil), h.got...)
+	return append([]request(nil), h.got...)
 }
 
 const hooksDocument = `
@@ -62,7 +62,7 @@ topics:
       - {name: level, when: "event.level >= sub.from", params: {from: number}}
 `
 
-func TestAnEventReachesProgramsAsASignedDocument(t *testing.T) {
+func TestWebhookGetsASignedEvent(t *testing.T) {
 	s, h := start(t, sink.Inject{}), startHook(t)
 	s.must(200, "POST", "/v1/apply", "application/yaml", hooksDocument)
 	s.must(201, "POST", "/v1/subscriptions", "application/json", fmt.Sprintf(`{"id":"ops/1","topic":"story","channel":"hook","to":"%s/a?b=c","rule":"level","params":{"from":3}}`, h.URL))
@@ -92,12 +92,12 @@ func TestAnEventReachesProgramsAsASignedDocument(t *testing.T) {
 		len(d.Subscriptions) != 1 || d.Subscriptions[0].ID != "ops/1" || string(d.Subscriptions[0].Params) != `{"from":3}` {
 		t.Errorf("got %s", first.body)
 	}
-	s.eventually("the broadcast's end", func() bool {
+	s.eventually("the broadcast to complete", func() bool {
 		return strings.Contains(s.must(200, "GET", "/v1/broadcasts", "", ""), `"state":"completed"`)
 	})
 }
 
-func TestAURLIsAnAddressInItsNormalForm(t *testing.T) {
+func TestURLAddressIsNormalized(t *testing.T) {
 	s, h := start(t, sink.Inject{}), startHook(t)
 	s.must(200, "POST", "/v1/apply", "application/yaml", hooksDocument)
 	spelled := strings.Replace(h.URL, "http://", "HTTP://", 1)
@@ -116,7 +116,7 @@ func TestAURLIsAnAddressInItsNormalForm(t *testing.T) {
 	s.eventually("the document", func() bool { return len(h.all()) == 1 })
 }
 
-func TestATemplateForProgramsMakesTheDocumentAndOthersDoNot(t *testing.T) {
+func TestJSONTemplateMakesTheWebhookBody(t *testing.T) {
 	s, h := start(t, sink.Inject{}), startHook(t)
 	s.must(200, "POST", "/v1/apply", "application/yaml", hooksDocument+`
     template: story
@@ -142,7 +142,7 @@ templates:
 	}
 }
 
-func TestASecretIsShownForAReceiverOfAChannelThatSigns(t *testing.T) {
+func TestReceiverSecretSurvivesRestart(t *testing.T) {
 	s, h := start(t, sink.Inject{}), startHook(t)
 	s.must(200, "POST", "/v1/apply", "application/yaml", hooksDocument)
 	one := s.must(200, "GET", "/v1/channels/hook/secret?to="+h.URL+"/a", "", "")

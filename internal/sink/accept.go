@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// now is in nanoseconds.
+// now returns Unix nanoseconds.
 func (s *Server) now() int64 { return s.cfg.Clock.Now().UnixNano() }
 
-// An arrival is a message that is accepted, however it came.
+// An accepted is a message that was accepted by SMTP or HTTP.
 type accepted struct {
-	event, id  []byte   // what it tells of, and its own name
+	event, id  []byte   // X-Fanfare-Event and the Message-ID or Webhook-Id
 	recipients [][]byte // of one message
 	size       int
 }
 
-// accept counts a message in all the books and returns its number, and lines with
-// those for the recorder.
+// accept counts a message and returns its number, and lines with the lines for the record
+// appended.
 func (s *Server) accept(m accepted, lines []byte) (n int64, _ []byte) {
 	now := s.now()
 	fresh := int64(0)
@@ -48,12 +48,12 @@ func (s *Server) isRecorded(recipient []byte) bool {
 	if s.cfg.RecordOnly == "" {
 		return true
 	}
-	fits, _ := path.Match(s.cfg.RecordOnly, string(recipient)) // the pattern was checked
+	fits, _ := path.Match(s.cfg.RecordOnly, string(recipient)) // New checked the pattern
 	return fits
 }
 
-// overRate reports whether one more message at this time is more than may come in a
-// second, and counts it as taken where it is not.
+// overRate reports whether another message now would exceed Config.Above, and counts the
+// message if it does not.
 func (s *Server) overRate() bool {
 	if s.rateWindow == nil {
 		return false
@@ -68,11 +68,11 @@ func (s *Server) overRate() bool {
 	return true
 }
 
-// showMessage shows a message to who wants to see it whole. plain is called only where
-// somebody does.
+// showMessage passes a message to the samples and to Config.OnMessage. It calls plain only
+// if one of them needs the body.
 func (s *Server) showMessage(from string, recipients [][]byte, plain func() []byte) {
-	album := !s.samples.full.Load()
-	if !album && s.cfg.OnMessage == nil {
+	keepSample := !s.samples.full.Load()
+	if !keepSample && s.cfg.OnMessage == nil {
 		return
 	}
 	to := make([]string, len(recipients))
@@ -80,7 +80,7 @@ func (s *Server) showMessage(from string, recipients [][]byte, plain func() []by
 		to[i] = string(r)
 	}
 	body := plain()
-	if album {
+	if keepSample {
 		s.samples.add(from, to, body)
 	}
 	if s.cfg.OnMessage != nil {
@@ -88,17 +88,17 @@ func (s *Server) showMessage(from string, recipients [][]byte, plain func() []by
 	}
 }
 
-// A window allows so many messages in any one second: a provider that counts by
-// a sliding second. It is not safe for concurrent use.
+// A slidingWindow allows a number of messages in any one second, like a provider that
+// counts over a sliding second. It is not safe for concurrent use.
 type slidingWindow struct {
-	taken []int64 // when the last ones were taken, in nanoseconds: a ring
-	next  int     // the oldest of them
+	taken []int64 // when the last ones were accepted, in nanoseconds: a ring buffer
+	next  int     // index of the oldest
 }
 
 func newWindow(perSecond int) *slidingWindow { return &slidingWindow{taken: make([]int64, perSecond)} }
 
-// take allows a message at that time, or refuses it because the second before it
-// is full. What is refused does not count.
+// take counts a message at this time and returns false if the second before it is full. A
+// refused message does not count.
 func (w *slidingWindow) take(now int64) bool {
 	if oldest := w.taken[w.next]; oldest != 0 && now-oldest < int64(time.Second) {
 		return false

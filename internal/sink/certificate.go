@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// SelfSigned makes a certificate for the host (a name or an IP address), good
-// for 30 days and known to nobody else: a server's settings, and the pool with
-// which a client trusts it.
+// SelfSigned makes a self-signed certificate for a host (a name or an IP address), valid
+// for 30 days. It returns the configuration of a server, and the pool with which clients
+// trust it.
 func SelfSigned(host string) (*tls.Config, *x509.CertPool, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

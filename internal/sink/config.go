@@ -11,80 +11,80 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 )
 
-// The limits of a Config that leaves them 0, and those that are fixed.
+// The defaults of a Config, and fixed limits.
 const (
 	DefaultMaxMessage     = 32 << 20 // bytes
-	DefaultMaxConnections = 10_000   // one more is answered 421 and closed
-	maxLine               = 4096     // bytes of a command with its line end; a longer one is answered 500
-	maxRecipients         = 1000     // of one message; one more is answered 452
+	DefaultMaxConnections = 10_000   // a further one gets 421 and is closed
+	maxLine               = 4096     // bytes of a command with its line end; a longer one gets 500
+	maxRecipients         = 1000     // of one message; a further one gets 452
 	idleTimeout           = 5 * time.Minute
 )
 
-// Where an injected refusal strikes (Inject.At).
+// The command that an injected refusal replies to (Inject.At).
 const (
-	AtRcpt = "rcpt" // the answer to RCPT
-	AtData = "data" // the answer to DATA
-	AtBody = "body" // the answer to the final dot
+	AtRcpt = "rcpt" // reply to RCPT
+	AtData = "data" // reply to DATA
+	AtBody = "body" // reply to the final dot
 )
 
-// A Config says what a Server does with what it takes.
+// A Config is the configuration of a Server.
 type Config struct {
-	Hostname   string // in the greeting; "sink.localhost" where empty
+	Hostname   string // in the greeting; empty: "sink.localhost"
 	MaxMessage int    // bytes of a message, as received
 
-	MaxConnections int // of mail, and as many for requests
+	MaxConnections int // for SMTP, and the same number for HTTP
 
 	// TLS offers STARTTLS with this certificate; see SelfSigned.
 	TLS *tls.Config
 
 	Inject Inject
-	Hosts  []HostRule // how single destinations behave
+	Hosts  []HostRule // behaviour of single destinations
 
-	// Above is how many messages are taken in any one second; what is more is
-	// refused 452, or 429, when it is there. 0: all are.
+	// Above is the number of messages accepted in any one second; further ones get 452 or
+	// 429. 0: no limit.
 	Above int
 
-	// Secrets verify the Standard Webhooks signatures of requests, each "whsec_"
-	// or, for a public key, "whpk_" and base64; a request that none of them fits is
-	// answered 401. Empty: none is verified.
+	// Secrets verify the Standard Webhooks signatures of requests: each is "whsec_" or, for
+	// a public key, "whpk_", followed by base64. A request without a valid signature gets
+	// 401. Empty: signatures are not verified.
 	Secrets []string
 
-	KeepFirst int // keep that many whole messages from the start
-	KeepLast  int // and that many from the end
+	KeepFirst int // whole messages to keep from the start
+	KeepLast  int // and from the end
 
-	// Record gets a line per accepted recipient, flushed every 100 ms and on
+	// Record gets one line per accepted recipient, flushed every 100 ms and by
 	// Close: "unixnano\tevent\trecipient\tmessage-id\n". With RecordSync a line
 	// is written before its message is answered.
 	Record     io.Writer
 	RecordSync bool
-	RecordOnly string // only recipients that fit this pattern of path.Match; "": all
+	RecordOnly string // a pattern of path.Match for recipients; "": all
 
-	// Clock tells when a message came; that of the machine where nil.
+	// Clock is the clock for messages; nil: that of the machine.
 	Clock clock.Clock
 
-	// OnMessage sees every accepted message. It is called by the connection,
-	// concurrently; body is valid until it returns.
+	// OnMessage gets every accepted message. Connections call it concurrently; body is
+	// valid until it returns.
 	OnMessage func(from string, to []string, body []byte)
 }
 
-// Inject is what goes wrong on purpose, each a share from 0 to 1.
+// Inject configures the faults; shares are from 0 to 1.
 type Inject struct {
 	Seed uint64 // equal seeds refuse the same recipients
 
-	TempFail       float64 // recipients refused 4xx at their first attempt
+	TempFail       float64 // share of recipients refused with 4xx at their first attempt
 	TempFailAlways bool    // at every attempt
-	PermFail       float64 // recipients refused 5xx
-	At             string  // where refusals strike; AtRcpt where empty
+	PermFail       float64 // share of recipients refused with 5xx
+	At             string  // the command that is refused; empty: AtRcpt
 
-	Delay      time.Duration // wait before the answer to the final dot, or to a request
-	DelayShare float64       // of the messages
+	Delay      time.Duration // before the reply to the final dot, or to a request
+	DelayShare float64       // share of delayed messages
 
-	DropBeforeData  float64 // messages: hang up in place of the answer to DATA
-	DropInData      float64 // messages: hang up when the body begins; it does not count
-	DropBeforeReply float64 // messages: hang up in place of the answer to the final dot; it counts
+	DropBeforeData  float64 // share of messages whose connection is closed instead of the reply to DATA
+	DropInData      float64 // the same when the body begins; the message does not count
+	DropBeforeReply float64 // the same instead of the reply to the final dot; the message counts
 }
 
-// Validate finds what makes no sense.
+// Validate rejects values that would fail later.
 func (c Config) Validate() error {
 	wrong := func(pointer, message string) error {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message}
@@ -98,19 +98,19 @@ func (c Config) Validate() error {
 		{"drop_before_data", in.DropBeforeData}, {"drop_in_data", in.DropInData}, {"drop_before_reply", in.DropBeforeReply},
 	} {
 		if !(share.value >= 0 && share.value <= 1) {
-			return wrong("/"+share.name, "a share is from 0 to 1, not "+strconv.FormatFloat(share.value, 'g', -1, 64))
+			return wrong("/"+share.name, "a share must be from 0 to 1, not "+strconv.FormatFloat(share.value, 'g', -1, 64))
 		}
 	}
 	switch in.At {
 	case "", AtRcpt, AtData, AtBody:
 	default:
-		return wrong("/at", "unknown place "+strconv.Quote(in.At))
+		return wrong("/at", "unknown command "+strconv.Quote(in.At))
 	}
 	if _, err := path.Match(c.RecordOnly, ""); err != nil {
-		return wrong("/record_only", "not a pattern of recipients")
+		return wrong("/record_only", "not a valid pattern")
 	}
 	if c.Above < 0 || c.Above > maxRate {
-		return wrong("/above", "messages a second are from 0 (no limit) to "+strconv.Itoa(maxRate))
+		return wrong("/above", "the messages per second must be from 0 (no limit) to "+strconv.Itoa(maxRate))
 	}
 	if _, err := parseKeys(c.Secrets); err != nil {
 		return err

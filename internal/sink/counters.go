@@ -8,16 +8,16 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A Summary is what a sink has seen so far. What was lost, and which duplicates
-// are allowed, is for the reader to say, who knows what was sent.
+// A Summary counts what the sink has received so far. The caller, who knows what was sent,
+// decides what was lost and which duplicates are allowed.
 type Summary struct {
-	Messages   int64 `json:"messages"`   // bodies accepted
+	Messages   int64 `json:"messages"`   // accepted bodies
 	Accepted   int64 `json:"accepted"`   // recipients of those: unique + duplicates
 	Unique     int64 `json:"unique"`     // different (event, recipient)
-	Duplicates int64 `json:"duplicates"` // the same one again
+	Duplicates int64 `json:"duplicates"` // repetitions of those
 
 	Rejected4xx        int64 `json:"rejected_4xx"`
-	RejectedAbove      int64 `json:"rejected_above"` // of these, what was more than may come in a second
+	RejectedAbove      int64 `json:"rejected_above"` // among them those above the rate
 	BadSignatures      int64 `json:"bad_signatures"`
 	Rejected5xx        int64 `json:"rejected_5xx"`
 	DroppedBeforeData  int64 `json:"dropped_before_data"`
@@ -32,16 +32,16 @@ type Summary struct {
 	Rate    float64   `json:"rate"` // messages per second between those two
 
 	Over  Timeline      `json:"over"`
-	Hosts []HostSummary `json:"hosts,omitempty"` // by rule, in their order; the last is the hosts without one
+	Hosts []HostSummary `json:"hosts,omitempty"` // in the order of the rules; the last is the hosts without a rule
 }
 
-// A tally is the counters behind a Summary.
+// counters are the counters behind a Summary.
 type counters struct {
 	messages, accepted, unique, bytes          atomic.Int64
 	rejected4xx, rejected5xx                   atomic.Int64
 	rejectedAbove, badSignatures               atomic.Int64
 	beforeData, inData, beforeReply, connected atomic.Int64
-	first, last                                atomic.Int64 // unix nanoseconds; 0: none
+	first, last                                atomic.Int64 // Unix nanoseconds; 0: none
 	timeline                                   timeline
 }
 
@@ -64,12 +64,12 @@ func (t *counters) summary() Summary {
 
 const shards = 64
 
-// A census counts (event, recipient) pairs by their hash.
+// deliveryCounts counts (event, recipient) pairs by their hash.
 type deliveryCounts struct {
 	shards [shards]struct {
 		sync.Mutex
 		counts map[uint64]uint32
-		_      [40]byte // one shard, one cache line
+		_      [40]byte // one cache line per shard
 	}
 }
 
@@ -81,12 +81,12 @@ func newCensus() *deliveryCounts {
 	return c
 }
 
-// deliveryHash hashes an event and a recipient.
+// deliveryHash returns the hash of an event and a recipient.
 func deliveryHash(event, recipient []byte) uint64 {
 	return splitmix64(xxh3.Hash(event)) ^ xxh3.Hash(recipient)
 }
 
-// add counts a pair once more and reports whether it is new.
+// add counts a pair and reports whether it is new.
 func (c *deliveryCounts) add(h uint64) bool {
 	s := &c.shards[h%shards]
 	s.Lock()
@@ -103,8 +103,8 @@ func (c *deliveryCounts) seen(h uint64) int {
 	return int(s.counts[h])
 }
 
-// A Timeline is how many messages were accepted in each step of time from the
-// first one on. The last steps may be missing where nothing came.
+// A Timeline counts the accepted messages in steps of time from the first message on. Steps
+// without messages may be missing at the end.
 type Timeline struct {
 	StepMillis int64   `json:"step_ms"`
 	Counts     []int64 `json:"counts"`
@@ -112,10 +112,10 @@ type Timeline struct {
 
 const (
 	firstStep = 10 * time.Millisecond
-	maxSteps  = 1000 // with one more, steps are made twice as long
+	maxSteps  = 1000 // beyond that, steps become twice as long
 )
 
-// timeline counts messages by time, in steps that grow with its length.
+// timeline counts messages in steps that grow with its length.
 type timeline struct {
 	mu     sync.Mutex
 	start  int64
@@ -129,7 +129,7 @@ func (t *timeline) add(now int64) {
 	if t.step == 0 {
 		t.start, t.step = now, int64(firstStep)
 	}
-	at := max(0, now-t.start) / t.step // two connections may come in the other order
+	at := max(0, now-t.start) / t.step // two connections may arrive in reverse order
 	for at >= maxSteps {
 		t.fold()
 		at = (now - t.start) / t.step
@@ -140,7 +140,7 @@ func (t *timeline) add(now int64) {
 	t.counts[at]++
 }
 
-// fold makes one step of two.
+// fold merges pairs of steps.
 func (t *timeline) fold() {
 	t.step *= 2
 	half := (len(t.counts) + 1) / 2

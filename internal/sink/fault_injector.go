@@ -8,8 +8,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A saboteur decides what goes wrong. Refusals hang on the recipient, so that
-// they are the same in every run; drops and delays on a count of messages.
+// A faultInjector decides which faults to inject. Refusals depend on the recipient, so that
+// they are the same in every run; closed connections and delays depend on a count of
+// messages.
 type faultInjector struct {
 	Inject
 	temp, perm, delay, beforeData, inData, beforeReply uint64 // shares of 2^64
@@ -17,10 +18,10 @@ type faultInjector struct {
 	draws atomic.Uint64
 
 	mu      sync.Mutex
-	refused map[uint64]struct{} // recipients that had their 4xx
+	refused map[uint64]struct{} // recipients that already got their 4xx
 }
 
-func newSaboteur(in Inject) *faultInjector {
+func newFaultInjector(in Inject) *faultInjector {
 	return &faultInjector{
 		Inject: in, refused: make(map[uint64]struct{}),
 		temp: share(in.TempFail), perm: share(in.PermFail), delay: share(in.DelayShare),
@@ -35,19 +36,19 @@ func share(f float64) uint64 {
 	return uint64(f * (1 << 64))
 }
 
-// hit decides by chance, in a sequence that the seed fixes.
+// hit decides at random, in a sequence that the seed determines.
 func (s *faultInjector) hit(share uint64) bool {
 	return share > 0 && splitmix64(s.Seed^s.draws.Add(1)) <= share
 }
 
-// The answers that are injected.
+// The injected replies.
 const (
 	pass = iota
 	tempFail
 	permFail
 )
 
-// verdict decides about one attempt on a recipient.
+// verdict decides about one attempt for a recipient.
 func (s *faultInjector) verdict(recipient []byte) int {
 	if s.temp == 0 && s.perm == 0 {
 		return pass

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// attempt sends one message on a connection of its own and returns the code
-// that ended it, "" for a connection that was dropped.
+// attempt sends one message on its own connection and returns the code that ended it, or ""
+// if the connection was dropped.
 func attempt(t testing.TB, addr, to, event string) string {
 	t.Helper()
 	c := connect(t, addr)
@@ -26,7 +26,7 @@ func attempt(t testing.TB, addr, to, event string) string {
 	return "250"
 }
 
-func TestRefusalsStrikeTheirShareOfRecipients(t *testing.T) {
+func TestRefusalsHitTheirShareOfRecipients(t *testing.T) {
 	const people = 2000
 	for _, at := range []string{AtRcpt, AtData, AtBody} {
 		s, addr := start(t, Config{Inject: Inject{Seed: 7, TempFail: 0.2, PermFail: 0.1, At: at}})
@@ -54,7 +54,7 @@ func TestRefusalsStrikeTheirShareOfRecipients(t *testing.T) {
 					t.Fatalf("%s: p%d was answered %s, then %s", at, i, first[i], code)
 				}
 			}
-			temp := 0.18 // of those that are not refused for good
+			temp := 0.18 // of those that are not refused permanently
 			if round == 1 {
 				temp = 0
 			}
@@ -68,13 +68,13 @@ func TestRefusalsStrikeTheirShareOfRecipients(t *testing.T) {
 	}
 }
 
-// off reports a count that is more than five standard deviations off.
+// off reports whether a count is more than five standard deviations off.
 func off(count, of int, share float64) bool {
 	n := float64(of)
 	return math.Abs(float64(count)-n*share) > 5*math.Sqrt(n*share*(1-share))
 }
 
-func TestATemporaryRefusalCanLastForever(t *testing.T) {
+func TestTemporaryRefusalCanLastForever(t *testing.T) {
 	_, addr := start(t, Config{Inject: Inject{TempFail: 1, TempFailAlways: true}})
 	for range 3 {
 		if got := attempt(t, addr, "a@x", "e"); got != "450" {
@@ -83,7 +83,7 @@ func TestATemporaryRefusalCanLastForever(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreDroppedWhereTheyShouldBe(t *testing.T) {
+func TestConnectionsAreDroppedAtTheConfiguredPoint(t *testing.T) {
 	for name, c := range map[string]struct {
 		in       Inject
 		accepted int64
@@ -107,8 +107,8 @@ func TestConnectionsAreDroppedWhereTheyShouldBe(t *testing.T) {
 	}
 }
 
-func TestDropsStrikeTheirShareOfMessages(t *testing.T) {
-	s := newSaboteur(Inject{Seed: 3, DropInData: 0.1})
+func TestDropsHitTheirShareOfMessages(t *testing.T) {
+	s := newFaultInjector(Inject{Seed: 3, DropInData: 0.1})
 	n := 0
 	for range 10_000 {
 		if s.hit(s.inData) {
@@ -123,7 +123,7 @@ func TestDropsStrikeTheirShareOfMessages(t *testing.T) {
 	}
 }
 
-func TestADelayHoldsTheReplyAndEndsWithTheServer(t *testing.T) {
+func TestDelayHoldsTheReplyAndEndsWithTheServer(t *testing.T) {
 	s, addr := start(t, Config{Inject: Inject{Delay: time.Hour, DelayShare: 1}})
 	c := connect(t, addr)
 	c.send(envelope("a@x"))
@@ -137,7 +137,7 @@ func TestADelayHoldsTheReplyAndEndsWithTheServer(t *testing.T) {
 	}
 }
 
-func TestSharesOutsideTheirRangeAreRefused(t *testing.T) {
+func TestSharesOutOfRangeAreRejected(t *testing.T) {
 	for name, in := range map[string]Inject{
 		"/temp_fail": {TempFail: -0.1}, "/perm_fail": {PermFail: 1.5}, "/drop_in_data": {DropInData: math.NaN()}, "/at": {At: "lunch"},
 	} {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A replay is a connection that brings bytes in pieces and takes everything.
+// A replay is a connection that delivers bytes in pieces and discards output.
 type replay struct {
 	net.Conn
 	rest  []byte
@@ -30,8 +30,8 @@ func (r *replay) SetReadDeadline(time.Time) error  { return nil }
 func (r *replay) SetWriteDeadline(time.Time) error { return nil }
 func (r *replay) Close() error                     { return nil }
 
-// FuzzSession checks that any bytes are answered the same however they are cut,
-// in whole lines that begin with a code, and are counted the same.
+// FuzzSession checks that any bytes get the same replies and counts however they are split,
+// in whole lines that begin with a code.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte("EHLO x\r\nMAIL FROM:<a@x>\r\nRCPT TO:<b@x>\r\nDATA\r\nX-Fanfare-Event: e\r\n\r\n..\r\n.\r\nQUIT\r\n"))
 	f.Add([]byte("MAIL FROM:<>\r\nRCPT TO:<b>\r\nDATA\r\n.\r\nMAIL FROM:<> SIZE=99999999999999999999\r\n"))

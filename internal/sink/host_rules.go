@@ -12,29 +12,29 @@ import (
 	fanfare "fanfare.dev/fanfare"
 )
 
-// A HostRule is how the destinations behave whose name fits: the domain of a
-// recipient, or the host that a request is for. The first rule that fits counts.
+// A HostRule sets the behaviour of matching destinations: the domain of a recipient, or the
+// host of a request. The first matching rule applies.
 type HostRule struct {
 	Host   string        // a pattern of path.Match, such as dead*.example or 127.1.*
-	Refuse bool          // mail is refused 451, a request's connection closed without an answer
-	Hang   bool          // nothing is answered; after five minutes it hangs up
-	Delay  time.Duration // before the answer
-	Rate   int           // messages a host takes in any one second; more are refused 452, or 429; 0: all
+	Refuse bool          // mail gets 451; the connection of a request is closed without a response
+	Hang   bool          // no reply; the connection is closed after five minutes
+	Delay  time.Duration // before the reply
+	Rate   int           // messages per host in any one second; further ones get 452 or 429; 0: no limit
 }
 
-// ParseHostRule reads PATTERN=refuse, PATTERN=hang, PATTERN=200ms, PATTERN=5/s,
-// or several of these with commas between.
+// ParseHostRule parses PATTERN=refuse, PATTERN=hang, PATTERN=200ms, PATTERN=5/s, or several
+// of these separated by commas.
 func ParseHostRule(text string) (HostRule, error) {
 	pattern, what, _ := strings.Cut(text, "=")
 	wrong := func(message string) error {
 		return &fanfare.Error{
 			Code: fanfare.Invalid, Message: "host rule " + strconv.Quote(text) + ": " + message,
-			Hint: "write a pattern and what its hosts do: 'dead*.example=refuse', '127.1.*=hang', 'slow*=2s', 'busy*=5/s'",
+			Hint: "write a pattern and a behaviour: 'dead*.example=refuse', '127.1.*=hang', 'slow*=2s', 'busy*=5/s'",
 		}
 	}
 	rule := HostRule{Host: strings.ToLower(pattern)}
 	if _, err := path.Match(rule.Host, ""); err != nil || pattern == "" {
-		return HostRule{}, wrong("not a pattern of hosts")
+		return HostRule{}, wrong("not a valid pattern")
 	}
 	for part := range strings.SplitSeq(what, ",") {
 		rate, isRate := strings.CutSuffix(part, "/s")
@@ -50,30 +50,30 @@ func ParseHostRule(text string) (HostRule, error) {
 		case notDelay == nil && delay > 0:
 			rule.Delay = delay
 		default:
-			return HostRule{}, wrong("what is " + strconv.Quote(part) + "?")
+			return HostRule{}, wrong("unknown behaviour " + strconv.Quote(part))
 		}
 	}
 	return rule, nil
 }
 
 const (
-	maxRate  = 1 << 20 // messages a second that a window may have
-	maxHosts = 100_000 // with a window of their own; further hosts share one
+	maxRate  = 1 << 20 // messages per second of a window
+	maxHosts = 100_000 // with their own window; further hosts share one
 )
 
-// A HostSummary is what came to the hosts of one rule.
+// A HostSummary counts the messages to the hosts of one rule.
 type HostSummary struct {
-	Host     string    `json:"host"` // the rule's pattern; "" is those without a rule
+	Host     string    `json:"host"` // the pattern of the rule; "" for hosts without a rule
 	Messages int64     `json:"messages"`
 	Refused  int64     `json:"refused"`
 	FirstAt  time.Time `json:"first_at,omitzero"` // first accepted message
 	LastAt   time.Time `json:"last_at,omitzero"`
 }
 
-// hosts knows how each host behaves. Without rules it costs nothing.
+// hosts holds the rules and counters of hosts.
 type hosts struct {
 	rules    []HostRule
-	counters []hostCounters // by rule, and one for hosts without
+	counters []hostCounters // by rule, and one for hosts without a rule
 
 	mu      sync.Mutex
 	windows map[string]*slidingWindow
@@ -81,25 +81,25 @@ type hosts struct {
 
 type hostCounters struct {
 	messages, refused atomic.Int64
-	first, last       atomic.Int64 // unix nanoseconds; 0: none
+	first, last       atomic.Int64 // Unix nanoseconds; 0: none
 }
 
 func newHosts(rules []HostRule) *hosts {
 	return &hosts{rules: rules, counters: make([]hostCounters, len(rules)+1), windows: make(map[string]*slidingWindow)}
 }
 
-// find returns the number of the rule for a host in lower case; len(rules) for none.
+// find returns the index of the rule for a host in lower case; len(rules) if there is none.
 func (h *hosts) find(host string) int {
 	for i := range h.rules {
-		if ok, _ := path.Match(h.rules[i].Host, host); ok { // the pattern was checked
+		if ok, _ := path.Match(h.rules[i].Host, host); ok { // Config.Validate checked the pattern
 			return i
 		}
 	}
 	return len(h.rules)
 }
 
-// admits says whether a host with that rule takes one more message now. It is
-// asked once for each message.
+// admits reports whether a host with this rule accepts another message now. Call it once
+// per message.
 func (h *hosts) admits(rule *HostRule, host string, now int64) bool {
 	if rule.Rate == 0 {
 		return true
@@ -117,20 +117,19 @@ func (h *hosts) admits(rule *HostRule, host string, now int64) bool {
 	return w.take(now)
 }
 
-// How a host treats a message.
+// hostVerdict says how a host treats a message.
 type hostVerdict uint8
 
 const (
 	hostAccepts  hostVerdict = iota
-	hostRefuses              // it refuses everything
-	hostOverRate             // it refuses this one
+	hostRefuses              // it refuses all messages
+	hostOverRate             // it refuses this message
 )
 
-// forever is how long a host hangs before it hangs up, where the other side does
-// not give up before.
+// forever is the time after which a hanging host closes the connection.
 const forever = idleTimeout
 
-// hostVerdict says what becomes of a message to a host, and how long its answer takes.
+// hostVerdict returns how a host treats a message, and the delay of its reply.
 func (s *Server) hostVerdict(host string) (verdict hostVerdict, wait time.Duration) {
 	h := s.hosts
 	if len(h.rules) == 0 {
@@ -156,7 +155,7 @@ func (s *Server) hostVerdict(host string) (verdict hostVerdict, wait time.Durati
 	return verdict, 0
 }
 
-// count counts an accepted message at a host.
+// count counts an accepted message of a host.
 func (h *hosts) count(host string, now int64) {
 	b := &h.counters[h.find(host)]
 	b.messages.Add(1)
@@ -182,8 +181,8 @@ func (h *hosts) summary() []HostSummary {
 	return all
 }
 
-// hostOf is the domain of an address, or the host of a request without its port
-// and path, in lower case.
+// hostOf returns the domain of an address, or the host of a request without port and path,
+// in lower case.
 func hostOf(recipient []byte) string {
 	text := string(recipient)
 	text = text[strings.LastIndexByte(text, '@')+1:]

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestHostRulesAreRead(t *testing.T) {
+func TestParseHostRule(t *testing.T) {
 	for text, want := range map[string]HostRule{
 		"Dead*.example=refuse": {Host: "dead*.example", Refuse: true},
 		"127.1.*=hang":         {Host: "127.1.*", Hang: true},
@@ -38,13 +38,13 @@ func rules(t testing.TB, texts ...string) (all []HostRule) {
 	return all
 }
 
-// stopped is a clock that stands still.
-type stopped struct{}
+// stoppedClock is a clock that stands still.
+type stoppedClock struct{}
 
-func (stopped) Now() time.Time { return time.Unix(1_800_000_000, 0) }
+func (stoppedClock) Now() time.Time { return time.Unix(1_800_000_000, 0) }
 
-func TestDomainsBehaveAsTheirRuleSays(t *testing.T) {
-	s, addr := start(t, Config{Clock: stopped{}, Hosts: rules(t, "dead*=refuse", "busy*=2/s", "slow*=1ms", "mute*=hang")})
+func TestDomainsFollowTheirRule(t *testing.T) {
+	s, addr := start(t, Config{Clock: stoppedClock{}, Hosts: rules(t, "dead*=refuse", "busy*=2/s", "slow*=1ms", "silent*=hang")})
 	for _, c := range []struct{ to, want string }{
 		{"a@dead1.example", "451"}, {"a@DEAD2.example", "451"},
 		{"a@busy1.example", "250"}, {"b@busy1.example", "250"}, {"c@busy1.example", "452"}, {"a@busy2.example", "250"},
@@ -54,12 +54,12 @@ func TestDomainsBehaveAsTheirRuleSays(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.to, got, c.want)
 		}
 	}
-	mute := connect(t, addr)
-	mute.send(envelope("a@mute.example"))
-	mute.want("250", "250", "354")
-	mute.send(message("e"))
+	silent := connect(t, addr)
+	silent.send(envelope("a@silent.example"))
+	silent.want("250", "250", "354")
+	silent.send(message("e"))
 	got := s.Stats()
-	want := []HostSummary{{Host: "dead*", Refused: 2}, {Host: "busy*", Messages: 3, Refused: 1}, {Host: "slow*", Messages: 1}, {Host: "mute*"}, {Messages: 2}}
+	want := []HostSummary{{Host: "dead*", Refused: 2}, {Host: "busy*", Messages: 3, Refused: 1}, {Host: "slow*", Messages: 1}, {Host: "silent*"}, {Messages: 2}}
 	for i, h := range got.Hosts {
 		if h.Messages > 0 == h.FirstAt.IsZero() {
 			t.Errorf("%+v", h)
@@ -75,17 +75,17 @@ func TestDomainsBehaveAsTheirRuleSays(t *testing.T) {
 	if err := s.Close(); err != nil { // also while a host hangs
 		t.Error(err)
 	}
-	if code := mute.code(); code != "" {
+	if code := silent.code(); code != "" {
 		t.Errorf("a host that hangs answered %s", code)
 	}
 }
 
-func TestHostsOfRequestsBehaveAsTheirRuleSays(t *testing.T) {
+func TestHTTPHostsFollowTheirRule(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Log("one listener for all of 127.0.0.0/8 is for Linux")
 		return
 	}
-	s, at := startHTTP(t, "loopback:0", Config{Clock: stopped{}, Hosts: rules(t, "127.1.*=refuse", "127.2.*=1/s", "127.3.*=1ms")})
+	s, at := startHTTP(t, "loopback:0", Config{Clock: stoppedClock{}, Hosts: rules(t, "127.1.*=refuse", "127.2.*=1/s", "127.3.*=1ms")})
 	port := at.(*net.TCPAddr).Port
 	for _, c := range []struct {
 		host string
@@ -103,7 +103,7 @@ func TestHostsOfRequestsBehaveAsTheirRuleSays(t *testing.T) {
 	}
 }
 
-func TestNoSecondHasMoreThanItTakes(t *testing.T) {
+func TestNoSecondExceedsTheLimit(t *testing.T) {
 	w := newWindow(3)
 	second := int64(time.Second)
 	for _, c := range []struct {
@@ -119,8 +119,8 @@ func TestNoSecondHasMoreThanItTakes(t *testing.T) {
 	}
 }
 
-func TestWhatIsMoreThanASecondTakesIsRefused(t *testing.T) {
-	s, addr := start(t, Config{Clock: stopped{}, Above: 2})
+func TestMessagesAboveTheRateAreRefused(t *testing.T) {
+	s, addr := start(t, Config{Clock: stoppedClock{}, Above: 2})
 	for i, want := range []string{"250", "250", "452"} {
 		if got := attempt(t, addr, "a@x", "e"+string(rune('0'+i))); got != want {
 			t.Errorf("message %d: %q, want %q", i, got, want)
@@ -129,13 +129,13 @@ func TestWhatIsMoreThanASecondTakesIsRefused(t *testing.T) {
 	if got := s.Stats(); got.RejectedAbove != 1 || got.Rejected4xx != 1 || got.Messages != 2 {
 		t.Errorf("%+v", got)
 	}
-	web, at := startHTTP(t, "127.0.0.1:0", Config{Clock: stopped{}, Above: 1})
+	web, at := startHTTP(t, "127.0.0.1:0", Config{Clock: stoppedClock{}, Above: 1})
 	if first, second := post(t, "http://"+at.String(), "e", ""), post(t, "http://"+at.String(), "f", ""); first != 204 || second != 429 || web.Stats().RejectedAbove != 1 {
 		t.Errorf("answered %d and %d", first, second)
 	}
 }
 
-func TestATimelineHasEveryMessageAndStaysShort(t *testing.T) {
+func TestTimelineCountsEveryMessageAndStaysShort(t *testing.T) {
 	var l timeline
 	start := time.Now().UnixNano()
 	const messages = 100_000

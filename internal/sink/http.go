@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// ListenHTTP binds an address for requests, as Listen does for mail. The host
-// "loopback" stands for all addresses of 127.0.0.0/8 at once (on Linux).
+// ListenHTTP binds an address for requests, as Listen does for SMTP. The host "loopback"
+// means all addresses of 127.0.0.0/8 (on Linux).
 //
-// Every POST is a message: its recipient is the host and path it was sent to,
-// its event is X-Fanfare-Event, or else Webhook-Id. GET answers the Summary.
+// Every POST is a message: its recipient is the host and path, its event is X-Fanfare-Event
+// or else Webhook-Id. GET returns the Summary.
 func (s *Server) ListenHTTP(addr string) (net.Addr, error) {
 	l, err := listenLoopback(addr)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Server) ListenHTTP(addr string) (net.Addr, error) {
 	defer s.mu.Unlock()
 	if s.closed || s.web != nil {
 		_ = l.Close()
-		return nil, errors.New("the sink takes requests already, or is closed")
+		return nil, errors.New("the sink listens for HTTP already, or is closed")
 	}
 	s.webListener = l
 	s.web = &http.Server{
@@ -47,10 +47,10 @@ func (s *Server) countConnection(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// shutdownTimeout is how long requests may take to end when the sink is closed.
+// shutdownTimeout is the time that requests have to finish when the sink is closed.
 const shutdownTimeout = time.Second
 
-// shutdownHTTP lets what is being answered end, and hangs up on the rest.
+// shutdownHTTP waits for running requests, and closes the remaining connections.
 func shutdownHTTP(web *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
@@ -69,12 +69,12 @@ func listenLoopback(addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	network := "tcp"
 	if host == loopback {
-		network, host, config.Control = "tcp4", "0.0.0.0", onlyLoopback // tcp would be all of IPv6 too
+		network, host, config.Control = "tcp4", "0.0.0.0", onlyLoopback // tcp would include all of IPv6
 	}
 	return config.Listen(context.Background(), network, net.JoinHostPort(host, port))
 }
 
-// serveHTTP takes requests until Close.
+// serveHTTP accepts requests until Close.
 func (s *Server) serveHTTP() error {
 	serve := s.web.Serve
 	if s.cfg.TLS != nil {
@@ -86,22 +86,22 @@ func (s *Server) serveHTTP() error {
 	return nil
 }
 
-// ServeHTTP takes one request.
+// ServeHTTP handles one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(s.Stats()) // who asked has gone
+		_ = json.NewEncoder(w).Encode(s.Stats()) // the client has gone
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxMessage)))
 	if err != nil {
 		s.counters.rejected5xx.Add(1)
-		http.Error(w, "too large, or cut off", http.StatusRequestEntityTooLarge)
+		http.Error(w, "the body is too large or incomplete", http.StatusRequestEntityTooLarge)
 		return
 	}
 	if status := s.judgeRequest(r, body); status != http.StatusOK {
 		if status == noReply {
-			panic(http.ErrAbortHandler) // closes the connection without an answer
+			panic(http.ErrAbortHandler) // closes the connection without a response
 		}
 		w.WriteHeader(status)
 		return
@@ -114,7 +114,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m := accepted{event: []byte(event), id: []byte(id), recipients: [][]byte{[]byte(r.Host + r.URL.Path)}, size: len(body)}
 	_, lines := s.accept(m, nil)
 	if len(lines) > 0 && s.recorder.write(lines, s.recorder.sync) != nil {
-		panic(http.ErrAbortHandler) // unrecorded is unanswered
+		panic(http.ErrAbortHandler) // an unrecorded message gets no reply
 	}
 	s.showMessage(r.RemoteAddr, m.recipients, func() []byte { return rawRequest(r, body) })
 	if s.faults.hit(s.faults.beforeReply) {
@@ -124,10 +124,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// noReply is the status of a request that gets no answer.
+// noReply is the status of a request that gets no response.
 const noReply = 0
 
-// judgeRequest says how a request is answered, after the wait that there is.
+// judgeRequest returns the status of a request, after its delay.
 func (s *Server) judgeRequest(r *http.Request, body []byte) int {
 	if s.verifiers != nil && !verify(s.verifiers, r.Header, body) {
 		s.counters.badSignatures.Add(1)
@@ -161,8 +161,8 @@ func (s *Server) judgeRequest(r *http.Request, body []byte) int {
 	return http.StatusOK
 }
 
-// pause waits, and reports false where the server closed or the other side gave
-// up meanwhile, and where it was for ever.
+// pause waits. It returns false if the server was closed or the client gave up meanwhile,
+// and after forever.
 func (s *Server) pause(ctx context.Context, d time.Duration) bool {
 	if d == 0 {
 		return true
@@ -178,11 +178,11 @@ func (s *Server) pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// rawRequest writes a request as it came, for those who want to see it.
+// rawRequest returns a request as it was received.
 func rawRequest(r *http.Request, body []byte) []byte {
 	var out bytes.Buffer
 	out.WriteString(r.Method + " " + r.URL.RequestURI() + " " + r.Proto + "\r\nHost: " + r.Host + "\r\n")
-	_ = r.Header.Write(&out) // a buffer takes everything
+	_ = r.Header.Write(&out) // a buffer never fails
 	out.WriteString("\r\n")
 	out.Write(body)
 	return out.Bytes()

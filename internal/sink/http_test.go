@@ -39,7 +39,7 @@ func startHTTP(t testing.TB, addr string, cfg Config) (*Server, net.Addr) {
 
 func patient() *http.Client { return &http.Client{Timeout: 20 * time.Second} }
 
-// post sends one request and returns its status, 0 where there was no answer.
+// post sends one request and returns its status, or 0 without a response.
 func post(t testing.TB, url, event, body string, headers ...string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -94,7 +94,7 @@ func TestRequestsAreCountedByEventAndWhereTheyWent(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutAGoodSignatureIsRefused(t *testing.T) {
+func TestRequestWithoutValidSignatureIsRefused(t *testing.T) {
 	secret := []byte("a secret of some length")
 	text := "whsec_" + base64.StdEncoding.EncodeToString(secret)
 	pair := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
@@ -138,7 +138,7 @@ func TestARequestWithoutAGoodSignatureIsRefused(t *testing.T) {
 	}
 }
 
-func TestInjectedFaultsStrikeRequests(t *testing.T) {
+func TestInjectedFaultsHitRequests(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		inject Inject

@@ -8,5 +8,5 @@ import (
 )
 
 func onlyLoopback(string, string, syscall.RawConn) error {
-	return errors.New("all of 127.0.0.0/8 can be listened at on Linux only; name one address")
+	return errors.New("listening on all of 127.0.0.0/8 works on Linux only: use one address")
 }

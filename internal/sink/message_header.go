@@ -7,13 +7,13 @@ var (
 	messageIDField = []byte("message-id:")
 )
 
-// messageIDs finds the event that a message tells of, which is its
-// X-Fanfare-Event, or else its Message-ID, and the Message-ID.
+// messageIDs returns the event of a message, which is its X-Fanfare-Event or else its
+// Message-ID, and the Message-ID.
 func messageIDs(message []byte) (event, messageID []byte) {
 	for rest := message; len(rest) > 0; {
 		line, next := cutLine(rest)
 		if len(line) == 0 {
-			break // the end of the header
+			break // end of the header
 		}
 		switch line[0] | 0x20 {
 		case 'x':
@@ -36,8 +36,8 @@ func messageIDs(message []byte) (event, messageID []byte) {
 	return event, messageID
 }
 
-// field returns the value of line if it is that field, or nil. A value that
-// only begins on the next line (RFC 5322, section 2.2.3) is taken from there.
+// field returns the value of line if it is the named field, or nil. If the value begins on
+// the next line (RFC 5322, section 2.2.3), it is taken from there.
 func field(line, name, next []byte) []byte {
 	if len(line) < len(name) || !bytes.EqualFold(line[:len(name)], name) {
 		return nil
@@ -50,7 +50,7 @@ func field(line, name, next []byte) []byte {
 	return value
 }
 
-// cutLine cuts the first line off, without its line end.
+// cutLine returns the first line without its line end, and the rest.
 func cutLine(p []byte) (line, rest []byte) {
 	i := bytes.IndexByte(p, '\n')
 	if i < 0 {
@@ -65,8 +65,8 @@ func cutLine(p []byte) (line, rest []byte) {
 
 var stuffed = []byte("\n.")
 
-// unstuff takes the doubled dots out (RFC 5321, section 4.5.2). Where there are
-// none it returns message itself.
+// unstuff removes doubled dots (RFC 5321, section 4.5.2). Without any it returns message
+// itself.
 func unstuff(message []byte) []byte {
 	first := len(message) > 0 && message[0] == '.'
 	if !first && !bytes.Contains(message, stuffed) {

@@ -10,13 +10,13 @@ import (
 
 const recordFlush = 100 * time.Millisecond
 
-// A recorder writes the lines of accepted recipients.
+// A recorder writes one line per accepted recipient.
 type recorder struct {
 	mu   sync.Mutex
 	out  io.Writer
 	buf  *bufio.Writer
 	sync bool
-	err  error // the first; nothing is written after it
+	err  error // the first error; nothing is written after it
 	stop chan struct{}
 	done chan struct{}
 }
@@ -41,7 +41,7 @@ func (r *recorder) flushing() {
 	}
 }
 
-// write takes whole lines.
+// write writes whole lines.
 func (r *recorder) write(lines []byte, flush bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

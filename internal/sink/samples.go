@@ -5,25 +5,25 @@ import (
 	"sync/atomic"
 )
 
-// A Message is one that was kept whole.
+// A Message is a message that was kept as a whole.
 type Message struct {
 	From string   `json:"from"`
 	To   []string `json:"to"`
-	Body []byte   `json:"body"` // header and body, dots taken out
+	Body []byte   `json:"body"` // header and body, without dot stuffing
 }
 
-// An album keeps the first and the last messages.
+// samples keeps the first and the last messages.
 type samples struct {
 	first, last int
-	full        atomic.Bool // nothing more to keep
+	full        atomic.Bool // no more messages are kept
 
 	mu    sync.Mutex
-	count int // messages that went to the tail
+	count int // messages added to tail
 	head  []Message
-	tail  []Message // a ring; full, its oldest is at count % last
+	tail  []Message // a ring buffer; once full, the oldest is at count % last
 }
 
-func newAlbum(first, last int) *samples {
+func newSamples(first, last int) *samples {
 	a := &samples{first: first, last: last}
 	a.full.Store(first == 0 && last == 0)
 	return a
@@ -49,7 +49,7 @@ func (a *samples) add(from string, to []string, body []byte) {
 	a.count++
 }
 
-// messages returns copies, oldest first.
+// messages returns copies, the oldest first.
 func (a *samples) messages() []Message {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,23 +9,23 @@ import (
 	"sync/atomic"
 )
 
-// A Server takes mail and requests. Its methods are safe for concurrent use.
+// A Server receives mail and webhooks. Its methods are safe for concurrent use.
 type Server struct {
 	cfg        Config
 	faults     *faultInjector
 	hosts      *hosts
-	verifiers  []verificationKey // nil: no signature is verified
+	verifiers  []verificationKey // nil: signatures are not verified
 	counters   counters
 	deliveries *deliveryCounts
 	samples    *samples
-	recorder   *recorder // nil: none
+	recorder   *recorder // nil: no record
 
 	rateMu     sync.Mutex
-	rateWindow *slidingWindow // nil: any number of messages may come in a second
+	rateWindow *slidingWindow // nil: no rate
 
 	mu             sync.Mutex
 	listener       net.Listener
-	web            *http.Server // nil: no requests are taken
+	web            *http.Server // nil: no HTTP
 	webListener    net.Listener
 	webConnections atomic.Int64
 	open           map[net.Conn]struct{}
@@ -39,10 +39,10 @@ type Server struct {
 // New returns a server for a valid Config.
 func New(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg.withDefaults(), deliveries: newCensus(), samples: newAlbum(cfg.KeepFirst, cfg.KeepLast),
+		cfg: cfg.withDefaults(), deliveries: newCensus(), samples: newSamples(cfg.KeepFirst, cfg.KeepLast),
 		open: make(map[net.Conn]struct{}), closing: make(chan struct{}),
 	}
-	s.faults, s.hosts = newSaboteur(s.cfg.Inject), newHosts(cfg.Hosts)
+	s.faults, s.hosts = newFaultInjector(s.cfg.Inject), newHosts(cfg.Hosts)
 	s.verifiers, _ = parseKeys(cfg.Secrets) // the Config is valid
 	if cfg.Above > 0 {
 		s.rateWindow = newWindow(cfg.Above)
@@ -53,7 +53,7 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Listen binds addr (host:port, port 0 for any) and returns what it got.
+// Listen binds addr (host:port, port 0 for any) and returns the address.
 func (s *Server) Listen(addr string) (net.Addr, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *Server) Listen(addr string) (net.Addr, error) {
 	return l.Addr(), nil
 }
 
-// Serve takes mail and requests until Close; then it returns nil. Listen or
-// ListenHTTP, or both, come first.
+// Serve accepts mail and requests until Close; then it returns nil. Call Listen or
+// ListenHTTP, or both, before.
 func (s *Server) Serve() error {
 	s.mu.Lock()
 	mail, web := s.listener, s.webListener
@@ -133,8 +133,8 @@ func (s *Server) unregister(nc net.Conn) {
 	s.handlers.Done()
 }
 
-// Close hangs up on everyone, waits until all have gone, and flushes the
-// record. Further calls wait for the first and return the same.
+// Close closes all connections, waits for their handlers, and flushes the record. Further
+// calls wait for the first and return its error.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		s.mu.Lock()
@@ -159,17 +159,17 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
-// Stats returns what was seen so far.
+// Stats returns the counts so far.
 func (s *Server) Stats() Summary {
 	sum := s.counters.summary()
 	sum.Hosts = s.hosts.summary()
 	return sum
 }
 
-// Seen returns how often that recipient got a message of that event.
+// Seen returns how often a recipient got a message of an event.
 func (s *Server) Seen(event, recipient string) int {
 	return s.deliveries.seen(deliveryHash([]byte(event), []byte(recipient)))
 }
 
-// Messages returns what KeepFirst and KeepLast have kept, oldest first.
+// Messages returns the messages that KeepFirst and KeepLast have kept, the oldest first.
 func (s *Server) Messages() []Message { return s.samples.messages() }

@@ -14,26 +14,26 @@ import (
 	fanfare "fanfare.dev/fanfare"
 )
 
-// signatureAge is how far the timestamp of a request may be from now.
+// signatureAge is the maximum difference between the timestamp of a request and now.
 const signatureAge = 5 * time.Minute
 
-// A verifier is one of what signatures are held against: a secret or a public key.
+// A verificationKey is a secret or a public key.
 type verificationKey struct {
 	scheme string // of its signatures
 	secret []byte
 	public ed25519.PublicKey
 }
 
-// parseKeys reads secrets and public keys of Standard Webhooks: base64, behind
-// "whsec_" and "whpk_".
+// parseKeys parses secrets and public keys of Standard Webhooks: base64 after "whsec_" or
+// "whpk_".
 func parseKeys(texts []string) ([]verificationKey, error) {
 	var all []verificationKey
 	for _, text := range texts {
 		encoded, isPublic := strings.CutPrefix(text, "whpk_")
 		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(encoded, "whsec_"))
 		if err != nil || len(raw) == 0 || isPublic && len(raw) != ed25519.PublicKeySize {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/secrets", Message: "a secret is not base64, or a public key not one for Ed25519",
-				Hint: "give what the receiver has, such as whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD or whpk_ and the base64 of 32 bytes"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/secrets", Message: "a secret is not valid base64, or a public key is not an Ed25519 key",
+				Hint: "use the key that the receiver has, such as whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD or whpk_ and the base64 of 32 bytes"}
 		}
 		if isPublic {
 			all = append(all, verificationKey{scheme: "v1a", public: raw})
@@ -44,7 +44,7 @@ func parseKeys(texts []string) ([]verificationKey, error) {
 	return all, nil
 }
 
-// verifies reports whether a signature of its scheme is one of the text.
+// verifies reports whether signature is a signature of text with this key.
 func (v *verificationKey) verifies(signature, text []byte) bool {
 	if v.public != nil {
 		return ed25519.Verify(v.public, text, signature)
@@ -54,7 +54,7 @@ func (v *verificationKey) verifies(signature, text []byte) bool {
 	return hmac.Equal(signature, sum.Sum(nil))
 }
 
-// verify reports whether a request has a signature that one of them believes
+// verify reports whether a request has a signature that is valid for one of the keys
 // (Standard Webhooks 1.0: of "id.timestamp.body").
 func verify(verifiers []verificationKey, header http.Header, body []byte) bool {
 	id, at := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")

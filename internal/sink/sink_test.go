@@ -35,7 +35,7 @@ func start(t testing.TB, cfg Config) (*Server, string) {
 	return s, addr.String()
 }
 
-// A client talks to the sink by hand.
+// A client sends raw commands to the sink.
 type client struct {
 	t  testing.TB
 	nc net.Conn
@@ -62,7 +62,7 @@ func (c *client) send(text string) {
 	}
 }
 
-// code reads one reply, "" where the connection is over.
+// code reads one reply, or returns "" if the connection is closed.
 func (c *client) code() string {
 	for {
 		line, err := c.in.ReadString('\n')
@@ -125,7 +125,7 @@ func TestOneMessageToTwoCountsForBoth(t *testing.T) {
 	}
 }
 
-func TestAGroupIsAnsweredHoweverItIsCut(t *testing.T) {
+func TestPipelinedGroupIsAnsweredHoweverItIsSplit(t *testing.T) {
 	whole := "EHLO x\r\n" + envelope("a@x") + message("e1") + envelope("b@x") + message("e1") + "NOOP\r\nRSET\r\nQUIT\r\n"
 	codes := []string{"250", "250", "250", "354", "250", "250", "250", "354", "250", "250", "250", "221"}
 	for _, size := range []int{1, 2, 3, 5, 7, 50, len(whole)} {
@@ -146,7 +146,7 @@ func TestAGroupIsAnsweredHoweverItIsCut(t *testing.T) {
 	}
 }
 
-func TestTheStandardClientIsUnderstood(t *testing.T) {
+func TestGoSMTPClientIsAccepted(t *testing.T) {
 	security, pool, err := SelfSigned("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestPlainTextBehindSTARTTLSIsForgotten(t *testing.T) {
 	}
 }
 
-func TestLimitsRefuseOneThingAndGoOn(t *testing.T) {
+func TestSinkContinuesAfterALimit(t *testing.T) {
 	s, addr := start(t, Config{MaxMessage: 100_000})
 	c := connect(t, addr)
 	c.send("EHLO x\r\n" + strings.Repeat("x", 3*maxLine) + "\r\nNOOP\r\n")
@@ -242,7 +242,7 @@ func TestCommandsOutOfPlaceAreRefused(t *testing.T) {
 	c.want("503", "503", "501", "501", "250", "503", "501", "554", "500", "500", "500", "502", "252", "500")
 }
 
-func TestAHalfSentMessageIsNoMessage(t *testing.T) {
+func TestIncompleteMessageIsNotCounted(t *testing.T) {
 	s, addr := start(t, Config{})
 	c := connect(t, addr)
 	c.send(envelope("a@x") + "Subject: x\r\n\r\nhalf\r\n.")
@@ -254,7 +254,7 @@ func TestAHalfSentMessageIsNoMessage(t *testing.T) {
 	}
 }
 
-func TestTooManyConnectionsAreToldSo(t *testing.T) {
+func TestTooManyConnectionsGet421(t *testing.T) {
 	_, addr := start(t, Config{MaxConnections: 1})
 	connect(t, addr)
 	nc, err := net.Dial("tcp", addr)
@@ -267,7 +267,7 @@ func TestTooManyConnectionsAreToldSo(t *testing.T) {
 	}
 }
 
-func TestCloseStandsDoubleCallsAndIdleClients(t *testing.T) {
+func TestCloseIsIdempotentAndEndsIdleClients(t *testing.T) {
 	s, addr := start(t, Config{})
 	connect(t, addr)
 	var wg sync.WaitGroup
@@ -320,7 +320,7 @@ func TestTheRecordIsWrittenBeforeTheReply(t *testing.T) {
 	}
 }
 
-func TestTheRecordIsWholeAfterClose(t *testing.T) {
+func TestRecordIsCompleteAfterClose(t *testing.T) {
 	var record lockedBuffer
 	s, addr := start(t, Config{Record: &record})
 	c := connect(t, addr)
@@ -340,7 +340,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
-func TestWhatCannotBeRecordedIsNotAnswered(t *testing.T) {
+func TestUnrecordedMessageGetsNoReply(t *testing.T) {
 	s, addr := start(t, Config{Record: broken{}, RecordSync: true})
 	c := connect(t, addr)
 	c.send(envelope("r@x"))

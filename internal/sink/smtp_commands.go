@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// command answers one command line. False ends the connection, after what was
-// said is sent.
+// command replies to one command line. It returns false to close the connection after the
+// reply.
 func (c *session) command(line []byte) bool {
 	if c.phase == skipLine {
 		return true
@@ -50,8 +50,7 @@ func (c *session) command(line []byte) bool {
 	return true
 }
 
-// verb returns the first four letters of a command in upper case, without
-// making a string.
+// verb returns the first four characters of a command in upper case, without an allocation.
 func verb(line []byte) string {
 	var v [4]byte
 	for i := range v {
@@ -130,7 +129,7 @@ func (c *session) rcptTo(line []byte) {
 		return
 	}
 	c.refusal = max(c.refusal, verdict)
-	// The space of an address is used again for the next message.
+	// The next message reuses the memory of an address.
 	n := len(c.rcpts)
 	if n < cap(c.rcpts) {
 		c.rcpts = c.rcpts[:n+1]
@@ -170,8 +169,8 @@ func (c *session) data() bool {
 	return true
 }
 
-// mailPath takes the address out of "MAIL FROM:<address> params", forgiving about
-// space and angle brackets.
+// mailPath parses the address of "MAIL FROM:<address> params". It tolerates spaces and
+// missing angle brackets.
 func mailPath(line []byte, keyword string) (address, params []byte, ok bool) {
 	rest := bytes.TrimLeft(line[4:], " ")
 	if len(rest) < len(keyword) || !bytes.EqualFold(rest[:len(keyword)], []byte(keyword)) {
@@ -189,7 +188,7 @@ func mailPath(line []byte, keyword string) (address, params []byte, ok bool) {
 	return address, params, len(address) > 0
 }
 
-// declaredSize reads SIZE= (RFC 1870) among the parameters of MAIL; 0: none.
+// declaredSize returns SIZE= (RFC 1870) from the parameters of MAIL, or 0.
 func declaredSize(params []byte) int {
 	for len(params) > 0 {
 		var p []byte

@@ -12,10 +12,10 @@ import (
 const (
 	readBuffer = 32 << 10 // bytes at the start; grows for a large message and shrinks after it
 	keepBuffer = 1 << 20
-	readSpace  = 4 << 10 // the least to offer a read
+	readSpace  = 4 << 10 // minimum space for a read
 )
 
-// What a session is waiting for.
+// A phase is what a session waits for.
 type phase uint8
 
 const (
@@ -25,26 +25,26 @@ const (
 	skipLine       // the end of a line that is too long
 )
 
-// A session is one connection. Everything that one read brings is worked off
-// and answered in one write.
+// A session is one connection. All input of one read is processed and answered with one
+// write.
 type session struct {
 	server *Server
-	socket net.Conn // the socket
+	socket net.Conn // without TLS
 	rw     net.Conn // the socket, or TLS over it
 
-	buf     []byte // buf[r:w] is read and not yet worked off
+	buf     []byte // buf[r:w] was read and not processed
 	r, w    int
-	scanned int // of buf[r:w], how much holds no final dot
+	scanned int // bytes of buf[r:w] that have no final dot
 	out     []byte
-	lines   []byte // for the recorder
+	lines   []byte // for the record
 
 	phase      phase
 	from       []byte
-	mail       bool // MAIL was taken
+	mail       bool // MAIL was accepted
 	rcpts      [][]byte
-	refusal    int           // the answer injected for this message: pass, tempFail, permFail
-	dropInBody bool          // hang up when the body begins
-	delay      time.Duration // before the answer to the final dot
+	refusal    int           // injected reply for this message: pass, tempFail or permFail
+	dropInBody bool          // close the connection when the body begins
+	delay      time.Duration // before the reply to the final dot
 
 	deadline time.Time
 	tls      bool
@@ -69,13 +69,13 @@ func (c *session) run() {
 
 func (c *session) reply(line string) { c.out = append(c.out, line...) }
 
-// flush sends the answers, after what they promise is recorded.
+// flush writes the record and then sends the replies.
 func (c *session) flush() bool {
 	if len(c.lines) > 0 {
 		err := c.server.recorder.write(c.lines, c.server.recorder.sync)
 		c.lines = c.lines[:0]
 		if err != nil {
-			return false // unrecorded is unanswered
+			return false // an unrecorded message gets no reply
 		}
 	}
 	if len(c.out) == 0 {
@@ -113,7 +113,7 @@ func (c *session) read() bool {
 	return n > 0 || err == nil
 }
 
-// processInput takes everything that is complete. False ends the connection.
+// processInput processes all complete input. It returns false to close the connection.
 func (c *session) processInput() bool {
 	for c.r < c.w {
 		switch c.phase {
@@ -151,7 +151,7 @@ func (c *session) processInput() bool {
 	return true
 }
 
-// line takes one command line off the buffer.
+// line takes one command line from the buffer.
 func (c *session) line() ([]byte, bool) {
 	p := c.buf[c.r:c.w]
 	i := bytes.IndexByte(p[:min(len(p), maxLine)], '\n')
@@ -171,8 +171,8 @@ func (c *session) line() ([]byte, bool) {
 
 var finalDot = []byte("\r\n.\r\n")
 
-// message takes one message off the buffer, with the line end before its final
-// dot; nil with true for one that was too large.
+// message takes one message from the buffer, including the line end before its final dot;
+// nil and true for a message that was too large.
 func (c *session) message() ([]byte, bool) {
 	p := c.buf[c.r:c.w]
 	if c.scanned == 0 && c.phase == body && bytes.HasPrefix(p, finalDot[2:]) {
@@ -196,13 +196,13 @@ func (c *session) message() ([]byte, bool) {
 		c.phase = skipBody
 	}
 	if c.phase == skipBody {
-		c.r += c.scanned // the rest is looked at again with what follows
+		c.r += c.scanned // the rest is examined again with the next input
 		c.scanned = 0
 	}
 	return nil, false
 }
 
-// accept counts a message and answers its final dot.
+// accept counts a message and replies to its final dot.
 func (c *session) accept(message []byte) bool {
 	s := c.server
 	defer c.reset()
@@ -237,7 +237,7 @@ func (c *session) accept(message []byte) bool {
 	s.showMessage(string(c.from), c.rcpts, func() []byte { return unstuff(message) })
 	if s.faults.hit(s.faults.beforeReply) {
 		s.counters.beforeReply.Add(1)
-		return false // what came before is flushed, this one's answer is not among it
+		return false // earlier replies were flushed, this one is never sent
 	}
 	c.reply("250 2.0.0 Ok: queued as ")
 	c.out = strconv.AppendInt(c.out, n, 10)
@@ -245,14 +245,14 @@ func (c *session) accept(message []byte) bool {
 	return true
 }
 
-// reset forgets the transaction.
+// reset clears the transaction.
 func (c *session) reset() {
 	c.mail, c.refusal, c.dropInBody, c.delay = false, pass, false, 0
 	c.rcpts = c.rcpts[:0]
 }
 
-// startTLS goes on inside TLS. What came in plain text behind the command is
-// forgotten (RFC 3207, section 5).
+// startTLS continues with TLS. It discards plain text after the command (RFC 3207, section
+// 5).
 func (c *session) startTLS() bool {
 	c.reply("220 2.0.0 go ahead\r\n")
 	if !c.flush() {

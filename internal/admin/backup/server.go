@@ -18,7 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/move"
@@ -163,11 +163,11 @@ func newSource(dir string, events *bus.Bus, version string, clock clock.Clock) *
 		Snapshot: func(path string) (Snapshot, error) { return sqlite.OpenSnapshot(path) },
 		Unmatched: func(ctx context.Context, visit func([]byte, int, fanfare.EventSeq) error) error {
 			return events.UnmatchedEvents(ctx, func(seq uint64, group []byte) error {
-				decoded, err := ingest.Decode(group, seq)
+				decoded, err := eventgroup.Decode(group, seq)
 				if err != nil {
 					return err
 				}
-				again, err := ingest.Encode(decoded...)
+				again, err := eventgroup.Encode(decoded...)
 				if err != nil {
 					return err
 				}

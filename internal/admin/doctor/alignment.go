@@ -7,8 +7,8 @@ import (
 
 	"github.com/emersion/go-msgauth/dmarc"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/dkim"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // maxReports bounds to how many places reports are looked after.
@@ -16,7 +16,7 @@ const maxReports = 5
 
 // aligned looks at what the author's domain asks of receivers (DMARC, RFC 7489), and at
 // whether the envelope's domain and those that sign go together with it.
-func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *registry.Channel, author, envelope string) {
+func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Channel, author, envelope string) {
 	at, place := "DMARC "+author, author
 	records, err := z.begins(ctx, "_dmarc."+place, "v=DMARC1")
 	if above := organization(author); err == nil && len(records) == 0 && above != author {

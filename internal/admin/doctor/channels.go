@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
 // channels looks at each way out, and returns them.
-func (o *Options) channels(ctx context.Context, r *Report) []*registry.Channel {
+func (o *Options) channels(ctx context.Context, r *Report) []*catalog.Channel {
 	list, err := o.Channels(ctx)
 	if err != nil {
 		mend := "run this as the user that runs the server"
@@ -49,7 +49,7 @@ func (o *Options) channels(ctx context.Context, r *Report) []*registry.Channel {
 
 // secrets looks at whether the secrets of a channel can be read that are not tried with its
 // relays.
-func (o *Options) secrets(r *Report, check string, c *registry.Channel) {
+func (o *Options) secrets(r *Report, check string, c *catalog.Channel) {
 	if o.told(check) {
 		return
 	}
@@ -83,7 +83,7 @@ func folder(r *Report, check, path string) {
 	}
 }
 
-func (o *Options) relay(ctx context.Context, r *Report, check string, c *registry.Channel) {
+func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog.Channel) {
 	host, _, err := net.SplitHostPort(c.Relay)
 	if err != nil {
 		r.wrong(check, "write it as host:port", "the relay %q is not an address", c.Relay)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/config"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // A Server is what a running server told. Nil in Options: none answered.
@@ -64,10 +64,10 @@ type Options struct {
 	// Rules reads a file of rules for answers, and counts them.
 	Rules func(file string) (int, error)
 	// Channels reads what is configured, without changing anything.
-	Channels func(ctx context.Context) ([]*registry.Channel, error)
+	Channels func(ctx context.Context) ([]*catalog.Channel, error)
 	// Probe opens a connection to the relay of a channel, with its password or
 	// without a user, and sends nothing.
-	Probe func(ctx context.Context, c *registry.Channel, password string) (Session, error)
+	Probe func(ctx context.Context, c *catalog.Channel, password string) (Session, error)
 	// LookupHost asks the resolver.
 	LookupHost func(ctx context.Context, host string) ([]string, error)
 	// LookupMX asks the resolver for the hosts that take the mail of a domain, the

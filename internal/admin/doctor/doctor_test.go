@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/config"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // healthy is a machine on which all is well.
@@ -35,10 +35,10 @@ func healthy(t *testing.T) Options {
 		Version: "1.0",
 		Server:  func(context.Context) (*Server, error) { return nil, errors.New("nobody is there") },
 		Charge:  func(context.Context) error { return nil },
-		Channels: func(context.Context) ([]*registry.Channel, error) {
-			return []*registry.Channel{{Service: "news", Name: "mail", ChannelSettings: registry.ChannelSettings{Driver: "smtp", Relay: "mx.example.org:25", Connections: 5}}}, nil
+		Channels: func(context.Context) ([]*catalog.Channel, error) {
+			return []*catalog.Channel{{Service: "news", Name: "mail", ChannelSettings: catalog.ChannelSettings{Driver: "smtp", Relay: "mx.example.org:25", Connections: 5}}}, nil
 		},
-		Probe: func(context.Context, *registry.Channel, string) (Session, error) {
+		Probe: func(context.Context, *catalog.Channel, string) (Session, error) {
 			return Session{Banner: "mx ESMTP", Extensions: []string{"PIPELINING"}, TLS: "TLS 1.3"}, nil
 		},
 		LookupHost: func(_ context.Context, host string) ([]string, error) { return []string{"192.0.2.1"}, nil },
@@ -192,30 +192,30 @@ func TestWhatIsWrongIsNamedAndHowToMendIt(t *testing.T) {
 			certificate(t, o, "news.example.org", now.Add(-time.Hour), now.Add(year))
 		}, "certificate", OK, []string{"news.example.org"}, ""},
 		"a relay that is down": {func(t *testing.T, o *Options) {
-			o.Probe = func(context.Context, *registry.Channel, string) (Session, error) {
+			o.Probe = func(context.Context, *catalog.Channel, string) (Session, error) {
 				return Session{}, errors.New("dial tcp: connection refused")
 			}
 		}, "channel news/mail", Wrong, []string{"mx.example.org:25", "refused"}, "start the mail server"},
 		"a relay that cannot encrypt": {func(t *testing.T, o *Options) {
-			o.Probe = func(context.Context, *registry.Channel, string) (Session, error) { return Session{Banner: "x"}, nil }
+			o.Probe = func(context.Context, *catalog.Channel, string) (Session, error) { return Session{Banner: "x"}, nil }
 		}, "channel news/mail", Warning, []string{"not encrypted"}, "STARTTLS"},
 		"a relay that nobody should trust": {func(t *testing.T, o *Options) {
-			o.Probe = func(context.Context, *registry.Channel, string) (Session, error) {
+			o.Probe = func(context.Context, *catalog.Channel, string) (Session, error) {
 				return Session{TLS: "TLS 1.2", Untrusted: errors.New("unknown authority")}, nil
 			}
 		}, "channel news/mail", Warning, []string{"unknown authority"}, "certificate"},
 		"a password that is elsewhere": {func(t *testing.T, o *Options) {
-			o.Channels = func(context.Context) ([]*registry.Channel, error) {
-				return []*registry.Channel{{Service: "news", Name: "mail", ChannelSettings: registry.ChannelSettings{Driver: "smtp", Relay: "mx.example.org:25", Username: "u", PasswordEnv: "FANFARE_TEST_NOT_SET"}}}, nil
+			o.Channels = func(context.Context) ([]*catalog.Channel, error) {
+				return []*catalog.Channel{{Service: "news", Name: "mail", ChannelSettings: catalog.ChannelSettings{Driver: "smtp", Relay: "mx.example.org:25", Username: "u", PasswordEnv: "FANFARE_TEST_NOT_SET"}}}, nil
 			}
 		}, "channel news/mail", Warning, []string{"FANFARE_TEST_NOT_SET"}, "set it here too"},
 		"a folder of mails that is not ours": {func(t *testing.T, o *Options) {
-			o.Channels = func(context.Context) ([]*registry.Channel, error) {
-				return []*registry.Channel{{Service: "news", Name: "mail", ChannelSettings: registry.ChannelSettings{Driver: "file", Path: "/dev/null/mails"}}}, nil
+			o.Channels = func(context.Context) ([]*catalog.Channel, error) {
+				return []*catalog.Channel{{Service: "news", Name: "mail", ChannelSettings: catalog.ChannelSettings{Driver: "file", Path: "/dev/null/mails"}}}, nil
 			}
 		}, "channel news/mail", Wrong, []string{"/dev/null"}, "may reach"},
 		"a store that cannot be read": {func(t *testing.T, o *Options) {
-			o.Channels = func(context.Context) ([]*registry.Channel, error) { return nil, errors.New("permission denied") }
+			o.Channels = func(context.Context) ([]*catalog.Channel, error) { return nil, errors.New("permission denied") }
 		}, "channels", Warning, []string{"permission denied"}, "as the user"},
 		"more requests than files": {func(t *testing.T, o *Options) { o.Config.MaxRequests = 1 << 40 }, "open files", Warning, []string{"may be needed"}, "LimitNOFILE"},
 	} {

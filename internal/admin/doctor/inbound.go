@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
 // inbound looks at whether what comes back of mails finds the server.
-func (o *Options) inbound(ctx context.Context, r *Report, channels []*registry.Channel) {
+func (o *Options) inbound(ctx context.Context, r *Report, channels []*catalog.Channel) {
 	c := &o.Config
 	for _, channel := range channels {
 		at := "channel " + channel.Service + "/" + channel.Name

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
 func TestWhetherBouncesFindTheServerIsLookedUp(t *testing.T) {
@@ -35,8 +35,8 @@ func TestWhetherBouncesFindTheServerIsLookedUp(t *testing.T) {
 
 func TestAChannelWhoseBouncesGoElsewhereIsNamed(t *testing.T) {
 	o := healthy(t)
-	o.Channels = func(context.Context) ([]*registry.Channel, error) {
-		return []*registry.Channel{{Service: "news", Name: "away", ChannelSettings: registry.ChannelSettings{Driver: "file", Path: t.TempDir(), Returns: "elsewhere.example.org"}}}, nil
+	o.Channels = func(context.Context) ([]*catalog.Channel, error) {
+		return []*catalog.Channel{{Service: "news", Name: "away", ChannelSettings: catalog.ChannelSettings{Driver: "file", Path: t.TempDir(), Returns: "elsewhere.example.org"}}}, nil
 	}
 	for _, f := range Look(t.Context(), o).of("channel news/away") {
 		if strings.Contains(f.What, "bounces go to elsewhere.example.org") {

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
 // firstYear is the year of this program: no clock can be right that is before it.
@@ -50,7 +50,7 @@ func (o *Options) zones(r *Report) {
 // spareFiles is what the stores, the bus and the process itself keep open.
 const spareFiles = 256
 
-func (o *Options) limits(r *Report, channels []*registry.Channel) {
+func (o *Options) limits(r *Report, channels []*catalog.Channel) {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		r.warn("open files", "", "the limit cannot be read: %v", err)

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
 // mail looks at what the DNS says of those in whose name the channels send: may their
 // relays (SPF), are the keys known (DKIM), and does it go together with From (DMARC).
 // Where letters are captured they do not reach anybody who would look.
-func (o *Options) mail(ctx context.Context, r *Report, channels []*registry.Channel) {
+func (o *Options) mail(ctx context.Context, r *Report, channels []*catalog.Channel) {
 	if o.Config.Capture != "" {
 		return
 	}
@@ -36,7 +36,7 @@ func (o *Options) mail(ctx context.Context, r *Report, channels []*registry.Chan
 }
 
 // postmark looks at one channel.
-func (o *Options) postmark(ctx context.Context, r *Report, z *zone, c *registry.Channel) {
+func (o *Options) postmark(ctx context.Context, r *Report, z *zone, c *catalog.Channel) {
 	from, err := mail.ParseAddress(c.From)
 	if err != nil {
 		return // nothing leaves by it

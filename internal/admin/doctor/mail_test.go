@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/dkim"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/test/dnstest"
 )
 
@@ -20,14 +20,14 @@ import (
 type sender struct {
 	Options
 	dns     *dnstest.Server
-	channel *registry.Channel
+	channel *catalog.Channel
 	keys    map[string]*dkim.Key // by selector
 }
 
 func newSender(t *testing.T) *sender {
 	t.Helper()
 	s := &sender{Options: healthy(t), keys: map[string]*dkim.Key{}}
-	s.channel = &registry.Channel{Service: "news", Name: "mail", ChannelSettings: registry.ChannelSettings{
+	s.channel = &catalog.Channel{Service: "news", Name: "mail", ChannelSettings: catalog.ChannelSettings{
 		Driver: "smtp", Relay: "relay.fanfare.dev:25", Connections: 5, From: "News <news@mail.fanfare.dev>", Returns: "bounces.fanfare.dev",
 	}}
 	s.dns = &dnstest.Server{
@@ -66,7 +66,7 @@ func (s *sender) look(t *testing.T) *Report {
 	s.askedOf(t, s.dns)
 	r := &Report{}
 	s.keyFiles(r, s.channel)
-	s.mail(t.Context(), r, []*registry.Channel{s.channel})
+	s.mail(t.Context(), r, []*catalog.Channel{s.channel})
 	return r
 }
 
@@ -83,13 +83,13 @@ func (s *sender) sign(t *testing.T, selector, algorithm string, from time.Time) 
 		t.Fatal(err)
 	}
 	key := &dkim.Key{Domain: "fanfare.dev", Selector: selector, From: from, Private: private}
-	s.channel.DKIM = append(s.channel.DKIM, registry.DKIMKey{Domain: key.Domain, Selector: selector, KeyFile: file, From: from})
+	s.channel.DKIM = append(s.channel.DKIM, catalog.DKIMKey{Domain: key.Domain, Selector: selector, KeyFile: file, From: from})
 	s.keys[selector], s.dns.Texts[key.Name()] = key, []string{private.Record()}
 }
 
 func TestADomainOfWhichTheDNSSaysAllIsInOrder(t *testing.T) {
 	s := newSender(t)
-	s.Channels = func(context.Context) ([]*registry.Channel, error) { return []*registry.Channel{s.channel}, nil }
+	s.Channels = func(context.Context) ([]*catalog.Channel, error) { return []*catalog.Channel{s.channel}, nil }
 	s.askedOf(t, s.dns)
 	r := Look(t.Context(), s.Options)
 	for check, what := range map[string]string{
@@ -277,7 +277,7 @@ func TestAResolverThatIsSilentIsAskedOnce(t *testing.T) {
 		return nil, &net.DNSError{Err: "i/o timeout", IsTimeout: true}
 	}
 	r := &Report{}
-	if s.mail(t.Context(), r, []*registry.Channel{s.channel, &second}); asked != 1 || r.Wrong > 0 || len(r.of("DMARC mail.fanfare.dev")) != 1 || len(r.of("DMARC another.dev")) != 0 {
+	if s.mail(t.Context(), r, []*catalog.Channel{s.channel, &second}); asked != 1 || r.Wrong > 0 || len(r.of("DMARC mail.fanfare.dev")) != 1 || len(r.of("DMARC another.dev")) != 0 {
 		t.Errorf("it was asked %d times: %+v", asked, r.Findings)
 	}
 }
@@ -295,7 +295,7 @@ func TestWhatDoesNotReachReceiversIsNotLookedUp(t *testing.T) {
 			return nil, fmt.Errorf("%s: %s was looked up", t.Name(), name)
 		}
 		r := &Report{}
-		if s.mail(t.Context(), r, []*registry.Channel{s.channel}); strings.Contains(fmt.Sprint(r.Findings), "was looked up") {
+		if s.mail(t.Context(), r, []*catalog.Channel{s.channel}); strings.Contains(fmt.Sprint(r.Findings), "was looked up") {
 			t.Errorf("%s: %+v", name, r.Findings)
 		}
 	}
@@ -326,7 +326,7 @@ func TestTwoChannelsOfADomainAreToldOnce(t *testing.T) {
 	s.askedOf(t, s.dns)
 	r := &Report{}
 	s.keyFiles(r, s.channel)
-	s.mail(t.Context(), r, []*registry.Channel{s.channel, &second})
+	s.mail(t.Context(), r, []*catalog.Channel{s.channel, &second})
 	if len(r.of("SPF bounces.fanfare.dev")) != 1 || len(r.of("DMARC mail.fanfare.dev")) != 1 || r.Warnings != 1 {
 		t.Errorf("%+v", r.Findings)
 	}

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/dkim"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // senders looks at who may send with a domain in the envelope (SPF, RFC 7208). Whether
 // the relays are among them cannot be seen from here: they have addresses of their own
 // when they send.
-func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *registry.Channel, domain string) {
+func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *catalog.Channel, domain string) {
 	at := "SPF " + domain
 	records, err := z.begins(ctx, domain, "v=spf1")
 	switch {
@@ -58,7 +58,7 @@ func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *registry.C
 
 // permits is a record that lets the relays of a channel send, and what is to be said
 // with it.
-func permits(c *registry.Channel) (record, but string) {
+func permits(c *catalog.Channel) (record, but string) {
 	terms := []string{"v=spf1"}
 	for _, hop := range c.Hops() {
 		host, _, err := net.SplitHostPort(hop.Channel.Relay)

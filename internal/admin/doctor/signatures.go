@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/dkim"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // signatures looks at whether receivers find the keys of a channel (DKIM, RFC 6376):
 // those that sign, and those that will. Keys that sign no more are not looked at.
-func (o *Options) signatures(ctx context.Context, r *Report, z *zone, c *registry.Channel) {
+func (o *Options) signatures(ctx context.Context, r *Report, z *zone, c *catalog.Channel) {
 	var keys []*dkim.Key
 	for i := range c.DKIM {
 		named := &c.DKIM[i]
@@ -60,7 +60,7 @@ func (o *Options) waits(ctx context.Context, z *zone, key *dkim.Key) bool {
 
 // keyFiles looks at whether the keys of a channel can be read, whatever the DNS says of
 // them. Of several channels with the same key it tells once.
-func (o *Options) keyFiles(r *Report, c *registry.Channel) {
+func (o *Options) keyFiles(r *Report, c *catalog.Channel) {
 	of := &Report{}
 	defer func() { r.merge(of) }()
 	for i := range c.DKIM {

@@ -20,7 +20,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -195,7 +195,7 @@ func byAttempt(attempts []uint16, first uint32) map[uint16][]uint32 {
 // store matches an event only once.
 func (r *Recovery) events(ctx context.Context, add func(*backup.Uncertain) error) error {
 	return backup.ReadEvents(r.Dir, func(group []byte) error {
-		events, err := ingest.Decode(group, 0)
+		events, err := eventgroup.Decode(group, 0)
 		if err != nil || len(events) == 0 {
 			return errors.Join(err, errors.New("an event group of the backup is damaged"))
 		}

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Conditions knows subscriptions and what they wait for.
 type Conditions interface {
 	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
-	Topic(service, name string) (*registry.Topic, bool)
+	Topic(service, name string) (*catalog.Topic, bool)
 	// Explain evaluates the subscription's condition, as its topic defines it
 	// now, part by part, for an event after one with the data was.
 	Explain(s *registry.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error)
@@ -327,7 +328,7 @@ func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Su
 		return nil
 	}
 	rank := func(rule string) int {
-		if i := slices.IndexFunc(topic.Rules, func(r registry.Rule) bool { return r.Name == rule }); i >= 0 && rule != "" {
+		if i := slices.IndexFunc(topic.Rules, func(r catalog.Rule) bool { return r.Name == rule }); i >= 0 && rule != "" {
 			return i
 		}
 		return len(topic.Rules)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -39,8 +40,8 @@ type Registry interface {
 	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error)
 	Subscribers(ctx context.Context, places []fanfare.RowID, visit func(*registry.SubscriberRow) error) error
 	Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*registry.SubscriptionRow) error) error
-	Channel(number uint16) (*registry.Channel, bool)
-	Template(number uint32) (registry.TemplateSource, bool)
+	Channel(number uint16) (*catalog.Channel, bool)
+	Template(number uint32) (catalog.TemplateSource, bool)
 }
 
 // Progress tells how far an open broadcast has come.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -173,12 +174,12 @@ func (phonebook) Subscriptions(_ context.Context, places []fanfare.RowID, visit 
 	return nil
 }
 
-func (phonebook) Channel(number uint16) (*registry.Channel, bool) {
-	return &registry.Channel{Number: number, Name: fmt.Sprintf("channel-%d", number)}, true
+func (phonebook) Channel(number uint16) (*catalog.Channel, bool) {
+	return &catalog.Channel{Number: number, Name: fmt.Sprintf("channel-%d", number)}, true
 }
 
-func (phonebook) Template(number uint32) (registry.TemplateSource, bool) {
-	return registry.TemplateSource{Name: "story", Version: int(number)}, true
+func (phonebook) Template(number uint32) (catalog.TemplateSource, bool) {
+	return catalog.TemplateSource{Name: "story", Version: int(number)}, true
 }
 
 // counts are the progress of open broadcasts.

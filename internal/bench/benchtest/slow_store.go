@@ -21,7 +21,7 @@ const SlowCommit = 60 * time.Millisecond
 // A SlowStore serves the API of a server whose transactions take SlowCommit each. As in
 // the product, a stage is stamped when a transaction begins and can be read after it has
 // ended.
-type slowStore struct {
+type SlowStore struct {
 	*httptest.Server
 	members int64 // deliveries of each event
 
@@ -35,9 +35,9 @@ type storedEvent struct {
 	manifests, outcomes time.Time // when their transactions end
 }
 
-func NewSlowStore(t *testing.T, members int64) (*slowStore, *harness.Server) {
+func NewSlowStore(t *testing.T, members int64) (*SlowStore, *harness.Server) {
 	t.Helper()
-	f := &slowStore{members: members}
+	f := &SlowStore{members: members}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/topics/{topic}/events", f.post)
 	mux.HandleFunc("GET /v1/events/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func NewSlowStore(t *testing.T, members int64) (*slowStore, *harness.Server) {
 
 // post accepts events and begins a transaction for their manifests and one for all of
 // their outcomes. They wait for earlier transactions.
-func (f *slowStore) post(w http.ResponseWriter, r *http.Request) {
+func (f *SlowStore) post(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	f.mu.Lock()
 	defer f.mu.Unlock()

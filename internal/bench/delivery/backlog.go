@@ -111,7 +111,7 @@ func newSimulatedChannel() *simulatedChannel {
 
 // submit hands a batch over if the queue has capacity for it.
 func (s *simulatedChannel) submit(n int) bool {
-	if !s.HasRoom(fanfare.Normal, deliver.Flow{}) {
+	if !s.HasCapacity(fanfare.Normal, deliver.Flow{}) {
 		return false
 	}
 	b := &deliver.Batch{Lane: fanfare.Normal, Jobs: make([]deliver.Job, n), LeaseEnd: func() time.Time { return time.Now().Add(time.Hour) },

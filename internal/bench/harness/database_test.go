@@ -56,7 +56,7 @@ func TestARecordSaysWhichDatabaseItWasAndHowItWasSet(t *testing.T) {
 	if err := l.Describe(r); err != nil || !r.OnPostgreSQL() {
 		t.Fatalf("%v, %v", r.Params, err)
 	}
-	told := report.How(r.Params)
+	told := report.ParamsText(r.Params)
 	for _, want := range []string{"db PostgreSQL 1", "fsync=", "shared_buffers=", "synchronous_commit=off in the server's sessions"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q does not say %q", told, want)

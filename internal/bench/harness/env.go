@@ -40,6 +40,7 @@ type Options struct {
 	Pprof string // folder for CPU profiles of the server; "" for none
 
 	Binary   string    // fanfare itself: the sink, and the raw limits
+	Version  string    // of the binary that is measured
 	Tested   string    // the binary that is measured; "": Binary
 	Output   io.Writer // for people
 	Terminal bool      // Output is a terminal: show progress

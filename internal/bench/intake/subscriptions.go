@@ -226,12 +226,12 @@ func scriptInBulk(l *harness.Env, r *report.Record, s *harness.Server, from load
 	used.Add(window.Close())
 	r.AddPoint(report.Point{At: "in bulk", Value: float64(n) / took.Seconds(), Limit: bare})
 	w.Require(put.Created == int64(n) && put.Failed == 0, "in bulk %d of %d were created, %d failed", put.Created, n, put.Failed)
-	return everybodyIsThere(s, from+loadgen.Person(n), w)
+	return checkMatchCount(s, from+loadgen.Person(n), w)
 }
 
-// everybodyIsThere publishes an event that all subscriptions match, while the service is
+// checkMatchCount publishes an event that all subscriptions match, while the service is
 // paused, and checks the number of matches.
-func everybodyIsThere(s *harness.Server, people loadgen.Person, w *report.Checks) error {
+func checkMatchCount(s *harness.Server, people loadgen.Person, w *report.Checks) error {
 	if err := s.PauseAll(); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type addsResult struct {
 // matches.
 type growingWorkload interface {
 	workload
-	newcomer(k int) (e condition.Entry, event []byte)
+	addition(k int) (e condition.Entry, event []byte)
 	// bareAdd returns a function that stores the data of subscription i without an
 	// index.
 	bareAdd() func(i int)
@@ -98,7 +98,7 @@ func (s addsSpec) oneByOne(ctx context.Context, x *condition.Index, w growingWor
 	var hits []condition.Hit
 	started := time.Now()
 	for k := range took {
-		e, event := w.newcomer(k)
+		e, event := w.addition(k)
 		began := time.Now()
 		err := x.Add(matchKey, []condition.Entry{e})
 		adding += time.Since(began)
@@ -109,7 +109,7 @@ func (s addsSpec) oneByOne(ctx context.Context, x *condition.Index, w growingWor
 			return err
 		}
 		took[k] = report.Millis(time.Since(began))
-		judged.Require(len(hits) == 1 && hits[0].Place == e.Place, "newcomer %d is there, and its event has %d hits", k, len(hits))
+		judged.Require(len(hits) == 1 && hits[0].Place == e.Place, "addition %d is there, and its event has %d hits", k, len(hits))
 	}
 	elapsed := time.Since(started).Seconds()
 	cancel()
@@ -120,7 +120,7 @@ func (s addsSpec) oneByOne(ctx context.Context, x *condition.Index, w growingWor
 	return failed
 }
 
-func (q *priceAlerts) newcomer(k int) (condition.Entry, []byte) {
+func (q *priceAlerts) addition(k int) (condition.Entry, []byte) {
 	e := entryOf(q, q.n+k)
 	e.Params = fmt.Appendf(nil, `{"symbol":"N%d","trigger":1}`, k)
 	return e, fmt.Appendf(nil, `{"symbol":"N%d","price":1}`, k)
@@ -138,7 +138,7 @@ func (q *priceAlerts) bareAdd() func(i int) {
 	}
 }
 
-func (d distinctFilters) newcomer(k int) (condition.Entry, []byte) {
+func (d distinctFilters) addition(k int) (condition.Entry, []byte) {
 	e := entryOf(d, d.n+k)
 	e.Filter = fmt.Sprintf("event.symbol == 'N%d' && event.price >= 1.0", k)
 	return e, fmt.Appendf(nil, `{"symbol":"N%d","price":1.5}`, k)

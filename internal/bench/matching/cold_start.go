@@ -42,7 +42,7 @@ func runColdStart(l *harness.Env, r *report.Record) error {
 	r.Note("%.2f us a subscription, CPU %.2f us; resident %.0f MiB before the stop, %.0f MiB after the start: %.0f bytes a subscription",
 		1000*r.Value/float64(n), 1e6*r.CPUSeconds/float64(n), grown, s.Memory("VmRSS"), s.Memory("VmRSS")*(1<<20)/float64(n))
 	var w report.Checks
-	if err := alertsAreThere(s, q, &w); err != nil {
+	if err := checkAlerts(s, q, &w); err != nil {
 		return err
 	}
 	if err := s.Stop(); err != nil {
@@ -60,9 +60,9 @@ func runColdStart(l *harness.Env, r *report.Record) error {
 	return w.Err()
 }
 
-// alertsAreThere publishes some quotes while the service is paused, and compares the
+// checkAlerts publishes some quotes while the service is paused, and compares the
 // matches with those expected.
-func alertsAreThere(s *harness.Server, q *priceAlerts, w *report.Checks) error {
+func checkAlerts(s *harness.Server, q *priceAlerts, w *report.Checks) error {
 	const quotes = 20
 	if err := s.PauseAll(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // subscriptions.
 type matchGoal struct {
 	million, tenMillion float64
-	unit, beside        string
+	unit, note          string
 }
 
 // publish sets the goal as the published figure of the record.
@@ -26,7 +26,7 @@ func (g matchGoal) publish(r *report.Record, n int) {
 }
 
 func (g matchGoal) text(value float64) string {
-	return fmt.Sprintf("goal %s %s%s", report.Figure(value), g.unit, g.beside)
+	return fmt.Sprintf("goal %s %s%s", report.Figure(value), g.unit, g.note)
 }
 
 // published returns the goal for a million subscriptions, for the list of experiments.

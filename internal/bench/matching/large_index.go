@@ -62,7 +62,7 @@ func runLargeIndex(l *harness.Env, r *report.Record) error {
 	if l.DB == "" {
 		r.Note("resident at the end %.0f MiB", s.Memory("VmRSS"))
 	}
-	if err := alertsAreThere(s, q, &w); err != nil {
+	if err := checkAlerts(s, q, &w); err != nil {
 		return err
 	}
 	r.Note("one event in %d matches about ten alerts, sent by mail to the sink; the value is the resident memory after the start; p50 and p99 are of an event while subscriptions are added, from its intake until its manifest is durable", wantedEvery)

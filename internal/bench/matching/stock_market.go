@@ -174,13 +174,13 @@ func (m *stockMarket) appendQuote(dst []byte, stepPercent float64) ([]byte, int)
 	s.quoted = true
 	dst = fmt.Appendf(dst, `{"id":"quote-%d","symbol":"%s","price":%v,"change":%v}`+"\n", m.quotes, loadgen.AppendSymbol(nil, m.quotes%marketSymbols), s.price, s.change)
 	m.quotes++
-	told := s.tell(&was)
+	told := s.matchedPeople(&was)
 	m.told += int64(told)
 	return dst, told
 }
 
 // matchedPeople counts the people whose alerts a quote matches. Each gets one mail.
-func (s *symbolState) tell(was *symbolState) int {
+func (s *symbolState) matchedPeople(was *symbolState) int {
 	var people []int
 	take := func(alerts []alert, from, to float64, fromIncluded, toIncluded bool) {
 		for i, _ := slices.BinarySearchFunc(alerts, from, func(a alert, from float64) int { return cmp.Compare(a.level, from) }); i < len(alerts); i++ {

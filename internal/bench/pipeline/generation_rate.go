@@ -45,8 +45,8 @@ topics:
 	}
 }
 
-// called writes the file of n people in groups of a size, with the rules in turn.
-func called(l *harness.Env, n, ofPart, rules int) (path string, err error) {
+// writeGroups writes the file of n people in groups of a size, with the rules in turn.
+func writeGroups(l *harness.Env, n, ofPart, rules int) (path string, err error) {
 	path = l.File(fmt.Sprintf("called-%d.ndjson", n))
 	_, err = loadgen.WriteLines(path, n, func(dst []byte, i int) []byte {
 		dst = append(dst, `{"topic":"call","channel":"email","to":"`...)
@@ -70,7 +70,7 @@ func openGenerator(l *harness.Env, name string, people, ofPart, rules int) (*gen
 }
 
 func openGeneratorWith(l *harness.Env, configure func(relay, retry string) []byte, name string, people, ofPart, rules int) (*generationServer, error) {
-	lines, err := called(l, people, ofPart, rules)
+	lines, err := writeGroups(l, people, ofPart, rules)
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ const (
 	digestEvents   = 64 // each digest has some consecutive ones
 )
 
-// toldOf turns the messages into digests with a number of items.
-func (f *messageSet) toldOf(items int) {
+// makeDigests turns the messages into digests with a number of items.
+func (f *messageSet) makeDigests(items int) {
 	told := make([]render.Item, digestEvents)
 	values := make([]any, digestEvents)
 	for i := range told {

@@ -100,7 +100,7 @@ func newMessageSet(spec renderSpec) (*messageSet, error) {
 		})
 	}
 	if spec.Items > 0 {
-		f.toldOf(spec.Items)
+		f.makeDigests(spec.Items)
 	}
 	return f, nil
 }

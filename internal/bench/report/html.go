@@ -67,7 +67,7 @@ const (
 func newReport(all []Record) report {
 	var out report
 	for _, r := range latest(all) {
-		out.Rows = append(out.Rows, row{&r, How(r.Params), strings.TrimPrefix(times(&r), ", "), r.At.Format(time.DateOnly)})
+		out.Rows = append(out.Rows, row{&r, ParamsText(r.Params), strings.TrimPrefix(times(&r), ", "), r.At.Format(time.DateOnly)})
 		if !slices.Contains(out.Machines, r.Machine) {
 			out.Machines = append(out.Machines, r.Machine)
 		}
@@ -93,7 +93,7 @@ func latest(all []Record) []Record {
 	var keys []string
 	last := map[string]Record{}
 	for _, r := range all {
-		key := strings.Join([]string{r.ID, r.Durability, r.Machine, How(r.Params)}, "\x00")
+		key := strings.Join([]string{r.ID, r.Durability, r.Machine, ParamsText(r.Params)}, "\x00")
 		if _, seen := last[key]; !seen {
 			keys = append(keys, key)
 		}
@@ -106,8 +106,8 @@ func latest(all []Record) []Record {
 	return out
 }
 
-// How writes the parameters of a record in alphabetical order.
-func How(params map[string]any) string {
+// ParamsText writes the parameters of a record in alphabetical order.
+func ParamsText(params map[string]any) string {
 	var names []string
 	for name := range params {
 		if name != "seed" {

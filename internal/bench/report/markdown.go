@@ -26,7 +26,7 @@ func measurements(all []Record) []measurement {
 		if r.Call.IsZero() { // older records do not say which call they are of
 			call = r.At.Format(time.DateOnly)
 		}
-		key := strings.Join([]string{r.ID, r.Durability, r.Machine, How(r.Params), call}, "\x00")
+		key := strings.Join([]string{r.ID, r.Version, r.Durability, r.Machine, ParamsText(r.Params), call}, "\x00")
 		i, known := at[key]
 		if !known {
 			i = len(out)
@@ -200,6 +200,9 @@ func (c *Catalog) writeTable(b *strings.Builder, name string, all []measurement,
 			ids = append(ids, r.ID)
 		}
 		on := []string{fmt.Sprintf("%s, %c, %s", r.At.Format(time.DateOnly), 'A'+slices.Index(machines, r.Machine), runsOf(len(m.runs)))}
+		if r.Version != "" {
+			on = append(on, r.Version)
+		}
 		if v := variation(r); v != "" {
 			on = append(on, v)
 		}

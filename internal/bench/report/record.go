@@ -44,8 +44,9 @@ type Record struct {
 	At         time.Time      `json:"at"`
 	Call       time.Time      `json:"call,omitzero"` // when the command began that made the record: its runs belong together
 	Machine    string         `json:"machine"`
-	Steal      float64        `json:"steal"`  // share of the machine's CPU time that other tenants took during the run
-	Others     float64        `json:"others"` // share that anything else than the experiment took while the clock ran, other tenants included
+	Version    string         `json:"version,omitempty"` // of the binary that was measured
+	Steal      float64        `json:"steal"`             // share of the machine's CPU time that other tenants took during the run
+	Others     float64        `json:"others"`            // share that anything else than the experiment took while the clock ran, other tenants included
 	Stages     []Stage        `json:"stages,omitempty"`
 	Points     []Point        `json:"points,omitempty"` // by the parameter that is varied; Value is one of them
 	Over       []Series       `json:"over,omitempty"`   // rates over time

@@ -1,5 +1,7 @@
 package wire
 
+import "fanfare.dev/fanfare"
+
 // TemplateFiles are the files that go with each mail of a template.
 type TemplateFiles struct {
 	Attachments []TemplateFile          `json:"attachments,omitempty" doc:"what is attached, at most 20 files; of a variant: in place of those of the template"`
@@ -31,4 +33,12 @@ type Attachment struct {
 	Size   int    `json:"size" doc:"bytes; in the mail about a third more"`
 	CID    string `json:"cid,omitempty" doc:"the HTML shows it under this name; absent: it is attached"`
 	SHA256 string `json:"sha256" doc:"of the bytes"`
+}
+
+// AttachmentsOf returns files in the form of the API.
+func AttachmentsOf(files []fanfare.File) (list []Attachment) {
+	for _, f := range files {
+		list = append(list, Attachment{Name: f.Name, Type: f.Type, Size: f.Size, CID: f.Image, SHA256: f.Sum.String()})
+	}
+	return list
 }

@@ -5,9 +5,9 @@ import "time"
 // A ConditionReport says what the conditions of a service cost to which no index
 // leads.
 type ConditionReport struct {
-	Topics     []TopicLoad     `json:"topics" doc:"by name"`
-	Conditions []DearCondition `json:"conditions" doc:"the dearest first"`
-	More       int             `json:"more,omitempty" doc:"how many there are beside"`
+	Topics     []TopicLoad          `json:"topics" doc:"by name"`
+	Conditions []UnindexedCondition `json:"conditions" doc:"the dearest first"`
+	More       int                  `json:"more,omitempty" doc:"how many there are beside"`
 }
 
 // A TopicLoad is what an event of a topic takes.
@@ -21,9 +21,9 @@ type TopicLoad struct {
 	Events        int64  `json:"events" doc:"that were matched since the server started"`
 }
 
-// A DearCondition is a condition to which no index leads: every event of its topic
+// An UnindexedCondition is a condition that the index cannot look up: every event of its topic
 // is held against it.
-type DearCondition struct {
+type UnindexedCondition struct {
 	Topic         string `json:"topic"`
 	Filter        string `json:"filter,omitempty"`
 	Rule          string `json:"rule,omitempty" doc:"in place of a filter: the rule, with all of its subscriptions to which no index leads"`

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/dkim"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Read is a key of a channel, or the reason why it cannot be read.
@@ -21,7 +21,7 @@ type Read struct {
 }
 
 // ReadAll reads the keys of a channel, in their order.
-func ReadAll(c *registry.Channel) (all []Read) {
+func ReadAll(c *catalog.Channel) (all []Read) {
 	for i := range c.DKIM {
 		key, err := ReadOne(c, &c.DKIM[i])
 		if err != nil {
@@ -33,7 +33,7 @@ func ReadAll(c *registry.Channel) (all []Read) {
 }
 
 // ReadOne reads a key of a channel.
-func ReadOne(c *registry.Channel, k *registry.DKIMKey) (*dkim.Key, error) {
+func ReadOne(c *catalog.Channel, k *catalog.DKIMKey) (*dkim.Key, error) {
 	text, err := c.KeyText(k)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ type Version struct {
 
 // Broken is a key that cannot be read now.
 type Broken struct {
-	registry.DKIMKey
+	catalog.DKIMKey
 	Err  error
 	Kept bool // it signs as it was read before
 }
@@ -82,7 +82,7 @@ func (k *Keyring) Broken() []Broken { return k.broken }
 // Merge returns the usable keys of a channel, given what was just read: a key that cannot be read
 // any more stays as it was read before. published reports whether the record of a key was seen
 // in the DNS.
-func (k *Keyring) Merge(c *registry.Channel, read []Read, published func(*dkim.Key) bool) (keys []*dkim.Key, broken []Broken) {
+func (k *Keyring) Merge(c *catalog.Channel, read []Read, published func(*dkim.Key) bool) (keys []*dkim.Key, broken []Broken) {
 	for i, one := range read {
 		named := &c.DKIM[i]
 		if one.Err != nil {
@@ -98,7 +98,7 @@ func (k *Keyring) Merge(c *registry.Channel, read []Read, published func(*dkim.K
 }
 
 // before returns a key as it was read before, nil if it was not.
-func (k *Keyring) before(named *registry.DKIMKey) *dkim.Key {
+func (k *Keyring) before(named *catalog.DKIMKey) *dkim.Key {
 	for _, old := range k.All() {
 		if old.Domain == named.Domain && old.Selector == named.Selector {
 			return &dkim.Key{Domain: named.Domain, Selector: named.Selector, From: named.From, Private: old.Private}
@@ -132,7 +132,7 @@ func (k *Keyring) Publish(published func(*dkim.Key) bool) bool {
 // Reload reads the keys of a channel again if a file has changed or a key is broken, whose cause
 // need not show in the version of a file. It reports whether the keys or the reasons of broken
 // keys have changed.
-func (k *Keyring) Reload(c *registry.Channel, read func(*registry.Channel) []Read, published func(*dkim.Key) bool) (changed bool) {
+func (k *Keyring) Reload(c *catalog.Channel, read func(*catalog.Channel) []Read, published func(*dkim.Key) bool) (changed bool) {
 	files := Versions(c)
 	if slices.Equal(files, k.files) && len(k.broken) == 0 {
 		return false
@@ -171,7 +171,7 @@ func Unsigned(keys []*dkim.Key, broken []Broken, now time.Time) error {
 
 // Versions returns the versions of the key files of a channel. A key from the environment has
 // the zero Version.
-func Versions(c *registry.Channel) []Version {
+func Versions(c *catalog.Channel) []Version {
 	files := make([]Version, len(c.DKIM))
 	for i := range c.DKIM {
 		if file, err := os.Open(c.DKIM[i].KeyFile); err == nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/dkim"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // A changed file is read again. A file that cannot be used leaves the key in force.
@@ -38,7 +38,7 @@ func TestKeyringFollowsKeyFiles(t *testing.T) {
 		}
 		return private, text
 	}
-	channel := &registry.Channel{Service: "news", Name: "mail", ChannelSettings: registry.ChannelSettings{DKIM: []registry.DKIMKey{{Domain: "example.org", Selector: "s", KeyFile: file}}}}
+	channel := &catalog.Channel{Service: "news", Name: "mail", ChannelSettings: catalog.ChannelSettings{DKIM: []catalog.DKIMKey{{Domain: "example.org", Selector: "s", KeyFile: file}}}}
 	first, firstText := made()
 	second, secondText := made()
 	write(firstText)
@@ -84,7 +84,7 @@ func TestUnsignedOnlyIfNoOtherKeySigns(t *testing.T) {
 		return &dkim.Key{Domain: "example.org", Selector: "s", From: from, Waits: waits, Private: private}
 	}
 	broken := func(from time.Time, kept bool) Broken {
-		return Broken{registry.DKIMKey{Domain: "example.org", Selector: "b", From: from}, errors.New("it is gone"), kept}
+		return Broken{catalog.DKIMKey{Domain: "example.org", Selector: "b", From: from}, errors.New("it is gone"), kept}
 	}
 	later := now.Add(time.Hour)
 	for name, test := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/registry"
@@ -211,7 +212,7 @@ func (p *Processor) suppress(ctx context.Context, counted []*report, now time.Ti
 
 // suppressionFor compares the bounces of an address with the rules of its service. A bounce of an address that is
 // certainly unknown counts for the rule of hard bounces, too.
-func suppressionFor(rules *registry.BounceSettings, kept []control.BounceRecord, r *report, now time.Time) (ask registry.SuppressionAsk, reached bool) {
+func suppressionFor(rules *catalog.BounceSettings, kept []control.BounceRecord, r *report, now time.Time) (ask registry.SuppressionAsk, reached bool) {
 	at := map[control.BounceKind][]time.Time{}
 	for i := range kept {
 		when := time.Unix(0, kept[i].At)

@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/registry"
@@ -221,7 +222,7 @@ func (p *Processor) trim(ctx context.Context) {
 		return
 	}
 	p.trimmed = now
-	if err := p.options.Control.DeleteBounces(ctx, now.AddDate(0, 0, -registry.MaxBounceDays)); err != nil && ctx.Err() == nil {
+	if err := p.options.Control.DeleteBounces(ctx, now.AddDate(0, 0, -catalog.MaxBounceDays)); err != nil && ctx.Err() == nil {
 		p.options.Logger.Warn("old bounces could not be deleted; the next try is tomorrow", "error", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/registry"
@@ -47,7 +48,7 @@ func NewReceipts(o ReceiptOptions) *Receipts {
 func (r *Receipts) TakeReceipt(ctx context.Context, service, channel string, header http.Header, body []byte) error {
 	notFound := &fanfare.Error{Code: fanfare.NotFound, Message: "no channel takes receipts at this address", Hint: "set receipts for the channel, and use the address /receipts/SERVICE/CHANNEL"}
 	c := r.options.Registry.Configuration().Channel(service, channel)
-	if c == nil || c.Receipts == (registry.Receipts{}) {
+	if c == nil || c.Receipts == (catalog.Receipts{}) {
 		return notFound
 	}
 	forms := bounce.ReceiptForms()
@@ -67,7 +68,7 @@ func (r *Receipts) TakeReceipt(ctx context.Context, service, channel string, hea
 }
 
 // process verifies a receipt with the secrets of its channel and processes it.
-func (r *Receipts) process(ctx context.Context, c *registry.Channel, form *bounce.ReceiptForm, secrets [][]byte, header func(string) string, body []byte) error {
+func (r *Receipts) process(ctx context.Context, c *catalog.Channel, form *bounce.ReceiptForm, secrets [][]byte, header func(string) string, body []byte) error {
 	now := r.options.Clock.Now()
 	receipt, err := form.Read(secrets, header, body, now)
 	if err != nil {

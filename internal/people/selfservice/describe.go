@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/people/pages/words"
 	"fanfare.dev/fanfare/internal/registry"
@@ -25,7 +26,7 @@ func choiceOf(r *registry.Registry, s *registry.Subscription, locale string) pag
 }
 
 // ruleOf is the rule that a subscription names, nil without one.
-func ruleOf(r *registry.Registry, s *registry.Subscription) *registry.Rule {
+func ruleOf(r *registry.Registry, s *registry.Subscription) *catalog.Rule {
 	t := r.Configuration().Topic(s.Service, s.Topic)
 	if t == nil || s.Rule == "" {
 		return nil
@@ -96,7 +97,7 @@ func valueText(v any, say func(name string) string) string {
 }
 
 // channelsFor are channels as recipients choose them.
-func channelsFor(r *registry.Registry, service string, takes func(*registry.Channel) bool) []pages.Channel {
+func channelsFor(r *registry.Registry, service string, takes func(*catalog.Channel) bool) []pages.Channel {
 	var list []pages.Channel
 	for _, c := range r.Configuration().Channels(service) {
 		if takes(c) {

@@ -23,7 +23,7 @@ type Mailer struct {
 
 // A pageMail is one mail.
 type pageMail struct {
-	kind    string // of registry.PageMails
+	kind    string // of catalog.PageMails
 	service string
 	channel string
 	to      string

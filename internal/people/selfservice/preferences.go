@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/people/pages"
@@ -86,7 +87,7 @@ func (p *Preferences) cadences(s *registry.Subscription) []string {
 // channels are those that reach the same address.
 func (p *Preferences) channels(s *registry.Subscription) []pages.Channel {
 	is := p.registry.Configuration().Channel(s.Service, s.Channel)
-	list := channelsFor(p.registry, s.Service, func(c *registry.Channel) bool {
+	list := channelsFor(p.registry, s.Service, func(c *catalog.Channel) bool {
 		return is != nil && sendsMail(c.Driver) == sendsMail(is.Driver)
 	})
 	if len(list) < 2 {

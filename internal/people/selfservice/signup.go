@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
@@ -70,7 +71,7 @@ func (s *Signups) Form(service, topic string) (httpapi.SignupForm, error) {
 	if f.Title == "" {
 		f.Title = words.OfName(topic)
 	}
-	f.Channels = channelsFor(s.registry, service, func(c *registry.Channel) bool {
+	f.Channels = channelsFor(s.registry, service, func(c *catalog.Channel) bool {
 		return sendsMail(c.Driver) && (len(f.Signup.Channels) == 0 || slices.Contains(f.Signup.Channels, c.Name))
 	})
 	slices.SortStableFunc(f.Channels, func(a, b pages.Channel) int { // the first one is taken where nobody chooses

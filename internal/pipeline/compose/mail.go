@@ -3,16 +3,19 @@ package compose
 import (
 	"net/mail"
 	"strings"
+	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
 
 // Mailing returns the settings that all mails of an event share over one channel and
 // template, without those for subscriptions (list headers, unsubscribe and preference links).
-func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef, channel *registry.Channel) (render.Mailing, error) {
+func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef, channel *catalog.Channel) (render.Mailing, error) {
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
 		return render.Mailing{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
@@ -42,15 +45,20 @@ func Recipient(row *registry.SubscriberRow, posted *fanfare.AcceptedEvent) *rend
 	}
 }
 
+// Writer writes the messages of one event by one channel and template. It appends a message to dst.
+type Writer interface {
+	Write(dst []byte, r *render.Recipient) (driver.Message, []byte, error)
+}
+
 // allowsMulticast reports whether a message of a channel may have several recipients. At a
 // rate of one message a second or less it has one.
-func allowsMulticast(c *registry.Channel) bool {
+func allowsMulticast(c *catalog.Channel) bool {
 	perSecond := c.Rate.PerSecond()
 	return c.Multicast > 1 && (perSecond <= 0 || perSecond > 1)
 }
 
 // Sender returns the envelope sender of a channel.
-func Sender(c *registry.Channel, from *mail.Address) string {
+func Sender(c *catalog.Channel, from *mail.Address) string {
 	if c.Sender != "" {
 		return c.Sender
 	}
@@ -58,7 +66,7 @@ func Sender(c *registry.Channel, from *mail.Address) string {
 }
 
 // MessageIDDomain returns the right side of the Message-IDs of a channel.
-func MessageIDDomain(c *registry.Channel, from *mail.Address) string {
+func MessageIDDomain(c *catalog.Channel, from *mail.Address) string {
 	if c.Domain != "" {
 		return c.Domain
 	}
@@ -67,7 +75,7 @@ func MessageIDDomain(c *registry.Channel, from *mail.Address) string {
 
 // ReturnAddresses returns a function that appends the return address of a delivery, to which
 // bounces and replies come; nil if the channel has one sender for all.
-func ReturnAddresses(c *registry.Channel, signer *signedlink.Signer) func([]byte, byte, fanfare.DeliveryRef, bool) []byte {
+func ReturnAddresses(c *catalog.Channel, signer *signedlink.Signer) func([]byte, byte, fanfare.DeliveryRef, bool) []byte {
 	if c.Returns == "" {
 		return nil
 	}
@@ -97,4 +105,31 @@ func PreferenceLinks(signer *signedlink.Signer, service string) func([]byte, *re
 	return func(dst []byte, r *render.Recipient) []byte {
 		return signer.AppendPreferences(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
 	}
+}
+
+// RuleRank returns the position of a rule in the order of a topic. Filters of subscribers, which
+// have no name, come last.
+func RuleRank(topic *catalog.Topic, rule string) int {
+	if rule != "" {
+		for i := range topic.Rules {
+			if topic.Rules[i].Name == rule {
+				return i
+			}
+		}
+	}
+	return len(topic.Rules)
+}
+
+// TimeZone returns the first of two time zones that is known, or UTC. The server's own zone
+// ("Local") counts as unknown.
+func TimeZone(name, otherwise string) *time.Location {
+	for _, name := range []string{name, otherwise} {
+		if name == "" || name == time.Local.String() {
+			continue
+		}
+		if zone, err := time.LoadLocation(name); err == nil {
+			return zone
+		}
+	}
+	return time.UTC
 }

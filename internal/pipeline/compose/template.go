@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
@@ -51,14 +52,14 @@ func (t *Templates) version(number uint32) (*render.Template, error) {
 }
 
 // Source converts a stored template version for the compiler.
-func Source(row *registry.TemplateSource) render.Source {
+func Source(row *catalog.TemplateSource) render.Source {
 	s := SourceOfParts(row.Name, row.TemplateParts)
 	s.Version = row.Version
 	return s
 }
 
 // SourceOfParts converts the parts of a template for the compiler.
-func SourceOfParts(name string, p registry.TemplateParts) render.Source {
+func SourceOfParts(name string, p catalog.TemplateParts) render.Source {
 	return render.Source{
 		Name: name, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout,
 		Lang: p.Lang, Page: p.Page, Partials: p.Partials, Syntax: p.Syntax, Files: p.Files(), Variants: variants(p.TemplateVariants),
@@ -66,8 +67,8 @@ func SourceOfParts(name string, p registry.TemplateParts) render.Source {
 }
 
 // variants lists the variants of a template for languages and devices, in a fixed order.
-func variants(v registry.TemplateVariants) (list []render.Variant) {
-	add := func(locale, device string, w registry.TemplateWords) {
+func variants(v catalog.TemplateVariants) (list []render.Variant) {
+	add := func(locale, device string, w catalog.TemplateWords) {
 		list = append(list, render.Variant{Locale: locale, Device: device, Subject: w.Subject, Text: w.Text, HTML: w.HTML, JSON: w.JSON, Markdown: w.Markdown, Files: w.Files()})
 	}
 	for _, device := range slices.Sorted(maps.Keys(v.Devices)) {

@@ -7,40 +7,40 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// BroadcastRates keep the rates of single broadcasts, over all outlets together. They are
-// asked under the outlet's lock.
+// BroadcastRates holds the rates of single broadcasts, which all senders share. The sender
+// calls it while it holds its lock.
 type BroadcastRates interface {
-	// Group returns the size of the next group of a broadcast, where most messages may
-	// leave together, and whether it has a rate.
+	// GroupSize returns the size of the next group of a broadcast, of which at most most
+	// messages may be sent together, and whether the broadcast has a rate.
 	GroupSize(event fanfare.EventRef, most int) (n int, limited bool)
-	// Take counts n messages of a broadcast that leave together now, or tells how long
+	// Take counts n messages of a broadcast that are sent together now, or returns how long
 	// they have to wait.
 	Take(event fanfare.EventRef, n int, now time.Time) (wait time.Duration)
-	// Back gives back a message that was counted and does not leave.
+	// Refund takes back the count of a message that is not sent.
 	Refund(event fanfare.EventRef)
 }
 
-// rateLimitedJobs are jobs of broadcasts that have left as fast as they may, by broadcast.
-// Others pass them. It is guarded by the outlet.
+// rateLimitedJobs holds the jobs of broadcasts that have used up their rate, by broadcast.
+// Jobs of other broadcasts overtake them. The sender's lock guards it.
 type rateLimitedJobs struct {
 	broadcasts map[fanfare.EventRef]*rateLimitedBroadcast
-	small      int         // jobs of batches that are no broadcast's own
-	timer      *time.Timer // for the first that may go on
+	small      int         // jobs of batches that hold several broadcasts
+	timer      *time.Timer // fires when the first broadcast may continue
 }
 
 type rateLimitedBroadcast struct {
 	jobs        []*Job
 	until       time.Time
-	interval    time.Duration // between two of them, as far as is known
-	bookedUntil time.Time     // until when its time is given to what was put off
+	interval    time.Duration // between two messages, as far as known
+	bookedUntil time.Time     // until when the rate is promised to postponed jobs
 }
 
 const (
-	// maxSmallResting is how many jobs may rest of batches that are no broadcast's
-	// own: those of small ones, and retries. The others are put off, so that what is
-	// small and has no rate finds room.
+	// maxSmallRateLimited is the maximum number of rate-limited jobs of batches that hold
+	// several broadcasts: small broadcasts and retries. Further ones are postponed, so that
+	// small broadcasts without a rate find capacity.
 	maxSmallRateLimited = fanfare.MaxBatch
-	// restAgain is for how long they are put off at least.
+	// minPostponement is the minimum time for which they are postponed.
 	minPostponement = time.Minute
 )
 
@@ -52,7 +52,7 @@ func (r *rateLimitedJobs) len() int {
 	return n
 }
 
-// lenOf is how many jobs of a flow rest.
+// lenOf returns the number of rate-limited jobs of a flow.
 func (r *rateLimitedJobs) lenOf(f Flow) int {
 	if one := r.broadcasts[f]; one != nil {
 		return len(one.jobs)
@@ -60,7 +60,6 @@ func (r *rateLimitedJobs) lenOf(f Flow) int {
 	return 0
 }
 
-// count counts a job in or out.
 func (r *rateLimitedJobs) count(job *Job, n int) {
 	if job.batch.Flow == (Flow{}) {
 		r.small += n
@@ -71,55 +70,55 @@ func (job *Job) event() fanfare.EventRef {
 	return fanfare.EventRef{Day: job.Message.Delivery.Day, Seq: job.Message.Delivery.Manifest.Event()}
 }
 
-// awaitsBroadcastRate reports whether a job has to wait for the rate of its broadcast, and
-// keeps it meanwhile, or puts it off. The caller holds mu.
-func (o *Sender) awaitsBroadcastRate(job *Job, now time.Time, finished []*Batch) (bool, []*Batch) {
-	if o.options.BroadcastRates == nil || job.broadcastCounted {
+// awaitsBroadcastRate reports whether a job has to wait for the rate of its broadcast. If
+// so, it keeps or postpones the job. The caller holds mu.
+func (s *Sender) awaitsBroadcastRate(job *Job, now time.Time, finished []*Batch) (bool, []*Batch) {
+	if s.options.BroadcastRates == nil || job.broadcastCounted {
 		return false, finished
 	}
 	event := job.event()
-	one := o.rateLimited.broadcasts[event]
+	one := s.rateLimited.broadcasts[event]
 	if one == nil {
-		var wait time.Duration // none for a group, which is made of what rests
-		if !o.awaitsGroupRate(job, event) {
-			if wait = o.options.BroadcastRates.Take(event, 1, now); wait <= 0 {
+		var wait time.Duration // zero for a group: readmitRateLimited forms groups
+		if !s.awaitsGroupRate(job, event) {
+			if wait = s.options.BroadcastRates.Take(event, 1, now); wait <= 0 {
 				job.broadcastCounted = true
 				return false, finished
 			}
 		}
-		if o.rateLimited.broadcasts == nil {
-			o.rateLimited.broadcasts = map[fanfare.EventRef]*rateLimitedBroadcast{}
+		if s.rateLimited.broadcasts == nil {
+			s.rateLimited.broadcasts = map[fanfare.EventRef]*rateLimitedBroadcast{}
 		}
 		one = &rateLimitedBroadcast{until: now.Add(wait), interval: wait}
-		o.rateLimited.broadcasts[event] = one
-		o.setRateTimer(now)
+		s.rateLimited.broadcasts[event] = one
+		s.setRateTimer(now)
 	}
-	if len(one.jobs) > 0 && job.batch.Flow == (Flow{}) && o.rateLimited.small >= maxSmallRateLimited {
-		return true, o.postpone(job, one.book(now), fanfare.WaitBroadcastRate, "", finished)
+	if len(one.jobs) > 0 && job.batch.Flow == (Flow{}) && s.rateLimited.small >= maxSmallRateLimited {
+		return true, s.postpone(job, one.book(now), fanfare.WaitBroadcastRate, "", finished)
 	}
 	one.jobs = append(one.jobs, job)
-	o.rateLimited.count(job, +1)
+	s.rateLimited.count(job, +1)
 	return true, finished
 }
 
-// awaitsGroupRate reports whether a job has a broadcast with a rate that lets it leave
-// together with others which wait. The caller holds mu.
-func (o *Sender) awaitsGroupRate(job *Job, event fanfare.EventRef) bool {
-	if !o.limits.groupable(job) {
+// awaitsGroupRate reports whether the rate of the job's broadcast allows a group and
+// another job with the same content waits. The caller holds mu.
+func (s *Sender) awaitsGroupRate(job *Job, event fanfare.EventRef) bool {
+	if !s.limits.groupable(job) {
 		return false
 	}
-	n, limited := o.options.BroadcastRates.GroupSize(event, o.settings.Multicast)
-	return limited && n > 1 && o.waiting.countSameContent(job, 1) > 0
+	n, limited := s.options.BroadcastRates.GroupSize(event, s.settings.Multicast)
+	return limited && n > 1 && s.waiting.countSameContent(job, 1) > 0
 }
 
-// rateLimitedGroup is how many of the jobs that rest leave together next. The caller holds
-// mu.
-func (o *Sender) rateLimitedGroup(event fanfare.EventRef, jobs []*Job) int {
-	most, _ := o.options.BroadcastRates.GroupSize(event, o.settings.Multicast)
+// rateLimitedGroup returns how many of the rate-limited jobs are sent together next. The
+// caller holds mu.
+func (s *Sender) rateLimitedGroup(event fanfare.EventRef, jobs []*Job) int {
+	most, _ := s.options.BroadcastRates.GroupSize(event, s.settings.Multicast)
 	return sameContentRun(jobs, most)
 }
 
-// sameContentRun is how many of the first jobs are one message, most at most.
+// sameContentRun returns how many of the first jobs share their content, at most most.
 func sameContentRun(jobs []*Job, most int) (n int) {
 	for n = 1; n < most && n < len(jobs) && jobs[n].sharesContent(jobs[0]); {
 		n++
@@ -127,7 +126,7 @@ func sameContentRun(jobs []*Job, most int) (n int) {
 	return n
 }
 
-// book is until when one more is put off.
+// book returns the time until which another job is postponed.
 func (r *rateLimitedBroadcast) book(now time.Time) time.Time {
 	if earliest := now.Add(minPostponement); r.bookedUntil.Before(earliest) {
 		r.bookedUntil = earliest
@@ -139,55 +138,55 @@ func (r *rateLimitedBroadcast) book(now time.Time) time.Time {
 	return r.bookedUntil
 }
 
-// refundBroadcastRate gives back what was counted for a job that does not leave. The caller
-// holds mu.
-func (o *Sender) refundBroadcastRate(job *Job) {
+// refundBroadcastRate takes back the count of a job that is not sent. The caller holds mu.
+func (s *Sender) refundBroadcastRate(job *Job) {
 	if job.broadcastCounted {
 		job.broadcastCounted = false
-		o.options.BroadcastRates.Refund(job.event())
+		s.options.BroadcastRates.Refund(job.event())
 	}
 }
 
-// setRateTimer sets the alarm for the first broadcast that may go on. The caller
-// holds mu.
-func (o *Sender) setRateTimer(now time.Time) {
+// setRateTimer sets the timer for the first broadcast that may continue. The caller holds
+// mu.
+func (s *Sender) setRateTimer(now time.Time) {
 	var first time.Time
-	for _, one := range o.rateLimited.broadcasts {
+	for _, one := range s.rateLimited.broadcasts {
 		if first.IsZero() || one.until.Before(first) {
 			first = one.until
 		}
 	}
 	switch {
-	case first.IsZero() || o.ctx.Err() != nil:
-	case o.rateLimited.timer == nil:
-		o.rateLimited.timer = time.AfterFunc(first.Sub(now), o.readmitRateLimited)
+	case first.IsZero() || s.ctx.Err() != nil:
+	case s.rateLimited.timer == nil:
+		s.rateLimited.timer = time.AfterFunc(first.Sub(now), s.readmitRateLimited)
 	default:
-		o.rateLimited.timer.Reset(first.Sub(now))
+		s.rateLimited.timer.Reset(first.Sub(now))
 	}
 }
 
-// readmitRateLimited has leave what the rates of broadcasts allow by now.
-func (o *Sender) readmitRateLimited() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ctx.Err() != nil {
+// readmitRateLimited puts the jobs back into the queue that the rates of their broadcasts
+// allow by now.
+func (s *Sender) readmitRateLimited() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
 		return
 	}
-	now := o.options.Clock.Now()
+	now := s.options.Clock.Now()
 	var ready []*Job
-	for event, one := range o.rateLimited.broadcasts {
+	for event, one := range s.rateLimited.broadcasts {
 		if one.until.After(now) {
 			continue
 		}
 		for len(one.jobs) > 0 {
-			n := o.rateLimitedGroup(event, one.jobs)
-			wait := o.options.BroadcastRates.Take(event, n, now)
+			n := s.rateLimitedGroup(event, one.jobs)
+			wait := s.options.BroadcastRates.Take(event, n, now)
 			if wait > 0 {
 				one.until, one.interval = now.Add(wait), max(one.interval, wait/time.Duration(n))
 				break
 			}
 			for _, job := range one.jobs[:n] {
-				o.rateLimited.count(job, -1)
+				s.rateLimited.count(job, -1)
 				job.broadcastCounted = true
 				ready = append(ready, job)
 			}
@@ -195,46 +194,46 @@ func (o *Sender) readmitRateLimited() {
 			one.jobs = one.jobs[n:]
 		}
 		if len(one.jobs) == 0 {
-			delete(o.rateLimited.broadcasts, event)
+			delete(s.rateLimited.broadcasts, event)
 		}
 	}
-	o.requeue(ready)
-	o.waiting.signalRoom()
-	o.setRateTimer(now)
+	s.requeue(ready)
+	s.waiting.signalCapacity()
+	s.setRateTimer(now)
 }
 
-// BroadcastRatesChanged tells that rates of broadcasts have changed: they are in force at
-// once, also for what waits for those of before, or has waited for them and waits
-// for a connection or for the channel's own rate.
-func (o *Sender) BroadcastRatesChanged() {
-	o.mu.Lock()
-	o.remove(func(job *Job) bool { o.refundBroadcastRate(job); return false })
-	now := o.options.Clock.Now()
-	for _, one := range o.rateLimited.broadcasts {
+// BroadcastRatesChanged applies changed rates of broadcasts at once, also to jobs that
+// waited for the old rate, and to jobs that were counted and still wait for a connection or
+// for the channel's rate.
+func (s *Sender) BroadcastRatesChanged() {
+	s.mu.Lock()
+	s.remove(func(job *Job) bool { s.refundBroadcastRate(job); return false })
+	now := s.options.Clock.Now()
+	for _, one := range s.rateLimited.broadcasts {
 		one.until = now
 	}
-	o.mu.Unlock()
-	o.readmitRateLimited()
+	s.mu.Unlock()
+	s.readmitRateLimited()
 }
 
-// removeRateLimited takes out the jobs for which gone is true, and returns them. The
-// caller holds mu.
-func (o *Sender) removeRateLimited(gone func(*Job) bool) (removed []*Job) {
-	for event, one := range o.rateLimited.broadcasts {
+// removeRateLimited removes and returns the jobs for which gone returns true. The caller
+// holds mu.
+func (s *Sender) removeRateLimited(gone func(*Job) bool) (removed []*Job) {
+	for event, one := range s.rateLimited.broadcasts {
 		one.jobs = slices.DeleteFunc(one.jobs, func(job *Job) bool {
 			if !gone(job) {
 				return false
 			}
 			removed = append(removed, job)
-			o.rateLimited.count(job, -1)
+			s.rateLimited.count(job, -1)
 			return true
 		})
 		if len(one.jobs) == 0 {
-			delete(o.rateLimited.broadcasts, event)
+			delete(s.rateLimited.broadcasts, event)
 		}
 	}
 	if len(removed) > 0 {
-		o.waiting.signalRoom()
+		s.waiting.signalCapacity()
 	}
 	return removed
 }

@@ -10,13 +10,12 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// flowRates are the rates of some broadcasts.
-type flowRates struct {
+type fakeBroadcastRates struct {
 	mu sync.Mutex
 	of map[fanfare.EventRef]*limit.Rate
 }
 
-func (f *flowRates) set(event fanfare.EventRef, perSecond float64) {
+func (f *fakeBroadcastRates) set(event fanfare.EventRef, perSecond float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
@@ -28,7 +27,7 @@ func (f *flowRates) set(event fanfare.EventRef, perSecond float64) {
 	f.of[event].Set(perSecond, time.Now())
 }
 
-func (f *flowRates) GroupSize(event fanfare.EventRef, most int) (int, bool) {
+func (f *fakeBroadcastRates) GroupSize(event fanfare.EventRef, most int) (int, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if rate := f.of[event]; rate != nil {
@@ -37,7 +36,7 @@ func (f *flowRates) GroupSize(event fanfare.EventRef, most int) (int, bool) {
 	return most, false
 }
 
-func (f *flowRates) Take(event fanfare.EventRef, n int, now time.Time) time.Duration {
+func (f *fakeBroadcastRates) Take(event fanfare.EventRef, n int, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	rate := f.of[event]
@@ -51,7 +50,7 @@ func (f *flowRates) Take(event fanfare.EventRef, n int, now time.Time) time.Dura
 	return wait
 }
 
-func (f *flowRates) Refund(event fanfare.EventRef) {
+func (f *fakeBroadcastRates) Refund(event fanfare.EventRef) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if rate := f.of[event]; rate != nil {
@@ -59,9 +58,9 @@ func (f *flowRates) Refund(event fanfare.EventRef) {
 	}
 }
 
-// cast is a batch of one broadcast.
-func (b *bench) cast(n int, stream uint64) (*Batch, fanfare.EventRef) {
-	batch := b.batch(fanfare.Bulk, n)
+// submitBroadcast submits a batch of one broadcast.
+func (f *fixture) submitBroadcast(n int, stream uint64) (*Batch, fanfare.EventRef) {
+	batch := f.batch(fanfare.Bulk, n)
 	seq := fanfare.NewEventSeq(stream, 0)
 	for i := range batch.Jobs {
 		batch.Jobs[i].Message.Delivery.Manifest = fanfare.NewManifestID(seq, 0)
@@ -69,10 +68,10 @@ func (b *bench) cast(n int, stream uint64) (*Batch, fanfare.EventRef) {
 	return batch, batch.Jobs[0].event()
 }
 
-// sent counts what left of a broadcast.
-func (b *bench) sent(event fanfare.EventRef) int {
+// sent counts the sent messages of a broadcast.
+func (f *fixture) sent(event fanfare.EventRef) int {
 	n := 0
-	for _, e := range b.book.all() {
+	for _, e := range f.book.all() {
 		if e.State == fanfare.Accepted && e.Delivery.Manifest.Event() == event.Seq {
 			n++
 		}
@@ -87,102 +86,102 @@ func between(t *testing.T, what string, got, least, most int) {
 	}
 }
 
-func TestABroadcastLeavesAtItsRateAndOthersPassIt(t *testing.T) {
+func TestBroadcastKeepsItsRateAndOthersOvertakeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
-		b.options.BroadcastRates = rates
-		slow, event := b.cast(1000, 5)
-		quick, other := b.cast(500, 6)
+		rates := &fakeBroadcastRates{}
+		f := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
+		f.options.BroadcastRates = rates
+		slow, event := f.submitBroadcast(1000, 5)
+		quick, other := f.submitBroadcast(500, 6)
 		rates.set(event, 10)
-		b.Submit(slow)
-		b.Submit(quick)
+		f.Submit(slow)
+		f.Submit(quick)
 		synctest.Wait()
-		between(t, "at once of the other", b.sent(other), 500, 500)
-		between(t, "at once", b.sent(event), 1, 2)
+		between(t, "at once of the other", f.sent(other), 500, 500)
+		between(t, "at once", f.sent(event), 1, 2)
 		<-time.After(10 * time.Second)
 		synctest.Wait()
-		between(t, "in 10 s at 10/s", b.sent(event), 97, 101)
+		between(t, "in 10 s at 10/s", f.sent(event), 97, 101)
 
 		rates.set(event, 100)
-		b.BroadcastRatesChanged()
-		before := b.sent(event)
+		f.BroadcastRatesChanged()
+		before := f.sent(event)
 		<-time.After(time.Second)
 		synctest.Wait()
-		between(t, "in the second after it was raised to 100/s", b.sent(event)-before, 95, 101)
+		between(t, "in the second after it was raised to 100/s", f.sent(event)-before, 95, 101)
 
 		rates.set(event, 1)
-		b.BroadcastRatesChanged()
-		before = b.sent(event)
+		f.BroadcastRatesChanged()
+		before = f.sent(event)
 		<-time.After(10 * time.Second)
 		synctest.Wait()
-		between(t, "in 10 s at 1/s", b.sent(event)-before, 9, 11)
-		if s := b.Status(); s.RateLimited != 1000-b.sent(event) || s.Queued != 0 {
-			t.Errorf("%+v", s)
+		between(t, "in 10 s at 1/s", f.sent(event)-before, 9, 11)
+		if status := f.Status(); status.RateLimited != 1000-f.sent(event) || status.Queued != 0 {
+			t.Errorf("%+v", status)
 		}
 
 		rates.set(event, -1)
-		b.BroadcastRatesChanged()
+		f.BroadcastRatesChanged()
 		synctest.Wait()
-		between(t, "without a rate", b.sent(event), 1000, 1000)
-		b.mustEnd(slow, ending{})
-		b.mustEnd(quick, ending{})
-		b.Stop()
+		between(t, "without a rate", f.sent(event), 1000, 1000)
+		f.mustFinish(slow, finished{})
+		f.mustFinish(quick, finished{})
+		f.Stop()
 	})
 }
 
-// What an unlimited broadcast has queued behind the channel's own rate has no part in
-// a rate that it gets again.
-func TestARateThatIsTakenBackAndSetAgainHoldsForWhatWaitsForTheChannel(t *testing.T) {
+// The jobs of an unlimited broadcast that wait for the rate of the channel are not counted
+// in a rate that the broadcast gets later.
+func TestRateSetAgainAppliesToJobsThatWaitForTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		s := settings(answering(taking))
+		rates := &fakeBroadcastRates{}
+		s := settings(answering(acceptAll))
 		s.Rate = 100
-		b := newBench(t, gateFunc(open), s)
-		b.options.BroadcastRates = rates
-		batch, event := b.cast(1000, 5)
+		f := newFixture(t, gateFunc(allowAll), s)
+		f.options.BroadcastRates = rates
+		batch, event := f.submitBroadcast(1000, 5)
 		rates.set(event, 10)
-		b.Submit(batch)
+		f.Submit(batch)
 		synctest.Wait()
 		rates.set(event, -1)
-		b.BroadcastRatesChanged()
+		f.BroadcastRatesChanged()
 		<-time.After(time.Second)
 		synctest.Wait()
 		rates.set(event, 10)
-		b.BroadcastRatesChanged()
-		before := b.sent(event)
+		f.BroadcastRatesChanged()
+		before := f.sent(event)
 		<-time.After(5 * time.Second)
 		synctest.Wait()
-		between(t, "in 5 s at 10/s again", b.sent(event)-before, 48, 51+s.Connections)
-		b.Stop()
+		between(t, "in 5 s at 10/s again", f.sent(event)-before, 48, 51+s.Connections)
+		f.Stop()
 	})
 }
 
-func TestTheRateOfABroadcastIsForAllOutletsTogether(t *testing.T) {
+func TestRateOfABroadcastAppliesToAllSendersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		var both [2]*bench
+		rates := &fakeBroadcastRates{}
+		var both [2]*fixture
 		var event fanfare.EventRef
 		for i := range both {
-			both[i] = newBench(t, gateFunc(open), settings(answering(taking)))
+			both[i] = newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 			both[i].options.BroadcastRates = rates
 			var batch *Batch
-			batch, event = both[i].cast(300, 5)
+			batch, event = both[i].submitBroadcast(300, 5)
 			rates.set(event, 20)
 			both[i].Submit(batch)
 		}
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		between(t, "in 10 s at 20/s by two channels", both[0].sent(event)+both[1].sent(event), 195, 202)
-		for _, b := range both {
-			b.Stop()
+		for _, f := range both {
+			f.Stop()
 		}
 	})
 }
 
-func TestWhatWaitsForItsRateIsStoppedAndGivenBackLikeAllElse(t *testing.T) {
+func TestRateLimitedJobsCanBeStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
+		rates := &fakeBroadcastRates{}
 		var mu sync.Mutex
 		stopped := fanfare.EventRef{}
 		gate := gateFunc(func(job *Job) (Decision, string) {
@@ -193,90 +192,90 @@ func TestWhatWaitsForItsRateIsStoppedAndGivenBackLikeAllElse(t *testing.T) {
 			}
 			return Go, ""
 		})
-		b := newBench(t, gate, settings(answering(taking)))
-		b.options.BroadcastRates = rates
-		one, event := b.cast(100, 5)
-		two, other := b.cast(100, 6)
+		f := newFixture(t, gate, settings(answering(acceptAll)))
+		f.options.BroadcastRates = rates
+		one, event := f.submitBroadcast(100, 5)
+		two, other := f.submitBroadcast(100, 6)
 		rates.set(event, 1./60)
 		rates.set(other, 1./60)
-		b.Submit(one)
-		b.Submit(two)
+		f.Submit(one)
+		f.Submit(two)
 		synctest.Wait()
 		mu.Lock()
 		stopped = event
 		mu.Unlock()
-		b.RecheckGate()
+		f.RecheckGate()
 		synctest.Wait()
-		b.mustEnd(one, ending{held: 100 - b.sent(event)})
-		between(t, "of the other still waits", b.Status().RateLimited, 98, 99)
-		b.Stop()
-		b.mustEnd(two, ending{again: 100 - b.sent(other)})
+		f.mustFinish(one, finished{held: 100 - f.sent(event)})
+		between(t, "of the other still waits", f.Status().RateLimited, 98, 99)
+		f.Stop()
+		f.mustFinish(two, finished{unsent: 100 - f.sent(other)})
 	})
 }
 
-func TestWhatRestsTakesTheRoomOfItsBroadcastUntilItLeaves(t *testing.T) {
+func TestRateLimitedJobsCountInTheCapacityOfTheirBroadcast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
-		b.options.BroadcastRates = rates
-		batch, event := b.cast(fanfare.MaxBatch+10, 5)
+		rates := &fakeBroadcastRates{}
+		f := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
+		f.options.BroadcastRates = rates
+		batch, event := f.submitBroadcast(fanfare.MaxBatch+10, 5)
 		batch.Flow = event
 		rates.set(event, 10)
-		b.Submit(batch)
+		f.Submit(batch)
 		synctest.Wait()
-		if b.HasRoom(fanfare.Bulk, event) || !b.HasRoom(fanfare.Bulk, flow(6)) {
-			t.Error("a batch that rests takes no room of its broadcast, or that of another")
+		if f.HasCapacity(fanfare.Bulk, event) || !f.HasCapacity(fanfare.Bulk, flow(6)) {
+			t.Error("a rate-limited batch does not count in the capacity of its broadcast, or counts in that of another")
 		}
-		for start := time.Now(); !b.HasRoom(fanfare.Bulk, event); {
-			<-b.RoomSignal()
+		for start := time.Now(); !f.HasCapacity(fanfare.Bulk, event); {
+			<-f.CapacityChanged()
 			if time.Since(start) > time.Minute {
-				t.Fatal("no room after a minute at 10/s")
+				t.Fatal("no capacity after a minute at 10/s")
 			}
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestSmallBroadcastsThatRestHoldUpNothingSmall has small broadcasts at a rate of
-// their own, and retries of a large one: there is room for what is small besides, and
-// what rests is bounded.
-func TestSmallBroadcastsThatRestHoldUpNothingSmall(t *testing.T) {
+// TestRateLimitedSmallBroadcastsDoNotBlockOthers has small broadcasts with a rate, and
+// retries of a large one: other small broadcasts find capacity, and the number of
+// rate-limited jobs is limited.
+func TestRateLimitedSmallBroadcastsDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
-		b.options.BroadcastRates = rates
+		rates := &fakeBroadcastRates{}
+		f := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
+		f.options.BroadcastRates = rates
 		var slow []*Batch
 		for i := range 5 {
-			batch, event := b.cast(900, uint64(10+i))
+			batch, event := f.submitBroadcast(900, uint64(10+i))
 			rates.set(event, 1.0/60)
-			b.Submit(batch)
+			f.Submit(batch)
 			slow = append(slow, batch)
 			synctest.Wait()
 		}
 		for _, lane := range fanfare.Lanes {
-			if !b.HasRoom(lane, Flow{}) {
-				t.Errorf("what rests leaves no room for what is small in the lane %v", lane)
+			if !f.HasCapacity(lane, Flow{}) {
+				t.Errorf("rate-limited jobs leave no capacity for small broadcasts in lane %v", lane)
 			}
 		}
-		if n := b.Status().RateLimited; n > maxSmallRateLimited+len(slow) { // one of each always does
+		if n := f.Status().RateLimited; n > maxSmallRateLimited+len(slow) { // one of each always is
 			t.Errorf("%d rest at a time, want %d at most", n, maxSmallRateLimited+len(slow))
 		}
-		b.book.mu.Lock()
-		put := len(b.book.dues)
+		f.book.mu.Lock()
+		put := len(f.book.dues)
 		first, last := time.Duration(1<<62), time.Duration(0)
-		for _, due := range b.book.dues {
+		for _, due := range f.book.dues {
 			first, last = min(first, time.Until(due.At)), max(last, time.Until(due.At))
 		}
-		b.book.mu.Unlock()
+		f.book.mu.Unlock()
 		if put < 3000 {
-			t.Errorf("%d are put off", put)
+			t.Errorf("%d jobs were postponed", put)
 		}
 		if first < time.Minute || last > 20*time.Minute {
 			t.Errorf("they come back in %v to %v", first, last)
 		}
-		b.Stop()
+		f.Stop()
 		for _, batch := range slow {
-			if _, ok := b.ended(batch); !ok {
+			if _, ok := f.resultOf(batch); !ok {
 				t.Error("a batch has not ended")
 			}
 		}

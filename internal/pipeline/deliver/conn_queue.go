@@ -11,186 +11,184 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// connQueue is the outlet as one of its connections sees it.
+// connQueue implements driver.Queue for one connection of a sender.
 type connQueue struct {
 	sender *Sender
 	relay  *relay
-	wake   chan struct{} // gets one token when an idle connection is to look for a job
-	woken  bool          // by such a token, and has not found a job since; the connection's own
+	wake   chan struct{} // receives one token when an idle connection should look for a job
+	woken  bool          // the token woke it, and it has not found a job since; only the connection uses it
 
-	// Guarded by the outlet.
-	jobs           []*Job    // what the connection has taken and not brought to an end
-	lastDone       time.Time // when the last one of them was
-	fastAtLastDone int64     // how many messages the relay had been quick with at that time
-	closing        bool      // the connection is to end: another relay has its seat
-	busyLane       int       // the lane that it is counted as busy with, nothing, or coming
+	// The sender's lock guards these fields.
+	jobs           []*Job    // that the connection holds
+	lastDone       time.Time // when the last job was settled
+	fastAtLastDone int64     // relay.fast at that time
+	closing        bool      // the connection is about to end: another relay gets its seat
+	busyLane       int       // the lane that it counts for, idleLane or comingLane
 
-	pacing     pacing // what it was told to wait for
-	groupLimit int    // recipients that the connection takes at once; 0: it has not said
+	pacing     pacing // what it waits for
+	groupLimit int    // recipients that the driver accepts in one transaction; 0: unknown
 }
 
-func newConnQueue(o *Sender, r *relay) *connQueue {
-	return &connQueue{sender: o, relay: r, wake: make(chan struct{}, 1), busyLane: comingLane}
+func newConnQueue(s *Sender, r *relay) *connQueue {
+	return &connQueue{sender: s, relay: r, wake: make(chan struct{}, 1), busyLane: comingLane}
 }
 
-// Next hands out the next job, the most urgent lane first. Jobs that the gate
-// refuses already are dealt with on the way.
-func (d *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
-	o := d.sender
+// Next returns the next job, in order of urgency. It settles jobs that the gate refuses.
+func (q *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+	s := q.sender
 	if ctx.Err() != nil {
 		return nil, nil
 	}
 	var idle *time.Timer
 	for {
-		job, says, finished := d.take(wait)
+		job, result, finished := q.take(wait)
 		finish(finished)
 		if job != nil {
 			return &job.Message, nil
 		}
-		if !wait || d.closing {
+		if !wait || q.closing {
 			return nil, nil
 		}
-		if says == waitForRate {
-			if !o.pace(ctx, d) {
+		if result == waitForRate {
+			if !s.pace(ctx, q) {
 				return nil, nil
 			}
 			continue
 		}
 		if idle == nil {
-			o.mu.Lock()
-			idle = time.NewTimer(o.settings.IdleTimeout)
-			o.mu.Unlock()
+			s.mu.Lock()
+			idle = time.NewTimer(s.settings.IdleTimeout)
+			s.mu.Unlock()
 			defer idle.Stop()
 		}
-		if !d.await(ctx, idle, says == waitForReply) {
+		if !q.await(ctx, idle, result == waitForReply) {
 			return nil, nil
 		}
 	}
 }
 
-// await waits for a sign that there are jobs or, where those that wait are blocked,
-// that one of them may leave. It counts the connection as idle meanwhile.
-func (d *connQueue) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
-	o := d.sender
-	o.mu.Lock()
-	if blocked && !o.limits.blocked || !blocked && o.hasWork(d.relay, o.openLanes(d)) {
-		o.mu.Unlock()
+// await waits until there are jobs or, if all waiting jobs are blocked, until one of them
+// may be sent. The connection counts as idle meanwhile.
+func (q *connQueue) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
+	s := q.sender
+	s.mu.Lock()
+	if blocked && !s.limits.blocked || !blocked && s.hasWork(q.relay, s.openLanes(q)) {
+		s.mu.Unlock()
 		return true
 	}
-	d.relay.idle = append(d.relay.idle, d)
-	o.countIdle(d)
-	o.mu.Unlock()
+	q.relay.idle = append(q.relay.idle, q)
+	s.countIdle(q)
+	s.mu.Unlock()
 	select {
-	case <-d.wake:
-		d.woken = true
+	case <-q.wake:
+		q.woken = true
 		return true
 	case <-idle.C:
 	case <-ctx.Done():
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	at := slices.Index(d.relay.idle, d)
-	if at < 0 { // woken in the same moment
-		<-d.wake
-		idle.Reset(0) // where there is nothing for it after all
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(q.relay.idle, q)
+	if at < 0 { // woken at the same moment
+		<-q.wake
+		idle.Reset(0) // in case there is no job for it
 		return true
 	}
-	d.relay.idle = slices.Delete(d.relay.idle, at, at+1)
+	q.relay.idle = slices.Delete(q.relay.idle, at, at+1)
 	return false
 }
 
-// take pops the most urgent job that the gate and the limits let pass, of the lanes
-// that have not all the connections they may. Where there is none, it says for what
-// the others wait.
-func (d *connQueue) take(wait bool) (taken *Job, says admission, finished []*Batch) {
-	o := d.sender
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	defer o.countBusy(d)
-	if d.closing = d.closing || o.seatTaken(d.relay); d.closing {
+// take returns the most urgent job that the gate and the limits admit, of the lanes that
+// may use another connection. If there is none, says tells what the others wait for.
+func (q *connQueue) take(wait bool) (taken *Job, result admission, finished []*Batch) {
+	s := q.sender
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.countBusy(q)
+	if q.closing = q.closing || s.seatTaken(q.relay); q.closing {
 		return nil, admitted, nil
 	}
-	now, ahead := o.options.Clock.Now(), !wait && len(d.jobs) > 0
-	defer o.setTimer(now)
-	open := o.openLanes(d)
-	for job := o.pop(d.relay, open); job != nil; job = o.pop(d.relay, open) {
-		job.grouped, job.prefetched = false, ahead
-		says, finished = d.admit(job, nil, now, finished)
-		switch says {
+	now, prefetch := s.options.Clock.Now(), !wait && len(q.jobs) > 0
+	defer s.setTimer(now)
+	open := s.openLanes(q)
+	for job := s.pop(q.relay, open); job != nil; job = s.pop(q.relay, open) {
+		job.grouped, job.prefetched = false, prefetch
+		result, finished = q.admit(job, nil, now, finished)
+		switch result {
 		case waitForRate, waitForReply:
-			return nil, says, finished
+			return nil, result, finished
 		case admitted:
-			d.wakeNext()
-			return job, says, finished
+			q.wakeNext()
+			return job, result, finished
 		}
 	}
 	return nil, admitted, finished
 }
 
-// admit has the gate and the limits look at a job that was popped, by itself or to go
-// with a leader. It is the connection's where it leaves, and in its place elsewhere.
-// The caller holds mu.
-func (d *connQueue) admit(job, leader *Job, now time.Time, finished []*Batch) (admission, []*Batch) {
-	o := d.sender
-	decision, why := o.decide(job, now)
+// admit asks the gate and the limits about a job that was taken from the queue, alone or to
+// be sent with leader. The connection holds the job if it is admitted; otherwise the job
+// goes where it has to wait. The caller holds mu.
+func (q *connQueue) admit(job, leader *Job, now time.Time, finished []*Batch) (admission, []*Batch) {
+	s := q.sender
+	decision, why := s.decide(job, now)
 	if decision != Go {
-		return throttled, o.settleRefused(job, decision, why, finished)
+		return throttled, s.settleRefused(job, decision, why, finished)
 	}
 	var rests bool
-	if rests, finished = o.awaitsBroadcastRate(job, now, finished); rests {
+	if rests, finished = s.awaitsBroadcastRate(job, now, finished); rests {
 		return throttled, finished
 	}
 	n := 1
 	if leader == nil {
-		n = d.groupSize(job)
+		n = q.groupSize(job)
 	}
-	says, until := o.limits.admit(job, leader, n, job.prefetched, now)
-	switch says {
+	result, until := s.limits.admit(job, leader, n, job.prefetched, now)
+	switch result {
 	case waitForRate:
-		d.pacing = pacing{lane: job.batch.Lane, groupSize: n, budgets: until}
-		o.putBack(job)
+		q.pacing = pacing{lane: job.batch.Lane, groupSize: n, budgets: until}
+		s.putBack(job)
 	case waitForReply:
-		o.putBack(job)
+		s.putBack(job)
 	case throttled:
-		o.limits.enqueueThrottled(job, now)
+		s.limits.enqueueThrottled(job, now)
 	case postponeJob:
-		finished = o.postponeForDestination(job, until, now, finished)
+		finished = s.postponeForDestination(job, until, now, finished)
 	case admitted:
-		o.readmissionDone(job, now)
-		d.jobs = append(d.jobs, job)
-		job.relay, job.holder = d.relay, d
+		s.readmissionDone(job, now)
+		q.jobs = append(q.jobs, job)
+		job.relay, job.holder = q.relay, q
 		job.fastBefore = fastCountsOf(job)
 	}
-	return says, finished
+	return result, finished
 }
 
-// wakeNext has the next idle connection look where this one was woken and found a
-// job: what made room for one may have made it for more. The caller holds mu.
-func (d *connQueue) wakeNext() {
-	if d.woken && d.sender.queued() > 0 {
-		d.sender.wakeOne()
+// wakeNext wakes the next idle connection after this one was woken and found a job: there
+// may be capacity for more jobs. The caller holds mu.
+func (q *connQueue) wakeNext() {
+	if q.woken && q.sender.queued() > 0 {
+		q.sender.wakeOne()
 	}
-	d.woken = false
+	q.woken = false
 }
 
 // holds reports whether the connection holds a job. The caller holds mu.
-func (d *connQueue) holds(job *Job) bool { return job.holder == d }
+func (q *connQueue) holds(job *Job) bool { return job.holder == q }
 
-// drop ends the connection's hold on a job; false if it had none. The caller
-// holds mu.
-func (d *connQueue) drop(job *Job) bool {
-	if !d.holds(job) {
+// drop takes a job from the connection and returns false if the connection does not hold
+// it. The caller holds mu.
+func (q *connQueue) drop(job *Job) bool {
+	if !q.holds(job) {
 		return false
 	}
-	at := slices.Index(d.jobs, job)
-	d.jobs = slices.Delete(d.jobs, at, at+1)
+	at := slices.Index(q.jobs, job)
+	q.jobs = slices.Delete(q.jobs, at, at+1)
 	job.holder = nil
 	return true
 }
 
-// decide asks the gate, and whether there is still time.
-func (o *Sender) decide(job *Job, now time.Time) (Decision, string) {
-	if decision, why := o.options.Gate.Check(job); decision != Go {
+// decide asks the gate, then checks expiry and quiet hours.
+func (s *Sender) decide(job *Job, now time.Time) (Decision, string) {
+	if decision, why := s.options.Gate.Check(job); decision != Go {
 		return decision, why
 	}
 	if !job.Expires.IsZero() && now.After(job.Expires) {
@@ -202,233 +200,233 @@ func (o *Sender) decide(job *Job, now time.Time) (Decision, string) {
 	return Go, ""
 }
 
-// Return puts a message of which nothing was written back in front.
-func (d *connQueue) Return(message *driver.Message) {
-	o, job := d.sender, message.Owner.(*Job)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.inFlight.has(job) || !d.drop(job) {
+// Return puts a message of whose body nothing was written back to the front of the queue.
+func (q *connQueue) Return(message *driver.Message) {
+	s, job := q.sender, message.Owner.(*Job)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inFlight.has(job) || !q.drop(job) {
 		return
 	}
-	o.limits.unsent(job)
-	o.capacityFreed(job)
-	o.putBack(job)
-	o.hurryUpFor(job.batch.Lane)
-	o.countBusy(d)
-	o.wakeOne()
+	s.limits.unsent(job)
+	s.capacityFreed(job)
+	s.putBack(job)
+	s.hurryUpFor(job.batch.Lane)
+	s.countBusy(q)
+	s.wakeOne()
 }
 
-// Release puts the message on the wire, and only then asks the gate: who ends a
-// subscription closes the gate first and looks at the wire then, so that one of
+// Release first marks the message as in flight and then asks the gate. An unsubscribe does
+// the opposite: it first closes the gate and then waits for messages in flight. So one of
 // the two sees the other.
-func (d *connQueue) Release(message *driver.Message) bool {
-	o, job := d.sender, message.Owner.(*Job)
-	o.mu.Lock()
-	if again := o.inFlight.has(job); again || !d.holds(job) {
-		o.mu.Unlock()
+func (q *connQueue) Release(message *driver.Message) bool {
+	s, job := q.sender, message.Owner.(*Job)
+	s.mu.Lock()
+	if again := s.inFlight.has(job); again || !q.holds(job) {
+		s.mu.Unlock()
 		return again
 	}
-	o.inFlight.put(job)
-	o.limits.unreserve(job)
-	timeout := o.settings.SendTimeout
-	o.mu.Unlock()
-	now := o.options.Clock.Now()
-	decision, why := o.decide(job, now)
+	s.inFlight.put(job)
+	s.limits.unreserve(job)
+	timeout := s.settings.SendTimeout
+	s.mu.Unlock()
+	now := s.options.Clock.Now()
+	decision, why := s.decide(job, now)
 	short := time.Until(job.batch.LeaseEnd()) < timeout
 	if decision == Go && !short {
-		o.options.Recorder.Expect()
+		s.options.Recorder.Expect()
 		failpoint.Hit("before-body")
 		return true
 	}
-	o.mu.Lock()
-	d.drop(job)
-	o.countBusy(d)
-	o.limits.unsent(job)
-	o.capacityFreed(job)
-	o.endInFlight(job)
+	s.mu.Lock()
+	q.drop(job)
+	s.countBusy(q)
+	s.limits.unsent(job)
+	s.capacityFreed(job)
+	s.endInFlight(job)
 	var finished []*Batch
 	if decision == Go {
-		finished = o.leaveUnsettled(job, Go, nil)
+		finished = s.leaveUnsettled(job, Go, nil)
 	} else {
-		finished = o.settleRefused(job, decision, why, nil)
+		finished = s.settleRefused(job, decision, why, nil)
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	finish(finished)
 	return false
 }
 
-// errNotHeld tells a driver that it reported a message which it does not have.
-var errNotHeld = errors.New("this connection does not have the message")
+// errNotHeld tells a driver that it reported a message which its connection does not hold.
+var errNotHeld = errors.New("the connection does not hold the message")
 
-// Report has the outcome recorded, and counts the job as done.
-func (d *connQueue) Report(message *driver.Message, outcome driver.Outcome) error {
-	o, job := d.sender, message.Owner.(*Job)
+// Report records the outcome and settles the job.
+func (q *connQueue) Report(message *driver.Message, outcome driver.Outcome) error {
+	s, job := q.sender, message.Owner.(*Job)
 	failpoint.Hit("after-reply")
-	o.mu.Lock()
-	held, settings, record := d.drop(job), o.settings, o.options.Recorder.Record
-	if o.inFlight.has(job) {
-		record = o.options.Recorder.RecordExpected
+	s.mu.Lock()
+	held, settings, record := q.drop(job), s.settings, s.options.Recorder.Record
+	if s.inFlight.has(job) {
+		record = s.options.Recorder.RecordExpected
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	if !held {
 		return errNotHeld
 	}
-	advice, entry := o.entryOf(job, &outcome, settings)
-	err := record(&entry, o.due(job, &entry))
-	o.mu.Lock()
-	now := o.options.Clock.Now()
-	took := d.duration(job, now)
-	o.countOutcome(d.relay, &outcome, took, now)
-	finished := o.reported(job, &outcome, advice, took, now, err, nil)
-	if o.connections < o.limits.connections() {
-		o.openConnections()
+	advice, entry := s.entryOf(job, &outcome, settings)
+	err := record(&entry, s.due(job, &entry))
+	s.mu.Lock()
+	now := s.options.Clock.Now()
+	took := q.duration(job, now)
+	s.countOutcome(q.relay, &outcome, took, now)
+	finished := s.reported(job, &outcome, advice, took, now, err, nil)
+	if s.connections < s.limits.connections() {
+		s.openConnections()
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	finish(finished)
 	return err
 }
 
-// entryOf reads an outcome, which gets its class, and says what follows from it.
-func (o *Sender) entryOf(job *Job, outcome *driver.Outcome, settings *Settings) (Advice, fanfare.Entry) {
-	advice := o.classify(outcome, job.Destination)
-	state, next, text := settings.retryOf(outcome.Class).follow(outcome, job, o.options.Jitter())
+// entryOf classifies an outcome and returns the entry that records it.
+func (s *Sender) entryOf(job *Job, outcome *driver.Outcome, settings *Settings) (Advice, fanfare.Entry) {
+	advice := s.classify(outcome, job.Destination)
+	state, next, text := settings.retryOf(outcome.Class).follow(outcome, job, s.options.Jitter())
 	return advice, fanfare.Entry{
 		Delivery: job.Message.Delivery, Attempt: job.Attempt, State: state,
 		Code: outcome.Code, Text: text, Relay: outcome.Relay, Address: job.Message.To,
-		At: outcome.At, NextAt: next, Channel: o.options.Channel, Class: outcome.Class,
+		At: outcome.At, NextAt: next, Channel: s.options.Channel, Class: outcome.Class,
 	}
 }
 
-// reported learns from the outcome of a job, which was kept or not, and counts the
-// job as done. The caller holds mu.
-func (o *Sender) reported(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time, err error, finished []*Batch) []*Batch {
-	if o.limits.learn(job, outcome, advice, took, now) {
-		o.wakeOne() // and this connection takes what was its own part
+// reported updates the limits with the outcome of a job and settles it; err is the result
+// of recording it. The caller holds mu.
+func (s *Sender) reported(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time, err error, finished []*Batch) []*Batch {
+	if s.limits.learn(job, outcome, advice, took, now) {
+		s.wakeOne() // this connection takes the other place itself
 	}
-	job.broadcastCounted = false // it has left
-	o.capacityFreed(job)
+	job.broadcastCounted = false // it was sent: no refund
+	s.capacityFreed(job)
 	if outcome.Verdict == driver.Accepted {
-		o.accepted++
+		s.accepted++
 	}
-	o.endInFlight(job)
+	s.endInFlight(job)
 	if err != nil {
-		return o.leaveUnsettled(job, Go, finished)
+		return s.leaveUnsettled(job, Go, finished)
 	}
-	return o.settle(job, finished)
+	return s.settle(job, finished)
 }
 
-// duration is for how long a connection was busy with a job: from when it had it, or
-// had done with the one before. The caller holds mu.
-func (d *connQueue) duration(job *Job, now time.Time) time.Duration {
+// duration returns how long the connection was busy with a job: since it got the job, or
+// since it settled the previous one. The caller holds mu.
+func (q *connQueue) duration(job *Job, now time.Time) time.Duration {
 	since, before, sofar := job.takenAt, job.fastBefore.relay, fastCountsOf(job)
-	if d.lastDone.After(since) {
-		since, before = d.lastDone, d.fastAtLastDone
+	if q.lastDone.After(since) {
+		since, before = q.lastDone, q.fastAtLastDone
 	}
-	d.lastDone, d.fastAtLastDone = now, sofar.relay
+	q.lastDone, q.fastAtLastDone = now, sofar.relay
 	job.overtaken = sofar.relay - before - (sofar.destination - job.fastBefore.destination)
 	return now.Sub(since)
 }
 
-// abandon brings the messages to an end that a connection left behind: one that
-// panicked could not. What was released may have left, and counts as an attempt;
-// so does what took part in too many panics.
-func (d *connQueue) abandon(err error) {
-	o := d.sender
-	o.mu.Lock()
-	left := slices.Clone(d.jobs)
-	o.mu.Unlock()
-	for _, job := range slices.Backward(left) { // the first goes back in front of the others
+// abandon settles the messages that a connection left behind because its driver panicked. A
+// released message may have been sent, so that counts as an attempt. So does a message that
+// was involved in too many panics.
+func (q *connQueue) abandon(err error) {
+	s := q.sender
+	s.mu.Lock()
+	left := slices.Clone(q.jobs)
+	s.mu.Unlock()
+	for _, job := range slices.Backward(left) { // so that the first one ends up at the front
 		job.abandoned++
-		o.mu.Lock()
-		released := o.inFlight.has(job)
-		o.mu.Unlock()
+		s.mu.Lock()
+		released := s.inFlight.has(job)
+		s.mu.Unlock()
 		if !released && job.abandoned < maxAbandoned {
-			d.Return(&job.Message)
+			q.Return(&job.Message)
 			continue
 		}
-		outcome := driver.Outcome{Verdict: driver.Lost, Text: "the connection left it behind", At: o.options.Clock.Now()}
+		outcome := driver.Outcome{Verdict: driver.Lost, Text: "the connection abandoned the message", At: s.options.Clock.Now()}
 		if err != nil {
 			outcome.Text += ": " + err.Error()
 		}
-		if err := d.Report(&job.Message, outcome); err != nil {
-			o.options.Logger.Warn("what a connection left behind could not be recorded, it comes again", "channel", o.options.Name, "error", err)
+		if err := q.Report(&job.Message, outcome); err != nil {
+			s.options.Logger.Warn("cannot record an abandoned message, it will be sent again", "channel", s.options.Name, "error", err)
 		}
 	}
 }
 
-// A pace is what a connection waits for: that so many messages of a lane may leave
-// together.
+// pacing describes what a connection waits for: permission to send groupSize messages of a
+// lane together.
 type pacing struct {
 	lane      fanfare.Lane
 	groupSize int
-	budgets   time.Time // until when budgets do not have so many
+	budgets   time.Time // until when the budgets are exhausted
 	until     time.Time // when all limits may allow it
 }
 
-// rateWait is for how long a connection has to wait for its pace. The caller holds mu.
-func (o *Sender) rateWait(p *pacing) time.Duration {
-	now := o.options.Clock.Now()
-	if p.groupSize > 1 { // another connection may have sent a group meanwhile, and the next is smaller
-		p.groupSize = max(1, min(p.groupSize, o.limits.groupSize(o.settings.Multicast)))
+// rateWait returns how long a connection has to wait. The caller holds mu.
+func (s *Sender) rateWait(p *pacing) time.Duration {
+	now := s.options.Clock.Now()
+	if p.groupSize > 1 { // another connection may have sent a group meanwhile, and the next one is smaller
+		p.groupSize = max(1, min(p.groupSize, s.limits.groupSize(s.settings.Multicast)))
 	}
-	pause := max(o.limits.rateWait(p.groupSize, p.lane == fanfare.Urgent, now), p.budgets.Sub(now))
+	pause := max(s.limits.rateWait(p.groupSize, p.lane == fanfare.Urgent, now), p.budgets.Sub(now))
 	p.until = now.Add(pause)
 	return pause
 }
 
-// pace waits until the limits may allow what the connection was told to wait for;
-// false if ctx ends first. One connection at a time watches the clock and the others
-// wait for its place. None of them holds a job meanwhile, so that an urgent one that
-// comes is the next to leave: it does not wait until a group may leave.
-func (o *Sender) pace(ctx context.Context, d *connQueue) bool {
-	o.mu.Lock()
-	if o.rateWait(&d.pacing); o.pacer != nil && d.pacing.until.Before(o.pacer.until) {
-		o.hurryUp()
+// pace waits until the limits may allow what the connection waits for. It returns false if
+// ctx ends first. One connection at a time watches the clock, and the others wait for their
+// turn. None of them holds a job meanwhile, so that a new urgent job is sent next and does
+// not wait for a group.
+func (s *Sender) pace(ctx context.Context, q *connQueue) bool {
+	s.mu.Lock()
+	if s.rateWait(&q.pacing); s.pacer != nil && q.pacing.until.Before(s.pacer.until) {
+		s.hurryUp()
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	select {
-	case o.pacing <- struct{}{}:
-		defer func() { <-o.pacing }()
+	case s.pacing <- struct{}{}:
+		defer func() { <-s.pacing }()
 	case <-ctx.Done():
 		return false
 	}
-	o.mu.Lock()
-	pause := o.rateWait(&d.pacing)
-	if pause <= 0 || d.pacing.lane > fanfare.Urgent && o.waiting.has(lanes{fanfare.Urgent, d.pacing.lane - 1}) {
-		o.mu.Unlock()
+	s.mu.Lock()
+	pause := s.rateWait(&q.pacing)
+	if pause <= 0 || q.pacing.lane > fanfare.Urgent && s.waiting.has(lanes{fanfare.Urgent, q.pacing.lane - 1}) {
+		s.mu.Unlock()
 		return true
 	}
-	o.pacer = &d.pacing
-	o.mu.Unlock()
+	s.pacer = &q.pacing
+	s.mu.Unlock()
 	defer func() {
-		o.mu.Lock()
-		o.pacer = nil
-		o.mu.Unlock()
+		s.mu.Lock()
+		s.pacer = nil
+		s.mu.Unlock()
 	}()
 	wait := time.NewTimer(pause)
 	defer wait.Stop()
 	select {
 	case <-wait.C:
 		return true
-	case <-o.hurry:
+	case <-s.hurry:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// hurryUpFor has the connection that waits for the limits look again where something
-// more urgent has come than what it waits for. The caller holds mu.
-func (o *Sender) hurryUpFor(lane fanfare.Lane) {
-	if o.pacer != nil && lane < o.pacer.lane {
-		o.hurryUp()
+// hurryUpFor wakes the connection that waits for the limits if a more urgent job has
+// arrived. The caller holds mu.
+func (s *Sender) hurryUpFor(lane fanfare.Lane) {
+	if s.pacer != nil && lane < s.pacer.lane {
+		s.hurryUp()
 	}
 }
 
-// hurryUp wakes who waits for the limits: they have changed.
-func (o *Sender) hurryUp() {
+// hurryUp wakes the connection that waits for the limits.
+func (s *Sender) hurryUp() {
 	select {
-	case o.hurry <- struct{}{}:
-	default: // woken already
+	case s.hurry <- struct{}{}:
+	default: // already woken
 	}
 }

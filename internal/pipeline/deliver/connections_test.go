@@ -16,45 +16,45 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-func TestARelayThatCannotBeReachedConsumesNoAttempt(t *testing.T) {
+func TestUnreachableRelayUsesUpNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
 		reachable := time.Now().Add(10 * time.Minute)
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+		f := newFixture(t, gateFunc(allowAll), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			dials.Add(1)
 			if time.Now().Before(reachable) {
 				return errors.New("connection refused")
 			}
-			return answering(taking)(ctx, queue)
+			return answering(acceptAll)(ctx, queue)
 		})))
-		batch := b.batch(fanfare.Normal, 200)
-		b.Submit(batch)
+		batch := f.batch(fanfare.Normal, 200)
+		f.Submit(batch)
 		<-time.After(9 * time.Minute)
 		if n := dials.Load(); n < 10 || n > 60 {
 			t.Errorf("%d connections were tried in 9 minutes of an outage", n)
 		}
-		if status := b.Status(); status.LastError != "connection refused" || status.LastErrorAt.IsZero() || status.Queued != 200 {
+		if status := f.Status(); status.LastError != "connection refused" || status.LastErrorAt.IsZero() || status.Queued != 200 {
 			t.Errorf("the outage does not show: %+v", status)
 		}
 		<-time.After(2 * time.Minute)
-		b.mustEnd(batch, ending{})
-		for _, e := range b.book.all() {
+		f.mustFinish(batch, finished{})
+		for _, e := range f.book.all() {
 			if e.State != fanfare.Accepted || e.Attempt != 1 {
 				t.Fatalf("an attempt was consumed: %+v", e)
 			}
 		}
-		if status := b.Status(); status.LastError != "" {
+		if status := f.Status(); status.LastError != "" {
 			t.Errorf("the error stays after a success: %+v", status)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestARelayThatDropsEveryMessageIsNotFedTheWholeQueue is about promise 2: each
-// drop may be a duplicate later.
-func TestARelayThatDropsEveryMessageIsNotFedTheWholeQueue(t *testing.T) {
+// TestRelayThatDropsEveryMessageDoesNotGetTheWholeQueue checks promise 2: each dropped
+// message may become a duplicate.
+func TestRelayThatDropsEveryMessageDoesNotGetTheWholeQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+		f := newFixture(t, gateFunc(allowAll), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			message, err := queue.Next(ctx, true)
 			if message == nil || !queue.Release(message) {
 				return err
@@ -64,17 +64,17 @@ func TestARelayThatDropsEveryMessageIsNotFedTheWholeQueue(t *testing.T) {
 			}
 			return errors.New("cut off")
 		})))
-		batch := b.batch(fanfare.Normal, 500)
-		b.Submit(batch)
+		batch := f.batch(fanfare.Normal, 500)
+		f.Submit(batch)
 		<-time.After(5 * time.Minute)
-		if n := len(b.book.all()); n < 5 || n > 60 {
+		if n := len(f.book.all()); n < 5 || n > 60 {
 			t.Errorf("%d messages were begun in 5 minutes with a relay that drops each", n)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestAPanicOfADriverIsABrokenConnection(t *testing.T) {
+func TestDriverPanicCountsAsBrokenConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := 0
 		s := settings(answering(func(l *driver.Message) driver.Verdict {
@@ -85,14 +85,14 @@ func TestAPanicOfADriverIsABrokenConnection(t *testing.T) {
 			return driver.Accepted
 		}))
 		s.Connections = 1
-		b := newBench(t, gateFunc(open), s)
-		batch := b.batch(fanfare.Normal, 5)
-		b.Submit(batch)
+		f := newFixture(t, gateFunc(allowAll), s)
+		batch := f.batch(fanfare.Normal, 5)
+		f.Submit(batch)
 		<-time.After(time.Hour)
-		b.mustEnd(batch, ending{})
-		for _, e := range b.book.all() {
+		f.mustFinish(batch, finished{})
+		for _, e := range f.book.all() {
 			want := fanfare.Accepted
-			if e.Delivery.Position == 1 { // its body was begun: the next hop may have it or not
+			if e.Delivery.Position == 1 { // its body was begun: the next hop may have it
 				want = fanfare.Deferred
 				if !strings.Contains(e.Text, "a bug") {
 					t.Errorf("the reason is lost: %q", e.Text)
@@ -102,16 +102,16 @@ func TestAPanicOfADriverIsABrokenConnection(t *testing.T) {
 				t.Errorf("position %d is %s, want %s", e.Delivery.Position, e.State, want)
 			}
 		}
-		if err := b.AwaitInFlight(t.Context(), batch.Jobs[1].Subscriptions[0]); err != nil {
+		if err := f.AwaitInFlight(t.Context(), batch.Jobs[1].Subscriptions[0]); err != nil {
 			t.Errorf("it is still on the wire: %v", err)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestALetterThatBringsDownEveryConnectionDoesNotBlockTheOthers(t *testing.T) {
+func TestMessageThatBreaksEveryConnectionDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+		f := newFixture(t, gateFunc(allowAll), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			message, err := queue.Next(ctx, true)
 			for message != nil {
 				if message.Delivery.Position == 0 {
@@ -127,18 +127,18 @@ func TestALetterThatBringsDownEveryConnectionDoesNotBlockTheOthers(t *testing.T)
 			}
 			return err
 		})))
-		batch := b.batch(fanfare.Normal, 20)
-		b.Submit(batch)
+		batch := f.batch(fanfare.Normal, 20)
+		f.Submit(batch)
 		<-time.After(time.Hour)
-		b.mustEnd(batch, ending{})
-		if got := b.book.states(); got[fanfare.Accepted] != 19 || got[fanfare.Deferred] != 1 {
+		f.mustFinish(batch, finished{})
+		if got := f.book.states(); got[fanfare.Accepted] != 19 || got[fanfare.Deferred] != 1 {
 			t.Errorf("recorded %v, want 19 accepted and 1 deferred", got)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestAReturnedMessageGoesToAConnectionThatIsIdle(t *testing.T) {
+func TestReturnedMessageGoesToAnIdleConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		calls := 0
@@ -149,7 +149,7 @@ func TestAReturnedMessageGoesToAConnectionThatIsIdle(t *testing.T) {
 			first := calls == 1
 			mu.Unlock()
 			if !first {
-				return answering(taking)(ctx, queue)
+				return answering(acceptAll)(ctx, queue)
 			}
 			message, err := queue.Next(ctx, true)
 			if message == nil {
@@ -157,87 +157,87 @@ func TestAReturnedMessageGoesToAConnectionThatIsIdle(t *testing.T) {
 			}
 			<-giveBack
 			queue.Return(message)
-			<-ctx.Done() // it ends in peace, but late
+			<-ctx.Done() // it ends without an error, but late
 			return nil
 		}))
 		s.Connections = 2
-		b := newBench(t, gateFunc(open), s)
-		first := b.batch(fanfare.Normal, 1)
-		b.Submit(first)
+		f := newFixture(t, gateFunc(allowAll), s)
+		first := f.batch(fanfare.Normal, 1)
+		f.Submit(first)
 		synctest.Wait()
-		second := b.batch(fanfare.Normal, 1) // brings the other connection up, which is idle then
-		b.Submit(second)
+		second := f.batch(fanfare.Normal, 1) // opens the other connection, which is idle then
+		f.Submit(second)
 		synctest.Wait()
 		close(giveBack)
 		synctest.Wait()
-		b.mustEnd(first, ending{})
-		b.mustEnd(second, ending{})
-		b.Stop()
+		f.mustFinish(first, finished{})
+		f.mustFinish(second, finished{})
+		f.Stop()
 	})
 }
 
-func TestAnIdleConnectionIsClosedAndAnotherOneOpenedWhenItIsNeeded(t *testing.T) {
+func TestIdleConnectionIsClosedAndReplacedOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
+		f := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 		for range 3 {
-			batch := b.batch(fanfare.Normal, 10)
-			b.Submit(batch)
+			batch := f.batch(fanfare.Normal, 10)
+			f.Submit(batch)
 			synctest.Wait()
-			b.mustEnd(batch, ending{})
-			if n := b.Status().Connections; n < 1 || n > 4 {
+			f.mustFinish(batch, finished{})
+			if n := f.Status().Connections; n < 1 || n > 4 {
 				t.Errorf("%d connections at work, want 1 to 4", n)
 			}
 			<-time.After(31 * time.Second)
-			if n := b.Status().Connections; n != 0 {
+			if n := f.Status().Connections; n != 0 {
 				t.Errorf("%d connections after the idle time-out", n)
 			}
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestNewSettingsTakeOverAfterTheMessageOnTheWire(t *testing.T) {
+func TestNewSettingsApplyAfterTheMessageInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var old, fresh atomic.Int32
 		reply := make(chan struct{})
 		s := settings(answering(func(*driver.Message) driver.Verdict { <-reply; old.Add(1); return driver.Accepted }))
 		s.Connections = 2
-		b := newBench(t, gateFunc(open), s)
-		batch := b.batch(fanfare.Normal, 50)
-		b.Submit(batch)
+		f := newFixture(t, gateFunc(allowAll), s)
+		batch := f.batch(fanfare.Normal, 50)
+		f.Submit(batch)
 		synctest.Wait()
 		s.Relays = relaysOf(answering(func(*driver.Message) driver.Verdict { fresh.Add(1); return driver.Accepted }))
-		b.Reconfigure(s)
+		f.Reconfigure(s)
 		synctest.Wait()
-		if n := b.Status().Connections; n != 2 {
+		if n := f.Status().Connections; n != 2 {
 			t.Errorf("%d connections while the old ones finish, want 2", n)
 		}
 		close(reply)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		f.mustFinish(batch, finished{})
 		if old.Load() != 2 || fresh.Load() != 48 {
 			t.Errorf("the old driver sent %d and the new one %d, want 2 and 48", old.Load(), fresh.Load())
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
 func TestNewSettingsEndThePauseOfARelayInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(context.Context, driver.Queue) error { return errors.New("wrong password") })))
-		batch := b.batch(fanfare.Normal, 3)
-		b.Submit(batch)
+		f := newFixture(t, gateFunc(allowAll), settings(driverFunc(func(context.Context, driver.Queue) error { return errors.New("wrong password") })))
+		batch := f.batch(fanfare.Normal, 3)
+		f.Submit(batch)
 		<-time.After(10 * time.Minute)
-		b.Reconfigure(settings(answering(taking)))
+		f.Reconfigure(settings(answering(acceptAll)))
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
-		b.Stop()
+		f.mustFinish(batch, finished{})
+		f.Stop()
 	})
 }
 
-func TestALetterIsReportedOnceHoweverOftenADriverSaysSo(t *testing.T) {
+func TestMessageIsReportedOnceEvenIfTheDriverRepeatsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+		f := newFixture(t, gateFunc(allowAll), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			message, err := queue.Next(ctx, true)
 			if message == nil || !queue.Release(message) {
 				return err
@@ -248,21 +248,21 @@ func TestALetterIsReportedOnceHoweverOftenADriverSaysSo(t *testing.T) {
 			}
 			return err
 		})))
-		batch := b.batch(fanfare.Normal, 3)
-		b.Submit(batch)
+		batch := f.batch(fanfare.Normal, 3)
+		f.Submit(batch)
 		<-time.After(time.Hour)
-		b.mustEnd(batch, ending{})
-		if n := len(b.book.all()); n != 3 {
+		f.mustFinish(batch, finished{})
+		if n := len(f.book.all()); n != 3 {
 			t.Errorf("%d entries, want 3", n)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestAConnectionHasTheNextMessageInHandUnlessARateIsKept is about the half of the
-// speed: only with the next message in hand can a connection write its envelope
-// with the body before.
-func TestAConnectionHasTheNextMessageInHandUnlessARateIsKept(t *testing.T) {
+// TestConnectionPrefetchesTheNextMessageUnlessThereIsARate checks what pipelining needs:
+// only with the next message can a connection send its envelope together with the previous
+// body.
+func TestConnectionPrefetchesTheNextMessageUnlessThereIsARate(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate  rate.Limit
 		ahead bool
@@ -289,12 +289,12 @@ func TestAConnectionHasTheNextMessageInHandUnlessARateIsKept(t *testing.T) {
 					return nil
 				}))
 				s.Rate, s.Connections = c.rate, 1
-				b := newBench(t, gateFunc(open), s)
-				b.Submit(b.batch(fanfare.Normal, 10))
+				f := newFixture(t, gateFunc(allowAll), s)
+				f.Submit(f.batch(fanfare.Normal, 10))
 				if ahead := <-got; ahead != c.ahead {
 					t.Errorf("the connection had a message ahead: %v, want %v", ahead, c.ahead)
 				}
-				b.Stop()
+				f.Stop()
 			})
 		})
 	}

@@ -11,45 +11,45 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// destination is one of whom jobs go to, as its answers show it.
+// destination is the state of one destination, learned from its replies.
 type destination struct {
 	name    string
-	rate    limit.Rate        // as configured
-	learned limit.LearnedRate // as its refusals tell
+	rate    limit.Rate        // from the settings
+	learned limit.LearnedRate // from its refusals
 	window  limit.Window
 	breaker limit.Breaker
 	latency limit.Median
 
 	active    int
-	groups    map[uint64]int // recipients under way of each group that has some here
-	overdue   int            // of these, what takes too long
+	groups    map[uint64]int // active recipients of each group
+	overdue   int            // active jobs that take too long
 	fast      int64          // messages that did not take long
-	lateInRow int            // messages in a row that did, while the relay was quick with those to others
+	lateInRow int            // messages in a row that took long while the relay was fast with messages to others
 	slow      bool           // takes much longer than others
-	impaired  bool           // is in the list of those
+	impaired  bool           // is in destinations.impaired
 
-	throttled   laneQueue // jobs that wait for it
-	readmitted  int       // of these, brought back and not yet taken
-	bookedUntil time.Time // until when its time is given to what was put off
-	wakeAt      time.Time // when an aside may leave
-	heapIndex   int       // in the alarm, from 1; 0: it has none
-	inSlowQueue bool      // in the line for the share of the slow ones
+	throttled   laneQueue // jobs that wait for this destination
+	readmitted  int       // jobs back in the queue and not yet taken
+	bookedUntil time.Time // until when its rate is promised to postponed jobs
+	wakeAt      time.Time // when a throttled job may be sent
+	heapIndex   int       // in wakeHeap, from 1; 0: not in it
+	inSlowQueue bool      // waits in throttledJobs.slowQueue
 
-	accepted, refused int64 // since it is known
+	accepted, refused int64 // since the destination is known
 	lastText          string
 	lastAt            time.Time
-	lastReplyAt       time.Time // of the answer behind lastText, which may be that of several messages
+	lastReplyAt       time.Time // Outcome.At of the reply behind lastText, which may concern several messages
 
 	used         time.Time
 	newer, older *destination
 }
 
-// firstWindow is how many messages may be under way to a destination of which
-// nothing is known, where connections go to it. A relay is known to stand for its
-// destinations: of these each may have all connections until it refuses.
+// firstWindow is the number of messages that may be active for an unknown destination of a
+// direct channel. A relay is known to accept messages for its destinations: each of these
+// may use all connections until it refuses.
 const firstWindow = 4
 
-// restrict puts what is configured in force.
+// restrict applies the configured limits.
 func (d *destination) restrict(own DestinationLimit, now time.Time) {
 	if own.Rate == 0 {
 		own.Rate = math.Inf(1)
@@ -59,28 +59,28 @@ func (d *destination) restrict(own DestinationLimit, now time.Time) {
 	d.bookedUntil = time.Time{}
 }
 
-// limited reports whether a rate is to be kept.
+// limited reports whether the destination has a rate.
 func (d *destination) limited() bool { return d != nil && (d.rate.Limited() || d.learned.Limited()) }
 
-// wait is how long the rate lets nothing pass.
+// wait returns how long the rate allows no message.
 func (d *destination) wait(now time.Time) time.Duration {
 	return max(d.rate.Wait(now), d.learned.Wait(now))
 }
 
-// waitFor is how long the rate does not let n messages pass together.
+// waitFor returns how long the rate does not allow n messages together.
 func (d *destination) waitFor(n int, now time.Time) time.Duration {
 	return max(d.rate.WaitFor(n, false, now), d.learned.WaitFor(n, false, now))
 }
 
-// take counts n messages that leave together.
+// take counts n messages that are sent together.
 func (d *destination) take(n int, now time.Time) {
 	d.rate.TakeFor(n, now)
 	d.learned.TakeFor(n, now)
 }
 
-// group returns how many of the jobs that wait aside leave together next, where the channel
-// lets most do so. It is counted if the rate of the destination counted them before: another
-// connection took the place for which they were brought back.
+// group returns how many of the throttled jobs are sent together next, at most most.
+// counted is true if the rate of the destination has counted them already: they were
+// readmitted, but another connection took their place.
 func (d *destination) group(most int) (n int, counted bool) {
 	for _, jobs := range d.throttled {
 		if len(jobs) == 0 {
@@ -101,18 +101,17 @@ func (d *destination) group(most int) (n int, counted bool) {
 	return 1, false
 }
 
-// hasRoom reports whether one more of those that wait aside may come back.
-func (d *destination) hasRoom(now time.Time) bool {
-	return d.wait(now) == 0 && d.window.Room(d.active+d.readmitted) && (d.readmitted == 0 || !d.limited())
+// hasCapacity reports whether another throttled job may return to the queue.
+func (d *destination) hasCapacity(now time.Time) bool {
+	return d.wait(now) == 0 && d.window.HasCapacity(d.active+d.readmitted) && (d.readmitted == 0 || !d.limited())
 }
 
-// spacing is about how long after one message the next one leaves; 0 if that is
-// not known yet.
+// spacing estimates the time between two messages; 0 if it is not known yet.
 func (d *destination) spacing() time.Duration {
 	return max(d.rate.Interval(), d.learned.Interval(), d.latency.Value()/time.Duration(d.window.Size()))
 }
 
-// learn takes an answer in.
+// learn updates the state with the outcome of one message.
 func (d *destination) learn(outcome *driver.Outcome, bad, probe bool, advice Advice, now time.Time) {
 	taken, throttled := outcome.Verdict == driver.Accepted, outcome.Class == fanfare.ClassThrottled
 	d.window.Answered(!bad, d.active)
@@ -128,11 +127,11 @@ func (d *destination) learn(outcome *driver.Outcome, bad, probe bool, advice Adv
 		d.lastText, d.lastAt, d.lastReplyAt = outcome.Text, now, outcome.At
 		d.breaker.Failed(now, probe, d.active, rand.Float64())
 		advice.Suspend = max(advice.Suspend, min(outcome.RetryAfter, longestSuspension))
-	case outcome.Verdict == driver.Lost || outcome.Class == fanfare.ClassNetwork: // the way there, and not the destination
+	case outcome.Verdict == driver.Lost || outcome.Class == fanfare.ClassNetwork: // the path to the destination failed, not the destination
 		if probe {
 			d.breaker.ProbeReturned()
 		}
-	case probe || outcome.Class != "": // it answers, about one message
+	case probe || outcome.Class != "": // it replied, about this one message
 		d.breaker.Succeeded(now, probe)
 	}
 	if advice.Suspend > 0 {
@@ -143,25 +142,25 @@ func (d *destination) learn(outcome *driver.Outcome, bad, probe bool, advice Adv
 	}
 }
 
-// longestSuspension bounds for how long a destination may ask to be left alone.
+// longestSuspension is the maximum pause that a destination can ask for.
 const longestSuspension = 24 * time.Hour
 
-// Destinations are the limits of each of whom jobs go to.
+// Destinations holds the limits of destinations.
 type Destinations struct {
 	Each DestinationLimit
-	Only map[string]DestinationLimit // by name; what is zero in one is as in Each
-	// Site names what a destination shares its limits with; nil: nothing. It must be
-	// quick, and safe for concurrent use.
+	Only map[string]DestinationLimit // by name; zero fields are taken from Each
+	// Site returns the name under which a destination shares its limits with others. It may
+	// be nil, must be fast and safe for concurrent use.
 	Site func(name string) string
 }
 
-// A DestinationLimit bounds what goes to one destination.
+// A DestinationLimit limits the messages to one destination.
 type DestinationLimit struct {
-	Rate        float64 // messages per second; 0: as much as it takes
-	Connections int     // messages under way at once; 0: as many as it takes
+	Rate        float64 // messages per second; 0: no limit
+	Connections int     // active messages; 0: no limit
 }
 
-// of returns what is configured for one destination.
+// of returns the configured limits of one destination.
 func (s *Destinations) of(name string) DestinationLimit {
 	own := s.Only[name]
 	if own.Rate == 0 {
@@ -174,23 +173,23 @@ func (s *Destinations) of(name string) DestinationLimit {
 }
 
 const (
-	// maxDestinations is how many are known at once; beyond, the one that was not
-	// used for longest is forgotten, and is a stranger when it comes again.
+	// maxDestinations is the maximum number of known destinations. Beyond it, the least
+	// recently used one is forgotten.
 	maxDestinations = 100_000
-	// forgetAfter is how long one is known that is not used.
+	// forgetAfter is the time after which an unused destination is forgotten.
 	forgetAfter = time.Hour
-	// looks is how many are looked at for one that can be forgotten.
+	// maxForgetScan is the number of destinations that are examined to forget one.
 	maxForgetScan = 16
 )
 
-// destinations are those that are known.
+// destinations holds the known destinations.
 type destinations struct {
 	settings    *Destinations
-	firstWindow int // window of one of which nothing is known
+	firstWindow int // of an unknown destination
 	known       map[string]*destination
 	newest      *destination
 	oldest      *destination
-	slowActive  int // jobs under way to slow ones
+	slowActive  int // active jobs of slow destinations
 	slowCount   int
 	impaired    map[*destination]struct{}
 }
@@ -206,7 +205,7 @@ func (s *destinations) configure(settings *Destinations, first int, now time.Tim
 	}
 }
 
-// of returns the destination with a name, nil if that is empty.
+// of returns the destination with a name, or nil if the name is empty.
 func (s *destinations) of(name string, now time.Time) *destination {
 	if name == "" {
 		return nil
@@ -231,7 +230,7 @@ func (s *destinations) of(name string, now time.Time) *destination {
 	return d
 }
 
-// forget makes room for one more.
+// forget makes space for one more destination.
 func (s *destinations) forget(now time.Time) {
 	d := s.oldest
 	for range maxForgetScan {
@@ -272,7 +271,7 @@ func (s *destinations) unlink(d *destination) {
 	}
 }
 
-// countActive counts what is under way to one.
+// countActive changes the number of active jobs of a destination.
 func (s *destinations) countActive(d *destination, n int) {
 	d.active += n
 	if d.slow {
@@ -280,7 +279,7 @@ func (s *destinations) countActive(d *destination, n int) {
 	}
 }
 
-// setSlow says whether one is slow.
+// setSlow marks a destination as slow or not.
 func (s *destinations) setSlow(d *destination, slow bool) {
 	if d.slow == slow {
 		return

@@ -9,34 +9,34 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// DestinationState says what is the matter with a destination.
+// DestinationState says why a destination is impaired.
 type DestinationState string
 
-// The states of destinations that are not well, the worst first.
+// The states of impaired destinations, the worst first.
 const (
-	DestinationSuspended DestinationState = "suspended" // left alone, or probed by one message
+	DestinationSuspended DestinationState = "suspended" // nothing is sent, or one message probes it
 	DestinationSlow      DestinationState = "slow"      // takes much longer than others
-	DestinationLimited   DestinationState = "limited"   // a rate was found, or fewer may be under way
+	DestinationLimited   DestinationState = "limited"   // has a learned rate, or a smaller window
 )
 
 // DestinationStates lists them.
 var DestinationStates = [...]DestinationState{DestinationSuspended, DestinationSlow, DestinationLimited}
 
-// DestinationStatus is how a destination is doing.
+// DestinationStatus describes an impaired destination.
 type DestinationStatus struct {
 	Name      string
 	State     DestinationState
-	Until     time.Time // that it is left alone; zero: a probe decides, or it is not
+	Until     time.Time // end of the suspension; zero: a probe decides, or it is not suspended
 	Failures  int       // in a row
-	Rate      float64   // messages a second, as its refusals tell; 0: none was found
-	Window    int       // messages that may be under way, where it is fewer than at first
+	Rate      float64   // learned, in messages per second; 0: none
+	Window    int       // messages that may be active, if fewer than at first; 0 otherwise
 	Active    int
 	Throttled int // messages that wait for it in memory
 	Text      string
-	TextAt    time.Time // when it last answered that it wants less, with Text
+	TextAt    time.Time // when it last asked for less, with Text
 }
 
-// state is the worst that is the matter with a destination, "" if nothing is.
+// state returns the worst state of a destination, or "" if it is not impaired.
 func (d *destination) state(first int) DestinationState {
 	switch {
 	case d.breaker.Tripped():
@@ -49,10 +49,10 @@ func (d *destination) state(first int) DestinationState {
 	return ""
 }
 
-// updateHealth keeps the list of those that are not well.
+// updateHealth updates the set of impaired destinations.
 func (s *destinations) updateHealth(d *destination) {
-	if unwell := d.state(s.firstWindow) != ""; unwell != d.impaired {
-		if d.impaired = unwell; !unwell {
+	if impaired := d.state(s.firstWindow) != ""; impaired != d.impaired {
+		if d.impaired = impaired; !impaired {
 			delete(s.impaired, d)
 			return
 		}
@@ -63,60 +63,59 @@ func (s *destinations) updateHealth(d *destination) {
 	}
 }
 
-// ImpairedDestinations lists the destinations that are not well, by name.
-func (o *Sender) ImpairedDestinations() []DestinationStatus {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now, of := o.options.Clock.Now(), &o.limits.destinations
+// ImpairedDestinations lists the impaired destinations by name.
+func (s *Sender) ImpairedDestinations() []DestinationStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, of := s.options.Clock.Now(), &s.limits.destinations
 	all := make([]DestinationStatus, 0, len(of.impaired))
 	for d := range of.impaired {
-		s := DestinationStatus{
+		status := DestinationStatus{
 			Name: d.name, State: d.state(of.firstWindow), Failures: d.breaker.Failures(), Rate: d.learned.PerSecond(),
 			Active: d.active, Throttled: d.throttled.len() + d.readmitted, Text: d.lastText, TextAt: d.lastAt,
 		}
-		s.Until, _ = d.breaker.Open(now)
+		status.Until, _ = d.breaker.Open(now)
 		if d.window.NarrowedBelow(of.firstWindow) {
-			s.Window = d.window.Size()
+			status.Window = d.window.Size()
 		}
-		all = append(all, s)
+		all = append(all, status)
 	}
 	slices.SortFunc(all, func(a, b DestinationStatus) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// CountImpaired counts the destinations that are not well.
-func (o *Sender) CountImpaired() map[DestinationState]int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// CountImpaired counts the impaired destinations by state.
+func (s *Sender) CountImpaired() map[DestinationState]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	counts := map[DestinationState]int{}
-	for d := range o.limits.destinations.impaired {
-		counts[d.state(o.limits.destinations.firstWindow)]++
+	for d := range s.limits.destinations.impaired {
+		counts[d.state(s.limits.destinations.firstWindow)]++
 	}
 	return counts
 }
 
-// ResumeDestination has what waits for a destination leave: it is not left alone
-// any more, and what its refusals have taught of its rate and of how much may be
-// under way is forgotten. That it is slow, and how long it was left alone the last
-// time, is not. It returns when all that was put off until then is kept as that,
-// and reports whether the destination is known.
-func (o *Sender) ResumeDestination(ctx context.Context, name string) (known bool, err error) {
-	o.mu.Lock()
-	d := o.limits.destinations.known[name]
+// ResumeDestination ends the suspension of a destination, forgets the rate and the window
+// that its refusals taught, and sends what waits for it. It keeps whether the destination
+// is slow, and the length of the last suspension. It returns when everything that was
+// postponed so far is recorded, and reports whether the destination is known.
+func (s *Sender) ResumeDestination(ctx context.Context, name string) (known bool, err error) {
+	s.mu.Lock()
+	d := s.limits.destinations.known[name]
 	if d != nil {
-		now := o.options.Clock.Now()
-		o.limits.resume(d, now)
-		o.requeue(o.limits.takeReady(d, now, nil))
-		o.requeue(o.limits.takeDue(now))
-		o.openConnections()
-		o.unblock()
-		o.setTimer(now)
+		now := s.options.Clock.Now()
+		s.limits.resume(d, now)
+		s.requeue(s.limits.takeReady(d, now, nil))
+		s.requeue(s.limits.takeDue(now))
+		s.openConnections()
+		s.unblock()
+		s.setTimer(now)
 	}
-	keeping := slices.Clone(o.recording)
-	o.mu.Unlock()
-	for _, kept := range keeping {
+	recording := slices.Clone(s.recording)
+	s.mu.Unlock()
+	for _, recorded := range recording {
 		select {
-		case <-kept:
+		case <-recorded:
 		case <-ctx.Done():
 			return d != nil, ctx.Err()
 		}
@@ -124,11 +123,11 @@ func (o *Sender) ResumeDestination(ctx context.Context, name string) (known bool
 	return d != nil, nil
 }
 
-// resume forgets what the answers of a destination asked for.
+// resume forgets what the replies of a destination asked for.
 func (l *limits) resume(d *destination, now time.Time) {
 	for job := l.activeByAge.first; job != nil; job = job.newer {
 		if job.dest == d {
-			job.probe = false // its answer decides nothing any more
+			job.probe = false // its reply does not decide anything any more
 		}
 	}
 	of := &l.destinations

@@ -20,12 +20,11 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// driverFunc is a driver of one function.
 type driverFunc func(ctx context.Context, queue driver.Queue) error
 
 func (f driverFunc) Serve(ctx context.Context, queue driver.Queue) error { return f(ctx, queue) }
 
-// answering is a driver that takes every message and answers by a function.
+// answering returns a driver that sends every message and gets the verdict from a function.
 func answering(answer func(*driver.Message) driver.Verdict) driverFunc {
 	return func(ctx context.Context, queue driver.Queue) error {
 		for {
@@ -44,26 +43,25 @@ func answering(answer func(*driver.Message) driver.Verdict) driverFunc {
 	}
 }
 
-func taking(*driver.Message) driver.Verdict { return driver.Accepted }
+func acceptAll(*driver.Message) driver.Verdict { return driver.Accepted }
 
-// gateFunc is a gate of one function.
 type gateFunc func(*Job) (Decision, string)
 
 func (f gateFunc) Check(job *Job) (Decision, string) { return f(job) }
 
-func open(*Job) (Decision, string) { return Go, "" }
+func allowAll(*Job) (Decision, string) { return Go, "" }
 
-// book is a recorder in memory.
-type book struct {
+// fakeRecorder is a recorder in memory.
+type fakeRecorder struct {
 	mu      sync.Mutex
 	entries []fanfare.Entry
 	dues    []fanfare.Due
 	coming  int
 	refuse  error
-	gone    fanfare.Day // of which nothing is kept together
+	gone    fanfare.Day // the day for which RecordGroup fails
 
-	postponed int // times that work was put off
-	together  int // times that several entries were recorded together
+	postponed int // calls of Postpone
+	together  int // calls of RecordGroup
 }
 
 var (
@@ -71,27 +69,27 @@ var (
 	errTwoDays = errors.New("a group is of one day")
 )
 
-func (b *book) Expect() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.coming++
+func (r *fakeRecorder) Expect() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.coming++
 }
 
-func (b *book) RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error {
-	b.mu.Lock()
-	b.coming--
-	b.mu.Unlock()
-	return b.Record(entry, due)
+func (r *fakeRecorder) RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error {
+	r.mu.Lock()
+	r.coming--
+	r.mu.Unlock()
+	return r.Record(entry, due)
 }
 
-func (b *book) RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.coming -= expected
-	if b.refuse != nil {
-		return b.refuse
+func (r *fakeRecorder) RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.coming -= expected
+	if r.refuse != nil {
+		return r.refuse
 	}
-	if entries[0].Delivery.Day == b.gone && b.gone != 0 {
+	if entries[0].Delivery.Day == r.gone && r.gone != 0 {
 		return errDayGone
 	}
 	for _, e := range entries {
@@ -99,65 +97,65 @@ func (b *book) RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected
 			return errTwoDays
 		}
 	}
-	b.entries = append(b.entries, entries...)
-	b.dues = append(b.dues, dues...)
-	b.together++
+	r.entries = append(r.entries, entries...)
+	r.dues = append(r.dues, dues...)
+	r.together++
 	return nil
 }
 
-func (b *book) Record(entry *fanfare.Entry, due *fanfare.Due) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.refuse != nil {
-		return b.refuse
+func (r *fakeRecorder) Record(entry *fanfare.Entry, due *fanfare.Due) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuse != nil {
+		return r.refuse
 	}
-	b.entries = append(b.entries, *entry)
+	r.entries = append(r.entries, *entry)
 	if due != nil {
-		b.dues = append(b.dues, *due)
+		r.dues = append(r.dues, *due)
 	}
 	return nil
 }
 
-func (b *book) Postpone(_ fanfare.Day, dues []fanfare.Due) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.refuse != nil {
-		return b.refuse
+func (r *fakeRecorder) Postpone(_ fanfare.Day, dues []fanfare.Due) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuse != nil {
+		return r.refuse
 	}
-	b.dues = append(b.dues, dues...)
-	b.postponed++
+	r.dues = append(r.dues, dues...)
+	r.postponed++
 	return nil
 }
 
-// all returns what was recorded so far.
-func (b *book) all() []fanfare.Entry {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.entries)
+// all returns the entries recorded so far.
+func (r *fakeRecorder) all() []fanfare.Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.entries)
 }
 
-// states counts what was recorded so far by state.
-func (b *book) states() map[fanfare.State]int {
+// states counts the entries recorded so far by state.
+func (r *fakeRecorder) states() map[fanfare.State]int {
 	counts := map[fanfare.State]int{}
-	for _, e := range b.all() {
+	for _, e := range r.all() {
 		counts[e.State]++
 	}
 	return counts
 }
 
-// bench is an outlet with everything around it.
-type bench struct {
+// fixture is a sender with fake dependencies.
+type fixture struct {
 	*Sender
 	t    testing.TB
-	book *book
+	book *fakeRecorder
 
 	mu       sync.Mutex
 	next     uint32
-	finished map[*Batch][]ending
+	finished map[*Batch][]finished
 	left     map[fanfare.DeliveryRef]int
 }
 
-type ending struct{ held, again int }
+type finished struct{ held, unsent int }
 
 func rateLimit(perSecond float64) rate.Limit { return rate.Limit(perSecond) }
 
@@ -168,115 +166,114 @@ func settings(driver driver.Driver) Settings {
 	}
 }
 
-// relaysOf is one relay.
 func relaysOf(driver driver.Driver) []RelaySettings {
 	return []RelaySettings{{Name: "relay:25", Driver: driver, Weight: 1}}
 }
 
-func newBench(t testing.TB, gate Gate, s Settings) *bench {
-	b := &bench{t: t, book: &book{}, finished: map[*Batch][]ending{}, left: map[fanfare.DeliveryRef]int{}}
-	b.Sender = NewSender(Options{
-		Channel: 7, Name: "news/email", Gate: gate, Recorder: b.book, Clock: clock.System{},
+func newFixture(t testing.TB, gate Gate, s Settings) *fixture {
+	f := &fixture{t: t, book: &fakeRecorder{}, finished: map[*Batch][]finished{}, left: map[fanfare.DeliveryRef]int{}}
+	f.Sender = NewSender(Options{
+		Channel: 7, Name: "news/email", Gate: gate, Recorder: f.book, Clock: clock.System{},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}, s)
-	return b
+	return f
 }
 
-// batch makes a batch of n jobs with positions that count through the bench.
-func (b *bench) batch(lane fanfare.Lane, n int) *Batch { return b.batchOf(Flow{}, lane, n) }
+// batch makes a batch of n jobs; positions continue over all batches.
+func (f *fixture) batch(lane fanfare.Lane, n int) *Batch { return f.batchOf(Flow{}, lane, n) }
 
-// batchOf is batch for one of several flows.
-func (b *bench) batchOf(flow Flow, lane fanfare.Lane, n int) *Batch {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// batchOf makes a batch of one flow.
+func (f *fixture) batchOf(flow Flow, lane fanfare.Lane, n int) *Batch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	batch := &Batch{Lane: lane, Flow: flow, Jobs: make([]Job, n), LeaseEnd: func() time.Time { return time.Now().Add(time.Hour) }}
 	for i := range batch.Jobs {
-		ref := fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: b.next}
+		ref := fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: f.next}
 		batch.Jobs[i] = Job{
-			Message:       driver.Message{Delivery: ref, To: fmt.Sprintf("p%d@example.org", b.next)},
-			Subscriptions: []fanfare.RowID{fanfare.RowID(b.next)}, Attempt: 1,
+			Message:       driver.Message{Delivery: ref, To: fmt.Sprintf("p%d@example.org", f.next)},
+			Subscriptions: []fanfare.RowID{fanfare.RowID(f.next)}, Attempt: 1,
 		}
-		b.next++
+		f.next++
 	}
 	batch.JobDone = func(job *Job) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.left[job.Message.Delivery]++
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.left[job.Message.Delivery]++
 	}
 	batch.Finish = func(held, again int) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.finished[batch] = append(b.finished[batch], ending{held, again})
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.finished[batch] = append(f.finished[batch], finished{held, again})
 	}
 	return batch
 }
 
-// ended returns how a batch ended; more than one ending is a failure.
-func (b *bench) ended(batch *Batch) (ending, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	endings := b.finished[batch]
+// resultOf returns how a batch finished, and checks that it finished once.
+func (f *fixture) resultOf(batch *Batch) (finished, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	endings := f.finished[batch]
 	if len(endings) > 1 {
-		b.t.Errorf("a batch was finished %d times: %v", len(endings), endings)
+		f.t.Errorf("a batch was finished %d times: %v", len(endings), endings)
 	}
 	if len(endings) == 0 {
-		return ending{}, false
+		return finished{}, false
 	}
 	return endings[0], true
 }
 
-// mustEnd checks that a batch ended once, in a way, with each job left once.
-func (b *bench) mustEnd(batch *Batch, want ending) {
-	b.t.Helper()
-	if got, ok := b.ended(batch); !ok || got != want {
-		b.t.Errorf("the batch ended with %+v (%v), want %+v", got, ok, want)
+// mustFinish checks how a batch finished, and that JobDone was called once per job.
+func (f *fixture) mustFinish(batch *Batch, want finished) {
+	f.t.Helper()
+	if got, ok := f.resultOf(batch); !ok || got != want {
+		f.t.Errorf("the batch finished with %+v (%v), want %+v", got, ok, want)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for i := range batch.Jobs {
-		if n := b.left[batch.Jobs[i].Message.Delivery]; n != 1 {
-			b.t.Errorf("job %d left the outlet %d times", i, n)
+		if n := f.left[batch.Jobs[i].Message.Delivery]; n != 1 {
+			f.t.Errorf("JobDone was called %[2]d times for job %[1]d", i, n)
 		}
 	}
 }
 
-// town is an outlet with many destinations, each of which behaves in its own way,
-// and with what is put off or retried coming back when it is due.
-type town struct {
-	*bench
+// simulation is a sender with many destinations of different behaviour. Postponed and
+// deferred jobs are submitted again when they are due.
+type simulation struct {
+	*fixture
 	behave func(destination string, now time.Time) reply
 
 	mu       sync.Mutex
-	messages map[fanfare.DeliveryRef]string // to whom
+	messages map[fanfare.DeliveryRef]string // destination of each
 	tries    map[string][]time.Time
 	accepted map[string]int
 	underway map[string]int
 	most     map[string]int
 }
 
-// reply is how a destination answers, and after how long.
+// reply is the reply of a destination and its delay.
 type reply struct {
 	after   time.Duration
 	outcome driver.Outcome
 }
 
-var taken = driver.Outcome{Verdict: driver.Accepted, Code: 250}
+var accepted = driver.Outcome{Verdict: driver.Accepted, Code: 250}
 
 func refusing(class fanfare.Class) driver.Outcome {
 	return driver.Outcome{Verdict: driver.Temporary, Code: 450, Text: "not now", Class: class}
 }
 
-func newTown(t testing.TB, s Settings, behave func(destination string, now time.Time) reply) *town {
-	w := &town{
+func newSimulation(t testing.TB, s Settings, behave func(destination string, now time.Time) reply) *simulation {
+	sim := &simulation{
 		behave: behave, messages: map[fanfare.DeliveryRef]string{}, tries: map[string][]time.Time{},
 		accepted: map[string]int{}, underway: map[string]int{}, most: map[string]int{},
 	}
-	s.Relays[0].Driver = driverFunc(w.serve)
-	w.bench = newBench(t, gateFunc(open), s)
-	return w
+	s.Relays[0].Driver = driverFunc(sim.serve)
+	sim.fixture = newFixture(t, gateFunc(allowAll), s)
+	return sim
 }
 
-func (w *town) serve(ctx context.Context, queue driver.Queue) error {
+func (sim *simulation) serve(ctx context.Context, queue driver.Queue) error {
 	for {
 		message, err := queue.Next(ctx, true)
 		if message == nil {
@@ -286,25 +283,25 @@ func (w *town) serve(ctx context.Context, queue driver.Queue) error {
 			continue
 		}
 		now := time.Now()
-		w.mu.Lock()
-		to := w.messages[message.Delivery]
-		w.tries[to] = append(w.tries[to], now)
-		w.underway[to]++
-		w.most[to] = max(w.most[to], w.underway[to])
-		w.mu.Unlock()
-		answer := w.behave(to, now)
+		sim.mu.Lock()
+		to := sim.messages[message.Delivery]
+		sim.tries[to] = append(sim.tries[to], now)
+		sim.underway[to]++
+		sim.most[to] = max(sim.most[to], sim.underway[to])
+		sim.mu.Unlock()
+		answer := sim.behave(to, now)
 		select {
 		case <-time.After(answer.after):
-		case <-ctx.Done(): // awaited all the same
+		case <-ctx.Done(): // the reply is awaited all the same
 			<-time.After(answer.after - time.Since(now))
 		}
 		answer.outcome.At = time.Now()
-		w.mu.Lock()
-		w.underway[to]--
+		sim.mu.Lock()
+		sim.underway[to]--
 		if answer.outcome.Verdict == driver.Accepted {
-			w.accepted[to]++
+			sim.accepted[to]++
 		}
-		w.mu.Unlock()
+		sim.mu.Unlock()
 		if err := queue.Report(message, answer.outcome); err != nil {
 			return err
 		}
@@ -312,74 +309,73 @@ func (w *town) serve(ctx context.Context, queue driver.Queue) error {
 }
 
 // send submits one batch of messages.
-func (w *town) send(lane fanfare.Lane, to []string) *Batch {
-	batch := w.batch(lane, len(to))
-	w.mu.Lock()
+func (sim *simulation) send(lane fanfare.Lane, to []string) *Batch {
+	batch := sim.batch(lane, len(to))
+	sim.mu.Lock()
 	for i := range batch.Jobs {
 		batch.Jobs[i].Destination = to[i]
-		w.messages[batch.Jobs[i].Message.Delivery] = to[i]
+		sim.messages[batch.Jobs[i].Message.Delivery] = to[i]
 	}
-	w.mu.Unlock()
-	w.Submit(batch)
+	sim.mu.Unlock()
+	sim.Submit(batch)
 	return batch
 }
 
-// work hands messages in as a dispatch loop does, and hands those in again that
-// were put off or are to be retried, until a time has passed. It returns the
-// messages that there was no room for.
-func (w *town) work(to []string, span time.Duration) []string {
+// sendFor submits messages as the dispatch stage does, and submits postponed and deferred
+// ones again, for a time. It returns the messages for which there was no capacity.
+func (sim *simulation) sendFor(to []string, span time.Duration) []string {
 	end := time.Now().Add(span)
 	for len(to) > 0 && time.Now().Before(end) {
 		n := min(len(to), 100)
-		if w.Status().Queued < 500 {
-			w.send(fanfare.Bulk, to[:n])
+		if sim.Status().Queued < 500 {
+			sim.send(fanfare.Bulk, to[:n])
 			to = to[n:]
 			continue
 		}
 		<-time.After(5 * time.Millisecond)
-		w.comeBack()
+		sim.resubmitDue()
 	}
 	for time.Now().Before(end) {
 		<-time.After(100 * time.Millisecond)
-		w.comeBack()
+		sim.resubmitDue()
 	}
-	synctest.Wait() // for what happens at this very instant
+	synctest.Wait() // for events at this instant
 	return to
 }
 
-// comeBack submits what is due.
-func (w *town) comeBack() {
-	w.book.mu.Lock()
+// resubmitDue submits the jobs that are due.
+func (sim *simulation) resubmitDue() {
+	sim.book.mu.Lock()
 	var due, later []fanfare.Due
-	for _, d := range w.book.dues {
+	for _, d := range sim.book.dues {
 		if d.At.After(time.Now()) {
 			later = append(later, d)
 		} else {
 			due = append(due, d)
 		}
 	}
-	w.book.dues = later
-	w.book.mu.Unlock()
+	sim.book.dues = later
+	sim.book.mu.Unlock()
 	if len(due) == 0 {
 		return
 	}
-	batch := w.batch(fanfare.Bulk, len(due))
-	w.mu.Lock()
+	batch := sim.batch(fanfare.Bulk, len(due))
+	sim.mu.Lock()
 	for i := range batch.Jobs {
 		job, d := &batch.Jobs[i], due[i]
 		job.Message.Delivery.Position, job.Attempt = d.Slice.Positions[0], d.Slice.Attempt
-		job.Destination = w.messages[job.Message.Delivery]
+		job.Destination = sim.messages[job.Message.Delivery]
 	}
-	w.mu.Unlock()
-	w.Submit(batch)
+	sim.mu.Unlock()
+	sim.Submit(batch)
 }
 
-// taken counts what destinations took for which of is true.
-func (w *town) took(of func(string) bool) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// count counts the accepted messages of the destinations for which of returns true.
+func (sim *simulation) count(of func(string) bool) int {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
 	n := 0
-	for to, taken := range w.accepted {
+	for to, taken := range sim.accepted {
 		if of(to) {
 			n += taken
 		}
@@ -387,7 +383,7 @@ func (w *town) took(of func(string) bool) int {
 	return n
 }
 
-// shuffled is so many messages to each, in random order.
+// shuffled returns so many messages to each destination, in random order.
 func shuffled(each int, to ...string) []string {
 	var all []string
 	for range each {

@@ -14,28 +14,28 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// groups are what left of a channel that sends up to a hundred at once, with when.
-type groups struct {
+// groupSizes records the sizes and times of groups.
+type groupSizes struct {
 	mu    sync.Mutex
 	sizes []int
 	at    []time.Time
 }
 
-// left returns to how many each message went so far, and when.
-func (g *groups) left() (sizes []int, at []time.Time) {
+// left returns the sizes and times so far.
+func (g *groupSizes) left() (sizes []int, at []time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.sizes), slices.Clone(g.at)
 }
 
-// all are the sizes alone.
-func (g *groups) all() []int {
+// all returns the sizes.
+func (g *groupSizes) all() []int {
 	sizes, _ := g.left()
 	return sizes
 }
 
-// answer is a driver whose next hop answers after a time.
-func (g *groups) answer(after time.Duration) driverFunc {
+// answer returns a driver that records groups; its next hop replies after a time.
+func (g *groupSizes) answer(after time.Duration) driverFunc {
 	return func(ctx context.Context, queue driver.Queue) error {
 		for {
 			message, err := queue.Next(ctx, true)
@@ -61,8 +61,8 @@ func (g *groups) answer(after time.Duration) driverFunc {
 	}
 }
 
-// mostInASecond is how many left at most in any one second.
-func (g *groups) mostInASecond() (most int) {
+// mostInASecond returns the maximum number of recipients in any one second.
+func (g *groupSizes) mostInASecond() (most int) {
 	sizes, at := g.left()
 	for i := range at {
 		n := 0
@@ -74,25 +74,26 @@ func (g *groups) mostInASecond() (most int) {
 	return most
 }
 
-// newGroups is an outlet that sends in groups; all recipients have one destination.
-func newGroups(t *testing.T, after time.Duration, change func(*Settings)) (*bench, *groups) {
-	g := &groups{}
+// newGroupFixture returns a sender that sends in groups; all recipients have one
+// destination.
+func newGroupFixture(t *testing.T, after time.Duration, change func(*Settings)) (*fixture, *groupSizes) {
+	g := &groupSizes{}
 	s := settings(g.answer(after))
 	s.Connections, s.Multicast = 1, 100
 	change(&s)
-	return newBench(t, gateFunc(open), s), g
+	return newFixture(t, gateFunc(allowAll), s), g
 }
 
-// toOne makes a batch of one message to several people of one destination.
-func (b *bench) toOne(lane fanfare.Lane, n int) *Batch {
-	batch := b.sharing(Flow{}, lane, repeat(1, n)...)
+// submitToOne submits a batch of messages with the same content to one destination.
+func (f *fixture) submitToOne(lane fanfare.Lane, n int) *Batch {
+	batch := f.submitSameContent(Flow{}, lane, repeat(1, n)...)
 	for i := range batch.Jobs {
 		batch.Jobs[i].Destination = "example.org"
 	}
 	return batch
 }
 
-func TestRecipientsOfOneMessageLeaveInGroupsThatARateAllowsInASecond(t *testing.T) {
+func TestSharedContentIsSentInGroupsThatTheRateAllows(t *testing.T) {
 	const fast, slow = 5 * time.Millisecond, 400 * time.Millisecond
 	for _, c := range []struct {
 		perSecond   int // 0: no limit
@@ -112,44 +113,44 @@ func TestRecipientsOfOneMessageLeaveInGroupsThatARateAllowsInASecond(t *testing.
 	} {
 		t.Run(fmt.Sprintf("%d/s, %d connections, %v", c.perSecond, c.connections, c.after), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, g := newGroups(t, c.after, func(s *Settings) {
+				f, g := newGroupFixture(t, c.after, func(s *Settings) {
 					s.Connections = c.connections
 					if c.perSecond > 0 {
 						s.Rate = rateLimit(float64(c.perSecond))
 					}
 				})
-				batch := b.toOne(fanfare.Normal, 1000)
-				b.Submit(batch)
+				batch := f.submitToOne(fanfare.Normal, 1000)
+				f.Submit(batch)
 				<-time.After(c.within)
-				b.mustEnd(batch, ending{})
+				f.mustFinish(batch, finished{})
 				if full := (1000 + c.group - 1) / c.group; len(g.all()) != full {
 					t.Errorf("%d messages left, %d are full: %v", len(g.all()), full, g.all())
 				}
 				if most := g.mostInASecond(); c.perSecond > 0 && most > c.perSecond {
 					t.Errorf("%d left in one second, of %d", most, c.perSecond)
 				}
-				b.Stop()
+				f.Stop()
 			})
 		})
 	}
 }
 
-// TestAnUrgentMessageDoesNotWaitForAGroup has every connection wait for the rate to
-// allow a whole group.
-func TestAnUrgentMessageDoesNotWaitForAGroup(t *testing.T) {
+// TestUrgentMessageDoesNotWaitForAGroup has every connection wait until the rate allows a
+// whole group.
+func TestUrgentMessageDoesNotWaitForAGroup(t *testing.T) {
 	for _, connections := range []int{1, 4} {
 		t.Run(fmt.Sprint(connections), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, g := newGroups(t, time.Millisecond, func(s *Settings) { s.Rate, s.Connections = 30, connections })
-				b.Submit(b.toOne(fanfare.Bulk, 300))
-				<-time.After(1500 * time.Millisecond) // in the middle of the wait for a group
+				f, g := newGroupFixture(t, time.Millisecond, func(s *Settings) { s.Rate, s.Connections = 30, connections })
+				f.Submit(f.submitToOne(fanfare.Bulk, 300))
+				<-time.After(1500 * time.Millisecond) // while a group waits
 				for range 5 {
 					came := time.Now()
-					urgent := b.batch(fanfare.Urgent, 1)
-					b.Submit(urgent)
+					urgent := f.batch(fanfare.Urgent, 1)
+					f.Submit(urgent)
 					<-time.After(40 * time.Millisecond)
 					synctest.Wait()
-					b.mustEnd(urgent, ending{})
+					f.mustFinish(urgent, finished{})
 					sizes, at := g.left()
 					if last := len(at) - 1; at[last].Sub(came) > 34*time.Millisecond || sizes[last] != 1 {
 						t.Errorf("%v after an urgent message %d left together", at[last].Sub(came), sizes[last])
@@ -160,7 +161,7 @@ func TestAnUrgentMessageDoesNotWaitForAGroup(t *testing.T) {
 				if !slices.Equal(grouped, repeatInt(30, 10)) {
 					t.Errorf("groups of %v left beside urgent messages, want ten of 30", grouped)
 				}
-				b.Stop()
+				f.Stop()
 			})
 		})
 	}
@@ -168,98 +169,98 @@ func TestAnUrgentMessageDoesNotWaitForAGroup(t *testing.T) {
 
 func repeatInt(value, n int) []int { return slices.Repeat([]int{value}, n) }
 
-func TestOutletsThatShareARateLeaveInGroups(t *testing.T) {
+func TestSendersWithASharedRateSendInGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shared limit.SharedRate
 		shared.Set(100, time.Now())
-		var all [2]*groups
-		var both [2]*bench
+		var all [2]*groupSizes
+		var both [2]*fixture
 		var batches [2]*Batch
 		for i := range both {
-			both[i], all[i] = newGroups(t, time.Millisecond, func(s *Settings) { s.Budgets = []Budget{shared.NewShare()} })
-			batches[i] = both[i].toOne(fanfare.Normal, 500)
+			both[i], all[i] = newGroupFixture(t, time.Millisecond, func(s *Settings) { s.Budgets = []Budget{shared.NewShare()} })
+			batches[i] = both[i].submitToOne(fanfare.Normal, 500)
 			both[i].Submit(batches[i])
 		}
 		<-time.After(11 * time.Second)
-		for i, b := range both {
-			b.mustEnd(batches[i], ending{})
+		for i, f := range both {
+			f.mustFinish(batches[i], finished{})
 			if !slices.Equal(all[i].all(), repeatInt(100, 5)) {
 				t.Errorf("channel %d of two at 100/s together sent groups of %v", i, all[i].all())
 			}
-			b.Stop()
+			f.Stop()
 		}
 	})
 }
 
-// TestABroadcastWithARateLeavesInGroups has a rate of the broadcast below that of the
+// TestBroadcastWithRateIsSentInGroups has a broadcast with a rate below that of the
 // channel.
-func TestABroadcastWithARateLeavesInGroups(t *testing.T) {
+func TestBroadcastWithRateIsSentInGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		b, g := newGroups(t, time.Millisecond, func(s *Settings) { s.Rate = 600 })
-		b.options.BroadcastRates = rates
-		batch, event := b.cast(300, 5)
+		rates := &fakeBroadcastRates{}
+		f, g := newGroupFixture(t, time.Millisecond, func(s *Settings) { s.Rate = 600 })
+		f.options.BroadcastRates = rates
+		batch, event := f.submitBroadcast(300, 5)
 		for i := range batch.Jobs {
 			batch.Jobs[i].Message.SharedContent = 1
 		}
 		rates.set(event, 50)
-		b.Submit(batch)
+		f.Submit(batch)
 		<-time.After(6 * time.Second)
-		b.mustEnd(batch, ending{})
+		f.mustFinish(batch, finished{})
 		if !slices.Equal(g.all(), repeatInt(50, 6)) || g.mostInASecond() > 50 {
 			t.Errorf("groups of %v left at 50/s, %d in one second", g.all(), g.mostInASecond())
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestADestinationWithARateGetsGroups has people of a destination with a rate among
+// TestDestinationWithRateGetsGroups has recipients of a destination with a rate among
 // others.
-func TestADestinationWithARateGetsGroups(t *testing.T) {
+func TestDestinationWithRateGetsGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, g := newGroups(t, time.Millisecond, func(s *Settings) {
+		f, g := newGroupFixture(t, time.Millisecond, func(s *Settings) {
 			s.Destinations.Only = map[string]DestinationLimit{"slow.example": {Rate: 20}}
 		})
-		batch := b.toOne(fanfare.Normal, 160)
+		batch := f.submitToOne(fanfare.Normal, 160)
 		for i := range 80 {
 			batch.Jobs[2*i].Destination = "slow.example"
 		}
-		b.Submit(batch)
+		f.Submit(batch)
 		<-time.After(5 * time.Second)
-		b.mustEnd(batch, ending{})
-		// The alarm of the destination may fire when one of its recipients waits, before the
-		// other 79 are looked at: that one leaves with the 80.
+		f.mustFinish(batch, finished{})
+		// The timer of the destination may fire when one of its recipients waits and the
+		// other 79 were not examined yet: that one is sent with the 80.
 		if !slices.Equal(g.all(), []int{80, 20, 20, 20, 20}) && !slices.Equal(g.all(), []int{81, 20, 20, 20, 19}) {
 			t.Errorf("groups of %v left, want the 80 without a rate, and 20 in each second", g.all())
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestOneDestinationIsOneForAllOfAGroup has groups of which every recipient is at the
-// destination that may have two messages under way. The connections that find no room
-// for a message of theirs may leave a group at the beginning, and the last, with less.
-func TestOneDestinationIsOneForAllOfAGroup(t *testing.T) {
+// TestGroupCountsOncePerDestination has groups whose recipients all have a destination with
+// two active messages at most. Connections without capacity may send smaller groups at the
+// beginning and at the end.
+func TestGroupCountsOncePerDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, g := newGroups(t, 400*time.Millisecond, func(s *Settings) {
+		f, g := newGroupFixture(t, 400*time.Millisecond, func(s *Settings) {
 			s.Connections, s.Destinations.Each = 4, DestinationLimit{Connections: 2}
 		})
-		batch := b.toOne(fanfare.Normal, 1000)
-		b.Submit(batch)
+		batch := f.submitToOne(fanfare.Normal, 1000)
+		f.Submit(batch)
 		<-time.After(2500 * time.Millisecond)
-		b.mustEnd(batch, ending{})
+		f.mustFinish(batch, finished{})
 		if len(g.all()) > 12 {
 			t.Errorf("groups of %v left", g.all())
 		}
-		if d := b.limits.destinations.known["example.org"]; d.active != 0 {
+		if d := f.limits.destinations.known["example.org"]; d.active != 0 {
 			t.Errorf("%d are counted as under way to it", d.active)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestADayEndsWithAGroupOfWhatIsLeft has a quota that ends in the middle of a group.
-func TestADayEndsWithAGroupOfWhatIsLeft(t *testing.T) {
+// TestLastGroupOfADayIsSmaller has a quota that ends in the middle of a group.
+func TestLastGroupOfADayIsSmaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		granted := int64(0)
 		var q *limit.Quota
@@ -268,33 +269,33 @@ func TestADayEndsWithAGroupOfWhatIsLeft(t *testing.T) {
 			granted += n
 			time.AfterFunc(time.Millisecond, func() { q.Grant(day, block, n) })
 		})
-		b, g := newGroups(t, time.Millisecond, func(s *Settings) { s.Budgets = []Budget{q} })
-		batch := b.toOne(fanfare.Normal, 1000)
-		b.Submit(batch)
+		f, g := newGroupFixture(t, time.Millisecond, func(s *Settings) { s.Budgets = []Budget{q} })
+		batch := f.submitToOne(fanfare.Normal, 1000)
+		f.Submit(batch)
 		<-time.After(time.Second)
 		if !slices.Equal(g.all(), []int{100, 100, 50}) {
 			t.Errorf("groups of %v left of a quota of 250", g.all())
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestWhatIsCountedForAGroupThatStaysSmallerIsGivenBack has a next hop that takes fewer
-// at once than the rate was asked for.
-func TestWhatIsCountedForAGroupThatStaysSmallerIsGivenBack(t *testing.T) {
+// TestUnusedReservationOfAGroupIsRefunded has a next hop that accepts fewer recipients than
+// the rate has counted.
+func TestUnusedReservationOfAGroupIsRefunded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		b, _ := newGroups(t, 0, func(s *Settings) {
-			s.Relays = relaysOf(together(20, &sizes, allTaken))
-			s.Rate, s.Budgets = 100, []Budget{&allowance{left: 400, until: time.Now().Add(time.Hour)}}
+		f, _ := newGroupFixture(t, 0, func(s *Settings) {
+			s.Relays = relaysOf(together(20, &sizes, acceptEach))
+			s.Rate, s.Budgets = 100, []Budget{&fakeBudget{left: 400, until: time.Now().Add(time.Hour)}}
 		})
-		batch := b.toOne(fanfare.Normal, 400)
-		b.Submit(batch)
+		batch := f.submitToOne(fanfare.Normal, 400)
+		f.Submit(batch)
 		<-time.After(5 * time.Second)
-		b.mustEnd(batch, ending{})
+		f.mustFinish(batch, finished{})
 		if !slices.Equal(sizes, repeatInt(20, 20)) {
 			t.Errorf("groups of %v left", sizes)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }

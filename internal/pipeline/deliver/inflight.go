@@ -4,11 +4,10 @@ import (
 	"time"
 )
 
-// inFlightJobs are the jobs that were released and not reported yet: their messages are on
-// the wire. Each knows its place among them.
+// inFlightJobs holds the jobs that were released and not reported yet: their messages may
+// be on the wire. Each job knows its index.
 type inFlightJobs []*Job
 
-// has reports whether a job is on the wire.
 func (w inFlightJobs) has(job *Job) bool { return job.inFlightIndex > 0 }
 
 func (w *inFlightJobs) put(job *Job) {
@@ -16,7 +15,7 @@ func (w *inFlightJobs) put(job *Job) {
 	job.inFlightIndex = len(*w)
 }
 
-// drop takes a job off the wire; the last one gets its place.
+// drop removes a job; the last one takes its index.
 func (w *inFlightJobs) drop(job *Job) {
 	if !w.has(job) {
 		return
@@ -29,21 +28,22 @@ func (w *inFlightJobs) drop(job *Job) {
 }
 
 const (
-	// slowTimes is how many times longer than most answers of the channel something
-	// takes that is called slow, and slowLeast how long it takes at least.
+	// A message is slow if it takes slowFactor times the typical time of the channel, and
+	// at least minSlow.
 	slowFactor = 8
 	minSlow    = 100 * time.Millisecond
-	// slowPart of a channel's connections may be busy with slow destinations.
+	// slowShareDirect is the share of a direct channel's connections that slow destinations
+	// may use.
 	slowShareDirect = 0.02
-	// maxLent is how many connections may be opened in place of those that wait for
-	// slow destinations, where each connection goes to one of its own.
+	// maxExtraConnections is the maximum number of connections that a direct channel opens
+	// in place of those that wait for slow destinations.
 	maxExtraConnections = 1000
 )
 
-// activeJobs is what is under way, the longest first: a list through the jobs.
+// activeJobs is a linked list of the jobs that connections hold, the oldest first.
 type activeJobs struct {
 	first, last *Job
-	next        *Job // the first that is not overdue
+	next        *Job // the first one that is not overdue
 }
 
 func (f *activeJobs) add(job *Job) {
@@ -75,8 +75,8 @@ func (f *activeJobs) remove(job *Job) {
 	job.older, job.newer = nil, nil
 }
 
-// slowThreshold is how long something may take that is not called slow. Before the first
-// answer nothing is: that may be how the next hop is.
+// slowThreshold returns the time after which a message is slow. Before the first reply
+// there is none but the send timeout, since the next hop may always be that slow.
 func (l *limits) slowThreshold() time.Duration {
 	if l.typicalLatency.Value() == 0 {
 		return l.settings.SendTimeout
@@ -86,9 +86,8 @@ func (l *limits) slowThreshold() time.Duration {
 
 func (l *limits) tooLong(took time.Duration) bool { return took > l.slowThreshold() }
 
-// markOverdue marks what is overdue, and returns when the next will be; zero if there
-// is none. Behind a relay nothing is while it is under way: no connection is opened
-// in its place.
+// markOverdue marks overdue jobs and returns when the next one will be overdue, or zero if
+// there is none. Behind a relay no job is marked: no connection is opened in its place.
 func (l *limits) markOverdue(now time.Time) (next time.Time) {
 	if !l.settings.Direct {
 		return time.Time{}
@@ -107,18 +106,17 @@ func (l *limits) markOverdue(now time.Time) (next time.Time) {
 	return time.Time{}
 }
 
-// allBusy reports whether all of a channel's connections are in use, beside those
-// that were opened in place of others.
+// allBusy reports whether all configured connections of a direct channel are in use, not
+// counting the extra ones.
 func (l *limits) allBusy(d *destination) bool {
 	return l.settings.Direct && (d == nil || !d.slow) && l.active-l.destinations.slowActive >= l.settings.Connections
 }
 
-// connections is how many may be open: as many as are configured and, where each
-// goes to a destination of its own, others in place of those that wait for a
-// slow one.
+// connections returns how many connections may be open: the configured ones and, on a
+// direct channel, extra ones in place of those that wait for slow destinations.
 func (l *limits) connections() int { return l.settings.Connections + l.extraConnections() }
 
-// allowedConnections is how many of them the answers allow to be busy.
+// allowedConnections returns how many of them may be busy, by the adaptive window.
 func (l *limits) allowedConnections() int {
 	if l.settings.Adapt {
 		return min(l.connections(), l.window.Size())

@@ -14,10 +14,10 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned ends subscriptions
-// while their messages leave: the gate is closed, the wire awaited, and from
-// then on no body for it may be begun or under way (promise 3).
-func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
+// TestNothingIsSentForASubscriptionAfterAwaitInFlight ends subscriptions while their
+// messages are sent: the gate is closed and AwaitInFlight called. From then on no body for
+// the subscription may be begun or in flight (promise 3).
+func TestNothingIsSentForASubscriptionAfterAwaitInFlight(t *testing.T) {
 	const jobs = 8000
 	var ended, acknowledged [jobs]atomic.Bool
 	var broken, suppressed atomic.Int64
@@ -31,7 +31,7 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 				suppressed.Add(1)
 				continue
 			}
-			for range message.Delivery.Position % 4 { // the body is written
+			for range message.Delivery.Position % 4 { // the body is being written
 				runtime.Gosched()
 			}
 			if acknowledged[message.Delivery.Position].Load() {
@@ -50,14 +50,14 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 	}
 	s := settings(drv)
 	s.Connections = 16
-	b := newBench(t, gateFunc(gate), s)
+	f := newFixture(t, gateFunc(gate), s)
 	var enders sync.WaitGroup
 	var next atomic.Int64
 	for range 8 {
 		enders.Go(func() {
 			for place := next.Add(1) - 1; place < jobs; place = next.Add(1) - 1 {
 				ended[place].Store(true)
-				if err := b.AwaitInFlight(t.Context(), fanfare.RowID(place)); err != nil {
+				if err := f.AwaitInFlight(t.Context(), fanfare.RowID(place)); err != nil {
 					t.Error(err)
 				}
 				acknowledged[place].Store(true)
@@ -67,46 +67,46 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 	}
 	var done sync.WaitGroup
 	for range jobs / 500 {
-		for more := b.RoomSignal(); !b.HasRoom(fanfare.Normal, Flow{}); more = b.RoomSignal() {
+		for more := f.CapacityChanged(); !f.HasCapacity(fanfare.Normal, Flow{}); more = f.CapacityChanged() {
 			<-more
 		}
-		batch := b.batch(fanfare.Normal, 500)
+		batch := f.batch(fanfare.Normal, 500)
 		finish := batch.Finish
 		done.Add(1)
 		batch.Finish = func(held, again int) { finish(held, again); done.Done() }
-		b.Submit(batch)
+		f.Submit(batch)
 	}
 	enders.Wait()
 	done.Wait()
-	b.Stop()
+	f.Stop()
 	if n := broken.Load(); n > 0 {
 		t.Errorf("%d messages were on the wire after their subscription's end was acknowledged", n)
 	}
-	got := b.book.states()
+	got := f.book.states()
 	if got[fanfare.Accepted]+got[fanfare.Suppressed] != jobs {
 		t.Errorf("recorded %v, want %d in all", got, jobs)
 	}
 }
 
-func TestAwaitOffWaitsForTheOutcomeAndNoLonger(t *testing.T) {
+func TestAwaitInFlightWaitsOnlyForTheOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reply := make(chan struct{})
-		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { <-reply; return driver.Accepted })))
-		batch := b.batch(fanfare.Normal, 2)
+		f := newFixture(t, gateFunc(allowAll), settings(answering(func(*driver.Message) driver.Verdict { <-reply; return driver.Accepted })))
+		batch := f.batch(fanfare.Normal, 2)
 		batch.Jobs[0].Subscriptions = []fanfare.RowID{100, 101, 102}
-		b.Submit(batch)
+		f.Submit(batch)
 		synctest.Wait()
-		if err := b.AwaitInFlight(t.Context(), 999); err != nil {
+		if err := f.AwaitInFlight(t.Context(), 999); err != nil {
 			t.Errorf("one that has nothing on the wire: %v", err)
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := b.AwaitInFlight(short, 101); !errors.Is(err, context.DeadlineExceeded) {
+		if err := f.AwaitInFlight(short, 101); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a message is on the wire: %v", err)
 		}
 		off := make(chan error, 2)
 		for range cap(off) {
-			go func() { off <- b.AwaitInFlight(t.Context(), 101) }()
+			go func() { off <- f.AwaitInFlight(t.Context(), 101) }()
 		}
 		synctest.Wait()
 		close(reply)
@@ -115,6 +115,6 @@ func TestAwaitOffWaitsForTheOutcomeAndNoLonger(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		b.Stop()
+		f.Stop()
 	})
 }

@@ -7,100 +7,103 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Job is one delivery that is to be attempted.
+// A Job is one delivery to attempt.
 type Job struct {
 	Message       driver.Message
 	Subscriber    fanfare.RowID
 	Subscriptions []fanfare.RowID
-	RequiresAll   bool        // the message speaks of each of the subscriptions: with any of them that ends it is out of date
-	Destination   string      // who will answer: the address's domain in lower case, host:port of a webhook, "" of a file
-	Attempt       uint16      // number of this try, from 1
-	Expires       time.Time   // after that it must not be tried any more; zero: never
-	Quiet         QuietPeriod // when it must not be tried next; zero: it may at any time
-	GateState     uint64      // what the gate remembers between two questions about it; 0: nothing
-	Requested     bool        // its recipient just asked for it
+	RequiresAll   bool        // the message names each subscription: it is outdated when any of them ends
+	Destination   string      // who replies: the domain of the address in lower case, host:port of a webhook, "" of a file
+	Attempt       uint16      // number of this attempt, from 1
+	Expires       time.Time   // no attempt after this time; zero: never
+	Quiet         QuietPeriod // the next quiet hours; zero: none
+	GateState     uint64      // for the gate, which keeps the result of an earlier check here
+	Requested     bool        // the recipient just asked for the message
 
 	batch            *Batch
-	inFlightIndex    int           // its place among those on the wire, from 1; 0: it is not
-	landed           chan struct{} // closed when the message is off the wire; made by who waits
-	abandoned        int           // how many connections ended without a word about it
+	inFlightIndex    int           // in inFlightJobs, from 1; 0: not in flight
+	landed           chan struct{} // closed when the job is not in flight any more; AwaitInFlight makes it
+	abandoned        int           // connections that ended without reporting it
 	broadcastCounted bool          // counted by the rate of its broadcast
 
-	reserved int // messages that were counted with this one, for others of its group
+	reserved int // further messages of its group that were counted with it
 
-	holder             *connQueue // the connection that has it
-	prefetched         bool       // was taken while the connection was busy with others
-	grouped            bool       // leaves with another, which counts as under way
-	sameReply          bool       // its answer is that of the one before
+	holder             *connQueue // the connection that holds it
+	prefetched         bool       // taken while the connection was busy with others
+	grouped            bool       // sent with another job, which counts as active
+	sameReply          bool       // its reply is that of the previous message
 	takenAt            time.Time  // when a connection took it
-	fastBefore         fastCounts // what its relay, and its destination, had been quick with then
-	overtaken          int64      // how many messages to others its relay was quick with while it had this one
-	active             bool       // a connection has it
-	budgets            []Budget   // that it counts in
-	relay              *relay     // that of the connection
-	overdue            bool       // for longer than most take
-	older, newer       *Job       // those that are under way for longer, and for less long
+	fastBefore         fastCounts // fast messages of its relay and its destination at that time
+	overtaken          int64      // messages to others that its relay was fast with meanwhile
+	active             bool       // a connection holds it
+	budgets            []Budget   // that count it
+	relay              *relay     // of the connection
+	overdue            bool       // takes longer than most
+	older, newer       *Job       // neighbours in the list of active jobs
 	dest               *destination
-	probe              bool   // its answer decides whether its destination is left alone
-	readmitted         bool   // has waited aside for its destination, and is back
+	probe              bool   // its reply decides whether the suspension of its destination ends
+	readmitted         bool   // was throttled and is back in the queue
 	destinationCounted bool   // counted by the rate of its destination
-	sharesSlot         bool   // another of its group counts as under way to its destination
-	groupID            uint64 // number of those that leave together
+	sharesSlot         bool   // another message of its group counts as active for its destination
+	groupID            uint64 // equal for messages that are sent together
 
-	refusedBy []*relay // for reasons of their own, before anything of it left
+	refusedBy []*relay // for reasons of their own, before a byte of the body was written
 }
 
-// maxAbandoned is how many connections may leave a job behind before that counts as
-// an attempt.
+// maxAbandoned is the number of connections that may abandon a job before that counts as an
+// attempt.
 const maxAbandoned = 5
 
 // A Batch is a set of jobs under one lease.
 type Batch struct {
 	Lane     fanfare.Lane
-	Flow     Flow // takes turns with the others of its lane
+	Flow     Flow // takes turns with the other flows of its lane
 	Jobs     []Job
-	LeaseEnd func() time.Time // until when the lease is sure
-	// Left is called for each job when it is over for this batch: its outcome is
-	// kept, or it goes back. It must not call the outlet.
+	LeaseEnd func() time.Time // until when the lease is certain
+	// JobDone is called when the batch is done with a job: its outcome is recorded, or it
+	// stays unsettled. It must not call the sender.
 	JobDone func(*Job)
-	// Finish is called once, when no job is left in the outlet. Held jobs are
-	// paused; again jobs could not be tried under this lease.
-	Finish func(held, again int)
+	// Finish is called once, when the sender has no job of the batch left. held jobs are
+	// paused; again jobs could not be attempted under this lease.
+	Finish func(held, unsent int)
 
-	unsettled    int // jobs in the outlet or on the wire; guarded by the outlet
+	unsettled    int // jobs that the sender still has; the sender's lock guards it
 	held, unsent int
 }
 
-// Decision is what the gate says of a job that is about to leave.
+// Decision is the gate's decision about a job that is about to be sent.
 type Decision uint8
 
 // The decisions.
 const (
 	Go       Decision = iota
-	Hold              // paused: the batch is held back
-	Cancel            // cancelled by an operator
+	Hold              // paused: the batch is held
+	Cancel            // an operator cancelled it
 	Suppress          // nobody wants it any more
-	Reload            // it says what is not so any more: its batch is loaded again
-	expired           // its time ran out; said by the outlet and not by the gate
-	quietNow          // it is quiet hours now; said by the outlet and not by the gate
+	Reload            // the message is outdated: load its batch again
+	expired           // too late; set by the sender, not by the gate
+	quietNow          // in quiet hours; set by the sender, not by the gate
 )
 
-// A Gate is asked immediately before a message leaves. It must be quick, and
-// safe for concurrent use.
+// A Gate is asked immediately before a message is sent. It must be fast, and safe for
+// concurrent use.
 type Gate interface {
 	Check(*Job) (Decision, string)
 }
 
-// A Recorder keeps outcomes; Record blocks until the entry is durable. A message
-// that leaves is announced by Expect, and its entry goes to RecordExpected, so
-// that entries on their way can share a commit. RecordGroup is for entries of
-// one day, of which some were announced: it keeps all or nothing.
+// A Recorder records outcomes. Record blocks until the entry is durable. Expect announces
+// an entry when its message is released, and RecordExpected records it, so that entries of
+// many connections can share a commit. RecordGroup records entries of one day, all or none;
+// expected is how many of them were announced.
 type Recorder interface {
 	Expect()
 	RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected int) error
 	RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error
 	Record(entry *fanfare.Entry, due *fanfare.Due) error
-	// Postpone keeps work of one day for later, without an attempt: it comes back
-	// with the same number. It blocks until that is durable.
+	// Postpone records that work of one day becomes due later, without an attempt. It
+	// blocks until that is durable.
 	Postpone(day fanfare.Day, dues []fanfare.Due) error
 }
+
+// ChannelDeleted is the recorded reason of deliveries that were cancelled with their channel.
+const ChannelDeleted = "the channel was deleted"

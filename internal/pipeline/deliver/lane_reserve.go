@@ -2,23 +2,22 @@ package deliver
 
 import "fanfare.dev/fanfare"
 
-// Reserve is the part of an outlet's connections that less urgent lanes leave
-// free, so that an urgent message meets a free connection while all others wait
-// for a slow relay.
+// Reserve is the part of a sender's connections that less urgent lanes leave free, so that
+// an urgent message finds a free connection while all others wait for a slow relay.
 type Reserve struct {
-	Urgent float64 // of all connections: for the urgent lane alone
-	Normal float64 // of all connections, besides: for the urgent and the normal lane
+	Urgent float64 // share of all connections for the urgent lane only
+	Normal float64 // further share for the urgent and the normal lane
 }
 
-// lanes are neighbours: from the first to the last.
+// lanes is a range of lanes.
 type lanes struct{ first, last fanfare.Lane }
 
 func (l lanes) has(lane fanfare.Lane) bool { return l.first <= lane && lane <= l.last }
 
 var allLanes = lanes{fanfare.Urgent, fanfare.Bulk}
 
-// laneLimit is how many of some connections a lane and those below it may have. What is
-// reserved is one connection at least, and one is left to every lane.
+// laneLimit returns how many of the connections a lane and the less urgent ones may use. A
+// reserve is at least one connection, and every lane may use at least one.
 func (r Reserve) laneLimit(lane fanfare.Lane, connections int) int {
 	part := func(share float64) int {
 		if share <= 0 {
@@ -36,26 +35,26 @@ func (r Reserve) laneLimit(lane fanfare.Lane, connections int) int {
 	return max(1, most)
 }
 
-// laneLimit is how many connections may be busy with a lane and those below it now. The
-// caller holds mu.
-func (o *Sender) laneLimit(lane fanfare.Lane) int {
-	return o.settings.Reserve.laneLimit(lane, o.limits.allowedConnections())
+// laneLimit returns how many connections may be busy with a lane and the less urgent ones
+// now. The caller holds mu.
+func (s *Sender) laneLimit(lane fanfare.Lane) int {
+	return s.settings.Reserve.laneLimit(lane, s.limits.allowedConnections())
 }
 
-// What a connection is busy with that has no message.
+// Lanes of a connection that has no message.
 const (
 	idleLane   = -1
 	comingLane = -2 // it is about to ask for one
 )
 
-// busy counts connections by the least urgent lane of what they have. It is
-// guarded by the outlet.
+// busy counts connections by the least urgent lane of their messages. The sender's lock
+// guards it.
 type busy struct {
 	with   [len(fanfare.Lanes)]int
 	coming int
 }
 
-// from is how many connections are busy with a lane and those below it.
+// from returns how many connections are busy with a lane and the less urgent ones.
 func (b *busy) from(lane fanfare.Lane) (n int) {
 	for _, count := range b.with[lane:] {
 		n += count
@@ -63,7 +62,7 @@ func (b *busy) from(lane fanfare.Lane) (n int) {
 	return n
 }
 
-// change counts one connection as busy with something, or no more.
+// change changes the number of connections that are busy with a lane.
 func (b *busy) change(with, by int) {
 	switch with {
 	case idleLane:
@@ -74,15 +73,15 @@ func (b *busy) change(with, by int) {
 	}
 }
 
-// openLanes are the lanes of which a connection may take a job now. The caller holds
+// openLanes returns the lanes of which a connection may take a job now. The caller holds
 // mu.
-func (o *Sender) openLanes(d *connQueue) lanes {
+func (s *Sender) openLanes(q *connQueue) lanes {
 	open := lanes{fanfare.Urgent, fanfare.Urgent}
-	if len(d.jobs) > 0 && o.relays.idle() > 0 {
-		open.first = fanfare.Normal // behind a message that may take minutes is no place for what others can begin at once
+	if len(q.jobs) > 0 && s.relays.idle() > 0 {
+		open.first = fanfare.Normal // an urgent message must not wait behind one that may take minutes while a connection is idle
 	}
 	for _, lane := range fanfare.Lanes[fanfare.Normal:] {
-		if d.busyLane < int(lane) && o.busy.from(lane) >= o.laneLimit(lane) {
+		if q.busyLane < int(lane) && s.busy.from(lane) >= s.laneLimit(lane) {
 			break
 		}
 		open.last = lane
@@ -90,47 +89,46 @@ func (o *Sender) openLanes(d *connQueue) lanes {
 	return open
 }
 
-// countBusy notes what a connection is busy with. One without a message is about to ask
-// for one, until it waits. Where it has become less, the part of a lane may have
-// become free for another. The caller holds mu.
-func (o *Sender) countBusy(d *connQueue) {
-	was := d.busyLane
-	d.busyLane = comingLane
-	for _, job := range d.jobs {
-		d.busyLane = max(d.busyLane, int(job.batch.Lane))
+// countBusy updates the lane that a connection is busy with. A connection without a message
+// is about to ask for one, until it waits. If it became less busy, another connection may
+// use the free part of a lane. The caller holds mu.
+func (s *Sender) countBusy(q *connQueue) {
+	was := q.busyLane
+	q.busyLane = comingLane
+	for _, job := range q.jobs {
+		q.busyLane = max(q.busyLane, int(job.batch.Lane))
 	}
-	o.busy.change(was, -1)
-	o.busy.change(d.busyLane, +1)
-	if d.busyLane < was && o.queued() > 0 {
-		o.wakeOne()
+	s.busy.change(was, -1)
+	s.busy.change(q.busyLane, +1)
+	if q.busyLane < was && s.queued() > 0 {
+		s.wakeOne()
 	}
 }
 
-// countIdle notes that a connection waits for a message, or is over. The caller holds
-// mu.
-func (o *Sender) countIdle(d *connQueue) {
-	o.busy.change(d.busyLane, -1)
-	d.busyLane = idleLane
+// countIdle notes that a connection waits for a message, or has ended. The caller holds mu.
+func (s *Sender) countIdle(q *connQueue) {
+	s.busy.change(q.busyLane, -1)
+	q.busyLane = idleLane
 }
 
-// missingConnections is how many connections more the outlet could use: one for each job
-// that waits, as far as its lane may have them, and one to spare once the less
-// urgent lanes have all they may, so that what is urgent need not wait for a
-// connection to be made. The caller holds mu.
-func (o *Sender) missingConnections() int {
+// missingConnections returns how many more connections the sender could use: one for each
+// waiting job, as far as its lane may use them. One more is for the next urgent message,
+// which then need not wait for a new connection, once the less urgent lanes use all that
+// they may. The caller holds mu.
+func (s *Sender) missingConnections() int {
 	var passed [len(fanfare.Lanes)]int
-	for _, job := range o.failover {
+	for _, job := range s.failover {
 		passed[job.batch.Lane]++
 	}
 	use := 0
 	for lane := fanfare.Bulk; ; lane-- {
-		use = min(use+o.busy.with[lane]+passed[lane]+o.waiting.lanes[lane].jobs.Len(), o.laneLimit(lane))
+		use = min(use+s.busy.with[lane]+passed[lane]+s.waiting.lanes[lane].jobs.Len(), s.laneLimit(lane))
 		if lane == fanfare.Urgent {
 			break
 		}
 	}
-	if use > 0 && use < o.limits.connections() && use >= o.laneLimit(fanfare.Bulk) {
+	if use > 0 && use < s.limits.connections() && use >= s.laneLimit(fanfare.Bulk) {
 		use++
 	}
-	return use - o.busy.from(fanfare.Urgent) - o.busy.coming - o.relays.idle()
+	return use - s.busy.from(fanfare.Urgent) - s.busy.coming - s.relays.idle()
 }

@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-func TestAReserveIsAConnectionAtLeastAndLeavesOneToEach(t *testing.T) {
+func TestReserveIsAtLeastOneConnectionAndLeavesOneToEachLane(t *testing.T) {
 	for _, c := range []struct {
 		connections    int
 		reserve        Reserve
@@ -39,8 +39,8 @@ func TestAReserveIsAConnectionAtLeastAndLeavesOneToEach(t *testing.T) {
 	}
 }
 
-// slowly is a driver that takes a minute for each message, and takes the next one
-// in hand meanwhile, as one that groups does.
+// slowly returns a driver that takes a minute for each message, and prefetches the next
+// one.
 func slowly(dials *atomic.Int32) driverFunc {
 	return func(ctx context.Context, queue driver.Queue) error {
 		dials.Add(1)
@@ -65,8 +65,8 @@ func slowly(dials *atomic.Int32) driverFunc {
 	}
 }
 
-// TestUrgentFindsAFreeConnectionWhileAllOthersAreSlow is what a reserve is for:
-// bulk fills its part, and normal its own, and what is urgent leaves at once.
+// TestUrgentFindsAFreeConnectionWhileAllOthersAreSlow fills the connections of bulk and of
+// normal: an urgent message is sent at once.
 func TestUrgentFindsAFreeConnectionWhileAllOthersAreSlow(t *testing.T) {
 	for _, before := range []time.Duration{0, time.Second, 90 * time.Second, 10 * time.Minute} {
 		t.Run(before.String(), func(t *testing.T) {
@@ -74,72 +74,71 @@ func TestUrgentFindsAFreeConnectionWhileAllOthersAreSlow(t *testing.T) {
 				var dials atomic.Int32
 				s := settings(slowly(&dials))
 				s.Connections, s.Reserve = 10, Reserve{Urgent: 0.2, Normal: 0.1}
-				b := newBench(t, gateFunc(open), s)
+				f := newFixture(t, gateFunc(allowAll), s)
 				wire := func(want [3]int) {
 					t.Helper()
 					synctest.Wait()
-					b.Sender.mu.Lock()
-					defer b.Sender.mu.Unlock()
+					f.Sender.mu.Lock()
+					defer f.Sender.mu.Unlock()
 					var got [3]int
-					for _, job := range b.inFlight {
+					for _, job := range f.inFlight {
 						got[job.batch.Lane]++
 					}
 					if got != want {
 						t.Errorf("on the wire are %v (urgent, normal, bulk), want %v", got, want)
 					}
 				}
-				b.Submit(b.batch(fanfare.Bulk, 500))
+				f.Submit(f.batch(fanfare.Bulk, 500))
 				<-time.After(before)
 				wire([3]int{0, 0, 7})
-				b.Submit(b.batch(fanfare.Normal, 500))
+				f.Submit(f.batch(fanfare.Normal, 500))
 				wire([3]int{0, 1, 7})
-				first := b.batch(fanfare.Urgent, 1)
-				b.Submit(first)
+				first := f.batch(fanfare.Urgent, 1)
+				f.Submit(first)
 				wire([3]int{1, 1, 7})
-				b.Submit(b.batch(fanfare.Urgent, 1))
+				f.Submit(f.batch(fanfare.Urgent, 1))
 				wire([3]int{2, 1, 7})
 				<-time.After(2 * time.Minute)
-				b.mustEnd(first, ending{})
-				if status := b.Status(); status.Connections > s.Connections {
+				f.mustFinish(first, finished{})
+				if status := f.Status(); status.Connections > s.Connections {
 					t.Errorf("%d connections of %d", status.Connections, s.Connections)
 				}
-				b.Stop()
+				f.Stop()
 			})
 		})
 	}
 }
 
-// TestTheSpareConnectionIsOneAndKept counts connections while bulk has all that it
-// may have.
-func TestTheSpareConnectionIsOneAndKept(t *testing.T) {
+// TestOneSpareConnectionIsKeptOpen counts connections while bulk uses all that it may.
+func TestOneSpareConnectionIsKeptOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
 		s := settings(slowly(&dials))
 		s.Connections, s.Reserve = 20, Reserve{Urgent: 0.25, Normal: 0.25}
-		b := newBench(t, gateFunc(open), s)
-		batch := b.batch(fanfare.Bulk, 200)
-		b.Submit(batch)
+		f := newFixture(t, gateFunc(allowAll), s)
+		batch := f.batch(fanfare.Bulk, 200)
+		f.Submit(batch)
 		for range 10 {
 			<-time.After(61 * time.Second)
 			synctest.Wait()
-			if status := b.Status(); status.Connections != 11 || status.InFlight != 10 {
+			if status := f.Status(); status.Connections != 11 || status.InFlight != 10 {
 				t.Errorf("%d connections and %d messages on the wire, want 11 and 10", status.Connections, status.InFlight)
 			}
 		}
 		if n := dials.Load(); n > 11+2*10 {
-			t.Errorf("%d connections were made in 10 minutes", n) // an idle one ends after half a minute
+			t.Errorf("%d connections were made in 10 minutes", n) // an idle connection ends after half a minute
 		}
 		<-time.After(time.Hour)
-		b.mustEnd(batch, ending{})
-		if status := b.Status(); status.Connections != 0 {
+		f.mustFinish(batch, finished{})
+		if status := f.Status(); status.Connections != 0 {
 			t.Errorf("%d connections are left when nothing is to be sent", status.Connections)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestAPartThatBecomesFreeIsUsed has the one connection that bulk may have break.
-func TestAPartThatBecomesFreeIsUsed(t *testing.T) {
+// TestFreedReserveIsUsed breaks the one connection that bulk may use.
+func TestFreedReserveIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int32
 		s := settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
@@ -155,21 +154,21 @@ func TestAPartThatBecomesFreeIsUsed(t *testing.T) {
 			return fmt.Errorf("cut off")
 		}))
 		s.Connections, s.Reserve = 2, Reserve{Urgent: 0.5}
-		b := newBench(t, gateFunc(open), s)
-		batch := b.batch(fanfare.Bulk, 10)
-		b.Submit(batch)
+		f := newFixture(t, gateFunc(allowAll), s)
+		batch := f.batch(fanfare.Bulk, 10)
+		f.Submit(batch)
 		<-time.After(12 * time.Second)
 		if n := sent.Load(); n < 10 {
 			t.Errorf("%d of 10 were sent in 12 s, a second each", n)
 		}
-		b.mustEnd(batch, ending{})
-		b.Stop()
+		f.mustFinish(batch, finished{})
+		f.Stop()
 	})
 }
 
-// TestWhatWasPassedOnIsTakenWhenItsLaneHasRoomAgain has a relay refuse a message and
-// take the part of its lane for another one, before the other relay looks.
-func TestWhatWasPassedOnIsTakenWhenItsLaneHasRoomAgain(t *testing.T) {
+// TestFailoverJobIsTakenWhenItsLaneHasCapacity has a relay refuse a message and use the
+// connections of its lane for another one, before the other relay looks.
+func TestFailoverJobIsTakenWhenItsLaneHasCapacity(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			refusing := driverFunc(func(ctx context.Context, queue driver.Queue) error {
@@ -188,23 +187,23 @@ func TestWhatWasPassedOnIsTakenWhenItsLaneHasRoomAgain(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				return answering(taking)(ctx, queue)
+				return answering(acceptAll)(ctx, queue)
 			})
 			late := driverFunc(func(ctx context.Context, queue driver.Queue) error {
 				<-time.After(10 * time.Millisecond)
-				return answering(taking)(ctx, queue)
+				return answering(acceptAll)(ctx, queue)
 			})
 			s := settings(nil)
 			s.Connections, s.Reserve = 2, Reserve{Urgent: 0.5}
 			s.Relays = []RelaySettings{{Name: "a", Driver: refusing, Weight: 1}, {Name: "b", Driver: late, Weight: 1}}
-			b := newBench(t, gateFunc(open), s)
-			batch := b.batch(fanfare.Bulk, 2)
-			b.Submit(batch)
+			f := newFixture(t, gateFunc(allowAll), s)
+			batch := f.batch(fanfare.Bulk, 2)
+			f.Submit(batch)
 			<-time.After(5 * time.Second)
-			if _, ok := b.ended(batch); !ok {
-				t.Errorf("it waits for a connection to end: %+v", b.Status())
+			if _, ok := f.resultOf(batch); !ok {
+				t.Errorf("it waits for a connection to end: %+v", f.Status())
 			}
-			b.Stop()
+			f.Stop()
 		})
 	}
 }

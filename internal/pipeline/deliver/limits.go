@@ -10,50 +10,52 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// A Budget is what several outlets spend together: the rate of a service, or the
-// messages of a day. It is safe for concurrent use.
+// A Budget is a limit that several senders share, such as the rate of a service or a daily
+// quota. It is safe for concurrent use.
 type Budget interface {
-	// Group returns the size of the next group, where most messages may leave together.
+	// GroupSize returns the size of the next group, of which at most most messages may be
+	// sent together.
 	GroupSize(most int) int
-	// Take spends n messages that leave together, or says how long they may not. It
-	// takes less than n where no more is left for hours.
+	// Take counts n messages that are sent together, or returns how long to wait. It takes
+	// fewer than n if no more are left for hours.
 	Take(now time.Time, n int, urgent bool) (taken int, wait time.Duration)
-	// Back returns n that were spent at a time and did not leave.
+	// Refund takes back n messages that were counted at a time and not sent.
 	Refund(spent time.Time, n int)
-	// Even reports that a message counts when it leaves: none is taken ahead.
+	// CountsAtSend reports whether a message has to be counted when it is sent, so that no
+	// connection may take one in advance.
 	CountsAtSend() bool
 }
 
-// limits say which job may leave, and when. They are guarded by the outlet.
+// limits decide which job may be sent, and when. The sender's lock guards them.
 type limits struct {
 	settings       *Settings
-	rate           limit.Rate            // the channel's, as configured
-	learned        limit.LearnedRate     // the channel's, as its refusals tell; with adapt
-	window         limit.Window          // of what is under way; with adapt
-	latency        limit.LatencyDetector // of the next hop; with adapt
-	typicalLatency limit.Median          // time of an answer
+	rate           limit.Rate            // of the channel, from the settings
+	learned        limit.LearnedRate     // of the channel, from its refusals; with Adapt
+	window         limit.Window          // of active messages; with Adapt
+	latency        limit.LatencyDetector // of the next hop; with Adapt
+	typicalLatency limit.Median          // from taking a message to its reply
 	closedUntil    time.Time             // by a budget
-	reopened       bool                  // since one got something back; not told yet
-	active         int                   // jobs that connections have
-	groupsBegun    uint64                // which have begun to leave
-	activeByAge    activeJobs            // those, by how long they take
-	blocked        bool                  // connections wait for an answer to others
+	reopened       bool                  // a budget got a refund since; not announced yet
+	active         int                   // jobs that connections hold
+	groupsBegun    uint64                // number of the last group
+	activeByAge    activeJobs            // the active jobs
+	blocked        bool                  // connections wait for a reply to others
 	destinations   destinations
 	throttled      throttledJobs
 }
 
-// admission is what limits say of a job.
+// admission is the decision of the limits about a job.
 type admission uint8
 
 const (
-	admitted     admission = iota // and counts as under way from now on
-	waitForRate                   // nothing leaves the channel for a while
-	waitForReply                  // nothing leaves the channel before an answer has come
-	throttled                     // this job waits for its destination, others may leave
-	postponeJob                   // this job is put off until a time, others may leave
+	admitted     admission = iota // counted as active from now on
+	waitForRate                   // no message of the channel may be sent for a while
+	waitForReply                  // no message of the channel may be sent before a reply has come
+	throttled                     // this job waits for its destination; others may be sent
+	postponeJob                   // this job is postponed; others may be sent
 )
 
-// configure puts settings in force.
+// configure applies new settings.
 func (l *limits) configure(s *Settings, now time.Time) {
 	if l.settings == nil || !s.Adapt || l.window.Size() == 0 {
 		l.learned, l.latency, l.window = limit.LearnedRate{}, limit.LatencyDetector{}, limit.NewWindow(s.Connections, s.Connections)
@@ -69,12 +71,12 @@ func (l *limits) configure(s *Settings, now time.Time) {
 	l.destinations.configure(&s.Destinations, first, now)
 }
 
-// rateWait is how long n messages may not leave the channel together.
+// rateWait returns how long the channel may not send n messages together.
 func (l *limits) rateWait(n int, urgent bool, now time.Time) time.Duration {
 	return max(l.rate.WaitFor(n, urgent, now), l.learned.WaitFor(n, urgent, now), l.closedUntil.Sub(now))
 }
 
-// groupSize is how many messages may leave together, where most may leave the channel.
+// groupSize returns how many messages may be sent together, at most most.
 func (l *limits) groupSize(most int) int {
 	most = min(l.rate.GroupSize(most), l.learned.GroupSize(most))
 	for _, budget := range l.settings.Budgets {
@@ -83,27 +85,26 @@ func (l *limits) groupSize(most int) int {
 	return most
 }
 
-// admit says whether a job may leave now, and of what has to wait for reasons of its
-// own until when. n is how many
-// leave together with it, itself included: they are counted with it, and those behind
-// it, whose leader it is, are not counted again. ahead says that its connection is busy
-// with another one: where a rate is to be kept, a message counts from when it
-// leaves, and so none is taken before that.
-func (l *limits) admit(job, leader *Job, n int, ahead bool, now time.Time) (says admission, until time.Time) {
+// admit decides whether a job may be sent now, and until when to postpone it if it may not.
+// n is the size of its group with the job itself: the whole group is counted with its first
+// job, the leader, and not again with the others. prefetch means that the connection is busy
+// with another message: under a rate, a message counts when it is sent, so none is taken in
+// advance.
+func (l *limits) admit(job, leader *Job, n int, prefetch bool, now time.Time) (result admission, until time.Time) {
 	d := l.destinationOf(job, now)
 	urgent := job.batch.Lane == fanfare.Urgent
-	if !job.grouped && (!l.hasRoom(job.batch.Lane) || l.allBusy(d)) {
+	if !job.grouped && (!l.hasCapacity(job.batch.Lane) || l.allBusy(d)) {
 		l.blocked = true
 		return waitForReply, time.Time{}
 	}
 	counted := leader != nil && leader.reserved > 0
 	if !counted {
-		if l.rateWait(n, urgent, now) > 0 || ahead && (l.countsAtSend() || d.limited()) {
+		if l.rateWait(n, urgent, now) > 0 || prefetch && (l.countsAtSend() || d.limited()) {
 			return waitForRate, time.Time{}
 		}
 	}
-	if says, until := l.admitTo(d, job, leader, now); says != admitted {
-		return says, until
+	if result, until := l.admitTo(d, job, leader, now); result != admitted {
+		return result, until
 	}
 	if counted {
 		leader.reserved--
@@ -125,8 +126,8 @@ func (l *limits) admit(job, leader *Job, n int, ahead bool, now time.Time) (says
 	return admitted, time.Time{}
 }
 
-// longestGroup is for how long a group waits at most that a rate of seconds allows; what
-// has to wait for longer than that waits for another day.
+// longestGroup is how long a group waits at most for a rate. A longer wait lasts until the
+// next day of a quota.
 const longestGroup = time.Minute
 
 // spend takes n messages from all budgets, or as many as all of them have.
@@ -145,8 +146,7 @@ func (l *limits) spend(n int, urgent bool, now time.Time) (taken int, wait time.
 	return n, 0
 }
 
-// unreserve gives back what was counted for others of a group that do not leave with
-// it.
+// unreserve refunds what was counted for others of a group that are not sent with the job.
 func (l *limits) unreserve(job *Job) {
 	if job.reserved > 0 {
 		l.refund(job, job.reserved)
@@ -154,7 +154,7 @@ func (l *limits) unreserve(job *Job) {
 	}
 }
 
-// refund takes back that n messages leave which were counted with a job.
+// refund takes back n messages that were counted with a job.
 func (l *limits) refund(job *Job, n int) {
 	l.rate.RefundFor(n)
 	l.learned.RefundFor(n)
@@ -166,8 +166,8 @@ func (l *limits) refund(job *Job, n int) {
 	}
 }
 
-// destinationOf is to whom a job goes. One that has waited for somebody stays with
-// him, also where another is asked for by now.
+// destinationOf returns the destination of a job. A readmitted job keeps the one that it
+// waited for, even if Site has changed since.
 func (l *limits) destinationOf(job *Job, now time.Time) *destination {
 	if job.readmitted {
 		return job.dest
@@ -175,26 +175,26 @@ func (l *limits) destinationOf(job *Job, now time.Time) *destination {
 	return l.destinations.of(job.Destination, now)
 }
 
-// countsAtSend reports whether a rate of the channel is to be kept.
+// countsAtSend reports whether the channel has a rate.
 func (l *limits) countsAtSend() bool {
 	return l.rate.Limited() || l.learned.Limited() || slices.ContainsFunc(l.settings.Budgets, Budget.CountsAtSend)
 }
 
-// hasRoom reports whether the answers allow one more of a lane to be under way, beside
-// what is kept for more urgent ones.
-func (l *limits) hasRoom(lane fanfare.Lane) bool {
-	kept := l.allowedConnections() - l.settings.Reserve.laneLimit(lane, l.allowedConnections())
-	return !l.settings.Adapt || l.window.Room(l.active+kept)
+// hasCapacity reports whether the adaptive window has capacity for a job of a lane, beside the
+// reserve of more urgent lanes.
+func (l *limits) hasCapacity(lane fanfare.Lane) bool {
+	reserved := l.allowedConnections() - l.settings.Reserve.laneLimit(lane, l.allowedConnections())
+	return !l.settings.Adapt || l.window.HasCapacity(l.active+reserved)
 }
 
-// admitTo is what the destination of a job has to say. Those of a group that go to one
-// destination are one message to it, except for its rate.
-func (l *limits) admitTo(d *destination, job, leader *Job, now time.Time) (says admission, until time.Time) {
+// admitTo decides for the destination of a job. The messages of a group to one destination
+// count as one active message, but each of them counts in its rate.
+func (l *limits) admitTo(d *destination, job, leader *Job, now time.Time) (result admission, until time.Time) {
 	if d == nil {
 		return admitted, time.Time{}
 	}
 	if until, open := d.breaker.Open(now); open {
-		if until.IsZero() { // a probe is under way
+		if until.IsZero() { // a probe is active
 			until = now.Add(time.Second)
 		}
 		return postponeJob, until.Add(d.breaker.Spread(rand.Float64()))
@@ -205,29 +205,29 @@ func (l *limits) admitTo(d *destination, job, leader *Job, now time.Time) (says 
 	}
 	passes := l.ignoresSlow(job)
 	switch {
-	case l.waitsForGroup(d, job): // it leaves in a group of those that wait
+	case l.waitsForGroup(d, job): // it is sent in a group of throttled jobs
 		return l.throttle(d, job, wait, now)
 	case wait == 0 && leader != nil && d.groups[leader.groupID] > 0 && !d.slow:
 		return admitted, time.Time{}
 	}
-	if wait == 0 && d.window.Room(d.active) && (passes || !l.slowShareUsed(d) && !l.unproven(d, job)) && (passes || job.readmitted || d.throttled.len() == 0) {
+	if wait == 0 && d.window.HasCapacity(d.active) && (passes || !l.slowShareUsed(d) && !l.unproven(d, job)) && (passes || job.readmitted || d.throttled.len() == 0) {
 		return admitted, time.Time{}
 	}
 	return l.throttle(d, job, wait, now)
 }
 
 // waitsForGroup reports whether a job has to wait for others of its group at a destination
-// that has a rate.
+// with a rate.
 func (l *limits) waitsForGroup(d *destination, job *Job) bool {
 	return l.groupable(job) && d.limited() && !job.readmitted && !job.destinationCounted && !l.ignoresSlow(job)
 }
 
-// groupable reports whether a job may leave together with others.
+// groupable reports whether a job may be sent together with others.
 func (l *limits) groupable(job *Job) bool {
 	return l.settings.Multicast > 1 && job.Message.SharedContent != 0
 }
 
-// begin counts a job as under way.
+// begin counts a job as active.
 func (l *limits) begin(d *destination, job, leader *Job, now time.Time) {
 	job.takenAt, job.active, job.dest = now, true, d
 	if leader == nil {
@@ -239,7 +239,7 @@ func (l *limits) begin(d *destination, job, leader *Job, now time.Time) {
 	l.activeByAge.add(job)
 	if !job.grouped {
 		l.active++
-		l.hasRoom(job.batch.Lane) // the last place counts as used: connections may not ask for another
+		l.hasCapacity(job.batch.Lane) // notes that the window is fully used, if it is
 	}
 	if d != nil {
 		if !job.destinationCounted {
@@ -259,7 +259,7 @@ func (l *limits) begin(d *destination, job, leader *Job, now time.Time) {
 	}
 }
 
-// end counts a job as not under way any more; false if it was not.
+// end counts a job as not active any more; false if it was not.
 func (l *limits) end(job *Job) bool {
 	if !job.active {
 		return false
@@ -286,7 +286,7 @@ func (l *limits) end(job *Job) bool {
 	return true
 }
 
-// unsent takes back what was counted for a job that does not leave now.
+// unsent takes back what was counted for a job that is not sent now.
 func (l *limits) unsent(job *Job) {
 	if !l.end(job) {
 		return
@@ -303,8 +303,8 @@ func (l *limits) unsent(job *Job) {
 	}
 }
 
-// learn learns from an answer, and reports whether more may be under way than
-// before.
+// learn updates the limits with an outcome and reports whether more messages may be active
+// than before.
 func (l *limits) learn(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time) (wider bool) {
 	if !l.end(job) {
 		return false
@@ -327,7 +327,7 @@ func (l *limits) learn(job *Job, outcome *driver.Outcome, advice Advice, took ti
 	if d := job.dest; d != nil {
 		bad := asksForLess(outcome, l.settings.Direct)
 		if bad && job.sameReply && !job.probe && d.lastReplyAt.Equal(outcome.At) {
-			d.refused++ // it has been told
+			d.refused++ // its window knows this reply already
 		} else {
 			d.learn(outcome, bad, job.probe, advice, now)
 		}
@@ -338,8 +338,8 @@ func (l *limits) learn(job *Job, outcome *driver.Outcome, advice Advice, took ti
 	return wider
 }
 
-// asksForLess reports whether an answer says that who gave it wants less. direct says
-// that it was who is at the other end of the connection.
+// asksForLess reports whether the replying server asks for fewer messages. direct means
+// that the destination itself replied.
 func asksForLess(outcome *driver.Outcome, direct bool) bool {
 	switch outcome.Class {
 	case fanfare.ClassThrottled, fanfare.ClassBusy:
@@ -347,7 +347,7 @@ func asksForLess(outcome *driver.Outcome, direct bool) bool {
 	case fanfare.ClassNetwork:
 		return direct
 	case fanfare.ClassBlocked:
-		return outcome.Verdict != driver.Permanent // which is about the one message
+		return outcome.Verdict != driver.Permanent // that concerns this one message
 	}
 	return direct && outcome.Verdict == driver.Lost
 }

@@ -15,33 +15,33 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// sick behaves by the name of a destination; who is called well is.
-func sick(dead time.Duration) func(string, time.Time) reply {
+// failingDestinations decides by the name of a destination; those named well are healthy.
+func failingDestinations(dead time.Duration) func(string, time.Time) reply {
 	return func(to string, _ time.Time) reply {
 		switch {
 		case strings.HasPrefix(to, "dead"):
 			return reply{dead, driver.Outcome{Verdict: driver.Lost, Text: "timed out", Class: fanfare.ClassNetwork}}
 		case strings.HasPrefix(to, "slow"):
-			return reply{2 * time.Second, taken}
+			return reply{2 * time.Second, accepted}
 		case strings.HasPrefix(to, "busy"):
 			return reply{5 * time.Millisecond, refusing(fanfare.ClassThrottled)}
 		}
-		return reply{25 * time.Millisecond, taken}
+		return reply{25 * time.Millisecond, accepted}
 	}
 }
 
-func isWell(to string) bool { return strings.HasPrefix(to, "well") }
+func isHealthy(to string) bool { return strings.HasPrefix(to, "well") }
 
-// TestTheHealthyDoNotFeelTheSick sends to a thousand destinations, of which ten
-// are dead, ten slow, and ten answer that there is too much, and compares the time
-// that the healthy take with that of a run without the sick.
-func TestTheHealthyDoNotFeelTheSick(t *testing.T) {
+// TestFailingDestinationsDoNotDelayHealthyOnes sends to a thousand destinations, of which
+// ten are down, ten slow, and ten refuse most messages. It compares the time of the healthy
+// ones with a run without the others.
+func TestFailingDestinationsDoNotDelayHealthyOnes(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		direct      bool
 		dead        time.Duration
 		connections int
-		least       float64 // of their rate without the sick
+		least       float64 // share of the rate without failing destinations
 	}{
 		{"webhooks, dead ones time out", true, 10 * time.Second, 20, 0.95},
 		{"mail by a relay, dead ones are refused", false, 5 * time.Millisecond, 50, 0.9},
@@ -51,14 +51,14 @@ func TestTheHealthyDoNotFeelTheSick(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := settings(nil)
 					s.Direct, s.Connections, s.Retry = c.direct, c.connections, Retry{time.Minute, time.Minute}
-					w := newTown(t, s, sick(c.dead))
-					rest := w.work(shuffled(30, append(named("well", 970), others...)...), 4*time.Second)
-					before := w.took(isWell) // once it is known who is sick
-					if rest = w.work(rest, 6*time.Second); len(rest) == 0 {
+					sim := newSimulation(t, s, failingDestinations(c.dead))
+					rest := sim.sendFor(shuffled(30, append(named("well", 970), others...)...), 4*time.Second)
+					before := sim.count(isHealthy) // after the failing ones are known
+					if rest = sim.sendFor(rest, 6*time.Second); len(rest) == 0 {
 						t.Error("there was nothing left to send")
 					}
-					taken = w.took(isWell) - before
-					w.Stop()
+					taken = sim.count(isHealthy) - before
+					sim.Stop()
 				})
 				return taken
 			}
@@ -73,9 +73,9 @@ func TestTheHealthyDoNotFeelTheSick(t *testing.T) {
 	}
 }
 
-// TestWhatOneDestinationIsLimitedToHoldsUpNoOther has a destination with a rate
-// and one with few connections, beside one without limits.
-func TestWhatOneDestinationIsLimitedToHoldsUpNoOther(t *testing.T) {
+// TestLimitedDestinationDoesNotDelayOthers has a destination with a rate and one with few
+// connections, beside one without limits.
+func TestLimitedDestinationDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Connections = 20
@@ -83,21 +83,21 @@ func TestWhatOneDestinationIsLimitedToHoldsUpNoOther(t *testing.T) {
 			Each: DestinationLimit{Connections: 12},
 			Only: map[string]DestinationLimit{"paced.example": {Rate: 10}, "narrow.example": {Connections: 2}},
 		}
-		w := newTown(t, s, sick(0))
+		sim := newSimulation(t, s, failingDestinations(0))
 		start := time.Now()
-		w.work(append(append(shuffled(200, "paced.example"), shuffled(500, "narrow.example")...), shuffled(3000, "well.example")...), 10*time.Second)
-		if n := w.took(isWell); n != 3000 {
+		sim.sendFor(append(append(shuffled(200, "paced.example"), shuffled(500, "narrow.example")...), shuffled(3000, "well.example")...), 10*time.Second)
+		if n := sim.count(isHealthy); n != 3000 {
 			t.Errorf("the one without limits got %d of 3000 within 10 s", n)
 		}
-		w.work(nil, 2*time.Minute)
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		sim.sendFor(nil, 2*time.Minute)
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
 		for to, want := range map[string]int{"paced.example": 200, "narrow.example": 500, "well.example": 3000} {
-			if w.accepted[to] != want {
-				t.Errorf("%s got %d of %d", to, w.accepted[to], want)
+			if sim.accepted[to] != want {
+				t.Errorf("%s got %d of %d", to, sim.accepted[to], want)
 			}
 		}
-		tries := w.tries["paced.example"]
+		tries := sim.tries["paced.example"]
 		for i := 10; i < len(tries); i++ {
 			if span := tries[i].Sub(tries[i-10]); span < time.Second {
 				t.Fatalf("eleven messages within %v at 10 a second", span)
@@ -106,81 +106,81 @@ func TestWhatOneDestinationIsLimitedToHoldsUpNoOther(t *testing.T) {
 		if took := tries[len(tries)-1].Sub(start); took > 25*time.Second {
 			t.Errorf("200 messages at 10 a second took %v", took)
 		}
-		if w.most["narrow.example"] != 2 || w.most["well.example"] > 12 {
-			t.Errorf("%d were under way to one that takes 2, %d to one that takes 12", w.most["narrow.example"], w.most["well.example"])
+		if sim.most["narrow.example"] != 2 || sim.most["well.example"] > 12 {
+			t.Errorf("%d were under way to one that takes 2, %d to one that takes 12", sim.most["narrow.example"], sim.most["well.example"])
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestASuspendedDestinationIsProbedByOneAndHoldsNothing has a destination that is
-// down for five minutes.
-func TestASuspendedDestinationIsProbedByOneAndHoldsNothing(t *testing.T) {
+// TestSuspendedDestinationIsProbedAndHoldsNoMemory has a destination that is down for five
+// minutes.
+func TestSuspendedDestinationIsProbedAndHoldsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Direct = true
 		up := time.Now().Add(5 * time.Minute)
-		w := newTown(t, s, func(to string, now time.Time) reply {
+		sim := newSimulation(t, s, func(to string, now time.Time) reply {
 			if now.Before(up) {
-				return sick(time.Second)("dead", now)
+				return failingDestinations(time.Second)("dead", now)
 			}
-			return reply{time.Millisecond, taken}
+			return reply{time.Millisecond, accepted}
 		})
-		batch := w.send(fanfare.Normal, shuffled(300, "well.example"))
-		w.work(nil, time.Minute)
-		if _, ok := w.ended(batch); !ok {
-			t.Error("its jobs are in the outlet still")
+		batch := sim.send(fanfare.Normal, shuffled(300, "well.example"))
+		sim.sendFor(nil, time.Minute)
+		if _, ok := sim.resultOf(batch); !ok {
+			t.Error("the sender still has its jobs")
 		}
-		if status := w.Status(); status.Queued+status.Throttled+status.InFlight > 1 {
+		if status := sim.Status(); status.Queued+status.Throttled+status.InFlight > 1 {
 			t.Errorf("what is suspended holds %+v", status)
 		}
-		w.work(nil, 4*time.Minute)
-		w.mu.Lock()
-		tries := len(w.tries["well.example"])
-		w.mu.Unlock()
+		sim.sendFor(nil, 4*time.Minute)
+		sim.mu.Lock()
+		tries := len(sim.tries["well.example"])
+		sim.mu.Unlock()
 		if tries < 6 || tries > 20 {
 			t.Errorf("%d messages were tried in five minutes of an outage", tries)
 		}
-		w.work(nil, time.Hour)
-		if n := w.took(isWell); n < 280 { // the others have used up their attempts
+		sim.sendFor(nil, time.Hour)
+		if n := sim.count(isHealthy); n < 280 { // the others have used up their attempts
 			t.Errorf("it is up again and got %d of 300", n)
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestARetryAfterOfAReceiverIsKept counts what is sent while it asked for rest.
-func TestARetryAfterOfAReceiverIsKept(t *testing.T) {
+// TestRetryAfterIsReported counts the messages that are sent during the requested pause.
+func TestRetryAfterIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Direct, s.Connections = true, 1
 		var asked time.Time
-		w := newTown(t, s, func(_ string, now time.Time) reply {
+		sim := newSimulation(t, s, func(_ string, now time.Time) reply {
 			if asked.IsZero() {
 				asked = now
 				refusal := refusing(fanfare.ClassThrottled)
 				refusal.RetryAfter = 90 * time.Second
 				return reply{0, refusal}
 			}
-			return reply{0, taken}
+			return reply{0, accepted}
 		})
-		w.send(fanfare.Normal, shuffled(50, "well.example"))
-		w.work(nil, 10*time.Minute)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, at := range w.tries["well.example"][1:] {
+		sim.send(fanfare.Normal, shuffled(50, "well.example"))
+		sim.sendFor(nil, 10*time.Minute)
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
+		for _, at := range sim.tries["well.example"][1:] {
 			if rest := at.Sub(asked); rest < 90*time.Second {
 				t.Fatalf("a message was sent %v after it asked for 90 s of rest", rest)
 			}
 		}
-		if n := w.accepted["well.example"]; n != 50 {
+		if n := sim.accepted["well.example"]; n != 50 {
 			t.Errorf("it got %d of 50", n)
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-func TestTheOnesThatWereNotUsedForLongestAreForgotten(t *testing.T) {
+func TestLeastRecentlyUsedDestinationsAreForgotten(t *testing.T) {
 	s := Destinations{}
 	var all destinations
 	now := time.Now()
@@ -215,17 +215,16 @@ func TestTheOnesThatWereNotUsedForLongestAreForgotten(t *testing.T) {
 	}
 }
 
-// allowance is a budget of so many messages until a time, from when on there is
-// no bound.
-type allowance struct {
+// fakeBudget allows a number of messages until a time, and any number after it.
+type fakeBudget struct {
 	mu    sync.Mutex
 	left  int
 	until time.Time
 }
 
-func (a *allowance) GroupSize(most int) int { return most }
+func (a *fakeBudget) GroupSize(most int) int { return most }
 
-func (a *allowance) Take(now time.Time, n int, _ bool) (int, time.Duration) {
+func (a *fakeBudget) Take(now time.Time, n int, _ bool) (int, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !now.Before(a.until) {
@@ -239,62 +238,62 @@ func (a *allowance) Take(now time.Time, n int, _ bool) (int, time.Duration) {
 	return n, 0
 }
 
-func (a *allowance) Refund(_ time.Time, n int) {
+func (a *fakeBudget) Refund(_ time.Time, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.left += n
 }
 
-func (a *allowance) CountsAtSend() bool { return false }
+func (a *fakeBudget) CountsAtSend() bool { return false }
 
-// TestASpentBudgetClosesTheChannelUntilItsTime has connections that end after 30 s
-// without work: none may be opened again before there is some.
-func TestASpentBudgetClosesTheChannelUntilItsTime(t *testing.T) {
+// TestExhaustedBudgetStopsTheChannelUntilItsTime has connections that end after 30 s
+// without work: none may be opened before there is some.
+func TestExhaustedBudgetStopsTheChannelUntilItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		opens := time.Now().Add(8 * time.Hour)
-		s.Budgets = []Budget{&allowance{left: 1000}, &allowance{left: 40, until: opens}}
-		w := newTown(t, s, sick(0))
-		batch := w.send(fanfare.Normal, shuffled(100, "well.example"))
+		s.Budgets = []Budget{&fakeBudget{left: 1000}, &fakeBudget{left: 40, until: opens}}
+		sim := newSimulation(t, s, failingDestinations(0))
+		batch := sim.send(fanfare.Normal, shuffled(100, "well.example"))
 		<-time.After(7 * time.Hour)
-		if n := w.took(isWell); n != 40 {
+		if n := sim.count(isHealthy); n != 40 {
 			t.Errorf("%d left of a budget of 40", n)
 		}
 		<-time.After(2 * time.Hour)
-		w.mustEnd(batch, ending{})
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if at := w.tries["well.example"][40]; at.Before(opens) || at.Sub(opens) > time.Second {
+		sim.mustFinish(batch, finished{})
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
+		if at := sim.tries["well.example"][40]; at.Before(opens) || at.Sub(opens) > time.Second {
 			t.Errorf("the next left %v after there was a budget again", at.Sub(opens))
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestWhatWasSpentOfNothingIsNotGivenBack has a budget come into force while messages
-// are in hand that were not of it.
-func TestWhatWasSpentOfNothingIsNotGivenBack(t *testing.T) {
+// TestRefundOfAnUnlimitedShareHasNoEffect adds a budget while connections hold messages
+// that were not counted in it.
+func TestRefundOfAnUnlimitedShareHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
-		w := newTown(t, s, func(string, time.Time) reply { return reply{time.Second, taken} })
-		job := &w.batch(fanfare.Bulk, 1).Jobs[0]
+		sim := newSimulation(t, s, func(string, time.Time) reply { return reply{time.Second, accepted} })
+		job := &sim.batch(fanfare.Bulk, 1).Jobs[0]
 		job.batch = &Batch{}
-		o := w.Sender
+		o := sim.Sender
 		o.limits.begin(nil, job, nil, time.Now())
-		budget := &allowance{until: time.Now().Add(time.Hour)}
+		budget := &fakeBudget{until: time.Now().Add(time.Hour)}
 		s.Budgets = []Budget{budget}
 		o.Reconfigure(s)
 		o.limits.unsent(job)
 		if budget.left != 0 {
 			t.Errorf("%d were given back to a budget of which none was spent", budget.left)
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestAJobThatWasAsideStaysWithWhomItWaitedFor has the site of a domain become known
-// while its jobs stand aside.
-func TestAJobThatWasAsideStaysWithWhomItWaitedFor(t *testing.T) {
+// TestReadmittedJobKeepsItsDestination changes the site of a domain while its jobs are
+// throttled.
+func TestReadmittedJobKeepsItsDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		known := false
@@ -307,54 +306,54 @@ func TestAJobThatWasAsideStaysWithWhomItWaitedFor(t *testing.T) {
 				return name
 			},
 		}
-		w := newTown(t, s, func(string, time.Time) reply { return reply{time.Millisecond, taken} })
-		w.send(fanfare.Bulk, shuffled(20, "well.example"))
+		sim := newSimulation(t, s, func(string, time.Time) reply { return reply{time.Millisecond, accepted} })
+		sim.send(fanfare.Bulk, shuffled(20, "well.example"))
 		<-time.After(time.Second / 2)
-		w.Sender.mu.Lock()
+		sim.Sender.mu.Lock()
 		known = true
-		w.Sender.mu.Unlock()
-		w.send(fanfare.Bulk, shuffled(20, "well.example"))
+		sim.Sender.mu.Unlock()
+		sim.send(fanfare.Bulk, shuffled(20, "well.example"))
 		<-time.After(20 * time.Second)
-		if n := w.took(isWell); n != 40 {
-			t.Errorf("%d of 40 have left: %+v", n, w.Status())
+		if n := sim.count(isHealthy); n != 40 {
+			t.Errorf("%d of 40 have left: %+v", n, sim.Status())
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestASuspensionIsNotEndedByWhatWasUnderWay has one of several answers ask for rest.
-func TestASuspensionIsNotEndedByWhatWasUnderWay(t *testing.T) {
+// TestActiveMessagesDoNotEndASuspension has one of several replies ask for a pause.
+func TestActiveMessagesDoNotEndASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Direct, s.Connections = true, 4
 		asked := time.Now()
 		var one atomic.Bool
-		w := newTown(t, s, func(string, time.Time) reply {
+		sim := newSimulation(t, s, func(string, time.Time) reply {
 			if one.CompareAndSwap(false, true) {
 				refusal := refusing(fanfare.ClassThrottled)
 				refusal.RetryAfter = 90 * time.Second
 				return reply{time.Millisecond, refusal}
 			}
-			return reply{100 * time.Millisecond, taken}
+			return reply{100 * time.Millisecond, accepted}
 		})
-		w.send(fanfare.Normal, shuffled(10, "well.example"))
+		sim.send(fanfare.Normal, shuffled(10, "well.example"))
 		<-time.After(time.Second)
-		w.send(fanfare.Normal, shuffled(10, "well.example"))
-		w.work(nil, 10*time.Minute)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, at := range w.tries["well.example"] {
+		sim.send(fanfare.Normal, shuffled(10, "well.example"))
+		sim.sendFor(nil, 10*time.Minute)
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
+		for _, at := range sim.tries["well.example"] {
 			if rest := at.Sub(asked); rest > time.Millisecond && rest < 90*time.Second {
 				t.Fatalf("a message was sent %v after it asked for 90 s of rest", rest)
 			}
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestWhatIsGivenBackToABudgetOpensTheChannel has the last message of a budget given
-// back after the channel was closed for hours.
-func TestWhatIsGivenBackToABudgetOpensTheChannel(t *testing.T) {
+// TestRefundOfABudgetReopensTheChannel refunds the last message of a budget after the
+// channel was closed for hours.
+func TestRefundOfABudgetReopensTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
 		s := settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
@@ -363,23 +362,23 @@ func TestWhatIsGivenBackToABudgetOpensTheChannel(t *testing.T) {
 				<-time.After(time.Second)
 				queue.Return(message)
 			}
-			return answering(taking)(ctx, queue)
+			return answering(acceptAll)(ctx, queue)
 		}))
-		s.Budgets = []Budget{&allowance{left: 1, until: time.Now().Add(8 * time.Hour)}}
-		b := newBench(t, gateFunc(open), s)
-		b.Submit(b.batch(fanfare.Normal, 2))
+		s.Budgets = []Budget{&fakeBudget{left: 1, until: time.Now().Add(8 * time.Hour)}}
+		f := newFixture(t, gateFunc(allowAll), s)
+		f.Submit(f.batch(fanfare.Normal, 2))
 		<-time.After(2 * time.Second)
-		if n := b.Status().Accepted; n != 1 {
+		if n := f.Status().Accepted; n != 1 {
 			t.Errorf("%d left of a budget of 1", n)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestAChannelThatAdaptsComesBackToAllItsConnections has a next hop that asks for
-// less for ten seconds and takes everything from then on. Each connection has one
-// message at a time, so that none asks for more than its lane may have.
-func TestAChannelThatAdaptsComesBackToAllItsConnections(t *testing.T) {
+// TestAdaptiveChannelRecoversAllConnections has a next hop that asks for less for ten
+// seconds and then accepts everything. Each connection has one message at a time, so that
+// none asks for more than its lane may have.
+func TestAdaptiveChannelRecoversAllConnections(t *testing.T) {
 	for _, lane := range fanfare.Lanes {
 		for _, reserve := range []Reserve{{}, {Urgent: 0.1, Normal: 0.1}} {
 			t.Run(fmt.Sprintf("%v, %+v", lane, reserve), func(t *testing.T) {
@@ -387,35 +386,35 @@ func TestAChannelThatAdaptsComesBackToAllItsConnections(t *testing.T) {
 					s := settings(nil)
 					s.Adapt, s.Connections, s.Reserve, s.Retry = true, 20, reserve, Retry{time.Hour}
 					calm := time.Now().Add(10 * time.Second)
-					w := newTown(t, s, func(_ string, now time.Time) reply {
+					sim := newSimulation(t, s, func(_ string, now time.Time) reply {
 						if now.Before(calm) {
 							return reply{250 * time.Millisecond, refusing(fanfare.ClassBusy)}
 						}
-						return reply{250 * time.Millisecond, taken}
+						return reply{250 * time.Millisecond, accepted}
 					})
-					w.send(lane, make([]string, 30_000))
+					sim.send(lane, make([]string, 30_000))
 					<-time.After(2 * time.Minute)
-					w.mu.Lock()
-					w.most[""] = 0
-					w.mu.Unlock()
+					sim.mu.Lock()
+					sim.most[""] = 0
+					sim.mu.Unlock()
 					<-time.After(time.Second)
-					w.mu.Lock()
-					most := w.most[""]
-					w.mu.Unlock()
+					sim.mu.Lock()
+					most := sim.most[""]
+					sim.mu.Unlock()
 					if want := reserve.laneLimit(lane, s.Connections); most < want-1 {
 						t.Errorf("%d at most are under way two minutes later, want %d", most, want)
 					}
-					w.Stop()
+					sim.Stop()
 				})
 			})
 		}
 	}
 }
 
-// TestOneDestinationMayHaveTheWholeChannel has all messages for one destination, as a
-// relay sees them whose people are all at one mailbox provider: a next hop whose
-// every answer takes a while is not slow, and what it has room for is not put off.
-func TestOneDestinationMayHaveTheWholeChannel(t *testing.T) {
+// TestOneDestinationMayUseTheWholeChannel has all messages for one destination, as behind a
+// relay of one mailbox provider: a destination with slow replies is not slow, and none of
+// its messages is postponed while it has capacity.
+func TestOneDestinationMayUseTheWholeChannel(t *testing.T) {
 	const answer = 250 * time.Millisecond
 	for _, c := range []struct {
 		name     string
@@ -433,20 +432,20 @@ func TestOneDestinationMayHaveTheWholeChannel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := settings(nil)
 				s.Connections, s.Direct = 100, c.direct
-				w := newTown(t, s, func(string, time.Time) reply { return reply{answer, taken} })
+				sim := newSimulation(t, s, func(string, time.Time) reply { return reply{answer, accepted} })
 				to := slices.Repeat([]string{"all.example"}, c.messages)
 				if c.atOnce {
-					w.send(fanfare.Bulk, to)
+					sim.send(fanfare.Bulk, to)
 					to = nil
 				}
-				left := w.work(to, c.within)
-				w.mu.Lock()
-				accepted, most := w.accepted["all.example"], w.most["all.example"]
-				w.mu.Unlock()
+				left := sim.sendFor(to, c.within)
+				sim.mu.Lock()
+				accepted, most := sim.accepted["all.example"], sim.most["all.example"]
+				sim.mu.Unlock()
 				if len(left) > 0 || accepted != c.messages {
 					t.Errorf("%d of %d messages are taken after %v, at most %d were under way at once", accepted, c.messages, c.within, most)
 				}
-				w.Stop()
+				sim.Stop()
 			})
 		})
 	}

@@ -14,14 +14,14 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// wild is a driver that does whatever a driver can do wrong.
-type wild struct {
+// randomDriver breaks the contract of drivers in random ways.
+type randomDriver struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	calm   bool
 }
 
-func (w *wild) roll(n int) int {
+func (w *randomDriver) roll(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.calm {
@@ -30,11 +30,11 @@ func (w *wild) roll(n int) int {
 	return w.random.IntN(n)
 }
 
-var errWild = errors.New("wild")
+var errRandom = errors.New("wild")
 
-func (w *wild) Serve(ctx context.Context, queue driver.Queue) error {
+func (w *randomDriver) Serve(ctx context.Context, queue driver.Queue) error {
 	if w.roll(6) == 0 {
-		return errWild
+		return errRandom
 	}
 	var hand []*driver.Message
 	for {
@@ -46,7 +46,7 @@ func (w *wild) Serve(ctx context.Context, queue driver.Queue) error {
 			hand = append(hand, message)
 		}
 		if message != nil && len(hand) < 3 && w.roll(3) == 0 {
-			continue // takes one more before it goes on
+			continue // takes another message first
 		}
 		message, hand = hand[0], hand[1:]
 		switch w.roll(20) {
@@ -80,17 +80,17 @@ func (w *wild) Serve(ctx context.Context, queue driver.Queue) error {
 		case 0:
 			panic("with a message on the wire")
 		case 1:
-			return errWild
+			return errRandom
 		case 2:
 			queue.Return(message) // too late
 		case 3:
-			queue.Release(message) // once more
+			queue.Release(message) // a second time
 		case 4:
 			if queue.Failover(message, driver.Outcome{Verdict: driver.Temporary, Class: fanfare.ClassBusy}) {
 				panic("what is on the wire was passed on")
 			}
 		}
-		verdict := driver.Verdict((w.roll(8) + 1) % 4) // mostly what a calm one says: taken
+		verdict := driver.Verdict((w.roll(8) + 1) % 4) // mostly Accepted if calm
 		outcome := driver.Outcome{Verdict: verdict, At: time.Now()}
 		if verdict != driver.Accepted && w.roll(2) == 0 {
 			outcome.Class = fanfare.Classes[w.roll(len(fanfare.Classes))]
@@ -100,23 +100,23 @@ func (w *wild) Serve(ctx context.Context, queue driver.Queue) error {
 			return err
 		}
 		if verdict == driver.Lost {
-			return errWild
+			return errRandom
 		}
 	}
 }
 
-// together sends a message with companions, or does with them what is wrong. It
-// reports whether the connection goes on.
-func (w *wild) together(ctx context.Context, queue driver.Queue, message *driver.Message) (error, bool) {
+// together sends a message in a group, or breaks the contract with it. It reports whether
+// the connection continues.
+func (w *randomDriver) together(ctx context.Context, queue driver.Queue, message *driver.Message) (error, bool) {
 	all := queue.TakeSameContent([]*driver.Message{message}, message, w.roll(6))
 	switch w.roll(20) {
 	case 0:
-		panic("with companions in hand")
+		panic("while holding a group")
 	case 1:
 		return nil, false // forgets them
 	case 2:
 		queue.Return(all[0])
-		queue.ReleaseAll(all) // with one that is not its own
+		queue.ReleaseAll(all) // with a message of another connection
 	}
 	left, released := queue.ReleaseAll(all)
 	if !released {
@@ -138,33 +138,33 @@ func (w *wild) together(ctx context.Context, queue driver.Queue, message *driver
 		}
 		switch w.roll(40) {
 		case 0:
-			panic("with companions on the wire")
+			panic("with a group in flight")
 		case 1:
-			return errWild, false
+			return errRandom, false
 		case 2:
 			queue.Return(l) // too late
 		}
 	}
 	if err := queue.ReportAll(all, outcomes); err != nil || verdict == driver.Lost {
-		return errors.Join(err, errWild), false
+		return errors.Join(err, errRandom), false
 	}
 	return nil, true
 }
 
-// TestEveryBatchEndsOnceWithTheRightCountsWhateverADriverDoes runs random
-// batches through one to three relays with a random driver, with a gate that changes its mind, settings
-// that change, relays that are drained, and a stop at a random moment or at the end.
-func TestEveryBatchEndsOnceWithTheRightCountsWhateverADriverDoes(t *testing.T) {
+// TestEveryBatchFinishesOnceWithExactCounts sends random batches through one to three
+// relays with a random driver, while the gate and the settings change, relays are drained,
+// and the sender stops at a random moment or at the end.
+func TestEveryBatchFinishesOnceWithExactCounts(t *testing.T) {
 	for seed := range uint64(400) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { wildRun(t, seed) })
+			synctest.Test(t, func(t *testing.T) { runRandom(t, seed) })
 		})
 	}
 }
 
-func wildRun(t *testing.T, seed uint64) {
+func runRandom(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	w := &wild{random: rand.New(rand.NewPCG(seed, 1))}
+	w := &randomDriver{random: rand.New(rand.NewPCG(seed, 1))}
 	var mu sync.Mutex
 	decide := rand.New(rand.NewPCG(seed, 2))
 	gate := func(*Job) (Decision, string) {
@@ -192,20 +192,20 @@ func wildRun(t *testing.T, seed uint64) {
 	}
 	s.Multicast = []int{0, 3, 100}[random.IntN(3)]
 	if random.IntN(2) == 0 {
-		s.IdleTimeout = 1000 * time.Hour // whose wake-up is missed is not helped by a connection that ends
+		s.IdleTimeout = 1000 * time.Hour // so that no ending connection hides a missing wake-up
 	}
 	if random.IntN(2) == 0 {
-		s.Budgets = []Budget{&allowance{left: random.IntN(50), until: time.Now().Add(time.Duration(random.IntN(60)) * time.Second)}}
+		s.Budgets = []Budget{&fakeBudget{left: random.IntN(50), until: time.Now().Add(time.Duration(random.IntN(60)) * time.Second)}}
 	}
-	b := newBench(t, gateFunc(gate), s)
+	f := newFixture(t, gateFunc(gate), s)
 	if random.IntN(2) == 0 {
-		rates := &flowRates{}
+		rates := &fakeBroadcastRates{}
 		rates.set(fanfare.EventRef{Day: 20777, Seq: fanfare.ManifestID(64).Event()}, float64(1+random.IntN(20)))
-		b.options.BroadcastRates = rates
+		f.options.BroadcastRates = rates
 	}
 	var batches []*Batch
 	for range 1 + random.IntN(6) {
-		batch := b.batchOf(flow(random.IntN(3)), fanfare.Lanes[random.IntN(len(fanfare.Lanes))], random.IntN(30))
+		batch := f.batchOf(flow(random.IntN(3)), fanfare.Lanes[random.IntN(len(fanfare.Lanes))], random.IntN(30))
 		if random.IntN(10) == 0 {
 			batch.LeaseEnd = time.Now
 		}
@@ -215,64 +215,64 @@ func wildRun(t *testing.T, seed uint64) {
 			batch.Jobs[i].Message.SharedContent = uint64(random.IntN(3))
 		}
 		batches = append(batches, batch)
-		b.Submit(batch)
+		f.Submit(batch)
 		<-time.After(time.Duration(random.IntN(3000)) * time.Millisecond)
 		switch random.IntN(10) {
 		case 0, 1:
-			b.Reconfigure(s)
+			f.Reconfigure(s)
 		case 8:
-			b.RecheckGate()
+			f.RecheckGate()
 		case 9:
-			b.SuppressSubscriber(fanfare.RowID(random.IntN(20)), "erased")
+			f.SuppressSubscriber(fanfare.RowID(random.IntN(20)), "erased")
 		case 2, 3:
-			b.Drain(s.Relays[random.IntN(len(s.Relays))].Name, random.IntN(2) == 0)
+			f.Drain(s.Relays[random.IntN(len(s.Relays))].Name, random.IntN(2) == 0)
 		}
 	}
 	if random.IntN(2) == 0 {
 		<-time.After(time.Hour)
-		b.Drain(s.Relays[0].Name, false)
+		f.Drain(s.Relays[0].Name, false)
 		w.mu.Lock()
-		w.calm = true // or a run of bad luck never ends
+		w.calm = true // otherwise bad luck might never end
 		w.mu.Unlock()
 		<-time.After(24 * time.Hour)
 		for i, batch := range batches {
-			if _, ok := b.ended(batch); !ok {
-				t.Errorf("batch %d of %d jobs never ended: %+v", i, len(batch.Jobs), b.Status())
+			if _, ok := f.resultOf(batch); !ok {
+				t.Errorf("batch %d of %d jobs never ended: %+v", i, len(batch.Jobs), f.Status())
 			}
 		}
 	}
-	b.Stop()
+	f.Stop()
 	entries := map[fanfare.DeliveryRef]int{}
-	for _, e := range b.book.all() {
+	for _, e := range f.book.all() {
 		entries[e.Delivery]++
 	}
-	for _, due := range b.book.dues {
-		if due.Slice.Attempt == 1 { // put off, not tried
+	for _, due := range f.book.dues {
+		if due.Slice.Attempt == 1 { // postponed, not attempted
 			entries[fanfare.DeliveryRef{Day: 20777, Manifest: due.Slice.Manifest, Position: due.Slice.Positions[0]}]++
 		}
 	}
 	for i, batch := range batches {
-		end, _ := b.ended(batch)
+		end, _ := f.resultOf(batch)
 		recorded := 0
 		for j := range batch.Jobs {
 			n := entries[batch.Jobs[j].Message.Delivery]
 			if n > 1 {
-				t.Errorf("job %d of batch %d was recorded or put off %d times", j, i, n)
+				t.Errorf("job %d of batch %d was recorded or postponed %d times", j, i, n)
 			}
 			recorded += n
 		}
-		if recorded+end.held+end.again != len(batch.Jobs) {
-			t.Errorf("batch %d of %d jobs: %d recorded or put off, %d held, %d again", i, len(batch.Jobs), recorded, end.held, end.again)
+		if recorded+end.held+end.unsent != len(batch.Jobs) {
+			t.Errorf("batch %d of %d jobs: %d recorded or postponed, %d held, %d unsent", i, len(batch.Jobs), recorded, end.held, end.unsent)
 		}
-		b.mustEnd(batch, end)
+		f.mustFinish(batch, end)
 	}
-	if b.book.coming != 0 {
-		t.Errorf("the recorder expects %d more", b.book.coming)
+	if f.book.coming != 0 {
+		t.Errorf("the recorder expects %d more", f.book.coming)
 	}
-	if b.busy != (busy{}) || len(b.waiting.lanes[0].perFlow)+len(b.waiting.lanes[1].perFlow)+len(b.waiting.lanes[2].perFlow) > 0 {
-		t.Errorf("counted as busy are %v, as waiting %+v", b.busy, b.waiting.lanes)
+	if f.busy != (busy{}) || len(f.waiting.lanes[0].perFlow)+len(f.waiting.lanes[1].perFlow)+len(f.waiting.lanes[2].perFlow) > 0 {
+		t.Errorf("counted as busy are %v, as waiting %+v", f.busy, f.waiting.lanes)
 	}
-	if status := b.Status(); status.InFlight != 0 || status.Queued != 0 || status.Throttled != 0 || status.Connections != 0 {
+	if status := f.Status(); status.InFlight != 0 || status.Queued != 0 || status.Throttled != 0 || status.Connections != 0 {
 		t.Errorf("left behind: %+v", status)
 	}
 }

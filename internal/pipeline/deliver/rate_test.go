@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-func TestTheRateIsKeptAndUsed(t *testing.T) {
+func TestRateIsKeptAndUsedUp(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		perSecond   float64
@@ -36,12 +36,12 @@ func TestTheRateIsKeptAndUsed(t *testing.T) {
 					return driver.Accepted
 				}))
 				s.Rate, s.Connections = rateLimit(c.perSecond), c.connections
-				b := newBench(t, gateFunc(open), s)
+				f := newFixture(t, gateFunc(allowAll), s)
 				start := time.Now()
-				batch := b.batch(fanfare.Normal, c.jobs)
-				b.Submit(batch)
+				batch := f.batch(fanfare.Normal, c.jobs)
+				f.Submit(batch)
 				<-time.After(time.Hour)
-				b.mustEnd(batch, ending{})
+				f.mustFinish(batch, finished{})
 				slices.SortFunc(left, time.Time.Compare)
 				most := int(math.Ceil(c.perSecond)) // in any one second, wherever it begins
 				for i := most; i < len(left); i++ {
@@ -53,14 +53,14 @@ func TestTheRateIsKeptAndUsed(t *testing.T) {
 				if ideal := float64(c.jobs-1) / c.perSecond; took > ideal*1.011 {
 					t.Errorf("%d messages took %.2f s, the rate allows them in %.2f s", c.jobs, took, ideal)
 				}
-				b.Stop()
+				f.Stop()
 			})
 		})
 	}
 }
 
-// TestUrgentDoesNotQueueForTheRateBehindBulk has more connections than messages
-// a second, all of which wait for the rate when an urgent message comes.
+// TestUrgentDoesNotQueueForTheRateBehindBulk has more connections than messages per second;
+// all of them wait for the rate when an urgent message arrives.
 func TestUrgentDoesNotQueueForTheRateBehindBulk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -72,12 +72,12 @@ func TestUrgentDoesNotQueueForTheRateBehindBulk(t *testing.T) {
 			return driver.Accepted
 		}))
 		s.Rate, s.Connections = 1, 50
-		b := newBench(t, gateFunc(open), s)
-		b.Submit(b.batch(fanfare.Bulk, 500))
+		f := newFixture(t, gateFunc(allowAll), s)
+		f.Submit(f.batch(fanfare.Bulk, 500))
 		<-time.After(10 * time.Second)
 		came := time.Now()
-		urgent := b.batch(fanfare.Urgent, 1)
-		b.Submit(urgent)
+		urgent := f.batch(fanfare.Urgent, 1)
+		f.Submit(urgent)
 		<-time.After(5 * time.Second)
 		mu.Lock()
 		at, ok := left[urgent.Jobs[0].Message.Delivery.Position]
@@ -85,32 +85,32 @@ func TestUrgentDoesNotQueueForTheRateBehindBulk(t *testing.T) {
 		if !ok || at.Sub(came) > time.Second+time.Millisecond {
 			t.Errorf("the urgent message left %v after it came (%v), one second is enough for the next to leave", at.Sub(came), ok)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestAConnectionThatOnlyLooksIsNotKeptWaitingForTheRate(t *testing.T) {
+func TestNonBlockingNextDoesNotWaitForTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Rate, s.Connections = 1, 0
-		b := newBench(t, gateFunc(open), s)
-		b.Submit(b.batch(fanfare.Normal, 2))
-		d := newConnQueue(b.Sender, b.relays[0])
-		d.busyLane = idleLane
+		f := newFixture(t, gateFunc(allowAll), s)
+		f.Submit(f.batch(fanfare.Normal, 2))
+		q := newConnQueue(f.Sender, f.relays[0])
+		q.busyLane = idleLane
 		start := time.Now()
-		first, err := d.Next(t.Context(), false)
+		first, err := q.Next(t.Context(), false)
 		if first == nil || err != nil {
 			t.Fatalf("the first is due at once: %v, %v", first, err)
 		}
-		second, err := d.Next(t.Context(), false)
+		second, err := q.Next(t.Context(), false)
 		if second != nil || err != nil || !time.Now().Equal(start) {
 			t.Fatalf("the second is not due yet: %v, %v after %v", second, err, time.Since(start))
 		}
-		second, err = d.Next(t.Context(), true)
+		second, err = q.Next(t.Context(), true)
 		if second == nil || err != nil || time.Since(start) < time.Second {
 			t.Fatalf("the second is due after a second: %v, %v after %v", second, err, time.Since(start))
 		}
-		d.abandon(nil)
-		b.Stop()
+		q.abandon(nil)
+		f.Stop()
 	})
 }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// A window remembers what came of the messages of the last half minute.
+// outcomeWindow counts the outcomes of the last half minute.
 type outcomeWindow struct {
 	slots [windowParts]windowSlot
 }
 
 const (
 	windowParts   = 6
-	windowSeconds = 5 // of one part
+	windowSeconds = 5 // of one slot
 )
 
 type windowSlot struct {
-	number    int64 // of the stretch of time that it is about
-	answers   int   // among them the wrong ones
+	number    int64 // of the period that the slot counts
+	answers   int   // including errors
 	errors    int   // lost, or refused for reasons of the relay's own
 	durations histogram
 }
@@ -31,27 +31,27 @@ func (w *outcomeWindow) at(now time.Time) *windowSlot {
 	return p
 }
 
-// sum is what came of the messages in the latest parts of the window.
-func (w *outcomeWindow) sum(now time.Time, parts int64) (s windowSlot) {
+// sum adds up the latest slots.
+func (w *outcomeWindow) sum(now time.Time, parts int64) (sum windowSlot) {
 	oldest := now.Unix()/windowSeconds - parts + 1
 	for i := range w.slots {
 		if p := &w.slots[i]; p.number >= oldest {
-			s.answers += p.answers
-			s.errors += p.errors
-			s.durations.add(&p.durations)
+			sum.answers += p.answers
+			sum.errors += p.errors
+			sum.durations.add(&p.durations)
 		}
 	}
-	return s
+	return sum
 }
 
-// A histogram counts durations by their size, each to an eighth.
+// A histogram counts durations in steps of an eighth of their size.
 type histogram struct {
 	counts [histogramSteps]uint32
 	total  uint32
 }
 
 const (
-	stepBits       = 3              // an octave has eight steps
+	stepBits       = 3              // eight steps per octave
 	histogramSteps = 34 << stepBits // up to two hours, in units of 128 ns
 	unitBits       = 7
 )
@@ -68,8 +68,8 @@ func (h *histogram) add(other *histogram) {
 	h.total += other.total
 }
 
-// quantile returns the duration that a share of all does not exceed, 0 where
-// nothing was counted.
+// quantile returns the duration that a share of all durations does not exceed, or 0 if none
+// was counted.
 func (h *histogram) quantile(share float64) time.Duration {
 	rest := int64(share * float64(h.total))
 	for i, n := range h.counts {
@@ -80,15 +80,15 @@ func (h *histogram) quantile(share float64) time.Duration {
 	return 0
 }
 
-// stepOf: below eight units each has a step of its own; above, a step is told by
-// the highest bit and the three that follow it.
+// stepOf returns the step of a duration: one step per unit below eight units; above, the
+// highest bit and the three bits after it.
 func stepOf(d time.Duration) int {
 	units := uint64(max(d, 0)) >> unitBits
 	shift := max(bits.Len64(units)-stepBits-1, 0)
 	return min(shift<<stepBits+int(units>>shift), histogramSteps-1)
 }
 
-// stepEnd is the longest duration of a step.
+// stepEnd returns the longest duration of a step.
 func stepEnd(step int) time.Duration {
 	shift := max(step>>stepBits-1, 0)
 	return time.Duration((step-shift<<stepBits+1)<<shift<<unitBits - 1)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAQuantileIsAtMostAnEighthTooLong(t *testing.T) {
+func TestQuantileIsAtMostAnEighthTooLong(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		var h histogram
@@ -30,11 +30,11 @@ func TestAQuantileIsAtMostAnEighthTooLong(t *testing.T) {
 		t.Error("a quantile of nothing")
 	}
 	for _, d := range []time.Duration{-1, 1000 * time.Hour} {
-		long.count(d) // outside of what is told apart
+		long.count(d) // beyond the largest step
 	}
 }
 
-func TestAWindowForgetsWhatIsOlderThanHalfAMinute(t *testing.T) {
+func TestOutcomeWindowForgetsAfterHalfAMinute(t *testing.T) {
 	var w outcomeWindow
 	begin := time.Unix(1_800_000_000, 0)
 	for second := range 100 {

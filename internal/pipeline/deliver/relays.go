@@ -11,28 +11,28 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// relays are the next hops of a channel, guarded by the outlet. Each has seats
-// among the channel's connections, by its weight; a message goes by whoever takes
-// it first. So the weights say how the messages are shared out while the relays
-// are alike, and a faster one takes more.
+// relays are the next hops of a channel; the sender's lock guards them. Each relay has
+// seats among the channel's connections, by weight, and every free connection takes the
+// next message. So the weights divide the messages among equal relays, and a faster relay
+// takes more.
 type relays []*relay
 
 const (
-	minFactor    = 0.02            // of a weight: enough to be noticed when all is well again
-	recoveryTime = 3 * time.Minute // from nothing to the whole weight
+	minFactor    = 0.02            // of a weight: enough to notice that the relay has recovered
+	recoveryTime = 3 * time.Minute // from nothing to the full weight
 	adjustEvery  = time.Second
 
-	minAnswers      = 20                    // below that errors say nothing
-	minErrors       = 3                     // a single error never counts
-	minDurations    = 10                    // below that times say nothing
-	toleratedErrors = 0.05                  // that is overlooked
-	toleratedRatio  = 2                     // to the quickest other relay, that is overlooked
-	toleratedDelay  = 20 * time.Millisecond // behind it, that is overlooked
+	minAnswers      = 20                    // with fewer replies, errors do not count
+	minErrors       = 3                     // fewer errors do not count
+	minDurations    = 10                    // with fewer durations, they do not count
+	toleratedErrors = 0.05                  // share of errors that does not count
+	toleratedRatio  = 2                     // to the fastest other relay
+	toleratedDelay  = 20 * time.Millisecond // behind the fastest other relay
 )
 
-// next returns the relay that a new connection goes to: the one that has the
-// least of its share. With only those without any connection, it passes over the
-// others. nil means that none may open one now.
+// next returns the relay for a new connection: the one that is furthest below its share. If
+// without is true, only relays without a connection are considered. It returns nil if no
+// relay may open a connection now.
 func (all relays) next(now time.Time, without bool) *relay {
 	var next *relay
 	for _, r := range all {
@@ -46,7 +46,7 @@ func (all relays) next(now time.Time, without bool) *relay {
 	return next
 }
 
-// before reports whether r is to get a connection before other (Sainte-Laguë).
+// before reports whether r gets a connection before other (Sainte-Laguë method).
 func (r *relay) before(other *relay) bool {
 	return r.weight()*float64(2*other.connections+1) > other.weight()*float64(2*r.connections+1)
 }
@@ -59,17 +59,17 @@ func (all relays) idle() int {
 	return n
 }
 
-// hasOther returns whether a relay that has not refused a job could have it.
+// hasOther reports whether a relay that has not refused a job could get it.
 func (all relays) hasOther(job *Job) bool {
 	return slices.ContainsFunc(all, func(r *relay) bool { return r.used() && !r.down() && !slices.Contains(job.refusedBy, r) })
 }
 
-// assignSeats shares out the connections: each relay in use has one, one that is down
-// no more than that, and the rest goes by weight. The caller holds mu.
-func (o *Sender) assignSeats() {
-	rest := o.settings.Connections
+// assignSeats divides the connections: one for each relay in use, no more than that for a
+// relay that is down, and the rest by weight. The caller holds mu.
+func (s *Sender) assignSeats() {
+	rest := s.settings.Connections
 	var open relays
-	for _, r := range o.relays {
+	for _, r := range s.relays {
 		r.seats = 0
 		if !r.used() {
 			continue
@@ -91,29 +91,29 @@ func (o *Sender) assignSeats() {
 	}
 }
 
-// adjustWeights moves weights, once a second: away from relays that fail or are slower
-// than the others, and back over minutes. The caller holds mu.
-func (o *Sender) adjustWeights(now time.Time) {
-	elapsed := now.Sub(o.weightsAdjusted)
-	if elapsed < adjustEvery || len(o.relays) < 2 {
+// adjustWeights adjusts the weights once a second: down for relays that fail or are slower
+// than others, and back up over minutes. The caller holds mu.
+func (s *Sender) adjustWeights(now time.Time) {
+	elapsed := now.Sub(s.weightsAdjusted)
+	if elapsed < adjustEvery || len(s.relays) < 2 {
 		return
 	}
-	o.weightsAdjusted = now
-	took := o.speeds(now)
-	for i, r := range o.relays {
-		s := r.window.sum(now, windowParts)
-		deserved := min(reliability(&s), speed(took, i))
+	s.weightsAdjusted = now
+	took := s.speeds(now)
+	for i, r := range s.relays {
+		sum := r.window.sum(now, windowParts)
+		deserved := min(reliability(&sum), speed(took, i))
 		if r.factor > deserved {
 			r.factor = max(deserved, r.factor/2)
 		} else {
 			r.factor = min(deserved, r.factor+float64(elapsed)/float64(recoveryTime))
 		}
 	}
-	o.assignSeats()
+	s.assignSeats()
 }
 
-// reliability is what factor a relay deserves by its errors: the least one with
-// which every second message goes wrong.
+// reliability returns the factor that a relay deserves by its errors; it is minFactor if
+// every second message fails.
 func reliability(s *windowSlot) float64 {
 	share := float64(s.errors) / float64(max(s.answers, 1))
 	if s.answers < minAnswers || s.errors < minErrors || share <= toleratedErrors {
@@ -122,22 +122,21 @@ func reliability(s *windowSlot) float64 {
 	return max(minFactor, 1-2*share)
 }
 
-// speeds is how long messages took each relay lately, half of them at most; 0
-// where too few are known. One that is on the wire for long counts already. The
-// caller holds mu.
-func (o *Sender) speeds(now time.Time) []time.Duration {
-	of := make(map[*relay]*histogram, len(o.relays))
-	for _, r := range o.relays {
-		s := r.window.sum(now, 2)
-		of[r] = &s.durations
+// speeds returns the median duration of recent messages for each relay, or 0 if too few are
+// known. A message that is in flight for long counts already. The caller holds mu.
+func (s *Sender) speeds(now time.Time) []time.Duration {
+	of := make(map[*relay]*histogram, len(s.relays))
+	for _, r := range s.relays {
+		sum := r.window.sum(now, 2)
+		of[r] = &sum.durations
 	}
-	for _, job := range o.inFlight {
+	for _, job := range s.inFlight {
 		if took := of[job.relay]; took != nil && now.Sub(job.takenAt) > windowSeconds*time.Second {
 			took.count(now.Sub(job.takenAt))
 		}
 	}
-	medians := make([]time.Duration, len(o.relays))
-	for i, r := range o.relays {
+	medians := make([]time.Duration, len(s.relays))
+	for i, r := range s.relays {
 		if of[r].total >= minDurations {
 			medians[i] = of[r].quantile(0.5)
 		}
@@ -145,8 +144,8 @@ func (o *Sender) speeds(now time.Time) []time.Duration {
 	return medians
 }
 
-// speed is what factor a relay deserves by the time that it takes, against the
-// quickest of the others.
+// speed returns the factor that a relay deserves by its durations, compared with the
+// fastest of the others.
 func speed(took []time.Duration, of int) float64 {
 	own, quickest := took[of], time.Duration(0)
 	for i, other := range took {
@@ -160,23 +159,23 @@ func speed(took []time.Duration, of int) float64 {
 	return max(minFactor, toleratedRatio*float64(quickest)/float64(own))
 }
 
-// seatTaken reports whether a connection of r is to end, so that another relay has
-// its seat. The caller holds mu.
-func (o *Sender) seatTaken(r *relay) bool {
-	if r.connections <= r.seats+r.extraSeats || o.connections < o.limits.connections() {
+// seatTaken reports whether a connection of r should end so that another relay gets its
+// seat. The caller holds mu.
+func (s *Sender) seatTaken(r *relay) bool {
+	if r.connections <= r.seats+r.extraSeats || s.connections < s.limits.connections() {
 		return false
 	}
-	return o.relays.next(o.options.Clock.Now(), false) != nil
+	return s.relays.next(s.options.Clock.Now(), false) != nil
 }
 
-// wakeOne has an idle connection look for a job: of the relay whose turn it is
-// by weight, which among relays that all have time shares out the messages. What was
-// passed on it may not be allowed to have: for that others look too. The caller
-// holds mu.
-func (o *Sender) wakeOne() {
+// wakeOne wakes an idle connection, so that it looks for a job. It chooses the relay by
+// weight (smooth weighted round robin), which divides the messages among relays that are
+// all idle. Since that relay may have refused a failover job, connections of the others
+// look too. The caller holds mu.
+func (s *Sender) wakeOne() {
 	var next *relay
 	total := 0.0
-	for _, r := range o.relays {
+	for _, r := range s.relays {
 		if len(r.idle) == 0 {
 			continue
 		}
@@ -187,123 +186,121 @@ func (o *Sender) wakeOne() {
 		}
 	}
 	if next == nil {
-		return // whoever is busy comes by itself
+		return // a busy connection looks for a job when it is done
 	}
 	next.credit -= total
-	o.wake(next)
-	o.wakeForFailover()
+	s.wake(next)
+	s.wakeForFailover()
 }
 
-// wake has the connection of a relay look for a job that has been idle for longest.
-// It counts as one that comes, so that none is made in its place. The caller holds
-// mu.
-func (o *Sender) wake(r *relay) {
-	d := r.idle[0]
+// wake wakes the connection of a relay that has been idle for longest. It counts as coming,
+// so that no new connection is opened in its place. The caller holds mu.
+func (s *Sender) wake(r *relay) {
+	q := r.idle[0]
 	r.idle = slices.Delete(r.idle, 0, 1)
-	if d.busyLane == idleLane {
-		d.busyLane = comingLane
-		o.busy.change(comingLane, +1)
+	if q.busyLane == idleLane {
+		q.busyLane = comingLane
+		s.busy.change(comingLane, +1)
 	}
-	d.wake <- struct{}{}
+	q.wake <- struct{}{}
 }
 
-// configure puts the relays of new settings in force. Connections of the old
-// ones finish their message and close. The caller holds mu.
-func (o *Sender) configure(wanted []RelaySettings) {
-	old := o.relays
-	o.relays = nil
-	for _, s := range wanted {
-		i := slices.IndexFunc(old, func(r *relay) bool { return r.Name == s.Name })
+// configure applies the relays of new settings. Connections under the old settings finish
+// their message and close. The caller holds mu.
+func (s *Sender) configure(wanted []RelaySettings) {
+	old := s.relays
+	s.relays = nil
+	for _, settings := range wanted {
+		i := slices.IndexFunc(old, func(r *relay) bool { return r.Name == settings.Name })
 		r := &relay{factor: 1}
 		if i >= 0 {
 			r = old[i]
 		}
-		r.RelaySettings = s
+		r.RelaySettings = settings
 		r.reset()
-		o.relays = append(o.relays, r)
+		s.relays = append(s.relays, r)
 	}
 	for _, r := range old {
 		r.cancel()
 		r.stopTimer()
 	}
-	for _, r := range o.relays {
-		r.ctx, r.cancel = context.WithCancel(o.ctx)
+	for _, r := range s.relays {
+		r.ctx, r.cancel = context.WithCancel(s.ctx)
 	}
-	o.assignSeats()
+	s.assignSeats()
 }
 
-// Drain lets nothing more leave by a relay, or again: what is on the wire ends.
-// It reports whether there is such a relay.
-func (o *Sender) Drain(name string, drained bool) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	i := slices.IndexFunc(o.relays, func(r *relay) bool { return r.Name == name })
+// Drain stops or restarts sending through a relay; messages in flight finish. It reports
+// whether the relay exists.
+func (s *Sender) Drain(name string, drained bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.relays, func(r *relay) bool { return r.Name == name })
 	if i < 0 {
 		return false
 	}
-	r := o.relays[i]
+	r := s.relays[i]
 	if r.Drained == drained {
 		return true
 	}
 	r.Drained = drained
 	r.reset()
 	r.cancel()
-	r.ctx, r.cancel = context.WithCancel(o.ctx)
-	o.assignSeats()
-	o.wakeForFailover()
-	o.openConnections()
+	r.ctx, r.cancel = context.WithCancel(s.ctx)
+	s.assignSeats()
+	s.wakeForFailover()
+	s.openConnections()
 	return true
 }
 
-// RelaySettings are what one next hop of a channel is.
+// RelaySettings describes one next hop of a channel.
 type RelaySettings struct {
 	Name          string // unique within the channel
 	Driver        driver.Driver
-	Weight        int  // its share of the connections, against those of the others; 0: none
-	Drained       bool // an operator lets nothing leave by it
-	ManyReceivers bool // it stands for receivers of all kinds: what one of them answers says nothing of the others
+	Weight        int  // relative to the other relays; 0: unused
+	Drained       bool // an operator stopped sending through it
+	ManyReceivers bool // it stands for independent receivers: a reply of one of them says nothing about the others
 }
 
-// relay is a next hop as its connections fare. It is guarded by the outlet.
+// relay is the state of a next hop. The sender's lock guards it.
 type relay struct {
 	RelaySettings
 	connections int
 	seats       int          // connections that it may have
-	extraSeats  int          // and others, in place of those that wait for slow destinations
-	idle        []*connQueue // connections that wait for a job, the first one longest
-	credit      float64      // who is woken next: the highest
+	extraSeats  int          // further ones in place of those that wait for slow destinations
+	idle        []*connQueue // connections that wait for a job, the longest idle one first
+	credit      float64      // for wakeOne: the highest is next
 
-	factor   float64 // of the weight, from least to 1: less while the relay fails or is slow
+	factor   float64 // of the weight, from minFactor to 1: lower while the relay fails or is slow
 	window   outcomeWindow
 	accepted int64
-	fast     int64 // messages that it did not take long for
-	errors   int64 // messages lost or refused for reasons of its own, and connections lost
+	fast     int64 // messages that did not take long
+	errors   int64 // messages lost or refused for reasons of its own, and lost connections
 
-	refusals     int // messages refused in a row for reasons of its own
-	failures     int // connections lost in a row without another answer
+	refusals     int // messages in a row refused for reasons of its own
+	failures     int // connections lost in a row without a reply
 	lastError    string
 	lastErrorAt  time.Time
 	blockedUntil time.Time // no new connection before that
 	unblockTimer *time.Timer
 
-	ctx    context.Context // of the connections of the settings in force
+	ctx    context.Context // of connections under the current settings
 	cancel context.CancelFunc
 }
 
-// down reports whether the relay is out of order as far as is known: one lost
-// connection does not say so.
+// down reports whether the relay is out of order. One lost connection does not prove that.
 func (r *relay) down() bool { return r.failures > 1 }
 
-// used reports whether messages are meant to leave by the relay.
+// used reports whether the relay is meant to get messages.
 func (r *relay) used() bool { return r.Weight > 0 && !r.Drained }
 
-// weight is the configured weight as far as the relay deserves it.
+// weight returns the adjusted weight.
 func (r *relay) weight() float64 { return float64(r.Weight) * r.factor }
 
-// reset forgets what went wrong: settings have changed.
+// reset forgets failures after a change of settings.
 func (r *relay) reset() { r.refusals, r.failures, r.blockedUntil, r.factor = 0, 0, time.Time{}, 1 }
 
-// stopTimer ends what the relay has under way beside its connections.
+// stopTimer stops the timer that ends a pause.
 func (r *relay) stopTimer() {
 	if r.unblockTimer != nil {
 		r.unblockTimer.Stop()
@@ -316,66 +313,66 @@ func (r *relay) mayConnect(now time.Time) bool {
 	if !r.used() || r.connections >= r.seats+r.extraSeats || now.Before(r.blockedUntil) {
 		return false
 	}
-	return r.failures == 0 || r.connections == 0 // one scout while the relay is in doubt
+	return r.failures == 0 || r.connections == 0 // one connection tries a relay in doubt
 }
 
-// openConnections starts as many connections as what waits can use, and one for each relay
-// that has none: so that it is known how all of them fare. The caller holds mu.
-func (o *Sender) openConnections() {
-	if o.ctx.Err() != nil || o.queued() == 0 {
+// openConnections opens as many connections as the waiting jobs can use, and one for each
+// relay without any, so that the state of all relays is known. The caller holds mu.
+func (s *Sender) openConnections() {
+	if s.ctx.Err() != nil || s.queued() == 0 {
 		return
 	}
-	now := o.options.Clock.Now()
-	if o.limits.closedUntil.Sub(now) > o.settings.IdleTimeout {
-		return // a connection would only wait; the alarm is set
+	now := s.options.Clock.Now()
+	if s.limits.closedUntil.Sub(now) > s.settings.IdleTimeout {
+		return // a connection would only wait; the timer is set
 	}
-	for _, r := range o.relays {
-		r.extraSeats = o.limits.extraConnections()
+	for _, r := range s.relays {
+		r.extraSeats = s.limits.extraConnections()
 	}
-	wanted := o.missingConnections()
-	for o.connections < o.limits.connections() {
-		r := o.relays.next(now, wanted <= 0)
+	wanted := s.missingConnections()
+	for s.connections < s.limits.connections() {
+		r := s.relays.next(now, wanted <= 0)
 		if r == nil {
 			break
 		}
 		wanted--
 		r.connections++
-		o.connections++
-		o.busy.change(comingLane, +1)
+		s.connections++
+		s.busy.change(comingLane, +1)
 		driver, ctx := r.Driver, r.ctx
-		o.running.Go(func() { o.connect(ctx, r, driver) })
+		s.running.Go(func() { s.connect(ctx, r, driver) })
 	}
-	for _, r := range o.relays {
+	for _, r := range s.relays {
 		if pause := r.blockedUntil.Sub(now); pause > 0 && r.used() && r.unblockTimer == nil {
 			r.unblockTimer = time.AfterFunc(pause, func() {
-				o.mu.Lock()
-				defer o.mu.Unlock()
+				s.mu.Lock()
+				defer s.mu.Unlock()
 				r.unblockTimer = nil
-				o.openConnections()
+				s.openConnections()
 			})
 		}
 	}
 }
 
-// connect runs one connection to its end.
-func (o *Sender) connect(ctx context.Context, r *relay, driver driver.Driver) {
-	d := newConnQueue(o, r)
-	err := serve(ctx, driver, d)
-	d.abandon(err)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.countIdle(d)
+// connect runs one connection until it ends.
+func (s *Sender) connect(ctx context.Context, r *relay, driver driver.Driver) {
+	q := newConnQueue(s, r)
+	err := serve(ctx, driver, q)
+	q.abandon(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countIdle(q)
 	r.connections--
-	o.connections--
-	if o.queued() > 0 {
-		o.wakeOne() // the part of a lane may have become free
+	s.connections--
+	if s.queued() > 0 {
+		s.wakeOne() // part of a lane may be free now
 	}
 	if err != nil && ctx.Err() == nil {
-		o.connectionLost(r, err.Error())
+		s.connectionLost(r, err.Error())
 	}
-	o.openConnections()
-	if d.closing {
-		o.wakeOne() // it may have been woken for a job that it left to others
+	s.openConnections()
+	if q.closing {
+		s.wakeOne() // it may have been woken for a job that it left to others
 	}
 }
 
@@ -393,64 +390,64 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// refusalsInARow is how many messages a relay may refuse in a row for reasons of
-// its own before that counts as a lost connection, where there are other relays.
+// refusalsInARow is how many messages in a row a relay may refuse for reasons of its own
+// before that counts as a lost connection, if there are other relays.
 const refusalsInARow = 5
 
-// connectionLost counts a broken connection. The caller holds mu.
-func (o *Sender) connectionLost(r *relay, why string) {
-	now := o.options.Clock.Now()
+// connectionLost counts a lost connection. The caller holds mu.
+func (s *Sender) connectionLost(r *relay, why string) {
+	now := s.options.Clock.Now()
 	r.lastError, r.lastErrorAt = why, now
 	if now.Before(r.blockedUntil) {
-		return // all connections are lost together when a relay goes: that is one failure
+		return // when a relay goes, all its connections are lost together: that is one failure
 	}
 	r.failures++
 	r.errors++
 	r.window.at(now).errors++
 	r.window.at(now).answers++
 	if r.failures == 1 {
-		o.options.Logger.Warn("connection lost", "channel", o.options.Name, "relay", r.Name, "error", why)
+		s.options.Logger.Warn("connection lost", "channel", s.options.Name, "relay", r.Name, "error", why)
 		return
 	}
 	pause := min(longestPause, firstPause<<min(r.failures-2, 10))
 	pause = pause/2 + time.Duration(rand.Int64N(int64(pause/2)+1))
 	r.blockedUntil = now.Add(pause)
 	r.factor = max(minFactor, r.factor/2)
-	o.assignSeats()
-	o.wakeForFailover() // what this relay was to take is anybody's again
+	s.assignSeats()
+	s.wakeForFailover() // other relays may take its jobs now
 }
 
 // countOutcome counts an outcome of a relay. The caller holds mu.
-func (o *Sender) countOutcome(r *relay, outcome *driver.Outcome, took time.Duration, now time.Time) {
+func (s *Sender) countOutcome(r *relay, outcome *driver.Outcome, took time.Duration, now time.Time) {
 	part := r.window.at(now)
 	part.answers++
 	if r.ManyReceivers || !aboutRelay(outcome) {
 		r.refusals = 0
 		if r.failures > 0 {
 			r.failures = 0
-			o.assignSeats()
+			s.assignSeats()
 		}
 		if outcome.Verdict == driver.Accepted {
 			r.accepted++
 			part.durations.count(took)
 		}
-		o.adjustWeights(now)
+		s.adjustWeights(now)
 		return
 	}
 	r.errors++
 	part.errors++
 	r.lastError, r.lastErrorAt = reasonOf(outcome), now
-	if outcome.Verdict != driver.Lost { // the connection will say so itself
+	if outcome.Verdict != driver.Lost { // a lost connection is counted by connectionLost
 		r.refusals++
 	}
-	if r.refusals >= refusalsInARow && len(o.relays) > 1 {
+	if r.refusals >= refusalsInARow && len(s.relays) > 1 {
 		r.refusals = 0
-		o.connectionLost(r, r.lastError)
+		s.connectionLost(r, r.lastError)
 	}
-	o.adjustWeights(now)
+	s.adjustWeights(now)
 }
 
-// aboutRelay reports whether an outcome is about the relay and not about the message.
+// aboutRelay reports whether an outcome concerns the relay and not the message.
 func aboutRelay(outcome *driver.Outcome) bool {
 	switch outcome.Verdict {
 	case driver.Lost:
@@ -460,7 +457,7 @@ func aboutRelay(outcome *driver.Outcome) bool {
 		case fanfare.ClassThrottled, fanfare.ClassBusy, fanfare.ClassNetwork, fanfare.ClassBlocked, fanfare.ClassDenied:
 			return true
 		}
-		return outcome.Code == 421 // the peer ends the session (RFC 5321, section 3.8)
+		return outcome.Code == 421 // the server closes the connection (RFC 5321, section 3.8)
 	}
 	return false
 }

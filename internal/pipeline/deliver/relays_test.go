@@ -12,24 +12,24 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// hop is a relay of a test: what it takes, and how.
-type hop struct {
-	delay  atomic.Int64 // of an answer, in nanoseconds
-	gone   atomic.Bool  // it takes no connections and drops those that it has
-	cut    atomic.Int64 // of so many messages one is lost; 0: none
-	busy   atomic.Bool  // it refuses messages for now, for reasons of its own
-	refuse atomic.Bool  // it refuses messages for good
+// fakeRelay is a relay with adjustable behaviour.
+type fakeRelay struct {
+	delay  atomic.Int64 // of a reply, in nanoseconds
+	gone   atomic.Bool  // it accepts no connections and drops those it has
+	cut    atomic.Int64 // every so many messages one is lost; 0: none
+	busy   atomic.Bool  // it refuses messages temporarily, for reasons of its own
+	refuse atomic.Bool  // it refuses messages permanently
 	dials  atomic.Int64
 	taken  atomic.Int64
-	heard  atomic.Int64 // messages that it answered or lost
+	heard  atomic.Int64 // messages that got a reply or were lost
 }
 
-var errGone = errors.New("connection refused")
+var errRefused = errors.New("connection refused")
 
-func (h *hop) Serve(ctx context.Context, queue driver.Queue) error {
+func (h *fakeRelay) Serve(ctx context.Context, queue driver.Queue) error {
 	h.dials.Add(1)
 	if h.gone.Load() {
-		return errGone
+		return errRefused
 	}
 	for {
 		message, err := queue.Next(ctx, true)
@@ -38,7 +38,7 @@ func (h *hop) Serve(ctx context.Context, queue driver.Queue) error {
 		}
 		if h.gone.Load() {
 			queue.Return(message)
-			return errGone
+			return errRefused
 		}
 		said := driver.Outcome{Verdict: driver.Temporary, Code: 421, Text: "too busy", Class: fanfare.ClassBusy, At: time.Now()}
 		if h.busy.Load() && queue.Failover(message, said) {
@@ -69,12 +69,12 @@ func (h *hop) Serve(ctx context.Context, queue driver.Queue) error {
 	}
 }
 
-// hops makes relays named a, b, c of weights; each message takes 100 ms.
-func hops(weights ...int) ([]*hop, []RelaySettings) {
-	var all []*hop
+// fakeRelays makes relays named a, b, c with weights; each message takes 100 ms.
+func fakeRelays(weights ...int) ([]*fakeRelay, []RelaySettings) {
+	var all []*fakeRelay
 	var relays []RelaySettings
 	for i, weight := range weights {
-		h := &hop{}
+		h := &fakeRelay{}
 		h.delay.Store(int64(100 * time.Millisecond))
 		all = append(all, h)
 		relays = append(relays, RelaySettings{Name: string(rune('a' + i)), Driver: h, Weight: weight})
@@ -82,27 +82,27 @@ func hops(weights ...int) ([]*hop, []RelaySettings) {
 	return all, relays
 }
 
-func relayBench(t testing.TB, connections int, weights ...int) (*bench, []*hop) {
-	all, relays := hops(weights...)
+func relayFixture(t testing.TB, connections int, weights ...int) (*fixture, []*fakeRelay) {
+	all, relays := fakeRelays(weights...)
 	s := settings(nil)
 	s.Relays, s.Connections = relays, connections
-	return newBench(t, gateFunc(open), s), all
+	return newFixture(t, gateFunc(allowAll), s), all
 }
 
-// feed submits messages so that some always wait, for a time.
-func (b *bench) feed(d time.Duration) (all []*Batch) {
+// submitFor submits messages for a time, so that some always wait.
+func (f *fixture) submitFor(d time.Duration) (all []*Batch) {
 	for end := time.Now().Add(d); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
-		for b.Status().Queued < 500 {
-			batch := b.batch(fanfare.Normal, 250)
+		for f.Status().Queued < 500 {
+			batch := f.batch(fanfare.Normal, 250)
 			all = append(all, batch)
-			b.Submit(batch)
+			f.Submit(batch)
 		}
 	}
 	return all
 }
 
-func (b *bench) connections() (each []int) {
-	for _, r := range b.Status().Relays {
+func (f *fixture) connections() (each []int) {
+	for _, r := range f.Status().Relays {
 		each = append(each, r.Connections)
 	}
 	return each
@@ -118,160 +118,159 @@ func TestConnectionsAreSharedOutByWeight(t *testing.T) {
 		{10, []int{1, 1}, []int{5, 5}},
 		{10, []int{80, 20}, []int{8, 2}},
 		{50, []int{70, 20, 10}, []int{35, 10, 5}},
-		{50, []int{1000, 1}, []int{49, 1}}, // who has a weight has a connection
+		{50, []int{1000, 1}, []int{49, 1}}, // a relay with a weight has a connection
 		{12, []int{3, 0, 1}, []int{9, 0, 3}},
 		{3, []int{5, 1, 1}, []int{1, 1, 1}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, _ := relayBench(t, c.connections, c.weights...)
-			b.Submit(b.batch(fanfare.Normal, 500))
+			f, _ := relayFixture(t, c.connections, c.weights...)
+			f.Submit(f.batch(fanfare.Normal, 500))
 			synctest.Wait()
-			got := b.connections()
+			got := f.connections()
 			for i := range c.want {
 				if got[i] != c.want[i] {
 					t.Errorf("%d connections by %v: %v, want %v", c.connections, c.weights, got, c.want)
 					break
 				}
 			}
-			b.Stop()
+			f.Stop()
 		})
 	}
 }
 
-// With few messages at a time there is an idle connection to each relay, and who
-// gets one is told by weight too.
+// With few messages at a time each relay has an idle connection, and the weight decides who
+// gets a message.
 func TestSingleMessagesAreSharedOutByWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 10, 80, 20)
+		f, all := relayFixture(t, 10, 80, 20)
 		for range 1000 {
-			b.Submit(b.batch(fanfare.Normal, 1))
+			f.Submit(f.batch(fanfare.Normal, 1))
 			<-time.After(time.Second)
 		}
 		if n := all[0].taken.Load(); n < 780 || n > 820 {
 			t.Errorf("the relay with four fifths of the weight took %d of 1000 messages", n)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestMessagesLeaveByTheOthersWhileARelayIsDownAndOneConnectionTriesIt(t *testing.T) {
+func TestOtherRelaysTakeOverWhileOneConnectionTriesADownRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 10, 1, 1)
-		b.feed(10 * time.Second)
+		f, all := relayFixture(t, 10, 1, 1)
+		f.submitFor(10 * time.Second)
 		all[0].gone.Store(true)
-		b.feed(5 * time.Minute)
-		if got := b.connections(); got[1] != 9 {
+		f.submitFor(5 * time.Minute)
+		if got := f.connections(); got[1] != 9 {
 			t.Errorf("connections %v while the first relay is down, want 9 at the other", got)
 		}
-		if s := b.Status(); s.Relays[0].State != RelayDown || s.Relays[0].LastError != errGone.Error() || s.LastError != "" {
-			t.Errorf("status %+v", s)
+		if status := f.Status(); status.Relays[0].State != RelayDown || status.Relays[0].LastError != errRefused.Error() || status.LastError != "" {
+			t.Errorf("status %+v", status)
 		}
 		if n := all[0].dials.Load(); n > 60 {
 			t.Errorf("the relay was dialled %d times in 5 minutes of an outage", n)
 		}
 		all[0].gone.Store(false)
-		b.feed(40 * time.Second)
-		if s := b.Status().Relays[0]; s.State != RelayUp || s.Connections < 1 || s.Connections > 3 {
+		f.submitFor(40 * time.Second)
+		if s := f.Status().Relays[0]; s.State != RelayUp || s.Connections < 1 || s.Connections > 3 {
 			t.Errorf("just back: %+v, want it to begin with little", s)
 		}
-		b.feed(4 * time.Minute)
-		if got := b.connections(); got[0] != 5 || got[1] != 5 {
+		f.submitFor(4 * time.Minute)
+		if got := f.connections(); got[0] != 5 || got[1] != 5 {
 			t.Errorf("connections %v minutes after the outage, want the configured shares", got)
 		}
-		for _, e := range b.book.all() {
+		for _, e := range f.book.all() {
 			if e.State == fanfare.Failed || e.Attempt != 1 {
 				t.Fatalf("recorded %+v", e)
 			}
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestWithAllRelaysDownMessagesWaitAndUseNoAttempt(t *testing.T) {
+func TestMessagesWaitWhileAllRelaysAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 10, 2, 1)
+		f, all := relayFixture(t, 10, 2, 1)
 		all[0].gone.Store(true)
 		all[1].gone.Store(true)
-		batch := b.batch(fanfare.Normal, 100)
-		b.Submit(batch)
+		batch := f.batch(fanfare.Normal, 100)
+		f.Submit(batch)
 		<-time.After(10 * time.Minute)
-		if s := b.Status(); s.LastError == "" || s.Queued != 100 {
-			t.Errorf("status %+v", s)
+		if status := f.Status(); status.LastError == "" || status.Queued != 100 {
+			t.Errorf("status %+v", status)
 		}
 		all[1].gone.Store(false)
 		<-time.After(time.Minute)
-		b.mustEnd(batch, ending{})
+		f.mustFinish(batch, finished{})
 		if n := all[1].taken.Load(); n != 100 {
 			t.Errorf("the relay that is back took %d of 100", n)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestASlowRelayGetsLessAndItsShareComesBack(t *testing.T) {
+func TestSlowRelayGetsLessUntilItRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 20, 1, 1)
-		b.feed(30 * time.Second)
-		if got := b.connections(); got[0] != 10 || got[1] != 10 {
+		f, all := relayFixture(t, 20, 1, 1)
+		f.submitFor(30 * time.Second)
+		if got := f.connections(); got[0] != 10 || got[1] != 10 {
 			t.Fatalf("connections %v at first", got)
 		}
 		all[0].delay.Store(int64(5 * time.Second))
-		b.feed(30 * time.Second)
-		if got := b.connections(); got[0] > 2 {
+		f.submitFor(30 * time.Second)
+		if got := f.connections(); got[0] > 2 {
 			t.Errorf("connections %v half a minute after the first became fifty times slower", got)
 		}
 		all[0].delay.Store(int64(100 * time.Millisecond))
-		b.feed(5 * time.Minute)
-		if got := b.connections(); got[0] != 10 || got[1] != 10 {
-			t.Errorf("connections %v minutes after it is quick again", got)
+		f.submitFor(5 * time.Minute)
+		if got := f.connections(); got[0] != 10 || got[1] != 10 {
+			t.Errorf("connections %v minutes after it is fast again", got)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// A relay that answers nothing has no times to be judged by but those of the
-// messages that it holds.
-func TestARelayThatHangsGetsLess(t *testing.T) {
+// A relay that never replies has no durations except those of the messages in flight.
+func TestHangingRelayGetsLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 40, 1, 1)
-		b.feed(10 * time.Second)
+		f, all := relayFixture(t, 40, 1, 1)
+		f.submitFor(10 * time.Second)
 		all[0].delay.Store(int64(time.Hour))
-		b.feed(30 * time.Second)
-		if s := b.Status().Relays[0]; s.Share > 0.05 || s.State != RelayUp {
+		f.submitFor(30 * time.Second)
+		if s := f.Status().Relays[0]; s.Share > 0.05 || s.State != RelayUp {
 			t.Errorf("half a minute after it stopped to answer: %+v", s)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestALittleSlowerIsNoReason(t *testing.T) {
+func TestSlightlySlowerRelayKeepsItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 20, 1, 1)
+		f, all := relayFixture(t, 20, 1, 1)
 		all[0].delay.Store(int64(180 * time.Millisecond))
-		b.feed(time.Minute)
-		if got := b.connections(); got[0] != 10 {
+		f.submitFor(time.Minute)
+		if got := f.connections(); got[0] != 10 {
 			t.Errorf("connections %v", got)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestARelayThatLosesMessagesGetsLessAndASingleErrorMovesNothing(t *testing.T) {
+func TestRelayThatLosesMessagesGetsLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 20, 1, 1)
-		b.feed(5 * time.Second)
-		all[0].cut.Store(all[0].heard.Load() + 100) // the next one that is so many
-		b.feed(2 * time.Second)
+		f, all := relayFixture(t, 20, 1, 1)
+		f.submitFor(5 * time.Second)
+		all[0].cut.Store(all[0].heard.Load() + 100) // the next one of these is lost
+		f.submitFor(2 * time.Second)
 		all[0].cut.Store(0)
-		b.feed(10 * time.Second)
-		if s := b.Status().Relays[0]; s.Errors == 0 || s.Share != 0.5 {
+		f.submitFor(10 * time.Second)
+		if s := f.Status().Relays[0]; s.Errors == 0 || s.Share != 0.5 {
 			t.Errorf("a single lost message: %+v", s)
 		}
 		all[0].cut.Store(4)
-		b.feed(30 * time.Second)
-		if s := b.Status().Relays[0]; s.Share > 0.35 {
+		f.submitFor(30 * time.Second)
+		if s := f.Status().Relays[0]; s.Share > 0.35 {
 			t.Errorf("a relay that loses one message in four: %+v", s)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }

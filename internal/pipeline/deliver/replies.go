@@ -6,31 +6,27 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// Replies reads answers: what an answer is about, and what it means for the
-// destination beside this one message. It must be quick, and safe for concurrent
+// Replies interprets the replies of next hops. It must be fast, and safe for concurrent
 // use.
 type Replies interface {
-	// Read sets the Class of an outcome that has none, and its RetryAfter where
-	// the text says one; a rule may also change its Verdict. The destination is
-	// that of the message: a domain, or host:port.
+	// Read sets the Class of an outcome that has none, and its RetryAfter if the text
+	// states one; a rule may also change its Verdict. destination is Job.Destination.
 	Read(destination string, outcome *driver.Outcome) Advice
 }
 
-// Advice is what an answer means for its destination. The zero Advice says
-// nothing.
+// Advice is what a reply asks for its destination. The zero Advice asks for nothing.
 type Advice struct {
-	Suspend time.Duration // send it nothing for so long
-	Slow    bool          // send it less
+	Suspend time.Duration // send nothing for this time
+	Slow    bool          // send less
 }
 
-// classify reads an answer before anything else looks at it. What was taken
-// needs no reading.
-func (o *Sender) classify(outcome *driver.Outcome, destination string) Advice {
-	if outcome.Verdict == driver.Accepted || o.options.Replies == nil {
+// classify interprets an outcome that is not Accepted, before anything else uses it.
+func (s *Sender) classify(outcome *driver.Outcome, destination string) Advice {
+	if outcome.Verdict == driver.Accepted || s.options.Replies == nil {
 		return Advice{}
 	}
-	read := *outcome // so that only an outcome that is read has to lie on the heap
-	advice := o.options.Replies.Read(destination, &read)
+	read := *outcome // a copy, so that only outcomes that are read escape to the heap
+	advice := s.options.Replies.Read(destination, &read)
 	*outcome = read
 	return advice
 }

@@ -7,16 +7,16 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// Retry is a schedule: the wait after the first, the second and each further
-// attempt. When it is used up, the delivery has failed.
+// Retry is a retry schedule: the wait after the first, the second and each further attempt.
+// After the last one the delivery has failed.
 type Retry []time.Duration
 
-// jitter spreads retries over a fifth of their wait, so that what failed
-// together does not come back together.
+// jitter spreads retries over a fifth of their wait, so that messages which failed together
+// do not return together.
 const jitter = 0.2
 
-// retryOf is the schedule for an answer of a class. The number of the attempt
-// counts in all of them alike.
+// retryOf returns the schedule for a class of replies. All schedules use the same attempt
+// number.
 func (s *Settings) retryOf(class fanfare.Class) Retry {
 	if own, ok := s.RetryBy[class]; ok {
 		return own
@@ -24,10 +24,9 @@ func (s *Settings) retryOf(class fanfare.Class) Retry {
 	return s.Retry
 }
 
-// next returns when the attempt after the given one is due, on a whole second;
-// false if there is none. It waits as long as the schedule says, and as long as the
-// peer asks for where that is longer; share, from 0 to 1, is how much of the jitter
-// is added.
+// next returns when the attempt after the given one is due, rounded up to a second; false
+// if there is none. It is the wait of the schedule, or what the peer asked for if that is
+// longer, plus a share (0 to 1) of the jitter.
 func (r Retry) next(attempt uint16, outcome *driver.Outcome, share float64) (time.Time, bool) {
 	if int(attempt) > len(r) {
 		return time.Time{}, false
@@ -37,8 +36,8 @@ func (r Retry) next(attempt uint16, outcome *driver.Outcome, share float64) (tim
 	return outcome.At.Add(wait).Truncate(time.Second).Add(time.Second), true
 }
 
-// follow says what state an outcome leads to, and when the next attempt is due
-// if it is Deferred.
+// follow returns the state that an outcome leads to, and the time of the next attempt if
+// that is Deferred.
 func (r Retry) follow(outcome *driver.Outcome, job *Job, share float64) (fanfare.State, time.Time, string) {
 	switch outcome.Verdict {
 	case driver.Accepted:

@@ -11,9 +11,9 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// TestWhatFollowsFromAnOutcome goes through every verdict, every attempt up to
-// behind the end of the schedule, and every kind of expiry.
-func TestWhatFollowsFromAnOutcome(t *testing.T) {
+// TestRetryFollowsTheOutcome tries every verdict, every attempt beyond the end of the
+// schedule, and every kind of expiry.
+func TestRetryFollowsTheOutcome(t *testing.T) {
 	now := time.Date(2026, 11, 20, 23, 59, 58, 700_000_000, time.UTC)
 	verdicts := []driver.Verdict{driver.Accepted, driver.Temporary, driver.Permanent, driver.Lost}
 	schedules := []Retry{nil, {0}, {time.Second}, {time.Second, time.Minute, 24 * time.Hour}}
@@ -64,7 +64,7 @@ func TestWhatFollowsFromAnOutcome(t *testing.T) {
 	}
 }
 
-func TestRetriesOfWhatFailedTogetherAreSpread(t *testing.T) {
+func TestRetriesAreSpread(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	seen := map[time.Time]bool{}
 	for range 1000 {
@@ -76,8 +76,8 @@ func TestRetriesOfWhatFailedTogetherAreSpread(t *testing.T) {
 	}
 }
 
-// TestTheNextAttemptIsExact: the schedule of the answer's class, the peer's own
-// wish where it is longer, and the jitter give one time and no other.
+// TestTheNextAttemptIsExact: the schedule of the class, a longer wish of the peer, and the
+// jitter determine one time.
 func TestTheNextAttemptIsExact(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 250_000_000, time.UTC)
 	settings := Settings{

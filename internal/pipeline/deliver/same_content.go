@@ -10,171 +10,169 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// sharesContent reports whether two jobs are one message, also of two batches: or each batch
-// would end with a group that is not full.
+// sharesContent reports whether two jobs have the same content. They may belong to two
+// batches: otherwise each batch would end with a partial group.
 func (job *Job) sharesContent(with *Job) bool {
 	return job.Message.SharedContent != 0 && job.Message.SharedContent == with.Message.SharedContent
 }
 
-// groupSize is how many messages leave together with a job that leaves next, itself
-// included: those that wait and say the same, as far as the channel and the next hop take
-// so many at once, and as its rates allow in a second. The caller holds mu.
-func (d *connQueue) groupSize(job *Job) int {
-	o, most := d.sender, d.sender.settings.Multicast
-	if d.groupLimit > 0 {
-		most = min(most, d.groupLimit)
+// groupSize returns how many messages are sent together with a job, including the job:
+// those that wait and have the same content, as far as the channel, the next hop and the
+// rates allow. The caller holds mu.
+func (q *connQueue) groupSize(job *Job) int {
+	s, most := q.sender, q.sender.settings.Multicast
+	if q.groupLimit > 0 {
+		most = min(most, q.groupLimit)
 	}
 	if most <= 1 || job.Message.SharedContent == 0 {
 		return 1
 	}
-	return 1 + o.waiting.countSameContent(job, o.limits.groupSize(most)-1)
+	return 1 + s.waiting.countSameContent(job, s.limits.groupSize(most)-1)
 }
 
-// Companions hands out further jobs that are the same message as one that the
-// connection has: those that are next in its flow. Each passes the gate and the
-// limits by itself. For the windows of the channel all of them are one message, for
-// everything else they count by themselves.
-func (d *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
-	o, leader := d.sender, message.Owner.(*Job)
-	o.mu.Lock()
-	if !d.holds(leader) || message.SharedContent == 0 {
-		o.mu.Unlock()
+// TakeSameContent takes the next jobs of the flow that have the same content as a message
+// of the connection. The gate and the limits admit each of them. In the window of the
+// channel all of them count as one message, and in every other limit each counts as one.
+func (q *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
+	s, leader := q.sender, message.Owner.(*Job)
+	s.mu.Lock()
+	if !q.holds(leader) || message.SharedContent == 0 {
+		s.mu.Unlock()
 		return dst
 	}
-	d.groupLimit = len(dst) + most
-	if o.settings.Multicast > 1 && o.limits.countsAtSend() {
+	q.groupLimit = len(dst) + most
+	if s.settings.Multicast > 1 && s.limits.countsAtSend() {
 		most = min(most, leader.reserved) // what the rates have allowed
 	}
-	now := o.options.Clock.Now()
+	now := s.options.Clock.Now()
 	var finished []*Batch
-	for says := admitted; most > 0 && (says == admitted || says == throttled || says == postponeJob); {
-		job := o.waiting.popSameContent(leader)
+	for result := admitted; most > 0 && (result == admitted || result == throttled || result == postponeJob); {
+		job := s.waiting.popSameContent(leader)
 		if job == nil {
 			break
 		}
 		job.grouped, job.prefetched = true, leader.prefetched
-		if says, finished = d.admit(job, leader, now, finished); says == admitted {
+		if result, finished = q.admit(job, leader, now, finished); result == admitted {
 			dst = append(dst, &job.Message)
 			most--
 		}
 	}
-	o.limits.unreserve(leader)
-	o.countBusy(d)
-	o.setTimer(now)
-	o.mu.Unlock()
+	s.limits.unreserve(leader)
+	s.countBusy(q)
+	s.setTimer(now)
+	s.mu.Unlock()
 	finish(finished)
 	return dst
 }
 
-// ReleaseAll puts messages on the wire and asks the gate then, as Release does.
-// Where it refuses some, none of them leaves: they are off the wire again, and what
-// is left of them is in its place.
-func (d *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
-	o := d.sender
-	o.mu.Lock()
+// ReleaseAll marks the messages as in flight and then asks the gate, as Release does. If
+// the gate refuses some, none of the messages is sent: left holds the others, which are not
+// in flight any more.
+func (q *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
+	s := q.sender
+	s.mu.Lock()
 	for _, message := range messages {
 		job := message.Owner.(*Job)
-		if !o.inFlight.has(job) && d.holds(job) {
-			o.inFlight.put(job)
-			o.limits.unreserve(job)
+		if !s.inFlight.has(job) && q.holds(job) {
+			s.inFlight.put(job)
+			s.limits.unreserve(job)
 			left = append(left, message)
 		}
 	}
-	timeout := o.settings.SendTimeout
-	o.mu.Unlock()
-	if len(left) < len(messages) { // some are not the connection's, or were released: a driver's mistake
-		o.mu.Lock()
+	timeout := s.settings.SendTimeout
+	s.mu.Unlock()
+	if len(left) < len(messages) { // a driver error: the connection does not hold some, or they were released before
+		s.mu.Lock()
 		for _, message := range left {
-			o.endInFlight(message.Owner.(*Job))
+			s.endInFlight(message.Owner.(*Job))
 		}
-		o.mu.Unlock()
+		s.mu.Unlock()
 		return left, false
 	}
-	now := o.options.Clock.Now()
+	now := s.options.Clock.Now()
 	var refused []refusal
 	for _, message := range messages {
 		job := message.Owner.(*Job)
-		decision, why := o.decide(job, now)
+		decision, why := s.decide(job, now)
 		if decision != Go || time.Until(job.batch.LeaseEnd()) < timeout {
 			refused = append(refused, refusal{job, decision, why})
 		}
 	}
 	if refused == nil {
 		for range messages {
-			o.options.Recorder.Expect()
+			s.options.Recorder.Expect()
 		}
 		failpoint.Hit("before-body")
 		return left, true
 	}
 	var finished []*Batch
-	o.mu.Lock()
+	s.mu.Lock()
 	for _, message := range messages {
-		o.endInFlight(message.Owner.(*Job))
+		s.endInFlight(message.Owner.(*Job))
 	}
 	for _, r := range refused {
-		d.drop(r.job)
-		o.limits.unsent(r.job)
-		o.capacityFreed(r.job)
+		q.drop(r.job)
+		s.limits.unsent(r.job)
+		s.capacityFreed(r.job)
 		if r.decision == Go {
-			finished = o.leaveUnsettled(r.job, Go, finished)
+			finished = s.leaveUnsettled(r.job, Go, finished)
 		} else {
-			finished = o.settleRefused(r.job, r.decision, r.why, finished)
+			finished = s.settleRefused(r.job, r.decision, r.why, finished)
 		}
 	}
-	o.countBusy(d)
-	left = slices.DeleteFunc(left, func(message *driver.Message) bool { return !d.holds(message.Owner.(*Job)) })
-	o.mu.Unlock()
+	s.countBusy(q)
+	left = slices.DeleteFunc(left, func(message *driver.Message) bool { return !q.holds(message.Owner.(*Job)) })
+	s.mu.Unlock()
 	finish(finished)
 	return left, false
 }
 
-// A refusal is what the gate said of a job that must not leave.
+// A refusal is the gate's decision about a job that must not be sent.
 type refusal struct {
 	job      *Job
 	decision Decision
 	why      string
 }
 
-// ReportAll has the outcomes of messages that left together recorded together, and
-// counts their jobs as done. What several of them were answered with is one answer
-// of the relay.
-func (d *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
-	o := d.sender
+// ReportAll records the outcomes of messages that were sent together and settles their
+// jobs. Equal outcomes count as one reply of the relay.
+func (q *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	s := q.sender
 	failpoint.Hit("after-reply")
-	o.mu.Lock()
-	settings := o.settings
+	s.mu.Lock()
+	settings := s.settings
 	for _, message := range messages {
-		if !d.holds(message.Owner.(*Job)) {
-			o.mu.Unlock()
+		if !q.holds(message.Owner.(*Job)) {
+			s.mu.Unlock()
 			return errNotHeld
 		}
 	}
 	for _, message := range messages {
 		message.Owner.(*Job).holder = nil
 	}
-	d.jobs = slices.DeleteFunc(d.jobs, func(job *Job) bool { return job.holder == nil })
-	o.mu.Unlock()
+	q.jobs = slices.DeleteFunc(q.jobs, func(job *Job) bool { return job.holder == nil })
+	s.mu.Unlock()
 
 	entries := make([]fanfare.Entry, len(messages))
 	advices := make([]Advice, len(messages))
-	heard := slices.Clone(outcomes)
+	classified := slices.Clone(outcomes)
 	for i, message := range messages {
-		advices[i], entries[i] = o.entryOf(message.Owner.(*Job), &heard[i], settings)
+		advices[i], entries[i] = s.entryOf(message.Owner.(*Job), &classified[i], settings)
 	}
-	unkept := make([]error, len(messages))
-	for from := 0; from < len(messages); { // a commit is of one day
+	errs := make([]error, len(messages))
+	for from := 0; from < len(messages); { // a commit has entries of one day
 		to := sameDay(entries, from)
-		unkept[from] = o.recordTogether(messages[from:to], entries[from:to])
+		errs[from] = s.recordTogether(messages[from:to], entries[from:to])
 		for i := from + 1; i < to; i++ {
-			unkept[i] = unkept[from]
+			errs[i] = errs[from]
 		}
 		from = to
 	}
 
-	o.mu.Lock()
-	now := o.options.Clock.Now()
-	took := d.duration(messages[0].Owner.(*Job), now)
-	if len(messages) > 1 { // nobody knows which of them the relay took long for
+	s.mu.Lock()
+	now := s.options.Clock.Now()
+	took := q.duration(messages[0].Owner.(*Job), now)
+	if len(messages) > 1 { // unknown which of them took long
 		messages[0].Owner.(*Job).overtaken = 0
 	}
 	var finished []*Batch
@@ -182,41 +180,40 @@ func (d *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outc
 		job := message.Owner.(*Job)
 		job.sameReply = i > 0 && outcomes[i] == outcomes[i-1]
 		if !job.sameReply {
-			o.countOutcome(d.relay, &heard[i], took, now)
-		} else if heard[i].Verdict == driver.Accepted {
-			d.relay.accepted++
+			s.countOutcome(q.relay, &classified[i], took, now)
+		} else if classified[i].Verdict == driver.Accepted {
+			q.relay.accepted++
 		}
-		finished = o.reported(job, &heard[i], advices[i], took, now, unkept[i], finished)
+		finished = s.reported(job, &classified[i], advices[i], took, now, errs[i], finished)
 	}
-	if o.connections < o.limits.connections() {
-		o.openConnections()
+	if s.connections < s.limits.connections() {
+		s.openConnections()
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	finish(finished)
-	return cmp.Or(unkept...)
+	return cmp.Or(errs...)
 }
 
-// recordTogether keeps entries of one day.
-func (o *Sender) recordTogether(messages []*driver.Message, entries []fanfare.Entry) error {
+// recordTogether records entries of one day.
+func (s *Sender) recordTogether(messages []*driver.Message, entries []fanfare.Entry) error {
 	var dues []fanfare.Due
 	expected := 0
-	o.mu.Lock()
+	s.mu.Lock()
 	for _, message := range messages {
-		if o.inFlight.has(message.Owner.(*Job)) {
+		if s.inFlight.has(message.Owner.(*Job)) {
 			expected++
 		}
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	for i, message := range messages {
-		if due := o.due(message.Owner.(*Job), &entries[i]); due != nil {
+		if due := s.due(message.Owner.(*Job), &entries[i]); due != nil {
 			dues = append(dues, *due)
 		}
 	}
-	return o.options.Recorder.RecordGroup(entries, dues, expected)
+	return s.options.Recorder.RecordGroup(entries, dues, expected)
 }
 
-// sameDay is the end of the entries that are of the same day as one of them, and
-// behind it without another between.
+// sameDay returns the end of the run of entries that begins at from and has one day.
 func sameDay(entries []fanfare.Entry, from int) (to int) {
 	for to = from + 1; to < len(entries) && entries[to].Delivery.Day == entries[from].Delivery.Day; {
 		to++

@@ -13,8 +13,8 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// together is a driver that sends each message with up to some companions, and tells
-// of each message to how many it went.
+// together returns a driver that sends each message in a group of at most most, and
+// records the sizes.
 func together(most int, sizes *[]int, answer func(position uint32) driver.Verdict) driverFunc {
 	return func(ctx context.Context, queue driver.Queue) error {
 		for {
@@ -43,11 +43,11 @@ func together(most int, sizes *[]int, answer func(position uint32) driver.Verdic
 	}
 }
 
-func allTaken(uint32) driver.Verdict { return driver.Accepted }
+func acceptEach(uint32) driver.Verdict { return driver.Accepted }
 
-// sharing makes a batch whose jobs have shares.
-func (b *bench) sharing(flow Flow, lane fanfare.Lane, shares ...uint64) *Batch {
-	batch := b.batchOf(flow, lane, len(shares))
+// submitSameContent submits a batch whose jobs have these values of SharedContent.
+func (f *fixture) submitSameContent(flow Flow, lane fanfare.Lane, shares ...uint64) *Batch {
+	batch := f.batchOf(flow, lane, len(shares))
 	for i, share := range shares {
 		batch.Jobs[i].Message.SharedContent = share
 	}
@@ -56,7 +56,7 @@ func (b *bench) sharing(flow Flow, lane fanfare.Lane, shares ...uint64) *Batch {
 
 func repeat(share uint64, n int) []uint64 { return slices.Repeat([]uint64{share}, n) }
 
-func TestCompanionsAreOfOneShareAndOneFlow(t *testing.T) {
+func TestGroupHasOneContentAndOneFlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		batches [][]uint64
 		most    int
@@ -72,59 +72,59 @@ func TestCompanionsAreOfOneShareAndOneFlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var sizes []int
-				s := settings(together(c.most, &sizes, allTaken))
+				s := settings(together(c.most, &sizes, acceptEach))
 				s.Connections = 1
-				b := newBench(t, gateFunc(open), s)
+				f := newFixture(t, gateFunc(allowAll), s)
 				var batches []*Batch
 				for _, shares := range c.batches {
-					batches = append(batches, b.sharing(Flow{Seq: 1}, fanfare.Normal, shares...))
-					b.Submit(batches[len(batches)-1])
+					batches = append(batches, f.submitSameContent(Flow{Seq: 1}, fanfare.Normal, shares...))
+					f.Submit(batches[len(batches)-1])
 				}
 				synctest.Wait()
 				for _, batch := range batches {
-					b.mustEnd(batch, ending{})
+					f.mustFinish(batch, finished{})
 				}
-				b.Stop()
+				f.Stop()
 				if !slices.Equal(sizes, c.sizes) {
 					t.Errorf("messages went to %v, want %v", sizes, c.sizes)
 				}
-				if b.book.coming != 0 {
-					t.Errorf("%d more entries are expected", b.book.coming)
+				if f.book.coming != 0 {
+					t.Errorf("%d more entries are expected", f.book.coming)
 				}
 			})
 		})
 	}
 }
 
-func TestEachCompanionHasTheOutcomeOfItsOwn(t *testing.T) {
+func TestEachMessageOfAGroupHasItsOwnOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
 		answer := func(position uint32) driver.Verdict { return driver.Verdict(position % 4) }
 		s := settings(together(100, &sizes, answer))
 		s.Connections, s.Retry = 1, Retry{time.Hour}
-		b := newBench(t, gateFunc(open), s)
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 40)...)
-		b.Submit(batch)
+		f := newFixture(t, gateFunc(allowAll), s)
+		batch := f.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 40)...)
+		f.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
-		b.Stop()
+		f.mustFinish(batch, finished{})
+		f.Stop()
 		states := [...]fanfare.State{fanfare.Accepted, fanfare.Deferred, fanfare.Failed, fanfare.Deferred}
-		for _, e := range b.book.all() {
+		for _, e := range f.book.all() {
 			if want := states[e.Delivery.Position%4]; e.State != want {
 				t.Errorf("%s is %s, want %s", e.Delivery, e.State, want)
 			}
 		}
-		if len(b.book.all()) != 40 || len(b.book.dues) != 20 || b.book.together != 1 {
-			t.Errorf("%d entries with %d dues in %d groups, want 40 with 20 in 1", len(b.book.all()), len(b.book.dues), b.book.together)
+		if len(f.book.all()) != 40 || len(f.book.dues) != 20 || f.book.together != 1 {
+			t.Errorf("%d entries with %d dues in %d groups, want 40 with 20 in 1", len(f.book.all()), len(f.book.dues), f.book.together)
 		}
 	})
 }
 
-// TestWhatLeavesTogetherIsKeptByDay has messages of two days leave together, of which
-// one's outcomes cannot be kept.
-func TestWhatLeavesTogetherIsKeptByDay(t *testing.T) {
+// TestGroupIsRecordedByDay sends messages of two days together, one of which cannot be
+// recorded.
+func TestGroupIsRecordedByDay(t *testing.T) {
 	for name, c := range map[string]struct {
-		gone fanfare.Day // that the recorder does not keep any more
+		gone fanfare.Day // the day that cannot be recorded
 		want map[fanfare.Day]int
 	}{
 		"both are kept":        {0, map[fanfare.Day]int{20776: 2, 20777: 3}},
@@ -151,35 +151,35 @@ func TestWhatLeavesTogetherIsKeptByDay(t *testing.T) {
 				}
 				s := settings(driverFunc(drv))
 				s.Connections = 1
-				b := newBench(t, gateFunc(open), s)
-				b.book.gone = c.gone
-				batch := b.batch(fanfare.Normal, 5)
+				f := newFixture(t, gateFunc(allowAll), s)
+				f.book.gone = c.gone
+				batch := f.batch(fanfare.Normal, 5)
 				for i := range 2 {
 					batch.Jobs[i].Message.Delivery.Day = 20776
 				}
-				b.Submit(batch)
+				f.Submit(batch)
 				err := <-refused
 				synctest.Wait()
 				kept := map[fanfare.Day]int{}
-				for _, e := range b.book.all() {
+				for _, e := range f.book.all() {
 					kept[e.Delivery.Day]++
 				}
 				if !maps.Equal(kept, c.want) || (err != nil) != (c.gone != 0) {
 					t.Errorf("%v were kept, and %v, want %v", kept, err, c.want)
 				}
-				b.mustEnd(batch, ending{again: 5 - len(b.book.all())})
-				b.Stop()
-				if b.book.coming != 0 {
-					t.Errorf("%d more entries are expected", b.book.coming)
+				f.mustFinish(batch, finished{unsent: 5 - len(f.book.all())})
+				f.Stop()
+				if f.book.coming != 0 {
+					t.Errorf("%d more entries are expected", f.book.coming)
 				}
 			})
 		})
 	}
 }
 
-// TestOneThatMayNotLeaveHoldsNobodyBack has the gate refuse some between taking and
-// release: nothing leaves then, and the others leave without them.
-func TestOneThatMayNotLeaveHoldsNobodyBack(t *testing.T) {
+// TestRefusedMessageDoesNotHoldBackItsGroup has the gate refuse some messages between
+// taking and release: nothing is sent then, and the others are sent without them.
+func TestRefusedMessageDoesNotHoldBackItsGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
 		asked := map[uint32]int{}
@@ -191,15 +191,15 @@ func TestOneThatMayNotLeaveHoldsNobodyBack(t *testing.T) {
 			}
 			return Go, ""
 		}
-		s := settings(together(100, &sizes, allTaken))
+		s := settings(together(100, &sizes, acceptEach))
 		s.Connections = 1
-		b := newBench(t, gateFunc(gate), s)
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 20)...)
-		b.Submit(batch)
+		f := newFixture(t, gateFunc(gate), s)
+		batch := f.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 20)...)
+		f.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
-		b.Stop()
-		if states := b.book.states(); states[fanfare.Accepted] != 16 || states[fanfare.Suppressed] != 4 {
+		f.mustFinish(batch, finished{})
+		f.Stop()
+		if states := f.book.states(); states[fanfare.Accepted] != 16 || states[fanfare.Suppressed] != 4 {
 			t.Errorf("recorded %v, want 16 accepted and 4 suppressed", states)
 		}
 		if !slices.Equal(sizes, []int{16}) {
@@ -208,84 +208,84 @@ func TestOneThatMayNotLeaveHoldsNobodyBack(t *testing.T) {
 	})
 }
 
-func TestCompanionsCountInRatesAndBudgetsOneByOne(t *testing.T) {
+func TestEachMessageOfAGroupCountsInRatesAndBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		s := settings(together(100, &sizes, allTaken))
+		s := settings(together(100, &sizes, acceptEach))
 		s.Connections = 1
-		s.Budgets = []Budget{&allowance{left: 7, until: time.Now().Add(time.Hour)}}
-		b := newBench(t, gateFunc(open), s)
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 10)...)
-		b.Submit(batch)
+		s.Budgets = []Budget{&fakeBudget{left: 7, until: time.Now().Add(time.Hour)}}
+		f := newFixture(t, gateFunc(allowAll), s)
+		batch := f.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 10)...)
+		f.Submit(batch)
 		synctest.Wait()
 		if !slices.Equal(sizes, []int{7}) {
 			t.Errorf("messages went to %v, and the budget is 7", sizes)
 		}
-		b.Stop()
-		b.mustEnd(batch, ending{again: 3})
+		f.Stop()
+		f.mustFinish(batch, finished{unsent: 3})
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		s := settings(together(100, &sizes, allTaken))
+		s := settings(together(100, &sizes, acceptEach))
 		s.Connections, s.Rate = 1, 10
-		b := newBench(t, gateFunc(open), s)
+		f := newFixture(t, gateFunc(allowAll), s)
 		start := time.Now()
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 21)...)
+		batch := f.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 21)...)
 		done := make(chan struct{})
 		finish := batch.Finish
 		batch.Finish = func(held, again int) { finish(held, again); close(done) }
-		b.Submit(batch)
+		f.Submit(batch)
 		<-done
 		if took := time.Since(start); took < 2*time.Second {
 			t.Errorf("21 messages at 10 a second took %v", took)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestCompanionsAreOneForTheWindowOfTheChannel(t *testing.T) {
+func TestGroupCountsOnceInTheWindowOfTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		s := settings(together(100, &sizes, allTaken))
+		s := settings(together(100, &sizes, acceptEach))
 		s.Connections, s.Adapt = 1, true
-		b := newBench(t, gateFunc(open), s)
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 100)...)
-		b.Submit(batch)
+		f := newFixture(t, gateFunc(allowAll), s)
+		batch := f.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 100)...)
+		f.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		f.mustFinish(batch, finished{})
 		if !slices.Equal(sizes, []int{100}) {
 			t.Errorf("messages went to %v, want one to 100", sizes)
 		}
-		b.Stop()
-		if b.limits.active != 0 || b.limits.activeByAge.first != nil {
-			t.Errorf("%d are counted as under way", b.limits.active)
+		f.Stop()
+		if f.limits.active != 0 || f.limits.activeByAge.first != nil {
+			t.Errorf("%d are counted as under way", f.limits.active)
 		}
 	})
 }
 
-// TestARefusalOfAWholeMessageIsOneAnswer: a relay that refuses a message to a
-// hundred has refused one.
-func TestARefusalOfAWholeMessageIsOneAnswer(t *testing.T) {
+// TestRefusalOfAWholeMessageCountsOnce: a relay that refuses a message with a hundred
+// recipients has refused one message.
+func TestRefusalOfAWholeMessageCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
 		s := settings(together(100, &sizes, func(uint32) driver.Verdict { return driver.Lost }))
 		s.Connections, s.Retry = 1, Retry{time.Hour}
-		b := newBench(t, gateFunc(open), s)
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 100)...)
+		f := newFixture(t, gateFunc(allowAll), s)
+		batch := f.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 100)...)
 		for i := range batch.Jobs {
 			batch.Jobs[i].Destination = fmt.Sprintf("d%d.example.org", i)
 		}
-		b.Submit(batch)
+		f.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
-		if status := b.Status(); status.Relays[0].Errors != 1 {
+		f.mustFinish(batch, finished{})
+		if status := f.Status(); status.Relays[0].Errors != 1 {
 			t.Errorf("%d errors of the relay are counted, want 1", status.Relays[0].Errors)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-func TestADestinationIsToldOfAnAnswerOnce(t *testing.T) {
+func TestSharedReplyCountsOncePerDestination(t *testing.T) {
 	s := Settings{Connections: 10, Rate: rateLimit(1e9)}
 	now := time.Now()
 	var l limits
@@ -299,8 +299,8 @@ func TestADestinationIsToldOfAnAnswerOnce(t *testing.T) {
 		if i > 0 {
 			leader = &jobs[0]
 		}
-		if says, _ := l.admit(&jobs[i], leader, 1, false, now); says != admitted {
-			t.Fatalf("job %d: %v", i, says)
+		if result, _ := l.admit(&jobs[i], leader, 1, false, now); result != admitted {
+			t.Fatalf("job %d: %v", i, result)
 		}
 	}
 	for i := range jobs {

@@ -13,170 +13,168 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 )
 
-// Settings are what may change while an outlet runs.
+// Settings are the settings that may change while a sender runs.
 type Settings struct {
 	Relays       []RelaySettings // the next hops, at least one
 	Direct       bool            // each connection goes to the destination itself, and not to a relay
-	Connections  int             // at most, at the same time, over all relays
-	Adapt        bool            // to the answers: fewer at a time, and at a lower rate, while they ask for less
+	Connections  int             // maximum over all relays
+	Adapt        bool            // send less while replies ask for it: fewer messages at a time, and a lower rate
 	Rate         rate.Limit      // messages per second; rate.Inf for no limit
-	Multicast    int             // recipients at most of what its drivers send as one message; 0 and 1: each by itself
-	Budgets      []Budget        // shared with other outlets
+	Multicast    int             // maximum recipients of one message; 0 and 1: each message has one recipient
+	Budgets      []Budget        // shared with other senders
 	Destinations Destinations
 	Reserve      Reserve
 	Retry        Retry
-	RetryBy      map[fanfare.Class]Retry // instead of Retry for answers of a class
+	RetryBy      map[fanfare.Class]Retry // replaces Retry for a class of replies
 	SendTimeout  time.Duration           // of the driver, for one message
-	IdleTimeout  time.Duration           // after which a connection without work is closed
+	IdleTimeout  time.Duration           // after which an idle connection is closed
 }
 
-// Options are the parts that an outlet works with.
+// Options are the dependencies of a sender.
 type Options struct {
 	Channel        uint16
 	Name           string // service/channel, for logs
 	Gate           Gate
-	BroadcastRates BroadcastRates // nil: broadcasts have no rates of their own
+	BroadcastRates BroadcastRates // nil: broadcasts have no rates
 	Recorder       Recorder
-	Replies        Replies // nil: no answer has a class
+	Replies        Replies // nil: no reply has a class
 	Clock          clock.Clock
 	Logger         *slog.Logger
-	Jitter         func() float64 // from 0 to 1; nil takes a random one
+	Jitter         func() float64 // from 0 to 1; nil: random
 }
 
-// Sender is one channel's way out.
+// A Sender delivers the messages of one channel.
 type Sender struct {
 	options Options
 
 	mu              sync.Mutex
-	settings        *Settings // never changed, but replaced
+	settings        *Settings // replaced, never changed
 	waiting         waiting
 	rateLimited     rateLimitedJobs
 	limits          limits
 	failover        failoverJobs
 	relays          relays
 	busy            busy
-	weightsAdjusted time.Time     // when weights were moved last
+	weightsAdjusted time.Time     // when adjustWeights last ran
 	pacing          chan struct{} // holds a token while a connection waits for the limits
-	hurry           chan struct{} // wakes that one
-	pacer           *pacing       // what that one waits for; nil: there is none
+	hurry           chan struct{} // wakes that connection
+	pacer           *pacing       // what that connection waits for; nil: there is none
 	inFlight        inFlightJobs
-	accepted        int64           // messages that the next hop took, since the start
-	postponed       []postponedJob  // on their way to the recorder
-	recording       []chan struct{} // each closed when what it stands for is recorded
-	timer           *time.Timer     // rings when something that limits hold up may go on
-	timerAt         time.Time       // zero: it is not set
+	accepted        int64           // since the start
+	postponed       []postponedJob  // not yet passed to the recorder
+	recording       []chan struct{} // closed when the recorder has recorded them
+	timer           *time.Timer     // fires when jobs that the limits hold may continue
+	timerAt         time.Time       // zero: not set
 
-	connections int // open now, those of relays that are no more among them
+	connections int // open now, including those of relays that were removed
 
 	ctx     context.Context
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
 
-// NewSender returns an outlet that sends until Stop.
+// NewSender returns a sender that runs until Stop.
 func NewSender(options Options, settings Settings) *Sender {
 	ctx, stop := context.WithCancel(context.Background())
 	if options.Jitter == nil {
 		options.Jitter = rand.Float64
 	}
-	o := &Sender{
+	s := &Sender{
 		options: options, settings: &settings,
 		waiting: newWaiting(), weightsAdjusted: options.Clock.Now(), pacing: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		ctx: ctx, stop: stop,
 	}
-	o.limits.configure(o.settings, options.Clock.Now())
-	o.configure(settings.Relays)
-	return o
+	s.limits.configure(s.settings, options.Clock.Now())
+	s.configure(settings.Relays)
+	return s
 }
 
-// Reconfigure puts new settings in force: connections of the old ones finish
-// their message and close.
-func (o *Sender) Reconfigure(settings Settings) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.settings = &settings
-	o.limits.configure(o.settings, o.options.Clock.Now())
-	o.hurryUp()
-	o.configure(settings.Relays)
-	o.openConnections()
+// Reconfigure applies new settings. Connections under the old settings finish their message
+// and close.
+func (s *Sender) Reconfigure(settings Settings) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settings = &settings
+	s.limits.configure(s.settings, s.options.Clock.Now())
+	s.hurryUp()
+	s.configure(settings.Relays)
+	s.openConnections()
 }
 
-// Stop lets each connection finish the message whose body was begun, closes
-// them, and gives the rest of all batches back as jobs to be done again.
-func (o *Sender) Stop() {
-	o.mu.Lock()
-	o.stop() // from here on nothing is spawned
-	for _, r := range o.relays {
+// Stop lets each connection finish a message whose body was begun, closes the connections,
+// and finishes all batches with the remaining jobs unsettled.
+func (s *Sender) Stop() {
+	s.mu.Lock()
+	s.stop() // no connection is opened after this
+	for _, r := range s.relays {
 		r.stopTimer()
 	}
-	if o.timer != nil {
-		o.timer.Stop()
+	if s.timer != nil {
+		s.timer.Stop()
 	}
-	if o.rateLimited.timer != nil {
-		o.rateLimited.timer.Stop()
+	if s.rateLimited.timer != nil {
+		s.rateLimited.timer.Stop()
 	}
-	o.mu.Unlock()
-	o.running.Wait()
-	o.mu.Lock()
+	s.mu.Unlock()
+	s.running.Wait()
+	s.mu.Lock()
 	var finished []*Batch
-	for _, job := range o.remove(func(*Job) bool { return true }) {
-		finished = o.leaveUnsettled(job, Go, finished)
+	for _, job := range s.remove(func(*Job) bool { return true }) {
+		finished = s.leaveUnsettled(job, Go, finished)
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	finish(finished)
 }
 
-// HasRoom reports whether the outlet can take a batch of a flow now.
-func (o *Sender) HasRoom(lane fanfare.Lane, flow Flow) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.waiting.roomFor(lane, flow) && o.rateLimited.lenOf(flow) < fanfare.MaxBatch
+// HasCapacity reports whether the sender can take a batch of a flow now.
+func (s *Sender) HasCapacity(lane fanfare.Lane, flow Flow) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting.hasCapacity(lane, flow) && s.rateLimited.lenOf(flow) < fanfare.MaxBatch
 }
 
-// RoomSignal returns a channel that is closed when there may be room that there is
-// not at this moment.
-func (o *Sender) RoomSignal() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.waiting.room
+// CapacityChanged returns a channel that is closed when HasCapacity may have changed to true.
+func (s *Sender) CapacityChanged() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting.capacityChanged
 }
 
-// Submit hands a batch over. Its jobs leave in order, in turn with those of the
-// lane's other flows, and each lane before the less urgent ones. After Stop they
-// all go back.
-func (o *Sender) Submit(batch *Batch) {
+// Submit takes a batch. Its jobs are sent in order, in turn with those of the lane's other
+// flows, and each lane before the less urgent ones. After Stop all jobs stay unsettled.
+func (s *Sender) Submit(batch *Batch) {
 	if len(batch.Jobs) == 0 {
 		batch.Finish(0, 0)
 		return
 	}
-	o.mu.Lock()
+	s.mu.Lock()
 	batch.unsettled = len(batch.Jobs)
-	stopped := o.ctx.Err() != nil
+	stopped := s.ctx.Err() != nil
 	for i := range batch.Jobs {
 		job := &batch.Jobs[i]
 		job.batch = batch
 		job.Message.Owner = job
 		if stopped {
-			o.leaveUnsettled(job, Go, nil)
+			s.leaveUnsettled(job, Go, nil)
 			continue
 		}
-		o.waiting.push(job)
+		s.waiting.push(job)
 	}
-	o.hurryUpFor(batch.Lane)
-	o.openConnections()
-	for range min(o.relays.idle(), len(batch.Jobs)) {
-		o.wakeOne()
+	s.hurryUpFor(batch.Lane)
+	s.openConnections()
+	for range min(s.relays.idle(), len(batch.Jobs)) {
+		s.wakeOne()
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	if stopped {
 		finish([]*Batch{batch})
 	}
 }
 
-// AwaitInFlight returns when no message for a subscription is on the wire. The
-// caller has made the gate refuse it before.
-func (o *Sender) AwaitInFlight(ctx context.Context, subscription fanfare.RowID) error {
-	for _, off := range o.inFlightOf(subscription) {
+// AwaitInFlight returns when no message for a subscription is in flight. The caller has
+// made the gate refuse such messages before.
+func (s *Sender) AwaitInFlight(ctx context.Context, subscription fanfare.RowID) error {
+	for _, off := range s.inFlightOf(subscription) {
 		select {
 		case <-off:
 		case <-ctx.Done():
@@ -186,11 +184,11 @@ func (o *Sender) AwaitInFlight(ctx context.Context, subscription fanfare.RowID) 
 	return nil
 }
 
-func (o *Sender) inFlightOf(subscription fanfare.RowID) []chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (s *Sender) inFlightOf(subscription fanfare.RowID) []chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var offs []chan struct{}
-	for _, job := range o.inFlight {
+	for _, job := range s.inFlight {
 		for _, place := range job.Subscriptions {
 			if place == subscription {
 				if job.landed == nil {
@@ -203,61 +201,61 @@ func (o *Sender) inFlightOf(subscription fanfare.RowID) []chan struct{} {
 	return offs
 }
 
-// RecheckGate takes out of the queue what the gate does not let pass any more, so that
-// what is paused or cancelled waits for no connection: of a slow relay all may be
-// busy for long. What connections have taken is asked about before it leaves.
-func (o *Sender) RecheckGate() {
-	o.mu.Lock()
+// RecheckGate removes the jobs from the queue that the gate does not allow any more, so
+// that paused or cancelled jobs do not wait for a connection while all are busy with a slow
+// relay. Release asks the gate about jobs that connections hold.
+func (s *Sender) RecheckGate() {
+	s.mu.Lock()
 	var finished []*Batch
-	now := o.options.Clock.Now()
-	for _, job := range o.remove(func(job *Job) bool { decision, _ := o.decide(job, now); return decision != Go }) {
-		if decision, why := o.decide(job, now); decision != Go {
-			finished = o.settleRefused(job, decision, why, finished)
+	now := s.options.Clock.Now()
+	for _, job := range s.remove(func(job *Job) bool { decision, _ := s.decide(job, now); return decision != Go }) {
+		if decision, why := s.decide(job, now); decision != Go {
+			finished = s.settleRefused(job, decision, why, finished)
 		} else {
-			o.putBack(job) // resumed between the two looks
+			s.putBack(job) // resumed between the two checks
 		}
 	}
-	o.unblock()
-	o.mu.Unlock()
+	s.unblock()
+	s.mu.Unlock()
 	finish(finished)
 }
 
-// SetRate changes how many messages may leave a second. It is in force at once,
-// also for who waits for the rate of before; connections stay as they are.
-func (o *Sender) SetRate(perSecond rate.Limit) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	settings := *o.settings
+// SetRate changes the number of messages per second. It applies at once, also to jobs that
+// wait for the old rate. Connections stay open.
+func (s *Sender) SetRate(perSecond rate.Limit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	settings := *s.settings
 	settings.Rate = perSecond
-	o.settings = &settings
-	o.limits.configure(o.settings, o.options.Clock.Now())
-	o.hurryUp()
+	s.settings = &settings
+	s.limits.configure(s.settings, s.options.Clock.Now())
+	s.hurryUp()
 }
 
-// SetBudgets puts others in force, or tells that their limits have changed.
-func (o *Sender) SetBudgets(budgets []Budget) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	settings := *o.settings
+// SetBudgets replaces the budgets. Call it also when their limits have changed.
+func (s *Sender) SetBudgets(budgets []Budget) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	settings := *s.settings
 	settings.Budgets = budgets
-	o.settings, o.limits.settings = &settings, &settings
-	o.limits.closedUntil = time.Time{}
-	o.hurryUp()
-	o.unblock()
-	o.openConnections()
+	s.settings, s.limits.settings = &settings, &settings
+	s.limits.closedUntil = time.Time{}
+	s.hurryUp()
+	s.unblock()
+	s.openConnections()
 }
 
-// SuppressSubscriber takes the messages of a subscriber out of the queue and settles them as
-// suppressed, without their address. It does not wait for that to be recorded,
-// and does not touch what connections have taken already: the gate decides there.
-func (o *Sender) SuppressSubscriber(subscriber fanfare.RowID, why string) {
-	o.mu.Lock()
+// SuppressSubscriber removes the messages of a subscriber from the queue and settles them
+// as suppressed, without their address. It does not wait until that is recorded. The gate
+// decides about messages that connections hold.
+func (s *Sender) SuppressSubscriber(subscriber fanfare.RowID, why string) {
+	s.mu.Lock()
 	var finished []*Batch
-	for _, job := range o.remove(func(job *Job) bool { return job.Subscriber == subscriber }) {
+	for _, job := range s.remove(func(job *Job) bool { return job.Subscriber == subscriber }) {
 		job.Message.To = ""
-		finished = o.settleRefused(job, Suppress, why, finished)
+		finished = s.settleRefused(job, Suppress, why, finished)
 	}
-	o.unblock()
-	o.mu.Unlock()
+	s.unblock()
+	s.mu.Unlock()
 	finish(finished)
 }

@@ -2,67 +2,67 @@ package deliver
 
 import "time"
 
-// Status is how an outlet is doing.
+// Status describes a sender.
 type Status struct {
 	Connections int
 	Queued      int
 	Throttled   int // jobs that wait for their destinations
 	RateLimited int // jobs that wait for the rate of their broadcast
 	InFlight    int
-	Accepted    int64  // messages that the next hop took, since the start
-	LastError   string // empty while messages can leave by some relay
+	Accepted    int64  // by the next hops, since the start
+	LastError   string // empty while at least one relay is up
 	LastErrorAt time.Time
 	Relays      []RelayStatus
 }
 
-// RelayStatus is how a relay is doing.
+// RelayStatus describes a relay.
 type RelayStatus struct {
 	Name        string
 	State       RelayState
-	Weight      int     // as configured
-	Share       float64 // of the connections, that it may have now: 0 to 1
+	Weight      int     // from the settings
+	Share       float64 // of the connections that it may have now, 0 to 1
 	Connections int
 	Accepted    int64         // since the start
-	Errors      int64         // messages lost or refused for reasons of its own, and connections lost, since the start
-	P50, P99    time.Duration // that a message took it, over the last half minute; 0 while it took none
+	Errors      int64         // messages lost or refused for reasons of its own, and lost connections, since the start
+	P50, P99    time.Duration // duration of a message in the last half minute; 0 if there was none
 	LastError   string        // empty if there was none
 	LastErrorAt time.Time
 }
 
-// RelayState says whether messages leave by a relay.
+// RelayState says whether a relay gets messages.
 type RelayState string
 
 // The states of a relay.
 const (
 	RelayUp      RelayState = "up"
-	RelayDoubted RelayState = "doubted" // its last connection was lost; nothing more is known
+	RelayDoubted RelayState = "doubted" // its last connection was lost; nothing else is known
 	RelayDown    RelayState = "down"    // one connection at a time tries it, with pauses
 	RelayDrained RelayState = "drained" // by an operator
 	RelayUnused  RelayState = "unused"  // its weight is 0
 )
 
-// Status returns how the outlet is doing.
-func (o *Sender) Status() Status {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := o.options.Clock.Now()
-	o.adjustWeights(now)
-	s := Status{Connections: o.connections, Queued: o.queued(), Throttled: o.limits.throttledCount(), RateLimited: o.rateLimited.len(), InFlight: len(o.inFlight), Accepted: o.accepted}
+// Status returns the status of the sender.
+func (s *Sender) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.options.Clock.Now()
+	s.adjustWeights(now)
+	result := Status{Connections: s.connections, Queued: s.queued(), Throttled: s.limits.throttledCount(), RateLimited: s.rateLimited.len(), InFlight: len(s.inFlight), Accepted: s.accepted}
 	trouble := true
-	for _, r := range o.relays {
-		status := r.status(now, o.settings.Connections)
-		s.Relays = append(s.Relays, status)
-		switch status.State {
+	for _, r := range s.relays {
+		relay := r.status(now, s.settings.Connections)
+		result.Relays = append(result.Relays, relay)
+		switch relay.State {
 		case RelayUp:
 			trouble = false
 		case RelayDoubted, RelayDown:
-			s.LastError, s.LastErrorAt = r.lastError, r.lastErrorAt
+			result.LastError, result.LastErrorAt = r.lastError, r.lastErrorAt
 		}
 	}
 	if !trouble {
-		s.LastError, s.LastErrorAt = "", time.Time{}
+		result.LastError, result.LastErrorAt = "", time.Time{}
 	}
-	return s
+	return result
 }
 
 func (r *relay) status(now time.Time, seats int) RelayStatus {

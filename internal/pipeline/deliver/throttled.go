@@ -10,37 +10,37 @@ import (
 )
 
 const (
-	// maxAside is how many jobs of a lane may wait for their destinations in an
-	// outlet. While that many do, no other job leaves before one of them.
+	// maxThrottled is the maximum number of throttled jobs of a lane. At the maximum, no
+	// other job is sent before one of them.
 	maxThrottled = fanfare.MaxBatch
-	// slowAside is how many of them may wait for one slow destination.
+	// maxSlowThrottled is the maximum number of throttled jobs of one slow destination.
 	maxSlowThrottled = 10
-	// asideLongest is for how long a job may have to wait aside. One that would wait
-	// for longer waits in the store, where it holds nothing.
+	// longestThrottled is the longest time for which a job is throttled. A job that would
+	// wait longer is postponed, so that it uses no memory.
 	longestThrottled = 5 * time.Second
-	// bookedLongest is for how long a job is put off at once; then its destination
-	// is looked at again.
+	// longestPostponement is the longest time for which a job is postponed at once; then
+	// its destination is examined again.
 	longestPostponement = 15 * time.Minute
-	// bookedSlow is that for a slow destination behind a relay: when the others have
-	// theirs there is room for it.
+	// longestSlowPostponement replaces it for a slow destination behind a relay, which
+	// finds capacity when the other destinations are done.
 	longestSlowPostponement = time.Minute
 )
 
-// throttledJobs is what waits in an outlet for its destination. It is guarded by the
-// outlet.
+// throttledJobs holds the jobs that wait in memory for their destinations. The sender's
+// lock guards it.
 type throttledJobs struct {
 	waiting   [len(fanfare.Lanes)]int
-	wakeups   wakeHeap       // destinations whose rate lets one pass at a time to come
-	slowQueue []*destination // those that wait for the share of the slow ones
+	wakeups   wakeHeap       // destinations whose rate allows one message at a time
+	slowQueue []*destination // destinations that wait for the share of slow destinations
 }
 
-// throttle says where a job waits that its destination has no room for.
-func (l *limits) throttle(d *destination, job *Job, wait time.Duration, now time.Time) (says admission, until time.Time) {
+// throttle decides where a job waits for which its destination has no capacity.
+func (l *limits) throttle(d *destination, job *Job, wait time.Duration, now time.Time) (result admission, until time.Time) {
 	lane := job.batch.Lane
 	spacing := l.spacing(d)
 	wait += spacing * time.Duration(d.throttled.len())
 	switch {
-	case job.readmitted: // it was here before
+	case job.readmitted: // it was throttled before
 		return throttled, time.Time{}
 	case wait > longestThrottled && (d.slow || d.limited()), d.slow && l.throttledFull(d, lane):
 		if earliest := now.Add(max(wait, time.Second)); d.bookedUntil.Before(earliest) {
@@ -58,7 +58,8 @@ func (l *limits) throttle(d *destination, job *Job, wait time.Duration, now time
 	return throttled, time.Time{}
 }
 
-// maxPostponement is for how long what is for a destination is put off at once.
+// maxPostponement returns the longest time for which a job of a destination is postponed at
+// once.
 func (l *limits) maxPostponement(d *destination) time.Duration {
 	if d.slow && !l.settings.Direct {
 		return longestSlowPostponement
@@ -66,13 +67,13 @@ func (l *limits) maxPostponement(d *destination) time.Duration {
 	return longestPostponement
 }
 
-// latestPostponement is until when a job is put off that is put off for so long.
+// latestPostponement returns the end of the longest postponement, with jitter.
 func latestPostponement(now time.Time, longest time.Duration) time.Time {
 	return now.Add(longest + time.Duration(rand.Int64N(int64(longest/4))))
 }
 
-// enqueueThrottled has a job wait for its destination, in front of others if it has
-// waited before.
+// enqueueThrottled lets a job wait for its destination, in front of others if it has waited
+// before.
 func (l *limits) enqueueThrottled(job *Job, now time.Time) {
 	d := l.destinationOf(job, now)
 	lane := job.batch.Lane
@@ -84,14 +85,14 @@ func (l *limits) enqueueThrottled(job *Job, now time.Time) {
 		d.throttled.push(job)
 	}
 	job.dest = d
-	if l.waitsForGroup(d, job) && d.wait(now) <= 0 && d.hasRoom(now) {
+	if l.waitsForGroup(d, job) && d.wait(now) <= 0 && d.hasCapacity(now) {
 		l.throttled.wakeups.set(d, now)
 		return
 	}
 	l.schedule(d, now)
 }
 
-// throttledCount is how many jobs wait for their destinations.
+// throttledCount returns the number of throttled jobs.
 func (l *limits) throttledCount() int {
 	n := 0
 	for _, waiting := range l.throttled.waiting {
@@ -100,7 +101,7 @@ func (l *limits) throttledCount() int {
 	return n
 }
 
-// readmissionDone counts a job that was brought back from aside as looked at.
+// readmissionDone notes that a readmitted job was examined.
 func (l *limits) readmissionDone(job *Job) {
 	if job.readmitted {
 		job.readmitted = false
@@ -108,22 +109,20 @@ func (l *limits) readmissionDone(job *Job) {
 	}
 }
 
-// schedule sees to it that the first job that waits for a destination comes back
-// when there is room. What waits for an answer needs nothing: the answer brings
-// it back.
+// schedule makes sure that the first throttled job of a destination is readmitted when
+// there is capacity. A job that waits for a reply needs no timer: the reply readmits it.
 func (l *limits) schedule(d *destination, now time.Time) {
 	switch {
 	case d.throttled.len() == 0:
 	case l.wait(d, now) > 0:
 		l.throttled.wakeups.set(d, now.Add(l.wait(d, now)))
-	case !d.inSlowQueue && (l.slowShareUsed(d) || d.active+d.readmitted == 0): // or nothing would bring it back
+	case !d.inSlowQueue && (l.slowShareUsed(d) || d.active+d.readmitted == 0): // nothing else would readmit it
 		d.inSlowQueue = true
 		l.throttled.slowQueue = append(l.throttled.slowQueue, d)
 	}
 }
 
-// wait is how long the rate of a destination does not let those pass that leave to it
-// together next.
+// wait returns how long the rate of a destination does not allow the next group.
 func (l *limits) wait(d *destination, now time.Time) time.Duration {
 	n, counted := d.group(l.settings.Multicast)
 	if counted {
@@ -132,13 +131,13 @@ func (l *limits) wait(d *destination, now time.Time) time.Duration {
 	return d.waitFor(n, now)
 }
 
-// takeReady returns the jobs that a destination has room for now, and all of them if
-// it is to be left alone: they are put off.
+// takeReady returns the jobs for which a destination has capacity now, and all of its jobs if
+// it is suspended, so that they are postponed.
 func (l *limits) takeReady(d *destination, now time.Time, ready []*Job) []*Job {
 	if d == nil {
 		return ready
 	}
-	for d.throttled.len() > 0 && (d.breaker.Tripped() || d.hasRoom(now) && !l.slowShareUsed(d)) {
+	for d.throttled.len() > 0 && (d.breaker.Tripped() || d.hasCapacity(now) && !l.slowShareUsed(d)) {
 		n, counted := d.group(l.settings.Multicast)
 		if n > 1 && !counted && !d.breaker.Tripped() {
 			if d.waitFor(n, now) > 0 {
@@ -158,12 +157,12 @@ func (l *limits) takeReady(d *destination, now time.Time, ready []*Job) []*Job {
 	return ready
 }
 
-// takeDue returns the jobs whose destinations have room by now.
+// takeDue returns the jobs whose destinations have capacity by now.
 func (l *limits) takeDue(now time.Time) (ready []*Job) {
 	for len(l.throttled.wakeups) > 0 && !l.throttled.wakeups[0].wakeAt.After(now) {
 		ready = l.takeReady(l.throttled.wakeups.first(), now, ready)
 	}
-	for before := len(ready); len(l.throttled.slowQueue) > 0 && len(ready) == before && !l.slowShareUsed(l.throttled.slowQueue[0]); { // one at a time: it counts when it is taken
+	for before := len(ready); len(l.throttled.slowQueue) > 0 && len(ready) == before && !l.slowShareUsed(l.throttled.slowQueue[0]); { // one at a time, since it counts only when a connection takes it
 		d := l.throttled.slowQueue[0]
 		l.throttled.slowQueue = l.throttled.slowQueue[1:]
 		d.inSlowQueue = false
@@ -172,7 +171,7 @@ func (l *limits) takeDue(now time.Time) (ready []*Job) {
 	return ready
 }
 
-// remove takes out the jobs for which gone is true, and returns them.
+// remove removes and returns the throttled jobs for which gone returns true.
 func (l *limits) remove(gone func(*Job) bool) (removed []*Job) {
 	if l.throttled.waiting == [len(fanfare.Lanes)]int{} {
 		return nil
@@ -192,7 +191,7 @@ func (l *limits) remove(gone func(*Job) bool) (removed []*Job) {
 	return removed
 }
 
-// laneQueue are jobs in a line, by lane.
+// laneQueue is a queue of jobs by lane.
 type laneQueue [len(fanfare.Lanes)][]*Job
 
 func (q *laneQueue) len() int { return len(q[0]) + len(q[1]) + len(q[2]) }
@@ -203,7 +202,7 @@ func (q *laneQueue) unpop(job *Job) {
 	q[job.batch.Lane] = append([]*Job{job}, q[job.batch.Lane]...)
 }
 
-// pop takes the most urgent job, nil if there is none.
+// pop returns the most urgent job, or nil.
 func (q *laneQueue) pop() *Job {
 	for lane := range q {
 		if len(q[lane]) > 0 {
@@ -218,7 +217,7 @@ func (q *laneQueue) pop() *Job {
 	return nil
 }
 
-// wakeHeap has destinations by when they are to be woken.
+// wakeHeap orders destinations by wakeAt.
 type wakeHeap []*destination
 
 func (a *wakeHeap) set(d *destination, at time.Time) {
@@ -230,7 +229,7 @@ func (a *wakeHeap) set(d *destination, at time.Time) {
 	heap.Push(a, d)
 }
 
-// next is when the first is to be woken, zero if none is.
+// next returns when the first destination is due, or zero.
 func (a wakeHeap) next() time.Time {
 	if len(a) == 0 {
 		return time.Time{}
@@ -240,7 +239,7 @@ func (a wakeHeap) next() time.Time {
 
 func (a *wakeHeap) first() *destination { return heap.Pop(a).(*destination) }
 
-// The methods of heap.Interface.
+// These methods implement heap.Interface.
 
 func (a wakeHeap) Len() int           { return len(a) }
 func (a wakeHeap) Less(i, j int) bool { return a[i].wakeAt.Before(a[j].wakeAt) }
@@ -255,7 +254,7 @@ func (a *wakeHeap) Push(d any) {
 	d.(*destination).heapIndex = len(*a)
 }
 
-// Pop takes the last one out.
+// Pop removes the last destination.
 func (a *wakeHeap) Pop() any {
 	old := *a
 	d := old[len(old)-1]

@@ -6,37 +6,37 @@ import (
 )
 
 const (
-	// maxQueued is how many jobs of one lane may wait in an outlet; what comes
-	// beyond waits on the bus.
+	// maxQueued is the maximum number of waiting jobs of one lane; further ones wait on the
+	// bus.
 	maxQueued = 16 * fanfare.MaxBatch
-	// maxOfFlow is how many of them may be of one flow: one batch that leaves and
+	// maxOfFlow is the maximum number of jobs of one flow: one batch that is being sent and
 	// one behind it.
 	maxOfFlow = 2 * fanfare.MaxBatch
-	// crowded is from how many jobs on a flow gets no second batch: room is left
-	// for those that have none.
+	// crowdedQueue is the number of jobs from which on a flow gets no second batch, which
+	// leaves capacity for flows that have none.
 	crowdedQueue = 4 * fanfare.MaxBatch
 )
 
-// A Flow is who takes turns with others inside a lane: a broadcast. What is zero
-// are the small ones that share their batches.
+// A Flow takes turns with the other flows of a lane: it is one broadcast. The zero Flow is
+// that of small broadcasts, which share batches.
 type Flow = fanfare.EventRef
 
-// waiting is what waits in an outlet for a connection, by lane and flow. It is
-// guarded by the outlet.
+// waiting holds the jobs that wait for a connection, by lane and flow. The sender's lock
+// guards it.
 type waiting struct {
-	lanes [len(fanfare.Lanes)]waitingLane
-	room  chan struct{} // closed and made anew whenever there may be room again
+	lanes           [len(fanfare.Lanes)]waitingLane
+	capacityChanged chan struct{} // closed and replaced whenever there may be capacity again
 }
 
 type waitingLane struct {
 	jobs    *fairqueue.Queue[Flow, *Job]
-	perFlow map[Flow]int // how many of a flow wait
+	perFlow map[Flow]int // number of waiting jobs
 }
 
 func newWaiting() waiting {
-	w := waiting{room: make(chan struct{})}
+	w := waiting{capacityChanged: make(chan struct{})}
 	for lane := range w.lanes {
-		// Jobs cost the same, so that flows leave one by one in turn.
+		// All jobs have the same cost, so that flows take turns job by job.
 		w.lanes[lane] = waitingLane{jobs: fairqueue.New[Flow, *Job](1), perFlow: map[Flow]int{}}
 	}
 	return w
@@ -50,8 +50,8 @@ func (w *waiting) len() int {
 	return n
 }
 
-// roomFor reports whether a lane can take a batch of a flow.
-func (w *waiting) roomFor(lane fanfare.Lane, flow Flow) bool {
+// hasCapacity reports whether a lane can take a batch of a flow.
+func (w *waiting) hasCapacity(lane fanfare.Lane, flow Flow) bool {
 	all, mine := w.lanes[lane].jobs.Len(), w.lanes[lane].perFlow[flow]
 	switch {
 	case all > maxQueued-fanfare.MaxBatch:
@@ -68,7 +68,7 @@ func (w *waiting) push(job *Job) {
 	l.perFlow[job.batch.Flow]++
 }
 
-// pop takes the most urgent job of some lanes, nil if there is none.
+// pop returns the most urgent job of some lanes, or nil.
 func (w *waiting) pop(some lanes) *Job {
 	for lane := some.first; lane <= some.last; lane++ {
 		if job, ok := w.lanes[lane].jobs.Pop(); ok {
@@ -79,7 +79,7 @@ func (w *waiting) pop(some lanes) *Job {
 	return nil
 }
 
-// popSameContent takes the next job of a job's flow if it is the same message.
+// popSameContent returns the next job of a job's flow if it has the same content.
 func (w *waiting) popSameContent(as *Job) *Job {
 	job, ok := w.lanes[as.batch.Lane].jobs.PopIf(as.batch.Flow, as.sharesContent)
 	if !ok {
@@ -89,8 +89,8 @@ func (w *waiting) popSameContent(as *Job) *Job {
 	return job
 }
 
-// countSameContent is how many of the next jobs of a job's flow are the same message, most
-// at most.
+// countSameContent returns how many of the next jobs of a job's flow have the same content,
+// at most most.
 func (w *waiting) countSameContent(as *Job, most int) int {
 	return w.lanes[as.batch.Lane].jobs.CountIf(as.batch.Flow, as.sharesContent, most)
 }
@@ -105,14 +105,14 @@ func (w *waiting) has(some lanes) bool {
 	return false
 }
 
-// pushFront puts a job back in front of its lane.
+// pushFront puts a job back at the front of its lane.
 func (w *waiting) pushFront(job *Job) {
 	l := &w.lanes[job.batch.Lane]
 	l.jobs.PushFront(job.batch.Flow, job, 1)
 	l.perFlow[job.batch.Flow]++
 }
 
-// remove takes out the jobs for which gone is true, and returns them.
+// remove removes and returns the jobs for which gone returns true.
 func (w *waiting) remove(gone func(*Job) bool) (removed []*Job) {
 	for lane := range w.lanes {
 		removed = append(removed, w.lanes[lane].jobs.Remove(gone)...)
@@ -121,12 +121,12 @@ func (w *waiting) remove(gone func(*Job) bool) (removed []*Job) {
 		w.countOut(job)
 	}
 	if len(removed) > 0 {
-		w.signalRoom() // many at once may pass over what left looks for
+		w.signalCapacity() // countOut signals at exact counts, which many removals at once may skip
 	}
 	return removed
 }
 
-// countOut counts a job out.
+// countOut updates the counts after a job was taken out.
 func (w *waiting) countOut(job *Job) {
 	l, flow := &w.lanes[job.batch.Lane], job.batch.Flow
 	l.perFlow[flow]--
@@ -136,11 +136,11 @@ func (w *waiting) countOut(job *Job) {
 	}
 	all := l.jobs.Len()
 	if mine == 0 || mine == maxOfFlow-fanfare.MaxBatch-1 || all == maxQueued-fanfare.MaxBatch || all == crowdedQueue-fanfare.MaxBatch {
-		w.signalRoom()
+		w.signalCapacity()
 	}
 }
 
-func (w *waiting) signalRoom() {
-	close(w.room)
-	w.room = make(chan struct{})
+func (w *waiting) signalCapacity() {
+	close(w.capacityChanged)
+	w.capacityChanged = make(chan struct{})
 }

@@ -5,88 +5,88 @@ import (
 	"time"
 )
 
-// capacityFreed has those leave that waited for a job to be answered. The caller holds mu.
-func (o *Sender) capacityFreed(job *Job) {
-	now := o.options.Clock.Now()
-	if o.limits.reopened {
-		o.limits.reopened = false
-		o.hurryUp()
-	}
-	o.requeue(o.limits.takeReady(job.dest, now, nil))
-	o.requeue(o.limits.takeDue(now))
-	o.unblock()
-	o.setTimer(now)
-}
-
-// unblock has a connection look whether what it waits for may leave now. The caller
+// capacityFreed continues with jobs that waited for a reply to another job. The caller
 // holds mu.
-func (o *Sender) unblock() {
-	if o.limits.blocked {
-		o.limits.blocked = false
-		o.wakeOne()
+func (s *Sender) capacityFreed(job *Job) {
+	now := s.options.Clock.Now()
+	if s.limits.reopened {
+		s.limits.reopened = false
+		s.hurryUp()
+	}
+	s.requeue(s.limits.takeReady(job.dest, now, nil))
+	s.requeue(s.limits.takeDue(now))
+	s.unblock()
+	s.setTimer(now)
+}
+
+// unblock wakes a connection if connections wait for a reply. The caller holds mu.
+func (s *Sender) unblock() {
+	if s.limits.blocked {
+		s.limits.blocked = false
+		s.wakeOne()
 	}
 }
 
-// readmissionDone counts a job that was back from aside as looked at, and has the next one
-// come. The caller holds mu.
-func (o *Sender) readmissionDone(job *Job, now time.Time) {
-	o.limits.readmissionDone(job)
-	o.requeue(o.limits.takeReady(job.dest, now, nil))
+// readmissionDone notes that a readmitted job was examined, and readmits the next one. The
+// caller holds mu.
+func (s *Sender) readmissionDone(job *Job, now time.Time) {
+	s.limits.readmissionDone(job)
+	s.requeue(s.limits.takeReady(job.dest, now, nil))
 }
 
-// requeue puts jobs back in front of their lanes. The caller holds mu.
-func (o *Sender) requeue(ready []*Job) {
+// requeue puts jobs back at the front of their lanes. The caller holds mu.
+func (s *Sender) requeue(ready []*Job) {
 	if len(ready) == 0 {
 		return
 	}
 	for _, job := range slices.Backward(ready) {
-		o.putBack(job)
-		o.hurryUpFor(job.batch.Lane)
+		s.putBack(job)
+		s.hurryUpFor(job.batch.Lane)
 	}
-	o.openConnections()
-	for range min(o.relays.idle(), len(ready)) {
-		o.wakeOne()
+	s.openConnections()
+	for range min(s.relays.idle(), len(ready)) {
+		s.wakeOne()
 	}
 }
 
-// setTimer marks what takes too long, and sets the alarm for when something may
-// go on that no answer brings back. The caller holds mu.
-func (o *Sender) setTimer(now time.Time) {
-	at := o.limits.markOverdue(now)
-	if !o.settings.Direct {
-		at = time.Time{} // no connection is opened in its place
+// setTimer marks overdue jobs and sets the timer for jobs that no reply will readmit. The
+// caller holds mu.
+func (s *Sender) setTimer(now time.Time) {
+	at := s.limits.markOverdue(now)
+	if !s.settings.Direct {
+		at = time.Time{} // no connection is opened in place of an overdue one
 	}
-	if wake := o.limits.throttled.wakeups.next(); at.IsZero() || !wake.IsZero() && wake.Before(at) {
+	if wake := s.limits.throttled.wakeups.next(); at.IsZero() || !wake.IsZero() && wake.Before(at) {
 		at = wake
 	}
-	if closed := o.limits.closedUntil; closed.After(now) && (at.IsZero() || closed.Before(at)) {
+	if closed := s.limits.closedUntil; closed.After(now) && (at.IsZero() || closed.Before(at)) {
 		at = closed
 	}
-	if at.IsZero() || !o.timerAt.IsZero() && !at.Before(o.timerAt) || o.ctx.Err() != nil {
+	if at.IsZero() || !s.timerAt.IsZero() && !at.Before(s.timerAt) || s.ctx.Err() != nil {
 		return
 	}
-	o.timerAt = at
-	if o.timer == nil {
-		o.timer = time.AfterFunc(at.Sub(now), o.onTimer)
+	s.timerAt = at
+	if s.timer == nil {
+		s.timer = time.AfterFunc(at.Sub(now), s.onTimer)
 	} else {
-		o.timer.Reset(at.Sub(now))
+		s.timer.Reset(at.Sub(now))
 	}
 }
 
-func (o *Sender) onTimer() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ctx.Err() != nil {
+func (s *Sender) onTimer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
 		return
 	}
-	now := o.options.Clock.Now()
-	o.timerAt = time.Time{}
-	closed := !o.limits.closedUntil.IsZero()
-	before := o.limits.destinations.slowActive
-	o.requeue(o.limits.takeDue(now))
-	o.setTimer(now)
-	if o.limits.destinations.slowActive > before || closed {
-		o.openConnections()
-		o.unblock()
+	now := s.options.Clock.Now()
+	s.timerAt = time.Time{}
+	closed := !s.limits.closedUntil.IsZero()
+	before := s.limits.destinations.slowActive
+	s.requeue(s.limits.takeDue(now))
+	s.setTimer(now)
+	if s.limits.destinations.slowActive > before || closed {
+		s.openConnections()
+		s.unblock()
 	}
 }

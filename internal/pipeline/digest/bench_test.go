@@ -65,7 +65,7 @@ func BenchmarkAMorningOfAMillion(b *testing.B) {
 			defer round.End()
 			f := &fanfare.MatchResult{Posted: posted, KeptAt: m.now, MatchedAt: m.now}
 			if posted.Run != nil {
-				f, err = g.Merge(b.Context(), round, posted)
+				f, err = round.Merge(b.Context(), posted)
 			} else {
 				_, f.Gathered = plan.Gather(posted.Seq, slices.Clone(hits), round.Due)
 			}

@@ -110,7 +110,7 @@ func TestNothingIsLostOrToldTwiceWhileAllGoesOnAtOnce(t *testing.T) {
 		f := &fanfare.MatchResult{Posted: posted, KeptAt: r.Now(), MatchedAt: r.Now()}
 		if posted.Run != nil {
 			var err error
-			if f, err = g.Merge(t.Context(), round, posted); err != nil {
+			if f, err = round.Merge(t.Context(), posted); err != nil {
 				t.Error(err)
 				return
 			}

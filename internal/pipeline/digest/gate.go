@@ -23,11 +23,12 @@ type gate struct {
 // A Round is one of matching, from before its clock is read until what it wrote is
 // known. It belongs to one goroutine.
 type Round struct {
-	gate *gate
-	now  time.Time
-	over chan struct{}
-	dues map[uint16]time.Time
-	held *sync.Mutex // no run is frozen, and nothing carried over, by others; nil: not held
+	gate      *gate
+	gathering *Gathering // nil where nothing is merged
+	now       time.Time
+	over      chan struct{}
+	dues      map[uint16]time.Time
+	held      *sync.Mutex // no run is frozen, and nothing carried over, by others; nil: not held
 
 	learned bool // what waits was read again
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
@@ -15,20 +14,10 @@ import (
 )
 
 // A Slot is a cadence of a service in a time zone.
-type Slot struct {
-	Number  uint16 // 0: at once
-	Service string
-	Cadence cadence.Cadence
-	Zone    *time.Location
-}
+type Slot = cadence.Slot
 
-// A Move is a subscription that has got another slot: what waits for it in those
-// before goes into the new one.
-type Move struct {
-	Place, Subscriber fanfare.RowID
-	Slot              uint16 // 0: at once
-	Was               []uint16
-}
+// A Move is a subscription whose slot has changed.
+type Move = cadence.Move
 
 // Slots is what people chose.
 type Slots interface {
@@ -182,7 +171,11 @@ func (g *Gathering) daysOf(r *run) []fanfare.Day {
 }
 
 // Begin begins a round of matching.
-func (g *Gathering) Begin() *Round { return g.begin() }
+func (g *Gathering) Begin() *Round {
+	r := g.begin()
+	r.gathering = g
+	return r
+}
 
 // Kept notes what was frozen, before the round ends. Of an event that was frozen
 // before, what waits is read again: whoever froze it may not have known.

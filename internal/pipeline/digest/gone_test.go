@@ -57,7 +57,7 @@ func TestADayThatIsGoneHoldsUpNoRunAndTakesNothingWithIt(t *testing.T) {
 	m.run.Seq = fanfare.NewEventSeq(9, 0)
 	round := g.Begin()
 	defer round.End()
-	f, err := g.Merge(t.Context(), round, m.run)
+	f, err := round.Merge(t.Context(), m.run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,13 @@ const (
 	eventsAtOnce = 1000
 )
 
-// Merge makes of what was gathered for a run what is to be frozen. Until the round
-// ends, nothing is carried over. Of a run that is frozen there is nothing.
-func (g *Gathering) Merge(ctx context.Context, round *Round, posted *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
+// Merge returns the result of a run: all that was gathered for it. Until the round ends, nothing
+// is carried over. The result of a run that is frozen already is empty.
+func (r *Round) Merge(ctx context.Context, run *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
+	return r.gathering.merge(ctx, r, run)
+}
+
+func (g *Gathering) merge(ctx context.Context, round *Round, posted *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
 	if round.held == nil {
 		g.running.Lock()
 		round.held = &g.running

@@ -221,7 +221,7 @@ func (w *world) freeze(posted *fanfare.AcceptedEvent) {
 	f := &fanfare.MatchResult{Posted: posted, KeptAt: w.now, MatchedAt: w.now}
 	if posted.Run != nil {
 		var err error
-		if f, err = w.server.Merge(w.t.Context(), round, posted); err != nil {
+		if f, err = round.Merge(w.t.Context(), posted); err != nil {
 			w.t.Fatal(err)
 		}
 	} else {

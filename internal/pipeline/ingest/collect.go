@@ -12,7 +12,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -26,6 +25,7 @@ import (
 	"fanfare.dev/fanfare/internal/background"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/failpoint"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 )
 
 // MaxDataBytes is the most that the data of one event may have.
@@ -68,8 +68,7 @@ type Options struct {
 	Log    Log
 	Topics Topics
 	Clock  clock.Clock
-	Floor  func() error  // an error while the disk is too full to take more
-	Ahead  time.Duration // how far ahead an event may say when it is to leave
+	Floor  func() error // an error while the disk is too full to take more
 }
 
 // Result is what came of one event.
@@ -166,14 +165,14 @@ func (c *Collector) admit(p *fanfare.AcceptedEvent, now time.Time, change uint64
 	if p.Lane > fanfare.Bulk {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown lane %d", p.Lane), Hint: "use urgent, normal or bulk"}
 	}
-	if err := CheckTimes(p, now, c.options.Ahead); err != nil {
+	if err := CheckTimes(p, now); err != nil {
 		return nil, err
 	}
 	if p.Event.Time.IsZero() {
 		p.Event.Time = now
 	}
 	p.ReceivedAt, p.ChangeSeq = now, change
-	encoded, err := encode(p)
+	encoded, err := eventgroup.EncodeEvent(p)
 	if err != nil {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "the data is not valid JSON"}
 	}
@@ -344,7 +343,7 @@ func (c *Collector) readBack(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBackTime)
 	defer cancel()
 	err := c.options.Log.ReplayEvents(ctx, c.unsure.Add(-clockSlack), func(seq uint64, _ time.Time, group []byte) error {
-		events, err := Decode(group, seq)
+		events, err := eventgroup.Decode(group, seq)
 		c.Remember(events)
 		return err
 	})
@@ -359,36 +358,4 @@ func appendError(err error) error {
 		return e
 	}
 	return fmt.Errorf("%w: %w", &fanfare.Error{Code: fanfare.Unavailable, Message: "the event could not be kept", Hint: "send it again with the same id"}, err)
-}
-
-// Encode makes a group of events that had a sequence before: they were parked,
-// or come out of a backup. Each keeps it when it is appended again.
-func Encode(events ...*fanfare.AcceptedEvent) ([]byte, error) {
-	var group []byte
-	for _, p := range events {
-		again := *p
-		again.Was = p.Seq
-		encoded, err := encode(&again)
-		if err != nil {
-			return nil, err
-		}
-		group = append(binary.AppendUvarint(group, uint64(len(encoded))), encoded...)
-	}
-	return group, nil
-}
-
-// encode writes an event without the escapes for HTML, which would make some
-// data six times as long.
-func encode(p *fanfare.AcceptedEvent) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(p)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
-// Decode reads a group as the log has it. Sequences are set from the group's,
-// but for an event that had one before.
-func Decode(group []byte, seq uint64) ([]*fanfare.AcceptedEvent, error) {
-	return decode(group, seq, func([]byte) (bool, error) { return true, nil })
 }

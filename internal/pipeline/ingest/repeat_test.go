@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 )
 
 func TestARepeatIsAnsweredWithTheFirst(t *testing.T) {
@@ -66,7 +67,7 @@ func TestNoAcceptedEventIsKeptTwiceOrLost(t *testing.T) {
 		start := func() *Collector {
 			c := Start(Options{Log: log, Topics: fixed{}, Clock: clock, Floor: noFloor})
 			err := log.ReplayEvents(context.Background(), time.Time{}, func(seq uint64, _ time.Time, group []byte) error {
-				events, err := Decode(group, seq)
+				events, err := eventgroup.Decode(group, seq)
 				c.Remember(events)
 				return err
 			})

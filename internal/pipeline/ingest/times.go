@@ -2,15 +2,17 @@ package ingest
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"fanfare.dev/fanfare"
 )
 
-// CheckTimes refuses an event that could never leave, or would have to be kept for
-// longer than anything is: ahead is how far ahead it may leave.
-func CheckTimes(p *fanfare.AcceptedEvent, now time.Time, ahead time.Duration) error {
+// MaxAheadDays is how many days ahead an event may be scheduled: a year, and a leap day. The
+// store keeps the day of an event until its broadcast has ended.
+const MaxAheadDays = 366
+
+// CheckTimes refuses an event that could never be sent, or is scheduled too far ahead.
+func CheckTimes(p *fanfare.AcceptedEvent, now time.Time) error {
 	for _, of := range []struct {
 		pointer string
 		at      time.Time
@@ -20,9 +22,9 @@ func CheckTimes(p *fanfare.AcceptedEvent, now time.Time, ahead time.Duration) er
 		}
 	}
 	switch {
-	case p.NotBefore.Sub(now) > ahead:
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/not_before", Message: fmt.Sprintf("is more than %s ahead", inDays(ahead)),
-			Hint: "send it later; how far ahead is half of retention_days"}
+	case p.NotBefore.Sub(now) > MaxAheadDays*24*time.Hour:
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/not_before", Message: fmt.Sprintf("is more than %d days ahead", MaxAheadDays),
+			Hint: "publish the event later"}
 	case p.Expires.IsZero():
 		return nil
 	case !p.Expires.After(now):
@@ -35,13 +37,5 @@ func CheckTimes(p *fanfare.AcceptedEvent, now time.Time, ahead time.Duration) er
 
 // CheckTimes refuses an event for what Post would refuse of its times.
 func (c *Collector) CheckTimes(p *fanfare.AcceptedEvent) error {
-	return CheckTimes(p, c.options.Clock.Now(), c.options.Ahead)
-}
-
-// inDays words a time that is half of a number of days.
-func inDays(d time.Duration) string {
-	if d == 24*time.Hour {
-		return "1 day"
-	}
-	return strconv.FormatFloat(d.Hours()/24, 'f', -1, 64) + " days"
+	return CheckTimes(p, c.options.Clock.Now())
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 )
 
 // appended is one group as the log has it.
@@ -47,7 +48,7 @@ func (l *memoryLog) AppendEvents(_ context.Context, lane fanfare.Lane, group []b
 		return 0, l.fail
 	}
 	l.next++
-	events, err := Decode(group, l.next)
+	events, err := eventgroup.Decode(group, l.next)
 	if err != nil {
 		return 0, err
 	}

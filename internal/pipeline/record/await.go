@@ -8,18 +8,17 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// waiters are those who wait for the end of a broadcast. Where there are none,
-// an end costs one look at a counter.
+// waiters holds the channels of callers that wait for the completion of a broadcast.
+// Without waiters, a completion only reads a counter.
 type waiters struct {
 	count    atomic.Int64
 	mu       sync.Mutex
 	channels map[fanfare.EventRef][]chan struct{}
 }
 
-// Await returns a channel that is closed when a broadcast is completed from now
-// on: one that is complete already is not told of, so who waits looks at it
-// after this call. forget ends the waiting; it may be called twice. How many may
-// wait is for the caller to limit.
+// Await returns a channel that is closed when a broadcast is completed from now on. A
+// broadcast may have been completed before: check that after this call. forget ends the
+// waiting and may be called twice. The caller limits the number of waiters.
 func (r *Recorder) Await(ref fanfare.EventRef) (done <-chan struct{}, forget func()) {
 	w := &r.waiters
 	w.mu.Lock()
@@ -46,7 +45,7 @@ func (w *waiters) forget(ref fanfare.EventRef, told chan struct{}) {
 	}
 }
 
-// notify wakes those who wait for what is completed.
+// notify wakes the waiters of completed broadcasts.
 func (w *waiters) notify(day fanfare.Day, completions []fanfare.Completion) {
 	if w.count.Load() == 0 {
 		return

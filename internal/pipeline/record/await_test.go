@@ -16,21 +16,21 @@ func isDone(done <-chan struct{}) bool {
 	}
 }
 
-func TestWhoWaitsIsToldOfTheEndAndOfNothingElse(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestAwaitNotifiesOfTheCompletionOnly(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		mine, other := event, tomorrow
-		b.Begin(mine, 2, fanfare.Progress{})
-		b.Begin(other, 1, fanfare.Progress{})
-		done, forget := b.Await(mine)
-		left, forgetLeft := b.Await(mine)
+		f.Begin(mine, 2, fanfare.Progress{})
+		f.Begin(other, 1, fanfare.Progress{})
+		done, forget := f.Await(mine)
+		left, forgetLeft := f.Await(mine)
 		forgetLeft()
 		forgetLeft()
-		b.record(t, other, 0, 1, fanfare.Accepted)
-		b.record(t, mine, 0, 1, fanfare.Accepted)
+		f.record(t, other, 0, 1, fanfare.Accepted)
+		f.record(t, mine, 0, 1, fanfare.Accepted)
 		if isDone(done) {
 			t.Fatal("told before the last delivery was settled")
 		}
-		b.record(t, mine, 1, 1, fanfare.Failed)
+		f.record(t, mine, 1, 1, fanfare.Failed)
 		if !isDone(done) {
 			t.Fatal("not told")
 		}
@@ -38,7 +38,7 @@ func TestWhoWaitsIsToldOfTheEndAndOfNothingElse(t *testing.T) {
 		if isDone(left) {
 			t.Error("who had left was told")
 		}
-		if n := b.waiters.count.Load(); n != 0 || len(b.waiters.channels) != 0 {
+		if n := f.waiters.count.Load(); n != 0 || len(f.waiters.channels) != 0 {
 			t.Errorf("%d wait still", n)
 		}
 	})

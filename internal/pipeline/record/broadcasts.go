@@ -7,24 +7,24 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// broadcasts has the progress of all open broadcasts. Of one that has no entry yet
-// only the size is held: a backlog of millions of small events is many of those.
+// broadcasts holds the progress of all open broadcasts. For a broadcast without an entry it
+// holds only the size, since a backlog may have millions of small events.
 type broadcasts struct {
 	mu       sync.Mutex
 	notBegun map[fanfare.EventRef]int64
 	begun    map[fanfare.EventRef]*broadcast
-	changed  []*broadcast // those with entries that are about to be kept
+	changed  []*broadcast // those with entries that are about to be committed
 
-	pending, deferred int64 // deliveries of all of them
+	pending, deferred int64 // deliveries of all broadcasts
 }
 
 type broadcast struct {
 	total             int64
-	progress          fanfare.Progress // with the entries that are about to be kept
-	recorded          fanfare.Progress // without them: what is told
+	progress          fanfare.Progress // with the entries that are about to be committed
+	recorded          fanfare.Progress // without them; callers get this
 	changed           bool
 	rate              rateMeter
-	allFailedReported bool // was told
+	allFailedReported bool // Options.OnAllFailed was called
 }
 
 func (b *broadcast) pending() int64 { return b.total - b.recorded.Counts.Total() }
@@ -33,27 +33,26 @@ func newBoard() *broadcasts {
 	return &broadcasts{notBegun: map[fanfare.EventRef]int64{}, begun: map[fanfare.EventRef]*broadcast{}}
 }
 
-// Begin tells the recorder of a frozen broadcast, with what is settled of it
-// already. A second Begin of the same one changes nothing.
+// Begin adds a broadcast whose manifest was stored, with the progress that is already
+// recorded. A second call for the same broadcast has no effect.
 func (r *Recorder) Begin(ref fanfare.EventRef, messages int64, so fanfare.Progress) {
-	b := r.broadcasts
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, known := b.notBegun[ref]; known || b.begun[ref] != nil {
+	all := r.broadcasts
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if _, known := all.notBegun[ref]; known || all.begun[ref] != nil {
 		return
 	}
 	if so.Counts.Total() == 0 {
-		b.notBegun[ref] = messages
+		all.notBegun[ref] = messages
 	} else {
-		b.begun[ref] = &broadcast{total: messages, progress: so, recorded: so}
+		all.begun[ref] = &broadcast{total: messages, progress: so, recorded: so}
 	}
-	b.pending += messages - so.Counts.Total()
-	b.deferred += so.Counts[fanfare.Deferred]
+	all.pending += messages - so.Counts.Total()
+	all.deferred += so.Counts[fanfare.Deferred]
 }
 
-// Progress returns how far an open broadcast has come; false if it is not open.
-// Deliveries without an entry that is kept are counted as pending: whoever asks the
-// store afterwards finds what was counted.
+// Progress returns the progress of an open broadcast; false if it is not open. Deliveries
+// without a recorded entry count as pending, so that the store is never behind the counts.
 func (r *Recorder) Progress(ref fanfare.EventRef) (fanfare.Progress, bool) {
 	r.broadcasts.mu.Lock()
 	defer r.broadcasts.mu.Unlock()
@@ -71,8 +70,8 @@ func (r *Recorder) Progress(ref fanfare.EventRef) (fanfare.Progress, bool) {
 	return p, true
 }
 
-// Open lists the broadcasts that are not completed, those first of which
-// something was sent; at most limit of them.
+// Open lists at most limit broadcasts that are not completed; those of which something was
+// sent come first.
 func (r *Recorder) Open(limit int) []fanfare.EventRef {
 	r.broadcasts.mu.Lock()
 	defer r.broadcasts.mu.Unlock()
@@ -92,130 +91,130 @@ func (r *Recorder) Open(limit int) []fanfare.EventRef {
 	return refs
 }
 
-// Backlog counts the broadcasts that are not completed, and their deliveries
-// that are not settled.
+// Backlog counts the broadcasts that are not completed, and their deliveries that are not
+// settled.
 func (r *Recorder) Backlog() (broadcasts int, pending, deferred int64) {
 	r.broadcasts.mu.Lock()
 	defer r.broadcasts.mu.Unlock()
 	return len(r.broadcasts.begun) + len(r.broadcasts.notBegun), r.broadcasts.pending, r.broadcasts.deferred
 }
 
-// begin returns an open broadcast that gets an entry; nil if it is not open.
-func (b *broadcasts) begin(ref fanfare.EventRef) *broadcast {
-	if cast := b.begun[ref]; cast != nil {
-		return cast
+// begin returns the open broadcast that gets an entry, or nil if it is not open.
+func (all *broadcasts) begin(ref fanfare.EventRef) *broadcast {
+	if b := all.begun[ref]; b != nil {
+		return b
 	}
-	messages, ok := b.notBegun[ref]
+	messages, ok := all.notBegun[ref]
 	if !ok {
 		return nil
 	}
-	delete(b.notBegun, ref)
-	cast := &broadcast{total: messages}
-	b.begun[ref] = cast
-	return cast
+	delete(all.notBegun, ref)
+	b := &broadcast{total: messages}
+	all.begun[ref] = b
+	return b
 }
 
-// apply counts entries of one day that are about to be kept, adds the
-// completions that follow from them to the commit, and returns the broadcasts
-// that have turned sour. A commit that fails for good ends the recorder, so
-// counts are never taken back.
-func (b *broadcasts) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.Time) (sour []fanfare.EventRef) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// apply counts entries of one day that are about to be committed, adds the resulting
+// completions to the commit, and returns the broadcasts of which all messages have failed.
+// Counts are never taken back: a commit that fails for good ends the recorder.
+func (all *broadcasts) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.Time) (allFailed []fanfare.EventRef) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	for i := range entries {
 		e := &entries[i]
 		ref := fanfare.EventRef{Day: e.Delivery.Day, Seq: e.Delivery.Manifest.Event()}
-		cast := b.begin(ref)
+		b := all.begin(ref)
 		if e.Returned {
-			b.applyReturned(i, cast, commit)
+			all.applyReturned(i, b, commit)
 			continue
 		}
-		if cast == nil {
-			continue // was completed, and is told of twice
+		if b == nil {
+			continue // completed before: the entry is a repetition
 		}
-		b.markChanged(cast)
-		p := &cast.progress
+		all.markChanged(b)
+		p := &b.progress
 		if e.Attempt > 1 {
 			p.Counts[fanfare.Deferred]--
 		}
 		p.Counts[e.State]++
 		if e.State != fanfare.Deferred {
-			cast.rate.add(now)
+			b.rate.add(now)
 		}
 		if p.First.IsZero() {
 			p.First = now
 		}
 		p.Last = now
-		if p.Counts.Settled() == cast.total {
+		if p.Counts.Settled() == b.total {
 			p.Completed = now
 			commit.Completions = append(commit.Completions, fanfare.Completion{Seq: ref.Seq, Progress: *p})
 		}
 		taken := p.Counts[fanfare.Accepted] + p.Counts[fanfare.Delivered]
-		if !cast.allFailedReported && p.Counts[fanfare.Failed] >= allFailedAfter && taken == 0 && p.Counts.Settled() < cast.total {
-			cast.allFailedReported = true
-			sour = append(sour, ref)
+		if !b.allFailedReported && p.Counts[fanfare.Failed] >= allFailedAfter && taken == 0 && p.Counts.Settled() < b.total {
+			b.allFailedReported = true
+			allFailed = append(allFailed, ref)
 		}
 	}
-	return sour
+	return allFailed
 }
 
-// applyReturned counts an entry that something came back of. It settles nothing: what it
-// moves is settled. The counts of a broadcast that is completed are the store's.
-func (b *broadcasts) applyReturned(i int, cast *broadcast, commit *fanfare.Commit) {
-	if cast == nil {
+// applyReturned counts an entry about a returned message. Such a delivery is settled
+// already. The store keeps the counts of completed broadcasts.
+func (all *broadcasts) applyReturned(i int, b *broadcast, commit *fanfare.Commit) {
+	if b == nil {
 		commit.Corrections = append(commit.Corrections, i)
 		return
 	}
-	b.markChanged(cast)
-	p := &cast.progress
+	all.markChanged(b)
+	p := &b.progress
 	p.Counts[fanfare.Accepted]--
 	p.Counts[commit.Entries[i].State]++
-	if !p.Completed.IsZero() { // by an entry before, in the same group
+	if !p.Completed.IsZero() { // by an earlier entry of the same group
 		commit.Completions = append(commit.Completions, fanfare.Completion{Seq: commit.Entries[i].Delivery.Manifest.Event(), Progress: *p})
 	}
 }
 
-// markChanged notes that a broadcast has an entry that is about to be kept.
-func (b *broadcasts) markChanged(cast *broadcast) {
-	if !cast.changed {
-		cast.changed = true
-		b.changed = append(b.changed, cast)
+// markChanged notes that a broadcast has an entry that is about to be committed.
+func (all *broadcasts) markChanged(b *broadcast) {
+	if !b.changed {
+		b.changed = true
+		all.changed = append(all.changed, b)
 	}
 }
 
-// committed tells of the entries that are kept now, and forgets completed broadcasts.
-func (b *broadcasts) committed(day fanfare.Day, completions []fanfare.Completion) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, cast := range b.changed {
-		was := cast.pending()
-		b.deferred += cast.progress.Counts[fanfare.Deferred] - cast.recorded.Counts[fanfare.Deferred]
-		cast.recorded, cast.changed = cast.progress, false
-		b.pending += cast.pending() - was
+// committed publishes the counts of the committed entries, and forgets completed
+// broadcasts.
+func (all *broadcasts) committed(day fanfare.Day, completions []fanfare.Completion) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, b := range all.changed {
+		was := b.pending()
+		all.deferred += b.progress.Counts[fanfare.Deferred] - b.recorded.Counts[fanfare.Deferred]
+		b.recorded, b.changed = b.progress, false
+		all.pending += b.pending() - was
 	}
-	clear(b.changed)
-	b.changed = b.changed[:0]
+	clear(all.changed)
+	all.changed = all.changed[:0]
 	for i := range completions {
-		delete(b.begun, fanfare.EventRef{Day: day, Seq: completions[i].Seq})
+		delete(all.begun, fanfare.EventRef{Day: day, Seq: completions[i].Seq})
 	}
 }
 
 // drop forgets the broadcasts of a day.
-func (b *broadcasts) drop(day fanfare.Day) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for ref, messages := range b.notBegun {
+func (all *broadcasts) drop(day fanfare.Day) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for ref, messages := range all.notBegun {
 		if ref.Day == day {
-			b.pending -= messages
-			delete(b.notBegun, ref)
+			all.pending -= messages
+			delete(all.notBegun, ref)
 		}
 	}
-	for ref, cast := range b.begun {
+	for ref, b := range all.begun {
 		if ref.Day == day {
-			b.pending -= cast.pending()
-			b.deferred -= cast.recorded.Counts[fanfare.Deferred]
-			delete(b.begun, ref)
+			all.pending -= b.pending()
+			all.deferred -= b.recorded.Counts[fanfare.Deferred]
+			delete(all.begun, ref)
 		}
 	}
-	b.changed = nil // all of that day
+	all.changed = nil // all of them are of that day
 }

@@ -7,12 +7,12 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// meterSeconds is how far back the rate of a broadcast looks.
+// meterSeconds is the number of seconds over which the rate of a broadcast is measured.
 const meterSeconds = 10
 
-// A meter counts what was settled in each of the last seconds.
+// A rateMeter counts the settled deliveries of each of the last seconds.
 type rateMeter struct {
-	newest int64 // the second of the last count, of the Unix epoch
+	newest int64 // Unix time of the last count
 	counts [meterSeconds]uint32
 }
 
@@ -21,7 +21,7 @@ func (m *rateMeter) add(now time.Time) {
 	m.counts[m.newest%meterSeconds]++
 }
 
-// advance empties the seconds that have gone by since the last count.
+// advance clears the seconds that have passed since the last count.
 func (m *rateMeter) advance(second int64) {
 	for s := max(m.newest+1, second-meterSeconds+1); s <= second; s++ {
 		m.counts[s%meterSeconds] = 0
@@ -29,8 +29,8 @@ func (m *rateMeter) advance(second int64) {
 	m.newest = max(m.newest, second)
 }
 
-// perSecond is the rate over the seconds that are counted, or since the first
-// outcome where that is less.
+// perSecond returns the rate over the counted seconds, or since the first outcome if that
+// is later.
 func (m *rateMeter) perSecond(now, first time.Time) float64 {
 	m.advance(now.Unix())
 	var sum float64
@@ -44,10 +44,10 @@ func (m *rateMeter) perSecond(now, first time.Time) float64 {
 	return sum / max(now.Sub(begun), time.Second).Seconds()
 }
 
-// Estimate tells how many deliveries of an open broadcast are settled a second,
-// over the last ten, and when the last one will be if that goes on, with what of it
-// was put off. The zero time is: nobody can tell, since nothing moves, or some wait
-// for a destination that is left alone, or for the next day's quota.
+// Estimate returns how many deliveries of an open broadcast are settled per second, over
+// the last ten seconds, and when the last one will be settled at that rate; waits are its
+// postponed deliveries. The time is zero if it cannot be estimated: nothing progresses, or
+// deliveries wait for a suspended destination or for the quota of the next day.
 func (r *Recorder) Estimate(ref fanfare.EventRef, waits []fanfare.Waiting) (perSecond float64, end time.Time) {
 	now := r.options.Clock.Now()
 	r.broadcasts.mu.Lock()
@@ -66,11 +66,11 @@ func (r *Recorder) Estimate(ref fanfare.EventRef, waits []fanfare.Waiting) (perS
 		case fanfare.WaitDestinationSuspended.String(), fanfare.WaitDailyQuota:
 			return perSecond, time.Time{}
 		case fanfare.WaitNotBefore.String(), fanfare.WaitQuiet.String():
-			// They leave beside the others from the first one's time on, and not
-			// before the last one's.
+			// They are sent in parallel with the others, from the time of the first and not
+			// before the time of the last.
 			left -= w.Messages
 			end = latest(end, after(w.Until, w.Messages, perSecond), w.Last)
-		default: // these take their turn with the others
+		default: // these take turns with the others
 			end = latest(end, w.Last)
 		}
 	}
@@ -81,7 +81,7 @@ func (r *Recorder) Estimate(ref fanfare.EventRef, waits []fanfare.Waiting) (perS
 	return perSecond, end
 }
 
-// after is when so many are settled, from a time on.
+// after returns when so many messages are settled, counted from a time.
 func after(from time.Time, messages int64, perSecond float64) time.Time {
 	seconds := min(float64(messages)/perSecond, 2*maxEstimate.Seconds())
 	return from.Add(time.Duration(seconds * float64(time.Second)))
@@ -89,5 +89,5 @@ func after(from time.Time, messages int64, perSecond float64) time.Time {
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// maxEstimate is how far ahead an end is told.
+// maxEstimate is how far in the future an estimated end may be.
 const maxEstimate = 100 * 24 * time.Hour

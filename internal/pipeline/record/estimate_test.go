@@ -9,17 +9,17 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestTheRateOfABroadcastIsThatOfItsLastSeconds(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
-		b.Begin(event, 1000, fanfare.Progress{})
-		if rate, end := b.Estimate(event, nil); rate != 0 || !end.IsZero() {
+func TestRateMeterCoversTheLastSeconds(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		f.Begin(event, 1000, fanfare.Progress{})
+		if rate, end := f.Estimate(event, nil); rate != 0 || !end.IsZero() {
 			t.Errorf("before it began: %v/s until %v", rate, end)
 		}
 		at := 0
 		settle := func(seconds, each int) {
 			for range seconds {
 				for range each {
-					b.record(t, event, at, 1, fanfare.Accepted)
+					f.record(t, event, at, 1, fanfare.Accepted)
 					at++
 				}
 				<-time.After(time.Second)
@@ -28,7 +28,7 @@ func TestTheRateOfABroadcastIsThatOfItsLastSeconds(t *testing.T) {
 		}
 		about := func(when string, want float64, left time.Duration) {
 			t.Helper()
-			rate, end := b.Estimate(event, nil)
+			rate, end := f.Estimate(event, nil)
 			if math.Abs(rate-want) > want/5 {
 				t.Errorf("%s: %v/s, want about %v", when, rate, want)
 			}
@@ -45,29 +45,29 @@ func TestTheRateOfABroadcastIsThatOfItsLastSeconds(t *testing.T) {
 		<-time.After(11 * time.Second)
 		about("when it stands", 0, 0)
 		settle(1, 440)
-		if rate, end := b.Estimate(event, nil); rate != 0 || !end.IsZero() {
+		if rate, end := f.Estimate(event, nil); rate != 0 || !end.IsZero() {
 			t.Errorf("when it is over: %v/s until %v", rate, end)
 		}
 	})
 }
 
-func TestWhatIsDeferredIsNotSettled(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
-		b.Begin(event, 10, fanfare.Progress{})
+func TestDeferredDeliveryIsNotSettled(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		f.Begin(event, 10, fanfare.Progress{})
 		for i := range 5 {
-			b.record(t, event, i, 1, fanfare.Deferred)
+			f.record(t, event, i, 1, fanfare.Deferred)
 		}
-		if rate, end := b.Estimate(event, nil); rate != 0 || !end.IsZero() {
+		if rate, end := f.Estimate(event, nil); rate != 0 || !end.IsZero() {
 			t.Errorf("%v/s until %v", rate, end)
 		}
 	})
 }
 
-func TestTheEstimatedEndMindsWhatWasPutOff(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
-		b.Begin(event, 1000, fanfare.Progress{})
+func TestEstimateIncludesPostponedDeliveries(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		f.Begin(event, 1000, fanfare.Progress{})
 		for at := range 200 {
-			b.record(t, event, at, 1, fanfare.Accepted)
+			f.record(t, event, at, 1, fanfare.Accepted)
 			if at%20 == 19 {
 				<-time.After(time.Second)
 			}
@@ -76,7 +76,7 @@ func TestTheEstimatedEndMindsWhatWasPutOff(t *testing.T) {
 		hour := now.Add(time.Hour)
 		for name, test := range map[string]struct {
 			waits []fanfare.Waiting
-			want  time.Duration // 0: nobody can tell
+			want  time.Duration // 0: no estimate
 		}{
 			"nothing": {nil, 40 * time.Second},
 			"all that is left, and it leaves at once": {[]fanfare.Waiting{{For: "quiet_hours", Messages: 800, Until: hour, Last: hour}}, time.Hour + 40*time.Second},
@@ -87,7 +87,7 @@ func TestTheEstimatedEndMindsWhatWasPutOff(t *testing.T) {
 			"for the next day":                        {[]fanfare.Waiting{{For: fanfare.WaitDailyQuota, Until: hour}}, 0},
 			"beyond what is told":                     {[]fanfare.Waiting{{For: "not_before", Messages: 1, Until: now.Add(2 * maxEstimate), Last: now.Add(2 * maxEstimate)}}, 0},
 		} {
-			rate, end := b.Estimate(event, test.waits)
+			rate, end := f.Estimate(event, test.waits)
 			if rate == 0 {
 				t.Fatalf("%s: no rate", name)
 			}

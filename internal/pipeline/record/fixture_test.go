@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// memoryStore keeps commits. It can be held up, and can refuse.
+// memoryStore stores commits in memory. It can block and refuse.
 type memoryStore struct {
 	mu      sync.Mutex
 	days    []fanfare.Day
@@ -48,17 +48,17 @@ func (s *memoryStore) set(change func(*memoryStore)) {
 	change(s)
 }
 
-// kept returns all commits so far.
-func (s *memoryStore) kept() []fanfare.Commit {
+// recorded returns all commits so far.
+func (s *memoryStore) recorded() []fanfare.Commit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.commits)
 }
 
-// times counts how often each delivery was kept with each attempt.
+// times counts how often each attempt of each delivery was recorded.
 func (s *memoryStore) times() map[string]int {
 	times := map[string]int{}
-	for _, c := range s.kept() {
+	for _, c := range s.recorded() {
 		for _, e := range c.Entries {
 			times[fmt.Sprint(e.Delivery, e.Attempt)]++
 		}
@@ -68,45 +68,45 @@ func (s *memoryStore) times() map[string]int {
 
 func (s *memoryStore) completions() []fanfare.Completion {
 	var all []fanfare.Completion
-	for _, c := range s.kept() {
+	for _, c := range s.recorded() {
 		all = append(all, c.Completions...)
 	}
 	return all
 }
 
-// clock is the time of the bubble.
+// testClock is the clock of the synctest bubble.
 type testClock struct{}
 
 func (testClock) Now() time.Time { return time.Now().UTC() }
 
-// bench is a recorder with what it tells.
-type bench struct {
+// fixture is a recorder and the calls of its options.
+type fixture struct {
 	*Recorder
 	store *memoryStore
 
-	mu   sync.Mutex
-	sour []fanfare.EventRef
-	dues map[fanfare.Day][]time.Time
+	mu        sync.Mutex
+	allFailed []fanfare.EventRef
+	dues      map[fanfare.Day][]time.Time
 }
 
-func bubble(t *testing.T, test func(t *testing.T, b *bench)) {
+func inBubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{store: &memoryStore{}, dues: map[fanfare.Day][]time.Time{}}
-		b.Recorder = Start(Options{
-			Store: b.store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		f := &fixture{store: &memoryStore{}, dues: map[fanfare.Day][]time.Time{}}
+		f.Recorder = Start(Options{
+			Store: f.store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			OnAllFailed: func(ref fanfare.EventRef) {
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				b.sour = append(b.sour, ref)
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.allFailed = append(f.allFailed, ref)
 			},
 			WorkDue: func(day fanfare.Day, at time.Time) {
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				b.dues[day] = append(b.dues[day], at)
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.dues[day] = append(f.dues[day], at)
 			},
 		})
-		defer b.Stop()
-		test(t, b)
+		defer f.Stop()
+		test(t, f)
 	})
 }
 
@@ -123,23 +123,23 @@ func entryOf(ref fanfare.EventRef, position int, attempt uint16, state fanfare.S
 	}
 }
 
-// record records and fails the test where that is refused.
-func (b *bench) record(t *testing.T, ref fanfare.EventRef, position int, attempt uint16, state fanfare.State) {
+// record records an entry and fails the test if that is refused.
+func (f *fixture) record(t *testing.T, ref fanfare.EventRef, position int, attempt uint16, state fanfare.State) {
 	t.Helper()
-	if err := b.Record(entryOf(ref, position, attempt, state), nil); err != nil {
+	if err := f.Record(entryOf(ref, position, attempt, state), nil); err != nil {
 		t.Error(err)
 	}
 }
 
-// committing records an entry whose commit is under way until end.
-func (b *bench) committing(t *testing.T, callers *sync.WaitGroup) (end func()) {
+// committing records an entry whose commit lasts until end is called.
+func (f *fixture) committing(t *testing.T, callers *sync.WaitGroup) (end func()) {
 	t.Helper()
 	hold := make(chan struct{})
-	b.store.set(func(s *memoryStore) { s.hold = hold })
-	callers.Go(func() { b.record(t, event, 0, 1, fanfare.Accepted) })
+	f.store.set(func(s *memoryStore) { s.hold = hold })
+	callers.Go(func() { f.record(t, event, 0, 1, fanfare.Accepted) })
 	synctest.Wait()
 	return func() {
-		b.store.set(func(s *memoryStore) { s.hold = nil })
+		f.store.set(func(s *memoryStore) { s.hold = nil })
 		close(hold)
 	}
 }

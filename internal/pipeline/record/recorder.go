@@ -1,15 +1,15 @@
-// Package record keeps what came of every attempt: entries are appended in
-// groups, and with the group that settles a broadcast's last delivery its
-// completion.
+// Package record stores the outcome of every attempt. It commits entries in groups, and
+// completes a broadcast in the commit that settles its last delivery. The senders of
+// package deliver and the stages that settle deliveries without a message call Recorder.
 //
-// State. The recorder holds the counts of all open broadcasts in memory; the
-// store has every entry, and Begin is told the counts again after a restart.
+// State. The recorder keeps the counts of all open broadcasts in memory. The store has
+// every entry, and Begin restores the counts after a restart.
 //
-// Failure. Record returns when its entry is durable. While the store refuses
-// (a full disk), callers wait and the recorder tries again: what the next hop
-// took is never forgotten while the process lives. Where the store has no such
-// day any more, since it was removed, callers get that error. The queue of waiting entries
-// needs no limit of its own: each connection waits with at most one message.
+// Failure. Record returns when its entry is durable. While the store refuses commits (the
+// disk is full), callers wait and the recorder tries again: an accepted message is not
+// forgotten while the process lives. If the store has removed the day, callers get that
+// error. The queue of waiting entries needs no limit, since each connection waits with one
+// group of messages.
 package record
 
 import (
@@ -24,58 +24,59 @@ import (
 	"fanfare.dev/fanfare/internal/failpoint"
 )
 
-// Store keeps a group of entries of one day, all or nothing.
+// Store commits the entries of one day, all or none.
 type Store interface {
 	Commit(ctx context.Context, day fanfare.Day, group *fanfare.Commit) error
 }
 
-// Options are the parts that a recorder works with.
+// Options are the dependencies of a recorder.
 type Options struct {
 	Store  Store
 	Clock  clock.Clock
 	Logger *slog.Logger
-	// Sour is told once of a broadcast whose first messages all failed.
+	// OnAllFailed is called once for a broadcast whose first messages all failed.
 	OnAllFailed func(fanfare.EventRef)
-	// Hears says whether anybody hears of an outcome: services are told of those. nil:
-	// nobody does. Told is called when such ones were kept.
+	// WantsCallback reports whether a service gets a status callback for an outcome; nil:
+	// none does. CallbacksRecorded is called when such outcomes were committed.
 	WantsCallback     func(*fanfare.Entry) bool
 	CallbacksRecorded func(fanfare.Day)
-	// Due is told of the earliest time at which kept work becomes due.
+	// WorkDue is called with the earliest time at which committed work becomes due.
 	WorkDue func(day fanfare.Day, at time.Time)
 }
 
 const (
-	// sourAfter is how many failures without a success make a broadcast sour.
+	// allFailedAfter is the number of failures without a success after which OnAllFailed is
+	// called.
 	allFailedAfter = 100
-	// maxGroup bounds the entries of one commit.
+	// maxGroup is the maximum number of writes in a commit.
 	maxGroup = 512
-	// maxTogether bounds them where letters left together: 20 connections at 100
-	// recipients each have one commit, and one sync.
+	// maxGroupEntries is the maximum number of entries in a commit if messages were sent
+	// together: 20 connections with 100 recipients each share one commit and one sync.
 	maxGroupEntries = 2048
-	// leastBehind is how many of them are for what was settled without a letter.
+	// minUnsent is the number of writes in a commit that is reserved for entries without a
+	// message.
 	minUnsent = maxGroup / 8
-	// retryPause is how long a refused commit waits before it is tried again.
+	// retryPause is the time after which a refused commit is tried again.
 	retryPause = 200 * time.Millisecond
-	// gatherAtMost is how long a group stays open for answers that are still on
-	// their way.
+	// maxGather is the maximum time for which a group waits for expected entries.
 	maxGather = time.Millisecond
 )
 
-// Recorder is the one write path of outcomes.
+// A Recorder is the only writer of outcomes.
 type Recorder struct {
 	options Options
 
 	mu         sync.Mutex
-	waiting    []*pendingWrite // of letters that have left: a connection stands still for each
-	unsent     []*pendingWrite // of what was settled without one, of which there may be thousands at once
+	waiting    []*pendingWrite // for messages that were sent: their connections are blocked
+	unsent     []*pendingWrite // without a message; there may be thousands at once
 	closed     bool
-	wake       chan struct{} // holds one token while waiting may be non-empty
-	expected   atomic.Int64  // messages on the wire whose entry is not waiting yet
-	ignored    atomic.Int64  // how many of them the group that is open does not wait for
-	allArrived chan struct{} // holds one token when no more than these are coming
+	wake       chan struct{} // holds a token while a write may be waiting
+	expected   atomic.Int64  // messages in flight whose write is not waiting yet
+	ignored    atomic.Int64  // how many of them the current group does not wait for
+	allArrived chan struct{} // holds a token when only ignored ones are missing
 	stragglers stragglers
 
-	pool       sync.Pool // of *slip
+	pool       sync.Pool // of *pendingWrite
 	broadcasts *broadcasts
 	waiters    waiters
 	totals     [fanfare.States]atomic.Int64
@@ -85,19 +86,19 @@ type Recorder struct {
 	stop    context.CancelFunc
 }
 
-// pendingWrite is one entry on its way, or several together, or work that is put off
-// without one, and the caller who waits for it.
+// A pendingWrite is one entry, several entries, or postponed work, with the caller that
+// waits for it.
 type pendingWrite struct {
 	day       fanfare.Day
 	entry     fanfare.Entry
 	due       *fanfare.Due
-	group     []fanfare.Entry // instead of entry
-	postponed []fanfare.Due   // instead of due; without together instead of entry, too
+	group     []fanfare.Entry // replaces entry
+	postponed []fanfare.Due   // replaces due and, without group, also entry
 	done      chan error
 }
 
-// size is how many entries it has, 1 at least.
-func (s *pendingWrite) size() int { return max(1, len(s.group)) }
+// size returns the number of entries, at least 1.
+func (w *pendingWrite) size() int { return max(1, len(w.group)) }
 
 // Start returns a recorder that runs until Stop.
 func Start(options Options) *Recorder {
@@ -108,8 +109,8 @@ func Start(options Options) *Recorder {
 	return r
 }
 
-// Stop keeps what is waiting and returns when no entry is under way. Record
-// fails from then on.
+// Stop commits the waiting entries and returns when none is left. Record fails from then
+// on.
 func (r *Recorder) Stop() {
 	r.mu.Lock()
 	r.closed = true
@@ -118,42 +119,41 @@ func (r *Recorder) Stop() {
 	r.stopped.Wait()
 }
 
-// errStopped tells a connection that nothing can be kept any more.
+// errStopped tells a connection that nothing can be recorded any more.
 var errStopped = &fanfare.Error{Code: fanfare.Unavailable, Message: "the recorder has stopped"}
 
-// Expect tells that a message has left and that RecordExpected will follow. A
-// group stays open a moment for what is expected, so that one sync serves all
-// connections.
+// Expect announces that a message was released and that RecordExpected will follow. A group
+// waits a moment for expected entries, so that one sync serves many connections.
 func (r *Recorder) Expect() { r.expected.Add(1) }
 
-// RecordGroup is Record for letters of one day that left as one message, of
-// which some were expected. All is durable when it returns, or nothing. The slices
-// are the caller's again then.
+// RecordGroup records entries of one day of messages that were sent together; expected of
+// them were announced. When it returns, all entries are durable or none, and the caller may
+// reuse the slices.
 func (r *Recorder) RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
-	s := r.pool.Get().(*pendingWrite)
-	s.day, s.group, s.postponed = entries[0].Delivery.Day, entries, dues
-	return r.submit(s, int64(expected))
+	w := r.pool.Get().(*pendingWrite)
+	w.day, w.group, w.postponed = entries[0].Delivery.Day, entries, dues
+	return r.submit(w, int64(expected))
 }
 
-// RecordExpected is Record for a message that was expected.
+// RecordExpected is Record for an announced entry.
 func (r *Recorder) RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error {
 	return r.record(entry, due, 1)
 }
 
-// Record appends an entry, and with it the work that becomes due where it is
+// Record commits an entry, together with the retry that becomes due if the entry is
 // Deferred. It blocks until both are durable.
 func (r *Recorder) Record(entry *fanfare.Entry, due *fanfare.Due) error {
 	return r.record(entry, due, 0)
 }
 
 func (r *Recorder) record(entry *fanfare.Entry, due *fanfare.Due, expected int64) error {
-	s := r.pool.Get().(*pendingWrite)
-	s.day, s.entry, s.due = entry.Delivery.Day, *entry, due
-	return r.submit(s, expected)
+	w := r.pool.Get().(*pendingWrite)
+	w.day, w.entry, w.due = entry.Delivery.Day, *entry, due
+	return r.submit(w, expected)
 }
 
-// submit gives a slip in and waits until it is kept.
-func (r *Recorder) submit(s *pendingWrite, expected int64) error {
+// submit enqueues a write and waits until it is committed.
+func (r *Recorder) submit(w *pendingWrite, expected int64) error {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
@@ -161,23 +161,23 @@ func (r *Recorder) submit(s *pendingWrite, expected int64) error {
 		return errStopped
 	}
 	if expected > 0 {
-		r.waiting = append(r.waiting, s)
+		r.waiting = append(r.waiting, w)
 	} else {
-		r.unsent = append(r.unsent, s)
+		r.unsent = append(r.unsent, w)
 	}
 	r.mu.Unlock()
 	if r.expected.Add(-expected) <= r.ignored.Load() {
 		signal(r.allArrived)
 	}
 	signal(r.wake)
-	err := <-s.done
-	s.due, s.group, s.postponed = nil, nil, nil
-	r.pool.Put(s)
+	err := <-w.done
+	w.due, w.group, w.postponed = nil, nil, nil
+	r.pool.Put(w)
 	return err
 }
 
-// run commits groups. A group closes when everything that is on the wire has
-// been answered, or a moment after its first entry.
+// run commits groups. A group closes when all expected entries have arrived, or a moment
+// after its first entry.
 func (r *Recorder) run(ctx context.Context) {
 	var group []*pendingWrite
 	moment := time.NewTimer(0)
@@ -201,13 +201,12 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// gather waits until nothing more is on its way, but for what is late with every
-// group; at most a moment.
+// gather waits at most a moment for expected entries, except for stragglers.
 func (r *Recorder) gather(ctx context.Context, moment *time.Timer) {
 	spared := r.stragglers.ignore()
 	r.ignored.Store(spared)
 	select {
-	case <-r.allArrived: // of a group before
+	case <-r.allArrived: // from an earlier group
 	default:
 	}
 	if r.expected.Load() > spared {
@@ -221,7 +220,7 @@ func (r *Recorder) gather(ctx context.Context, moment *time.Timer) {
 	r.stragglers.groupClosed(r.expected.Load())
 }
 
-// signal leaves a token where there is none.
+// signal sends a token unless there is one.
 func signal(tokens chan struct{}) {
 	select {
 	case tokens <- struct{}{}:
@@ -251,7 +250,7 @@ func (r *Recorder) take(group []*pendingWrite) []*pendingWrite {
 	return group
 }
 
-// commitGroup commits a group, one transaction for each day in it.
+// commitGroup commits a group with one transaction per day.
 func (r *Recorder) commitGroup(ctx context.Context, group []*pendingWrite) {
 	for len(group) > 0 {
 		day := group[0].day
@@ -270,16 +269,16 @@ func (r *Recorder) commitGroup(ctx context.Context, group []*pendingWrite) {
 func (r *Recorder) commitDay(ctx context.Context, day fanfare.Day, group []*pendingWrite) {
 	commit := fanfare.Commit{Entries: make([]fanfare.Entry, 0, len(group))}
 	var earliest time.Time
-	for _, s := range group {
-		commit.Dues = append(commit.Dues, s.postponed...)
+	for _, w := range group {
+		commit.Dues = append(commit.Dues, w.postponed...)
 		switch {
-		case s.group != nil:
-			commit.Entries = append(commit.Entries, s.group...)
-		case s.postponed == nil:
-			commit.Entries = append(commit.Entries, s.entry)
+		case w.group != nil:
+			commit.Entries = append(commit.Entries, w.group...)
+		case w.postponed == nil:
+			commit.Entries = append(commit.Entries, w.entry)
 		}
-		if s.due != nil {
-			commit.Dues = append(commit.Dues, *s.due)
+		if w.due != nil {
+			commit.Dues = append(commit.Dues, *w.due)
 		}
 	}
 	for i := range commit.Dues {
@@ -289,7 +288,7 @@ func (r *Recorder) commitDay(ctx context.Context, day fanfare.Day, group []*pend
 	}
 	told := r.markCallbacks(commit.Entries)
 	failpoint.Hit("before-outcome")
-	sour := r.broadcasts.apply(commit.Entries, &commit, r.options.Clock.Now())
+	allFailed := r.broadcasts.apply(commit.Entries, &commit, r.options.Clock.Now())
 	err := r.commit(ctx, day, &commit)
 	failpoint.Hit("after-outcome")
 	if err == nil {
@@ -302,8 +301,8 @@ func (r *Recorder) commitDay(ctx context.Context, day fanfare.Day, group []*pend
 	} else if fanfare.CodeOf(err) == fanfare.NotFound {
 		r.broadcasts.drop(day)
 	}
-	for _, s := range group {
-		s.done <- err
+	for _, w := range group {
+		w.done <- err
 	}
 	if err != nil {
 		return
@@ -314,12 +313,12 @@ func (r *Recorder) commitDay(ctx context.Context, day fanfare.Day, group []*pend
 	if told {
 		r.options.CallbacksRecorded(day)
 	}
-	for _, ref := range sour {
+	for _, ref := range allFailed {
 		r.stopped.Go(func() { r.options.OnAllFailed(ref) })
 	}
 }
 
-// markCallbacks marks the entries that services are told of.
+// markCallbacks marks the entries for which services get a callback.
 func (r *Recorder) markCallbacks(entries []fanfare.Entry) (told bool) {
 	if r.options.WantsCallback == nil {
 		return false
@@ -331,8 +330,8 @@ func (r *Recorder) markCallbacks(entries []fanfare.Entry) (told bool) {
 	return told
 }
 
-// commit tries until the store takes the group, or the recorder stops. A day
-// that is gone does not come back.
+// commit tries until the store accepts the group, the recorder stops, or the day was
+// removed.
 func (r *Recorder) commit(ctx context.Context, day fanfare.Day, commit *fanfare.Commit) error {
 	for try := 0; ; try++ {
 		err := r.options.Store.Commit(context.WithoutCancel(ctx), day, commit)
@@ -340,7 +339,7 @@ func (r *Recorder) commit(ctx context.Context, day fanfare.Day, commit *fanfare.
 			return err
 		}
 		if try%50 == 0 {
-			r.options.Logger.Error("outcomes cannot be kept, sending waits", "error", err, "entries", len(commit.Entries))
+			r.options.Logger.Error("cannot record outcomes, sending waits until the store accepts them", "error", err, "entries", len(commit.Entries))
 		}
 		select {
 		case <-ctx.Done():
@@ -350,8 +349,7 @@ func (r *Recorder) commit(ctx context.Context, day fanfare.Day, commit *fanfare.
 	}
 }
 
-// Totals counts the entries kept since the start by state, and the groups they
-// came in.
+// Totals counts the entries committed since the start by state, and their commits.
 func (r *Recorder) Totals() (counts fanfare.Counts, groups int64) {
 	for s := range r.totals {
 		counts[s] = r.totals[s].Load()
@@ -359,8 +357,8 @@ func (r *Recorder) Totals() (counts fanfare.Counts, groups int64) {
 	return counts, r.groups.Load()
 }
 
-// RecordAll appends entries that need no retry. It blocks until all are durable
-// and returns the first error.
+// RecordAll records entries that need no retry. It blocks until all are durable and returns
+// the first error.
 func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
 	all := make([]*pendingWrite, len(entries))
 	for i := range entries {
@@ -376,26 +374,26 @@ func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
 	r.mu.Unlock()
 	signal(r.wake)
 	var first error
-	for _, s := range all {
-		if err := <-s.done; err != nil && first == nil {
+	for _, w := range all {
+		if err := <-w.done; err != nil && first == nil {
 			first = err
 		}
-		r.pool.Put(s)
+		r.pool.Put(w)
 	}
 	return first
 }
 
-// Postpone keeps work of one day for later, without an entry: nothing was tried,
-// and nothing is counted. It shares the commits of entries, and blocks until it is
-// durable. Work that is put off twice for the same second is kept once.
+// Postpone records that work of one day becomes due later, without an entry. It shares the
+// commits of entries, and blocks until the work is durable. Work that is postponed twice to
+// the same second is stored once.
 func (r *Recorder) Postpone(day fanfare.Day, dues []fanfare.Due) error {
 	if len(dues) == 0 {
 		return nil
 	}
-	s := r.pool.Get().(*pendingWrite)
-	s.day, s.postponed = day, dues
+	w := r.pool.Get().(*pendingWrite)
+	w.day, w.postponed = day, dues
 	failpoint.Hit("before-postpone")
-	err := r.submit(s, 0)
+	err := r.submit(w, 0)
 	failpoint.Hit("after-postpone")
 	return err
 }

@@ -13,14 +13,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestRecordReturnsWhenItsEntryIsKept(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestRecordReturnsWhenItsEntryIsDurable(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		hold := make(chan struct{})
-		b.store.set(func(s *memoryStore) { s.hold = hold })
+		f.store.set(func(s *memoryStore) { s.hold = hold })
 		returned := make(chan struct{})
 		go func() {
-			b.record(t, event, 1, 1, fanfare.Accepted)
-			if n := len(b.store.kept()); n != 1 {
+			f.record(t, event, 1, 1, fanfare.Accepted)
+			if n := len(f.store.recorded()); n != 1 {
 				t.Errorf("returned with %d commits kept", n)
 			}
 			close(returned)
@@ -33,29 +33,29 @@ func TestRecordReturnsWhenItsEntryIsKept(t *testing.T) {
 		}
 		close(hold)
 		<-returned
-		got := b.store.kept()[0].Entries[0]
+		got := f.store.recorded()[0].Entries[0]
 		if want := entryOf(event, 1, 1, fanfare.Accepted); got != *want {
 			t.Errorf("kept %+v, want %+v", got, *want)
 		}
-		totals, groups := b.Totals()
+		totals, groups := f.Totals()
 		if totals[fanfare.Accepted] != 1 || totals.Total() != 1 || groups != 1 {
 			t.Errorf("totals %v in %d groups", totals, groups)
 		}
 	})
 }
 
-func TestEntriesGatherWhileACommitIsUnderWay(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestEntriesAccumulateDuringACommit(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		var callers sync.WaitGroup
-		end := b.committing(t, &callers)
+		end := f.committing(t, &callers)
 		for i := range maxGroup + 100 {
-			callers.Go(func() { b.record(t, event, i+1, 1, fanfare.Accepted) })
+			callers.Go(func() { f.record(t, event, i+1, 1, fanfare.Accepted) })
 		}
 		synctest.Wait()
 		end()
 		callers.Wait()
 		var sizes []int
-		for _, c := range b.store.kept() {
+		for _, c := range f.store.recorded() {
 			sizes = append(sizes, len(c.Entries))
 		}
 		if want := []int{1, maxGroup, 100}; !slices.Equal(sizes, want) {
@@ -64,9 +64,8 @@ func TestEntriesGatherWhileACommitIsUnderWay(t *testing.T) {
 	})
 }
 
-// TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger is what makes one sync serve
-// all connections.
-func TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger(t *testing.T) {
+// TestGroupWaitsForMessagesInFlightOnly checks that one sync serves all connections.
+func TestGroupWaitsForMessagesInFlightOnly(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		expect  int
@@ -80,21 +79,21 @@ func TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger(t *testing.T) {
 		{"one is late", 3, []time.Duration{0, time.Second}, []int{2, 1}, maxGather},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, b *bench) {
+			inBubble(t, func(t *testing.T, f *fixture) {
 				for range c.expect {
-					b.Expect()
+					f.Expect()
 				}
 				var callers sync.WaitGroup
 				for i, after := range c.answers {
 					callers.Go(func() {
 						<-time.After(after)
-						if err := b.RecordExpected(entryOf(event, i+1, 1, fanfare.Accepted), nil); err != nil {
+						if err := f.RecordExpected(entryOf(event, i+1, 1, fanfare.Accepted), nil); err != nil {
 							t.Error(err)
 						}
 					})
 				}
 				start := time.Now()
-				if err := b.RecordExpected(entryOf(event, 0, 1, fanfare.Accepted), nil); err != nil {
+				if err := f.RecordExpected(entryOf(event, 0, 1, fanfare.Accepted), nil); err != nil {
 					t.Error(err)
 				}
 				if took := time.Since(start); took != c.took {
@@ -102,7 +101,7 @@ func TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger(t *testing.T) {
 				}
 				callers.Wait()
 				var sizes []int
-				for _, commit := range b.store.kept() {
+				for _, commit := range f.store.recorded() {
 					sizes = append(sizes, len(commit.Entries))
 				}
 				if !slices.Equal(sizes, c.groups) {
@@ -113,26 +112,26 @@ func TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger(t *testing.T) {
 	}
 }
 
-func TestAStoreThatRefusesKeepsCallersWaitingAndLosesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
-		b.Begin(event, 100, fanfare.Progress{})
-		b.store.set(func(s *memoryStore) { s.refuse = &fanfare.Error{Code: fanfare.DiskFull, Message: "full"} })
+func TestCallersWaitWhileTheStoreRefuses(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		f.Begin(event, 100, fanfare.Progress{})
+		f.store.set(func(s *memoryStore) { s.refuse = &fanfare.Error{Code: fanfare.DiskFull, Message: "full"} })
 		var callers sync.WaitGroup
 		for i := range 100 {
-			callers.Go(func() { b.record(t, event, i, 1, fanfare.Accepted) })
+			callers.Go(func() { f.record(t, event, i, 1, fanfare.Accepted) })
 		}
 		<-time.After(time.Minute)
 		var tries int
-		b.store.set(func(s *memoryStore) { tries = s.tries })
-		if tries < 100 || len(b.store.kept()) != 0 {
-			t.Errorf("%d tries in a minute, %d kept", tries, len(b.store.kept()))
+		f.store.set(func(s *memoryStore) { tries = s.tries })
+		if tries < 100 || len(f.store.recorded()) != 0 {
+			t.Errorf("%d tries in a minute, %d kept", tries, len(f.store.recorded()))
 		}
-		if totals, _ := b.Totals(); totals.Total() != 0 {
+		if totals, _ := f.Totals(); totals.Total() != 0 {
 			t.Errorf("totals %v while nothing is kept", totals)
 		}
-		b.store.set(func(s *memoryStore) { s.refuse = nil })
+		f.store.set(func(s *memoryStore) { s.refuse = nil })
 		callers.Wait()
-		times := b.store.times()
+		times := f.store.times()
 		if len(times) != 100 {
 			t.Errorf("%d entries are kept, want 100", len(times))
 		}
@@ -141,60 +140,60 @@ func TestAStoreThatRefusesKeepsCallersWaitingAndLosesNothing(t *testing.T) {
 				t.Errorf("%s is kept %d times", e, n)
 			}
 		}
-		if done := b.store.completions(); len(done) != 1 || done[0].Progress.Counts[fanfare.Accepted] != 100 {
+		if done := f.store.completions(); len(done) != 1 || done[0].Progress.Counts[fanfare.Accepted] != 100 {
 			t.Errorf("completions %+v", done)
 		}
 	})
 }
 
-func TestADayThatIsGoneHoldsUpNoOther(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
-		b.Begin(event, 1, fanfare.Progress{})
-		b.store.set(func(s *memoryStore) { s.refuse = &fanfare.Error{Code: fanfare.NotFound, Message: "no such day"} })
-		if err := b.Record(entryOf(event, 1, 1, fanfare.Accepted), nil); fanfare.CodeOf(err) != fanfare.NotFound {
+func TestRemovedDayDoesNotBlockOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		f.Begin(event, 1, fanfare.Progress{})
+		f.store.set(func(s *memoryStore) { s.refuse = &fanfare.Error{Code: fanfare.NotFound, Message: "no such day"} })
+		if err := f.Record(entryOf(event, 1, 1, fanfare.Accepted), nil); fanfare.CodeOf(err) != fanfare.NotFound {
 			t.Errorf("got %v", err)
 		}
-		b.store.set(func(s *memoryStore) { s.refuse = nil })
-		b.record(t, tomorrow, 1, 1, fanfare.Accepted)
-		if _, open := b.Progress(event); open {
+		f.store.set(func(s *memoryStore) { s.refuse = nil })
+		f.record(t, tomorrow, 1, 1, fanfare.Accepted)
+		if _, open := f.Progress(event); open {
 			t.Error("a broadcast of the day that is gone is still open")
 		}
 	})
 }
 
-func TestAGroupOfSeveralDaysIsKeptDayByDay(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestGroupOfSeveralDaysIsCommittedByDay(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		var entries []fanfare.Entry
 		for i := range 30 {
 			ref := event
 			ref.Day += fanfare.Day(i * 7 % 4)
 			entries = append(entries, *entryOf(ref, i, 1, fanfare.Accepted))
 		}
-		if err := b.RecordAll(entries); err != nil {
+		if err := f.RecordAll(entries); err != nil {
 			t.Fatal(err)
 		}
-		if len(b.store.days) != 4 || len(b.store.times()) != 30 {
-			t.Errorf("%d commits of %d entries, want 4 of 30", len(b.store.days), len(b.store.times()))
+		if len(f.store.days) != 4 || len(f.store.times()) != 30 {
+			t.Errorf("%d commits of %d entries, want 4 of 30", len(f.store.days), len(f.store.times()))
 		}
-		for i, c := range b.store.kept() {
+		for i, c := range f.store.recorded() {
 			for _, e := range c.Entries {
-				if e.Delivery.Day != b.store.days[i] {
-					t.Errorf("an entry of %v is in a commit of %v", e.Delivery.Day, b.store.days[i])
+				if e.Delivery.Day != f.store.days[i] {
+					t.Errorf("an entry of %v is in a commit of %v", e.Delivery.Day, f.store.days[i])
 				}
 			}
 		}
 	})
 }
 
-func TestDueWorkIsKeptWithItsEntryAndTheEarliestIsTold(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestRetryIsCommittedWithItsEntry(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		var callers sync.WaitGroup
-		end := b.committing(t, &callers)
+		end := f.committing(t, &callers)
 		start := time.Now()
 		for i, after := range []time.Duration{time.Hour, time.Minute, 2 * time.Minute} {
 			callers.Go(func() {
 				due := &fanfare.Due{At: start.Add(after), Channel: 7, Slice: fanfare.RecipientRange{Manifest: 64, Positions: []uint32{uint32(i)}, Attempt: 2}}
-				if err := b.Record(entryOf(event, i+1, 1, fanfare.Deferred), due); err != nil {
+				if err := f.Record(entryOf(event, i+1, 1, fanfare.Deferred), due); err != nil {
 					t.Error(err)
 				}
 			})
@@ -203,29 +202,29 @@ func TestDueWorkIsKeptWithItsEntryAndTheEarliestIsTold(t *testing.T) {
 		end()
 		callers.Wait()
 		synctest.Wait()
-		if dues := b.store.kept()[1].Dues; len(dues) != 3 {
+		if dues := f.store.recorded()[1].Dues; len(dues) != 3 {
 			t.Errorf("kept %v", dues)
 		}
-		if told := b.dues[today]; len(told) != 1 || !told[0].Equal(start.Add(time.Minute)) {
+		if told := f.dues[today]; len(told) != 1 || !told[0].Equal(start.Add(time.Minute)) {
 			t.Errorf("told %v, want one minute after %v", told, start)
 		}
 	})
 }
 
-func TestWhatLeftTogetherIsKeptTogetherAndTheirGroupsAreBounded(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestRecordGroupCommitsTogetherWithinTheMaximum(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		var callers sync.WaitGroup
-		end := b.committing(t, &callers)
+		end := f.committing(t, &callers)
 		const connections, recipients = 50, 100
 		for c := range connections {
 			entries := make([]fanfare.Entry, recipients)
 			for i := range entries {
 				entries[i] = *entryOf(event, 1+c*recipients+i, 1, fanfare.Accepted)
-				b.Expect()
+				f.Expect()
 			}
 			dues := []fanfare.Due{{At: time.Now().Add(time.Hour), Slice: fanfare.RecipientRange{Manifest: entries[0].Delivery.Manifest, From: uint32(c), To: uint32(c) + 1}}}
 			callers.Go(func() {
-				if err := b.RecordGroup(entries, dues, len(entries)); err != nil {
+				if err := f.RecordGroup(entries, dues, len(entries)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -234,30 +233,30 @@ func TestWhatLeftTogetherIsKeptTogetherAndTheirGroupsAreBounded(t *testing.T) {
 		end()
 		callers.Wait()
 		dues := 0
-		for _, c := range b.store.kept()[1:] {
+		for _, c := range f.store.recorded()[1:] {
 			dues += len(c.Dues)
 			if len(c.Entries) > maxGroupEntries || len(c.Entries)%recipients > 0 {
 				t.Errorf("a group of %d, want whole hundreds up to %d", len(c.Entries), maxGroupEntries)
 			}
 		}
-		if n := len(b.store.kept()) - 1; n != connections*recipients/(maxGroupEntries/recipients*recipients)+1 || dues != connections {
+		if n := len(f.store.recorded()) - 1; n != connections*recipients/(maxGroupEntries/recipients*recipients)+1 || dues != connections {
 			t.Errorf("%d groups with %d dues", n, dues)
 		}
-		if times := b.store.times(); len(times) != connections*recipients+1 {
+		if times := f.store.times(); len(times) != connections*recipients+1 {
 			t.Errorf("%d entries were kept, want %d", len(times), connections*recipients+1)
 		}
-		if coming := b.expected.Load(); coming != 0 {
+		if coming := f.expected.Load(); coming != 0 {
 			t.Errorf("%d more are expected", coming)
 		}
 	})
 }
 
-// TestALetterThatLeftDoesNotWaitForThousandsThatDidNot has a batch settled without
-// letters while one is on the wire.
-func TestALetterThatLeftDoesNotWaitForThousandsThatDidNot(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+// TestSentMessageDoesNotWaitForThousandsOfUnsentEntries settles a batch without messages
+// while a message is in flight.
+func TestSentMessageDoesNotWaitForThousandsOfUnsentEntries(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		var callers sync.WaitGroup
-		end := b.committing(t, &callers)
+		end := f.committing(t, &callers)
 		entry := func(position int) fanfare.Entry {
 			return fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: event.Day, Manifest: fanfare.NewManifestID(event.Seq, 0), Position: uint32(position)}, Attempt: 1, State: fanfare.Suppressed, At: time.Now()}
 		}
@@ -266,29 +265,29 @@ func TestALetterThatLeftDoesNotWaitForThousandsThatDidNot(t *testing.T) {
 			for i := range all {
 				all[i] = entry(100 + i)
 			}
-			if err := b.RecordAll(all); err != nil {
+			if err := f.RecordAll(all); err != nil {
 				t.Error(err)
 			}
 		})
 		synctest.Wait()
-		b.Expect()
+		f.Expect()
 		callers.Go(func() {
 			left := entry(99)
-			if err := b.RecordExpected(&left, nil); err != nil {
+			if err := f.RecordExpected(&left, nil); err != nil {
 				t.Error(err)
 			}
 		})
 		synctest.Wait()
 		end()
 		callers.Wait()
-		kept := b.store.kept()
+		kept := f.store.recorded()
 		if first := kept[1].Entries[0].Delivery.Position; first != 99 || len(kept[1].Entries) != maxGroup {
-			t.Errorf("the next group has %d entries and begins with position %d, want %d and the letter that left", len(kept[1].Entries), first, maxGroup)
+			t.Errorf("the next group has %d entries and begins with position %d, want %d and the message that left", len(kept[1].Entries), first, maxGroup)
 		}
 	})
 }
 
-func TestWhatWasSettledWithoutALetterHasItsPartOfEachGroup(t *testing.T) {
+func TestUnsentEntriesGetTheirPartOfEachGroup(t *testing.T) {
 	r := &Recorder{}
 	for range 3 * maxGroup {
 		r.waiting, r.unsent = append(r.waiting, &pendingWrite{}), append(r.unsent, &pendingWrite{due: &fanfare.Due{}})
@@ -296,13 +295,13 @@ func TestWhatWasSettledWithoutALetterHasItsPartOfEachGroup(t *testing.T) {
 	for left := 6 * maxGroup; left > 0; left -= maxGroup {
 		group := r.take(nil)
 		behind := 0
-		for _, s := range group {
-			if s.due != nil {
+		for _, w := range group {
+			if w.due != nil {
 				behind++
 			}
 		}
 		if len(group) != maxGroup || behind < minUnsent {
-			t.Errorf("a group of %d has %d that were settled without a letter, at least %d of %d are theirs", len(group), behind, minUnsent, maxGroup)
+			t.Errorf("a group of %d has %d that were settled without a message, at least %d of %d are theirs", len(group), behind, minUnsent, maxGroup)
 		}
 	}
 	if r.hasWaiting() {
@@ -310,23 +309,23 @@ func TestWhatWasSettledWithoutALetterHasItsPartOfEachGroup(t *testing.T) {
 	}
 }
 
-func TestStopKeepsWhatWaitsAndRefusesTheRest(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestStopCommitsWaitingEntriesAndRefusesNewOnes(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		hold := make(chan struct{})
-		b.store.set(func(s *memoryStore) { s.hold = hold })
-		b.Expect() // of a connection that never answers
+		f.store.set(func(s *memoryStore) { s.hold = hold })
+		f.Expect() // of a connection that never reports
 		var callers sync.WaitGroup
 		for i := range 50 {
-			callers.Go(func() { b.record(t, event, i, 1, fanfare.Accepted) })
+			callers.Go(func() { f.record(t, event, i, 1, fanfare.Accepted) })
 		}
 		synctest.Wait()
 		stopped := make(chan struct{})
-		go func() { b.Stop(); close(stopped) }()
+		go func() { f.Stop(); close(stopped) }()
 		synctest.Wait()
 		for name, late := range map[string]error{
-			"Record":         b.Record(entryOf(event, 99, 1, fanfare.Accepted), nil),
-			"RecordExpected": b.RecordExpected(entryOf(event, 99, 1, fanfare.Accepted), nil),
-			"RecordAll":      b.RecordAll([]fanfare.Entry{*entryOf(event, 99, 1, fanfare.Accepted)}),
+			"Record":         f.Record(entryOf(event, 99, 1, fanfare.Accepted), nil),
+			"RecordExpected": f.RecordExpected(entryOf(event, 99, 1, fanfare.Accepted), nil),
+			"RecordAll":      f.RecordAll([]fanfare.Entry{*entryOf(event, 99, 1, fanfare.Accepted)}),
 		} {
 			if fanfare.CodeOf(late) != fanfare.Unavailable {
 				t.Errorf("%s after Stop: %v", name, late)
@@ -337,27 +336,27 @@ func TestStopKeepsWhatWaitsAndRefusesTheRest(t *testing.T) {
 			t.Error("stopped before what waited was kept")
 		default:
 		}
-		b.store.set(func(s *memoryStore) { s.hold = nil })
+		f.store.set(func(s *memoryStore) { s.hold = nil })
 		close(hold)
 		<-stopped
 		callers.Wait()
-		if n := len(b.store.times()); n != 50 {
+		if n := len(f.store.times()); n != 50 {
 			t.Errorf("%d entries are kept, want 50", n)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
 func TestStopGivesUpOnAStoreThatRefuses(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		refused := errors.New("broken")
-		b.store.set(func(s *memoryStore) { s.refuse = refused })
+		f.store.set(func(s *memoryStore) { s.refuse = refused })
 		got := make(chan error, 2)
-		go func() { got <- b.Record(entryOf(event, 1, 1, fanfare.Accepted), nil) }()
+		go func() { got <- f.Record(entryOf(event, 1, 1, fanfare.Accepted), nil) }()
 		synctest.Wait()
-		go func() { got <- b.RecordAll([]fanfare.Entry{*entryOf(event, 2, 1, fanfare.Accepted)}) }()
+		go func() { got <- f.RecordAll([]fanfare.Entry{*entryOf(event, 2, 1, fanfare.Accepted)}) }()
 		synctest.Wait()
-		b.Stop()
+		f.Stop()
 		for range cap(got) {
 			if err := <-got; !errors.Is(err, refused) {
 				t.Errorf("a caller got %v", err)
@@ -366,7 +365,7 @@ func TestStopGivesUpOnAStoreThatRefuses(t *testing.T) {
 	})
 }
 
-func TestStopWaitsForWhatIsTold(t *testing.T) {
+func TestStopWaitsForOnAllFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, store := make(chan struct{}), &memoryStore{}
 		r := Start(Options{Store: store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), OnAllFailed: func(fanfare.EventRef) { <-hold }})
@@ -389,52 +388,52 @@ func TestStopWaitsForWhatIsTold(t *testing.T) {
 	})
 }
 
-func putOff(ref fanfare.EventRef, position uint32, at time.Time) fanfare.Due {
+func postponedWork(ref fanfare.EventRef, position uint32, at time.Time) fanfare.Due {
 	return fanfare.Due{At: at, Channel: 7, Lane: fanfare.Bulk, Slice: fanfare.RecipientRange{
 		Manifest: fanfare.NewManifestID(ref.Seq, 0), Positions: []uint32{position}, Attempt: 1,
 	}}
 }
 
-func TestWorkThatIsPutOffIsKeptWithoutAnEntryAndCountsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
-		b.Begin(event, 3, fanfare.Progress{})
+func TestPostponedWorkHasNoEntryAndIsNotCounted(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		f.Begin(event, 3, fanfare.Progress{})
 		at := time.Now().UTC().Add(time.Hour)
-		dues := []fanfare.Due{putOff(event, 1, at.Add(time.Minute)), putOff(event, 2, at)}
-		if err := b.Postpone(today, dues); err != nil {
+		dues := []fanfare.Due{postponedWork(event, 1, at.Add(time.Minute)), postponedWork(event, 2, at)}
+		if err := f.Postpone(today, dues); err != nil {
 			t.Fatal(err)
 		}
-		kept := b.store.kept()
-		if len(kept) != 1 || len(kept[0].Entries) != 0 || len(kept[0].Dues) != 2 || len(kept[0].Completions) != 0 || b.store.days[0] != today {
-			t.Errorf("kept %+v of %v", kept, b.store.days)
+		kept := f.store.recorded()
+		if len(kept) != 1 || len(kept[0].Entries) != 0 || len(kept[0].Dues) != 2 || len(kept[0].Completions) != 0 || f.store.days[0] != today {
+			t.Errorf("kept %+v of %v", kept, f.store.days)
 		}
-		if progress, open := b.Progress(event); !open || progress.Counts[fanfare.Pending] != 3 || !progress.First.IsZero() {
+		if progress, open := f.Progress(event); !open || progress.Counts[fanfare.Pending] != 3 || !progress.First.IsZero() {
 			t.Errorf("the broadcast has come to %+v", progress)
 		}
-		synctest.Wait() // it is told of beside who waits
-		b.mu.Lock()
-		told := b.dues[today]
-		b.mu.Unlock()
+		synctest.Wait() // the callback runs in parallel
+		f.mu.Lock()
+		told := f.dues[today]
+		f.mu.Unlock()
 		if len(told) != 1 || !told[0].Equal(at) {
 			t.Errorf("told of work due at %v, want the earliest, %v", told, at)
 		}
-		if err := b.Postpone(today, nil); err != nil || len(b.store.kept()) != 1 {
-			t.Errorf("nothing put off made %d commits, %v", len(b.store.kept()), err)
+		if err := f.Postpone(today, nil); err != nil || len(f.store.recorded()) != 1 {
+			t.Errorf("nothing put off made %d commits, %v", len(f.store.recorded()), err)
 		}
 	})
 }
 
-func TestWorkThatIsPutOffSharesTheCommitOfEntries(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestPostponedWorkSharesTheCommitOfEntries(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		var callers sync.WaitGroup
-		end := b.committing(t, &callers)
-		callers.Go(func() { b.record(t, event, 1, 1, fanfare.Accepted) })
+		end := f.committing(t, &callers)
+		callers.Go(func() { f.record(t, event, 1, 1, fanfare.Accepted) })
 		callers.Go(func() {
-			if err := b.Postpone(today, []fanfare.Due{putOff(event, 2, time.Now())}); err != nil {
+			if err := f.Postpone(today, []fanfare.Due{postponedWork(event, 2, time.Now())}); err != nil {
 				t.Error(err)
 			}
 		})
 		callers.Go(func() {
-			if err := b.Postpone(today+1, []fanfare.Due{putOff(tomorrow, 2, time.Now())}); err != nil {
+			if err := f.Postpone(today+1, []fanfare.Due{postponedWork(tomorrow, 2, time.Now())}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -442,24 +441,24 @@ func TestWorkThatIsPutOffSharesTheCommitOfEntries(t *testing.T) {
 		end()
 		callers.Wait()
 		shared := 0
-		for i, c := range b.store.kept()[1:] {
-			if b.store.days[i+1] == today && len(c.Entries) == 1 && len(c.Dues) == 1 {
+		for i, c := range f.store.recorded()[1:] {
+			if f.store.days[i+1] == today && len(c.Entries) == 1 && len(c.Dues) == 1 {
 				shared++
 			}
-			if b.store.days[i+1] == today+1 && (len(c.Entries) != 0 || len(c.Dues) != 1) {
+			if f.store.days[i+1] == today+1 && (len(c.Entries) != 0 || len(c.Dues) != 1) {
 				t.Errorf("the other day has %+v", c)
 			}
 		}
-		if shared != 1 || len(b.store.kept()) != 3 {
-			t.Errorf("commits %+v", b.store.kept()[1:])
+		if shared != 1 || len(f.store.recorded()) != 3 {
+			t.Errorf("commits %+v", f.store.recorded()[1:])
 		}
 	})
 }
 
-func TestNothingIsPutOffOnceTheRecorderHasStopped(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
-		b.Stop()
-		if err := b.Postpone(today, []fanfare.Due{putOff(event, 1, time.Now())}); err == nil {
+func TestNothingIsPostponedAfterTheRecorderStopped(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		f.Stop()
+		if err := f.Postpone(today, []fanfare.Due{postponedWork(event, 1, time.Now())}); err == nil {
 			t.Error("put off after the end")
 		}
 	})

@@ -1,44 +1,44 @@
 package record
 
-// A tail tells how many messages a group need not wait for: so many are on the wire
-// for longer than any group stays open. While a next hop takes seconds for two of
-// them, each group would wait for these in vain.
+// stragglers estimates how many messages are in flight for longer than a group stays open.
+// If a next hop takes seconds for two messages, no group waits for these.
 type stragglers struct {
-	known  int64 // messages that are on the wire whenever a group closes
-	fewest int64 // of the groups in a row that closed without more: the fewest that were missing
-	rounds int   // how many groups that is
-	groups int   // since one waited for all
+	known  int64 // messages that are missing whenever a group closes
+	fewest int64 // the lowest number of messages missing in the last rounds, if more than known
+	rounds int   // groups in a row with more missing than known
+	groups int   // since a group waited for all
 }
 
 const (
-	// missedInARow is how many groups in a row have to close without some messages
-	// before these are not waited for.
+	// missedRounds is the number of groups in a row after which missing messages become
+	// known.
 	missedRounds = 4
-	// waitForAll is after how many groups all are waited for again: fewer may be late.
+	// waitForAll is the number of groups after which one waits for all messages again, in
+	// case fewer are late.
 	waitForAll = 16
 )
 
-// ignore is how many messages the next group does not wait for.
-func (t *stragglers) ignore() int64 {
-	if t.groups++; t.groups >= waitForAll {
-		t.groups = 0
+// ignore returns the number of messages for which the next group does not wait.
+func (s *stragglers) ignore() int64 {
+	if s.groups++; s.groups >= waitForAll {
+		s.groups = 0
 		return 0
 	}
-	return t.known
+	return s.known
 }
 
-// groupClosed takes in how many messages were missing when a group closed.
-func (t *stragglers) groupClosed(missing int64) {
-	if missing <= t.known {
-		if t.rounds = 0; t.groups == 0 {
-			t.known = missing
+// groupClosed notes how many messages were missing when a group closed.
+func (s *stragglers) groupClosed(missing int64) {
+	if missing <= s.known {
+		if s.rounds = 0; s.groups == 0 {
+			s.known = missing
 		}
 		return
 	}
-	if t.rounds++; t.rounds == 1 || missing < t.fewest {
-		t.fewest = missing
+	if s.rounds++; s.rounds == 1 || missing < s.fewest {
+		s.fewest = missing
 	}
-	if t.rounds >= missedRounds {
-		t.known, t.rounds = t.fewest, 0
+	if s.rounds >= missedRounds {
+		s.known, s.rounds = s.fewest, 0
 	}
 }

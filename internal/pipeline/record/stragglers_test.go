@@ -7,14 +7,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestAGroupDoesNotWaitForWhatIsLateWithEveryGroup(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestGroupDoesNotWaitForStragglers(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
 		next := 0
-		// group keeps one entry, and says how long it took.
+		// group records one entry and returns how long it took.
 		group := func() time.Duration {
 			begun := time.Now()
-			b.Expect()
-			if err := b.RecordExpected(entryOf(event, next, 1, fanfare.Accepted), nil); err != nil {
+			f.Expect()
+			if err := f.RecordExpected(entryOf(event, next, 1, fanfare.Accepted), nil); err != nil {
 				t.Error(err)
 			}
 			next++
@@ -31,29 +31,29 @@ func TestAGroupDoesNotWaitForWhatIsLateWithEveryGroup(t *testing.T) {
 		if got := waits(100); got != 0 {
 			t.Errorf("%d groups waited for nothing", got)
 		}
-		b.Expect()
-		b.Expect() // which a next hop takes long for
+		f.Expect()
+		f.Expect() // of a slow next hop
 		if got := waits(160); got > missedRounds+160/waitForAll+1 {
 			t.Errorf("%d groups of 160 waited for two that were late with all of them", got)
 		}
-		b.Expect() // and a third
+		f.Expect() // and a third one
 		if got := waits(160); got > missedRounds+160/waitForAll+1 {
 			t.Errorf("%d groups of 160 waited for three", got)
 		}
 		for range 3 {
-			if err := b.RecordExpected(entryOf(event, next, 1, fanfare.Accepted), nil); err != nil {
+			if err := f.RecordExpected(entryOf(event, next, 1, fanfare.Accepted), nil); err != nil {
 				t.Error(err)
 			}
 			next++
 		}
 		waits(waitForAll)
-		if b.stragglers.known != 0 {
-			t.Errorf("%d are not waited for, and none is late any more", b.stragglers.known)
+		if f.stragglers.known != 0 {
+			t.Errorf("%d are not waited for, and none is late any more", f.stragglers.known)
 		}
 	})
 }
 
-func TestOneLateGroupSaysNothing(t *testing.T) {
+func TestOneLateGroupIsIgnored(t *testing.T) {
 	var of stragglers
 	for i := range 1000 {
 		of.ignore()

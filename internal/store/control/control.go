@@ -9,7 +9,9 @@ package control
 
 import (
 	"context"
+	"errors"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -21,3 +23,12 @@ func New(db store.Database) *Store { return &Store{db.Control()} }
 
 // Scrub removes names, given in lower case, from all of the database except current rows.
 func (s *Store) Scrub(names [][]byte) error { return s.part.Scrub(context.Background(), names) }
+
+// UserError returns the error for users of err: the *fanfare.Error that it wraps, else one with the
+// given message.
+func UserError(err error, message string) error {
+	if e, ok := errors.AsType[*fanfare.Error](err); ok {
+		return e
+	}
+	return &fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "the log of the server has the cause"}
+}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-
 	"fanfare.dev/fanfare/internal/store"
 )
 

@@ -1,10 +1,9 @@
 package control
 
 import (
-	"fanfare.dev/fanfare/internal/people/suppression"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
 // AddAudit adds an entry about an operation if the change has an actor.

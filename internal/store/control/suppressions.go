@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare/internal/people/suppression"
-
 	"fanfare.dev/fanfare/internal/store"
 )
 

@@ -13,6 +13,7 @@ package deliveries
 
 import (
 	"context"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/store"
@@ -77,4 +78,16 @@ func number(in store.Session, statement string, args ...any) (n int64, err error
 		return nil
 	}, args...)
 	return n, err
+}
+
+// LastCompletion returns when the last broadcast of a day was completed, the zero time if none
+// was.
+func (s *Store) LastCompletion(ctx context.Context, of fanfare.Day) (at time.Time, err error) {
+	err = s.read(ctx, of, func(in store.Session) error {
+		return in.Each("last_completion", func(r store.Row) error {
+			at = timeAt(r.Int64(0))
+			return nil
+		})
+	})
+	return at, err
 }

@@ -33,14 +33,19 @@ type RetentionOptions struct {
 	Logger  *slog.Logger
 }
 
-// Retention removes days that are older than the retention and have no work left.
+// Retention removes days that are older than the retention and have no work left. Outcomes can
+// be traced for at least half of the retention: a day whose last broadcast was scheduled for a
+// later time stays for that long after it was completed.
 type Retention struct {
 	RetentionOptions
 	pausedUntil time.Time
+	keepUntil   map[fanfare.Day]time.Time // finished days whose broadcasts were completed late
 }
 
 // NewRetention returns a Retention.
-func NewRetention(o RetentionOptions) *Retention { return &Retention{RetentionOptions: o} }
+func NewRetention(o RetentionOptions) *Retention {
+	return &Retention{RetentionOptions: o, keepUntil: map[fanfare.Day]time.Time{}}
+}
 
 // Run removes days until ctx ends. It runs beside the index, because a removal waits for the
 // end of a database move and for readers of the day.
@@ -78,6 +83,12 @@ func (r *Retention) removeOld(ctx context.Context) error {
 			return err
 		}
 		if !finished {
+			delete(r.keepUntil, day)
+			continue
+		}
+		if traced, err := r.traced(ctx, day); err != nil {
+			return err
+		} else if traced {
 			continue
 		}
 		r.Logger.Info("a day is older than the retention and is removed", "day", day.String())
@@ -85,12 +96,28 @@ func (r *Retention) removeOld(ctx context.Context) error {
 		if err == nil {
 			err = r.Store.Remove(ctx, day)
 		}
+		delete(r.keepUntil, day)
 		if err != nil {
 			r.pausedUntil = r.Clock.Now().Add(removePause)
 			return fmt.Errorf("the day %s could not be removed, it is tried again after %s: %w", day, removePause, err)
 		}
 	}
 	return nil
+}
+
+// traced reports whether a finished day stays, because one of its broadcasts was completed
+// less than half of the retention ago.
+func (r *Retention) traced(ctx context.Context, day fanfare.Day) (bool, error) {
+	until, known := r.keepUntil[day]
+	if !known {
+		last, err := r.Store.LastCompletion(ctx, day)
+		if err != nil {
+			return false, err
+		}
+		until = last.Add(r.Age / 2)
+		r.keepUntil[day] = until
+	}
+	return r.Clock.Now().Before(until), nil
 }
 
 // finished reports whether no broadcast of a day is open or parked, no event waits for a

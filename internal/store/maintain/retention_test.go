@@ -172,3 +172,35 @@ func TestRetentionRemovesOldFinishedDays(t *testing.T) {
 	r.Open = func(int) []fanfare.EventRef { return nil }
 	check(recent.Day, parked.Day)
 }
+
+// A message that was scheduled for a year later was sent an hour ago: its outcome can be traced
+// although its day is much older than the retention.
+func TestRetentionKeepsADayForHalfOfItsAgeAfterItsLastBroadcast(t *testing.T) {
+	sent := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	received := sent.AddDate(-1, 0, 0)
+	kept := deliveries.New(storetest.Open(t))
+	seq := fanfare.NewEventSeq(1, 0)
+	if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: &fanfare.AcceptedEvent{ReceivedAt: received, Seq: seq}, KeptAt: received, MatchedAt: received}}, received); err != nil {
+		t.Fatal(err)
+	}
+	completed := fanfare.Completion{Seq: seq, Progress: fanfare.Progress{First: sent, Last: sent, Completed: sent}}
+	if err := kept.Commit(t.Context(), fanfare.DayOf(received), &fanfare.Commit{Completions: []fanfare.Completion{completed}}); err != nil {
+		t.Fatal(err)
+	}
+	clock := &fixedClock{sent.Add(time.Hour)}
+	r := newRetention(kept, nil, archiveNothing, clock)
+	for _, test := range []struct {
+		at   time.Time
+		left int
+	}{
+		{sent.Add(time.Hour), 1}, {sent.AddDate(0, 0, 14), 1}, {sent.AddDate(0, 0, 15), 0},
+	} {
+		clock.now = test.at
+		if err := r.removeOld(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := kept.Days(t.Context()); err != nil || len(left) != test.left {
+			t.Errorf("%v after the message was sent, %d days are left, want %d (%v)", test.at.Sub(sent), len(left), test.left, err)
+		}
+	}
+}

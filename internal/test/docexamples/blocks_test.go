@@ -27,13 +27,13 @@ type block struct {
 // Languages of blocks. That of a fence is what the fence names, that of another
 // block is read from its first line.
 const (
-	shell    = "sh"
-	document = "yaml"
-	values   = "json"
-	markup   = "html"
-	template = "liquid"
-	filters  = "cel"
-	plain    = "text"
+	shell         = "sh"
+	documentBlock = "yaml"
+	values        = "json"
+	markup        = "html"
+	template      = "liquid"
+	filters       = "cel"
+	plain         = "text"
 )
 
 var (

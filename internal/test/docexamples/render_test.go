@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/render/mime"
 )
@@ -74,7 +75,7 @@ func renderAll(t *testing.T, where, dir string, part, whole map[string]any) (ren
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := registry.ParseDocument(text, dir)
+	doc, err := document.ParseDocument(text, dir)
 	if err != nil {
 		t.Fatalf("%s: %v", where, err)
 	}
@@ -103,7 +104,7 @@ func renderAll(t *testing.T, where, dir string, part, whole map[string]any) (ren
 	return rendered
 }
 
-func usesOf(t *testing.T, doc *registry.Document, name string) (uses []use) {
+func usesOf(t *testing.T, doc *document.Document, name string) (uses []use) {
 	t.Helper()
 	for _, topic := range slices.Sorted(maps.Keys(doc.Topics)) {
 		spec := doc.Topics[topic]
@@ -126,10 +127,10 @@ func usesOf(t *testing.T, doc *registry.Document, name string) (uses []use) {
 }
 
 // sourceOf is the template of a document.
-func sourceOf(name string, p registry.TemplateParts) render.Source {
+func sourceOf(name string, p catalog.TemplateParts) render.Source {
 	source := render.Source{Name: name, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout, Lang: p.Lang,
 		Page: p.Page, Partials: p.Partials, Syntax: p.Syntax}
-	add := func(locale, device string, w registry.TemplateWords) {
+	add := func(locale, device string, w catalog.TemplateWords) {
 		source.Variants = append(source.Variants, render.Variant{Locale: locale, Device: device, Subject: w.Subject, Text: w.Text, HTML: w.HTML, JSON: w.JSON, Markdown: w.Markdown})
 	}
 	for device, words := range p.Devices {
@@ -147,7 +148,7 @@ func sourceOf(name string, p registry.TemplateParts) render.Source {
 }
 
 // renderRandomly writes to random recipients of random events.
-func renderRandomly(t *testing.T, template *render.Template, spec *registry.TemplateSpec, u use) {
+func renderRandomly(t *testing.T, template *render.Template, spec *document.TemplateSpec, u use) {
 	t.Helper()
 	m := maker{rand.New(rand.NewPCG(7, uint64(len(u.topic)))), u.schema}
 	if m.root == nil && u.topic == "" { // the data of a message are what its template asks for
@@ -172,7 +173,7 @@ func renderRandomly(t *testing.T, template *render.Template, spec *registry.Temp
 	}
 }
 
-func renderOne(t *testing.T, template *render.Template, event *fanfare.Event, u use, spec *registry.TemplateSpec, r *render.Recipient, random *rand.Rand) error {
+func renderOne(t *testing.T, template *render.Template, event *fanfare.Event, u use, spec *document.TemplateSpec, r *render.Recipient, random *rand.Rand) error {
 	t.Helper()
 	var digest *render.Digest
 	mailed := event
@@ -223,7 +224,7 @@ func renderOne(t *testing.T, template *render.Template, event *fanfare.Event, u 
 var emptyParagraph = regexp.MustCompile(`<(p|li|h[1-6])[^>]*>\s*</(p|li|h[1-6])>`)
 
 // recipient makes somebody of whom anything that may be unknown may be unknown.
-func (m *maker) recipient(t *testing.T, u use, spec *registry.TemplateSpec) *render.Recipient {
+func (m *maker) recipient(t *testing.T, u use, spec *document.TemplateSpec) *render.Recipient {
 	t.Helper()
 	r := &render.Recipient{Address: "ada@example.com", ID: "ada", Date: time.Unix(1_800_000_000, 0)}
 	locales := append([]string{"", "en-GB", "ja", "ar-EG"}, slices.Sorted(maps.Keys(spec.Locales))...)

@@ -81,7 +81,7 @@ func (p *plan) documents(t *testing.T, page string) (first map[string]any, all m
 		switch {
 		case excepted(&b) != "":
 			continue
-		case b.language == document:
+		case b.language == documentBlock:
 			text := whole(b.text, before)
 			before += "\n" + text
 			if part = parseYAML(t, b.at(), text); !forServices(part) {
@@ -313,7 +313,7 @@ func (r *pageRun) block(b *block) {
 	switch b.language {
 	case shell:
 		r.check(b, r.run(b.at(), r.session.typed(strings.NewReplacer(r.plan.typed...).Replace(withoutExceptions(b)))))
-	case document:
+	case documentBlock:
 		r.settings(b)
 	case values:
 		values := json.NewDecoder(strings.NewReader(b.text))

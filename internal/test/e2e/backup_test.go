@@ -101,7 +101,7 @@ func TestBackupOfAWorkingServerLosesNothingThatWasAcknowledgedBefore(t *testing.
 	if open == 0 {
 		t.Fatalf("nothing was open at the backup: %+v", list)
 	}
-	if text := o.mustRun("", "status"); !strings.Contains(text, "RESTORED") || !strings.Contains(text, "may have left since") {
+	if text := o.mustRun("", "status"); !strings.Contains(text, "RESTORED") || !strings.Contains(text, "may have been sent since") {
 		t.Errorf("the status says nothing of it: %s", text)
 	}
 	left := r.total()
@@ -245,8 +245,8 @@ func TestBackupAndRestoreRefuseWhatCannotBeRight(t *testing.T) {
 	expectRefusal(s.run("", "backup", "--rate", "fast", filepath.Join(dir, "x")), "--rate")
 	expectRefusal(s.run("", "restore", "--list"), "not restored")
 	expectRefusal(run(t, nil, "", "restore", file, "--data-dir", s.dir), "not empty")
-	expectRefusal(run(t, s.where(), "", "backup", "--stopped", "--data-dir", s.dir, filepath.Join(dir, "y")), "leave --stopped out")
-	expectRefusal(run(t, nil, "", "backup", "--stopped", "--data-dir", dir, filepath.Join(dir, "y")), "no data directory")
+	expectRefusal(run(t, s.where(), "", "backup", "--stopped", "--data-dir", s.dir, filepath.Join(dir, "y")), "leave out --stopped")
+	expectRefusal(run(t, nil, "", "backup", "--stopped", "--data-dir", dir, filepath.Join(dir, "y")), "is not a data directory")
 	key := strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news"))
 	for _, path := range []string{"/v1/backup", "/v1/restored"} {
 		s.http.with(key).must(403, "GET", path, "", "")

@@ -188,7 +188,7 @@ func TestSinkCommandCountsAndShows(t *testing.T) {
 	if sum.Unique != b.Counts[fanfare.Accepted] || sum.Rejected5xx != b.Counts[fanfare.Failed] || sum.Unique+sum.Rejected5xx != 60 || sum.Rejected5xx == 0 {
 		t.Errorf("the sink counted %+v, the server %v", sum, b.Counts)
 	}
-	if second := run(t, nil, "", "sink", "--smtp", strings.TrimPrefix(s.http.url, "http://")); second.code != 1 || !strings.Contains(second.err, "--smtp and --http name other addresses") {
+	if second := run(t, nil, "", "sink", "--smtp", strings.TrimPrefix(s.http.url, "http://")); second.code != 1 || !strings.Contains(second.err, "choose other addresses") {
 		t.Errorf("where another program listens it ended with %d: %s", second.code, second.err)
 	}
 }

@@ -47,7 +47,7 @@ func TestADryRunTellsForWhomAnEventWouldBe(t *testing.T) {
 			t.Errorf("named %+v", one)
 		}
 	}
-	if text := s.mustRun(event, "match", "story", "-"); !strings.Contains(text, "21 subscriptions want it, 20 messages") || !strings.Contains(text, "(own filter)") {
+	if text := s.mustRun(event, "match", "story", "-"); !strings.Contains(text, "21 subscriptions match, 20 messages") || !strings.Contains(text, "(own filter)") {
 		t.Errorf("printed %s", text)
 	}
 	s.http.must(200, "POST", "/v1/apply", yaml, "service: news\nhold_above: 5\nhold_exempt_urgent: true\n")
@@ -58,12 +58,12 @@ func TestADryRunTellsForWhomAnEventWouldBe(t *testing.T) {
 	}
 	// A CloudEvent says its audience and its times itself.
 	const structured = `{"specversion":"1.0","id":"1","source":"/s","type":"story","data":` + event
-	for more, want := range map[string]string{`}`: "21 subscriptions want it", `,"audiencefilter":"subscriber.locale == 'xx'"}`: "21 more want it and are not in the audience", `,"expires":"2001-01-01T00:00:00Z"}`: "is over already"} {
+	for more, want := range map[string]string{`}`: "21 subscriptions match", `,"audiencefilter":"subscriber.locale == 'xx'"}`: "21 more match but are outside the audience", `,"expires":"2001-01-01T00:00:00Z"}`: "is over already"} {
 		if out := s.run(structured+more, "publish", "story", "-", "--dry-run"); !strings.Contains(out.out+out.err, want) {
 			t.Errorf("a CloudEvent with %s: %+v", more, out)
 		}
 	}
-	if text := s.mustRun(event, "publish", "story", "-", "--dry-run", "--audience", "subscriber.locale == 'xx'"); !strings.Contains(text, "21 more want it and are not in the audience") {
+	if text := s.mustRun(event, "publish", "story", "-", "--dry-run", "--audience", "subscriber.locale == 'xx'"); !strings.Contains(text, "21 more match but are outside the audience") {
 		t.Errorf("outside of the audience: %s", text)
 	}
 	if out := s.run(event, "publish", "story", "-", "--dry-run", "--expires", "2001-01-01T00:00:00Z"); out.code == 0 || !strings.Contains(out.err, "is over already") {
@@ -94,7 +94,7 @@ func TestTheDearestConditionsAreReported(t *testing.T) {
 	if put.Matching == nil || !put.Matching.Indexed {
 		t.Errorf("answered %+v", put)
 	}
-	if empty := s.mustRun("", "report", "conditions"); !strings.Contains(empty, "an index leads to every condition") {
+	if empty := s.mustRun("", "report", "conditions"); !strings.Contains(empty, "the index covers all conditions") {
 		t.Errorf("printed %s", empty)
 	}
 	const dear = `"topic":"story","channel":"email","filter":"event.title != 'x'"`

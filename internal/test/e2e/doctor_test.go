@@ -65,7 +65,7 @@ func TestDoctorFindsWhatIsWrongAndChangesNothing(t *testing.T) {
 	if r.total() != 0 {
 		t.Errorf("the doctor sent %d mails", r.total())
 	}
-	if text := run(t, s.where(), "", args...); text.code != 1 || !strings.Contains(text.out, "✗ channel news/down") || !strings.Contains(text.out, "→ start the mail server") || !strings.Contains(text.err, "1 thing is wrong") {
+	if text := run(t, s.where(), "", args...); text.code != 1 || !strings.Contains(text.out, "✗ channel news/down") || !strings.Contains(text.out, "→ start the mail server") || !strings.Contains(text.err, "1 problem") {
 		t.Errorf("printed as %s%s", text.out, text.err)
 	}
 

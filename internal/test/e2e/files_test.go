@@ -150,7 +150,7 @@ func TestTheFilesOfATemplateGoWithItsMails(t *testing.T) {
 	if out := s.mustRun("", "apply", "-f", document); !strings.Contains(out, "+ template story") {
 		t.Fatal(out)
 	}
-	if out := s.mustRun("", "apply", "-f", document); !strings.Contains(out, "nothing to change") {
+	if out := s.mustRun("", "apply", "-f", document); !strings.Contains(out, "no changes") {
 		t.Errorf("applied again: %s", out)
 	}
 	s.http.must(200, "POST", "/v1/subscriptions?quiet=true", lines,

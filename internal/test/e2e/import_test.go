@@ -76,12 +76,12 @@ func TestAnImportThatWasStoppedGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // its exit code tells
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "stopped behind line") {
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "stopped after line") {
 		t.Fatalf("ended with %d: %s", cmd.ProcessState.ExitCode(), errs.String())
 	}
 	ran := s.run("", "import", "subscriptions", file, "--json")
 	sum := into[summary](t, ran.out)
-	if ran.code != 0 || sum.Created != people || sum.Updated != 0 || !strings.Contains(ran.err, "goes on behind line") {
+	if ran.code != 0 || sum.Created != people || sum.Updated != 0 || !strings.Contains(ran.err, "continuing after line") {
 		t.Errorf("ended with %d: %s%s", ran.code, ran.out, ran.err)
 	}
 	if left, _ := filepath.Glob(file + ".*"); left != nil {

@@ -13,13 +13,13 @@ import (
 func TestLintSaysWhatReadersAreGoingToMind(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
-	if said := s.mustRun("", "template", "lint", "story"); !strings.Contains(said, "nothing was found in 1 template") {
+	if said := s.mustRun("", "template", "lint", "story"); !strings.Contains(said, "no problems found in 1 template") {
 		t.Errorf("of a good template it said %q", said)
 	}
 	document := write(t, "bad.yaml", "service: news\ntemplates:\n  bad:\n    subject: s\n    text: t\n    html: |\n      <html lang=\"en\">\n      <p>Much is to be read here.</p> <a href=\"http://example.org/{{ event.title }}\">Details</a>\n      </html>\n")
 	const where, what = "bad/html", "link-insecure"
 	ran := s.run("", "template", "lint", "-f", document)
-	if ran.code != 1 || !strings.Contains(ran.out, where+":2:33 "+what) || !strings.Contains(ran.err, "1 thing was found") {
+	if ran.code != 1 || !strings.Contains(ran.out, where+":2:33 "+what) || !strings.Contains(ran.err, "1 problem found") {
 		t.Errorf("of a draft it ended with %d and said %q, %q", ran.code, ran.out, ran.err)
 	}
 	diff := into[client.Diff](t, s.mustRun("", "apply", "-f", document, "--dry-run", "--json"))

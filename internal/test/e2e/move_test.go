@@ -290,7 +290,7 @@ func TestMigrateRefusesADataDirectoryBesideAServerOfTheEnvironment(t *testing.T)
 		{"--server", live.url, "--data-dir", live.dir, "--from", stopped.dir, "--to", "db"},
 	} {
 		r := run(t, env, "", append([]string{"migrate"}, args...)...)
-		if r.code != 1 || !strings.Contains(r.err, stopped.dir) || !strings.Contains(r.err, "leave") {
+		if r.code != 1 || !strings.Contains(r.err, stopped.dir) || !strings.Contains(r.err, "omit") {
 			t.Errorf("migrate %v ended with %d: %s%s", args, r.code, r.out, r.err)
 		}
 	}
@@ -321,14 +321,14 @@ func TestMigrateOfAStoppedServer(t *testing.T) {
 			t.Errorf("ended with %d: %s%s", r.code, r.out, r.err)
 		}
 	}
-	refused(migrate("--from", "sqlite", "--to", other, "--dry-run"), "another server works")
+	refused(migrate("--from", "sqlite", "--to", other, "--dry-run"), "another server uses")
 	refused(migrate("--from", "sqlite", "--to", "postgres://a:secret@127.0.0.1:1/b"), "on the command line")
 	refused(run(t, nil, "", "demo", "--once", "--db", "postgres://a:secret@127.0.0.1:1/b"), "on the command line")
 	refused(run(t, nil, "", "bench", "N1", "--db", "postgres://a@127.0.0.1:1/b?password=secret"), "on the command line")
-	refused(migrate("--from", "sqlite"), "--from and --to")
+	refused(migrate("--from", "sqlite"), "--from or --to")
 	refused(run(t, []string{"FANFARE_SERVER=" + s.url, "FANFARE_DATA_DIR=" + s.dir}, "", "migrate", "--from", s.dir, "--to", "postgres://a@127.0.0.1:1/b"), "cannot be reached") // of the server, with its key
 	s.mustStop()
-	refused(migrate("--from", other, "--to", "sqlite"), "nothing to move")
+	refused(migrate("--from", other, "--to", "sqlite"), "no data to move")
 	refused(migrate("--from", "sqlite", "--to", s.dir), "are the same")
 	if r := migrate("--from", "sqlite", "--to", other, "--dry-run"); r.code != 0 || !strings.Contains(r.out, "rows would move") {
 		t.Errorf("the plan ended with %d: %s%s", r.code, r.out, r.err)

@@ -32,7 +32,7 @@ func TestNounsDoTheSameToAllThings(t *testing.T) {
 			}
 			return append(args, more...)
 		}
-		if out := s.mustRun(step.body, noun("put", step.name, "-")...); !strings.Contains(out, "made") && step.noun != "subscription" {
+		if out := s.mustRun(step.body, noun("put", step.name, "-")...); !strings.Contains(out, "created") && step.noun != "subscription" {
 			t.Errorf("%s: put for the first time: %s", step.noun, out)
 		}
 		s.mustRun(step.again, noun("put", step.name, "-")...)
@@ -74,7 +74,7 @@ func TestAPersonIsExportedMergedAndErasedByCommand(t *testing.T) {
 	if out := s.mustRun("", "subscriber", "export", "ada"); !strings.Contains(out, "ada@example.org") {
 		t.Errorf("exported %s", out)
 	}
-	if out := s.mustRun("", "subscriber", "merge", "ada-2", "--into", "ada"); !strings.Contains(out, "part of ada") {
+	if out := s.mustRun("", "subscriber", "merge", "ada-2", "--into", "ada"); !strings.Contains(out, "merged into ada") {
 		t.Errorf("merged: %s", out)
 	}
 	if out := s.mustRun("", "subscriber", "get", "ada"); !strings.Contains(out, "ada-2@example.org") {

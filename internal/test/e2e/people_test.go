@@ -136,7 +136,7 @@ func TestOnePersonGetsOneMailForAllThatMatches(t *testing.T) {
 	// The order of the document counts, also when it changes.
 	level := `      - {name: level, when: "event.level >= sub.from", params: {from: number}}` + "\n"
 	document := strings.Replace(strings.Replace(news(r.addr, ""), level, "", 1), "    rules:\n", "    rules:\n"+level, 1)
-	if got := s.mustRun(document, "apply", "-f", "-"); got == "nothing to change\n" {
+	if got := s.mustRun(document, "apply", "-f", "-"); got == "no changes\n" {
 		t.Error("another order of rules is no change")
 	}
 	s.http.completed(s.http.publish(`{"title":"turned","level":4,"place":"Vienna"}`))

@@ -90,7 +90,7 @@ func TestBadInputIsNamedAndNothingOfItIsKept(t *testing.T) {
 	if r.total() != 1 {
 		t.Errorf("%d mails left", r.total())
 	}
-	if changes := s.mustRun(news(r.addr, ""), "apply", "-f", "-"); !strings.Contains(changes, "nothing to change") {
+	if changes := s.mustRun(news(r.addr, ""), "apply", "-f", "-"); !strings.Contains(changes, "no changes") {
 		t.Errorf("a refused document changed something: %s", changes)
 	}
 }
@@ -163,7 +163,7 @@ func TestTemplateErrorsAreFoundAtApply(t *testing.T) {
 	if after := s.mustRun("", "status", "--json"); channelsOf(t, after) != channelsOf(t, before) {
 		t.Errorf("the status changed from %s to %s", before, after)
 	}
-	if changes := s.mustRun(news(r.addr, ""), "apply", "-f", "-"); !strings.Contains(changes, "nothing to change") {
+	if changes := s.mustRun(news(r.addr, ""), "apply", "-f", "-"); !strings.Contains(changes, "no changes") {
 		t.Errorf("a refused document changed something: %s", changes)
 	}
 	s.subscribe("reader@example.org")

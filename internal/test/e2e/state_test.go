@@ -46,7 +46,7 @@ func TestTheStateOfAKeyIsShownAndCrossingsAreExplainedByIt(t *testing.T) {
 	if state := into[client.KeyState](t, s.mustRun("", "state", "story", "a b/c")); state.Event != second {
 		t.Errorf("of one key: %+v", state)
 	}
-	if text := s.mustRun("", "state", "story", "--limit", "1"); !strings.Contains(text, second) || !strings.Contains(text, "and 1 more key") {
+	if text := s.mustRun("", "state", "story", "--limit", "1"); !strings.Contains(text, second) || !strings.Contains(text, "1 more key") {
 		t.Errorf("printed %s", text)
 	}
 	if status := s.mustRun("", "status"); !strings.Contains(status, "states") || !strings.Contains(status, "2 keys") {

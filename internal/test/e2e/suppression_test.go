@@ -104,7 +104,7 @@ func TestASuppressionListGoesOutAndComesIn(t *testing.T) {
 		if out := s.mustRun("", "suppression", "import", file); !strings.Contains(out, "3 added") {
 			t.Errorf("%s came back as %s", format, out)
 		}
-		if out := s.mustRun("", "suppression", "import", file); !strings.Contains(out, "3 were there") {
+		if out := s.mustRun("", "suppression", "import", file); !strings.Contains(out, "3 already present") {
 			t.Errorf("%s the second time: %s", format, out)
 		}
 		for who, reason := range map[string]string{"ada": "hard_bounce", "bob": "complaint", "eve.forgotten": "erased"} {

@@ -31,7 +31,7 @@ func TestADraftIsReadByNobodyUntilItIsPublished(t *testing.T) {
 	}
 	s.http.refused(404, "GET", "/v1/templates/story/draft", "", "")
 	draft = write(t, "draft.yaml", "subject: \"News: {{ event.title }}\"\ntext: \"There is {{ event.title }}!!\\n{{ unsubscribe_url }}\\n\"\nlocales: {cy: {subject: \"Newyddion!! {{ event.title }}\"}}\n")
-	if said := s.mustRun("", "template", "draft", "story", "-f", draft, "--note", "as people say it"); !strings.Contains(said, "version 2 is kept as a draft, version 1 stays published") {
+	if said := s.mustRun("", "template", "draft", "story", "-f", draft, "--note", "as people say it"); !strings.Contains(said, "saved version 2 as a draft, version 1 stays published") {
 		t.Errorf("keeping a draft says %q", said)
 	}
 
@@ -74,7 +74,7 @@ func TestADraftIsReadByNobodyUntilItIsPublished(t *testing.T) {
 	s.http.must(204, "POST", "/v1/pause", plain, `{"scope":{"kind":"channel","name":"news/email"}}`)
 	pinned := s.http.publish(`{"title":"pinned"}`)
 	s.frozen(pinned)
-	if said := s.mustRun("", "template", "publish", "story"); said != "template story: version 2 is published\n" {
+	if said := s.mustRun("", "template", "publish", "story"); said != "template story: published version 2\n" {
 		t.Errorf("publishing says %q", said)
 	}
 	s.http.must(204, "POST", "/v1/resume", plain, `{"scope":{"kind":"channel","name":"news/email"}}`)
@@ -90,7 +90,7 @@ func TestADraftIsReadByNobodyUntilItIsPublished(t *testing.T) {
 		t.Errorf("a message after publishing:\n%s", mail)
 	}
 
-	if said := s.mustRun("", "template", "publish", "story", "--version", "1", "--note", "too loud"); said != "template story: version 1 is published\n" {
+	if said := s.mustRun("", "template", "publish", "story", "--version", "1", "--note", "too loud"); said != "template story: published version 1\n" {
 		t.Errorf("going back says %q", said)
 	}
 	if mail := mailsOf("back"); !strings.Contains(mail, "this is back.") {
@@ -103,7 +103,7 @@ func TestADraftIsReadByNobodyUntilItIsPublished(t *testing.T) {
 	if last := s.mustRun("", "template", "diff", "story"); !strings.Contains(last, "--- story@2/subject\n+++ story@1/subject\n") {
 		t.Errorf("what the last publication has changed:\n%s", last)
 	}
-	if same := s.mustRun("", "template", "diff", "story", "1", "published"); same != "version 1 and version 1 of template story say the same\n" {
+	if same := s.mustRun("", "template", "diff", "story", "1", "published"); same != "version 1 and version 1 of template story are equal\n" {
 		t.Errorf("no difference is %q", same)
 	}
 	if audit := s.mustRun("", "audit", "--kind", "template"); strings.Count(audit, "publish") != 2 || strings.Contains(audit, "There is") {
@@ -137,7 +137,7 @@ func TestADraftIsKeptAndPublishedUnderPreconditions(t *testing.T) {
 		t.Errorf("a draft of before is refused with %+v", got)
 	}
 	document := write(t, "story.yaml", "service: news\ntemplates:\n  story: {subject: s, text: theirs}\n")
-	if said := s.mustRun("", "apply", "-f", document); !strings.Contains(said, "! template story has a draft, version 2") || !strings.Contains(said, "nothing to change") {
+	if said := s.mustRun("", "apply", "-f", document); !strings.Contains(said, "! template story has a draft, version 2") || !strings.Contains(said, "no changes") {
 		t.Errorf("applying beside a draft says %s", said)
 	}
 	s.http.must(200, "PUT", path, plain, body)

@@ -21,8 +21,8 @@ func TestATraceSaysWhatADeliveryWaitsFor(t *testing.T) {
 		open                    int64
 	}{
 		{"quiet hours", "rate: unlimited, quiet_hours: {from: '" + clock(now.Add(-2*time.Hour)) + "', to: '" + clock(now.Add(3*time.Hour)) + "', zone: UTC}", "", "quiet_hours", "quiet hours", 3},
-		{"not before", "rate: unlimited", "?not_before=" + now.Add(2*time.Hour).UTC().Format(time.RFC3339), "not_before", "it may not leave before", 3},
-		{"the quota of a day", "rate: unlimited, daily_quota: {messages: 1, zone: " + longDay() + "}", "", fanfare.WaitDailyQuota, "the daily quota is spent", 2},
+		{"not before", "rate: unlimited", "?not_before=" + now.Add(2*time.Hour).UTC().Format(time.RFC3339), "not_before", "scheduled for then", 3},
+		{"the quota of a day", "rate: unlimited, daily_quota: {messages: 1, zone: " + longDay() + "}", "", fanfare.WaitDailyQuota, "the daily quota is used up", 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/admin/doctor"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/database"
@@ -37,7 +37,7 @@ func Database(ctx context.Context, url string) (*doctor.Database, error) {
 
 // Channels reads the channels from the database of a configuration. A server may use it at the same time. A new
 // database has none.
-func Channels(ctx context.Context, c *config.Config) ([]*registry.Channel, error) {
+func Channels(ctx context.Context, c *config.Config) ([]*catalog.Channel, error) {
 	var records []control.ConfigRecord
 	read := func(s store.Session) error {
 		records = nil
@@ -49,7 +49,7 @@ func Channels(ctx context.Context, c *config.Config) ([]*registry.Channel, error
 	if err := peek(ctx, c, read); err != nil {
 		return nil, err
 	}
-	return registry.ChannelsIn(records)
+	return catalog.ChannelsIn(records)
 }
 
 // StartAllowed returns why no server may start on the database of a configuration, for example because the data
@@ -85,7 +85,7 @@ func peek(ctx context.Context, c *config.Config, read func(store.Session) error)
 const timeout = 8 * time.Second
 
 // Relay opens a session with the relay of a channel as a delivery would, and sends nothing.
-func Relay(ctx context.Context, c *registry.Channel, password string) (doctor.Session, error) {
+func Relay(ctx context.Context, c *catalog.Channel, password string) (doctor.Session, error) {
 	config := smtp.Config{Address: c.Relay, Hello: c.Hello, TLS: c.TLS, Username: c.Username, Grouping: c.Grouping,
 		ConnectTimeout: timeout, CommandTimeout: timeout}
 	if c.Username != "" {

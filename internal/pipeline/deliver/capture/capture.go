@@ -1,11 +1,12 @@
-// Package capture keeps messages in the house: what would leave by a channel goes
-// to a capture server, or into a folder, instead. It is for staging, where the
-// people in the data are real and must not hear of it.
+// Package capture sends the messages of a channel to a capture server, or into a folder,
+// instead of to their recipients. It is for staging, where the data has real people who
+// must not get messages. Package channels wraps the driver of a channel in it, and package
+// deliver calls Serve.
 //
-// State. None but the messages in hand.
+// State. None but the messages that the connection holds.
 //
-// Failure. A capture server that cannot be reached is a relay that is down:
-// messages wait. None of them leaves by the channel's own way for that.
+// Failure. A capture server that cannot be reached counts as a relay that is down: messages
+// wait, and none of them is sent by the channel's own driver.
 package capture
 
 import (
@@ -19,29 +20,28 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// Header says in a captured message by which channel it would have left.
+// Header names the channel of a captured message.
 const Header = "X-Fanfare-Captured"
 
-// A Driver sends to a capture server, or into a folder, what may not leave.
+// A Driver captures messages, except for allowed recipients.
 type Driver struct {
 	channel string
 	to      driver.Driver
-	own     driver.Driver // of the channel; nil: nothing leaves
+	own     driver.Driver // of the channel; nil: all messages are captured
 	allow   Allow
 }
 
-// New returns a driver for a channel by which nothing leaves: all goes to the
-// driver to.
+// New returns a driver that sends all messages of a channel to the driver to.
 func New(channel string, to driver.Driver) *Driver { return &Driver{channel: channel, to: to} }
 
-// NewSelective returns a driver for a channel by which messages to the allowed leave for
-// real, and all others go to the driver to.
+// NewSelective returns a driver that sends messages to allowed recipients with the
+// channel's own driver, and all others to the driver to.
 func NewSelective(channel string, own, to driver.Driver, allow Allow) *Driver {
 	return &Driver{channel: channel, to: to, own: own, allow: allow}
 }
 
-// Serve is one connection: at a time to one of the two. It changes over where the
-// next message is for the other one.
+// Serve is one connection, either of the own driver or of the capture driver. It changes
+// when the next message needs the other one.
 func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	if d.own == nil {
 		return d.to.Serve(ctx, d.capture(queue))
@@ -51,13 +51,13 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 		if message == nil {
 			return err
 		}
-		t := &routedQueue{Queue: queue, first: message, allowed: d.allow.Has}
-		if t.direct = d.allow.Has(message.To); t.direct {
-			err = d.own.Serve(ctx, t)
+		q := &routedQueue{Queue: queue, first: message, allowed: d.allow.Has}
+		if q.direct = d.allow.Has(message.To); q.direct {
+			err = d.own.Serve(ctx, q)
 		} else {
-			err = d.to.Serve(ctx, d.capture(t))
+			err = d.to.Serve(ctx, d.capture(q))
 		}
-		if left := t.take(); left != nil {
+		if left := q.take(); left != nil {
 			queue.Return(left)
 		}
 		if err != nil || ctx.Err() != nil {
@@ -66,8 +66,8 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	}
 }
 
-// A turn is a queue that hands out messages for one of the two ways, and ends with
-// the first one for the other.
+// A routedQueue hands out messages for one of the two drivers, and ends at the first
+// message for the other one.
 type routedQueue struct {
 	driver.Queue
 	direct  bool
@@ -78,57 +78,58 @@ type routedQueue struct {
 	done  bool
 }
 
-func (t *routedQueue) take() *driver.Message {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	message := t.first
-	t.first = nil
+func (q *routedQueue) take() *driver.Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	message := q.first
+	q.first = nil
 	return message
 }
 
-// Next returns the next message for this way, none when the turn is over.
-func (t *routedQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
-	if message := t.take(); message != nil {
+// Next returns the next message for this driver, or nil at the first message for the other
+// one.
+func (q *routedQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+	if message := q.take(); message != nil {
 		return message, nil
 	}
-	t.mu.Lock()
-	over := t.done
-	t.mu.Unlock()
+	q.mu.Lock()
+	over := q.done
+	q.mu.Unlock()
 	if over {
 		return nil, nil
 	}
-	message, err := t.Queue.Next(ctx, wait)
-	if message == nil || t.allowed(message.To) == t.direct {
+	message, err := q.Queue.Next(ctx, wait)
+	if message == nil || q.allowed(message.To) == q.direct {
 		return message, err
 	}
-	t.mu.Lock()
-	t.done = true
-	t.mu.Unlock()
-	t.Return(message)
+	q.mu.Lock()
+	q.done = true
+	q.mu.Unlock()
+	q.Return(message)
 	return nil, nil
 }
 
-// TakeSameContent returns no further message, since some may be for the other way.
+// TakeSameContent returns no further message, since some may be for the other driver.
 func (*routedQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
 	return dst
 }
 
-// captureQueue is a queue whose messages say that they were captured.
+// captureQueue adds the header to messages.
 type captureQueue struct {
 	driver.Queue
 	channel string
 
 	mu        sync.Mutex
-	originals map[*driver.Message]*driver.Message // what a marked message was
+	originals map[*driver.Message]*driver.Message // by their copy with the header
 }
 
 func (d *Driver) capture(queue driver.Queue) *captureQueue {
 	return &captureQueue{Queue: queue, channel: d.channel, originals: map[*driver.Message]*driver.Message{}}
 }
 
-// Next returns the next message, marked.
-func (m *captureQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
-	message, err := m.Queue.Next(ctx, wait)
+// Next returns the next message with the header.
+func (q *captureQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+	message, err := q.Queue.Next(ctx, wait)
 	if message == nil {
 		return nil, err
 	}
@@ -136,63 +137,63 @@ func (m *captureQueue) Next(ctx context.Context, wait bool) (*driver.Message, er
 	if strings.Contains(message.To, "://") {
 		asMail(&marked)
 	}
-	marked.Body = append([]byte(Header+": "+m.channel+"\r\n"), marked.Body...)
-	m.mu.Lock()
-	m.originals[&marked] = message
-	m.mu.Unlock()
+	marked.Body = append([]byte(Header+": "+q.channel+"\r\n"), marked.Body...)
+	q.mu.Lock()
+	q.originals[&marked] = message
+	q.mu.Unlock()
 	return &marked, nil
 }
 
-func (m *captureQueue) original(marked *driver.Message) *driver.Message {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.originals[marked]
+func (q *captureQueue) original(marked *driver.Message) *driver.Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.originals[marked]
 }
 
-func (m *captureQueue) release(marked *driver.Message) *driver.Message {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	message := m.originals[marked]
-	delete(m.originals, marked)
+func (q *captureQueue) release(marked *driver.Message) *driver.Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	message := q.originals[marked]
+	delete(q.originals, marked)
 	return message
 }
 
-// Release asks for the message as it was.
-func (m *captureQueue) Release(marked *driver.Message) bool {
-	if m.Queue.Release(m.original(marked)) {
+// Release releases the original.
+func (q *captureQueue) Release(marked *driver.Message) bool {
+	if q.Queue.Release(q.original(marked)) {
 		return true
 	}
-	m.release(marked)
+	q.release(marked)
 	return false
 }
 
-// ReleaseAll asks for the messages as they were.
-func (m *captureQueue) ReleaseAll(marked []*driver.Message) (left []*driver.Message, released bool) {
+// ReleaseAll releases the originals.
+func (q *captureQueue) ReleaseAll(marked []*driver.Message) (left []*driver.Message, released bool) {
 	originals := make([]*driver.Message, len(marked))
 	for i, message := range marked {
-		originals[i] = m.original(message)
+		originals[i] = q.original(message)
 	}
-	kept, released := m.Queue.ReleaseAll(originals)
+	kept, released := q.Queue.ReleaseAll(originals)
 	for i, message := range marked {
 		if slices.Contains(kept, originals[i]) {
 			left = append(left, message)
 		} else {
-			m.release(message)
+			q.release(message)
 		}
 	}
 	return left, released
 }
 
-// ReportAll passes on the outcomes of the messages as they were.
-func (m *captureQueue) ReportAll(marked []*driver.Message, outcomes []driver.Outcome) error {
+// ReportAll reports the originals.
+func (q *captureQueue) ReportAll(marked []*driver.Message, outcomes []driver.Outcome) error {
 	originals := make([]*driver.Message, len(marked))
 	for i, message := range marked {
-		originals[i] = m.release(message)
+		originals[i] = q.release(message)
 	}
-	return m.Queue.ReportAll(originals, outcomes)
+	return q.Queue.ReportAll(originals, outcomes)
 }
 
-// TakeSameContent returns no further message: each marked message is sent by itself.
+// TakeSameContent returns no further message: each captured message is sent alone.
 func (*captureQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
 	return dst
 }
@@ -200,19 +201,19 @@ func (*captureQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, _
 // Failover reports that there is no other capture server.
 func (*captureQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
 
-// Report tells of the message as it was.
-func (m *captureQueue) Report(marked *driver.Message, outcome driver.Outcome) error {
-	return m.Queue.Report(m.release(marked), outcome)
+// Report reports the original.
+func (q *captureQueue) Report(marked *driver.Message, outcome driver.Outcome) error {
+	return q.Queue.Report(q.release(marked), outcome)
 }
 
-// Return gives the message back as it was.
-func (m *captureQueue) Return(marked *driver.Message) { m.Queue.Return(m.release(marked)) }
+// Return returns the original.
+func (q *captureQueue) Return(marked *driver.Message) { q.Queue.Return(q.release(marked)) }
 
-// placeholderAddress is whom a captured webhook is addressed to.
+// placeholderAddress is the recipient of captured webhooks.
 const placeholderAddress = "captured@localhost"
 
-// maxSubject is how long the subject of a captured webhook is at most. Its line has
-// to stay within 998 bytes (RFC 5322, section 2.1.1), and a URL has no place to fold.
+// maxSubject is the maximum length of the subject of a captured webhook. The line must not
+// exceed 998 bytes (RFC 5322, section 2.1.1), and a URL cannot be folded.
 const maxSubject = 900
 
 func truncate(text string, most int) string {
@@ -223,7 +224,7 @@ func truncate(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(more)], "") + more
 }
 
-// asMail makes a mail of a webhook: its document is the body.
+// asMail turns a webhook into a mail whose body is the document.
 func asMail(message *driver.Message) {
 	var b strings.Builder
 	b.WriteString("From: " + placeholderAddress + "\r\nTo: " + placeholderAddress + "\r\nSubject: " + truncate("POST "+message.To, maxSubject) +
@@ -238,11 +239,11 @@ func asMail(message *driver.Message) {
 	message.UTF8, message.EightBit = false, false
 }
 
-// Allow is to whom messages may leave for real: addresses, domains written as
-// @example.org, and hosts of webhooks. The zero Allow has nobody.
+// Allow is the set of real recipients: addresses, domains written as @example.org, and
+// hosts of webhooks. The zero Allow is empty.
 type Allow map[string]bool
 
-// NewAllow returns the list as it is configured.
+// NewAllow returns the set for a configured list.
 func NewAllow(list []string) Allow {
 	all := Allow{}
 	for _, one := range list {
@@ -251,7 +252,7 @@ func NewAllow(list []string) Allow {
 	return all
 }
 
-// Has reports whether a message to an address may leave.
+// Has reports whether an address is in the set.
 func (a Allow) Has(to string) bool {
 	to = strings.ToLower(to)
 	if strings.Contains(to, "://") {

@@ -14,12 +14,12 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// list is a queue over messages in memory.
+// list is a queue in memory.
 type list struct {
 	waiting  []*driver.Message
 	hand     map[*driver.Message]bool // true once released
 	reported []string
-	refuse   string // Release says no to that recipient
+	refuse   string // the recipient that Release refuses
 }
 
 func (d *list) Next(context.Context, bool) (*driver.Message, error) {
@@ -94,15 +94,15 @@ func (d *list) Return(l *driver.Message) {
 	d.waiting = append([]*driver.Message{l}, d.waiting...)
 }
 
-// way is a driver that keeps what it sends. It holds two messages at a time, as
-// one that sends an envelope with the body before it.
-type way struct {
+// recordingDriver records what it sends. It holds two messages at a time, like a driver
+// that sends an envelope with the previous body.
+type recordingDriver struct {
 	name string
 	sent []*driver.Message
 	runs int
 }
 
-func (w *way) Serve(ctx context.Context, queue driver.Queue) error {
+func (w *recordingDriver) Serve(ctx context.Context, queue driver.Queue) error {
 	w.runs++
 	message, err := queue.Next(ctx, true)
 	for message != nil {
@@ -128,8 +128,8 @@ func queue(to ...string) *list {
 	return d
 }
 
-func TestAllIsCapturedAndSaysSo(t *testing.T) {
-	to, d := &way{name: "capture"}, queue("a@example.org", "b@example.org", "c@example.org")
+func TestCapturedMessagesHaveTheHeader(t *testing.T) {
+	to, d := &recordingDriver{name: "capture"}, queue("a@example.org", "b@example.org", "c@example.org")
 	d.refuse = "b@example.org"
 	if err := New("news/mail", to).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestAllIsCapturedAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestOnlyTheAllowedLeave(t *testing.T) {
+func TestOnlyAllowedRecipientsGetMessages(t *testing.T) {
 	allow := NewAllow([]string{"Tester@example.org", "@staging.example", "hooks.example", "127.0.0.1:99"})
 	for to, leaves := range map[string]bool{
 		"tester@example.org": true, "TESTER@EXAMPLE.ORG": true, "other@example.org": false, "tester@example.org.evil.example": false,
@@ -162,14 +162,14 @@ func TestOnlyTheAllowedLeave(t *testing.T) {
 	}
 }
 
-// Whatever the order, each message goes once, by its own way.
-func TestEachMessageGoesOnceByItsOwnWay(t *testing.T) {
+// In any order, each message is sent once by the right driver.
+func TestEachMessageIsSentOnceByItsDriver(t *testing.T) {
 	for pattern := range 64 {
 		var people []string
 		for i := range 6 {
 			people = append(people, fmt.Sprintf("p%d@%s.example", i, map[bool]string{true: "real", false: "other"}[pattern>>i&1 == 1]))
 		}
-		own, to, d := &way{name: "real"}, &way{name: "capture"}, queue(people...)
+		own, to, d := &recordingDriver{name: "real"}, &recordingDriver{name: "capture"}, queue(people...)
 		if err := NewSelective("news/mail", own, to, NewAllow([]string{"@real.example"})).Serve(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
@@ -189,9 +189,9 @@ func TestEachMessageGoesOnceByItsOwnWay(t *testing.T) {
 	}
 }
 
-func TestACapturedWebhookIsAMailWithItsDocument(t *testing.T) {
+func TestCapturedWebhookBecomesAMail(t *testing.T) {
 	document := `{"title":"` + strings.Repeat("long ", 50) + `"}`
-	d, to := queue(), &way{name: "capture"}
+	d, to := queue(), &recordingDriver{name: "capture"}
 	d.waiting = []*driver.Message{{To: "https://hooks.example/x", Body: []byte(document)}}
 	if err := New("news/hook", to).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestACapturedWebhookIsAMailWithItsDocument(t *testing.T) {
 	}
 }
 
-func TestTheSubjectOfACapturedWebhookIsALineOfAMail(t *testing.T) {
+func TestSubjectOfACapturedWebhookIsValid(t *testing.T) {
 	for _, url := range []string{"https://hooks.example/" + strings.Repeat("x", 4000), "https://hooks.example/" + strings.Repeat("é", 2000)} {
 		message := driver.Message{To: url, Body: []byte("{}")}
 		asMail(&message)

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/capture"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Capture says where messages of a staging server go in place of their relays and receivers. The
@@ -52,7 +52,7 @@ func (c Capture) Refuses(to string) bool { return c.To == "" && c.allow != nil &
 
 // settings returns the settings of a channel's sender, of which build makes the usual ones. If all
 // messages are captured, the usual driver is not made.
-func (c Capture) settings(conf *registry.Channel, build func(*registry.Channel) (deliver.Settings, error)) (deliver.Settings, error) {
+func (c Capture) settings(conf *catalog.Channel, build func(*catalog.Channel) (deliver.Settings, error)) (deliver.Settings, error) {
 	if c.To == "" {
 		return build(conf)
 	}
@@ -77,7 +77,7 @@ func (c Capture) settings(conf *registry.Channel, build func(*registry.Channel) 
 }
 
 // channel returns a channel as if it sent to the place of captured messages.
-func (c Capture) channel(conf *registry.Channel) *registry.Channel {
+func (c Capture) channel(conf *catalog.Channel) *catalog.Channel {
 	one := *conf
 	one.Relays, one.Username, one.PasswordEnv, one.PasswordFile = nil, "", "", ""
 	if address, ok := strings.CutPrefix(c.To, "smtp://"); ok {
@@ -90,7 +90,7 @@ func (c Capture) channel(conf *registry.Channel) *registry.Channel {
 
 // keys reads the keys with which a channel signs. Captured messages are not signed, so that a
 // staging server needs none.
-func (c Capture) keys(conf *registry.Channel) []dkimkeys.Read {
+func (c Capture) keys(conf *catalog.Channel) []dkimkeys.Read {
 	if c.all() {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (c Capture) keys(conf *registry.Channel) []dkimkeys.Read {
 }
 
 // CheckKey returns why a key cannot be used that is configured for a channel.
-func (c Capture) CheckKey(conf *registry.Channel, key *registry.DKIMKey) error {
+func (c Capture) CheckKey(conf *catalog.Channel, key *catalog.DKIMKey) error {
 	if c.all() {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
@@ -84,10 +85,10 @@ type Loop struct {
 type channel struct {
 	*deliver.Sender
 	keys     *dkimkeys.Keyring
-	settings string        // in force, to notice a change
-	rate     registry.Rate // in force
-	share    *limit.Share  // of the rate of its service
-	service  registry.ServiceLimits
+	settings string       // in force, to notice a change
+	rate     catalog.Rate // in force
+	share    *limit.Share // of the rate of its service
+	service  catalog.ServiceLimits
 
 	problems []wire.ChannelProblem // of passwords and secrets, at the last look
 
@@ -149,9 +150,9 @@ func (c *Channels) configure(ctx context.Context) (faults []error, err error) {
 
 // apply puts the settings of a channel in force. fault is what is wrong with them. The caller
 // holds mu.
-func (c *Channels) apply(ctx context.Context, conf *registry.Channel) (fault, err error) {
+func (c *Channels) apply(ctx context.Context, conf *catalog.Channel) (fault, err error) {
 	inForce := *conf
-	inForce.Rate, _ = c.parts.Registry.RateOf(conf)
+	inForce.Rate, _ = c.parts.Registry.ChannelRate(conf)
 	wanted := settingsText(inForce.ChannelSettings)
 	known := c.open[conf.Number]
 	service := c.parts.Registry.ServiceLimits(conf.Service)
@@ -184,7 +185,7 @@ func (c *Channels) apply(ctx context.Context, conf *registry.Channel) (fault, er
 	if settings.SendTimeout < time.Duration(conf.SendTimeout) {
 		c.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", conf.Name, "send_timeout", settings.SendTimeout.String())
 	}
-	if conf.Destinations.By == registry.ByMX {
+	if conf.Destinations.By == catalog.ByMX {
 		settings.Destinations.Site = c.options.Sites.Of
 	}
 	ring.Set(keys, broken, files)
@@ -197,7 +198,7 @@ func (c *Channels) apply(ctx context.Context, conf *registry.Channel) (fault, er
 	}
 	settings.Budgets = c.budgets.of(conf, service, share)
 	for i := range settings.Relays {
-		settings.Relays[i].Drained = c.parts.Registry.Drained(conf, settings.Relays[i].Name)
+		settings.Relays[i].Drained = c.parts.Registry.RelayDrained(conf, settings.Relays[i].Name)
 	}
 	switch {
 	case known == nil:
@@ -216,13 +217,13 @@ func (c *Channels) apply(ctx context.Context, conf *registry.Channel) (fault, er
 }
 
 // settingsText is all settings but the rate, which changes without new connections.
-func settingsText(s registry.ChannelSettings) string {
-	s.Rate = registry.Rate{}
+func settingsText(s catalog.ChannelSettings) string {
+	s.Rate = catalog.Rate{}
 	return fmt.Sprintf("%+v", s)
 }
 
 // add makes the sender of a channel and its dispatch loops.
-func (c *Channels) add(ctx context.Context, conf *registry.Channel, settings deliver.Settings, ring *dkimkeys.Keyring) error {
+func (c *Channels) add(ctx context.Context, conf *catalog.Channel, settings deliver.Settings, ring *dkimkeys.Keyring) error {
 	sender := deliver.NewSender(deliver.Options{
 		Channel: conf.Number, Name: conf.Service + "/" + conf.Name,
 		Gate: c.parts.Gate(conf.Number), BroadcastRates: c.parts.Flows, Recorder: c.parts.Recorder,

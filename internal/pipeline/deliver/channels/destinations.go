@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -98,7 +98,7 @@ func (d *Destinations) ResumeDestination(ctx context.Context, service, channel, 
 	return err
 }
 
-func (d *Destinations) channel(service, name string) (*registry.Channel, error) {
+func (d *Destinations) channel(service, name string) (*catalog.Channel, error) {
 	conf, ok := d.Channels.parts.Registry.ChannelNamed(service, name)
 	if !ok {
 		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "service " + service + " has no channel " + name, Hint: "`fanfare channel list` shows its channels"}

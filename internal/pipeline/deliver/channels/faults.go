@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
@@ -70,7 +70,7 @@ func (f *Faults) Set(channel uint16, fault *Fault) bool {
 
 // noteFault sets why the settings of a channel are not in force, nil if they are, and logs a
 // change. Batches that were held for the fault go back to work.
-func (c *Channels) noteFault(ch *channel, fault error, conf *registry.Channel) {
+func (c *Channels) noteFault(ch *channel, fault error, conf *catalog.Channel) {
 	was := ch.fault
 	ch.fault = ""
 	if fault != nil {
@@ -96,7 +96,7 @@ func (c *Channels) noteFault(ch *channel, fault error, conf *registry.Channel) {
 // cancelDeleted cancels the messages of channels that were deleted before they could send. The
 // caller holds mu.
 func (c *Channels) cancelDeleted() {
-	for _, conf := range c.parts.Registry.ClosedChannels() {
+	for _, conf := range c.parts.Registry.DeletedChannels() {
 		if known := c.parts.Faults.Of(conf.Number); known == nil || known.Deleted {
 			continue
 		}
@@ -122,8 +122,8 @@ func (c *Channels) retryFaults(ctx context.Context) {
 func (c *Channels) serveDeleted(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	deleted := c.parts.Registry.ClosedChannels()
-	if !slices.ContainsFunc(deleted, func(conf *registry.Channel) bool { return c.open[conf.Number] == nil }) {
+	deleted := c.parts.Registry.DeletedChannels()
+	if !slices.ContainsFunc(deleted, func(conf *catalog.Channel) bool { return c.open[conf.Number] == nil }) {
 		return
 	}
 	waiting, err := c.parts.Waiting(ctx)

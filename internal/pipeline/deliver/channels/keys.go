@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
@@ -43,7 +43,7 @@ func (c *Channels) reloadKeys() {
 	}
 }
 
-func (c *Channels) logBroken(conf *registry.Channel, broken []dkimkeys.Broken) {
+func (c *Channels) logBroken(conf *catalog.Channel, broken []dkimkeys.Broken) {
 	for _, b := range broken {
 		c.logger.Error("a DKIM key cannot be used", "channel", conf.Service+"/"+conf.Name, "selector", b.Selector, "domain", b.Domain, "file", b.KeyFile, "signs_as_before", b.Kept, "error", b.Err)
 	}

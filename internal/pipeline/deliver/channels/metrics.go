@@ -4,31 +4,31 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 var (
 	channelLabels = []string{"service", "channel"}
 	relayLabels   = []string{"service", "channel", "relay"}
 
-	relayUp            = prometheus.NewDesc("fanfare_relay_up", "1 while letters may leave by the relay, 0 while it is down, drained or unused.", relayLabels, nil)
-	relayShare         = prometheus.NewDesc("fanfare_relay_share", "Share of the channel's connections that the relay may have now, 0 to 1.", relayLabels, nil)
-	relayConnections   = prometheus.NewDesc("fanfare_relay_connections", "Connections to the relay that are open.", relayLabels, nil)
-	relayAccepted      = prometheus.NewDesc("fanfare_relay_accepted_total", "Messages that the relay took since the start.", relayLabels, nil)
-	relayErrors        = prometheus.NewDesc("fanfare_relay_errors_total", "Messages that the relay lost or refused for reasons of its own, and connections to it that were lost, since the start.", relayLabels, nil)
-	relaySeconds       = prometheus.NewDesc("fanfare_relay_seconds", "How long a message takes the relay, over the last half minute.", []string{"service", "channel", "relay", "quantile"}, nil)
-	signaturesMade     = prometheus.NewDesc("fanfare_dkim_signatures_total", "Signatures made since the key was read.", []string{"service", "channel", "domain", "selector"}, nil)
-	secretsUnusable    = prometheus.NewDesc("fanfare_channel_unusable_secrets", "Private keys, passwords and secrets of the channel that cannot be read or used now; fanfare status names them.", channelLabels, nil)
-	destinationsUnwell = prometheus.NewDesc("fanfare_destinations_unwell", "Destinations that are not well, by the worst that is the matter with each: suspended, slow or limited.", []string{"service", "channel", "state"}, nil)
-	answersByClass     = prometheus.NewDesc("fanfare_answers_total", "Attempts that were not taken, since the start, by the class of the answer.", []string{"class"}, nil)
-	replyRulesRefused  = prometheus.NewDesc("fanfare_reply_rules_refused", "1 while the file of reply_rules cannot be used.", nil, nil)
+	relayUp              = prometheus.NewDesc("fanfare_relay_up", "1 while messages may leave by the relay, 0 while it is down, drained or unused.", relayLabels, nil)
+	relayShare           = prometheus.NewDesc("fanfare_relay_share", "Share of the channel's connections that the relay may have now, 0 to 1.", relayLabels, nil)
+	relayConnections     = prometheus.NewDesc("fanfare_relay_connections", "Connections to the relay that are open.", relayLabels, nil)
+	relayAccepted        = prometheus.NewDesc("fanfare_relay_accepted_total", "Messages that the relay took since the start.", relayLabels, nil)
+	relayErrors          = prometheus.NewDesc("fanfare_relay_errors_total", "Messages that the relay lost or refused for reasons of its own, and connections to it that were lost, since the start.", relayLabels, nil)
+	relaySeconds         = prometheus.NewDesc("fanfare_relay_seconds", "How long a message takes the relay, over the last half minute.", []string{"service", "channel", "relay", "quantile"}, nil)
+	signaturesMade       = prometheus.NewDesc("fanfare_dkim_signatures_total", "Signatures made since the key was read.", []string{"service", "channel", "domain", "selector"}, nil)
+	secretsUnusable      = prometheus.NewDesc("fanfare_channel_unusable_secrets", "Private keys, passwords and secrets of the channel that cannot be read or used now; fanfare status names them.", channelLabels, nil)
+	impairedDestinations = prometheus.NewDesc("fanfare_destinations_unwell", "Destinations that are not healthy, by their worst state: suspended, slow or limited.", []string{"service", "channel", "state"}, nil)
+	answersByClass       = prometheus.NewDesc("fanfare_answers_total", "Attempts that were not accepted since the start, by the class of the reply.", []string{"class"}, nil)
+	replyRulesRefused    = prometheus.NewDesc("fanfare_reply_rules_refused", "1 while the file of reply_rules cannot be used.", nil, nil)
 )
 
 // Describe sends the metrics of channels. Their number grows with the configuration, not with the
 // destinations that are written to.
 func (c *Channels) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{relayUp, relayShare, relayConnections, relayAccepted, relayErrors, relaySeconds, signaturesMade, secretsUnusable, destinationsUnwell, answersByClass, replyRulesRefused} {
+	for _, d := range []*prometheus.Desc{relayUp, relayShare, relayConnections, relayAccepted, relayErrors, relaySeconds, signaturesMade, secretsUnusable, impairedDestinations, answersByClass, replyRulesRefused} {
 		to <- d
 	}
 }
@@ -51,9 +51,9 @@ func (c *Channels) Collect(to chan<- prometheus.Metric) {
 		for _, k := range ch.keys.All() {
 			to <- prometheus.MustNewConstMetric(signaturesMade, prometheus.CounterValue, float64(k.Made()), conf.Service, conf.Name, k.Domain, k.Selector)
 		}
-		unwell := ch.CountImpaired()
+		impaired := ch.CountImpaired()
 		for _, state := range deliver.DestinationStates {
-			to <- prometheus.MustNewConstMetric(destinationsUnwell, prometheus.GaugeValue, float64(unwell[state]), conf.Service, conf.Name, string(state))
+			to <- prometheus.MustNewConstMetric(impairedDestinations, prometheus.GaugeValue, float64(impaired[state]), conf.Service, conf.Name, string(state))
 		}
 	}
 	for i := range c.replies.counts {
@@ -70,7 +70,7 @@ func (c *Channels) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(replyRulesRefused, prometheus.GaugeValue, refused)
 }
 
-func (c *Channels) collectRelays(to chan<- prometheus.Metric, conf *registry.Channel) {
+func (c *Channels) collectRelays(to chan<- prometheus.Metric, conf *catalog.Channel) {
 	status := c.Status(conf.Number)
 	for i := range status.Relays {
 		r := &status.Relays[i]

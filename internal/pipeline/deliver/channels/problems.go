@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Problems returns the keys, passwords and secrets of a channel that cannot be used now.
-func (c *Channels) Problems(conf *registry.Channel) (all []wire.ChannelProblem) {
+func (c *Channels) Problems(conf *catalog.Channel) (all []wire.ChannelProblem) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ch := c.open[conf.Number]
@@ -96,7 +96,7 @@ func (c *Channels) checkSecrets() {
 }
 
 // secretProblems returns the passwords and secrets of a channel that cannot be read.
-func secretProblems(conf *registry.Channel) (all []wire.ChannelProblem) {
+func secretProblems(conf *catalog.Channel) (all []wire.ChannelProblem) {
 	check := func(kind, file, effect string, read func() (string, error)) {
 		_, err := read()
 		if err == nil {

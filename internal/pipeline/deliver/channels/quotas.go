@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
@@ -26,7 +27,7 @@ type budgets struct {
 
 // of returns the budgets of a channel; share is its part of the service's rate. The rate comes
 // last: it alone lets its shares take turns.
-func (b *budgets) of(c *registry.Channel, service registry.ServiceLimits, share *limit.Share) (all []deliver.Budget) {
+func (b *budgets) of(c *catalog.Channel, service catalog.ServiceLimits, share *limit.Share) (all []deliver.Budget) {
 	if quota := b.quotas.of(c.Service+"/"+c.Name, c.DailyQuota); quota != nil {
 		all = append(all, quota)
 	}
@@ -55,7 +56,7 @@ func (b *budgets) rate(service string) *limit.SharedRate {
 }
 
 // set puts the rate of a service in force.
-func (b *budgets) set(service string, rate registry.Rate) {
+func (b *budgets) set(service string, rate catalog.Rate) {
 	perSecond := rate.PerSecond()
 	if perSecond == 0 {
 		perSecond = math.Inf(1)
@@ -78,7 +79,7 @@ type Quotas struct {
 }
 
 // of returns the quota of a service, or of a service/channel; nil if it has none.
-func (q *Quotas) of(name string, daily registry.DailyQuota) *limit.Quota {
+func (q *Quotas) of(name string, daily catalog.DailyQuota) *limit.Quota {
 	if daily.Messages == 0 {
 		return nil
 	}
@@ -137,7 +138,7 @@ func (q *Quotas) stop(ctx context.Context) {
 }
 
 // Status returns how much of a quota is used, nil if there is none.
-func (q *Quotas) Status(name string, daily registry.DailyQuota) *wire.QuotaStatus {
+func (q *Quotas) Status(name string, daily catalog.DailyQuota) *wire.QuotaStatus {
 	quota := q.of(name, daily)
 	if quota == nil {
 		return nil

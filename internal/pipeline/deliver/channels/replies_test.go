@@ -73,9 +73,8 @@ func TestReplyRulesFollowTheFile(t *testing.T) {
 	}
 }
 
-// TestRetryTimeByReply goes from what a next hop says to the moment of
-// the next attempt: a driver's answer, the built-in rules, the schedules of a
-// channel, an outlet, on a clock that is set.
+// TestRetryTimeByReply checks the time of the next attempt for replies of next hops, through the
+// built-in rules, the retry schedules of a channel and a sender.
 func TestRetryTimeByReply(t *testing.T) {
 	schedules := deliver.Settings{
 		Connections: 1, Rate: rate.Inf, SendTimeout: time.Second, IdleTimeout: time.Second,
@@ -130,14 +129,13 @@ func TestRetryTimeByReply(t *testing.T) {
 	}
 }
 
-// attempt has an outlet make one attempt, which is answered so, and returns its
-// entry.
+// attempt makes one attempt, to which the next hop replies with answer, and returns its entry.
 func attempt(t *testing.T, driver string, s deliver.Settings, number uint16, answer driver.Outcome, share float64) fanfare.Entry {
-	book := &oneEntry{}
+	recorder := &oneEntry{}
 	s.Relays = []deliver.RelaySettings{{Name: "relay", Driver: answers(answer), Weight: 1}}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	out := deliver.NewSender(deliver.Options{
-		Name: "news/out", Gate: openGate{}, Recorder: book, Clock: clock.System{}, Logger: quiet,
+		Name: "news/out", Gate: openGate{}, Recorder: recorder, Clock: clock.System{}, Logger: quiet,
 		Replies: &channelReplies{newReplies("", quiet), func() string { return driver }}, Jitter: func() float64 { return share },
 	}, s)
 	finished := make(chan struct{})
@@ -147,7 +145,7 @@ func attempt(t *testing.T, driver string, s deliver.Settings, number uint16, ans
 	})
 	<-finished
 	out.Stop()
-	return book.entry
+	return recorder.entry
 }
 
 // answers is a driver whose next hop always gives one reply.

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/time/rate"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/file"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // settings converts the configuration of a channel for its sender, and makes its drivers.
-func (c *Channels) settings(conf *registry.Channel) (deliver.Settings, error) {
+func (c *Channels) settings(conf *catalog.Channel) (deliver.Settings, error) {
 	s := deliver.Settings{
 		Connections: conf.Connections, Rate: rate.Inf,
 		SendTimeout: min(time.Duration(conf.SendTimeout), c.options.Lease*2/3), IdleTimeout: 30 * time.Second,
@@ -58,7 +58,7 @@ func (c *Channels) settings(conf *registry.Channel) (deliver.Settings, error) {
 }
 
 // smtpDriver makes the driver of one relay of a channel.
-func smtpDriver(conf *registry.Channel, s *deliver.Settings) (driver.Driver, error) {
+func smtpDriver(conf *catalog.Channel, s *deliver.Settings) (driver.Driver, error) {
 	password, err := conf.Password()
 	if err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func smtpDriver(conf *registry.Channel, s *deliver.Settings) (driver.Driver, err
 }
 
 // destinationLimits returns the limits of a channel's destinations.
-func destinationLimits(conf *registry.Channel) deliver.Destinations {
-	limit := func(d registry.DestinationSettings) deliver.DestinationLimit {
+func destinationLimits(conf *catalog.Channel) deliver.Destinations {
+	limit := func(d catalog.DestinationSettings) deliver.DestinationLimit {
 		return deliver.DestinationLimit{Rate: d.Rate.PerSecond(), Connections: d.Connections}
 	}
 	limits := deliver.Destinations{Each: limit(conf.Destinations), Only: make(map[string]deliver.DestinationLimit, len(conf.Destinations.Only))}
@@ -87,7 +87,7 @@ func destinationLimits(conf *registry.Channel) deliver.Destinations {
 
 // retrySchedules returns the retry schedules of a channel: the general one, and those by class of
 // reply.
-func retrySchedules(conf *registry.Channel) (deliver.Retry, map[fanfare.Class]deliver.Retry) {
+func retrySchedules(conf *catalog.Channel) (deliver.Retry, map[fanfare.Class]deliver.Retry) {
 	by := make(map[fanfare.Class]deliver.Retry, len(conf.RetryBy))
 	for class, waits := range conf.RetryBy {
 		by[class] = retrySchedule(waits)
@@ -95,7 +95,7 @@ func retrySchedules(conf *registry.Channel) (deliver.Retry, map[fanfare.Class]de
 	return retrySchedule(conf.Retry), by
 }
 
-func retrySchedule(waits []registry.Duration) deliver.Retry {
+func retrySchedule(waits []catalog.Duration) deliver.Retry {
 	schedule := make(deliver.Retry, len(waits))
 	for i, wait := range waits {
 		schedule[i] = time.Duration(wait)

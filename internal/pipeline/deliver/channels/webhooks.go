@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
@@ -14,7 +15,7 @@ import (
 )
 
 // webhookDriver makes the driver of a channel.
-func (c *Channels) webhookDriver(conf *registry.Channel, s *deliver.Settings) (driver.Driver, error) {
+func (c *Channels) webhookDriver(conf *catalog.Channel, s *deliver.Settings) (driver.Driver, error) {
 	keys, err := c.webhookKeys(conf)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (c *Channels) webhookDriver(conf *registry.Channel, s *deliver.Settings) (d
 }
 
 // webhookKeys returns the keys with which a channel signs its requests, the newest first.
-func (c *Channels) webhookKeys(conf *registry.Channel) ([]webhook.Key, error) {
+func (c *Channels) webhookKeys(conf *catalog.Channel) ([]webhook.Key, error) {
 	text, err := conf.Secrets()
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func (c *Channels) webhookKeys(conf *registry.Channel) ([]webhook.Key, error) {
 	return webhook.ParseKeys(text)
 }
 
-func usesServerKey(conf *registry.Channel) bool { return conf.SecretEnv == "" && conf.SecretFile == "" }
+func usesServerKey(conf *catalog.Channel) bool { return conf.SecretEnv == "" && conf.SecretFile == "" }
 
 // SignedByServer counts the webhook channels that sign with the server's own key.
 func SignedByServer(people *registry.Registry) (n int) {

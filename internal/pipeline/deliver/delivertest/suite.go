@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Behaviour is how a next hop deals with messages.
+// A Behaviour says how a next hop treats messages.
 type Behaviour string
 
 // The behaviours.
@@ -29,50 +29,50 @@ const (
 	Unreachable        Behaviour = "cannot be reached"
 )
 
-// A World is a driver and a real next hop of its kind. Its time-outs are short.
+// A Fixture is a driver with a real next hop. Its timeouts are short.
 type Fixture struct {
 	Driver driver.Driver
 	Relay  string // of outcomes, or its beginning
-	// Message makes the nth message with the address and the form of its kind. Its
-	// body has text in it, as it is.
+	// Message makes the nth message with the address and the form of this driver. Its body
+	// contains text unchanged.
 	Message func(n int, text string) *driver.Message
-	// Behave says how messages are dealt with from now on.
+	// SetBehaviour sets how messages are treated from now on.
 	SetBehaviour func(Behaviour)
-	// Encloses says that messages of this kind may have files enclosed.
+	// HasAttachments says that messages may have attachments.
 	HasAttachments bool
-	// Replaces says that a message which comes twice replaces itself, so that different
-	// ones may leave together.
+	// Idempotent says that a message which is sent twice replaces itself, so that messages
+	// with different content may be released together.
 	Idempotent bool
-	// Knows lists the behaviours that a next hop of this kind can have, beside Takes.
+	// Behaviours lists the behaviours that the next hop supports, besides Accepts.
 	Behaviours []Behaviour
-	// Watch has every body that is complete at the next hop told, before it answers.
+	// OnBody registers a function that gets every whole body before the next hop replies.
 	OnBody func(func(body []byte))
-	// Got lists the bodies that the next hop took, as they were.
+	// Received returns the bodies that the next hop accepted, unchanged.
 	Received func() [][]byte
 }
 
-// messages makes messages whose bodies differ, the last of them large.
-func (w *Fixture) messages(n int) []*driver.Message {
+// messages makes messages with different bodies, the last of them large.
+func (f *Fixture) messages(n int) []*driver.Message {
 	all := make([]*driver.Message, n)
 	for i := range all {
 		text := fmt.Sprintf("message %d ", i)
 		if i == n-1 {
 			text = strings.Repeat(text+"\r\n", 20_000)
 		}
-		all[i] = w.Message(i, text)
+		all[i] = f.Message(i, text)
 		all[i].Delivery = fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: uint32(i)}
 	}
 	return all
 }
 
-// queue has messages for the world.
-func (w *Fixture) queue(messages ...*driver.Message) *Queue {
+// queue returns a queue with messages.
+func (f *Fixture) queue(messages ...*driver.Message) *Queue {
 	queue := NewQueue(messages...)
-	queue.AnyContent = w.Idempotent
+	queue.AnyContent = f.Idempotent
 	return queue
 }
 
-// Run runs the suite. Each test has a world of its own.
+// Run runs the suite. Each test opens a fixture of its own.
 func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	for _, one := range []struct {
 		name string
@@ -97,15 +97,15 @@ func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	}
 }
 
-// serve runs connections until the queue has nothing more, as an outlet does: an
-// error is a broken connection, and another follows.
-func serve(t *testing.T, w *Fixture, queue *Queue, connections, failures int) {
+// serve runs connections until the queue has no more messages, as a Sender does: after an
+// error it opens another connection.
+func serve(t *testing.T, f *Fixture, queue *Queue, connections, failures int) {
 	t.Helper()
 	var running sync.WaitGroup
 	for range connections {
 		running.Go(func() {
 			for failed := 0; ; failed++ {
-				err := w.Driver.Serve(t.Context(), queue.Connection())
+				err := f.Driver.Serve(t.Context(), queue.Connection())
 				if err == nil {
 					return
 				}
@@ -122,17 +122,17 @@ func serve(t *testing.T, w *Fixture, queue *Queue, connections, failures int) {
 	queue.Check(t)
 }
 
-func testDelivery(t *testing.T, w *Fixture) {
-	messages := w.messages(60)
+func testDelivery(t *testing.T, f *Fixture) {
+	messages := f.messages(60)
 	want := make([]string, len(messages))
-	for i, l := range messages {
-		want[i] = string(l.Body)
+	for i, message := range messages {
+		want[i] = string(message.Body)
 	}
-	queue := w.queue(messages...)
-	w.OnBody(queue.Arrived)
-	serve(t, w, queue, 4, 0)
+	queue := f.queue(messages...)
+	f.OnBody(queue.Arrived)
+	serve(t, f, queue, 4, 0)
 	var got []string
-	for _, body := range w.Received() {
+	for _, body := range f.Received() {
 		got = append(got, string(body))
 	}
 	slices.Sort(want)
@@ -140,40 +140,40 @@ func testDelivery(t *testing.T, w *Fixture) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%d bodies arrived, want the %d that were sent, each once and as it was", len(got), len(want))
 	}
-	for _, l := range messages {
-		if o := queue.Outcomes()[l.Delivery]; o.Verdict != driver.Accepted || !strings.HasPrefix(o.Relay, w.Relay) {
-			t.Errorf("%s: %+v, want it taken by %s", l.Delivery, o, w.Relay)
+	for _, message := range messages {
+		if o := queue.Outcomes()[message.Delivery]; o.Verdict != driver.Accepted || !strings.HasPrefix(o.Relay, f.Relay) {
+			t.Errorf("%s: %+v, want it taken by %s", message.Delivery, o, f.Relay)
 		}
 	}
 }
 
-// testAttachments sends messages that have the same files, and some that have none, and
-// some more that are one message with files.
-func testAttachments(t *testing.T, w *Fixture) {
+// testAttachments sends messages with the same attachments, without attachments, and with
+// the same content and attachments.
+func testAttachments(t *testing.T, f *Fixture) {
 	files := []byte("--=_mixed\r\n\r\n" + strings.Repeat(strings.Repeat("QUJD", 19)+"\r\n", 2_000) + "--=_mixed--\r\n")
-	messages := w.messages(30)
+	messages := f.messages(30)
 	var want []string
-	for i, l := range messages {
+	for i, message := range messages {
 		if i%3 != 0 {
-			l.Attachments = files
+			message.Attachments = files
 		}
 		if i >= 20 {
-			l.SharedContent, l.Attachments, l.Body = 1, files, []byte(string(messages[20].Body))
+			message.SharedContent, message.Attachments, message.Body = 1, files, []byte(string(messages[20].Body))
 		}
 		if i <= 20 {
-			want = append(want, string(whole(l)))
+			want = append(want, string(whole(message)))
 		}
 	}
-	queue := w.queue(messages...)
-	w.OnBody(queue.Arrived)
-	serve(t, w, queue, 4, 0)
+	queue := f.queue(messages...)
+	f.OnBody(queue.Arrived)
+	serve(t, f, queue, 4, 0)
 	var got []string
-	for _, body := range w.Received() {
+	for _, body := range f.Received() {
 		got = append(got, string(body))
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if !slices.Equal(slices.Compact(got), want) { // those that are one message came once or several times
+	if !slices.Equal(slices.Compact(got), want) { // messages with the same content may share a body
 		t.Errorf("%d different bodies arrived, want the %d that were sent, with what is enclosed", len(got), len(want))
 	}
 	if n := len(queue.Outcomes()); n != len(messages) {
@@ -181,63 +181,63 @@ func testAttachments(t *testing.T, w *Fixture) {
 	}
 }
 
-func testRelease(t *testing.T, w *Fixture) {
-	queue := w.queue(w.messages(20)...)
-	queue.Refuses = func(l *driver.Message) bool { return l.Delivery.Position%2 == 0 }
-	w.OnBody(queue.Arrived)
-	serve(t, w, queue, 2, 0)
+func testRelease(t *testing.T, f *Fixture) {
+	queue := f.queue(f.messages(20)...)
+	queue.Refuses = func(message *driver.Message) bool { return message.Delivery.Position%2 == 0 }
+	f.OnBody(queue.Arrived)
+	serve(t, f, queue, 2, 0)
 	if n := len(queue.Outcomes()); n != 10 {
 		t.Errorf("%d outcomes, want one for each of the 10 messages that were let go", n)
 	}
-	for _, body := range w.Received() {
+	for _, body := range f.Received() {
 		for i := range 10 {
 			if bytes.Contains(body, fmt.Appendf(nil, "message %d ", 2*i)) {
 				t.Errorf("message %d left", 2*i)
 			}
 		}
 	}
-	if n := len(w.Received()); n != 10 {
+	if n := len(f.Received()); n != 10 {
 		t.Errorf("%d bodies arrived, want 10", n)
 	}
 }
 
-// testSharedContent sends messages that are two messages, of which some may not leave.
-func testSharedContent(t *testing.T, w *Fixture) {
-	messages := w.messages(40)
+// testSharedContent sends messages with two contents, some of which the queue refuses.
+func testSharedContent(t *testing.T, f *Fixture) {
+	messages := f.messages(40)
 	first, second := string(messages[0].Body), string(messages[1].Body)
-	for i, l := range messages {
-		l.SharedContent, l.Body = 1, []byte(first)
+	for i, message := range messages {
+		message.SharedContent, message.Body = 1, []byte(first)
 		if i >= 20 {
-			l.SharedContent, l.Body = 2, []byte(second)
+			message.SharedContent, message.Body = 2, []byte(second)
 		}
 	}
-	queue := w.queue(messages...)
-	queue.Refuses = func(l *driver.Message) bool { return l.Delivery.Position%7 == 3 }
-	w.OnBody(queue.Arrived)
-	serve(t, w, queue, 2, 0)
+	queue := f.queue(messages...)
+	queue.Refuses = func(message *driver.Message) bool { return message.Delivery.Position%7 == 3 }
+	f.OnBody(queue.Arrived)
+	serve(t, f, queue, 2, 0)
 	outcomes := queue.Outcomes()
-	for _, l := range messages {
-		o, known := outcomes[l.Delivery]
-		if refused := l.Delivery.Position%7 == 3; known == refused || known && o.Verdict != driver.Accepted {
-			t.Errorf("%s: %+v (%v), want it taken where it may leave", l.Delivery, o, known)
+	for _, message := range messages {
+		o, known := outcomes[message.Delivery]
+		if refused := message.Delivery.Position%7 == 3; known == refused || known && o.Verdict != driver.Accepted {
+			t.Errorf("%s: %+v (%v), want it taken where it may leave", message.Delivery, o, known)
 		}
 	}
-	if got := w.Received(); len(got) < 2 || len(got) > len(outcomes) {
+	if got := f.Received(); len(got) < 2 || len(got) > len(outcomes) {
 		t.Errorf("%d bodies arrived for %d messages of two messages", len(got), len(outcomes))
 	}
-	for _, body := range w.Received() {
+	for _, body := range f.Received() {
 		if string(body) != first && string(body) != second {
 			t.Errorf("a body arrived that is none of the two: %.80q", body)
 		}
 	}
 }
 
-// testReportOrder has the queue look at the bodies that arrive while an outcome is being kept.
-func testReportOrder(t *testing.T, w *Fixture) {
-	queue := w.queue(w.messages(30)...)
+// testReportOrder checks the number of bodies whenever an outcome is being recorded.
+func testReportOrder(t *testing.T, f *Fixture) {
+	queue := f.queue(f.messages(30)...)
 	arrived := 0
 	var mu sync.Mutex
-	w.OnBody(func(body []byte) {
+	f.OnBody(func(body []byte) {
 		queue.Arrived(body)
 		mu.Lock()
 		defer mu.Unlock()
@@ -252,114 +252,113 @@ func testReportOrder(t *testing.T, w *Fixture) {
 		}
 		return nil
 	}
-	serve(t, w, queue, 1, 0)
+	serve(t, f, queue, 1, 0)
 	if reported != 30 {
 		t.Errorf("%d outcomes, want 30", reported)
 	}
 }
 
-func testReportFails(t *testing.T, w *Fixture) {
-	queue := w.queue(w.messages(10)...)
+func testReportFails(t *testing.T, f *Fixture) {
+	queue := f.queue(f.messages(10)...)
 	full := errors.New("the disk is full")
 	queue.OnReport = func(*driver.Message) error { return full }
-	if err := w.Driver.Serve(t.Context(), queue.Connection()); !errors.Is(err, full) {
+	if err := f.Driver.Serve(t.Context(), queue.Connection()); !errors.Is(err, full) {
 		t.Errorf("Serve returned %v, want what the queue said", err)
 	}
-	if n := len(w.Received()); n > 1 && !w.Idempotent { // what left together is replaced when it comes again
+	if n := len(f.Received()); n > 1 && !f.Idempotent { // an idempotent message is replaced when it is sent again
 		t.Errorf("%d bodies left after the queue could keep nothing", n-1)
 	}
 }
 
-func testEndedContext(t *testing.T, w *Fixture) {
+func testEndedContext(t *testing.T, f *Fixture) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
-	queue := w.queue(w.messages(3)...)
-	if err := w.Driver.Serve(ctx, queue.Connection()); err != nil {
+	queue := f.queue(f.messages(3)...)
+	if err := f.Driver.Serve(ctx, queue.Connection()); err != nil {
 		t.Errorf("the end of the context is no failure: %v", err)
 	}
-	if n := queue.Waiting(); n != 3 || len(w.Received()) > 0 {
-		t.Errorf("%d messages wait and %d arrived, want 3 and 0", n, len(w.Received()))
+	if n := queue.Waiting(); n != 3 || len(f.Received()) > 0 {
+		t.Errorf("%d messages wait and %d arrived, want 3 and 0", n, len(f.Received()))
 	}
 	queue.Check(t)
 }
 
-func testIdle(t *testing.T, w *Fixture) {
+func testIdle(t *testing.T, f *Fixture) {
 	ctx, end := context.WithCancel(t.Context())
-	queue := w.queue(w.messages(3)...)
+	queue := f.queue(f.messages(3)...)
 	queue.BlocksWhenEmpty = true
 	over := make(chan error)
-	go func() { over <- w.Driver.Serve(ctx, queue.Connection()) }()
+	go func() { over <- f.Driver.Serve(ctx, queue.Connection()) }()
 	<-queue.idle
 	end()
 	if err := <-over; err != nil {
 		t.Errorf("the end of the context is no failure: %v", err)
 	}
-	if n := len(w.Received()); n != 3 {
+	if n := len(f.Received()); n != 3 {
 		t.Errorf("%d messages arrived, want 3", n)
 	}
 	queue.Check(t)
 }
 
-func testPanic(t *testing.T, w *Fixture) {
-	queue := w.queue(w.messages(3)...)
+func testPanic(t *testing.T, f *Fixture) {
+	queue := f.queue(f.messages(3)...)
 	queue.OnRelease = func(*driver.Message) { panic("a bug") }
 	defer func() {
 		if p := recover(); p != "a bug" {
 			t.Errorf("recovered %v, want what the queue panicked with", p)
 		}
-		if n := len(w.Received()); n > 0 {
+		if n := len(f.Received()); n > 0 {
 			t.Errorf("%d bodies left", n)
 		}
 	}()
-	_ = w.Driver.Serve(t.Context(), queue.Connection())
+	_ = f.Driver.Serve(t.Context(), queue.Connection())
 }
 
-// testBehaviour sends to a next hop that does not take messages as it should. Whatever it
-// does, each message has one outcome that is true, and when it takes messages again,
-// they arrive.
-func testBehaviour(t *testing.T, w *Fixture, b Behaviour) {
-	messages := w.messages(4)
-	queue := w.queue(messages[:3]...)
-	w.SetBehaviour(b)
-	serve(t, w, queue, 2, 3)
+// testBehaviour sends to a next hop that misbehaves: each message has one true outcome, and
+// later messages arrive.
+func testBehaviour(t *testing.T, f *Fixture, b Behaviour) {
+	messages := f.messages(4)
+	queue := f.queue(messages[:3]...)
+	f.SetBehaviour(b)
+	serve(t, f, queue, 2, 3)
 	outcomes := queue.Outcomes()
-	for _, l := range messages[:3] {
-		o, known := outcomes[l.Delivery]
+	for _, message := range messages[:3] {
+		o, known := outcomes[message.Delivery]
 		switch b {
 		case RefusesTemporarily:
 			if o.Verdict != driver.Temporary {
-				t.Errorf("%s: %+v, want it temporary", l.Delivery, o)
+				t.Errorf("%s: %+v, want it temporary", message.Delivery, o)
 			}
 		case RefusesPermanently:
 			if o.Verdict != driver.Permanent {
-				t.Errorf("%s: %+v, want it permanent", l.Delivery, o)
+				t.Errorf("%s: %+v, want it permanent", message.Delivery, o)
 			}
 		case DropsAfterBody, NeverReplies:
 			if o.Verdict != driver.Lost {
-				t.Errorf("%s: %+v, want it lost", l.Delivery, o)
+				t.Errorf("%s: %+v, want it lost", message.Delivery, o)
 			}
 		case DripsReply:
 			if !known {
-				t.Errorf("%s has no outcome", l.Delivery)
+				t.Errorf("%s has no outcome", message.Delivery)
 			}
 		case RepliesEarly:
 			if !known {
-				t.Errorf("%s has no outcome", l.Delivery)
+				t.Errorf("%s has no outcome", message.Delivery)
 			}
 		case Unreachable:
-			if known && o.Verdict != driver.Temporary || !known && queue.Returned(l.Delivery)+queue.Waiting() == 0 {
-				t.Errorf("%s: %+v, want it temporary, or back at the queue", l.Delivery, o)
+			if known && o.Verdict != driver.Temporary || !known && queue.Returned(message.Delivery)+queue.Waiting() == 0 {
+				t.Errorf("%s: %+v, want it temporary, or back at the queue", message.Delivery, o)
 			}
 		}
 	}
-	if n := len(w.Received()); n > 0 {
+	if n := len(f.Received()); n > 0 {
 		t.Errorf("%d messages were taken by a next hop that %s", n, b)
 	}
-	w.SetBehaviour(Accepts)
+	f.SetBehaviour(Accepts)
 	body := string(messages[3].Body)
-	queue = w.queue(messages[3])
-	serve(t, w, queue, 1, 1)
-	if got := w.Received(); len(got) == 0 || string(got[len(got)-1]) != body || queue.Outcomes()[messages[3].Delivery].Verdict != driver.Accepted {
+	queue = f.queue(messages[3])
+	serve(t, f, queue, 1, 1)
+	if got := f.Received(); len(got) == 0 || string(got[len(got)-1]) != body || queue.Outcomes()[messages[3].Delivery].Verdict != driver.Accepted {
 		t.Errorf("after a next hop that %s, a message did not arrive: %+v", b, queue.Outcomes())
 	}
 }

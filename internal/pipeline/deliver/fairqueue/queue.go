@@ -1,26 +1,25 @@
-// Package fair hands out what waits in several flows, each of which gets its
-// turn: deficit round robin (Shreedhar and Varghese, 1995). A flow has a credit
-// that grows by a quantum each turn and pays for what it is given; who has much
-// to give waits no longer than who has little, and a turn costs a few steps
-// however many flows there are.
+// Package fairqueue is a queue in which flows take turns: deficit round robin (Shreedhar
+// and Varghese, 1995). Each turn adds a quantum to the credit of a flow, and each item
+// costs credit. So a flow with many items does not delay a flow with few, and a turn takes
+// a few steps however many flows there are. Package deliver queues jobs in it, and the
+// dispatch stage batches.
 //
-// State. What waits, and the credit of each flow that has something waiting. A
-// flow that has nothing is forgotten: it saves up nothing while it is away.
+// State. The waiting items, and the credit of each flow that has items. A flow without
+// items is forgotten, so that it cannot save credit.
 //
-// Failure. None: a queue is a value in memory. It is for one goroutine, or under
-// its owner's lock, and does not bound itself; who pushes does.
+// A Queue is not safe for concurrent use, and does not limit its length.
 package fairqueue
 
-// A Queue has flows of type K with items of type T.
+// A Queue holds items of type T in flows with keys of type K.
 type Queue[K comparable, T any] struct {
 	quantum int
 	flows   map[K]*flow[K, T]
-	next    *flow[K, T] // whose turn it is, in a ring of all that have something
+	next    *flow[K, T] // in a ring of all flows with items
 	len     int
 	spare   []*flow[K, T]
 }
 
-// A flow is what waits of one key.
+// A flow holds the items of one key.
 type flow[K comparable, T any] struct {
 	key        K
 	items      fifo[costed[T]]
@@ -33,23 +32,23 @@ type costed[T any] struct {
 	cost  int
 }
 
-// maxSpare is how many flows that were forgotten are kept to be used again.
+// maxSpare is the maximum number of unused flows that are kept for reuse.
 const maxSpare = 64
 
-// New returns an empty queue. The quantum is what a flow may take each turn, at
-// least 1: with one as large as the largest cost, each turn gives something;
-// with a smaller one, what costs less than others comes sooner.
+// New returns an empty queue. The quantum is the credit that a flow gets each turn, at
+// least 1. With a quantum of the largest cost, every turn yields an item; with a smaller
+// one, cheap items come sooner.
 func New[K comparable, T any](quantum int) *Queue[K, T] {
 	return &Queue[K, T]{quantum: max(1, quantum), flows: map[K]*flow[K, T]{}}
 }
 
-// Len is how many items wait.
+// Len returns the number of items.
 func (q *Queue[K, T]) Len() int { return q.len }
 
-// Flows is how many flows have something.
+// Flows returns the number of flows with items.
 func (q *Queue[K, T]) Flows() int { return len(q.flows) }
 
-// Push puts an item behind the others of its flow.
+// Push appends an item to its flow.
 func (q *Queue[K, T]) Push(key K, value T, cost int) {
 	f := q.flows[key]
 	if f == nil {
@@ -64,8 +63,8 @@ func (q *Queue[K, T]) Push(key K, value T, cost int) {
 	q.len++
 }
 
-// PushFront puts an item that was popped last back in front: it is the next, or where
-// PopLike took it, the next of its flow.
+// PushFront puts the item that was popped last back: it is the next item or, if PopIf
+// returned it, the next of its flow.
 func (q *Queue[K, T]) PushFront(key K, value T, cost int) {
 	f := q.flows[key]
 	if f == nil {
@@ -82,13 +81,14 @@ func (q *Queue[K, T]) PushFront(key K, value T, cost int) {
 	q.len++
 }
 
-// Pop takes the next item of the flow whose turn it is.
+// Pop returns the next item.
 func (q *Queue[K, T]) Pop() (value T, ok bool) {
 	_, value, ok = q.PopAllowed(func(K) bool { return true })
 	return value, ok
 }
 
-// PopAllowed is Pop that passes over the flows that may not, which lose nothing by it.
+// PopAllowed returns the next item of the flows for which may returns true. The others do
+// not lose their turn.
 func (q *Queue[K, T]) PopAllowed(may func(K) bool) (key K, value T, ok bool) {
 	for passed := 0; passed < len(q.flows); {
 		f := q.next
@@ -115,8 +115,8 @@ func (q *Queue[K, T]) PopAllowed(may func(K) bool) (key K, value T, ok bool) {
 	return key, value, false
 }
 
-// PopIf takes the first item of a flow, before its turn, if it is like what is
-// wanted. The flow pays for it: its next turn is later.
+// PopIf returns the first item of a flow, out of turn, if like returns true for it. The
+// flow pays for it and gets its next turn later.
 func (q *Queue[K, T]) PopIf(key K, like func(T) bool) (value T, ok bool) {
 	f := q.flows[key]
 	if f == nil || !like(f.items.first().value) {
@@ -131,8 +131,8 @@ func (q *Queue[K, T]) PopIf(key K, like func(T) bool) (value T, ok bool) {
 	return item.value, true
 }
 
-// CountIf is how many items in a row, from the first of a flow on, are like what is
-// wanted; it counts no more than most.
+// CountIf returns for how many items in a row, from the first of a flow, like returns true;
+// at most most.
 func (q *Queue[K, T]) CountIf(key K, like func(T) bool, most int) (n int) {
 	f := q.flows[key]
 	if f == nil {
@@ -144,16 +144,16 @@ func (q *Queue[K, T]) CountIf(key K, like func(T) bool, most int) (n int) {
 	return n
 }
 
-// Charge takes from the credit of a flow what an item that it was given turned
-// out to cost besides. A flow that has nothing waiting owes nothing.
+// Charge takes credit from a flow for an item that cost more than expected. It has no
+// effect on a flow without items.
 func (q *Queue[K, T]) Charge(key K, cost int) {
 	if f := q.flows[key]; f != nil {
 		f.credit -= cost
 	}
 }
 
-// Remove takes out the items for which gone is true, and returns them. The others
-// keep their order.
+// Remove removes and returns the items for which gone returns true. The others keep their
+// order.
 func (q *Queue[K, T]) Remove(gone func(T) bool) (removed []T) {
 	for _, f := range q.ordered() {
 		for range f.items.len() {
@@ -180,7 +180,7 @@ func (q *Queue[K, T]) ordered() []*flow[K, T] {
 	return all
 }
 
-// newFlow makes the flow of a key, which is in no ring yet.
+// newFlow makes the flow of a key, outside of the ring.
 func (q *Queue[K, T]) newFlow(key K) *flow[K, T] {
 	f := &flow[K, T]{}
 	if n := len(q.spare); n > 0 {
@@ -197,7 +197,7 @@ func (f *flow[K, T]) insert(before *flow[K, T]) {
 	f.prev.next, f.next.prev = f, f
 }
 
-// removeFlow forgets a flow that has nothing.
+// removeFlow removes a flow without items.
 func (q *Queue[K, T]) removeFlow(f *flow[K, T]) {
 	delete(q.flows, f.key)
 	if q.next == f {
@@ -213,8 +213,7 @@ func (q *Queue[K, T]) removeFlow(f *flow[K, T]) {
 	}
 }
 
-// A line is a first-in first-out queue that also takes an item back at its
-// front.
+// A fifo is a first-in first-out queue that can take an item back at its front.
 type fifo[T any] struct {
 	items []T
 	head  int
@@ -224,10 +223,10 @@ func (l *fifo[T]) len() int { return len(l.items) - l.head }
 
 func (l *fifo[T]) push(item T) { l.items = append(l.items, item) }
 
-// first is the next one to leave. There is one.
+// first returns the first item. The queue must not be empty.
 func (l *fifo[T]) first() *T { return &l.items[l.head] }
 
-// pop takes the first out. There is one.
+// pop removes and returns the first item. The queue must not be empty.
 func (l *fifo[T]) pop() T {
 	var none T
 	item := l.items[l.head]
@@ -237,7 +236,7 @@ func (l *fifo[T]) pop() T {
 		l.items, l.head = l.items[:0], 0
 	} else if l.head >= 4096 {
 		n := copy(l.items, l.items[l.head:])
-		clear(l.items[n:]) // or they would keep what they hold
+		clear(l.items[n:]) // so that the items can be collected
 		l.items, l.head = l.items[:n], 0
 	}
 	return item

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A parcel is an item that knows what it is.
-type parcel struct{ flow, number, cost int }
+// A testItem knows its flow, number and cost.
+type testItem struct{ flow, number, cost int }
 
 const mostCost = 20
 
@@ -16,9 +16,9 @@ func drawCost(t *rapid.T) int { return rapid.IntRange(1, mostCost).Draw(t, "cost
 
 func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := New[int, parcel](rapid.IntRange(1, 2*mostCost).Draw(t, "quantum"))
-		model := map[int][]parcel{}
-		var last *parcel // popped by the step before
+		q := New[int, testItem](rapid.IntRange(1, 2*mostCost).Draw(t, "quantum"))
+		model := map[int][]testItem{}
+		var last *testItem // popped by the previous step
 		number, waiting := 0, 0
 		pop := func(t *rapid.T, may func(int) bool) {
 			flow, got, ok := q.PopAllowed(may)
@@ -42,7 +42,7 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
 				number++
-				p := parcel{rapid.IntRange(0, 5).Draw(t, "flow"), number, drawCost(t)}
+				p := testItem{rapid.IntRange(0, 5).Draw(t, "flow"), number, drawCost(t)}
 				q.Push(p.flow, p, p.cost)
 				model[p.flow] = append(model[p.flow], p)
 				last = nil
@@ -55,7 +55,7 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 			},
 			"pop like": func(t *rapid.T) {
 				flow, rest := rapid.IntRange(0, 5).Draw(t, "flow"), rapid.IntRange(0, 2).Draw(t, "rest")
-				like := func(p parcel) bool { return p.number%3 == rest }
+				like := func(p testItem) bool { return p.number%3 == rest }
 				got, ok := q.PopIf(flow, like)
 				if some := len(model[flow]) > 0 && like(model[flow][0]); ok != some {
 					t.Fatalf("popped %v, and the first of the flow is like that: %v", ok, some)
@@ -84,7 +84,7 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 			},
 			"remove": func(t *rapid.T) {
 				rest := rapid.IntRange(0, 2).Draw(t, "rest")
-				gone := func(p parcel) bool { return p.number%3 == rest }
+				gone := func(p testItem) bool { return p.number%3 == rest }
 				removed := q.Remove(gone)
 				for _, p := range removed {
 					if at := slices.Index(model[p.flow], p); at < 0 || !gone(p) {
@@ -112,8 +112,8 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 	})
 }
 
-// TestNoFlowGetsMoreThanItsShare has flows that never run dry: what two of them
-// were given differs by no more than a quantum and two of the largest items.
+// TestNoFlowGetsMoreThanItsShare has flows that always have items: the costs that two of
+// them were given differ by at most a quantum and two of the largest items.
 func TestNoFlowGetsMoreThanItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		quantum := rapid.IntRange(1, 2*mostCost).Draw(t, "quantum")
@@ -135,10 +135,10 @@ func TestNoFlowGetsMoreThanItsShare(t *testing.T) {
 	})
 }
 
-// TestWhoComesIsServedWithinABound lets a flow come to others that have as much as
-// they like: it waits for as many turns of each as its item needs quanta, and no
-// turn is larger than a quantum, but for what one item may be beyond the first.
-func TestWhoComesIsServedWithinABound(t *testing.T) {
+// TestNewFlowIsServedWithinABound adds a flow to others with many items: it waits for as
+// many turns of each as its item needs quanta, and a turn costs at most a quantum, apart
+// from the excess of one item.
+func TestNewFlowIsServedWithinABound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		quantum := rapid.IntRange(1, 2*mostCost).Draw(t, "quantum")
 		q := New[int, int](quantum)
@@ -168,7 +168,7 @@ func TestWhoComesIsServedWithinABound(t *testing.T) {
 	})
 }
 
-func TestWhatAnItemTurnedOutToCostIsPaidLater(t *testing.T) {
+func TestChargeIsPaidLater(t *testing.T) {
 	q := New[string, int](1)
 	for i := range 10 {
 		q.Push("large", i, 1)
@@ -187,7 +187,7 @@ func TestWhatAnItemTurnedOutToCostIsPaidLater(t *testing.T) {
 	}
 }
 
-// BenchmarkTurns is what a turn costs with many flows.
+// BenchmarkTurns measures a turn with many flows.
 func BenchmarkTurns(b *testing.B) {
 	q := New[int, *int](1)
 	for flow := range 1000 {
@@ -201,7 +201,7 @@ func BenchmarkTurns(b *testing.B) {
 	}
 }
 
-func TestAFlowPaysForWhatItWasGivenBeforeItsTurn(t *testing.T) {
+func TestFlowPaysForItemsTakenOutOfTurn(t *testing.T) {
 	q := New[string, int](1)
 	for i := range 20 {
 		q.Push("a", i, 1)
@@ -220,7 +220,7 @@ func TestAFlowPaysForWhatItWasGivenBeforeItsTurn(t *testing.T) {
 	}
 }
 
-func TestItemsThatAreAlikeAreCountedUpToTheFirstThatIsNot(t *testing.T) {
+func TestCountIfStopsAtTheFirstOtherItem(t *testing.T) {
 	q := New[string, int](1)
 	for _, item := range []int{2, 4, 6, 7, 8} {
 		q.Push("a", item, 1)
@@ -241,7 +241,7 @@ func TestItemsThatAreAlikeAreCountedUpToTheFirstThatIsNot(t *testing.T) {
 	}
 }
 
-func TestALineIsFirstInFirstOutAndTakesBackAtTheFront(t *testing.T) {
+func TestFifoKeepsOrderAndTakesItemsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l fifo[int]
 		var model, out []int
@@ -283,7 +283,7 @@ func TestALineIsFirstInFirstOutAndTakesBackAtTheFront(t *testing.T) {
 	})
 }
 
-func TestALineForgetsWhatLeftIt(t *testing.T) {
+func TestFifoReleasesRemovedItems(t *testing.T) {
 	var l fifo[*int]
 	for range 10_000 {
 		l.push(new(int))

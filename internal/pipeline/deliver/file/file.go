@@ -1,17 +1,16 @@
-// Package file is the way out into a folder: each message becomes one file, in
-// the form that a mail program opens (.eml). It is for trying things out, for
-// archives and for tests.
+// Package file is the driver that writes messages into a folder, each as a file that mail
+// programs open (.eml). It is for trials, archives and tests. Package channels makes the
+// drivers, and package deliver calls Serve.
 //
-// State. Messages are written under temporary names, synced and renamed, so that
-// whoever sees a file sees all of it. The name is the delivery's id: a second
-// attempt replaces the file of the first. Messages that wait are written together:
-// files and folder are synced once for all of them, as far as the file system can
-// do that, and their outcomes are kept by one commit. None of them is reported
-// before its file is durable.
+// State. Messages are written under temporary names, synced and renamed, so that a visible
+// file is complete. The name is the id of the delivery: a second attempt replaces the file
+// of the first. Waiting messages are written together: files and folder are synced once for
+// all of them if the file system allows it, and one commit records their outcomes. A
+// message is reported only when its file is durable.
 //
-// Failure. A folder that cannot be written is a broken connection: messages wait. A
-// process that is killed leaves temporary files; the next one that writes for the
-// same owner removes them, and touches those of nobody else.
+// Failure. A folder that cannot be written counts as a broken connection: messages wait. A
+// killed process leaves temporary files; the next process of the same owner removes them,
+// and no others.
 package file
 
 import (
@@ -25,8 +24,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// What is written together is bounded, so that a message which comes meanwhile does
-// not wait long for its turn.
+// The maximum size of a batch, so that a new message does not wait long.
 const (
 	maxBatch      = 64
 	maxBatchBytes = 4 << 20
@@ -37,34 +35,34 @@ type Driver struct {
 	folder  string
 	names   TempNames
 	cleaned sync.Once
-	syncer  func() *syncer // of the folder, once that is there
+	syncer  func() *syncer // for the folder, once it exists
 }
 
-// New returns a driver for a folder, which is made if it is missing. What an earlier
-// run of the same owner left there without a name is removed.
-func New(folder string, mark TempNames) *Driver {
-	return &Driver{folder: folder, names: mark, syncer: sync.OnceValue(func() *syncer { return newSyncer(folder) })}
+// New returns a driver for a folder, which is created if it is missing. Temporary files of
+// an earlier run of the same owner are removed.
+func New(folder string, names TempNames) *Driver {
+	return &Driver{folder: folder, names: names, syncer: sync.OnceValue(func() *syncer { return newSyncer(folder) })}
 }
 
 // Serve writes messages until the queue has no more or ctx ends.
 func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	if err := os.MkdirAll(d.folder, 0o700); err != nil {
-		return fmt.Errorf("folder of the channel: %w", err)
+		return fmt.Errorf("cannot write to the folder of the channel: %w", err)
 	}
 	d.cleaned.Do(func() { d.names.removeLeftovers(d.folder) })
-	disk := d.syncer()
+	syncer := d.syncer()
 	for {
 		messages, err := take(ctx, queue)
 		if len(messages) == 0 {
 			return err
 		}
-		if err := errors.Join(d.deliver(queue, disk, messages), err); err != nil {
+		if err := errors.Join(d.deliver(queue, syncer, messages), err); err != nil {
 			return err
 		}
 	}
 }
 
-// take waits for a message, and takes with it what waits behind it.
+// take waits for a message, and takes the waiting messages with it.
 func take(ctx context.Context, queue driver.Queue) (messages []*driver.Message, err error) {
 	for size := 0; len(messages) < maxBatch && size < maxBatchBytes; {
 		message, err := queue.Next(ctx, len(messages) == 0)
@@ -76,8 +74,8 @@ func take(ctx context.Context, queue driver.Queue) (messages []*driver.Message, 
 	return messages, nil
 }
 
-// deliver makes files of messages, and says so when they are durable. What cannot be
-// written goes back, and the failure of the folder is returned.
+// deliver writes messages to files and reports them when they are durable. Messages that
+// cannot be written are returned, and the error of the folder is the result.
 func (d *Driver) deliver(queue driver.Queue, disk *syncer, messages []*driver.Message) error {
 	p := batch{folder: d.folder, names: d.names}
 	defer p.discardAll()

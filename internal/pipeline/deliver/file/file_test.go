@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// queue hands out messages from a list and keeps what it is told.
+// queue hands out messages from a list and records outcomes.
 type queue struct {
 	messages []*driver.Message
 	refuse   func(*driver.Message) bool
@@ -82,7 +82,7 @@ func names(t *testing.T, folder string) []string {
 	return list
 }
 
-func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
+func TestFileBeginsWithTheEnvelope(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "made", "when missing")
 	d := &queue{messages: []*driver.Message{message(1, "Subject: one\r\n\r\nBody\r\n"), message(2, "Subject: two\r\n\r\n"), message(1, "Subject: again\r\n\r\n")}}
 	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err != nil {
@@ -109,7 +109,7 @@ func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
 	}
 }
 
-func TestALetterThatMustNotLeaveLeavesNoFile(t *testing.T) {
+func TestUnreleasedMessageLeavesNoFile(t *testing.T) {
 	folder := t.TempDir()
 	d := &queue{messages: []*driver.Message{message(1, "x"), message(2, "y")}, refuse: func(l *driver.Message) bool { return l.Delivery.Position == 1 }}
 	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err != nil {
@@ -120,7 +120,7 @@ func TestALetterThatMustNotLeaveLeavesNoFile(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeWrittenKeepsMessagesWaiting(t *testing.T) {
+func TestMessagesWaitWhileTheFolderCannotBeWritten(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "a file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestAFolderThatCannotBeWrittenKeepsMessagesWaiting(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "removed")
 	first := message(1, "x")
 	d = &queue{messages: []*driver.Message{first, message(2, "y")}}
-	d.refuse = func(l *driver.Message) bool { // the folder goes while both messages are in hand
+	d.refuse = func(l *driver.Message) bool { // the folder is removed while both messages are held
 		if err := os.RemoveAll(folder); err != nil {
 			t.Error(err)
 		}
@@ -170,12 +170,11 @@ func (r *removing) Next(ctx context.Context, wait bool) (*driver.Message, error)
 	return r.queue.Next(ctx, wait)
 }
 
-// together is a queue that lets messages leave together, and looks into the folder
-// when it is told of them.
+// together is a queue with ReleaseAll, and lists the folder at each report.
 type together struct {
 	*queue
 	folder string
-	told   [][]string // the files that were there at each report
+	told   [][]string // the files that existed at each report
 	t      *testing.T
 }
 
@@ -198,7 +197,7 @@ func (d *together) ReportAll(messages []*driver.Message, outcomes []driver.Outco
 	return nil
 }
 
-func TestMessagesThatWaitBecomeFilesTogether(t *testing.T) {
+func TestWaitingMessagesAreWrittenTogether(t *testing.T) {
 	folder := t.TempDir()
 	d := &together{queue: &queue{refuse: func(l *driver.Message) bool { return l.Delivery.Position%10 == 3 }}, folder: folder, t: t}
 	for n := range uint32(3 * maxBatch) {
@@ -217,14 +216,15 @@ func TestMessagesThatWaitBecomeFilesTogether(t *testing.T) {
 		sizes = append(sizes, len(files)-before)
 		before = len(files)
 	}
-	// The first three are 64 less those that may not leave: 3, 13, …, 63; 73, …, 123; 133, …, 183.
-	// The last are two behind a large one, which went by itself.
+	// The first three batches have 64 messages without the refused ones: 3, 13, …, 63;
+	// 73, …, 123; 133, …, 183. The last batch has two messages after a large one, which
+	// was alone.
 	if want := []int{57, 58, 58, 3}; !slices.Equal(sizes, want) || len(d.reported) != before || len(d.returned) > 0 {
 		t.Errorf("files came in groups of %v, and %d outcomes, want %v", sizes, len(d.reported), want)
 	}
 }
 
-func TestWhatHasNoFileDoesNotKeepTheOthersFromTheirs(t *testing.T) {
+func TestMessageWithoutFileDoesNotBlockItsBatch(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Mkdir(filepath.Join(folder, message(2, "").Delivery.String()+".eml"), 0o700); err != nil {
 		t.Fatal(err)

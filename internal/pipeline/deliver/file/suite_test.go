@@ -21,7 +21,7 @@ func TestTheDriverKeepsTheContract(t *testing.T) {
 			},
 			SetBehaviour: func(b delivertest.Behaviour) {
 				var err error
-				if b == delivertest.Unreachable { // a file has the folder's name
+				if b == delivertest.Unreachable { // a file has the name of the folder
 					err = os.WriteFile(folder, nil, 0o600)
 				} else if info, found := os.Stat(folder); found == nil && !info.IsDir() {
 					err = os.Remove(folder)
@@ -31,13 +31,13 @@ func TestTheDriverKeepsTheContract(t *testing.T) {
 				}
 			},
 			Behaviours: []delivertest.Behaviour{delivertest.Unreachable},
-			OnBody:     func(func([]byte)) {}, // a folder says nothing
+			OnBody:     func(func([]byte)) {}, // a folder has no hook
 			Received:   func() [][]byte { return mails(t, folder) },
 		}
 	})
 }
 
-// mails are the bodies of the files in a folder, in the order of their ids.
+// mails returns the bodies of the files in a folder, in the order of their ids.
 func mails(t *testing.T, folder string) (all [][]byte) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.eml"))

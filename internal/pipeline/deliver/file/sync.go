@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// A syncer makes files durable: each by itself, or all at once by having their file
-// system write what it holds. The second has the disk wait once for all of them, but
-// writes what others have left there too, of which there may be much: so it is used
-// as long as it takes less time than the first did. Where it took more, it is tried
-// again after that time, and after twice as long each time in a row: what others left
-// is written by then, or they leave more all the time.
+// A syncer makes files durable: each file with fsync, or all of them with one syncfs of
+// their file system. syncfs waits for the disk once, but also writes what other processes
+// have left in the cache. It is therefore used while it takes less time than the fsyncs
+// did. After a slower syncfs, the next one is tried when as much time has passed as it
+// took, and twice as much after each further one in a row.
 type syncer struct {
-	syncfs      func(*os.File) error // syncs the file system of a file; nil: it cannot be relied on
-	perFile     atomic.Int64         // nanoseconds that syncing a file took the last time; 0: that is not known
-	singlyUntil atomic.Int64         // until when each is synced by itself, in nanoseconds since 1970
-	slowInRow   atomic.Int32         // times in a row that all at once took longer
+	syncfs      func(*os.File) error // nil: syncfs is not reliable here
+	perFile     atomic.Int64         // nanoseconds that the last fsync took; 0: unknown
+	singlyUntil atomic.Int64         // no syncfs until then, in nanoseconds since 1970
+	slowInRow   atomic.Int32         // slower syncfs calls in a row
 }
 
-// maxSlowInRow bounds what is tried in vain to a hundredth of the time.
+// maxSlowInRow limits the time that useless attempts take to a hundredth.
 const maxSlowInRow = 7
 
-// newSyncer returns one for files in a folder that is there.
+// newSyncer returns a syncer for files in an existing folder.
 func newSyncer(folder string) *syncer {
 	if canSyncFileSystem(folder) {
 		return &syncer{syncfs: syncFileSystem}
@@ -30,7 +29,7 @@ func newSyncer(folder string) *syncer {
 	return &syncer{}
 }
 
-// sync makes files durable, and says for each what came of it.
+// sync makes files durable, and returns an error for each file.
 func (s *syncer) sync(files []*os.File) []error {
 	began := time.Now()
 	single := time.Duration(s.perFile.Load())
@@ -45,7 +44,7 @@ func (s *syncer) sync(files []*os.File) []error {
 	} else {
 		s.slowInRow.Store(0)
 	}
-	if err != nil { // that may be about other files: each of these knows of itself
+	if err != nil { // the error may concern other files; fsync reports those of each file
 		return syncEach(files)
 	}
 	return make([]error, len(files))

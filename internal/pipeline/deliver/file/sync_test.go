@@ -23,7 +23,7 @@ func open(t *testing.T, n int) []*os.File {
 	return files
 }
 
-func TestFilesAreSyncedAtOnceWhereThatIsKnownToBeCheaper(t *testing.T) {
+func TestSyncfsIsUsedWhileItIsFaster(t *testing.T) {
 	wholes := 0
 	s := &syncer{syncfs: func(*os.File) error { wholes++; return nil }}
 	sync := func(n, want int, why string) {
@@ -47,12 +47,12 @@ func TestFilesAreSyncedAtOnceWhereThatIsKnownToBeCheaper(t *testing.T) {
 	s.perFile.Store(1)
 	sync(3, 2, "it was cheaper until now")
 	s.perFile.Store(int64(time.Hour))
-	s.singlyUntil.Store(math.MaxInt64) // or a slow machine is past it
+	s.singlyUntil.Store(math.MaxInt64) // otherwise a slow machine is past it
 	sync(3, 2, "it was dearer a moment ago")
-	(&syncer{}).sync(open(t, 3)) // of a file system that cannot: nothing is called
+	(&syncer{}).sync(open(t, 3)) // without syncfs, nothing is called
 }
 
-func TestAFileThatCannotBeSyncedIsToldFromOthers(t *testing.T) {
+func TestSyncErrorNamesTheFailedFile(t *testing.T) {
 	s := &syncer{syncfs: func(*os.File) error { return errors.New("somebody's disk is broken") }}
 	s.perFile.Store(int64(time.Hour))
 	files := open(t, 3)

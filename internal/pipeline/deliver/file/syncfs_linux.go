@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canSyncFileSystem reports whether syncfs(2) on a file in the folder returns when all
-// is durable, and says so where something is not: since Linux 5.8, and of file
-// systems that are on disks of this machine.
+// canSyncFileSystem reports whether syncfs(2) returns when all data of the folder's file
+// system is durable, and reports errors. It does since Linux 5.8 for file systems on
+// local disks.
 func canSyncFileSystem(folder string) bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil || !sinceLinux58(unix.ByteSliceToString(name.Release[:])) {
@@ -34,8 +34,8 @@ func sinceLinux58(release string) bool {
 	return major > 5 || major == 5 && minor >= 8
 }
 
-// syncFileSystem syncs the file system of a file that was opened before what is to be
-// durable was written: failures since then are reported to it.
+// syncFileSystem syncs the file system of a file. The file must have been opened before the
+// data was written: it gets the errors since then.
 func syncFileSystem(f *os.File) error {
 	return os.NewSyscallError("syncfs", unix.Syncfs(int(f.Fd())))
 }

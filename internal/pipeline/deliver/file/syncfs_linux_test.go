@@ -2,7 +2,7 @@ package file
 
 import "testing"
 
-func TestSyncingAllIsReliedOnSinceItTellsOfFailures(t *testing.T) {
+func TestSyncfsIsUsedSinceLinux58(t *testing.T) {
 	for release, want := range map[string]bool{
 		"5.7.19": false, "5.8.0": true, "5.10.0-28-amd64": true, "4.19.0": false, "6.1": true, "10.0.1": true, "": false, "unknown": false,
 	} {

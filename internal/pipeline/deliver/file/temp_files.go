@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// A Mark stands in the names of temporary files, and tells those that one run of a
-// channel writes from those of its other runs, and of others that write into the same
-// folder. Both parts are messages and digits.
+// TempNames are the parts of the names of temporary files that distinguish one run of a
+// channel from its other runs, and from other writers of the same folder. Both consist of
+// letters and digits.
 type TempNames struct {
-	Owner string // a channel of a server, the same in each of its runs
-	Run   string // another in each
+	Owner string // a channel of a server; equal in all runs
+	Run   string // different in each run
 }
 
 const tempPrefix = ".part-"
 
-// prefix is what the names of temporary files begin with.
+// prefix is the beginning of the names of temporary files.
 func (m TempNames) prefix() string { return tempPrefix + m.Owner + "-" + m.Run + "-" }
 
-// isLeftover reports whether a file is of another run of the same owner. Owners run once
-// at a time, so that nobody writes it any more.
+// isLeftover reports whether a file is from another run of the same owner. An owner runs
+// only once at a time, so nobody writes that file any more.
 func (m TempNames) isLeftover(name string) bool {
 	return m.Owner != "" && strings.HasPrefix(name, tempPrefix+m.Owner+"-") && !strings.HasPrefix(name, m.prefix())
 }
 
-// removeLeftovers removes what earlier runs left in a folder. What cannot be removed is no
-// reason to send nothing: it is in nobody's way.
+// removeLeftovers removes the files of earlier runs from a folder. It ignores errors, since
+// such files do no harm.
 func (m TempNames) removeLeftovers(path string) {
 	folder, err := os.Open(path)
 	if err != nil {
@@ -35,7 +35,7 @@ func (m TempNames) removeLeftovers(path string) {
 	defer func() { _ = folder.Close() }()
 	var left []string
 	for {
-		names, err := folder.Readdirnames(1000) // of millions
+		names, err := folder.Readdirnames(1000) // the folder may have millions
 		for _, name := range names {
 			if m.isLeftover(name) {
 				left = append(left, name)

@@ -9,8 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A run that was killed leaves files without a name: those of a full pile, as this one
-// that nobody cleared.
+// die leaves temporary files as a killed run does: those of a full batch.
 func (m TempNames) die(t *testing.T, folder string) (left []string) {
 	t.Helper()
 	p := batch{folder: folder, names: m}
@@ -26,14 +25,14 @@ func (m TempNames) die(t *testing.T, folder string) (left []string) {
 	return left
 }
 
-func TestWhatAKillLeavesIsRemovedByTheNextRunOfTheSameOwner(t *testing.T) {
+func TestNextRunOfTheOwnerRemovesTemporaryFiles(t *testing.T) {
 	folder := t.TempDir()
 	TempNames{"news7", "before"}.die(t, folder)
 	var stay []string
 	for _, other := range []TempNames{{"news7", "now"}, {"news71", "before"}, {"other7", "before"}, {"", ""}} {
 		stay = append(stay, other.die(t, folder)...)
 	}
-	const older = ".part-123456" // of a version that marked nothing
+	const older = ".part-123456" // of a version without TempNames
 	if err := os.WriteFile(filepath.Join(folder, older), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

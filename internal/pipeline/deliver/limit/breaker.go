@@ -3,41 +3,42 @@ package limit
 import "time"
 
 const (
-	// breakAfter is how many failures in a row open a breaker, where not more than
-	// half as many are under way at once.
+	// breakAfter is the number of failures in a row that open a breaker, if at most half as
+	// many messages are active.
 	breakAfter = 5
-	// firstPause, and each pause after it twice as long, up to longestPause.
+	// The first pause; each further pause is twice as long, up to longestPause.
 	firstPause   = 10 * time.Second
 	longestPause = 15 * time.Minute
-	// relapse is how long after a pause a failure still belongs to the same trouble.
+	// relapseWindow is the time after a pause in which a failure continues the series of
+	// pauses.
 	relapseWindow = 5 * time.Minute
-	// pauseJitter spreads the ends of pauses, so that what failed together does not
-	// come back together.
+	// pauseJitter spreads the ends of pauses, so that destinations which failed together do
+	// not return together.
 	pauseJitter = 0.2
 )
 
-// A Breaker leaves a destination alone that fails again and again. After some
-// failures in a row it opens for a pause; when that is over, one message is sent
-// as a probe, and its answer closes the breaker, or opens it for longer.
+// A Breaker suspends a destination that fails repeatedly. After some failures in a row it
+// opens for a pause. Then one message is sent as a probe, and its result closes the breaker
+// or opens it for longer.
 type Breaker struct {
 	failures  int           // in a row
-	pause     time.Duration // the last after failures
-	openFor   time.Duration // of what it is open for, or was
-	until     time.Time     // open until then
-	probing   bool          // a probe is under way
+	pause     time.Duration // the last one after failures
+	openFor   time.Duration // length of the current or last pause
+	until     time.Time     // end of the pause
+	probing   bool          // a probe is active
 	open      bool          // opened, and not closed by a success since
-	requested bool          // for as long as it is open
+	requested bool          // the destination asked for the current pause
 	closed    time.Time     // when it was last closed
 }
 
-// Open reports until when nothing may be sent, the zero time where a message may
-// be. Where the pause is over that message is the probe.
+// Open reports whether nothing may be sent, and until when. If the pause is over, the next
+// message is the probe.
 func (b *Breaker) Open(now time.Time) (until time.Time, open bool) {
 	switch {
 	case b.until.After(now):
 		return b.until, true
 	case b.open && b.probing:
-		return time.Time{}, true // until the probe is answered
+		return time.Time{}, true // until there is a result of the probe
 	}
 	return time.Time{}, false
 }
@@ -48,15 +49,15 @@ func (b *Breaker) Begin() (probe bool) {
 	return b.open
 }
 
-// ProbeReturned takes a probe back that did not leave, or whose answer says nothing.
+// ProbeReturned takes back a probe that was not sent, or whose result says nothing.
 func (b *Breaker) ProbeReturned() { b.probing = false }
 
-// Spread is a part, roll, of the last pause: a time over which what waited for it
-// to end comes back.
+// Spread returns the part roll of the last pause: the time over which postponed messages
+// return.
 func (b *Breaker) Spread(roll float64) time.Duration { return time.Duration(float64(b.openFor) * roll) }
 
-// Succeeded counts an answer that shows a destination to be well, of the probe or not.
-// One that was under way when a pause was asked for does not end that.
+// Succeeded counts a result that shows that the destination works. A message that was
+// active when a pause was requested does not end the pause.
 func (b *Breaker) Succeeded(now time.Time, probe bool) {
 	if b.requested && !probe && b.until.After(now) {
 		b.failures = 0
@@ -65,16 +66,15 @@ func (b *Breaker) Succeeded(now time.Time, probe bool) {
 	b.Reset(now)
 }
 
-// Failed counts a failure, of the probe or not, with how many others are under
-// way, and reports whether the breaker opened by it. roll is a random number
-// below one.
+// Failed counts a failure while underway other messages are active, and reports whether it
+// opened the breaker. roll is a random number from 0 to 1.
 func (b *Breaker) Failed(now time.Time, probe bool, underway int, roll float64) bool {
 	b.failures++
 	if probe {
 		b.probing = false
 	}
 	switch {
-	case b.open && !probe: // it was under way when the breaker opened: nothing new
+	case b.open && !probe: // it was active when the breaker opened
 		return false
 	case !probe && b.failures < max(breakAfter, 2*underway):
 		return false
@@ -90,19 +90,19 @@ func (b *Breaker) Failed(now time.Time, probe bool, underway int, roll float64) 
 	return true
 }
 
-// Suspend opens the breaker for so long at least, because the destination asked
-// for it, or a rule did.
+// Suspend opens the breaker for at least this time, because the destination or a rule asked
+// for it.
 func (b *Breaker) Suspend(now time.Time, pause time.Duration) {
 	if until := now.Add(pause); until.After(b.until) {
 		b.until, b.openFor, b.open, b.requested, b.probing = until, pause, true, true, false
 	}
 }
 
-// Resume ends a pause now: the next message is the probe.
+// Resume ends a pause: the next message is the probe.
 func (b *Breaker) Resume() { b.until, b.probing = time.Time{}, false }
 
-// Reset closes it by somebody's word. A failure soon after opens it for longer than
-// the last, as after a probe that worked.
+// Reset closes the breaker for an operator. A failure soon after opens it for longer, as
+// after a successful probe.
 func (b *Breaker) Reset(now time.Time) {
 	if b.open {
 		b.closed = now
@@ -110,8 +110,8 @@ func (b *Breaker) Reset(now time.Time) {
 	b.failures, b.open, b.requested, b.probing, b.until = 0, false, false, false, time.Time{}
 }
 
-// Failures is how many failures there were in a row.
+// Failures returns the number of failures in a row.
 func (b *Breaker) Failures() int { return b.failures }
 
-// Tripped reports whether it opened and no success has closed it since.
+// Tripped reports whether the breaker opened and no success has closed it since.
 func (b *Breaker) Tripped() bool { return b.open }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestABreakerOpensAfterFailuresInARowOnly(t *testing.T) {
+func TestBreakerOpensAfterConsecutiveFailuresOnly(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		answers  string // f: failed, w: worked
@@ -35,7 +35,7 @@ func TestABreakerOpensAfterFailuresInARowOnly(t *testing.T) {
 	}
 }
 
-// tripped is a breaker that has just opened.
+// tripped returns a breaker that has just opened.
 func tripped(t *testing.T) *Breaker {
 	t.Helper()
 	b := &Breaker{}
@@ -48,7 +48,7 @@ func tripped(t *testing.T) *Breaker {
 	return b
 }
 
-func TestAfterAPauseOneProbeDecides(t *testing.T) {
+func TestOneProbeDecidesAfterAPause(t *testing.T) {
 	b := tripped(t)
 	later := start.Add(firstPause)
 	if _, open := b.Open(later); open {
@@ -80,7 +80,7 @@ func TestEachProbeThatFailsMakesTheNextPauseTwiceAsLong(t *testing.T) {
 		}
 		want = min(longestPause, 2*want)
 	}
-	for range breakAfter { // what was under way before is heard of while it is open
+	for range breakAfter { // results of messages that were active when it opened
 		b.Failed(now, false, 3, 0)
 	}
 	if until, _ := b.Open(now); until.Sub(now) != longestPause {
@@ -88,7 +88,7 @@ func TestEachProbeThatFailsMakesTheNextPauseTwiceAsLong(t *testing.T) {
 	}
 }
 
-func TestARelapseGoesOnWhereThePausesWere(t *testing.T) {
+func TestRelapseContinuesTheSeriesOfPauses(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  time.Duration
@@ -117,13 +117,13 @@ func TestPausesAreSpreadByAFifth(t *testing.T) {
 	}
 }
 
-func TestADestinationThatAsksForAPauseGetsItAndAnOperatorEndsIt(t *testing.T) {
+func TestRequestedPauseIsKeptUntilAnOperatorEndsIt(t *testing.T) {
 	var b Breaker
 	b.Suspend(start, time.Hour)
 	if until, open := b.Open(start); !open || until != start.Add(time.Hour) {
 		t.Errorf("suspended until %v (%v)", until, open)
 	}
-	b.Suspend(start, time.Minute) // a shorter one takes nothing back
+	b.Suspend(start, time.Minute) // a shorter one does not shorten the pause
 	if until, _ := b.Open(start); until != start.Add(time.Hour) {
 		t.Errorf("a shorter pause took back a longer one: %v", until)
 	}

@@ -1,14 +1,14 @@
-// Package limit says when a next message may leave: rates, windows of what may
-// be under way, and breakers. It does no I/O, starts nothing, and is told the
-// time with each call, so that a test sets the clock.
+// Package limit decides when the next message may be sent: rates, daily quotas, windows of
+// active messages, and circuit breakers. It does no I/O and starts no goroutine. The caller
+// passes the time to each call, so that tests can set it. Package deliver uses all types,
+// and package channels makes the shared rates and the quotas.
 //
-// State. All of it is in memory and is learnt again after a start; only quotas
-// of a day outlive one, by blocks that their owner keeps (Quota).
+// State. Everything is in memory and is learned again after a start. Only a Quota outlives
+// the process, in blocks that its owner stores.
 //
-// Failure. Nothing here follows from a single answer: a window shrinks when two
-// answers of a round were bad, a rate is found by two refusals, and a breaker
-// opens after several failures in a row.
+// A single reply changes nothing: a window shrinks after two bad replies of a round, a rate
+// is learned from two refusals, and a breaker opens after several failures in a row.
 //
-// None of the types is safe for concurrent use unless it says so: their owner
-// asks and tells them under its own lock.
+// A type is not safe for concurrent use unless its comment says so: the owner's lock guards
+// it.
 package limit

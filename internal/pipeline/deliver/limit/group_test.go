@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-func TestTheSizeOfAGroupIsTheLeastOfWhatMayLeaveTogetherAndWhatTheRateAllowsInASecond(t *testing.T) {
+func TestGroupSizeIsLimitedByTheRatePerSecond(t *testing.T) {
 	for _, c := range []struct {
 		perSecond float64
 		most      int
-		sizes     []int // one after the other
+		sizes     []int // consecutive groups
 	}{
 		{30, 100, []int{30, 30, 30}},
 		{100, 100, []int{100, 100}},
@@ -40,9 +40,9 @@ func TestTheSizeOfAGroupIsTheLeastOfWhatMayLeaveTogetherAndWhatTheRateAllowsInAS
 	}
 }
 
-// TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix has a sender with
-// timers that are late, groups that are not full, and rests.
-func TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix(t *testing.T) {
+// TestNoSecondExceedsTheRateWithGroupsAndSingleMessages has a sender with late timers,
+// partial groups, and pauses.
+func TestNoSecondExceedsTheRateWithGroupsAndSingleMessages(t *testing.T) {
 	for _, perSecond := range []int{2, 5, 11, 30, 250, 360, 600, 3000} {
 		for _, mixed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d mixed %v", perSecond, mixed), func(t *testing.T) {
@@ -81,10 +81,9 @@ func TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix(t *testing.T)
 	}
 }
 
-// TestAGroupWaitsUntilTheRateHasAllowedAllOfIt has messages that leave one by one
-// before it: what they did not use is not saved, and the first group of an idle rate
-// leaves at once.
-func TestAGroupWaitsUntilTheRateHasAllowedAllOfIt(t *testing.T) {
+// TestGroupWaitsUntilTheRateAllowsAllOfIt sends single messages before: what they did not
+// use is not saved, and the first group of an idle rate is sent at once.
+func TestGroupWaitsUntilTheRateAllowsAllOfIt(t *testing.T) {
 	var r Rate
 	r.Set(100, start)
 	if wait := r.WaitFor(50, false, start); wait != 0 {
@@ -99,14 +98,14 @@ func TestAGroupWaitsUntilTheRateHasAllowedAllOfIt(t *testing.T) {
 	near(t, "a group behind a message", r.WaitFor(50, false, start), 50*10100*time.Microsecond)
 }
 
-// TestUrgentMessagesDoNotWaitForAGroup has urgent messages come between groups: they
-// leave as if there were none, use what is saved for the group, and the average is
+// TestUrgentMessagesDoNotWaitForAGroup sends urgent messages between groups: they are sent
+// as if there were no groups and use what is saved for the next one, and the average is
 // that of the rate.
 func TestUrgentMessagesDoNotWaitForAGroup(t *testing.T) {
 	var r Rate
 	r.Set(30, start)
 	now, urgent, grouped := start, 0, 0
-	next := start // when an urgent message comes
+	next := start // time of the next urgent message
 	for now.Sub(start) < time.Minute {
 		if !now.Before(next) {
 			if wait := r.WaitFor(1, true, now); wait > r.Interval() {
@@ -138,7 +137,7 @@ func near(t *testing.T, what string, got, want time.Duration) {
 	}
 }
 
-func TestAShareTakesAGroupAtOnceAndTheOthersGetAsMuch(t *testing.T) {
+func TestShareTakesAGroupAndOthersGetAsMuch(t *testing.T) {
 	var shared SharedRate
 	shared.Set(100, start)
 	one, other := shared.NewShare(), shared.NewShare()
@@ -162,7 +161,7 @@ func TestAShareTakesAGroupAtOnceAndTheOthersGetAsMuch(t *testing.T) {
 	}
 }
 
-func TestAQuotaGivesAGroupAllOrWhatIsLeftOfTheDay(t *testing.T) {
+func TestQuotaGivesAGroupAllOrTheRestOfTheDay(t *testing.T) {
 	reserved := int64(0)
 	var grant func()
 	var q *Quota

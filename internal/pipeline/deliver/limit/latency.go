@@ -4,10 +4,10 @@ import (
 	"time"
 )
 
-// A Median follows the median of durations without keeping them: each one pulls
-// it a step up or down ("frugal streaming", Ma, Muthukrishnan and Sandler 2013),
-// here by a share of itself, so that it is as quick at milliseconds as at
-// minutes. It is within a twentieth of the median where that does not move.
+// A Median estimates the median of durations without storing them: each one moves the
+// estimate by a step ("frugal streaming", Ma, Muthukrishnan and Sandler 2013). The step is
+// a share of the estimate, so that it works for milliseconds and for minutes. The error is
+// at most a twentieth for a constant median.
 type Median struct{ value float64 }
 
 const medianStep = 0.05
@@ -25,30 +25,29 @@ func (m *Median) Add(d time.Duration) {
 	}
 }
 
-// Value returns the median, 0 before the first duration.
+// Value returns the median, or 0 before the first duration.
 func (m *Median) Value() time.Duration { return time.Duration(m.value) }
 
 const (
-	// strained is how many times its least an answer takes when a peer has more
-	// under way than it can work on, and strainLeast how long it takes at least
-	// before that means anything.
+	// A peer is overloaded if a reply takes overloadFactor times the minimum, and at least
+	// minOverload.
 	overloadFactor = 4
 	minOverload    = 20 * time.Millisecond
-	// ageing is how much the least grows with each round, so that a peer which is
-	// slower for good is not called strained for ever.
+	// minimumGrowth is the growth of the minimum per round, so that a peer that became
+	// slower for good is not overloaded for ever.
 	minimumGrowth = 1.005
 )
 
-// A Strain tells by the time of answers that a peer has more under way than it
-// works on: from there on, more at once makes each answer later and none more.
+// A LatencyDetector detects from the duration of replies that a peer has more active
+// messages than it works on: from that point, more messages at once make each reply slower.
 type LatencyDetector struct {
 	recent  Median
 	minimum time.Duration
 	round   int
 }
 
-// Answered counts how long an answer took while so many may be under way, and
-// reports, once a round, whether the peer is strained.
+// Answered counts the duration of a reply; size is the number of messages that may be
+// active. Once a round it reports whether the peer is overloaded.
 func (s *LatencyDetector) Answered(took time.Duration, size int) bool {
 	s.recent.Add(took)
 	if s.round++; s.round < max(size, 20) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTheMedianIsFollowedWithoutKeepingAnything(t *testing.T) {
+func TestMedianFollowsTheDurations(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for _, typical := range []time.Duration{20 * time.Microsecond, 5 * time.Millisecond, 2 * time.Second} {
 		var m Median

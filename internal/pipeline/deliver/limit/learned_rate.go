@@ -3,41 +3,39 @@ package limit
 import "time"
 
 const (
-	// foundSpan and foundAnswers are what a rate is measured over at least, and
-	// foundLongest what it is measured over at most.
+	// A rate is measured over at least minSpan and minReplies, and over at most maxSpan.
 	minSpan    = time.Second
 	minReplies = 10
 	maxSpan    = 10 * time.Second
-	// below is how far below what was taken a found rate is kept.
+	// learnedShare is the share of the accepted rate that becomes the learned rate.
 	learnedShare = 0.95
-	// probeAfter is how long nothing may have been refused before more is tried,
-	// and probeMore how much more.
+	// raiseAfter is the time without refusals after which the rate is raised, by
+	// raiseFactor.
 	raiseAfter  = 15 * time.Second
 	raiseFactor = 1.05
-	// forgetAt is how far above the last rate that was refused a found rate is
-	// forgotten.
+	// forgetFactor times the last refused rate is the rate at which the limit is forgotten.
 	forgetFactor = 3
 )
 
-// LearnedRate is a rate that nobody configured: it is found by refusals that say "too
-// many", kept a little below what was taken meanwhile, and raised rarely.
+// A LearnedRate is a rate that is not configured but learned from refusals that say "too
+// many". It stays a little below the rate that was accepted, and is raised slowly.
 type LearnedRate struct {
 	Rate
 
-	perSecond float64 // 0: none found
+	perSecond float64 // 0: none learned
 	refusedAt float64 // the rate at which it was last refused
 	raised    time.Time
 
-	began   time.Time // of what is measured
+	began   time.Time // start of the measurement
 	taken   int
 	refused int
 }
 
-// PerSecond is the rate that was found, 0 where there is none.
+// PerSecond returns the learned rate, or 0 if there is none.
 func (f *LearnedRate) PerSecond() float64 { return f.perSecond }
 
-// Answered counts an answer: whether the peer took the message, or refused it as
-// one too many. Other answers are not told.
+// Answered counts a reply: whether the peer accepted the message or refused it as too many.
+// Do not count other replies.
 func (f *LearnedRate) Answered(refused bool, now time.Time) {
 	if f.began.IsZero() {
 		f.began, f.raised = now, now

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// peer takes so many messages in a sliding second and refuses others.
+// peer accepts a number of messages in a sliding second and refuses others.
 type peer struct {
 	most  int
 	taken []time.Time
@@ -22,7 +22,7 @@ func (p *peer) takes(now time.Time) bool {
 	return true
 }
 
-func TestARateIsFoundByRefusalsKeptBelowAndProbedRarely(t *testing.T) {
+func TestLearnedRateStaysBelowRefusalsAndIsRaisedSlowly(t *testing.T) {
 	p := &peer{most: 100}
 	var f LearnedRate
 	now := start
@@ -59,7 +59,7 @@ func TestARateIsFoundByRefusalsKeptBelowAndProbedRarely(t *testing.T) {
 	}
 }
 
-func TestOneRefusalFindsNoRate(t *testing.T) {
+func TestOneRefusalTeachesNoRate(t *testing.T) {
 	var f LearnedRate
 	for i := range 1000 {
 		f.Answered(i == 500, start.Add(time.Duration(i)*10*time.Millisecond))

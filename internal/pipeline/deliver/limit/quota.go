@@ -6,21 +6,19 @@ import (
 )
 
 const (
-	// quotaBlocks is into how many blocks a day is cut at least, and quotaBlock how
-	// large one is at most, unless a group is larger. What is left of one when the process dies is lost for
-	// that day.
+	// A day has at least quotaBlocks blocks of at most quotaBlock messages, unless a group
+	// is larger. The rest of a block is lost for the day if the process dies.
 	quotaBlocks = 100
 	quotaBlock  = 1000
-	// quotaPoll is how soon somebody asks again who waits for a block, and
-	// quotaRetry after how long one is asked for again that could not be reserved.
+	// quotaPoll is the time after which to ask again while a block is being reserved, and
+	// quotaRetry the time after a failure.
 	quotaPoll  = 10 * time.Millisecond
 	quotaRetry = time.Second
 )
 
-// A Quota is how many messages may leave on one day. It spends blocks that its
-// owner reserves where they outlive the process, before a message of them leaves,
-// so that no crash and no restart lets more of them out. It is safe for
-// concurrent use.
+// A Quota limits the messages of a day. It uses blocks that its owner reserves durably
+// before a message of them is sent, so that no crash or restart exceeds the quota. It is
+// safe for concurrent use.
 type Quota struct {
 	reserve func(day string, block int64) // must not block
 
@@ -30,19 +28,19 @@ type Quota struct {
 	day       string // in the zone, as 2006-01-02
 	dayStart  time.Time
 	dayEnd    time.Time
-	left      int64     // of the blocks that were reserved
-	reserving bool      // for a block
-	retryAt   time.Time // not to be asked for before
-	exhausted bool      // there is nothing more to reserve on this day
+	left      int64     // of the reserved blocks
+	reserving bool      // a block is being reserved
+	retryAt   time.Time // no reservation before that
+	exhausted bool      // nothing is left to reserve on this day
 }
 
-// NewQuota returns a quota that asks for blocks of a day with a function; the
-// answer goes to Grant, or to Fail.
+// NewQuota returns a quota that reserves blocks of a day with the function ask. The caller
+// passes the result to Grant or Fail.
 func NewQuota(most int64, zone *time.Location, ask func(day string, block int64)) *Quota {
 	return &Quota{reserve: ask, most: most, zone: zone}
 }
 
-// Set changes how many there are on a day, and where days begin.
+// Set changes the number of messages per day, and the time zone of the day.
 func (q *Quota) Set(most int64, zone *time.Location) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -52,15 +50,15 @@ func (q *Quota) Set(most int64, zone *time.Location) {
 	q.most, q.zone, q.dayStart, q.dayEnd = most, zone, time.Time{}, time.Time{}
 }
 
-// Most is how many there are on a day.
+// Most returns the number of messages per day.
 func (q *Quota) Most() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.most
 }
 
-// Take spends n messages, or as many as are left of the day, or says how long none may
-// leave. Whether they are urgent makes no difference.
+// Take counts n messages, or as many as are left of the day, or returns how long none may
+// be sent. urgent is ignored.
 func (q *Quota) Take(now time.Time, n int, _ bool) (taken int, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,11 +79,11 @@ func (q *Quota) Take(now time.Time, n int, _ bool) (taken int, wait time.Duratio
 	return 0, quotaPoll
 }
 
-// GroupSize returns the size of the next group, where most messages may leave together.
+// GroupSize returns most.
 func (q *Quota) GroupSize(most int) int { return most }
 
-// Refund returns n messages that were spent at a time and did not leave. Those of
-// another day are gone.
+// Refund takes back n messages that were counted at a time and not sent. It ignores those
+// of another day.
 func (q *Quota) Refund(spent time.Time, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,8 +92,8 @@ func (q *Quota) Refund(spent time.Time, n int) {
 	}
 }
 
-// ExhaustedUntil is until when nothing more may leave, the zero time where something may, or
-// nobody has asked today.
+// ExhaustedUntil returns until when no message may be sent, or zero if messages may be sent
+// or nobody has asked today.
 func (q *Quota) ExhaustedUntil(now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,8 +103,8 @@ func (q *Quota) ExhaustedUntil(now time.Time) time.Time {
 	return q.dayEnd
 }
 
-// Left is how many of those that are reserved are not used yet of the day that it
-// is, which it returns with its end.
+// Left returns how many reserved messages of the current day are unused, the day and its
+// end.
 func (q *Quota) Left(now time.Time) (left int64, day string, ends time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -114,11 +112,11 @@ func (q *Quota) Left(now time.Time) (left int64, day string, ends time.Time) {
 	return q.left, q.day, q.dayEnd
 }
 
-// CountsAtSend reports that messages may be counted ahead.
+// CountsAtSend returns false: messages may be counted in advance.
 func (q *Quota) CountsAtSend() bool { return false }
 
-// Grant takes up what was reserved of a day: less than was asked for is the last
-// of it.
+// Grant adds messages that were reserved for a day. If fewer than requested were granted,
+// nothing is left to reserve.
 func (q *Quota) Grant(day string, asked, granted int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -128,7 +126,7 @@ func (q *Quota) Grant(day string, asked, granted int64) {
 	}
 }
 
-// Fail says that a block could not be reserved now.
+// Fail notes that a block could not be reserved.
 func (q *Quota) Fail(day string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,7 +135,7 @@ func (q *Quota) Fail(day string, now time.Time) {
 	}
 }
 
-// Release gives up what is left of the blocks: it may be reserved again.
+// Release gives up the unused messages of the blocks, so that they can be reserved again.
 func (q *Quota) Release() (day string, left int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -146,8 +144,8 @@ func (q *Quota) Release() (day string, left int64) {
 	return day, left
 }
 
-// startDay begins another day where that has come. A clock that goes back to a day
-// before begins that one again, of which as much is left as is not reserved.
+// startDay starts the next day when it has come. If the clock goes back to a previous day,
+// that day starts again with the messages that are not reserved.
 func (q *Quota) startDay(now time.Time) {
 	if !now.Before(q.dayStart) && now.Before(q.dayEnd) {
 		return
@@ -158,8 +156,8 @@ func (q *Quota) startDay(now time.Time) {
 	q.day, q.left, q.reserving, q.exhausted, q.retryAt = at.Format(time.DateOnly), 0, false, false, time.Time{}
 }
 
-// startOfDay is when a day begins in a zone: with the change of the clock that leaves
-// its midnight out, where one does.
+// startOfDay returns when a day begins in a zone: at the clock change if that skips
+// midnight.
 func startOfDay(year int, month time.Month, date int, zone *time.Location) time.Time {
 	at := time.Date(year, month, date, 0, 0, 0, 0, zone)
 	if at.Day() != time.Date(year, month, date, 0, 0, 0, 0, time.UTC).Day() {
@@ -168,5 +166,5 @@ func startOfDay(year int, month time.Month, date int, zone *time.Location) time.
 	return at
 }
 
-// block is how many are reserved at once.
+// block returns how many messages are reserved at once.
 func (q *Quota) block() int64 { return max(1, min(quotaBlock, q.most/quotaBlocks)) }

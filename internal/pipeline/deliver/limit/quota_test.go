@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// refuses reports whether one message may not leave now, and takes it where it may.
+// refuses counts a message now, and reports whether the quota refuses it.
 func refuses(q *Quota, now time.Time) bool {
 	taken, _ := q.Take(now, 1, false)
 	return taken == 0
 }
 
-// TestNoDayHasMoreThanItsQuotaWhateverCrashes has a process that dies at random
-// moments, gives back at random, and runs over several days.
-func TestNoDayHasMoreThanItsQuotaWhateverCrashes(t *testing.T) {
+// TestNoDayExceedsItsQuotaAfterCrashes has a process that dies at random moments, refunds
+// at random, and runs over several days.
+func TestNoDayExceedsItsQuotaAfterCrashes(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/London")
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestNoDayHasMoreThanItsQuotaWhateverCrashes(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 9))
 			most := int64(1 + random.IntN(5000))
-			reserved := map[string]int64{} // what outlives the process
+			reserved := map[string]int64{} // outlives the process
 			sent := map[string]int64{}
 			now := time.Date(2026, 10, 24, 20, 0, 0, 0, zone) // the night in which clocks go back
 			type asking struct {
@@ -44,7 +44,7 @@ func TestNoDayHasMoreThanItsQuotaWhateverCrashes(t *testing.T) {
 					granted := max(0, min(a.block, most-reserved[a.day]))
 					reserved[a.day] += granted
 					switch random.IntN(20) {
-					case 0: // dies before it hears of it
+					case 0: // dies before the answer
 						q = begin()
 					case 1:
 						reserved[a.day] -= granted
@@ -84,13 +84,13 @@ func TestNoDayHasMoreThanItsQuotaWhateverCrashes(t *testing.T) {
 	}
 }
 
-func TestADayIsUsedWholeAndTheNextBeginsAtMidnightOfItsZone(t *testing.T) {
+func TestQuotaIsUsedUpAndRestartsAtLocalMidnight(t *testing.T) {
 	zone, err := time.LoadLocation("Asia/Tokyo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	reserved := map[string]int64{}
-	var answers []func() // on their way
+	var answers []func() // in progress
 	var q *Quota
 	q = NewQuota(250, zone, func(day string, block int64) {
 		granted := min(block, 250-reserved[day])
@@ -107,7 +107,7 @@ func TestADayIsUsedWholeAndTheNextBeginsAtMidnightOfItsZone(t *testing.T) {
 		if until := q.ExhaustedUntil(now); until.IsZero() != (wait <= quotaPoll) || wait > quotaPoll && !until.Equal(now.Add(wait)) {
 			t.Fatalf("at %v it is spent until %v, and one that wants to leave waits for %v", now, until, wait)
 		}
-		if wait > quotaPoll { // spent: it says until when
+		if wait > quotaPoll { // exhausted: until when
 			now = now.Add(wait)
 			if until := q.ExhaustedUntil(now); !until.IsZero() {
 				t.Errorf("on the next day it is spent until %v", until)
@@ -128,9 +128,9 @@ func TestADayIsUsedWholeAndTheNextBeginsAtMidnightOfItsZone(t *testing.T) {
 	}
 }
 
-// TestADayWithoutMidnightBeginsWithTheChangeOfTheClock in a zone whose clocks go
-// from 24:00 to 01:00: each day has what it has, up to its last minute.
-func TestADayWithoutMidnightBeginsWithTheChangeOfTheClock(t *testing.T) {
+// TestDayWithoutMidnightBeginsAtTheClockChange uses a zone whose clocks go from 24:00 to
+// 01:00: each day has its quota, up to its last minute.
+func TestDayWithoutMidnightBeginsAtTheClockChange(t *testing.T) {
 	zone, err := time.LoadLocation("America/Santiago")
 	if err != nil {
 		t.Fatal(err)

@@ -7,55 +7,54 @@ import (
 )
 
 const (
-	// margin is how much less than its rate a Rate lets pass. It pays for slack,
-	// and the rest of it for messages that arrive a little closer together than
-	// they left: a provider that counts over a sliding second refuses those.
+	// margin is the share by which a Rate stays below its limit. It compensates slack, and
+	// messages that arrive closer together than they were sent: a provider that counts over
+	// a sliding second would refuse those.
 	margin = 0.01
-	// slack is how late a message may leave without the next one waiting for it, as
-	// a share of a second (of the interval, where that is longer). Timers wake late;
-	// without slack each such delay would be lost for good.
+	// slack is how late a message may be sent without delaying the next one, as a share of
+	// a second (of the interval, if that is longer). Timers fire late; without slack each
+	// such delay would reduce the rate.
 	slack = 0.005
 )
 
-// A Rate lets messages leave evenly, and never more of them than its rate in any
-// one second, wherever that second begins: it is the generic cell rate algorithm
-// (ITU-T I.371) with a burst of a two hundredth of a second. n+1 messages at a
-// rate of n take at least n*1.01/n s - 0.005 s. The zero Rate is unlimited.
+// A Rate spaces messages evenly, and never allows more than its limit in any second,
+// wherever that second begins. It is the generic cell rate algorithm (ITU-T I.371) with a
+// burst of a two hundredth of a second: n+1 messages at a rate of n take at least n*1.01/n
+// s - 0.005 s. The zero Rate is unlimited.
 //
-// A group of messages that leave together leaves as soon as the rate has allowed all
-// of them. While a group waits, what the rate allows is saved for it. Urgent messages
-// alone do not wait until a second has passed since a group: within that second they
-// exceed the rate by their own number, and the next group leaves so much later.
+// A group of messages is sent as soon as the rate has allowed all of them. While a group
+// waits, the rate saves for it. Only urgent messages do not wait until a second has passed
+// since a group: within that second they exceed the rate by their own number, and the next
+// group is sent later accordingly.
 type Rate struct {
 	interval   time.Duration // between two messages; 0: unlimited
 	slack      time.Duration
 	perSecond  int       // messages in any one second
 	next       time.Time // when the next message is due
-	saved      time.Time // when the first message of the next group was due, which is not after next
+	saved      time.Time // when the first message of the next group was due, not after next
 	groupUntil time.Time // until when a group is expected to wait
-	departures int       // how many times messages have left
+	departures int       // how many times messages were sent
 
 	groups  []departure // of the last second, the earliest first
-	counted int         // messages that have left
+	counted int         // messages that were sent
 }
 
-// A departure is a group that has left.
+// A departure is a group that was sent.
 type departure struct {
 	at          time.Time
-	countBefore int // messages that had left
+	countBefore int // messages that were sent before it
 }
 
-// groupSpan is for how long the messages of a group count as those of one second: it
-// includes what they may arrive closer together than they left.
+// groupSpan is the time for which the messages of a group count as those of one second,
+// with a margin for messages that arrive closer together than they were sent.
 const groupSpan = time.Second + 5*time.Millisecond
 
-// unlimited is from which rate on, per second, none is kept: messages would be
-// less than a nanosecond apart. (The Inf of golang.org/x/time/rate is the largest
-// float, and not +Inf.)
+// unlimited is the rate per second from which on there is no limit: messages would be less
+// than a nanosecond apart. (Inf of golang.org/x/time/rate is the largest float, not +Inf.)
 const unlimited = 1e9
 
-// Set changes the rate, of which unlimited and more, and anything below zero, are
-// none; 0 lets nothing pass. It is in force at once.
+// Set changes the rate at once. From unlimited on, and below zero, there is no limit; 0
+// allows no message.
 func (r *Rate) Set(perSecond float64, now time.Time) {
 	switch {
 	case perSecond >= unlimited || perSecond < 0:
@@ -76,17 +75,17 @@ func (r *Rate) Set(perSecond float64, now time.Time) {
 	}
 }
 
-// never stands for the interval of a rate of nothing.
+// never is the interval of rate 0.
 const never = 100 * 365 * 24 * time.Hour
 
-// Limited reports whether there is a rate at all.
+// Limited reports whether there is a limit.
 func (r *Rate) Limited() bool { return r.interval > 0 }
 
-// Interval is the time between two messages, 0 where the rate is unlimited.
+// Interval returns the time between two messages, or 0 if the rate is unlimited.
 func (r *Rate) Interval() time.Duration { return r.interval }
 
-// GroupSize returns the size of the next group, where most messages may leave together:
-// groups divide what may leave in one second evenly, and are as few as that allows.
+// GroupSize returns the size of the next group, at most most: the messages of a second
+// are divided evenly into as few groups as possible.
 func (r *Rate) GroupSize(most int) int {
 	if r.interval == 0 || most <= 1 {
 		return most
@@ -96,11 +95,11 @@ func (r *Rate) GroupSize(most int) int {
 	return max(1, (n+1)*r.perSecond/groups-n*r.perSecond/groups)
 }
 
-// Wait is how long no message may leave.
+// Wait returns how long no message may be sent.
 func (r *Rate) Wait(now time.Time) time.Duration { return r.WaitFor(1, false, now) }
 
-// WaitFor is how long n messages may not leave together. Whoever is told to wait with
-// a group is expected to come back for it.
+// WaitFor returns how long n messages may not be sent together. It assumes that a group
+// which has to wait comes back.
 func (r *Rate) WaitFor(n int, urgent bool, now time.Time) (wait time.Duration) {
 	if r.interval == 0 {
 		return 0
@@ -118,7 +117,8 @@ func (r *Rate) WaitFor(n int, urgent bool, now time.Time) (wait time.Duration) {
 	return max(0, wait)
 }
 
-// groupWait is how long n messages would be too many within a second from a group on.
+// groupWait returns how long n further messages would exceed the limit within a second from
+// an earlier group.
 func (r *Rate) groupWait(n int, now time.Time) (wait time.Duration) {
 	r.forget(now)
 	for _, group := range r.groups {
@@ -130,7 +130,7 @@ func (r *Rate) groupWait(n int, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// forget leaves out groups that left more than a second ago.
+// forget drops groups that were sent more than a second ago.
 func (r *Rate) forget(now time.Time) {
 	gone := 0
 	for gone < len(r.groups) && now.Sub(r.groups[gone].at) >= groupSpan {
@@ -139,17 +139,17 @@ func (r *Rate) forget(now time.Time) {
 	r.groups = slices.Delete(r.groups, 0, gone)
 }
 
-// Take counts a message that leaves now.
+// Take counts a message that is sent now.
 func (r *Rate) Take(now time.Time) { r.TakeFor(1, now) }
 
-// TakeFor counts n messages that leave together now.
+// TakeFor counts n messages that are sent together now.
 func (r *Rate) TakeFor(n int, now time.Time) {
 	if r.interval == 0 {
 		return
 	}
 	if n > 1 {
 		if earliest := now.Add(-time.Duration(n-1) * r.interval); r.saved.Before(earliest) {
-			r.saved = earliest // more than a group is not saved
+			r.saved = earliest // the rate saves for one group at most
 		}
 		r.forget(now)
 		r.groups = append(r.groups, departure{now, r.counted})
@@ -168,10 +168,10 @@ func (r *Rate) TakeFor(n int, now time.Time) {
 	r.departures++
 }
 
-// Refund gives back a message that was counted and did not leave.
+// Refund takes back a message that was counted and not sent.
 func (r *Rate) Refund() { r.RefundFor(1) }
 
-// RefundFor gives back n messages of those that were counted.
+// RefundFor takes back n messages that were counted.
 func (r *Rate) RefundFor(n int) {
 	r.next = r.next.Add(-time.Duration(n) * r.interval)
 	r.saved = r.saved.Add(-time.Duration(n) * r.interval)

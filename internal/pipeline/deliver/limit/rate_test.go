@@ -12,9 +12,9 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// TestNoSecondHasMoreThanTheRateWhateverTheTimersDo has a sender that wakes late
-// by a random time, tries at random, gives back at random, and rests at random.
-func TestNoSecondHasMoreThanTheRateWhateverTheTimersDo(t *testing.T) {
+// TestNoSecondExceedsTheRateWithLateTimers has a sender that wakes late, tries, refunds,
+// and pauses at random.
+func TestNoSecondExceedsTheRateWithLateTimers(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 7))
@@ -50,9 +50,9 @@ func TestNoSecondHasMoreThanTheRateWhateverTheTimersDo(t *testing.T) {
 	}
 }
 
-// TestARateOf360SustainsMoreThan355 has timers that wake up to two milliseconds
-// late, as those of a busy machine do.
-func TestARateOf360SustainsMoreThan355(t *testing.T) {
+// TestRateOf360SustainsMoreThan355 has timers that wake up to two milliseconds late, like
+// those of a busy machine.
+func TestRateOf360SustainsMoreThan355(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var r Rate
 	now := start
@@ -71,7 +71,7 @@ func TestARateOf360SustainsMoreThan355(t *testing.T) {
 	}
 }
 
-func TestAnotherRateIsInForceAtOnce(t *testing.T) {
+func TestChangedRateAppliesAtOnce(t *testing.T) {
 	var r Rate
 	r.Set(1.0/3600, start)
 	r.Take(start)

@@ -6,35 +6,35 @@ import (
 )
 
 const (
-	// turnSpan is what one share may be ahead of another that waits, as a time in
-	// which the rate lets so many pass; of a slow rate it is one message.
+	// maxLead is how far a share may be ahead of another one that waits, as the time in
+	// which the rate allows so many messages; at least one message.
 	maxLead = 20 * time.Millisecond
-	// lateness is how long after the time that it was told a share is waited for. It
-	// may have nothing to send any more.
+	// lateness is how long a share is still expected after its wait. It may have nothing to
+	// send any more.
 	lateness = 20 * time.Millisecond
 )
 
-// SharedRate is a rate that several spend together, each by a Share. It is spent by
-// use: one that sends alone has all of it. Of those that wait none gets ahead of
-// another by more than a turn. It is safe for concurrent use.
+// A SharedRate is a rate that several users spend together, each through a Share. A share
+// that sends alone gets the whole rate. Of those that wait, none gets ahead of another by
+// more than maxLead. It is safe for concurrent use.
 type SharedRate struct {
 	mu      sync.Mutex
 	rate    Rate
 	waiting []*Share
-	spent   float64 // of the one that is furthest behind; who comes anew begins with it
+	spent   float64 // of the share that is furthest behind; a new share starts with it
 }
 
-// A Share is what one of several spends of a Shared.
+// A Share is one user of a SharedRate.
 type Share struct {
 	shared        *SharedRate
-	spent         float64   // how often it had one
-	expectedUntil time.Time // it is waited for; zero: it does not wait
+	spent         float64   // messages that it was given
+	expectedUntil time.Time // the end of its wait; zero: it does not wait
 }
 
-// NewShare returns a share for one more.
+// NewShare returns another share.
 func (s *SharedRate) NewShare() *Share { return &Share{shared: s} }
 
-// Set changes the rate, as Rate.Set. Who waits may ask again at once.
+// Set changes the rate; see Rate.Set. Shares that wait may ask again at once.
 func (s *SharedRate) Set(perSecond float64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,15 +45,15 @@ func (s *SharedRate) Set(perSecond float64, now time.Time) {
 	s.waiting = nil
 }
 
-// GroupSize returns the size of the next group, where most messages may leave together.
+// GroupSize returns the size of the next group; see Rate.GroupSize.
 func (s *Share) GroupSize(most int) int {
 	s.shared.mu.Lock()
 	defer s.shared.mu.Unlock()
 	return s.shared.rate.GroupSize(most)
 }
 
-// Take counts n messages that leave together now, or says how long those of this
-// share may not.
+// Take counts n messages that are sent together now, or returns how long this share has to
+// wait.
 func (s *Share) Take(now time.Time, n int, urgent bool) (taken int, wait time.Duration) {
 	all := s.shared
 	all.mu.Lock()
@@ -91,7 +91,7 @@ func (s *Share) Take(now time.Time, n int, urgent bool) (taken int, wait time.Du
 	return n, 0
 }
 
-// Refund returns n messages that were counted and did not leave.
+// Refund takes back n messages that were counted and not sent.
 func (s *Share) Refund(_ time.Time, n int) {
 	s.shared.mu.Lock()
 	defer s.shared.mu.Unlock()
@@ -100,14 +100,15 @@ func (s *Share) Refund(_ time.Time, n int) {
 	}
 }
 
-// CountsAtSend reports that messages are counted when they leave, and not ahead.
+// CountsAtSend reports whether there is a limit: then messages are counted when they are
+// sent, not in advance.
 func (s *Share) CountsAtSend() bool {
 	s.shared.mu.Lock()
 	defer s.shared.mu.Unlock()
 	return s.shared.rate.Limited()
 }
 
-// forget leaves out of those that wait whom nobody waits for any more.
+// forget drops shares whose wait is over and that did not come back.
 func (s *SharedRate) forget(now time.Time) {
 	kept := s.waiting[:0]
 	for _, one := range s.waiting {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// sender sends by a share whenever it may, as late as its timer rings.
+// sender sends through a share whenever it may, with a late timer.
 type sender struct {
 	share *Share
-	every time.Duration // at most one in it; 0: as many as it may
-	late  time.Duration // at most, each time that it is told to wait
+	every time.Duration // at most one message in this time; 0: no limit
+	late  time.Duration // maximum delay after each wait
 	from  time.Duration
 	to    time.Duration
 
@@ -18,7 +18,7 @@ type sender struct {
 	sent []time.Time
 }
 
-// play has senders send for a while and returns when messages left.
+// play runs senders for a while and returns when messages were sent.
 func play(t *testing.T, span time.Duration, all []*sender, at func(time.Time)) (left []time.Time) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -47,7 +47,7 @@ func play(t *testing.T, span time.Duration, all []*sender, at func(time.Time)) (
 	return left
 }
 
-// mostInASecond is the largest number within any one second.
+// mostInASecond returns the maximum number within any one second.
 func mostInASecond(left []time.Time) (most int) {
 	first := 0
 	for i := range left {
@@ -65,7 +65,7 @@ func TestSharesOfARateNeverExceedItTogetherAndNoneStarves(t *testing.T) {
 		name  string
 		rate  float64
 		late  []time.Duration
-		every time.Duration // of one more that has little to send
+		every time.Duration // of another sender with few messages
 	}{
 		{"two", 360, []time.Duration{0, 0}, 0},
 		{"one whose timers are late", 360, []time.Duration{0, 4 * time.Millisecond}, 0},
@@ -107,8 +107,8 @@ func TestSharesOfARateNeverExceedItTogetherAndNoneStarves(t *testing.T) {
 	}
 }
 
-// TestAShareThatIsAloneHasAllOfTheRate has a second one come and go.
-func TestAShareThatIsAloneHasAllOfTheRate(t *testing.T) {
+// TestSingleShareGetsTheWholeRate has a second share come and go.
+func TestSingleShareGetsTheWholeRate(t *testing.T) {
 	var shared SharedRate
 	shared.Set(100, time.Time{})
 	stays := &sender{share: shared.NewShare(), late: time.Millisecond}
@@ -125,7 +125,7 @@ func TestAShareThatIsAloneHasAllOfTheRate(t *testing.T) {
 	}
 }
 
-func TestALoweredRateOfSharesIsInForceAtOnce(t *testing.T) {
+func TestLoweredSharedRateAppliesAtOnce(t *testing.T) {
 	var shared SharedRate
 	shared.Set(1000, time.Time{})
 	all := []*sender{{share: shared.NewShare()}, {share: shared.NewShare()}}

@@ -1,28 +1,28 @@
 package limit
 
-// A Window is how many messages may be under way at once, learnt from their
-// answers by additive increase and multiplicative decrease (Chiu and Jain 1989).
-// It looks at a round of answers at a time, of about as many as may be under
-// way. Two bad ones in a round that are a tenth of it halve the window; a round
-// without one widens it, by twice until the first halving and by one after it.
+// A Window is the number of messages that may be active at once, learned from replies by
+// additive increase and multiplicative decrease (Chiu and Jain 1989). It evaluates rounds
+// of about as many replies as messages may be active. Two bad replies that are a tenth of a
+// round halve the window. A round without a bad reply widens it: it doubles until the first
+// halving, and grows by one afterwards.
 type Window struct {
-	most   int // never more; 0: without bound
+	most   int // maximum; 0: none
 	size   int
-	halved bool // has been halved: from there on it grows by one
+	halved bool // was halved: it grows by one from then on
 
-	accepted, refused int  // answers of this round
-	used              bool // all of it was in use in this round
-	stale             int  // answers to what began before the last halving: they say nothing new
+	accepted, refused int  // replies of this round
+	used              bool // it was fully used in this round
+	stale             int  // replies to messages from before the last halving, which are ignored
 }
 
-// NewWindow returns a window that begins with first and never exceeds most.
+// NewWindow returns a window of size first and of maximum most.
 func NewWindow(first, most int) Window {
 	w := Window{most: most, size: max(1, first)}
 	w.Bound(most)
 	return w
 }
 
-// Bound changes how wide the window may ever be; 0 is without bound.
+// Bound changes the maximum; 0 is none.
 func (w *Window) Bound(most int) {
 	w.most = most
 	if most > 0 {
@@ -30,14 +30,14 @@ func (w *Window) Bound(most int) {
 	}
 }
 
-// Size is how many may be under way.
+// Size returns how many messages may be active.
 func (w *Window) Size() int { return w.size }
 
-// NarrowedBelow reports whether answers have made it narrower than a size.
+// NarrowedBelow reports whether replies have made it narrower than a size.
 func (w *Window) NarrowedBelow(than int) bool { return w.halved && w.size < than }
 
-// Room reports whether one more may begin.
-func (w *Window) Room(underway int) bool {
+// HasCapacity reports whether another message may become active.
+func (w *Window) HasCapacity(underway int) bool {
 	if underway < w.size {
 		return true
 	}
@@ -45,8 +45,8 @@ func (w *Window) Room(underway int) bool {
 	return false
 }
 
-// Answered counts an answer; underway is how many are without one still. It
-// reports whether there is more room than before.
+// Answered counts a reply; underway is the number of messages without one. It reports
+// whether the window became wider.
 func (w *Window) Answered(good bool, underway int) (wider bool) {
 	if w.stale > 0 {
 		w.stale--
@@ -82,7 +82,7 @@ func (w *Window) Answered(good bool, underway int) (wider bool) {
 	return w.size > before
 }
 
-// Shrink takes a tenth off the window.
+// Shrink narrows the window by a tenth.
 func (w *Window) Shrink() {
 	w.size, w.halved = max(1, w.size-max(1, w.size/10)), true
 	w.newRound()

@@ -2,11 +2,11 @@ package limit
 
 import "testing"
 
-// answer has all that may be under way answered, round by round.
+// answer replies to all messages that may be active, round by round.
 func answer(w *Window, rounds int, good func(i int) bool) {
 	for range rounds {
 		size := w.Size()
-		w.Room(size) // somebody wanted more
+		w.HasCapacity(size) // somebody wanted more
 		for i := range size {
 			w.Answered(good(i), size-i-1)
 		}
@@ -15,7 +15,7 @@ func answer(w *Window, rounds int, good func(i int) bool) {
 
 func always(good bool) func(int) bool { return func(int) bool { return good } }
 
-func TestAWindowOpensQuicklyAndNotBeyondItsBound(t *testing.T) {
+func TestWindowGrowsFastUpToItsBound(t *testing.T) {
 	w := NewWindow(4, 50)
 	answer(&w, 4, always(true))
 	if w.Size() != 50 {
@@ -23,7 +23,7 @@ func TestAWindowOpensQuicklyAndNotBeyondItsBound(t *testing.T) {
 	}
 }
 
-func TestAWindowIsNotNarrowedByASingleError(t *testing.T) {
+func TestSingleErrorDoesNotNarrowTheWindow(t *testing.T) {
 	for size := 1; size <= 64; size *= 2 {
 		w := NewWindow(size, size)
 		answer(&w, 1, func(i int) bool { return i > 0 })
@@ -33,7 +33,7 @@ func TestAWindowIsNotNarrowedByASingleError(t *testing.T) {
 	}
 }
 
-func TestAWindowIsHalvedOnceByWhatFailsTogether(t *testing.T) {
+func TestCommonFailureHalvesTheWindowOnce(t *testing.T) {
 	w := NewWindow(40, 40)
 	for i := range 40 {
 		w.Answered(false, 39-i)
@@ -51,7 +51,7 @@ func TestAWindowIsHalvedOnceByWhatFailsTogether(t *testing.T) {
 	}
 }
 
-func TestAWindowThatIsNotUsedDoesNotGrow(t *testing.T) {
+func TestUnusedWindowDoesNotGrow(t *testing.T) {
 	w := NewWindow(4, 50)
 	for range 1000 {
 		w.Answered(true, 0)
@@ -61,14 +61,13 @@ func TestAWindowThatIsNotUsedDoesNotGrow(t *testing.T) {
 	}
 }
 
-// A peer with room for 20 at once refuses what is beyond: the window settles
-// around that.
-func TestAWindowFindsHowMuchAPeerTakes(t *testing.T) {
+// A peer with capacity for 20 messages refuses further ones: the window settles around 20.
+func TestWindowFindsTheCapacityOfAPeer(t *testing.T) {
 	w := NewWindow(4, 1000)
 	total, refused := 0, 0
 	for range 400 {
 		size := w.Size()
-		w.Room(size)
+		w.HasCapacity(size)
 		for i := range size {
 			total++
 			good := i < 20

@@ -9,8 +9,8 @@ import (
 	"github.com/emersion/go-sasl"
 )
 
-// pickMechanism returns the first mechanism that both sides know: PLAIN (RFC
-// 4616), then LOGIN, which old relays still have alone.
+// pickMechanism returns the first mechanism that both sides support: PLAIN (RFC 4616), then
+// LOGIN, the only one of some old relays.
 func pickMechanism(offered []string, username, password string) (sasl.Client, error) {
 	switch {
 	case slices.Contains(offered, sasl.Plain):
@@ -20,11 +20,11 @@ func pickMechanism(offered []string, username, password string) (sasl.Client, er
 	case len(offered) == 0:
 		return nil, fmt.Errorf("the peer does not offer AUTH")
 	}
-	return nil, fmt.Errorf("the peer offers AUTH %s, of which none is PLAIN or LOGIN", strings.Join(offered, " "))
+	return nil, fmt.Errorf("the peer offers AUTH %s, but neither PLAIN nor LOGIN", strings.Join(offered, " "))
 }
 
-// login answers by order and not by the challenge's wording, which differs
-// between peers, and gives nothing before the first challenge.
+// login answers challenges by their order, since their wording differs between peers. It
+// sends nothing before the first challenge.
 type login struct{ answers []string }
 
 func (a *login) Start() (string, []byte, error) { return sasl.Login, nil, nil }
@@ -38,8 +38,7 @@ func (a *login) Next([]byte) ([]byte, error) {
 	return []byte(answer), nil
 }
 
-// encode writes a SASL message for the wire; an empty one is "=" (RFC 4954,
-// section 4).
+// encode encodes a SASL message; an empty one is "=" (RFC 4954, section 4).
 func encode(p []byte) string {
 	if len(p) == 0 {
 		return "="

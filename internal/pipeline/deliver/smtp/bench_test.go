@@ -18,8 +18,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// The test binary can also be the sink, so that a benchmark has it in another
-// process: FANFARE_TEST_SINK=plain or tls.
+// The test binary can also run the sink, so that a benchmark has it in another process:
+// FANFARE_TEST_SINK=plain or tls.
 func TestMain(m *testing.M) {
 	if mode := os.Getenv("FANFARE_TEST_SINK"); mode != "" {
 		if err := sinkProcess(mode); err != nil {
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sinkProcess serves until its standard input closes; then it prints what it
-// took and its CPU time in microseconds.
+// sinkProcess serves until its standard input is closed; then it prints what it accepted
+// and its CPU time in microseconds.
 func sinkProcess(mode string) error {
 	cfg := sink.Config{}
 	if mode == "tls" {
@@ -80,10 +80,10 @@ func BenchmarkGrouped(b *testing.B) { benchmark(b, "plain", Config{}) }
 // BenchmarkPipelining is the same with envelope and body in two writes.
 func BenchmarkPipelining(b *testing.B) { benchmark(b, "plain", Config{Grouping: "pipelining"}) }
 
-// BenchmarkLockStep is the same with a reply awaited for each command.
+// BenchmarkLockStep is the same, waiting for the reply to each command.
 func BenchmarkLockStep(b *testing.B) { benchmark(b, "plain", Config{Grouping: "lockstep"}) }
 
-// BenchmarkGroupedTLS is BenchmarkGrouped behind STARTTLS.
+// BenchmarkGroupedTLS is BenchmarkGrouped with STARTTLS.
 func BenchmarkGroupedTLS(b *testing.B) {
 	benchmark(b, "tls", Config{TLS: TLSRequired, TLSConfig: &tls.Config{InsecureSkipVerify: true}})
 }

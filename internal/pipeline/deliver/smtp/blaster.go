@@ -10,26 +10,26 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Blaster sends messages as fast as a peer takes them and keeps no record. It
-// is the raw limit that a benchmark compares with: the wire code is the
-// Driver's own, only the queue behind it does nothing.
+// A Blaster sends messages as fast as a peer accepts them and records nothing. Benchmarks
+// compare the server with it: it uses the connections of Driver with a queue that does
+// nothing.
 type Blaster struct {
-	Config Config // Address is set by Blast; all else as for a Driver
+	Config Config // as for a Driver; Blast sets Address
 }
 
-// Stats are the result of a Blast. A message that was in flight when a
-// connection broke is in Lost and is not sent again.
+// Stats is the result of a Blast. A message that was in flight when a connection broke
+// counts as Lost and is not sent again.
 type Stats struct {
 	Accepted  int           `json:"taken"`
 	Temporary int           `json:"temporary"`
 	Permanent int           `json:"permanent"`
 	Lost      int           `json:"lost"`
-	Bytes     int64         `json:"bytes"` // of the messages taken
+	Bytes     int64         `json:"bytes"` // of the accepted messages
 	Elapsed   time.Duration `json:"elapsed_nanos"`
 	Mode      Mode          `json:"mode"` // of new connections at the end
 }
 
-// Rate returns the messages taken per second.
+// Rate returns the accepted messages per second.
 func (s Stats) Rate() float64 {
 	if s.Elapsed <= 0 {
 		return 0
@@ -37,10 +37,10 @@ func (s Stats) Rate() float64 {
 	return float64(s.Accepted) / s.Elapsed.Seconds()
 }
 
-// Blast sends count messages over the connections to addr. message gives the i-th
-// of them, from 0; it is called concurrently, and a body must stay as it is
-// until Blast returns. The clock runs from the first connection to the last
-// reply. It returns what was sent also with an error.
+// Blast sends count messages over the connections to addr. message returns the i-th
+// message, from 0; it is called concurrently, and its body must not change until Blast
+// returns. The clock runs from the first connection to the last reply. Blast returns the
+// statistics also with an error.
 func (b Blaster) Blast(ctx context.Context, addr string, connections, count int, message func(i int) (from, to string, body []byte)) (Stats, error) {
 	cfg := b.Config
 	cfg.Address = addr
@@ -57,7 +57,7 @@ func (b Blaster) Blast(ctx context.Context, addr string, connections, count int,
 		queue := &discardQueue{next: &next, count: int64(count), message: message, slots: make([]driver.Message, 2*max(1, cfg.MaxRecipients))}
 		queues[i] = queue
 		wg.Go(func() {
-			// A broken connection is replaced as long as connections are of use.
+			// A broken connection is replaced while connections send messages.
 			for before := -1; ctx.Err() == nil && before < queue.reported; {
 				before = queue.reported
 				if errs[i] = client.Serve(ctx, queue); errs[i] == nil {
@@ -68,24 +68,24 @@ func (b Blaster) Blast(ctx context.Context, addr string, connections, count int,
 	}
 	wg.Wait()
 	total := Stats{Elapsed: time.Since(start), Mode: client.Status().Mode}
-	for _, d := range queues {
-		total.Accepted += d.verdicts[driver.Accepted]
-		total.Temporary += d.verdicts[driver.Temporary]
-		total.Permanent += d.verdicts[driver.Permanent]
-		total.Lost += d.verdicts[driver.Lost]
-		total.Bytes += d.bytes
+	for _, q := range queues {
+		total.Accepted += q.verdicts[driver.Accepted]
+		total.Temporary += q.verdicts[driver.Temporary]
+		total.Permanent += q.verdicts[driver.Permanent]
+		total.Lost += q.verdicts[driver.Lost]
+		total.Bytes += q.bytes
 	}
 	return total, errors.Join(errors.Join(errs...), ctx.Err())
 }
 
-// A rawQueue is the queue of one connection. It has no lock, since only that
-// connection asks it.
+// discardQueue is the queue of one connection. It has no lock, since only that connection
+// calls it.
 type discardQueue struct {
 	next    *atomic.Int64
 	count   int64
 	message func(i int) (from, to string, body []byte)
 
-	slots    []driver.Message // a connection holds two messages at most
+	slots    []driver.Message // a connection holds at most two messages
 	nextSlot int
 	returned []*driver.Message
 
@@ -94,43 +94,43 @@ type discardQueue struct {
 	bytes    int64
 }
 
-func (d *discardQueue) Next(context.Context, bool) (*driver.Message, error) {
-	if n := len(d.returned); n > 0 {
-		l := d.returned[n-1]
-		d.returned = d.returned[:n-1]
-		return l, nil
+func (q *discardQueue) Next(context.Context, bool) (*driver.Message, error) {
+	if n := len(q.returned); n > 0 {
+		message := q.returned[n-1]
+		q.returned = q.returned[:n-1]
+		return message, nil
 	}
-	return d.fill(d.next.Add(1) - 1), nil
+	return q.fill(q.next.Add(1) - 1), nil
 }
 
-// fill makes the i-th message, nil beyond the last.
-func (d *discardQueue) fill(i int64) *driver.Message {
-	if i >= d.count {
+// fill makes the i-th message; nil after the last one.
+func (q *discardQueue) fill(i int64) *driver.Message {
+	if i >= q.count {
 		return nil
 	}
-	d.nextSlot = (d.nextSlot + 1) % len(d.slots)
-	l := &d.slots[d.nextSlot]
-	l.From, l.To, l.Body = d.message(int(i))
-	l.SharedContent = 1 // the connection compares the bodies
-	return l
+	q.nextSlot = (q.nextSlot + 1) % len(q.slots)
+	message := &q.slots[q.nextSlot]
+	message.From, message.To, message.Body = q.message(int(i))
+	message.SharedContent = 1 // the connection compares the bodies
+	return message
 }
 
 // TakeSameContent takes the next messages, since all have the same content.
-func (d *discardQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, most int) []*driver.Message {
-	end := d.next.Add(int64(most))
-	for i := end - int64(most); i < min(end, d.count); i++ {
-		dst = append(dst, d.fill(i))
+func (q *discardQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, most int) []*driver.Message {
+	end := q.next.Add(int64(most))
+	for i := end - int64(most); i < min(end, q.count); i++ {
+		dst = append(dst, q.fill(i))
 	}
 	return dst
 }
 
-func (d *discardQueue) ReleaseAll(messages []*driver.Message) ([]*driver.Message, bool) {
+func (q *discardQueue) ReleaseAll(messages []*driver.Message) ([]*driver.Message, bool) {
 	return messages, true
 }
 
-func (d *discardQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
-	for i, l := range messages {
-		_ = d.Report(l, outcomes[i])
+func (q *discardQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	for i, message := range messages {
+		_ = q.Report(message, outcomes[i])
 	}
 	return nil
 }
@@ -138,15 +138,15 @@ func (d *discardQueue) ReportAll(messages []*driver.Message, outcomes []driver.O
 // Failover reports that there is no other next hop.
 func (*discardQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
 
-func (d *discardQueue) Release(*driver.Message) bool { return true }
+func (q *discardQueue) Release(*driver.Message) bool { return true }
 
-func (d *discardQueue) Report(l *driver.Message, o driver.Outcome) error {
-	d.verdicts[o.Verdict]++
-	d.reported++
+func (q *discardQueue) Report(message *driver.Message, o driver.Outcome) error {
+	q.verdicts[o.Verdict]++
+	q.reported++
 	if o.Verdict == driver.Accepted {
-		d.bytes += int64(l.Size())
+		q.bytes += int64(message.Size())
 	}
 	return nil
 }
 
-func (d *discardQueue) Return(l *driver.Message) { d.returned = append(d.returned, l) }
+func (q *discardQueue) Return(message *driver.Message) { q.returned = append(q.returned, message) }

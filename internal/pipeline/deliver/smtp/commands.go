@@ -7,11 +7,11 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// maxAddress is the longest address that fits a path (RFC 5321, section
+// maxAddress is the length of the longest address that fits into a path (RFC 5321, section
 // 4.5.3.1.3: 256 octets with its angle brackets).
 const maxAddress = 254
 
-// Extensions are what a peer offered in its answer to EHLO.
+// extensions are the SMTP extensions that a peer offered in its reply to EHLO.
 type extensions struct {
 	pipelining bool
 	starttls   bool
@@ -19,34 +19,34 @@ type extensions struct {
 	utf8       bool     // RFC 6531
 	size       bool     // RFC 1870
 	maxSize    int      // bytes; 0: no limit stated
-	auth       []string // mechanisms, upper case
+	auth       []string // mechanisms, in upper case
 }
 
-// unsendable says why a message cannot go to this peer at all, or "". Such a
-// message never touches the wire.
-func (e *extensions) unsendable(l *driver.Message) string {
+// unsendable returns why a message cannot be sent to this peer at all, or "". Nothing of
+// such a message is sent.
+func (e *extensions) unsendable(message *driver.Message) string {
 	switch {
-	case l.To == "":
-		return "the recipient's address is empty"
-	case !validAddress(l.To):
-		return "the recipient's address has a character that no SMTP command may carry, or is too long"
-	case !validAddress(l.From):
-		return "the sender's address has a character that no SMTP command may carry, or is too long"
-	case e.maxSize > 0 && l.Size() > e.maxSize:
-		return "the message has " + strconv.Itoa(l.Size()) + " bytes, over the next hop's limit of " + strconv.Itoa(e.maxSize)
-	case l.EightBit && !e.eightBit:
-		return "next hop does not offer 8BITMIME"
-	case needsUTF8(l) && !e.utf8:
-		return "next hop does not offer SMTPUTF8"
+	case message.To == "":
+		return "the recipient address is empty"
+	case !validAddress(message.To):
+		return "the recipient address is too long or contains a character that SMTP does not allow"
+	case !validAddress(message.From):
+		return "the sender address is too long or contains a character that SMTP does not allow"
+	case e.maxSize > 0 && message.Size() > e.maxSize:
+		return "the message has " + strconv.Itoa(message.Size()) + " bytes, over the next hop's limit of " + strconv.Itoa(e.maxSize)
+	case message.EightBit && !e.eightBit:
+		return "the next hop does not offer 8BITMIME"
+	case needsUTF8(message) && !e.utf8:
+		return "the next hop does not offer SMTPUTF8"
 	}
 	return ""
 }
 
-func needsUTF8(l *driver.Message) bool {
-	return l.UTF8 || !ascii(l.To) || !ascii(l.From)
+func needsUTF8(message *driver.Message) bool {
+	return message.UTF8 || !ascii(message.To) || !ascii(message.From)
 }
 
-// validAddress refuses what could end a path or a command: control characters,
+// validAddress rejects characters that could end a path or a command: control characters,
 // space and angle brackets.
 func validAddress(s string) bool {
 	if len(s) > maxAddress {
@@ -75,40 +75,40 @@ const (
 	cmdQuit  = "QUIT\r\n"
 )
 
-// individualExtra is how much longer a message to several may get where it ends up with one of
-// them: by his address and his link.
+// individualExtra is how much longer a shared message may become if only one recipient is
+// left: by that recipient's address and link.
 const individualExtra = 1024
 
-// declaredSize is the size of what is sent, which may still become a message to one.
-func (e *extensions) declaredSize(p *transaction) int {
-	size := p.message().Size()
-	if larger := size + individualExtra; len(p.messages) > 1 && (e.maxSize == 0 || larger <= e.maxSize) {
+// declaredSize returns the SIZE to declare, with space for the individual message.
+func (e *extensions) declaredSize(tx *transaction) int {
+	size := tx.message().Size()
+	if larger := size + individualExtra; len(tx.messages) > 1 && (e.maxSize == 0 || larger <= e.maxSize) {
 		return larger
 	}
 	return size
 }
 
-func (e *extensions) appendMail(dst []byte, p *transaction) []byte {
-	l := p.message()
+func (e *extensions) appendMail(dst []byte, tx *transaction) []byte {
+	message := tx.message()
 	dst = append(dst, "MAIL FROM:<"...)
-	dst = append(dst, l.From...)
+	dst = append(dst, message.From...)
 	dst = append(dst, '>')
 	if e.size {
 		dst = append(dst, " SIZE="...)
-		dst = strconv.AppendInt(dst, int64(e.declaredSize(p)), 10)
+		dst = strconv.AppendInt(dst, int64(e.declaredSize(tx)), 10)
 	}
-	if l.EightBit {
+	if message.EightBit {
 		dst = append(dst, " BODY=8BITMIME"...)
 	}
-	if needsUTF8(l) {
+	if needsUTF8(message) {
 		dst = append(dst, " SMTPUTF8"...)
 	}
 	return append(dst, "\r\n"...)
 }
 
-func appendRcpt(dst []byte, l *driver.Message) []byte {
+func appendRcpt(dst []byte, message *driver.Message) []byte {
 	dst = append(dst, "RCPT TO:<"...)
-	dst = append(dst, l.To...)
+	dst = append(dst, message.To...)
 	return append(dst, ">\r\n"...)
 }
 
@@ -117,11 +117,11 @@ var lineDot = []byte("\n.")
 // finalDot ends a message (RFC 5321, section 4.1.1.4).
 const finalDot = ".\r\n"
 
-// appendBody appends the body of l as it goes after 354, up to the final dot: dots at
-// the start of a line doubled (RFC 5321, section 4.5.2), and a final line end.
-func appendBody(dst []byte, l *driver.Message) []byte {
-	body := l.Body
-	if l.NoDotStuffing {
+// appendBody appends the body of a message up to the final dot: it doubles dots at the
+// start of a line (RFC 5321, section 4.5.2), and adds a final line end.
+func appendBody(dst []byte, message *driver.Message) []byte {
+	body := message.Body
+	if message.NoDotStuffing {
 		dst = append(dst, body...)
 	} else {
 		dst = appendStuffed(dst, body)

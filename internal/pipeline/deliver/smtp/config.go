@@ -10,7 +10,7 @@ import (
 	fanfare "fanfare.dev/fanfare"
 )
 
-// How a connection is protected (Config.TLS).
+// The values of Config.TLS.
 const (
 	TLSOff           = "off"
 	TLSOpportunistic = "opportunistic"
@@ -18,9 +18,8 @@ const (
 	TLSImplicit      = "implicit"
 )
 
-// The time-outs of a Config that leaves them 0. RFC 5321, section 4.5.3.2, asks
-// for five minutes on commands and ten after the final dot; the latter holds up
-// a lease, so it is shorter here and can be set.
+// The default timeouts. RFC 5321, section 4.5.3.2, asks for five minutes on commands and
+// ten after the final dot. The send timeout is shorter, since it holds a lease.
 const (
 	DefaultConnectTimeout = 30 * time.Second
 	DefaultCommandTimeout = 5 * time.Minute
@@ -31,43 +30,42 @@ const (
 // A Config describes one next hop.
 type Config struct {
 	Address string // host:port
-	Hello   string // the name given in EHLO; the machine's name where empty
+	Hello   string // the name for EHLO; empty: the host name of this machine
 
-	// TLS is "off" (default), "opportunistic" (STARTTLS where it is offered;
-	// the certificate is verified only where a password is to be sent, since
-	// the alternative is plain text), "required" (STARTTLS or nothing) or
-	// "implicit" (TLS from the first byte, RFC 8314).
+	// TLS is "off" (default), "opportunistic" (STARTTLS if offered; the certificate is
+	// verified only if a password is sent, since the alternative is plain text), "required"
+	// (STARTTLS or no connection) or "implicit" (TLS from the first byte, RFC 8314).
 	TLS       string
-	TLSConfig *tls.Config // base: CA, client certificate, server name; the host of Address where that is empty
+	TLSConfig *tls.Config // base configuration: CA, client certificate, server name; an empty server name means the host of Address
 
-	Username       string // none: no AUTH
+	Username       string // empty: no AUTH
 	Password       string
-	AllowPlainAuth bool // send the password without TLS, also to a peer that is not this machine
+	AllowPlainAuth bool // send the password without TLS, also to another machine
 
-	// Grouping is the fastest mode to use: "auto" (default), "pipelining",
-	// "lockstep". What the peer does not bear is left out by itself.
+	// Grouping is the fastest mode to use: "auto" (default), "pipelining" or "lockstep".
+	// The driver falls back to a slower mode by itself if the peer does not support it.
 	Grouping string
 
-	ConnectTimeout time.Duration // TCP connect
-	CommandTimeout time.Duration // greeting and each reply to a command
-	SendTimeout    time.Duration // a body, from its first byte to its reply
-	IdleTimeout    time.Duration // an open connection without a message
+	ConnectTimeout time.Duration // for the TCP connection
+	CommandTimeout time.Duration // for the greeting and for each reply to a command
+	SendTimeout    time.Duration // for a body, from its first byte to its reply
+	IdleTimeout    time.Duration // for an open connection without a message
 	MaxMessages    int           // bodies per connection; 0: no limit
-	MaxRecipients  int           // of a message that several are to get; 0 and 1: each has its own transaction
+	MaxRecipients  int           // of a message with several recipients; 0 and 1: one transaction per recipient
 }
 
-// Validate finds what would fail later. Pointers name the key as spelt in a
-// channel's settings.
+// Validate rejects values that would fail later. Pointers name the key of the channel's
+// settings.
 func (c Config) Validate() error {
 	wrong := func(pointer, message, hint string) error {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message, Hint: hint}
 	}
 	host, port, err := net.SplitHostPort(c.Address)
 	if err != nil || host == "" || port == "" {
-		return wrong("/address", "not a host and a port", "write it as mail.example.com:587")
+		return wrong("/address", "not a host and port", "write it as mail.example.com:587")
 	}
 	if c.Hello != "" && c.Hello != domain(c.Hello) && !strings.HasPrefix(c.Hello, "[") {
-		return wrong("/hello", "not a domain name", "messages, digits, hyphens and dots")
+		return wrong("/hello", "not a domain name", "use A-Z, a-z, 0-9, hyphens and dots")
 	}
 	switch c.TLS {
 	case "", TLSOff, TLSOpportunistic, TLSRequired, TLSImplicit:
@@ -80,10 +78,10 @@ func (c Config) Validate() error {
 		return wrong("/grouping", "unknown grouping", "use auto, pipelining or lockstep")
 	}
 	if c.Password != "" && c.Username == "" {
-		return wrong("/username", "a password without a user name", "give both or none")
+		return wrong("/username", "password without a user name", "give both or none")
 	}
 	if c.ConnectTimeout < 0 || c.CommandTimeout < 0 || c.SendTimeout < 0 || c.IdleTimeout < 0 || c.MaxMessages < 0 || c.MaxRecipients < 0 {
-		return wrong("", "a time-out, max_messages or max_recipients is negative", "0 means the default")
+		return wrong("", "a timeout, max_messages or max_recipients is negative", "0 means the default")
 	}
 	return nil
 }
@@ -109,7 +107,7 @@ func setDuration(d *time.Duration, def time.Duration) {
 	}
 }
 
-// highest returns the mode that the configuration allows.
+// highest returns the fastest mode that the configuration allows.
 func (c Config) highest() Mode {
 	switch c.Grouping {
 	case "lockstep":
@@ -120,7 +118,7 @@ func (c Config) highest() Mode {
 	return Grouped
 }
 
-// domain makes a name fit for EHLO (RFC 5321, section 4.1.1.1) of any text.
+// domain turns any text into a valid name for EHLO (RFC 5321, section 4.1.1.1).
 func domain(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {

@@ -9,35 +9,35 @@ import (
 	"time"
 )
 
-// quitTimeout bounds the farewell, which nothing depends on.
+// quitTimeout is the timeout of QUIT; nothing depends on its reply.
 const quitTimeout = 5 * time.Second
 
-// keepBuffer is the largest write buffer that a connection keeps between
-// messages, in bytes.
+// keepBuffer is the size in bytes of the largest write buffer that a connection keeps
+// between messages.
 const keepBuffer = 1 << 20
 
 // A conn is one open connection, ready for envelopes.
 type conn struct {
 	socket       *deadlineConn
-	rw           net.Conn // wire, or TLS over it
+	rw           net.Conn // socket, or TLS over it
 	in           *bufio.Reader
-	out          []byte // what is about to be written
-	text         []byte // the last reply's text
-	lastText     string // the text last given out, so that equal ones share it
-	relay        string // who answers
+	out          []byte // about to be written
+	text         []byte // of the last reply
+	lastText     string // the text returned last, so that equal texts share it
+	relay        string // host:port of the peer
 	stopWatching func() bool
 
-	banner        string // how it greeted
-	maxRecipients int    // recipients that the peer takes in a transaction, as far as it has said; 0: it has not
+	banner        string // text of the greeting
+	maxRecipients int    // of a transaction, as stated by the peer; 0: unknown
 
 	extensions extensions
 	mode       Mode
-	sent       int  // bodies that were answered
-	useful     bool // something was said about a message: the connection has been of use
+	sent       int  // bodies that got a reply
+	useful     bool // the peer has replied about a message
 
-	needsReset bool // a refusal may have left a transaction open: RSET comes first
-	resetting  bool // RSET was written and its reply is to come
-	idled      bool // the peer may have closed it while there was nothing to send
+	needsReset bool // a refusal may have left a transaction open: send RSET first
+	resetting  bool // RSET was written and its reply has not been read
+	idled      bool // the peer may have closed the connection while there was nothing to send
 }
 
 // reply reads one reply. Its text is valid until the next call.
@@ -60,8 +60,8 @@ func (c *conn) write(p []byte) error {
 	return err
 }
 
-// writeAround writes out, and behind its first bytes what is enclosed, from where
-// it lies.
+// writeAround writes out with enclosed inserted after its first before bytes, without
+// copying it.
 func (c *conn) writeAround(before int, enclosed []byte) (wrote int, err error) {
 	if len(enclosed) == 0 {
 		return c.rw.Write(c.out)
@@ -75,10 +75,10 @@ func (c *conn) writeAround(before int, enclosed []byte) (wrote int, err error) {
 	return wrote, nil
 }
 
-// setTimeout sets the limit for what follows, counted from now.
+// setTimeout sets the deadline of the following reads and writes.
 func (c *conn) setTimeout(d time.Duration) { c.socket.setDeadline(time.Now().Add(d), false) }
 
-// textOf returns text as a string, the one given out last where it is equal.
+// textOf returns text as a string; equal consecutive texts share one string.
 func (c *conn) textOf(text []byte) string {
 	if string(text) != c.lastText {
 		c.lastText = string(text)
@@ -86,55 +86,54 @@ func (c *conn) textOf(text []byte) string {
 	return c.lastText
 }
 
-// appendEnvelope appends the whole envelope of p, behind a RSET where one is due.
-func (c *conn) appendEnvelope(dst []byte, p *transaction) []byte {
+// appendEnvelope appends the envelope of tx, after a RSET if one is needed.
+func (c *conn) appendEnvelope(dst []byte, tx *transaction) []byte {
 	if c.needsReset {
 		dst = append(dst, cmdReset...)
 		c.needsReset, c.resetting = false, true
 	}
-	dst = c.extensions.appendMail(dst, p)
-	for _, l := range p.messages {
-		dst = appendRcpt(dst, l)
+	dst = c.extensions.appendMail(dst, tx)
+	for _, message := range tx.messages {
+		dst = appendRcpt(dst, message)
 	}
 	return append(dst, cmdData...)
 }
 
-// quit says goodbye and closes. The peer is at the start of a transaction, or
-// after a refusal.
+// quit sends QUIT and closes the connection. The peer is between transactions, or has
+// refused a command.
 func (c *conn) quit() {
 	c.stopWatching()
 	c.socket.mu.Lock()
-	c.socket.interrupted = false // the context may have ended; the farewell has its own limit
+	c.socket.interrupted = false // the context may have ended; QUIT has its own timeout
 	c.socket.mu.Unlock()
 	c.setTimeout(quitTimeout)
 	_, _, _ = c.command(cmdQuit)
 	c.close()
 }
 
-// close ends the connection as it stands.
+// close closes the connection without QUIT.
 func (c *conn) close() {
 	c.stopWatching()
-	// TLS would wait for its closing alert to be written.
+	// Closing TLS would wait until its closing alert is written.
 	_ = c.socket.Close()
 }
 
-// A wire is a socket with time limits that cost nothing while all goes well.
-// Setting a socket's deadline for every message is dear, so the socket keeps an
-// old, earlier one; only when that fires is it compared with the limit that is
-// meant, and moved. It lies below TLS, which would not survive a time-out
-// inside a record.
+// A deadlineConn is a socket whose deadlines are cheap to change. Setting the deadline of a
+// socket for every message is expensive, so the socket keeps an earlier one. When that
+// fires, it is compared with the intended limit and moved. It is below TLS, which does not
+// survive a timeout inside a record.
 type deadlineConn struct {
 	net.Conn
 
 	mu          sync.Mutex
-	deadline    time.Time // what the socket has
-	limit       time.Time // what is meant
-	bodyStarted bool      // a body is on its way: it is awaited whatever happens
+	deadline    time.Time // of the socket
+	limit       time.Time // intended
+	bodyStarted bool      // a body is being sent: its reply is awaited even if the context ends
 	interrupted bool      // the context has ended
 }
 
-// setDeadline gives everything up to the next call until that time. With begun, the
-// end of the context does not cut it short.
+// setDeadline limits everything until the next call. If begun is true, the end of the
+// context does not interrupt it.
 func (w *deadlineConn) setDeadline(until time.Time, begun bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,7 +144,7 @@ func (w *deadlineConn) setDeadline(until time.Time, begun bool) {
 	w.apply(until)
 }
 
-// interrupt ends what is under way at once, unless a body was begun.
+// interrupt ends reads and writes at once, unless a body was begun.
 func (w *deadlineConn) interrupt() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,8 +162,8 @@ func (w *deadlineConn) apply(until time.Time) {
 	}
 }
 
-// extend reports whether err is a deadline that fired before the limit that is
-// meant, and moves the deadline there.
+// extend reports whether err is a deadline that fired before the intended limit, and moves
+// the deadline there.
 func (w *deadlineConn) extend(err error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
@@ -179,7 +178,7 @@ func (w *deadlineConn) extend(err error) bool {
 	return true
 }
 
-// Read reads what there is, within the limit.
+// Read reads available bytes, within the limit.
 func (w *deadlineConn) Read(p []byte) (int, error) {
 	for {
 		n, err := w.Conn.Read(p)

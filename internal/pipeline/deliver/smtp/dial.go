@@ -14,8 +14,7 @@ import (
 	fanfare "fanfare.dev/fanfare"
 )
 
-// dial opens a connection and brings it to the point where an envelope can
-// follow: greeting, EHLO, TLS, AUTH.
+// dial opens a connection and prepares it for an envelope: greeting, EHLO, TLS, AUTH.
 func (d *Driver) dial(ctx context.Context) (*conn, error) {
 	dialer := net.Dialer{Timeout: d.cfg.ConnectTimeout}
 	nc, err := dialer.DialContext(ctx, "tcp", d.cfg.Address)
@@ -30,7 +29,7 @@ func (d *Driver) dial(ctx context.Context) (*conn, error) {
 	}
 	if err := d.greet(ctx, c); err != nil {
 		c.close()
-		return nil, unavailable("no session with "+d.cfg.Address, err)
+		return nil, unavailable("cannot open an SMTP session with "+d.cfg.Address, err)
 	}
 	return c, nil
 }
@@ -81,8 +80,8 @@ func (d *Driver) greet(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// hello sends EHLO and learns the extensions; a peer that does not know EHLO is
-// spoken to without any (RFC 5321, section 3.2).
+// hello sends EHLO and learns the extensions. A peer that does not support EHLO gets HELO
+// and no extensions (RFC 5321, section 3.2).
 func (d *Driver) hello(c *conn) error {
 	c.extensions = extensions{}
 	c.setTimeout(d.cfg.CommandTimeout)
@@ -115,7 +114,7 @@ func (d *Driver) hello(c *conn) error {
 	return nil
 }
 
-// learn takes one line of the answer to EHLO.
+// learn parses one line of the reply to EHLO.
 func (e *extensions) learn(line string) {
 	keyword, params, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(line)), " ")
 	switch keyword {
@@ -137,7 +136,7 @@ func (e *extensions) learn(line string) {
 	}
 }
 
-// startTLS encrypts the connection where the mode asks for it (RFC 3207).
+// startTLS encrypts the connection if the configuration asks for it (RFC 3207).
 func (d *Driver) startTLS(ctx context.Context, c *conn) error {
 	if d.cfg.TLS != TLSOpportunistic && d.cfg.TLS != TLSRequired {
 		return nil
@@ -159,8 +158,8 @@ func (d *Driver) startTLS(ctx context.Context, c *conn) error {
 		}
 		return nil
 	}
-	// What came before the handshake was never protected: a reply injected there
-	// would be read as if the peer had sent it inside TLS.
+	// Bytes before the handshake were not protected: an injected reply would be read as if
+	// the peer had sent it inside TLS.
 	if c.in.Buffered() > 0 {
 		return errors.New("the peer sent plain text after its answer to STARTTLS")
 	}
@@ -180,7 +179,7 @@ func (d *Driver) handshake(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// clientTLS completes the caller's TLS settings.
+// clientTLS completes the TLS configuration of the caller.
 func clientTLS(cfg Config) *tls.Config {
 	t := &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.TLSConfig != nil {
@@ -195,17 +194,17 @@ func clientTLS(cfg Config) *tls.Config {
 	if t.ClientSessionCache == nil {
 		t.ClientSessionCache = tls.NewLRUClientSessionCache(4)
 	}
-	t.DynamicRecordSizingDisabled = true // a message in one record, so in one write
+	t.DynamicRecordSizingDisabled = true // a message in one record, and so in one write
 	return t
 }
 
-// authenticate logs in where a user name is set (RFC 4954).
+// authenticate logs in if a user name is set (RFC 4954).
 func (d *Driver) authenticate(c *conn) error {
 	if d.cfg.Username == "" {
 		return nil
 	}
 	if _, secure := c.rw.(*tls.Conn); !secure && !d.cfg.AllowPlainAuth && !loopback(c.socket.RemoteAddr()) {
-		return errors.New("the password is not sent without TLS")
+		return errors.New("the password is not sent without TLS: set tls to required or implicit")
 	}
 	mechanism, err := pickMechanism(c.extensions.auth, d.cfg.Username, d.cfg.Password)
 	if err != nil {

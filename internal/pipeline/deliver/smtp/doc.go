@@ -1,25 +1,29 @@
-// Package smtp is the way out by SMTP (RFC 5321): a client that keeps its
-// connections and sends the body of one message together with the envelope of
-// the next in one write (RFC 2920, section 3.1). That halves the packets and
-// the wake-ups of a message compared with plain pipelining.
+// Package smtp is the driver for SMTP (RFC 5321). Its connections stay open, and it sends
+// the body of one message together with the envelope of the next one in one write (RFC
+// 2920, section 3.1). This halves the packets and wake-ups per message compared with plain
+// pipelining. Package channels makes the drivers, and package deliver calls Serve.
+//
+// The path of a message: session.go takes it from the queue, transaction.go adds recipients
+// with the same content, envelope.go sends the envelope and reads the replies, session.go
+// writes the body and reports the outcome. commands.go and reply.go encode and parse;
+// dial.go opens connections; pipeline_mode.go remembers which pipelining the peer supports.
 //
 // # State
 //
-// A Driver is one next hop. Between connections it remembers one thing: how
-// closely commands may be grouped for this peer, and why. A connection holds at
-// most two messages: the one whose body is on its way, and the one whose
-// envelope travels with it. Where the channel allows it, each may be several that
-// are one message: then there is one body for all recipients of the transaction,
-// and a connection remembers how many the peer takes. Nothing is kept on disk.
+// A Driver is one next hop. Between connections it remembers only the pipelining mode of
+// the peer, and its reason. A connection holds at most two transactions: the one whose body
+// is being sent, and the one whose envelope is sent with that body. If the channel allows
+// it, a transaction has several recipients with the same content, and the connection
+// remembers how many the peer accepts. Nothing is stored.
 //
 // # Failure
 //
-// The body of a message is written only after 354 was read for its own envelope,
-// after the outcome of the message before it is kept, and after the queue has
-// released it. So a connection that breaks leaves at most one message whose fate
-// is not known, and its messages are reported as Lost; every other message it held
-// is returned. Of several recipients each has its own outcome: who was refused was
-// refused, and the reply to the body is for the others. A peer and a client that disagree about where they are in the
-// conversation never go on: the connection is closed, since a body under
-// another message's envelope is the one mistake that cannot be undone.
+// The body of a message is written only after its own envelope was answered with 354, after
+// the outcome of the previous message is recorded, and after the queue has released the
+// message. So a connection that breaks leaves at most one transaction with an unknown
+// result, whose messages are reported as Lost; every other message is returned. Each
+// recipient has its own outcome: a refused RCPT is the outcome of that recipient, and the
+// reply to the body that of the others. If peer and client may disagree about the state of
+// the session, the connection is closed: sending a body under the envelope of another
+// message is the one mistake that cannot be undone.
 package smtp

@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Driver sends messages to one next hop. It is safe for concurrent use; each
-// call of Serve is one connection.
+// A Driver sends messages to one next hop. It is safe for concurrent use; each call of
+// Serve uses one connection.
 type Driver struct {
 	cfg  Config
 	tls  *tls.Config
@@ -17,27 +17,27 @@ type Driver struct {
 
 var _ driver.Driver = (*Driver)(nil)
 
-// New returns a driver for a valid Config. It opens nothing.
+// New returns a driver for a valid Config. It opens no connection.
 func New(cfg Config) *Driver {
 	d := &Driver{cfg: cfg.withDefaults(), tls: clientTLS(cfg)}
 	top := d.cfg.highest()
 	d.mode.highest.Store(uint32(top))
 	if top < Grouped {
-		d.mode.reason = "the configuration allows no more"
+		d.mode.reason = "the setting grouping allows no faster mode"
 	}
 	return d
 }
 
-// Status says in which mode new connections start, and why.
+// Status returns the mode in which new connections start, and why.
 func (d *Driver) Status() Status {
 	return d.mode.status()
 }
 
-// Serve opens a connection and sends messages from queue until there are no more
-// or ctx ends; see driver.Driver. It opens another one by itself where the
-// first was closed in the course of normal work: after MaxMessages, after a
-// rest, after a message that was not released, after a step down to a more
-// careful mode, and where the peer ended a connection that had been of use.
+// Serve opens a connection and sends messages from queue until there are no more or ctx
+// ends; see driver.Driver. It opens another connection if the first one was closed in
+// normal operation: after MaxMessages, after it was idle, after a message that was not
+// released, after a change to a slower mode, and if the peer closed a connection that had
+// sent messages.
 func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	s := &session{d: d, queue: queue}
 	defer s.returnHeld()
@@ -46,7 +46,7 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 		if err != nil {
 			return unlessEnded(ctx, err)
 		}
-		c.out = s.out // one buffer for all connections of this call
+		c.out = s.out // all connections of this call share one buffer
 		s.conn = c
 		next := s.run(ctx)
 		if s.out = c.out; cap(s.out) > keepBuffer {
@@ -58,16 +58,16 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 		case finished:
 			return nil
 		case disconnectUntilMessage:
-			l, err := queue.Next(ctx, true)
-			if l == nil {
+			message, err := queue.Next(ctx, true)
+			if message == nil {
 				return unlessEnded(ctx, err)
 			}
-			s.held = append(s.held, l)
+			s.held = append(s.held, message)
 		}
 	}
 }
 
-// unlessEnded drops an error that is only the end of ctx.
+// unlessEnded returns nil if ctx has ended, and err otherwise.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err

@@ -34,7 +34,7 @@ func wantAll(t *testing.T, queue *testQueue, all []*driver.Message, want string)
 	}
 }
 
-func TestAPeerWithoutPipeliningIsSpokenToInLockStep(t *testing.T) {
+func TestPeerWithoutPipeliningGetsLockStep(t *testing.T) {
 	p := startPeer(t, nil, "8BITMIME")
 	all := messages(4)
 	d, queue := serveAll(t, short(p.addr), p, all)
@@ -44,8 +44,8 @@ func TestAPeerWithoutPipeliningIsSpokenToInLockStep(t *testing.T) {
 	}
 }
 
-func TestAPeerThatKnowsNoEHLOIsGreetedWithHELO(t *testing.T) {
-	p := startPeer(t, func(now turn) string {
+func TestPeerWithoutEHLOGetsHELO(t *testing.T) {
+	p := startPeer(t, func(now exchange) string {
 		if now.at == atEHLO {
 			return "502 5.5.1 not implemented"
 		}
@@ -56,11 +56,11 @@ func TestAPeerThatKnowsNoEHLOIsGreetedWithHELO(t *testing.T) {
 	wantAll(t, queue, all, "taken 250")
 }
 
-// A server that throws away what it read beyond the final dot, or breaks on it,
-// is spoken to more carefully from then on; only the message in flight is in doubt.
-func TestAPeerThatBreaksOnGroupingGetsPlainPipelining(t *testing.T) {
+// A server that discards input after the final dot, or breaks on it, gets a slower mode
+// from then on; only the message in flight may be lost.
+func TestPeerThatBreaksOnGroupingGetsPlainPipelining(t *testing.T) {
 	bodies := 0
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		if now.conn == 0 && now.at == atBody {
 			bodies++
 			return hangUp
@@ -85,8 +85,8 @@ func TestAPeerThatBreaksOnGroupingGetsPlainPipelining(t *testing.T) {
 	}
 }
 
-func TestAComplaintAboutPipeliningLeadsDownToLockStep(t *testing.T) {
-	p := startPeer(t, func(now turn) string {
+func TestComplaintAboutPipeliningLeadsToLockStep(t *testing.T) {
+	p := startPeer(t, func(now exchange) string {
 		if now.conn < 2 && (now.at == atMail && strings.Contains(now.line, "s1@") || now.conn == 1 && now.at == atMail) {
 			return "503 5.5.0 Error: improper use of SMTP command pipelining"
 		}
@@ -100,7 +100,7 @@ func TestAComplaintAboutPipeliningLeadsDownToLockStep(t *testing.T) {
 	}
 }
 
-func TestOneBrokenConnectionDoesNotSlowAProvenPeer(t *testing.T) {
+func TestOneBrokenConnectionDoesNotSlowDownAProvenPeer(t *testing.T) {
 	var l pipelineMode
 	l.highest.Store(uint32(Grouped))
 	if !l.connectionBroke(Grouped, errors.New("cut")) || l.mode() != Pipelining {
@@ -120,7 +120,7 @@ func TestOneBrokenConnectionDoesNotSlowAProvenPeer(t *testing.T) {
 	}
 }
 
-func TestALetterThatIsNotReleasedNeverLeaves(t *testing.T) {
+func TestUnreleasedMessageIsNeverSent(t *testing.T) {
 	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
 		p := startPeer(t, nil)
 		all := messages(5)
@@ -140,7 +140,7 @@ func TestALetterThatIsNotReleasedNeverLeaves(t *testing.T) {
 	}
 }
 
-func TestAConnectionEndsAfterMaxMessages(t *testing.T) {
+func TestConnectionEndsAfterMaxMessages(t *testing.T) {
 	p := startPeer(t, nil)
 	cfg := short(p.addr)
 	cfg.MaxMessages = 2
@@ -155,10 +155,10 @@ func TestAConnectionEndsAfterMaxMessages(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatThePeerEndedWhileIdleIsReplaced(t *testing.T) {
+func TestConnectionClosedWhileIdleIsReplaced(t *testing.T) {
 	for name, answer := range map[string]string{"silently": hangUp, "with 421": "421 4.4.2 idle too long"} {
 		t.Run(name, func(t *testing.T) {
-			p := startPeer(t, func(now turn) string {
+			p := startPeer(t, func(now exchange) string {
 				if now.conn == 0 && now.at == atMail && strings.Contains(now.line, "s1@") {
 					return answer
 				}
@@ -179,9 +179,9 @@ func TestAConnectionThatThePeerEndedWhileIdleIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAnIdleConnectionIsClosedAndOpenedAgainForTheNextMessage(t *testing.T) {
+func TestIdleConnectionIsReopenedForTheNextMessage(t *testing.T) {
 	quit := make(chan struct{})
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		if now.at == atQuit && now.conn == 0 {
 			close(quit)
 		}
@@ -210,7 +210,7 @@ func TestAnIdleConnectionIsClosedAndOpenedAgainForTheNextMessage(t *testing.T) {
 
 func TestTheEndOfTheContextFinishesTheBodyAndReturnsTheRest(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		if now.at == atBody && strings.Contains(now.line, "s1@") {
 			stop()
 		}
@@ -230,7 +230,7 @@ func TestTheEndOfTheContextFinishesTheBodyAndReturnsTheRest(t *testing.T) {
 func TestTheEndOfTheContextCutsAnEnvelopeShort(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	release := make(chan struct{})
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		if now.at == atRcpt {
 			stop()
 			<-release
@@ -247,7 +247,7 @@ func TestTheEndOfTheContextCutsAnEnvelopeShort(t *testing.T) {
 	wantAll(t, queue, all, "waiting")
 }
 
-func TestNothingLeavesOnceOutcomesCannotBeKept(t *testing.T) {
+func TestNothingIsSentWhileOutcomesCannotBeRecorded(t *testing.T) {
 	p := startPeer(t, nil)
 	all := messages(3)
 	queue := newQueue(t, slices.Clone(all)...)
@@ -263,9 +263,9 @@ func TestNothingLeavesOnceOutcomesCannotBeKept(t *testing.T) {
 	}
 }
 
-func TestASilentPeerIsGivenUpInTime(t *testing.T) {
+func TestSilentPeerTimesOut(t *testing.T) {
 	release := make(chan struct{})
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		if now.at == atBody {
 			<-release
 		}
@@ -283,7 +283,7 @@ func TestASilentPeerIsGivenUpInTime(t *testing.T) {
 	wantAll(t, queue, all, "lost 0")
 }
 
-func TestASlowPeerIsGivenItsTime(t *testing.T) {
+func TestSlowPeerDoesNotTimeOut(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestASlowPeerIsGivenItsTime(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		// The socket's deadline is early; the limit that is meant is not.
+		// The deadline of the socket is early; the intended limit is not.
 		tick := time.NewTicker(30 * time.Millisecond)
 		defer tick.Stop()
 		<-tick.C
@@ -315,8 +315,8 @@ func TestASlowPeerIsGivenItsTime(t *testing.T) {
 	}
 }
 
-func TestNoConnectionIsAnErrorThatNamesThePeer(t *testing.T) {
-	const addr = "127.0.0.1:1" // nobody is given that port
+func TestConnectErrorNamesThePeer(t *testing.T) {
+	const addr = "127.0.0.1:1" // nobody uses that port
 	all := messages(1)
 	queue := newQueue(t, slices.Clone(all)...)
 	err := New(short(addr)).Serve(t.Context(), queue)
@@ -326,7 +326,7 @@ func TestNoConnectionIsAnErrorThatNamesThePeer(t *testing.T) {
 	wantAll(t, queue, all, "waiting")
 }
 
-func TestWhatCannotGoToThisPeerIsRefusedWithoutTheWire(t *testing.T) {
+func TestUnsendableMessageIsRefusedLocally(t *testing.T) {
 	p := startPeer(t, nil, "PIPELINING", "SIZE 200")
 	good := messages(6)
 	big := &driver.Message{From: "a@example.com", To: "big@example.com", Body: make([]byte, 100), Attachments: make([]byte, 101)}
@@ -353,10 +353,10 @@ func TestWhatCannotGoToThisPeerIsRefusedWithoutTheWire(t *testing.T) {
 	}
 }
 
-func TestTheEnvelopeTellsSizeAndContent(t *testing.T) {
+func TestEnvelopeDeclaresSizeAndContent(t *testing.T) {
 	p := startPeer(t, nil)
-	l := &driver.Message{From: "ä@example.com", To: "b@example.com", Body: []byte("Ünf\r\n"), Attachments: []byte("QQ==\r\n"), EightBit: true}
-	queue := newQueue(t, l)
+	message := &driver.Message{From: "ä@example.com", To: "b@example.com", Body: []byte("Ünf\r\n"), Attachments: []byte("QQ==\r\n"), EightBit: true}
+	queue := newQueue(t, message)
 	if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
 		t.Error(err)
 	}

@@ -18,44 +18,43 @@ const (
 
 var commandNames = [commands]string{"MAIL", "RCPT", "DATA"}
 
-// envelope sends the envelope of p by itself and reads the answers. It reports
-// whether the body may follow.
-func (s *session) envelope(ctx context.Context, p *transaction) (bool, step) {
+// envelope sends the envelope of tx alone and reads the replies. It reports whether the
+// body may follow.
+func (s *session) envelope(ctx context.Context, tx *transaction) (bool, step) {
 	c := s.conn
 	c.socket.setDeadline(time.Now().Add(s.d.cfg.CommandTimeout), false)
 	if c.mode == LockStep {
-		return s.readReplies(ctx, p, LockStep)
+		return s.readReplies(ctx, tx, LockStep)
 	}
-	c.out = c.appendEnvelope(c.out[:0], p)
-	// A failed write shows when the answer is read, and an answer that is
-	// already there says more than the failure.
+	c.out = c.appendEnvelope(c.out[:0], tx)
+	// A failed write shows when the reply is read, and a reply that has arrived says more
+	// than the failure.
 	_ = c.write(c.out)
-	ready, next := s.readReplies(ctx, p, Pipelining)
+	ready, next := s.readReplies(ctx, tx, Pipelining)
 	if next == proceed {
 		s.d.mode.confirm(Pipelining)
 	}
 	return ready, next
 }
 
-// A refusal is an answer to a command that was not good.
+// A refusal is a negative reply to a command.
 type refusal struct {
 	command int
 	code    int // 0: none
 	text    string
 }
 
-// readReplies reads the replies to the envelope of p, which was written in that mode
-// (in lock step it writes each command itself), and settles what is refused. Of
-// several recipients those that are refused have their outcome, and the body is for
-// the others.
+// readReplies reads the replies to the envelope of tx, which was written in mode as (in
+// lock step it writes each command itself), and settles refused messages. Refused
+// recipients have their outcome, and the body is for the others.
 //
-// What a refusal inside a group leaves behind differs: after a refused RCPT the
-// transaction stays open, the next MAIL is refused as nested, but its RCPT and
-// DATA are taken, under the sender before. So the body may follow only where MAIL,
-// a recipient and DATA were answered well; where DATA was taken though none of the
-// recipients was, or not MAIL, and wherever an answer does not fit, the connection
-// is closed; and after every other refusal RSET goes ahead of the next envelope.
-func (s *session) readReplies(ctx context.Context, p *transaction, as Mode) (ready bool, _ step) {
+// Servers differ in the state after a refusal inside a group. After a refused RCPT the
+// transaction stays open: the server refuses the next MAIL as nested, but accepts its RCPT
+// and DATA under the previous sender. So the body may follow only if MAIL, at least one
+// RCPT and DATA were accepted. The connection is closed if DATA was accepted without MAIL
+// or a recipient, and after any unexpected reply. After every other refusal, RSET precedes
+// the next envelope.
+func (s *session) readReplies(ctx context.Context, tx *transaction, as Mode) (ready bool, _ step) {
 	c := s.conn
 	if c.needsReset && as == LockStep {
 		c.needsReset, c.resetting = false, true
@@ -67,28 +66,28 @@ func (s *session) readReplies(ctx context.Context, p *transaction, as Mode) (rea
 			err = fmt.Errorf("%w: RSET was answered %d %s", errOutOfSync, code, text)
 		}
 		if err != nil {
-			return false, s.connectionBroken(ctx, p, as, err)
+			return false, s.connectionBroken(ctx, tx, as, err)
 		}
 		c.resetting = false
 	}
-	p.reset()
-	var all refusal // of the whole: by MAIL, or by DATA
+	tx.reset()
+	var all refusal // of the whole transaction: by MAIL or by DATA
 	mustClose := false
-	for at := range len(p.messages) + 2 {
-		command, l := rcpt, p.messages[0]
+	for at := range len(tx.messages) + 2 {
+		command, message := rcpt, tx.messages[0]
 		switch at {
 		case 0:
 			command = mail
-		case len(p.messages) + 1:
+		case len(tx.messages) + 1:
 			command = data
 		default:
-			l = p.messages[at-1]
+			message = tx.messages[at-1]
 		}
 		if as == LockStep {
-			if command == data && len(p.accepted) == 0 {
+			if command == data && len(tx.accepted) == 0 {
 				break
 			}
-			_ = c.write(s.encode(command, p, l))
+			_ = c.write(s.encode(command, tx, message))
 		}
 		code, text, err := c.reply()
 		good := err == nil && (command < data && code/100 == 2 || command == data && code == 354)
@@ -96,10 +95,10 @@ func (s *session) readReplies(ctx context.Context, p *transaction, as Mode) (rea
 			err = fmt.Errorf("%w: %s was answered %d %s", errOutOfSync, commandNames[command], code, text)
 		}
 		if err != nil {
-			if all.code == 0 && len(p.refused) == 0 {
-				return false, s.connectionBroken(ctx, p, as, err)
+			if all.code == 0 && len(tx.refused) == 0 {
+				return false, s.connectionBroken(ctx, tx, as, err)
 			}
-			mustClose = true // the refusal is known, and counts
+			mustClose = true // the refusal before it counts
 			break
 		}
 		r := refusal{command, code, ""}
@@ -108,89 +107,90 @@ func (s *session) readReplies(ctx context.Context, p *transaction, as Mode) (rea
 		}
 		switch {
 		case command == data:
-			mustClose = good && (all.code != 0 || len(p.accepted) == 0)
-			if !good && all.code == 0 && len(p.accepted) > 0 {
+			mustClose = good && (all.code != 0 || len(tx.accepted) == 0)
+			if !good && all.code == 0 && len(tx.accepted) > 0 {
 				all = r
 			}
 		case command == mail && !good:
 			all = r
 		case command == rcpt && all.code == 0:
-			p.rcptReply(l, r, good)
+			tx.rcptReply(message, r, good)
 		}
 		if mustClose = mustClose || code == 421; mustClose || as == LockStep && all.code != 0 {
 			break
 		}
 	}
-	return s.afterEnvelope(p, as, all, mustClose)
+	return s.afterEnvelope(tx, as, all, mustClose)
 }
-func (s *session) encode(command int, p *transaction, l *driver.Message) []byte {
+func (s *session) encode(command int, tx *transaction, message *driver.Message) []byte {
 	c := s.conn
 	switch command {
 	case mail:
-		c.out = c.extensions.appendMail(c.out[:0], p)
+		c.out = c.extensions.appendMail(c.out[:0], tx)
 	case rcpt:
-		c.out = appendRcpt(c.out[:0], l)
+		c.out = appendRcpt(c.out[:0], message)
 	default:
 		c.out = append(c.out[:0], cmdData...)
 	}
 	return c.out
 }
 
-// afterEnvelope acts on the answers to an envelope. Some refusals are about the
-// connection and not about the messages: those have them come again.
-func (s *session) afterEnvelope(p *transaction, as Mode, all refusal, mustClose bool) (ready bool, _ step) {
+// afterEnvelope acts on the replies to an envelope. If a refusal concerns the connection
+// and not the messages, these are sent again.
+func (s *session) afterEnvelope(tx *transaction, as Mode, all refusal, mustClose bool) (ready bool, _ step) {
 	c := s.conn
-	if text, about := p.refusedPipelining(all); as > LockStep && about {
+	if text, about := tx.refusedPipelining(all); as > LockStep && about {
 		s.d.mode.refused(as, text)
-		s.returnTransaction(p)
+		s.returnTransaction(tx)
 		return false, reconnect
 	}
 	switch {
-	case all.code == 0 && !mustClose && len(p.accepted) > 0:
-		p.keepAccepted()
-		if len(p.postponed) > 0 {
-			s.holdAgain(p.postponed)
+	case all.code == 0 && !mustClose && len(tx.accepted) > 0:
+		tx.keepAccepted()
+		if len(tx.postponed) > 0 {
+			s.holdAgain(tx.postponed)
 		}
-		if p.limit > 0 {
-			c.maxRecipients = p.limit
+		if tx.limit > 0 {
+			c.maxRecipients = tx.limit
 		}
-		s.failoverRefused(p)
+		s.failoverRefused(tx)
 		s.markUseful(354)
 		return true, proceed
 	case all.command != mail || all.code == 0:
 	case all.code == 421 && s.closedWhileIdle():
-		// Said, or meant, while there was nothing to send.
-		s.returnTransaction(p)
+		// It was sent, or concerns a time, when the connection was idle.
+		s.returnTransaction(tx)
 		return false, reconnect
 	case as == Grouped && all.code == 503:
-		// "Bad sequence": the transaction before did not end where we think.
-		// Behind a body, that is no judgement on this message.
+		// 503 "bad sequence": the previous transaction did not end where the client
+		// assumes. After a body, that says nothing about this message.
 		s.d.mode.connectionBroke(as, fmt.Errorf("MAIL was answered %d %s", all.code, all.text))
-		s.returnTransaction(p)
+		s.returnTransaction(tx)
 		return false, reconnect
 	case all.code == 421 && c.useful || all.code/100 == 4 && c.sent > 0:
-		// The peer has had enough of this connection: many end it with 421 after
-		// so many messages, and OpenSMTPD answers every further MAIL with 452.
-		// Where the message is meant, a new connection will hear it again.
-		s.holdAgain(p.messages)
+		// The peer accepts no more messages on this connection: many servers close it with
+		// 421 after a number of messages, and OpenSMTPD refuses every further MAIL with
+		// 452. If the reply is about the message, a new connection gets it again.
+		s.holdAgain(tx.messages)
 		if !mustClose {
 			c.quit()
 		}
 		return false, reconnect
 	}
-	return false, s.settleRefusals(p, all, mustClose)
+	return false, s.settleRefusals(tx, all, mustClose)
 }
 
-// settleRefusals settles what is refused where no body follows; the others come again.
-func (s *session) settleRefusals(p *transaction, all refusal, mustClose bool) step {
+// settleRefusals reports the refused messages of a transaction without a body; the others
+// are sent again.
+func (s *session) settleRefusals(tx *transaction, all refusal, mustClose bool) step {
 	c := s.conn
-	end := p.settle(all)
-	s.holdAgain(p.messages)
-	s.markUseful(p.refused[0].code)
+	end := tx.settle(all)
+	s.holdAgain(tx.messages)
+	s.markUseful(tx.refused[0].code)
 	served := c.useful
 	c.useful = true
-	s.failoverRefused(p)
-	if next := s.reportRefusals(p.refused); next != proceed {
+	s.failoverRefused(tx)
+	if next := s.reportRefusals(tx.refused); next != proceed {
 		return next
 	}
 	if end.code == 421 && !served {
@@ -203,9 +203,9 @@ func (s *session) settleRefusals(p *transaction, all refusal, mustClose bool) st
 	return proceed
 }
 
-// failover lets another relay of the channel have a message that this one refused
-// for now, where the queue knows one and finds the refusal to be about the relay.
-func (s *session) failover(r refused) bool {
+// failover gives a temporarily refused message to another relay of the channel, if there is
+// one and the queue finds that the refusal concerns the relay.
+func (s *session) failover(r refusedMessage) bool {
 	return verdictOf(r.code) == driver.Temporary && s.queue.Failover(r.message, s.outcomeOf(r.refusal, time.Now()))
 }
 
@@ -213,11 +213,11 @@ func (s *session) outcomeOf(r refusal, at time.Time) driver.Outcome {
 	return driver.Outcome{Verdict: verdictOf(r.code), Code: r.code, Text: r.text, Relay: s.conn.relay, At: at}
 }
 
-// connectionBroken acts on a connection that broke, or fell out of step, before any byte
-// of the body was written: the messages go back.
-func (s *session) connectionBroken(ctx context.Context, p *transaction, as Mode, err error) step {
+// connectionBroken returns the messages of a connection that broke, or fell out of sync,
+// before any byte of a body was written.
+func (s *session) connectionBroken(ctx context.Context, tx *transaction, as Mode, err error) step {
 	c := s.conn
-	s.returnTransaction(p)
+	s.returnTransaction(tx)
 	if ctx.Err() != nil {
 		return finished
 	}

@@ -7,26 +7,26 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// otherwise is a queue that lets another relay have what this one refuses.
+// otherwise is a queue that gives messages which this relay refuses to another one.
 type otherwise struct {
 	*testQueue
 	passed []string
 }
 
-func (d *otherwise) Failover(l *driver.Message, o driver.Outcome) bool {
+func (d *otherwise) Failover(message *driver.Message, o driver.Outcome) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if released, taken := d.out[l]; !taken || released || o.Verdict != driver.Temporary || o.Relay == "" || o.At.IsZero() {
-		d.wrong("%s passed on, but taken=%v released=%v, %+v", l.To, taken, released, o)
+	if released, taken := d.out[message]; !taken || released || o.Verdict != driver.Temporary || o.Relay == "" || o.At.IsZero() {
+		d.wrong("%s passed on, but taken=%v released=%v, %+v", message.To, taken, released, o)
 	}
-	delete(d.out, l)
-	d.passed = append(d.passed, l.To+" "+o.Text)
+	delete(d.out, message)
+	d.passed = append(d.passed, message.To+" "+o.Text)
 	return true
 }
 
-// Five messages go out; what the peer says to the third is for another relay where
-// nothing of its body was written and the refusal is not for good.
-func TestOnlyAnEnvelopeThatIsRefusedForNowIsPassedOn(t *testing.T) {
+// Five messages are sent. The peer's reply to the third makes it fail over if nothing of
+// its body was written and the refusal is temporary.
+func TestOnlyTemporarilyRefusedEnvelopesFailOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		at, answer, person string
 		passed             []string

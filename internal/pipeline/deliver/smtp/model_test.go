@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// TestAnyScriptOfRepliesKeepsThePromises runs the driver against peers that
-// answer anything at any place. Whatever they do, every body comes under its own
-// envelope, none begins before the outcome of the one before is kept, every
-// message is reported once or with the queue again, and Taken is said only of what
-// the peer has taken.
+// TestAnyScriptOfRepliesKeepsThePromises runs the driver against peers that reply anything
+// at any point. In each case every body has its own envelope, none begins before the
+// previous outcome is recorded, every message is reported once or returned, and Accepted is
+// reported only for messages that the peer accepted.
 func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		script := rapid.SliceOfN(rapid.IntRange(0, 40), 0, 80).Draw(rt, "script")
@@ -23,17 +23,17 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 		limit := rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(rt, "max")
 		all := messages(rapid.IntRange(1, 12).Draw(rt, "messages"))
 		queue := newQueue(t, slices.Clone(all)...)
-		for i, l := range all {
+		for i, message := range all {
 			if rapid.IntRange(0, 9).Draw(rt, "held") == 0 {
-				queue.held[l] = true
+				queue.held[message] = true
 			}
 			if i > 0 && rapid.IntRange(0, 15).Draw(rt, "bad") == 0 {
-				l.To = "no one@example.com"
+				message.To = "no one@example.com"
 			}
 		}
 		var mu sync.Mutex
 		var taken []string // recipients whose body was answered 250
-		hook := func(at turn) string {
+		hook := func(at exchange) string {
 			mu.Lock()
 			defer mu.Unlock()
 			n := 0
@@ -50,7 +50,7 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 		if rapid.IntRange(0, 9).Draw(rt, "plain") == 0 {
 			ehlo = []string{"HELP"}
 		}
-		// rapid has no Cleanup of its own: the peer lives as long as t.
+		// rapid has no Cleanup: the peer lives as long as t.
 		p := startPeer(t, hook, ehlo...)
 		stubborn := rapid.Bool().Draw(rt, "stubborn")
 		p.mu.Lock()
@@ -70,34 +70,34 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for i, told := range queue.tells(all) {
-			l := all[i]
+			message := all[i]
 			if told == "waiting" || told == "" {
-				rt.Fatalf("%s is %q after the script has ended: %q", l.To, told, p.lines())
+				rt.Fatalf("%s is %q after the script has ended: %q", message.To, told, p.lines())
 			}
 			count := 0
 			for _, body := range taken {
-				if body == string(appendBody(nil, l))+string(l.Attachments) {
+				if body == string(appendBody(nil, message))+string(message.Attachments) {
 					count++
 				}
 			}
-			verdict := queue.outcomes[l].Verdict
-			if strings.Contains(queue.outcomes[l].Text, "nested") {
-				rt.Fatalf("%s was refused for the sake of another: %s", l.To, queue.outcomes[l].Text)
+			verdict := queue.outcomes[message].Verdict
+			if strings.Contains(queue.outcomes[message].Text, "nested") {
+				rt.Fatalf("%s was refused for the sake of another: %s", message.To, queue.outcomes[message].Text)
 			}
 			switch {
 			case told == "forgotten" && count > 0:
-				rt.Fatalf("%s was not released, and left", l.To)
+				rt.Fatalf("%s was not released, and left", message.To)
 			case told != "forgotten" && verdict == driver.Accepted && count != 1:
-				rt.Fatalf("%s is taken, and the peer has it %d times", l.To, count)
+				rt.Fatalf("%s is taken, and the peer has it %d times", message.To, count)
 			case told != "forgotten" && verdict != driver.Accepted && verdict != driver.Lost && count != 0:
-				rt.Fatalf("%s is %s, and the peer has taken it", l.To, told)
+				rt.Fatalf("%s is %s, and the peer has taken it", message.To, told)
 			}
 		}
 	})
 }
 
-// scripted makes an answer of a number; most numbers are no trouble.
-func scripted(n int, at turn) string {
+// scripted turns a number into a reply; most numbers mean the standard reply.
+func scripted(n int, at exchange) string {
 	if at.at == atConnect || at.at == atEHLO || at.at == atQuit {
 		if n == 1 {
 			return hangUp

@@ -8,62 +8,63 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // Failover reports that there is no other next hop.
 func (*testQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
 
-// TakeSameContent hands out the next messages that have the same content.
-func (d *testQueue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, taken := d.out[message]; !taken || most < 1 {
-		d.wrong("asked for %d companions of %s, taken=%v", most, message.To, taken)
+// TakeSameContent takes the next messages that have the same content.
+func (q *testQueue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, taken := q.out[message]; !taken || most < 1 {
+		q.wrong("asked for %d others of %s, taken=%v", most, message.To, taken)
 	}
-	for len(d.waiting) > 0 && most > 0 && message.SharedContent != 0 && d.waiting[0].SharedContent == message.SharedContent {
-		d.out[d.waiting[0]] = false
-		dst, d.waiting = append(dst, d.waiting[0]), d.waiting[1:]
+	for len(q.waiting) > 0 && most > 0 && message.SharedContent != 0 && q.waiting[0].SharedContent == message.SharedContent {
+		q.out[q.waiting[0]] = false
+		dst, q.waiting = append(dst, q.waiting[0]), q.waiting[1:]
 		most--
 	}
 	return dst
 }
 
-func (d *testQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, l := range messages {
-		if on, taken := d.out[l]; !taken || on || l.SharedContent != messages[0].SharedContent {
-			d.wrong("%s released with others, but taken=%v released=%v", l.To, taken, on)
+func (q *testQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, message := range messages {
+		if on, taken := q.out[message]; !taken || on || message.SharedContent != messages[0].SharedContent {
+			q.wrong("%s released with others, but taken=%v released=%v", message.To, taken, on)
 		}
-		if d.held[l] {
-			delete(d.out, l)
-			d.forgot = append(d.forgot, l)
+		if q.held[message] {
+			delete(q.out, message)
+			q.forgot = append(q.forgot, message)
 		} else {
-			left = append(left, l)
+			left = append(left, message)
 		}
 	}
 	if len(left) < len(messages) {
 		return left, false
 	}
-	for _, l := range messages {
-		d.out[l] = true
+	for _, message := range messages {
+		q.out[message] = true
 	}
 	return left, true
 }
 
-func (d *testQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
-	for i, l := range messages {
-		if err := d.Report(l, outcomes[i]); err != nil {
+func (q *testQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	for i, message := range messages {
+		if err := q.Report(message, outcomes[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shared makes messages of some messages, each to some recipients, with bytes of
-// their own that are the same.
+// shared makes messages with several contents, each for a number of recipients; equal
+// bodies have their own memory.
 func shared(sizes ...int) []*driver.Message {
 	var all []*driver.Message
 	for message, n := range sizes {
@@ -81,35 +82,35 @@ func shared(sizes ...int) []*driver.Message {
 	return all
 }
 
-// audit checks each transaction at the peer: its body is that of its sender, addressed to
-// its recipient where there is one and to nobody by name where there are several, and its
-// recipients are those whose messages are released and not reported, each once. took
-// is told of those that are answered with 250.
-func (d *testQueue) audit(p *peer, took func(rcpts []string)) {
+// audit checks each transaction at the peer: the body is that of its sender, addressed to
+// the recipient if there is only one, and to nobody if there are several; the recipients
+// are those whose messages are released and not reported, each once. It calls took for
+// transactions that are answered with 250.
+func (q *testQueue) audit(p *peer, took func(rcpts []string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var current []string
 	p.check = func(from string, rcpts []string, body string) {
 		current = slices.Sorted(slices.Values(rcpts))
-		now := d.released()
+		now := q.released()
 		body = strings.ReplaceAll("\n"+body, "\n.", "\n")[1:]
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		q.mu.Lock()
+		defer q.mu.Unlock()
 		to := "undisclosed"
 		if len(current) == 1 {
 			to = current[0]
 		}
 		if body != bodyFor(from, to) || !slices.Equal(now, current) {
-			d.wrong("under the envelope %s -> %s, while released and unreported were %s, came\n%s", from, rcpts, now, body)
+			q.wrong("under the envelope %s -> %s, while released and unreported were %s, came\n%s", from, rcpts, now, body)
 		}
-		for l, on := range d.out {
-			if on && l.From != from {
-				d.wrong("%s from %s left under the sender %s", l.To, l.From, from)
+		for message, on := range q.out {
+			if on && message.From != from {
+				q.wrong("%s from %s left under the sender %s", message.To, message.From, from)
 			}
 		}
 	}
 	inner := p.hook
-	p.hook = func(at turn) string {
+	p.hook = func(at exchange) string {
 		reply := inner(at)
 		if at.at == atBody && (reply == standard || reply[0] == '2') {
 			took(current)
@@ -118,28 +119,27 @@ func (d *testQueue) audit(p *peer, took func(rcpts []string)) {
 	}
 }
 
-// TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient is
-// TestAnyScriptOfRepliesKeepsThePromises for messages to several recipients: each
-// of them has an outcome of its own that is true.
+// TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient does the same for transactions
+// with several recipients: each of them has its own, true outcome.
 func TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		script := rapid.SliceOfN(rapid.IntRange(0, 60), 0, 120).Draw(rt, "script")
 		grouping := rapid.SampledFrom([]string{"auto", "auto", "auto", "pipelining", "lockstep"}).Draw(rt, "grouping")
 		all := shared(rapid.SliceOfN(rapid.IntRange(1, 9), 1, 5).Draw(rt, "recipients")...)
 		queue := newQueue(t, slices.Clone(all)...)
-		for _, l := range all {
+		for _, message := range all {
 			switch rapid.IntRange(0, 25).Draw(rt, "kind") {
 			case 0:
-				queue.held[l] = true
+				queue.held[message] = true
 			case 1:
-				l.To = "no one@example.com"
+				message.To = "no one@example.com"
 			case 2:
-				l.SharedContent = 0
+				message.SharedContent = 0
 			}
 		}
 		var mu sync.Mutex
 		taken := map[string]int{}
-		p := startPeer(t, func(at turn) string {
+		p := startPeer(t, func(at exchange) string {
 			mu.Lock()
 			defer mu.Unlock()
 			n := 0
@@ -175,17 +175,17 @@ func TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for i, told := range queue.tells(all) {
-			l := all[i]
-			verdict := queue.outcomes[l].Verdict
+			message := all[i]
+			verdict := queue.outcomes[message].Verdict
 			switch {
 			case told == "waiting" || told == "":
-				rt.Fatalf("%s is %q after the script has ended: %q", l.To, told, p.lines())
-			case told == "forgotten" && taken[l.To] > 0:
-				rt.Fatalf("%s was not released, and left", l.To)
-			case told != "forgotten" && verdict == driver.Accepted && taken[l.To] != 1:
-				rt.Fatalf("%s is taken, and the peer has it %d times", l.To, taken[l.To])
-			case told != "forgotten" && verdict != driver.Accepted && verdict != driver.Lost && taken[l.To] != 0:
-				rt.Fatalf("%s is %s, and the peer has taken it", l.To, told)
+				rt.Fatalf("%s is %q after the script has ended: %q", message.To, told, p.lines())
+			case told == "forgotten" && taken[message.To] > 0:
+				rt.Fatalf("%s was not released, and left", message.To)
+			case told != "forgotten" && verdict == driver.Accepted && taken[message.To] != 1:
+				rt.Fatalf("%s is taken, and the peer has it %d times", message.To, taken[message.To])
+			case told != "forgotten" && verdict != driver.Accepted && verdict != driver.Lost && taken[message.To] != 0:
+				rt.Fatalf("%s is %s, and the peer has taken it", message.To, told)
 			}
 		}
 	})
@@ -193,9 +193,9 @@ func TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient(t *testing.T) {
 
 func TestOneMessageToSeveralIsOneTransaction(t *testing.T) {
 	for name, c := range map[string]struct {
-		hook   func(turn) string
+		hook   func(exchange) string
 		most   int
-		told   map[int]string // what is not "taken 250"
+		told   map[int]string // outcomes other than "taken 250"
 		bodies int
 		rcpts  int
 	}{
@@ -243,10 +243,10 @@ func TestOneMessageToSeveralIsOneTransaction(t *testing.T) {
 	}
 }
 
-// tooMany refuses each RCPT beyond some in a transaction.
-func tooMany(most int, answer string) func(turn) string {
+// tooMany refuses each RCPT beyond a number in a transaction.
+func tooMany(most int, answer string) func(exchange) string {
 	n := 0
-	return func(at turn) string {
+	return func(at exchange) string {
 		switch at.at {
 		case atMail:
 			n = 0
@@ -259,9 +259,9 @@ func tooMany(most int, answer string) func(turn) string {
 	}
 }
 
-// full refuses a person whenever asked.
-func full(person, answer string) func(turn) string {
-	return func(now turn) string {
+// full refuses one recipient every time.
+func full(person, answer string) func(exchange) string {
+	return func(now exchange) string {
 		if now.at == atRcpt && strings.Contains(now.line, person+"@") {
 			return answer
 		}
@@ -270,9 +270,9 @@ func full(person, answer string) func(turn) string {
 }
 
 // firstData refuses the first DATA.
-func firstData(answer string, otherwise func(turn) string) func(turn) string {
+func firstData(answer string, otherwise func(exchange) string) func(exchange) string {
 	done := false
-	return func(now turn) string {
+	return func(now exchange) string {
 		if now.at == atData && !done {
 			done = true
 			return answer
@@ -281,14 +281,14 @@ func firstData(answer string, otherwise func(turn) string) func(turn) string {
 	}
 }
 
-// TestARecipientWhoGetsAMessageAloneGetsHisOwn has messages that end up with one
-// recipient for different reasons.
-func TestARecipientWhoGetsAMessageAloneGetsHisOwn(t *testing.T) {
+// TestOnlyRecipientGetsTheIndividualMessage has transactions that end up with one recipient
+// for different reasons.
+func TestOnlyRecipientGetsTheIndividualMessage(t *testing.T) {
 	for name, c := range map[string]struct {
-		hook       func(turn) string
+		hook       func(exchange) string
 		recipients int
 		most       int
-		alone      []string // who get a message of their own
+		alone      []string // recipients of an individual message
 	}{
 		"there is only one":                   {recipients: 1, most: 100, alone: []string{"r0"}},
 		"the last is left over":               {recipients: 9, most: 4, alone: []string{"r8"}},
@@ -323,9 +323,9 @@ func TestARecipientWhoGetsAMessageAloneGetsHisOwn(t *testing.T) {
 	}
 }
 
-// refusing refuses some people for good.
-func refusing(people ...string) func(turn) string {
-	return func(now turn) string {
+// refusing refuses some recipients permanently.
+func refusing(people ...string) func(exchange) string {
+	return func(now exchange) string {
 		if now.at == atRcpt && slices.ContainsFunc(people, func(one string) bool { return strings.Contains(now.line, one+"@") }) {
 			return "550 5.1.1 unknown"
 		}
@@ -333,16 +333,16 @@ func refusing(people ...string) func(turn) string {
 	}
 }
 
-// TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare has messages of one share
-// that differ in what all of them would have in common.
-func TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare(t *testing.T) {
+// TestDifferentContentIsSentSeparately has messages with an equal SharedContent but
+// different content.
+func TestDifferentContentIsSentSeparately(t *testing.T) {
 	for name, change := range map[string]func(*driver.Message){
-		"body":               func(l *driver.Message) { l.Body = append(l.Body, "P.S.\r\n"...) },
-		"files":              func(l *driver.Message) { l.Attachments = []byte("P.S.\r\n") },
-		"sender":             func(l *driver.Message) { l.From = "other@example.com" },
-		"8BITMIME":           func(l *driver.Message) { l.EightBit = true },
-		"SMTPUTF8":           func(l *driver.Message) { l.UTF8 = true },
-		"SMTPUTF8 by itself": func(l *driver.Message) { l.To = "ü@example.com" },
+		"body":               func(message *driver.Message) { message.Body = append(message.Body, "P.S.\r\n"...) },
+		"files":              func(message *driver.Message) { message.Attachments = []byte("P.S.\r\n") },
+		"sender":             func(message *driver.Message) { message.From = "other@example.com" },
+		"8BITMIME":           func(message *driver.Message) { message.EightBit = true },
+		"SMTPUTF8":           func(message *driver.Message) { message.UTF8 = true },
+		"SMTPUTF8 by itself": func(message *driver.Message) { message.To = "ü@example.com" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startPeer(t, nil)

@@ -12,55 +12,54 @@ import (
 	"time"
 )
 
-// What a peer is about to answer; a hook may answer in its place.
+// The point at which a peer replies; a hook may reply instead.
 const (
 	atConnect = "CONNECT"
 	atEHLO    = "EHLO"
 	atMail    = "MAIL"
 	atRcpt    = "RCPT"
 	atData    = "DATA"
-	atBegin   = "BEGIN" // the first line of a body has come
-	atBody    = "BODY"  // the final dot has come
+	atBegin   = "BEGIN" // the first line of a body was read
+	atBody    = "BODY"  // the final dot was read
 	atReset   = "RSET"
 	atQuit    = "QUIT"
 )
 
-// Answers of a hook that are more than text.
+// Replies of a hook that are not text.
 const (
-	standard = ""         // what a server does that has nothing against it
-	hangUp   = "\x00drop" // close without a word
-	silence  = "\x00mute" // say nothing from then on
-	dripping = "\x00drip" // a byte at a time, without an end
+	standard = ""         // the usual reply
+	hangUp   = "\x00drop" // close the connection
+	silence  = "\x00mute" // send nothing from then on
+	dripping = "\x00drip" // one byte at a time, without an end
 )
 
-// A turn is what a peer has before it.
-type turn struct {
+// An exchange is what the peer has to reply to.
+type exchange struct {
 	conn int    // connections from 0
-	at   string // where in the conversation
-	line string // the command, or the whole body with dots as on the wire
+	at   string // point of the session
+	line string // the command, or the whole body as sent
 }
 
-// A peer is a scripted server on a real socket. It behaves as the servers do
-// that were measured: a refused RCPT leaves the transaction open, a nested MAIL
-// is refused with 503, but RCPT and DATA behind it count for the transaction
-// before.
+// A peer is a scripted server on a real socket. It behaves like the servers that were
+// measured: a refused RCPT leaves the transaction open; a nested MAIL is refused with 503,
+// but its RCPT and DATA count for the previous transaction.
 type peer struct {
 	t     *testing.T
 	addr  string
 	ehlo  []string // extensions
-	hook  func(turn) string
-	check func(from string, rcpts []string, body string) // every body that is complete
+	hook  func(exchange) string
+	check func(from string, rcpts []string, body string) // called for every complete body
 
 	stubborn bool // a refused body leaves its transaction open
 
-	asking sync.Mutex // held while the hook answers
+	asking sync.Mutex // held while the hook runs
 
 	mu    sync.Mutex
 	conns int
 	log   []string // "conn verb ..."
 }
 
-func startPeer(t *testing.T, hook func(turn) string, ehlo ...string) *peer {
+func startPeer(t *testing.T, hook func(exchange) string, ehlo ...string) *peer {
 	t.Helper()
 	if ehlo == nil {
 		ehlo = []string{"PIPELINING", "8BITMIME", "SMTPUTF8", "SIZE 100000"}
@@ -70,7 +69,7 @@ func startPeer(t *testing.T, hook func(turn) string, ehlo ...string) *peer {
 		t.Fatal(err)
 	}
 	if hook == nil {
-		hook = func(turn) string { return standard }
+		hook = func(exchange) string { return standard }
 	}
 	p := &peer{t: t, addr: l.Addr().String(), ehlo: ehlo, hook: hook}
 	var wg sync.WaitGroup
@@ -103,8 +102,8 @@ func startPeer(t *testing.T, hook func(turn) string, ehlo ...string) *peer {
 	return p
 }
 
-// ask lets the hook answer, for one connection at a time.
-func (p *peer) ask(now turn) string {
+// ask calls the hook for one connection at a time.
+func (p *peer) ask(now exchange) string {
 	p.mu.Lock()
 	hook := p.hook
 	p.mu.Unlock()
@@ -133,10 +132,10 @@ func (p *peer) connections() int {
 
 func (p *peer) serve(n int, c net.Conn) {
 	in := bufio.NewReader(c)
-	// answer sends the hook's reply or the standard one, and returns the code's
-	// first digit, 0 for a connection that is over.
+	// answer sends the reply of the hook or the usual one, and returns the first digit of
+	// its code, or 0 if the connection is closed.
 	answer := func(at, line, usual string) byte {
-		reply := p.ask(turn{n, at, line})
+		reply := p.ask(exchange{n, at, line})
 		if reply == standard {
 			reply = usual
 		}
@@ -210,7 +209,7 @@ func (p *peer) serve(n int, c net.Conn) {
 				break
 			}
 			first, err := in.ReadString('\n')
-			if err != nil || p.ask(turn{n, atBegin, first}) == hangUp {
+			if err != nil || p.ask(exchange{n, atBegin, first}) == hangUp {
 				return
 			}
 			var body strings.Builder

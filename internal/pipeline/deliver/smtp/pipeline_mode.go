@@ -6,94 +6,94 @@ import (
 	"sync/atomic"
 )
 
-// Mode is how closely commands are packed on the wire.
+// Mode says how many commands are sent in one write.
 type Mode uint32
 
-// The modes, from the most careful to the fastest.
+// The modes, from the slowest to the fastest.
 const (
 	LockStep   Mode = iota // every command waits for its reply
-	Pipelining             // an envelope goes in one write, the body in another
-	Grouped                // a body and the next envelope go in one write
+	Pipelining             // an envelope in one write, the body in another
+	Grouped                // a body and the next envelope in one write
 )
 
 var modeNames = [...]string{"lockstep", "pipelining", "grouped"}
 
-// String returns the mode's name as configuration and status spell it.
-func (m Mode) String() string { return modeNames[m] }
+// String returns the name of the mode in configuration and status.
+func (mode Mode) String() string { return modeNames[mode] }
 
-// Status says how a Driver talks to its peer.
+// Status describes how a Driver sends to its peer.
 type Status struct {
 	Mode   Mode   `json:"mode"`
-	Reason string `json:"reason,omitempty"` // why it is not the fastest that the configuration allows
+	Reason string `json:"reason,omitempty"` // why it is not the fastest mode that the configuration allows
 }
 
-// MarshalText lets a Mode appear by name in JSON.
-func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+// MarshalText encodes a Mode as its name.
+func (mode Mode) MarshalText() ([]byte, error) { return []byte(mode.String()), nil }
 
-// A ladder remembers the fastest mode that a peer bears. It goes down one rung
-// when a peer breaks or complains on a mode that it has never completed, and up
-// again only where a connection that was still trying proves the suspicion
-// wrong: a single cut cable among fifty connections must not slow the rest.
+// pipelineMode remembers the fastest mode that a peer supports. It changes to the next
+// slower mode if the peer closes the connection or complains in a mode that has never
+// worked before. It changes back only if a connection that still used the faster mode
+// succeeds: one broken connection among fifty must not slow down the others.
 type pipelineMode struct {
-	highest    atomic.Uint32 // Mode: the highest that new connections use
-	proven     atomic.Uint32 // Mode: the highest that was answered in step
+	highest    atomic.Uint32 // Mode: the fastest for new connections
+	proven     atomic.Uint32 // Mode: the fastest that has worked
 	notOffered atomic.Bool   // the last connection was not offered PIPELINING
 
 	mu     sync.Mutex
-	final  bool   // the peer has said so: nothing leads up again
-	reason string // why top is where it is
+	final  bool   // the peer refused the faster mode: never change back
+	reason string // for highest
 }
 
-func (l *pipelineMode) mode() Mode { return Mode(l.highest.Load()) }
+func (m *pipelineMode) mode() Mode { return Mode(m.highest.Load()) }
 
-// confirm notes that a group of mode m was answered in step.
-func (l *pipelineMode) confirm(m Mode) {
-	if Mode(l.proven.Load()) >= m {
+// confirm notes that a group in this mode got all its replies.
+func (m *pipelineMode) confirm(mode Mode) {
+	if Mode(m.proven.Load()) >= mode {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.final {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.final {
 		return
 	}
-	l.proven.Store(uint32(m))
-	if l.mode() < m {
-		l.highest.Store(uint32(m))
-		l.reason = ""
+	m.proven.Store(uint32(mode))
+	if m.mode() < mode {
+		m.highest.Store(uint32(mode))
+		m.reason = ""
 	}
 }
 
-// connectionBroke notes that a connection ended in the middle of a group of mode m, and
-// reports whether another connection would now use a lower one.
-func (l *pipelineMode) connectionBroke(m Mode, cause error) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if m > LockStep && l.mode() >= m && Mode(l.proven.Load()) < m {
-		l.highest.Store(uint32(m - 1))
-		l.reason = fmt.Sprintf("the connection broke in the first use of mode %s: %v", m, cause)
+// connectionBroke notes that a connection broke in the middle of a group in this mode. It
+// reports whether another connection would now use a slower one.
+func (m *pipelineMode) connectionBroke(mode Mode, cause error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mode > LockStep && m.mode() >= mode && Mode(m.proven.Load()) < mode {
+		m.highest.Store(uint32(mode - 1))
+		m.reason = fmt.Sprintf("the connection broke in the first use of mode %s: %v", mode, cause)
 	}
-	return l.mode() < m
+	return m.mode() < mode
 }
 
-// refused notes that the peer complained about mode m in so many words.
-func (l *pipelineMode) refused(m Mode, reply string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if m == LockStep || l.mode() < m {
+// refused notes that the peer explicitly refused a mode.
+func (m *pipelineMode) refused(mode Mode, reply string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mode == LockStep || m.mode() < mode {
 		return
 	}
-	l.highest.Store(uint32(m - 1))
-	l.proven.Store(min(l.proven.Load(), uint32(m-1)))
-	l.final = true
-	l.reason = fmt.Sprintf("the peer refused mode %s: %s", m, reply)
+	m.highest.Store(uint32(mode - 1))
+	m.proven.Store(min(m.proven.Load(), uint32(mode-1)))
+	m.final = true
+	m.reason = fmt.Sprintf("the peer refused mode %s: %s", mode, reply)
 }
 
-// status tells what a new connection would use, and why.
-func (l *pipelineMode) status() Status {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.notOffered.Load() {
+// status returns the mode of a new connection, and why.
+func (m *pipelineMode) status() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.notOffered.Load() {
 		return Status{Mode: LockStep, Reason: "the peer does not offer PIPELINING"}
 	}
-	return Status{Mode: l.mode(), Reason: l.reason}
+	return Status{Mode: m.mode(), Reason: m.reason}
 }

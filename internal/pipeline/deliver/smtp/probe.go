@@ -7,18 +7,18 @@ import (
 	"net"
 )
 
-// A Session is what the opening of a connection showed.
+// A Session describes a connection that was opened for a probe.
 type Session struct {
-	Relay         string   // host:port that answered
+	Relay         string   // host:port of the peer
 	Banner        string   // text of the greeting
-	Extensions    []string // that the driver makes use of, such as PIPELINING
-	TLS           string   // version, or "" for none
-	Untrusted     error    // why the peer's certificate would not be believed; nil if it would, or without TLS
+	Extensions    []string // those that the driver uses, such as PIPELINING
+	TLS           string   // version, or "" without TLS
+	Untrusted     error    // why the certificate of the peer is not valid; nil if it is, or without TLS
 	Authenticated bool
 }
 
-// Probe opens a connection as for a message (greeting, EHLO, TLS, AUTH) and
-// says goodbye: nothing is sent. The error is the one that deliveries would meet.
+// Probe opens a connection as for a message (greeting, EHLO, TLS, AUTH), then sends QUIT.
+// It fails with the error that deliveries would get.
 func (d *Driver) Probe(ctx context.Context) (Session, error) {
 	c, err := d.dial(ctx)
 	if err != nil {
@@ -33,7 +33,8 @@ func (d *Driver) Probe(ctx context.Context) (Session, error) {
 	return s, nil
 }
 
-// trust verifies what an opportunistic connection takes unseen.
+// trust verifies the certificate, which an opportunistic connection accepts without
+// verification.
 func (d *Driver) trust(chain []*x509.Certificate) error {
 	if len(chain) == 0 {
 		return nil
@@ -50,7 +51,7 @@ func (d *Driver) trust(chain []*x509.Certificate) error {
 	return err
 }
 
-// names lists the extensions that a peer offers.
+// names lists the extensions that the peer offers.
 func (e *extensions) names() []string {
 	var list []string
 	for _, one := range []struct {

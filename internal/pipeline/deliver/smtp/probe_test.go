@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-func TestAProbeShowsTheSessionAndSendsNothing(t *testing.T) {
+func TestProbeDescribesTheSessionAndSendsNothing(t *testing.T) {
 	security, roots, err := sink.SelfSigned("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)

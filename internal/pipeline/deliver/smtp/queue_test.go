@@ -13,8 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A testQueue hands out a list of messages and holds the connection to its side
-// of the contract.
+// A testQueue hands out messages and checks that the connection keeps the contract.
 type testQueue struct {
 	t testing.TB
 
@@ -23,16 +22,16 @@ type testQueue struct {
 	out      map[*driver.Message]bool // taken; true once released
 	outcomes map[*driver.Message]driver.Outcome
 	returned map[*driver.Message]int
-	held     map[*driver.Message]bool // Release says no
-	forgot   []*driver.Message        // and did
+	held     map[*driver.Message]bool // refused by Release
+	forgot   []*driver.Message        // of these, those that Release was called for
 	errs     []string
 
-	onEmpty func() // called once when there is nothing more, instead of an end
+	onEmpty func() // called once when there are no more messages
 	blocked bool   // Next with wait blocks until ctx ends
 	wake    chan struct{}
-	fail    error // of Report
+	fail    error // result of Report
 
-	reported chan struct{} // gets one for each outcome kept
+	reported chan struct{} // receives a token for each recorded outcome
 }
 
 func newQueue(t testing.TB, messages ...*driver.Message) *testQueue {
@@ -42,9 +41,8 @@ func newQueue(t testing.TB, messages ...*driver.Message) *testQueue {
 	}
 }
 
-// messages makes n messages from different senders to different recipients, whose
-// bodies tell both.
-// messages makes messages, of which every second one has its last line enclosed.
+// messages makes n messages with different senders and recipients, whose bodies name both.
+// Every second one has its last line as attachment.
 func messages(n int) []*driver.Message {
 	all := make([]*driver.Message, n)
 	for i := range all {
@@ -62,26 +60,26 @@ func bodyFor(from, to string) string {
 	return "From: " + from + "\r\nTo: " + to + "\r\n\r\n.dot\r\n..two\r\nend\r\n"
 }
 
-func (d *testQueue) wrong(format string, args ...any) {
-	d.errs = append(d.errs, fmt.Sprintf(format, args...))
+func (q *testQueue) wrong(format string, args ...any) {
+	q.errs = append(q.errs, fmt.Sprintf(format, args...))
 }
 
-func (d *testQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+func (q *testQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 	for {
-		d.mu.Lock()
-		if len(d.waiting) > 0 {
-			l := d.waiting[0]
-			d.waiting = d.waiting[1:]
-			d.out[l] = false
-			d.mu.Unlock()
-			return l, nil
+		q.mu.Lock()
+		if len(q.waiting) > 0 {
+			message := q.waiting[0]
+			q.waiting = q.waiting[1:]
+			q.out[message] = false
+			q.mu.Unlock()
+			return message, nil
 		}
-		empty := d.onEmpty
+		empty := q.onEmpty
 		if wait {
-			d.onEmpty = nil
+			q.onEmpty = nil
 		}
-		blocked := d.blocked
-		d.mu.Unlock()
+		blocked := q.blocked
+		q.mu.Unlock()
 		if !wait {
 			return nil, nil
 		}
@@ -94,149 +92,149 @@ func (d *testQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
-			case <-d.wake:
+			case <-q.wake:
 			}
 		}
 	}
 }
 
 // put adds messages while the queue is in use.
-func (d *testQueue) put(l ...*driver.Message) {
-	d.mu.Lock()
-	d.waiting = append(d.waiting, l...)
-	d.mu.Unlock()
+func (q *testQueue) put(l ...*driver.Message) {
+	q.mu.Lock()
+	q.waiting = append(q.waiting, l...)
+	q.mu.Unlock()
 	select {
-	case d.wake <- struct{}{}:
+	case q.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (d *testQueue) Release(l *driver.Message) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	released, taken := d.out[l]
+func (q *testQueue) Release(message *driver.Message) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	released, taken := q.out[message]
 	if !taken || released {
-		d.wrong("%s released, but taken=%v released=%v", l.To, taken, released)
+		q.wrong("%s released, but taken=%v released=%v", message.To, taken, released)
 	}
-	if d.held[l] {
-		delete(d.out, l)
-		d.forgot = append(d.forgot, l)
+	if q.held[message] {
+		delete(q.out, message)
+		q.forgot = append(q.forgot, message)
 		return false
 	}
-	d.out[l] = true
+	q.out[message] = true
 	return true
 }
 
-func (d *testQueue) Report(l *driver.Message, o driver.Outcome) error {
+func (q *testQueue) Report(message *driver.Message, o driver.Outcome) error {
 	for range 20 {
-		runtime.Gosched() // a body that does not wait gets every chance to be seen
+		runtime.Gosched() // to detect a body that does not wait
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.fail != nil {
-		return d.fail
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.fail != nil {
+		return q.fail
 	}
-	if !d.out[l] {
-		d.wrong("%s reported, but it is not released", l.To)
+	if !q.out[message] {
+		q.wrong("%s reported, but it is not released", message.To)
 	}
-	if _, twice := d.outcomes[l]; twice {
-		d.wrong("%s reported twice", l.To)
+	if _, twice := q.outcomes[message]; twice {
+		q.wrong("%s reported twice", message.To)
 	}
-	delete(d.out, l)
-	d.outcomes[l] = o
+	delete(q.out, message)
+	q.outcomes[message] = o
 	select {
-	case d.reported <- struct{}{}:
+	case q.reported <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
-func (d *testQueue) Return(l *driver.Message) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	released, taken := d.out[l]
+func (q *testQueue) Return(message *driver.Message) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	released, taken := q.out[message]
 	if !taken || released {
-		d.wrong("%s returned, but taken=%v released=%v", l.To, taken, released)
+		q.wrong("%s returned, but taken=%v released=%v", message.To, taken, released)
 	}
-	delete(d.out, l)
-	d.returned[l]++
-	d.waiting = append([]*driver.Message{l}, d.waiting...)
+	delete(q.out, message)
+	q.returned[message]++
+	q.waiting = append([]*driver.Message{message}, q.waiting...)
 }
 
-// released lists the messages whose body may be on the wire.
-func (d *testQueue) released() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// released lists the messages whose body may be in flight.
+func (q *testQueue) released() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	var all []string
-	for l, yes := range d.out {
+	for message, yes := range q.out {
 		if yes {
-			all = append(all, l.To)
+			all = append(all, message.To)
 		}
 	}
 	slices.Sort(all)
 	return all
 }
 
-// watch checks every body at the peer against the queue: it came under its own
-// envelope, it was released, and no other outcome is still to be kept.
-func (d *testQueue) watch(p *peer) {
+// watch checks every body at the peer: it has its own envelope, it was released, and no
+// other outcome is missing.
+func (q *testQueue) watch(p *peer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	inner := p.hook
-	p.hook = func(at turn) string {
+	p.hook = func(at exchange) string {
 		if at.at == atBegin {
-			d.began(strings.TrimSpace(strings.TrimPrefix(at.line, "From: ")))
+			q.began(strings.TrimSpace(strings.TrimPrefix(at.line, "From: ")))
 		}
 		return inner(at)
 	}
 	p.check = func(from string, rcpts []string, body string) {
 		body = strings.ReplaceAll("\n"+body, "\n.", "\n")[1:]
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		q.mu.Lock()
+		defer q.mu.Unlock()
 		if len(rcpts) != 1 || body != bodyFor(from, rcpts[0]) {
-			d.wrong("under the envelope %s -> %s came\n%s", from, rcpts, body)
+			q.wrong("under the envelope %s -> %s came\n%s", from, rcpts, body)
 		}
 	}
 }
 
-func (d *testQueue) began(from string) {
-	now := d.released()
+func (q *testQueue) began(from string) {
+	now := q.released()
 	want := "r" + strings.TrimPrefix(from, "s")
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if len(now) != 1 || now[0] != want {
-		d.wrong("the body for %s began while released and unreported were %v", want, now)
+		q.wrong("the body for %s began while released and unreported were %v", want, now)
 	}
 }
 
-// done checks that nothing is left in the connection's hands.
-func (d *testQueue) done() {
-	d.t.Helper()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for l := range d.out {
-		d.wrong("%s was neither reported nor returned", l.To)
+// done checks that the connection holds no message.
+func (q *testQueue) done() {
+	q.t.Helper()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for message := range q.out {
+		q.wrong("%s was neither reported nor returned", message.To)
 	}
-	for _, e := range d.errs {
-		d.t.Error(e)
+	for _, e := range q.errs {
+		q.t.Error(e)
 	}
 }
 
-// tells gives the outcomes in the order of messages, such as "taken 250",
-// "waiting" for one that is with the queue, "forgotten" for one not released.
-func (d *testQueue) tells(all []*driver.Message) []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// tells returns the outcomes in the order of messages, such as "taken 250", "waiting" for a
+// message in the queue, "forgotten" for one that was not released.
+func (q *testQueue) tells(all []*driver.Message) []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	names := []string{"taken", "temporary", "permanent", "lost"}
 	told := make([]string, len(all))
-	for i, l := range all {
-		o, reported := d.outcomes[l]
+	for i, message := range all {
+		o, reported := q.outcomes[message]
 		switch {
 		case reported:
 			told[i] = fmt.Sprintf("%s %d", names[o.Verdict], o.Code)
-		case slices.Contains(d.waiting, l):
+		case slices.Contains(q.waiting, message):
 			told[i] = "waiting"
-		case slices.Contains(d.forgot, l):
+		case slices.Contains(q.forgot, message):
 			told[i] = "forgotten"
 		}
 	}

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// short are time-outs that a test can afford to hit.
+// short has timeouts that a test can wait for.
 func short(addr string) Config {
 	return Config{Address: addr, SendTimeout: 5 * time.Second, CommandTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second}
 }
 
-// about gives answer once, where the command or body speaks of person.
-func about(at, person, answer string) func(turn) string {
+// about replies once if the command or body contains person.
+func about(at, person, answer string) func(exchange) string {
 	done := false
-	return func(now turn) string {
+	return func(now exchange) string {
 		if now.at == at && strings.Contains(now.line, person+"@") && !done {
 			done = true
 			return answer
@@ -24,8 +24,8 @@ func about(at, person, answer string) func(turn) string {
 	}
 }
 
-// Five messages go out; the peer does something to the third, s2 -> r2.
-func TestARefusalConcernsItsOwnMessageAlone(t *testing.T) {
+// Five messages are sent; the peer refuses something of the third, s2 -> r2.
+func TestRefusalConcernsOnlyItsMessage(t *testing.T) {
 	all4 := func(third string) []string {
 		return []string{"taken 250", "taken 250", third, "taken 250", "taken 250"}
 	}
@@ -34,7 +34,7 @@ func TestARefusalConcernsItsOwnMessageAlone(t *testing.T) {
 		person     string
 		third      string
 		conns      int
-		text       string // part of the third's
+		text       string // part of the third one's
 	}{
 		"RCPT refused for good":        {atRcpt, "550 5.1.1 no such person", "r2", "permanent 550", 1, "5.1.1 no such person"},
 		"RCPT refused for now":         {atRcpt, "450 4.2.0 greylisted", "r2", "temporary 450", 1, "greylisted"},
@@ -79,13 +79,13 @@ func TestARefusalConcernsItsOwnMessageAlone(t *testing.T) {
 	}
 }
 
-// A refusal of MAIL for now, on a connection that took mail, may be about that
-// connection. It counts when a new one says the same.
-func TestMAILRefusedForNowIsHeardTwice(t *testing.T) {
+// A temporary refusal of MAIL on a connection that has sent messages may concern that
+// connection. It counts if a new connection gets it again.
+func TestTemporarilyRefusedMAILIsTriedOnANewConnection(t *testing.T) {
 	for _, answer := range []string{"452 4.1.8 sender asked to wait", "421 4.7.0 sender asked to wait"} {
 		all := messages(5)
 		queue := newQueue(t, slices.Clone(all)...)
-		p := startPeer(t, func(now turn) string {
+		p := startPeer(t, func(now exchange) string {
 			if now.at == atMail && strings.Contains(now.line, "s2@") {
 				return answer
 			}
@@ -96,7 +96,7 @@ func TestMAILRefusedForNowIsHeardTwice(t *testing.T) {
 		queue.done()
 		third, rest := "temporary 452", "taken 250"
 		if pause := answer[:3] == "421"; pause {
-			third, rest = "temporary 421", "waiting" // for the caller's pause
+			third, rest = "temporary 421", "waiting" // for the pause of the caller
 		}
 		if got := queue.tells(all); !slices.Equal(got, []string{"taken 250", "taken 250", third, rest, rest}) || (err != nil) != (rest == "waiting") {
 			t.Errorf("%s: %q, %v", answer, got, err)
@@ -107,13 +107,13 @@ func TestMAILRefusedForNowIsHeardTwice(t *testing.T) {
 	}
 }
 
-func TestAPeerThatTakesFewMessagesOnAConnectionGetsThemAll(t *testing.T) {
+func TestPeerThatLimitsMessagesPerConnectionGetsAll(t *testing.T) {
 	for _, answer := range []string{"452 4.5.3 Too many messages sent", "421 too many messages in this connection"} {
 		for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
 			all := messages(7)
 			queue := newQueue(t, slices.Clone(all)...)
 			mails := map[int]int{}
-			p := startPeer(t, func(now turn) string {
+			p := startPeer(t, func(now exchange) string {
 				if now.at == atMail {
 					if mails[now.conn]++; mails[now.conn] > 3 {
 						return answer
@@ -136,12 +136,12 @@ func TestAPeerThatTakesFewMessagesOnAConnectionGetsThemAll(t *testing.T) {
 	}
 }
 
-// Exim counts RSET, and ends a connection that has too many of them.
-func TestARefusedRSETEndsTheConnectionAndNothingElse(t *testing.T) {
+// Exim counts RSET, and closes a connection with too many of them.
+func TestRefusedRSETEndsOnlyTheConnection(t *testing.T) {
 	all := messages(6)
 	queue := newQueue(t, slices.Clone(all)...)
 	resets := map[int]int{}
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		switch now.at {
 		case atReset:
 			if resets[now.conn]++; resets[now.conn] > 2 {
@@ -163,10 +163,10 @@ func TestARefusedRSETEndsTheConnectionAndNothingElse(t *testing.T) {
 	}
 }
 
-// dataOf answers the DATA of the transaction of one recipient.
-func dataOf(person, answer string) func(turn) string {
+// dataOf replies to the DATA of the transaction with one recipient.
+func dataOf(person, answer string) func(exchange) string {
 	current, done := "", false
-	return func(now turn) string {
+	return func(now exchange) string {
 		if now.at == atRcpt {
 			current = now.line
 		}
@@ -178,7 +178,7 @@ func dataOf(person, answer string) func(turn) string {
 	}
 }
 
-func TestARefusedDATAConcernsItsOwnMessageAlone(t *testing.T) {
+func TestRefusedDATAConcernsOnlyItsMessage(t *testing.T) {
 	for answer, third := range map[string]string{
 		"451 4.3.0 later": "temporary 451", "554 5.7.1 no": "permanent 554", "421 4.3.2 down": "temporary 421",
 		hangUp: "taken 250", "250 strange": "taken 250",
@@ -201,12 +201,12 @@ func TestARefusedDATAConcernsItsOwnMessageAlone(t *testing.T) {
 	}
 }
 
-// The dangerous one: the peer takes DATA though its only RCPT was refused.
-func TestABodyNeverFollowsARefusedRecipientEvenIfDATAIsTaken(t *testing.T) {
+// The dangerous case: the peer accepts DATA although its only RCPT was refused.
+func TestNoBodyFollowsARefusedRecipientEvenIfDATAIsAccepted(t *testing.T) {
 	all := messages(3)
 	queue := newQueue(t, slices.Clone(all)...)
 	refuse := about(atRcpt, "r1", "550 5.1.1 no")
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		if now.at == "NOBODY" {
 			return "354 go ahead"
 		}
@@ -225,7 +225,7 @@ func TestABodyNeverFollowsARefusedRecipientEvenIfDATAIsTaken(t *testing.T) {
 	}
 }
 
-func TestRSETGoesAheadAfterARefusal(t *testing.T) {
+func TestRSETPrecedesTheEnvelopeAfterARefusal(t *testing.T) {
 	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
 		queue := newQueue(t, messages(3)...)
 		p := startPeer(t, about(atRcpt, "r1", "550 5.1.1 no"))
@@ -241,7 +241,7 @@ func TestRSETGoesAheadAfterARefusal(t *testing.T) {
 	}
 }
 
-func TestALetterIsLostOnlyOnceItsBodyWasBegun(t *testing.T) {
+func TestMessageIsLostOnlyAfterItsBodyWasBegun(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   string
 		want []string

@@ -10,11 +10,11 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// What is taken from a peer at most. A reply beyond it is not believed.
+// The maximum size of a reply. A larger one is an error.
 const (
-	maxReplyLine  = 4096 // bytes of one line, with its line end; also the size of the read buffer
+	maxReplyLine  = 4096 // bytes of one line with its line end; also the size of the read buffer
 	maxReplyLines = 64
-	maxReplyText  = driver.MaxTextBytes // bytes of text that are kept
+	maxReplyText  = driver.MaxTextBytes // bytes of text in an outcome
 )
 
 var (
@@ -22,11 +22,11 @@ var (
 	errReplyLines = errors.New("a reply has more than 64 lines")
 )
 
-// readReply reads one reply of any number of lines (RFC 5321, section 4.2). It
-// returns its code and, appended to text[:0], its text: the lines joined by a
-// space, valid UTF-8 without control characters, at most 512 bytes. With each,
-// the text of every line is also given there, valid during the call. in must
-// have a buffer of maxReplyLine bytes.
+// readReply reads one reply of one or more lines (RFC 5321, section 4.2). It returns the
+// code and, appended to text[:0], the text: the lines joined by spaces, valid UTF-8 without
+// control characters, at most 512 bytes. It also passes the text of every line to each,
+// unless that is nil; the text is valid during the call. in must have a buffer of
+// maxReplyLine bytes.
 func readReply(in *bufio.Reader, text []byte, each func([]byte)) (int, []byte, error) {
 	text = text[:0]
 	code := 0
@@ -58,8 +58,8 @@ func readReply(in *bufio.Reader, text []byte, each func([]byte)) (int, []byte, e
 	return 0, text, errReplyLines
 }
 
-// splitReply takes one line apart: its code (200 to 599), whether more lines
-// follow, and its text.
+// splitReply parses one line: its code (200 to 599), whether more lines follow, and its
+// text.
 func splitReply(line []byte) (code int, more bool, text []byte, ok bool) {
 	if len(line) < 3 {
 		return 0, false, nil, false
@@ -85,8 +85,8 @@ func splitReply(line []byte) (code int, more bool, text []byte, ok bool) {
 	return 0, false, nil, false
 }
 
-// aboutPipelining reports whether a refusal speaks of commands that came too
-// early ("improper command pipelining", "SMTP synchronization error").
+// aboutPipelining reports whether a refusal is about pipelined commands ("improper command
+// pipelining", "SMTP synchronization error").
 func aboutPipelining(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "pipelin") || strings.Contains(text, "synchroni")

@@ -63,7 +63,7 @@ func FuzzReadReply(f *testing.F) {
 	})
 }
 
-func TestDotsAreDoubledAtTheStartOfLinesAlone(t *testing.T) {
+func TestOnlyDotsAtTheStartOfLinesAreDoubled(t *testing.T) {
 	for body, want := range map[string]string{
 		"":                       ".\r\n",
 		"a\r\n":                  "a\r\n.\r\n",
@@ -80,8 +80,8 @@ func TestDotsAreDoubledAtTheStartOfLinesAlone(t *testing.T) {
 	}
 }
 
-// What is said to have no dots is written as it is, with a final line end.
-func TestABodyWithoutDotsIsWrittenAsItIs(t *testing.T) {
+// A body with NoDotStuffing is written unchanged, with a final line end.
+func TestBodyWithoutDotsIsWrittenUnchanged(t *testing.T) {
 	for body, want := range map[string]string{"a\r\nb.\r\n": "a\r\nb.\r\n", "a": "a\r\n", "": ""} {
 		if got := string(appendBody(nil, &driver.Message{Body: []byte(body), NoDotStuffing: true})); got != want {
 			t.Errorf("%q: %q, want %q", body, got, want)
@@ -93,7 +93,7 @@ func FuzzAppendBody(f *testing.F) {
 	f.Add([]byte(".\r\n..\r\nx"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		wire := append(appendBody(nil, &driver.Message{Body: body}), finalDot...)
-		// The final dot is the only one alone on its line, whatever a line end is.
+		// The final dot is the only dot alone on a line, with any kind of line end.
 		if i := bytes.Index(append([]byte("\n"), wire...), []byte("\n.\r\n")); i != len(wire)-3 {
 			t.Fatalf("%q ends at %d: %q", body, i, wire)
 		}
@@ -103,7 +103,7 @@ func FuzzAppendBody(f *testing.F) {
 	})
 }
 
-func TestConfigNamesTheSettingThatIsWrong(t *testing.T) {
+func TestConfigErrorNamesTheSetting(t *testing.T) {
 	good := Config{Address: "mail.example.com:587"}
 	if err := good.Validate(); err != nil {
 		t.Error(err)

@@ -20,7 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// A relay is an independent server (emersion/go-smtp) that keeps what it takes.
+// A relay is an independent server (emersion/go-smtp) that stores mail.
 type relay struct {
 	mu   sync.Mutex
 	mail map[string]string // recipient: body
@@ -91,7 +91,7 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 func (quiet) Println(...any)        {}
 
-func TestAnotherServerGetsEveryMessageAsItWas(t *testing.T) {
+func TestGoSMTPServerGetsEveryMessageUnchanged(t *testing.T) {
 	security, pool, err := sink.SelfSigned("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestAnotherServerGetsEveryMessageAsItWas(t *testing.T) {
 	}
 }
 
-func TestASessionThatIsNotSafeIsNotBegun(t *testing.T) {
+func TestInsecureSessionIsNotOpened(t *testing.T) {
 	security, _, err := sink.SelfSigned("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
@@ -170,10 +170,10 @@ func TestASessionThatIsNotSafeIsNotBegun(t *testing.T) {
 	})
 }
 
-// CVE-2011-0411: what is sent in the clear behind the answer to STARTTLS must not
-// be taken for something said inside TLS.
+// CVE-2011-0411: plain text after the reply to STARTTLS must not be read as if it was sent
+// inside TLS.
 func TestPlainTextBehindSTARTTLSEndsTheSession(t *testing.T) {
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		if now.at == "STARTTLS" {
 			return "220 go ahead\r\n250-injected\r\n250 AUTH LOGIN"
 		}
@@ -187,9 +187,9 @@ func TestPlainTextBehindSTARTTLSEndsTheSession(t *testing.T) {
 	}
 }
 
-func TestAnOldRelayGetsAUTHLOGIN(t *testing.T) {
+func TestRelayWithoutPlainGetsAUTHLOGIN(t *testing.T) {
 	var said []string
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		switch now.at {
 		case "AUTH":
 			said = append(said, now.line)
@@ -213,7 +213,7 @@ func TestAnOldRelayGetsAUTHLOGIN(t *testing.T) {
 	}
 }
 
-func TestThePasswordStaysHereWithoutTLS(t *testing.T) {
+func TestPasswordIsNotSentWithoutTLS(t *testing.T) {
 	c := &conn{rw: &deadlineConn{}, socket: &deadlineConn{Conn: farAway{}}}
 	d := New(Config{Address: "mail.example.com:25", Username: "u", Password: "p"})
 	if err := d.authenticate(c); err == nil || !strings.Contains(err.Error(), "without TLS") {
@@ -263,8 +263,8 @@ func TestTheSinkGetsEveryMessageOnce(t *testing.T) {
 	}
 }
 
-func TestABlastCountsWhatIsRefused(t *testing.T) {
-	p := startPeer(t, func(now turn) string {
+func TestBlastCountsRefusals(t *testing.T) {
+	p := startPeer(t, func(now exchange) string {
 		switch {
 		case now.at == atRcpt && strings.Contains(now.line, "<4"):
 			return "450 later"

@@ -10,41 +10,41 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A step says how to go on after a part of the conversation.
+// A step says how the session continues.
 type step uint8
 
 const (
 	proceed                step = iota // with this connection
 	reconnect                          // with a new connection
 	disconnectUntilMessage             // without a connection until there is a message
-	finished                           // not at all: nothing to send, or ctx ended
-	failed                             // not at all: session.err says why
+	finished                           // ends: nothing to send, or ctx has ended
+	failed                             // ends with session.err
 )
 
-// A session is one call of Serve: what it has in hand and its open connection.
+// A session is one call of Serve: its open connection and the messages that it holds.
 type session struct {
 	d     *Driver
 	queue driver.Queue
 	conn  *conn
-	held  []*driver.Message // taken from the queue, nothing of them on the wire
+	held  []*driver.Message // taken from the queue, nothing of them was sent
 	out   []byte            // write buffer between connections
-	err   error             // with failed
+	err   error             // for step failed
 
-	transactions    [2]transaction // one whose body is on its way, and the one behind it
-	nextTransaction int            // which of them is next
+	transactions    [2]transaction // the one whose body is being sent, and the next one
+	nextTransaction int            // index of the next one
 
-	reconnected bool // an idle connection was replaced, and the new one was of no use yet
+	reconnected bool // an idle connection was replaced, and the new one has not been useful yet
 }
 
-// markUseful notes an answer that was about a message.
+// markUseful notes a reply about a message.
 func (s *session) markUseful(code int) {
 	if code != 421 {
 		s.conn.idled, s.reconnected = false, false
 	}
 }
 
-// closedWhileIdle reports whether what just happened is owed to a connection that stood
-// idle, which a new connection puts right. It is not believed twice in a row.
+// closedWhileIdle reports whether a failure was probably caused by an idle connection that
+// the peer had closed, so that a new connection helps. It never does so twice in a row.
 func (s *session) closedWhileIdle() bool {
 	if !s.conn.idled || s.reconnected {
 		return false
@@ -56,12 +56,12 @@ func (s *session) closedWhileIdle() bool {
 // run sends messages over the open connection until it ends, and closes it.
 func (s *session) run(ctx context.Context) step {
 	for {
-		l, next := s.take(ctx)
-		if l == nil {
+		message, next := s.take(ctx)
+		if message == nil {
 			s.conn.quit()
 			return next
 		}
-		if next := s.send(ctx, l); next != proceed {
+		if next := s.send(ctx, message); next != proceed {
 			s.conn.close()
 			return next
 		}
@@ -72,30 +72,30 @@ func (s *session) run(ctx context.Context) step {
 	}
 }
 
-// take waits for a message, as long as an idle connection may stay open.
+// take waits for a message, for as long as an idle connection may stay open.
 func (s *session) take(ctx context.Context) (*driver.Message, step) {
 	if len(s.held) > 0 {
-		l := s.held[0]
+		message := s.held[0]
 		s.held = s.held[1:]
-		return l, proceed
+		return message, proceed
 	}
 	if ctx.Err() != nil {
 		return nil, finished
 	}
-	l, err := s.queue.Next(ctx, false)
-	if l == nil && err == nil {
+	message, err := s.queue.Next(ctx, false)
+	if message == nil && err == nil {
 		idle, cancel := context.WithTimeout(ctx, s.d.cfg.IdleTimeout)
-		l, err = s.queue.Next(idle, true)
+		message, err = s.queue.Next(idle, true)
 		tired := idle.Err() != nil
 		cancel()
 		s.conn.idled = true
-		if l == nil && tired && ctx.Err() == nil {
+		if message == nil && tired && ctx.Err() == nil {
 			return nil, disconnectUntilMessage
 		}
 	}
 	switch {
-	case l != nil:
-		return l, proceed
+	case message != nil:
+		return message, proceed
 	case err != nil && ctx.Err() == nil:
 		s.err = err
 		return nil, failed
@@ -103,24 +103,24 @@ func (s *session) take(ctx context.Context) (*driver.Message, step) {
 	return nil, finished
 }
 
-// send brings l to its end, and with it every message that could go with it or be
-// grouped behind it without a pause.
-func (s *session) send(ctx context.Context, l *driver.Message) step {
-	if why := s.conn.extensions.unsendable(l); why != "" {
-		return s.settle(l, driver.Permanent, 0, why)
+// send sends a message, and with it every message that can share its transaction or be
+// pipelined after it without a pause.
+func (s *session) send(ctx context.Context, message *driver.Message) step {
+	if why := s.conn.extensions.unsendable(message); why != "" {
+		return s.settle(message, driver.Permanent, 0, why)
 	}
-	p := s.newTransaction(l)
-	ready, next := s.envelope(ctx, p)
+	tx := s.newTransaction(message)
+	ready, next := s.envelope(ctx, tx)
 	for next == proceed && ready {
-		p, ready, next = s.body(ctx, p)
+		tx, ready, next = s.body(ctx, tx)
 	}
 	return next
 }
 
 func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
-// nextTransactionFor returns a parcel whose envelope may travel with the body that is about
-// to be written, or nil.
+// nextTransactionFor returns the transaction whose envelope is sent with the body that is
+// about to be written, or nil.
 func (s *session) nextTransactionFor(ctx context.Context) (*transaction, error) {
 	c := s.conn
 	if c.mode < Grouped || ended(ctx) {
@@ -129,33 +129,33 @@ func (s *session) nextTransactionFor(ctx context.Context) (*transaction, error) 
 	if limit := s.d.cfg.MaxMessages; limit > 0 && c.sent+1 >= limit {
 		return nil, nil
 	}
-	var l *driver.Message
+	var message *driver.Message
 	var err error
 	if len(s.held) > 0 {
-		l, s.held = s.held[0], s.held[1:]
-	} else if l, err = s.queue.Next(ctx, false); l == nil {
+		message, s.held = s.held[0], s.held[1:]
+	} else if message, err = s.queue.Next(ctx, false); message == nil {
 		return nil, unlessEnded(ctx, err)
 	}
-	if c.extensions.unsendable(l) != "" {
-		s.held = slices.Insert(s.held, 0, l) // settled when this body is done
+	if c.extensions.unsendable(message) != "" {
+		s.held = slices.Insert(s.held, 0, message) // settled after this body
 		return nil, unlessEnded(ctx, err)
 	}
-	return s.newTransaction(l), unlessEnded(ctx, err)
+	return s.newTransaction(message), unlessEnded(ctx, err)
 }
 
-// body writes the body of p, whose envelope was answered with 354, and with it
-// the envelope of the next parcel where there is one. It returns that parcel and
-// whether its own body may follow.
-func (s *session) body(ctx context.Context, p *transaction) (next *transaction, ready bool, _ step) {
+// body writes the body of tx, whose envelope was answered with 354, and with it the
+// envelope of the next transaction if there is one. It returns that transaction and whether
+// its body may follow.
+func (s *session) body(ctx context.Context, tx *transaction) (next *transaction, ready bool, _ step) {
 	c := s.conn
 	next, err := s.nextTransactionFor(ctx)
 	if err != nil || ctx.Err() != nil {
-		s.returnTransaction(p)
+		s.returnTransaction(tx)
 		s.returnTransaction(next)
 		return nil, false, s.fail(ctx, err)
 	}
-	s.useIndividual(p) // the others may have been refused
-	message := p.message()
+	s.useIndividual(tx) // the other recipients may have been refused
+	message := tx.message()
 	enclosed := message.Attachments
 	c.out = appendBody(c.out[:0], message)
 	before := len(c.out)
@@ -164,8 +164,8 @@ func (s *session) body(ctx context.Context, p *transaction) (next *transaction, 
 	if next != nil {
 		c.out = c.appendEnvelope(c.out, next)
 	}
-	if !s.release(p) {
-		// After 354 there is no way back but to hang up.
+	if !s.release(tx) {
+		// After 354 the only way to withdraw is to close the connection.
 		s.returnTransaction(next)
 		return nil, false, reconnect
 	}
@@ -178,11 +178,11 @@ func (s *session) body(ctx context.Context, p *transaction) (next *transaction, 
 	outcome, lost := c.outcomeOfBody(code, text, err, wrote >= bodyLen)
 	misgrouped := next != nil && outcome.Verdict != driver.Accepted && lost == nil && aboutPipelining(outcome.Text)
 	if misgrouped {
-		outcome.Verdict = driver.Temporary // that is about us and not about the message
+		outcome.Verdict = driver.Temporary // it is about the pipelining and not about the message
 	}
-	if err := s.report(p, outcome); err != nil {
+	if err := s.report(tx, outcome); err != nil {
 		s.returnTransaction(next)
-		s.err = fmt.Errorf("the outcome could not be kept: %w", err)
+		s.err = fmt.Errorf("cannot record the outcome: %w", err)
 		return nil, false, failed
 	}
 	c.socket.setDeadline(time.Now().Add(s.d.cfg.CommandTimeout), false)
@@ -224,9 +224,9 @@ func (s *session) body(ctx context.Context, p *transaction) (next *transaction, 
 	return next, ready, then
 }
 
-// outcomeOfBody makes an outcome of the reply to a body, or of its absence. whole says
-// that the final dot was written. An error means that the connection is of no
-// more use, and the message is lost.
+// outcomeOfBody returns the outcome for the reply to a body, or for its absence. whole is
+// true if the final dot was written. An error means that the connection cannot be used any
+// more; the outcome is then Lost.
 func (c *conn) outcomeOfBody(code int, text []byte, err error, whole bool) (driver.Outcome, error) {
 	o := driver.Outcome{Code: code, Relay: c.relay, At: time.Now()}
 	switch {
@@ -242,11 +242,11 @@ func (c *conn) outcomeOfBody(code int, text []byte, err error, whole bool) (driv
 		return o, nil
 	}
 	o.Verdict = driver.Lost
-	o.Text = string(driver.AppendText(nil, append([]byte("the body was answered out of step: "), text...), maxReplyText))
+	o.Text = string(driver.AppendText(nil, append([]byte("unexpected reply to the body: "), text...), maxReplyText))
 	return o, fmt.Errorf("%w: a body was answered %d", errOutOfSync, code)
 }
 
-var errOutOfSync = errors.New("the peer and this end disagree about the state of the session")
+var errOutOfSync = errors.New("the session is out of sync with the peer")
 
 func verdictOf(code int) driver.Verdict {
 	if code/100 == 5 {
@@ -255,21 +255,20 @@ func verdictOf(code int) driver.Verdict {
 	return driver.Temporary
 }
 
-// settle reports an outcome of a message of which nothing was written but its
-// envelope.
-func (s *session) settle(l *driver.Message, v driver.Verdict, code int, text string) step {
-	if !s.queue.Release(l) {
+// settle reports the outcome of a message of which only the envelope was sent.
+func (s *session) settle(message *driver.Message, v driver.Verdict, code int, text string) step {
+	if !s.queue.Release(message) {
 		return proceed
 	}
-	err := s.queue.Report(l, driver.Outcome{Verdict: v, Code: code, Text: text, Relay: s.conn.relay, At: time.Now()})
+	err := s.queue.Report(message, driver.Outcome{Verdict: v, Code: code, Text: text, Relay: s.conn.relay, At: time.Now()})
 	if err != nil {
-		s.err = fmt.Errorf("the outcome could not be kept: %w", err)
+		s.err = fmt.Errorf("cannot record the outcome: %w", err)
 		return failed
 	}
 	return proceed
 }
 
-// fail ends the session with err, or quietly where ctx has ended.
+// fail ends the session with err, or without an error if ctx has ended.
 func (s *session) fail(ctx context.Context, err error) step {
 	if err == nil || ctx.Err() != nil {
 		return finished
@@ -278,8 +277,8 @@ func (s *session) fail(ctx context.Context, err error) step {
 	return failed
 }
 
-// endedBy421 ends the session where the peer says 421 on a connection that was of no
-// use yet: it needs a pause, which is the caller's to make.
+// endedBy421 ends the session if the peer replied 421 on a connection that has not been
+// useful yet: the caller then pauses.
 func (s *session) endedBy421(code int, text string) step {
 	s.err = fmt.Errorf("%s ended the connection: %d %s", s.conn.relay, code, text)
 	return failed

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// A stubbornQueue offers every message again until it is taken or refused for good.
+// A stubbornQueue offers every message again until it is accepted or permanently refused.
 type stubbornQueue struct {
 	mu      sync.Mutex
 	waiting []*driver.Message
@@ -21,26 +21,26 @@ type stubbornQueue struct {
 }
 
 func newStubbornQueue(all []*driver.Message) *stubbornQueue {
-	d := &stubbornQueue{waiting: all, open: len(all)}
-	d.more = sync.NewCond(&d.mu)
-	return d
+	q := &stubbornQueue{waiting: all, open: len(all)}
+	q.more = sync.NewCond(&q.mu)
+	return q
 }
 
-func (d *stubbornQueue) Next(_ context.Context, wait bool) (*driver.Message, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for wait && len(d.waiting) == 0 && d.open > 0 {
-		d.more.Wait()
+func (q *stubbornQueue) Next(_ context.Context, wait bool) (*driver.Message, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for wait && len(q.waiting) == 0 && q.open > 0 {
+		q.more.Wait()
 	}
-	if len(d.waiting) == 0 {
+	if len(q.waiting) == 0 {
 		return nil, nil
 	}
-	l := d.waiting[0]
-	d.waiting = d.waiting[1:]
-	return l, nil
+	message := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return message, nil
 }
 
-func (d *stubbornQueue) Release(*driver.Message) bool { return true }
+func (q *stubbornQueue) Release(*driver.Message) bool { return true }
 
 // The messages have different contents and one next hop.
 func (*stubbornQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
@@ -53,47 +53,47 @@ func (*stubbornQueue) ReleaseAll(messages []*driver.Message) ([]*driver.Message,
 	return messages, true
 }
 
-func (d *stubbornQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
-	for i, l := range messages {
-		if err := d.Report(l, outcomes[i]); err != nil {
+func (q *stubbornQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	for i, message := range messages {
+		if err := q.Report(message, outcomes[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *stubbornQueue) Return(l *driver.Message) { d.again(l, false) }
+func (q *stubbornQueue) Return(message *driver.Message) { q.again(message, false) }
 
-func (d *stubbornQueue) again(l *driver.Message, lost bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.waiting = append(d.waiting, l)
+func (q *stubbornQueue) again(message *driver.Message, lost bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, message)
 	if lost {
-		d.lost++
+		q.lost++
 	}
-	d.more.Signal()
+	q.more.Signal()
 }
 
-func (d *stubbornQueue) Report(l *driver.Message, o driver.Outcome) error {
+func (q *stubbornQueue) Report(message *driver.Message, o driver.Outcome) error {
 	if o.Verdict == driver.Temporary || o.Verdict == driver.Lost {
-		d.again(l, o.Verdict == driver.Lost)
+		q.again(message, o.Verdict == driver.Lost)
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if o.Verdict == driver.Permanent {
-		d.failed++
+		q.failed++
 	}
-	if d.open--; d.open == 0 {
-		d.more.Broadcast()
+	if q.open--; q.open == 0 {
+		q.more.Broadcast()
 	}
 	return nil
 }
 
-// TestAStormLosesNobody sends to a sink that refuses, delays nothing and drops
-// connections in every way. Everyone who is not refused for good has the
-// message, and only a drop between dot and reply makes a second one.
-func TestAStormLosesNobody(t *testing.T) {
+// TestManyUnreliableConnectionsLoseNoMessage sends to a sink that refuses messages and
+// drops connections at every point. Everyone who is not permanently refused gets the
+// message, and only a drop between dot and reply causes a duplicate.
+func TestManyUnreliableConnectionsLoseNoMessage(t *testing.T) {
 	const people = 5000
 	for _, at := range []string{sink.AtRcpt, sink.AtData, sink.AtBody} {
 		s := sink.New(sink.Config{Inject: sink.Inject{
@@ -124,8 +124,8 @@ func TestAStormLosesNobody(t *testing.T) {
 			t.Error(err)
 		}
 		missing := 0
-		for _, l := range all {
-			if s.Seen("storm", l.To) == 0 {
+		for _, message := range all {
+			if s.Seen("storm", message.To) == 0 {
 				missing++
 			}
 		}

@@ -14,12 +14,12 @@ import (
 func TestTheDriverKeepsTheContractInEachMode(t *testing.T) {
 	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
 		t.Run(grouping, func(t *testing.T) {
-			delivertest.Run(t, func(t *testing.T) *delivertest.Fixture { return world(t, grouping) })
+			delivertest.Run(t, func(t *testing.T) *delivertest.Fixture { return fixture(t, grouping) })
 		})
 	}
 }
 
-func world(t *testing.T, grouping string) *delivertest.Fixture {
+func fixture(t *testing.T, grouping string) *delivertest.Fixture {
 	var mu sync.Mutex
 	var got [][]byte
 	var watch func([]byte)
@@ -32,7 +32,7 @@ func world(t *testing.T, grouping string) *delivertest.Fixture {
 		delivertest.DripsReply:         {atBody: dripping},
 		delivertest.Unreachable:        {atConnect: hangUp},
 	}
-	p := startPeer(t, func(at turn) string {
+	p := startPeer(t, func(at exchange) string {
 		mu.Lock()
 		defer mu.Unlock()
 		if at.at == atBody {

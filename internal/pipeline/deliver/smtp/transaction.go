@@ -10,129 +10,129 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A parcel is what one transaction is about: a message, or several that are one
-// message, of which the body is written once. The first stands for all of them but
-// for who gets it.
+// A transaction has one message, or several messages with the same content, whose body is
+// sent once. All of them are equal except for the recipient.
 type transaction struct {
-	messages   []*driver.Message // that the body is for
-	individual driver.Message    // the message to the only recipient; without To: messages have it
+	messages   []*driver.Message // those that get the body
+	individual driver.Message    // the message for the only recipient; unset if its To is empty
 
-	// What the answers to the envelope say so far.
+	// State of the envelope.
 	replies   int               // to RCPT
-	accepted  []*driver.Message // recipients that are good
-	postponed []*driver.Message // more than the peer takes in a transaction
-	limit     int               // of recipients, where the peer has one; 0: it has said nothing of it
-	refused   []refused
+	accepted  []*driver.Message // whose recipient was accepted
+	postponed []*driver.Message // beyond the peer's maximum for a transaction
+	limit     int               // maximum number of recipients, if the peer has stated one; 0: unknown
+	refused   []refusedMessage
 }
 
-// refused is a message whose recipient, or whose whole envelope, is refused.
-type refused struct {
+// refusedMessage is a message whose recipient, or whose whole envelope, was refused.
+type refusedMessage struct {
 	message *driver.Message
 	refusal
 }
 
-// message is what is sent.
-func (p *transaction) message() *driver.Message {
-	if p.individual.To != "" {
-		return &p.individual
+// message returns the message to send.
+func (tx *transaction) message() *driver.Message {
+	if tx.individual.To != "" {
+		return &tx.individual
 	}
-	return p.messages[0]
+	return tx.messages[0]
 }
 
-// useIndividual has the only recipient of a message which others could have got get his
-// own. Where that cannot be made or be sent, he gets what the others would have got.
-func (s *session) useIndividual(p *transaction) {
-	if len(p.messages) != 1 || p.messages[0].Individual == nil || p.individual.To != "" {
+// useIndividual switches to the individual message if only one recipient of a shared
+// message is left. If that message cannot be made or sent, the recipient gets the shared
+// one.
+func (s *session) useIndividual(tx *transaction) {
+	if len(tx.messages) != 1 || tx.messages[0].Individual == nil || tx.individual.To != "" {
 		return
 	}
-	if alone, err := p.messages[0].Individual(); err == nil && s.conn.extensions.unsendable(&alone) == "" {
-		p.individual = alone
+	if alone, err := tx.messages[0].Individual(); err == nil && s.conn.extensions.unsendable(&alone) == "" {
+		tx.individual = alone
 	}
 }
 
-// newTransaction makes a parcel of a message and those that may go with it.
-func (s *session) newTransaction(l *driver.Message) *transaction {
-	p := s.gatherRecipients(l)
-	s.useIndividual(p)
-	return p
+// newTransaction starts a transaction for a message and others with the same content.
+func (s *session) newTransaction(message *driver.Message) *transaction {
+	tx := s.gatherRecipients(message)
+	s.useIndividual(tx)
+	return tx
 }
 
-func (s *session) gatherRecipients(l *driver.Message) *transaction {
-	p := &s.transactions[s.nextTransaction]
+func (s *session) gatherRecipients(message *driver.Message) *transaction {
+	tx := &s.transactions[s.nextTransaction]
 	s.nextTransaction ^= 1
-	p.messages, p.individual = append(p.messages[:0], l), driver.Message{}
-	p.reset()
+	tx.messages, tx.individual = append(tx.messages[:0], message), driver.Message{}
+	tx.reset()
 	most := s.d.cfg.MaxRecipients
 	if s.conn.maxRecipients > 0 {
 		most = min(most, s.conn.maxRecipients)
 	}
-	if l.SharedContent == 0 || most <= 1 {
-		return p
+	if message.SharedContent == 0 || most <= 1 {
+		return tx
 	}
-	for len(s.held) > 0 && len(p.messages) < most && s.conn.sameContent(s.held[0], l) {
-		p.messages, s.held = append(p.messages, s.held[0]), s.held[1:]
+	for len(s.held) > 0 && len(tx.messages) < most && s.conn.sameContent(s.held[0], message) {
+		tx.messages, s.held = append(tx.messages, s.held[0]), s.held[1:]
 	}
-	if len(p.messages) == most {
-		return p
+	if len(tx.messages) == most {
+		return tx
 	}
-	known := len(p.messages)
-	p.messages = s.queue.TakeSameContent(p.messages, l, most-known)
+	known := len(tx.messages)
+	tx.messages = s.queue.TakeSameContent(tx.messages, message, most-known)
 	fit := known
-	for _, other := range p.messages[known:] {
-		if s.conn.sameContent(other, l) {
-			p.messages[fit] = other
+	for _, other := range tx.messages[known:] {
+		if s.conn.sameContent(other, message) {
+			tx.messages[fit] = other
 			fit++
 		} else {
 			s.held = append(s.held, other)
 		}
 	}
-	p.messages = p.messages[:fit]
-	return p
+	tx.messages = tx.messages[:fit]
+	return tx
 }
 
-// sameContent reports whether l is the same message as another that is sent: that its
-// bytes are the same is not taken on trust.
-func (c *conn) sameContent(l, with *driver.Message) bool {
-	return l.SharedContent == with.SharedContent && l.From == with.From && l.EightBit == with.EightBit && needsUTF8(l) == needsUTF8(with) &&
-		bytes.Equal(l.Body, with.Body) && bytes.Equal(l.Attachments, with.Attachments) && c.extensions.unsendable(l) == ""
+// sameContent reports whether two messages have the same content. It compares the bytes, so
+// that a wrong SharedContent does no harm.
+func (c *conn) sameContent(message, with *driver.Message) bool {
+	return message.SharedContent == with.SharedContent && message.From == with.From && message.EightBit == with.EightBit && needsUTF8(message) == needsUTF8(with) &&
+		bytes.Equal(message.Body, with.Body) && bytes.Equal(message.Attachments, with.Attachments) && c.extensions.unsendable(message) == ""
 }
 
-// reset forgets the answers to an envelope.
-func (p *transaction) reset() {
-	p.replies, p.limit, p.accepted, p.postponed, p.refused = 0, 0, p.accepted[:0], p.postponed[:0], p.refused[:0]
+// reset clears the state of the envelope.
+func (tx *transaction) reset() {
+	tx.replies, tx.limit, tx.accepted, tx.postponed, tx.refused = 0, 0, tx.accepted[:0], tx.postponed[:0], tx.refused[:0]
 }
 
-// rcptReply notes the answer to the RCPT of a message. Behind one that is good, a
-// refusal may say that there are too many recipients: that is no judgement on this
-// one, which comes with the next transaction.
-func (p *transaction) rcptReply(l *driver.Message, r refusal, good bool) {
-	p.replies++
+// rcptReply notes the reply to the RCPT of a message. After an accepted recipient, a
+// refusal may only say that there are too many: that message goes into the next
+// transaction.
+func (tx *transaction) rcptReply(message *driver.Message, r refusal, good bool) {
+	tx.replies++
 	switch {
 	case good:
-		p.accepted = append(p.accepted, l)
-	case len(p.accepted) > 0 && (r.code == 452 || r.tooMany()):
-		p.postponed = append(p.postponed, l)
-		if r.tooMany() || len(p.postponed) > 1 {
-			p.limit = len(p.accepted)
+		tx.accepted = append(tx.accepted, message)
+	case len(tx.accepted) > 0 && (r.code == 452 || r.tooMany()):
+		tx.postponed = append(tx.postponed, message)
+		if r.tooMany() || len(tx.postponed) > 1 {
+			tx.limit = len(tx.accepted)
 		}
 	default:
-		p.refused = append(p.refused, refused{l, r})
+		tx.refused = append(tx.refused, refusedMessage{message, r})
 	}
 }
 
-// tooMany reports whether a refusal speaks of the number of recipients, for which
-// 452 is meant (RFC 5321, section 4.5.3.1.10) and X.5.3 (RFC 3463, section 3.6).
+// tooMany reports whether a refusal is about the number of recipients, which has code 452
+// (RFC 5321, section 4.5.3.1.10) or X.5.3 (RFC 3463, section 3.6).
 func (r refusal) tooMany() bool {
 	return r.code != 421 && (strings.HasPrefix(r.text, "4.5.3 ") || strings.HasPrefix(r.text, "5.5.3 ") ||
 		strings.Contains(strings.ToLower(r.text), "too many recipients"))
 }
 
-// refusedPipelining finds what a peer says of commands that came too early.
-func (p *transaction) refusedPipelining(all refusal) (text string, about bool) {
+// refusedPipelining returns a reply that is about pipelined commands.
+func (tx *transaction) refusedPipelining(all refusal) (text string, about bool) {
 	if all.code != 0 && aboutPipelining(all.text) {
 		return fmt.Sprintf("%d %s", all.code, all.text), true
 	}
-	for _, r := range p.refused {
+	for _, r := range tx.refused {
 		if aboutPipelining(r.text) {
 			return fmt.Sprintf("%d %s", r.code, r.text), true
 		}
@@ -140,58 +140,58 @@ func (p *transaction) refusedPipelining(all refusal) (text string, about bool) {
 	return "", false
 }
 
-// keepAccepted leaves the body to those whose recipients are good.
-func (p *transaction) keepAccepted() { p.messages = append(p.messages[:0], p.accepted...) }
+// keepAccepted limits the body to accepted recipients.
+func (tx *transaction) keepAccepted() { tx.messages = append(tx.messages[:0], tx.accepted...) }
 
-// failoverRefused takes out what another relay gets.
-func (s *session) failoverRefused(p *transaction) {
-	if len(p.refused) > 0 {
-		p.refused = slices.DeleteFunc(p.refused, s.failover)
+// failoverRefused gives refused messages to another relay where possible.
+func (s *session) failoverRefused(tx *transaction) {
+	if len(tx.refused) > 0 {
+		tx.refused = slices.DeleteFunc(tx.refused, s.failover)
 	}
 }
 
-// settle ends a parcel of which no body follows: by a refusal of the whole those that
-// were not refused by themselves are, without one they are what is left of it. It
-// returns the refusal that ends the connection, where one did.
-func (p *transaction) settle(all refusal) (end refusal) {
-	left := slices.Concat(p.accepted, p.postponed, p.messages[p.replies:])
+// settle ends a transaction without a body. If the whole envelope was refused, that refusal
+// applies to all messages without one of their own; otherwise these stay in tx.messages. It
+// returns the refusal that ends the connection, if there is one.
+func (tx *transaction) settle(all refusal) (end refusal) {
+	left := slices.Concat(tx.accepted, tx.postponed, tx.messages[tx.replies:])
 	if all.code != 0 {
 		end = all
-		gone := p.accepted
-		left = p.postponed
+		gone := tx.accepted
+		left = tx.postponed
 		if all.command == mail {
-			gone, left = p.messages, nil
+			gone, left = tx.messages, nil
 		}
-		for _, l := range gone {
-			p.refused = append(p.refused, refused{l, all})
+		for _, message := range gone {
+			tx.refused = append(tx.refused, refusedMessage{message, all})
 		}
 	}
-	for _, r := range p.refused {
+	for _, r := range tx.refused {
 		if r.code == 421 {
 			end = r.refusal
 		}
 	}
-	p.messages = append(p.messages[:0], left...)
+	tx.messages = append(tx.messages[:0], left...)
 	return end
 }
 
-// holdAgain has messages go with what comes next, in front of what is in hand.
+// holdAgain puts messages in front of the held ones, so that they are sent next.
 func (s *session) holdAgain(messages []*driver.Message) {
 	s.held = slices.Insert(s.held, 0, messages...)
 }
 
-// release asks for the body of p. Where it may not leave, what is left of p comes
+// release releases the messages for the body. If that fails, the remaining ones are held
 // again.
-func (s *session) release(p *transaction) bool {
+func (s *session) release(tx *transaction) bool {
 	var left []*driver.Message
 	released := false
-	if len(p.messages) == 1 {
-		released = s.queue.Release(p.messages[0])
+	if len(tx.messages) == 1 {
+		released = s.queue.Release(tx.messages[0])
 	} else {
-		left, released = s.queue.ReleaseAll(p.messages)
+		left, released = s.queue.ReleaseAll(tx.messages)
 	}
 	if !released {
-		for _, r := range p.refused {
+		for _, r := range tx.refused {
 			left = append(left, r.message)
 		}
 		s.holdAgain(left)
@@ -199,18 +199,17 @@ func (s *session) release(p *transaction) bool {
 	return released
 }
 
-// report gives the outcome of the body of p, and with it those of the recipients
-// that were refused.
-func (s *session) report(p *transaction, outcome driver.Outcome) error {
-	if len(p.messages) == 1 && len(p.refused) == 0 {
-		return s.queue.Report(p.messages[0], outcome)
+// report reports the outcome of the body, and those of refused recipients.
+func (s *session) report(tx *transaction, outcome driver.Outcome) error {
+	if len(tx.messages) == 1 && len(tx.refused) == 0 {
+		return s.queue.Report(tx.messages[0], outcome)
 	}
-	outcomes := slices.Repeat([]driver.Outcome{outcome}, len(p.messages))
-	return s.reportAll(p.messages, outcomes, p.refused)
+	outcomes := slices.Repeat([]driver.Outcome{outcome}, len(tx.messages))
+	return s.reportAll(tx.messages, outcomes, tx.refused)
 }
 
-// reportAll reports released messages, and with them what was refused.
-func (s *session) reportAll(messages []*driver.Message, outcomes []driver.Outcome, also []refused) error {
+// reportAll reports released messages together with refused ones.
+func (s *session) reportAll(messages []*driver.Message, outcomes []driver.Outcome, also []refusedMessage) error {
 	now := time.Now()
 	for _, r := range also {
 		if s.queue.Release(r.message) {
@@ -223,8 +222,8 @@ func (s *session) reportAll(messages []*driver.Message, outcomes []driver.Outcom
 	return s.queue.ReportAll(messages, outcomes)
 }
 
-// reportRefusals reports messages of which nothing was written but their envelope.
-func (s *session) reportRefusals(all []refused) step {
+// reportRefusals reports messages of which only the envelope was sent.
+func (s *session) reportRefusals(all []refusedMessage) step {
 	switch len(all) {
 	case 0:
 		return proceed
@@ -232,34 +231,34 @@ func (s *session) reportRefusals(all []refused) step {
 		return s.settle(all[0].message, verdictOf(all[0].code), all[0].code, all[0].text)
 	}
 	if err := s.reportAll(nil, nil, all); err != nil {
-		s.err = fmt.Errorf("the outcome could not be kept: %w", err)
+		s.err = fmt.Errorf("cannot record the outcome: %w", err)
 		return failed
 	}
 	return proceed
 }
 
-// returnTransaction returns what is left of a parcel, if there is one, to the front of the
-// queue.
-func (s *session) returnTransaction(p *transaction) {
-	if p == nil {
+// returnTransaction returns the messages of a transaction, if there is one, to the front of
+// the queue.
+func (s *session) returnTransaction(tx *transaction) {
+	if tx == nil {
 		return
 	}
-	for _, r := range slices.Backward(p.refused) {
-		if !slices.Contains(p.messages, r.message) {
+	for _, r := range slices.Backward(tx.refused) {
+		if !slices.Contains(tx.messages, r.message) {
 			s.queue.Return(r.message)
 		}
 	}
-	s.returnAll(p.messages)
+	s.returnAll(tx.messages)
 }
 
-// returnHeld returns what is in hand.
+// returnHeld returns the held messages.
 func (s *session) returnHeld() {
 	s.returnAll(s.held)
 	s.held = nil
 }
 
 func (s *session) returnAll(messages []*driver.Message) {
-	for _, l := range slices.Backward(messages) {
-		s.queue.Return(l)
+	for _, message := range slices.Backward(messages) {
+		s.queue.Return(message)
 	}
 }

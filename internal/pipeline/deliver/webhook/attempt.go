@@ -19,48 +19,47 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// An ending says how far a request came.
+// progress says how far a request got.
 type progress uint8
 
 const (
-	answered    progress = iota // or lost: the queue had let it go
-	unsent                      // nothing left, and the receiver is why
-	cancelled                   // nothing left, and the end of the context is why
-	notReleased                 // the queue did not let it go
+	answered    progress = iota // the queue released the message; there was a reply, or the message may be lost
+	unsent                      // nothing was sent, because of the receiver
+	cancelled                   // nothing was sent, because the context ended
+	notReleased                 // the queue did not release the message
 )
 
-// drainTimeout is how long a receiver may take for the rest of an answer whose
-// status is known.
+// drainTimeout is the time that a receiver has to finish a response after its status.
 const drainTimeout = 5 * time.Second
 
-// Why a request was ended from this side.
+// The reasons for which this side ends a request.
 var (
-	errConnect     = errors.New("no connection in time")
-	errSend        = errors.New("no answer in time")
-	errNotReleased = errors.New("the queue did not let it go")
-	errStopped     = errors.New("the connection is ending")
+	errConnect     = errors.New("connection timeout")
+	errSend        = errors.New("response timeout")
+	errNotReleased = errors.New("the queue did not release the message")
+	errStopped     = errors.New("the server is stopping or the channel has new settings")
 )
 
 func now() time.Time { return time.Now().UTC() }
 
-// An attempt is one request on its way.
+// An attempt is one request.
 type attempt struct {
 	driver  *Driver
 	queue   driver.Queue
 	message *driver.Message
 
-	ctx          context.Context // of the request; it outlives that of Serve once the message was let go
+	ctx          context.Context // of the request; after the release it outlives the context of Serve
 	cancel       context.CancelCauseFunc
 	limit        *time.Timer
-	stopWatching func() bool // from the context of Serve
+	stopWatching func() bool // stops watching the context of Serve
 
 	mu       sync.Mutex
 	released bool
-	deadline time.Time // of one that is released
+	deadline time.Time // after the release
 	ended    bool      // the context of Serve
 }
 
-// begin sets the limits under which a connection is to be found.
+// begin starts the timeout for the connection.
 func begin(ctx context.Context, d *Driver, queue driver.Queue, message *driver.Message) *attempt {
 	a := &attempt{driver: d, queue: queue, message: message}
 	a.ctx, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -81,7 +80,7 @@ func (a *attempt) onDeadline() {
 	}
 }
 
-// stop ends a request with the context of Serve, unless it was let go.
+// stop ends a request that was not released, together with the context of Serve.
 func (a *attempt) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,9 +90,9 @@ func (a *attempt) stop() {
 	}
 }
 
-// connected is called by the transport, on the way of run, when there is a
-// connection and nothing of the request was written. It asks the queue. A request
-// that the transport repeats, which no receiver has seen, was let go before.
+// The transport calls connected during run when there is a connection and nothing of the
+// request was written. It releases the message. If the transport repeats a request that no
+// receiver has seen, the message was released before.
 func (a *attempt) connected(info httptrace.GotConnInfo) {
 	a.mu.Lock()
 	if a.released {
@@ -114,13 +113,13 @@ func (a *attempt) connected(info httptrace.GotConnInfo) {
 		why = errNotReleased
 	}
 	a.cancel(why)
-	// HTTP/2 looks at the context before it writes; HTTP/1 does not.
+	// HTTP/2 checks the context before it writes; HTTP/1 does not.
 	if t, ok := info.Conn.(*tls.Conn); !ok || t.ConnectionState().NegotiatedProtocol != "h2" {
 		_ = info.Conn.Close()
 	}
 }
 
-// run makes the request and reads its answer.
+// run sends the request and reads the response.
 func (a *attempt) run(to *url.URL) (driver.Outcome, progress) {
 	defer a.cancel(nil)
 	defer a.limit.Stop()
@@ -129,7 +128,7 @@ func (a *attempt) run(to *url.URL) (driver.Outcome, progress) {
 	if err != nil {
 		return a.failure(err)
 	}
-	defer func() { _ = response.Body.Close() }() // nothing depends on what is thrown away
+	defer func() { _ = response.Body.Close() }() // an error has no effect
 	outcome := driver.Outcome{Verdict: verdictOf(response.StatusCode), Code: response.StatusCode}
 	if outcome.Verdict != driver.Accepted {
 		outcome.RetryAfter = retryAfter(response.Header.Get("Retry-After"), now())
@@ -138,8 +137,8 @@ func (a *attempt) run(to *url.URL) (driver.Outcome, progress) {
 	return outcome, answered
 }
 
-// request makes the request. Its body is a copy: the transport may go on reading
-// it after a receiver has answered, when the memory of the message has another one's.
+// request builds the request. Its body is a copy, since the transport may still read it
+// after the response, when the queue uses the memory for another message.
 func (a *attempt) request(to *url.URL) *http.Request {
 	c, id, unix := &a.driver.config, a.message.Delivery.String(), now().Unix()
 	body := bytes.Clone(a.message.Body)
@@ -160,7 +159,7 @@ func (a *attempt) request(to *url.URL) *http.Request {
 	return request.WithContext(a.ctx)
 }
 
-// failure says what came of a request without an answer.
+// failure returns the outcome of a request without a response.
 func (a *attempt) failure(err error) (driver.Outcome, progress) {
 	cause := context.Cause(a.ctx)
 	a.mu.Lock()
@@ -175,7 +174,7 @@ func (a *attempt) failure(err error) (driver.Outcome, progress) {
 		err = cause
 	}
 	if released {
-		return driver.Outcome{Verdict: driver.Lost, Text: replyText("there was no answer: " + err.Error()), Class: fanfare.ClassNetwork}, answered
+		return driver.Outcome{Verdict: driver.Lost, Text: replyText("there was no response: " + err.Error()), Class: fanfare.ClassNetwork}, answered
 	}
 	outcome := driver.Outcome{Verdict: driver.Temporary, Text: replyText("nothing was sent: " + err.Error()), Class: fanfare.ClassNetwork}
 	if refused, ok := errors.AsType[*refusedError](err); ok {
@@ -184,8 +183,8 @@ func (a *attempt) failure(err error) (driver.Outcome, progress) {
 	return outcome, unsent
 }
 
-// text reads the answer's body and returns what is worth keeping: the status, where
-// a redirect leads, and how the receiver explains a refusal.
+// text reads the response body and returns the text to record: the status, the target of a
+// redirect, and the explanation of a refusal.
 func (a *attempt) text(response *http.Response) string {
 	text := http.StatusText(response.StatusCode)
 	if text == "" {
@@ -194,25 +193,25 @@ func (a *attempt) text(response *http.Response) string {
 	a.mu.Lock()
 	a.limit.Reset(min(drainTimeout, time.Until(a.deadline)))
 	a.mu.Unlock()
-	var said []byte
-	if response.StatusCode >= http.StatusOK { // behind 101 there is no body, but another protocol
-		said = a.outcomeOf(response)
+	var body []byte
+	if response.StatusCode >= http.StatusOK { // after 101 follows another protocol and no body
+		body = a.readBody(response)
 	}
 	switch response.StatusCode / 100 {
 	case 2:
 		return text
 	case 3:
-		return replyText(text + ": redirects are not followed, this one leads to " + response.Header.Get("Location"))
+		return replyText(text + ": redirects are not followed; this one leads to " + response.Header.Get("Location"))
 	}
-	if len(said) > 0 {
-		text += ": " + string(said)
+	if len(body) > 0 {
+		text += ": " + string(body)
 	}
 	return replyText(text)
 }
 
-// outcomeOf reads the body as far as it is taken, so that the connection can be used
-// again, and returns its beginning.
-func (a *attempt) outcomeOf(response *http.Response) []byte {
+// readBody reads the body up to the maximum, so that the connection can be used again, and
+// returns its beginning.
+func (a *attempt) readBody(response *http.Response) []byte {
 	var buffer [4096]byte
 	var first []byte
 	for rest := maxBodyBytes; rest > 0; {
@@ -227,8 +226,8 @@ func (a *attempt) outcomeOf(response *http.Response) []byte {
 	return first
 }
 
-// verdictOf says what a status means. Redirects are for good: whoever moved has to
-// say so to whoever subscribed them, since a signature is for one receiver.
+// verdictOf returns the verdict of a status. A redirect is permanent: a signature is for
+// one receiver, so the subscription has to name the new URL.
 func verdictOf(status int) driver.Verdict {
 	switch {
 	case status/100 == 2:
@@ -239,11 +238,11 @@ func verdictOf(status int) driver.Verdict {
 	return driver.Permanent
 }
 
-// maxRetryAfter is the longest wait that is believed.
+// maxRetryAfter is the longest wait that a receiver can ask for.
 const maxRetryAfter = 7 * 24 * time.Hour
 
-// retryAfter reads the header field of that name (RFC 9110, section 10.2.3):
-// seconds or a date. 0 is none, or one that has passed.
+// retryAfter parses the header field Retry-After (RFC 9110, section 10.2.3): seconds or a
+// date. It returns 0 if there is none, or if it has passed.
 func retryAfter(field string, now time.Time) time.Duration {
 	field = strings.TrimSpace(field)
 	if field == "" {

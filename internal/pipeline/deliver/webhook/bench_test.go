@@ -8,10 +8,10 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// BenchmarkPost is one connection to one receiver on the same machine, whose work is
-// in the figure.
+// BenchmarkPost measures one connection to a receiver on the same machine, including the
+// receiver.
 func BenchmarkPost(b *testing.B) {
-	r := receive(b, "http")
+	r := startReceiver(b, "http")
 	r.handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	messages := make([]*driver.Message, b.N)
 	for i := range messages {

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// The time-outs of a Config that leaves them 0.
+// The default timeouts.
 const (
 	DefaultConnectTimeout = 10 * time.Second
 	DefaultTLSTimeout     = 10 * time.Second
@@ -18,23 +18,23 @@ const (
 
 // A Config describes one channel.
 type Config struct {
-	Service string // whose receivers they are: a part of their keys
-	Keys    []Key  // that messages are signed with, the newest first; at least one
+	Service string // owner of the channel; the keys of receivers are derived from it
+	Keys    []Key  // for signatures, the newest first; at least one
 
-	AllowHTTP     bool           // take URLs without TLS
-	AllowNetworks []netip.Prefix // to speak to beside the public Internet
-	TLS           *tls.Config    // base: other authorities than the machine's; nil for none
+	AllowHTTP     bool           // accept URLs without TLS
+	AllowNetworks []netip.Prefix // in addition to the public Internet
+	TLS           *tls.Config    // base configuration, for other certificate authorities; nil: that of the machine
 
-	Connections      int           // calls of Serve at the same time
-	ConnectTimeout   time.Duration // finding the address, and TCP
-	TLSTimeout       time.Duration // the handshake
-	FirstByteTimeout time.Duration // from the end of a request to the end of the answer's header; SendTimeout where 0
-	SendTimeout      time.Duration // from the first byte of a request to the end of its answer
-	IdleTimeout      time.Duration // of an open connection without a request
+	Connections      int           // concurrent calls of Serve
+	ConnectTimeout   time.Duration // for the name lookup and TCP
+	TLSTimeout       time.Duration // for the handshake
+	FirstByteTimeout time.Duration // from the end of a request to the end of the response header; 0: SendTimeout
+	SendTimeout      time.Duration // from the first byte of a request to the end of its response
+	IdleTimeout      time.Duration // for an open connection without a request
 }
 
-// Validate finds what would fail later. Pointers name the key as spelt in a
-// channel's settings.
+// Validate rejects values that would fail later. Pointers name the key of the channel's
+// settings.
 func (c Config) Validate() error {
 	wrong := func(pointer, message, hint string) error {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message, Hint: hint}

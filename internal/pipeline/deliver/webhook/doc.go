@@ -1,27 +1,29 @@
-// Package webhook is the way out by HTTP: each message is one POST to the URL that
-// is its address, signed by Standard Webhooks (https://www.standardwebhooks.com).
+// Package webhook is the driver for HTTP: each message is one POST request to the URL that
+// is its address, signed as Standard Webhooks (https://www.standardwebhooks.com) defines.
+// Package channels makes the drivers, and package deliver calls Serve. attempt.go sends one
+// request, keys.go signs it, and transport.go decides which addresses may be reached.
 //
 // # State
 //
-// A Driver is one channel; what it keeps are connections, which all calls of
-// Serve share, HTTP/2 where a receiver offers it. Each call of Serve has one
-// request under way at a time, to whatever receiver the next message is for.
+// A Driver is one channel. It keeps open connections, which all calls of Serve share, with
+// HTTP/2 if a receiver offers it. Each call of Serve has one request at a time, to the
+// receiver of its message.
 //
 // # Failure
 //
-// Every failure is about one receiver and becomes an outcome of its message: Serve
-// ends by itself only with its context or its queue. The queue is asked when there is a
-// connection, before the first byte of the request. What fails before that has
-// not left, and is Temporary; what fails after it is Lost, because the receiver may
-// have it. A request is never repeated here, but where the protocol says that
-// nobody looked at it (RFC 9113, section 8.7).
+// Every failure concerns one receiver and becomes the outcome of its message: Serve ends
+// only with its context or its queue. The message is released when there is a connection,
+// before the first byte of the request. A failure before that is Temporary, since nothing
+// was sent; a failure after it is Lost, because the receiver may have the message. The
+// driver does not repeat requests, except if the protocol says that the receiver has not
+// processed it (RFC 9113, section 8.7).
 //
-// # Whom it speaks to
+// # Reachable addresses
 //
-// Subscribers choose the URLs, so that anybody could have this server speak to
-// what only this server can reach. Addresses that are not of the public Internet
-// are refused unless the operator has named them. That is decided on the
-// address of each connection in the moment in which it is made, so that neither a
-// name that resolves to another address the next time nor a redirect leads
-// there; redirects are not followed, and proxies of the environment not used.
+// Subscribers choose the URLs, so anybody could make this server contact hosts that only
+// this server can reach. The driver therefore refuses addresses outside the public Internet
+// unless the operator allows them. It checks the address of each connection when the
+// connection is opened, so that a name which resolves differently the next time cannot
+// bypass the check. It does not follow redirects and ignores the proxy settings of the
+// environment.
 package webhook

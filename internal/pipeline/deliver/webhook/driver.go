@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Driver posts messages to their addresses. It is safe for concurrent use; each
-// call of Serve has one request under way at a time.
+// A Driver posts messages to their addresses. It is safe for concurrent use; each call of
+// Serve has one request at a time.
 type Driver struct {
 	config    Config
 	transport *http.Transport
@@ -20,7 +20,7 @@ type Driver struct {
 
 var _ driver.Driver = (*Driver)(nil)
 
-// New returns a driver for a valid Config. It opens nothing.
+// New returns a driver for a valid Config. It opens no connection.
 func New(config Config) *Driver {
 	config = config.withDefaults()
 	return &Driver{config, newTransport(&config)}
@@ -39,7 +39,7 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	}
 }
 
-// post brings one message to its end. An error is one of the queue.
+// post sends one message and reports it. It returns only errors of the queue.
 func (d *Driver) post(ctx context.Context, queue driver.Queue, message *driver.Message) error {
 	to, err := d.parseURL(message.To)
 	if err != nil {
@@ -60,21 +60,21 @@ func (d *Driver) post(ctx context.Context, queue driver.Queue, message *driver.M
 	return report(queue, message, outcome)
 }
 
-// parseURL reads the address of a message.
+// parseURL parses the address of a message.
 func (d *Driver) parseURL(address string) (*url.URL, error) {
 	to, err := url.Parse(address)
 	switch {
 	case err != nil || to.Host == "" || to.User != nil:
-		return nil, fmt.Errorf("the address is not a URL that can be posted to")
+		return nil, fmt.Errorf("the address is not an absolute URL without user information")
 	case to.Scheme == "http" && !d.config.AllowHTTP:
-		return nil, fmt.Errorf("the address has no TLS, and allow_http of the channel is not set")
+		return nil, fmt.Errorf("the address is an http URL: use https, or set allow_http of the channel")
 	case to.Scheme != "http" && to.Scheme != "https":
-		return nil, fmt.Errorf("the address is a URL of another kind than https")
+		return nil, fmt.Errorf("the scheme of the address is not https")
 	}
 	return to, nil
 }
 
-// hostPort is who answers.
+// hostPort returns host:port of the receiver.
 func hostPort(to *url.URL) string {
 	port := to.Port()
 	if port == "" {
@@ -83,7 +83,7 @@ func hostPort(to *url.URL) string {
 	return net.JoinHostPort(to.Hostname(), port)
 }
 
-// settle reports the outcome of a message that was not put on the wire.
+// settle reports the outcome of a message that was not sent.
 func settle(queue driver.Queue, message *driver.Message, outcome driver.Outcome) error {
 	if !queue.Release(message) {
 		return nil
@@ -94,12 +94,12 @@ func settle(queue driver.Queue, message *driver.Message, outcome driver.Outcome)
 func report(queue driver.Queue, message *driver.Message, outcome driver.Outcome) error {
 	outcome.At = now()
 	if err := queue.Report(message, outcome); err != nil {
-		return fmt.Errorf("the outcome could not be kept: %w", err)
+		return fmt.Errorf("cannot record the outcome: %w", err)
 	}
 	return nil
 }
 
-// replyText is text from outside as an outcome may have it.
+// replyText limits text from outside to what an outcome allows.
 func replyText(text string) string {
 	return string(driver.AppendText(nil, []byte(text), driver.MaxTextBytes))
 }

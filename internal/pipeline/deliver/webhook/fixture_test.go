@@ -28,7 +28,7 @@ var (
 	secret   = Secret(bytes.Repeat([]byte{7}, 32))
 )
 
-// A receiver is a real server whose handler a test chooses.
+// A receiver is a real server with a handler that tests set.
 type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -38,8 +38,8 @@ type receiver struct {
 	watch   func([]byte)
 }
 
-// receive starts a receiver of one protocol: "http", "https" or "h2".
-func receive(t testing.TB, protocol string) *receiver {
+// startReceiver starts a receiver of one protocol: "http", "https" or "h2".
+func startReceiver(t testing.TB, protocol string) *receiver {
 	t.Helper()
 	r := &receiver{protos: map[string]int{}, watch: func([]byte) {}}
 	r.handler = r.take
@@ -50,7 +50,7 @@ func receive(t testing.TB, protocol string) *receiver {
 		r.mu.Unlock()
 		handler(w, req)
 	}))
-	r.Config.ErrorLog = log.New(io.Discard, "", 0) // a handshake that is cut is what tests ask for
+	r.Config.ErrorLog = log.New(io.Discard, "", 0) // tests interrupt handshakes
 	switch protocol {
 	case "http":
 		r.Start()
@@ -64,7 +64,7 @@ func receive(t testing.TB, protocol string) *receiver {
 	return r
 }
 
-// take takes a message.
+// take accepts a message.
 func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -86,8 +86,8 @@ func (r *receiver) handle(h http.HandlerFunc) {
 	r.handler = h
 }
 
-// config is that of a driver which trusts the receiver. It gives up soon on one that says
-// nothing, and not on one that is slow beside other load.
+// config returns a configuration that trusts the receiver. Its timeouts are short for a
+// silent receiver, and long enough for a slow one under load.
 func (r *receiver) config() Config {
 	c := Config{
 		Service: "news", Keys: []Key{secret}, AllowHTTP: true, AllowNetworks: loopback, Connections: 4,
@@ -116,13 +116,12 @@ func host(url string) string {
 	return rest
 }
 
-// A doorman stands between a driver and the machines of a test, so that they can
-// be away while their address is known.
-type doorman struct{ closed atomic.Bool }
+// A blockingDialer lets hosts of a test be unreachable.
+type blockingDialer struct{ closed atomic.Bool }
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-func (d *doorman) through(_ dial, timeout time.Duration) dial {
+func (d *blockingDialer) through(_ dial, timeout time.Duration) dial {
 	dialer := net.Dialer{Timeout: timeout}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if d.closed.Load() {

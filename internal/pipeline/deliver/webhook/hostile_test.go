@@ -19,9 +19,8 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// patience is far more than all time-outs of these tests together: who is not
-// back by then will not come back.
-const patience = 30 * time.Second
+// testTimeout is far longer than all timeouts of these tests together.
+const testTimeout = 30 * time.Second
 
 // one sends one message and returns its outcome.
 func one(t *testing.T, d *Driver, message *driver.Message) driver.Outcome {
@@ -34,8 +33,8 @@ func one(t *testing.T, d *Driver, message *driver.Message) driver.Outcome {
 		if err != nil {
 			t.Errorf("Serve ended: %v", err)
 		}
-	case <-time.After(patience):
-		t.Fatalf("the connection is held after %v", patience)
+	case <-time.After(testTimeout):
+		t.Fatalf("the connection is held after %v", testTimeout)
 	}
 	queue.Check(t)
 	outcome, ok := queue.Outcomes()[message.Delivery]
@@ -45,8 +44,7 @@ func one(t *testing.T, d *Driver, message *driver.Message) driver.Outcome {
 	return outcome
 }
 
-// hostile starts a machine on a real socket that does what a test says with each
-// connection, and returns its address.
+// hostile starts a server that calls do for each connection, and returns its address.
 func hostile(t *testing.T, security *tls.Config, do func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +70,7 @@ func hostile(t *testing.T, security *tls.Config, do func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// request reads a request, so that what follows is an answer.
+// request reads a request.
 func request(c net.Conn) {
 	r, err := http.ReadRequest(bufio.NewReader(c))
 	if err == nil {
@@ -80,7 +78,7 @@ func request(c net.Conn) {
 	}
 }
 
-// forever sends a text over and over until the other side is gone.
+// forever sends a text repeatedly until the connection is closed.
 func forever(c net.Conn, text string) {
 	block := []byte(strings.Repeat(text, 1+4096/len(text)))
 	for {
@@ -90,7 +88,7 @@ func forever(c net.Conn, text string) {
 	}
 }
 
-// drip sends a text a byte at a time, again and again.
+// drip sends a text repeatedly, a byte at a time.
 func drip(c net.Conn, text string) {
 	beat := time.NewTicker(2 * time.Millisecond)
 	defer beat.Stop()
@@ -104,7 +102,7 @@ func drip(c net.Conn, text string) {
 
 const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-func TestNoReceiverHoldsAConnectionPastItsTime(t *testing.T) {
+func TestNoReceiverHoldsAConnectionPastTheTimeout(t *testing.T) {
 	silence := make(chan struct{})
 	defer close(silence)
 	hangs := func(net.Conn) { <-silence }
@@ -143,7 +141,7 @@ func TestNoReceiverHoldsAConnectionPastItsTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			good := receive(t, "https")
+			good := startReceiver(t, "https")
 			do, scheme := test.do, "http://"
 			var security *tls.Config
 			if test.tls {
@@ -174,7 +172,7 @@ func TestNoReceiverHoldsAConnectionPastItsTime(t *testing.T) {
 	}
 }
 
-func TestNoReceiverOverHTTP2HoldsAConnectionPastItsTime(t *testing.T) {
+func TestNoHTTP2ReceiverHoldsAConnectionPastTheTimeout(t *testing.T) {
 	header := func(fields ...string) []byte {
 		var b bytes.Buffer
 		e := hpack.NewEncoder(&b)
@@ -185,7 +183,7 @@ func TestNoReceiverOverHTTP2HoldsAConnectionPastItsTime(t *testing.T) {
 		}
 		return b.Bytes()
 	}
-	// until sends frames until the other side is gone.
+	// until sends frames until the connection is closed.
 	until := func(send func(i int) error) {
 		for i := 0; send(i) == nil; i++ {
 			continue
@@ -193,7 +191,7 @@ func TestNoReceiverOverHTTP2HoldsAConnectionPastItsTime(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		do    func(f *http2.Framer, stream uint32)
-		taken bool // or refused before anything left
+		taken bool // or refused before anything was sent
 	}{
 		"says nothing": {func(*http2.Framer, uint32) {}, false},
 		"pings": {func(f *http2.Framer, _ uint32) {
@@ -229,7 +227,7 @@ func TestNoReceiverOverHTTP2HoldsAConnectionPastItsTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			good := receive(t, "h2")
+			good := startReceiver(t, "h2")
 			security := good.TLS.Clone()
 			security.NextProtos = []string{"h2"}
 			address := hostile(t, security, func(c net.Conn) {
@@ -268,8 +266,8 @@ func TestNoReceiverOverHTTP2HoldsAConnectionPastItsTime(t *testing.T) {
 	}
 }
 
-func TestARedirectIsNotFollowed(t *testing.T) {
-	inside, r := receive(t, "http"), receive(t, "https")
+func TestRedirectIsNotFollowed(t *testing.T) {
+	inside, r := startReceiver(t, "http"), startReceiver(t, "https")
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		r.handle(func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, inside.URL+"/admin", status) })
 		got := one(t, New(r.config()), r.message("/", "hello"))
@@ -282,8 +280,8 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestAStatusBecomesAVerdict(t *testing.T) {
-	r := receive(t, "https")
+func TestStatusDeterminesTheVerdict(t *testing.T) {
+	r := startReceiver(t, "https")
 	drv := New(r.config())
 	for _, test := range []struct {
 		status  int

@@ -13,24 +13,25 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Key is what the requests of a channel are signed with, or those to one receiver:
-// a Secret, which the receiver has as well, or a PrivateKey, of which it has the
-// public part (Standard Webhooks 1.0, signature scheme).
+// A Key signs the requests of a channel or of one receiver. It is a Secret, which the
+// receiver has as well, or a PrivateKey, of which the receiver has the public key (Standard
+// Webhooks 1.0, signature schemes).
 type Key interface {
-	// For derives the key for one receiver, a URL in normal form, from that of the
-	// channel: who knows their own cannot sign what another receiver would believe,
-	// nor hand on to it what was signed for them.
+	// For derives the key of one receiver, whose URL is in normal form, from the key of the
+	// channel. Receivers cannot sign for each other, nor pass on a request that was signed
+	// for them.
 	For(service, receiver string) Key
-	// Text is what the receiver verifies with, as libraries of Standard Webhooks take it.
+	// Text returns the key with which the receiver verifies, in the format of Standard
+	// Webhooks.
 	Text() string
-	// appendSignature appends the signature of a text, in two parts.
+	// appendSignature appends the signature of a text, which is given in two parts.
 	appendSignature(dst, head, body []byte) []byte
 }
 
 const maxKeys = 4
 
-// ParseKeys reads keys with space or lines between them, the newest first. The error
-// does not show them.
+// ParseKeys parses keys that are separated by white space, the newest first. Its errors do
+// not show the keys.
 func ParseKeys(text string) ([]Key, error) {
 	all := strings.Fields(text)
 	wrong := func(format string, args ...any) ([]Key, error) {
@@ -38,18 +39,18 @@ func ParseKeys(text string) ([]Key, error) {
 			Hint: "a secret is whsec_ and 24 to 64 random bytes in base64: echo whsec_$(head -c 32 /dev/urandom | base64); a private key for Ed25519 is whsk_ and 32: echo whsk_$(head -c 32 /dev/urandom | base64)"}
 	}
 	if len(all) == 0 || len(all) > maxKeys {
-		return wrong("%d secrets, use 1 to %d", len(all), maxKeys)
+		return wrong("%d keys, but 1 to %d are allowed", len(all), maxKeys)
 	}
 	keys := make([]Key, len(all))
 	for i, one := range all {
 		if keys[i] = parseKey(one); keys[i] == nil {
-			return wrong("secret %d of %d is none", i+1, len(all))
+			return wrong("key %d of %d is not valid", i+1, len(all))
 		}
 	}
 	return keys, nil
 }
 
-// parseKey returns nil for what is no key.
+// parseKey returns nil if text is not a key.
 func parseKey(text string) Key {
 	kind, encoded, _ := strings.Cut(text, "_")
 	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
@@ -65,8 +66,8 @@ func parseKey(text string) Key {
 	return nil
 }
 
-// sign returns the signatures of a request by all keys, with a space between them:
-// while a key is being changed, a receiver knows one of them.
+// sign returns the signatures of a request with all keys, separated by spaces: while a key
+// is being replaced, a receiver knows only one of them.
 func sign(keys []Key, service, receiver, id string, unix int64, body []byte) string {
 	head := strconv.AppendInt(slices.Concat([]byte(id), []byte{'.'}), unix, 10)
 	head = append(head, '.')
@@ -80,10 +81,10 @@ func sign(keys []Key, service, receiver, id string, unix int64, body []byte) str
 	return string(signatures)
 }
 
-// A Secret signs by HMAC-SHA-256, the scheme v1. Its text is whsec_ and base64.
+// A Secret signs with HMAC-SHA-256, scheme v1. Its text is whsec_ followed by base64.
 type Secret []byte
 
-// Bounds of secrets. The sizes are those of the specification.
+// Sizes from the specification.
 const (
 	secretPrefix   = "whsec_"
 	minSecretBytes = 24
@@ -92,7 +93,7 @@ const (
 
 var _ Key = Secret(nil)
 
-// Text is the secret: the receiver has the same.
+// Text returns the secret, which the receiver has as well.
 func (s Secret) Text() string { return secretPrefix + base64.StdEncoding.EncodeToString(s) }
 
 // For derives the secret of one receiver.
@@ -107,15 +108,15 @@ func (s Secret) appendSignature(dst, head, body []byte) []byte {
 	return base64.StdEncoding.AppendEncode(append(dst, "v1,"...), mac.Sum(nil))
 }
 
-// derive makes the 32 bytes that a receiver's key is made of.
+// derive returns the 32 bytes of a receiver's key.
 func derive(of []byte, use, service, receiver string) []byte {
 	mac := hmac.New(sha256.New, of)
 	mac.Write([]byte(use + "\x00" + service + "\x00" + receiver))
 	return mac.Sum(nil)
 }
 
-// A PrivateKey signs by Ed25519, the scheme v1a: it is the seed of RFC 8032. As text
-// it is whsk_ and base64, and what receivers get is whpk_ and their public key.
+// A PrivateKey signs with Ed25519, scheme v1a: it is the seed of RFC 8032. Its text is
+// whsk_ followed by base64, and receivers get whpk_ followed by the public key.
 type PrivateKey []byte
 
 const (
@@ -125,8 +126,8 @@ const (
 
 var _ Key = PrivateKey(nil)
 
-// privateKeyOf takes a seed, or a seed with its public key behind it, as other
-// programs write key pairs.
+// privateKeyOf accepts a seed, or a seed followed by its public key, as other programs
+// write key pairs.
 func privateKeyOf(raw []byte) (key PrivateKey, ok bool) {
 	switch len(raw) {
 	case ed25519.SeedSize:
@@ -140,13 +141,13 @@ func privateKeyOf(raw []byte) (key PrivateKey, ok bool) {
 
 func (k PrivateKey) pair() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k) }
 
-// Text is the public key.
+// Text returns the public key.
 func (k PrivateKey) Text() string {
 	return publicPrefix + base64.StdEncoding.EncodeToString(k.pair()[ed25519.SeedSize:])
 }
 
-// For derives the key of one receiver. What is signed does not name the receiver: with
-// one key for all, each could hand on what it got.
+// For derives the key of one receiver. The signed text does not name the receiver: with one
+// key for all, a receiver could pass on a request to another.
 func (k PrivateKey) For(service, receiver string) Key {
 	return PrivateKey(derive(k, "fanfare webhook receiver ed25519", service, receiver))
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestSecretsOfReceiversAreTheirOwn(t *testing.T) {
+func TestEachReceiverHasItsOwnSecret(t *testing.T) {
 	one := secret.For("news", "https://a.example/")
 	for _, other := range []Key{secret, secret.For("games", "https://a.example/"), secret.For("news", "https://b.example/"), Secret(strings.Repeat("x", 32)).For("news", "https://a.example/")} {
 		if one.Text() == other.Text() {
@@ -44,7 +44,7 @@ func TestRequestsAreSignedWithAllSecrets(t *testing.T) {
 	}
 }
 
-func TestAReceiverVerifiesWithThePublicKeyAlone(t *testing.T) {
+func TestReceiverVerifiesWithThePublicKey(t *testing.T) {
 	seed := bytes.Repeat([]byte{9}, ed25519.SeedSize)
 	keys, err := ParseKeys("whsk_" + base64.StdEncoding.EncodeToString(seed) + "\n" + secret.Text())
 	if err != nil {
@@ -83,7 +83,7 @@ func TestAReceiverVerifiesWithThePublicKeyAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSecretIsRefusedAndNotShown(t *testing.T) {
+func TestInvalidSecretIsRejectedAndNotShown(t *testing.T) {
 	good := secret.Text()
 	for _, text := range []string{"", " \n", "password", "whsec_", "whsec_c2hvcnQ=", "whsec_not base64", "whsk_", "whsk_c2hvcnQ=", "whsk", "whsk_" + strings.Repeat("AAAA", 21) + "AA==", "whpk_" + strings.Repeat("A", 43) + "=", strings.TrimPrefix(good, "whsec_"), good + " hunter2hunter2hunter2hunter2hunter2", strings.Repeat(good+"\n", 5)} {
 		_, err := ParseKeys(text)
@@ -96,7 +96,7 @@ func TestWhatIsNoSecretIsRefusedAndNotShown(t *testing.T) {
 	}
 }
 
-func TestAReceiverMayAskToBeLeftAlone(t *testing.T) {
+func TestReceiverCanAskForAPause(t *testing.T) {
 	now := time.Date(2026, 11, 20, 8, 15, 0, 0, time.UTC)
 	for field, want := range map[string]time.Duration{
 		"": 0, "0": 0, "120": 2 * time.Minute, " 120 ": 2 * time.Minute, "00001": time.Second, "604801": maxRetryAfter, "99999999999999999999": maxRetryAfter,

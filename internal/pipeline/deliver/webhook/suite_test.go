@@ -14,15 +14,15 @@ import (
 func TestTheDriverKeepsTheContractOverEachProtocol(t *testing.T) {
 	for _, protocol := range []string{"http", "https", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
-			t.Parallel() // it waits for next hops that say nothing
-			delivertest.Run(t, func(t *testing.T) *delivertest.Fixture { return world(t, protocol) })
+			t.Parallel() // it waits for silent next hops
+			delivertest.Run(t, func(t *testing.T) *delivertest.Fixture { return fixture(t, protocol) })
 		})
 	}
 }
 
-func world(t *testing.T, protocol string) *delivertest.Fixture {
-	r := receive(t, protocol)
-	gate := &doorman{}
+func fixture(t *testing.T, protocol string) *delivertest.Fixture {
+	r := startReceiver(t, protocol)
+	gate := &blockingDialer{}
 	config := r.config()
 	config.AllowNetworks = nil
 	drv := New(config)

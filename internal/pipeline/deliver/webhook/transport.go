@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// What is taken from a receiver at most.
+// The maximum sizes that are accepted from a receiver.
 const (
-	maxHeaderBytes = 64 << 10 // of an answer's header, and of all that are sent ahead of it
-	maxBodyBytes   = 64 << 10 // of an answer's body; a connection with more to come is closed
-	maxFrameBytes  = 64 << 10 // of a frame of HTTP/2
-	maxIdle        = 1024     // connections without a request, to all receivers together
+	maxHeaderBytes = 64 << 10 // of a response header, including informational responses before it
+	maxBodyBytes   = 64 << 10 // of a response body; the connection is closed if there is more
+	maxFrameBytes  = 64 << 10 // of an HTTP/2 frame
+	maxIdle        = 1024     // idle connections to all receivers
 )
 
-// newTransport makes what all connections of a driver share.
+// newTransport makes the transport that all connections of a driver share.
 func newTransport(c *Config) *http.Transport {
 	dialer := net.Dialer{Timeout: c.ConnectTimeout, Control: (&addressGuard{c.AllowNetworks}).control}
 	base := c.TLS
@@ -37,26 +37,25 @@ func newTransport(c *Config) *http.Transport {
 		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    c.Connections,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		DisableCompression:     true, // what is thrown away needs no unpacking
+		DisableCompression:     true, // the body is discarded
 		WriteBufferSize:        16 << 10,
 		Protocols:              protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxReadFrameSize:          maxFrameBytes,
 			MaxReceiveBufferPerStream: maxBodyBytes,
-			SendPingTimeout:           c.IdleTimeout / 2, // finds connections that died without a word
+			SendPingTimeout:           c.IdleTimeout / 2, // to find connections that broke silently
 			PingTimeout:               c.ConnectTimeout,
 			WriteByteTimeout:          c.SendTimeout,
 		},
 	}
 }
 
-// A guard decides whom connections may go to.
+// An addressGuard decides which addresses may be reached.
 type addressGuard struct {
 	allowed []netip.Prefix
 }
 
-// control is asked by net.Dialer with the address that a connection is about to
-// go to, after all names were resolved.
+// net.Dialer calls control with the resolved address before it opens a connection.
 func (g *addressGuard) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -68,8 +67,8 @@ func (g *addressGuard) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// permits reports whether an address is of the public Internet, or named by the
-// operator. One that stands for an IPv4 address is judged by that.
+// permits reports whether an address belongs to the public Internet, or is allowed by the
+// operator. An address that embeds an IPv4 address is checked as that address.
 func (g *addressGuard) permits(a netip.Addr) bool {
 	a = a.WithZone("").Unmap()
 	if slices.ContainsFunc(g.allowed, func(p netip.Prefix) bool { return p.Contains(a) }) {
@@ -81,15 +80,15 @@ func (g *addressGuard) permits(a netip.Addr) bool {
 	return public(a)
 }
 
-// A refusedError is an address that nobody may be sent to.
+// A refusedError names an address that must not be reached.
 type refusedError struct{ address netip.Addr }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("%s is no address of the public Internet, and allow_networks does not name it", e.address)
+	return fmt.Sprintf("%s is not an address of the public Internet: add it to allow_networks to permit it", e.address)
 }
 
-// What embeds IPv4 addresses in the IPv6 addresses of translators and tunnels:
-// where the prefix ends they begin (RFC 6052, section 2.1; RFC 3056, section 2).
+// The IPv6 prefixes that embed IPv4 addresses, right after the prefix (RFC 6052, section
+// 2.1; RFC 3056, section 2).
 var (
 	nat64  = netip.MustParsePrefix("64:ff9b::/96")
 	sixTo4 = netip.MustParsePrefix("2002::/16")
@@ -109,9 +108,9 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte(b[at : at+4])), true
 }
 
-// global are the addresses that the Internet routes to one machine or some,
-// without those that IANA's registries of special purposes (RFC 6890) say are not
-// global, and without one that clouds answer from the machine below.
+// Public addresses are global unicast addresses without the blocks that the IANA registries
+// of special-purpose addresses (RFC 6890) mark as not globally reachable, and without the
+// address of Azure's host.
 var (
 	global6        = netip.MustParsePrefix("2000::/3")
 	specialPurpose = prefixes(
@@ -119,8 +118,8 @@ var (
 		"10.0.0.0/8",        // private (RFC 1918)
 		"100.64.0.0/10",     // behind a carrier's NAT (RFC 6598)
 		"127.0.0.0/8",       // this machine (RFC 1122)
-		"168.63.129.16/32",  // the host of a machine at Azure
-		"169.254.0.0/16",    // this link (RFC 3927), and what tells machines in clouds their secrets
+		"168.63.129.16/32",  // host of a virtual machine at Azure
+		"169.254.0.0/16",    // link-local (RFC 3927), which includes the metadata services of clouds
 		"172.16.0.0/12",     // private (RFC 1918)
 		"192.0.0.0/24",      // protocols of the IETF (RFC 6890)
 		"192.0.2.0/24",      // documentation (RFC 5737)
@@ -128,14 +127,14 @@ var (
 		"192.52.193.0/24",   // AMT (RFC 7450)
 		"192.88.99.0/24",    // relays to 6to4 (RFC 7526)
 		"192.168.0.0/16",    // private (RFC 1918)
-		"192.175.48.0/24",   // AS112 (RFC 7534)
+		"192.175.48.0/24",   // 6to4 relays (RFC 7526)
 		"198.18.0.0/15",     // measuring (RFC 2544)
-		"198.51.100.0/24",   // documentation (RFC 5737)
+		"198.51.100.0/24",   // benchmarks (RFC 2544)
 		"203.0.113.0/24",    // documentation (RFC 5737)
 		"224.0.0.0/4",       // groups (RFC 5771)
-		"240.0.0.0/4",       // reserved (RFC 1112), everybody on this link
-		"2001::/23",         // protocols of the IETF, Teredo among them (RFC 2928, RFC 4380)
-		"2001:db8::/32",     // documentation (RFC 3849)
+		"240.0.0.0/4",       // multicast (RFC 5771)
+		"2001::/23",         // reserved (RFC 1112), includes the broadcast address
+		"2001:db8::/32",     // protocols of the IETF, including Teredo (RFC 2928, RFC 4380)
 		"2620:4f:8000::/48", // AS112 (RFC 7534)
 		"3fff::/20",         // documentation (RFC 9637)
 	)

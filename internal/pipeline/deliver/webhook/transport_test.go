@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-func TestOnlyThePublicInternetIsSpokenTo(t *testing.T) {
+func TestOnlyThePublicInternetIsReachable(t *testing.T) {
 	for address, want := range map[string]bool{
 		"93.184.215.14": true, "8.8.8.8": true, "2606:4700:4700::1111": true, "2a00:1450:4001:80b::200e": true,
 		"127.0.0.1": false, "127.255.255.254": false, "::1": false, "0.0.0.0": false, "0.1.2.3": false, "::": false,
@@ -28,7 +28,7 @@ func TestOnlyThePublicInternetIsSpokenTo(t *testing.T) {
 	}
 }
 
-func TestTheOperatorNamesWhatElseIsSpokenTo(t *testing.T) {
+func TestAllowedNetworksAreReachable(t *testing.T) {
 	g := &addressGuard{[]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/32")}}
 	for address, want := range map[string]bool{
 		"10.1.2.3": true, "::ffff:10.1.2.3": true, "64:ff9b::a01:203": true, "10.2.0.1": false, "fd00:1::5": true, "fd00:2::5": false, "127.0.0.1": false,
@@ -39,10 +39,10 @@ func TestTheOperatorNamesWhatElseIsSpokenTo(t *testing.T) {
 	}
 }
 
-// TestANameIsJudgedByTheAddressThatIsDialled has a name of this machine in the URL:
-// nothing but the connection tells where it leads.
-func TestANameIsJudgedByTheAddressThatIsDialled(t *testing.T) {
-	r := receive(t, "http")
+// TestHostNameIsCheckedByTheDialledAddress has a URL with a name of this machine: only the
+// connection shows the address.
+func TestHostNameIsCheckedByTheDialledAddress(t *testing.T) {
+	r := startReceiver(t, "http")
 	config := r.config()
 	for networks, want := range map[string]driver.Verdict{"": driver.Permanent, "loopback": driver.Accepted} {
 		config.AllowNetworks = nil
@@ -60,8 +60,8 @@ func TestANameIsJudgedByTheAddressThatIsDialled(t *testing.T) {
 	}
 }
 
-func TestProxiesOfTheEnvironmentAreNotUsed(t *testing.T) {
-	proxy, r := receive(t, "http"), receive(t, "http")
+func TestProxySettingsOfTheEnvironmentAreIgnored(t *testing.T) {
+	proxy, r := startReceiver(t, "http"), startReceiver(t, "http")
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("http_proxy", proxy.URL)
 	message := r.message("/", "hello")
@@ -74,8 +74,8 @@ func TestProxiesOfTheEnvironmentAreNotUsed(t *testing.T) {
 	}
 }
 
-func TestAURLWithoutTLSIsRefusedUnlessTheChannelTakesIt(t *testing.T) {
-	r := receive(t, "http")
+func TestURLWithoutTLSIsRefusedUnlessAllowed(t *testing.T) {
+	r := startReceiver(t, "http")
 	config := r.config()
 	config.AllowHTTP = false
 	if got := one(t, New(config), r.message("/", "hello")); got.Verdict != driver.Permanent || len(r.got) > 0 {

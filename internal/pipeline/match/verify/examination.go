@@ -21,7 +21,7 @@ type examination struct {
 
 	report     *condition.Report
 	hits       []condition.Hit
-	quarantine []Quarantined
+	quarantine []condition.Quarantined
 	language   *language
 	input      *evaluator.Input
 
@@ -191,5 +191,5 @@ func reports(r *condition.Report, hits []condition.Hit, c *condition.Condition) 
 }
 
 func (x *examination) isQuarantined(c *condition.Condition) bool {
-	return slices.ContainsFunc(x.quarantine, func(q Quarantined) bool { return q.is(c) })
+	return slices.ContainsFunc(x.quarantine, func(q condition.Quarantined) bool { return isEntryOf(&q, c) })
 }

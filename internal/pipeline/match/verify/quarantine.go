@@ -13,20 +13,6 @@ import (
 	"fanfare.dev/fanfare/internal/condition/evaluator"
 )
 
-// A Quarantined is a condition about which the index was wrong.
-type Quarantined struct {
-	Topic uint32
-
-	Filter       string        // a filter, for all subscriptions that have it
-	Subscription fanfare.RowID // or one subscription to a rule
-	Hash         uint64        // of the rule and its params: with another one the condition has changed
-
-	Since     time.Time
-	Event     string // at which it was found
-	Index     string // the answer of the index: true, or not true
-	Evaluator string // that of the evaluator: true, false or error
-}
-
 const (
 	// maxQuarantined is how many conditions of a topic are in quarantine. From then on
 	// every condition that the index reports for the topic is checked at every event, and
@@ -37,15 +23,15 @@ const (
 )
 
 // quarantined makes the entry of a condition.
-func quarantined(topic uint32, c *condition.Condition) Quarantined {
+func quarantined(topic uint32, c *condition.Condition) condition.Quarantined {
 	if c.Rule == "" {
-		return Quarantined{Topic: topic, Filter: c.Filter}
+		return condition.Quarantined{Topic: topic, Filter: c.Filter}
 	}
-	return Quarantined{Topic: topic, Subscription: c.Place, Hash: hashOf(c)}
+	return condition.Quarantined{Topic: topic, Subscription: c.Place, Hash: hashOf(c)}
 }
 
-// is reports whether q is the entry of a condition.
-func (q *Quarantined) is(c *condition.Condition) bool {
+// isEntryOf reports whether q is the entry of a condition.
+func isEntryOf(q *condition.Quarantined, c *condition.Condition) bool {
 	if c.Rule == "" {
 		return q.Subscription == 0 && q.Filter == c.Filter
 	}
@@ -67,7 +53,7 @@ func (x *examination) applyQuarantine(ctx context.Context) error {
 	}
 	ignored := map[fanfare.RowID]bool{} // subscriptions about which the index is not asked
 	var found []condition.Hit
-	var changed []Quarantined
+	var changed []condition.Quarantined
 	for i := range x.quarantine {
 		q := &x.quarantine[i]
 		of, ok := x.conditionOf(q)
@@ -102,12 +88,12 @@ func (x *examination) applyQuarantine(ctx context.Context) error {
 
 // conditionOf returns the condition of an entry; false where it has changed. A filter that
 // nobody has any more may come back.
-func (x *examination) conditionOf(q *Quarantined) (condition.Condition, bool) {
+func (x *examination) conditionOf(q *condition.Quarantined) (condition.Condition, bool) {
 	if q.Subscription == 0 {
 		return condition.Condition{Filter: q.Filter}, true
 	}
 	c, ok := x.v.opt.Index.ConditionAt(x.t.Key, q.Subscription)
-	return c, ok && q.is(&c)
+	return c, ok && isEntryOf(q, &c)
 }
 
 // hitsOf are the hits of all subscriptions that have a condition.
@@ -129,18 +115,18 @@ func (x *examination) addHits(found []condition.Hit) {
 }
 
 // release takes conditions that have changed out of the quarantine.
-func (x *examination) release(ctx context.Context, changed []Quarantined) error {
+func (x *examination) release(ctx context.Context, changed []condition.Quarantined) error {
 	if err := x.v.opt.Store.Release(ctx, changed); err != nil {
 		return err
 	}
-	x.t.set(func(list []Quarantined) []Quarantined {
-		return slices.DeleteFunc(list, func(q Quarantined) bool { return slices.Contains(changed, q) })
+	x.t.set(func(list []condition.Quarantined) []condition.Quarantined {
+		return slices.DeleteFunc(list, func(q condition.Quarantined) bool { return slices.Contains(changed, q) })
 	})
 	return nil
 }
 
 // set replaces the quarantine of a topic.
-func (t *topic) set(change func([]Quarantined) []Quarantined) {
+func (t *topic) set(change func([]condition.Quarantined) []condition.Quarantined) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.quarantine = change(slices.Clone(t.quarantine))

@@ -30,7 +30,7 @@ func (x *examination) resolve(ctx context.Context) error {
 		return err
 	}
 	affected := map[fanfare.RowID]bool{}
-	var list []Quarantined
+	var list []condition.Quarantined
 	for i := range confirmed {
 		c := &confirmed[i]
 		x.tell(c)
@@ -50,7 +50,7 @@ func (x *examination) resolve(ctx context.Context) error {
 	if err := x.v.opt.Store.Quarantine(ctx, list); err != nil {
 		return err
 	}
-	x.t.set(func(all []Quarantined) []Quarantined { return append(all, list...) })
+	x.t.set(func(all []condition.Quarantined) []condition.Quarantined { return append(all, list...) })
 	return x.decideMembers(ctx, affected)
 }
 
@@ -109,7 +109,7 @@ func (x *examination) decideMembers(ctx context.Context, affected map[fanfare.Ro
 	var found []condition.Hit
 	known := map[string]evaluator.Verdict{} // by filter
 	for some := range slices.Chunk(subscribers, membersAtOnce) {
-		err := x.v.opt.Store.Entries(ctx, x.t.Number, some, func(e *condition.Entry) error {
+		err := x.v.opt.Store.EntriesOf(ctx, x.t.Number, some, func(e *condition.Entry) error {
 			verdict, ok := known[e.Filter]
 			if !ok || e.Rule != "" {
 				if verdict = x.evaluate(&condition.Condition{Filter: e.Filter, Rule: e.Rule, Params: e.Params}); e.Rule == "" {

@@ -26,15 +26,15 @@ type Index interface {
 
 // Store keeps subscriptions and the quarantine.
 type Store interface {
-	// Entries visits the active subscriptions that some subscribers have to a topic, as
+	// EntriesOf visits the active subscriptions that some subscribers have to a topic, as
 	// they are stored. Nothing of an entry may be kept but its strings.
-	Entries(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error
+	EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error
 	// Quarantine stores conditions durably before it returns.
-	Quarantine(ctx context.Context, list []Quarantined) error
+	Quarantine(ctx context.Context, list []condition.Quarantined) error
 	// Release takes conditions out of the quarantine.
-	Release(ctx context.Context, list []Quarantined) error
+	Release(ctx context.Context, list []condition.Quarantined) error
 	// Quarantined lists what is in quarantine.
-	Quarantined() []Quarantined
+	Quarantined() []condition.Quarantined
 }
 
 // Options are what a Verifier works with.
@@ -79,7 +79,7 @@ type topic struct {
 	nextFilter uint32        // the reported filters from this number on are checked next
 	nextPlace  fanfare.RowID // and of the reported subscriptions to rules those from here on
 	others     condition.Cursor
-	quarantine []Quarantined // replaced as a whole
+	quarantine []condition.Quarantined // replaced as a whole
 }
 
 // New returns a Verifier. What is in quarantine stays there.
@@ -165,17 +165,17 @@ func (v *Verifier) Evaluate(of Topic, entry *condition.Entry, event condition.Ev
 }
 
 // InQuarantine returns the entry of the quarantine for the condition of a subscription.
-func (v *Verifier) InQuarantine(of Topic, entry *condition.Entry) (q Quarantined, is bool) {
+func (v *Verifier) InQuarantine(of Topic, entry *condition.Entry) (q condition.Quarantined, is bool) {
 	t := v.topic(of)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := condition.Condition{Filter: entry.Filter, Rule: entry.Rule, Params: entry.Params, Place: entry.Place}
 	for _, q := range t.quarantine {
-		if q.is(&c) {
+		if isEntryOf(&q, &c) {
 			return q, true
 		}
 	}
-	return Quarantined{}, false
+	return condition.Quarantined{}, false
 }
 
 // Status is what a Verifier has done since the start, and what is in quarantine.
@@ -189,7 +189,7 @@ type Status struct {
 
 	Extra       int64 // conditions that the index reported and the evaluator denies
 	Missing     int64 // conditions that are true and that the index did not report
-	Quarantined []Quarantined
+	Quarantined []condition.Quarantined
 }
 
 // Status tells what was done.

@@ -83,11 +83,11 @@ func (x *lyingIndex) hitsOf(key condition.Key, c *condition.Condition) []conditi
 // A memoryStore keeps entries and the quarantine as the registry does.
 type memoryStore struct {
 	entries    map[fanfare.RowID]condition.Entry
-	quarantine []Quarantined
+	quarantine []condition.Quarantined
 	fails      error
 }
 
-func (s *memoryStore) Entries(_ context.Context, _ uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
+func (s *memoryStore) EntriesOf(_ context.Context, _ uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
 	for _, e := range s.entries {
 		if slices.Contains(subscribers, e.Subscriber) {
 			if err := visit(&e); err != nil {
@@ -98,19 +98,19 @@ func (s *memoryStore) Entries(_ context.Context, _ uint32, subscribers []fanfare
 	return s.fails
 }
 
-func (s *memoryStore) Quarantine(_ context.Context, list []Quarantined) error {
+func (s *memoryStore) Quarantine(_ context.Context, list []condition.Quarantined) error {
 	if s.fails == nil {
 		s.quarantine = append(s.quarantine, list...)
 	}
 	return s.fails
 }
 
-func (s *memoryStore) Release(_ context.Context, list []Quarantined) error {
-	s.quarantine = slices.DeleteFunc(s.quarantine, func(q Quarantined) bool { return slices.Contains(list, q) })
+func (s *memoryStore) Release(_ context.Context, list []condition.Quarantined) error {
+	s.quarantine = slices.DeleteFunc(s.quarantine, func(q condition.Quarantined) bool { return slices.Contains(list, q) })
 	return s.fails
 }
 
-func (s *memoryStore) Quarantined() []Quarantined { return slices.Clone(s.quarantine) }
+func (s *memoryStore) Quarantined() []condition.Quarantined { return slices.Clone(s.quarantine) }
 
 // A bench is a Verifier with all that it works on.
 type bench struct {
@@ -324,7 +324,7 @@ func TestAnEventIsParkedThatAConditionInQuarantineCannotDecide(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.filter(11, long)
-	b.store.quarantine = []Quarantined{{Topic: b.topic.Number, Filter: long}}
+	b.store.quarantine = []condition.Quarantined{{Topic: b.topic.Number, Filter: long}}
 	data := `{"l":[1` + strings.Repeat(",1", 500) + `]}`
 	_, err := b.verifier.Match(t.Context(), b.topic, "evt-1", condition.Event{Data: []byte(data)}, nil)
 	if !errors.Is(err, ErrUndecided) {

@@ -61,6 +61,9 @@ SELECT counts FROM completions_yyyymmdd WHERE seq = $1
 -- idempotent: by its key
 UPDATE completions_yyyymmdd SET counts = $1 WHERE seq = $2
 
+-- name: last_completion
+SELECT coalesce(max(completed_at), 0) FROM completions_yyyymmdd
+
 -- Both sides are read from their keys: messages is in that of broadcasts.
 -- name: open_broadcasts
 SELECT seq, messages FROM broadcasts_yyyymmdd b

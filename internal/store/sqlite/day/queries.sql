@@ -38,6 +38,8 @@ ON CONFLICT (seq) DO UPDATE SET counts = excluded.counts, first_at = excluded.fi
 SELECT counts FROM completions WHERE seq = ?
 -- name: completion_correct
 UPDATE completions SET counts = ? WHERE seq = ?
+-- name: last_completion
+SELECT coalesce(max(completed_at), 0) FROM completions
 -- name: open_broadcasts
 SELECT seq, messages FROM broadcasts WHERE messages > 0 AND seq NOT IN (SELECT seq FROM completions) ORDER BY seq
 -- name: open_attempts

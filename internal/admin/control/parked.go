@@ -1,0 +1,134 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/ctxlock"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+)
+
+// ParkingOptions are the parts that Parking works with.
+type ParkingOptions struct {
+	Store    *deliveries.Store
+	Bus      *bus.Bus
+	Retrying ctxlock.Lock // held during a retry; an erasure holds it too
+
+	// Cancel settles the open deliveries of a batch as cancelled. busy counts those that it left out because they are
+	// being sent.
+	Cancel func(ctx context.Context, batch *fanfare.Batch, reason string) (busy int, err error)
+}
+
+// Parking lists, retries and drops parked work: batches and event groups that failed too often.
+type Parking struct{ options ParkingOptions }
+
+// NewParking returns a Parking.
+func NewParking(o ParkingOptions) *Parking { return &Parking{o} }
+
+// Parked lists the parked work, oldest first.
+func (p *Parking) Parked(ctx context.Context) ([]fanfare.Parked, error) {
+	all := []fanfare.Parked{}
+	days, err := p.options.Store.Days(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range days {
+		found, payloads, err := p.options.Store.Parked(ctx, days[len(days)-1-i])
+		if err != nil {
+			return nil, err
+		}
+		for j := range found {
+			found[j].Shared = found[j].Kind == fanfare.ParkedEvents && ofSeveralServices(payloads[j])
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// ofSeveralServices reports whether a group has events of several services, or cannot be read.
+func ofSeveralServices(group []byte) bool {
+	events, err := eventgroup.Decode(group, 0)
+	if err != nil || len(events) == 0 {
+		return true
+	}
+	for _, e := range events {
+		if e.Service != events[0].Service {
+			return true
+		}
+	}
+	return false
+}
+
+// RetryParked puts parked work back on the bus.
+func (p *Parking) RetryParked(ctx context.Context, id string) error {
+	if err := p.options.Retrying.Lock(ctx); err != nil {
+		return err
+	}
+	defer p.options.Retrying.Unlock()
+	kind, payload, err := p.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case fanfare.ParkedEvents:
+		events, err := eventgroup.Decode(payload, 0)
+		if err != nil || len(events) == 0 {
+			return fmt.Errorf("parked events %s: %w", id, err)
+		}
+		if _, err := p.options.Bus.AppendEvents(ctx, events[0].Lane, payload); err != nil {
+			return err
+		}
+	default:
+		var batch fanfare.Batch
+		if err := json.Unmarshal(payload, &batch); err != nil {
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "parked batch " + id + " is damaged and cannot be retried: " + err.Error(), Hint: "drop it; the trace of its event shows which deliveries are still pending"}
+		}
+		if err := p.options.Bus.Publish(ctx, []fanfare.Batch{batch}); err != nil {
+			return err
+		}
+	}
+	return p.options.Store.Unpark(ctx, id)
+}
+
+// DropParked drops parked work for good. It settles the open deliveries of a batch as cancelled, so that its broadcast
+// completes.
+func (p *Parking) DropParked(ctx context.Context, id string) error {
+	kind, payload, err := p.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	var batch fanfare.Batch
+	if kind == fanfare.ParkedBatch && json.Unmarshal(payload, &batch) == nil { // a damaged batch names no deliveries
+		busy, err := p.options.Cancel(ctx, &batch, "parked and dropped")
+		if err == nil && busy > 0 {
+			err = &fanfare.Error{Code: fanfare.Conflict, Message: "some of its deliveries are being sent", Hint: "try again in a moment"}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.options.Store.Unpark(ctx, id)
+}
+
+func (p *Parking) find(ctx context.Context, id string) (kind string, payload []byte, err error) {
+	days, err := p.options.Store.Days(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, day := range days {
+		parked, payloads, err := p.options.Store.Parked(ctx, day)
+		if err != nil {
+			return "", nil, err
+		}
+		for i := range parked {
+			if parked[i].ID == id {
+				return parked[i].Kind, payloads[i], nil
+			}
+		}
+	}
+	return "", nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no parked work %q", id), Hint: "`fanfare parked list` shows the ids"}
+}

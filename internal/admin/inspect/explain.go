@@ -1,0 +1,76 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/pipeline/match"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// paramsOf returns the params of a subscription. A rule needs an object.
+func paramsOf(s *registry.Subscription) json.RawMessage {
+	if s.Rule != "" && s.Params == nil {
+		return json.RawMessage("{}")
+	}
+	return s.Params
+}
+
+// FoundBy says which part of an event leads the index to a subscription.
+func (in *Inspector) FoundBy(s *registry.Subscription) (string, error) {
+	return in.opt.Index.IndexedBy(condition.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, paramsOf(s))
+}
+
+// InAudience reports whether a subscription is in a sender's audience.
+func (in *Inspector) InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error) {
+	event := &fanfare.AcceptedEvent{Audience: &fanfare.AudienceFilter{Filter: filter}}
+	hits, err := in.opt.Audiences.Narrow(ctx, event, []fanfare.Hit{{Place: s.Place, Subscriber: s.Owner}})
+	return len(hits) > 0, err
+}
+
+// Explain evaluates the condition of a subscription part by part. was is the data of the previous
+// event with the same key.
+func (in *Inspector) Explain(s *registry.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error) {
+	of := condition.EventOf(event)
+	of.Previous = was
+	return in.opt.Index.Explain(condition.Key{Service: s.Service, Topic: s.Topic}, condition.Entry{Filter: s.Filter, Rule: s.Rule, Params: paramsOf(s)}, of)
+}
+
+// SecondOpinion evaluates the condition of a subscription independently of the index, looks the
+// subscription up in the index, and says whether the condition is in quarantine.
+func (in *Inspector) SecondOpinion(ctx context.Context, s *registry.Subscription, event *fanfare.Event, was []byte) (report.Opinion, error) {
+	topic, ok := in.opt.Registry.Topic(s.Service, s.Topic)
+	if !ok {
+		return report.Opinion{}, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + s.Topic}
+	}
+	entry := condition.Entry{Place: s.Place, Filter: s.Filter, Rule: s.Rule, Params: paramsOf(s)}
+	of := condition.EventOf(event)
+	of.Previous = was
+	verdict, err := in.opt.Verifier.Evaluate(match.VerifyTopic(topic), &entry, of)
+	if err != nil {
+		return report.Opinion{}, err
+	}
+	o := report.Opinion{Result: verdict.Result.String(), Reason: verdict.Reason}
+	if q, is := in.opt.Verifier.InQuarantine(match.VerifyTopic(topic), &entry); is {
+		o.Quarantined = fmt.Sprintf("since %s, when at the event %s the index said %q and the evaluator %q", q.Since.Format(time.RFC3339), q.Event, q.Index, q.Evaluator)
+	}
+	if s.State != "active" {
+		return o, nil // it is not in the index
+	}
+	if err := in.lookups.Lock(ctx); err != nil {
+		return o, err
+	}
+	defer in.lookups.Unlock()
+	o.Indexed = true
+	err = in.opt.Index.Places(condition.Key{Service: s.Service, Topic: s.Topic}, of, func(places []uint32) {
+		for _, place := range places {
+			o.Found = o.Found || fanfare.RowID(place) == s.Place
+		}
+	})
+	return o, err
+}

@@ -1,0 +1,78 @@
+package status
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Metrics returns the handler of /metrics.
+func (r *Reporter) Metrics() http.Handler {
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for state := range fanfare.States {
+		s := fanfare.State(state)
+		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "fanfare_attempts_total", Help: "Attempts recorded since the start, by the state that they led to.",
+			ConstLabels: prometheus.Labels{"state": s.String()},
+		}, func() float64 { totals, _ := r.options.Recorder.Totals(); return float64(totals[s]) }))
+	}
+	gauge := func(name, help string, value func() float64) {
+		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+	}
+	metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "fanfare_outcome_commits_total", Help: "Transactions in which outcomes were kept.",
+	}, func() float64 { _, groups := r.options.Recorder.Totals(); return float64(groups) }))
+	gauge("fanfare_broadcasts_open", "Broadcasts that are not completed.", func() float64 {
+		open, _, _ := r.options.Recorder.Backlog()
+		return float64(open)
+	})
+	gauge("fanfare_broadcasts_held", "Broadcasts that wait for approval.", func() float64 { return float64(len(r.options.Switches.HeldBroadcasts())) })
+	gauge("fanfare_deliveries_pending", "Deliveries in a manifest of which nothing was tried yet.", func() float64 {
+		_, pending, _ := r.options.Recorder.Backlog()
+		return float64(pending)
+	})
+	gauge("fanfare_deliveries_deferred", "Deliveries between two attempts.", func() float64 {
+		_, _, deferred := r.options.Recorder.Backlog()
+		return float64(deferred)
+	})
+	metrics.MustRegister(suppressionMetrics{r.options.Registry})
+	gauge("fanfare_state_keys", "Keys of topics whose last event is known.", func() float64 { return float64(r.options.States.Total().Keys) })
+	gauge("fanfare_index_lag_events", "Events whose deliveries cannot be found by person through the index yet.", func() float64 { return float64(r.options.IndexLag()) })
+	metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "fanfare_notices_total", Help: "Outcomes of deliveries, and changes of subscriptions and suppressions, that were looked at for services that hear of them, since the start.",
+	}, func() float64 { return float64(r.options.Notifier.Posted()) }))
+	gauge("fanfare_notices_waiting", "Outcomes and changes that services are to be told of and are not yet.", func() float64 { return float64(r.options.Notifier.Waiting()) })
+	gauge("fanfare_notices_lag_seconds", "For how long the oldest of these has waited.", func() float64 { return r.options.Notifier.Lag().Seconds() })
+	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.options.Disk.Free()) })
+	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.options.Registry.ChangeSeq()) })
+	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions the start did not understand: they match nothing.", func() float64 { return float64(r.options.Registry.Unmatched()) })
+	for _, register := range r.options.Register {
+		register(metrics)
+	}
+	if r.options.Inbound != nil {
+		r.options.Inbound.RegisterMetrics(metrics)
+	}
+	metrics.MustRegister(r.options.Channels, r.options.DB)
+	metrics.MustRegister(r.options.Collectors...)
+	return promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})
+}
+
+// suppressionMetrics counts the suppressed addresses.
+type suppressionMetrics struct{ registry *registry.Registry }
+
+var suppressionsDesc = prometheus.NewDesc("fanfare_suppressions", "Addresses on the suppression list, of all services together.", []string{"reason"}, nil)
+
+func (m suppressionMetrics) Describe(to chan<- *prometheus.Desc) { to <- suppressionsDesc }
+
+func (m suppressionMetrics) Collect(to chan<- prometheus.Metric) {
+	counts := m.registry.SuppressedBy()
+	for _, reason := range registry.SuppressionReasons {
+		to <- prometheus.MustNewConstMetric(suppressionsDesc, prometheus.GaugeValue, float64(counts[reason]), reason)
+	}
+}

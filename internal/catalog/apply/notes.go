@@ -1,0 +1,85 @@
+package apply
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/inputerror"
+)
+
+// Notes tells the user about settings of the document that have no effect or an effect that is easy
+// to miss.
+func (pl *Plan) Notes() []string {
+	return slices.Concat(pl.approvalNotes(), pl.draftNotes(), pl.fileNotes(), pl.templateNotes())
+}
+
+// approvalNotes tell of what a document says of approval that has no effect: it has
+// one as soon as there is a number, which may come with another document.
+func (pl *Plan) approvalNotes() (notes []string) {
+	if pl.Service.Approval.HoldAbove > 0 {
+		return nil
+	}
+	if exempt := pl.Document.HoldExemptUrgent; exempt != nil && *exempt {
+		notes = append(notes, "hold_exempt_urgent of the service has no effect: it has no hold_above, above which broadcasts wait for approval")
+	}
+	for _, name := range slices.Sorted(maps.Keys(pl.Document.Topics)) {
+		if t := pl.Document.Topics[name]; t != nil && !t.Delete && t.HoldExemptUrgent && t.HoldAbove == 0 {
+			notes = append(notes, "hold_exempt_urgent of topic "+name+" has no effect: neither the topic nor the service has a hold_above, above which broadcasts wait for approval")
+		}
+	}
+	return notes
+}
+
+// fileNotes says of which templates of the document the files stay at home, by channels
+// to programs.
+func (pl *Plan) fileNotes() (notes []string) {
+	var programs []string
+	for _, ch := range catalog.SortedValues(pl.Service.Channels) {
+		if ch.Driver == "webhook" {
+			programs = append(programs, ch.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(pl.Document.Templates)) {
+		spec := pl.Document.Templates[name]
+		if len(programs) > 0 && !spec.Delete && len(spec.AllFiles()) > 0 {
+			notes = append(notes, "template "+inputerror.Quote(name)+" has files: mails have them, and what channel "+inputerror.Quote(programs[0])+" posts to programs has not")
+		}
+	}
+	return notes
+}
+
+// templateNotes say which topics of the document lose their template. A document says
+// all of a topic that it names: who wrote down a part of it meant to keep the rest.
+func (pl *Plan) templateNotes() (notes []string) {
+	before := pl.From.Services[pl.Service.Name]
+	if before == nil || !slices.ContainsFunc(catalog.SortedValues(pl.Service.Channels), func(ch *catalog.Channel) bool { return ch.Driver != "webhook" }) {
+		return nil // programs need no template
+	}
+	for _, name := range slices.Sorted(maps.Keys(pl.Document.Topics)) {
+		old, now := before.Topics[name], pl.Service.Topics[name]
+		if old != nil && now != nil && old.Template != "" && now.Template == "" {
+			notes = append(notes, "topic "+name+" has no template any more, since the document names the topic without one: what its subscribers would get by mail fails until it has one")
+		}
+	}
+	return notes
+}
+
+// draftNotes say of which templates in the document a draft stands beside what it
+// publishes.
+func (pl *Plan) draftNotes() (notes []string) {
+	for _, name := range slices.Sorted(maps.Keys(pl.Document.Templates)) {
+		d, published := (catalog.Configuration{Snapshot: pl.To}).Draft(pl.Service.Name, name), pl.Service.Templates[name]
+		if d == nil || published == nil || pl.Document.Templates[name].Action != document.ActionApply {
+			continue
+		}
+		note := fmt.Sprintf("template %s has a draft, version %d, which stays beside what is applied: `fanfare template diff %s`", name, d.Version, name)
+		if d.Base != published.Version {
+			note += fmt.Sprintf("; it was kept over version %d, and is published only when it is kept again", d.Base)
+		}
+		notes = append(notes, note)
+	}
+	return notes
+}

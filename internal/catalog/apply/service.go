@@ -1,0 +1,172 @@
+package apply
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+const maxTitleBytes = 512
+
+// serviceNumber is the number that the name had before it was deleted, or a new
+// one.
+func (pl *Plan) serviceNumber(name string) uint32 {
+	for number, known := range pl.To.ServiceNames {
+		if known == name {
+			return number
+		}
+	}
+	return nextNumber(maps.Keys(pl.To.ServiceNames))
+}
+
+// setServiceSettings takes over title, budget, approval and limits, and returns what of them was another.
+func (pl *Plan) setServiceSettings() (changes []audit.FieldChange) {
+	if title := pl.Document.Title; title != nil && *title != pl.Service.Title {
+		if len(*title) > maxTitleBytes {
+			pl.fail("/title", inputerror.TooLarge("", len(*title), maxTitleBytes))
+		}
+		changes = append(changes, audit.FieldChange{Field: "title", Old: pl.Service.Title, New: *title})
+		pl.Service.Title = *title
+	}
+	if change, changed := pl.setBudget(); changed {
+		changes = append(changes, change)
+	}
+	return slices.Concat(changes, pl.setApproval(), pl.setLimits(), pl.setPages())
+}
+
+func (pl *Plan) addServiceRecord(deleted bool) {
+	body, _ := json.Marshal(catalog.ServiceBody{Title: pl.Service.Title, Budget: catalog.Duration(pl.Service.MatchingBudget), Approval: pl.Service.Approval, ServiceLimits: pl.Service.Limits, Pages: pl.Service.Pages}) // plain: cannot fail
+	pl.Records = append(pl.Records, control.ConfigRecord{Kind: catalog.KindService, Number: pl.Service.Number, Name: pl.Service.Name, Body: body, Deleted: deleted})
+}
+
+// deleteService takes away the service and all that it has. What checkUse finds
+// in use refuses it.
+func (pl *Plan) deleteService() {
+	for _, c := range catalog.SortedValues(pl.Service.Channels) {
+		pl.channel(c.Name, &document.ChannelSpec{Delete: true})
+	}
+	for _, t := range catalog.SortedValues(pl.Service.Topics) {
+		pl.topic(t.Name, &document.TopicSpec{Delete: true})
+	}
+	for _, t := range catalog.SortedValues(pl.Service.Templates) {
+		pl.template(t.Name, &document.TemplateSpec{Delete: true})
+	}
+	for of := range pl.To.Drafts { // of what was never published
+		if of.Service == pl.Service.Name {
+			pl.discard(of.Template)
+		}
+	}
+	delete(pl.To.Services, pl.Service.Name) // its number and name stay taken
+	pl.Diff.Add(catalog.KindService, pl.Service.Name, "delete", nil)
+	pl.addServiceRecord(true)
+}
+
+// setApproval takes over what the document says about approval.
+func (pl *Plan) setApproval() []audit.FieldChange {
+	was := pl.Service.Approval
+	if above := pl.Document.HoldAbove; above != nil {
+		pl.Service.Approval.HoldAbove = *above
+	}
+	if exempt := pl.Document.HoldExemptUrgent; exempt != nil {
+		pl.Service.Approval.HoldExemptUrgent = *exempt
+	}
+	return catalog.FieldChanges(was, pl.Service.Approval)
+}
+
+// setBudget takes over the budget of the document. It protects other services, so
+// that the admin of one may not raise it.
+func (pl *Plan) setBudget() (change audit.FieldChange, changed bool) {
+	asked := pl.Document.MatchingBudget
+	if asked == nil || time.Duration(*asked) == pl.Service.MatchingBudget {
+		return change, false
+	}
+	was := pl.Service.Budget()
+	pl.Service.MatchingBudget = time.Duration(*asked)
+	switch is := pl.Service.Budget(); {
+	case is > catalog.MaxBudget:
+		pl.fail("/matching_budget", inputerror.Invalid("", fmt.Sprintf("at most %s", catalog.Duration(catalog.MaxBudget)), "%s for every event is too much", catalog.Duration(is)))
+	case pl.actor != nil && pl.actor.Tenant != "" && is > was:
+		pl.fail("/matching_budget", &fanfare.Error{Code: fanfare.Forbidden, Hint: "have it set with a key for all services",
+			Message: "the budget protects other services: a key of one service may not raise it"})
+	}
+	return audit.FieldChange{Field: "matching_budget", Old: catalog.Duration(was).String(), New: catalog.Duration(pl.Service.Budget()).String()}, true
+}
+
+// setPages takes over what the document says of them.
+func (pl *Plan) setPages() []audit.FieldChange {
+	p := pl.Document.Pages
+	if p == nil {
+		return nil
+	}
+	was, is := pl.Service.Pages, *p
+	pl.Service.Pages = is
+	changes := catalog.FieldChanges(was, is)
+	for i := range changes {
+		changes[i].Field = "pages." + changes[i].Field
+	}
+	return changes
+}
+
+// setLimits takes over what the document says about them.
+func (pl *Plan) setLimits() []audit.FieldChange {
+	was := pl.Service.Limits
+	if rate := pl.Document.Rate; rate != nil {
+		pl.Service.Limits.Rate = *rate
+	}
+	if quota := pl.Document.DailyQuota; quota != nil {
+		pl.Service.Limits.DailyQuota = *quota
+	}
+	if bounces := pl.Document.Bounces; bounces != nil {
+		pl.Service.Limits.Bounces = *bounces
+	}
+	return catalog.FieldChanges(was, pl.Service.Limits)
+}
+
+// setSubscriberSchema takes over the schema of the document; null takes it away.
+func (pl *Plan) setSubscriberSchema() {
+	text := pl.Document.SubscriberSchema
+	if len(text) == 0 {
+		return
+	}
+	is := []byte("null")
+	if old := pl.To.SubscriberSchemas[pl.Service.Number]; old != nil {
+		is = old.Text
+	}
+	if bytes.Equal(text, is) {
+		return
+	}
+	pl.Diff.Add(catalog.KindService, pl.Service.Name, "update", []audit.FieldChange{{Field: "subscriber_schema", Old: string(is), New: string(text)}})
+	if string(text) == "null" {
+		pl.deleteSubscriberSchema()
+		return
+	}
+	schema, err := catalog.NewSubscriberSchema(text)
+	if err != nil {
+		pl.fail("/subscriber_schema", err)
+		return
+	}
+	pl.To.SubscriberSchemas[pl.Service.Number] = schema
+	pl.addSubscriberSchemaRecord(text, false)
+}
+
+// deleteSubscriberSchema takes the schema away, if there is one.
+func (pl *Plan) deleteSubscriberSchema() {
+	if pl.To.SubscriberSchemas[pl.Service.Number] != nil {
+		delete(pl.To.SubscriberSchemas, pl.Service.Number)
+		pl.addSubscriberSchemaRecord([]byte("{}"), true)
+	}
+}
+
+func (pl *Plan) addSubscriberSchemaRecord(text []byte, deleted bool) {
+	pl.Records = append(pl.Records, control.ConfigRecord{Kind: catalog.KindSubscriberSchema, Number: pl.Service.Number, Service: pl.Service.Number, Name: pl.Service.Name, Body: text, Deleted: deleted})
+}

@@ -1,0 +1,234 @@
+package catalog
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// A Configuration is all that is configured at one moment. It never changes. In
+// the zero one there is nothing.
+type Configuration struct{ Snapshot *Snapshot }
+
+func (c Configuration) services() map[string]*ServiceSnapshot {
+	if c.Snapshot == nil {
+		return nil
+	}
+	return c.Snapshot.Services
+}
+
+// Services lists the services, sorted by name.
+func (c Configuration) Services() []Service {
+	var all []Service
+	for _, name := range slices.Sorted(maps.Keys(c.services())) {
+		all = append(all, *c.Service(name))
+	}
+	return all
+}
+
+// Service returns a service, or nil.
+func (c Configuration) Service(name string) *Service {
+	if svc := c.services()[name]; svc != nil {
+		s := &Service{Name: name, Title: svc.Title, MatchingBudget: svc.Budget(), Approval: svc.Approval, ServiceLimits: svc.Limits, Pages: svc.Pages}
+		if schema := c.Snapshot.SubscriberSchemas[svc.Number]; schema != nil {
+			s.SubscriberSchema = schema.Text
+		}
+		return s
+	}
+	return nil
+}
+
+// of is the service's part, an empty one for an unknown service.
+func (c Configuration) of(name string) *ServiceSnapshot {
+	if svc := c.services()[name]; svc != nil {
+		return svc
+	}
+	return &ServiceSnapshot{}
+}
+
+// Topics, Channels and Templates list what a service has, sorted by name.
+func (c Configuration) Topics(service string) []*Topic { return SortedValues(c.of(service).Topics) }
+
+// TopicNumbered returns the topic with a number; false where it was deleted.
+func (c Configuration) TopicNumbered(number uint32) (*Topic, bool) {
+	t := c.Snapshot.Topics[number]
+	if t == nil || c.Topic(t.Service, t.Name) != t {
+		return nil, false
+	}
+	return t, true
+}
+
+// Channels is like Topics.
+func (c Configuration) Channels(service string) []*Channel {
+	return SortedValues(c.of(service).Channels)
+}
+
+// Templates is like Topics; of each the current version.
+func (c Configuration) Templates(service string) []*TemplateSource {
+	return SortedValues(c.of(service).Templates)
+}
+
+// Topic returns a topic, or nil.
+func (c Configuration) Topic(service, name string) *Topic { return c.of(service).Topics[name] }
+
+// Channel returns a channel, or nil.
+func (c Configuration) Channel(service, name string) *Channel { return c.of(service).Channels[name] }
+
+// Template returns the current version of a template, or nil.
+func (c Configuration) Template(service, name string) *TemplateSource {
+	return c.of(service).Templates[name]
+}
+
+// Settings is what a document says about the topic, but for its rules.
+func (t *Topic) Settings() TopicSettings { return t.Body.TopicSettings }
+
+// Kinds of ConfigRecord.
+const (
+	KindService  = "service"
+	KindChannel  = "channel"
+	KindTopic    = "topic"
+	KindRule     = "rule" // kept with its topic
+	KindTemplate = "template"
+	KindDraft    = "draft" // of a template
+	KindKey      = "key"
+	KindSwitch   = "switch"
+
+	KindSubscriberSchema = "subscriber_schema" // has the number of its service
+)
+
+func loadChannel(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) error {
+	ch := &Channel{Number: uint16(c.Number), Service: svc.Name, Name: c.Name}
+	if err := json.Unmarshal(c.Body, &ch.ChannelSettings); err != nil {
+		return err
+	}
+	s.Channels[ch.Number] = ch
+	delete(svc.Channels, c.Name)
+	if !c.Deleted {
+		svc.Channels[c.Name] = ch
+	}
+	return nil
+}
+
+// ChannelsIn returns the channels among records as a store keeps them, services
+// first, by service and name: for who looks at a store without opening a registry.
+func ChannelsIn(records []control.ConfigRecord) ([]*Channel, error) {
+	s := NewSnapshot()
+	for i := range records {
+		c := &records[i]
+		switch c.Kind {
+		case KindService:
+			svc := NewService(c.Number, c.Name)
+			s.Services[c.Name], s.ServiceNames[c.Number] = svc, c.Name
+		case KindChannel:
+			svc := s.Services[s.ServiceNames[c.Service]]
+			if svc == nil || c.Deleted {
+				continue
+			}
+			if err := loadChannel(s, svc, c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	all := slices.Collect(maps.Values(s.Channels))
+	slices.SortFunc(all, func(a, b *Channel) int { return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Name, b.Name)) })
+	return all, nil
+}
+
+// A Snapshot is the whole configuration at one time. It is never changed: who
+// changes the configuration builds another and puts it in place.
+type Snapshot struct {
+	Services     map[string]*ServiceSnapshot
+	ServiceNames map[uint32]string // of services, by number
+	Topics       map[uint32]*Topic // by number, deleted ones too
+	Channels     map[uint16]*Channel
+	Templates    map[uint32]*TemplateSource // by number, every version
+	Drafts       map[DraftKey]DraftSlot
+
+	SubscriberSchemas subscriberSchemas
+}
+
+func NewSnapshot() *Snapshot {
+	return &Snapshot{
+		Services: map[string]*ServiceSnapshot{}, ServiceNames: map[uint32]string{}, Topics: map[uint32]*Topic{},
+		Channels: map[uint16]*Channel{}, Templates: map[uint32]*TemplateSource{},
+		Drafts: map[DraftKey]DraftSlot{}, SubscriberSchemas: subscriberSchemas{},
+	}
+}
+
+// Clone copies the maps, so that the copy can be changed.
+func (s *Snapshot) Clone() *Snapshot {
+	c := &Snapshot{Services: make(map[string]*ServiceSnapshot, len(s.Services)), ServiceNames: maps.Clone(s.ServiceNames), Topics: maps.Clone(s.Topics),
+		Channels: maps.Clone(s.Channels), Templates: maps.Clone(s.Templates), Drafts: maps.Clone(s.Drafts), SubscriberSchemas: maps.Clone(s.SubscriberSchemas)}
+	for name, svc := range s.Services {
+		c.Services[name] = &ServiceSnapshot{Number: svc.Number, Name: svc.Name, Title: svc.Title, MatchingBudget: svc.MatchingBudget, Approval: svc.Approval, Limits: svc.Limits, Pages: svc.Pages,
+			Topics: maps.Clone(svc.Topics), Channels: maps.Clone(svc.Channels), Templates: maps.Clone(svc.Templates)}
+	}
+	return c
+}
+
+// Service returns the service, or the error for users.
+func (s *Snapshot) Service(name string) (*ServiceSnapshot, error) {
+	if svc := s.Services[name]; svc != nil {
+		return svc, nil
+	}
+	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown service " + inputerror.Quote(name),
+		Hint: inputerror.DidYouMean(name, maps.Keys(s.Services), "apply a document that names it")}
+}
+
+func SortedValues[V any](m map[string]V) []V {
+	all := make([]V, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, m[name])
+	}
+	return all
+}
+
+// ChannelNamed finds a channel by service/channel.
+func (s *Snapshot) ChannelNamed(name string) (*Channel, error) {
+	service, channel, _ := strings.Cut(name, "/")
+	svc, err := s.Service(service)
+	if err != nil {
+		return nil, err
+	}
+	if svc.Channels[channel] == nil {
+		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + inputerror.Quote(name), Hint: "write service/channel; fanfare channel list shows which there are"}
+	}
+	return svc.Channels[channel], nil
+}
+
+// Load adds a record. It returns the topic if the record is one that is not deleted. Records of
+// services come first.
+func (s *Snapshot) Load(c *control.ConfigRecord) (*Topic, error) {
+	switch c.Kind {
+	case KindService:
+		return nil, loadService(s, c)
+	case KindSubscriberSchema:
+		return nil, loadSubscriberSchema(s, c)
+	}
+	name, known := s.ServiceNames[c.Service]
+	if !known {
+		return nil, fmt.Errorf("no service %d", c.Service)
+	}
+	svc := s.Services[name]
+	if svc == nil { // the service is deleted
+		svc = NewService(c.Service, name)
+	}
+	switch c.Kind {
+	case KindChannel:
+		return nil, loadChannel(s, svc, c)
+	case KindTopic:
+		return loadTopic(s, svc, c)
+	case KindTemplate:
+		return nil, loadTemplate(s, svc, c)
+	case KindDraft:
+		return nil, loadDraft(s, svc, c)
+	}
+	return nil, fmt.Errorf("unknown kind %q; was the database written by a newer version?", c.Kind)
+}

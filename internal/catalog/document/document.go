@@ -1,0 +1,367 @@
+package document
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+)
+
+// Locate adds the line and column of the member that an error points at, where
+// it has none of its own.
+func (d *Document) Locate(err error) error {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return err
+	}
+	for _, part := range append([]*fanfare.Error{e}, e.Details...) {
+		if rest, ok := within(part.Pointer, d.RulePointer); ok {
+			part.Pointer = d.root + rest
+		}
+		if part.Line == 0 {
+			pos := d.position(part.Pointer)
+			part.Line, part.Column = pos.line, pos.column
+		}
+		if rest, ok := within(part.Pointer, d.root); ok {
+			part.Pointer = rest
+		}
+	}
+	return e
+}
+
+// position is that of the member at the pointer, or of the next one around it
+// that is known; zero without any.
+func (d *Document) position(at string) position {
+	for ; at != ""; at = at[:max(0, strings.LastIndexByte(at, '/'))] {
+		if pos, ok := d.positions[at]; ok {
+			return pos
+		}
+	}
+	return position{}
+}
+
+// Relocated gives an error, which has lines and columns of the document as it was
+// sent, those of d, which says the same in another text. A line of a template or
+// of an expression stays, and the message says where that text stands.
+func (d *Document) Relocated(err error, sent *Document) error {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return err
+	}
+	for _, part := range append([]*fanfare.Error{e}, e.Details...) {
+		switch pos := d.position(part.Pointer); {
+		case (position{part.Line, part.Column}) == sent.position(part.Pointer):
+			part.Line, part.Column = pos.line, pos.column
+		case part.Line > 0 && pos.line > 0:
+			part.Message += fmt.Sprintf(", in the text that stands at line %d", pos.line)
+		}
+	}
+	return e
+}
+
+// within returns what of a pointer lies below root.
+func within(pointer, root string) (string, bool) {
+	rest, ok := strings.CutPrefix(pointer, root)
+	return rest, ok && root != "" && (rest == "" || rest[0] == '/')
+}
+
+// A TemplateAction is what a document does to a template.
+type TemplateAction int
+
+const (
+	ActionApply   TemplateAction = iota // publishes what the document says
+	ActionDraft                         // keeps what it says as a draft
+	ActionPublish                       // publishes the draft, or an earlier version again
+	ActionDiscard                       // takes the draft away
+)
+
+// approvalFields reads what is said of the service.
+func (d *Document) approvalFields() fieldReaders {
+	return holdFields(func(n int) { d.HoldAbove = &n }, func(yes bool) { d.HoldExemptUrgent = &yes })
+}
+
+// approvalFields reads what is said of a topic.
+func (t *TopicSpec) approvalFields() fieldReaders {
+	return holdFields(func(n int) { t.HoldAbove = n }, func(yes bool) { t.HoldExemptUrgent = yes })
+}
+
+// A Document says what the configuration of one service shall be. What it does
+// not name stays as it is; a member that it names is taken as a whole, its
+// absent fields at their defaults; a member goes only by "delete: true".
+// Encoded as JSON it is again a document, with all files inlined.
+type Document struct {
+	Service   string                   `json:"service"`
+	Title     *string                  `json:"title,omitempty"` // of the service; nil leaves it
+	Channels  map[string]*ChannelSpec  `json:"channels,omitempty"`
+	Topics    map[string]*TopicSpec    `json:"topics,omitempty"`
+	Templates map[string]*TemplateSpec `json:"templates,omitempty"`
+
+	// MatchingBudget is what one event may take in conditions to which no index
+	// leads; nil leaves it, 0 is the default.
+	MatchingBudget *catalog.Duration `json:"matching_budget,omitempty"`
+
+	// HoldAbove and HoldExemptUrgent say which broadcasts wait for approval; nil
+	// leaves them, 0 is: none.
+	HoldAbove        *int  `json:"hold_above,omitempty"`
+	HoldExemptUrgent *bool `json:"hold_exempt_urgent,omitempty"`
+
+	// Rate and DailyQuota bound what all channels send together; nil leaves them, the
+	// zero ones are: without bound.
+	Rate       *catalog.Rate       `json:"rate,omitempty"`
+	DailyQuota *catalog.DailyQuota `json:"daily_quota,omitempty"`
+
+	// Bounces say after which bounces an address is given up; nil leaves them, of
+	// those that are given a rule that is left out is the default.
+	Bounces *catalog.BounceSettings `json:"bounces,omitempty"`
+
+	// SubscriberSchema is the JSON Schema of the attributes of subscribers; null
+	// takes it away, absent leaves it.
+	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty"`
+
+	// Pages is how the pages of the service look; nil leaves it.
+	Pages *catalog.Pages `json:"pages,omitempty"`
+
+	DeleteService bool                `json:"-"` // the service goes, with all that it has
+	root          string              `json:"-"` // pointer of the one member that the text is about, or ""
+	RulePointer   string              `json:"-"` // pointer of the one rule that it is about, in the topic as it will be
+	positions     map[string]position `json:"-"` // of members, by JSON pointer
+}
+
+func newDocument() *Document {
+	return &Document{Channels: map[string]*ChannelSpec{}, Topics: map[string]*TopicSpec{}, Templates: map[string]*TemplateSpec{},
+		positions: map[string]position{}}
+}
+
+// A ChannelSpec is what a document says of a channel.
+type ChannelSpec struct {
+	catalog.ChannelSettings
+	Delete bool `json:"delete,omitempty"`
+}
+
+// A TopicSpec is what a document says of a topic. Rules that are known but not
+// named follow the named ones.
+type TopicSpec struct {
+	catalog.TopicSettings
+	Rules  []RuleSpec `json:"rules,omitempty"`
+	Delete bool       `json:"delete,omitempty"`
+
+	RuleMode ruleMode `json:"-"`
+}
+
+// A ruleMode says what becomes of the rules that a document does not name.
+type ruleMode int
+
+const (
+	RulesMerge   ruleMode = iota // they follow the named ones
+	RulesReplace                 // they go
+	RulesOnly                    // they keep their places, as the named ones do, and so do the topic's settings
+)
+
+// A RuleSpec is what a document says of a rule.
+type RuleSpec struct {
+	catalog.Rule
+	Delete bool `json:"delete,omitempty"`
+}
+
+// A TemplateSpec is what a document says of a template. Every change makes a new
+// version.
+type TemplateSpec struct {
+	catalog.TemplateParts
+	Delete bool `json:"delete,omitempty"`
+
+	Action  TemplateAction `json:"-"`
+	Version int            `json:"-"` // to publish; 0: that of the draft
+	Note    string         `json:"-"` // on what is published or kept
+}
+
+type position struct{ line, column int }
+
+// A Member names one thing of the configuration.
+type Member struct {
+	Service string
+	Kind    string // service, channel, topic, rule, template, or draft, which has the name of its template
+	Name    string // of a service: its own; of a rule: that of the topic
+	Rule    string // of a rule
+}
+
+// ParseMember reads a text that says what one member shall be, YAML or JSON, into
+// a document of that member alone. What is shown of it but cannot be set may
+// stand there: its name, if it is the right one, and what the server says of a version
+// of a template.
+// Pointers of errors, also those of applying the document, begin at the member. Files
+// are read below dir; without dir they are refused.
+//
+// A topic's rules become those that are listed, in that order; where there is no
+// list they stay. A rule takes the place of the one that has its name, or the
+// last one. All else that is absent is at its default.
+func ParseMember(m Member, text []byte, dir string) (*Document, error) {
+	p, body, err := readDocument(text)
+	if err != nil {
+		return nil, err
+	}
+	p.dir = dir
+	d := p.doc
+	d.Service, d.root = m.Service, m.pointer()
+	n := node{p: p, Node: body, at: d.root}
+	p.shown = fieldReaders{"name": func(v node) {
+		if own := m.own(); v.text() != own {
+			v.fault("leave it out", "the path says %s", inputerror.Quote(own))
+		}
+	}}
+	m.check(n)
+	switch m.Kind {
+	case catalog.KindService:
+		all := d.approvalFields()
+		d.limitFields(all)
+		maps.Copy(all, fieldReaders{
+			"title":             func(v node) { title := v.line(); d.Title = &title },
+			"matching_budget":   func(v node) { budget := v.duration(); d.MatchingBudget = &budget },
+			"subscriber_schema": func(v node) { d.SubscriberSchema = v.json() },
+			"pages":             func(v node) { d.Pages = v.pages() },
+		})
+		n.fields(all)
+		if d.SubscriberSchema == nil {
+			d.SubscriberSchema = json.RawMessage("null")
+		}
+		if d.Pages == nil {
+			d.Pages = new(catalog.Pages)
+		}
+		if d.Title == nil {
+			d.Title = new(string)
+		}
+		if d.MatchingBudget == nil {
+			d.MatchingBudget = new(catalog.Duration)
+		}
+		if d.HoldAbove == nil {
+			d.HoldAbove = new(int)
+		}
+		if d.HoldExemptUrgent == nil {
+			d.HoldExemptUrgent = new(bool)
+		}
+		if d.Rate == nil {
+			d.Rate = new(catalog.Rate)
+		}
+		if d.DailyQuota == nil {
+			d.DailyQuota = new(catalog.DailyQuota)
+		}
+		if d.Bounces == nil {
+			d.Bounces = new(catalog.BounceSettings)
+		}
+	case catalog.KindChannel:
+		d.Channels[m.Name] = p.channel(n)
+	case catalog.KindTopic:
+		t := p.topic(n)
+		if n.has("rules") {
+			t.RuleMode = RulesReplace
+		}
+		d.Topics[m.Name] = t
+	case catalog.KindRule:
+		rule := p.rule(n)
+		rule.Name = m.Rule
+		d.Topics[m.Name] = &TopicSpec{Rules: []RuleSpec{rule}, RuleMode: RulesOnly}
+	case catalog.KindTemplate, catalog.KindDraft:
+		d.Templates[m.Name] = p.version(n, m.Kind)
+	}
+	if len(p.wrong) > 0 {
+		return nil, d.Locate(inputerror.Join(p.wrong[:min(len(p.wrong), MaxErrors)]))
+	}
+	return d, nil
+}
+
+// own is the name of the member itself.
+func (m Member) own() string {
+	if m.Kind == catalog.KindRule {
+		return m.Rule
+	}
+	return m.Name
+}
+
+// check refuses a name that could not be one.
+func (m Member) check(n node) {
+	if !NamePattern.MatchString(m.own()) {
+		n.fault(NameHint, "%s is not a name", inputerror.Quote(m.own()))
+	}
+}
+
+// pointer is where the member stands in a document.
+func (m Member) pointer() string {
+	switch m.Kind {
+	case catalog.KindChannel:
+		return inputerror.Pointer("channels", m.Name)
+	case catalog.KindTopic:
+		return inputerror.Pointer("topics", m.Name)
+	case catalog.KindRule:
+		return inputerror.Pointer("topics", m.Name, "rules", "0")
+	case catalog.KindTemplate, catalog.KindDraft:
+		return inputerror.Pointer("templates", m.Name)
+	}
+	return ""
+}
+
+// Deletion is a document that takes the member away.
+func (m Member) Deletion() *Document {
+	d := newDocument()
+	d.Service, d.root = m.Service, m.pointer()
+	switch m.Kind {
+	case catalog.KindService:
+		d.DeleteService = true
+	case catalog.KindChannel:
+		d.Channels[m.Name] = &ChannelSpec{Delete: true}
+	case catalog.KindTopic:
+		d.Topics[m.Name] = &TopicSpec{Delete: true}
+	case catalog.KindRule:
+		d.Topics[m.Name] = &TopicSpec{Rules: []RuleSpec{{Rule: catalog.Rule{Name: m.Rule}, Delete: true}}, RuleMode: RulesOnly}
+	case catalog.KindTemplate:
+		d.Templates[m.Name] = &TemplateSpec{Delete: true}
+	case catalog.KindDraft:
+		d.Templates[m.Name] = &TemplateSpec{Action: ActionDiscard}
+	}
+	return d
+}
+
+// version reads a template that is to be published, or kept as a draft.
+func (p *reader) version(n node, kind string) *TemplateSpec {
+	note := ""
+	for _, name := range []string{"version", "state", "base", "at", "key", "key_name"} {
+		p.shown[name] = func(node) {}
+	}
+	p.shown["note"] = func(v node) { note = v.note() }
+	spec := p.template(n)
+	spec.Note = note
+	if kind == catalog.KindDraft {
+		spec.Action = ActionDraft
+	}
+	return spec
+}
+
+func (n node) note() string {
+	note := n.text()
+	if err := checkNote(note); err != nil {
+		n.fail(err)
+	}
+	return note
+}
+
+// Publication is a document that publishes the draft of a template, or one of its
+// versions again. A note says why; without one that of the draft stays.
+func Publication(service, template string, version int, note string) (*Document, error) {
+	if err := checkNote(note); err != nil {
+		return nil, inputerror.WithPointer("/note", err)
+	}
+	d := newDocument()
+	d.Service, d.root = service, inputerror.Pointer("templates", template)
+	d.Templates[template] = &TemplateSpec{Action: ActionPublish, Version: version, Note: note}
+	return d, nil
+}
+
+// limitFields reads what is said of the service.
+func (d *Document) limitFields(all fieldReaders) {
+	all["rate"] = func(v node) { rate := v.rate(); d.Rate = &rate }
+	all["daily_quota"] = func(v node) { quota := v.dailyQuota(); d.DailyQuota = &quota }
+	all["bounces"] = func(v node) { bounces := v.bounces(); d.Bounces = &bounces }
+}

@@ -1,0 +1,320 @@
+package document
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+)
+
+// A node is a place in the document: it knows its pointer, and reads itself as
+// what is asked for or notes a fault.
+type node struct {
+	ast.Node
+	p  *reader
+	at string
+}
+
+// fieldReaders are the fields that an object may have, with what reads each.
+type fieldReaders map[string]func(node)
+
+func (n node) fault(hint, format string, args ...any) {
+	n.fail(inputerror.Invalid("", hint, format, args...))
+}
+
+// fail notes err with the place of n.
+func (n node) fail(err error) {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		e = inputerror.Invalid("", "", "%v", err)
+	}
+	e.Pointer = n.at
+	if t := n.GetToken(); t != nil && e.Line == 0 {
+		e.Line, e.Column = t.Position.Line, t.Position.Column
+	}
+	n.p.wrong = append(n.p.wrong, e)
+}
+
+// resolved follows anchors, aliases and tags to the value itself.
+func (n node) resolved() ast.Node {
+	at := n.Node
+	for range 16 { // an alias of itself must end
+		switch v := at.(type) {
+		case *ast.AnchorNode:
+			at = v.Value
+		case *ast.TagNode:
+			at = v.Value
+		case *ast.AliasNode:
+			at = n.p.anchors[v.Value.String()]
+		default:
+			return at
+		}
+	}
+	return nil
+}
+
+// pairs lists the members of an object, in order; nil with a fault if it is none.
+func (n node) pairs() []*ast.MappingValueNode {
+	switch v := n.resolved().(type) {
+	case *ast.MappingNode:
+		return v.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{v}
+	case *ast.NullNode, nil:
+		return nil
+	}
+	n.fault("", "must be an object with fields")
+	return nil
+}
+
+// key is the text of a member's name.
+func key(pair *ast.MappingValueNode) string {
+	if s, ok := pair.Key.(*ast.StringNode); ok {
+		return s.Value
+	}
+	return strings.TrimSpace(pair.Key.String())
+}
+
+// member is the value of a pair.
+func (n node) member(pair *ast.MappingValueNode) node {
+	m := node{Node: pair.Value, p: n.p, at: n.at + inputerror.Pointer(key(pair))}
+	t := pair.Key.GetToken()
+	n.p.doc.positions[m.at] = position{t.Position.Line, t.Position.Column}
+	return m
+}
+
+// fields reads an object in which only these fields may be.
+func (n node) fields(known fieldReaders) {
+	for _, pair := range n.pairs() {
+		name := key(pair)
+		if _, ok := pair.Key.(*ast.MergeKeyNode); ok {
+			n.fault("write the fields out", "merging with << is not supported")
+			continue
+		}
+		read := known[name]
+		if n.p.shown != nil && n.at == n.p.doc.root {
+			if of := n.p.shown[name]; of != nil {
+				read = of
+			} else if name == "delete" {
+				read = nil // that is another request
+			}
+		}
+		if read == nil {
+			m := node{Node: pair.Key, p: n.p, at: n.at + inputerror.Pointer(name)}
+			m.fault(fieldHint(name, known), "unknown field %s", inputerror.Quote(name))
+			continue
+		}
+		read(n.member(pair))
+	}
+}
+
+func fieldHint(name string, known fieldReaders) string {
+	switch {
+	case name == "password" && known["password_env"] != nil:
+		return "a secret is not written into the document: name an environment variable with password_env, or a file with password_file"
+	case name == "key" && known["key_env"] != nil:
+		return "a key is not written into the document: name a file with key_file, or an environment variable with key_env"
+	}
+	return inputerror.DidYouMean(name, maps.Keys(known), "")
+}
+
+// entries reads an object whose names are free.
+func (n node) entries(read func(name string, v node)) {
+	for _, pair := range n.pairs() {
+		read(key(pair), n.member(pair))
+	}
+}
+
+// members is entries for things that have a name of their own.
+func (n node) members(read func(name string, v node)) {
+	n.entries(func(name string, v node) {
+		if !NamePattern.MatchString(name) {
+			v.fault(NameHint, "%s is not a name", inputerror.Quote(name))
+			return
+		}
+		read(name, v)
+	})
+}
+
+// each reads a list.
+func (n node) each(read func(node)) {
+	switch v := n.resolved().(type) {
+	case *ast.SequenceNode:
+		for i, item := range v.Values {
+			m := node{Node: item, p: n.p, at: n.at + inputerror.Pointer(strconv.Itoa(i))}
+			if t := item.GetToken(); t != nil {
+				n.p.doc.positions[m.at] = position{t.Position.Line, t.Position.Column}
+			}
+			read(m)
+		}
+	case *ast.NullNode:
+	default:
+		n.fault("", "must be a list")
+	}
+}
+
+func (n node) find(name string) *ast.MappingValueNode {
+	pairs := []*ast.MappingValueNode(nil)
+	switch v := n.resolved().(type) {
+	case *ast.MappingNode:
+		pairs = v.Values
+	case *ast.MappingValueNode:
+		pairs = []*ast.MappingValueNode{v}
+	}
+	i := slices.IndexFunc(pairs, func(p *ast.MappingValueNode) bool { return key(p) == name })
+	if i < 0 {
+		return nil
+	}
+	return pairs[i]
+}
+
+func (n node) has(name string) bool { return n.find(name) != nil }
+
+// oneOf refuses two fields that say the same thing.
+func (n node) oneOf(a, b string) {
+	if n.has(a) && n.has(b) {
+		n.fault("give one of them", "both %s and %s are given", a, b)
+	}
+}
+
+// alone refuses other fields beside name where that is set.
+func (n node) alone(name string, set bool) {
+	if set && len(n.pairs()) > 1 {
+		n.fault("remove the other fields, or "+name, "%s: true stands alone", name)
+	}
+}
+
+// text reads a scalar as it is written.
+func (n node) text() string {
+	switch v := n.resolved().(type) {
+	case *ast.StringNode:
+		return v.Value
+	case *ast.LiteralNode:
+		return v.Value.Value
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return v.GetToken().Value
+	case *ast.NullNode, nil:
+		return ""
+	}
+	n.fault("", "must be a text")
+	return ""
+}
+
+// name reads the name of a thing.
+func (n node) name() string {
+	s := n.text()
+	if !NamePattern.MatchString(s) {
+		n.fault(NameHint, "%s is not a name", inputerror.Quote(s))
+	}
+	return s
+}
+
+// line reads a text without line breaks.
+func (n node) line() string {
+	s := n.text()
+	if strings.ContainsAny(s, "\r\n\x00") {
+		n.fault("", "must be one line")
+	}
+	return s
+}
+
+func (n node) yes() bool {
+	v, ok := n.resolved().(*ast.BoolNode)
+	if !ok {
+		n.fault("", "must be true or false")
+		return false
+	}
+	return v.Value
+}
+
+func (n node) number(lowest, highest int) int {
+	v, err := strconv.Atoi(n.text())
+	if err != nil || v < lowest || v > highest {
+		n.fault("", "must be a whole number from %d to %d", lowest, highest)
+	}
+	return v
+}
+
+func (n node) choice(of ...string) string {
+	s := n.text()
+	if !slices.Contains(of, s) {
+		n.fault("use "+strings.Join(of, ", "), "unknown value %s", inputerror.Quote(s))
+	}
+	return s
+}
+
+// json reads any value as JSON.
+func (n node) json() json.RawMessage {
+	var v any
+	if err := yaml.NodeToValue(n.resolved(), &v); err != nil {
+		n.fault("", "cannot be read: %v", syntaxFault(err).Message)
+		return nil
+	}
+	return n.encode(v)
+}
+
+func (n node) encode(v any) json.RawMessage {
+	b, err := json.Marshal(jsonValue(v))
+	if err != nil {
+		n.fault("", "is not JSON: %v", err)
+		return nil
+	}
+	return b
+}
+
+// jsonValue makes the keys of objects strings, which in YAML they need not be.
+func jsonValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = jsonValue(v[k])
+		}
+	case map[any]any:
+		m := make(map[string]any, len(v))
+		for k, item := range v {
+			m[fmt.Sprint(k)] = jsonValue(item)
+		}
+		return m
+	case []any:
+		for i := range v {
+			v[i] = jsonValue(v[i])
+		}
+	}
+	return v
+}
+
+// Limits of texts for recipients, in characters.
+const (
+	maxLabelTitle       = 100
+	maxLabelDescription = 500
+)
+
+// label reads a text for recipients: one line of 1 to longest characters.
+func (n node) label(longest int) string {
+	s := n.text()
+	switch size := utf8.RuneCountInString(s); {
+	case strings.TrimSpace(s) == "":
+		n.fault("write what recipients shall read, or leave the field out", "the text is empty")
+	case size > longest:
+		n.fault("", "the text has %d characters, more than %d", size, longest)
+	case strings.ContainsFunc(s, unprintable):
+		n.fault("write one line of plain text", "the text has a line break or another control character")
+	}
+	return s
+}
+
+// unprintable reports characters that break a line or reverse what stands around them.
+func unprintable(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) && r != '\u200e' && r != '\u200f' && r != '\u061c'
+}

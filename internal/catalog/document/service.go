@@ -1,0 +1,187 @@
+package document
+
+import (
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"golang.org/x/text/language"
+
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/pages/words"
+)
+
+// maxHoldAbove is the most that hold_above may say: as good as never.
+const maxHoldAbove = 1_000_000_000
+
+// holdFields are the fields of a topic's or a service's approval.
+func holdFields(above func(int), exempt func(bool)) fieldReaders {
+	return fieldReaders{
+		"hold_above":         func(v node) { above(v.number(1, maxHoldAbove)) },
+		"hold_exempt_urgent": func(v node) { exempt(v.yes()) },
+	}
+}
+
+// bounces reads the rules of a service.
+func (n node) bounces() (s catalog.BounceSettings) {
+	n.fields(fieldReaders{
+		"unknown":   func(v node) { s.Unknown = v.bounceRule() },
+		"hard":      func(v node) { s.Hard = v.bounceRule() },
+		"soft":      func(v node) { s.Soft = v.bounceRule() },
+		"full":      func(v node) { s.Full = v.bounceRule() },
+		"complaint": func(v node) { s.Complaint = v.bounceRule() },
+	})
+	return s
+}
+
+// bounceRule reads one rule.
+func (n node) bounceRule() (rule catalog.BounceRule) {
+	n.fields(fieldReaders{
+		"after":       func(v node) { rule.After = v.number(1, catalog.MaxBounces) },
+		"within_days": func(v node) { rule.WithinDays = v.number(1, catalog.MaxBounceDays) },
+		"over_days":   func(v node) { rule.OverDays = v.number(0, catalog.MaxBounceDays) },
+		"for_days":    func(v node) { rule.ForDays = v.number(1, catalog.MaxGivenUpDays) },
+		"never":       func(v node) { rule.Never = v.yes() },
+	})
+	if rule.Never {
+		n.alone("never", true)
+		return rule
+	}
+	n.needs("after", "such as 3, or say never: true")
+	if rule.WithinDays == 0 {
+		rule.WithinDays = catalog.BounceWithin
+	}
+	if rule.OverDays > rule.WithinDays {
+		n.fault("take a longer within_days", "over_days is longer than within_days: that can never be")
+	}
+	return rule
+}
+
+// Limits of what is said of pages.
+const (
+	maxLogoBytes  = 100 << 10
+	maxPageLinks  = 10
+	maxPageTexts  = 64 << 10
+	maxTermsBytes = 256
+	maxIntroBytes = 2000
+)
+
+var colorPattern = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
+
+// pages reads what is said of a service.
+func (n node) pages() *catalog.Pages {
+	p := &catalog.Pages{}
+	if n.resolved() == nil {
+		return p
+	}
+	n.fields(fieldReaders{
+		"color": func(v node) {
+			if p.Color = strings.ToLower(v.text()); !colorPattern.MatchString(p.Color) {
+				v.fault("write it as \"#005ea5\", in quotes", "%s is not a color", inputerror.Quote(p.Color))
+			}
+		},
+		"logo":    func(v node) { p.Logo = v.logo() },
+		"links":   func(v node) { v.each(func(v node) { p.Links = append(p.Links, v.pageLink()) }) },
+		"texts":   func(v node) { p.Texts = v.pageTexts() },
+		"goodbye": func(v node) { p.Goodbye = v.yes() },
+		"templates": func(v node) {
+			p.Templates = map[string]string{}
+			known := fieldReaders{}
+			for _, of := range catalog.PageMails {
+				known[of] = func(v node) { p.Templates[of] = v.name() }
+			}
+			v.fields(known)
+		},
+	})
+	if len(p.Links) > maxPageLinks {
+		n.fault("", "%d links, at most %d may stand at the foot", len(p.Links), maxPageLinks)
+	}
+	return p
+}
+
+// logo reads an image that is written out: pages load nothing.
+func (n node) logo() string {
+	text := strings.Join(strings.Fields(n.text()), "")
+	kind, data, ok := strings.Cut(text, ";base64,")
+	_, err := base64.StdEncoding.DecodeString(data)
+	switch {
+	case !ok || err != nil || kind != "data:image/png" && kind != "data:image/jpeg" && kind != "data:image/webp":
+		n.fault("write it as data:image/png;base64,... (png, jpeg or webp)", "the logo is not an image that is written out")
+	case len(text) > maxLogoBytes:
+		n.fault("", "the logo has %d bytes, more than %d", len(text), maxLogoBytes)
+	}
+	return text
+}
+
+func (n node) pageLink() (l catalog.PageLink) {
+	n.fields(fieldReaders{
+		"title": func(v node) { l.Title = v.line() },
+		"url": func(v node) {
+			l.URL = v.line()
+			if u, err := url.Parse(l.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "mailto" {
+				v.fault("", "%s is not a URL with https, http or mailto", inputerror.Quote(l.URL))
+			}
+		},
+	})
+	n.needs("title", "what the link is called")
+	n.needs("url", "such as https://example.org/imprint")
+	return l
+}
+
+// pageTexts reads texts by language. Their names are known to who writes pages.
+func (n node) pageTexts() map[string]map[string]string {
+	all, size := map[string]map[string]string{}, 0
+	n.entries(func(tag string, v node) {
+		if _, err := language.Parse(tag); err != nil || len(tag) > 64 {
+			v.fault("use a language tag such as de or pt-BR", "%s is not a language", inputerror.Quote(tag))
+		}
+		texts := map[string]string{}
+		v.entries(func(name string, v node) {
+			texts[name] = v.text()
+			if size += len(texts[name]); !words.Known(name) {
+				v.fault("docs/reference/page-texts.md lists those that there are", "pages have no text %s", inputerror.Quote(name))
+			}
+		})
+		all[strings.ToLower(tag)] = texts
+	})
+	if size > maxPageTexts {
+		n.fault("", "the texts have %d bytes, more than %d", size, maxPageTexts)
+	}
+	return all
+}
+
+// signup reads true, or what is said of it.
+func (n node) signup() *catalog.Signup {
+	if text := n.word(); text != "" {
+		if text == "false" {
+			return nil
+		}
+		return &catalog.Signup{}
+	}
+	s := &catalog.Signup{}
+	n.fields(fieldReaders{
+		"channels": func(v node) { v.each(func(v node) { s.Channels = append(s.Channels, v.name()) }) },
+		"terms":    func(v node) { s.Terms = v.bounded(maxTermsBytes) },
+		"intro":    func(v node) { s.Intro = v.bounded(maxIntroBytes) },
+	})
+	return s
+}
+
+// word is what a plain yes or no says, "" for anything else.
+func (n node) word() string {
+	if v, ok := n.resolved().(*ast.BoolNode); ok {
+		return v.GetToken().Value
+	}
+	return ""
+}
+
+func (n node) bounded(most int) string {
+	text := n.line()
+	if len(text) > most {
+		n.fault("", "%d bytes, more than %d", len(text), most)
+	}
+	return text
+}

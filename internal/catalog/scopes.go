@@ -1,0 +1,99 @@
+package catalog
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+)
+
+// A Principal is who a key speaks for.
+type Principal struct {
+	KeyID   string // key-1, ...; may be logged
+	Name    string // what the key was made for
+	Service string // the one service that it may touch; "" is all of them
+	Scopes  Scopes // what it may do there
+}
+
+// Operator reports whether the key may do everything.
+func (p Principal) Operator() bool { return p.Service == "" && p.Scopes.Has(ScopeAdmin) }
+
+// May reports whether the key may touch the service.
+func (p Principal) May(service string) bool { return p.Service == "" || p.Service == service }
+
+// A PausedScope is something that an operator has paused.
+type PausedScope struct {
+	Scope  fanfare.Scope `json:"scope"`
+	Reason string        `json:"reason,omitempty"`
+	Since  time.Time     `json:"since"`
+}
+
+// Scopes say what a key may do in the services that it may touch. The bits are
+// not stored, the names are.
+type Scopes uint8
+
+// The scopes of keys.
+const (
+	ScopeAdmin     Scopes = 1 << iota // configure, and everything that the others may
+	ScopePublish                      // send events and messages
+	ScopeSubscribe                    // put, end and look up subscribers and subscriptions
+	ScopeRead                         // see configuration, traces and status
+	ScopeSecrets                      // see what receivers of webhooks verify them with
+	ScopeApprove                      // let a broadcast leave that waits for approval
+)
+
+// ScopeNames lists the names in the order of the bits.
+var ScopeNames = [...]string{"admin", "publish", "subscribe", "read", "secrets", "approve"}
+
+// Has reports whether one of the asked scopes is there, or implied by admin.
+func (s Scopes) Has(asked Scopes) bool { return s&(asked|ScopeAdmin) != 0 }
+
+// Names lists the scopes, admin first.
+func (s Scopes) Names() []string {
+	names := []string{}
+	for i, name := range ScopeNames {
+		if s>>i&1 != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String joins the names.
+func (s Scopes) String() string { return strings.Join(s.Names(), ", ") }
+
+// ParseScopes reads names; the pointers of its errors are those of a list. No
+// names are no scopes.
+func ParseScopes(names []string) (Scopes, error) {
+	var s Scopes
+next:
+	for i, name := range names {
+		for bit, known := range ScopeNames {
+			if name == known {
+				s |= 1 << bit
+				continue next
+			}
+		}
+		return 0, inputerror.Invalid(inputerror.Pointer("scopes", strconv.Itoa(i)), "use "+strings.Join(ScopeNames[:], ", "), "unknown scope %s", inputerror.Quote(name))
+	}
+	return s, nil
+}
+
+// MarshalJSON writes a list of names.
+func (s Scopes) MarshalJSON() ([]byte, error) { return json.Marshal(s.Names()) }
+
+// UnmarshalJSON reads a list of names.
+func (s *Scopes) UnmarshalJSON(b []byte) error {
+	var names []string
+	if err := json.Unmarshal(b, &names); err != nil {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "must be a list of names", Hint: "such as [\"publish\", \"read\"]"}
+	}
+	parsed, err := ParseScopes(names)
+	if err == nil {
+		*s = parsed
+	}
+	return err
+}

@@ -1,0 +1,159 @@
+package state
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare/internal/catalog"
+)
+
+// A keyring has all keys that are not deleted, and finds one by its secret.
+// Any number of goroutines look up; the writer changes it.
+type keyring struct {
+	mu     sync.RWMutex
+	hashes map[secretHash]*storedKey // of the secrets that may be good
+	keys   map[uint32]*storedKey     // by number
+	last   uint32                    // highest number that was ever given
+}
+
+// secretHash is the SHA-256 of a secret's text.
+type secretHash [sha256.Size]byte
+
+// A storedKey is one key as it is known. All but used and oldUsed is replaced, never changed.
+type storedKey struct {
+	number uint32
+	name   string
+	svc    string
+	keyBody
+	used    *atomic.Int64 // Unix seconds of the last use, in whole minutes; 0: not since the start
+	oldUsed *atomic.Int64 // of the secret before, the same; not kept over a restart
+}
+
+// useInterval is how coarse the time of the last use is: a key that is used all
+// the time writes it once a minute.
+const useInterval = 60
+
+func (k *storedKey) id() string { return keyID(k.number) }
+
+func (k *storedKey) principal() catalog.Principal {
+	return catalog.Principal{KeyID: k.id(), Name: k.name, Service: k.svc, Scopes: k.scopes()}
+}
+
+// usable reports whether the key opens anything at the time.
+func (k *storedKey) usable(now time.Time) bool {
+	return !k.Disabled && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+}
+
+// accepts reports whether the secret with this hash is still good for the key.
+func (k *storedKey) accepts(hash secretHash, now time.Time) bool {
+	return k.usable(now) && (hash == secretHash(k.Hash) || now.Before(k.OldUntil))
+}
+
+func (k *storedKey) lastUsed() time.Time {
+	if at := minuteOf(k.used); !at.IsZero() {
+		return at
+	}
+	return k.LastUsed
+}
+
+// minuteOf is the zero time for 0.
+func minuteOf(used *atomic.Int64) time.Time {
+	if at := used.Load(); at != 0 {
+		return time.Unix(at, 0).UTC()
+	}
+	return time.Time{}
+}
+
+// set puts k in place of what had its number.
+func (r *keyring) set(k *storedKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys == nil {
+		r.keys, r.hashes = map[uint32]*storedKey{}, map[secretHash]*storedKey{}
+	}
+	r.forget(k.number)
+	r.keys[k.number] = k
+	r.hashes[secretHash(k.Hash)] = k
+	if len(k.OldHash) == sha256.Size {
+		r.hashes[secretHash(k.OldHash)] = k
+	}
+	r.last = max(r.last, k.number)
+}
+
+// remove forgets the key; its number stays taken.
+func (r *keyring) remove(number uint32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget(number)
+	r.last = max(r.last, number)
+}
+
+func (r *keyring) forget(number uint32) {
+	if old := r.keys[number]; old != nil {
+		delete(r.keys, number)
+		delete(r.hashes, secretHash(old.Hash))
+		if len(old.OldHash) == sha256.Size {
+			delete(r.hashes, secretHash(old.OldHash))
+		}
+	}
+}
+
+func (r *keyring) get(number uint32) *storedKey {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.keys[number]
+}
+
+func (r *keyring) len() int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.keys)
+}
+
+// list returns the keys of a service, or with "" all, by number.
+func (r *keyring) list(service string) []*storedKey {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var found []*storedKey
+	for _, k := range r.keys {
+		if service == "" || k.svc == service {
+			found = append(found, k)
+		}
+	}
+	slices.SortFunc(found, func(a, b *storedKey) int { return cmp.Compare(a.number, b.number) })
+	return found
+}
+
+// Authenticate returns who the secret belongs to. It is false for a key that
+// is disabled, expired or deleted.
+//
+// The table is keyed by the SHA-256 of the secret. What the time of a look-up
+// may tell is therefore about the hash of a guess and not about a secret: who
+// sends guesses cannot choose what they hash to, and the secret itself, 32
+// random bytes, is compared nowhere.
+func (r *Catalog) Authenticate(secret string) (catalog.Principal, bool) {
+	if !strings.HasPrefix(secret, secretPrefix) {
+		return catalog.Principal{}, false
+	}
+	hash := secretHash(sha256.Sum256([]byte(secret)))
+	r.keyring.mu.RLock()
+	k := r.keyring.hashes[hash]
+	r.keyring.mu.RUnlock()
+	now := r.opt.Apply.Now()
+	if k == nil || !k.accepts(hash, now) {
+		return catalog.Principal{}, false
+	}
+	minute := now.Unix() / useInterval * useInterval
+	if k.used.Load() < minute {
+		k.used.Store(minute)
+	}
+	if hash != secretHash(k.Hash) && k.oldUsed.Load() < minute {
+		k.oldUsed.Store(minute)
+	}
+	return k.principal(), true
+}

@@ -1,0 +1,338 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// A secret is 32 random bytes, so that a plain hash of it cannot be guessed
+// back: no slow one is needed, and none is paid for with each request.
+const (
+	secretPrefix = "ff_"
+	secretBytes  = 32
+)
+
+// MaxGrace is how long at most the old secret of a rotated key goes on to work.
+const MaxGrace = 7 * 24 * time.Hour
+
+// Limits of keys.
+const (
+	maxKeyNameBytes = 128
+	maxKeys         = 1_000_000 // that are not deleted
+)
+
+// A Key is what is known of a key. Its secret is not.
+type Key struct {
+	ID string
+	KeySettings
+	Service   string    // "": all of them
+	CreatedAt time.Time // zero of keys that were made before this was kept
+	LastUsed  time.Time // in whole minutes; the last quarter of an hour is lost where the server is killed
+	OldUntil  time.Time // until when the secret before the last rotation works
+	OldUsed   time.Time // when that was used last, in whole minutes; zero: not since the start
+}
+
+// KeySettings is what may be changed of a key.
+type KeySettings struct {
+	Name      string         // what the key is for; shown in logs
+	Scopes    catalog.Scopes // none: ScopeAdmin
+	ExpiresAt time.Time      // zero: never
+	Disabled  bool
+}
+
+// keyBody is what is kept of a key: never the secret.
+type keyBody struct {
+	Hash      []byte    `json:"hash"` // SHA-256 of the secret's text
+	Scopes    []string  `json:"scopes,omitempty"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	Disabled  bool      `json:"disabled,omitempty"`
+	OldHash   []byte    `json:"old_hash,omitempty"` // of the secret before, good until OldUntil
+	OldUntil  time.Time `json:"old_until,omitzero"`
+	LastUsed  time.Time `json:"last_used,omitzero"`
+}
+
+// scopes are those that are kept. A key from before there were scopes could do
+// everything in what it reached, so it is its admin.
+func (b *keyBody) scopes() catalog.Scopes {
+	if b.Scopes == nil {
+		return catalog.ScopeAdmin
+	}
+	s, _ := catalog.ParseScopes(b.Scopes) // was checked when it was kept
+	return s
+}
+
+func (k *storedKey) key() Key {
+	return Key{ID: k.id(), Service: k.svc, CreatedAt: k.CreatedAt, LastUsed: k.lastUsed(), OldUntil: k.OldUntil, OldUsed: minuteOf(k.oldUsed),
+		KeySettings: KeySettings{Name: k.name, Scopes: k.scopes(), ExpiresAt: k.ExpiresAt, Disabled: k.Disabled}}
+}
+
+// CreateKey makes a key for one service, or with service "" for all, and returns
+// its secret. This is the only time that it is seen.
+func (r *Catalog) CreateKey(ctx context.Context, service string, settings KeySettings) (Key, string, error) {
+	if settings.Scopes == 0 {
+		settings.Scopes = catalog.ScopeAdmin
+	}
+	if err := r.checkKey(&settings); err != nil {
+		return Key{}, "", err
+	}
+	secret, hash := newSecret()
+	var made Key
+	err := r.writer.Run(ctx, func() error {
+		if r.keyring.len() >= maxKeys {
+			return &fanfare.Error{Code: fanfare.TooLarge, Message: "there are too many keys", Hint: "delete those that nobody uses"}
+		}
+		if service != "" {
+			if _, err := r.config.Load().Service(service); err != nil {
+				return inputerror.WithPrefix("/service", err)
+			}
+		}
+		k := &storedKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), oldUsed: new(atomic.Int64), keyBody: keyBody{
+			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Apply.Now().UTC().Truncate(time.Second),
+			ExpiresAt: settings.ExpiresAt, Disabled: settings.Disabled}}
+		made = k.key()
+		var b control.Batch
+		b.AddAudit(audit.ActorOf(ctx), k.operation("create"), nil)
+		return r.storeKey(&b, k)
+	})
+	if err != nil {
+		return Key{}, "", err
+	}
+	return made, secret, nil
+}
+
+func newSecret() (string, secretHash) {
+	var raw [secretBytes]byte
+	rand.Read(raw[:]) // never fails
+	secret := secretPrefix + base64.RawURLEncoding.EncodeToString(raw[:])
+	return secret, sha256.Sum256([]byte(secret))
+}
+
+func (r *Catalog) checkKey(s *KeySettings) error {
+	s.ExpiresAt = s.ExpiresAt.UTC().Truncate(time.Second)
+	switch {
+	case len(s.Name) > maxKeyNameBytes:
+		return inputerror.TooLarge("/name", len(s.Name), maxKeyNameBytes)
+	case strings.ContainsAny(s.Name, "\r\n\x00"):
+		return inputerror.Invalid("/name", "", "must be one line")
+	case s.Scopes == 0:
+		return inputerror.Invalid("/scopes", "use "+strings.Join(catalog.ScopeNames[:], ", "), "a key needs a scope")
+	}
+	return nil
+}
+
+// Keys lists the keys of a service, or with "" all, in the order in which they
+// were made.
+func (r *Catalog) Keys(service string) []Key {
+	held := r.keyring.list(service)
+	all := make([]Key, len(held))
+	for i, k := range held {
+		all[i] = k.key()
+	}
+	return all
+}
+
+// Key returns one key. With a service, those of others do not exist.
+func (r *Catalog) Key(service, id string) (Key, error) {
+	k, err := r.findKey(service, id)
+	if err != nil {
+		return Key{}, err
+	}
+	return k.key(), nil
+}
+
+func (r *Catalog) findKey(service, id string) (*storedKey, error) {
+	if number, ok := parseKeyID(id); ok {
+		if k := r.keyring.get(number); k != nil && (service == "" || k.svc == service) {
+			return k, nil
+		}
+	}
+	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "key " + inputerror.Quote(id) + " does not exist"}
+}
+
+// ChangeKey lets change set what may be changed. The key works by its new
+// settings when ChangeKey returns.
+func (r *Catalog) ChangeKey(ctx context.Context, service, id string, change func(*KeySettings) error) (Key, error) {
+	return r.editKey(ctx, service, id, "update", func(k *storedKey) error {
+		settings := k.key().KeySettings
+		if err := change(&settings); err != nil {
+			return err
+		}
+		if err := r.checkKey(&settings); err != nil {
+			return err
+		}
+		k.name, k.Scopes, k.ExpiresAt, k.Disabled = settings.Name, settings.Scopes.Names(), settings.ExpiresAt, settings.Disabled
+		return nil
+	})
+}
+
+// RotateKey gives the key a new secret, and returns it. The secret that it had
+// goes on to work for grace; one from an earlier rotation ends now.
+func (r *Catalog) RotateKey(ctx context.Context, service, id string, grace time.Duration) (Key, string, error) {
+	if grace < 0 || grace > MaxGrace {
+		return Key{}, "", inputerror.Invalid("/grace", "", "must be from 0 to %d seconds", int(MaxGrace.Seconds()))
+	}
+	secret, hash := newSecret()
+	key, err := r.editKey(ctx, service, id, "rotate", func(k *storedKey) error {
+		k.OldHash, k.OldUntil = nil, time.Time{}
+		if grace > 0 {
+			k.OldHash, k.OldUntil = k.Hash, r.opt.Apply.Now().UTC().Add(grace)
+		}
+		k.Hash, k.oldUsed = hash[:], new(atomic.Int64)
+		return nil
+	})
+	return key, secret, err
+}
+
+// DeleteKey ends a key for good. To delete it again is no error.
+func (r *Catalog) DeleteKey(ctx context.Context, service, id string) error {
+	return r.writer.Run(ctx, func() error {
+		k, err := r.findKey(service, id)
+		if err != nil {
+			if number, ok := parseKeyID(id); ok && service == "" && number <= r.keyring.last && r.keyring.get(number) == nil {
+				return nil
+			}
+			return err
+		}
+		if err := r.keepAdminKey(k, nil); err != nil {
+			return err
+		}
+		b := control.Batch{Config: []control.ConfigRecord{{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
+		b.AddAudit(audit.ActorOf(ctx), k.operation("delete"), nil)
+		if err := r.writer.Commit(&b); err != nil {
+			return err
+		}
+		r.keyring.remove(k.number)
+		return nil
+	})
+}
+
+// editKey changes a copy of the key and keeps it.
+func (r *Catalog) editKey(ctx context.Context, service, id, action string, edit func(*storedKey) error) (changed Key, err error) {
+	err = r.writer.Run(ctx, func() error {
+		was, err := r.findKey(service, id)
+		if err != nil {
+			return err
+		}
+		k := *was
+		if err := edit(&k); err != nil {
+			return err
+		}
+		if err := r.keepAdminKey(was, &k); err != nil {
+			return err
+		}
+		changed = k.key()
+		var b control.Batch
+		b.AddAudit(audit.ActorOf(ctx), k.operation(action), &audit.Detail{Fields: keyChanges(was, &k)})
+		return r.storeKey(&b, &k)
+	})
+	if err != nil {
+		return Key{}, err
+	}
+	return changed, nil
+}
+
+// operation is what the audit says of a change of the key.
+func (k *storedKey) operation(action string) audit.Operation {
+	return audit.Operation{Service: k.svc, Action: action, Kind: catalog.KindKey, Name: k.id()}
+}
+
+// keyChanges lists what the audit shows of a key: never a hash.
+func keyChanges(was, now *storedKey) []audit.FieldChange {
+	shown := func(k *storedKey) map[string]any {
+		fields := map[string]any{"name": k.name, "scopes": k.scopes().String(), "disabled": k.Disabled}
+		for name, at := range map[string]time.Time{"expires_at": k.ExpiresAt, "old_until": k.OldUntil} {
+			if !at.IsZero() {
+				fields[name] = at.UTC().Truncate(time.Second)
+			}
+		}
+		return fields
+	}
+	return catalog.FieldChanges(shown(was), shown(now))
+}
+
+// keepAdminKey refuses to take the last key away that may do everything. now is
+// nil where it is deleted.
+func (r *Catalog) keepAdminKey(was, now *storedKey) error {
+	at := r.opt.Apply.Now()
+	able := func(k *storedKey) bool { return k.usable(at) && k.principal().Operator() }
+	if !able(was) || now != nil && able(now) {
+		return nil
+	}
+	for _, k := range r.keyring.list("") {
+		if k.number != was.number && able(k) {
+			return nil
+		}
+	}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: "it is the last key that may do everything", Hint: "make another one first, or rotate it"}
+}
+
+// storeKey makes k durable with b, and then known. It runs in the writer.
+func (r *Catalog) storeKey(b *control.Batch, k *storedKey) error {
+	record, err := r.keyRecord(k)
+	if err != nil {
+		return err
+	}
+	b.Config = append(b.Config, record)
+	if err := r.writer.Commit(b); err != nil {
+		return err
+	}
+	r.keyring.set(k)
+	return nil
+}
+
+// keyRecord is what is kept of k, with its last use.
+func (r *Catalog) keyRecord(k *storedKey) (control.ConfigRecord, error) {
+	k.LastUsed = k.lastUsed()
+	body, err := json.Marshal(k.keyBody)
+	return control.ConfigRecord{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}, err
+}
+
+// serviceNumber is 0 for no service.
+func (r *Catalog) serviceNumber(name string) uint32 {
+	if svc := r.config.Load().Services[name]; svc != nil {
+		return svc.Number
+	}
+	return 0
+}
+
+func keyID(number uint32) string { return "key-" + strconv.FormatUint(uint64(number), 10) }
+
+func parseKeyID(id string) (uint32, bool) {
+	digits, ok := strings.CutPrefix(id, "key-")
+	number, err := strconv.ParseUint(digits, 10, 32)
+	return uint32(number), ok && err == nil && keyID(uint32(number)) == id
+}
+
+func (r *Catalog) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
+	if c.Deleted {
+		r.keyring.remove(c.Number)
+		return nil
+	}
+	var body keyBody
+	if err := json.Unmarshal(c.Body, &body); err != nil {
+		return err
+	}
+	if len(body.Hash) != sha256.Size {
+		return &fanfare.Error{Code: fanfare.Internal, Message: "the kept hash is damaged"}
+	}
+	if c.Service != 0 && s.ServiceNames[c.Service] == "" {
+		return fmt.Errorf("no service %d", c.Service) // it must not become a key of all
+	}
+	r.keyring.set(&storedKey{number: c.Number, name: c.Name, svc: s.ServiceNames[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
+	return nil
+}

@@ -1,0 +1,234 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// kindQuota is the kind of a ConfigRecord: what of a day's quota of a channel was
+// given out.
+const kindQuota = "quota"
+
+// quotaBody is what is kept of a quota: the last day of which something was
+// reserved.
+type quotaBody struct {
+	Day      string `json:"day"`
+	Reserved int64  `json:"reserved"`
+}
+
+// quotas are the days of which something was reserved, by whose quota it is.
+type quotas struct {
+	mu   sync.Mutex
+	all  map[string]storedQuota
+	last uint32 // number of the last one
+}
+
+type storedQuota struct {
+	quotaBody
+	number uint32
+}
+
+func (q *quotas) set(name string, one storedQuota) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.all == nil {
+		q.all = map[string]storedQuota{}
+	}
+	q.all[name] = one
+	q.last = max(q.last, one.number)
+}
+
+func (q *quotas) get(name string) (one storedQuota, last uint32) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.all[name], q.last
+}
+
+// ReserveQuota reserves a block of what may leave on a day, as 2006-01-02, where
+// quota is the whole of it, and returns how much of the block there was. That is
+// durable when it returns. A day before the last one has nothing more. A negative
+// block gives back what was reserved and not used.
+func (r *Catalog) ReserveQuota(ctx context.Context, name, day string, quota, block int64) (granted int64, err error) {
+	err = r.writer.Run(ctx, func() error {
+		kept, last := r.quotas.get(name)
+		granted = 0
+		if day < kept.Day || block < 0 && day != kept.Day {
+			return nil
+		}
+		if day > kept.Day {
+			kept.Day, kept.Reserved = day, 0
+		}
+		if granted = max(block, -kept.Reserved); block > 0 {
+			granted = max(min(block, quota-kept.Reserved), 0)
+		}
+		if granted == 0 {
+			return nil
+		}
+		kept.Reserved += granted
+		if kept.number == 0 {
+			kept.number = last + 1
+		}
+		body, err := json.Marshal(kept.quotaBody)
+		if err != nil {
+			return err
+		}
+		if err := r.writer.Commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindQuota, Number: kept.number, Name: name, Body: body}}}); err != nil {
+			granted = 0
+			return err
+		}
+		r.quotas.set(name, kept)
+		return nil
+	})
+	return granted, err
+}
+
+// ReservedQuota is how much was reserved of a day.
+func (r *Catalog) ReservedQuota(name, day string) int64 {
+	if kept, _ := r.quotas.get(name); kept.Day == day {
+		return kept.Reserved
+	}
+	return 0
+}
+
+// loadQuota puts a kept record in force.
+func (r *Catalog) loadQuota(c *control.ConfigRecord) error {
+	one := storedQuota{number: c.Number}
+	if err := json.Unmarshal(c.Body, &one.quotaBody); err != nil {
+		return err
+	}
+	r.quotas.set(c.Name, one)
+	return nil
+}
+
+// kindRate is the kind of a ConfigRecord: the rate of a channel that an operator
+// has set by hand.
+const kindRate = "rate"
+
+// A ManualRate is a rate that was set by hand, in place of the one that is
+// configured.
+type ManualRate struct {
+	Channel string       `json:"channel"` // service/channel
+	Rate    catalog.Rate `json:"rate"`
+	Since   time.Time    `json:"since"`
+}
+
+// rates are the rates of channels that were set by hand.
+type rates struct {
+	mu   sync.RWMutex
+	all  map[string]storedRate // by service/channel
+	last uint32                // number of the last one
+}
+
+type storedRate struct {
+	ManualRate
+	number  uint32
+	deleted bool // the configured one counts again
+}
+
+func (r *rates) set(one storedRate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = map[string]storedRate{}
+	}
+	r.all[one.Channel] = one
+	r.last = max(r.last, one.number)
+}
+
+func (r *rates) get(channel string) (storedRate, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	one, ok := r.all[channel]
+	return one, ok
+}
+
+// ChannelRate returns the rate in force of a channel, and whether it was set by hand.
+func (r *Catalog) ChannelRate(c *catalog.Channel) (rate catalog.Rate, byHand bool) {
+	if one, ok := r.rates.get(c.Service + "/" + c.Name); ok && !one.deleted {
+		return one.Rate, true
+	}
+	return c.Rate, false
+}
+
+// ManualRates lists the rates that were set by hand, by channel.
+func (r *Catalog) ManualRates() []ManualRate {
+	r.rates.mu.RLock()
+	defer r.rates.mu.RUnlock()
+	var all []ManualRate
+	for _, one := range r.rates.all {
+		if !one.deleted {
+			all = append(all, one.ManualRate)
+		}
+	}
+	slices.SortFunc(all, func(a, b ManualRate) int { return cmp.Compare(a.Channel, b.Channel) })
+	return all
+}
+
+// SetChannelRate sets the rate of a channel, service/channel, in place of the
+// configured one, which nil puts in force again. It is durable when it returns.
+func (r *Catalog) SetChannelRate(ctx context.Context, channel string, rate *catalog.Rate) error {
+	return r.writer.Run(ctx, func() error {
+		if err := r.checkScope(fanfare.Scope{Kind: fanfare.ScopeChannel, Name: channel}); err != nil {
+			return err
+		}
+		service, name, _ := strings.Cut(channel, "/")
+		c := r.config.Load().Services[service].Channels[name]
+		was, byHand := r.ChannelRate(c)
+		old, known := r.rates.get(channel)
+		one := storedRate{ManualRate{Channel: channel, Since: r.opt.Apply.Now().UTC()}, old.number, rate == nil}
+		is := c.Rate
+		if rate != nil {
+			one.Rate, is = *rate, *rate
+		}
+		if byHand == (rate != nil) && was == is {
+			return nil
+		}
+		if !known {
+			one.number = r.rates.last + 1
+		}
+		body, err := json.Marshal(one.ManualRate)
+		if err != nil {
+			return err
+		}
+		b := control.Batch{Config: []control.ConfigRecord{{Kind: kindRate, Number: one.number, Name: channel, Body: body, Deleted: one.deleted}}}
+		b.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: service, Action: "rate", Kind: catalog.KindChannel, Name: channel},
+			&audit.Detail{Fields: []audit.FieldChange{{Field: "rate", Old: was.String(), New: is.String()}}})
+		if err := r.writer.Commit(&b); err != nil {
+			return err
+		}
+		r.rates.set(one)
+		return nil
+	})
+}
+
+func (r *Catalog) loadRate(c *control.ConfigRecord) error {
+	one := storedRate{number: c.Number, deleted: c.Deleted}
+	if err := json.Unmarshal(c.Body, &one.ManualRate); err != nil {
+		return err
+	}
+	r.rates.set(one)
+	return nil
+}
+
+// rateNotes tell of the channels of a document whose rate is not the one that is
+// configured.
+func (r *Catalog) rateNotes(service string, channels map[string]*document.ChannelSpec) (notes []string) {
+	for _, one := range r.ManualRates() {
+		of, name, _ := strings.Cut(one.Channel, "/")
+		if spec := channels[name]; of == service && spec != nil && !spec.Delete {
+			notes = append(notes, "the rate of channel "+name+" is set to "+one.Rate.String()+" by hand; the configured one counts again after `fanfare rate channel "+one.Channel+" configured`")
+		}
+	}
+	return notes
+}

@@ -1,0 +1,346 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/schema"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/schedule/cadence"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// An Approval says which broadcasts wait for one. The zero Approval is: none.
+type Approval struct {
+	HoldAbove        int  `json:"hold_above,omitempty"`         // those with more messages; 0: not said
+	HoldExemptUrgent bool `json:"hold_exempt_urgent,omitempty"` // but not those of the lane urgent
+}
+
+// CheckCadence refuses a cadence for which the topic does not have what it takes.
+func (t *Topic) CheckCadence(c cadence.Cadence) error {
+	switch {
+	case c.Immediate():
+		return nil
+	case t.Digest.IsZero():
+		return inputerror.Invalid("/cadence", "give the topic a digest: {template: NAME}, or leave the cadence away", "topic %s has no digest, so that nothing of it can wait for %s", inputerror.Quote(t.Name), c)
+	case c.OfState() && t.Key == "" && t.Digest.Key != "":
+		return inputerror.Invalid("/cadence", "give the topic itself the key: "+t.Digest.Key+", or leave of state away",
+			"topic %s has a key in its digest alone, which picks the newest of the events that a message tells of: of state needs the key of the topic", inputerror.Quote(t.Name))
+	case c.OfState() && t.Key == "":
+		return inputerror.Invalid("/cadence", "give the topic a key, or leave of state away", "topic %s has no key, so that it has no state", inputerror.Quote(t.Name))
+	}
+	return nil
+}
+
+// DigestInUse refuses to take the digest away from a topic with n subscriptions that need it.
+func (t *Topic) DigestInUse(n int64) *fanfare.Error {
+	return &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("topics", t.Name, "digest"), Message: fmt.Sprintf("%d subscriptions have a cadence, and need it", n),
+		Hint: "leave the digest, or put them with the cadence immediate first"}
+}
+
+// A Topic is a named kind of event. It is never changed: an apply makes a new one.
+type Topic struct {
+	Service  string
+	Name     string
+	Number   uint32 // for good
+	Title    string
+	Lane     fanfare.Lane
+	Schema   json.RawMessage // JSON Schema of the event data, or nil: anything goes
+	Key      string          // the field of the data that tells whose event it is, as a.b; "" for none
+	Series   uint32          // of keys: another one each time the topic takes another field
+	Rules    []Rule          // in the order that picks the template
+	Template string          // for own filters, and for rules without one; may be ""
+	Expiry   time.Duration   // a message that could not leave for so long expires; 0: the channel's
+	Quiet    QuietHours      // when nothing is sent, beside those of the channel
+	Digest   Digest          // of what waits for a cadence; without a template nothing may wait
+	Cadence  cadence.Cadence // of new subscriptions that name none
+
+	Generation Generation // which events have their messages made together
+
+	// ValidateData checks the data of one event against the schema. The error
+	// is a *fanfare.Error with Pointer below /data; several in Details.
+	ValidateData func(data json.RawMessage) error `json:"-"`
+
+	ServiceNumber  uint32                      `json:"-"` // number
+	CheckedFilters *CheckedTexts[fanfare.Cost] `json:"-"` // that are good for this schema, and what they cost
+	Body           *TopicBody                  `json:"-"`
+}
+
+// A Rule is a condition of the topic that subscriptions choose by name.
+type Rule struct {
+	Number   uint32            `json:"-"` // for good
+	Name     string            `json:"name"`
+	When     string            `json:"when"`               // CEL over event and sub
+	Params   map[string]string `json:"params,omitempty"`   // name -> string, number, boolean or strings
+	Template string            `json:"template,omitempty"` // "" takes the topic's
+
+	Labels // for recipients, who do not see the condition
+}
+
+// Labels tell recipients about something in plain words.
+type Labels struct {
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// Password reads the channel's secret from where its settings say; "" if they
+// name no place. It is never stored and never shown.
+func (c *Channel) Password() (string, error) {
+	return c.secret("password", c.PasswordEnv, c.PasswordFile)
+}
+
+func UnknownTopic(svc *ServiceSnapshot, name string) error {
+	return &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + inputerror.Quote(name), Hint: inputerror.DidYouMean(name, maps.Keys(svc.Topics), "put one first")}
+}
+
+// Digest says how what waits for a cadence is told together.
+type Digest struct {
+	Template string `json:"template"`      // of the message that tells of several events
+	Key      string `json:"key,omitempty"` // field of the data, as a.b: of the events with one value of it the newest is told; "" tells all
+	Max      int    `json:"max,omitempty"` // events that a message tells of; of more the newest
+}
+
+// IsZero reports whether the topic has none.
+func (d Digest) IsZero() bool { return d.Template == "" }
+
+// KeepDigest notes the digest that the topic had, where it has none now: who is told
+// at once since a moment ago may still wait for a message that tells of several events.
+func (b *TopicBody) KeepDigest(known *TopicBody) {
+	if b.Digest.IsZero() {
+		b.PastDigest = known.LatestDigest()
+	}
+}
+
+func (b *TopicBody) LatestDigest() Digest {
+	if b.Digest.IsZero() {
+		return b.PastDigest
+	}
+	return b.Digest
+}
+
+// LatestDigest says how what waits is told: as the topic's digest says, or the last
+// one that it had.
+func (t *Topic) LatestDigest() Digest { return t.Body.LatestDigest() }
+
+// KeyOf returns what an event has in the field whose newest value is told.
+func (d Digest) KeyOf(e *fanfare.Event) (key string, ok bool) { return condition.KeyAt(d.Key, e.Data) }
+
+// maxChecked is how many texts a topic remembers as good. Above it forgets them
+// all: that costs a compilation each, not a mistake.
+const maxChecked = 20_000
+
+// A CheckedTexts remembers what was found good, and what was found, so that a
+// million equal lines are checked once.
+type CheckedTexts[T any] struct {
+	mu   sync.RWMutex
+	good map[string]T
+}
+
+// Check calls f unless text is known to be good. Errors are not remembered.
+func (c *CheckedTexts[T]) Check(text string, f func(string) (T, error)) (T, error) {
+	c.mu.RLock()
+	found, ok := c.good[text]
+	c.mu.RUnlock()
+	if ok {
+		return found, nil
+	}
+	found, err := f(text)
+	if err != nil {
+		return found, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.good == nil || len(c.good) >= maxChecked {
+		c.good = map[string]T{}
+	}
+	c.good[strings.Clone(text)] = found
+	return found, nil
+}
+
+// Generation says which of the events of a topic have their messages made together.
+// The zero value is continuous: those that wait when it is their turn.
+type Generation struct {
+	PerChange bool          // each by itself
+	Window    time.Duration // those of so long, at its end; 0: no event waits for others
+}
+
+// The ways of a document; another is the length of a window.
+const (
+	Continuous = "continuous"
+	perChange  = "per_change"
+)
+
+// A window is shorter than a request waits for, and longer than a transaction takes.
+const (
+	minGenerationWindow = time.Second
+	maxGenerationWindow = 10 * time.Second
+)
+
+// ParseGeneration reads what is kept.
+func ParseGeneration(text string) (g Generation, ok bool) {
+	if g.PerChange = text == perChange; g.PerChange || text == "" {
+		return g, true
+	}
+	var err error
+	g.Window, err = time.ParseDuration(text)
+	return g, err == nil && g.Window >= minGenerationWindow && g.Window <= maxGenerationWindow && g.Window%time.Second == 0
+}
+
+// TopicSettings is what a document says about a topic, but for its rules.
+type TopicSettings struct {
+	Title    string          `json:"title,omitempty"`
+	Lane     string          `json:"lane,omitempty"`
+	Schema   json.RawMessage `json:"schema,omitempty"`
+	Key      string          `json:"key,omitempty"`
+	Template string          `json:"template,omitempty"`
+	Expiry   Duration        `json:"expiry,omitempty"`
+	Approval
+
+	QuietHours QuietHours `json:"quiet_hours,omitzero"`
+	Digest     Digest     `json:"digest,omitzero"`
+	Cadence    string     `json:"cadence,omitempty"`    // as it is spelled; "": immediate
+	Generation string     `json:"generation,omitempty"` // "" is continuous
+	Signup     *Signup    `json:"signup,omitempty"`     // nil: nobody subscribes by themselves
+}
+
+// TopicBody is what is kept of a topic.
+type TopicBody struct {
+	TopicSettings
+	Rules    []RuleBody `json:"rules,omitempty"`
+	LastRule uint32     `json:"last_rule,omitempty"` // number that no new rule gets
+	Series   uint32     `json:"series,omitempty"`    // of keys; a state of another one counts no more
+
+	PastDigest Digest `json:"past_digest,omitzero"` // the last one, of a topic that has none any more
+}
+
+type RuleBody struct {
+	Number uint32 `json:"number"`
+	Rule
+}
+
+// loadTopic returns the topic unless it was deleted.
+func loadTopic(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) (*Topic, error) {
+	var body TopicBody
+	if err := json.Unmarshal(c.Body, &body); err != nil {
+		return nil, err
+	}
+	t, err := NewTopic(svc, c.Number, c.Name, &body)
+	if err != nil {
+		return nil, err
+	}
+	s.Topics[t.Number] = t
+	if c.Deleted {
+		return nil, nil
+	}
+	svc.Topics[t.Name] = t
+	return t, nil
+}
+
+// NewTopic makes the topic that body describes.
+func NewTopic(svc *ServiceSnapshot, number uint32, name string, body *TopicBody) (*Topic, error) {
+	lane, err := fanfare.ParseLane(body.Lane)
+	if err != nil {
+		return nil, err
+	}
+	text := body.Schema
+	if text == nil {
+		text = reservedSchemas[name]
+	}
+	check, err := schema.Compile(text)
+	if err != nil {
+		return nil, inputerror.WithPrefix("/schema", err)
+	}
+	due, err := cadence.Parse(body.Cadence)
+	if err != nil {
+		return nil, inputerror.WithPrefix("/cadence", err)
+	}
+	generation, ok := ParseGeneration(body.Generation)
+	if !ok {
+		return nil, inputerror.Invalid("/generation", "", "unknown generation %s", inputerror.Quote(body.Generation))
+	}
+	t := &Topic{Service: svc.Name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: text, Key: body.Key, Series: body.Series,
+		Template: body.Template, Expiry: time.Duration(body.Expiry), Quiet: body.QuietHours, Digest: body.Digest, Cadence: due, Generation: generation, ValidateData: check,
+		ServiceNumber: svc.Number, CheckedFilters: &CheckedTexts[fanfare.Cost]{}, Body: body}
+	for _, r := range body.Rules {
+		r.Rule.Number = r.Number
+		t.Rules = append(t.Rules, r.Rule)
+	}
+	return t, nil
+}
+
+// Signup is how people subscribe to a topic by themselves.
+type Signup struct {
+	Channels []string `json:"channels,omitempty"` // to choose from; none: all that go to mail addresses
+	Terms    string   `json:"terms,omitempty"`    // version or URL of what they agree to
+	Intro    string   `json:"intro,omitempty"`    // what stands above the form
+}
+
+// reservedSchemas are what the events of topics that Fanfare publishes to look like,
+// so that conditions are checked against them. What an event has not is left out.
+var reservedSchemas = map[string]json.RawMessage{
+	fanfare.TopicDeliveries: outcomesSchema,
+	fanfare.TopicFailures:   outcomesSchema,
+	fanfare.TopicSubscriptions: json.RawMessage(`{"type":"object","required":["kind","source","topic","count","subscriptions"],"properties":{` +
+		`"kind":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"},"topic":{"type":"string"},"channel":{"type":"string"},` +
+		`"count":{"type":"integer"},"subscriptions":{"type":"array","items":{"type":"object","required":["subscription","at"],"properties":{` +
+		`"subscription":{"type":"string"},"subscriber":{"type":"string"},"at":{"type":"string"},"fields":{"type":"array","items":{"type":"string"}}}}}}}`),
+	fanfare.TopicSuppressions: json.RawMessage(`{"type":"object","required":["kind","source","reason","count","suppressions"],"properties":{` +
+		`"kind":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"},"all_services":{"type":"boolean"},` +
+		`"count":{"type":"integer"},"suppressions":{"type":"array","items":{"type":"object","required":["subscriber","address","at"],"properties":{` +
+		`"subscriber":{"type":"string"},"address":{"type":"string"},"at":{"type":"string"},"until":{"type":"string"}}}}}}`),
+}
+
+var outcomesSchema = json.RawMessage(`{"type":"object","required":["kind","event","count","deliveries"],"properties":{` +
+	`"kind":{"type":"string"},"class":{"type":"string"},"channel":{"type":"string"},"topic":{"type":"string"},` +
+	`"event":{"type":"string"},"id":{"type":"string"},"source":{"type":"string"},"reference":{"type":"string"},` +
+	`"count":{"type":"integer"},"deliveries":{"type":"array","items":{"type":"object","required":["delivery","attempt","at"],"properties":{` +
+	`"delivery":{"type":"string"},"attempt":{"type":"integer"},"at":{"type":"string"},"subscriber":{"type":"string"},` +
+	`"subscriptions":{"type":"array","items":{"type":"string"}},"code":{"type":"integer"},"text":{"type":"string"}}}}}}`)
+
+func (t *Topic) ConditionKey() condition.Key { return condition.Key{Service: t.Service, Topic: t.Name} }
+
+// Rule returns the rule with this name, or nil.
+func (t *Topic) Rule(name string) *Rule {
+	for i := range t.Rules {
+		if t.Rules[i].Name == name {
+			return &t.Rules[i]
+		}
+	}
+	return nil
+}
+
+// RuleName returns the name of a rule by number, "" if there is none.
+func (t *Topic) RuleName(number uint32) string {
+	for i := range t.Rules {
+		if t.Rules[i].Number == number {
+			return t.Rules[i].Name
+		}
+	}
+	return ""
+}
+
+func (t *Topic) RuleNames() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range t.Rules {
+			if !yield(t.Rules[i].Name) {
+				return
+			}
+		}
+	}
+}
+
+// ConditionDefinition is what the match index has to know of the topic.
+func (t *Topic) ConditionDefinition() condition.Definition {
+	d := condition.Definition{Schema: t.Schema, Key: t.Key}
+	for _, r := range t.Rules {
+		d.Rules = append(d.Rules, condition.Rule{Name: r.Name, When: r.When, Params: r.Params})
+	}
+	return d
+}

@@ -1,0 +1,99 @@
+// Package serverkeys holds the keys of the server itself: they sign links, recognise suppressed
+// addresses and sign webhooks of channels that name no secret.
+//
+// State. The files link.key, suppression.key and webhook.key of the data directory. The first
+// start makes them, and nothing changes them: links in mails of years ago stay valid, and a
+// suppressed address stays suppressed.
+//
+// Failure. A missing key is made anew only if nothing depends on the old one.
+//
+// The server opens the keys at its start.
+package serverkeys
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+)
+
+const (
+	linkFile        = "link.key"
+	suppressionFile = "suppression.key"
+	webhookFile     = "webhook.key"
+)
+
+// Key is a key. A new one is in memory alone until Save.
+type Key struct {
+	Bytes []byte
+	path  string
+	made  bool
+}
+
+// Keys are the keys of a server.
+type Keys struct{ Links, Suppression, Webhooks Key }
+
+// Read reads the keys of a data directory, and makes those without a file.
+func Read(dir string) (k Keys, err error) {
+	if k.Links, err = read(dir, linkFile); err != nil {
+		return k, err
+	}
+	if k.Suppression, err = read(dir, suppressionFile); err != nil {
+		return k, err
+	}
+	k.Webhooks, err = read(dir, webhookFile)
+	return k, err
+}
+
+func read(dir, name string) (k Key, err error) {
+	k.path = filepath.Join(dir, name)
+	k.Bytes, err = os.ReadFile(k.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		k.Bytes, k.made = make([]byte, 32), true
+		_, err = rand.Read(k.Bytes)
+	}
+	if err == nil && len(k.Bytes) < signedlink.MinKeyBytes {
+		err = fmt.Errorf("%s has %d bytes, at least %d are needed", k.path, len(k.Bytes), signedlink.MinKeyBytes)
+	}
+	return k, err
+}
+
+// Save writes the keys that were made.
+func (k *Keys) Save() error {
+	return errors.Join(k.Links.save(), k.Suppression.save(), k.Webhooks.save())
+}
+
+func (k *Key) save() error {
+	if !k.made {
+		return nil
+	}
+	return datadir.WriteFile(k.path, k.Bytes)
+}
+
+// Check refuses a new key if something depends on the old one: suppressed addresses; links in
+// mails that may have been sent; receivers that verify channels without a secret of their own.
+func (k *Keys) Check(suppressed int, linked bool, signedChannels int) error {
+	if k.Suppression.made && suppressed > 0 {
+		return k.Suppression.missing(fmt.Sprintf("%d suppressed addresses cannot be recognised without it", suppressed), "nobody is suppressed any more then")
+	}
+	if k.Links.made && linked {
+		return k.Links.missing("the links to unsubscribe in mails that were sent cannot be recognised without it", "the links in earlier mails do not work any more then")
+	}
+	if k.Webhooks.made && signedChannels > 0 {
+		return k.Webhooks.missing(fmt.Sprintf("receivers of %d channels would refuse all requests", signedChannels), "every receiver needs another secret then (fanfare secret)")
+	}
+	return nil
+}
+
+func (k *Key) missing(why, consequence string) error {
+	dir, name := filepath.Split(k.path)
+	return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is missing in %s: %s", name, filepath.Clean(dir), why),
+		Hint: fmt.Sprintf("copy %[1]s, %[2]s and %[5]s from the data directory that was used with this database, or out of a backup (tar xf BACKUP %[1]s %[2]s %[5]s); where it is lost, make another (head -c 32 /dev/urandom > %[3]s): %[4]s",
+			linkFile, suppressionFile, name, consequence, webhookFile)}
+}

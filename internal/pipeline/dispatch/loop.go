@@ -1,0 +1,167 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/failpoint"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/store/retry"
+)
+
+// loop moves the batches of one channel and lane from the bus to the sender, one at a time and
+// each broadcast in turn. The sender bounds the messages in memory.
+type loop struct {
+	Target
+	stage  *Stage
+	queue  *bus.Queue
+	loader *loader
+	files  fileBudget
+}
+
+func (l *loop) run(ctx context.Context) {
+	waiting := newReadAhead(l.queue, l.Sender, l.Lane, func(lease *bus.Lease, err error) { l.fail(ctx, lease, err) })
+	defer waiting.giveBack()
+	for {
+		next, err := waiting.next(ctx)
+		if err != nil {
+			return
+		}
+		if err := retry.WhileAway(ctx, func() error { return l.submit(ctx, next) }); err != nil {
+			l.fail(ctx, next.lease, err)
+		}
+	}
+}
+
+// submit loads a batch and gives it to the sender, which calls Finish when the batch is done.
+func (l *loop) submit(ctx context.Context, next leasedBatch) error {
+	lease, batch := next.lease, next.batch
+	channel, ok := l.stage.Registry.Channel(l.Channel)
+	if !ok {
+		busy, err := l.stage.Cancel(ctx, batch, deliver.ChannelDeleted)
+		if err == nil && busy > 0 {
+			err = errBusy
+		}
+		if err != nil {
+			return err
+		}
+		return lease.Done()
+	}
+	if err := l.files.wait(ctx); err != nil {
+		return err
+	}
+	out, err := l.loader.load(ctx, batch, channel)
+	if err != nil {
+		return err
+	}
+	l.files.add(out.fileBytes)
+	if failpoint.Fault("acknowledge-before-record") {
+		_ = lease.Done() // the crash test must notice
+	}
+	l.releaseUnused(out)
+	l.Sender.Submit(&deliver.Batch{
+		Lane: l.Lane, Flow: next.flow, Jobs: out.jobs, LeaseEnd: lease.Until,
+		JobDone: func(job *deliver.Job) { l.stage.claims.Release(job.Message.Delivery) },
+		Finish: func(held, again int) {
+			l.stage.pages.giveBack(out)
+			l.files.add(-out.fileBytes)
+			l.finish(context.WithoutCancel(ctx), lease, batch, out, held, again)
+		},
+	})
+	return nil
+}
+
+// releaseUnused releases the claims on members that did not become jobs. Jobs stand in the order
+// in which they leave.
+func (l *loop) releaseUnused(out *loaded) {
+	if len(out.jobs) == len(out.claimed) {
+		return
+	}
+	used := make(map[fanfare.DeliveryRef]struct{}, len(out.jobs))
+	for i := range out.jobs {
+		used[out.jobs[i].Message.Delivery] = struct{}{}
+	}
+	l.stage.claims.Release(slices.DeleteFunc(out.claimed, func(ref fanfare.DeliveryRef) bool {
+		_, is := used[ref]
+		return is
+	})...)
+}
+
+// finish takes a batch off the bus when all of it is settled, deferred or held. Connections wait
+// for it, so slow work goes to Leftover.
+func (l *loop) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.Batch, out *loaded, held, again int) {
+	failpoint.Hit("before-batch-ack")
+	var err error
+	switch {
+	case out.busy > 0:
+		err = lease.Later(retry.Pause)
+	case again > 0, out.left > 0:
+		err = lease.Later(0)
+	case held > 0:
+		l.Leftover(func() { l.hold(ctx, lease, *batch) }) // the resumed batch leaves out what is settled
+		return
+	case len(out.held) > 0:
+		batch.Slices = out.held
+		l.Leftover(func() { l.hold(ctx, lease, *batch) })
+		return
+	default:
+		err = lease.Done()
+	}
+	failpoint.Hit("after-batch-ack")
+	if err != nil {
+		l.stage.Logger.Warn("a batch could not be taken off the bus, it comes again", "error", err)
+	}
+}
+
+// hold keeps a paused batch in the store, where it takes no place in a queue.
+func (l *loop) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Batch) {
+	err := l.stage.Store.Hold(ctx, &batch)
+	if err == nil {
+		err = lease.Done()
+	}
+	if err == nil && !l.stage.Control.Holds(&batch) { // it was resumed before it was in the store
+		l.stage.Control.Release(ctx)
+	}
+	if err != nil {
+		l.stage.Logger.Log(ctx, min(retry.LogLevel(err), bus.FailureLevel(ctx, err)), "a paused batch could not be stored, it comes again", "error", err)
+		if err := lease.Later(retry.Pause); err != nil {
+			l.stage.Logger.Warn("a batch could not be given back, it comes again", "error", err)
+		}
+	}
+}
+
+// fail gives a batch back, or parks it when it has failed too often.
+func (l *loop) fail(ctx context.Context, lease *bus.Lease, cause error) {
+	if ctx.Err() != nil {
+		return // the server stops, and the lease ends by itself
+	}
+	l.stage.Logger.Error("a batch could not be loaded", "error", cause, "failures", lease.Deliveries)
+	if lease.Deliveries >= fanfare.MaxFailures {
+		err := l.park(ctx, lease, cause)
+		if err == nil {
+			err = lease.Done()
+		}
+		if err == nil {
+			return
+		}
+		l.stage.Logger.Log(ctx, bus.FailureLevel(ctx, err), "a batch could not be parked, it comes again", "error", err)
+	}
+	if err := lease.Later(retry.Pause); err != nil {
+		l.stage.Logger.Warn("a batch could not be given back, it comes again", "error", err)
+	}
+}
+
+// park keeps a batch for an operator. A batch that cannot be read belongs to no event and is kept
+// under the day on which it came.
+func (l *loop) park(ctx context.Context, lease *bus.Lease, cause error) error {
+	parked := fanfare.Parked{Kind: fanfare.ParkedBatch, Reason: cause.Error(), Failures: lease.Deliveries, At: l.stage.Clock.Now()}
+	day, event := fanfare.DayOf(lease.Kept), fanfare.EventSeq(0)
+	var batch fanfare.Batch
+	if json.Unmarshal(lease.Data, &batch) == nil && len(batch.Slices) > 0 {
+		day, event, parked.Members = batch.Day, batch.Slices[0].Manifest.Event(), batch.Members()
+	}
+	return l.stage.Store.Park(ctx, day, event, parked, lease.Data)
+}

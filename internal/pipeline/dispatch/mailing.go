@@ -1,0 +1,209 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/render/mime"
+)
+
+type mailingKey struct {
+	event    fanfare.EventRef
+	template uint32
+}
+
+// mailing is what the recipients of one event and template share.
+type mailing struct {
+	writer compose.Writer
+	err    error // of the template with this event: every message fails with it
+	event  *fanfare.AcceptedEvent
+	topic  *catalog.Topic // nil for a run, and for a deleted topic
+	asked  bool           // its recipient has just asked for it
+
+	template  uint32
+	compiled  *render.Template // nil without a template
+	items     *runItems        // of a run
+	fileBytes int              // of files that belong to this message and are not counted yet
+}
+
+// hasFiles reports whether the message has files of its own. Such a mailing is not cached for the
+// next batch, which may be of another message.
+func (m *mailing) hasFiles() bool { return m.event.Direct != nil && len(m.event.Direct.Files) > 0 }
+
+func (m *mailing) write(buf []byte, r *render.Recipient) (driver.Message, []byte, error) {
+	if m.err != nil {
+		return driver.Message{}, buf, m.err
+	}
+	return m.writer.Write(buf, r)
+}
+
+// expiry returns until when a message may leave: as the event says, or else as topic or channel
+// say, from the first moment at which it may leave. The zero time is no limit.
+func (m *mailing) expiry(channel *catalog.Channel) time.Time {
+	if !m.event.Expires.IsZero() {
+		return m.event.Expires
+	}
+	after := time.Duration(channel.Expiry)
+	if m.topic != nil && m.topic.Expiry > 0 {
+		after = m.topic.Expiry
+	}
+	if after == 0 {
+		return time.Time{}
+	}
+	if m.event.NotBefore.After(m.event.ReceivedAt) {
+		return m.event.NotBefore.Add(after)
+	}
+	return m.event.ReceivedAt.Add(after)
+}
+
+// unsubscribed is the recorded reason if all subscriptions of a message have ended or are paused.
+const unsubscribed = "unsubscribed or paused"
+
+// noRecipient returns the recorded reason if there is no recipient.
+func (m *mailing) noRecipient() string {
+	if m.event.Direct != nil {
+		return "the subscriber is gone"
+	}
+	return unsubscribed
+}
+
+// recipient returns the recipient of a message with the active subscriptions, the one that chose
+// the template first; nil if there is none. Of a message to named recipients it returns the
+// subscriber with the data that came for it.
+func (l *loader) recipient(m *openMember, mailing *mailing, rows *rows) *render.Recipient {
+	row := rows.subscriber(m.member.Subscriber)
+	if row == nil {
+		return nil
+	}
+	r := compose.Recipient(row, mailing.event)
+	r.Delivery, r.Sole = m.ref, m.section.Members.Len() == 1
+	if d := mailing.event.Direct; d != nil {
+		if row.Address == "" { // erased
+			return nil
+		}
+		if named := d.To(m.member.Subscriber); named != nil {
+			r.Data = named.Data
+		}
+		return r
+	}
+	r.Subscriptions = make([]render.Subscription, 0, len(m.member.Subscriptions))
+	for _, id := range m.member.Subscriptions {
+		row := rows.subscription(id)
+		if row == nil || !row.Live {
+			continue
+		}
+		r.Subscriptions = append(r.Subscriptions, render.Subscription{Place: id, ID: row.ID, Rule: row.Rule, Params: row.Params, Data: row.Data})
+	}
+	if mailing.items != nil {
+		r.Items, r.More = itemsOf(&m.member, r.Subscriptions), int(m.member.More)
+	}
+	if len(r.Subscriptions) == 0 || mailing.items != nil && len(r.Items) == 0 {
+		return nil
+	}
+	if len(r.Subscriptions) > 1 && mailing.topic != nil {
+		slices.SortStableFunc(r.Subscriptions, func(a, b render.Subscription) int {
+			return compose.RuleRank(mailing.topic, a.Rule) - compose.RuleRank(mailing.topic, b.Rule)
+		})
+	}
+	return r
+}
+
+// newMailing prepares an event with a template version. An error of the template is kept in the
+// mailing, so that each message fails with it.
+func (l *loader) newMailing(ctx context.Context, event *fanfare.AcceptedEvent, key mailingKey, channel *catalog.Channel) (*mailing, error) {
+	m := &mailing{event: event, template: key.template, asked: event.Direct != nil && event.Direct.Asked}
+	if event.Run != nil {
+		m.items = &runItems{store: l.Store, run: key.event}
+	}
+	m.topic, _ = l.Registry.Topic(event.Service, event.Topic)
+	m.writer, m.err = l.writer(ctx, m, key, channel)
+	if wrong, ours := errors.AsType[*fanfare.Error](m.err); m.err != nil && (!ours || wrong.Code == fanfare.Unavailable) {
+		return nil, m.err // the store did not return the files; the message itself may be good
+	}
+	if event.Direct != nil {
+		m.fileBytes = mime.EncodedSize(event.Direct.Files)
+	}
+	return m, nil
+}
+
+func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channel *catalog.Channel) (compose.Writer, error) {
+	event := of.event
+	if channel.Driver == "webhook" && key.template == 0 && event.Direct == nil {
+		return of.posting(nil, key.event).Writer()
+	}
+	template, err := l.Templates.Of(event, key.template)
+	if err != nil {
+		return nil, err
+	}
+	of.compiled = template
+	var absent func(string)
+	if source, ok := l.Registry.Template(key.template); ok {
+		absent = l.absentFrom(of, &source)
+	}
+	if channel.Driver == "webhook" {
+		p := of.posting(template, key.event)
+		p.Absent = absent
+		return p.Writer()
+	}
+	m, err := compose.Mailing(template, event, key.event, channel)
+	if err != nil {
+		return nil, err
+	}
+	m.Absent = absent
+	m.Returns = compose.ReturnAddresses(channel, l.returns)
+	m.EncodeFiles = l.Attachments.Of(ctx, event)
+	if event.Direct == nil { // a message to named recipients has no subscription to end
+		m.ListID, m.Unsubscribe, m.Leave = channel.ListID, compose.UnsubscribeLinks(l.links, event.Service), l.takesMailFor(channel.Returns)
+		m.Preferences = compose.PreferenceLinks(l.links, event.Service)
+	}
+	m.Sign = l.signing.Sign
+	m.Alone = l.alone(event.Service, channel, m.Unsubscribe != nil)
+	if of.items != nil {
+		m.Event, m.Digest = nil, of.items.digest(event.Run)
+	}
+	return m.Writer()
+}
+
+// takesMailFor reports whether this server takes mail for a domain of return addresses.
+func (s *Stage) takesMailFor(domain string) bool {
+	return slices.ContainsFunc(s.Domains, func(d string) bool { return strings.EqualFold(d, domain) })
+}
+
+// alone returns what writes messages to one recipient that are written while they leave, beside
+// the loader: it shares no changing state with it.
+func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe bool) func() render.Alone {
+	keys := l.signers
+	return func() (made render.Alone) {
+		if channel.Returns != "" {
+			made.Returns = compose.ReturnAddresses(channel, l.returns.Clone())
+		}
+		if unsubscribe {
+			made.Unsubscribe = compose.UnsubscribeLinks(l.links.Clone(), service)
+		}
+		var signing dkim.Signing
+		made.Sign = func(message, files []byte) ([]byte, error) {
+			signing.Begin(keys, l.Clock.Now())
+			message = signing.Sign(message, 0, files)
+			return message, signing.Finish()
+		}
+		return made
+	}
+}
+
+// posting returns what the webhook requests of a mailing share.
+func (m *mailing) posting(template *render.Template, event fanfare.EventRef) render.Posting {
+	p := compose.Posting(template, m.event, event)
+	if m.items != nil {
+		p.Event, p.Digest = nil, m.items.digest(m.event.Run)
+	}
+	return p
+}

@@ -1,0 +1,100 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
+	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+)
+
+// Options are what all loops share.
+type Options struct {
+	Bus         *bus.Bus
+	Store       *deliveries.Store
+	Registry    *registry.Registry
+	Recorder    Recorder
+	Control     Control
+	Links       *signedlink.Signer // of unsubscribe and preference links; nil without a public URL
+	Returns     *signedlink.Signer // of return addresses
+	Domains     []string           // for which this server takes mail
+	Sites       *mx.Sites
+	Templates   *compose.Templates
+	Attachments *compose.Attachments
+	Refuses     func(address string) bool // reports whether nothing may be sent to an address
+	Clock       clock.Clock
+	Logger      *slog.Logger
+}
+
+// Recorder keeps the outcomes of deliveries that get no message.
+type Recorder interface {
+	RecordAll([]fanfare.Entry) error
+	Postpone(fanfare.Day, []fanfare.Due) error
+	Progress(fanfare.EventRef) (p fanfare.Progress, open bool)
+}
+
+// Control knows which broadcasts and channels are paused or cancelled. Decide is called for each
+// message: it must be quick and take no lock.
+type Control interface {
+	Decide(event fanfare.EventRef, channel *catalog.Channel) (deliver.Decision, string)
+	Holds(batch *fanfare.Batch) bool // reports whether all of a batch is paused
+	Release(context.Context, ...fanfare.EventRef)
+	PausedBroadcasts() []catalog.PausedScope
+	Pause(ctx context.Context, scope fanfare.Scope, reason string) error
+	Resume(ctx context.Context, scope fanfare.Scope, reason string) error
+}
+
+// Stage makes the dispatch loops of all channels.
+type Stage struct {
+	Options
+	claims *Claims
+	faults *TemplateFaults
+	pages  pagePool
+}
+
+// New returns a Stage without loops.
+func New(o Options) *Stage {
+	return &Stage{Options: o, claims: newClaims(), faults: newTemplateFaults(o.Registry, o.Clock, o.Logger), pages: newPagePool()}
+}
+
+// Claims returns the deliveries that are in work.
+func (s *Stage) Claims() *Claims { return s.claims }
+
+// TemplateFaults returns the counts of template failures.
+func (s *Stage) TemplateFaults() *TemplateFaults { return s.faults }
+
+// Target says what a loop serves.
+type Target struct {
+	Channel  uint16
+	Lane     fanfare.Lane
+	Sender   *deliver.Sender
+	Keys     *dkimkeys.Keyring
+	Leftover func(func()) // runs a function for which the end of the server waits
+}
+
+// Loop makes a loop. It runs until its context ends or the bus closes.
+func (s *Stage) Loop(ctx context.Context, t Target) (run func(context.Context), err error) {
+	queue, err := s.Bus.Batches(ctx, t.Channel, t.Lane)
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{Target: t, stage: s, queue: queue, loader: s.loader(t.Keys)}
+	return l.run, nil
+}
+
+func (s *Stage) loader(keys *dkimkeys.Keyring) *loader {
+	l := &loader{Stage: s, keys: keys, returns: s.Returns.Clone()}
+	if s.Links != nil {
+		l.links = s.Links.Clone()
+	}
+	return l
+}

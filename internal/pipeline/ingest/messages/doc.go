@@ -1,0 +1,6 @@
+// Package messages accepts direct messages (POST /v1/messages): it checks and renders them for their recipients, appends
+// them to EVENTS as events with an audience, and reports their state.
+//
+// State. None. Failure. A message is durable when Send returns; a repeated Idempotency-Key returns the first message.
+// The API and the pages of recipients call it.
+package messages
