@@ -19,7 +19,7 @@ import (
 
 // A host is the server inside this process. A NATS server whose disk was full
 // once writes nothing more in its life, so the host gives it another one when
-// there is room: what was acknowledged is in its files, and who was connected
+// there is space: what was acknowledged is in its files, and who was connected
 // connects again.
 type host struct {
 	options Options
@@ -34,10 +34,10 @@ const (
 	// maxStoreBytes leaves it to the disk floor how much is kept: by itself the
 	// server takes three quarters of what is free when it starts.
 	maxStoreBytes = 1 << 50
-	// roomBytes is what must be free for another life, and roomEvery how often
+	// minFreeBytes is what must be free for another life, and spaceCheckInterval how often
 	// that is looked at.
-	roomBytes = 4 << 20
-	roomEvery = 250 * time.Millisecond
+	minFreeBytes       = 4 << 20
+	spaceCheckInterval = 250 * time.Millisecond
 	// reconnectEvery is how often the connections try meanwhile.
 	reconnectEvery = 20 * time.Millisecond
 )
@@ -105,7 +105,7 @@ func (h *host) fail() {
 }
 
 // revive gives the server another life after each failed write, as soon as the
-// disk has room.
+// disk has space.
 func (h *host) revive(ctx context.Context) {
 	for {
 		select {
@@ -113,14 +113,14 @@ func (h *host) revive(ctx context.Context) {
 			return
 		case <-h.failed:
 		}
-		h.options.Logger.Error("the bus cannot write: events are refused until the disk has room", "dir", h.options.Dir)
+		h.options.Logger.Error("the bus cannot write: events are refused until the disk has space", "dir", h.options.Dir)
 		for again := true; again; {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(roomEvery):
+			case <-time.After(spaceCheckInterval):
 			}
-			if !h.room() {
+			if !h.hasSpace() {
 				continue
 			}
 			h.stop()
@@ -139,10 +139,10 @@ func (h *host) revive(ctx context.Context) {
 	}
 }
 
-func (h *host) room() bool {
+func (h *host) hasSpace() bool {
 	var stat syscall.Statfs_t
 	err := syscall.Statfs(h.options.Dir, &stat)
-	return err == nil && int64(stat.Bavail)*stat.Bsize >= roomBytes
+	return err == nil && int64(stat.Bavail)*stat.Bsize >= minFreeBytes
 }
 
 // full says in our words why nothing is kept; nil while all is well.

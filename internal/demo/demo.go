@@ -96,7 +96,7 @@ func (h *host) perform(ctx context.Context, subscriptions int, show *screen) (r 
 		return r, err
 	}
 	address, message := h.kept.pick()
-	if r.letter, err = open(message); err != nil {
+	if r.sample, err = open(message); err != nil {
 		return r, fmt.Errorf("a mail cannot be read: %w", err)
 	}
 	r.history, err = h.history(ctx, address)

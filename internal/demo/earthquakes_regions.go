@@ -1,7 +1,7 @@
 package demo
 
 // A region is where earthquakes of examples/earthquakes happened: what follows
-// the last comma of their place, and how many they were. The two-letter ones keep
+// the last comma of their place, and how many they were. The two-sample ones keep
 // their comma, so that ", CA" is not found in Nicaragua.
 type region struct {
 	name   string

@@ -25,11 +25,11 @@ import (
 type host struct {
 	example *example
 
-	app   *server.App
+	app   *server.Server
 	api   *client.Client // with the admin key, as a local command has it
 	sink  *sink.Server
 	relay string // address of the capture server
-	kept  *letters
+	kept  *samples
 
 	dir       string // data directory
 	temporary bool
@@ -37,10 +37,10 @@ type host struct {
 	served    chan error
 }
 
-// raise starts both. What it has acquired when it fails, it gives back.
+// raise starts both. After a failure it releases everything that it has acquired.
 func raise(ctx context.Context, x *example, o Options, log *slog.Logger, show *screen) (*host, error) {
 	s := show.begin(ctx, "start", "", 0)
-	h := &host{example: x, kept: newLetters(x.near), served: make(chan error, 1)}
+	h := &host{example: x, kept: newSamples(x.near), served: make(chan error, 1)}
 	listen, err := h.start(ctx, o, log)
 	if err != nil {
 		s.drop()

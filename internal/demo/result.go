@@ -22,7 +22,7 @@ type result struct {
 	memoryMiB  int64
 
 	best    noted
-	letter  letter
+	sample  sample
 	history []told
 }
 

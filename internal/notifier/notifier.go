@@ -24,7 +24,7 @@ type Notifier struct {
 	store     *deliveries.Store
 	control   *control.Store
 	registry  *registry.Registry
-	collector *ingest.Collector
+	collector *ingest.Ingester
 	clock     clock.Clock
 	logger    *slog.Logger
 
@@ -190,7 +190,7 @@ func (n *Notifier) Posted() int64 { return n.posted.Load() }
 func (n *Notifier) Waiting() int64 { return n.waiting.Load() }
 
 // PostTo sets ingest, which starts after the recorder. It must be called before Run.
-func (n *Notifier) PostTo(c *ingest.Collector) { n.collector = c }
+func (n *Notifier) PostTo(c *ingest.Ingester) { n.collector = c }
 
 // postAll posts the work of a day, or of the registry. It returns false if the caller has to
 // try again. A plan from an earlier run, or from an attempt that failed, does not say whether

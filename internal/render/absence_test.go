@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 // poor is a recipient of a subscription with a filter of its own, who has nothing that
@@ -125,7 +127,7 @@ func TestNoFilterFailsOfWhatIsAbsent(t *testing.T) {
 		"replace_first": {"'a', 'b'"}, "round": {"1"}, "slice": {"0, 2"}, "sort": {"'a'"}, "sort_natural": {"'a'"}, "split": {"','"}, "sum": {"'a'"}, "times": {"2"},
 		"truncate": {"3"}, "truncatewords": {"3"}, "underline": {"'='"}, "where": {"'a', 'b'"}, "datetime": {"'long'"}, "money": {"'EUR'"}, "number": {"1"}, "plural": {"'other: x'"}, "time": {"'UTC'"}}
 	optional := " date join round sort sort_natural sum truncate truncatewords underline datetime number time where slice uniq "
-	for _, filter := range strings.Fields(filterNames + voicedNames) {
+	for _, filter := range strings.Fields(liquid.FilterNames + liquid.LocalizedFilterNames) {
 		var all []string
 		for _, given := range arguments[filter] {
 			all = append(all, "event.gone | "+filter+": "+given)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 // newDigest is a mailing about several events, item n of which has the nth data.
@@ -105,7 +106,7 @@ func TestADigestIsTheSameWhateverWasWrittenBefore(t *testing.T) {
 		"{% if more > 0 %}{{ more }} of {{ count }}{% endif %}", "{{ items.size }}", "{{ count | times: 2 }}",
 		"{{ subscriber.id }}", "{{ digest.due }}", "{% tablerow item in items %}{{ item.event.a }}{% endtablerow %}", " text\n",
 	}
-	seen := map[reach]int{}
+	seen := map[liquid.Sharing]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		source := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 4).Draw(t, "pieces"), "")
 		data := make([]string, 6)
@@ -113,8 +114,8 @@ func TestADigestIsTheSameWhateverWasWrittenBefore(t *testing.T) {
 			data[i] = fmt.Sprintf(`{"a":%q,"b":%v,"list":[%d,"<"]}`, strings.Repeat("v&", rapid.IntRange(0, 2).Draw(t, "a")), rapid.Bool().Draw(t, "b"), i)
 		}
 		m := newDigest(t, Source{Subject: strings.ReplaceAll("s "+source, "\n", " "), Text: "t " + source, HTML: "h " + source}, data...)
-		for _, p := range m.Template.text.pieces {
-			seen[p.reach]++
+		for _, p := range m.Template.text.Slots {
+			seen[p.Sharing]++
 		}
 		w, err := m.Writer()
 		if err != nil {
@@ -138,7 +139,7 @@ func TestADigestIsTheSameWhateverWasWrittenBefore(t *testing.T) {
 			}
 		}
 	})
-	for _, r := range []reach{ofItem, ofTally, ofList, ofRecipient} {
+	for _, r := range []liquid.Sharing{liquid.SharedPerItem, liquid.SharedByCount, liquid.SharedByItems, liquid.Personal} {
 		if seen[r] == 0 {
 			t.Errorf("no piece had the reach %d", r)
 		}
@@ -149,8 +150,8 @@ func TestADigestIsTheSameWhateverWasWrittenBefore(t *testing.T) {
 // and nothing kept.
 func everyTime(t *Template) *Template {
 	whole := undivided(t)
-	for _, p := range []*part{whole.subject, whole.text, whole.html} {
-		p.reach = ofRecipient
+	for _, p := range []*templatePart{whole.subject, whole.text, whole.html} {
+		p.Sharing = liquid.Personal
 	}
 	return whole
 }

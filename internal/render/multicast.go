@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/render/liquid"
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
@@ -60,9 +61,9 @@ func (p *prepared) personal() bool {
 	case p == nil:
 		return false
 	case p.whole:
-		return p.part.reach == ofRecipient
+		return p.part.Sharing == liquid.Personal
 	}
-	return slices.ContainsFunc(p.pieces, func(piece piece) bool { return piece.reach == ofRecipient })
+	return slices.ContainsFunc(p.pieces, func(piece liquid.Slot) bool { return piece.Sharing == liquid.Personal })
 }
 
 // writeShared makes the letter of a recipient with the message that others get, too.

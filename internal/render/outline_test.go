@@ -9,11 +9,11 @@ import (
 // throughLiquid returns the template with nothing written without Liquid.
 func throughLiquid(t *Template) *Template {
 	plain := *t
-	for _, p := range []**part{&plain.subject, &plain.text, &plain.html} {
+	for _, p := range []**templatePart{&plain.subject, &plain.text, &plain.html} {
 		if *p != nil {
-			one := **p
-			one.outline = nil
-			*p = &one
+			one := *(*p).Part
+			one.Flat = nil
+			*p = &templatePart{&one, (*p).owner}
 		}
 	}
 	return &plain
@@ -43,7 +43,7 @@ func TestWhatIsWrittenWithoutLiquidIsWhatLiquidWrites(t *testing.T) {
 		{"{% raw %}{{ event.title }}{% endraw %}", false},
 	} {
 		m := newMailing(t, Source{Subject: "s " + strings.ReplaceAll(c.text, "\n", " "), Text: c.text + "\n", HTML: c.text + "\n"}, data)
-		if got := m.Template.text.outline != nil; got != c.outlined {
+		if got := m.Template.text.Flat != nil; got != c.outlined {
 			t.Errorf("%s: written without Liquid: %v, want %v", c.text, got, c.outlined)
 		}
 		liquid := m

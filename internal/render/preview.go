@@ -5,6 +5,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/render/jsonschema"
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
@@ -54,7 +55,7 @@ func (w *Writer) Preview(r *Recipient) (Preview, error) {
 // whatever else the template reads. Only Address, ID, Locale, TimeZone,
 // Attributes and Subscriptions of the recipient are set.
 func (t *Template) Sample(schema json.RawMessage) (data json.RawMessage, r Recipient, err error) {
-	root, err := readSchema(schema)
+	root, err := jsonschema.Parse(schema)
 	if err != nil {
 		return nil, r, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/render/bodies"
+	"fanfare.dev/fanfare/internal/render/liquid"
 	"fanfare.dev/fanfare/internal/render/locale"
 )
 
@@ -182,7 +183,7 @@ func (t *Template) every() []*Template {
 }
 
 // everyPart lists the parts of the template and of its variants, each once.
-func (t *Template) everyPart() []*part {
+func (t *Template) everyPart() []*templatePart {
 	all := t.parts()
 	for i := range t.variants {
 		for _, p := range t.variants[i].template.parts() {
@@ -219,7 +220,7 @@ func (t *Template) place(wrong []*fanfare.Error) []*fanfare.Error {
 // withVoice is the variables with the voice of a template.
 func (t *Template) withVoice(vars map[string]any) map[string]any {
 	own := maps.Clone(vars)
-	own[voiceVariable] = t.voiceFor("", "")
+	own[liquid.LocalizationVariable] = &t.voiceFor("", "").Localization
 	return own
 }
 
@@ -231,7 +232,7 @@ func deviceOf(r *Recipient) string {
 		from[1] = r.Subscriptions[0].Data
 	}
 	for _, raw := range from {
-		if found, ok := find(raw, []string{"device"}); ok && len(found) > 2 && found[0] == '"' {
+		if found, ok := liquid.FindJSON(raw, []string{"device"}); ok && len(found) > 2 && found[0] == '"' {
 			return string(found[1 : len(found)-1])
 		}
 	}

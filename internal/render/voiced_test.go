@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 func TestFiltersWriteAsThePersonsLanguageAndClockDo(t *testing.T) {
@@ -91,7 +92,7 @@ func TestReferenceShowsWhatFiltersByLanguageWrite(t *testing.T) {
 			}
 		}
 	}
-	for name := range strings.FieldsSeq(voicedNames) {
+	for name := range strings.FieldsSeq(liquid.LocalizedFilterNames) {
 		if !strings.Contains(told, "| "+name) {
 			t.Errorf("the reference does not show %s", name)
 		}
@@ -215,7 +216,7 @@ func TestErrorsNameFiltersAsTheyAreWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = template.renderAll(map[string]any{"event": map[string]any{"when": "soon"}, voiceVariable: template.voiceFor("", "")}, nil)
+		_, err = template.renderAll(map[string]any{"event": map[string]any{"when": "soon"}, liquid.LocalizationVariable: &template.voiceFor("", "").Localization}, nil)
 		if err == nil || strings.Contains(err.Error(), "fanfare_") || !strings.Contains(err.Error(), "filter "+name+": ") {
 			t.Errorf("%s: %v", filter, err)
 		}

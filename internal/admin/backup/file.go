@@ -46,7 +46,7 @@ func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifes
 	watch := &watched{to: out, progress: progress}
 	m, err = Read(io.TeeReader(r, watch), Visitor{Header: func(h Header) error {
 		watch.total = h.Bytes
-		return room(filepath.Dir(file), h.Bytes)
+		return space(filepath.Dir(file), h.Bytes)
 	}})
 	if broken, ok := errors.AsType[*fanfare.Error](err); ok && broken.Code == fanfare.Invalid {
 		told := *broken
@@ -76,8 +76,8 @@ func Verify(file string, progress func(done, total int64)) (Manifest, error) {
 	return Read(io.TeeReader(in, &watched{to: io.Discard, progress: progress, total: info.Size()}), Visitor{})
 }
 
-// room refuses to begin where the disk cannot take so many bytes.
-func room(dir string, bytes int64) error {
+// space refuses to begin where the disk cannot take so many bytes.
+func space(dir string, bytes int64) error {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {
 		return fmt.Errorf("free disk of %s: %w", dir, err)

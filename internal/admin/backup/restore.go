@@ -43,7 +43,7 @@ func Restore(r io.Reader, dir string, now time.Time, progress func(done, total i
 	m, err = Read(io.TeeReader(r, watch), Visitor{
 		Header: func(h Header) error {
 			watch.total = h.Bytes
-			return room(dir, h.Bytes)
+			return space(dir, h.Bytes)
 		},
 		Part: func(name string, _ int64, content io.Reader) error { return writePart(root, name, content) },
 	})

@@ -47,7 +47,7 @@ func (in *Inspector) DryRun(ctx context.Context, event *fanfare.AcceptedEvent, s
 	if out.Sample, err = in.sampleHits(ctx, topic, hits, sample); err != nil {
 		return out, err
 	}
-	hits, later := plan.Gather(0, hits, in.due)
+	hits, later := plan.SplitDigests(0, hits, in.due)
 	out.Gathered = in.waiting(later)
 	messages := map[uint16]int{}
 	for _, m := range plan.Manifests(0, hits, match.Pins(in.opt.Registry, topic)) { // sorts hits

@@ -373,8 +373,8 @@ func (m *request) webhookDocument(template *render.Template) (render.Preview, er
 	if err != nil {
 		return render.Preview{}, err
 	}
-	letter, _, err := writer.Write(nil, &m.recipient)
-	return render.Preview{Letter: letter}, err
+	message, _, err := writer.Write(nil, &m.recipient)
+	return render.Preview{Letter: message}, err
 }
 
 // channel returns the channel of the request or of the subscription, or the first one.

@@ -96,7 +96,7 @@ func (r *Recovery) holdDay(ctx context.Context, day fanfare.Day, add func(*backu
 	if err != nil {
 		return err
 	}
-	var cutter plan.Cutter
+	var cutter plan.Batcher
 	for i := range open {
 		ref, _ := fanfare.ParseEventRef(open[i].Event)
 		posted, err := r.Store.Posted(ctx, ref)
@@ -148,7 +148,7 @@ func (r *Recovery) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare.
 }
 
 // cut adds to cutter the open deliveries of a manifest that are not in elsewhere, grouped by channel and attempt.
-func (r *Recovery) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.RecipientRange, cutter *plan.Cutter) error {
+func (r *Recovery) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.RecipientRange, cutter *plan.Batcher) error {
 	attempts := make([]uint16, m.Members()) // the next attempt of each position; 0: none
 	for i := range attempts {
 		attempts[i] = 1

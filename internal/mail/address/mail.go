@@ -80,7 +80,7 @@ func ordinaryAddress(s string) (at int, upper, ok bool) {
 
 // ordinaryDomain recognises a host name of two labels or more.
 func ordinaryDomain(s string) (upper, ok bool) {
-	label, dots, letters := 0, 0, false
+	label, dots, alphabetic := 0, 0, false
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '.':
@@ -88,14 +88,14 @@ func ordinaryDomain(s string) (upper, ok bool) {
 				return false, false
 			}
 			dots++
-			label, letters = -1, false
+			label, alphabetic = -1, false
 		case c >= 'a' && c <= 'z':
-			letters = true
+			alphabetic = true
 		case c >= 'A' && c <= 'Z':
-			upper, letters = true, true
+			upper, alphabetic = true, true
 		case isDigit(c):
 		case c == '-' && label > 0:
-			letters = true
+			alphabetic = true
 		default:
 			return false, false
 		}
@@ -103,7 +103,7 @@ func ordinaryDomain(s string) (upper, ok bool) {
 			return false, false
 		}
 	}
-	return upper, label > 0 && dots > 0 && letters && s[len(s)-1] != '-'
+	return upper, label > 0 && dots > 0 && alphabetic && s[len(s)-1] != '-'
 }
 
 // atext is RFC 5322 section 3.2.3.

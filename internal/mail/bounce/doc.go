@@ -1,14 +1,10 @@
-// Package returns reads what comes back of messages that have left: reports of
-// delivery (RFC 3464) and the forms that mail servers use in their place,
-// complaints of readers (RFC 5965), and what programs answer by themselves
-// (RFC 3834). It tells a mailbox that does not exist from one that is full, from
-// a sender who is not trusted, and from somebody who is on holiday.
+// Package bounce parses what comes back about messages that were sent: delivery reports (RFC 3464) and the forms that
+// mail servers use instead, complaints (RFC 5965), automatic replies (RFC 3834), and receipts of providers, which it also
+// verifies. It distinguishes a mailbox that does not exist from one that is full, from a sender who is not trusted, and
+// from a recipient who is on holiday.
 //
-// State. None: what is read is all that counts. What follows from it, and what
-// is counted of it, is app's.
+// State. None. Package feedback applies the reports.
 //
-// Failure. There is none: a message that says nothing which is known is one
-// Report of Unknown. What is read was written by strangers, so that each length
-// has a limit, and nothing in a report is believed of a delivery which the
-// return address does not name.
+// Failure. A message without known content is one Report of Unknown. Strangers write the input, so each length has a
+// limit, and a report counts only for the delivery that the return address names.
 package bounce

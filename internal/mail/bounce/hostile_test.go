@@ -10,7 +10,7 @@ const machine = "From: MAILER-DAEMON@example.org\r\nSubject: Undelivered Mail\r\
 
 // Letters whose other case has another length in UTF-8: what was found in the one
 // text stands elsewhere in the other.
-func TestLettersThatGrowInTheOtherCaseAreReadWhereTheyStand(t *testing.T) {
+func TestCaseFoldingKeepsPositions(t *testing.T) {
 	longer, shorter := strings.Repeat("Ⱥ", 400), strings.Repeat("İ", 400)
 	for name, raw := range map[string]string{
 		"HTML, longer":   machine + "text/html\r\n\r\n<STYLE>b</style >" + longer + "<p>could not be delivered<br>ann@example.org: 550 5.1.1 User unknown",

@@ -4,7 +4,7 @@
 // State. A [Private] key is parsed once and says nothing of itself when it is printed.
 // A [Key] is one that signs for a domain from a time on; [At] finds those that sign at
 // a time. A [Signing] signs the messages of a batch in two steps: [Signing.Sign] hashes
-// a message while it is at hand and writes the header fields with room for the
+// a message while it is at hand and writes the header fields with headroom for the
 // signature, and [Signing.Finish] makes all signatures at once, on all cores. Nothing
 // else is kept, and nothing here does I/O.
 //

@@ -8,12 +8,12 @@ import (
 	"runtime"
 )
 
-// unsigned is a message with room for its signatures in front.
+// unsigned is a message with headroom for its signatures in front.
 type unsigned struct {
-	message []byte
-	room    int
-	forms   []*form
-	files   []byte // that end it, in the relaxed form
+	message  []byte
+	headroom int
+	forms    []*form
+	files    []byte // that end it, in the relaxed form
 }
 
 // A sealer makes signatures, one after the other.
@@ -45,7 +45,7 @@ func (s *sealer) sealAll(open []unsigned) error {
 
 // seal makes the signatures of a message.
 func (s *sealer) seal(u *unsigned) error {
-	s.read(u.message[u.room:], u.files)
+	s.read(u.message[u.headroom:], u.files)
 	at := u.message[:0]
 	fields := len(s.fields)
 	for _, f := range u.forms {

@@ -43,11 +43,11 @@ func (s *Signing) Sign(out []byte, start int, files []byte) []byte {
 	}
 	u := unsigned{forms: s.formsFor(has(out[start:])), files: s.relax(files)}
 	for _, f := range u.forms {
-		u.room += f.size
+		u.headroom += f.size
 	}
 	end := len(out)
-	out = slices.Grow(out, u.room)[:end+u.room]
-	copy(out[start+u.room:], out[start:end])
+	out = slices.Grow(out, u.headroom)[:end+u.headroom]
+	copy(out[start+u.headroom:], out[start:end])
 	at := start
 	for _, f := range u.forms { // who signs, and when, is there already
 		copy(out[at:], f.text)

@@ -201,7 +201,7 @@ func TestMessagesOfABatchAreSignedAtOnce(t *testing.T) {
 	for _, n := range []int{100, 1, 0, 7} {
 		s.Begin([]*Key{ed, rsa}, when)
 		var page []byte
-		var letters [][]byte
+		var messages [][]byte
 		for i := range n {
 			message := fmt.Sprintf("From: a@example.org\r\nSubject: %d\r\n", i)
 			if i%3 == 0 {
@@ -209,13 +209,13 @@ func TestMessagesOfABatchAreSignedAtOnce(t *testing.T) {
 			}
 			start := len(page)
 			page = s.Sign(append(page, message+"\r\nHello"+strings.Repeat(" you", i)+"\r\n"...), start, nil)
-			letters = append(letters, page[start:len(page):len(page)])
+			messages = append(messages, page[start:len(page):len(page)])
 		}
 		if err := s.Finish(); err != nil {
 			t.Fatal(err)
 		}
-		for _, letter := range letters {
-			verified(t, letter, ed, rsa)
+		for _, message := range messages {
+			verified(t, message, ed, rsa)
 		}
 	}
 }
@@ -263,15 +263,15 @@ func TestFilesThatManyHaveAreSignedWithEach(t *testing.T) {
 		for _, body := range []string{"Hello\r\n", "Hello\r\n\r\n", " Hello  you \r\n \r\n\r\n", "\r\n", ""} {
 			var s Signing
 			s.Begin([]*Key{ed}, when)
-			var letters [][]byte
+			var messages [][]byte
 			for range 3 {
-				letters = append(letters, s.Sign([]byte(plain+body), 0, shared))
+				messages = append(messages, s.Sign([]byte(plain+body), 0, shared))
 			}
 			if err := s.Finish(); err != nil {
 				t.Fatal(err)
 			}
-			for _, letter := range letters {
-				verified(t, slices.Concat(letter, shared), ed)
+			for _, message := range messages {
+				verified(t, slices.Concat(message, shared), ed)
 			}
 		}
 		if string(shared) != files {

@@ -1,19 +1,20 @@
-// Package inbound is the mail server at which bounces and mails to unsubscribe come
-// in. It speaks SMTP (RFC 5321) with SIZE, 8BITMIME, SMTPUTF8, PIPELINING, STARTTLS
-// and enhanced status codes, and takes mail for the product's own domains alone: for
-// addresses that were signed when a message left, for postmaster and for abuse. All
-// else is refused at RCPT. It relays nothing, answers no mail and makes no bounce.
+// Package inbound is the mail server that accepts bounces and mails to unsubscribe. It
+// speaks SMTP (RFC 5321) with SIZE, 8BITMIME, SMTPUTF8, PIPELINING, STARTTLS and enhanced
+// status codes, and accepts mail only for its own domains: for addresses that were signed
+// when a message was sent, for postmaster and for abuse. It refuses all other recipients
+// at RCPT. It relays nothing, answers no mail and makes no bounces.
 //
-// State. What a session has heard since its EHLO, in memory. A message is answered
-// 250 once Options.Take has returned, which is when what follows from it is durable;
-// the peer keeps it until then.
+// State. Each session keeps its transaction in memory. The server answers a message with
+// 250 after Options.Take has returned, when the consequences are durable. The peer keeps
+// the message until then.
 //
-// Failure. Where a message cannot be kept now the answer is 451, and the peer comes
-// again. What two readers could understand differently ends the connection: a line
-// that ends otherwise than in CR LF (in commands and in messages, before and after
-// STARTTLS), and input that arrives before the answer that it has to wait for. Each
-// length, number and time has a limit, named in limits.go.
+// Failure. The server answers 451 if it cannot process a message now, and the peer tries
+// again. It ends the connection if two readers could understand the input differently: a
+// line that does not end in CR LF (in commands and in messages, before and after
+// STARTTLS), and input that arrives before the reply that it has to wait for. Each length,
+// number and time has a limit, named in server.go.
 //
-// The server is our own, because the line guard has to stand between TLS and the
-// commands, where the libraries have no place for it.
+// The server is written here because the check of lines has to run between TLS and the
+// commands, where libraries have no hook for it. Package server starts it; package
+// feedback processes its mail.
 package inbound

@@ -101,10 +101,13 @@ func (*shown) Zones(chosen string) []zoneGroup {
 			groups = append(groups, zoneGroup{Label: region})
 		}
 		last := &groups[len(groups)-1]
-		last.Options = append(last.Options, option{zone, strings.NewReplacer("_", " ", "/", ", ").Replace(place), zone == chosen})
+		last.Options = append(last.Options, option{zone, zoneLabel(place), zone == chosen})
 	}
 	return groups
 }
+
+// zoneLabel writes the part of a time zone's name behind the region for people.
+func zoneLabel(place string) string { return strings.NewReplacer("_", " ", "/", ", ").Replace(place) }
 
 // OfName makes words of a name.
 func OfName(name string) string { return words.OfName(name) }

@@ -92,21 +92,6 @@ func (s *shown) Say(name string, values ...string) string {
 	return s.texts(Text{Name: name, Values: values})
 }
 
-// Cadence says when messages come, where there are words for it.
-func (s *shown) Cadence(cadence string) string {
-	name, at, _ := strings.Cut(cadence, " ")
-	if day, hour, ok := strings.Cut(at, " "); ok && name == "weekly" && !strings.Contains(hour, " ") && words.Known("day_"+day) {
-		return s.Say("cadence_weekly", s.Say("day_"+day), hour)
-	}
-	if name == "daily" && !strings.Contains(at, " ") {
-		return s.Say("cadence_daily", at)
-	}
-	if cadence == "immediate" {
-		return s.Say("cadence_immediate")
-	}
-	return cadence
-}
-
 // A Writer writes pages. It is safe for concurrent use.
 type Writer struct{ templates map[Kind]*template.Template }
 

@@ -99,7 +99,7 @@ func (q *connQueue) await(ctx context.Context, idle *time.Timer, blocked bool) b
 }
 
 // take returns the most urgent job that the gate and the limits admit, of the lanes that
-// may use another connection. If there is none, says tells what the others wait for.
+// may use another connection. If there is none, result tells what the others wait for.
 func (q *connQueue) take(wait bool) (taken *Job, result admission, finished []*Batch) {
 	s := q.sender
 	s.mu.Lock()

@@ -123,13 +123,13 @@ func TestFailoverKeepsTheLane(t *testing.T) {
 		normal := f.batch(fanfare.Normal, 1)
 		normal.Jobs[0].batch, normal.unsettled = normal, 1
 		o.waiting.push(&normal.Jobs[0])
-		if job := o.pop(o.relays[0], allLanes); job != &normal.Jobs[0] {
+		if job := o.pop(o.relays[0], lanes{fanfare.Urgent, fanfare.Bulk}); job != &normal.Jobs[0] {
 			t.Error("the relay that refused them has another than the one that it may have")
 		} else {
 			o.waiting.pushFront(job)
 		}
 		for _, want := range []*Batch{two, normal, one} {
-			if job := o.pop(o.relays[1], allLanes); job.batch != want {
+			if job := o.pop(o.relays[1], lanes{fanfare.Urgent, fanfare.Bulk}); job.batch != want {
 				t.Errorf("got one of lane %v, want %v", job.batch.Lane, want.Lane)
 			}
 		}

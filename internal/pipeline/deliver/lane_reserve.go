@@ -14,8 +14,6 @@ type lanes struct{ first, last fanfare.Lane }
 
 func (l lanes) has(lane fanfare.Lane) bool { return l.first <= lane && lane <= l.last }
 
-var allLanes = lanes{fanfare.Urgent, fanfare.Bulk}
-
 // laneLimit returns how many of the connections a lane and the less urgent ones may use. A
 // reserve is at least one connection, and every lane may use at least one.
 func (r Reserve) laneLimit(lane fanfare.Lane, connections int) int {

@@ -283,7 +283,7 @@ func TestSuppressSubscriberSettlesWithoutAddressAndKeepsOrder(t *testing.T) {
 	s.SuppressSubscriber(1, "erased")
 	var left []uint32
 	for range s.waiting.len() {
-		job := s.waiting.pop(allLanes)
+		job := s.waiting.pop(lanes{fanfare.Urgent, fanfare.Bulk})
 		left = append(left, job.Message.Delivery.Position)
 		s.waiting.push(job)
 	}

@@ -19,7 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
-// morning is a service of which everybody has one cadence.
+// morning is a service whose subscribers all have one cadence.
 type morning struct {
 	clock
 	run *fanfare.AcceptedEvent
@@ -37,9 +37,9 @@ func (m *morning) Slots() []digest.Slot                         { return nil }
 func (m *morning) Moves() []digest.Move                         { return nil }
 func (m *morning) Carried(context.Context, []digest.Move) error { return nil }
 
-// BenchmarkAMorningOfAMillion gathers five events for a million people, and merges
-// and freezes what they are told at eight. It is the database's part of L10.
-func BenchmarkAMorningOfAMillion(b *testing.B) {
+// BenchmarkMillionRecipients stores five events that wait for a million people, and merges and
+// freezes their digest. It is the part of L10 that the database takes.
+func BenchmarkMillionRecipients(b *testing.B) {
 	const people, events = 1_000_000, 5
 	hits := make([]fanfare.Hit, people)
 	for i := range hits {
@@ -67,14 +67,14 @@ func BenchmarkAMorningOfAMillion(b *testing.B) {
 			if posted.Run != nil {
 				f, err = round.Merge(b.Context(), posted)
 			} else {
-				_, f.Gathered = plan.Gather(posted.Seq, slices.Clone(hits), round.Due)
+				_, f.Gathered = plan.SplitDigests(posted.Seq, slices.Clone(hits), round.Due)
 			}
 			if err != nil {
 				b.Fatal(err)
 			}
 			fresh, err := kept.Freeze(b.Context(), []*fanfare.MatchResult{f}, m.now)
 			if err == nil {
-				err = g.Kept(b.Context(), []*fanfare.MatchResult{f}, fresh)
+				err = g.Committed(b.Context(), []*fanfare.MatchResult{f}, fresh)
 			}
 			if err != nil {
 				b.Fatal(err)
@@ -105,7 +105,7 @@ func BenchmarkAMorningOfAMillion(b *testing.B) {
 	}
 }
 
-// watch looks at the heap until it is asked how large it was.
+// watch measures the heap until it is asked for the maximum.
 func watch() func() uint64 {
 	var most atomic.Uint64
 	stop, done := make(chan struct{}), make(chan struct{})

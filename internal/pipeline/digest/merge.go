@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// maxPairs is how many (subscriber, event) are merged at a time. A single
+	// maxPairs is the number of (subscriber, event) pairs that are merged together. A single
 	// partition may have more.
 	maxPairs = 4_000_000
-	// eventsAtOnce is how many events are read at a time.
-	eventsAtOnce = 1000
+	// readEvents is the number of events that are read together.
+	readEvents = 1000
 )
 
-// Merge returns the result of a run: all that was gathered for it. Until the round ends, nothing
-// is carried over. The result of a run that is frozen already is empty.
+// Merge returns the result of a run: the recipients who waited for it, with their events. No event
+// is rescheduled until the round ends. The result of a run that is frozen already is empty.
 func (r *Round) Merge(ctx context.Context, run *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
-	return r.gathering.merge(ctx, r, run)
+	return r.scheduler.merge(ctx, r, run)
 }
 
-func (g *Gathering) merge(ctx context.Context, round *Round, posted *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
+func (g *Scheduler) merge(ctx context.Context, round *Round, posted *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
 	if round.held == nil {
 		g.running.Lock()
 		round.held = &g.running
@@ -35,19 +35,19 @@ func (g *Gathering) merge(ctx context.Context, round *Round, posted *fanfare.Acc
 	if _, frozen, err := g.Store.RunAt(ctx, run.Slot, run.Due); err != nil || frozen {
 		return f, err
 	}
-	if !round.learned { // what an error hid may have been kept all the same
-		if err := g.learnAll(ctx); err != nil {
+	if !round.loaded { // a commit that returned an error may have succeeded
+		if err := g.loadAll(ctx); err != nil {
 			return nil, err
 		}
-		round.learned = true
+		round.loaded = true
 	}
-	m := &merging{Gathering: g, posted: posted, topics: map[string]int{}, versions: map[version]int{}}
-	m.digest.Wants = g.Live
+	m := &runMerge{Scheduler: g, posted: posted, topics: map[string]int{}, versions: map[version]int{}}
+	m.digest.Live = g.Live
 	var err error
 	if slot, known := g.Slots.Slot(run.Slot); known && slot.Cadence.OfState() {
 		err = m.state(ctx, slot)
 	} else {
-		err = m.gathered(ctx)
+		err = m.mergeWaiting(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -60,25 +60,25 @@ func (g *Gathering) merge(ctx context.Context, round *Round, posted *fanfare.Acc
 		}
 	}
 	used := m.digest.Used()
-	m.digest = plan.Digest{} // what it has sorted is not needed any more
+	m.digest = plan.DigestMerger{} // releases its memory
 	f.Items = func(visit func(fanfare.RunItem) error) error { return m.items(ctx, used, visit) }
 	f.MatchedAt = g.Clock.Now()
 	return f, nil
 }
 
-// merging is one run on its way to its manifests.
-type merging struct {
-	*Gathering
+// A runMerge merges the events of one run.
+type runMerge struct {
+	*Scheduler
 	posted    *fanfare.AcceptedEvent
 	days      []fanfare.Day
 	events    []fanfare.EventRef // by number
-	digest    plan.Digest
+	digest    plan.DigestMerger
 	manifests []fanfare.Manifest
 
-	topics   map[string]int // their numbers in the run
-	known    []Topic        // by number; without a template: it tells of nothing together
-	versions map[version]int
-	kept     map[uint32]*fanfare.AcceptedEvent // of a run of state: events that are in no day
+	topics      map[string]int // indexes in topicList
+	topicList   []Topic        // without a template: its events are not reported
+	versions    map[version]int
+	stateEvents map[uint32]*fanfare.AcceptedEvent // the events of a run that reports states
 }
 
 type version struct {
@@ -86,8 +86,8 @@ type version struct {
 	key   string
 }
 
-// gathered merges the rows of the run.
-func (m *merging) gathered(ctx context.Context) error {
+// mergeWaiting merges the manifests that wait for the run, a few partitions at a time.
+func (m *runMerge) mergeWaiting(ctx context.Context) error {
 	m.days = m.daysOfRun(m.posted.Run)
 	pairs := [fanfare.Partitions]int{}
 	events := map[fanfare.EventRef]struct{}{}
@@ -103,7 +103,7 @@ func (m *merging) gathered(ctx context.Context) error {
 		return err
 	}
 	m.events = slices.SortedFunc(maps.Keys(events), inOrder)
-	if err := m.read(ctx); err != nil {
+	if err := m.readSources(ctx); err != nil {
 		return err
 	}
 	for from := 0; from < fanfare.Partitions; {
@@ -127,8 +127,8 @@ func (m *merging) gathered(ctx context.Context) error {
 	return nil
 }
 
-func (m *merging) add(number uint32, row *fanfare.Manifest, from, to int) {
-	if m.digest.Sources[number].Template != 0 { // else its topic, or how it is told, is gone
+func (m *runMerge) add(number uint32, row *fanfare.Manifest, from, to int) {
+	if m.digest.Sources[number].Template != 0 { // otherwise the topic or its digest was deleted
 		m.digest.Add(number, row, from, to)
 	}
 }
@@ -137,47 +137,47 @@ func inOrder(a, b fanfare.EventRef) int {
 	return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Seq, b.Seq))
 }
 
-// daysOfRun are the days on which something waits for a run.
-func (g *Gathering) daysOfRun(of *fanfare.Run) (days []fanfare.Day) {
-	for _, r := range g.those(func(r *run) bool { return r.key() == runKey{of.Slot, of.Due.Unix()} }) {
+// daysOfRun returns the days whose events wait for a run.
+func (g *Scheduler) daysOfRun(of *fanfare.Run) (days []fanfare.Day) {
+	for _, r := range g.selectRuns(func(r *run) bool { return r.key() == runKey{of.Slot, of.Due.Unix()} }) {
 		days = g.daysOf(r)
 	}
 	return days
 }
 
-// rows visits what was gathered.
-func (m *merging) rows(ctx context.Context, visit func(fanfare.Day, *fanfare.Manifest)) error {
+// rows visits the manifests that wait for the run.
+func (m *runMerge) rows(ctx context.Context, visit func(fanfare.Day, *fanfare.Manifest)) error {
 	for _, day := range m.days {
 		err := m.Store.Gathered(ctx, day, m.posted.Run.Slot, m.posted.Run.Due, func(row *fanfare.Manifest) error {
 			visit(day, row)
 			return nil
 		})
-		if err = unlessGone(err); err != nil {
+		if err = ignoreRemoved(err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// read finds out how each event is told.
-func (m *merging) read(ctx context.Context) error {
+// readSources reads the events of the run.
+func (m *runMerge) readSources(ctx context.Context) error {
 	numbers := make([]uint32, len(m.events))
 	for i := range numbers {
 		numbers[i] = uint32(i)
 	}
-	m.digest.Sources = make([]plan.Source, len(m.events))
+	m.digest.Sources = make([]plan.SourceEvent, len(m.events))
 	return m.each(ctx, numbers, func(number uint32, posted *fanfare.AcceptedEvent) error {
 		m.digest.Sources[number] = m.source(posted)
 		return nil
 	})
 }
 
-// each visits events by number.
-func (m *merging) each(ctx context.Context, numbers []uint32, visit func(uint32, *fanfare.AcceptedEvent) error) error {
+// each visits events, which are given by number.
+func (m *runMerge) each(ctx context.Context, numbers []uint32, visit func(uint32, *fanfare.AcceptedEvent) error) error {
 	for len(numbers) > 0 {
 		day := m.events[numbers[0]].Day
 		n := 1
-		for n < min(len(numbers), eventsAtOnce) && m.events[numbers[n]].Day == day {
+		for n < min(len(numbers), readEvents) && m.events[numbers[n]].Day == day {
 			n++
 		}
 		some := numbers[:n]
@@ -204,17 +204,17 @@ func (m *merging) each(ctx context.Context, numbers []uint32, visit func(uint32,
 	return nil
 }
 
-// source says how an event is told.
-func (m *merging) source(posted *fanfare.AcceptedEvent) plan.Source {
+// source describes an event to the merger.
+func (m *runMerge) source(posted *fanfare.AcceptedEvent) plan.SourceEvent {
 	number, known := m.topics[posted.Topic]
 	if !known {
 		topic, _ := m.Topic(posted.Service, posted.Topic)
-		number = len(m.known)
+		number = len(m.topicList)
 		m.topics[posted.Topic] = number
-		m.known, m.digest.Max = append(m.known, topic), append(m.digest.Max, topic.Max)
+		m.topicList, m.digest.Max = append(m.topicList, topic), append(m.digest.Max, topic.Max)
 	}
-	topic := &m.known[number]
-	source := plan.Source{Topic: number, Template: topic.Template, Bytes: len(posted.Event.Data) + len(posted.Event.Binary)}
+	topic := &m.topicList[number]
+	source := plan.SourceEvent{Topic: number, Template: topic.Template, Bytes: len(posted.Event.Data) + len(posted.Event.Binary)}
 	if topic.Key == nil {
 		return source
 	}
@@ -228,11 +228,11 @@ func (m *merging) source(posted *fanfare.AcceptedEvent) plan.Source {
 	return source
 }
 
-// items visits the events of some numbers, which are ascending.
-func (m *merging) items(ctx context.Context, numbers []uint32, visit func(fanfare.RunItem) error) error {
-	if m.kept != nil {
+// items visits the events of ascending numbers.
+func (m *runMerge) items(ctx context.Context, numbers []uint32, visit func(fanfare.RunItem) error) error {
+	if m.stateEvents != nil {
 		for _, number := range numbers {
-			if err := visit(fanfare.RunItem{Number: number, Posted: m.kept[number]}); err != nil {
+			if err := visit(fanfare.RunItem{Number: number, Posted: m.stateEvents[number]}); err != nil {
 				return err
 			}
 		}
@@ -243,8 +243,8 @@ func (m *merging) items(ctx context.Context, numbers []uint32, visit func(fanfar
 	})
 }
 
-// state merges what is the case now: the last event of each key.
-func (m *merging) state(ctx context.Context, of Slot) error {
+// state merges the current states: the last event of each key.
+func (m *runMerge) state(ctx context.Context, of Slot) error {
 	type event struct {
 		posted *fanfare.AcceptedEvent
 		hits   []fanfare.Hit
@@ -258,9 +258,9 @@ func (m *merging) state(ctx context.Context, of Slot) error {
 		return err
 	}
 	slices.SortFunc(events, func(a, b event) int { return inOrder(a.posted.Ref(), b.posted.Ref()) })
-	m.kept = map[uint32]*fanfare.AcceptedEvent{}
+	m.stateEvents = map[uint32]*fanfare.AcceptedEvent{}
 	for i, e := range events {
-		m.kept[uint32(i)] = e.posted
+		m.stateEvents[uint32(i)] = e.posted
 		m.digest.Sources = append(m.digest.Sources, m.source(e.posted))
 	}
 	for i, e := range events {

@@ -12,29 +12,29 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/digest"
 )
 
-// A model is what should be sent.
+// A model computes the messages that must be sent.
 type model struct {
 	waits []wait
 	sent  []string
 	state map[uint16]time.Time // when each slot of state is due
 }
 
-// A wait is an event that a subscription wants and is told of at a time.
+// A wait is an event that matches a subscription, with the time of its digest.
 type wait struct {
 	of    *sub
 	event *fanfare.AcceptedEvent
 	slot  uint16
 	due   time.Time
-	left  bool // its subscription wants states now: it comes with the cadence of before
+	left  bool // its subscription reports states now: the event is sent with the former cadence
 }
 
-// next is when a slot is due after a time.
+// next returns when a slot is due after a time.
 func (w *world) next(slot uint16, after time.Time) time.Time {
 	s := w.slots[slot-1]
 	return s.Cadence.Next(after, s.Zone)
 }
 
-// posted gives an event a time for each who wants it.
+// posted adds an event for each subscription that it matches.
 func (m *model) posted(w *world, p *fanfare.AcceptedEvent) {
 	for _, s := range w.subs {
 		switch {
@@ -47,7 +47,7 @@ func (m *model) posted(w *world, p *fanfare.AcceptedEvent) {
 	}
 }
 
-// changed gives what waits for a subscription the time of its new cadence.
+// changed moves the waiting events of a subscription to its new cadence.
 func (m *model) changed(w *world, s *sub) {
 	for i := range m.waits {
 		if m.waits[i].of != s || m.waits[i].left {
@@ -66,7 +66,7 @@ func (m *model) changed(w *world, s *sub) {
 	m.pass(w)
 }
 
-// pass sends what is due by now.
+// pass sends what is due.
 func (m *model) pass(w *world) {
 	type run struct {
 		slot uint16
@@ -102,7 +102,7 @@ func (m *model) pass(w *world) {
 	m.look(w)
 }
 
-// look notes when slots of state are due that somebody has.
+// look notes when the used slots of state are due.
 func (m *model) look(w *world) {
 	for _, s := range w.subs {
 		if s.slot == 0 || !s.active() || !w.slots[s.slot-1].Cadence.OfState() {
@@ -117,7 +117,7 @@ func (m *model) look(w *world) {
 	}
 }
 
-// send writes out the messages of a run.
+// send writes the messages of a run.
 func (m *model) send(slot uint16, due time.Time, waits []wait) {
 	type message struct {
 		to       fanfare.RowID
@@ -188,9 +188,9 @@ func (w *world) year() {
 			s.paused = !s.paused
 		case n < 91:
 			s.ended = true
-		case n < 96: // the server is another one
+		case n < 96: // the server restarts
 			w.start()
-		case n < 98: // or is away for a while
+		case n < 98: // or is stopped for a while
 			w.now = w.now.Add(time.Duration(w.rand.ExpFloat64() * float64(30*time.Hour)))
 			w.start()
 		}
@@ -202,7 +202,7 @@ func (w *world) year() {
 	}
 }
 
-// until lets time pass, and has all done that is due meanwhile.
+// until lets time pass, and does what is due meanwhile.
 func (w *world) until(to time.Time) {
 	for w.now.Before(to) {
 		next := to
@@ -222,7 +222,7 @@ func (w *world) until(to time.Time) {
 	}
 }
 
-// cadence gives a subscription another one.
+// cadence changes the cadence of a subscription.
 func (w *world) cadence(s *sub) {
 	before := s.slot
 	s.slot = w.slotOf(cadences[w.rand.IntN(len(cadences))], s.zone)
@@ -234,7 +234,7 @@ func (w *world) cadence(s *sub) {
 	}
 }
 
-// event has something happen.
+// event publishes an event.
 func (w *world) event() {
 	w.stream++
 	topic := []string{"story", "page", "quote"}[w.rand.IntN(3)]

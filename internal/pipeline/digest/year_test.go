@@ -21,7 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
-// retention is for how many days the world keeps what nothing waits for.
+// retention is the number of days for which the world keeps events for which nothing waits.
 const retention = 30 * 24 * time.Hour
 
 var zones = []string{
@@ -35,7 +35,7 @@ var cadences = []string{
 	"weekly saturday 08:00", "cron 0 8,18 * * 1-5", "cron 30 1 1 * *", "daily 07:00 of state", "weekly monday 09:00 of state",
 }
 
-// topics are how events are told: those of the first two share a template.
+// topics says how events are reported: the first two topics share a template.
 var topics = map[string]digest.Topic{
 	"story": {Template: 7, Max: 3},
 	"page":  {Template: 7, Max: 2, Key: keyOf},
@@ -44,14 +44,14 @@ var topics = map[string]digest.Topic{
 
 func keyOf(e *fanfare.Event) (string, bool) { return e.Subject, e.Subject != "" }
 
-// A world is a server for a year with a clock that is set: matching is a loop over
-// all subscriptions, and the bus a list. What it sends is written out in lines.
+// A world is a server with a clock that the test sets. Matching is a loop over all subscriptions, and
+// the bus is a list. It writes each message as a line.
 type world struct {
 	t      *testing.T
 	rand   *rand.Rand
 	now    time.Time
 	store  *deliveries.Store
-	server *digest.Gathering
+	server *digest.Scheduler
 	bus    []*fanfare.AcceptedEvent
 	stream uint64
 
@@ -63,8 +63,7 @@ type world struct {
 	model model
 }
 
-// A sub is a subscription: it wants the events of a topic of which the number is
-// divided by its own.
+// A sub is a subscription. It matches the events of a topic whose number is a multiple of its own.
 type sub struct {
 	place, subscriber fanfare.RowID
 	topic             string
@@ -115,7 +114,7 @@ func (w *world) Moves() (moves []digest.Move) {
 
 var errFault = errors.New("a fault of the test")
 
-// faulty fails now and then, before or after something was done.
+// faulty fails at random, before or after an operation.
 func (w *world) faulty(do func()) error {
 	switch w.rand.IntN(12) {
 	case 0:
@@ -149,7 +148,7 @@ func (w *world) publish(_ context.Context, p *fanfare.AcceptedEvent) error {
 	})
 }
 
-// start makes a server that knows what is kept.
+// start starts a server on the store.
 func (w *world) start() {
 	w.server = digest.New(digest.Options{
 		Store: w.store, Slots: w, Clock: w, Live: func(p fanfare.RowID) bool { return w.at(p).active() },
@@ -187,8 +186,8 @@ func (w *world) hits(p *fanfare.AcceptedEvent) (hits []fanfare.Hit) {
 	return hits
 }
 
-// step has the server do what is to be done, over all faults, and match what it has
-// published. Now and then it is another server in between.
+// step repeats Step until it succeeds, and matches the published runs. It restarts the server at
+// random.
 func (w *world) step() (next time.Time) {
 	for {
 		next, err := w.server.Step(w.t.Context())
@@ -213,7 +212,7 @@ func (w *world) step() (next time.Time) {
 	}
 }
 
-// freeze matches an event, or merges a run, and keeps what comes of it.
+// freeze matches an event, or merges a run, and commits the result.
 func (w *world) freeze(posted *fanfare.AcceptedEvent) {
 	w.t.Helper()
 	round := w.server.Begin()
@@ -226,7 +225,7 @@ func (w *world) freeze(posted *fanfare.AcceptedEvent) {
 		}
 	} else {
 		var now []fanfare.Hit
-		now, f.Gathered = plan.Gather(posted.Seq, w.hits(posted), round.Due)
+		now, f.Gathered = plan.SplitDigests(posted.Seq, w.hits(posted), round.Due)
 		for _, hit := range now {
 			w.sent = append(w.sent, fmt.Sprint("at once ", hit.Place.Local(), " ", posted.Event.ID))
 		}
@@ -239,13 +238,13 @@ func (w *world) freeze(posted *fanfare.AcceptedEvent) {
 		if again == 0 && posted.Run != nil && fresh[0] {
 			w.tell(posted)
 		}
-		if err := w.server.Kept(w.t.Context(), []*fanfare.MatchResult{f}, fresh); err != nil {
+		if err := w.server.Committed(w.t.Context(), []*fanfare.MatchResult{f}, fresh); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 }
 
-// tell writes out what the members of a run are told, as it was kept.
+// tell writes the messages of a run, as the store has them.
 func (w *world) tell(run *fanfare.AcceptedEvent) {
 	manifests, err := w.store.Manifests(w.t.Context(), run.Ref())
 	if err != nil {
@@ -284,7 +283,7 @@ func line(to fanfare.RowID, template uint32, slot uint16, due time.Time, told []
 	return fmt.Sprintf("%d of %d, slot %d at %s: %s and %d more", to.Local(), template, slot, when, strings.Join(told, " "), more)
 }
 
-// slotOf interns a slot.
+// slotOf returns the number of a slot.
 func (w *world) slotOf(text, zone string) uint16 {
 	c, err := cadence.Parse(text)
 	if err != nil {
@@ -309,7 +308,7 @@ func (w *world) slotOf(text, zone string) uint16 {
 	return uint16(len(w.slots))
 }
 
-// forget removes the days that are too old and that nothing waits for.
+// forget removes old days for which nothing waits.
 func (w *world) forget() {
 	days, err := w.store.Days(w.t.Context())
 	if err != nil {
@@ -326,11 +325,10 @@ func (w *world) forget() {
 	}
 }
 
-// TestAYearOfDigestsIsSentOnceAndWithAllThatWaited holds a year of random events,
-// cadences, pauses, ends, faults and restarts against a model that knows of none of
-// the machinery: it gives each event that a subscription wants a time, and looks at
-// each time what is due.
-func TestAYearOfDigestsIsSentOnceAndWithAllThatWaited(t *testing.T) {
+// TestYearOfDigestsMatchesTheModel compares a year of random events, cadences, pauses, ends, faults
+// and restarts with a model that shares no code: it gives each matching event a time, and sends
+// what is due at each time.
+func TestYearOfDigestsMatchesTheModel(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			db, err := sqlite.Open(t.Context(), t.TempDir(), store.Relaxed)
@@ -360,7 +358,7 @@ func TestAYearOfDigestsIsSentOnceAndWithAllThatWaited(t *testing.T) {
 	}
 }
 
-// differ says what is in one sorted list and not in the other.
+// differ reports what is in one sorted list and not in the other.
 func differ(t *testing.T, got, want []string) {
 	t.Helper()
 	said := 0
@@ -370,7 +368,7 @@ func differ(t *testing.T, got, want []string) {
 			got, want = got[1:], want[1:]
 			continue
 		case len(want) == 0 || len(got) > 0 && got[0] < want[0]:
-			t.Errorf("sent, and it should not have been: %s", got[0])
+			t.Errorf("sent unexpectedly: %s", got[0])
 			got = got[1:]
 		default:
 			t.Errorf("not sent: %s", want[0])

@@ -20,7 +20,7 @@ const (
 	maxReadAhead = bus.MaxHeld / 2
 	// membersPerTurn bounds the members that a broadcast may load each turn: the batches of small
 	// broadcasts are loaded before the next thousand members of a large one.
-	membersPerTurn = plan.Small
+	membersPerTurn = plan.MinOwnBatch
 )
 
 // leasedBatch is a batch that was read ahead.
@@ -120,7 +120,7 @@ func flowOf(batch *fanfare.Batch) deliver.Flow {
 			return deliver.Flow{}
 		}
 	}
-	if batch.Members() < plan.Small {
+	if batch.Members() < plan.MinOwnBatch {
 		return deliver.Flow{}
 	}
 	return deliver.Flow{Day: batch.Day, Seq: event}

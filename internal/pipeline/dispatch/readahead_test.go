@@ -100,7 +100,7 @@ func TestBroadcastsTakeTurns(t *testing.T) {
 	w := newWorld(t, nil)
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 400)...)
 	w.publish(2, fanfare.MaxBatch, fanfare.MaxBatch)
-	w.publish(3, plan.Small)
+	w.publish(3, plan.MinOwnBatch)
 	w.publish(4, 1)
 	w.awaitAhead(404)
 	var order []fanfare.EventSeq
@@ -157,7 +157,7 @@ func TestEachMemberLeavesOnce(t *testing.T) {
 		left[l.Delivery]++
 	}))
 	random := rand.New(rand.NewPCG(6, 17))
-	want, members := 0, []int{1, 7, plan.Small, 500, fanfare.MaxBatch}
+	want, members := 0, []int{1, 7, plan.MinOwnBatch, 500, fanfare.MaxBatch}
 	for event := range fanfare.EventSeq(60) {
 		all := make([]int, 1+random.IntN(8))
 		for i := range all {

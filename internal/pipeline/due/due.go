@@ -133,7 +133,7 @@ func (s *Scheduler) publishDay(ctx context.Context, day fanfare.Day) error {
 		if err != nil {
 			return err
 		}
-		var cutter plan.Cutter
+		var cutter plan.Batcher
 		for i := range work {
 			cutter.AddDue(day, &work[i])
 		}

@@ -13,8 +13,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestPostsThatArriveTogetherShareAnAppend(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
+func TestConcurrentPostsShareAnAppend(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold })
 		var posts sync.WaitGroup
@@ -25,7 +25,7 @@ func TestPostsThatArriveTogetherShareAnAppend(t *testing.T) {
 				}
 			})
 		}
-		synctest.Wait() // one append is held up, all others wait
+		synctest.Wait() // one append blocks, all others wait
 		log.set(func(l *memoryLog) { l.hold = nil })
 		close(hold)
 		posts.Wait()
@@ -39,8 +39,8 @@ func TestPostsThatArriveTogetherShareAnAppend(t *testing.T) {
 	})
 }
 
-func TestAnUrgentEventWaitsForNoMoreThanOneGroupOfBulk(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
+func TestUrgentEventWaitsForOneGroupAtMost(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold })
 		bulk := make([]fanfare.AcceptedEvent, 2*fanfare.MaxGroup)
@@ -50,7 +50,7 @@ func TestAnUrgentEventWaitsForNoMoreThanOneGroupOfBulk(t *testing.T) {
 		}
 		var posts sync.WaitGroup
 		posts.Go(func() { post(t, c, bulk...) })
-		synctest.Wait() // the first group of bulk is under way
+		synctest.Wait() // the first group of bulk is being appended
 		urgent := event("urgent")
 		urgent.Lane = fanfare.Urgent
 		posts.Go(func() { post(t, c, urgent) })
@@ -60,7 +60,7 @@ func TestAnUrgentEventWaitsForNoMoreThanOneGroupOfBulk(t *testing.T) {
 		posts.Wait()
 		at := slices.IndexFunc(log.kept(), func(g appended) bool { return g.lane == fanfare.Urgent })
 		if at != 1 {
-			t.Errorf("the urgent event is in group %d of %d, want 1: behind the one that was under way", at, len(log.kept()))
+			t.Errorf("the urgent event is in group %d of %d, want 1: after the one that was being appended", at, len(log.kept()))
 		}
 	})
 }
@@ -76,7 +76,7 @@ func TestGroupsStayWithinTheirLimits(t *testing.T) {
 		{"large events", 10, MaxDataBytes - 2, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, collector *Collector, log *memoryLog, _ *testClock) {
+			bubble(t, func(t *testing.T, collector *Ingester, log *memoryLog, _ *testClock) {
 				list := make([]fanfare.AcceptedEvent, c.events)
 				for i := range list {
 					list[i] = event(fmt.Sprint(i))
@@ -104,8 +104,8 @@ func TestGroupsStayWithinTheirLimits(t *testing.T) {
 	}
 }
 
-func TestAFailedAppendReachesItsCallersOnlyAndIsNotLearned(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
+func TestFailedAppendIsReportedToItsCallers(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
 		before := post(t, c, event("before"))
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold; l.fail = errors.New("no answer") })
@@ -131,10 +131,10 @@ func TestAFailedAppendReachesItsCallersOnlyAndIsNotLearned(t *testing.T) {
 	})
 }
 
-// TestAnEventOfAnAppendThatFailedAndWasKeptIsNotKeptTwice is a log that answers
-// too late: who sends the event again must not set off a second broadcast.
-func TestAnEventOfAnAppendThatFailedAndWasKeptIsNotKeptTwice(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
+// TestEventOfAFailedAppendIsADuplicate has a log that stores an event and returns an error. The same
+// event must not become a second broadcast.
+func TestEventOfAFailedAppendIsADuplicate(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
 		log.set(func(l *memoryLog) { l.fail, l.failKept = errors.New("time out"), true })
 		if r := post(t, c, event("a")); r[0].Err == nil {
 			t.Fatal("the append did not fail")

@@ -11,14 +11,14 @@ import (
 // store keeps the day of an event until its broadcast has ended.
 const MaxAheadDays = 366
 
-// CheckTimes refuses an event that could never be sent, or is scheduled too far ahead.
+// CheckTimes returns an error for an event that could never be sent, or is scheduled too far ahead.
 func CheckTimes(p *fanfare.AcceptedEvent, now time.Time) error {
 	for _, of := range []struct {
 		pointer string
 		at      time.Time
 	}{{"/time", p.Event.Time}, {"/not_before", p.NotBefore}, {"/expires", p.Expires}} {
-		if year := of.at.UTC().Year(); year < 0 || year > 9999 { // its zone moves it there
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: of.pointer, Message: "is not in the years 0000 to 9999 of UTC, which are all that RFC 3339 can write", Hint: "leave it out, or name a time that is nearer"}
+		if year := of.at.UTC().Year(); year < 0 || year > 9999 { // in UTC
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: of.pointer, Message: "is outside the years 0000 to 9999 in UTC, which RFC 3339 requires", Hint: "leave it out, or name an earlier or later time"}
 		}
 	}
 	switch {
@@ -28,14 +28,14 @@ func CheckTimes(p *fanfare.AcceptedEvent, now time.Time) error {
 	case p.Expires.IsZero():
 		return nil
 	case !p.Expires.After(now):
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires", Message: "is over already", Hint: "nothing would leave"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires", Message: "is in the past", Hint: "no message could be sent: name a later time"}
 	case !p.Expires.After(p.NotBefore):
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires", Message: "is not after not_before", Hint: "nothing would leave"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires", Message: "is not after not_before", Hint: "no message could be sent: name a later time"}
 	}
 	return nil
 }
 
-// CheckTimes refuses an event for what Post would refuse of its times.
-func (c *Collector) CheckTimes(p *fanfare.AcceptedEvent) error {
-	return CheckTimes(p, c.options.Clock.Now())
+// CheckTimes returns the error that Post would return for the times of an event.
+func (in *Ingester) CheckTimes(p *fanfare.AcceptedEvent) error {
+	return CheckTimes(p, in.options.Clock.Now())
 }

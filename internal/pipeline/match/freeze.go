@@ -17,7 +17,7 @@ func (m *Matcher) freeze(ctx context.Context, r *round) error {
 	if len(r.pieces) == 0 && len(r.results) == 0 {
 		return nil
 	}
-	var cutter plan.Cutter
+	var cutter plan.Batcher
 	err := m.withStates(ctx, r, func() error {
 		days := byDay(r.results)
 		for _, day := range slices.Sorted(maps.Keys(days)) { // the state of a day depends on the days before
@@ -53,7 +53,7 @@ func byDay(results []*fanfare.MatchResult) map[fanfare.Day][]*fanfare.MatchResul
 
 // freezeDay commits the results of one day and cuts their manifests into batches. An event
 // that an earlier run has frozen keeps the manifests of that run.
-func (m *Matcher) freezeDay(ctx context.Context, r *round, day fanfare.Day, results []*fanfare.MatchResult, cutter *plan.Cutter) error {
+func (m *Matcher) freezeDay(ctx context.Context, r *round, day fanfare.Day, results []*fanfare.MatchResult, cutter *plan.Batcher) error {
 	failpoint.Hit("before-manifest")
 	var fresh []bool
 	err := retry.WhileAway(ctx, func() (err error) {
@@ -66,7 +66,7 @@ func (m *Matcher) freezeDay(ctx context.Context, r *round, day fanfare.Day, resu
 	}
 	failpoint.Hit("after-manifest")
 	m.putStates(results, fresh)
-	if err := retry.WhileAway(ctx, func() error { return m.Digests.Kept(ctx, results, fresh) }); err != nil {
+	if err := retry.WhileAway(ctx, func() error { return m.Digests.Committed(ctx, results, fresh) }); err != nil {
 		return err
 	}
 	if err := m.hold(ctx, day, results, fresh); err != nil {

@@ -51,7 +51,7 @@ type Digests interface {
 	// Begin begins a round of matching.
 	Begin() DigestRound
 	// Kept notes results that were committed. fresh says which of them were committed now.
-	Kept(ctx context.Context, results []*fanfare.MatchResult, fresh []bool) error
+	Committed(ctx context.Context, results []*fanfare.MatchResult, fresh []bool) error
 }
 
 // A DigestRound is a round of matching as digests see it.
@@ -246,7 +246,7 @@ func (m *Matcher) match(ctx context.Context, r *round, event *fanfare.AcceptedEv
 	}
 	f.Matched, f.MatchedAt = int64(len(m.hits)), m.Clock.Now()
 	var immediate []fanfare.Hit
-	immediate, f.Gathered = plan.Gather(event.Seq, m.hits, r.digests.Due)
+	immediate, f.Gathered = plan.SplitDigests(event.Seq, m.hits, r.digests.Due)
 	f.Manifests = plan.Manifests(event.Seq, immediate, Pins(m.Registry, topic))
 	for i := range f.Manifests {
 		f.Messages += int64(f.Manifests[i].Members())
@@ -266,7 +266,7 @@ func (m *Matcher) direct(event *fanfare.AcceptedEvent) (*fanfare.MatchResult, er
 	messages := int64(len(event.Direct.Recipients))
 	return &fanfare.MatchResult{
 		Posted: event, Messages: messages, MatchedAt: m.Clock.Now(), Hold: m.Registry.Hold(event, messages),
-		Manifests: plan.Audience(event.Seq, event.Direct),
+		Manifests: plan.DirectManifests(event.Seq, event.Direct),
 	}, nil
 }
 

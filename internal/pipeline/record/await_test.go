@@ -28,15 +28,15 @@ func TestAwaitNotifiesOfTheCompletionOnly(t *testing.T) {
 		f.record(t, other, 0, 1, fanfare.Accepted)
 		f.record(t, mine, 0, 1, fanfare.Accepted)
 		if isDone(done) {
-			t.Fatal("told before the last delivery was settled")
+			t.Fatal("notified before the last delivery was settled")
 		}
 		f.record(t, mine, 1, 1, fanfare.Failed)
 		if !isDone(done) {
-			t.Fatal("not told")
+			t.Fatal("not notified")
 		}
 		forget()
 		if isDone(left) {
-			t.Error("who had left was told")
+			t.Error("notified after forget")
 		}
 		if n := f.waiters.count.Load(); n != 0 || len(f.waiters.channels) != 0 {
 			t.Errorf("%d wait still", n)

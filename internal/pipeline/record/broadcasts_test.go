@@ -101,7 +101,7 @@ func TestOnAllFailedIsCalledOnce(t *testing.T) {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				if told := len(f.allFailed); told > 1 || (told == 1) != c.told {
-					t.Errorf("told %d times, want %v", told, c.told)
+					t.Errorf("OnAllFailed was called %d times, want it called: %v", told, c.told)
 				}
 			})
 		})
@@ -116,7 +116,7 @@ func TestCompletedBroadcastIsNotReportedAsAllFailed(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(f.allFailed) != 0 || len(f.store.completions()) != 1 {
-			t.Errorf("told %v, completed %d times", f.allFailed, len(f.store.completions()))
+			t.Errorf("OnAllFailed was called for %v, completed %d times", f.allFailed, len(f.store.completions()))
 		}
 	})
 }

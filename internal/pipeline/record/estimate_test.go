@@ -33,7 +33,7 @@ func TestRateMeterCoversTheLastSeconds(t *testing.T) {
 				t.Errorf("%s: %v/s, want about %v", when, rate, want)
 			}
 			if got := time.Until(end); !end.IsZero() != (left > 0) || left > 0 && (got < left*3/4-time.Second || got > left*5/4+time.Second) {
-				t.Errorf("%s: %v are left, want about %v", when, got, left)
+				t.Errorf("%s: %v remain, want about %v", when, got, left)
 			}
 		}
 		settle(3, 20)

@@ -21,7 +21,7 @@ func TestRecordReturnsWhenItsEntryIsDurable(t *testing.T) {
 		go func() {
 			f.record(t, event, 1, 1, fanfare.Accepted)
 			if n := len(f.store.recorded()); n != 1 {
-				t.Errorf("returned with %d commits kept", n)
+				t.Errorf("returned after %d commits", n)
 			}
 			close(returned)
 		}()
@@ -35,7 +35,7 @@ func TestRecordReturnsWhenItsEntryIsDurable(t *testing.T) {
 		<-returned
 		got := f.store.recorded()[0].Entries[0]
 		if want := entryOf(event, 1, 1, fanfare.Accepted); got != *want {
-			t.Errorf("kept %+v, want %+v", got, *want)
+			t.Errorf("recorded %+v, want %+v", got, *want)
 		}
 		totals, groups := f.Totals()
 		if totals[fanfare.Accepted] != 1 || totals.Total() != 1 || groups != 1 {
@@ -124,20 +124,20 @@ func TestCallersWaitWhileTheStoreRefuses(t *testing.T) {
 		var tries int
 		f.store.set(func(s *memoryStore) { tries = s.tries })
 		if tries < 100 || len(f.store.recorded()) != 0 {
-			t.Errorf("%d tries in a minute, %d kept", tries, len(f.store.recorded()))
+			t.Errorf("%d tries in a minute, %d commits", tries, len(f.store.recorded()))
 		}
 		if totals, _ := f.Totals(); totals.Total() != 0 {
-			t.Errorf("totals %v while nothing is kept", totals)
+			t.Errorf("totals %v before the first commit", totals)
 		}
 		f.store.set(func(s *memoryStore) { s.refuse = nil })
 		callers.Wait()
 		times := f.store.times()
 		if len(times) != 100 {
-			t.Errorf("%d entries are kept, want 100", len(times))
+			t.Errorf("%d entries are recorded, want 100", len(times))
 		}
 		for e, n := range times {
 			if n != 1 {
-				t.Errorf("%s is kept %d times", e, n)
+				t.Errorf("%s is recorded %d times", e, n)
 			}
 		}
 		if done := f.store.completions(); len(done) != 1 || done[0].Progress.Counts[fanfare.Accepted] != 100 {
@@ -156,7 +156,7 @@ func TestRemovedDayDoesNotBlockOthers(t *testing.T) {
 		f.store.set(func(s *memoryStore) { s.refuse = nil })
 		f.record(t, tomorrow, 1, 1, fanfare.Accepted)
 		if _, open := f.Progress(event); open {
-			t.Error("a broadcast of the day that is gone is still open")
+			t.Error("a broadcast of the removed day is still open")
 		}
 	})
 }
@@ -206,7 +206,7 @@ func TestRetryIsCommittedWithItsEntry(t *testing.T) {
 			t.Errorf("kept %v", dues)
 		}
 		if told := f.dues[today]; len(told) != 1 || !told[0].Equal(start.Add(time.Minute)) {
-			t.Errorf("told %v, want one minute after %v", told, start)
+			t.Errorf("WorkDue got %v, want one minute after %v", told, start)
 		}
 	})
 }
@@ -243,7 +243,7 @@ func TestRecordGroupCommitsTogetherWithinTheMaximum(t *testing.T) {
 			t.Errorf("%d groups with %d dues", n, dues)
 		}
 		if times := f.store.times(); len(times) != connections*recipients+1 {
-			t.Errorf("%d entries were kept, want %d", len(times), connections*recipients+1)
+			t.Errorf("%d entries were recorded, want %d", len(times), connections*recipients+1)
 		}
 		if coming := f.expected.Load(); coming != 0 {
 			t.Errorf("%d more are expected", coming)
@@ -282,7 +282,7 @@ func TestSentMessageDoesNotWaitForThousandsOfUnsentEntries(t *testing.T) {
 		callers.Wait()
 		kept := f.store.recorded()
 		if first := kept[1].Entries[0].Delivery.Position; first != 99 || len(kept[1].Entries) != maxGroup {
-			t.Errorf("the next group has %d entries and begins with position %d, want %d and the message that left", len(kept[1].Entries), first, maxGroup)
+			t.Errorf("the next group has %d entries and begins with position %d, want %d and the sent message", len(kept[1].Entries), first, maxGroup)
 		}
 	})
 }
@@ -301,11 +301,11 @@ func TestUnsentEntriesGetTheirPartOfEachGroup(t *testing.T) {
 			}
 		}
 		if len(group) != maxGroup || behind < minUnsent {
-			t.Errorf("a group of %d has %d that were settled without a message, at least %d of %d are theirs", len(group), behind, minUnsent, maxGroup)
+			t.Errorf("a group of %d has %d unsent entries, want at least %d of %d", len(group), behind, minUnsent, maxGroup)
 		}
 	}
 	if r.hasWaiting() {
-		t.Error("something is left")
+		t.Error("entries are still waiting")
 	}
 }
 
@@ -333,7 +333,7 @@ func TestStopCommitsWaitingEntriesAndRefusesNewOnes(t *testing.T) {
 		}
 		select {
 		case <-stopped:
-			t.Error("stopped before what waited was kept")
+			t.Error("stopped before the waiting entries were committed")
 		default:
 		}
 		f.store.set(func(s *memoryStore) { s.hold = nil })
@@ -341,7 +341,7 @@ func TestStopCommitsWaitingEntriesAndRefusesNewOnes(t *testing.T) {
 		<-stopped
 		callers.Wait()
 		if n := len(f.store.times()); n != 50 {
-			t.Errorf("%d entries are kept, want 50", n)
+			t.Errorf("%d entries are recorded, want 50", n)
 		}
 		f.Stop()
 	})
@@ -380,7 +380,7 @@ func TestStopWaitsForOnAllFailed(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-stopped:
-			t.Error("stopped while somebody was being told")
+			t.Error("stopped during a callback")
 		default:
 		}
 		close(hold)
@@ -407,17 +407,17 @@ func TestPostponedWorkHasNoEntryAndIsNotCounted(t *testing.T) {
 			t.Errorf("kept %+v of %v", kept, f.store.days)
 		}
 		if progress, open := f.Progress(event); !open || progress.Counts[fanfare.Pending] != 3 || !progress.First.IsZero() {
-			t.Errorf("the broadcast has come to %+v", progress)
+			t.Errorf("progress of the broadcast: %+v", progress)
 		}
 		synctest.Wait() // the callback runs in parallel
 		f.mu.Lock()
 		told := f.dues[today]
 		f.mu.Unlock()
 		if len(told) != 1 || !told[0].Equal(at) {
-			t.Errorf("told of work due at %v, want the earliest, %v", told, at)
+			t.Errorf("WorkDue got %v, want the earliest, %v", told, at)
 		}
 		if err := f.Postpone(today, nil); err != nil || len(f.store.recorded()) != 1 {
-			t.Errorf("nothing put off made %d commits, %v", len(f.store.recorded()), err)
+			t.Errorf("postponing nothing made %d commits, %v", len(f.store.recorded()), err)
 		}
 	})
 }
@@ -459,7 +459,7 @@ func TestNothingIsPostponedAfterTheRecorderStopped(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fixture) {
 		f.Stop()
 		if err := f.Postpone(today, []fanfare.Due{postponedWork(event, 1, time.Now())}); err == nil {
-			t.Error("put off after the end")
+			t.Error("postponed after the end")
 		}
 	})
 }

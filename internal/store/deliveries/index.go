@@ -68,10 +68,10 @@ type behind struct {
 	indexed
 }
 
-// read adds some events; false if there are no more, or no room for them.
+// read adds some events; false if there are no more, or no capacity for them.
 func (u *unsorted) read(in store.Session) (more bool, err error) {
-	room := runPairs - int64(len(u.pairs[historySubscribers]))
-	if room <= 0 || u.events >= runEvents {
+	capacity := runPairs - int64(len(u.pairs[historySubscribers]))
+	if capacity <= 0 || u.events >= runEvents {
 		return false, nil
 	}
 	var next []behind
@@ -81,7 +81,7 @@ func (u *unsorted) read(in store.Session) (more bool, err error) {
 		next = append(next, e)
 		return err
 	}, u.position, int64(min(eventsAtOnce, runEvents-u.events)))
-	next = next[:fitting(next, room)]
+	next = next[:fitting(next, capacity)]
 	if err != nil || len(next) == 0 {
 		return false, err
 	}
@@ -100,11 +100,11 @@ func (u *unsorted) read(in store.Session) (more bool, err error) {
 	return true, err
 }
 
-// fitting is how many of some events have room for their messages: those that
+// fitting is how many of some events have capacity for their messages: those that
 // begin before it is full, since one alone may be larger than a run.
-func fitting(events []behind, room int64) (n int) {
-	for ; n < len(events) && room > 0; n++ {
-		room -= events[n].messages
+func fitting(events []behind, capacity int64) (n int) {
+	for ; n < len(events) && capacity > 0; n++ {
+		capacity -= events[n].messages
 	}
 	return n
 }

@@ -2,11 +2,11 @@ package deliveries
 
 import "testing"
 
-// A run takes what has room, and one event more than that at most.
+// A run takes what has capacity, and one event more than that at most.
 func TestARunTakesEventsUntilItIsFull(t *testing.T) {
 	for _, c := range []struct {
 		messages []int64
-		room     int64
+		capacity int64
 		want     int
 	}{
 		{nil, 10, 0},
@@ -21,8 +21,8 @@ func TestARunTakesEventsUntilItIsFull(t *testing.T) {
 		for i, n := range c.messages {
 			events[i].messages = n
 		}
-		if got := fitting(events, c.room); got != c.want {
-			t.Errorf("of %v in room for %d: %d, want %d", c.messages, c.room, got, c.want)
+		if got := fitting(events, c.capacity); got != c.want {
+			t.Errorf("of %v in capacity for %d: %d, want %d", c.messages, c.capacity, got, c.want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func waitingEvent(stream uint64, slot uint16, due time.Time, subscriptions ...ui
 	for _, n := range subscriptions {
 		hits = append(hits, fanfare.Hit{Place: fanfare.NewRowID(3, n), Subscriber: fanfare.NewRowID(3, n), Channel: 1, Rule: -1, Slot: slot})
 	}
-	_, f.Gathered = plan.Gather(f.Posted.Seq, hits, func(uint16) (time.Time, bool) { return due, true })
+	_, f.Gathered = plan.SplitDigests(f.Posted.Seq, hits, func(uint16) (time.Time, bool) { return due, true })
 	return f
 }
 
@@ -213,7 +213,7 @@ func TestWhatIsCarriedOverWaitsInOnePlace(t *testing.T) {
 		day, from := fanfare.DayOf(noon), deliveries.Waiting{Slot: 5, Due: eight, Service: "news"}
 		carry := func(from deliveries.Waiting, slot uint16, due time.Time, subscriptions ...uint32) (to []string) {
 			t.Helper()
-			c := plan.Carry{}
+			c := plan.Reschedule{}
 			for _, n := range subscriptions {
 				c[fanfare.NewRowID(3, n)] = plan.Run{Slot: slot, Due: due}
 			}

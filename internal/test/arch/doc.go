@@ -1,4 +1,4 @@
-// Package arch holds the house rules that a compiler does not know, as tests:
+// Package arch holds the rules that a compiler does not know, as tests:
 // who may import whom and why, how large a file may be, what a log, a comment
 // or a test may not contain. It has no code of its own and reads the sources as
 // text and syntax, so that it also sees files behind build tags.

@@ -17,7 +17,7 @@ type grant struct {
 	why string
 }
 
-// grants is the whole dependency direction: cmd -> app -> stages, api, drivers
+// grants is the whole dependency direction: cmd -> server -> stages, api, drivers
 // -> contracts -> root. A package without a row may not exist.
 var grants = []grant{
 	{".", nil,
@@ -27,7 +27,7 @@ var grants = []grant{
 	{"examples", []string{".", "client"},
 		"an example shows what a user can do, and a user has only the client"},
 	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/admin/doctor/probe", "internal/admin/migrate", "internal/datadir", "internal/bench", "internal/bench/harness", "internal/bench/report", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver"},
-		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
+		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is server, the API's client or a tool"},
 
 	{"internal/pipeline/deliver/limit", nil,
 		"limits are arithmetic: the caller passes the time and the replies"},
@@ -83,7 +83,7 @@ var grants = []grant{
 	{"internal/condition/conditiontest", []string{".", "internal/condition/evaluator", "internal/condition"},
 		"it compares the two implementations of the language, and belongs to neither"},
 	{"internal/pipeline/match/verify", []string{".", "internal/condition/evaluator", "internal/condition"},
-		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
+		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of server"},
 	{"internal/pipeline/plan", []string{"."}, whyStage},
 	{"internal/pipeline/compose", []string{".", "internal/pipeline/deliver/driver", "internal/mail/signedlink", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/render", "internal/render/mime", "internal/store/deliveries"},
 		"dispatch, transactional messages and the preview prepare messages in one way; it reads configuration and files, and knows no stage"},
@@ -111,7 +111,9 @@ var grants = []grant{
 		"the loops read and write the tables and the states in memory; what is open is a function that they get"},
 	{"internal/pipeline/digest", []string{".", "internal/schedule/cadence", "internal/pipeline/plan", "internal/store/deliveries"},
 		"what waits for a digest stands between matching, generation and the record, and knows neither the registry nor the bus"},
-	{"internal/render", []string{".", "internal/mail/address", "internal/mail/signedlink", "internal/render/locale", "internal/render/bodies", "internal/render/mime", "internal/pipeline/deliver/driver"}, whyStage},
+	{"internal/render", []string{".", "internal/mail/address", "internal/mail/signedlink", "internal/render/locale", "internal/render/bodies", "internal/render/jsonschema", "internal/render/liquid", "internal/render/mime", "internal/pipeline/deliver/driver"}, whyStage},
+	{"internal/render/liquid", []string{".", "internal/render/bodies", "internal/render/jsonschema", "internal/render/locale"}, "a part of a template is compiled and rendered without knowing messages or recipients"},
+	{"internal/render/jsonschema", []string{"."}, "a schema is read without knowing templates"},
 	{"internal/render/mime", []string{".", "internal/mail/address"}, "the bytes of headers, bodies and files do not depend on templates or recipients"},
 	{"internal/mail/address", []string{"."}, "an address is checked by its syntax alone"},
 	{"internal/mail/signedlink", []string{"."}, "a signed link contains all that it stands for"},
@@ -132,7 +134,7 @@ var grants = []grant{
 	{"internal/schedule/quiethours", nil,
 		"when it is quiet is arithmetic over a clock that is told"},
 	{"internal/mail/dkim", []string{"."},
-		"how mail is signed is arithmetic over bytes and keys: whose they are is the business of app"},
+		"how mail is signed is arithmetic over bytes and keys: whose they are is the business of server"},
 	{"internal/render/locale", nil,
 		"how things are written in a language is a table, and knows nothing of messages"},
 	{"internal/schedule/cadence", []string{"."},
@@ -237,14 +239,14 @@ var grants = []grant{
 	{"internal/admin/status", []string{".", "internal/admin/backup", "internal/admin/control", "internal/admin/report", "internal/bus", "internal/catalog", "internal/datadir", "internal/httpapi/wire", "internal/mail/inbound", "internal/pipeline/deliver/channels", "internal/pipeline/match/topicstate", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/database", "internal/store/retry"},
 		"a status shows the state of every part of the server"},
 	{"internal/server", []string{".", "client", "internal/..."},
-		"app is the one place that names concretes"},
+		"server is the only package that names the concrete types"},
 	{"internal/test/arch", nil,
 		"the rules read sources; they need none of them"},
 }
 
 const (
 	whyBasic    = "every package may use it, and it knows nothing of the domain"
-	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
+	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and server composes them"
 	whyKept     = "what is kept is written once, against the contract of a database, and satisfies the small interfaces that its consumers declare"
 	whyDatabase = "a driver of a database runs statements and knows nothing of what they mean"
 	whyDriver   = "a driver knows the contract in driver; package deliver decides what follows from an outcome"
@@ -318,12 +320,12 @@ func direction(f *file) []finding {
 			return
 		}
 		found = append(found, finding{f.path, line, g.dir + " imports " + to, g.why,
-			"declare the interface that you need here and let app pass the concrete in, or move the shared word to the root package"})
+			"declare the interface that you need here and let server pass the concrete in, or move the shared word to the root package"})
 	})
 	return found
 }
 
-func TestImportsFollowTheDirectionOfTheHouse(t *testing.T) { check(t, direction) }
+func TestImportsFollowTheDirection(t *testing.T) { check(t, direction) }
 
 // onlyStandard makes the rule that a package imports no library at all.
 func onlyStandard(dir, name, why, do string) func(*file) []finding {

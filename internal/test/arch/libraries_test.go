@@ -56,7 +56,7 @@ var homes = []home{
 		"configuration is read once, strictly, in one place", "take a value"},
 	{"github.com/goccy/go-yaml", []string{"internal/config", "internal/catalog/document", "internal/mail/reply", "cmd/fanfare"},
 		"YAML is a format of files that people write: settings, the apply document, rules", "use JSON"},
-	{"github.com/osteele/liquid", []string{"internal/render", "internal/render/bodies", "internal/bench"},
+	{"github.com/osteele/liquid", []string{"internal/render/liquid", "internal/render/bodies", "internal/bench"},
 		"templates are compiled and escaped in one place; bench measures what the library does with nothing around it", "take a function"},
 	{"github.com/tdewolff/parse/", []string{"internal/render/bodies"},
 		"style sheets are read when a template is compiled, and nowhere else", "write the styles in the template"},
@@ -84,7 +84,7 @@ var homes = []home{
 	{"io/ioutil", nil, "its functions have better homes", "use io and os"},
 	{"log", nil, "logs are structured", "use log/slog"},
 	{"math/rand", nil, "one generator, seeded where tests need it", "use math/rand/v2, or crypto/rand for secrets"},
-	{"net/http/pprof", []string{"internal/server"}, "importing it changes the default mux for the whole process", "ask app for profiles"},
+	{"net/http/pprof", []string{"internal/server"}, "importing it changes the default mux for the whole process", "ask server for profiles"},
 	{"net/http", []string{"internal/httpapi", "internal/server", "internal/bench", "internal/admin", "internal/mail/feedback", "internal/sink", "internal/pipeline/deliver/webhook", "client", "cmd/fanfare"},
 		"HTTP comes in at api and goes out at client and webhook", "take and return plain values"},
 }

@@ -25,7 +25,7 @@ func TestEachRuleSeesItsBreach(t *testing.T) {
 		{"clock knows the domain", "internal/clock/x.go", `package clock; import "fanfare.dev/fanfare"`, direction, "internal/clock imports ."},
 		{"root imports a package", "x.go", root + `import "fanfare.dev/fanfare/internal/clock"`, direction, ". imports internal/clock"},
 		{"client looks inside", "client/x.go", `package client; import "fanfare.dev/fanfare/internal/httpapi"`, direction, "client imports"},
-		{"app names a concrete", "internal/server/x.go", `package server; import "fanfare.dev/fanfare/internal/pipeline/deliver/smtp"`, direction, ""},
+		{"server names a concrete type", "internal/server/x.go", `package server; import "fanfare.dev/fanfare/internal/pipeline/deliver/smtp"`, direction, ""},
 		{"a package from nowhere", "internal/elsewhere/x.go", `package elsewhere`, direction, "no place in the tree"},
 
 		{"root imports a library", "x.go", root + `import "golang.org/x/sync/errgroup"`, rootIsPure, "errgroup"},

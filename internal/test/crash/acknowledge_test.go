@@ -24,7 +24,7 @@ func TestAcknowledgingBeforeRecordingLosesMessages(t *testing.T) {
 		{"acknowledged first", []string{"FANFARE_FAULT=acknowledge-before-record"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// All batches are in the outlet at once, and the relay is slow: the
+			// All batches are in the sender at once, and the relay is slow: the
 			// bus has written down what was acknowledged before the server dies
 			// in the middle of the story.
 			w := newWorld(t, "relaxed", 1500, 50*time.Millisecond)

@@ -19,11 +19,11 @@ service: news
 channels:
   email: {driver: smtp, relay: %q, from: "News <news@example.org>", rate: unlimited, connections: %d, retry: [1s, 1s, 1s, 1s, 1s]}
 topics:
-  story: {template: letter}
+  story: {template: message}
   fanfare.subscriptions: {template: ends}
   fanfare.suppressions: {template: lists}
 templates:
-  letter: {subject: "{{ event.title }}", text: "Hello\n"}
+  message: {subject: "{{ event.title }}", text: "Hello\n"}
   ends: {subject: "{{ event.kind }}", text: "{%% for s in event.subscriptions %%}<{{ event.kind }} {{ s.subscription }}>\n{%% endfor %%}"}
   lists: {subject: "{{ event.kind }}", text: "{%% for s in event.suppressions %%}<{{ event.kind }} {{ s.subscriber }}>\n{%% endfor %%}"}
 `
@@ -36,7 +36,7 @@ func TestAServiceHearsOfItsPeopleOnceWhereverTheServerDies(t *testing.T) {
 	heard := newHearing(`<((?:unsubscribed|suppressed|lifted) r\d+)>`)
 	w, _, over := relayed(t, "relaxed", hearingDocument, sink.Config{OnMessage: heard.take})
 	for _, topic := range []string{fanfare.TopicSubscriptions, fanfare.TopicSuppressions} {
-		if _, err := w.server.current().client.PutSubscription(t.Context(), client.Subscription{Topic: topic, Channel: "email", To: desk}); err != nil {
+		if _, err := w.server.current().client.PutSubscription(t.Context(), client.Subscription{Topic: topic, Channel: "email", To: observer}); err != nil {
 			w.t.Fatal(err)
 		}
 	}

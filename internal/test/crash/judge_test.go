@@ -12,9 +12,9 @@ import (
 // second is a moment of the synthetic runs: 0 is their begin.
 func second(n int) time.Time { return time.Unix(1_000_000+int64(n), 0) }
 
-func put(sent, acked int) Change  { return Change{second(sent), second(acked), true, false} }
-func mute(sent, acked int) Change { return Change{second(sent), second(acked), false, false} }
-func end(sent, acked int) Change  { return Change{second(sent), second(acked), false, true} }
+func put(sent, acked int) Change     { return Change{second(sent), second(acked), true, false} }
+func exclude(sent, acked int) Change { return Change{second(sent), second(acked), false, false} }
+func end(sent, acked int) Change     { return Change{second(sent), second(acked), false, true} }
 
 func TestOnlyWhatWasAcknowledgedBeforeCountsForSure(t *testing.T) {
 	for _, c := range []struct {
@@ -31,8 +31,8 @@ func TestOnlyWhatWasAcknowledgedBeforeCountsForSure(t *testing.T) {
 		{"ended while it was sent", Timeline{put(1, 2), end(9, 11)}, false, true},
 		{"ended while it was delivered", Timeline{put(1, 2), end(15, 30)}, false, true},
 		{"ended behind it", Timeline{put(1, 2), end(21, 22)}, true, true},
-		{"changed away before", Timeline{put(1, 2), mute(3, 4)}, false, false},
-		{"changed away and back before", Timeline{put(1, 2), mute(3, 4), put(5, 6)}, true, true},
+		{"changed away before", Timeline{put(1, 2), exclude(3, 4)}, false, false},
+		{"changed away and back before", Timeline{put(1, 2), exclude(3, 4), put(5, 6)}, true, true},
 		{"put again, as it was, meanwhile", Timeline{put(1, 2), put(9, 15)}, true, true},
 		{"ended and put again meanwhile", Timeline{put(1, 2), end(11, 12), put(13, 14)}, false, true},
 	} {

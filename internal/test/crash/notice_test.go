@@ -22,11 +22,11 @@ service: news
 channels:
   email: {driver: smtp, relay: %q, from: "News <news@example.org>", rate: unlimited, connections: %d, retry: [1s, 1s, 1s, 1s, 1s]}
 topics:
-  story: {template: letter}
+  story: {template: message}
   fanfare.deliveries: {template: told}
   fanfare.failures: {template: told}
 templates:
-  letter: {subject: "{{ event.title }}", text: "Hello\n"}
+  message: {subject: "{{ event.title }}", text: "Hello\n"}
   told: {subject: "{{ event.kind }}", text: "{%% for d in event.deliveries %%}<{{ event.kind }} {{ d.delivery }} {{ d.attempt }}>\n{%% endfor %%}"}
 `
 
@@ -39,10 +39,10 @@ const storyReaders = 60
 func TestAServiceIsToldEachOutcomeOnceWhereverTheServerDies(t *testing.T) {
 	t.Parallel()
 	heard := newHearing(`<([a-z]+ dlv-\S+ \d+)>`)
-	const seed = 1 // whom the relay refuses follows from it: some readers, and not the desk
+	const seed = 1 // whom the relay refuses follows from it: some readers, and not the observer
 	w, _, over := relayed(t, "relaxed", noticesDocument, sink.Config{OnMessage: heard.take, Inject: sink.Inject{Seed: seed, PermFail: 0.05}})
 	l := w.server.current()
-	puts := []client.Subscription{{Topic: fanfare.TopicDeliveries, Channel: "email", To: desk}, {Topic: fanfare.TopicFailures, Channel: "email", To: desk}}
+	puts := []client.Subscription{{Topic: fanfare.TopicDeliveries, Channel: "email", To: observer}, {Topic: fanfare.TopicFailures, Channel: "email", To: observer}}
 	for i := range storyReaders {
 		puts = append(puts, client.Subscription{Topic: story, Channel: "email", To: fmt.Sprintf("reader%d@example.org", i)})
 	}
@@ -101,7 +101,7 @@ func (w *world) stories(stop context.Context) (ids []string) {
 	return ids
 }
 
-// outcomesOf lists what the record has of stories, as the desk is told of it.
+// outcomesOf lists what the record has of stories, as the observer is told of it.
 func (w *world) outcomesOf(stories []string) map[string]bool {
 	w.t.Helper()
 	all := map[string]bool{}

@@ -27,16 +27,16 @@ channels:
 topics:
   story:
     schema: {type: object, required: [title], properties: {title: {type: string}, level: {type: number}}}
-    template: letter
+    template: message
     lane: bulk
     rules:
       - {name: level, when: "event.level >= sub.from", params: {from: number}}
   note:
     schema: {type: object, required: [title], properties: {title: {type: string}}}
-    template: letter
+    template: message
     lane: urgent
 templates:
-  letter:
+  message:
     subject: "{{ event.title }}"
     text: "Hello {{ subscriber.address }}: {{ event.title }}\n"
 `
@@ -64,10 +64,10 @@ func (p people) audience() Audience {
 	return a
 }
 
-// wants and mutes are params of the rule level, for events of level 5.
+// wants and excludes are params of the rule level, for events of level 5.
 var (
-	wants = json.RawMessage(`{"from":1}`)
-	mutes = json.RawMessage(`{"from":9}`)
+	wants    = json.RawMessage(`{"from":1}`)
+	excludes = json.RawMessage(`{"from":9}`)
 )
 
 // reader is a member who is told of each story. Every tenth has a filter of
@@ -199,7 +199,7 @@ func (c *churn) send(ctx context.Context, api *client.Client, m *member, change 
 		return api.EndSubscription(ctx, m.put.ID, "the test")
 	}
 	if m.put.Rule != "" {
-		m.put.Params = mutes
+		m.put.Params = excludes
 		if change.Wants {
 			m.put.Params = wants
 		}

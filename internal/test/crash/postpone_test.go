@@ -23,19 +23,19 @@ channels:
   email: {driver: smtp, relay: %q, from: "News <news@example.org>", rate: unlimited, connections: %d, destinations: {rate: 100/s}, retry: [1s, 1s, 1s, 1s, 1s]}
 topics:
   story:
-    template: letter
+    template: message
     lane: bulk
     rules:
       - {name: level, when: "event.level >= sub.from", params: {from: number}}
-  note: {template: letter, lane: urgent}
+  note: {template: message, lane: urgent}
 templates:
-  letter:
+  message:
     subject: "{{ event.title }}"
     text: "Hello {{ subscriber.address }}: {{ event.title }}\n"
 `
 
 // TestWhatIsPutOffIsNeitherLostNorSentTwiceWhenTheServerDies has work put off by the
-// outlet, for a destination, and by the loader, for a time; the server dies before
+// sender, for a destination, and by the loader, for a time; the server dies before
 // that is kept, and after.
 func TestWhatIsPutOffIsNeitherLostNorSentTwiceWhenTheServerDies(t *testing.T) {
 	t.Parallel()

@@ -31,9 +31,9 @@ bounces: {unknown: {after: 1}, hard: {after: 2}}
 channels:
   email: {driver: smtp, relay: %q, from: "News <news@example.org>", rate: unlimited, connections: %d, returns: bounces.example.org}
 topics:
-  story: {template: letter}
+  story: {template: message}
 templates:
-  letter:
+  message:
     subject: "{{ event.title }}"
     text: "Hello {{ subscriber.address }}\n"
 `

@@ -106,7 +106,7 @@ func (s *server) listen(l *life, log io.Reader) {
 	for lines.Scan() {
 		var line struct{ Level, Msg, URL, Listen string }
 		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Level == "INFO" {
-			if line.Msg == "mail is taken" {
+			if line.Msg == "accepting mail" {
 				l.mail = line.Listen
 			}
 			if line.Msg == "ready" && line.URL != "" {
@@ -184,8 +184,8 @@ func (s *server) stop(l *life) {
 	}
 }
 
-// awaitDeath returns when a life has killed itself. What it is waited for is said
-// where it does not.
+// awaitDeath returns when a life has killed itself. The failure
+// message names what.
 func (s *server) awaitDeath(ctx context.Context, l *life, what string) {
 	s.t.Helper()
 	select {

@@ -26,22 +26,22 @@ channels:
   email: {driver: smtp, relay: %q, from: "News <news@example.org>", rate: unlimited, connections: %d, retry: [1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s]}
 topics:
   story:
-    template: letter
+    template: message
     lane: bulk
     rules:
       - {name: level, when: "event.level >= sub.from", params: {from: number}}
-  note: {template: letter, lane: urgent}
+  note: {template: message, lane: urgent}
 templates:
-  letter:
+  message:
     subject: "{{ event.title }}"
     text: "Hello {{ subscriber.address }}: {{ event.title }}\n"
 `
 
 const fails = `{% if subscriber.address != "sample@example.org" %}{{ subscriber.address | date: "long" }}{% endif %}`
 
-// letter is a version of the template, of which no two are the same.
-func letter(version int, more string) []byte {
-	return fmt.Appendf(nil, "service: news\ntemplates:\n  letter:\n    subject: \"{{ event.title }}\"\n    text: |\n      Hello {{ subscriber.address }}: {{ event.title }}\n      Version %d%s\n", version, more)
+// documentVersion is a version of the template, of which no two are the same.
+func documentVersion(version int, more string) []byte {
+	return fmt.Appendf(nil, "service: news\ntemplates:\n  message:\n    subject: \"{{ event.title }}\"\n    text: |\n      Hello {{ subscriber.address }}: {{ event.title }}\n      Version %d%s\n", version, more)
 }
 
 // TestABroadcastThatItsTemplatePausedGoesOnWhereverTheServerDies has the server die when
@@ -58,7 +58,7 @@ func TestABroadcastThatItsTemplatePausedGoesOnWhereverTheServerDies(t *testing.T
 		})
 	}
 	for i, step := range templateSteps {
-		apply(letter(2*i, fails))
+		apply(documentVersion(2*i, fails))
 		resumes := strings.HasSuffix(step, "resume")
 		l := w.server.current()
 		if !resumes {
@@ -81,14 +81,14 @@ func TestABroadcastThatItsTemplatePausedGoesOnWhereverTheServerDies(t *testing.T
 			w.server.stop(l)
 			l = w.server.start("FANFARE_CRASH_AT=" + step + ":1")
 			w.server.awaitReady(l)
-			apply(letter(2*i+1, ""))
+			apply(documentVersion(2*i+1, ""))
 		}
 		w.server.awaitDeath(w.given, l, "died at "+step)
 		l = w.server.start()
 		w.server.awaitReady(l)
 		if !resumes {
 			w.until(id+" is paused after a restart", paused(l))
-			apply(letter(2*i+1, ""))
+			apply(documentVersion(2*i+1, ""))
 		}
 		if _, err := w.completed(id); err != nil {
 			w.t.Fatalf("%s: %v", step, err)

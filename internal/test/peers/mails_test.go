@@ -104,7 +104,7 @@ func chromium(t *testing.T) string {
 // measure tells the page around what the mail looks like.
 const measure = `<script>
 const content = getComputedStyle(document.querySelector('.content'))
-parent.postMessage({name: location.pathname.split('/').pop(), wide: document.documentElement.scrollWidth, room: innerWidth, background: content.backgroundColor, colour: content.color, dir: content.direction}, '*')
+parent.postMessage({name: location.pathname.split('/').pop(), wide: document.documentElement.scrollWidth, width: innerWidth, background: content.backgroundColor, colour: content.color, dir: content.direction}, '*')
 </script>`
 
 // A page shows mails, each on a narrow screen and on a wide one, and writes what it is
@@ -166,17 +166,17 @@ func TestRealMailsFitNarrowAndWideScreensInLightAndDark(t *testing.T) {
 		title, _, _ := strings.Cut(after, "</title>")
 		var seen []struct {
 			Name                    string
-			Wide, Room              int
+			Wide, Width             int
 			Background, Colour, Dir string
 		}
 		if err := json.Unmarshal([]byte(title), &seen); err != nil || len(seen) != 2*len(mails) {
 			t.Fatalf("the browser says %q of %d mails: %v", title, len(mails), err)
 		}
-		rooms := map[string]int{}
+		widths := map[string]int{}
 		for _, on := range seen {
-			rooms[on.Name] += on.Room
-			if on.Wide > on.Room {
-				t.Errorf("%s is %d wide on a screen of %d", on.Name, on.Wide, on.Room)
+			widths[on.Name] += on.Width
+			if on.Wide > on.Width {
+				t.Errorf("%s is %d wide on a screen of %d", on.Name, on.Wide, on.Width)
 			}
 			if on.Background != want.background || on.Colour != want.colour {
 				t.Errorf("%s, %s: %s on %s", on.Name, scheme, on.Colour, on.Background)
@@ -186,8 +186,8 @@ func TestRealMailsFitNarrowAndWideScreensInLightAndDark(t *testing.T) {
 			}
 		}
 		for name := range mails {
-			if rooms[name+".mail.html"] != 375+800 {
-				t.Errorf("%s was seen on %d in all", name, rooms[name+".mail.html"])
+			if widths[name+".mail.html"] != 375+800 {
+				t.Errorf("%s was seen on %d in all", name, widths[name+".mail.html"])
 			}
 			picture := filepath.Join(pictures, name+"-"+scheme+".png")
 			run(want.number, "--screenshot="+picture, "file://"+filepath.Join(dir, name+".html"))

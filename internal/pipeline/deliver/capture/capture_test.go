@@ -153,12 +153,12 @@ func TestOnlyAllowedRecipientsGetMessages(t *testing.T) {
 		"https://127.0.0.1:99/": true, "https://127.0.0.1:98/": false, "https://tester@example.org/": false, "://": false,
 	} {
 		if allow.Has(to) != leaves {
-			t.Errorf("%q leaves: %v", to, !leaves)
+			t.Errorf("%q is allowed: %v", to, !leaves)
 		}
 	}
 	var nobody Allow
 	if nobody.Has("a@example.org") {
-		t.Error("nobody is somebody")
+		t.Error("the zero Allow allows an address")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestEachMessageIsSentOnceByItsDriver(t *testing.T) {
 		}
 		for _, l := range own.sent {
 			if !strings.HasSuffix(l.To, "@real.example") || strings.Contains(string(l.Body), Header) {
-				t.Errorf("left: %s %q", l.To, l.Body)
+				t.Errorf("sent: %s %q", l.To, l.Body)
 			}
 		}
 		for _, l := range to.sent {

@@ -196,7 +196,7 @@ func (c *connection) Report(message *driver.Message, outcome driver.Outcome) err
 		q.fail("%s was reported and not released", message.Delivery)
 	}
 	if outcome.At.IsZero() || outcome.Relay == "" || outcome.Text == "" || len(outcome.Text) > 512 {
-		q.fail("the outcome of %s does not tell when, by whom and what: %+v", message.Delivery, outcome)
+		q.fail("the outcome of %s lacks time, relay or text: %+v", message.Delivery, outcome)
 	}
 	q.outcomes[message.Delivery] = outcome
 	q.forget(message)

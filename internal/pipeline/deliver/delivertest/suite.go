@@ -19,14 +19,14 @@ type Behaviour string
 
 // The behaviours.
 const (
-	Accepts            Behaviour = "takes all"
-	RefusesTemporarily Behaviour = "refuses for now"
-	RefusesPermanently Behaviour = "refuses for good"
-	DropsAfterBody     Behaviour = "reads a body and is gone"
-	NeverReplies       Behaviour = "reads a body and says nothing"
-	DripsReply         Behaviour = "answers a byte at a time without end"
-	RepliesEarly       Behaviour = "answers before it reads"
-	Unreachable        Behaviour = "cannot be reached"
+	Accepts            Behaviour = "accepts everything"
+	RefusesTemporarily Behaviour = "refuses temporarily"
+	RefusesPermanently Behaviour = "refuses permanently"
+	DropsAfterBody     Behaviour = "closes the connection after a body"
+	NeverReplies       Behaviour = "reads a body and never replies"
+	DripsReply         Behaviour = "replies one byte at a time without end"
+	RepliesEarly       Behaviour = "replies before it reads"
+	Unreachable        Behaviour = "is unreachable"
 )
 
 // A Fixture is a driver with a real next hop. Its timeouts are short.
@@ -78,19 +78,19 @@ func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 		name string
 		test func(*testing.T, *Fixture)
 	}{
-		{"each message arrives once and whole over any number of connections", testDelivery},
-		{"nothing of a message leaves that the queue does not let go", testRelease},
-		{"messages that are one message arrive by as many bodies at most, and each has its outcome", testSharedContent},
-		{"no body is begun before the outcome of the one before is kept", testReportOrder},
-		{"nothing leaves once outcomes cannot be kept", testReportFails},
-		{"nothing is taken under a context that has ended", testEndedContext},
-		{"a connection without messages ends with its context", testIdle},
-		{"a panic of the queue reaches who serves", testPanic},
+		{"delivers each message once over several connections", testDelivery},
+		{"sends nothing of a message that is not released", testRelease},
+		{"reports an outcome for each message with shared content", testSharedContent},
+		{"begins no body before the previous outcome is recorded", testReportOrder},
+		{"sends nothing when outcomes cannot be recorded", testReportFails},
+		{"takes no message when the context has ended", testEndedContext},
+		{"ends an idle connection with its context", testIdle},
+		{"passes on a panic of the queue", testPanic},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, open(t)) })
 	}
 	if open(t).HasAttachments {
-		t.Run("what is enclosed follows each message", func(t *testing.T) { testAttachments(t, open(t)) })
+		t.Run("sends the attachments after each message", func(t *testing.T) { testAttachments(t, open(t)) })
 	}
 	for _, b := range open(t).Behaviours {
 		t.Run("a next hop that "+string(b), func(t *testing.T) { testBehaviour(t, open(t), b) })
@@ -142,7 +142,7 @@ func testDelivery(t *testing.T, f *Fixture) {
 	}
 	for _, message := range messages {
 		if o := queue.Outcomes()[message.Delivery]; o.Verdict != driver.Accepted || !strings.HasPrefix(o.Relay, f.Relay) {
-			t.Errorf("%s: %+v, want it taken by %s", message.Delivery, o, f.Relay)
+			t.Errorf("%s: %+v, want it accepted by %s", message.Delivery, o, f.Relay)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func testAttachments(t *testing.T, f *Fixture) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(slices.Compact(got), want) { // messages with the same content may share a body
-		t.Errorf("%d different bodies arrived, want the %d that were sent, with what is enclosed", len(got), len(want))
+		t.Errorf("%d different bodies arrived, want the %d that were sent, with their attachments", len(got), len(want))
 	}
 	if n := len(queue.Outcomes()); n != len(messages) {
 		t.Errorf("%d outcomes, want %d", n, len(messages))
@@ -187,12 +187,12 @@ func testRelease(t *testing.T, f *Fixture) {
 	f.OnBody(queue.Arrived)
 	serve(t, f, queue, 2, 0)
 	if n := len(queue.Outcomes()); n != 10 {
-		t.Errorf("%d outcomes, want one for each of the 10 messages that were let go", n)
+		t.Errorf("%d outcomes, want one for each of the 10 released messages", n)
 	}
 	for _, body := range f.Received() {
 		for i := range 10 {
 			if bytes.Contains(body, fmt.Appendf(nil, "message %d ", 2*i)) {
-				t.Errorf("message %d left", 2*i)
+				t.Errorf("message %d was sent", 2*i)
 			}
 		}
 	}
@@ -219,11 +219,11 @@ func testSharedContent(t *testing.T, f *Fixture) {
 	for _, message := range messages {
 		o, known := outcomes[message.Delivery]
 		if refused := message.Delivery.Position%7 == 3; known == refused || known && o.Verdict != driver.Accepted {
-			t.Errorf("%s: %+v (%v), want it taken where it may leave", message.Delivery, o, known)
+			t.Errorf("%s: %+v (%v), want it accepted if it was released", message.Delivery, o, known)
 		}
 	}
 	if got := f.Received(); len(got) < 2 || len(got) > len(outcomes) {
-		t.Errorf("%d bodies arrived for %d messages of two messages", len(got), len(outcomes))
+		t.Errorf("%d bodies arrived for %d messages with two contents", len(got), len(outcomes))
 	}
 	for _, body := range f.Received() {
 		if string(body) != first && string(body) != second {
@@ -248,7 +248,7 @@ func testReportOrder(t *testing.T, f *Fixture) {
 		mu.Lock()
 		defer mu.Unlock()
 		if reported++; arrived > reported {
-			t.Errorf("%d bodies had arrived when outcome %d was being kept", arrived, reported)
+			t.Errorf("%d bodies had arrived when outcome %d was being recorded", arrived, reported)
 		}
 		return nil
 	}
@@ -263,10 +263,10 @@ func testReportFails(t *testing.T, f *Fixture) {
 	full := errors.New("the disk is full")
 	queue.OnReport = func(*driver.Message) error { return full }
 	if err := f.Driver.Serve(t.Context(), queue.Connection()); !errors.Is(err, full) {
-		t.Errorf("Serve returned %v, want what the queue said", err)
+		t.Errorf("Serve returned %v, want the error of the queue", err)
 	}
 	if n := len(f.Received()); n > 1 && !f.Idempotent { // an idempotent message is replaced when it is sent again
-		t.Errorf("%d bodies left after the queue could keep nothing", n-1)
+		t.Errorf("%d bodies were sent after the queue could not record an outcome", n-1)
 	}
 }
 
@@ -305,10 +305,10 @@ func testPanic(t *testing.T, f *Fixture) {
 	queue.OnRelease = func(*driver.Message) { panic("a bug") }
 	defer func() {
 		if p := recover(); p != "a bug" {
-			t.Errorf("recovered %v, want what the queue panicked with", p)
+			t.Errorf("recovered %v, want the panic of the queue", p)
 		}
 		if n := len(f.Received()); n > 0 {
-			t.Errorf("%d bodies left", n)
+			t.Errorf("%d bodies were sent", n)
 		}
 	}()
 	_ = f.Driver.Serve(t.Context(), queue.Connection())
@@ -352,7 +352,7 @@ func testBehaviour(t *testing.T, f *Fixture, b Behaviour) {
 		}
 	}
 	if n := len(f.Received()); n > 0 {
-		t.Errorf("%d messages were taken by a next hop that %s", n, b)
+		t.Errorf("%d messages were accepted by a next hop that %s", n, b)
 	}
 	f.SetBehaviour(Accepts)
 	body := string(messages[3].Body)

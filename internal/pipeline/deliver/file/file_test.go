@@ -140,7 +140,7 @@ func TestMessagesWaitWhileTheFolderCannotBeWritten(t *testing.T) {
 		return false
 	}
 	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err == nil {
-		t.Error("a folder that is gone is no error")
+		t.Error("a removed folder gives no error")
 	}
 	if len(d.reported) != 2 || d.reported[0].Verdict != driver.Temporary || d.reported[1].Verdict != driver.Temporary {
 		t.Errorf("released messages that could not be placed were reported as %+v, want two temporary failures", d.reported)
@@ -149,7 +149,7 @@ func TestMessagesWaitWhileTheFolderCannotBeWritten(t *testing.T) {
 	d = &queue{messages: []*driver.Message{first}}
 	gone := &removing{queue: d, folder: folder, t: t}
 	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), gone); err == nil {
-		t.Error("a folder that is gone is no error")
+		t.Error("a removed folder gives no error")
 	}
 	if len(d.reported) != 0 || !slices.Equal(d.returned, []*driver.Message{first}) {
 		t.Errorf("%d reported, %d returned; want the message back and no attempt", len(d.reported), len(d.returned))
@@ -220,7 +220,7 @@ func TestWaitingMessagesAreWrittenTogether(t *testing.T) {
 	// 73, …, 123; 133, …, 183. The last batch has two messages after a large one, which
 	// was alone.
 	if want := []int{57, 58, 58, 3}; !slices.Equal(sizes, want) || len(d.reported) != before || len(d.returned) > 0 {
-		t.Errorf("files came in groups of %v, and %d outcomes, want %v", sizes, len(d.reported), want)
+		t.Errorf("batches of %v files and %d outcomes, want %v", sizes, len(d.reported), want)
 	}
 }
 

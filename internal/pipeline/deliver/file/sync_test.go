@@ -39,7 +39,7 @@ func TestSyncfsIsUsedWhileItIsFaster(t *testing.T) {
 	}
 	sync(3, 0, "it is not known what a file costs")
 	if s.perFile.Load() == 0 {
-		t.Fatal("nothing was learnt of what a file costs")
+		t.Fatal("the time of an fsync is not known")
 	}
 	s.perFile.Store(int64(time.Hour))
 	sync(3, 1, "that is cheaper")
@@ -64,6 +64,6 @@ func TestSyncErrorNamesTheFailedFile(t *testing.T) {
 		t.Errorf("failures %v, want that of the second", failed)
 	}
 	if s.singlyUntil.Load() == 0 {
-		t.Error("what failed is tried again at once")
+		t.Error("a failed syncfs is tried again at once")
 	}
 }

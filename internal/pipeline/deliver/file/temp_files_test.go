@@ -49,6 +49,6 @@ func TestNextRunOfTheOwnerRemovesTemporaryFiles(t *testing.T) {
 	}
 	New(folder, TempNames{}).names.removeLeftovers(folder)
 	if got := names(t, folder); !slices.Equal(got, stay) {
-		t.Errorf("who has no name removed something: %q", got)
+		t.Errorf("an owner without a name removed files: %q", got)
 	}
 }

@@ -98,9 +98,6 @@ func (b *Breaker) Suspend(now time.Time, pause time.Duration) {
 	}
 }
 
-// Resume ends a pause: the next message is the probe.
-func (b *Breaker) Resume() { b.until, b.probing = time.Time{}, false }
-
 // Reset closes the breaker for an operator. A failure soon after opens it for longer, as
 // after a successful probe.
 func (b *Breaker) Reset(now time.Time) {

@@ -29,14 +29,6 @@ type Stats struct {
 	Mode      Mode          `json:"mode"` // of new connections at the end
 }
 
-// Rate returns the accepted messages per second.
-func (s Stats) Rate() float64 {
-	if s.Elapsed <= 0 {
-		return 0
-	}
-	return float64(s.Accepted) / s.Elapsed.Seconds()
-}
-
 // Blast sends count messages over the connections to addr. message returns the i-th
 // message, from 0; it is called concurrently, and its body must not change until Blast
 // returns. The clock runs from the first connection to the last reply. Blast returns the

@@ -116,7 +116,7 @@ func TestOneBrokenConnectionDoesNotSlowDownAProvenPeer(t *testing.T) {
 	l.refused(Grouped, "no pipelining please")
 	l.confirm(Grouped)
 	if l.mode() != Pipelining {
-		t.Error("what the peer said was forgotten")
+		t.Error("the refusal of the peer was forgotten")
 	}
 }
 
@@ -256,7 +256,7 @@ func TestNothingIsSentWhileOutcomesCannotBeRecorded(t *testing.T) {
 		t.Errorf("err %v", err)
 	}
 	if n := strings.Count(strings.Join(p.lines(), "\n"), "(body)"); n != 1 {
-		t.Errorf("%d bodies left", n)
+		t.Errorf("%d bodies were sent", n)
 	}
 	if got := queue.tells(all); got[1] != "waiting" || got[2] != "waiting" {
 		t.Error(got)
@@ -345,7 +345,7 @@ func TestUnsendableMessageIsRefusedLocally(t *testing.T) {
 	wantAll(t, queue, bad, "permanent 0")
 	for i, text := range []string{"limit of 200", "8BITMIME", "SMTPUTF8", "character", "sender", "empty"} {
 		if got := queue.outcomes[bad[i]].Text; !strings.Contains(got, text) {
-			t.Errorf("%q does not speak of %q", got, text)
+			t.Errorf("%q does not contain %q", got, text)
 		}
 	}
 	if log := strings.Join(p.lines(), "\n"); strings.Contains(log, "y@") || strings.Contains(log, "big@") {

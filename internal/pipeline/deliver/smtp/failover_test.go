@@ -54,7 +54,7 @@ func TestOnlyTemporarilyRefusedEnvelopesFailOver(t *testing.T) {
 				t.Errorf("passed on %q, want %q", d.passed, c.passed)
 			}
 			if n := len(d.outcomes) + len(d.passed); n != len(all) {
-				t.Errorf("%d messages came to an end, want %d", n, len(all))
+				t.Errorf("%d messages were settled, want %d", n, len(all))
 			}
 		})
 	}

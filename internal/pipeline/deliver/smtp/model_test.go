@@ -82,15 +82,15 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 			}
 			verdict := queue.outcomes[message].Verdict
 			if strings.Contains(queue.outcomes[message].Text, "nested") {
-				rt.Fatalf("%s was refused for the sake of another: %s", message.To, queue.outcomes[message].Text)
+				rt.Fatalf("%s was refused because of another message: %s", message.To, queue.outcomes[message].Text)
 			}
 			switch {
 			case told == "forgotten" && count > 0:
-				rt.Fatalf("%s was not released, and left", message.To)
+				rt.Fatalf("%s was sent without a release", message.To)
 			case told != "forgotten" && verdict == driver.Accepted && count != 1:
-				rt.Fatalf("%s is taken, and the peer has it %d times", message.To, count)
+				rt.Fatalf("%s is accepted, but the peer has it %d times", message.To, count)
 			case told != "forgotten" && verdict != driver.Accepted && verdict != driver.Lost && count != 0:
-				rt.Fatalf("%s is %s, and the peer has taken it", message.To, told)
+				rt.Fatalf("%s is %s, but the peer has accepted it", message.To, told)
 			}
 		}
 	})

@@ -21,7 +21,7 @@ func (q *testQueue) TakeSameContent(dst []*driver.Message, message *driver.Messa
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, taken := q.out[message]; !taken || most < 1 {
-		q.wrong("asked for %d others of %s, taken=%v", most, message.To, taken)
+		q.wrong("TakeSameContent(%d) for %s, taken=%v", most, message.To, taken)
 	}
 	for len(q.waiting) > 0 && most > 0 && message.SharedContent != 0 && q.waiting[0].SharedContent == message.SharedContent {
 		q.out[q.waiting[0]] = false
@@ -105,7 +105,7 @@ func (q *testQueue) audit(p *peer, took func(rcpts []string)) {
 		}
 		for message, on := range q.out {
 			if on && message.From != from {
-				q.wrong("%s from %s left under the sender %s", message.To, message.From, from)
+				q.wrong("%s from %s was sent under the sender %s", message.To, message.From, from)
 			}
 		}
 	}
@@ -181,11 +181,11 @@ func TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient(t *testing.T) {
 			case told == "waiting" || told == "":
 				rt.Fatalf("%s is %q after the script has ended: %q", message.To, told, p.lines())
 			case told == "forgotten" && taken[message.To] > 0:
-				rt.Fatalf("%s was not released, and left", message.To)
+				rt.Fatalf("%s was sent without a release", message.To)
 			case told != "forgotten" && verdict == driver.Accepted && taken[message.To] != 1:
-				rt.Fatalf("%s is taken, and the peer has it %d times", message.To, taken[message.To])
+				rt.Fatalf("%s is accepted, but the peer has it %d times", message.To, taken[message.To])
 			case told != "forgotten" && verdict != driver.Accepted && verdict != driver.Lost && taken[message.To] != 0:
-				rt.Fatalf("%s is %s, and the peer has taken it", message.To, told)
+				rt.Fatalf("%s is %s, but the peer has accepted it", message.To, told)
 			}
 		}
 	})

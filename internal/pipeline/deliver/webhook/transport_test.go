@@ -56,7 +56,7 @@ func TestHostNameIsCheckedByTheDialledAddress(t *testing.T) {
 		}
 	}
 	if len(r.got) != 1 {
-		t.Errorf("%d requests came, want the one that was allowed", len(r.got))
+		t.Errorf("%d requests arrived, want the allowed one", len(r.got))
 	}
 }
 

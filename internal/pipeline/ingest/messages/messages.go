@@ -34,7 +34,7 @@ type Options struct {
 	Attachments *compose.Attachments
 	Files       filetype.Policy
 	MaxBytes    int // limit of the files of a message, in their encoded size
-	Collector   *ingest.Collector
+	Collector   *ingest.Ingester
 	Recorder    interface {
 		Await(event fanfare.EventRef) (done <-chan struct{}, forget func())
 	}

@@ -66,7 +66,7 @@ func TestMessageAndItsDeliveryAgree(t *testing.T) {
 	now := time.Now()
 	posted := &fanfare.AcceptedEvent{Service: "news", ReceivedAt: now, Seq: fanfare.NewEventSeq(20, 0),
 		Direct: &fanfare.Direct{Channel: channel.Number, Recipients: []fanfare.Recipient{{Subscriber: fanfare.NewRowID(3, 1)}}}}
-	f := &fanfare.MatchResult{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now, Manifests: plan.Audience(posted.Seq, posted.Direct)}
+	f := &fanfare.MatchResult{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now, Manifests: plan.DirectManifests(posted.Seq, posted.Direct)}
 	if _, err := store.Freeze(t.Context(), []*fanfare.MatchResult{f}, now); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/control"
+	"fanfare.dev/fanfare/internal/admin/inspect"
+	"fanfare.dev/fanfare/internal/admin/migrate"
+	"fanfare.dev/fanfare/internal/admin/preview"
+	"fanfare.dev/fanfare/internal/admin/privacy"
+	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/admin/status"
+	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/feedback"
+	"fanfare.dev/fanfare/internal/mail/inbound"
+	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/people/selfservice"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+)
+
+// listen opens the API, the pages of recipients, and inbound mail.
+func (c *components) listen(ctx context.Context) error {
+	if err := adminKey(ctx, c.dir, c.registry); err != nil {
+		return err
+	}
+	traces := c.traces(c.store) // up to date, unlike those of the standby
+	accepting := new(privacy.Barrier)
+	direct := messages.New(messages.Options{
+		Registry: c.registry, Templates: c.dispatch.Templates, Attachments: c.dispatch.Attachments, Files: filetype.Policy(c.config.AllowAttachments), MaxBytes: int(c.config.MaxAttachments),
+		Collector: c.ingester, Recorder: c.recorder, Traces: traces, Store: c.store, Disk: c.disk, Clock: c.clock, Accepting: accepting,
+		Accepted: func(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error) {
+			posted, _, err := report.Accepted(ctx, traces.Queue, c.store, ref)
+			return posted, err
+		},
+		Estimate: func(channel uint16, messages int) wire.DryRunChannel {
+			return inspect.ChannelRun(c.registry, channel, messages)
+		},
+	})
+	mover := migrate.NewMover(migrate.Options{Config: c.config, Version: c.version, DB: c.db, Clock: c.clock, Logger: c.log, Exclusive: c.exclusive, Disk: c.disk})
+	c.onStopDo(mover.Stop)
+	parking := control.NewParking(control.ParkingOptions{Store: c.store, Bus: c.bus, Retrying: c.retrying, Cancel: c.dispatch.Cancel})
+	reports := c.reporter(mover, parking)
+	eraser := privacy.NewEraser(privacy.Options{
+		Registry: c.registry, Store: c.store, Bus: c.bus, Recorder: c.recorder, Claims: c.dispatch.Claims(), Drop: c.channels.Drop, Clock: c.clock, Logger: c.log,
+		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: accepting,
+	})
+	c.background(eraser.Run)
+
+	parts := c.parts(traces, reports)
+	parts.Messages, parts.Moves, parts.Forgetting, parts.Parking = direct, mover, eraser, parking
+	if c.dispatch.Links != nil {
+		if err := c.pages(&parts, direct); err != nil {
+			return err
+		}
+	}
+	c.serveInbound()
+	api := httpapi.New(parts)
+	c.api.Open(api)
+	c.onStopDo(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), min(c.config.DrainTimeout, requestPatience))
+		defer cancel()
+		api.Drain(ctx)
+	})
+	c.log.Info("ready", "url", c.URL(), "durability", c.config.Durability, "data", c.dir, "database", c.db.About().Where, "took", time.Since(c.started).Round(time.Millisecond).String())
+	return nil
+}
+
+// traces returns the traces of events in a store.
+func (c *components) traces(of *deliveries.Store) *report.Traces {
+	return &report.Traces{Store: of, Registry: c.registry, Progress: c.recorder, Queue: ingest.Queue{Log: c.bus}, Quotas: c.channels.Quotas(), Pauses: c.switches, Digests: inspect.Digests{Store: of, Registry: c.registry}}
+}
+
+// reporter reports the status of the server. Its database may be a standby that is a little behind.
+func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *status.Reporter {
+	digests := &inspect.DigestStatus{Digests: inspect.Digests{Store: c.standby, Registry: c.registry}, Clock: c.clock}
+	return status.New(status.Options{
+		Traces: c.traces(c.standby), Version: c.version, Durability: c.config.Durability, Started: c.started, Restored: c.backupNote, Ready: c.ready,
+		Bus: c.bus, DB: c.db, Disk: c.disk, Registry: c.registry, Recorder: c.recorder, Rates: c.rates, Channels: c.channels, Capture: c.capture,
+		Switches: c.switches, Parking: parking, States: c.states, Inbound: c.inbound, Notifier: c.notifier,
+		TemplateFaults: c.dispatch.TemplateFaults().Status, IndexLag: c.history.Lag, NextStart: moves.BeforeNextStart, Gathered: digests.List,
+		MatchCheck: func() *wire.MatchCheck { return inspect.MatchCheck(c.verifier, c.registry) },
+		Collectors: []prometheus.Collector{c.feedback.Metrics()},
+		Register:   []func(*prometheus.Registry){func(to *prometheus.Registry) { inspect.RegisterMatchMetrics(c.verifier, to) }},
+	})
+}
+
+// parts are the components that the API calls, except those with loops of their own.
+func (c *components) parts(traces *report.Traces, reports *status.Reporter) httpapi.Parts {
+	inspector := inspect.New(inspect.Options{Index: c.index, Verifier: c.verifier, Registry: c.registry, States: c.states, Samples: c.samples, Audiences: c.audiences, Clock: c.clock})
+	return httpapi.Parts{
+		States:     inspector,
+		Secrets:    c.channels,
+		Previews:   preview.Previewer{Registry: c.registry, Store: c.store, Traces: traces, Attachments: c.dispatch.Attachments, MaxBytes: int(c.config.MaxAttachments), PublicURL: c.publicURL(), Clock: c.clock},
+		Explaining: &report.Explainer{Traces: reports.Traces, Events: c.standby, Conditions: explained{c.registry, inspector}},
+		Conditions: inspector,
+		Keys:       c.registry, Keyring: c.registry, Documents: documents{c.registry, c.channels}, Subscriptions: subscriptions{c.registry, c.disk}, Topics: topics{c.registry, c.audiences},
+		Subscribers: c.registry, SubscriptionLists: c.registry, Suppressions: c.registry, Consents: c.registry,
+		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
+		Intake: c.ingester, Reports: reports, Switches: c.switches, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
+		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: c.registry, Handler: c.feedback, Clock: c.clock, Logger: c.log}),
+		Backups:  &backup.Server{Dir: c.dir, DB: c.db, Bus: c.bus, Version: c.version, Clock: c.clock, Exclusive: c.exclusive},
+		Ready:    c.ready, Metrics: reports.Metrics(), MetricsOpen: c.config.MetricsOpen,
+		Limits: httpapi.Limits{Requests: c.config.MaxRequests, RequestsPerKey: c.config.MaxRequestsPerKey, RatePerSecond: c.config.RateLimit, Burst: c.config.RateBurst}, Origins: c.config.CORSOrigins, Proxies: c.config.Proxies(), AccessLog: c.config.AccessLog,
+		Version: c.version, Now: c.clock.Now, Log: c.log,
+	}
+}
+
+// pages adds the pages of recipients, which need the public URL.
+func (c *components) pages(parts *httpapi.Parts, direct *messages.Messages) error {
+	passes, err := linktoken.New(c.keys.Links.Bytes)
+	if err != nil {
+		return err
+	}
+	self := selfservice.New(selfservice.Options{Registry: c.registry, Signer: c.dispatch.Links, Seals: passes, Clock: c.clock, PublicURL: c.publicURL(), Manifests: c.store, Messages: direct})
+	parts.Leaving, parts.Choices, parts.Signups, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, passes
+	return nil
+}
+
+// explained adapts the registry and the inspector to explanations.
+type explained struct {
+	*registry.Registry
+	*inspect.Inspector
+}
+
+func (c *components) publicURL() string { return strings.TrimRight(c.config.PublicURL, "/") }
+
+// listenInbound binds the address of the inbound mail server. It returns nil if none is configured.
+func (c *components) listenInbound() (*inbound.Server, error) {
+	settings := &c.config
+	if settings.Inbound == "" {
+		return nil, nil
+	}
+	var secured *tls.Config
+	if settings.InboundTLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(settings.InboundTLSCert, settings.InboundTLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("inbound_tls_cert: %w", err)
+		}
+		secured = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	}
+	handler := &feedback.Unsubscriber{Registry: c.registry, Store: c.store, Next: c.feedback}
+	mails := &feedback.MailStore{Dir: filepath.Join(settings.DataDir, feedback.PostmasterDir), Clock: c.clock}
+	return inbound.Listen(inbound.Options{
+		Address: settings.Inbound, Name: settings.InboundHello(), Domains: settings.InboundDomains, TLS: secured,
+		Verify: c.dispatch.Returns.VerifyReturn, Take: handler.Take, Keep: mails.Keep, Clock: c.clock, Logger: c.log,
+	})
+}
+
+// serveInbound accepts mail until Stop.
+func (c *components) serveInbound() {
+	if c.inbound == nil {
+		return
+	}
+	go c.inbound.Serve()
+	c.onStop(func() error { return c.inbound.Stop(max(c.config.DrainTimeout, time.Second)) })
+	c.log.Info("accepting mail", "listen", c.inbound.Addr().String(), "domains", c.config.InboundDomains)
+}

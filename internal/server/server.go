@@ -1,0 +1,169 @@
+// Package server starts and stops Fanfare: it opens the database and the bus, starts the stages, each before those that
+// pass work to it, serves the API, and stops everything in reverse order. It is the only package that names the concrete
+// types of all components.
+//
+//	server.go    Start and Stop
+//	start.go     the components in the order in which they start
+//	listen.go    the API, the pages of recipients, and inbound mail
+//	database.go  waiting for a database that cannot be reached
+//	adapters.go  components in the form that their callers need
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/mail/bounce"
+	"fanfare.dev/fanfare/internal/mail/feedback"
+	"fanfare.dev/fanfare/internal/store/database"
+)
+
+const (
+	// requestPatience is how long a stop waits at most for requests before it closes what they use.
+	requestPatience = 5 * time.Second
+	// stopPatience is how long, after drain_timeout, a stop waits for a database that cannot be reached.
+	stopPatience = 5 * time.Second
+	// endPatience is how long the end of a subscription waits for a message to it that is being sent.
+	endPatience = 10 * time.Second
+)
+
+// Options are what the command line adds to the configuration.
+type Options struct {
+	Version string
+	Logger  *slog.Logger
+}
+
+// Server is a running server.
+type Server struct {
+	config config.Config
+	log    *slog.Logger
+	clock  clock.Clock
+
+	outage   *database.Outage // of the database; nil before it is open
+	giveUp   func() error     // closes a database that cannot be reached; nil before it is open
+	api      *httpapi.Server
+	feedback *feedback.Processor
+	cleanups []func() error // run in reverse order
+	draining atomic.Bool
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start starts a server, and returns when the API answers.
+func Start(ctx context.Context, c config.Config, o Options) (*Server, error) {
+	s := &Server{config: c, log: o.Logger, clock: clock.System{}}
+	if err := s.start(ctx, o); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// URL returns the address of the API.
+func (s *Server) URL() string {
+	scheme := "http"
+	if s.config.TLSCert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + s.api.Addr().String()
+}
+
+// Done returns a channel that is closed when the API has ended.
+func (s *Server) Done() <-chan struct{} { return s.api.Done() }
+
+// Take processes a bounce, complaint or receipt; see feedback.Processor.Take.
+func (s *Server) Take(ctx context.Context, arrival bounce.Arrival) error {
+	return s.feedback.Take(ctx, arrival)
+}
+
+// Stop accepts nothing new, finishes the messages that are being sent, and closes everything. The next start resumes
+// the rest. A second call waits for the first.
+func (s *Server) Stop() error {
+	s.stopOnce.Do(func() {
+		s.draining.Store(true)
+		s.stopErr = s.cleanUp(0, s.config.DrainTimeout+stopPatience)
+	})
+	return s.stopErr
+}
+
+// WriteOpenAPI writes the description of the API without starting a server.
+func WriteOpenAPI(w io.Writer, version string) error { return httpapi.WriteOpenAPI(w, version) }
+
+// start locks the data directory, binds the address of the API, and starts all components. Until they are started, the
+// API answers that the server is starting.
+func (s *Server) start(ctx context.Context, o Options) error {
+	started := s.clock.Now()
+	dir := s.config.DataDir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return datadir.Unusable(err)
+	}
+	unlock, err := datadir.Lock(dir)
+	if err != nil {
+		return err
+	}
+	s.onStop(unlock)
+	if err := backup.Interrupted(dir); err != nil {
+		return err
+	}
+	if s.api, err = httpapi.Listen(httpapi.ServerOptions{Address: s.config.Listen, Cert: s.config.TLSCert, Key: s.config.TLSKey, Log: s.log}); err != nil {
+		return err
+	}
+	s.onStop(s.shutDownAPI)
+	return s.withDatabase(ctx, func() error { return s.startComponents(ctx, o, started) })
+}
+
+// ready returns why the server does not accept work, or nil.
+func (s *Server) ready() error {
+	if s.draining.Load() {
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping"}
+	}
+	return s.outage.Ready()
+}
+
+func (s *Server) shutDownAPI() error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.DrainTimeout)
+	defer cancel()
+	return s.api.Shutdown(ctx)
+}
+
+// onStop registers the cleanup of a component that was just started.
+func (s *Server) onStop(cleanup func() error) { s.cleanups = append(s.cleanups, cleanup) }
+
+// onStopDo registers a cleanup that cannot fail.
+func (s *Server) onStopDo(cleanup func()) { s.onStop(func() error { cleanup(); return nil }) }
+
+// background runs loops until Stop.
+func (s *Server) background(loops ...func(context.Context)) {
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, loop := range loops {
+		running.Go(func() { loop(ctx) })
+	}
+	s.onStopDo(func() { stop(); running.Wait() })
+}
+
+// cleanUp runs the cleanups that were registered since there were keep of them, the newest first. After patience, it
+// gives up a database that cannot be reached.
+func (s *Server) cleanUp(keep int, patience time.Duration) error {
+	if s.giveUp != nil {
+		defer time.AfterFunc(patience, func() { _ = s.giveUp() }).Stop() // a cleanup closes the database again and returns the error
+	}
+	var errs []error
+	for _, cleanup := range slices.Backward(s.cleanups[keep:]) {
+		errs = append(errs, cleanup())
+	}
+	s.cleanups = s.cleanups[:keep]
+	return errors.Join(errs...)
+}

@@ -1,0 +1,413 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/control"
+	"fanfare.dev/fanfare/internal/admin/preview"
+	"fanfare.dev/fanfare/internal/admin/recovery"
+	"fanfare.dev/fanfare/internal/admin/status"
+	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/ctxlock"
+	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/datadir/serverkeys"
+	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
+	"fanfare.dev/fanfare/internal/mail/feedback"
+	"fanfare.dev/fanfare/internal/mail/inbound"
+	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+	"fanfare.dev/fanfare/internal/notifier"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/digest"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
+	"fanfare.dev/fanfare/internal/pipeline/due"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match"
+	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
+	"fanfare.dev/fanfare/internal/pipeline/match/verify"
+	"fanfare.dev/fanfare/internal/pipeline/record"
+	"fanfare.dev/fanfare/internal/registry"
+	controlstore "fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/database"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/maintain"
+	"fanfare.dev/fanfare/internal/store/retry"
+)
+
+// startComponents starts all components, each after those that it needs.
+func (s *Server) startComponents(ctx context.Context, o Options, started time.Time) error {
+	c := &components{Server: s, version: o.Version, started: started, dir: s.config.DataDir, index: condition.New(), exclusive: ctxlock.New()}
+	for _, start := range []func(context.Context) error{
+		c.openDatabase, c.openRegistry, c.openBus, c.startRecorder, c.startDelivery, c.startMaintenance, c.startVerifier, c.startMatching, c.startIntake, c.startFeedback, c.listen,
+	} {
+		if err := start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// components are all parts of a server, in the order in which they start. Each method starts the part of its name.
+type components struct {
+	*Server
+	version   string
+	started   time.Time
+	dir       string
+	index     *condition.Index
+	exclusive ctxlock.Lock // held by a backup, an erasure, a move, or an archiving of states
+
+	// openDatabase
+	backupNote *backup.Note // nil if the server was not restored
+	db         *database.DB
+	store      *deliveries.Store
+	standby    *deliveries.Store // may be a little behind
+	control    *controlstore.Store
+	days       []fanfare.Day
+	highest    fanfare.EventSeq
+
+	// openRegistry
+	channels *channels.Channels
+	faults   *channels.Faults
+	capture  channels.Capture
+	sites    *mx.Sites
+	keys     serverkeys.Keys
+	registry *registry.Registry
+
+	// openBus
+	bus      *bus.Bus
+	busLost  bool // the embedded bus is new, and the record is not
+	recovery recovery.Recovery
+
+	// startRecorder
+	due      *due.Scheduler
+	switches *control.Switches
+	retrying ctxlock.Lock // held during a retry of parked work
+	notifier *notifier.Notifier
+	recorder *record.Recorder
+
+	// startDelivery
+	dispatch *dispatch.Stage
+
+	// startMaintenance
+	archive *maintain.StateArchive
+	states  *topicstate.States
+	history *maintain.History
+	rates   *status.Rates
+
+	// startVerifier
+	verifier *verify.Verifier
+
+	// startMatching
+	samples   *match.Samples
+	audiences *match.Audiences
+
+	// startIntake
+	disk     *datadir.DiskFloor
+	ingester *ingest.Ingester
+
+	// startFeedback
+	inbound *inbound.Server // nil without inbound mail
+}
+
+// openDatabase opens the database, and reads which days it has.
+func (c *components) openDatabase(ctx context.Context) (err error) {
+	if c.backupNote, err = backup.ReadNote(c.dir); err != nil {
+		return err
+	}
+	if c.db, err = database.Open(ctx, &c.config, c.version, c.log); err != nil {
+		return err
+	}
+	c.onStop(c.db.Close)
+	c.watch(c.db)
+	c.store, c.standby, c.control = deliveries.New(c.db), deliveries.New(c.db.Late()), controlstore.New(c.db)
+	if c.days, err = c.store.Days(ctx); err != nil {
+		return err
+	}
+	c.highest, err = c.store.Highest(ctx)
+	return err
+}
+
+// openRegistry reads the registry and the keys of the server.
+func (c *components) openRegistry(ctx context.Context) (err error) {
+	resolver := resolverAt(c.config.Resolver)
+	c.sites = mx.New(mx.Options{LookupMX: resolver.LookupMX, Clock: c.clock})
+	c.onStopDo(c.sites.Stop)
+	c.capture = channels.NewCapture(c.config.Capture, c.config.AllowRecipients)
+	c.faults = &channels.Faults{}
+	c.channels = channels.New(channels.Options{
+		Capture: c.capture, Sites: c.sites, Records: dkimkeys.OpenRecords(c.dir, resolver.LookupTXT, c.clock, c.log),
+		Lease: c.config.Lease, Clock: c.clock, Logger: c.log,
+	})
+	if c.keys, err = serverkeys.Read(c.dir); err != nil {
+		return err
+	}
+	c.registry, err = registry.Open(ctx, registry.Options{
+		Store: c.control, Conditions: c.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
+		CheckKey: c.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(c.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(c.config.AllowAttachments),
+		AfterEnd: c.awaitEnded, Now: c.clock.Now, SuppressionKey: c.keys.Suppression.Bytes,
+		Away: c.outage.Err, Patience: c.db.Patience(), Logger: c.log,
+	})
+	if err != nil {
+		return err
+	}
+	c.onStopDo(c.registry.Close)
+	knowsKey := func(secret string) bool {
+		who, known := c.registry.Authenticate(secret)
+		return known && who.Operator() || c.backupNote.New() && len(c.registry.Keys("")) > 0 // a backup has keys, but no admin.key
+	}
+	if err := c.db.CheckPairing(c.dir, knowsKey); err != nil {
+		return err
+	}
+	if err := c.keys.Check(c.registry.Suppressed(), c.highest > 0 && (c.config.PublicURL != "" || hasReturnAddress(c.registry)), channels.SignedByServer(c.registry)); err != nil {
+		return err
+	}
+	return c.keys.Save()
+}
+
+// openBus opens the bus. After a restore, it holds the open deliveries.
+func (c *components) openBus(ctx context.Context) (err error) {
+	if !c.backupNote.New() {
+		if c.busLost, err = recovery.BusLost(c.dir, c.config.NATS != "", c.highest); err != nil {
+			return err
+		}
+	}
+	c.bus, err = bus.Open(ctx, bus.Options{
+		Dir: filepath.Join(c.dir, datadir.Bus), URL: c.config.NATS, Sync: c.config.Fsync(), Lease: c.config.Lease,
+		FirstSeq: recovery.FirstGroup(c.highest, c.backupNote), Logger: c.log,
+	})
+	if err != nil {
+		return err
+	}
+	c.onStop(c.bus.Close)
+	c.recovery = recovery.Recovery{Dir: c.dir, Note: c.backupNote, Store: c.store, Registry: c.registry, Bus: c.bus}
+	if !c.backupNote.New() {
+		return nil
+	}
+	if err := c.recovery.Restore(ctx, c.days, recovery.FirstGroup(c.highest, c.backupNote)); err != nil {
+		return err
+	}
+	c.log.Warn("restored: everything is paused", "backup", c.backupNote.Backup, "broadcasts", c.backupNote.Broadcasts, "unsettled", c.backupNote.Deliveries, "unmatched", c.backupNote.Unmatched)
+	return nil
+}
+
+// startRecorder starts to record outcomes, and reads what the previous run left open.
+func (c *components) startRecorder(ctx context.Context) error {
+	c.due = due.New(c.store, c.bus, c.clock, c.log)
+	c.notifier = notifier.New(c.store, c.control, c.registry, c.clock, c.log)
+	c.recorder = record.Start(record.Options{
+		Store: c.store, Clock: c.clock, Logger: c.log, WorkDue: c.due.Add, WantsCallback: c.notifier.Hears, CallbacksRecorded: c.notifier.MarkDay,
+		OnAllFailed: func(ref fanfare.EventRef) {
+			ctx := c.channels.Context()
+			if err := retry.WhileAway(ctx, func() error { return c.switches.PauseFailing(context.Background(), ref) }); err != nil {
+				c.log.Log(ctx, bus.FailureLevel(ctx, err), "a failing broadcast could not be paused", "event", ref.String(), "error", err)
+			}
+		},
+	})
+	c.onStopDo(c.recorder.Stop)
+	c.switches, c.retrying = control.New(control.Options{
+		Registry: c.registry, Store: c.store, Recorder: c.recorder, Due: c.due, Faults: c.faults, Clock: c.clock, Logger: c.log,
+		DrainRelay: c.channels.DrainRelay, ApplyRates: c.channels.Reconcile, DropStopped: c.channels.Sweep, RatesChanged: c.channels.FlowsChanged,
+	}), ctxlock.New()
+	if err := c.loadOpen(ctx); err != nil || !c.busLost {
+		return err
+	}
+	open, err := c.recovery.ReplaceBus(ctx, c.days, c.due)
+	if err != nil {
+		return err
+	}
+	c.log.Warn("the bus was lost and is new: open broadcasts continue, events that were not matched are lost", "broadcasts", open)
+	return nil
+}
+
+// loadOpen reads the open broadcasts, due work and switches.
+func (c *components) loadOpen(ctx context.Context) error {
+	for _, day := range c.days {
+		err := c.store.Open(ctx, day, func(seq fanfare.EventSeq, messages int64, progress fanfare.Progress) {
+			c.recorder.Begin(fanfare.EventRef{Day: day, Seq: seq}, messages, progress)
+		})
+		if err != nil {
+			return err
+		}
+		if err := c.due.Load(ctx, day); err != nil {
+			return err
+		}
+	}
+	return c.switches.Load(ctx, c.days)
+}
+
+// startDelivery starts the channels, and dispatch to them.
+func (c *components) startDelivery(ctx context.Context) (err error) {
+	o := dispatch.Options{
+		Bus: c.bus, Store: c.store, Registry: c.registry, Recorder: c.recorder, Control: c.switches, Domains: c.config.InboundDomains, Sites: c.sites,
+		Templates: compose.NewTemplates(c.registry), Attachments: compose.NewAttachments(c.registry, c.store), Refuses: c.capture.Refuses, Clock: c.clock, Logger: c.log,
+	}
+	if c.config.PublicURL != "" {
+		if o.Links, err = signedlink.NewSigner(c.config.PublicURL, c.keys.Links.Bytes); err != nil {
+			return err
+		}
+	}
+	if o.Returns, err = signedlink.NewReturnSigner(c.keys.Links.Bytes); err != nil {
+		return err
+	}
+	c.dispatch = dispatch.New(o)
+	err = c.channels.Start(ctx, channels.Parts{
+		Registry: c.registry, Recorder: c.recorder, Faults: c.faults, Release: c.switches.ReleaseSoon, Gate: c.dispatch.Gate, Flows: c.switches.Rates(), Waiting: c.bus.Waiting,
+		Dispatch: func(ctx context.Context, l channels.Loop) (func(context.Context), error) {
+			return c.dispatch.Loop(ctx, dispatch.Target(l))
+		},
+		ReplyRules: c.config.ReplyRules, Files: channels.NewFileMarks(c.dir, c.keys.Links.Bytes, c.started), WebhookKey: c.keys.Webhooks.Bytes, Networks: c.config.Networks(),
+	})
+	if err != nil {
+		return err
+	}
+	c.background(c.channels.Tasks()...)
+	c.onStopDo(func() { c.channels.Drain(c.config.DrainTimeout) })
+	return nil
+}
+
+// startMaintenance reads the states of topics, and starts the loops for due work, the index of the history, retention and
+// rates.
+func (c *components) startMaintenance(ctx context.Context) error {
+	c.states = topicstate.New()
+	c.archive = maintain.NewStateArchive(c.states, c.store, c.control, c.registry.KeySeries, c.exclusive, c.log)
+	if err := c.archive.Load(ctx, c.days); err != nil {
+		return fmt.Errorf("states: %w", err)
+	}
+	c.history = maintain.NewHistory(c.store, c.log)
+	if err := c.history.Sweep(ctx); err != nil {
+		return err
+	}
+	c.rates = status.NewRates(c.recorder, c.channels)
+	retention := maintain.NewRetention(maintain.RetentionOptions{Store: c.store, Open: c.recorder.Open, Archive: c.archive.Archive, Age: time.Duration(c.config.Retention) * 24 * time.Hour, Clock: c.clock, Logger: c.log})
+	c.background(c.due.Run, c.switches.Run, c.history.Index, c.history.Merge, retention.Run, c.archive.Run, c.rates.Run, c.dispatch.ResumePaused)
+	return nil
+}
+
+// startVerifier starts to check the results of the index.
+func (c *components) startVerifier(context.Context) error {
+	c.verifier = verify.New(verify.Options{
+		Index: c.index, Store: c.registry, Share: verify.Share(c.config.MatchCheck), Meter: verify.ProcessMeter{Start: time.Now()}, Now: c.clock.Now, Logger: c.log,
+	})
+	if n := len(c.registry.Quarantined()); n > 0 {
+		c.log.Warn("conditions are in quarantine because the index was wrong about them: they are evaluated without it, see fanfare status", "conditions", n)
+	}
+	return nil
+}
+
+// startMatching starts digests and matching.
+func (c *components) startMatching(ctx context.Context) error {
+	current := &match.CurrentState{Verifier: c.verifier, Registry: c.registry, States: c.states, Store: c.store}
+	digests := digest.New(digest.Options{
+		Store: c.store, Slots: c.registry, Clock: c.clock, Live: c.registry.Live, Logger: c.log, Topic: c.digestTopic,
+		State: func(ctx context.Context, slot digest.Slot, visit func(*fanfare.AcceptedEvent, []fanfare.Hit) error) error {
+			return current.Visit(ctx, slot.Service, slot.Number, visit)
+		},
+		Publish: func(ctx context.Context, run *fanfare.AcceptedEvent) error {
+			group, err := eventgroup.Encode(run)
+			if err == nil {
+				_, err = c.bus.AppendEvents(ctx, run.Lane, group)
+			}
+			return err
+		},
+	})
+	if err := digests.Load(ctx, c.days); err != nil {
+		return fmt.Errorf("digests: %w", err)
+	}
+	c.background(digests.Run)
+	c.samples, c.audiences = match.NewSamples(), match.NewAudiences(c.registry)
+	for _, lane := range fanfare.Lanes {
+		m, err := match.New(ctx, lane, match.Options{Bus: c.bus, Index: c.index, Verifier: c.verifier, Registry: c.registry, Store: c.store, States: c.states, Samples: c.samples,
+			Audiences: c.audiences, Digests: matchDigests{digests}, Recorder: c.recorder, Held: c.switches.Held, Clock: c.clock, Logger: c.log})
+		if err != nil {
+			return err
+		}
+		c.background(m.Run)
+	}
+	return nil
+}
+
+// matchDigests adapts digests to matching.
+type matchDigests struct{ *digest.Scheduler }
+
+// Begin begins a round of matching.
+func (d matchDigests) Begin() match.DigestRound { return d.Scheduler.Begin() }
+
+// digestTopic returns how a digest reports the events of a topic.
+func (c *components) digestTopic(service, name string) (t digest.Topic, ok bool) {
+	topic, ok := c.registry.Topic(service, name)
+	if !ok {
+		return t, false
+	}
+	settings := topic.LatestDigest()
+	t.Max = settings.Max
+	if settings.Key != "" {
+		t.Key = settings.KeyOf
+	}
+	t.Template, ok = c.registry.DigestTemplate(topic)
+	return t, ok
+}
+
+// startIntake starts to accept events: those of services, and those that notify services about deliveries.
+func (c *components) startIntake(ctx context.Context) error {
+	c.disk = &datadir.DiskFloor{Dir: c.dir, Floor: c.config.DiskFloor}
+	c.ingester = ingest.Start(ingest.Options{Log: c.bus, Topics: topics{c.registry, c.audiences}, Clock: c.clock, Floor: c.disk.Check})
+	c.onStopDo(c.ingester.Stop)
+	err := c.bus.ReplayEvents(ctx, c.clock.Now().Add(-ingest.Horizon), func(seq uint64, _ time.Time, group []byte) error {
+		events, err := eventgroup.Decode(group, seq)
+		c.ingester.LoadIDs(events)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("known ids: %w", err)
+	}
+	c.notifier.PostTo(c.ingester)
+	c.background(c.notifier.Run)
+	c.background(func(ctx context.Context) { ingest.Trim(ctx, c.bus.TrimEvents, c.clock, c.log) })
+	return nil
+}
+
+// startFeedback starts to process bounces, complaints, receipts and mails to unsubscribe.
+func (c *components) startFeedback(context.Context) (err error) {
+	c.feedback = feedback.New(feedback.Options{Store: c.store, Control: c.control, Registry: c.registry, Recorder: c.recorder, Signer: c.dispatch.Returns, Clock: c.clock, Logger: c.log})
+	c.background(c.feedback.Run)
+	c.background((&control.Housekeeping{Registry: c.registry, Clock: c.clock, Logger: c.log, AuditAge: time.Duration(max(c.config.AuditDays, c.config.Retention)) * 24 * time.Hour}).Run)
+	c.inbound, err = c.listenInbound()
+	return err
+}
+
+// resolverAt returns a resolver that asks the DNS server at an address, "" for those of the machine.
+func resolverAt(server string) *net.Resolver {
+	if server == "" {
+		return net.DefaultResolver
+	}
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server)
+	}}
+}
+
+// hasReturnAddress reports whether a channel has return addresses.
+func hasReturnAddress(people *registry.Registry) bool {
+	return slices.ContainsFunc(people.Channels(), func(c *catalog.Channel) bool { return c.Returns != "" })
+}
+
+// awaitEnded waits until no message to an ended subscription is being sent.
+func (c *components) awaitEnded(subscription fanfare.RowID) {
+	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+	defer cancel()
+	if err := c.channels.AwaitOff(ctx, subscription); err != nil {
+		c.log.Warn("a subscription ended while a slow relay was accepting a message to it", "subscription", fanfare.SubscriptionID(subscription))
+	}
+}
