@@ -101,7 +101,7 @@ type substringKey struct {
 	expr.Field
 	param  lang.Param
 	exact  bool
-	ngrams ngram.NgramIndex // those of the rows
+	ngrams ngram.Index // those of the rows
 }
 
 func newAccessPath() *accessPath { return &accessPath{buckets: map[uint64]bucketRef{}} }

@@ -1,3 +1,8 @@
+// Package ngram finds which of many short texts occur in another text.
+//
+// Each text is filed under one n-gram of its bytes, the one that the fewest other texts are
+// filed under. A search goes through the n-grams of the text that is searched. Callers fold the
+// texts. The index (internal/condition) keeps the params of contains_ci and similar conditions in it.
 package ngram
 
 import (
@@ -9,7 +14,7 @@ import (
 
 // assertFound returns a visit that looks at each text: it is in hay. With everyEvent, which is
 // the number of none, it asks whether those were all.
-func (n *NgramIndex) assertFound(hay string, visit func(number uint32)) func(number uint32) {
+func (n *Index) assertFound(hay string, visit func(number uint32)) func(number uint32) {
 	const most = 4096
 	want := map[uint32]bool{} // true: it was found
 	filed := 0
@@ -43,18 +48,18 @@ func (n *NgramIndex) assertFound(hay string, visit func(number uint32)) func(num
 	}
 }
 
-// NgramIndex answers which of many texts occur in another: each is filed under one
+// Index answers which of many texts occur in another: each is filed under one
 // gram of its bytes, the one with the fewest texts, and a look-up goes through
 // the grams of the text in which they are sought. All texts are folded.
-type NgramIndex struct{ tables [len(gramBytes)]ngramTable }
+type Index struct{ tables [len(gramBytes)]table }
 
 // gramBytes are how long grams are: a text has the longest that it can have, for few
 // texts are met by chance then.
 var gramBytes = [...]int{1, 2, 3, 4, 8}
 
 // A tier has the texts whose grams are equally long.
-type ngramTable struct {
-	entries map[gram][]ngramEntry
+type table struct {
+	entries map[gram][]entry
 	bitmap  []uint64 // a bit for each gram that is filed, by its hash; some for grams that were
 }
 
@@ -76,14 +81,14 @@ func (g gram) bit(sieve []uint64) (word int, mask uint64) {
 }
 
 // A needle is one text and the number under which it is known.
-type ngramEntry struct {
+type entry struct {
 	text       string
 	gramOffset int // where its gram lies in it
 	number     uint32
 }
 
 // tableOf is where a text is, and how long its gram is.
-func (n *NgramIndex) tableOf(text string) (t *ngramTable, width int) {
+func (n *Index) tableOf(text string) (t *table, width int) {
 	i := len(gramBytes) - 1
 	for gramBytes[i] > len(text) {
 		i--
@@ -92,10 +97,10 @@ func (n *NgramIndex) tableOf(text string) (t *ngramTable, width int) {
 }
 
 // Add files a text that is not empty.
-func (n *NgramIndex) Add(text string, number uint32) {
+func (n *Index) Add(text string, number uint32) {
 	t, width := n.tableOf(text)
 	if t.entries == nil {
-		t.entries = map[gram][]ngramEntry{}
+		t.entries = map[gram][]entry{}
 	}
 	best, at := gramOf(text[:width]), 0
 	for i := 1; i+width <= len(text) && len(t.entries[best]) > 0; i++ {
@@ -103,12 +108,12 @@ func (n *NgramIndex) Add(text string, number uint32) {
 			best, at = g, i
 		}
 	}
-	t.entries[best] = append(t.entries[best], ngramEntry{text, at, number})
+	t.entries[best] = append(t.entries[best], entry{text, at, number})
 	t.addToBitmap(best)
 }
 
 // addToBitmap keeps the sieve at least eight times as wide as there are grams.
-func (t *ngramTable) addToBitmap(fresh gram) {
+func (t *table) addToBitmap(fresh gram) {
 	if 8*len(t.entries) <= 64*len(t.bitmap) {
 		word, mask := fresh.bit(t.bitmap)
 		t.bitmap[word] |= mask
@@ -122,11 +127,11 @@ func (t *ngramTable) addToBitmap(fresh gram) {
 }
 
 // Remove takes a text out that was added under number.
-func (n *NgramIndex) Remove(text string, number uint32) {
+func (n *Index) Remove(text string, number uint32) {
 	t, width := n.tableOf(text)
 	for i := 0; i+width <= len(text); i++ {
 		g := gramOf(text[i : i+width])
-		at := slices.IndexFunc(t.entries[g], func(one ngramEntry) bool { return one.number == number })
+		at := slices.IndexFunc(t.entries[g], func(one entry) bool { return one.number == number })
 		if at < 0 {
 			continue
 		}
@@ -139,7 +144,7 @@ func (n *NgramIndex) Remove(text string, number uint32) {
 
 // Find calls visit with the number of each text that occurs in hay, as often as it
 // does.
-func (n *NgramIndex) Find(hay string, visit func(number uint32)) {
+func (n *Index) Find(hay string, visit func(number uint32)) {
 	if assert.Enabled {
 		visit = n.assertFound(hay, visit)
 		defer visit(0) // that is all of them
@@ -151,7 +156,7 @@ func (n *NgramIndex) Find(hay string, visit func(number uint32)) {
 	}
 }
 
-func (t *ngramTable) find(hay string, width int, visit func(number uint32)) {
+func (t *table) find(hay string, width int, visit func(number uint32)) {
 	var g gram
 	for end := range len(hay) {
 		g = g>>8 | gram(hay[end])<<(8*(width-1))

@@ -3,11 +3,11 @@ package ngram
 import (
 	"testing"
 
-	"fanfare.dev/fanfare/internal/condition/lang"
+	"strings"
 )
 
 func TestATextIsFoundWhereverItsGramLies(t *testing.T) {
-	var n NgramIndex
+	var n Index
 	texts := []string{"a", "ab", "abc", "abcd", "xabcd", "abcdx", "cabcabcd", "ü", "日本", "abcabc", "bcab", "abcdefgh", "xabcdefghabcdefgh", "bcdefghabcdefg"}
 	for i, text := range texts {
 		n.Add(text, uint32(i+1))
@@ -19,7 +19,7 @@ func TestATextIsFoundWhereverItsGramLies(t *testing.T) {
 			got := map[uint32]bool{}
 			n.Find(hay, func(number uint32) { got[number] = true })
 			for i, text := range texts {
-				if want := text != "" && lang.ContainsFolded(hay, text); got[uint32(i+1)] != want {
+				if want := text != "" && strings.Contains(hay, text); got[uint32(i+1)] != want {
 					t.Errorf("%q in %q: %v, want %v", text, hay, !want, want)
 				}
 			}

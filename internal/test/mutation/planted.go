@@ -37,7 +37,7 @@ var planted = []string{
 	"condition.topic.removeLocked call 1",
 	"condition.table.emitMatches condition 1",
 	"condition.residual.evalRow condition 1",
-	"ngram.NgramIndex.Add call 1",
+	"ngram.Index.Add call 1",
 	"condition.accessPath.takeEquality condition 1",
 	"expr.InMixedList.Eval condition 2",
 	"expr.Equality.Eval condition 1",
