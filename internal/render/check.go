@@ -78,17 +78,17 @@ func (t *Template) CheckDigest(schemas []json.RawMessage) error {
 // checkPaths asks about all that the template reads.
 func (t *Template) checkPaths(check func(liquid.Path) *fanfare.Error) error {
 	var wrong []*fanfare.Error
-	for _, part := range t.everyPart() {
+	for _, part := range t.allParts() {
 		if part.Made != nil && part.Mode == liquid.Plain {
 			continue // it reads what the HTML reads
 		}
 		for _, p := range part.Paths {
 			if err := check(p); err != nil {
-				wrong = append(wrong, t.at(part, err, p.Text))
+				wrong = append(wrong, t.setPosition(part, err, p.Text))
 			}
 		}
 	}
-	return gather(wrong)
+	return joinErrors(wrong)
 }
 
 func checkParams(params []string, p liquid.Path) *fanfare.Error {

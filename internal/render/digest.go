@@ -9,12 +9,12 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-// items are what the messages of a digest tell of, as templates see them.
-type items struct {
-	digest  *Digest
-	service string
-	voice   *liquid.Localization
-	effort  *liquid.Usage
+// digestItems are what the messages of a digest tell of, as templates see them.
+type digestItems struct {
+	digest       *Digest
+	service      string
+	localization *liquid.Localization
+	usage        *liquid.Usage
 
 	decoded map[uint32]map[string]any
 	bytes   int // of data that was decoded
@@ -25,11 +25,11 @@ type items struct {
 // them what is kept is forgotten, and made again where it is needed.
 const (
 	maxDecodedBytes = 1 << 20 // data of items that are at hand as variables
-	maxKeptBytes    = 1 << 20 // text of one piece
+	maxCachedBytes  = 1 << 20 // text of one piece
 )
 
-// get returns what templates see of an item whoever is told of it.
-func (it *items) get(number uint32) (map[string]any, error) {
+// eventVariables returns what templates see of an item whoever is told of it.
+func (it *digestItems) eventVariables(number uint32) (map[string]any, error) {
 	if known, ok := it.decoded[number]; ok {
 		return known, nil
 	}
@@ -47,10 +47,10 @@ func (it *items) get(number uint32) (map[string]any, error) {
 
 // variables are the items of a recipient; all are his subscriptions, where the
 // template asks whose they were.
-func (it *items) variables(of []ItemOf, all []any) ([]any, error) {
+func (it *digestItems) variables(of []RecipientItem, all []any) ([]any, error) {
 	told := make([]any, len(of))
 	for i := range of {
-		vars, err := it.get(of[i].Number)
+		vars, err := it.eventVariables(of[i].Number)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (it *items) variables(of []ItemOf, all []any) ([]any, error) {
 
 // append appends what a template says to whoever has these items, or as many; it
 // reads nothing else of a recipient.
-func (it *items) append(dst []byte, t *liquid.Program, reach liquid.Sharing, kept *texts, of []ItemOf, more int) ([]byte, error) {
+func (it *digestItems) append(dst []byte, t *liquid.Program, reach liquid.Sharing, kept *textCache, of []RecipientItem, more int) ([]byte, error) {
 	it.key = binary.AppendUvarint(it.key[:0], uint64(more))
 	if reach == liquid.SharedByCount {
 		it.key = binary.AppendUvarint(it.key, uint64(len(of)))
@@ -81,7 +81,7 @@ func (it *items) append(dst []byte, t *liquid.Program, reach liquid.Sharing, kep
 			it.key = binary.AppendUvarint(it.key, uint64(of[i].Number))
 		}
 	}
-	if text, ok := kept.find(it.key); ok {
+	if text, ok := kept.get(it.key); ok {
 		return append(dst, text...), nil
 	}
 	told, err := it.variables(of, nil)
@@ -90,28 +90,28 @@ func (it *items) append(dst []byte, t *liquid.Program, reach liquid.Sharing, kep
 	}
 	text, wrong := t.Render(map[string]any{
 		"digest": it.digest.variables(it.service), "items": told, "count": len(of) + more, "more": more,
-		liquid.LocalizationVariable: it.voice,
-	}, it.effort)
+		liquid.LocalizationVariable: it.localization,
+	}, it.usage)
 	if wrong != nil {
 		return dst, wrong
 	}
-	kept.keep(it.key, text)
+	kept.put(it.key, text)
 	return append(dst, text...), nil
 }
 
-// texts are what was rendered already, by the items that it tells of.
-type texts struct {
+// textCache are what was rendered already, by the items that it tells of.
+type textCache struct {
 	known map[string][]byte
 	bytes int
 }
 
-func (t *texts) find(key []byte) ([]byte, bool) {
+func (t *textCache) get(key []byte) ([]byte, bool) {
 	text, ok := t.known[string(key)]
 	return text, ok
 }
 
-func (t *texts) keep(key, text []byte) {
-	if t.bytes += len(key) + len(text); t.known == nil || t.bytes > maxKeptBytes {
+func (t *textCache) put(key, text []byte) {
+	if t.bytes += len(key) + len(text); t.known == nil || t.bytes > maxCachedBytes {
 		t.known, t.bytes = map[string][]byte{}, len(key)+len(text)
 	}
 	t.known[string(key)] = text
@@ -147,7 +147,7 @@ type Item struct {
 }
 
 // An ItemOf is an item as one recipient gets it.
-type ItemOf struct {
+type RecipientItem struct {
 	Number        uint32
 	Subscriptions []uint32 // that wanted it: places in the recipient's, ascending
 }
@@ -163,37 +163,37 @@ func (d *Digest) variables(service string) map[string]any {
 // checkKind refuses a template that is for one event where there are several, and
 // the other way round.
 func (t *Template) checkKind(d *Digest) *fanfare.Error {
-	event, several := t.reads()
+	event, several := t.firstReferences()
 	switch {
 	case d == nil && several != nil:
-		return t.unfit(several, "a message about one event has none", "read event and meta, or use the template for digests")
+		return t.wrongKind(several, "a message about one event has none", "read event and meta, or use the template for digests")
 	case d != nil && event != nil:
-		return t.unfit(event, "a digest tells of several events", "write {% for item in items %} and read item.event, item.meta")
+		return t.wrongKind(event, "a digest tells of several events", "write {% for item in items %} and read item.event, item.meta")
 	}
 	return nil
 }
 
 // A use is a path where a part reads it.
-type use struct {
+type reference struct {
 	part *templatePart
 	path liquid.Path
 }
 
-func (t *Template) unfit(u *use, why, hint string) *fanfare.Error {
+func (t *Template) wrongKind(u *reference, why, hint string) *fanfare.Error {
 	err := invalid(u.path.Line, hint, "%s: %s", u.path.Text, why)
-	return t.at(u.part, err, u.path.Text)
+	return t.setPosition(u.part, err, u.path.Text)
 }
 
-// reads finds the first use of what only a message about one event has, and of what
+// firstReferences finds the first use of what only a message about one event has, and of what
 // only a digest has.
-func (t *Template) reads() (event, several *use) {
-	for _, part := range t.everyPart() {
+func (t *Template) firstReferences() (event, several *reference) {
+	for _, part := range t.allParts() {
 		for _, p := range part.Paths {
 			switch {
 			case event == nil && (p.Root == "event" || p.Root == "meta" || p.Root == "sub" || p.Root == liquid.FieldsVariable):
-				event = &use{part, p}
+				event = &reference{part, p}
 			case several == nil && liquid.OnlyInDigests(p.Root):
-				several = &use{part, p}
+				several = &reference{part, p}
 			}
 		}
 	}
@@ -203,6 +203,6 @@ func (t *Template) reads() (event, several *use) {
 // Digest reports whether the template tells of several events: it reads items,
 // count, more or digest.
 func (t *Template) Digest() bool {
-	_, several := t.reads()
+	_, several := t.firstReferences()
 	return several != nil
 }

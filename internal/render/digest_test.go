@@ -16,7 +16,7 @@ import (
 )
 
 // newDigest is a mailing about several events, item n of which has the nth data.
-func newDigest(t tester, src Source, data ...string) Mailing {
+func newDigest(t tester, src Source, data ...string) MailBatch {
 	t.Helper()
 	m := newMailing(t, src, "")
 	at := m.Event.Time
@@ -38,14 +38,14 @@ func newDigest(t tester, src Source, data ...string) Mailing {
 // but odd ones because of the second.
 func told(more int, numbers ...uint32) *Recipient {
 	r := newRecipient()
-	r.More = more
+	r.Omitted = more
 	for _, n := range numbers {
-		r.Items = append(r.Items, ItemOf{Number: n, Subscriptions: []uint32{n % 2}})
+		r.Items = append(r.Items, RecipientItem{Number: n, Subscriptions: []uint32{n % 2}})
 	}
 	return r
 }
 
-func textOf(t tester, w *Writer, r *Recipient) string {
+func textOf(t tester, w *MailWriter, r *Recipient) string {
 	t.Helper()
 	p, err := w.Preview(r)
 	if err != nil {
@@ -157,7 +157,7 @@ func everyTime(t *Template) *Template {
 }
 
 func TestWhatIsKeptOfADigestIsBounded(t *testing.T) {
-	big := fmt.Sprintf(`{"title":%q}`, strings.Repeat("x", maxKeptBytes/3))
+	big := fmt.Sprintf(`{"title":%q}`, strings.Repeat("x", maxCachedBytes/3))
 	m := newDigest(t, Source{Text: "{% for item in items %}{{ item.event.title }}\n{% endfor %}"}, big, big, big, big, big, big)
 	w, err := m.Writer()
 	if err != nil {
@@ -167,7 +167,7 @@ func TestWhatIsKeptOfADigestIsBounded(t *testing.T) {
 		if _, _, err := w.Write(nil, told(0, n%6)); err != nil {
 			t.Fatal(err)
 		}
-		if kept := w.textPart.kept[0]; kept.bytes > maxKeptBytes || w.items.bytes > maxDecodedBytes {
+		if kept := w.textPart.cache[0]; kept.bytes > maxCachedBytes || w.items.bytes > maxDecodedBytes {
 			t.Fatalf("%d bytes of text and %d of data are kept", kept.bytes, w.items.bytes)
 		}
 	}

@@ -24,13 +24,13 @@ func (t *Template) DryRun(schema json.RawMessage) (subject, text, html string, e
 	if err != nil {
 		return "", "", "", err
 	}
-	vars, err := t.sampleVars(root)
+	vars, err := t.findSample(root)
 	if err != nil {
 		return "", "", "", err
 	}
 	rendered, err := t.renderAll(vars, nil)
 	if err == nil {
-		err = t.tryKinds(vars, root)
+		err = t.tryCases(vars, root)
 	}
 	return rendered[0], rendered[1], rendered[2], err
 }
@@ -47,9 +47,9 @@ func (t *Template) DryRunDigest(schemas []json.RawMessage) error {
 			return err
 		}
 		// What one topic has another may lack: only where there is one, all are known.
-		vars, err := t.sampleOf(root, jsonschema.Describes(root) && len(schemas) == 1)
+		vars, err := t.findSampleOf(root, jsonschema.Describes(root) && len(schemas) == 1)
 		if err == nil {
-			err = t.tryKinds(vars, root)
+			err = t.tryCases(vars, root)
 		}
 		if err != nil {
 			return err
@@ -58,26 +58,26 @@ func (t *Template) DryRunDigest(schemas []json.RawMessage) error {
 	return nil
 }
 
-// sampleVars makes variables with which the template renders. Of params, data
+// findSample makes variables with which the template renders. Of params, data
 // and attributes only the names are known: a template that can work with any of
 // these stand-ins is good.
-func (t *Template) sampleVars(root any) (vars map[string]any, err error) {
-	return t.sampleOf(root, jsonschema.Describes(root))
+func (t *Template) findSample(root any) (vars map[string]any, err error) {
+	return t.findSampleOf(root, jsonschema.Describes(root))
 }
 
-// sampleOf is sampleVars; known says that the sample has all that there can be.
-func (t *Template) sampleOf(root any, known bool) (vars map[string]any, err error) {
+// findSampleOf is sampleVars; known says that the sample has all that there can be.
+func (t *Template) findSampleOf(root any, known bool) (vars map[string]any, err error) {
 	for _, standIn := range []any{1, "sample", "2026-01-31T12:00:00Z", []any{"sample"}} {
-		vars = t.standIns(root, standIn)
-		if err = t.tryAll(vars, &liquid.MissingVariables{Uncertain: t.uncertain, Opaque: t.opaque, Sample: known}); err == nil {
+		vars = t.sampleVariables(root, standIn)
+		if err = t.renderVariants(vars, &liquid.MissingVariables{Uncertain: t.uncertain, Opaque: t.opaque, Sample: known}); err == nil {
 			return vars, nil
 		}
 	}
-	return nil, dateWanted(err)
+	return nil, explainDate(err)
 }
 
-// dateWanted says of an error of a sample what makes the sample a date.
-func dateWanted(err error) error {
+// explainDate says of an error of a sample what makes the sample a date.
+func explainDate(err error) error {
 	wrong, ok := errors.AsType[*fanfare.Error](err)
 	if !ok || !strings.Contains(wrong.Message, liquid.NotADate(jsonschema.SampleText)) {
 		return err
@@ -89,11 +89,11 @@ func dateWanted(err error) error {
 	return &told
 }
 
-// standIns are variables that have everything that the template reads.
-func (t *Template) standIns(root, standIn any) map[string]any {
+// sampleVariables are variables that have everything that the template reads.
+func (t *Template) sampleVariables(root, standIn any) map[string]any {
 	subscription := map[string]any{"id": "sub-1", "rule": "sample", "params": map[string]any{}, "data": map[string]any{}}
 	vars := map[string]any{
-		"event": jsonschema.IntegersAsInt(jsonschema.Sample(root, root, 0)),
+		"event": jsonschema.ConvertIntegers(jsonschema.Sample(root, root, 0)),
 		"meta": map[string]any{
 			"id": "sample", "source": "/sample", "type": "sample", "subject": "sample",
 			"time": "2026-01-31T12:00:00Z", "topic": "sample", "service": "sample",
@@ -108,7 +108,7 @@ func (t *Template) standIns(root, standIn any) map[string]any {
 		"unsubscribe_url": "https://example.org/u/sample",
 		"preferences_url": "https://example.org/p/sample",
 	}
-	vars[liquid.LocalizationVariable] = &t.voiceFor("", "").Localization
+	vars[liquid.LocalizationVariable] = &t.localizationFor("", "").Localization
 	if t.Digest() {
 		vars["digest"] = map[string]any{"due": "2026-01-31T08:00:00Z", "cadence": "daily 08:00", "time_zone": "UTC", "service": "sample"}
 		vars["items"] = []any{map[string]any{"event": vars["event"], "meta": vars["meta"], "subscription": subscription, "subscriptions": []any{subscription}}}
@@ -118,7 +118,7 @@ func (t *Template) standIns(root, standIn any) map[string]any {
 	}
 	own := liquid.NewFields(map[string]any{}, liquid.PlainNames(vars["event"]), "https://example.org/u/sample")
 	vars[liquid.FieldsVariable] = own
-	for _, part := range t.everyPart() {
+	for _, part := range t.allParts() {
 		for _, p := range part.Paths {
 			if p.Root == liquid.FieldsVariable && len(p.Steps) > 0 {
 				own.AddStandIn(p.Steps[0].Name, standIn)
@@ -133,10 +133,10 @@ func (t *Template) standIns(root, standIn any) map[string]any {
 	return vars
 }
 
-// tryAll renders the template and its variants.
-func (t *Template) tryAll(vars map[string]any, absent *liquid.MissingVariables) error {
-	for _, one := range t.every() {
-		if _, err := one.renderAll(one.withVoice(vars), absent); err != nil {
+// renderVariants renders the template and its variants.
+func (t *Template) renderVariants(vars map[string]any, absent *liquid.MissingVariables) error {
+	for _, one := range t.withVariants() {
+		if _, err := one.renderAll(one.withLocalization(vars), absent); err != nil {
 			return err
 		}
 	}
@@ -151,10 +151,10 @@ func (t *Template) renderAll(vars map[string]any, absent *liquid.MissingVariable
 		}
 		out, wrong := part.Whole.Render(vars, &liquid.Usage{Missing: absent})
 		if wrong != nil {
-			return rendered, t.rendered(part, wrong)
+			return rendered, t.setRenderedPosition(part, wrong)
 		}
 		if part == t.json && !json.Valid(out) {
-			return rendered, t.rendered(part, notJSON())
+			return rendered, t.setRenderedPosition(part, notJSON())
 		}
 		rendered[i] = string(out)
 	}
@@ -164,14 +164,14 @@ func (t *Template) renderAll(vars map[string]any, absent *liquid.MissingVariable
 
 // A kind is a sort of recipient or of event that can occur: it takes from the sample,
 // which has everything, what this kind lacks.
-type kind struct {
-	name string // for errors
-	of   func(vars map[string]any)
+type dryRunCase struct {
+	name  string // for errors
+	apply func(vars map[string]any)
 }
 
-// kinds are those of recipients; direct says that messages may go to some. None of
+// recipientCases are those of recipients; direct says that messages may go to some. None of
 // them shares an object that it changes.
-func (t *Template) kinds(direct bool) []kind {
+func (t *Template) recipientCases(direct bool) []dryRunCase {
 	ofFilter := map[string]any{"id": "sub-2", "rule": ""}
 	subscribed := func(vars map[string]any, all ...any) {
 		vars["subscriptions"] = all
@@ -197,7 +197,7 @@ func (t *Template) kinds(direct bool) []kind {
 		vars["items"] = slices.Repeat(items[:1], n)
 		vars["count"], vars["more"] = n+more, more
 	}
-	all := []kind{
+	all := []dryRunCase{
 		{"a subscription with a filter of its own, which has no rule, params and data", func(vars map[string]any) { subscribed(vars, ofFilter) }},
 		{"several subscriptions, one of them with a filter of its own", func(vars map[string]any) { subscribed(vars, vars["subscription"], ofFilter) }},
 		{"several subscriptions, the first of them with a filter of its own", func(vars map[string]any) { subscribed(vars, ofFilter, vars["subscription"]) }},
@@ -210,27 +210,27 @@ func (t *Template) kinds(direct bool) []kind {
 		}},
 	}
 	if direct && !t.Digest() {
-		all = append(all, kind{"a message, whose recipient has no subscription", func(vars map[string]any) {
+		all = append(all, dryRunCase{"a message, whose recipient has no subscription", func(vars map[string]any) {
 			delete(vars, "subscription")
 			vars["subscriptions"] = []any{}
 		}})
 	}
 	if t.Digest() {
-		all = append(all, kind{"a digest of one event", func(vars map[string]any) { digest(vars, 1, 0) }},
-			kind{"a digest of many events", func(vars map[string]any) { digest(vars, 3, 2) }},
-			kind{"a digest of many events that all are told of", func(vars map[string]any) { digest(vars, 3, 0) }})
+		all = append(all, dryRunCase{"a digest of one event", func(vars map[string]any) { digest(vars, 1, 0) }},
+			dryRunCase{"a digest of many events", func(vars map[string]any) { digest(vars, 3, 2) }},
+			dryRunCase{"a digest of many events that all are told of", func(vars map[string]any) { digest(vars, 3, 0) }})
 	}
 	return all
 }
 
-// tryKinds renders the template for every kind of recipient, and that with an event
+// tryCases renders the template for every kind of recipient, and that with an event
 // that lacks what the schema lets it lack. vars is the sample.
-func (t *Template) tryKinds(vars map[string]any, root any) error {
+func (t *Template) tryCases(vars map[string]any, root any) error {
 	least := vars["event"]
 	if root != nil {
-		least = jsonschema.IntegersAsInt(jsonschema.LeastSample(root, root, vars["event"], 0))
+		least = jsonschema.ConvertIntegers(jsonschema.LeastSample(root, root, vars["event"], 0))
 	}
-	events := []kind{{"", func(map[string]any) {}}, {"an event that has only what the schema requires", func(vars map[string]any) {
+	events := []dryRunCase{{"", func(map[string]any) {}}, {"an event that has only what the schema requires", func(vars map[string]any) {
 		vars[liquid.FieldsVariable] = liquid.NewFields(map[string]any{}, liquid.PlainNames(least), "https://example.org/u/sample")
 		if items, ok := vars["items"].([]any); ok && t.Digest() {
 			for i, item := range items {
@@ -245,25 +245,25 @@ func (t *Template) tryKinds(vars map[string]any, root any) error {
 	if root == nil { // nobody knows what it may lack
 		events = events[:1]
 	}
-	none := kind{"", func(map[string]any) {}}
+	none := dryRunCase{"", func(map[string]any) {}}
 	for _, event := range events {
-		for _, of := range append([]kind{none}, t.kinds(root == nil)...) {
+		for _, of := range append([]dryRunCase{none}, t.recipientCases(root == nil)...) {
 			own := maps.Clone(vars)
 			if items, ok := own["items"].([]any); ok {
 				own["items"] = slices.Clone(items)
 			}
-			of.of(own)
-			event.of(own)
-			if err := t.tryAll(own, nil); err != nil {
-				return ofKind(err, of.name, event.name)
+			of.apply(own)
+			event.apply(own)
+			if err := t.renderVariants(own, nil); err != nil {
+				return withCases(err, of.name, event.name)
 			}
 		}
 	}
 	return nil
 }
 
-// ofKind says for whom a template fails.
-func ofKind(err error, names ...string) error {
+// withCases says for whom a template fails.
+func withCases(err error, names ...string) error {
 	wrong, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
 		return err

@@ -16,9 +16,9 @@ const (
 	MaxShown    = 50
 )
 
-// withFiles are the files of a template with those that a variant has in place of
+// replaceFiles are the files of a template with those that a variant has in place of
 // them: all that are attached, and each that is shown.
-func withFiles(of, own []fanfare.File) []fanfare.File {
+func replaceFiles(of, own []fanfare.File) []fanfare.File {
 	if len(own) == 0 {
 		return of
 	}
@@ -46,7 +46,7 @@ func (t *Template) fileSet(more []fanfare.File) mime.FileSet {
 
 // Files lists what goes with the messages of the template, and of all its variants.
 func (t *Template) Files() (all []fanfare.File) {
-	for _, one := range t.every() {
+	for _, one := range t.withVariants() {
 		for _, f := range one.files {
 			if !slices.Contains(all, f) {
 				all = append(all, f)
@@ -62,10 +62,10 @@ func (t *Template) Files() (all []fanfare.File) {
 // sent without this.
 func (t *Template) CheckFiles(most int) error {
 	var wrong []*fanfare.Error
-	for _, one := range t.every() {
+	for _, one := range t.withVariants() {
 		wrong = append(wrong, one.checkFiles(most)...)
 	}
-	return gather(wrong)
+	return joinErrors(wrong)
 }
 
 func (t *Template) checkFiles(most int) (wrong []*fanfare.Error) {
@@ -75,16 +75,16 @@ func (t *Template) checkFiles(most int) (wrong []*fanfare.Error) {
 			if at.Pointer == "" {
 				at.Pointer = t.pointer("html")
 			}
-			at.Pointer = t.inside(at.Pointer)
+			at.Pointer = t.variantPointer(at.Pointer)
 			wrong = append(wrong, &at)
 		}
 	}
-	if t.same {
+	if t.inheritsFiles {
 		return wrong
 	}
 	fail := func(member, hint, format string, args ...any) {
 		err := invalid(0, hint, format, args...)
-		err.Pointer = t.pointer(t.within + member)
+		err.Pointer = t.pointer(t.path + member)
 		wrong = append(wrong, err)
 	}
 	attached, shown := fanfare.Attached(t.files), fanfare.Shown(t.files)
@@ -123,15 +123,15 @@ func (t *Template) checkFiles(most int) (wrong []*fanfare.Error) {
 	return wrong
 }
 
-// Unshown are the names of the images that nothing of the template shows.
-func (t *Template) Unshown() (names []string) {
+// UnusedImages are the names of the images that nothing of the template shows.
+func (t *Template) UnusedImages() (names []string) {
 	all := map[string]bool{}
 	for _, f := range t.Files() {
 		if f.Image != "" {
 			all[f.Image] = true
 		}
 	}
-	for _, part := range t.everyPart() {
+	for _, part := range t.allParts() {
 		for _, name := range part.ShownImages {
 			delete(all, name)
 		}
@@ -139,8 +139,8 @@ func (t *Template) Unshown() (names []string) {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// shows are the images of a template: their Content-IDs by name.
-func shows(files []fanfare.File) map[string]string {
+// contentIDs are the images of a template: their Content-IDs by name.
+func contentIDs(files []fanfare.File) map[string]string {
 	ids := map[string]string{}
 	for i := range files {
 		if f := &files[i]; f.Image != "" {
@@ -150,9 +150,9 @@ func shows(files []fanfare.File) map[string]string {
 	return ids
 }
 
-// findLost says where its author wrote what is lost in HTML that was made: the lines of
+// locateMissingImages says where its author wrote what is lost in HTML that was made: the lines of
 // what has no Liquid are not known.
-func (p *templatePart) findLost(src Source, pointer func(string) string) {
+func (p *templatePart) locateMissingImages(src Source, pointer func(string) string) {
 	written := [][2]string{{"markdown", src.Markdown}, {"html", src.HTML}, {"page", src.Page}}
 	for _, name := range slices.Sorted(maps.Keys(src.Partials)) {
 		written = append(written, [2]string{"partials/" + name, src.Partials[name]})

@@ -7,27 +7,27 @@ import (
 	"fanfare.dev/fanfare/internal/render/locale"
 )
 
-// voices are the writers of one mailing, one for each voice and variant in which
+// writersByLocalization are the writers of one mailing, one for each voice and variant in which
 // recipients are written to.
-type voices[W any] struct {
+type writersByLocalization[W any] struct {
 	template *Template
-	prepare  func(*Template, *voice) (W, error)
-	heard    map[hearer]*heard[W]
-	spoken   map[speaker]*heard[W]
+	prepare  func(*Template, *readerLocalization) (W, error)
+	byReader map[reader]*cachedWriter[W]
+	byKey    map[writerKey]*cachedWriter[W]
 }
 
 // A hearer is what of a recipient decides.
-type hearer struct{ locale, zone, device string }
+type reader struct{ locale, zone, device string }
 
 // A speaker is what it comes to.
-type speaker struct {
+type writerKey struct {
 	template     *Template
 	locale, zone string
 }
 
-// heard is a writer, or what is wrong with the template in this voice: every message
+// cachedWriter is a writer, or what is wrong with the template in this voice: every message
 // in it fails with that.
-type heard[W any] struct {
+type cachedWriter[W any] struct {
 	writer W
 	err    error
 }
@@ -35,81 +35,85 @@ type heard[W any] struct {
 // Limits of what is kept for the next recipients. Beyond them all is forgotten, and
 // made again where it is needed.
 const (
-	maxSpeakers = 64
-	maxHearers  = 4096
+	maxWriters = 64
+	maxReaders = 4096
 )
 
-func newVoices[W any](t *Template, prepare func(*Template, *voice) (W, error)) *voices[W] {
-	v := &voices[W]{template: t, prepare: prepare}
+func newWritersByLocalization[W any](t *Template, prepare func(*Template, *readerLocalization) (W, error)) *writersByLocalization[W] {
+	v := &writersByLocalization[W]{template: t, prepare: prepare}
 	v.forget()
 	return v
 }
 
-func (v *voices[W]) forget() { v.heard, v.spoken = map[hearer]*heard[W]{}, map[speaker]*heard[W]{} }
+func (v *writersByLocalization[W]) forget() {
+	v.byReader, v.byKey = map[reader]*cachedWriter[W]{}, map[writerKey]*cachedWriter[W]{}
+}
 
-// alike reports whether all recipients are written to in one voice.
-func (t *Template) alike() bool { return t.widest == liquid.NotLocalized && len(t.variants) == 0 }
+// needsNoLocalization reports whether all recipients are written to in one voice.
+func (t *Template) needsNoLocalization() bool {
+	return t.localizedAny == liquid.NotLocalized && len(t.variants) == 0
+}
 
 // of returns the writer for a recipient.
-func (v *voices[W]) of(r *Recipient) (W, error) {
-	who := hearer{locale: r.Locale}
-	if v.template.widest == liquid.ByLanguageAndZone {
+func (v *writersByLocalization[W]) of(r *Recipient) (W, error) {
+	who := reader{locale: r.Locale}
+	if v.template.localizedAny == liquid.ByLanguageAndZone {
 		who.zone = r.TimeZone
 	}
 	if v.template.byDevice {
 		who.device = deviceOf(r)
 	}
-	known := v.heard[who]
+	known := v.byReader[who]
 	if known == nil {
-		if len(v.spoken) >= maxSpeakers || len(v.heard) >= maxHearers {
+		if len(v.byKey) >= maxWriters || len(v.byReader) >= maxReaders {
 			v.forget()
 		}
-		known = v.speaker(who)
-		v.heard[who] = known
+		known = v.writerFor(who)
+		v.byReader[who] = known
 	}
 	return known.writer, known.err
 }
 
-// speaker returns the writer for a hearer whom nobody has written to yet.
-func (v *voices[W]) speaker(who hearer) *heard[W] {
+// writerFor returns the writer for a hearer whom nobody has written to yet.
+func (v *writersByLocalization[W]) writerFor(who reader) *cachedWriter[W] {
 	t := v.template.variantFor(who.locale, who.device)
-	as := speaker{template: t}
-	var in *voice
-	if t.speech != liquid.NotLocalized {
-		in = t.voiceFor(who.locale, who.zone)
+	as := writerKey{template: t}
+	var in *readerLocalization
+	if t.localized != liquid.NotLocalized {
+		in = t.localizationFor(who.locale, who.zone)
 		as.locale, as.zone = in.Locale.Tag(), in.Zone.String()
-		if in.Locale.Digits() {
+		if in.Locale.HasDigitSystems() {
 			as.locale = who.locale // it may ask for digits of its own
 		}
 	}
-	if known := v.spoken[as]; known != nil {
+	if known := v.byKey[as]; known != nil {
 		return known
 	}
-	made := &heard[W]{}
+	made := &cachedWriter[W]{}
 	made.writer, made.err = v.prepare(t, in)
-	v.spoken[as] = made
+	v.byKey[as] = made
 	return made
 }
 
 // A voice is a localization, and the recipients that it is for.
-type voice struct {
+type readerLocalization struct {
 	liquid.Localization
-	hearer hearer
+	reader reader
 }
 
-// voiceFor returns the localization in which a template is written to somebody: the
+// localizationFor returns the localization in which a template is written to somebody: the
 // language of the template, as it is written in the recipient's region if the recipient
 // has the same language, and the recipient's time zone.
-func (t *Template) voiceFor(tag, zone string) *voice {
-	own := t.lang
+func (t *Template) localizationFor(tag, zone string) *readerLocalization {
+	own := t.language
 	if own == "" {
 		own = locale.English
 	}
 	if locale.Language(tag) == locale.Language(own) {
 		own = tag
 	}
-	v := &voice{liquid.Localization{Locale: locale.Find(own), Zone: time.UTC}, hearer{locale: tag, zone: zone}}
-	if t.speech == liquid.ByLanguageAndZone && zone != "" {
+	v := &readerLocalization{liquid.Localization{Locale: locale.Find(own), Zone: time.UTC}, reader{locale: tag, zone: zone}}
+	if t.localized == liquid.ByLanguageAndZone && zone != "" {
 		if known, err := time.LoadLocation(zone); err == nil { // the registry accepts no other
 			v.Zone = known
 		}

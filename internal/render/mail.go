@@ -14,7 +14,7 @@ import (
 )
 
 // A Mailing is all that is the same for every recipient of a batch.
-type Mailing struct {
+type MailBatch struct {
 	Template *Template
 	From     mail.Address // the header From
 	ReplyTo  string       // an address, with or without a display name, or ""
@@ -25,8 +25,8 @@ type Mailing struct {
 	// addressed to anybody by name, its Message-ID is that of its content, and it has
 	// no link to unsubscribe, which would be somebody's. Its letters can be made into
 	// messages to one recipient (Letter.Individual), for which Alone is asked.
-	Multicast bool
-	Alone     func() Alone
+	Multicast  bool
+	Individual func() IndividualFuncs
 
 	Event    *fanfare.Event
 	EventRef fanfare.EventRef
@@ -35,8 +35,8 @@ type Mailing struct {
 
 	Digest *Digest // instead of Event, which is nil then
 
-	Absent   func(variable string) // told each variable, once a writer, that no schema knows and that was not there; nil: nobody
-	Complete bool                  // refuses a message that lacks one of these
+	OnMissing     func(variable string) // told each variable, once a writer, that no schema knows and that was not there; nil: nobody
+	RefuseMissing bool                  // refuses a message that lacks one of these
 
 	// Sign puts what vouches for a message before it, where there is something, and
 	// returns the longer out: the message begins at start, and files follow it. It may
@@ -47,15 +47,15 @@ type Mailing struct {
 	EncodeFiles func(mime.FileSet) (*mime.EncodedFiles, error) // encodes files, or has them encoded; asked where there are some
 
 	ListID            string                                // RFC 2919, without angle brackets, or ""
-	Unsubscribe       func(dst []byte, r *Recipient) []byte // appends the signed https link; nil for none
-	Preferences       func(dst []byte, r *Recipient) []byte // the same to what they get; nil for none
+	UnsubscribeURL    func(dst []byte, r *Recipient) []byte // appends the signed https link; nil for none
+	PreferencesURL    func(dst []byte, r *Recipient) []byte // the same to what they get; nil for none
 	UnsubscribeMailto string                                // an address that takes unsubscribe mails, or ""
 
 	// Returns appends an address of its own for a delivery, which tells what comes
 	// back; nil: all goes to Sender. With Leave the address of the other kind is in
 	// List-Unsubscribe, in place of UnsubscribeMailto.
-	Returns func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte
-	Leave   bool
+	ReturnAddress  func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte
+	PersonalMailto bool
 }
 
 // A Recipient is what differs.
@@ -68,18 +68,18 @@ type Recipient struct {
 	Attributes    json.RawMessage // of the subscriber; valid JSON or nil
 	Data          json.RawMessage // of a direct send: what only this recipient's message sees; valid JSON or nil
 	Subscriptions []Subscription  // all that matched, the one that picked the template first; none of a direct send
-	Items         []ItemOf        // of a digest: what it tells of, oldest first
-	More          int             // of a digest: how many were left out
-	Sole          bool            // nobody else gets the mailing: with Multicast he has a message of his own
+	Items         []RecipientItem // of a digest: what it tells of, oldest first
+	Omitted       int             // of a digest: how many were left out
+	Individual    bool            // nobody else gets the mailing: with Multicast he has a message of his own
 	Date          time.Time       // of the first attempt, so that a later one has the same bytes
 }
 
 // count is how many events a digest has for the recipient.
-func (r *Recipient) count() int { return len(r.Items) + r.More }
+func (r *Recipient) count() int { return len(r.Items) + r.Omitted }
 
 // A Subscription is one that matched.
 type Subscription struct {
-	Place  fanfare.RowID // for the link; not visible to templates
+	Row    fanfare.RowID // for the link; not visible to templates
 	ID     string
 	Rule   string          // "" for one with its own filter
 	Params json.RawMessage // valid JSON or nil
@@ -88,47 +88,47 @@ type Subscription struct {
 
 // A Writer writes the messages of one mailing. It is not safe for concurrent
 // use; make one for each goroutine.
-type Writer struct {
+type MailWriter struct {
 	rendering
-	several *voices[*Writer] // and nothing else: each recipient has one of these
+	byLocalization *writersByLocalization[*MailWriter] // and nothing else: each recipient has one of these
 
-	mailing     Mailing
-	utf8        bool               // a header that all share needs SMTPUTF8
-	head        []byte             // From, Reply-To
-	subject     []byte             // the whole Subject line, if it is the same for all
-	list        []byte             // List-Id
-	mailto      []byte             // what follows the link in List-Unsubscribe, if it is the same for all
-	address     []byte             // of what comes back
-	tail        []byte             // Auto-Submitted to MIME-Version
-	boundary    string             // of multipart/alternative
-	files       *mime.EncodedFiles // nil: no files go with the messages
-	subjectPart *prepared
-	textPart    *prepared // nil if the template has none
-	htmlPart    *prepared
+	batch          MailBatch
+	utf8           bool               // a header that all share needs SMTPUTF8
+	head           []byte             // From, Reply-To
+	subject        []byte             // the whole Subject line, if it is the same for all
+	list           []byte             // List-Id
+	mailto         []byte             // what follows the link in List-Unsubscribe, if it is the same for all
+	addressScratch []byte             // of what comes back
+	tail           []byte             // Auto-Submitted to MIME-Version
+	boundary       string             // of multipart/alternative
+	files          *mime.EncodedFiles // nil: no files go with the messages
+	subjectPart    *preparedPart
+	textPart       *preparedPart // nil if the template has none
+	htmlPart       *preparedPart
 
-	shared shared // without Multicast, or where something is personal: nothing
+	multicast multicast // without Multicast, or where something is personal: nothing
 
-	second  int64 // that date is of
-	date    []byte
-	cleaned []byte
-	line    []byte
-	dots    bool // a line of the parts of the message at hand may begin with a dot
+	dateSecond  int64 // that date is of
+	date        []byte
+	scratch     []byte
+	lineScratch []byte
+	dotLine     bool // a line of the parts of the message at hand may begin with a dot
 }
 
 // Writer prepares the mailing: it decodes the event, renders what all recipients
 // share and checks the header values. An error about a header value has the
 // pointer /from, /reply_to, /sender, /domain, /list_id or /unsubscribe_mailto;
 // one about the template has its pointer and line.
-func (m Mailing) Writer() (*Writer, error) {
-	if m.Template.alike() {
+func (m MailBatch) Writer() (*MailWriter, error) {
+	if m.Template.needsNoLocalization() {
 		return m.writer(m.Template, nil)
 	}
-	return &Writer{several: newVoices(m.Template, m.writer)}, nil
+	return &MailWriter{byLocalization: newWritersByLocalization(m.Template, m.writer)}, nil
 }
 
 // writer prepares the mailing for those who are written to in one voice.
-func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
-	w := &Writer{mailing: m, second: -1 << 62}
+func (m MailBatch) writer(t *Template, v *readerLocalization) (*MailWriter, error) {
+	w := &MailWriter{batch: m, dateSecond: -1 << 62}
 	if err := w.prepareHeaders(); err != nil {
 		return nil, err
 	}
@@ -139,34 +139,34 @@ func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
 	if w.files, err = m.encodeFiles(t); err != nil {
 		return nil, err
 	}
-	if w.rendering, err = newRendering(t, about{m.Event, m.Digest, m.Topic, m.Service}, v, t.aboutAbsences(m.Absent, m.Complete)); err != nil {
+	if w.rendering, err = newRendering(t, messageContent{m.Event, m.Digest, m.Topic, m.Service}, v, t.missingVariables(m.OnMissing, m.RefuseMissing)); err != nil {
 		return nil, err
 	}
 	for _, slot := range []struct {
 		part *templatePart
-		into **prepared
+		into **preparedPart
 	}{{t.subject, &w.subjectPart}, {t.text, &w.textPart}, {t.html, &w.htmlPart}} {
 		if slot.part == nil {
 			continue
 		}
 		p, err := w.prepare(slot.part)
 		if err != nil {
-			return nil, t.rendered(slot.part, err)
+			return nil, t.setRenderedPosition(slot.part, err)
 		}
 		*slot.into = p
 	}
-	if s := w.subjectPart; !s.whole && len(s.pieces) == 0 {
+	if s := w.subjectPart; !s.whole && len(s.slots) == 0 {
 		w.subject = mime.AppendSubject(nil, mime.CleanSubject(append([]byte(nil), s.Chunks[0].Text...)))
 	}
-	w.shared.on = m.Multicast && !w.subjectPart.personal() && !w.textPart.personal() && !w.htmlPart.personal()
-	if w.shared.on {
-		w.shared.sender = w.sender(fanfare.DeliveryRef{Day: m.EventRef.Day, Manifest: fanfare.NewManifestID(m.EventRef.Seq, 0)}, true)
+	w.multicast.on = m.Multicast && !w.subjectPart.isPersonal() && !w.textPart.isPersonal() && !w.htmlPart.isPersonal()
+	if w.multicast.on {
+		w.multicast.sender = w.sender(fanfare.DeliveryRef{Day: m.EventRef.Day, Manifest: fanfare.NewManifestID(m.EventRef.Seq, 0)}, true)
 	}
 	return w, nil
 }
 
 // encodeFiles returns the files of the messages of a template, nil without any.
-func (m *Mailing) encodeFiles(t *Template) (*mime.EncodedFiles, error) {
+func (m *MailBatch) encodeFiles(t *Template) (*mime.EncodedFiles, error) {
 	of := t.fileSet(m.Files)
 	if len(of.Files) == 0 {
 		return nil, nil
@@ -174,8 +174,8 @@ func (m *Mailing) encodeFiles(t *Template) (*mime.EncodedFiles, error) {
 	return m.EncodeFiles(of)
 }
 
-func (w *Writer) prepareHeaders() error {
-	m := &w.mailing
+func (w *MailWriter) prepareHeaders() error {
+	m := &w.batch
 	var err error
 	if w.head, w.utf8, err = mime.AppendMailbox(nil, "From", "from", m.From); err != nil {
 		return err
@@ -234,15 +234,15 @@ func (w *Writer) prepareHeaders() error {
 // which is a *fanfare.Error, dst is returned as it was; a variable that does not
 // exist is named in it, and a header value that may not leave is named by the
 // pointer /to, /date or /unsubscribe_url.
-func (w *Writer) Write(dst []byte, r *Recipient) (driver.Message, []byte, error) {
-	if w.several != nil {
-		one, err := w.several.of(r)
+func (w *MailWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte, error) {
+	if w.byLocalization != nil {
+		one, err := w.byLocalization.of(r)
 		if err != nil {
 			return driver.Message{}, dst, err
 		}
 		return one.Write(dst, r)
 	}
-	if w.shared.on && !r.Sole {
+	if w.multicast.on && !r.Individual {
 		letter, err := w.writeShared(r)
 		return letter, dst, err
 	}
@@ -254,14 +254,14 @@ func (w *Writer) Write(dst []byte, r *Recipient) (driver.Message, []byte, error)
 		return fail(err)
 	}
 	w.url = w.url[:0]
-	if w.mailing.Unsubscribe != nil {
-		w.url = w.mailing.Unsubscribe(w.url, r)
+	if w.batch.UnsubscribeURL != nil {
+		w.url = w.batch.UnsubscribeURL(w.url, r)
 		if err := mime.CheckURL(w.url, "unsubscribe_url"); err != nil {
 			return fail(err)
 		}
 	}
-	if w.preferences = w.preferences[:0]; w.needs.preferences && w.mailing.Preferences != nil {
-		w.preferences = w.mailing.Preferences(w.preferences, r)
+	if w.preferences = w.preferences[:0]; w.needs.preferences && w.batch.PreferencesURL != nil {
+		w.preferences = w.batch.PreferencesURL(w.preferences, r)
 	}
 	if err := w.setDate(r.Date); err != nil {
 		return fail(err)
@@ -285,10 +285,10 @@ func (w *Writer) Write(dst []byte, r *Recipient) (driver.Message, []byte, error)
 	out = append(out, "\r\nMessage-ID: <"...)
 	out = r.Delivery.Append(out)
 	out = append(out, '@')
-	out = append(out, w.mailing.Domain...)
+	out = append(out, w.batch.Domain...)
 	out = append(out, ">\r\n"...)
 	out = append(out, w.list...)
-	w.prepareLeave(r)
+	w.preparePersonalMailto(r)
 	out = appendUnsubscribe(out, w.url, w.mailto)
 	out = append(out, w.tail...)
 	if out, err = w.appendParts(out, r, vars); err != nil {
@@ -302,39 +302,39 @@ func (w *Writer) Write(dst []byte, r *Recipient) (driver.Message, []byte, error)
 		Body:          out[start:len(out):len(out)],
 		Attachments:   w.files.Bytes(),
 		UTF8:          utf8Needed || w.utf8,
-		NoDotStuffing: !w.dots,
+		NoDotStuffing: !w.dotLine,
 	}, out, nil
 }
 
-func (w *Writer) sign(out []byte, start int) []byte {
-	if w.mailing.Sign == nil {
+func (w *MailWriter) sign(out []byte, start int) []byte {
+	if w.batch.Sign == nil {
 		return out
 	}
-	return w.mailing.Sign(out, start, w.files.Bytes())
+	return w.batch.Sign(out, start, w.files.Bytes())
 }
 
-func (w *Writer) setDate(date time.Time) error {
-	if w.second == date.Unix() {
+func (w *MailWriter) setDate(date time.Time) error {
+	if w.dateSecond == date.Unix() {
 		return nil
 	}
 	if year := date.UTC().Year(); year < 1900 || year > 9999 {
 		return invalidValue("date", "the year %d cannot stand in a mail", year)
 	}
-	w.second = date.Unix()
+	w.dateSecond = date.Unix()
 	w.date = date.UTC().AppendFormat(w.date[:0], time.RFC1123Z)
 	return nil
 }
 
-func (w *Writer) appendSubject(out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
+func (w *MailWriter) appendSubject(out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
 	if w.subject != nil {
 		return append(out, w.subject...), nil
 	}
-	if err := w.fill(w.subjectPart, r, vars); err != nil {
+	if err := w.renderPersonal(w.subjectPart, r, vars); err != nil {
 		return out, err
 	}
-	w.cleaned = w.subjectPart.AppendText(w.cleaned[:0])
-	w.cleaned = mime.CleanSubject(w.cleaned)
-	return mime.AppendSubject(out, w.cleaned), nil
+	w.scratch = w.subjectPart.AppendText(w.scratch[:0])
+	w.scratch = mime.CleanSubject(w.scratch)
+	return mime.AppendSubject(out, w.scratch), nil
 }
 
 func recipientPath(to string) (path string, utf8Needed bool, err error) {
@@ -349,27 +349,29 @@ func recipientPath(to string) (path string, utf8Needed bool, err error) {
 }
 
 // sender is the envelope sender of what a delivery sends.
-func (w *Writer) sender(delivery fanfare.DeliveryRef, shared bool) string {
-	if w.mailing.Returns == nil {
-		return w.mailing.Sender
+func (w *MailWriter) sender(delivery fanfare.DeliveryRef, shared bool) string {
+	if w.batch.ReturnAddress == nil {
+		return w.batch.Sender
 	}
-	w.address = w.mailing.Returns(w.address[:0], signedlink.BounceReturn, delivery, shared)
-	return string(w.address)
+	w.addressScratch = w.batch.ReturnAddress(w.addressScratch[:0], signedlink.BounceReturn, delivery, shared)
+	return string(w.addressScratch)
 }
 
-// prepareLeave makes the mailto of a recipient, where each has one.
-func (w *Writer) prepareLeave(r *Recipient) {
-	if !w.leaveOfEach() {
+// preparePersonalMailto makes the mailto of a recipient, where each has one.
+func (w *MailWriter) preparePersonalMailto(r *Recipient) {
+	if !w.hasPersonalMailto() {
 		return
 	}
-	w.mailto = appendLeave(w.mailto[:0], w.mailing.Returns, r.Delivery)
+	w.mailto = appendPersonalMailto(w.mailto[:0], w.batch.ReturnAddress, r.Delivery)
 }
 
-// leaveOfEach reports whether each recipient has a mailto of his own.
-func (w *Writer) leaveOfEach() bool { return w.mailing.Returns != nil && w.mailing.Leave }
+// hasPersonalMailto reports whether each recipient has a mailto of his own.
+func (w *MailWriter) hasPersonalMailto() bool {
+	return w.batch.ReturnAddress != nil && w.batch.PersonalMailto
+}
 
-// appendLeave appends the mailto of a delivery.
-func appendLeave(dst []byte, returns func([]byte, byte, fanfare.DeliveryRef, bool) []byte, delivery fanfare.DeliveryRef) []byte {
+// appendPersonalMailto appends the mailto of a delivery.
+func appendPersonalMailto(dst []byte, returns func([]byte, byte, fanfare.DeliveryRef, bool) []byte, delivery fanfare.DeliveryRef) []byte {
 	dst = append(dst, "<mailto:"...)
 	dst = returns(dst, signedlink.UnsubscribeReturn, delivery, false)
 	return append(dst, "?subject=unsubscribe>"...)
@@ -398,10 +400,10 @@ func appendUnsubscribe(out, url, mailto []byte) []byte {
 	return out
 }
 
-func (w *Writer) appendParts(out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
-	w.dots = false
+func (w *MailWriter) appendParts(out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
+	w.dotLine = false
 	if w.files != nil {
-		return w.appendPartsBefore(w.files, out, r, vars)
+		return w.appendPartsWithFiles(w.files, out, r, vars)
 	}
 	multi := w.textPart != nil && w.htmlPart != nil
 	if multi {
@@ -409,11 +411,11 @@ func (w *Writer) appendParts(out []byte, r *Recipient, vars map[string]any) ([]b
 		out = append(out, w.boundary...)
 		out = append(out, "\"\r\n\r\n"...)
 	}
-	for _, p := range [2]*prepared{w.textPart, w.htmlPart} {
+	for _, p := range [2]*preparedPart{w.textPart, w.htmlPart} {
 		if p == nil {
 			continue
 		}
-		if err := w.fill(p, r, vars); err != nil {
+		if err := w.renderPersonal(p, r, vars); err != nil {
 			return out, err
 		}
 		if multi {
@@ -431,14 +433,14 @@ func (w *Writer) appendParts(out []byte, r *Recipient, vars map[string]any) ([]b
 	return out, nil
 }
 
-// appendPartsBefore appends the parts of a message that ends with files.
-func (w *Writer) appendPartsBefore(files *mime.EncodedFiles, out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
+// appendPartsWithFiles appends the parts of a message that ends with files.
+func (w *MailWriter) appendPartsWithFiles(files *mime.EncodedFiles, out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
 	out = files.AppendOpening(out)
-	for _, p := range [2]*prepared{w.textPart, w.htmlPart} {
+	for _, p := range [2]*preparedPart{w.textPart, w.htmlPart} {
 		if p == nil {
 			continue
 		}
-		if err := w.fill(p, r, vars); err != nil {
+		if err := w.renderPersonal(p, r, vars); err != nil {
 			return out, err
 		}
 		out = files.AppendPartOpening(out, p == w.htmlPart)
@@ -449,21 +451,21 @@ func (w *Writer) appendPartsBefore(files *mime.EncodedFiles, out []byte, r *Reci
 
 // appendPart appends the part's own headers and its body in the simplest
 // encoding that carries it.
-func (w *Writer) appendPart(out []byte, p *prepared) []byte {
+func (w *MailWriter) appendPart(out []byte, p *preparedPart) []byte {
 	if p.SevenBit() {
 		start := len(out)
 		out = append(out, p.headers[0]...)
 		text := len(out)
 		var dots bool
 		out, dots = p.AppendPlain(out)
-		w.dots = w.dots || dots
+		w.dotLine = w.dotLine || dots
 		if !bytes.Contains(out[text:], []byte("--=_")) {
 			return out
 		}
 		out = out[:start]
 	}
-	w.dots = true // where a line of quoted-printable begins is not looked at
+	w.dotLine = true // where a line of quoted-printable begins is not looked at
 	out = append(out, p.headers[1]...)
-	out, w.line = p.AppendQuotedPrintable(out, w.line)
+	out, w.lineScratch = p.AppendQuotedPrintable(out, w.lineScratch)
 	return out
 }

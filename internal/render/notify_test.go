@@ -24,7 +24,7 @@ func TestTemplatesOfNotifySayWhatNotifySays(t *testing.T) {
 	}
 	for _, tt := range tests {
 		m := newMailing(t, Source{Text: "x"}, event)
-		m.Unsubscribe = func(dst []byte, _ *Recipient) []byte { return append(dst, "https://example.org/u/token"...) }
+		m.UnsubscribeURL = func(dst []byte, _ *Recipient) []byte { return append(dst, "https://example.org/u/token"...) }
 		var err error
 		if m.Template, err = Compile(Source{Name: "x", Subject: "((title))", Text: tt.template, HTML: "<p>((html))</p>", Syntax: liquid.SyntaxNotify}); err != nil {
 			t.Errorf("%s: %v", tt.template, err)
@@ -64,7 +64,7 @@ func TestAFieldThatAMessageOfNotifyLacksIsNamed(t *testing.T) {
 		if text := strings.TrimSpace(parse(t, write(t, m, newRecipient()).Body).parts["text/plain"]); text != "Flood" {
 			t.Errorf("%s: %q, want only the title", template, text)
 		}
-		m.Complete = true
+		m.RefuseMissing = true
 		w, err := m.Writer()
 		if err != nil {
 			t.Fatal(err)

@@ -57,7 +57,7 @@ func TestWhatIsWrittenWithoutLiquidIsWhatLiquidWrites(t *testing.T) {
 func TestWhatIsMissingIsNamedAsLiquidNamesIt(t *testing.T) {
 	for _, text := range []string{"one\n{{ event.gone }}\n", "{{ event.title }}\n\n{{ event.title.gone }} {{ subscriber.id }}", "{{ event.list.gone }}"} {
 		m := newMailing(t, Source{Subject: "s", Text: text}, `{"title":"x"}`)
-		m.Complete = true
+		m.RefuseMissing = true
 		liquid := m
 		liquid.Template = throughLiquid(m.Template)
 		_, got := m.Writer()

@@ -11,15 +11,15 @@ import (
 
 // A Preview is one message, and what it says.
 type Preview struct {
-	Letter              driver.Message
+	Message             driver.Message
 	Subject, Text, HTML string // as rendered; "" for a part that the template has not
 	Files               []fanfare.File
 }
 
 // Preview writes the message for r, as Write does, and keeps it readable beside.
-func (w *Writer) Preview(r *Recipient) (Preview, error) {
-	if w.several != nil {
-		one, err := w.several.of(r)
+func (w *MailWriter) Preview(r *Recipient) (Preview, error) {
+	if w.byLocalization != nil {
+		one, err := w.byLocalization.of(r)
 		if err != nil {
 			return Preview{}, err
 		}
@@ -29,12 +29,12 @@ func (w *Writer) Preview(r *Recipient) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	p := Preview{Letter: letter}
+	p := Preview{Message: letter}
 	if w.files != nil {
 		p.Files = w.files.Set.Files
 	}
 	for _, one := range []struct {
-		part *prepared
+		part *preparedPart
 		into *string
 	}{{w.textPart, &p.Text}, {w.htmlPart, &p.HTML}} {
 		if one.part != nil {
@@ -59,7 +59,7 @@ func (t *Template) Sample(schema json.RawMessage) (data json.RawMessage, r Recip
 	if err != nil {
 		return nil, r, err
 	}
-	vars, err := t.sampleVars(root)
+	vars, err := t.findSample(root)
 	if err != nil {
 		return nil, r, err
 	}

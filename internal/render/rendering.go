@@ -15,32 +15,32 @@ import (
 // A rendering is how the parts of one template become the text of one event, or of
 // the events of a digest, for many recipients: what they share is rendered once.
 type rendering struct {
-	template    *Template
-	voice       *voice         // nil: it needs none
-	shared      map[string]any // what templates see beside the recipient
-	items       items          // of a digest
-	effort      *liquid.Usage  // of the part at hand
-	absent      *liquid.MissingVariables
-	fields      map[string]any // of the event, by plainName; nil: not needed yet
-	needs       needs
-	url         []byte // the link of the recipient at hand
-	preferences []byte // the link to them
+	template     *Template
+	localization *readerLocalization // nil: it needs none
+	shared       map[string]any      // what templates see beside the recipient
+	items        digestItems         // of a digest
+	usage        *liquid.Usage       // of the part at hand
+	missing      *liquid.MissingVariables
+	fields       map[string]any // of the event, by plainName; nil: not needed yet
+	needs        needs
+	url          []byte // the link of the recipient at hand
+	preferences  []byte // the link to them
 }
 
-// about is what messages tell of.
-type about struct {
+// messageContent is what messages tell of.
+type messageContent struct {
 	event          *fanfare.Event
 	digest         *Digest // instead
 	topic, service string
 }
 
-func newRendering(t *Template, of about, v *voice, absent *liquid.MissingVariables) (rendering, error) {
-	w := rendering{template: t, voice: v, absent: absent, effort: new(liquid.Usage)}
+func newRendering(t *Template, of messageContent, v *readerLocalization, absent *liquid.MissingVariables) (rendering, error) {
+	w := rendering{template: t, localization: v, missing: absent, usage: new(liquid.Usage)}
 	if wrong := t.checkKind(of.digest); wrong != nil {
 		return w, wrong
 	}
 	if of.digest != nil {
-		w.items = items{digest: of.digest, service: of.service, effort: w.effort}
+		w.items = digestItems{digest: of.digest, service: of.service, usage: w.usage}
 		w.shared = map[string]any{"digest": of.digest.variables(of.service)}
 		return w, nil
 	}
@@ -69,27 +69,27 @@ func eventVariables(e *fanfare.Event, topic, service string) (map[string]any, er
 }
 
 // A prepared part is a part with all done that does not need the recipient.
-type prepared struct {
-	part   *templatePart
-	whole  bool // rendered anew for each recipient
-	pieces []liquid.Slot
+type preparedPart struct {
+	part  *templatePart
+	whole bool // rendered anew for each recipient
+	slots []liquid.Slot
 	mime.Body
-	voice   *liquid.Localization
-	kept    []texts   // of pieces that several recipients have; of the whole if there are none
-	headers [2][]byte // Content-Type and Content-Transfer-Encoding: as it is, quoted-printable
+	localization *liquid.Localization
+	cache        []textCache // of pieces that several recipients have; of the whole if there are none
+	headers      [2][]byte   // Content-Type and Content-Transfer-Encoding: as it is, quoted-printable
 }
 
 // prepare renders what the recipients share of a part.
-func (w *rendering) prepare(p *templatePart) (*prepared, *fanfare.Error) {
-	prep := &prepared{part: p, whole: !p.Split}
+func (w *rendering) prepare(p *templatePart) (*preparedPart, *fanfare.Error) {
+	prep := &preparedPart{part: p, whole: !p.Split}
 	switch {
-	case w.voice == nil:
+	case w.localization == nil:
 	case p.owner != w.template: // a part of another variant is in the language of that variant
-		prep.voice = &p.owner.voiceFor(w.voice.hearer.locale, w.voice.hearer.zone).Localization
+		prep.localization = &p.owner.localizationFor(w.localization.reader.locale, w.localization.reader.zone).Localization
 	default:
-		prep.voice = &w.voice.Localization
+		prep.localization = &w.localization.Localization
 	}
-	w.shared[liquid.LocalizationVariable] = prep.voice
+	w.shared[liquid.LocalizationVariable] = prep.localization
 	subtype := "plain"
 	if p.Mode == liquid.HTML {
 		subtype = "html"
@@ -102,16 +102,16 @@ func (w *rendering) prepare(p *templatePart) (*prepared, *fanfare.Error) {
 			w.needs.add(p.Paths)
 		}
 		prep.SetShared([]mime.Chunk{mime.NewChunk(nil), mime.NewChunk(nil)})
-		prep.kept = make([]texts, 1)
+		prep.cache = make([]textCache, 1)
 		return prep, nil
 	}
-	prep.pieces, prep.kept = p.Slots, make([]texts, len(p.Slots))
+	prep.slots, prep.cache = p.Slots, make([]textCache, len(p.Slots))
 	for _, piece := range p.Slots {
 		if piece.Program != nil && piece.Sharing == liquid.Personal {
 			w.needs.add(piece.Paths)
 		}
 	}
-	texts, err := p.RenderShared(w.shared, &liquid.Usage{Missing: w.absent})
+	texts, err := p.RenderShared(w.shared, &liquid.Usage{Missing: w.missing})
 	if err != nil {
 		return nil, err
 	}
@@ -123,32 +123,32 @@ func (w *rendering) prepare(p *templatePart) (*prepared, *fanfare.Error) {
 	return prep, nil
 }
 
-// fill renders what is the recipient's own of a part.
-func (w *rendering) fill(p *prepared, r *Recipient, vars map[string]any) (err error) {
+// renderPersonal renders what is the recipient's own of a part.
+func (w *rendering) renderPersonal(p *preparedPart, r *Recipient, vars map[string]any) (err error) {
 	p.Values, p.Ends = p.Values[:0], p.Ends[:0]
-	*w.effort = liquid.Usage{Missing: w.absent} // of all pieces together
-	if p.voice != nil {
-		w.items.voice = p.voice
+	*w.usage = liquid.Usage{Missing: w.missing} // of all pieces together
+	if p.localization != nil {
+		w.items.localization = p.localization
 		if vars != nil {
-			vars[liquid.LocalizationVariable] = p.voice
+			vars[liquid.LocalizationVariable] = p.localization
 		}
 	}
 	if p.whole {
-		p.Values, err = w.append(p, 0, p.part.Whole, p.part.Sharing, r, vars)
+		p.Values, err = w.renderSlot(p, 0, p.part.Whole, p.part.Sharing, r, vars)
 		p.Ends = append(p.Ends, len(p.Values))
 		return err
 	}
-	for i := range p.pieces {
-		piece := &p.pieces[i]
+	for i := range p.slots {
+		piece := &p.slots[i]
 		if piece.Field == nil {
-			if p.Values, err = w.append(p, i, piece.Program, piece.Sharing, r, vars); err != nil {
+			if p.Values, err = w.renderSlot(p, i, piece.Program, piece.Sharing, r, vars); err != nil {
 				return err
 			}
 		} else {
 			var ok bool
 			if p.Values, ok = appendField(p.Values, piece.Field, r, w.url, p.part.Mode); !ok {
-				if err := w.absent.Report(liquid.QuotePath(piece.Field.Name), true); err != nil {
-					return w.named(p, invalid(piece.Field.Line, "", "%s", err.Error()))
+				if err := w.missing.Report(liquid.QuotePath(piece.Field.Name), true); err != nil {
+					return w.withPosition(p, invalid(piece.Field.Line, "", "%s", err.Error()))
 				}
 			}
 		}
@@ -157,45 +157,45 @@ func (w *rendering) fill(p *prepared, r *Recipient, vars map[string]any) (err er
 	return nil
 }
 
-// append renders the template of a part's piece for r, unless its text is known from
+// renderSlot renders the template of a part's piece for r, unless its text is known from
 // another recipient who has the same.
-func (w *rendering) append(p *prepared, piece int, t *liquid.Program, reach liquid.Sharing, r *Recipient, vars map[string]any) (out []byte, err error) {
-	out, kept := p.Values, &p.kept[piece]
+func (w *rendering) renderSlot(p *preparedPart, piece int, t *liquid.Program, reach liquid.Sharing, r *Recipient, vars map[string]any) (out []byte, err error) {
+	out, kept := p.Values, &p.cache[piece]
 	switch reach {
 	case liquid.SharedPerItem:
 		for i := 0; i < len(r.Items) && err == nil; i++ {
 			out, err = w.items.append(out, t, reach, kept, r.Items[i:i+1], 0)
 		}
 	case liquid.SharedByItems, liquid.SharedByCount:
-		out, err = w.items.append(out, t, reach, kept, r.Items, r.More)
+		out, err = w.items.append(out, t, reach, kept, r.Items, r.Omitted)
 	default:
-		text, wrong := t.Render(vars, w.effort)
+		text, wrong := t.Render(vars, w.usage)
 		if wrong != nil {
-			return out, w.named(p, wrong)
+			return out, w.withPosition(p, wrong)
 		}
 		out = append(out, text...)
 	}
 	if wrong, ours := errors.AsType[*fanfare.Error](err); ours && wrong.Pointer == "" {
-		return out, w.named(p, wrong)
+		return out, w.withPosition(p, wrong)
 	}
 	return out, err
 }
 
-func (w *rendering) named(p *prepared, err *fanfare.Error) error {
-	return w.template.rendered(p.part, err)
+func (w *rendering) withPosition(p *preparedPart, err *fanfare.Error) error {
+	return w.template.setRenderedPosition(p.part, err)
 }
 
 // needs says what of a recipient the templates rendered for each one read, so
 // that nothing else is decoded.
 type needs struct {
-	any        bool // there are such templates
-	attributes bool
-	data       bool // sub
-	first      bool // subscription
-	all        bool // subscriptions
-	fields     bool // of the syntax of Notify
-	items      bool
-	wanted     bool // the subscriptions of items
+	any               bool // there are such templates
+	attributes        bool
+	data              bool // sub
+	firstSubscription bool // subscription
+	allSubscriptions  bool // subscriptions
+	fields            bool // of the syntax of Notify
+	items             bool
+	itemSubscriptions bool // the subscriptions of items
 
 	preferences bool // the link to them
 }
@@ -213,12 +213,12 @@ func (n *needs) add(paths []liquid.Path) {
 		case liquid.FieldsVariable:
 			n.data, n.fields = true, true
 		case "subscription":
-			n.first = true
+			n.firstSubscription = true
 		case "subscriptions":
-			n.all = true
+			n.allSubscriptions = true
 		case "items":
 			n.items = true
-			n.wanted = n.wanted || p.Sharing() == liquid.Personal
+			n.itemSubscriptions = n.itemSubscriptions || p.Sharing() == liquid.Personal
 		}
 	}
 }
@@ -229,12 +229,12 @@ func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	vars := map[string]any{"subscriber": subscriber, "unsubscribe_url": string(w.url), "preferences_url": string(w.preferences)}
 	maps.Copy(vars, w.shared)
 	if w.needs.attributes {
-		if err := present(subscriber, "attributes", r.Attributes); err != nil {
+		if err := setJSON(subscriber, "attributes", r.Attributes); err != nil {
 			return nil, err
 		}
 	}
 	if w.needs.data {
-		if err := present(vars, "sub", r.Data); err != nil {
+		if err := setJSON(vars, "sub", r.Data); err != nil {
 			return nil, err
 		}
 	}
@@ -245,18 +245,18 @@ func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 		vars[liquid.FieldsVariable] = liquid.NewFields(liquid.PlainNames(vars["sub"]), w.fields, string(w.url))
 	}
 	n := 0
-	if w.needs.all || w.needs.wanted {
+	if w.needs.allSubscriptions || w.needs.itemSubscriptions {
 		n = len(r.Subscriptions)
-	} else if w.needs.first {
+	} else if w.needs.firstSubscription {
 		n = min(1, len(r.Subscriptions))
 	}
 	all := make([]any, n)
 	for i, s := range r.Subscriptions[:n] {
 		one := map[string]any{"id": s.ID, "rule": s.Rule}
-		if err := present(one, "params", s.Params); err != nil {
+		if err := setJSON(one, "params", s.Params); err != nil {
 			return nil, err
 		}
-		if err := present(one, "data", s.Data); err != nil {
+		if err := setJSON(one, "data", s.Data); err != nil {
 			return nil, err
 		}
 		all[i] = one
@@ -268,7 +268,7 @@ func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	if w.items.digest == nil {
 		return vars, nil
 	}
-	vars["count"], vars["more"] = r.count(), r.More
+	vars["count"], vars["more"] = r.count(), r.Omitted
 	if w.needs.items {
 		told, err := w.items.variables(r.Items, all)
 		if err != nil {
@@ -279,9 +279,9 @@ func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	return vars, nil
 }
 
-// present sets a field if there is JSON for it: what is not there is missing and
+// setJSON sets a field if there is JSON for it: what is not there is missing and
 // not null.
-func present(in map[string]any, name string, raw []byte) error {
+func setJSON(in map[string]any, name string, raw []byte) error {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -341,7 +341,7 @@ func readField(dst []byte, f *liquid.Field, r *Recipient, url []byte, m liquid.M
 	case liquid.ItemCount:
 		return strconv.AppendInt(dst, int64(r.count()), 10), false, true
 	case liquid.OmittedCount:
-		return strconv.AppendInt(dst, int64(r.More), 10), false, true
+		return strconv.AppendInt(dst, int64(r.Omitted), 10), false, true
 	case liquid.ShownCount:
 		return strconv.AppendInt(dst, int64(len(r.Items)), 10), false, true
 	case liquid.SubscriberAttributes:

@@ -109,7 +109,7 @@ func TestSplitAndWholeRenderingGiveTheSameBytes(t *testing.T) {
 func TestWritersOfOneTemplateDoNotMeet(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.a }} {{ subscriber.id | upcase }}",
 		Text: "{% assign v = subscriber.id %}{{ v }}", HTML: "{% for s in subscriptions %}{{ s.data.link }}{% endfor %}"}, `{"a":"ü"}`)
-	m.Unsubscribe = nil
+	m.UnsubscribeURL = nil
 	want := write(t, m, newRecipient()).Body
 	var group sync.WaitGroup
 	for range 4 {

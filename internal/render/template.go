@@ -41,17 +41,17 @@ type Template struct {
 
 	subject, text, html, json *templatePart // nil: it has none
 
-	files  []fanfare.File
-	images map[string]string // Content-IDs by the names under which HTML shows them
-	same   bool              // a variant that has the files of its template
+	files         []fanfare.File
+	images        map[string]string // Content-IDs by the names under which HTML shows them
+	inheritsFiles bool              // a variant that has the files of its template
 
-	lang   string // a language tag, "": English
-	speech liquid.LocalizationNeed
-	within string // where it stands in the document, of a variant
+	language  string // a language tag, "": English
+	localized liquid.LocalizationNeed
+	path      string // where it stands in the document, of a variant
 
-	variants []variant
-	widest   liquid.LocalizationNeed // of itself and its variants
-	byDevice bool
+	variants     []variant
+	localizedAny liquid.LocalizationNeed // of itself and its variants
+	byDevice     bool
 
 	uncertain, opaque map[string]bool // variables, see noteUncertain
 }
@@ -71,24 +71,24 @@ func Compile(src Source) (*Template, error) {
 	if wrong != nil {
 		return nil, wrong
 	}
-	t.widest = t.speech
-	if err := t.vary(src); err != nil {
+	t.localizedAny = t.localized
+	if err := t.compileVariants(src); err != nil {
 		return nil, err
 	}
-	t.noteUncertain()
-	if event, several := t.reads(); event != nil && several != nil {
-		return nil, t.unfit(event, "a digest, which has "+several.path.Root+", tells of several events", "write {% for item in items %} and read item.event, item.meta")
+	t.findUncertain()
+	if event, several := t.firstReferences(); event != nil && several != nil {
+		return nil, t.wrongKind(event, "a digest, which has "+several.path.Root+", tells of several events", "write {% for item in items %} and read item.event, item.meta")
 	}
 	return t, nil
 }
 
 // compile compiles the template, or one of its variants, which stands within it.
 func compile(src Source, within string) (*Template, *fanfare.Error) {
-	t := &Template{Name: src.Name, Version: src.Version, within: within, files: src.Files, images: shows(src.Files)}
+	t := &Template{Name: src.Name, Version: src.Version, path: within, files: src.Files, images: contentIDs(src.Files)}
 	if !strings.Contains(src.Lang, "{{") {
-		t.lang = src.Lang
+		t.language = src.Lang
 	}
-	src, fault := src.liquid(t.pointer)
+	src, fault := src.toLiquid(t.pointer)
 	if fault != nil {
 		return nil, fault
 	}
@@ -112,17 +112,17 @@ func compile(src Source, within string) (*Template, *fanfare.Error) {
 	if !onlyJSON {
 		t.subject = compile("subject", src.Subject, liquid.Plain)
 	}
-	text, html, faults := t.compose(src)
+	text, html, faults := t.compileBodies(src)
 	t.text, t.html = text, html
 	wrong = append(wrong, faults...)
 	if src.JSON != "" {
 		t.json = compile("json", src.JSON, liquid.JSON)
 	}
 	if len(wrong) > 0 {
-		return nil, together(t.place(wrong))
+		return nil, withDetails(t.prefixPointers(wrong))
 	}
 	for _, p := range t.parts() {
-		t.speech = max(t.speech, p.Localized)
+		t.localized = max(t.localized, p.Localized)
 		p.owner = t
 	}
 	return t, nil
@@ -141,35 +141,35 @@ func (t *Template) parts() []*templatePart {
 
 // pointer names a part of the template as its author finds it in the document.
 func (t *Template) pointer(part string) string {
-	return t.inside(bodies.Pointer(t.Name, part))
+	return t.variantPointer(bodies.Pointer(t.Name, part))
 }
 
-// at says where in the template an error of a part is, which is about text.
-func (t *Template) at(p *templatePart, err *fanfare.Error, text string) *fanfare.Error {
+// setPosition says where in the template an error of a part is, which is about text.
+func (t *Template) setPosition(p *templatePart, err *fanfare.Error, text string) *fanfare.Error {
 	err.Pointer = p.owner.pointer(p.Name)
 	p.SetPosition(err, text)
-	err.Pointer = p.owner.inside(err.Pointer)
+	err.Pointer = p.owner.variantPointer(err.Pointer)
 	return err
 }
 
-// rendered is at for an error of a part that was rendered.
-func (t *Template) rendered(p *templatePart, err *fanfare.Error) *fanfare.Error {
+// setRenderedPosition is at for an error of a part that was rendered.
+func (t *Template) setRenderedPosition(p *templatePart, err *fanfare.Error) *fanfare.Error {
 	name, ok := strings.CutPrefix(err.Message, liquid.UndefinedPrefix)
 	if !ok {
 		name = ""
 	}
-	return t.at(p, err, name)
+	return t.setPosition(p, err, name)
 }
 
-// gather makes one error of many: the first, with the others as its details.
-func gather(wrong []*fanfare.Error) error {
+// joinErrors makes one error of many: the first, with the others as its details.
+func joinErrors(wrong []*fanfare.Error) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return together(wrong)
+	return withDetails(wrong)
 }
 
-func together(wrong []*fanfare.Error) *fanfare.Error {
+func withDetails(wrong []*fanfare.Error) *fanfare.Error {
 	// A subject that is the title of the HTML as well is wrong once.
 	wrong = slices.CompactFunc(wrong, func(a, b *fanfare.Error) bool {
 		return a.Pointer == b.Pointer && a.Line == b.Line && a.Column == b.Column && a.Message == b.Message
@@ -183,11 +183,11 @@ func invalid(line int, hint, format string, args ...any) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Invalid, Line: line, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }
 
-// noteUncertain finds the variables of which only a schema could say that they
+// findUncertain finds the variables of which only a schema could say that they
 // exist, and those of which the compiler does not know where they come from.
-func (t *Template) noteUncertain() {
+func (t *Template) findUncertain() {
 	t.uncertain, t.opaque = map[string]bool{}, map[string]bool{}
-	for _, part := range t.everyPart() {
+	for _, part := range t.allParts() {
 		for _, p := range part.Paths {
 			if len(p.Steps) == 0 {
 				continue
@@ -212,16 +212,16 @@ func (t *Template) noteUncertain() {
 	}
 }
 
-// aboutAbsences is what a writer of the template does about variables that are not there.
-func (t *Template) aboutAbsences(tell func(variable string), refuse bool) *liquid.MissingVariables {
+// missingVariables is what a writer of the template does about variables that are not there.
+func (t *Template) missingVariables(tell func(variable string), refuse bool) *liquid.MissingVariables {
 	if tell == nil && !refuse {
 		return nil
 	}
 	return &liquid.MissingVariables{Uncertain: t.uncertain, Opaque: t.opaque, OnMissing: tell, Refuse: refuse}
 }
 
-// liquid is the source in Liquid, line by line.
-func (src Source) liquid(pointer func(string) string) (Source, *fanfare.Error) {
+// toLiquid is the source in Liquid, line by line.
+func (src Source) toLiquid(pointer func(string) string) (Source, *fanfare.Error) {
 	switch src.Syntax {
 	case "", "liquid":
 		return src, nil
@@ -238,9 +238,9 @@ func (src Source) liquid(pointer func(string) string) (Source, *fanfare.Error) {
 	return src, nil
 }
 
-// compose compiles the text and the HTML of a source. Text that its author did
+// compileBodies compiles the text and the HTML of a source. Text that its author did
 // not write is made from the HTML.
-func (t *Template) compose(src Source) (text, html *templatePart, wrong []*fanfare.Error) {
+func (t *Template) compileBodies(src Source) (text, html *templatePart, wrong []*fanfare.Error) {
 	fail := func(name string, err *fanfare.Error) {
 		if err.Pointer == "" {
 			err.Pointer = t.pointer(name)
@@ -259,17 +259,17 @@ func (t *Template) compose(src Source) (text, html *templatePart, wrong []*fanfa
 		fail("markdown", invalid(0, "the HTML is made of the Markdown", "the template has both markdown and html"))
 		return nil, nil, wrong
 	}
-	if src.Text != "" && len(bodies.Renders(src.Text)) == 0 {
+	if src.Text != "" && len(bodies.PartialNames(src.Text)) == 0 {
 		text = take("text", src.Text, nil, liquid.Plain)
 	}
-	if src.HTML != "" && len(bodies.Renders(src.HTML)) == 0 {
+	if src.HTML != "" && len(bodies.PartialNames(src.HTML)) == 0 {
 		html = take("html", src.HTML, nil, liquid.HTML)
 	}
 	if err := liquid.CheckSource(src.Markdown, liquid.MaxBodyBytes); err != nil {
 		fail("markdown", err)
 	}
-	of := bodies.Source{Name: t.Name, Within: t.within, Subject: src.Subject, Markdown: src.Markdown, HTML: src.HTML, Text: src.Text, Layout: src.Layout, Lang: src.Lang, Page: src.Page, Partials: src.Partials}
-	if len(wrong) > 0 || of.Finished() {
+	of := bodies.Source{Name: t.Name, PathPrefix: t.path, Subject: src.Subject, Markdown: src.Markdown, HTML: src.HTML, Text: src.Text, Layout: src.Layout, Lang: src.Lang, CustomLayout: src.Page, Partials: src.Partials}
+	if len(wrong) > 0 || of.IsComplete() {
 		return text, html, wrong
 	}
 	made, faults := bodies.Make(of)
@@ -278,7 +278,7 @@ func (t *Template) compose(src Source) (text, html *templatePart, wrong []*fanfa
 	}
 	if made.HTML.Source != src.HTML {
 		if html = take("html", made.HTML.Source, &made.HTML, liquid.HTML); html != nil {
-			html.findLost(src, t.pointer)
+			html.locateMissingImages(src, t.pointer)
 		}
 	}
 	if text == nil && len(wrong) == 0 {
@@ -313,9 +313,9 @@ func (t *Template) Fault(err error) (Fault, bool) {
 	if wrong.Line == 0 {
 		return fault, true
 	}
-	for _, p := range t.everyPart() {
+	for _, p := range t.allParts() {
 		for _, read := range p.Paths {
-			at := t.at(p, invalid(read.Line, "", ""), read.Text)
+			at := t.setPosition(p, invalid(read.Line, "", ""), read.Text)
 			if at.Pointer == wrong.Pointer && at.Line == wrong.Line && !slices.Contains(fault.Variables, read.Text) {
 				fault.Variables = append(fault.Variables, read.Text)
 			}

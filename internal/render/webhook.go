@@ -40,27 +40,27 @@ import (
 //
 // The outer members are those that Standard Webhooks recommends. A template with
 // a part for programs takes the place of all that: what it renders is the document.
-type Posting struct {
-	Template *Template             // nil: none
-	Absent   func(variable string) // as of a Mailing, and the next as well
-	Complete bool
-	Direct   bool // a direct send, whose message is what the template renders
-	Event    *fanfare.Event
-	Digest   *Digest // instead of Event, which is nil then
-	EventRef fanfare.EventRef
-	Topic    string
-	Service  string
+type WebhookBatch struct {
+	Template      *Template             // nil: none
+	OnMissing     func(variable string) // as of a Mailing, and the next as well
+	RefuseMissing bool
+	Direct        bool // a direct send, whose message is what the template renders
+	Event         *fanfare.Event
+	Digest        *Digest // instead of Event, which is nil then
+	EventRef      fanfare.EventRef
+	Topic         string
+	Service       string
 }
 
 // A PostingWriter writes the documents of one posting. It is not safe for
 // concurrent use.
-type PostingWriter struct {
+type WebhookWriter struct {
 	rendering
-	several *voices[*PostingWriter] // and nothing else
+	byLocalization *writersByLocalization[*WebhookWriter] // and nothing else
 
-	head     []byte      // up to the subscriber's id
-	document *prepared   // instead of it
-	events   *eventTexts // of a digest
+	head     []byte         // up to the subscriber's id
+	document *preparedPart  // instead of it
+	events   *itemDocuments // of a digest
 	message  []messagePart
 	text     []byte
 }
@@ -68,23 +68,23 @@ type PostingWriter struct {
 // A messagePart is a part that becomes a member of the message.
 type messagePart struct {
 	name string
-	*prepared
+	*preparedPart
 }
 
 // Writer prepares the posting.
-func (p Posting) Writer() (*PostingWriter, error) {
-	if p.Template == nil || p.Template.alike() {
+func (p WebhookBatch) Writer() (*WebhookWriter, error) {
+	if p.Template == nil || p.Template.needsNoLocalization() {
 		return p.writer(p.Template, nil)
 	}
-	return &PostingWriter{several: newVoices(p.Template, p.writer)}, nil
+	return &WebhookWriter{byLocalization: newWritersByLocalization(p.Template, p.writer)}, nil
 }
 
 // writer prepares the posting for those who are written to in one voice.
-func (p Posting) writer(t *Template, v *voice) (*PostingWriter, error) {
-	w := &PostingWriter{}
+func (p WebhookBatch) writer(t *Template, v *readerLocalization) (*WebhookWriter, error) {
+	w := &WebhookWriter{}
 	if t != nil && (t.json != nil || p.Direct) {
 		var err error
-		if w.rendering, err = newRendering(t, about{p.Event, p.Digest, p.Topic, p.Service}, v, t.aboutAbsences(p.Absent, p.Complete)); err != nil {
+		if w.rendering, err = newRendering(t, messageContent{p.Event, p.Digest, p.Topic, p.Service}, v, t.missingVariables(p.OnMissing, p.RefuseMissing)); err != nil {
 			return nil, err
 		}
 		for _, part := range t.parts() {
@@ -93,7 +93,7 @@ func (p Posting) writer(t *Template, v *voice) (*PostingWriter, error) {
 			}
 			prep, err := w.prepare(part)
 			if err != nil {
-				return nil, t.rendered(part, err)
+				return nil, t.setRenderedPosition(part, err)
 			}
 			if part == t.json {
 				w.document = prep
@@ -102,7 +102,7 @@ func (p Posting) writer(t *Template, v *voice) (*PostingWriter, error) {
 			w.message = append(w.message, messagePart{part.Name, prep})
 		}
 	}
-	b, err := w.begin(&p)
+	b, err := w.appendHead(&p)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +119,10 @@ func (p Posting) writer(t *Template, v *voice) (*PostingWriter, error) {
 	return w, nil
 }
 
-// begin begins the document: what it is, and of a single event that.
-func (w *PostingWriter) begin(p *Posting) (b []byte, err error) {
+// appendHead begins the document: what it is, and of a single event that.
+func (w *WebhookWriter) appendHead(p *WebhookBatch) (b []byte, err error) {
 	if p.Digest != nil {
-		w.events = newEventTexts(p.Digest)
+		w.events = newItemDocuments(p.Digest)
 		b = append(b, `{"type":"digest","timestamp":`...)
 		b = appendTime(b, p.Digest.Due)
 		return appendDigest(append(b, `,"data":{"digest":`...), p.Digest), nil
@@ -135,9 +135,9 @@ func (w *PostingWriter) begin(p *Posting) (b []byte, err error) {
 
 // Write appends the document for r to dst, whose memory it reuses, and returns the
 // letter, whose body is the appended slice, and the longer dst.
-func (w *PostingWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte, error) {
-	if w.several != nil {
-		one, err := w.several.of(r)
+func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte, error) {
+	if w.byLocalization != nil {
+		one, err := w.byLocalization.of(r)
 		if err != nil {
 			return driver.Message{}, dst, err
 		}
@@ -158,12 +158,12 @@ func (w *PostingWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 		return driver.Message{Delivery: r.Delivery, To: to, Body: b[start:len(b):len(b)]}, b, nil
 	}
 	if w.document != nil {
-		if err := w.fill(w.document, r, vars); err != nil {
+		if err := w.renderPersonal(w.document, r, vars); err != nil {
 			return driver.Message{}, dst, err
 		}
 		b := w.document.AppendText(dst)
 		if !json.Valid(b[start:]) {
-			return driver.Message{}, dst, w.template.rendered(w.document.part, notJSON())
+			return driver.Message{}, dst, w.template.setRenderedPosition(w.document.part, notJSON())
 		}
 		return letter(b)
 	}
@@ -187,7 +187,7 @@ func (w *PostingWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 		b = append(b, r.Data...)
 	}
 	for i, part := range w.message {
-		if err := w.fill(part.prepared, r, vars); err != nil {
+		if err := w.renderPersonal(part.preparedPart, r, vars); err != nil {
 			return driver.Message{}, dst, err
 		}
 		b = append(b, [...]string{`,"message":{`, `,`}[min(i, 1)]...)
@@ -268,14 +268,14 @@ func appendString(b []byte, s string) []byte {
 	return append(liquid.AppendText(append(b, '"'), s, liquid.JSON), '"')
 }
 
-// eventTexts are the items of a digest for programs, as documents have them.
-type eventTexts struct {
+// itemDocuments are the items of a digest for programs, as documents have them.
+type itemDocuments struct {
 	digest *Digest
-	kept   texts
+	cache  textCache
 	key    []byte
 }
 
-func newEventTexts(d *Digest) *eventTexts { return &eventTexts{digest: d} }
+func newItemDocuments(d *Digest) *itemDocuments { return &itemDocuments{digest: d} }
 
 // appendDigest appends what all receivers of a digest are told of it.
 func appendDigest(b []byte, d *Digest) []byte {
@@ -286,16 +286,16 @@ func appendDigest(b []byte, d *Digest) []byte {
 }
 
 // append appends what a receiver is told of.
-func (t *eventTexts) append(b []byte, r *Recipient) ([]byte, error) {
+func (t *itemDocuments) append(b []byte, r *Recipient) ([]byte, error) {
 	b = strconv.AppendInt(append(b, `,"count":`...), int64(r.count()), 10)
-	b = strconv.AppendInt(append(b, `,"more":`...), int64(r.More), 10)
+	b = strconv.AppendInt(append(b, `,"more":`...), int64(r.Omitted), 10)
 	b = append(b, `,"items":[`...)
 	for i := range r.Items {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		item := &r.Items[i]
-		text, err := t.of(item.Number)
+		text, err := t.document(item.Number)
 		if err != nil {
 			return b, err
 		}
@@ -311,10 +311,10 @@ func (t *eventTexts) append(b []byte, r *Recipient) ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// of returns an item up to the subscriptions that wanted it.
-func (t *eventTexts) of(number uint32) ([]byte, error) {
+// document returns an item up to the subscriptions that wanted it.
+func (t *itemDocuments) document(number uint32) ([]byte, error) {
 	t.key = strconv.AppendUint(t.key[:0], uint64(number), 10)
-	if text, ok := t.kept.find(t.key); ok {
+	if text, ok := t.cache.get(t.key); ok {
 		return text, nil
 	}
 	item := t.digest.Item(number)
@@ -324,6 +324,6 @@ func (t *eventTexts) of(number uint32) ([]byte, error) {
 	}
 	text = appendString(append(text, `,"topic":`...), item.Topic)
 	text = appendString(append(text, `,"ref":`...), item.Ref.String())
-	t.kept.keep(t.key, text)
+	t.cache.put(t.key, text)
 	return text, nil
 }

@@ -159,7 +159,7 @@ func TestTruncatedBackupIsRefused(t *testing.T) {
 		if n%512 == 1 { // once in each block
 			_, err = Restore(bytes.NewReader(backup[:n]), dir, noon, nil)
 		}
-		if fanfare.CodeOf(err) != fanfare.Invalid || !strings.Contains(err.Error(), "cut") {
+		if fanfare.CodeOf(err) != fanfare.Invalid || !strings.Contains(err.Error(), "truncated") {
 			t.Fatalf("cut after %d bytes of %d: %v", n, len(backup), err)
 		}
 		if left := tree(t, dir); left != nil {

@@ -13,7 +13,7 @@ import (
 
 // Cadence describes a cadence of package cadence in words, such as "On weekdays at
 // 08:00". A cron that words cannot describe in a line is a custom schedule.
-func (s *shown) Cadence(cadence string) string {
+func (s *view) Cadence(cadence string) string {
 	rest, zone, zoned := strings.Cut(cadence, " in ")
 	rest, state := strings.CutSuffix(rest, " of state")
 	kind, arg, _ := strings.Cut(rest, " ")
@@ -45,7 +45,7 @@ func (s *shown) Cadence(cadence string) string {
 }
 
 // window describes how often a digest of a window is sent; "" if length is no duration.
-func (s *shown) window(length string) string {
+func (s *view) window(length string) string {
 	d, err := time.ParseDuration(length)
 	if err != nil {
 		return ""
@@ -71,7 +71,7 @@ var weekdayNames = []string{"sunday", "monday", "tuesday", "wednesday", "thursda
 const maxTimes = 6
 
 // cron describes the five fields of a cron; "" if a line of words cannot.
-func (s *shown) cron(fields []string) string {
+func (s *view) cron(fields []string) string {
 	if len(fields) != 5 || fields[3] != "*" || fields[2] != "*" && fields[4] != "*" {
 		return ""
 	}
@@ -132,7 +132,7 @@ func (s *shown) cron(fields []string) string {
 }
 
 // list joins words: "a, b and c".
-func (s *shown) list(items []string) string {
+func (s *view) list(items []string) string {
 	if n := len(items); n > 1 {
 		return s.Say("and", strings.Join(items[:n-1], ", "), items[n-1])
 	}

@@ -19,8 +19,8 @@ func labels(options []option) (all []string) {
 	return all
 }
 
-func english() *shown {
-	s := &shown{Page: &Page{}}
+func english() *view {
+	s := &view{Page: &Page{}}
 	_, s.texts = Texts{}.For("en")
 	return s
 }

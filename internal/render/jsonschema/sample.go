@@ -102,8 +102,8 @@ func sampleString(schema map[string]any) string {
 // SampleText is a text of which the schema says nothing more.
 const SampleText = "sample"
 
-// IntegersAsInt gives whole numbers the type that decode gives them.
-func IntegersAsInt(v any) any {
+// ConvertIntegers gives whole numbers the type that decode gives them.
+func ConvertIntegers(v any) any {
 	switch v := v.(type) {
 	case float64:
 		if v == float64(int(v)) {
@@ -111,11 +111,11 @@ func IntegersAsInt(v any) any {
 		}
 	case []any:
 		for i := range v {
-			v[i] = IntegersAsInt(v[i])
+			v[i] = ConvertIntegers(v[i])
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = IntegersAsInt(v[k])
+			v[k] = ConvertIntegers(v[k])
 		}
 	}
 	return v

@@ -33,9 +33,9 @@ type token struct {
 	start, end int    // in the source
 }
 
-// lex splits an expression as Liquid's own scanner does. White space is left
+// tokenize splits an expression as Liquid's own scanner does. White space is left
 // out.
-func lex(src string) []token {
+func tokenize(src string) []token {
 	var tokens []token
 	for i := 0; i < len(src); {
 		start, kind, text := i, other, ""
@@ -162,12 +162,12 @@ const maxRange = 1000
 // only a path that stands directly before the filter default does. skip is the number of
 // leading tokens that name a variable rather than read it.
 func rewrite(src string, line int, lenient bool, skip int) expression {
-	return rewriter{src: src, tokens: lex(src), line: line, lenient: lenient}.expression(skip)
+	return rewriter{src: src, tokens: tokenize(src), line: line, lenient: lenient}.expression(skip)
 }
 
 // rewriteLoop rewrites what follows the name of a loop: NAME in LIST.
 func rewriteLoop(src string, line int) expression {
-	return rewriter{src: src, tokens: lex(src), line: line, loop: true}.expression(loopNames)
+	return rewriter{src: src, tokens: tokenize(src), line: line, loop: true}.expression(loopNames)
 }
 
 // loopNames is how many tokens of a loop come before its list.

@@ -53,8 +53,8 @@ func passes(filter string) int {
 // behind assign with the name of the variable.
 const iterationTag = "fanfare_turn"
 
-// captureTag is what the compiler makes of capture: one that ends where a part must.
-const captureTag = "fanfare_capture"
+// limitedCaptureTag is what the compiler makes of capture: one that ends where a part must.
+const limitedCaptureTag = "fanfare_capture"
 
 var (
 	errIterations = errors.New("its loops go round more than " + strconv.Itoa(maxIterations) + " times: loop over less")
@@ -155,7 +155,7 @@ func registerLimits(e *osteele.Engine) {
 		}
 		return "", usageOf(ctx).countIteration()
 	})
-	e.RegisterBlock(captureTag, func(ctx liquidrender.Context) (string, error) {
+	e.RegisterBlock(limitedCaptureTag, func(ctx liquidrender.Context) (string, error) {
 		var w boundedBuffer
 		if err := ctx.RenderChildren(&w); err != nil {
 			return "", err

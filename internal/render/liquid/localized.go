@@ -37,7 +37,7 @@ func localizationNeeded(name string, after []token) LocalizationNeed {
 	case "number", "money", "plural":
 		return ByLanguage
 	case "date":
-		if len(after) == 0 || after[0].kind != literal || !isStyle(unquoted(after[0].text)) {
+		if len(after) == 0 || after[0].kind != literal || !isStyle(unquote(after[0].text)) {
 			return NotLocalized
 		}
 	case "time":
@@ -60,14 +60,14 @@ func isStyle(name string) bool {
 	return ok
 }
 
-func unquoted(literal string) string { return strings.Trim(literal, `"'`) }
+func unquote(literal string) string { return strings.Trim(literal, `"'`) }
 
 // checkLocalized says what is wrong with the arguments of a filter that speaks, as far
 // as they stand in the template.
 func checkLocalized(name string, after []token) (message, hint string) {
 	text := ""
 	if len(after) > 0 && after[0].kind == literal {
-		text = unquoted(after[0].text)
+		text = unquote(after[0].text)
 	}
 	switch name {
 	case "datetime":
@@ -79,14 +79,14 @@ func checkLocalized(name string, after []token) (message, hint string) {
 			return "money in which currency", `write money: "EUR", or the variable that has it`
 		}
 	case "plural":
-		return checkForms(after)
+		return checkPluralForms(after)
 	}
 	zone := ""
 	switch {
 	case name == "time":
 		zone = text
 	case (name == "date" || name == "datetime") && len(after) > 2 && after[2].kind == literal:
-		zone = unquoted(after[2].text)
+		zone = unquote(after[2].text)
 	}
 	if _, err := time.LoadLocation(zone); err != nil {
 		return "unknown time zone " + strconv.Quote(zone), "write it as Europe/London"
@@ -94,22 +94,22 @@ func checkLocalized(name string, after []token) (message, hint string) {
 	return "", ""
 }
 
-const pluralAs = `: write plural: "one: # day", "other: # days"`
+const pluralUsage = `: write plural: "one: # day", "other: # days"`
 
-func checkForms(after []token) (message, hint string) {
+func checkPluralForms(after []token) (message, hint string) {
 	other := false
 	for _, t := range after {
 		if t.kind != literal {
 			continue
 		}
-		form, _, named := strings.Cut(unquoted(t.text), ":")
-		if !named || !slices.Contains(locale.Forms(), form) {
-			return "unknown plural form " + strconv.Quote(form), "there are " + strings.Join(locale.Forms(), ", ") + pluralAs
+		form, _, named := strings.Cut(unquote(t.text), ":")
+		if !named || !slices.Contains(locale.PluralForms(), form) {
+			return "unknown plural form " + strconv.Quote(form), "there are " + strings.Join(locale.PluralForms(), ", ") + pluralUsage
 		}
 		other = other || form == "other"
 	}
 	if !other {
-		return "plural lacks the form other, which every language has", strings.TrimPrefix(pluralAs, ": ")
+		return "plural lacks the form other, which every language has", strings.TrimPrefix(pluralUsage, ": ")
 	}
 	return "", ""
 }
@@ -154,7 +154,7 @@ func registerLocalized(e *osteele.Engine) {
 			return "", err
 		}
 		currency = strings.ToUpper(currency)
-		return v.Locale.Money(d, currency, max(0, min(digits(locale.FractionOf(currency)), maxFraction))), nil
+		return v.Locale.Money(d, currency, max(0, min(digits(locale.CurrencyDigits(currency)), maxFraction))), nil
 	})
 	e.RegisterFilter(localizedPrefix+"plural", func(value any, v *Localization, forms ...string) (string, error) {
 		d, given, err := decimal(value)

@@ -122,7 +122,7 @@ func (p *Part) splitSlots(units []node) *fanfare.Error {
 		}
 		if reach == SharedByAll {
 			shared.WriteString(u.source)
-			outlined = outlined && lines.add(&u)
+			outlined = outlined && lines.addNode(&u)
 			continue
 		}
 		if assigned {
@@ -150,8 +150,8 @@ func (p *Part) splitSlots(units []node) *fanfare.Error {
 	return nil
 }
 
-// explain translates an error of Liquid.
-func explain(err osteele.SourceError) *fanfare.Error {
+// convertError translates an error of Liquid.
+func convertError(err osteele.SourceError) *fanfare.Error {
 	wrong := invalid(max(0, err.LineNumber()), "", "%s", err.Error())
 	cause := err.Cause()
 	if cause == nil {
@@ -248,7 +248,7 @@ func (p *Part) parse(source string, line int) (compiled *Program, wrong *fanfare
 	}()
 	t, err := newEngine(p.Mode).ParseTemplateLocation([]byte(source), p.Name, line)
 	if err != nil {
-		return nil, explain(err)
+		return nil, convertError(err)
 	}
 	return &Program{t}, nil
 }
@@ -264,7 +264,7 @@ func (p *Program) Render(vars map[string]any, e *Usage) (out []byte, wrong *fanf
 	var w boundedBuffer
 	vars[usageVariable] = e
 	if err := p.template.FRender(&w, vars); err != nil {
-		return nil, explain(err)
+		return nil, convertError(err)
 	}
 	return w.Bytes(), nil
 }

@@ -42,8 +42,8 @@ var builtins = func() map[string]any {
 	}
 }()
 
-// loopFields are what a loop says of its turns.
-var loopFields = []string{"first", "index", "index0", "last", "length", "rindex", "rindex0"}
+// forloopFields are what a loop says of its turns.
+var forloopFields = []string{"first", "index", "index0", "last", "length", "rindex", "rindex0"}
 
 func isBuiltin(name string) bool {
 	_, ok := builtins[name]
@@ -79,9 +79,9 @@ func newScope(tokens []parser.Token) (scope, map[string]bool) {
 		switch t.Name {
 		case "for", "tablerow":
 			name, _, _ := strings.Cut(strings.TrimSpace(t.Args), " ")
-			s.enter(name, s.element(rewrite(t.Args, t.SourceLoc.LineNo, false, 2)))
+			s.enterLoop(name, s.element(rewrite(t.Args, t.SourceLoc.LineNo, false, 2)))
 		case "endfor", "endtablerow":
-			s.leave()
+			s.leaveLoop()
 		case "capture":
 			name := strings.TrimSpace(t.Args)
 			if _, again := s.assigned[name]; !again {
@@ -116,7 +116,7 @@ func (s *scope) source(src string, e expression) (from Path, ok bool) {
 	if e.single || !isBuiltin(from.Root) {
 		return from, isBuiltin(from.Root)
 	}
-	rest := lex(strings.TrimSpace(src)[len(e.paths[0].Text):])
+	rest := tokenize(strings.TrimSpace(src)[len(e.paths[0].Text):])
 	if len(e.filters) == 0 || len(rest) == 0 || rest[0].text != "|" {
 		return Path{}, false
 	}
@@ -141,7 +141,7 @@ func (s *scope) memberPaths(src string, e expression, line int) (members []Path)
 		return nil
 	}
 	of := s.resolve(e.paths[:1])[0]
-	tokens := lex(src[len(e.paths[0].Text):])
+	tokens := tokenize(src[len(e.paths[0].Text):])
 	for i := 0; i+1 < len(tokens) && tokens[i].text == "|" && tokens[i].kind == other; {
 		filter := tokens[i+1]
 		i += 2
@@ -179,11 +179,11 @@ func (s *scope) element(e expression) Path {
 	return of
 }
 
-func (s *scope) enter(name string, element Path) { s.loops = append(s.loops, loop{name, element}) }
-func (s *scope) leave()                          { s.loops = s.loops[:max(0, len(s.loops)-1)] }
+func (s *scope) enterLoop(name string, element Path) { s.loops = append(s.loops, loop{name, element}) }
+func (s *scope) leaveLoop()                          { s.loops = s.loops[:max(0, len(s.loops)-1)] }
 
-// origin finds what the variable stands for where the template now is.
-func (s *scope) origin(name string) (from Path, assigned, ok bool) {
+// resolveName finds what the variable stands for where the template now is.
+func (s *scope) resolveName(name string) (from Path, assigned, ok bool) {
 	for _, l := range slices.Backward(s.loops) {
 		if l.name == name {
 			return l.element, l.element.Assigned, true
@@ -202,7 +202,7 @@ func (s *scope) origin(name string) (from Path, assigned, ok bool) {
 func (s *scope) resolve(paths []Path) []Path {
 	resolved := make([]Path, len(paths))
 	for i, p := range paths {
-		from, assigned, _ := s.origin(p.Root)
+		from, assigned, _ := s.resolveName(p.Root)
 		resolved[i] = Path{Root: from.Root, Text: p.Text, Line: p.Line, Assigned: assigned}
 		resolved[i].Steps = append(append([]jsonschema.Step(nil), from.Steps...), p.Steps...)
 	}
@@ -211,7 +211,7 @@ func (s *scope) resolve(paths []Path) []Path {
 
 // check reports whether the path can exist, with a hint where it cannot.
 func (s *scope) check(p Path) (hint string, ok bool) {
-	if _, _, ok := s.origin(p.Root); !ok {
+	if _, _, ok := s.resolveName(p.Root); !ok {
 		names := []string{"count", "digest", "event", "items", "meta", "more", "preferences_url", "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
 		for name := range s.assigned {
 			names = append(names, name)
@@ -222,7 +222,7 @@ func (s *scope) check(p Path) (hint string, ok bool) {
 	q := s.resolve([]Path{p})[0]
 	if p.Root == "forloop" && q.Root == "" && len(p.Steps) > 0 {
 		name := p.Steps[0].Name
-		return Nearest(name, loopFields), name == "" || slices.Contains(loopFields, name)
+		return Nearest(name, forloopFields), name == "" || slices.Contains(forloopFields, name)
 	}
 	if at, names := jsonschema.Missing(nil, builtins[q.Root], q.Steps); at >= 0 {
 		return Nearest(q.Steps[at].Name, names), false

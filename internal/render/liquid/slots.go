@@ -219,8 +219,8 @@ type flatPiece struct {
 	piece bool
 }
 
-// add takes the next unit that is shared, and reports whether an outline can have it.
-func (o *FlatText) add(u *node) bool {
+// addNode takes the next unit that is shared, and reports whether an outline can have it.
+func (o *FlatText) addNode(u *node) bool {
 	if u.singlePath == nil {
 		if len(u.paths) > 0 || strings.Contains(u.source, "{{") || strings.Contains(u.source, "{%") {
 			return false

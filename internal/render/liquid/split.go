@@ -43,7 +43,7 @@ type splitter struct {
 // split scans source, which Liquid has accepted, into units.
 func (s *splitter) split(source string) {
 	tokens := parser.Scan(source, parser.SourceLoc{Pathname: "template", LineNo: 1}, nil)
-	trim(tokens)
+	trimText(tokens)
 	for i := 0; i < len(tokens); i++ {
 		t := tokens[i]
 		switch t.Type {
@@ -61,9 +61,9 @@ func (s *splitter) split(source string) {
 	}
 }
 
-// trim does the work of {{-, -}}, {%- and -%}: it takes the white space off the
+// trimText does the work of {{-, -}}, {%- and -%}: it takes the white space off the
 // text beside them, and leaves as many line ends as keep the line numbers.
-func trim(tokens []parser.Token) {
+func trimText(tokens []parser.Token) {
 	for i := range tokens {
 		t := &tokens[i]
 		if t.Type != parser.TextTokenType {
@@ -110,13 +110,13 @@ func (s *splitter) output(t parser.Token) {
 	}
 	u := node{line: t.SourceLoc.LineNo, paths: append(s.scope.resolve(e.paths), s.memberPaths(t.Args, e, t.SourceLoc.LineNo)...), need: e.need}
 	u.source = "{{" + withSpacing(t, "("+source+") | "+outputFilter) + "}}"
-	u.singlePath, u.raw, u.fallback = simple(e, t.Args, u.paths)
+	u.singlePath, u.raw, u.fallback = simpleOutput(e, t.Args, u.paths)
 	s.add(u)
 }
 
-// simple recognises the outputs that need no Liquid: a path alone, through the
+// simpleOutput recognises the outputs that need no Liquid: a path alone, through the
 // filter raw, or through default with a literal.
-func simple(e expression, src string, paths []Path) (single *Path, raw bool, fallback any) {
+func simpleOutput(e expression, src string, paths []Path) (single *Path, raw bool, fallback any) {
 	if len(e.paths) != 1 || len(e.filters) > 1 {
 		return nil, false, nil
 	}
@@ -124,7 +124,7 @@ func simple(e expression, src string, paths []Path) (single *Path, raw bool, fal
 		return &paths[0], false, nil
 	}
 	rest, ok := strings.CutPrefix(strings.TrimSpace(src), e.paths[0].Text)
-	tokens := lex(rest)
+	tokens := tokenize(rest)
 	switch {
 	case !ok || len(tokens) < 2 || tokens[0].text != "|":
 	case len(tokens) == 2 && tokens[1].text == "raw":
@@ -202,10 +202,10 @@ func (s *splitter) tag(t parser.Token) {
 	case "capture":
 		u.assigns = []string{strings.TrimSpace(t.Args)}
 		s.rejectReserved(t, u.assigns[0])
-		u.source = strings.Replace(u.source, name, captureTag, 1)
+		u.source = strings.Replace(u.source, name, limitedCaptureTag, 1)
 	case "endcapture":
-		u.source = strings.Replace(u.source, "capture", captureTag, 1)
-	case iterationTag, captureTag:
+		u.source = strings.Replace(u.source, "capture", limitedCaptureTag, 1)
+	case iterationTag, limitedCaptureTag:
 		s.addError(t.SourceLoc.LineNo, name, "", "undefined tag %q", name)
 	case "break", "continue":
 		if s.loopDepth() == 0 {
@@ -217,7 +217,7 @@ func (s *splitter) tag(t parser.Token) {
 	}
 	if lenient || skip > 0 {
 		e := rewrite(t.Args, t.SourceLoc.LineNo, lenient, skip)
-		if loops(t.Name) {
+		if isLoop(t.Name) {
 			e = rewriteLoop(t.Args, t.SourceLoc.LineNo)
 		}
 		s.checkExpression(e, t.SourceLoc.LineNo)
@@ -230,14 +230,14 @@ func (s *splitter) tag(t parser.Token) {
 		u.need = e.need
 		s.declareVariable(t, e, &u)
 		switch {
-		case loops(t.Name):
+		case isLoop(t.Name):
 			u.source += "{%" + iterationTag + "%}"
 		case t.Name == "assign":
 			u.source += "{%" + iterationTag + " " + u.assigns[0] + "%}"
 		}
 	}
 	switch {
-	case opens(t.Name):
+	case opensBlock(t.Name):
 		if s.open == nil {
 			s.open = &node{line: t.SourceLoc.LineNo, loopVariable: u.loopVariable}
 		}
@@ -246,8 +246,8 @@ func (s *splitter) tag(t parser.Token) {
 	case strings.HasPrefix(t.Name, "end"):
 		s.add(u)
 		if n := len(s.blocks); n > 0 {
-			if loops(s.blocks[n-1]) {
-				s.scope.leave()
+			if isLoop(s.blocks[n-1]) {
+				s.scope.leaveLoop()
 			}
 			s.blocks = s.blocks[:n-1]
 		}
@@ -266,7 +266,7 @@ func (s *splitter) declareVariable(t parser.Token, e expression, u *node) {
 	name, _, _ := strings.Cut(strings.TrimSpace(t.Args), " ")
 	name, _, _ = strings.Cut(name, "=")
 	switch {
-	case loops(t.Name):
+	case isLoop(t.Name):
 		element := Path{Line: t.SourceLoc.LineNo}
 		if len(u.paths) > 0 && len(e.filters) == 0 {
 			element = u.paths[0]
@@ -276,14 +276,14 @@ func (s *splitter) declareVariable(t parser.Token, e expression, u *node) {
 				u.loopVariable = name
 			}
 		}
-		s.scope.enter(name, element)
+		s.scope.enterLoop(name, element)
 	case t.Name == "assign":
 		u.assigns = []string{name}
 	}
-	if loops(t.Name) || t.Name == "assign" {
+	if isLoop(t.Name) || t.Name == "assign" {
 		s.rejectReserved(t, name)
 	}
-	if isBuiltin(name) && !OnlyInDigests(name) && (loops(t.Name) || t.Name == "assign") {
+	if isBuiltin(name) && !OnlyInDigests(name) && (isLoop(t.Name) || t.Name == "assign") {
 		s.addError(t.SourceLoc.LineNo, name, "choose another name", "%s is the name of a variable that every template has", name)
 	}
 }
@@ -295,16 +295,16 @@ func (s *splitter) rejectReserved(t parser.Token, name string) {
 	}
 }
 
-func opens(tag string) bool {
+func opensBlock(tag string) bool {
 	return strings.Contains(" if unless case for tablerow capture ", " "+tag+" ")
 }
 
-func loops(tag string) bool { return tag == "for" || tag == "tablerow" }
+func isLoop(tag string) bool { return tag == "for" || tag == "tablerow" }
 
 func (s *splitter) loopDepth() int {
 	n := 0
 	for _, b := range s.blocks {
-		if loops(b) {
+		if isLoop(b) {
 			n++
 		}
 	}

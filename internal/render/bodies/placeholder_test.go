@@ -47,7 +47,7 @@ func TestPartialsArePutInWhereTheyAreRendered(t *testing.T) {
 func TestPartialsAreInHTMLAndTextAsWell(t *testing.T) {
 	src := Source{Name: "t", HTML: `<p>{% render "p", a: event.a %}</p>`, Text: "T {% render \"p\", a: event.b %}\n", Partials: map[string]string{"p": "({{ a }})\n"}}
 	made, wrong := Make(src)
-	if len(wrong) > 0 || src.Finished() {
+	if len(wrong) > 0 || src.IsComplete() {
 		t.Fatal(wrong)
 	}
 	if made.HTML.Source != "<p>({{ event.a }})</p>" || made.Text.Source != "T ({{ event.b }})\n" {
@@ -60,7 +60,7 @@ func TestPartialsAreInHTMLAndTextAsWell(t *testing.T) {
 
 func TestALayoutOfOnesOwn(t *testing.T) {
 	src := Source{Name: "t", Subject: "S {{ event.s }}", Markdown: "Hi {{ event.a }}", Lang: "ar",
-		Page: "<html lang=\"{{ lang }}\" dir=\"{{ dir }}\"><head><title>{{ title }}</title><style>p { margin: 0 }</style></head><body>{{ content }}<p>By {{ meta.service }}</p></body></html>"}
+		CustomLayout: "<html lang=\"{{ lang }}\" dir=\"{{ dir }}\"><head><title>{{ title }}</title><style>p { margin: 0 }</style></head><body>{{ content }}<p>By {{ meta.service }}</p></body></html>"}
 	made, wrong := Make(src)
 	if len(wrong) > 0 {
 		t.Fatal(wrong[0])
@@ -72,7 +72,7 @@ func TestALayoutOfOnesOwn(t *testing.T) {
 	if got := plainLiquid(made.Text.Source); got != "Hi {{ event.a }}\n\nBy {{ meta.service }}\n" {
 		t.Errorf("%q", got)
 	}
-	src.Page = "<html></html>"
+	src.CustomLayout = "<html></html>"
 	if _, wrong = Make(src); len(wrong) == 0 || wrong[0].Pointer != "/templates/t/page" {
 		t.Errorf("%v", wrong)
 	}

@@ -43,7 +43,7 @@ func FuzzMasked(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := masked(text)
+		got := maskLiquid(text)
 		want := asWritten.ReplaceAllStringFunc(text, func(found string) string {
 			with := tag
 			if found[0] == '(' || found[1] == '{' {

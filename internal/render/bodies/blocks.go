@@ -27,14 +27,14 @@ type section struct {
 	at      int
 }
 
-// blocks writes the elements of our own as tables, which Outlook's old readers
+// expandBlocks writes the elements of our own as tables, which Outlook's old readers
 // need, with columns that stand below one another where there is no room: without
 // a media query, so that readers which drop these do it as well.
-func (b *builder) blocks(f *File, source string) string {
+func (b *builder) expandBlocks(f *File, source string) string {
 	if !strings.Contains(source, "<f-") {
 		return source
 	}
-	widths := b.columns(source)
+	widths := b.columnWidths(source)
 	var out strings.Builder
 	var open []section
 	z := markup.NewTokenizer(strings.NewReader(source))
@@ -69,8 +69,8 @@ func (b *builder) blocks(f *File, source string) string {
 	}
 }
 
-// columns lists the widths of the columns of each section.
-func (b *builder) columns(source string) (all [][]int) {
+// columnWidths lists the widths of the columns of each section.
+func (b *builder) columnWidths(source string) (all [][]int) {
 	z := markup.NewTokenizer(strings.NewReader(source))
 	for {
 		kind := z.Next()
@@ -110,7 +110,7 @@ func (b *builder) columns(source string) (all [][]int) {
 }
 
 // A lack is what a block needs and does not have.
-type lack struct{ message, hint string }
+type blockError struct{ message, hint string }
 
 // find is where a start tag stands in the file; one with Liquid, where the first of
 // its name stands.
@@ -123,7 +123,7 @@ func (f *File) find(raw, name string) int {
 
 const table = `<table role="presentation" cellpadding="0" cellspacing="0" border="0"`
 
-func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (string, *lack) {
+func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (string, *blockError) {
 	get := func(name string) string { return html.EscapeString(attribute(t, name)) }
 	style := attribute(t, "style")
 	if style != "" {
@@ -139,7 +139,7 @@ func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (
 		return table + ` width="100%"><tr><td class="f-section"` + style + `>`, nil
 	case "f-column":
 		if len(*open) == 0 {
-			return "", &lack{"f-column outside of an f-section", "put the columns into one"}
+			return "", &blockError{"f-column outside of an f-section", "put the columns into one"}
 		}
 		s := &(*open)[len(*open)-1]
 		wide := inside
@@ -154,7 +154,7 @@ func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (
 		return before + fmt.Sprintf(`<div class="f-column" style="max-width: %dpx"><div class="f-inner"%s>`, wide, style), nil
 	case "f-button":
 		if attribute(t, "href") == "" {
-			return "", &lack{"f-button without an address", "write f-button href=\"...\""}
+			return "", &blockError{"f-button without an address", "write f-button href=\"...\""}
 		}
 		return table + ` class="f-button-around"><tr><td class="f-button-cell"` + style + `><a class="f-button" href="` + get("href") + `"` + style + `>`, nil
 	case "f-divider":
@@ -176,7 +176,7 @@ func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (
 			return `<img class="f-image" src="` + get("src") + `" alt="` + get("alt") + `"` + wide + style + `>`, nil
 		}
 	}
-	return "", &lack{"f-image without alt", `say what it shows: alt="A map of the area", or alt="" where it shows nothing that matters`}
+	return "", &blockError{"f-image without alt", `say what it shows: alt="A map of the area", or alt="" where it shows nothing that matters`}
 }
 
 func blockEnd(name string, open *[]section) string {

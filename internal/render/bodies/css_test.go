@@ -97,7 +97,7 @@ func TestAnUnknownLayoutOrLanguageIsNamed(t *testing.T) {
 		"/templates/t/layout": {Name: "t", Markdown: "x", Layout: "plane"},
 		"/templates/t/lang":   {Name: "t", HTML: "<p>x</p>", Text: "x", Lang: "not a language"},
 	} {
-		if src.Finished() {
+		if src.IsComplete() {
 			t.Errorf("%s: nobody looks", pointer)
 		}
 		if _, wrong := Make(src); len(wrong) != 1 || wrong[0].Pointer != pointer || wrong[0].Hint == "" {

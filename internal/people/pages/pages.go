@@ -73,8 +73,8 @@ type (
 // Say names a text.
 func Say(name string, values ...string) Text { return Text{Name: name, Values: values} }
 
-// shown is what the templates see.
-type shown struct {
+// view is what the templates see.
+type view struct {
 	*Page
 	Lang   string
 	Dir    string
@@ -85,10 +85,10 @@ type shown struct {
 }
 
 // T writes a text.
-func (s *shown) T(t Text) string { return s.texts(t) }
+func (s *view) T(t Text) string { return s.texts(t) }
 
 // Say writes a text by its name.
-func (s *shown) Say(name string, values ...string) string {
+func (s *view) Say(name string, values ...string) string {
 	return s.texts(Text{Name: name, Values: values})
 }
 
@@ -109,9 +109,9 @@ func (w *Writer) Write(p *Page) (body []byte, policy string, err error) {
 	if p.Site == nil {
 		p.Site = &Site{}
 	}
-	s := &shown{Page: p, Style: template.CSS(paint(p.Site.Color) + style), Logo: template.URL(p.Site.Logo)} //nolint:gosec // the style is ours, and the logo is checked where it is configured
+	s := &view{Page: p, Style: template.CSS(brandStyle(p.Site.Color) + style), Logo: template.URL(p.Site.Logo)} //nolint:gosec // the style is ours, and the logo is checked where it is configured
 	if p.Kind == SignUp {
-		s.Script = template.JS(puzzle) //nolint:gosec // it is ours
+		s.Script = template.JS(proofOfWorkScript) //nolint:gosec // it is ours
 	}
 	s.Lang, s.texts = p.Site.Texts.For(p.Locale)
 	if rightToLeft[base(s.Lang)] {
@@ -125,7 +125,7 @@ func (w *Writer) Write(p *Page) (body []byte, policy string, err error) {
 }
 
 // policy allows what the page has in it, and forms that go back to the server.
-func (s *shown) policy() string {
+func (s *view) policy() string {
 	p := "default-src 'none'; style-src " + hashOf(string(s.Style))
 	if s.Script != "" {
 		p += "; script-src " + hashOf(string(s.Script))

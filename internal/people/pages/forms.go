@@ -1,12 +1,33 @@
 package pages
 
-import _ "embed"
+import (
+	_ "embed"
+)
+
+// A Leaving is what can be left on one page.
+type UnsubscribeForm struct {
+	Choices []Choice // what the person is subscribed to
+	Reasons []string // names of texts, without reason_
+}
+
+// A Choice is one of them.
+type Choice struct {
+	ID      string
+	Title   string // of the rule or of the topic
+	Detail  string // what the person chose, or ""
+	About   string // the description of the rule, or ""
+	Paused  bool
+	Checked bool // the message was about it
+}
+
+// Single reports whether there is nothing to choose from.
+func (l *UnsubscribeForm) Single() bool { return len(l.Choices) == 1 }
 
 //go:embed puzzle.js
-var puzzle string
+var proofOfWorkScript string
 
 // A SigningUp is the form to subscribe to a topic.
-type SigningUp struct {
+type SignUpForm struct {
 	Token string // sealed, which says when the form was given out
 	Bits  int    // how much work a proof is
 
@@ -44,7 +65,7 @@ type Param struct {
 }
 
 // A Confirming shows what is about to be confirmed.
-type Confirming struct {
+type ConfirmForm struct {
 	Facts []Fact
 	Label Text
 }
@@ -52,8 +73,8 @@ type Confirming struct {
 // A Fact is a name among the texts, and its value.
 type Fact struct{ Name, Value string }
 
-// Choosing is what somebody gets, to be changed.
-type Choosing struct {
+// PreferencesForm is what somebody gets, to be changed.
+type PreferencesForm struct {
 	List     []Preference
 	Locales  []string
 	Locale   string
