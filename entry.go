@@ -29,18 +29,17 @@ type Entry struct {
 	Complaint bool   // the reader reported it as junk
 }
 
-// A RecipientRange names members of one manifest that are to be delivered, the part of a
-// batch that goes over the bus. It is a hint: who takes it reads first which of
-// the members are settled.
+// A RecipientRange names members of one manifest that are to be delivered. It is a hint: whoever
+// delivers it first reads which of the members are settled.
 type RecipientRange struct {
 	Manifest  ManifestID `json:"m"`
 	From      uint32     `json:"f,omitempty"` // first position
-	To        uint32     `json:"t,omitempty"` // behind the last position
-	Positions []uint32   `json:"p,omitempty"` // instead of From and To: single positions, ascending
-	Attempt   uint16     `json:"a"`           // the number that this try would have, from 1
+	To        uint32     `json:"t,omitempty"` // after the last position
+	Positions []uint32   `json:"p,omitempty"` // replaces From and To: single positions, ascending
+	Attempt   uint16     `json:"a"`           // the number of this attempt, from 1
 }
 
-// Len is the number of members named.
+// Len returns the number of members.
 func (s *RecipientRange) Len() int {
 	if s.Positions != nil {
 		return len(s.Positions)
@@ -48,8 +47,8 @@ func (s *RecipientRange) Len() int {
 	return int(s.To - s.From)
 }
 
-// NewRecipientRange returns the slice of some ascending positions of a manifest. It names the first
-// and the last position where there are no gaps between them.
+// NewRecipientRange returns the range of some ascending positions of a manifest. Positions without
+// gaps become From and To.
 func NewRecipientRange(m ManifestID, attempt uint16, positions []uint32) RecipientRange {
 	first, last := positions[0], positions[len(positions)-1]
 	if int(last-first) == len(positions)-1 {
@@ -58,8 +57,7 @@ func NewRecipientRange(m ManifestID, attempt uint16, positions []uint32) Recipie
 	return RecipientRange{Manifest: m, Positions: positions, Attempt: attempt}
 }
 
-// Deliveries returns the deliveries that the slice names, in ascending order. day is the day
-// of its batch.
+// Deliveries returns the deliveries of the range, in ascending order. day is the day of its batch.
 func (s *RecipientRange) Deliveries(day Day) []DeliveryRef {
 	refs := make([]DeliveryRef, 0, s.Len())
 	for _, p := range s.Positions {
@@ -73,8 +71,8 @@ func (s *RecipientRange) Deliveries(day Day) []DeliveryRef {
 	return refs
 }
 
-// A Batch is the unit of hand-over between generation and delivery, and of the
-// lease: slices of manifests of one day for one channel and lane.
+// A Batch is the unit of work between matching and delivery, and of the lease: ranges of recipients of
+// one day, channel and lane.
 type Batch struct {
 	Day     Day              `json:"d"`
 	Channel uint16           `json:"c"`
@@ -82,7 +80,7 @@ type Batch struct {
 	Slices  []RecipientRange `json:"s"`
 }
 
-// Members is the number of members named by all slices.
+// Members returns the number of members of all ranges.
 func (b *Batch) Members() int {
 	n := 0
 	for i := range b.Slices {
@@ -91,10 +89,11 @@ func (b *Batch) Members() int {
 	return n
 }
 
-// MaxBatch is the most members a batch may name.
+// MaxBatch is the maximum number of members in a batch.
 const MaxBatch = 1000
 
-// A Frozen event is what generation commits in one transaction.
+// A MatchResult is the result of matching one event. It is frozen: committed in one transaction, and
+// never changed.
 type MatchResult struct {
 	Posted    *AcceptedEvent
 	KeptAt    time.Time
@@ -102,18 +101,18 @@ type MatchResult struct {
 	Matched   int64 // subscriptions
 	Messages  int64 // members
 	Manifests []Manifest
-	Key       *KeyRef // whose state the event becomes; nil: nobody's
-	Hold      string  // why it waits for approval; "": it does not
+	Key       *KeyRef // the key whose state the event becomes; nil: none
+	Hold      string  // why the broadcast waits for approval; "": it does not
 
-	Gathered []Gathered // who gets it later, with the run of a slot
+	Gathered []Gathered // recipients who wait for a digest
 
-	// Items visits, of a run, the events that its members name, ascending by number; nil:
-	// there are none. They are read when they are kept, since they may be more than there
-	// is memory, and again where the transaction has to begin anew.
+	// Items visits the events that the members of a run name, ascending by number; nil: there
+	// are none. The transaction reads them one by one, since they may not fit in memory, and
+	// again if it is repeated.
 	Items func(visit func(RunItem) error) error
 }
 
-// Progress is how far a broadcast has come, as it is kept.
+// Progress is the stored progress of a broadcast.
 type Progress struct {
 	Counts    Counts
 	First     time.Time
@@ -121,27 +120,27 @@ type Progress struct {
 	Completed time.Time // zero while deliveries are open
 }
 
-// A Due is work that waits for its time.
+// A Due is work that is postponed to a time.
 type Due struct {
 	At      time.Time // whole seconds
 	Channel uint16
 	Lane    Lane
 	Slice   RecipientRange
 
-	Why         Wait   // of what was put off without an attempt, one message each
-	Destination string // of what waits for that
+	Why         Wait   // for postponed first attempts, one message each
+	Destination string // that the message waits for
 }
 
-// A Completion ends a broadcast: all of its deliveries are settled.
+// A Completion says that all deliveries of a broadcast are settled.
 type Completion struct {
 	Seq      EventSeq
 	Progress Progress
 }
 
-// A Commit is what one group of attempts leads to, kept in one transaction.
+// A Commit is the result of a group of attempts, stored in one transaction.
 type Commit struct {
 	Entries     []Entry
-	Corrections []int // the Returned entries of broadcasts that are completed: their counts change with them
+	Corrections []int // indexes of Returned entries of completed broadcasts, whose counts they change
 	Dues        []Due
 	Completions []Completion
 }

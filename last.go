@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// A KeyRef names a key of a topic: whose event it is, as the symbol of a stock is.
+// A KeyRef names a key of a topic: the subject of its events, such as the symbol of a stock.
 type KeyRef struct {
 	Topic  uint32 // number of the topic
-	Series uint32 // another one each time the topic takes another field for its key
-	Key    string // text of the field
+	Series uint32 // changes when the topic gets another key field
+	Key    string // value of the field
 }
 
-// A Last is the state of a key: the last event that had it. Which is the last, the
-// sequences decide.
+// A Last is the state of a key: the event with the highest sequence.
 type Last struct {
 	Of    KeyRef
 	Event EventRef

@@ -37,7 +37,7 @@ func checkShape(t *testing.T, out string, folders ...string) {
 	}
 }
 
-// What a person reads must be what a plain count of the input gives.
+// The printed numbers must equal a plain count of the input.
 func TestTheDemoTellsWhatTheInputDemands(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	want := expect(t, 2000)
@@ -161,7 +161,7 @@ func TestQuantilesAreOfTheSortedEvents(t *testing.T) {
 	}
 }
 
-// What each person must get of these is computed in internal/test/e2e from the files.
+// The tests in internal/test/e2e compute the messages of each person from the files.
 func TestEveryExampleIsShown(t *testing.T) {
 	for _, name := range []string{"govuk", "stocks"} {
 		t.Run(name, func(t *testing.T) {

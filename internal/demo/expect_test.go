@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/examples/earthquakes"
 )
 
-// What the demonstration must bring about.
+// An expectation is the required result of a demonstration.
 type expectation struct {
 	subscriptions, people, conditions int // different ones
 	events, reached                   int

@@ -23,8 +23,8 @@ type pageParams struct {
 }
 
 // govukWishes differ: any of some organisations, two that publish together,
-// document types, a language, one page, words. What has many documents is wished
-// for more often.
+// document types, a language, one page, words. Topics with many documents are
+// chosen more often.
 func govukWishes(seed uint64) func() Line {
 	w := changeWishes{random: newRandom(seed), words: words()}
 	organisations, types, pairs := map[string]int{}, map[string]int{}, map[[2]string]int{}

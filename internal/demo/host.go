@@ -37,7 +37,7 @@ type host struct {
 	served    chan error
 }
 
-// raise starts both. What it has acquired when it fails, it gives back.
+// raise starts both. After a failure it releases everything that it has acquired.
 func raise(ctx context.Context, x *example, o Options, log *slog.Logger, show *screen) (*host, error) {
 	s := show.begin(ctx, "start", "", 0)
 	h := &host{example: x, kept: newSamples(x.near), served: make(chan error, 1)}

@@ -39,7 +39,7 @@ func (h *host) printNext(w io.Writer, o Options) {
       -H "Content-Type: application/json" -d '%s'
 
 `, h.example.topic, h.example.idField, h.example.invented)
-	fmt.Fprintf(w, `  What became of it, what one person got, how all is doing, stop and go:
+	fmt.Fprintf(w, `  Trace the event and one person, show the status, pause and resume:
 
     %[1]s trace %[4]s
     %[1]s trace --subscriber %[2]s --limit 3

@@ -17,7 +17,7 @@ const lineWidth = 78
 func (r *result) print(w io.Writer) {
 	r.printNumbers(w)
 	r.printBest(w)
-	r.printLetter(w)
+	r.printSample(w)
 	r.printHistory(w)
 }
 
@@ -27,7 +27,7 @@ func heading(w io.Writer, text string) {
 
 func (r *result) printNumbers(w io.Writer) {
 	t := r.totals()
-	heading(w, "What happened")
+	heading(w, "Results")
 	row := func(name, value, note string) {
 		lines := wrap(note, lineWidth-24)
 		for i, l := range lines {
@@ -86,7 +86,7 @@ func (r *result) printBest(w io.Writer) {
 	fmt.Fprintf(w, "  %s people were told. Its event is %s.\n", count(r.best.broadcast.Messages), r.best.broadcast.Event)
 }
 
-func (r *result) printLetter(w io.Writer) {
+func (r *result) printSample(w io.Writer) {
 	heading(w, "One mail, as a person sees it")
 	for _, field := range r.sample.header {
 		for i, line := range wrap(field[1], lineWidth-11) {
@@ -110,7 +110,7 @@ func (r *result) printHistory(w io.Writer) {
 	if len(r.history) == 0 {
 		return
 	}
-	heading(w, "What happened to one person")
+	heading(w, "Messages to one person")
 	fmt.Fprintf(w, "  %s, latest first:\n", r.history[0].mail.Address)
 	for _, h := range r.history {
 		fmt.Fprintln(w)

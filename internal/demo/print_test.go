@@ -31,7 +31,7 @@ func TestLinesBreakBetweenWords(t *testing.T) {
 	}
 }
 
-func TestALetterIsDecoded(t *testing.T) {
+func TestAMailIsDecoded(t *testing.T) {
 	const head = "From: =?utf-8?q?J=C3=BCrgen?= <a@example.org>\r\nTo: b@example.org\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nDate: Fri, 20 Nov 2026 08:22:10 +0000\r\n"
 	tests := []struct{ name, message, want string }{
 		{"plain", "Content-Type: text/plain\r\n\r\nHello\r\nworld\r\n", "Hello\nworld"},

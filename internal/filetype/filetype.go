@@ -28,11 +28,11 @@ func (p Policy) Attachment(name, declared string, content []byte) (string, error
 	}
 	extension := extensionOf(name)
 	if programs[extension] && !slices.Contains(p, extension) {
-		return "", refused(name, "send a link to it, or have the operator list it in allow_attachments", "files that end in .%s are programs, which mail servers refuse", extension)
+		return "", refuse(name, "send a link to it, or have the operator list it in allow_attachments", "files that end in .%s are programs, which mail servers refuse", extension)
 	}
 	found := signatureOf(content)
 	if programs[found.name] && !slices.Contains(p, found.name) {
-		return "", refused(name, "send a link to it, or have the operator list "+found.name+" in allow_attachments", "it is a program, whatever its name says")
+		return "", refuse(name, "send a link to it, or have the operator list "+found.name+" in allow_attachments", "it is a program, whatever its name says")
 	}
 	byName := byExtension[extension]
 	media, err := declaredType(name, declared)
@@ -44,11 +44,11 @@ func (p Policy) Attachment(name, declared string, content []byte) (string, error
 	case media == "" && found.media != "":
 		media = found.media
 	case media == "":
-		media = plainOr(content)
-	case byName != "" && !fits(media, byName):
-		return "", refused(name, "leave the type away, or give the file another name", "its type is said to be %s, and its name says %s", media, byName)
+		media = guessType(content)
+	case byName != "" && !compatible(media, byName):
+		return "", refuse(name, "leave the type away, or give the file another name", "its type is said to be %s, and its name says %s", media, byName)
 	}
-	return media, agree(name, media, found, content)
+	return media, checkContent(name, media, found, content)
 }
 
 // Image returns the media type of an image that HTML shows: one that all readers of
@@ -62,21 +62,21 @@ func Image(name, declared string, content []byte) (string, error) {
 		return "", err
 	}
 	found := signatureOf(content)
-	if !slices.Contains(shown, found.media) {
-		return "", refused(name, "make a PNG, JPEG, GIF or WebP of it", "it is no image that readers of mail show")
+	if !slices.Contains(embeddableImages, found.media) {
+		return "", refuse(name, "make a PNG, JPEG, GIF or WebP of it", "it is no image that readers of mail show")
 	}
 	byName := byExtension[extensionOf(name)]
 	if media != "" && media != found.media || byName != "" && byName != found.media {
-		return "", refused(name, "give it the type and the extension that it has", "it is %s, and says something else", found.media)
+		return "", refuse(name, "give it the type and the extension that it has", "it is %s, and says something else", found.media)
 	}
 	return found.media, nil
 }
 
-// shown are the types of images that readers of mail show in HTML.
-var shown = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+// embeddableImages are the types of images that readers of mail show in HTML.
+var embeddableImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// refused is the error about a file.
-func refused(name, hint, format string, args ...any) *fanfare.Error {
+// refuse is the error about a file.
+func refuse(name, hint, format string, args ...any) *fanfare.Error {
 	if len(name) > MaxName {
 		name = strings.ToValidUTF8(name[:MaxName], "") + "…"
 	}
@@ -87,22 +87,22 @@ func refused(name, hint, format string, args ...any) *fanfare.Error {
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return refused(name, "such as terms.pdf", "the file has no name")
+		return refuse(name, "such as terms.pdf", "the file has no name")
 	case len(name) > MaxName:
-		return refused(name, "", "its name is longer than %d bytes", MaxName)
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, unprintable):
-		return refused(name, "write it in letters that are seen", "its name has characters that nobody sees, or is not UTF-8")
+		return refuse(name, "", "its name is longer than %d bytes", MaxName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, isInvisible):
+		return refuse(name, "write it in letters that are seen", "its name has characters that nobody sees, or is not UTF-8")
 	case strings.ContainsAny(name, `/\`):
-		return refused(name, "give the name alone", "its name has a path in it")
+		return refuse(name, "give the name alone", "its name has a path in it")
 	case strings.TrimFunc(name, func(r rune) bool { return r == ' ' || r == '.' }) == "" || strings.HasSuffix(name, ".") || strings.TrimSpace(name) != name:
-		return refused(name, "such as terms.pdf", "its name begins or ends with what is cut off where it is kept")
+		return refuse(name, "such as terms.pdf", "its name begins or ends with what is cut off where it is kept")
 	}
 	return nil
 }
 
-// unprintable are controls, and what changes the direction in which a name is read:
+// isInvisible are controls, and what changes the direction in which a name is read:
 // gpj.exe could be read as exe.jpg.
-func unprintable(r rune) bool {
+func isInvisible(r rune) bool {
 	return unicode.IsControl(r) || r == 0xfeff || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x2069
 }
 
@@ -120,48 +120,48 @@ func declaredType(name, declared string) (string, error) {
 	case media == "":
 		return "", nil
 	case !mediaPattern.MatchString(media):
-		return "", refused(name, "such as application/pdf", "%.100q is not a media type", declared)
+		return "", refuse(name, "such as application/pdf", "%.100q is not a media type", declared)
 	case strings.HasPrefix(media, "multipart/"), strings.HasPrefix(media, "message/"):
-		return "", refused(name, "write application/octet-stream", "a file of type %s would become a part of the mail", media)
+		return "", refuse(name, "write application/octet-stream", "a file of type %s would become a part of the mail", media)
 	}
 	return media, nil
 }
 
-// fits reports whether a file may say that it is of one type with the extension of
+// compatible reports whether a file may say that it is of one type with the extension of
 // another.
-func fits(media, byName string) bool {
+func compatible(media, byName string) bool {
 	text := func(media string) bool { return strings.HasPrefix(media, "text/") && media != "text/html" }
 	return media == byName || media == "application/octet-stream" || text(media) && text(byName)
 }
 
-// agree refuses a file whose bytes are not what its type says, where that could harm.
-func agree(name, media string, found signature, content []byte) error {
+// checkContent refuses a file whose bytes are not what its type says, where that could harm.
+func checkContent(name, media string, found signature, content []byte) error {
 	const hint = "give it the type and the extension that it has"
-	if slices.Contains(signed, media) && found.media != media {
-		return refused(name, hint, "it should be %s, and does not begin as one", media)
+	if slices.Contains(typesWithSignature, media) && found.media != media {
+		return refuse(name, hint, "it should be %s, and does not begin as one", media)
 	}
 	switch found.media {
 	case "", media:
 	case "application/zip": // as documents of offices do
 		if !strings.HasPrefix(media, "application/") {
-			return refused(name, hint, "it should be %s, and is an archive", media)
+			return refuse(name, hint, "it should be %s, and is an archive", media)
 		}
 	default:
 		if media != "application/octet-stream" {
-			return refused(name, hint, "it should be %s, and is %s", media, found.media)
+			return refuse(name, hint, "it should be %s, and is %s", media, found.media)
 		}
 	}
-	if html(content) && media != "text/html" && media != "application/xhtml+xml" && media != "image/svg+xml" && media != "application/xml" && media != "text/xml" {
-		return refused(name, "let it end in .html, and leave the type away", "it should be %s, and is HTML", media)
+	if looksLikeHTML(content) && media != "text/html" && media != "application/xhtml+xml" && media != "image/svg+xml" && media != "application/xml" && media != "text/xml" {
+		return refuse(name, "let it end in .html, and leave the type away", "it should be %s, and is HTML", media)
 	}
 	return nil
 }
 
-// html reports whether a browser would take the bytes for a page (WHATWG MIME Sniffing,
+// looksLikeHTML reports whether a browser would take the bytes for a page (WHATWG MIME Sniffing,
 // section 7.1).
-func html(content []byte) bool {
+func looksLikeHTML(content []byte) bool {
 	content = bytes.TrimLeft(content, "\t\n\x0c\r ")
-	return slices.ContainsFunc(pages, func(begin string) bool {
+	return slices.ContainsFunc(htmlPrefixes, func(begin string) bool {
 		if len(content) < len(begin) || !strings.EqualFold(string(content[:len(begin)]), begin) {
 			return false
 		}
@@ -170,13 +170,96 @@ func html(content []byte) bool {
 	})
 }
 
-// plainOr is the type of a file of which nothing else is known.
-func plainOr(content []byte) string {
+// guessType is the type of a file of which nothing else is known.
+func guessType(content []byte) string {
 	switch {
-	case html(content):
+	case looksLikeHTML(content):
 		return "text/html"
 	case utf8.Valid(content) && !slices.Contains(content, 0):
 		return "text/plain"
 	}
 	return "application/octet-stream"
+}
+
+// programs are the extensions that Gmail refuses (https://support.google.com/mail/answer/6590),
+// and those of programs and scripts of other systems.
+var programs = set(
+	"ade", "adp", "apk", "appx", "appxbundle", "bat", "cab", "chm", "cmd", "com", "cpl", "diagcab", "diagcfg", "diagpkg", "dll", "dmg", "ex", "ex_", "exe", "hta",
+	"img", "ins", "iso", "isp", "jar", "jnlp", "js", "jse", "lib", "lnk", "mde", "mjs", "msc", "msi", "msix", "msixbundle", "msp", "mst", "nsh", "pif", "ps1",
+	"scr", "sct", "shb", "sys", "vb", "vbe", "vbs", "vhd", "vxd", "wsc", "wsf", "wsh", "xll",
+	"app", "class", "deb", "elf", "macho", "pkg", "reg", "rpm", "sh", "url",
+)
+
+func set(names ...string) map[string]bool {
+	all := make(map[string]bool, len(names))
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
+}
+
+// A signature is how files of a kind begin.
+type signature struct {
+	name   string // the extension under which programs are refused
+	media  string // "" of programs
+	prefix string
+	also   string // what stands further on
+	at     int    // where
+}
+
+var signatures = []signature{
+	{name: "elf", prefix: "\x7fELF"},
+	{name: "macho", prefix: "\xfe\xed\xfa\xce"},
+	{name: "macho", prefix: "\xfe\xed\xfa\xcf"},
+	{name: "macho", prefix: "\xce\xfa\xed\xfe"},
+	{name: "macho", prefix: "\xcf\xfa\xed\xfe"},
+	{name: "class", prefix: "\xca\xfe\xba\xbe"},
+	{name: "lnk", prefix: "L\x00\x00\x00\x01\x14\x02\x00"},
+	{name: "cab", prefix: "MSCF\x00\x00\x00\x00"},
+	{name: "sh", prefix: "#!/"},
+	{media: "application/pdf", prefix: "%PDF-"},
+	{media: "image/png", prefix: "\x89PNG\r\n\x1a\n"},
+	{media: "image/jpeg", prefix: "\xff\xd8\xff"},
+	{media: "image/gif", prefix: "GIF87a"},
+	{media: "image/gif", prefix: "GIF89a"},
+	{media: "image/webp", prefix: "RIFF", also: "WEBP", at: 8},
+	{media: "application/zip", prefix: "PK\x03\x04"},
+	{media: "application/zip", prefix: "PK\x05\x06"},
+	{media: "application/gzip", prefix: "\x1f\x8b\x08"},
+}
+
+// typesWithSignature are the types whose files begin as one of the signatures.
+var typesWithSignature = []string{"application/pdf", "image/png", "image/jpeg", "image/gif", "image/webp", "application/zip", "application/gzip"}
+
+// signatureOf is how some bytes begin; the zero one is none that is known.
+func signatureOf(content []byte) signature {
+	if bytes.HasPrefix(content, []byte("MZ")) && bytes.IndexByte(content[:min(len(content), 64)], 0) > 0 {
+		return signature{name: "exe"}
+	}
+	for _, s := range signatures {
+		if bytes.HasPrefix(content, []byte(s.prefix)) && (s.also == "" || len(content) > s.at && bytes.HasPrefix(content[s.at:], []byte(s.also))) {
+			return s
+		}
+	}
+	return signature{}
+}
+
+// byExtension are the types of files by how their names end.
+var byExtension = map[string]string{
+	"avif": "image/avif", "bmp": "image/bmp", "csv": "text/csv", "doc": "application/msword",
+	"docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	"epub": "application/epub+zip", "geojson": "application/geo+json", "gif": "image/gif", "gpx": "application/gpx+xml", "gz": "application/gzip",
+	"htm": "text/html", "html": "text/html", "ics": "text/calendar", "jpeg": "image/jpeg", "jpg": "image/jpeg", "json": "application/json",
+	"kml": "application/vnd.google-earth.kml+xml", "kmz": "application/vnd.google-earth.kmz", "md": "text/markdown", "mp3": "audio/mpeg", "mp4": "video/mp4",
+	"odp": "application/vnd.oasis.opendocument.presentation", "ods": "application/vnd.oasis.opendocument.spreadsheet", "odt": "application/vnd.oasis.opendocument.text",
+	"pdf": "application/pdf", "png": "image/png", "ppt": "application/vnd.ms-powerpoint",
+	"pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	"rtf":  "application/rtf", "svg": "image/svg+xml", "tif": "image/tiff", "tiff": "image/tiff", "tsv": "text/tab-separated-values", "txt": "text/plain",
+	"vcf": "text/vcard", "wav": "audio/wav", "webp": "image/webp", "xls": "application/vnd.ms-excel",
+	"xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xml": "application/xml", "zip": "application/zip",
+}
+
+// htmlPrefixes are how bytes begin that a browser takes for a page; a blank or ">" follows.
+var htmlPrefixes = []string{
+	"<!doctype html", "<html", "<head", "<script", "<iframe", "<h1", "<div", "<font", "<table", "<a", "<style", "<title", "<b", "<body", "<br", "<p", "<!--",
 }

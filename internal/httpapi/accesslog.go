@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Which answers the access log has.
+// Values of AccessLog: which responses are logged.
 const (
 	LogNone   = "off"
 	LogErrors = "errors" // 400 and above
 	LogAll    = "all"
 )
 
-// maxRefusalsLogged bounds the lines for refused requests in a second: who
-// floods the server shall not flood the log. What is left out is counted.
+// maxRefusalsLogged limits the log lines for rejected requests in a second, so that a
+// flood of requests does not flood the log. Omitted lines are counted.
 const maxRefusalsLogged = 50
 
-// accessLog writes a line for an answered request. It names the route and not
-// the path, which may hold the address of a person; never the query, and of the
-// key only its id.
+// accessLog writes one line for each answered request. The line has the route instead of
+// the path, which may contain the address of a person, no query, and only the id of the
+// key.
 type accessLog struct {
 	log  *slog.Logger
 	what string
@@ -61,8 +61,8 @@ func (l *accessLog) answered(x *exchange, now time.Time) {
 	l.log.LogAttrs(context.Background(), level, "request", attrs...)
 }
 
-// room reports whether there is room for another line in this second, and how
-// many were left out before it.
+// room reports whether another line may be written in this second, and how many lines
+// were omitted before it.
 func (l *accessLog) room(second int64) (write bool, left int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ func (l *accessLog) room(second int64) (write bool, left int) {
 	return true, left
 }
 
-// methodOf is the method, where it is one: a client may send any word.
+// methodOf returns the method if it is a standard one: clients may send any word.
 func methodOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// A lineWork is what a bulk endpoint does with its lines.
+// A lineWork defines how a bulk endpoint processes its lines.
 type lineWork[T any] struct {
 	decode       func(line []byte, item *T) error
 	maxLineBytes int
@@ -48,11 +48,12 @@ type keeping[T any] struct {
 	of   outcome
 }
 
-// run reads the body of r line by line and answers each line, or in the end.
+// run reads the body of r line by line and answers each line, or once at the end in quiet
+// mode.
 //
-// It keeps what has arrived whole even where the client is gone, and says at
-// the line where it had to stop what was the matter. Chunks are kept one after
-// the other, so that of two lines for the same thing the later one wins.
+// It stores the complete lines that have arrived even if the client disconnects, and
+// reports an error at the line at which it had to stop. Chunks are stored in order, so
+// that the later of two lines for the same object wins.
 func run[T any](a *API, x *exchange, r *http.Request, w lineWork[T]) error {
 	if r.ContentLength > maxBulkBytes {
 		return tooLargeBody(maxBulkBytes)
@@ -90,7 +91,7 @@ func run[T any](a *API, x *exchange, r *http.Request, w lineWork[T]) error {
 	return out.finish()
 }
 
-// answers writes what came of each line, in order.
+// answers writes the results of the lines in order.
 type answers[T any] struct {
 	lineWork[T]
 	x     *exchange
@@ -149,7 +150,7 @@ func (o *answers[T]) begin(ctx context.Context, c *chunk[T]) keeping[T] {
 	return k
 }
 
-// chunk answers the lines of c.
+// chunk writes the results of the lines of c.
 func (o *answers[T]) chunk(c keeping[T]) error {
 	bad := c.bad
 	for i, number := range c.where {
@@ -181,7 +182,7 @@ func (o *answers[T]) refuse(number int, err error) {
 	o.buf = append(append(o.buf, line...), '\n')
 }
 
-// flush sends what has been gathered.
+// flush sends the buffered results.
 func (o *answers[T]) flush() error {
 	if o.quiet || len(o.buf) == 0 {
 		return nil
@@ -227,7 +228,7 @@ func (o *answers[T]) abort(number int, err error) {
 	_ = o.flush() // the answer ends here, whether the client reads it or not
 }
 
-// finish ends a whole answer.
+// finish ends a complete response.
 func (o *answers[T]) finish() error {
 	o.rc.SetWriteDeadline(time.Now().Add(bulkIdle))
 	if o.quiet {

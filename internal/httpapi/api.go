@@ -15,16 +15,15 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
-// An API is the handler of everything that the server answers over HTTP. It is
-// safe for concurrent use.
+// An API handles all HTTP requests of the server. It is safe for concurrent use.
 type API struct {
 	parts   Parts
 	mux     *http.ServeMux
 	spec    huma.API
 	log     *slog.Logger
 	now     func() time.Time
-	bulk    chan struct{} // a place for each bulk body under way
-	waiting chan struct{} // a place for each request that waits for a message
+	bulk    chan struct{} // one slot for each bulk body that is being read
+	waiting chan struct{} // one slot for each request that waits for a message
 	page    *pages.Writer
 
 	running atomic.Int64 // requests
@@ -39,10 +38,10 @@ type API struct {
 	changes  requestCount  // under way
 }
 
-// maxBulk is how many bulk bodies are read at once; more are answered 503.
+// maxBulk limits the bulk bodies that are read at the same time. Further ones get 503.
 const maxBulk = 16
 
-// New returns the API over parts.
+// New returns an API that uses parts.
 func New(parts Parts) *API {
 	a := &API{parts: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
 		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), page: pages.NewWriter(), stopping: make(chan struct{}), changes: requestCount{underWay: new(sync.WaitGroup)}}
@@ -96,14 +95,14 @@ func New(parts Parts) *API {
 	return a
 }
 
-// Stop ends the bulk bodies that are being read: what has arrived of them is
-// kept and answered, with a last line that says where to go on. It may be
+// Stop ends the reading of bulk bodies. The lines that have arrived are stored and
+// answered, and a last line names the line at which the client continues. Stop may be
 // called twice.
 func (a *API) Stop() {
 	a.stop.Do(func() { close(a.stopping) })
 }
 
-// writeJSON answers with v.
+// writeJSON writes v as the response.
 func writeJSON(w http.ResponseWriter, status int, contentType string, v any) error { //nolint:unparam // the type stands where the answer is written, as in writeAll
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)

@@ -11,13 +11,13 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-// A caller is who asks, and for which service.
+// A caller is the key that sent a request and the service that the request is for.
 type caller struct {
 	principal catalog.Principal
-	service   string // the one that is meant; "" where a key for all named none
+	service   string // the service of the request; "" if a key for all services named none
 }
 
-// caller finds out who sent r.
+// caller authenticates the key of r.
 func (a *API) caller(r *http.Request) (caller, error) {
 	secret, ok := bearer(r.Header.Get("Authorization"))
 	if !ok {
@@ -52,8 +52,8 @@ func bearer(header string) (string, bool) {
 	return strings.TrimSpace(header[len(scheme):]), true
 }
 
-// oneService returns the service that is meant where there must be one: the
-// key's, the one that a key for all services named, or the only one that there is.
+// oneService returns the service of a request that needs exactly one: the service of the
+// key, the service that a key for all services named, or the only service of the server.
 func (a *API) oneService(c caller) (string, error) {
 	if c.service != "" {
 		return c.service, nil
@@ -72,8 +72,8 @@ func (a *API) oneService(c caller) (string, error) {
 	return "", e
 }
 
-// isLocal reports whether a request comes from this machine and from nobody
-// behind it: a proxy's requests come from elsewhere.
+// isLocal reports whether a request comes from this machine. A request that a proxy on
+// this machine forwards is not local.
 func isLocal(r *http.Request) bool {
 	if r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "" {
 		return false

@@ -15,28 +15,28 @@ type Page struct {
 	Cursor string `query:"cursor" maxLength:"600" doc:"next of the page before, with the same filters; left out: the first page"`
 }
 
-// A listing is one list with its filters: what a cursor belongs to. A cursor
-// tells where a page ended and nothing that the asker may not know; that it is
-// changed is noticed, not prevented.
+// A listing identifies a list and its filters. A cursor is valid for one listing. It
+// contains the key at which a page ended and a checksum, which detects changes but does
+// not authenticate.
 type listing string
 
-// listingOf names a list and what it was filtered by.
+// listingOf returns the listing for a list and its filters.
 func listingOf(list, service string, filters ...string) listing {
 	return listing(list + "\n" + service + "\n" + strings.Join(filters, "\n"))
 }
 
-// Cursors of another version are refused, as damaged ones are.
+// Cursors of another version are rejected, like damaged ones.
 const (
 	cursorVersion = 1
 	cursorSum     = 6
 )
 
-// cursor is the place after key in the list.
+// cursor returns the cursor for the position after key.
 func (l listing) cursor(key string) string {
 	return base64.RawURLEncoding.EncodeToString(append(append([]byte{cursorVersion}, l.sum(key)...), key...))
 }
 
-// next is the cursor after key, "" for none: the list ends there.
+// next returns the cursor after key, or "" at the end of the list.
 func (l listing) next(key string) string {
 	if key == "" {
 		return ""
@@ -49,7 +49,7 @@ func (l listing) sum(key string) []byte {
 	return sum[:cursorSum]
 }
 
-// key returns what cursor was given: "" for no cursor.
+// key returns the key in cursor, or "" without a cursor.
 func (l listing) key(cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil
@@ -63,8 +63,8 @@ func (l listing) key(cursor string) (string, error) {
 	return "", &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter cursor is not one that this list gave with these filters", Hint: "use next of the page before, or none"}
 }
 
-// pageOf cuts a page out of a list that is in memory as a whole, in the order
-// of its keys, which are unique. next is "" on the last page.
+// pageOf returns one page of a complete list that is sorted by unique keys. next is ""
+// on the last page.
 func pageOf[T any](l listing, p *Page, all []T, key func(*T) string) (page []T, next string, err error) {
 	after, err := l.key(p.Cursor)
 	if err != nil {

@@ -1,22 +1,19 @@
-// Package api serves the HTTP API /v1.
+// Package httpapi serves the HTTP API /v1, the recipient pages and the OpenAPI document.
 //
-// It keeps no state of its own: what it answers with success is kept by the
-// part behind it before the answer leaves. A refused request has stored
-// nothing, but for line formats (NDJSON), where each line stands by itself and
-// has its own answer. When the connection breaks in the middle of a body,
-// the whole lines that had arrived are stored and the broken one is not.
+// It stores nothing itself: internal/server passes it the components that do (Parts).
+// A successful response is sent only after its changes are durable. A rejected request has
+// stored nothing, except in NDJSON bodies, where each line is stored and answered on its
+// own. If the connection breaks during such a body, the complete lines that had arrived are
+// stored and the incomplete one is not.
 //
-// Every failure is a problem document (RFC 9457) made from a *fanfare.Error;
-// errors.go has the one table of codes and statuses. Invalid input is always
-// 422, malformed JSON too, so that a client has one thing to look for; the
-// other statuses of 400 and above say what kind of failure it is.
+// Every failure is a problem document (RFC 9457) made from a *fanfare.Error; codes.go has
+// the table of codes and statuses. Invalid input is always 422, malformed JSON included.
 //
-// A panic in a handler becomes a 500 with the request's id, and the process
-// goes on. Slow clients are cut: JSON bodies have to come within 30 seconds,
-// bulk bodies have to move every 60 seconds.
+// A panic in a handler becomes a 500 with the id of the request, and the process continues.
+// Slow clients are disconnected: a JSON body must arrive within 30 seconds, and a bulk body
+// must make progress every 60 seconds.
 //
-// The JSON reads go through huma, which checks their parameters and writes
-// OpenAPI 3.1 at /openapi.json. Endpoints that take a body are plain handlers
-// that are described to the same document: they are the hot ones, and their
-// errors name lines and pointers.
+// Most endpoints without a body use huma, which checks their parameters and writes OpenAPI 3.1
+// at /openapi.json. Most endpoints with a body are plain handlers that are described in the
+// same document: they are the frequent ones, and their errors name lines and pointers.
 package httpapi

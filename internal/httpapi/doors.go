@@ -15,28 +15,29 @@ import (
 
 const (
 	filling linktoken.Purpose = 'f'
-	// fillFor is how long a form can be sent.
+	// fillFor is how long a form stays valid.
 	fillFor = 2 * time.Hour
 	// proofBits is how much a browser has to look for: 32,768 hashes on average, some
 	// tenths of a second.
 	proofBits = 15
-	// slowly is how long people need for the form where no script has done the work.
+	// slowly is the least time that a person needs for the form; it applies without proof.
 	slowly = 3 * time.Second
-	// maxDoors bounds what is remembered of whoever came; beyond, nobody else is let in
-	// until some of it is over. To forget would open the doors to who has filled them.
+	// maxDoors limits the entries in memory. When it is reached, new clients are rejected
+	// until entries expire: to drop entries would lift the limits of the clients that
+	// filled the table.
 	maxDoors = 200_000
-	// evenly is how long the answer to a form takes at least: how much there was to do
-	// for an address is not to be seen from outside.
+	// evenly is the least duration of the response to a form, so that its duration does
+	// not reveal whether an address is known.
 	evenly = 300 * time.Millisecond
 )
 
-// A door is what is taken in at a rate: so many at once, and one more each interval.
+// A door is a rate limit: burst requests at once, and one more every interval.
 type door struct {
 	burst int64
 	every time.Duration
 }
 
-// The rates of sign-ups. Of a network without proof there are fewer.
+// Rate limits of sign-ups. A network without proof of work has a lower one.
 var (
 	perNetwork = door{20, 30 * time.Second}
 	perUnproof = door{5, 5 * time.Minute}
@@ -44,17 +45,17 @@ var (
 	perService = door{600, 500 * time.Millisecond}
 )
 
-// doors keep floods out of the forms that need no key. What they know is in memory,
-// and bounded; addresses are hashes in it.
+// doors apply the rate limits of the forms that need no key. They keep a limited number
+// of entries in memory, with hashes of the addresses.
 type doors struct {
 	seals *linktoken.Key
 
 	mu    sync.Mutex
-	full  map[[16]byte]int64     // until when a door is used up, in Unix nanoseconds
-	spent map[[16]byte]time.Time // forms that were sent, and when they end
+	full  map[[16]byte]int64     // when the limit is unused again, in Unix nanoseconds
+	spent map[[16]byte]time.Time // submitted forms and their expiry
 }
 
-// An entry says who is let in.
+// An entry is the decision about a submitted form.
 type entry int
 
 const (
@@ -62,16 +63,16 @@ const (
 	tooQuick       // the form is too old, or was sent before
 	tooSoon        // the form is too new
 	tooMany
-	robot // it filled in what nobody sees
+	robot // it filled in the hidden field
 )
 
-// token seals what a form is for and when it was given out.
+// token seals the purpose of a form and the time at which it was issued.
 func (d *doors) token(what string, now time.Time) (string, error) {
 	payload := binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli()))
 	return d.seals.Seal(filling, now.Add(fillFor), append(payload, what...))
 }
 
-// enter decides about one form.
+// enter decides about a submitted form.
 func (d *doors) enter(from netip.Addr, service, topic string, sent url.Values, now time.Time) entry {
 	if sent.Get("website") != "" {
 		return robot
@@ -100,23 +101,23 @@ func (d *doors) enter(from netip.Addr, service, topic string, sent url.Values, n
 	return welcome
 }
 
-// mayMail counts one more mail to an address in normal form, unless its owner has had
-// enough of them. Who asked for it is not told.
+// mayMail counts a mail to a normalized address and reports whether the limit of the
+// address allows it. The client does not learn the result.
 func (d *doors) mayMail(service, to string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pass(perAddress, now, "to", service, mailbox(to))
 }
 
-// mailbox is what many spellings of an address lead to.
+// mailbox returns an address in lower case without its tag ("+tag").
 func mailbox(address string) string {
 	at := max(strings.LastIndexByte(address, '@'), 0)
 	local, _, _ := strings.Cut(address[:at], "+")
 	return strings.ToLower(local + address[at:])
 }
 
-// proves reports whether a number was looked for: the SHA-256 of token and number
-// begins with proofBits zeros.
+// proves reports whether number is a proof of work for token: the SHA-256 of both begins
+// with proofBits zeros.
 func proves(token, number string) bool {
 	if number == "" || len(number) > 12 {
 		return false
@@ -125,7 +126,7 @@ func proves(token, number string) bool {
 	return bits.LeadingZeros64(binary.BigEndian.Uint64(sum[:])) >= proofBits
 }
 
-// once is true for the first time that a form is sent.
+// once reports whether the form is submitted for the first time.
 func (d *doors) once(token string, now time.Time) bool {
 	key := whoOf("form", token)
 	if until, ok := d.spent[key]; ok && now.Before(until) {
@@ -148,7 +149,7 @@ func (d *doors) once(token string, now time.Time) bool {
 	return true
 }
 
-// pass takes one of what a door has, by the clock of its last ones.
+// pass takes one request from the rate limit of who and reports whether it is allowed.
 func (d *doors) pass(of door, now time.Time, who ...string) bool {
 	key, at := whoOf(who...), now.UnixNano()
 	full := max(d.full[key], at)

@@ -16,13 +16,13 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// After how long a refused client may try again, where its error does not say.
+// Retry-After for errors that do not set their own.
 const (
 	retryUnavailable = 2 * time.Second
 	retryDiskFull    = 60 * time.Second
 )
 
-// problemOf returns the document that err becomes.
+// problemOf returns the problem document for err.
 func problemOf(err error, requestID string) *problem {
 	member := wire.MemberOf(err)
 	status := statusOf(member.Code)
@@ -45,10 +45,10 @@ func (p *problem) ContentType(string) string { return problemType }
 
 const problemType = "application/problem+json"
 
-// fail answers with err, or ends an answer that has begun already.
+// fail answers with err, or aborts a response that has already begun.
 func (a *API) fail(x *exchange, err error) {
 	if errors.Is(err, context.Canceled) && x.request.Context().Err() != nil {
-		x.status = statusClientGone // nobody is there to read an answer
+		x.status = statusClientGone // the client has disconnected
 		return
 	}
 	p := problemOf(err, x.id)
@@ -56,12 +56,12 @@ func (a *API) fail(x *exchange, err error) {
 		a.log.Log(x.request.Context(), a.failureLevel(), "request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
 	}
 	if x.status != 0 {
-		panic(http.ErrAbortHandler) // the answer has begun: cut it, so that it cannot pass for a whole one
+		panic(http.ErrAbortHandler) // abort the response, so that the client does not take it for complete
 	}
 	p.write(x)
 }
 
-// write answers with p.
+// write writes p as the response.
 func (p *problem) write(w http.ResponseWriter) {
 	p.headers(w.Header())
 	var body bytes.Buffer
@@ -98,7 +98,7 @@ func writeAll(w http.ResponseWriter, status int, body []byte) {
 	w.Write(body) //nolint:gosec // G705: JSON, or a page that html/template has escaped; a client that is gone is no concern of the handler
 }
 
-// bodyError says what broke the reading of a request's body.
+// bodyError converts an error of reading a request body.
 func bodyError(err error, limitBytes int64) *fanfare.Error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLargeBody(limitBytes)
@@ -121,7 +121,7 @@ func notFound(what, name string) error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: what + " " + strconv.Quote(name) + " does not exist"}
 }
 
-// logPanic keeps what a panic had to say; the client gets only the id.
+// logPanic logs a panic; the client gets only the request id.
 func logPanic(log *slog.Logger, x *exchange, reason any, stack []byte) {
 	log.Error("handler panicked", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "panic", reason, "stack", string(stack))
 }

@@ -24,7 +24,7 @@ func tagOf(v any) (string, error) {
 
 // mayChange checks the preconditions of a change against the tag of what is
 // there now, "" where nothing is (RFC 9110, sections 13.1.1, 13.1.2 and 13.2.2).
-// Who sends none has none.
+// A request without such headers has no preconditions.
 func mayChange(h http.Header, tag string) error {
 	if wanted := h.Values("If-Match"); len(wanted) > 0 && !matches(wanted, tag, false) {
 		e := &fanfare.Error{Code: fanfare.PreconditionFailed, Message: "it was changed since it was read: If-Match does not fit", Hint: "read it again, and send the change with the ETag of what is there now"}
@@ -57,7 +57,7 @@ func preconditions[T any](r *http.Request) func(is *T) error {
 	}
 }
 
-// isKnown reports whether the asker has what tag stands for already: 304.
+// isKnown reports whether the client has the version with this tag already (304).
 func isKnown(h http.Header, tag string) bool {
 	return matches(h.Values("If-None-Match"), tag, true)
 }
@@ -87,7 +87,7 @@ func matches(lists []string, tag string, weak bool) bool {
 	return false
 }
 
-// nextTag cuts the first tag off a list; it is "" where there is none.
+// nextTag splits the first tag off a list; tag is "" if there is none.
 func nextTag(list string) (tag string, weak bool, rest string) {
 	list = strings.TrimLeft(list, " \t,")
 	list, weak = strings.CutPrefix(list, "W/")

@@ -14,26 +14,25 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// An exchange is one request and its answer: it knows the request's id and
-// what has been answered.
+// An exchange is one request and the state of its response.
 type exchange struct {
 	http.ResponseWriter
 	request *http.Request
 	id      string
-	status  int  // 0 until the answer has begun
-	own     bool // the answer is ours: what the mux writes now is dropped
+	status  int  // 0 until the response has begun
+	own     bool // we wrote the response: further output of the mux is dropped
 	api     *API
 
 	began time.Time
-	key   string // id of the key that was sent, "" while it is not known
-	gauge *gauge // that the request counts in, or nil
+	key   string // id of the key of the request, "" if unknown
+	gauge *gauge // the gauge that counts the request, or nil
 }
 
-// Unwrap lets http.ResponseController find the connection.
+// Unwrap returns the writer of the connection, for http.ResponseController.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// WriteHeader begins the answer. Where the mux answers for itself (no such
-// path, or not with this method), a problem document takes the place of its text.
+// WriteHeader begins the response. A problem document replaces the text that the mux
+// writes for an unknown path or method.
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && x.request.Pattern == "" && status >= 400 {
 		x.refuseRoute(status)
@@ -67,7 +66,7 @@ func (x *exchange) refuseRoute(status int) {
 	x.refuse(err)
 }
 
-// refuse answers with err before any handler has seen the request.
+// refuse answers with err in place of a handler.
 func (x *exchange) refuse(err error) {
 	p := problemOf(err, x.id)
 	x.status, x.own = p.Status, true
@@ -105,8 +104,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(x, r)
 }
 
-// admitted finds out who sent the request, whether they may use the endpoint,
-// and whether they ask too much.
+// admitted authenticates the request, checks the scope of its key and applies the limits
+// of the key.
 func (a *API) admitted(x *exchange, who access) (caller, error) {
 	if who == anybody {
 		return caller{}, nil
@@ -126,7 +125,7 @@ func (a *API) admitted(x *exchange, who access) (caller, error) {
 	return c, err
 }
 
-// requestID takes the sender's id if it is harmless in a log, or makes one.
+// requestID returns the id that the client sent if a log may contain it, or a new one.
 func requestID(r *http.Request) string {
 	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 64 && harmless(id) {
 		return id
@@ -149,14 +148,14 @@ func harmless(s string) bool {
 	return true
 }
 
-// The limit of bodies that are read as a whole.
+// maxBodyBytes limits the bodies that are read into memory.
 const maxBodyBytes = 1 << 20
 
-// readBody reads the whole body, of maxBodyBytes at most.
+// readBody reads the whole body, up to maxBodyBytes.
 func readBody(x *exchange, r *http.Request) ([]byte, error) { return readLong(x, r, maxBodyBytes) }
 
-// readLong reads a whole body of most bytes. More than maxBodyBytes take memory only as
-// they come.
+// readLong reads the whole body, up to most bytes. It allocates memory beyond
+// maxBodyBytes only as the data arrives.
 func readLong(x *exchange, r *http.Request, most int64) ([]byte, error) {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " cannot be read", Hint: "send it plain"}

@@ -12,26 +12,26 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// How many wrong keys an address may try.
+// Limits of wrong keys from one address.
 const (
 	guessInterval = time.Second
 	guessBurst    = 30
-	// maxGuessers bounds the addresses that are told apart; beyond, those that
-	// come new share one bucket.
+	// maxGuessers limits the addresses with a bucket of their own; further addresses
+	// share one.
 	maxGuessers = 10_000
 )
 
-// guesses slows down who tries keys: an address that has sent too many wrong
-// ones gets no other answer until a second has passed for each. A right key is
-// taken from everywhere: with 256 random bits it is not guessed, and a program
-// with an old key must not lock out those that share its address.
+// guesses limits the wrong keys from one address: after guessBurst wrong keys the address
+// may send one each guessInterval. A valid key is accepted from every address: it has 256
+// random bits and cannot be guessed, and a program with an old key must not lock out the
+// others behind the same address.
 type guesses struct {
-	proxies []netip.Prefix // whose X-Forwarded-For is believed
+	proxies []netip.Prefix // trusted for X-Forwarded-For
 	mu      sync.Mutex
 	byFrom  map[netip.Addr]*gauge
 }
 
-// wrong counts a wrong key, and refuses an address that has sent too many.
+// wrong counts a wrong key and returns an error if the address has sent too many.
 func (g *guesses) wrong(r *http.Request, now time.Time) error {
 	from := g.from(r)
 	g.mu.Lock()
@@ -60,7 +60,7 @@ func (g *guesses) wrong(r *http.Request, now time.Time) error {
 	return nil
 }
 
-// forget drops the addresses that have waited long enough.
+// forget removes the addresses whose bucket is full again.
 func (g *guesses) forget(now time.Time) {
 	for from, tried := range g.byFrom {
 		if tried.full.Load() <= now.UnixNano() {
@@ -69,9 +69,9 @@ func (g *guesses) forget(now time.Time) {
 	}
 }
 
-// from is whom a wrong key is put down to: the address of the connection, or
-// the nearest one in X-Forwarded-For that is no proxy of ours. Of IPv6 it is
-// the network of 64 bits, which is what one customer has.
+// from returns the address of the client: that of the connection, or the last one in
+// X-Forwarded-For that is not a trusted proxy. For IPv6 it returns the /64 network, which
+// is what one customer has.
 func (g *guesses) from(r *http.Request) netip.Addr {
 	at := peer(r)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -90,7 +90,7 @@ func (g *guesses) from(r *http.Request) netip.Addr {
 	return at
 }
 
-// peer is the address at the other end of the connection.
+// peer returns the remote address of the connection.
 func peer(r *http.Request) netip.Addr {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
-// readJSON reads a small body into v, strictly: unknown members are refused.
+// readJSON decodes a small body into v and rejects unknown members.
 func readJSON(x *exchange, r *http.Request, v any) error {
 	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
 		return unknownType(mt, "application/json")
@@ -26,7 +26,7 @@ func readJSON(x *exchange, r *http.Request, v any) error {
 	return decodeStrictly(text, v)
 }
 
-// readDraft is readJSON for a body that may have a template with files.
+// readDraft is readJSON for a body that may contain a template with files.
 func readDraft(x *exchange, r *http.Request, v any) error {
 	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
 		return unknownType(mt, "application/json")
@@ -38,7 +38,7 @@ func readDraft(x *exchange, r *http.Request, v any) error {
 	return decodeStrictly(text, v)
 }
 
-// decodeStrictly reads one JSON value without unknown members.
+// decodeStrictly decodes one JSON value and rejects unknown members.
 func decodeStrictly(text []byte, v any) error {
 	if string(bytes.TrimSpace(text)) == "null" {
 		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body is null, and not an object"}
@@ -54,7 +54,7 @@ func decodeStrictly(text []byte, v any) error {
 	return nil
 }
 
-// decodeError says where in text a decoder stopped, and why.
+// decodeError adds the position in text to the error of a decoder.
 func decodeError(text []byte, err error) error {
 	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the body is not valid JSON"}
 	var syntax *json.SyntaxError

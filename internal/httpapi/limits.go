@@ -11,19 +11,18 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Limits bound what is asked of the server at a time. Zero is no bound.
+// Limits limit the load of the API. Zero means no limit.
 type Limits struct {
-	Requests       int // that are answered at once
+	Requests       int // that run at the same time
 	RequestsPerKey int // of these, for one key
 	RatePerSecond  int // requests of one key
-	Burst          int // requests that a key may send at once after a rest; 0: RatePerSecond
+	Burst          int // requests that an idle key may send at once; 0: RatePerSecond
 }
 
-// keptForUrgent is which part of the requests is kept for posts that say that they
-// are urgent.
+// keptForUrgent is the fraction (1/n) of Requests that is reserved for urgent events.
 const keptForUrgent = 8
 
-// requestsOf is how many requests may be under way with one like r.
+// requestsOf returns how many requests may run at the same time when r arrives.
 func (l *Limits) requestsOf(r *http.Request) int {
 	urgent := fanfare.Urgent.String()
 	if r.Method == http.MethodPost && (r.Header.Get("X-Fanfare-Lane") == urgent || strings.Contains(r.URL.RawQuery, "lane="+urgent)) {
@@ -32,15 +31,15 @@ func (l *Limits) requestsOf(r *http.Request) int {
 	return l.Requests - l.Requests/keptForUrgent
 }
 
-// A gauge holds one key to its limits: a bucket that fills by one request every
-// interval, kept as the time at which it will be full (the generic cell rate
-// algorithm), so that a request costs one atomic exchange.
+// A gauge limits one key with a bucket that fills by one request every interval. It
+// stores the time at which the bucket is full (the generic cell rate algorithm), so that
+// a request costs one atomic exchange.
 type gauge struct {
 	running atomic.Int64
 	full    atomic.Int64 // unix nanoseconds
 }
 
-// gauges has one gauge for each key that was used since the start.
+// gauges holds one gauge for each key that was used since the start.
 type gauges struct {
 	limits   Limits
 	interval int64 // nanoseconds; 0: no rate
@@ -113,7 +112,7 @@ func (g *gauge) take(now, interval, burst int64) (left int64, full, wait time.Du
 	}
 }
 
-// leave counts a request out.
+// leave ends the count of a request.
 func (g *gauge) leave() {
 	if g != nil {
 		g.running.Add(-1)

@@ -26,8 +26,7 @@ const (
 	lingerBytes    = 64 << 20
 )
 
-// A chunk is a run of whole lines on its way through a stream. It is used
-// again and again.
+// A chunk holds consecutive complete lines of a stream. Chunks are reused.
 type chunk[T any] struct {
 	data  []byte // lines, each with its end
 	first int    // number of the first one, from 1
@@ -43,13 +42,13 @@ type badLine struct {
 	err    error
 }
 
-// A stream takes a body apart into lines and decodes them on several
-// goroutines, while the caller takes the chunks in the order of the body. A
-// chunk sets off when it is full, or as soon as nothing else is under way, so
-// that a client that waits for answers gets them.
+// A stream splits a body into lines and decodes them on several goroutines, while the
+// caller receives the chunks in the order of the body. A chunk is sent when it is full,
+// or when no other chunk is in progress, so that a client that waits for responses gets
+// them.
 //
-// At most chunksInFlight chunks are in memory, and two pieces that were read
-// ahead. Blank lines are counted and left out.
+// At most chunksInFlight chunks and two pieces that were read ahead are in memory. Blank
+// lines are counted and skipped.
 type stream[T any] struct {
 	decode       func(line []byte, item *T) error // item is zero
 	maxLineBytes int                              // below chunkBytes
@@ -71,14 +70,14 @@ type stream[T any] struct {
 	broken *badLine      // why the body ended before its end; set before order is closed
 }
 
-// A piece is what one Read gave.
+// A piece is the result of one Read.
 type piece struct {
 	data []byte
 	err  error
 }
 
-// start begins to read. The caller ranges over order, waits for each chunk's
-// ready, gives it back with recycle, and calls close in the end.
+// start starts to read. The caller ranges over order, waits for ready of each chunk,
+// returns the chunk with recycle, and finally calls close.
 func (s *stream[T]) start() {
 	s.spare, s.pieces = make(chan []byte, 2), make(chan piece)
 	s.free, s.idle = make(chan *chunk[T], chunksInFlight), make(chan struct{}, 1)
@@ -129,9 +128,9 @@ func (s *stream[T]) recycle(c *chunk[T]) {
 	}
 }
 
-// close lets go of the body and returns when nothing reads it any more. What a
-// client still sends when it was answered is read for a moment: a connection
-// that is closed before that is reset, and the answer may be lost with it.
+// close returns when the body is not read any more. It reads the rest that the client
+// sends for up to a second: to close the connection earlier would reset it, and the
+// client could lose the response.
 func (s *stream[T]) close() {
 	close(s.done)
 	<-s.read
@@ -141,8 +140,8 @@ func (s *stream[T]) close() {
 	}
 }
 
-// readBody hands on what it reads, within the time that a body may stand
-// still and up to the size that it may have.
+// readBody reads the pieces of the body, with a time-out for each and a limit of the
+// total size.
 func (s *stream[T]) readBody() {
 	defer close(s.read)
 	var total int64
@@ -192,7 +191,7 @@ func (s *stream[T]) stopped() bool {
 	}
 }
 
-// cut makes chunks of the pieces until the body ends.
+// cut builds chunks from the pieces until the body ends.
 func (s *stream[T]) cut() {
 	var tail []byte // the beginning of a line whose rest has not come yet
 	number := 1     // of the line that comes next
@@ -268,7 +267,7 @@ func (s *stream[T]) gather(c *chunk[T]) (lines, whole int, err error) {
 	}
 }
 
-// skipLine drops pieces up to the end of the line and returns what follows.
+// skipLine drops the pieces up to the end of the line and returns the rest.
 func (s *stream[T]) skipLine(rest []byte) []byte {
 	for s.ended == nil {
 		select {
@@ -288,7 +287,7 @@ func (s *stream[T]) skipLine(rest []byte) []byte {
 	return rest
 }
 
-// took gives the buffer of p back and notes whether it was the last one.
+// took returns the buffer of p and records the error that ended the body.
 func (s *stream[T]) took(p piece) {
 	s.ended = p.err
 	s.spare <- p.data[:cap(p.data)]
@@ -329,7 +328,7 @@ var (
 	errBulkTooLarge = errors.New("the body is too large")
 )
 
-// breakage says to the client why a body was not read to its end.
+// breakage returns the error for the client when a body was not read to its end.
 func breakage(err error) error {
 	switch {
 	case errors.Is(err, errStopping):

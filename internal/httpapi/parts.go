@@ -19,7 +19,8 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// Parts are what the API stands on. All are required but Metrics, and what pages need.
+// Parts are the dependencies of the API. All are required except Metrics and the parts
+// for recipient pages.
 type Parts struct {
 	Keys              Keys
 	Keyring           Keyring
@@ -69,13 +70,13 @@ type Parts struct {
 	Log     *slog.Logger     // nil: slog.Default
 }
 
-// Keys knows who a key speaks for.
+// Keys authenticates API keys.
 type Keys interface {
 	Authenticate(secret string) (catalog.Principal, bool)
 }
 
-// Keyring makes and changes keys. With a service, the keys of others do not
-// exist; "" is all of them.
+// Keyring creates and changes keys. A method with a service sees only the keys of that
+// service; "" means all keys.
 type Keyring interface {
 	Keys(service string) []state.Key
 	Key(service, id string) (state.Key, error)
@@ -85,15 +86,15 @@ type Keyring interface {
 	DeleteKey(ctx context.Context, service, id string) error
 }
 
-// Subscriptions are durable when a method returns.
+// Subscriptions stores subscriptions. Changes are durable when a method returns.
 type Subscriptions interface {
 	// PutSubscriptions sets one result per put. Its error means that nothing was kept.
 	PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error
 	Import(service string) Import
 	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
-	// EndSubscriptionIf returns when no letter for it can leave any more.
+	// EndSubscriptionIf returns when no message for it can be sent any more.
 	EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *registry.Subscription) error) error
-	// PauseSubscription returns when no letter for it can leave any more.
+	// PauseSubscription returns when no message for it can be sent any more.
 	PauseSubscription(ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
 	ResumeSubscription(ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
 	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
@@ -108,7 +109,7 @@ type Import interface {
 	Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) (over <-chan error)
 }
 
-// Topics tells the topics of a service.
+// Topics looks up services and their topics.
 type Topics interface {
 	// CheckAudience refuses a sender's condition over people that is none.
 	CheckAudience(service, filter string) error
@@ -116,7 +117,7 @@ type Topics interface {
 	Services() []string
 }
 
-// Intake keeps events.
+// Intake stores events.
 type Intake interface {
 	// Post returns one result per event, when all that have no Err are durable.
 	// Its error means that nothing was kept. The data of the events belongs to
@@ -124,7 +125,7 @@ type Intake interface {
 	Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]ingest.Result, error)
 }
 
-// Reports tells what happened. A service of "" means all of them.
+// Reports reads the status and the history. A service of "" means all services.
 type Reports interface {
 	Status(ctx context.Context) (wire.Status, error)
 	FindEvent(ctx context.Context, service, id string) (fanfare.EventRef, error)
@@ -137,7 +138,7 @@ type Reports interface {
 	History(ctx context.Context, places []fanfare.RowID, p report.Pick) (page []fanfare.Delivery, next string, err error)
 }
 
-// Switches stop and start what a scope reaches. They are durable on return.
+// Switches pauses, resumes and cancels the work in a scope. Changes are durable on return.
 type Switches interface {
 	Pause(ctx context.Context, scope fanfare.Scope, reason string) error
 	Resume(ctx context.Context, scope fanfare.Scope, reason string) error
@@ -148,14 +149,14 @@ type Switches interface {
 	SetRate(ctx context.Context, scope fanfare.Scope, rate string) error
 }
 
-// Parking has the work that failed too often.
+// Parking lists and releases parked work.
 type Parking interface {
 	Parked(ctx context.Context) ([]fanfare.Parked, error)
 	RetryParked(ctx context.Context, id string) error
 	DropParked(ctx context.Context, id string) error
 }
 
-// Audit keeps who changed what. The actor is in the context (audit.WithActor).
+// Audit reads and writes the audit log. The actor is in the context (audit.WithActor).
 type Audit interface {
 	Audit(ctx context.Context, q audit.Query) (lines []audit.Entry, next int64, err error)
 	Record(ctx context.Context, d audit.Operation, detail *audit.Detail) error

@@ -56,8 +56,8 @@ func preferencesPage(shown *Preferences) *pages.Page {
 			Form: &pages.Button{Label: pages.Say("late_button")}}
 	}
 	p := &pages.Page{Kind: pages.Preferences, Site: shown.Site, Locale: shown.Locale, Title: pages.Say("preferences_title"),
-		Form: &pages.Choosing{List: shown.List, Locale: shown.Locale, TimeZone: shown.TimeZone}}
-	if form, _ := p.Form.(*pages.Choosing); len(shown.Locales) > 1 {
+		Form: &pages.PreferencesForm{List: shown.List, Locale: shown.Locale, TimeZone: shown.TimeZone}}
+	if form, _ := p.Form.(*pages.PreferencesForm); len(shown.Locales) > 1 {
 		form.Locales = shown.Locales
 	}
 	if len(shown.List) == 0 {
@@ -171,5 +171,5 @@ func (a *API) move(ctx context.Context, x *exchange, r *http.Request) (*pages.Pa
 		return latePage(&c), nil
 	}
 	return &pages.Page{Kind: pages.Confirm, Site: c.Site, Locale: c.Locale, Title: pages.Say("move_title"), Notes: []pages.Text{pages.Say("move_ask")},
-		Form: &pages.Confirming{Facts: []pages.Fact{{Name: "address", Value: c.Address}}, Label: pages.Say("confirm_button")}}, nil
+		Form: &pages.ConfirmForm{Facts: []pages.Fact{{Name: "address", Value: c.Address}}, Label: pages.Say("confirm_button")}}, nil
 }

@@ -16,11 +16,11 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A handler answers a request, or returns an error before it has answered.
+// A handler answers a request, or returns an error before it has written anything.
 type handler func(x *exchange, r *http.Request, c caller) error
 
-// handle adds an endpoint that reads its body itself. op describes it; its
-// parameters are the only ones that the query may have.
+// handle adds an endpoint that reads its body itself. The query may have only the
+// parameters of op.
 func (a *API) handle(op huma.Operation, who access, h handler) {
 	a.describe(&op, who)
 	a.spec.OpenAPI().AddOperation(&op)
@@ -45,7 +45,7 @@ func (a *API) handle(op huma.Operation, who access, h handler) {
 	})
 }
 
-// checkQuery holds a query to the parameters that are known, with their types.
+// checkQuery rejects unknown and repeated parameters and values of the wrong type.
 func checkQuery(r *http.Request, known map[string]string) error {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -70,9 +70,8 @@ func checkQuery(r *http.Request, known map[string]string) error {
 	return nil
 }
 
-// checkGiven refuses a parameter of the query that is there and empty, where that is
-// no value: huma takes it for one that is left out. Of one that is there twice huma
-// would take the first.
+// checkGiven rejects repeated query parameters, and empty ones unless they are plain
+// strings. huma treats an empty parameter as absent and uses the first of a repeated one.
 func checkGiven(r *http.Request, known []*huma.Param) error {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -92,8 +91,8 @@ func checkGiven(r *http.Request, known []*huma.Param) error {
 	return nil
 }
 
-// Named is part of every input: admins name the service that they mean. It is
-// exported because huma sees only exported fields, also embedded ones.
+// Named is part of every input: it names the service for keys of all services. It is
+// exported because huma reads only exported fields, embedded ones included.
 type Named struct {
 	Service string `query:"service" doc:"the service that an admin key means; the header X-Fanfare-Service does the same"`
 }
@@ -101,7 +100,7 @@ type Named struct {
 // answer is an output with a JSON body.
 type answer[T any] struct{ Body T }
 
-// read adds an endpoint without a body: huma checks its parameters.
+// read adds an endpoint whose parameters huma checks.
 func read[I, T any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) (T, error)) {
 	a.describe(&op, who)
 	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*answer[T], error) {
@@ -116,7 +115,7 @@ func read[I, T any](a *API, op huma.Operation, who access, h func(ctx context.Co
 	})
 }
 
-// act is read for what has nothing to answer but that it is done.
+// act is like read, but a success has no body: 204.
 func act[I any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) error) {
 	a.describe(&op, who)
 	op.DefaultStatus = http.StatusNoContent
@@ -133,7 +132,7 @@ type (
 	exchangeKey struct{}
 )
 
-// admit is the gate before every endpoint of huma.
+// admit is the middleware that checks the key of every huma endpoint.
 func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	x := w.(*exchange)
@@ -150,7 +149,7 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithContext(ctx, c.acting(of, x, who)))
 }
 
-// shown turns err into what huma writes.
+// shown converts err to a problem that huma writes.
 func (a *API) shown(ctx context.Context, err error) error {
 	x := ctx.Value(exchangeKey{}).(*exchange)
 	p := problemOf(err, x.id)

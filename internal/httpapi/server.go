@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Time-outs of a connection. Bulk bodies move their own deadlines on.
+// Time-outs of a connection. Bulk bodies extend their own deadlines.
 const (
 	headerTimeout = 10 * time.Second
 	readTimeout   = 30 * time.Second
@@ -24,27 +24,27 @@ const (
 	maxHeaders    = 32 << 10
 )
 
-// ServerOptions say where a server listens.
+// ServerOptions set the address of a server.
 type ServerOptions struct {
-	Address   string // host:port; port 0 takes a free one
+	Address   string // host:port; port 0 selects a free port
 	Cert, Key string // PEM files; both empty: plain HTTP
 	Log       *slog.Logger
 }
 
-// A Server listens from the start and answers 503 until it is opened, so that
-// a client meets a reason rather than a closed port while everything loads.
+// A Server listens from the start and answers 503 until Open is called, so that
+// clients get a reason instead of a closed port while the server loads its data.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
 	api      atomic.Pointer[API]
-	starting atomic.Pointer[string] // what the start waits for; nil: nothing that is known
+	starting atomic.Pointer[string] // what the start waits for; nil: unknown
 	served   chan struct{}
 	err      error // of serving; valid after served is closed
 	stopOnce sync.Once
 	stopErr  error
 }
 
-// Listen binds the address and begins to answer.
+// Listen binds the address and starts to answer requests.
 func Listen(o ServerOptions) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -81,7 +81,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// listenHint says what to do about an address that cannot be listened at.
+// listenHint says what to do when the address cannot be bound.
 func listenHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.EACCES):
@@ -92,20 +92,21 @@ func listenHint(err error) string {
 	return "another program may listen there; set listen"
 }
 
-// Addr is where the server listens.
+// Addr returns the address of the server.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Open lets the API answer from now on.
+// Open passes all further requests to the API.
 func (s *Server) Open(a *API) { s.api.Store(a) }
 
-// Starting says what the start waits for, until Open. Only who asks from this machine is
-// told: no key can be looked up yet.
+// Starting sets what the start waits for, until Open. Only requests from this machine get
+// this text, because no key can be checked yet.
 func (s *Server) Starting(waitsFor string) { s.starting.Store(&waitsFor) }
 
-// Done is closed when the server answers no more; Err says why, nil after Shutdown.
+// Done returns a channel that is closed when the server has stopped. Err returns the
+// reason, which is nil after Shutdown.
 func (s *Server) Done() <-chan struct{} { return s.served }
 
-// Err is the reason why Done is closed.
+// Err returns the error that stopped the server.
 func (s *Server) Err() error {
 	select {
 	case <-s.served:
@@ -115,9 +116,9 @@ func (s *Server) Err() error {
 	}
 }
 
-// Shutdown takes no more connections, ends bulk bodies where they are, waits
-// for the requests under way until ctx ends, and cuts what is left then. A
-// second call waits for the first.
+// Shutdown accepts no more connections, stops reading bulk bodies, waits for the
+// running requests until ctx ends, and then closes the remaining connections. A second
+// call waits for the first.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopOnce.Do(func() {
 		if a := s.api.Load(); a != nil {

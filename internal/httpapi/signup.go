@@ -62,7 +62,7 @@ func (a *API) signupPage(r *http.Request, sent url.Values) (*pages.Page, error) 
 	if err != nil {
 		return nil, err
 	}
-	form := &pages.SigningUp{Token: token, Bits: proofBits, To: sent.Get("to"), Rules: ruleChoices(f.Rules, sent), Cadences: f.Cadences, Cadence: sent.Get("cadence"),
+	form := &pages.SignUpForm{Token: token, Bits: proofBits, To: sent.Get("to"), Rules: ruleChoices(f.Rules, sent), Cadences: f.Cadences, Cadence: sent.Get("cadence"),
 		Channel: sent.Get("channel"), Terms: f.Signup.Terms, TermsLink: strings.HasPrefix(f.Signup.Terms, "https://")}
 	if len(f.Channels) > 1 {
 		form.Channels = f.Channels
@@ -99,7 +99,7 @@ func (a *API) sendSignup(ctx context.Context, x *exchange, r *http.Request) (*pa
 	if err != nil {
 		return nil, err
 	}
-	form, _ := page.Form.(*pages.SigningUp)
+	form, _ := page.Form.(*pages.SignUpForm)
 	f, err := a.parts.Signups.Form(service, topic)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (a *API) confirm(ctx context.Context, x *exchange, r *http.Request) (*pages
 			}
 		}
 		return &pages.Page{Kind: pages.Confirm, Site: c.Site, Locale: c.Locale, Title: pages.Say("confirm_title", c.Title), Notes: []pages.Text{pages.Say("confirm_ask")},
-			Form: &pages.Confirming{Facts: facts, Label: pages.Say("confirm_button")}}, nil
+			Form: &pages.ConfirmForm{Facts: facts, Label: pages.Say("confirm_button")}}, nil
 	}
 	readForm(x, r)
 	patient(x)

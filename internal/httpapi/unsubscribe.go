@@ -39,7 +39,7 @@ func leavePage(offer *Offer) *pages.Page {
 		return leftPage(&Left{Site: offer.Site, Locale: offer.Locale})
 	}
 	p := &pages.Page{Kind: pages.Unsubscribe, Site: offer.Site, Locale: offer.Locale, Title: pages.Say("leave_title"),
-		Form: &pages.Leaving{Choices: offer.Choices, Reasons: []string{"", "often", "topic", "never", "other"}}}
+		Form: &pages.UnsubscribeForm{Choices: offer.Choices, Reasons: []string{"", "often", "topic", "never", "other"}}}
 	if len(offer.Choices) == 1 {
 		p.Notes = []pages.Text{pages.Say("leave_one", offer.Choices[0].Title)}
 	}

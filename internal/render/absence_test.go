@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 // poor is a recipient of a subscription with a filter of its own, who has nothing that
@@ -91,9 +93,9 @@ func TestADigestSaysNothingOfWhatASubscriptionLacks(t *testing.T) {
 	for _, subscriptions := range [][]Subscription{{{ID: "sub-1"}}, nil} {
 		r := poor()
 		r.Subscriptions = subscriptions
-		r.Items = []ItemOf{{Number: 0}, {Number: 1}}
+		r.Items = []RecipientItem{{Number: 0}, {Number: 1}}
 		if subscriptions != nil {
-			r.Items = []ItemOf{{Number: 0, Subscriptions: []uint32{0}}, {Number: 1, Subscriptions: []uint32{0}}}
+			r.Items = []RecipientItem{{Number: 0, Subscriptions: []uint32{0}}, {Number: 1, Subscriptions: []uint32{0}}}
 		}
 		if got := strings.TrimSpace(parse(t, write(t, m, r).Body).parts["text/plain"]); got != "2()()" {
 			t.Errorf("%q", got)
@@ -106,7 +108,7 @@ func TestADocumentSaysNullOrNothingOfWhatIsAbsent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Posting{Template: template, Event: posted(`{}`)}.Writer()
+	w, err := WebhookBatch{Template: template, Event: posted(`{}`)}.Writer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,7 @@ func TestNoFilterFailsOfWhatIsAbsent(t *testing.T) {
 		"replace_first": {"'a', 'b'"}, "round": {"1"}, "slice": {"0, 2"}, "sort": {"'a'"}, "sort_natural": {"'a'"}, "split": {"','"}, "sum": {"'a'"}, "times": {"2"},
 		"truncate": {"3"}, "truncatewords": {"3"}, "underline": {"'='"}, "where": {"'a', 'b'"}, "datetime": {"'long'"}, "money": {"'EUR'"}, "number": {"1"}, "plural": {"'other: x'"}, "time": {"'UTC'"}}
 	optional := " date join round sort sort_natural sum truncate truncatewords underline datetime number time where slice uniq "
-	for _, filter := range strings.Fields(filterNames + voicedNames) {
+	for _, filter := range strings.Fields(liquid.FilterNames + liquid.LocalizedFilterNames) {
 		var all []string
 		for _, given := range arguments[filter] {
 			all = append(all, "event.gone | "+filter+": "+given)
@@ -154,7 +156,7 @@ func rendersFor(r *Recipient, text string) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	w, err := Mailing{Template: template, From: mail.Address{Address: "a@example.org"}, Domain: "example.org",
+	w, err := MailBatch{Template: template, From: mail.Address{Address: "a@example.org"}, Domain: "example.org",
 		Event: posted(`{"s":"2026-01-02","n":7,"list":[{"a":1}]}`)}.Writer()
 	if err != nil {
 		return Preview{}, err
@@ -244,7 +246,7 @@ func TestATemplateIsTriedWithEveryKindOfRecipientAndEvent(t *testing.T) {
 func TestWhatNoSchemaKnowsAndWasNotThereIsToldOnce(t *testing.T) {
 	m := newMailing(t, Source{Subject: "s", Text: "{{ event.titel }}{{ event.a | default: 'x' }}{% if event.b %}{% endif %}{{ subscription.params.c }}{% if subscriber.id %}{{ event.d }}{% endif %}", HTML: "{{ event.titel | upcase }}"}, `{}`)
 	var told []string
-	m.Absent = func(variable string) { told = append(told, variable) }
+	m.OnMissing = func(variable string) { told = append(told, variable) }
 	w, err := m.Writer()
 	if err != nil {
 		t.Fatal(err)

@@ -2,11 +2,12 @@ package render
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/jsonschema"
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 // Check compares what the template reads with what there will be in a message of
@@ -30,15 +31,15 @@ func (t *Template) Check(schema json.RawMessage, params []string) error {
 	if wrong := t.checkKind(nil); wrong != nil {
 		return wrong
 	}
-	return t.checkPaths(func(p path) *fanfare.Error {
+	return t.checkPaths(func(p liquid.Path) *fanfare.Error {
 		switch {
-		case p.root == "sub" && root != nil:
-			return invalid(p.line, "use subscription.data or subscription.params", "%s: sub is what a direct send says of a recipient; messages of a topic have none", p.text)
-		case p.root == "event" && root != nil:
+		case p.Root == "sub" && root != nil:
+			return invalid(p.Line, "use subscription.data or subscription.params", "%s: sub is what a direct send says of a recipient; messages of a topic have none", p.Text)
+		case p.Root == "event" && root != nil:
 			return checkEvent(root, p)
-		case p.root == fieldsVariable && root != nil && len(p.segments) > 0:
+		case p.Root == liquid.FieldsVariable && root != nil && len(p.Steps) > 0:
 			return checkField(root, p)
-		case p.root == "subscription" || p.root == "subscriptions":
+		case p.Root == "subscription" || p.Root == "subscriptions":
 			return checkParams(params, p)
 		}
 		return nil
@@ -54,16 +55,16 @@ func (t *Template) CheckDigest(schemas []json.RawMessage) error {
 	roots := make([]any, len(schemas))
 	for i, schema := range schemas {
 		var err error
-		if roots[i], err = readSchema(schema); err != nil {
+		if roots[i], err = jsonschema.Parse(schema); err != nil {
 			return err
 		}
 	}
-	return t.checkPaths(func(p path) *fanfare.Error {
-		if p.root != "items" || len(p.segments) < 3 || p.segments[1].name != "event" {
+	return t.checkPaths(func(p liquid.Path) *fanfare.Error {
+		if p.Root != "items" || len(p.Steps) < 3 || p.Steps[1].Name != "event" {
 			return nil
 		}
 		of := p
-		of.segments = p.segments[2:]
+		of.Steps = p.Steps[2:]
 		var wrong *fanfare.Error
 		for _, root := range roots {
 			if wrong = checkEvent(root, of); wrong == nil {
@@ -75,207 +76,57 @@ func (t *Template) CheckDigest(schemas []json.RawMessage) error {
 }
 
 // checkPaths asks about all that the template reads.
-func (t *Template) checkPaths(check func(path) *fanfare.Error) error {
+func (t *Template) checkPaths(check func(liquid.Path) *fanfare.Error) error {
 	var wrong []*fanfare.Error
-	for _, part := range t.everyPart() {
-		if part.made != nil && part.mode == plain {
+	for _, part := range t.allParts() {
+		if part.Made != nil && part.Mode == liquid.Plain {
 			continue // it reads what the HTML reads
 		}
-		for _, p := range part.paths {
+		for _, p := range part.Paths {
 			if err := check(p); err != nil {
-				wrong = append(wrong, t.at(part, err, p.text))
+				wrong = append(wrong, t.setPosition(part, err, p.Text))
 			}
 		}
 	}
-	return gather(wrong)
+	return joinErrors(wrong)
 }
 
-func checkParams(params []string, p path) *fanfare.Error {
-	segments := p.segments
-	if p.root == "subscriptions" && len(segments) > 0 {
+func checkParams(params []string, p liquid.Path) *fanfare.Error {
+	segments := p.Steps
+	if p.Root == "subscriptions" && len(segments) > 0 {
 		segments = segments[1:]
 	}
-	if params == nil || len(segments) < 2 || segments[0].name != "params" || segments[1].name == "" ||
-		slices.Contains(params, segments[1].name) {
+	if params == nil || len(segments) < 2 || segments[0].Name != "params" || segments[1].Name == "" ||
+		slices.Contains(params, segments[1].Name) {
 		return nil
 	}
-	return invalid(p.line, nearest(segments[1].name, params), "%s: the rule has no parameter %s", p.text, segments[1].name)
+	return invalid(p.Line, liquid.Nearest(segments[1].Name, params), "%s: the rule has no parameter %s", p.Text, segments[1].Name)
 }
 
-func checkEvent(root any, p path) *fanfare.Error {
-	i, names := lacking(root, root, p.segments)
+func checkEvent(root any, p liquid.Path) *fanfare.Error {
+	i, names := jsonschema.Missing(root, root, p.Steps)
 	if i < 0 {
 		return nil
 	}
-	name := "event" + joinSegments(p.segments[:i+1])
-	if p.text != name && !strings.HasPrefix(p.text, name) {
-		name = p.text + " (" + name + ")"
+	name := "event" + jsonschema.JoinSteps(p.Steps[:i+1])
+	if p.Text != name && !strings.HasPrefix(p.Text, name) {
+		name = p.Text + " (" + name + ")"
 	}
-	return invalid(p.line, nearest(p.segments[i].name, names), "unknown field %s: the topic's schema has none", name)
+	return invalid(p.Line, liquid.Nearest(p.Steps[i].Name, names), "unknown field %s: the topic's schema has none", name)
 }
 
-// lacking finds the first segment that cannot exist in what schema describes, with the
-// names that can; -1 is none.
-func lacking(root, schema any, segments []segment) (at int, names []string) {
-	from := []any{schema}
-	for i, s := range segments {
-		if s.name == "" && !s.index {
-			break
-		}
-		next, names, lacks := descend(root, from, s)
-		if lacks {
-			return i, names
-		}
-		if next == nil {
-			break
-		}
-		from = next
+// checkField compares a field with the schema of a topic, whose messages have no
+// fields but those of the event.
+func checkField(root any, p liquid.Path) *fanfare.Error {
+	_, names, lacks := jsonschema.Descend(root, []any{root}, jsonschema.Step{Name: p.Text})
+	key := liquid.FieldName(p.Steps[0].Name)
+	if !lacks || key == liquid.UnsubscribeField {
+		return nil
 	}
-	return -1, nil
-}
-
-func joinSegments(segments []segment) string {
-	var b strings.Builder
-	for _, s := range segments {
-		switch {
-		case s.index:
-			b.WriteString("[]")
-		default:
-			b.WriteString("." + s.name)
+	for _, name := range names {
+		if liquid.PlainName(name) == key {
+			return nil
 		}
 	}
-	return b.String()
-}
-
-// descend takes one step down from the schemas at, any of which may hold. next
-// is nil where nothing is known of what is there. lacks means that it cannot be
-// there; names are then those that can.
-func descend(root any, at []any, s segment) (next []any, names []string, lacks bool) {
-	all := expand(root, at, nil, 0)
-	if len(all) == 0 {
-		return nil, nil, false
-	}
-	declared, open, typed := false, false, map[string]bool{}
-	for _, one := range all {
-		for _, t := range types(one) {
-			typed[t] = true
-		}
-		if s.index || s.name == "first" || s.name == "last" {
-			if items, ok := one["items"]; ok {
-				next = append(next, items)
-			}
-			if prefix, ok := one["prefixItems"].([]any); ok {
-				next = append(next, prefix...)
-			}
-		}
-		if s.index {
-			continue
-		}
-		if properties, ok := one["properties"].(map[string]any); ok {
-			declared = true
-			names = slices.AppendSeq(names, maps.Keys(properties))
-			if property, ok := properties[s.name]; ok {
-				next = append(next, property)
-			}
-		}
-		if _, ok := one["patternProperties"]; ok {
-			open = true
-		}
-		if more, ok := one["additionalProperties"]; ok && more != false {
-			open = true
-		}
-	}
-	slices.Sort(names)
-	list := typed["array"] || len(typed) == 0
-	switch {
-	case len(next) > 0:
-		return next, nil, false
-	case s.index:
-		return nil, nil, !list
-	case s.name == "size" && (list || typed["string"] || typed["object"]):
-		return nil, nil, false
-	case (s.name == "first" || s.name == "last") && typed["array"]:
-		return nil, nil, false
-	case len(typed) > 0 && !typed["object"]:
-		return nil, nil, true
-	}
-	return nil, names, declared && !open
-}
-
-// maxDepth bounds the walk through references that lead in circles.
-const maxDepth = 32
-
-// expand lists the object schemas that may speak of a value: itself, what it
-// refers to within the document and the branches of its combinations. It is
-// empty where one of them says nothing or cannot be read.
-func expand(root any, at []any, found []map[string]any, depth int) []map[string]any {
-	for _, s := range at {
-		one, ok := s.(map[string]any)
-		if !ok || len(one) == 0 || depth > maxDepth {
-			return nil // true, {}, or a circle
-		}
-		found = append(found, one)
-		for _, word := range []string{"allOf", "anyOf", "oneOf"} {
-			if branches, ok := one[word].([]any); ok {
-				if found = expand(root, branches, found, depth+1); found == nil {
-					return nil
-				}
-			}
-		}
-		for _, word := range []string{"then", "else"} {
-			if branch, ok := one[word]; ok {
-				if found = expand(root, []any{branch}, found, depth+1); found == nil {
-					return nil
-				}
-			}
-		}
-		if ref, ok := one["$ref"].(string); ok {
-			target, ok := dereference(root, ref)
-			if !ok {
-				return nil
-			}
-			if found = expand(root, []any{target}, found, depth+1); found == nil {
-				return nil
-			}
-		}
-	}
-	return found
-}
-
-// dereference follows a reference inside the document, "#/$defs/place".
-func dereference(root any, ref string) (any, bool) {
-	pointer, ok := strings.CutPrefix(ref, "#")
-	if !ok {
-		return nil, false
-	}
-	at := root
-	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if name == "" && pointer == "" {
-			break
-		}
-		object, ok := at.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		if at, ok = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]; !ok {
-			return nil, false
-		}
-	}
-	return at, true
-}
-
-func types(schema map[string]any) []string {
-	switch t := schema["type"].(type) {
-	case string:
-		return []string{t}
-	case []any:
-		var all []string
-		for _, one := range t {
-			if s, ok := one.(string); ok && s != "null" {
-				all = append(all, s)
-			}
-		}
-		return all
-	}
-	return nil
+	return invalid(p.Line, liquid.Nearest(key, names), "unknown field %s: the topic's schema has none", p.Text)
 }

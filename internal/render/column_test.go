@@ -21,8 +21,8 @@ func TestAMistakeIsFoundInItsLineAndColumn(t *testing.T) {
 			compiled, err := Compile(Source{Name: "x", Subject: "s", Text: template})
 			if err == nil {
 				m := newMailing(t, Source{Text: "x"}, `{"a":1,"ab":2}`)
-				m.Template, m.Complete = compiled, true
-				var w *Writer
+				m.Template, m.RefuseMissing = compiled, true
+				var w *MailWriter
 				if w, err = m.Writer(); err == nil {
 					_, _, err = w.Write(nil, newRecipient())
 				}

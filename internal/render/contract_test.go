@@ -96,7 +96,7 @@ func TestALetterKeepsItsWordInWhateverWayItIsMade(t *testing.T) {
 }
 
 // drawMailing is of one event, or of two.
-func drawMailing(t *rapid.T, source Source, several bool, value *rapid.Generator[string]) Mailing {
+func drawMailing(t *rapid.T, source Source, several bool, value *rapid.Generator[string]) MailBatch {
 	data := func() string {
 		b, err := json.Marshal(map[string]string{"title": value.Draw(t, "title")})
 		if err != nil {

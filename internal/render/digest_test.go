@@ -12,10 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 // newDigest is a mailing about several events, item n of which has the nth data.
-func newDigest(t tester, src Source, data ...string) Mailing {
+func newDigest(t tester, src Source, data ...string) MailBatch {
 	t.Helper()
 	m := newMailing(t, src, "")
 	at := m.Event.Time
@@ -37,14 +38,14 @@ func newDigest(t tester, src Source, data ...string) Mailing {
 // but odd ones because of the second.
 func told(more int, numbers ...uint32) *Recipient {
 	r := newRecipient()
-	r.More = more
+	r.Omitted = more
 	for _, n := range numbers {
-		r.Items = append(r.Items, ItemOf{Number: n, Subscriptions: []uint32{n % 2}})
+		r.Items = append(r.Items, RecipientItem{Number: n, Subscriptions: []uint32{n % 2}})
 	}
 	return r
 }
 
-func textOf(t tester, w *Writer, r *Recipient) string {
+func textOf(t tester, w *MailWriter, r *Recipient) string {
 	t.Helper()
 	p, err := w.Preview(r)
 	if err != nil {
@@ -105,7 +106,7 @@ func TestADigestIsTheSameWhateverWasWrittenBefore(t *testing.T) {
 		"{% if more > 0 %}{{ more }} of {{ count }}{% endif %}", "{{ items.size }}", "{{ count | times: 2 }}",
 		"{{ subscriber.id }}", "{{ digest.due }}", "{% tablerow item in items %}{{ item.event.a }}{% endtablerow %}", " text\n",
 	}
-	seen := map[reach]int{}
+	seen := map[liquid.Sharing]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		source := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 4).Draw(t, "pieces"), "")
 		data := make([]string, 6)
@@ -113,8 +114,8 @@ func TestADigestIsTheSameWhateverWasWrittenBefore(t *testing.T) {
 			data[i] = fmt.Sprintf(`{"a":%q,"b":%v,"list":[%d,"<"]}`, strings.Repeat("v&", rapid.IntRange(0, 2).Draw(t, "a")), rapid.Bool().Draw(t, "b"), i)
 		}
 		m := newDigest(t, Source{Subject: strings.ReplaceAll("s "+source, "\n", " "), Text: "t " + source, HTML: "h " + source}, data...)
-		for _, p := range m.Template.text.pieces {
-			seen[p.reach]++
+		for _, p := range m.Template.text.Slots {
+			seen[p.Sharing]++
 		}
 		w, err := m.Writer()
 		if err != nil {
@@ -138,7 +139,7 @@ func TestADigestIsTheSameWhateverWasWrittenBefore(t *testing.T) {
 			}
 		}
 	})
-	for _, r := range []reach{ofItem, ofTally, ofList, ofRecipient} {
+	for _, r := range []liquid.Sharing{liquid.SharedPerItem, liquid.SharedByCount, liquid.SharedByItems, liquid.Personal} {
 		if seen[r] == 0 {
 			t.Errorf("no piece had the reach %d", r)
 		}
@@ -149,14 +150,14 @@ func TestADigestIsTheSameWhateverWasWrittenBefore(t *testing.T) {
 // and nothing kept.
 func everyTime(t *Template) *Template {
 	whole := undivided(t)
-	for _, p := range []*part{whole.subject, whole.text, whole.html} {
-		p.reach = ofRecipient
+	for _, p := range []*templatePart{whole.subject, whole.text, whole.html} {
+		p.Sharing = liquid.Personal
 	}
 	return whole
 }
 
 func TestWhatIsKeptOfADigestIsBounded(t *testing.T) {
-	big := fmt.Sprintf(`{"title":%q}`, strings.Repeat("x", maxKeptBytes/3))
+	big := fmt.Sprintf(`{"title":%q}`, strings.Repeat("x", maxCachedBytes/3))
 	m := newDigest(t, Source{Text: "{% for item in items %}{{ item.event.title }}\n{% endfor %}"}, big, big, big, big, big, big)
 	w, err := m.Writer()
 	if err != nil {
@@ -166,7 +167,7 @@ func TestWhatIsKeptOfADigestIsBounded(t *testing.T) {
 		if _, _, err := w.Write(nil, told(0, n%6)); err != nil {
 			t.Fatal(err)
 		}
-		if kept := w.textPart.kept[0]; kept.bytes > maxKeptBytes || w.items.bytes > maxDecodedBytes {
+		if kept := w.textPart.cache[0]; kept.bytes > maxCachedBytes || w.items.bytes > maxDecodedBytes {
 			t.Fatalf("%d bytes of text and %d of data are kept", kept.bytes, w.items.bytes)
 		}
 	}

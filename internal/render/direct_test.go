@@ -18,7 +18,7 @@ func TestADirectMessageSeesDataAndTheRecipientsOwn(t *testing.T) {
 		"through a tag": "{% assign who = sub.name %}{{ event.order }} for {{ who }}, {{ sub.seat.row }}",
 	} {
 		m := newMailing(t, Source{Text: text}, `{"order":17}`)
-		m.Topic, m.Unsubscribe, m.UnsubscribeMailto, m.ListID = "", nil, "", ""
+		m.Topic, m.UnsubscribeURL, m.UnsubscribeMailto, m.ListID = "", nil, "", ""
 		r := newRecipient()
 		r.Subscriptions, r.Data = nil, json.RawMessage(`{"name":"Ada","seat":{"row":3}}`)
 		got := parse(t, write(t, m, r).Body)
@@ -32,7 +32,7 @@ func TestADirectMessageSeesDataAndTheRecipientsOwn(t *testing.T) {
 		if text := strings.TrimSpace(parse(t, write(t, m, r).Body).parts["text/plain"]); text != "17 for Ada," {
 			t.Errorf("%s: got %q of what is not there", name, text)
 		}
-		m.Complete = true
+		m.RefuseMissing = true
 		w, err := m.Writer()
 		if err != nil {
 			t.Fatal(err)

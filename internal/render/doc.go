@@ -1,4 +1,4 @@
-// Package format turns an event, a subscriber and the subscriptions that matched
+// Package render turns an event, a subscriber and the subscriptions that matched
 // into the bytes of an RFC 5322 message.
 //
 // State: a [Template] is compiled once and safe for concurrent use. A [Mailing]

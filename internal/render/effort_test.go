@@ -14,17 +14,17 @@ func TestNoTemplateTakesTheServerForItself(t *testing.T) {
 		return `{% assign s = "abcdefgh" %}` + strings.Repeat(what, 60) + "{{ s | size }}"
 	}
 	for name, test := range map[string]struct{ text, want string }{
-		"loops in loops":             {"{% tablerow i in (1..1000) %}{% for j in event.list %}{% for k in event.list %}{% endfor %}{% endfor %}{% endtablerow %}", errTurns.Error()},
-		"appended to itself":         {double("{% assign s = s | append: s %}"), errValue.Error()},
-		"prepended to itself":        {double("{% assign s = s | prepend: s %}"), errValue.Error()},
-		"replaced by more":           {double(`{% assign s = s | replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa" %}`), errValue.Error()},
-		"replaced, in one":           {`{% assign s = "a" %}{{ s ` + strings.Repeat(`| replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa"`, 60) + ` | size }}`, errValue.Error()},
-		"joined by itself":           {double(`{% assign s = s | split: "" | join: s %}`), errValue.Error()},
-		"quoted again and again":     {`{% assign s = '"' %}` + strings.Repeat("{% assign s = s | inspect %}", 60) + "{{ s | size }}", errValue.Error()},
-		"a list joined to itself":    {`{% assign l = event.list %}` + strings.Repeat("{% assign l = l | concat: l %}", 60) + "{{ l | size }}", errValue.Error()},
+		"loops in loops":             {"{% tablerow i in (1..1000) %}{% for j in event.list %}{% for k in event.list %}{% endfor %}{% endfor %}{% endtablerow %}", "its loops go round"},
+		"appended to itself":         {double("{% assign s = s | append: s %}"), "a value is over"},
+		"prepended to itself":        {double("{% assign s = s | prepend: s %}"), "a value is over"},
+		"replaced by more":           {double(`{% assign s = s | replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa" %}`), "a value is over"},
+		"replaced, in one":           {`{% assign s = "a" %}{{ s ` + strings.Repeat(`| replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa"`, 60) + ` | size }}`, "a value is over"},
+		"joined by itself":           {double(`{% assign s = s | split: "" | join: s %}`), "a value is over"},
+		"quoted again and again":     {`{% assign s = '"' %}` + strings.Repeat("{% assign s = s | inspect %}", 60) + "{{ s | size }}", "a value is over"},
+		"a list joined to itself":    {`{% assign l = event.list %}` + strings.Repeat("{% assign l = l | concat: l %}", 60) + "{{ l | size }}", "a value is over"},
 		"captured twice":             {double("{% capture s %}{{ s }}{{ s }}{% endcapture %}"), "the rendered template is over 4 MB"},
-		"many variables":             {"{% for i in (1..1000) %}{% assign s = event.long %}{% endfor %}", errHeld.Error()},
-		"sorted in loops":            {"{% for i in (1..1000) %}{% for j in (1..1000) %}{{ event.list | sort | size }}{% endfor %}{% endfor %}", errSpent.Error()},
+		"many variables":             {"{% for i in (1..1000) %}{% assign s = event.long %}{% endfor %}", "its variables hold more than"},
+		"sorted in loops":            {"{% for i in (1..1000) %}{% for j in (1..1000) %}{{ event.list | sort | size }}{% endfor %}{% endfor %}", "its filters go through more than"},
 		"a line break to a new line": {`{% assign s = event.lines %}` + strings.Repeat("{% assign s = s | newline_to_br %}", 100) + "{{ s | size }}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,32 +37,6 @@ func TestNoTemplateTakesTheServerForItself(t *testing.T) {
 				t.Errorf("it says %v", err)
 			}
 		})
-	}
-}
-
-func TestWhatGoesThroughAllOfAValueIsCounted(t *testing.T) {
-	for source, want := range map[string]string{
-		"x | upcase | size":               "x | fanfare_spend: fanfare_effort, 1 | upcase | size",
-		`x | default: "a" | sort: "n"`:    `x | default: "a" | fanfare_spend: fanfare_effort, 16 | sort: "n"`,
-		"x | plus: 1 | round | times: 2":  "x | plus: 1 | round | times: 2",
-		"x | split: ',' | first | append": "x | fanfare_spend: fanfare_effort, 1 | split: ',' | first | fanfare_spend: fanfare_effort, 1 | append",
-	} {
-		if got := rewrite(source, 1, false, 0).source; got != want {
-			t.Errorf("%s becomes %s, want %s", source, got, want)
-		}
-	}
-	deep := map[string]any{"a": []any{strings.Repeat("x", 1000), map[string]any{"b": strings.Repeat("x", 1000)}}}
-	if n := through(deep, maxSpentBytes); n < 2000 || n > 2200 {
-		t.Errorf("it has %d bytes", n)
-	}
-	e := &effort{}
-	for n := 0; ; n++ {
-		if err := e.spend(strings.Repeat("x", 1<<20), 1); err != nil {
-			if n != maxSpentBytes>>20-1 { // each counts for some bytes more
-				t.Errorf("%v after %d MB", err, n)
-			}
-			break
-		}
 	}
 }
 
@@ -102,7 +76,7 @@ func TestThePiecesOfAPartHaveOneLimitTogether(t *testing.T) {
 	if err == nil {
 		_, _, err = w.Write(nil, newRecipient())
 	}
-	if err == nil || !strings.Contains(err.Error(), errSpent.Error()) {
+	if err == nil || !strings.Contains(err.Error(), "its filters go through more than") {
 		t.Errorf("it says %v", err)
 	}
 }

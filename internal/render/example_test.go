@@ -89,12 +89,12 @@ func TestTheExampleMailsAreGood(t *testing.T) {
 			t.Error(err)
 		}
 		for _, p := range template.parts() {
-			if !p.split {
-				t.Errorf("%s: %s is rendered anew for each person", name, p.name)
+			if !p.Split {
+				t.Errorf("%s: %s is rendered anew for each person", name, p.Name)
 			}
-			for _, piece := range p.pieces {
-				if piece.template != nil {
-					t.Errorf("%s: %s needs Liquid for each person", name, p.name)
+			for _, piece := range p.Slots {
+				if piece.Program != nil {
+					t.Errorf("%s: %s needs Liquid for each person", name, p.Name)
 				}
 			}
 		}

@@ -153,7 +153,7 @@ func TestTheMailsOfTheExamplesAreAsTheyWere(t *testing.T) {
 			if c.template == "digest" {
 				m = newDigest(t, source, c.data...)
 				for i := range c.data {
-					r.Items = append(r.Items, ItemOf{Number: uint32(i), Subscriptions: []uint32{0}})
+					r.Items = append(r.Items, RecipientItem{Number: uint32(i), Subscriptions: []uint32{0}})
 				}
 			}
 			letter := write(t, m, r)

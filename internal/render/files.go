@@ -2,11 +2,11 @@ package render
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/liquid"
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
@@ -16,9 +16,9 @@ const (
 	MaxShown    = 50
 )
 
-// withFiles are the files of a template with those that a variant has in place of
+// replaceFiles are the files of a template with those that a variant has in place of
 // them: all that are attached, and each that is shown.
-func withFiles(of, own []fanfare.File) []fanfare.File {
+func replaceFiles(of, own []fanfare.File) []fanfare.File {
 	if len(own) == 0 {
 		return of
 	}
@@ -46,7 +46,7 @@ func (t *Template) fileSet(more []fanfare.File) mime.FileSet {
 
 // Files lists what goes with the messages of the template, and of all its variants.
 func (t *Template) Files() (all []fanfare.File) {
-	for _, one := range t.every() {
+	for _, one := range t.withVariants() {
 		for _, f := range one.files {
 			if !slices.Contains(all, f) {
 				all = append(all, f)
@@ -62,29 +62,29 @@ func (t *Template) Files() (all []fanfare.File) {
 // sent without this.
 func (t *Template) CheckFiles(most int) error {
 	var wrong []*fanfare.Error
-	for _, one := range t.every() {
+	for _, one := range t.withVariants() {
 		wrong = append(wrong, one.checkFiles(most)...)
 	}
-	return gather(wrong)
+	return joinErrors(wrong)
 }
 
 func (t *Template) checkFiles(most int) (wrong []*fanfare.Error) {
 	if t.html != nil && t.html.owner == t {
-		for _, lost := range t.html.lost {
-			at := *lost.error
+		for _, lost := range t.html.MissingImages {
+			at := *lost.Error
 			if at.Pointer == "" {
 				at.Pointer = t.pointer("html")
 			}
-			at.Pointer = t.inside(at.Pointer)
+			at.Pointer = t.variantPointer(at.Pointer)
 			wrong = append(wrong, &at)
 		}
 	}
-	if t.same {
+	if t.inheritsFiles {
 		return wrong
 	}
 	fail := func(member, hint, format string, args ...any) {
 		err := invalid(0, hint, format, args...)
-		err.Pointer = t.pointer(t.within + member)
+		err.Pointer = t.pointer(t.path + member)
 		wrong = append(wrong, err)
 	}
 	attached, shown := fanfare.Attached(t.files), fanfare.Shown(t.files)
@@ -123,28 +123,24 @@ func (t *Template) checkFiles(most int) (wrong []*fanfare.Error) {
 	return wrong
 }
 
-// Unshown are the names of the images that nothing of the template shows.
-func (t *Template) Unshown() (names []string) {
+// UnusedImages are the names of the images that nothing of the template shows.
+func (t *Template) UnusedImages() (names []string) {
 	all := map[string]bool{}
 	for _, f := range t.Files() {
 		if f.Image != "" {
 			all[f.Image] = true
 		}
 	}
-	for _, part := range t.everyPart() {
-		for _, name := range part.shows {
+	for _, part := range t.allParts() {
+		for _, name := range part.ShownImages {
 			delete(all, name)
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
 }
 
-// cid finds where HTML shows a file: in an attribute that is an address of one, or in a
-// style.
-var cid = regexp.MustCompile(`(?i)((?:[\s"'](?:src|background|poster)\s*=\s*["']?|url\(\s*(?:["']|&[#a-z0-9]+;)?)\s*cid:)([^"'\s)>&;,]*)`)
-
-// shows are the images of a template: their Content-IDs by name.
-func shows(files []fanfare.File) map[string]string {
+// contentIDs are the images of a template: their Content-IDs by name.
+func contentIDs(files []fanfare.File) map[string]string {
 	ids := map[string]string{}
 	for i := range files {
 		if f := &files[i]; f.Image != "" {
@@ -154,63 +150,19 @@ func shows(files []fanfare.File) map[string]string {
 	return ids
 }
 
-// show puts the Content-ID of each image in the place of its name. What is not there
-// stays as it is written, and is noted.
-func (s *splitter) show(text string, line int) string {
-	if s.mode != markup || !strings.Contains(text, "cid:") && !strings.Contains(text, "CID:") {
-		return text
-	}
-	var b strings.Builder
-	rest := 0
-	for _, m := range cid.FindAllStringSubmatchIndex(text, -1) {
-		name := text[m[4]:m[5]]
-		id, known := s.part.images[name]
-		if !known {
-			s.lose(name, line+strings.Count(text[:m[4]], "\n"))
-			continue
-		}
-		if !slices.Contains(s.part.shows, name) {
-			s.part.shows = append(s.part.shows, name)
-		}
-		b.WriteString(text[rest:m[4]] + id)
-		rest = m[5]
-	}
-	return b.String() + text[rest:]
-}
-
-// lose notes an image that is not there.
-func (s *splitter) lose(name string, line int) {
-	hint := "give it to the template: images: {" + name + ": {file: " + name + ".png}}"
-	if known := slices.Sorted(maps.Keys(s.part.images)); len(known) > 0 {
-		hint = "its images are " + strings.Join(known, ", ")
-	}
-	wrong := invalid(line, hint, "the HTML shows cid:%s, and the template has no such image", name)
-	if name == "" {
-		wrong.Message, wrong.Hint = "the name of an image that the HTML shows is written out, and is no value", "write <img src=\"cid:logo\">, and {% if %} around what depends"
-	}
-	s.part.point(wrong, "cid:"+name)
-	s.part.lost = append(s.part.lost, lostImage{name, wrong})
-}
-
-// A lostImage is one that HTML shows and that is not there.
-type lostImage struct {
-	name  string
-	error *fanfare.Error
-}
-
-// findLost says where its author wrote what is lost in HTML that was made: the lines of
+// locateMissingImages says where its author wrote what is lost in HTML that was made: the lines of
 // what has no Liquid are not known.
-func (p *part) findLost(src Source, pointer func(string) string) {
+func (p *templatePart) locateMissingImages(src Source, pointer func(string) string) {
 	written := [][2]string{{"markdown", src.Markdown}, {"html", src.HTML}, {"page", src.Page}}
 	for _, name := range slices.Sorted(maps.Keys(src.Partials)) {
 		written = append(written, [2]string{"partials/" + name, src.Partials[name]})
 	}
-	for _, lost := range p.lost {
+	for _, lost := range p.MissingImages {
 		for _, one := range written {
-			text := "cid:" + lost.name
-			if at := strings.Index(one[1], text); at >= 0 && lost.error.Pointer == "" {
-				lost.error.Pointer, lost.error.Line = pointer(one[0]), 1+strings.Count(one[1][:at], "\n")
-				locate(one[1], lost.error, text)
+			text := "cid:" + lost.Name
+			if at := strings.Index(one[1], text); at >= 0 && lost.Error.Pointer == "" {
+				lost.Error.Pointer, lost.Error.Line = pointer(one[0]), 1+strings.Count(one[1][:at], "\n")
+				liquid.SetColumn(one[1], lost.Error, text)
 			}
 		}
 	}

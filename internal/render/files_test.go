@@ -176,7 +176,7 @@ func TestOtherBytesUnderTheSameNameAreAnotherFile(t *testing.T) {
 	kept := contents{}
 	letter := func(content string, multicast bool) string {
 		m := newMailing(t, Source{HTML: `<img src="cid:logo" alt="">`, Files: []fanfare.File{kept.file("logo.png", "image/png", "logo", content)}}, `{}`)
-		m.EncodeFiles, m.Multicast, m.Unsubscribe = kept.enclose, multicast, nil
+		m.EncodeFiles, m.Multicast, m.UnsubscribeURL = kept.enclose, multicast, nil
 		l := write2(t, m)
 		return string(l.Body) + string(l.Attachments)
 	}
@@ -193,7 +193,7 @@ func TestOtherBytesUnderTheSameNameAreAnotherFile(t *testing.T) {
 	}
 }
 
-func write2(t *testing.T, m Mailing) driver.Message {
+func write2(t *testing.T, m MailBatch) driver.Message {
 	t.Helper()
 	w, err := m.Writer()
 	if err != nil {
@@ -219,7 +219,7 @@ func TestAVariantHasTheFilesOfItsTemplateOrItsOwn(t *testing.T) {
 	if err := m.Template.CheckFiles(1 << 20); err != nil {
 		t.Fatal(err)
 	}
-	if names := m.Template.Unshown(); len(names) > 0 {
+	if names := m.Template.UnusedImages(); len(names) > 0 {
 		t.Errorf("nothing shows %s", names)
 	}
 	w, err := m.Writer()
@@ -286,7 +286,7 @@ func TestImagesThatNothingShowsAreKnown(t *testing.T) {
 	kept := contents{}
 	m := newMailing(t, Source{HTML: `<img src="cid:a">`, Files: []fanfare.File{kept.file("a.png", "image/png", "a", "a"), kept.file("b.png", "image/png", "b", "b")},
 		Variants: []Variant{{Locale: "cy", HTML: `<img src="cid:c">`, Files: []fanfare.File{kept.file("c.png", "image/png", "c", "c")}}}}, `{}`)
-	if got := m.Template.Unshown(); !slices.Equal(got, []string{"b"}) {
+	if got := m.Template.UnusedImages(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("%s", got)
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // newMailing is a mailing with every optional header.
-func newMailing(t tester, src Source, data string) Mailing {
+func newMailing(t tester, src Source, data string) MailBatch {
 	t.Helper()
 	if src.Name == "" {
 		src.Name = "quake"
@@ -34,7 +34,7 @@ func newMailing(t tester, src Source, data string) Mailing {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
-	return Mailing{
+	return MailBatch{
 		Template: template,
 		From:     mail.Address{Name: "Earthquake Watch", Address: "quakes@example.org"},
 		ReplyTo:  "Desk <desk@example.org>",
@@ -45,7 +45,7 @@ func newMailing(t tester, src Source, data string) Mailing {
 		EventRef: fanfare.EventRef{Day: fanfare.DayOf(at), Seq: fanfare.NewEventSeq(1, 1)},
 		Topic:    "earthquake", Service: "earthquakes",
 		ListID: "earthquakes.example.org",
-		Unsubscribe: func(dst []byte, r *Recipient) []byte {
+		UnsubscribeURL: func(dst []byte, r *Recipient) []byte {
 			return append(append(dst, "https://example.org/u/"...), r.ID...)
 		},
 		UnsubscribeMailto: "leave@example.org",
@@ -67,7 +67,7 @@ func newRecipient() *Recipient {
 	}
 }
 
-func write(t tester, m Mailing, r *Recipient) driver.Message {
+func write(t tester, m MailBatch, r *Recipient) driver.Message {
 	t.Helper()
 	w, err := m.Writer()
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 // FuzzMessage puts arbitrary values everywhere: what comes out is a valid message
@@ -77,24 +79,24 @@ func FuzzField(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, path := range [][]string{{"a"}, {"a", "b"}, {"a", "b", "size"}, {}} {
-			fd := field{from: subscriptionData, path: path}
+			fd := liquid.Field{Source: liquid.SubscriptionData, Path: path}
 			for _, p := range path {
-				fd.rest = append(fd.rest, p)
+				fd.Steps = append(fd.Steps, p)
 			}
 			r := &Recipient{Subscriptions: []Subscription{{Data: raw}}}
-			got, ok := fd.append(nil, r, nil, markup)
+			got, ok := appendField(nil, &fd, r, nil, liquid.HTML)
 			if bytes.ContainsAny(got, "\x00\r<>") {
 				t.Fatalf("%q", got)
 			}
 			if !json.Valid(raw) {
 				continue // promised to be valid; only that nothing bad comes out matters
 			}
-			value, err := decode(raw)
+			value, err := liquid.Decode(raw)
 			if err != nil {
 				t.Fatal(err)
 			}
-			value, found := lookup(value, fd.rest)
-			if want := appendValue(nil, value, markup); ok != found || ok && !bytes.Equal(got, want) {
+			value, found := liquid.Lookup(value, fd.Steps)
+			if want := liquid.AppendValue(nil, value, liquid.HTML); ok != found || ok && !bytes.Equal(got, want) {
 				t.Fatalf("%q: %q, %v; decoded %q, %v", raw, got, ok, want, found)
 			}
 		}

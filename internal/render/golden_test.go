@@ -18,7 +18,7 @@ func TestMessagesAreAsTheyWere(t *testing.T) {
 		name      string
 		source    Source
 		data      string
-		mailing   func(*Mailing)
+		mailing   func(*MailBatch)
 		recipient func(*Recipient)
 		text      string // what the text part must say, decoded
 		html      string
@@ -33,7 +33,7 @@ func TestMessagesAreAsTheyWere(t *testing.T) {
 			subject: "For Ada & Co", text: "https://example.com/?a=1&b=2",
 			html: `<a href="https://example.com/?a=1&amp;b=2">x</a> <a href="https://example.org/u/person-1">y</a>`},
 		{name: "utf8-names", source: Source{Subject: "Erdbeben nahe Tromsø – Stärke 5,3, 東京都は揺れませんでした、ご安心ください", Text: "Größe: {{ event.title }} = groß \n"},
-			mailing: func(m *Mailing) { m.From = mail.Address{Name: "Ärger & Söhne", Address: "info@bücher.example"} },
+			mailing: func(m *MailBatch) { m.From = mail.Address{Name: "Ärger & Söhne", Address: "info@bücher.example"} },
 			subject: "Erdbeben nahe Tromsø – Stärke 5,3, 東京都は揺れませんでした、ご安心ください", text: "Größe: M 5.3 - Sangiang = groß \n"},
 		{name: "long-lines", source: Source{Subject: strings.Repeat("word ", 40) + strings.Repeat("x", 100), Text: "{{ event.title }} " + strings.Repeat("long ", 300) + "\nshort\n"},
 			subject: strings.Repeat("word ", 40) + strings.Repeat("x", 100), text: "M 5.3 - Sangiang " + strings.Repeat("long ", 300) + "\nshort\n"},
@@ -42,7 +42,7 @@ func TestMessagesAreAsTheyWere(t *testing.T) {
 		{name: "idn-domain", source: Source{Text: "Hi"}, recipient: func(r *Recipient) { r.Address = "Info@BÜCHER.example" },
 			subject: "Hello", text: "Hi\n"},
 		{name: "no-list", source: Source{Text: "Hi"}, subject: "Hello", text: "Hi\n",
-			mailing: func(m *Mailing) { m.ListID, m.Unsubscribe, m.UnsubscribeMailto, m.ReplyTo = "", nil, "", "" }},
+			mailing: func(m *MailBatch) { m.ListID, m.UnsubscribeURL, m.UnsubscribeMailto, m.ReplyTo = "", nil, "", "" }},
 		{name: "loops", source: Source{Text: "{% for x in event.list -%}\n{{ forloop.index }} {{ x }}\n{% endfor %}{% for s in subscriptions %}{{ s.id }};{% endfor %}\n"},
 			subject: "Hello", text: "1 one\n2 two\nsub-1c00004e;sub-1c00004f;\n"},
 		{name: "boundary-in-text", source: Source{Text: "--=_evt-20261120-1001\nnot the end\n", HTML: "<p>--=_evt-20261120-1001--</p>"},

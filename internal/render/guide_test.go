@@ -28,12 +28,12 @@ func TestTheGuideListsEveryPersonalVariable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := Mailing{Template: template, From: mail.Address{Address: "news@example.org"}, Domain: "example.org", Multicast: true,
+		w, err := MailBatch{Template: template, From: mail.Address{Address: "news@example.org"}, Domain: "example.org", Multicast: true,
 			Event: &fanfare.Event{ID: "1", Source: "/x", Type: "x", Data: []byte(`{"title":"x"}`)}, Topic: "x", Service: "x"}.Writer()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !w.shared.on {
+		if !w.multicast.on {
 			personal++
 			if !strings.Contains(string(guide), "`"+name+"`") {
 				t.Errorf("the guide does not list %s", name)

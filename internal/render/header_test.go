@@ -15,34 +15,34 @@ const injection = "x\r\nBcc: all@example.org\r\n\r\nbody"
 func TestNoValueCanAddAHeader(t *testing.T) {
 	tests := []struct {
 		name    string
-		change  func(*Mailing, *Recipient)
+		change  func(*MailBatch, *Recipient)
 		pointer string // of the error, or "" where the value is made harmless
 	}{
-		{"from name", func(m *Mailing, _ *Recipient) { m.From.Name = injection }, "/from"},
-		{"from name, tab", func(m *Mailing, _ *Recipient) { m.From.Name = "a\tb" }, "/from"},
-		{"from address", func(m *Mailing, _ *Recipient) { m.From.Address = "a@example.org\r\nBcc: b@example.org" }, "/from"},
-		{"from address, second", func(m *Mailing, _ *Recipient) { m.From.Address = "a@example.org>, <b@example.org" }, "/from"},
-		{"reply to", func(m *Mailing, _ *Recipient) { m.ReplyTo = "a@example.org\r\nBcc: b@example.org" }, "/reply_to"},
-		{"sender", func(m *Mailing, _ *Recipient) { m.Sender = "a@example.org>\r\nRCPT TO:<b@example.org" }, "/sender"},
-		{"domain", func(m *Mailing, _ *Recipient) { m.Domain = "example.org>\r\nBcc: x" }, "/domain"},
-		{"list id", func(m *Mailing, _ *Recipient) { m.ListID = "list\r\nBcc: x" }, "/list_id"},
-		{"unsubscribe mailto", func(m *Mailing, _ *Recipient) { m.UnsubscribeMailto = "a@example.org\r\nx" }, "/unsubscribe_mailto"},
-		{"unsubscribe link", func(m *Mailing, r *Recipient) { r.ID = injection }, "/unsubscribe_url"},
-		{"to", func(_ *Mailing, r *Recipient) { r.Address = "a@example.net\r\nBcc: b@example.net" }, "/to"},
-		{"to, line feed", func(_ *Mailing, r *Recipient) { r.Address = "a@example.net\n" }, "/to"},
-		{"to, in quotes", func(_ *Mailing, r *Recipient) { r.Address = "\"a\r\nb\"@example.net" }, "/to"},
-		{"to, NUL", func(_ *Mailing, r *Recipient) { r.Address = "a\x00@example.net" }, "/to"},
-		{"to, second", func(_ *Mailing, r *Recipient) { r.Address = "a@example.net, b@example.net" }, "/to"},
-		{"to, NEL", func(_ *Mailing, r *Recipient) { r.Address = "a\u0085b@example.net" }, "/to"},
-		{"date", func(_ *Mailing, r *Recipient) { r.Date = time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC) }, "/date"},
-		{"subject from the event", func(m *Mailing, _ *Recipient) {
+		{"from name", func(m *MailBatch, _ *Recipient) { m.From.Name = injection }, "/from"},
+		{"from name, tab", func(m *MailBatch, _ *Recipient) { m.From.Name = "a\tb" }, "/from"},
+		{"from address", func(m *MailBatch, _ *Recipient) { m.From.Address = "a@example.org\r\nBcc: b@example.org" }, "/from"},
+		{"from address, second", func(m *MailBatch, _ *Recipient) { m.From.Address = "a@example.org>, <b@example.org" }, "/from"},
+		{"reply to", func(m *MailBatch, _ *Recipient) { m.ReplyTo = "a@example.org\r\nBcc: b@example.org" }, "/reply_to"},
+		{"sender", func(m *MailBatch, _ *Recipient) { m.Sender = "a@example.org>\r\nRCPT TO:<b@example.org" }, "/sender"},
+		{"domain", func(m *MailBatch, _ *Recipient) { m.Domain = "example.org>\r\nBcc: x" }, "/domain"},
+		{"list id", func(m *MailBatch, _ *Recipient) { m.ListID = "list\r\nBcc: x" }, "/list_id"},
+		{"unsubscribe mailto", func(m *MailBatch, _ *Recipient) { m.UnsubscribeMailto = "a@example.org\r\nx" }, "/unsubscribe_mailto"},
+		{"unsubscribe link", func(m *MailBatch, r *Recipient) { r.ID = injection }, "/unsubscribe_url"},
+		{"to", func(_ *MailBatch, r *Recipient) { r.Address = "a@example.net\r\nBcc: b@example.net" }, "/to"},
+		{"to, line feed", func(_ *MailBatch, r *Recipient) { r.Address = "a@example.net\n" }, "/to"},
+		{"to, in quotes", func(_ *MailBatch, r *Recipient) { r.Address = "\"a\r\nb\"@example.net" }, "/to"},
+		{"to, NUL", func(_ *MailBatch, r *Recipient) { r.Address = "a\x00@example.net" }, "/to"},
+		{"to, second", func(_ *MailBatch, r *Recipient) { r.Address = "a@example.net, b@example.net" }, "/to"},
+		{"to, NEL", func(_ *MailBatch, r *Recipient) { r.Address = "a\u0085b@example.net" }, "/to"},
+		{"date", func(_ *MailBatch, r *Recipient) { r.Date = time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC) }, "/date"},
+		{"subject from the event", func(m *MailBatch, _ *Recipient) {
 			m.Event.Data, _ = json.Marshal(map[string]string{"title": injection})
 		}, ""},
-		{"subject from the subscription", func(_ *Mailing, r *Recipient) {
+		{"subject from the subscription", func(_ *MailBatch, r *Recipient) {
 			r.Subscriptions[0].Data, _ = json.Marshal(map[string]string{"link": injection})
 		}, ""},
-		{"event id", func(m *Mailing, _ *Recipient) { m.Event.ID = injection }, ""},
-		{"locale", func(_ *Mailing, r *Recipient) { r.Locale = injection }, ""},
+		{"event id", func(m *MailBatch, _ *Recipient) { m.Event.ID = injection }, ""},
+		{"locale", func(_ *MailBatch, r *Recipient) { r.Locale = injection }, ""},
 	}
 	source := Source{Subject: "{{ event.title }} {{ subscription.data.link }} {{ meta.id }} {{ subscriber.locale }}", Text: "t"}
 	clean := newMailing(t, source, `{"title":"x"}`)

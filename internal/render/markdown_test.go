@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 func TestAMailMayBeWrittenInMarkdown(t *testing.T) {
@@ -37,7 +38,7 @@ func TestErrorsInMarkdownAreWhereTheAuthorWroteThem(t *testing.T) {
 			}, 3, 6, "unknown field event.titel: the topic's schema has none"},
 		{"a value that is missing", "a {{ event.title }}\n\n**b** {{ event.x }} {{ event.y }}",
 			func(t *Template) error {
-				_, err := t.renderAll(map[string]any{"event": map[string]any{"title": "T", "x": "X"}}, &absences{of: t, refuse: true})
+				_, err := t.renderAll(map[string]any{"event": map[string]any{"title": "T", "x": "X"}}, &liquid.MissingVariables{Uncertain: t.uncertain, Opaque: t.opaque, Refuse: true})
 				return err
 			}, 3, 24, "undefined variable event.y"},
 	}

@@ -114,7 +114,7 @@ func TestAMessageToSeveralTellsNothingOfAnyOfThem(t *testing.T) {
 }
 
 func TestAShareIsOfOneContentAndOneEnvelope(t *testing.T) {
-	shareOf := func(change func(*Mailing), r *Recipient) uint64 {
+	shareOf := func(change func(*MailBatch), r *Recipient) uint64 {
 		t.Helper()
 		m := newDigest(t, Source{Subject: "{{ count }} news", Text: "{% for item in items %}{{ item.event.title }}\n{% endfor %}"}, `{"title":"A"}`, `{"title":"B"}`, `{"title":"C"}`)
 		m.Multicast = true
@@ -129,7 +129,7 @@ func TestAShareIsOfOneContentAndOneEnvelope(t *testing.T) {
 		}
 		return letter.SharedContent
 	}
-	same := func(*Mailing) {}
+	same := func(*MailBatch) {}
 	unicode := told(0, 0, 1)
 	unicode.Address = "ü@example.com"
 	odd := told(0, 0, 1)
@@ -140,8 +140,8 @@ func TestAShareIsOfOneContentAndOneEnvelope(t *testing.T) {
 		"other items":         shareOf(same, told(0, 0, 2)),
 		"fewer items":         shareOf(same, told(0, 0)),
 		"and more":            shareOf(same, told(2, 0, 1)),
-		"another sender":      shareOf(func(m *Mailing) { m.From.Name = "Other" }, told(0, 0, 1)),
-		"another event":       shareOf(func(m *Mailing) { m.EventRef.Seq++ }, told(0, 0, 1)),
+		"another sender":      shareOf(func(m *MailBatch) { m.From.Name = "Other" }, told(0, 0, 1)),
+		"another event":       shareOf(func(m *MailBatch) { m.EventRef.Seq++ }, told(0, 0, 1)),
 		"an address in UTF-8": shareOf(same, unicode),
 	} {
 		if other, taken := all[share]; taken || share == 0 {
@@ -177,8 +177,8 @@ func TestSharedMessagesAreKeptWithinABound(t *testing.T) {
 			t.Fatal(err)
 		}
 		firsts[fmt.Sprint(numbers)] = bytes.Clone(letter.Body)
-		if w.shared.bytes > maxSharedBytes {
-			t.Fatalf("%d bytes are kept, %d is the most", w.shared.bytes, maxSharedBytes)
+		if w.multicast.size > maxSharedBytes {
+			t.Fatalf("%d bytes are kept, %d is the most", w.multicast.size, maxSharedBytes)
 		}
 	}
 	again, _, err := w.Write(nil, told(0, 0, 1, 2))
@@ -189,26 +189,28 @@ func TestSharedMessagesAreKeptWithinABound(t *testing.T) {
 
 // unsigned has the functions of a mailing for messages to one recipient, which sign
 // nothing.
-func unsigned(m *Mailing) func() Alone {
-	return func() Alone { return Alone{Unsubscribe: m.Unsubscribe, Returns: m.Returns} }
+func unsigned(m *MailBatch) func() IndividualFuncs {
+	return func() IndividualFuncs {
+		return IndividualFuncs{UnsubscribeURL: m.UnsubscribeURL, ReturnAddress: m.ReturnAddress}
+	}
 }
 
 // TestASharedMessageThatOneRecipientGetsIsAddressedToHim compares it with the one that
 // is made where nothing is shared: they differ in the Message-ID alone.
 func TestASharedMessageThatOneRecipientGetsIsAddressedToHim(t *testing.T) {
-	for name, change := range map[string]func(*Mailing){
-		"with a mailto of the channel": func(*Mailing) {},
-		"without any":                  func(m *Mailing) { m.UnsubscribeMailto = "" },
-		"with a link alone": func(m *Mailing) {
+	for name, change := range map[string]func(*MailBatch){
+		"with a mailto of the channel": func(*MailBatch) {},
+		"without any":                  func(m *MailBatch) { m.UnsubscribeMailto = "" },
+		"with a link alone": func(m *MailBatch) {
 			m.UnsubscribeMailto, m.ListID = "", ""
 		},
-		"with return addresses":                     func(m *Mailing) { m.Returns, m.Leave = returning, true },
-		"with return addresses that take no wishes": func(m *Mailing) { m.Returns = returning },
+		"with return addresses":                     func(m *MailBatch) { m.ReturnAddress, m.PersonalMailto = returning, true },
+		"with return addresses that take no wishes": func(m *MailBatch) { m.ReturnAddress = returning },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}\n.dot\n", HTML: "<p>{{ event.title }}</p>"}, `{"title":"M 5.3"}`)
 			change(&m)
-			m.Alone = unsigned(&m)
+			m.Individual = unsigned(&m)
 			single := write(t, m, newRecipient())
 			m.Multicast = true
 			w, err := m.Writer()
@@ -258,9 +260,9 @@ func returning(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool)
 func TestWhoeverAloneGetsAMailingHasAnOrdinaryMessage(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}"}, `{"title":"M 5.3"}`)
 	single := write(t, m, newRecipient())
-	m.Multicast, m.Alone = true, unsigned(&m)
+	m.Multicast, m.Individual = true, unsigned(&m)
 	r := newRecipient()
-	r.Sole = true
+	r.Individual = true
 	if letter := write(t, m, r); !bytes.Equal(letter.Body, single.Body) || letter.SharedContent != 0 || letter.Individual != nil {
 		t.Errorf("the message is\n%s\nwant\n%s", letter.Body, single.Body)
 	}
@@ -270,9 +272,9 @@ func TestWhoeverAloneGetsAMailingHasAnOrdinaryMessage(t *testing.T) {
 func TestAMessageThatIsMadeForOneRecipientIsSigned(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}"}, `{"title":"M 5.3"}`)
 	m.Multicast = true
-	m.Alone = func() Alone {
+	m.Individual = func() IndividualFuncs {
 		var signing ours.Signing
-		return Alone{Unsubscribe: m.Unsubscribe, Sign: func(message, files []byte) ([]byte, error) {
+		return IndividualFuncs{UnsubscribeURL: m.UnsubscribeURL, Sign: func(message, files []byte) ([]byte, error) {
 			signing.Begin(signers, time.Unix(1_790_000_000, 0))
 			message = signing.Sign(message, 0, files)
 			return message, signing.Finish()

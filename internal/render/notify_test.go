@@ -1,8 +1,11 @@
 package render
 
 import (
+	"regexp"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 func TestTemplatesOfNotifySayWhatNotifySays(t *testing.T) {
@@ -21,9 +24,9 @@ func TestTemplatesOfNotifySayWhatNotifySays(t *testing.T) {
 	}
 	for _, tt := range tests {
 		m := newMailing(t, Source{Text: "x"}, event)
-		m.Unsubscribe = func(dst []byte, _ *Recipient) []byte { return append(dst, "https://example.org/u/token"...) }
+		m.UnsubscribeURL = func(dst []byte, _ *Recipient) []byte { return append(dst, "https://example.org/u/token"...) }
 		var err error
-		if m.Template, err = Compile(Source{Name: "x", Subject: "((title))", Text: tt.template, HTML: "<p>((html))</p>", Syntax: SyntaxNotify}); err != nil {
+		if m.Template, err = Compile(Source{Name: "x", Subject: "((title))", Text: tt.template, HTML: "<p>((html))</p>", Syntax: liquid.SyntaxNotify}); err != nil {
 			t.Errorf("%s: %v", tt.template, err)
 			continue
 		}
@@ -55,13 +58,13 @@ func TestAFieldThatAMessageOfNotifyLacksIsNamed(t *testing.T) {
 	} {
 		m := newMailing(t, Source{Text: "x"}, `{"title":"Flood","null":null}`)
 		var err error
-		if m.Template, err = Compile(Source{Name: "x", Subject: "s", Text: "((title\n))\n" + template, Syntax: SyntaxNotify}); err != nil {
+		if m.Template, err = Compile(Source{Name: "x", Subject: "s", Text: "((title\n))\n" + template, Syntax: liquid.SyntaxNotify}); err != nil {
 			t.Fatal(err)
 		}
 		if text := strings.TrimSpace(parse(t, write(t, m, newRecipient()).Body).parts["text/plain"]); text != "Flood" {
 			t.Errorf("%s: %q, want only the title", template, text)
 		}
-		m.Complete = true
+		m.RefuseMissing = true
 		w, err := m.Writer()
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +82,7 @@ func TestAFieldThatAMessageOfNotifyLacksIsNamed(t *testing.T) {
 
 func TestATemplateOfNotifyIsCheckedAgainstTheTopic(t *testing.T) {
 	const schema = `{"type":"object","properties":{"title":{"type":"string"},"is_old":{"type":"boolean"}}}`
-	template, err := Compile(Source{Name: "x", Subject: "((Title))", Text: "((is old??x)) ((unsubscribe url))", Syntax: SyntaxNotify})
+	template, err := Compile(Source{Name: "x", Subject: "((Title))", Text: "((is old??x)) ((unsubscribe url))", Syntax: liquid.SyntaxNotify})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +92,7 @@ func TestATemplateOfNotifyIsCheckedAgainstTheTopic(t *testing.T) {
 	if _, text, _, err := template.DryRun([]byte(schema)); err != nil || text != "x https://example.org/u/sample" {
 		t.Errorf("%q %v", text, err)
 	}
-	if template, err = Compile(Source{Name: "x", Subject: "s", Text: "\n((titel))", Syntax: SyntaxNotify}); err != nil {
+	if template, err = Compile(Source{Name: "x", Subject: "s", Text: "\n((titel))", Syntax: liquid.SyntaxNotify}); err != nil {
 		t.Fatal(err)
 	}
 	err = template.Check([]byte(schema), nil)
@@ -117,7 +120,7 @@ func TestATemplateOfNotifyIsCheckedAgainstTheTopic(t *testing.T) {
 func TestMarkdownMayBeInTheSyntaxOfNotify(t *testing.T) {
 	m := newMailing(t, Source{Text: "x"}, `{"title":"A <b>flood</b>","url":"https://example.org/?a=1&b=2","late":"no"}`)
 	var err error
-	if m.Template, err = Compile(Source{Name: "x", Subject: "((title))", Markdown: "# ((title))\n\n[read {{ it }}](((url)))((late??, late))\n", Syntax: SyntaxNotify}); err != nil {
+	if m.Template, err = Compile(Source{Name: "x", Subject: "((title))", Markdown: "# ((title))\n\n[read {{ it }}](((url)))((late??, late))\n", Syntax: liquid.SyntaxNotify}); err != nil {
 		t.Fatal(err)
 	}
 	w, err := m.Writer()
@@ -140,17 +143,17 @@ func FuzzTextOfNotifyIsKept(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		if checkSource(source, MaxBodyBytes) != nil || strings.ContainsRune(source, '\r') {
+		if liquid.CheckSource(source, liquid.MaxBodyBytes) != nil || strings.ContainsRune(source, '\r') {
 			return
 		}
-		template, err := Compile(Source{Name: "x", Subject: "s", Text: source + "x", Syntax: SyntaxNotify})
+		template, err := Compile(Source{Name: "x", Subject: "s", Text: source + "x", Syntax: liquid.SyntaxNotify})
 		if err != nil {
 			t.Fatalf("%q: %v", source, err)
 		}
-		if placeholder.MatchString(source) {
+		if regexp.MustCompile(`\(\([^()]+\)\)`).MatchString(source) {
 			return
 		}
-		out, wrong := render(template.text.whole, map[string]any{}, new(effort))
+		out, wrong := template.text.Whole.Render(map[string]any{}, new(liquid.Usage))
 		if wrong != nil || string(out) != source+"x" {
 			t.Errorf("%q is written as %q: %v", source, out, wrong)
 		}

@@ -9,11 +9,11 @@ import (
 // throughLiquid returns the template with nothing written without Liquid.
 func throughLiquid(t *Template) *Template {
 	plain := *t
-	for _, p := range []**part{&plain.subject, &plain.text, &plain.html} {
+	for _, p := range []**templatePart{&plain.subject, &plain.text, &plain.html} {
 		if *p != nil {
-			one := **p
-			one.outline = nil
-			*p = &one
+			one := *(*p).Part
+			one.Flat = nil
+			*p = &templatePart{&one, (*p).owner}
 		}
 	}
 	return &plain
@@ -43,7 +43,7 @@ func TestWhatIsWrittenWithoutLiquidIsWhatLiquidWrites(t *testing.T) {
 		{"{% raw %}{{ event.title }}{% endraw %}", false},
 	} {
 		m := newMailing(t, Source{Subject: "s " + strings.ReplaceAll(c.text, "\n", " "), Text: c.text + "\n", HTML: c.text + "\n"}, data)
-		if got := m.Template.text.outline != nil; got != c.outlined {
+		if got := m.Template.text.Flat != nil; got != c.outlined {
 			t.Errorf("%s: written without Liquid: %v, want %v", c.text, got, c.outlined)
 		}
 		liquid := m
@@ -57,7 +57,7 @@ func TestWhatIsWrittenWithoutLiquidIsWhatLiquidWrites(t *testing.T) {
 func TestWhatIsMissingIsNamedAsLiquidNamesIt(t *testing.T) {
 	for _, text := range []string{"one\n{{ event.gone }}\n", "{{ event.title }}\n\n{{ event.title.gone }} {{ subscriber.id }}", "{{ event.list.gone }}"} {
 		m := newMailing(t, Source{Subject: "s", Text: text}, `{"title":"x"}`)
-		m.Complete = true
+		m.RefuseMissing = true
 		liquid := m
 		liquid.Template = throughLiquid(m.Template)
 		_, got := m.Writer()

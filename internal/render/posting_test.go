@@ -32,7 +32,7 @@ func wrongAt(err error) string {
 	return e.Pointer
 }
 
-func written(t *testing.T, p Posting, r *Recipient) string {
+func written(t *testing.T, p WebhookBatch, r *Recipient) string {
 	t.Helper()
 	w, err := p.Writer()
 	if err != nil {
@@ -49,7 +49,7 @@ func written(t *testing.T, p Posting, r *Recipient) string {
 }
 
 func TestADocumentHasTheEventAndWhatLedToIt(t *testing.T) {
-	got := written(t, Posting{Event: posted(`{"price":12.50}`), EventRef: fanfare.EventRef{Day: 20777, Seq: 64}, Topic: "price", Service: "stocks"}, receiver())
+	got := written(t, WebhookBatch{Event: posted(`{"price":12.50}`), EventRef: fanfare.EventRef{Day: 20777, Seq: 64}, Topic: "price", Service: "stocks"}, receiver())
 	want := `{"type":"price","timestamp":"2026-11-20T08:15:00Z","data":{"event":{"specversion":"1.0","id":"q-1","source":"/exchange","type":"price","subject":"ACME",` +
 		`"time":"2026-11-20T08:15:00Z","level":3,"tenant":"t\"1","data":{"price":12.50}},"service":"stocks","topic":"price","ref":"` + fanfare.EventRef{Day: 20777, Seq: 64}.String() + `",` +
 		`"subscriber":{"id":"desk \"7\""},"subscriptions":[{"id":"sub-1","rule":"above","params":{"price":12},"data":{"why":"asked"}},{"id":"mine"}]}}`
@@ -65,7 +65,7 @@ func TestADirectSendHasItsMessageInTheDocument(t *testing.T) {
 	}
 	r := receiver()
 	r.Subscriptions, r.Data = nil, json.RawMessage(`{"name":"A \\ <B>"}`)
-	got := written(t, Posting{Template: template, Direct: true, Event: posted(`{}`)}, r)
+	got := written(t, WebhookBatch{Template: template, Direct: true, Event: posted(`{}`)}, r)
 	var document struct {
 		Data struct {
 			Message       map[string]string
@@ -95,7 +95,7 @@ func TestATemplateMakesTheDocument(t *testing.T) {
 			t.Errorf("%s: %v", source, err)
 			continue
 		}
-		if got := written(t, Posting{Template: template, Event: posted(`{"title":"a \"b\" \\ c\n","price":12.5}`)}, receiver()); got != want {
+		if got := written(t, WebhookBatch{Template: template, Event: posted(`{"title":"a \"b\" \\ c\n","price":12.5}`)}, receiver()); got != want {
 			t.Errorf("%s: got %s, want %s", source, got, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestADocumentThatIsNoneIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Posting{Template: template, Event: posted(`{"price":"a lot"}`)}.Writer()
+	w, err := WebhookBatch{Template: template, Event: posted(`{"price":"a lot"}`)}.Writer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,16 +124,16 @@ func TestADocumentThatIsNoneIsRefused(t *testing.T) {
 	if _, _, _, err := template.DryRun([]byte(`{"type":"object","properties":{"price":{"type":"string","examples":["a lot"]}}}`)); err == nil {
 		t.Error("the schema says that it is none, and nobody noticed")
 	}
-	if _, err := (Mailing{Template: template, Event: posted(`{}`), Domain: "example.org"}).Writer(); err == nil {
+	if _, err := (MailBatch{Template: template, Event: posted(`{}`), Domain: "example.org"}).Writer(); err == nil {
 		t.Error("a mail was made of a template for programs")
 	}
 }
 
 func TestADocumentOfADigestHasTheEventsThatItTellsOf(t *testing.T) {
 	m := newDigest(t, Source{Text: "x"}, `{"price":1}`, `{"price":2.50}`)
-	p := Posting{Digest: m.Digest, EventRef: fanfare.EventRef{Day: 20777, Seq: 64}, Service: "stocks"}
+	p := WebhookBatch{Digest: m.Digest, EventRef: fanfare.EventRef{Day: 20777, Seq: 64}, Service: "stocks"}
 	r := receiver()
-	r.Items, r.More = []ItemOf{{0, []uint32{0}}, {1, []uint32{0, 1}}}, 3
+	r.Items, r.Omitted = []RecipientItem{{0, []uint32{0}}, {1, []uint32{0, 1}}}, 3
 	ref := fanfare.EventRef{}.String()
 	want := `{"type":"digest","timestamp":"2026-06-01T07:00:00Z","data":{"digest":{"due":"2026-06-01T08:00:00+01:00","cadence":"daily 08:00","time_zone":"Europe/London"},` +
 		`"service":"stocks","ref":"` + p.EventRef.String() + `","subscriber":{"id":"desk \"7\""},` +

@@ -5,20 +5,21 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/render/jsonschema"
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // A Preview is one message, and what it says.
 type Preview struct {
-	Letter              driver.Message
+	Message             driver.Message
 	Subject, Text, HTML string // as rendered; "" for a part that the template has not
 	Files               []fanfare.File
 }
 
 // Preview writes the message for r, as Write does, and keeps it readable beside.
-func (w *Writer) Preview(r *Recipient) (Preview, error) {
-	if w.several != nil {
-		one, err := w.several.of(r)
+func (w *MailWriter) Preview(r *Recipient) (Preview, error) {
+	if w.byLocalization != nil {
+		one, err := w.byLocalization.of(r)
 		if err != nil {
 			return Preview{}, err
 		}
@@ -28,12 +29,12 @@ func (w *Writer) Preview(r *Recipient) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	p := Preview{Letter: letter}
+	p := Preview{Message: letter}
 	if w.files != nil {
 		p.Files = w.files.Set.Files
 	}
 	for _, one := range []struct {
-		part *prepared
+		part *preparedPart
 		into *string
 	}{{w.textPart, &p.Text}, {w.htmlPart, &p.HTML}} {
 		if one.part != nil {
@@ -54,11 +55,11 @@ func (w *Writer) Preview(r *Recipient) (Preview, error) {
 // whatever else the template reads. Only Address, ID, Locale, TimeZone,
 // Attributes and Subscriptions of the recipient are set.
 func (t *Template) Sample(schema json.RawMessage) (data json.RawMessage, r Recipient, err error) {
-	root, err := readSchema(schema)
+	root, err := jsonschema.Parse(schema)
 	if err != nil {
 		return nil, r, err
 	}
-	vars, err := t.sampleVars(root)
+	vars, err := t.findSample(root)
 	if err != nil {
 		return nil, r, err
 	}

@@ -1,47 +1,46 @@
 package render
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/osteele/liquid"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/liquid"
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // A rendering is how the parts of one template become the text of one event, or of
 // the events of a digest, for many recipients: what they share is rendered once.
 type rendering struct {
-	template    *Template
-	voice       *voice         // nil: it needs none
-	shared      map[string]any // what templates see beside the recipient
-	items       items          // of a digest
-	effort      *effort        // of the part at hand
-	absent      *absences
-	fields      map[string]any // of the event, by plainName; nil: not needed yet
-	needs       needs
-	url         []byte // the link of the recipient at hand
-	preferences []byte // the link to them
+	template     *Template
+	localization *readerLocalization // nil: it needs none
+	shared       map[string]any      // what templates see beside the recipient
+	items        digestItems         // of a digest
+	usage        *liquid.Usage       // of the part at hand
+	missing      *liquid.MissingVariables
+	fields       map[string]any // of the event, by plainName; nil: not needed yet
+	needs        needs
+	url          []byte // the link of the recipient at hand
+	preferences  []byte // the link to them
 }
 
-// about is what messages tell of.
-type about struct {
+// messageContent is what messages tell of.
+type messageContent struct {
 	event          *fanfare.Event
 	digest         *Digest // instead
 	topic, service string
 }
 
-func newRendering(t *Template, of about, v *voice, absent *absences) (rendering, error) {
-	w := rendering{template: t, voice: v, absent: absent, effort: new(effort)}
+func newRendering(t *Template, of messageContent, v *readerLocalization, absent *liquid.MissingVariables) (rendering, error) {
+	w := rendering{template: t, localization: v, missing: absent, usage: new(liquid.Usage)}
 	if wrong := t.checkKind(of.digest); wrong != nil {
 		return w, wrong
 	}
 	if of.digest != nil {
-		w.items = items{digest: of.digest, service: of.service, effort: w.effort}
+		w.items = digestItems{digest: of.digest, service: of.service, usage: w.usage}
 		w.shared = map[string]any{"digest": of.digest.variables(of.service)}
 		return w, nil
 	}
@@ -55,7 +54,7 @@ func eventVariables(e *fanfare.Event, topic, service string) (map[string]any, er
 	var data any
 	if len(e.Data) > 0 {
 		var err error
-		if data, err = decode(e.Data); err != nil {
+		if data, err = liquid.Decode(e.Data); err != nil {
 			return nil, invalidValue("event", "the event's data is not valid JSON")
 		}
 	}
@@ -64,97 +63,92 @@ func eventVariables(e *fanfare.Event, topic, service string) (map[string]any, er
 		"meta": map[string]any{
 			"id": e.ID, "source": e.Source, "type": e.Type, "subject": e.Subject,
 			"time": e.Time.Format(time.RFC3339Nano), "topic": topic, "service": service,
-			"extensions": extensions(e.Extensions),
+			"extensions": extensionValues(e.Extensions),
 		},
 	}, nil
 }
 
 // A prepared part is a part with all done that does not need the recipient.
-type prepared struct {
-	part   *part
-	whole  bool // rendered anew for each recipient
-	pieces []piece
+type preparedPart struct {
+	part  *templatePart
+	whole bool // rendered anew for each recipient
+	slots []liquid.Slot
 	mime.Body
-	voice   *voice
-	kept    []texts   // of pieces that several recipients have; of the whole if there are none
-	headers [2][]byte // Content-Type and Content-Transfer-Encoding: as it is, quoted-printable
+	localization *liquid.Localization
+	cache        []textCache // of pieces that several recipients have; of the whole if there are none
+	headers      [2][]byte   // Content-Type and Content-Transfer-Encoding: as it is, quoted-printable
 }
 
 // prepare renders what the recipients share of a part.
-func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
-	prep := &prepared{part: p, whole: !p.split, voice: w.voice}
-	if w.voice != nil && p.owner != w.template { // it is in the language of who says it
-		prep.voice = p.owner.voiceFor(w.voice.hearer.locale, w.voice.hearer.zone)
+func (w *rendering) prepare(p *templatePart) (*preparedPart, *fanfare.Error) {
+	prep := &preparedPart{part: p, whole: !p.Split}
+	switch {
+	case w.localization == nil:
+	case p.owner != w.template: // a part of another variant is in the language of that variant
+		prep.localization = &p.owner.localizationFor(w.localization.reader.locale, w.localization.reader.zone).Localization
+	default:
+		prep.localization = &w.localization.Localization
 	}
-	w.shared[voiceVariable] = prep.voice
+	w.shared[liquid.LocalizationVariable] = prep.localization
 	subtype := "plain"
-	if p.mode == markup {
+	if p.Mode == liquid.HTML {
 		subtype = "html"
 	}
 	for i, encoding := range []string{"7bit", "quoted-printable"} {
 		prep.headers[i] = []byte("Content-Type: text/" + subtype + "; charset=utf-8\r\nContent-Transfer-Encoding: " + encoding + "\r\n\r\n")
 	}
 	if prep.whole {
-		if p.reach == ofRecipient || p.reach == ofAll {
-			w.needs.add(p.paths)
+		if p.Sharing == liquid.Personal || p.Sharing == liquid.SharedByAll {
+			w.needs.add(p.Paths)
 		}
 		prep.SetShared([]mime.Chunk{mime.NewChunk(nil), mime.NewChunk(nil)})
-		prep.kept = make([]texts, 1)
+		prep.cache = make([]textCache, 1)
 		return prep, nil
 	}
-	prep.pieces, prep.kept = p.pieces, make([]texts, len(p.pieces))
-	for _, piece := range p.pieces {
-		if piece.template != nil && piece.reach == ofRecipient {
-			w.needs.add(piece.paths)
+	prep.slots, prep.cache = p.Slots, make([]textCache, len(p.Slots))
+	for _, piece := range p.Slots {
+		if piece.Program != nil && piece.Sharing == liquid.Personal {
+			w.needs.add(piece.Paths)
 		}
 	}
-	if p.outline != nil {
-		if chunks := p.outline.chunks(w.shared, p.mode, w.absent); chunks != nil {
-			prep.SetShared(chunks)
-			return prep, nil
-		}
-	}
-	text, err := render(p.shared, w.shared, &effort{absent: w.absent})
+	texts, err := p.RenderShared(w.shared, &liquid.Usage{Missing: w.missing})
 	if err != nil {
 		return nil, err
 	}
-	rest := string(text)
-	var chunks []mime.Chunk
-	for i := range p.pieces {
-		before, after, _ := strings.Cut(rest, slotMark+strconv.Itoa(i)+slotMark)
-		chunks = append(chunks, mime.NewChunk([]byte(before)))
-		rest = after
+	chunks := make([]mime.Chunk, len(texts))
+	for i, text := range texts {
+		chunks[i] = mime.NewChunk(text)
 	}
-	prep.SetShared(append(chunks, mime.NewChunk([]byte(rest))))
+	prep.SetShared(chunks)
 	return prep, nil
 }
 
-// fill renders what is the recipient's own of a part.
-func (w *rendering) fill(p *prepared, r *Recipient, vars map[string]any) (err error) {
+// renderPersonal renders what is the recipient's own of a part.
+func (w *rendering) renderPersonal(p *preparedPart, r *Recipient, vars map[string]any) (err error) {
 	p.Values, p.Ends = p.Values[:0], p.Ends[:0]
-	*w.effort = effort{absent: w.absent} // of all pieces together
-	if p.voice != nil {
-		w.items.voice = p.voice
+	*w.usage = liquid.Usage{Missing: w.missing} // of all pieces together
+	if p.localization != nil {
+		w.items.localization = p.localization
 		if vars != nil {
-			vars[voiceVariable] = p.voice
+			vars[liquid.LocalizationVariable] = p.localization
 		}
 	}
 	if p.whole {
-		p.Values, err = w.append(p, 0, p.part.whole, p.part.reach, r, vars)
+		p.Values, err = w.renderSlot(p, 0, p.part.Whole, p.part.Sharing, r, vars)
 		p.Ends = append(p.Ends, len(p.Values))
 		return err
 	}
-	for i := range p.pieces {
-		piece := &p.pieces[i]
-		if piece.field == nil {
-			if p.Values, err = w.append(p, i, piece.template, piece.reach, r, vars); err != nil {
+	for i := range p.slots {
+		piece := &p.slots[i]
+		if piece.Field == nil {
+			if p.Values, err = w.renderSlot(p, i, piece.Program, piece.Sharing, r, vars); err != nil {
 				return err
 			}
 		} else {
 			var ok bool
-			if p.Values, ok = piece.field.append(p.Values, r, w.url, p.part.mode); !ok {
-				if err := w.absent.lacks(spelled(piece.field.name), true); err != nil {
-					return w.named(p, invalid(piece.field.line, "", "%s", err.Error()))
+			if p.Values, ok = appendField(p.Values, piece.Field, r, w.url, p.part.Mode); !ok {
+				if err := w.missing.Report(liquid.QuotePath(piece.Field.Name), true); err != nil {
+					return w.withPosition(p, invalid(piece.Field.Line, "", "%s", err.Error()))
 				}
 			}
 		}
@@ -163,68 +157,68 @@ func (w *rendering) fill(p *prepared, r *Recipient, vars map[string]any) (err er
 	return nil
 }
 
-// append renders the template of a part's piece for r, unless its text is known from
+// renderSlot renders the template of a part's piece for r, unless its text is known from
 // another recipient who has the same.
-func (w *rendering) append(p *prepared, piece int, t *liquid.Template, reach reach, r *Recipient, vars map[string]any) (out []byte, err error) {
-	out, kept := p.Values, &p.kept[piece]
+func (w *rendering) renderSlot(p *preparedPart, piece int, t *liquid.Program, reach liquid.Sharing, r *Recipient, vars map[string]any) (out []byte, err error) {
+	out, kept := p.Values, &p.cache[piece]
 	switch reach {
-	case ofItem:
+	case liquid.SharedPerItem:
 		for i := 0; i < len(r.Items) && err == nil; i++ {
 			out, err = w.items.append(out, t, reach, kept, r.Items[i:i+1], 0)
 		}
-	case ofList, ofTally:
-		out, err = w.items.append(out, t, reach, kept, r.Items, r.More)
+	case liquid.SharedByItems, liquid.SharedByCount:
+		out, err = w.items.append(out, t, reach, kept, r.Items, r.Omitted)
 	default:
-		text, wrong := render(t, vars, w.effort)
+		text, wrong := t.Render(vars, w.usage)
 		if wrong != nil {
-			return out, w.named(p, wrong)
+			return out, w.withPosition(p, wrong)
 		}
 		out = append(out, text...)
 	}
 	if wrong, ours := errors.AsType[*fanfare.Error](err); ours && wrong.Pointer == "" {
-		return out, w.named(p, wrong)
+		return out, w.withPosition(p, wrong)
 	}
 	return out, err
 }
 
-func (w *rendering) named(p *prepared, err *fanfare.Error) error {
-	return w.template.rendered(p.part, err)
+func (w *rendering) withPosition(p *preparedPart, err *fanfare.Error) error {
+	return w.template.setRenderedPosition(p.part, err)
 }
 
 // needs says what of a recipient the templates rendered for each one read, so
 // that nothing else is decoded.
 type needs struct {
-	any        bool // there are such templates
-	attributes bool
-	data       bool // sub
-	first      bool // subscription
-	all        bool // subscriptions
-	fields     bool // of the syntax of Notify
-	items      bool
-	wanted     bool // the subscriptions of items
+	any               bool // there are such templates
+	attributes        bool
+	data              bool // sub
+	firstSubscription bool // subscription
+	allSubscriptions  bool // subscriptions
+	fields            bool // of the syntax of Notify
+	items             bool
+	itemSubscriptions bool // the subscriptions of items
 
 	preferences bool // the link to them
 }
 
-func (n *needs) add(paths []path) {
+func (n *needs) add(paths []liquid.Path) {
 	n.any = true
 	for _, p := range paths {
-		switch p.root {
+		switch p.Root {
 		case "subscriber":
-			n.attributes = n.attributes || len(p.segments) == 0 || p.segments[0].name == "attributes" || p.segments[0].name == ""
+			n.attributes = n.attributes || len(p.Steps) == 0 || p.Steps[0].Name == "attributes" || p.Steps[0].Name == ""
 		case "sub":
 			n.data = true
 		case "preferences_url":
 			n.preferences = true
-		case fieldsVariable:
+		case liquid.FieldsVariable:
 			n.data, n.fields = true, true
 		case "subscription":
-			n.first = true
+			n.firstSubscription = true
 		case "subscriptions":
-			n.all = true
+			n.allSubscriptions = true
 		case "items":
 			n.items = true
-			n.wanted = n.wanted || p.reach() == ofRecipient
+			n.itemSubscriptions = n.itemSubscriptions || p.Sharing() == liquid.Personal
 		}
 	}
 }
@@ -235,34 +229,34 @@ func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	vars := map[string]any{"subscriber": subscriber, "unsubscribe_url": string(w.url), "preferences_url": string(w.preferences)}
 	maps.Copy(vars, w.shared)
 	if w.needs.attributes {
-		if err := present(subscriber, "attributes", r.Attributes); err != nil {
+		if err := setJSON(subscriber, "attributes", r.Attributes); err != nil {
 			return nil, err
 		}
 	}
 	if w.needs.data {
-		if err := present(vars, "sub", r.Data); err != nil {
+		if err := setJSON(vars, "sub", r.Data); err != nil {
 			return nil, err
 		}
 	}
 	if w.needs.fields {
 		if w.fields == nil {
-			w.fields = plainNames(vars["event"])
+			w.fields = liquid.PlainNames(vars["event"])
 		}
-		vars[fieldsVariable] = newFields(plainNames(vars["sub"]), w.fields, string(w.url))
+		vars[liquid.FieldsVariable] = liquid.NewFields(liquid.PlainNames(vars["sub"]), w.fields, string(w.url))
 	}
 	n := 0
-	if w.needs.all || w.needs.wanted {
+	if w.needs.allSubscriptions || w.needs.itemSubscriptions {
 		n = len(r.Subscriptions)
-	} else if w.needs.first {
+	} else if w.needs.firstSubscription {
 		n = min(1, len(r.Subscriptions))
 	}
 	all := make([]any, n)
 	for i, s := range r.Subscriptions[:n] {
 		one := map[string]any{"id": s.ID, "rule": s.Rule}
-		if err := present(one, "params", s.Params); err != nil {
+		if err := setJSON(one, "params", s.Params); err != nil {
 			return nil, err
 		}
-		if err := present(one, "data", s.Data); err != nil {
+		if err := setJSON(one, "data", s.Data); err != nil {
 			return nil, err
 		}
 		all[i] = one
@@ -274,7 +268,7 @@ func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	if w.items.digest == nil {
 		return vars, nil
 	}
-	vars["count"], vars["more"] = r.count(), r.More
+	vars["count"], vars["more"] = r.count(), r.Omitted
 	if w.needs.items {
 		told, err := w.items.variables(r.Items, all)
 		if err != nil {
@@ -285,13 +279,13 @@ func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	return vars, nil
 }
 
-// present sets a field if there is JSON for it: what is not there is missing and
+// setJSON sets a field if there is JSON for it: what is not there is missing and
 // not null.
-func present(in map[string]any, name string, raw []byte) error {
+func setJSON(in map[string]any, name string, raw []byte) error {
 	if len(raw) == 0 {
 		return nil
 	}
-	value, err := decode(raw)
+	value, err := liquid.Decode(raw)
 	if err != nil {
 		return invalidValue(name, "is not valid JSON")
 	}
@@ -304,4 +298,86 @@ func invalidValue(name, format string, args ...any) *fanfare.Error {
 	err := invalid(0, "", format, args...)
 	err.Pointer = "/" + name
 	return err
+}
+
+// extensionValues are the event's further attributes as templates see them.
+func extensionValues(of map[string]json.RawMessage) map[string]any {
+	values := make(map[string]any, len(of))
+	for name, raw := range of {
+		if v, err := liquid.Decode(raw); err == nil { // intake lets only JSON in
+			values[name] = v
+		}
+	}
+	return values
+}
+
+// appendField appends the field's text, or reports that it is missing.
+func appendField(dst []byte, f *liquid.Field, r *Recipient, url []byte, m liquid.Mode) ([]byte, bool) {
+	if f.Raw {
+		m = liquid.Plain
+	}
+	out, empty, ok := readField(dst, f, r, url, m)
+	if f.Fallback != nil && (empty || !ok) {
+		return liquid.AppendValue(dst, f.Fallback, m), true
+	}
+	return out, ok
+}
+
+// readField appends the field's text. empty tells that the filter default would
+// replace the value, ok that there is one.
+func readField(dst []byte, f *liquid.Field, r *Recipient, url []byte, m liquid.Mode) (out []byte, empty, ok bool) {
+	var raw json.RawMessage
+	switch f.Source {
+	case liquid.SubscriberID:
+		return liquid.AppendText(dst, r.ID, m), r.ID == "", true
+	case liquid.SubscriberAddress:
+		return liquid.AppendText(dst, r.Address, m), r.Address == "", true
+	case liquid.SubscriberLocale:
+		return liquid.AppendText(dst, r.Locale, m), r.Locale == "", true
+	case liquid.SubscriberTimeZone:
+		return liquid.AppendText(dst, r.TimeZone, m), r.TimeZone == "", true
+	case liquid.UnsubscribeURL:
+		return liquid.AppendText(dst, url, m), len(url) == 0, true
+	case liquid.ItemCount:
+		return strconv.AppendInt(dst, int64(r.count()), 10), false, true
+	case liquid.OmittedCount:
+		return strconv.AppendInt(dst, int64(r.Omitted), 10), false, true
+	case liquid.ShownCount:
+		return strconv.AppendInt(dst, int64(len(r.Items)), 10), false, true
+	case liquid.SubscriberAttributes:
+		raw = r.Attributes
+	case liquid.RecipientData:
+		raw = r.Data
+	default:
+		if len(r.Subscriptions) == 0 {
+			return dst, false, false
+		}
+		s := &r.Subscriptions[0]
+		switch f.Source {
+		case liquid.SubscriptionID:
+			return liquid.AppendText(dst, s.ID, m), s.ID == "", true
+		case liquid.SubscriptionRule:
+			return liquid.AppendText(dst, s.Rule, m), s.Rule == "", true
+		case liquid.SubscriptionParams:
+			raw = s.Params
+		default:
+			raw = s.Data
+		}
+	}
+	if len(raw) == 0 {
+		return dst, false, false
+	}
+	if found, ok := liquid.FindJSON(raw, f.Path); ok {
+		if out, ok := liquid.AppendJSON(dst, found, m); ok {
+			return out, liquid.IsEmptyJSON(found), true
+		}
+	}
+	value, err := liquid.Decode(raw)
+	if err != nil {
+		return dst, false, false
+	}
+	if value, ok = liquid.Lookup(value, f.Steps); !ok {
+		return dst, false, false
+	}
+	return liquid.AppendValue(dst, value, m), liquid.IsEmpty(value), true
 }

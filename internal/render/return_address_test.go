@@ -18,12 +18,12 @@ func testSigner(t testing.TB) *signedlink.Signer {
 }
 
 // returningMailing is one whose messages say where what comes back goes.
-func returningMailing(t testing.TB, multicast bool) *Writer {
+func returningMailing(t testing.TB, multicast bool) *MailWriter {
 	t.Helper()
 	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "x"}, `{"title":"M 5.3"}`)
 	signer := testSigner(t)
-	m.Multicast, m.Leave = multicast, true
-	m.Returns = func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte {
+	m.Multicast, m.PersonalMailto = multicast, true
+	m.ReturnAddress = func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte {
 		return append(signer.AppendReturn(dst, kind, delivery, shared), "@bounces.example.org"...)
 	}
 	w, err := m.Writer()
@@ -69,7 +69,7 @@ func TestAMessageToSeveralHasOneSender(t *testing.T) {
 	}
 	local, _, _ := strings.Cut(senders[0], "@")
 	_, ref, shared, err := testSigner(t).VerifyReturn(local)
-	if senders[0] != senders[1] || err != nil || !shared || ref.Position != 0 || ref.Manifest.Event() != returningMailing(t, true).mailing.EventRef.Seq {
+	if senders[0] != senders[1] || err != nil || !shared || ref.Position != 0 || ref.Manifest.Event() != returningMailing(t, true).batch.EventRef.Seq {
 		t.Errorf("%v: %v %v, %v", senders, ref, shared, err)
 	}
 }

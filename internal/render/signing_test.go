@@ -29,7 +29,7 @@ var signers = func() (keys []*ours.Key) {
 
 // signed writes the letters of a mailing with signatures, and has another
 // implementation verify them.
-func signed(t tester, m Mailing, keys []*ours.Key, recipients ...*Recipient) (letters []driver.Message) {
+func signed(t tester, m MailBatch, keys []*ours.Key, recipients ...*Recipient) (letters []driver.Message) {
 	t.Helper()
 	var signing ours.Signing
 	signing.Begin(keys, time.Unix(1_790_000_000, 0))
@@ -79,7 +79,7 @@ func verify(t tester, keys []*ours.Key, letters ...driver.Message) {
 
 // signedLetter is the letter of one recipient: behind the signature it is what it is
 // without.
-func signedLetter(t tester, m Mailing, r *Recipient) {
+func signedLetter(t tester, m MailBatch, r *Recipient) {
 	t.Helper()
 	letter, plain := signed(t, m, signers[:1], r)[0], write(t, m, r)
 	if !bytes.HasPrefix(letter.Body, []byte("DKIM-Signature: v=1; a=ed25519-sha256; ")) || !bytes.HasSuffix(letter.Body, plain.Body) {

@@ -16,11 +16,11 @@ import (
 // recipient.
 func undivided(t *Template) *Template {
 	whole := *t
-	for _, p := range []**part{&whole.subject, &whole.text, &whole.html} {
+	for _, p := range []**templatePart{&whole.subject, &whole.text, &whole.html} {
 		if *p != nil {
-			one := **p
-			one.split, one.shared, one.pieces = false, nil, nil
-			*p = &one
+			one := *(*p).Part
+			one.Split, one.Shared, one.Slots = false, nil, nil
+			*p = &templatePart{&one, (*p).owner}
 		}
 	}
 	return &whole
@@ -70,7 +70,7 @@ func TestSplitAndWholeRenderingGiveTheSameBytes(t *testing.T) {
 			}
 			return
 		}
-		if template.text.split {
+		if template.text.Split {
 			splits++
 		}
 		for range 3 {
@@ -109,7 +109,7 @@ func TestSplitAndWholeRenderingGiveTheSameBytes(t *testing.T) {
 func TestWritersOfOneTemplateDoNotMeet(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.a }} {{ subscriber.id | upcase }}",
 		Text: "{% assign v = subscriber.id %}{{ v }}", HTML: "{% for s in subscriptions %}{{ s.data.link }}{% endfor %}"}, `{"a":"ü"}`)
-	m.Unsubscribe = nil
+	m.UnsubscribeURL = nil
 	want := write(t, m, newRecipient()).Body
 	var group sync.WaitGroup
 	for range 4 {

@@ -1,20 +1,14 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/render/bodies"
-)
-
-// Limits of a template, in bytes.
-const (
-	MaxSubjectBytes = 1 << 10   // of the subject's source
-	MaxBodyBytes    = 512 << 10 // of the text's and of the HTML's source, each
-	maxRenderBytes  = 4 << 20   // of one rendered part
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 // Source is a template as its author wrote it. A subject and text or HTML, or
@@ -45,21 +39,28 @@ type Template struct {
 	Name    string
 	Version int
 
-	subject, text, html, json *part // nil: it has none
+	subject, text, html, json *templatePart // nil: it has none
 
-	files  []fanfare.File
-	images map[string]string // Content-IDs by the names under which HTML shows them
-	same   bool              // a variant that has the files of its template
+	files         []fanfare.File
+	images        map[string]string // Content-IDs by the names under which HTML shows them
+	inheritsFiles bool              // a variant that has the files of its template
 
-	lang   string // a language tag, "": English
-	speech speech
-	within string // where it stands in the document, of a variant
+	language  string // a language tag, "": English
+	localized liquid.LocalizationNeed
+	path      string // where it stands in the document, of a variant
 
-	variants []variant
-	widest   speech // of itself and its variants
-	byDevice bool
+	variants     []variant
+	localizedAny liquid.LocalizationNeed // of itself and its variants
+	byDevice     bool
 
 	uncertain, opaque map[string]bool // variables, see noteUncertain
+}
+
+// A templatePart is a compiled part with the template that says it, of which others may
+// take it.
+type templatePart struct {
+	*liquid.Part
+	owner *Template
 }
 
 // Compile checks the source and makes it ready. The error is a *fanfare.Error
@@ -70,24 +71,24 @@ func Compile(src Source) (*Template, error) {
 	if wrong != nil {
 		return nil, wrong
 	}
-	t.widest = t.speech
-	if err := t.vary(src); err != nil {
+	t.localizedAny = t.localized
+	if err := t.compileVariants(src); err != nil {
 		return nil, err
 	}
-	t.noteUncertain()
-	if event, several := t.reads(); event != nil && several != nil {
-		return nil, t.unfit(event, "a digest, which has "+several.path.root+", tells of several events", "write {% for item in items %} and read item.event, item.meta")
+	t.findUncertain()
+	if event, several := t.firstReferences(); event != nil && several != nil {
+		return nil, t.wrongKind(event, "a digest, which has "+several.path.Root+", tells of several events", "write {% for item in items %} and read item.event, item.meta")
 	}
 	return t, nil
 }
 
 // compile compiles the template, or one of its variants, which stands within it.
 func compile(src Source, within string) (*Template, *fanfare.Error) {
-	t := &Template{Name: src.Name, Version: src.Version, within: within, files: src.Files, images: shows(src.Files)}
+	t := &Template{Name: src.Name, Version: src.Version, path: within, files: src.Files, images: contentIDs(src.Files)}
 	if !strings.Contains(src.Lang, "{{") {
-		t.lang = src.Lang
+		t.language = src.Lang
 	}
-	src, fault := src.liquid(t.pointer)
+	src, fault := src.toLiquid(t.pointer)
 	if fault != nil {
 		return nil, fault
 	}
@@ -100,37 +101,37 @@ func compile(src Source, within string) (*Template, *fanfare.Error) {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer("subject"), Message: "the template has no subject"}
 	}
 	var wrong []*fanfare.Error
-	compile := func(name, source string, mode mode) *part {
-		p, err := compilePart(name, source, nil, mode, nil)
+	compile := func(name, source string, mode liquid.Mode) *templatePart {
+		p, err := liquid.CompilePart(name, source, nil, mode, nil)
 		if err != nil {
 			err.Pointer = t.pointer(name)
 			wrong = append(wrong, err)
 		}
-		return p
+		return &templatePart{Part: p}
 	}
 	if !onlyJSON {
-		t.subject = compile("subject", src.Subject, plain)
+		t.subject = compile("subject", src.Subject, liquid.Plain)
 	}
-	text, html, faults := t.compose(src)
+	text, html, faults := t.compileBodies(src)
 	t.text, t.html = text, html
 	wrong = append(wrong, faults...)
 	if src.JSON != "" {
-		t.json = compile("json", src.JSON, quoted)
+		t.json = compile("json", src.JSON, liquid.JSON)
 	}
 	if len(wrong) > 0 {
-		return nil, together(t.place(wrong))
+		return nil, withDetails(t.prefixPointers(wrong))
 	}
 	for _, p := range t.parts() {
-		t.speech = max(t.speech, p.speech)
+		t.localized = max(t.localized, p.Localized)
 		p.owner = t
 	}
 	return t, nil
 }
 
 // parts lists the parts that the template has.
-func (t *Template) parts() []*part {
-	all := make([]*part, 0, 4)
-	for _, p := range []*part{t.subject, t.text, t.html, t.json} {
+func (t *Template) parts() []*templatePart {
+	all := make([]*templatePart, 0, 4)
+	for _, p := range []*templatePart{t.subject, t.text, t.html, t.json} {
 		if p != nil {
 			all = append(all, p)
 		}
@@ -140,35 +141,35 @@ func (t *Template) parts() []*part {
 
 // pointer names a part of the template as its author finds it in the document.
 func (t *Template) pointer(part string) string {
-	return t.inside(bodies.Pointer(t.Name, part))
+	return t.variantPointer(bodies.Pointer(t.Name, part))
 }
 
-// at says where in the template an error of a part is, which is about text.
-func (t *Template) at(p *part, err *fanfare.Error, text string) *fanfare.Error {
-	err.Pointer = p.owner.pointer(p.name)
-	p.point(err, text)
-	err.Pointer = p.owner.inside(err.Pointer)
+// setPosition says where in the template an error of a part is, which is about text.
+func (t *Template) setPosition(p *templatePart, err *fanfare.Error, text string) *fanfare.Error {
+	err.Pointer = p.owner.pointer(p.Name)
+	p.SetPosition(err, text)
+	err.Pointer = p.owner.variantPointer(err.Pointer)
 	return err
 }
 
-// rendered is at for an error of a part that was rendered.
-func (t *Template) rendered(p *part, err *fanfare.Error) *fanfare.Error {
-	name, ok := strings.CutPrefix(err.Message, undefined)
+// setRenderedPosition is at for an error of a part that was rendered.
+func (t *Template) setRenderedPosition(p *templatePart, err *fanfare.Error) *fanfare.Error {
+	name, ok := strings.CutPrefix(err.Message, liquid.UndefinedPrefix)
 	if !ok {
 		name = ""
 	}
-	return t.at(p, err, name)
+	return t.setPosition(p, err, name)
 }
 
-// gather makes one error of many: the first, with the others as its details.
-func gather(wrong []*fanfare.Error) error {
+// joinErrors makes one error of many: the first, with the others as its details.
+func joinErrors(wrong []*fanfare.Error) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return together(wrong)
+	return withDetails(wrong)
 }
 
-func together(wrong []*fanfare.Error) *fanfare.Error {
+func withDetails(wrong []*fanfare.Error) *fanfare.Error {
 	// A subject that is the title of the HTML as well is wrong once.
 	wrong = slices.CompactFunc(wrong, func(a, b *fanfare.Error) bool {
 		return a.Pointer == b.Pointer && a.Line == b.Line && a.Column == b.Column && a.Message == b.Message
@@ -182,15 +183,154 @@ func invalid(line int, hint, format string, args ...any) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Invalid, Line: line, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }
 
-// checkSource refuses what no template may be made of.
-func checkSource(source string, limit int) *fanfare.Error {
-	switch {
-	case len(source) > limit:
-		return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("%d bytes, over the limit of %d", len(source), limit)}
-	case !utf8.ValidString(source):
-		return invalid(0, "save the file as UTF-8", "not valid UTF-8")
-	case strings.IndexByte(source, 0) >= 0:
-		return invalid(0, "", "contains a NUL character")
+// findUncertain finds the variables of which only a schema could say that they
+// exist, and those of which the compiler does not know where they come from.
+func (t *Template) findUncertain() {
+	t.uncertain, t.opaque = map[string]bool{}, map[string]bool{}
+	for _, part := range t.allParts() {
+		for _, p := range part.Paths {
+			if len(p.Steps) == 0 {
+				continue
+			}
+			name := liquid.QuotePath(p.Text)
+			switch p.Root {
+			case "event", "sub", liquid.FieldsVariable:
+				t.uncertain[name] = true
+			case "items":
+				if len(p.Steps) > 1 && p.Steps[1].Name == "event" {
+					t.uncertain[name] = true
+				}
+			case "":
+				if !strings.HasPrefix(name, "forloop.") {
+					t.uncertain[name], t.opaque[name] = true, true
+				}
+			}
+		}
 	}
-	return nil
+	for _, v := range t.variants {
+		v.template.uncertain, v.template.opaque = t.uncertain, t.opaque
+	}
+}
+
+// missingVariables is what a writer of the template does about variables that are not there.
+func (t *Template) missingVariables(tell func(variable string), refuse bool) *liquid.MissingVariables {
+	if tell == nil && !refuse {
+		return nil
+	}
+	return &liquid.MissingVariables{Uncertain: t.uncertain, Opaque: t.opaque, OnMissing: tell, Refuse: refuse}
+}
+
+// toLiquid is the source in Liquid, line by line.
+func (src Source) toLiquid(pointer func(string) string) (Source, *fanfare.Error) {
+	switch src.Syntax {
+	case "", "liquid":
+		return src, nil
+	case liquid.SyntaxNotify:
+	default:
+		err := invalid(0, "write liquid or notify", "unknown syntax %q", src.Syntax)
+		err.Pointer = pointer("syntax")
+		return src, err
+	}
+	for _, part := range []*string{&src.Subject, &src.Text, &src.HTML, &src.Markdown, &src.JSON} {
+		*part = liquid.FromNotify(*part)
+	}
+	src.Syntax = ""
+	return src, nil
+}
+
+// compileBodies compiles the text and the HTML of a source. Text that its author did
+// not write is made from the HTML.
+func (t *Template) compileBodies(src Source) (text, html *templatePart, wrong []*fanfare.Error) {
+	fail := func(name string, err *fanfare.Error) {
+		if err.Pointer == "" {
+			err.Pointer = t.pointer(name)
+		}
+		wrong = append(wrong, err)
+	}
+	take := func(name, source string, made *bodies.Part, m liquid.Mode) *templatePart {
+		p, err := liquid.CompilePart(name, source, made, m, t.images)
+		if err != nil {
+			fail(name, err)
+			return nil
+		}
+		return &templatePart{Part: p}
+	}
+	if src.Markdown != "" && src.HTML != "" {
+		fail("markdown", invalid(0, "the HTML is made of the Markdown", "the template has both markdown and html"))
+		return nil, nil, wrong
+	}
+	if src.Text != "" && len(bodies.PartialNames(src.Text)) == 0 {
+		text = take("text", src.Text, nil, liquid.Plain)
+	}
+	if src.HTML != "" && len(bodies.PartialNames(src.HTML)) == 0 {
+		html = take("html", src.HTML, nil, liquid.HTML)
+	}
+	if err := liquid.CheckSource(src.Markdown, liquid.MaxBodyBytes); err != nil {
+		fail("markdown", err)
+	}
+	of := bodies.Source{Name: t.Name, PathPrefix: t.path, Subject: src.Subject, Markdown: src.Markdown, HTML: src.HTML, Text: src.Text, Layout: src.Layout, Lang: src.Lang, CustomLayout: src.Page, Partials: src.Partials}
+	if len(wrong) > 0 || of.IsComplete() {
+		return text, html, wrong
+	}
+	made, faults := bodies.Make(of)
+	if len(faults) > 0 {
+		return nil, nil, faults
+	}
+	if made.HTML.Source != src.HTML {
+		if html = take("html", made.HTML.Source, &made.HTML, liquid.HTML); html != nil {
+			html.locateMissingImages(src, t.pointer)
+		}
+	}
+	if text == nil && len(wrong) == 0 {
+		if strings.TrimSpace(made.Text.Source) == "" { // nothing in it is text: HTML alone leaves
+			return nil, html, nil
+		}
+		text = take("text", made.Text.Source, &made.Text, liquid.Plain)
+	}
+	return text, html, wrong
+}
+
+// A Fault is where a template failed for somebody. It names what the template reads
+// there, and never a value.
+type Fault struct {
+	Part      string   // of the document of the template: text, locales/cy/html
+	Line      int      // 0: of the part as a whole
+	Variables []string // that this line reads
+}
+
+// Fault tells where in the template an error of writing a message arose; false where
+// the template is not to blame, as of an address.
+func (t *Template) Fault(err error) (Fault, bool) {
+	wrong, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return Fault{}, false
+	}
+	part, ok := strings.CutPrefix(wrong.Pointer, bodies.Pointer(t.Name, "")+"/")
+	if !ok {
+		return Fault{}, false
+	}
+	fault := Fault{Part: part, Line: wrong.Line}
+	if wrong.Line == 0 {
+		return fault, true
+	}
+	for _, p := range t.allParts() {
+		for _, read := range p.Paths {
+			at := t.setPosition(p, invalid(read.Line, "", ""), read.Text)
+			if at.Pointer == wrong.Pointer && at.Line == wrong.Line && !slices.Contains(fault.Variables, read.Text) {
+				fault.Variables = append(fault.Variables, read.Text)
+			}
+		}
+	}
+	return fault, true
+}
+
+func (f Fault) String() string {
+	text := f.Part
+	if f.Line > 0 {
+		text += fmt.Sprintf(", line %d", f.Line)
+	}
+	if len(f.Variables) > 0 {
+		text += ", which reads " + strings.Join(f.Variables, ", ")
+	}
+	return text
 }

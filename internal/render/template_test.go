@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 // problem unwraps the *fanfare.Error that every error here must be.
@@ -67,8 +68,8 @@ func TestATemplateNeedsASubjectAndABodyWithinTheLimits(t *testing.T) {
 	}{
 		{Source{Subject: "s"}, "/templates/a~1b", fanfare.Invalid},
 		{Source{Text: "t"}, "/templates/a~1b/subject", fanfare.Invalid},
-		{Source{Subject: strings.Repeat("s", MaxSubjectBytes+1), Text: "t"}, "/templates/a~1b/subject", fanfare.TooLarge},
-		{Source{Subject: "s", Text: strings.Repeat("s", MaxBodyBytes+1)}, "/templates/a~1b/text", fanfare.TooLarge},
+		{Source{Subject: strings.Repeat("s", liquid.MaxSubjectBytes+1), Text: "t"}, "/templates/a~1b/subject", fanfare.TooLarge},
+		{Source{Subject: "s", Text: strings.Repeat("s", liquid.MaxBodyBytes+1)}, "/templates/a~1b/text", fanfare.TooLarge},
 		{Source{Subject: "s", HTML: "\xff"}, "/templates/a~1b/html", fanfare.Invalid},
 		{Source{Subject: "s", HTML: "\x00"}, "/templates/a~1b/html", fanfare.Invalid},
 	} {

@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/render/bodies"
+	"fanfare.dev/fanfare/internal/render/liquid"
 	"fanfare.dev/fanfare/internal/render/locale"
 )
 
@@ -26,9 +27,9 @@ type Variant struct {
 	Files []fanfare.File // what is attached in place of all that the template has, and images in place of those of the same name
 }
 
-// Within is where the variant stands in the document of its template: what comes
+// PathPrefix is where the variant stands in the document of its template: what comes
 // before the names of its parts.
-func (v Variant) Within() string { return within(v.Locale, v.Device) }
+func (v Variant) PathPrefix() string { return variantPath(v.Locale, v.Device) }
 
 // A variant is a compiled one, whole.
 type variant struct {
@@ -36,8 +37,8 @@ type variant struct {
 	template       *Template
 }
 
-// within is where a variant stands in the document of its template.
-func within(locale, device string) string {
+// variantPath is where a variant stands in the document of its template.
+func variantPath(locale, device string) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	at := ""
 	if locale != "" {
@@ -49,8 +50,8 @@ func within(locale, device string) string {
 	return at
 }
 
-// vary compiles the variants of a template, the less exact first.
-func (t *Template) vary(src Source) error {
+// compileVariants compiles the variants of a template, the less exact first.
+func (t *Template) compileVariants(src Source) error {
 	if len(src.Variants) > maxVariants {
 		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: t.pointer("locales"), Message: "more than 200 variants"}
 	}
@@ -66,23 +67,23 @@ func (t *Template) vary(src Source) error {
 			continue
 		}
 		above := t.variantFor(v.Locale, v.Device)
-		one, merged, err := above.varied(sources[above], v)
+		one, merged, err := above.compileVariant(sources[above], v)
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
 		}
 		sources[one] = merged
 		t.variants = append(t.variants, variant{locale.Normal(v.Locale), v.Device, one})
-		t.widest = max(t.widest, one.speech)
+		t.localizedAny = max(t.localizedAny, one.localized)
 		t.byDevice = t.byDevice || v.Device != ""
 	}
-	return gather(wrong)
+	return joinErrors(wrong)
 }
 
 func (t *Template) checkVariant(v Variant) *fanfare.Error {
 	fail := func(hint, format string, args ...any) *fanfare.Error {
 		err := invalid(0, hint, format, args...)
-		err.Pointer = t.pointer(strings.TrimSuffix(within(v.Locale, v.Device), "/"))
+		err.Pointer = t.pointer(strings.TrimSuffix(variantPath(v.Locale, v.Device), "/"))
 		return err
 	}
 	tag := locale.Normal(v.Locale)
@@ -100,8 +101,8 @@ func (t *Template) checkVariant(v Variant) *fanfare.Error {
 	return nil
 }
 
-// varied is the template with what a variant says in place of its own.
-func (t *Template) varied(src Source, v Variant) (*Template, Source, *fanfare.Error) {
+// compileVariant is the template with what a variant says in place of its own.
+func (t *Template) compileVariant(src Source, v Variant) (*Template, Source, *fanfare.Error) {
 	body := v.Text != "" || v.HTML != "" || v.Markdown != ""
 	if v.Locale != "" {
 		src.Lang = v.Locale
@@ -110,8 +111,8 @@ func (t *Template) varied(src Source, v Variant) (*Template, Source, *fanfare.Er
 	if body {
 		src.Text, src.HTML, src.Markdown = v.Text, v.HTML, v.Markdown
 	}
-	src.Files = withFiles(src.Files, v.Files)
-	one, err := compile(src, within(v.Locale, v.Device))
+	src.Files = replaceFiles(src.Files, v.Files)
+	one, err := compile(src, variantPath(v.Locale, v.Device))
 	if err != nil {
 		return nil, src, err
 	}
@@ -121,7 +122,7 @@ func (t *Template) varied(src Source, v Variant) (*Template, Source, *fanfare.Er
 	if v.JSON == "" {
 		one.json = t.json
 	}
-	one.same = len(v.Files) == 0
+	one.inheritsFiles = len(v.Files) == 0
 	switch {
 	case body:
 	case len(fanfare.Shown(v.Files)) > 0 && one.html != nil: // the same words, with other images
@@ -137,27 +138,27 @@ func (t *Template) varied(src Source, v Variant) (*Template, Source, *fanfare.Er
 // its own, their language has.
 func (t *Template) variantFor(tag, device string) *Template {
 	for at := range locale.Lookup(locale.Normal(tag)) {
-		if one := t.exactly(at, device); one != nil {
+		if one := t.exactVariant(at, device); one != nil {
 			return one
 		}
 	}
 	if tag != "" && len(t.variants) > 0 { // zh-TW is written as zh-Hant
 		for at := range locale.Lookup(locale.Find(tag).Tag()) {
 			if locale.Language(at) == locale.Language(tag) {
-				if one := t.exactly(at, device); one != nil {
+				if one := t.exactVariant(at, device); one != nil {
 					return one
 				}
 			}
 		}
 	}
-	if one := t.exactly("", device); one != nil {
+	if one := t.exactVariant("", device); one != nil {
 		return one
 	}
 	return t
 }
 
-// exactly is the variant of a language on a device, or of the language.
-func (t *Template) exactly(tag, device string) *Template {
+// exactVariant is the variant of a language on a device, or of the language.
+func (t *Template) exactVariant(tag, device string) *Template {
 	var plain *Template
 	for i := range t.variants {
 		v := &t.variants[i]
@@ -172,8 +173,8 @@ func (t *Template) exactly(tag, device string) *Template {
 	return plain
 }
 
-// every lists the template and its variants.
-func (t *Template) every() []*Template {
+// withVariants lists the template and its variants.
+func (t *Template) withVariants() []*Template {
 	all := []*Template{t}
 	for i := range t.variants {
 		all = append(all, t.variants[i].template)
@@ -181,8 +182,8 @@ func (t *Template) every() []*Template {
 	return all
 }
 
-// everyPart lists the parts of the template and of its variants, each once.
-func (t *Template) everyPart() []*part {
+// allParts lists the parts of the template and of its variants, each once.
+func (t *Template) allParts() []*templatePart {
 	all := t.parts()
 	for i := range t.variants {
 		for _, p := range t.variants[i].template.parts() {
@@ -194,32 +195,32 @@ func (t *Template) everyPart() []*part {
 	return all
 }
 
-// inside is a pointer of the template where it is one of a variant.
-func (t *Template) inside(pointer string) string {
+// variantPointer is a pointer of the template where it is one of a variant.
+func (t *Template) variantPointer(pointer string) string {
 	whole := bodies.Pointer(t.Name, "") + "/"
 	rest, own := strings.CutPrefix(pointer, whole)
 	switch rest {
 	case "subject", "text", "html", "markdown", "json":
 		if own {
-			return whole + t.within + rest
+			return whole + t.path + rest
 		}
 	}
 	return pointer // what the template has for all of them
 }
 
-// place puts errors where the variant stands.
-func (t *Template) place(wrong []*fanfare.Error) []*fanfare.Error {
+// prefixPointers puts errors where the variant stands.
+func (t *Template) prefixPointers(wrong []*fanfare.Error) []*fanfare.Error {
 	for _, err := range wrong {
-		err.Pointer = t.inside(err.Pointer)
-		t.place(err.Details)
+		err.Pointer = t.variantPointer(err.Pointer)
+		t.prefixPointers(err.Details)
 	}
 	return wrong
 }
 
-// withVoice is the variables with the voice of a template.
-func (t *Template) withVoice(vars map[string]any) map[string]any {
+// withLocalization is the variables with the voice of a template.
+func (t *Template) withLocalization(vars map[string]any) map[string]any {
 	own := maps.Clone(vars)
-	own[voiceVariable] = t.voiceFor("", "")
+	own[liquid.LocalizationVariable] = &t.localizationFor("", "").Localization
 	return own
 }
 
@@ -231,7 +232,7 @@ func deviceOf(r *Recipient) string {
 		from[1] = r.Subscriptions[0].Data
 	}
 	for _, raw := range from {
-		if found, ok := find(raw, []string{"device"}); ok && len(found) > 2 && found[0] == '"' {
+		if found, ok := liquid.FindJSON(raw, []string{"device"}); ok && len(found) > 2 && found[0] == '"' {
 			return string(found[1 : len(found)-1])
 		}
 	}

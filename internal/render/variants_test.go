@@ -45,10 +45,10 @@ func TestWhoIsWrittenToGetsWhatIsNearestToTheirLanguageAndDevice(t *testing.T) {
 			if got := p.Subject + ": " + strings.TrimSpace(p.Text); got != tt.want {
 				t.Errorf("%q on %q: %q, want %q", tt.locale, tt.device, got, tt.want)
 			}
-			parse(t, p.Letter.Body)
+			parse(t, p.Message.Body)
 		}
 	}
-	if n := len(w.several.spoken); n > 9 {
+	if n := len(w.byLocalization.byKey); n > 9 {
 		t.Errorf("%d writers are kept for 8 variants", n)
 	}
 }
@@ -158,7 +158,7 @@ func TestAWebhookGetsTheMessageInTheLanguageOfItsSubscriber(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := newMailing(t, Source{Text: "x"}, `{"a":1.5}`)
-	w, err := Posting{Template: template, Event: m.Event, Topic: "t", Service: "s"}.Writer()
+	w, err := WebhookBatch{Template: template, Event: m.Event, Topic: "t", Service: "s"}.Writer()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
 func TestFiltersWriteAsThePersonsLanguageAndClockDo(t *testing.T) {
@@ -39,7 +40,7 @@ func TestFiltersWriteAsThePersonsLanguageAndClockDo(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", tt.template, err)
 			}
-			template.lang = tt.lang
+			template.language = tt.lang
 			if !split {
 				template = undivided(template)
 			}
@@ -59,7 +60,7 @@ func TestFiltersWriteAsThePersonsLanguageAndClockDo(t *testing.T) {
 			if got := strings.TrimRight(p.Text, "\n"); got != tt.want {
 				t.Errorf("%s to %q: %q, want %q", tt.template, tt.locale, got, tt.want)
 			}
-			parse(t, p.Letter.Body)
+			parse(t, p.Message.Body)
 		}
 	}
 }
@@ -91,7 +92,7 @@ func TestReferenceShowsWhatFiltersByLanguageWrite(t *testing.T) {
 			}
 		}
 	}
-	for name := range strings.FieldsSeq(voicedNames) {
+	for name := range strings.FieldsSeq(liquid.LocalizedFilterNames) {
 		if !strings.Contains(told, "| "+name) {
 			t.Errorf("the reference does not show %s", name)
 		}
@@ -127,7 +128,7 @@ func TestRecipientsOfOneBatchAreWrittenToInTheirOwnWay(t *testing.T) {
 			}
 		}
 	}
-	if n := len(w.several.spoken); n > maxSpeakers || n < 2 {
+	if n := len(w.byLocalization.byKey); n > maxWriters || n < 2 {
 		t.Errorf("%d writers are kept", n)
 	}
 }
@@ -215,7 +216,7 @@ func TestErrorsNameFiltersAsTheyAreWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = template.renderAll(map[string]any{"event": map[string]any{"when": "soon"}, voiceVariable: template.voiceFor("", "")}, nil)
+		_, err = template.renderAll(map[string]any{"event": map[string]any{"when": "soon"}, liquid.LocalizationVariable: &template.localizationFor("", "").Localization}, nil)
 		if err == nil || strings.Contains(err.Error(), "fanfare_") || !strings.Contains(err.Error(), "filter "+name+": ") {
 			t.Errorf("%s: %v", filter, err)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // The workload: about 1 KB of text and HTML together, four personal fields.
-func benchmarkMailing(b *testing.B, body string) Mailing {
+func benchmarkMailing(b *testing.B, body string) MailBatch {
 	b.Helper()
 	filler := strings.Repeat(body+"\n", 5)
 	m := newMailing(b, Source{
@@ -19,7 +19,7 @@ func benchmarkMailing(b *testing.B, body string) Mailing {
 			"</p>\n<a href=\"{{ subscription.data.link }}\">open</a>\n</body></html>\n",
 	}, `{"title":"M 5.3 - 50km NNW of Sangiang, Indonesia"}`)
 	signer := testSigner(b)
-	m.Unsubscribe = func(dst []byte, r *Recipient) []byte {
+	m.UnsubscribeURL = func(dst []byte, r *Recipient) []byte {
 		return signer.AppendURL(dst, signedlink.Link{Service: "earthquakes", Delivery: r.Delivery})
 	}
 	return m
@@ -28,7 +28,7 @@ func benchmarkMailing(b *testing.B, body string) Mailing {
 func BenchmarkWrite(b *testing.B) {
 	ascii := "It was felt by many who live in the region, and reported at once. Follow the advice."
 	german := "Es wurde von vielen gespürt, die in der Gegend wohnen, und gleich gemeldet. Größe 5."
-	run := func(name string, m Mailing) {
+	run := func(name string, m MailBatch) {
 		b.Run(name, func(b *testing.B) {
 			w, err := m.Writer()
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 // a machine that is not busy, and not the minute that a statement may take.
 const answered = 45 * time.Second
 
-func TestWhileTheDatabaseIsAwayEventsAreTakenAndAllGoesOnByItself(t *testing.T) {
+func TestEventsAreAcceptedDuringAnOutageOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Start(t)
 	s := startOn(t, pg.URL, sink.Inject{})

@@ -53,7 +53,7 @@ func (s *testServer) as(key, method, path, body string) (int, string) {
 	return s.call(method, path, "application/json", body)
 }
 
-func TestALargeBroadcastLeavesOnceItIsApproved(t *testing.T) {
+func TestLargeBroadcastWaitsForApproval(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/apply", "application/yaml", "service: news\nhold_above: 99\n")
@@ -118,7 +118,7 @@ func (s *testServer) reopen() {
 	s.open()
 }
 
-func TestTheRateOfAChannelIsSetWhileItSends(t *testing.T) {
+func TestChannelRateChangesWhileItSends(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(2000))
@@ -155,7 +155,7 @@ func TestTheRateOfAChannelIsSetWhileItSends(t *testing.T) {
 	}
 }
 
-func TestTheRateOfABroadcastIsSetWhileItSendsAndOthersPassIt(t *testing.T) {
+func TestBroadcastRateChangesWhileItSends(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(1500))
@@ -189,7 +189,7 @@ func TestTheRateOfABroadcastIsSetWhileItSendsAndOthersPassIt(t *testing.T) {
 	}
 }
 
-func TestADryRunCountsAndSendsNothing(t *testing.T) {
+func TestDryRunCountsAndSendsNothing(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/apply", "application/yaml", "service: news\nhold_above: 100\n")

@@ -22,7 +22,7 @@ import (
 
 // A backup of a server with a PostgreSQL is a backup as any other: it is restored
 // into files, which may be moved into a PostgreSQL.
-func TestABackupOfADatabaseHasAllOfItAndIsRestoredAnywhere(t *testing.T) {
+func TestPostgresBackupRestoresToFilesAndToPostgres(t *testing.T) {
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), sink.Inject{})
 	s.apply()

@@ -49,7 +49,7 @@ func (s *testServer) matched() int {
 	return strings.Count(s.must(200, "GET", "/v1/broadcasts?limit=1000", "", ""), `"frozen"`)
 }
 
-func TestAPriceFiresOnceWhenItCrossesALevelAndNotOnEveryTickBeyond(t *testing.T) {
+func TestCrossingFiresOnce(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.quotes("symbol")
 	s.watch("limit", "ACME", 100)

@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-func TestABatchThatCannotBeReadIsParkedAndCanBeDropped(t *testing.T) {
+func TestDamagedBatchIsParkedAndCanBeDropped(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(10))

@@ -12,10 +12,10 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// TestWhatIsDueSeveralTimesIsAttemptedOnce has, besides the next attempts of a
+// TestRepeatedDueWorkIsAttemptedOnce has, besides the next attempts of a
 // broadcast, its first ones due that were put off before they were made: as after
 // a kill between two times that they were put off.
-func TestWhatIsDueSeveralTimesIsAttemptedOnce(t *testing.T) {
+func TestRepeatedDueWorkIsAttemptedOnce(t *testing.T) {
 	s := start(t, sink.Inject{TempFail: 1})
 	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf(`
 service: news

@@ -10,7 +10,7 @@ import (
 )
 
 // The test sets the times of events in each possible way, and restarts the server while they wait.
-func TestMessagesLeaveBetweenNotBeforeAndExpires(t *testing.T) {
+func TestMessagesAreSentBetweenNotBeforeAndExpires(t *testing.T) {
 	t.Parallel()
 	s := start(t, sink.Inject{})
 	s.apply()

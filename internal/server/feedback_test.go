@@ -144,7 +144,7 @@ func TestReportsAreAppliedOnceByTheirOutcome(t *testing.T) {
 	}
 }
 
-func TestARepeatedReportIsAppliedOnce(t *testing.T) {
+func TestRepeatedReportIsAppliedOnce(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(50))

@@ -56,7 +56,7 @@ func far() string {
 	return "weekly " + strings.ToLower(time.Now().UTC().AddDate(0, 0, 3).Weekday().String()) + " 08:00"
 }
 
-func TestAWindowIsToldInOneMessageAndNothingOfItTwice(t *testing.T) {
+func TestWindowBecomesOneDigest(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.digests()
 	s.wants(201, "ada", "window 1s")
@@ -77,7 +77,7 @@ func TestAWindowIsToldInOneMessageAndNothingOfItTwice(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsOutlivesARestartAndLeavesWhenItIsWantedAtOnce(t *testing.T) {
+func TestWaitingDigestSurvivesRestartAndCadenceChange(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.digests()
 	s.wants(201, "ada", far())
@@ -100,7 +100,7 @@ func TestWhatWaitsOutlivesARestartAndLeavesWhenItIsWantedAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatWaitedIsToldThoughItsTopicHasNoDigestAnyMore(t *testing.T) {
+func TestWaitingDigestIsSentAfterItsTopicHasNone(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.digests()
 	s.wants(201, "ada", far())
@@ -113,7 +113,7 @@ func TestWhatWaitedIsToldThoughItsTopicHasNoDigestAnyMore(t *testing.T) {
 	}
 }
 
-func TestStatesAreToldAsTheyAreWhenTheyAreDue(t *testing.T) {
+func TestDigestOfStatesHasTheCurrentStates(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.digests()
 	s.tell("one", "two", "one")

@@ -41,7 +41,7 @@ func (s *testServer) publishMany(n int) []fanfare.Broadcast {
 	return all
 }
 
-func TestWhenMessagesAreMadeIsUpToTheTopic(t *testing.T) {
+func TestTopicDecidesWhenMessagesAreGenerated(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(201, "POST", "/v1/subscriptions", "application/json", `{"topic":"story","channel":"email","to":"ada@example.org","data":{"why":"you asked"}}`)

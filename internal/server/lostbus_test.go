@@ -13,7 +13,7 @@ import (
 var eventID = regexp.MustCompile(`evt-\d+-[0-9a-f]+`)
 
 // The record of what was sent says what is open; the batches of the bus are hints.
-func TestWhatWasOpenGoesOnWhenTheBusIsLost(t *testing.T) {
+func TestOpenDeliveriesContinueAfterTheBusIsLost(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(1000))

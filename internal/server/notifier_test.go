@@ -105,7 +105,7 @@ func (s *testServer) metric(name string) (value float64) {
 	return 0
 }
 
-func TestAServiceIsToldOnceWhatBecameOfEachDelivery(t *testing.T) {
+func TestServiceIsNotifiedOnceOfEachOutcome(t *testing.T) {
 	s, h := start(t, sink.Inject{Seed: 3, PermFail: 0.1}), startHook(t)
 	s.apply()
 	s.hears(h, fanfare.TopicDeliveries, fanfare.TopicFailures)
@@ -182,7 +182,7 @@ func TestAServiceIsToldOnceWhatBecameOfEachDelivery(t *testing.T) {
 
 // A plan that a run before has made is as short as it was; what was kept behind it is
 // told too, though nothing comes that would have the server look again.
-func TestWhatWasKeptBehindAnOldPlanIsToldAfterTheStart(t *testing.T) {
+func TestOutcomesBehindAnOldPlanAreNotifiedAfterTheStart(t *testing.T) {
 	s, h := startOn(t, "", sink.Inject{}), startHook(t)
 	s.apply()
 	s.hears(h, fanfare.TopicDeliveries)
@@ -224,7 +224,7 @@ func TestWhatWasKeptBehindAnOldPlanIsToldAfterTheStart(t *testing.T) {
 	s.eventually("what came behind the plan is told", func() bool { return h.outcomes(s)["accepted "+two.String()] == 2 })
 }
 
-func TestABounceIsToldWithItsClassAndAComplaintAsOne(t *testing.T) {
+func TestBouncesAndComplaintsAreNotified(t *testing.T) {
 	s, h := start(t, sink.Inject{}), startHook(t)
 	s.apply()
 	s.hears(h)
@@ -257,7 +257,7 @@ func TestABounceIsToldWithItsClassAndAComplaintAsOne(t *testing.T) {
 	}
 }
 
-func TestWhereNobodyHearsNothingIsTold(t *testing.T) {
+func TestNothingIsNotifiedWithoutSubscribers(t *testing.T) {
 	s, h := start(t, sink.Inject{}), startHook(t)
 	s.apply()
 	s.hears(h, fanfare.TopicFailures)
@@ -277,7 +277,7 @@ func TestWhereNobodyHearsNothingIsTold(t *testing.T) {
 	}
 }
 
-func TestAServiceHearsOfNoOther(t *testing.T) {
+func TestServiceIsNotNotifiedOfOthers(t *testing.T) {
 	s, h := start(t, sink.Inject{}), startHook(t)
 	s.apply()
 	s.hears(h, fanfare.TopicDeliveries)
@@ -306,7 +306,7 @@ templates:
 	}
 }
 
-func TestTopicsOfFanfareAreItsOwn(t *testing.T) {
+func TestTopicsOfFanfareAreReserved(t *testing.T) {
 	s, h := start(t, sink.Inject{}), startHook(t)
 	s.apply()
 	s.hears(h)

@@ -169,7 +169,7 @@ func people(n int) string {
 	return b.String()
 }
 
-func TestOneEventReachesEveryoneWhoWantsItOnce(t *testing.T) {
+func TestEventReachesEachSubscriberOnce(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(3000))

@@ -84,7 +84,7 @@ func take(t *testing.T, s *Source) []byte {
 	return b.Bytes()
 }
 
-func TestABackupHasWhatCannotBeMadeAgainInTheOrderThatFits(t *testing.T) {
+func TestBackupHasItsPartsInOrder(t *testing.T) {
 	large := strings.Repeat("x", eventsBytes)
 	var names []string
 	m, err := Read(bytes.NewReader(take(t, dataDir(t, "one", large, "three"))), Visitor{
@@ -108,7 +108,7 @@ func TestABackupHasWhatCannotBeMadeAgainInTheOrderThatFits(t *testing.T) {
 	}
 }
 
-func TestWhatIsRestoredIsWhatWasTaken(t *testing.T) {
+func TestRestoreEqualsTheBackup(t *testing.T) {
 	backup := take(t, dataDir(t, "one", "two"))
 	dir := filepath.Join(t.TempDir(), "new", "data")
 	later := noon.Add(time.Hour)
@@ -147,7 +147,7 @@ func TestWhatIsRestoredIsWhatWasTaken(t *testing.T) {
 
 // Every byte of a part, of the manifest and of what the archive says of them
 // counts; only the padding behind the last part may be missing.
-func TestACutBackupIsRefusedAndLeavesNothing(t *testing.T) {
+func TestTruncatedBackupIsRefused(t *testing.T) {
 	backup := take(t, dataDir(t, "one"))
 	whole := len(backup)
 	for whole > 0 && backup[whole-1] == 0 {
@@ -159,7 +159,7 @@ func TestACutBackupIsRefusedAndLeavesNothing(t *testing.T) {
 		if n%512 == 1 { // once in each block
 			_, err = Restore(bytes.NewReader(backup[:n]), dir, noon, nil)
 		}
-		if fanfare.CodeOf(err) != fanfare.Invalid || !strings.Contains(err.Error(), "cut") {
+		if fanfare.CodeOf(err) != fanfare.Invalid || !strings.Contains(err.Error(), "truncated") {
 			t.Fatalf("cut after %d bytes of %d: %v", n, len(backup), err)
 		}
 		if left := tree(t, dir); left != nil {
@@ -171,7 +171,7 @@ func TestACutBackupIsRefusedAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestADamagedBackupIsRefusedWithThePartThatIsWrong(t *testing.T) {
+func TestDamagedBackupIsRefusedWithItsPart(t *testing.T) {
 	backup := take(t, dataDir(t, "one"))
 	for _, part := range []string{"people", "yesterday", "signs links", `"format":1`, "v1.2.3\",\n", "control.db\x00"} {
 		at := bytes.LastIndex(backup, []byte(part))
@@ -198,7 +198,7 @@ func TestADamagedBackupIsRefusedWithThePartThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestABackupOfANewerProgramIsRefusedByName(t *testing.T) {
+func TestBackupOfANewerVersionIsRefused(t *testing.T) {
 	var b bytes.Buffer
 	if _, err := newWriter(&b, Header{Format: Format + 1, Fanfare: "v9"}); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestABackupOfANewerProgramIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestNoPartLeadsOutOfTheDirectory(t *testing.T) {
+func TestPartsStayInTheDirectory(t *testing.T) {
 	for _, name := range []string{"../control.db", "/etc/passwd", "deliveries/../x.key", "deliveries/deliveries-20261120.db/x", "deliveries/x.db", ".key", "a/b.key", "events/..", "A.key", "a b.key", ".restoring", "x"} {
 		if known(name) {
 			t.Errorf("%q may be a part", name)
@@ -231,7 +231,7 @@ func TestNoPartLeadsOutOfTheDirectory(t *testing.T) {
 	}
 }
 
-func TestAKilledRestoreIsBegunAnewAndNoServerStartsThere(t *testing.T) {
+func TestInterruptedRestoreStartsAgain(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{restoring: "", "control.db": "half", "note.txt": "of somebody else"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -252,7 +252,7 @@ func TestAKilledRestoreIsBegunAnewAndNoServerStartsThere(t *testing.T) {
 	}
 }
 
-func TestAFileGetsItsNameWhenItIsWhole(t *testing.T) {
+func TestBackupFileIsRenamedWhenComplete(t *testing.T) {
 	backup := take(t, dataDir(t, "one"))
 	dir := t.TempDir()
 	file := filepath.Join(dir, "nightly.tar")
@@ -288,7 +288,7 @@ func TestAFileGetsItsNameWhenItIsWhole(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitOnTheDiskIsNotBegun(t *testing.T) {
+func TestRestoreRefusesATooSmallDisk(t *testing.T) {
 	var b bytes.Buffer
 	if _, err := newWriter(&b, Header{Format: Format, Bytes: 1 << 60}); err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func TestWhatDoesNotFitOnTheDiskIsNotBegun(t *testing.T) {
 	}
 }
 
-func TestWhatWasUncertainIsListedInPages(t *testing.T) {
+func TestUncertainBroadcastsAreListedInPages(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Restore(bytes.NewReader(take(t, dataDir(t, "one"))), dir, noon, nil); err != nil {
 		t.Fatal(err)
@@ -348,7 +348,7 @@ func TestWhatWasUncertainIsListedInPages(t *testing.T) {
 	}
 }
 
-func TestPaceKeepsWhatPassesBelowTheRate(t *testing.T) {
+func TestPaceLimitsTheRate(t *testing.T) {
 	p := &pace{perSecond: 1000, passed: 5000}
 	for elapsed, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 4 * time.Second: time.Second, 5 * time.Second: 0} {
 		if got := p.ahead(elapsed); got != want {

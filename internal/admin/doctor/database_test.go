@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestWhatIsSaidOfADatabase(t *testing.T) {
+func TestDatabaseFindings(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Options, *Database)
 		check  string
@@ -93,7 +93,7 @@ func standbyOf(o *Options) *Database {
 	return d
 }
 
-func TestOfFilesNothingIsSaidOfADatabase(t *testing.T) {
+func TestFilesHaveNoDatabaseFindings(t *testing.T) {
 	o, r := healthy(t), &Report{}
 	if o.database(t.Context(), r, false); len(r.Findings) != 0 {
 		t.Errorf("%+v", r.Findings)

@@ -56,7 +56,7 @@ func (r *Report) of(check string) (list []Finding) {
 	return list
 }
 
-func TestWhatIsInOrderIsSaidToBe(t *testing.T) {
+func TestHealthyServerHasNoProblems(t *testing.T) {
 	o := healthy(t)
 	r := Look(t.Context(), o)
 	if r.Wrong != 0 {
@@ -99,7 +99,7 @@ func certificate(t *testing.T, o *Options, host string, from, to time.Time) {
 	}
 }
 
-func TestWhatIsWrongIsNamedAndHowToMendIt(t *testing.T) {
+func TestProblemsAreNamedWithTheirFix(t *testing.T) {
 	now := time.Now()
 	year := 365 * 24 * time.Hour
 	write := func(o *Options, name string, mode os.FileMode) {
@@ -241,7 +241,7 @@ func TestWhatIsWrongIsNamedAndHowToMendIt(t *testing.T) {
 	}
 }
 
-func TestRulesForAnswersThatCannotBeUsedAreTold(t *testing.T) {
+func TestInvalidReplyRulesAreReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
 		level Level

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-func TestWhetherBouncesFindTheServerIsLookedUp(t *testing.T) {
+func TestMXOfInboundDomainIsChecked(t *testing.T) {
 	for _, test := range []struct {
 		name, returns, level, says string
 		hosts                      []string
@@ -33,7 +33,7 @@ func TestWhetherBouncesFindTheServerIsLookedUp(t *testing.T) {
 	}
 }
 
-func TestAChannelWhoseBouncesGoElsewhereIsNamed(t *testing.T) {
+func TestChannelWithForeignReturnDomainIsReported(t *testing.T) {
 	o := healthy(t)
 	o.Channels = func(context.Context) ([]*catalog.Channel, error) {
 		return []*catalog.Channel{{Service: "news", Name: "away", ChannelSettings: catalog.ChannelSettings{Driver: "file", Path: t.TempDir(), Returns: "elsewhere.example.org"}}}, nil

@@ -87,7 +87,7 @@ func (s *sender) sign(t *testing.T, selector, algorithm string, from time.Time) 
 	s.keys[selector], s.dns.Texts[key.Name()] = key, []string{private.Record()}
 }
 
-func TestADomainOfWhichTheDNSSaysAllIsInOrder(t *testing.T) {
+func TestDomainWithAllRecordsHasNoProblems(t *testing.T) {
 	s := newSender(t)
 	s.Channels = func(context.Context) ([]*catalog.Channel, error) { return []*catalog.Channel{s.channel}, nil }
 	s.askedOf(t, s.dns)
@@ -103,7 +103,7 @@ func TestADomainOfWhichTheDNSSaysAllIsInOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongInTheDNSIsNamedWithTheRecordThatMendsIt(t *testing.T) {
+func TestDNSProblemsAreReportedWithTheRecord(t *testing.T) {
 	const spf, dmarc = "SPF bounces.fanfare.dev", "DMARC mail.fanfare.dev"
 	text := func(name string, texts ...string) func(*testing.T, *sender) {
 		return func(_ *testing.T, s *sender) { s.dns.Texts[name] = texts }
@@ -192,7 +192,7 @@ func (s *sender) found(t *testing.T, check string, level Level, what, mend strin
 	}
 }
 
-func TestAKeyWhoseRecordDoesNotGoWithItIsNamedWithTheRecordThatDoes(t *testing.T) {
+func TestWrongDKIMRecordIsReportedWithTheRightOne(t *testing.T) {
 	const at = "DKIM rsa._domainkey.fanfare.dev"
 	record := func(change func(*sender) []string) func(*testing.T, *sender) {
 		return func(_ *testing.T, s *sender) { s.dns.Texts["rsa._domainkey.fanfare.dev"] = change(s) }
@@ -246,7 +246,7 @@ func TestAKeyWhoseRecordDoesNotGoWithItIsNamedWithTheRecordThatDoes(t *testing.T
 	}
 }
 
-func TestKeysThatSignNoMoreAreNotLookedFor(t *testing.T) {
+func TestRetiredKeysAreNotLookedUp(t *testing.T) {
 	s := newSender(t)
 	s.sign(t, "after", dkim.RSA, time.Now().Add(-time.Hour))
 	delete(s.dns.Texts, "rsa._domainkey.fanfare.dev")
@@ -255,7 +255,7 @@ func TestKeysThatSignNoMoreAreNotLookedFor(t *testing.T) {
 	}
 }
 
-func TestASignatureThatNotAllKnowIsNamed(t *testing.T) {
+func TestEd25519AloneIsReported(t *testing.T) {
 	s := newSender(t)
 	s.channel.DKIM = s.channel.DKIM[:1]
 	for _, f := range s.look(t).of("DKIM ed._domainkey.fanfare.dev") {
@@ -267,7 +267,7 @@ func TestASignatureThatNotAllKnowIsNamed(t *testing.T) {
 }
 
 // A resolver that does not answer is waited for once, and not for each name.
-func TestAResolverThatIsSilentIsAskedOnce(t *testing.T) {
+func TestSilentResolverIsAskedOnce(t *testing.T) {
 	s := newSender(t)
 	second := *s.channel
 	second.Name, second.From = "other", "a@another.dev"
@@ -282,12 +282,12 @@ func TestAResolverThatIsSilentIsAskedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotReachReceiversIsNotLookedUp(t *testing.T) {
+func TestMailThatStaysInsideIsNotLookedUp(t *testing.T) {
 	for name, change := range map[string]func(s *sender){
-		"mail is captured":     func(s *sender) { s.Config.Capture = "smtp://127.0.0.1:1025" },
-		"a name for documents": func(s *sender) { s.channel.From = "news@mail.example.org" },
-		"a local name":         func(s *sender) { s.channel.From = "news@localhost" },
-		"files":                func(s *sender) { s.channel.Driver, s.channel.Path = "file", os.DevNull },
+		"mail is captured":                  func(s *sender) { s.Config.Capture = "smtp://127.0.0.1:1025" },
+		"a name reserved for documentation": func(s *sender) { s.channel.From = "news@mail.example.org" },
+		"a local name":                      func(s *sender) { s.channel.From = "news@localhost" },
+		"files":                             func(s *sender) { s.channel.Driver, s.channel.Path = "file", os.DevNull },
 	} {
 		s := newSender(t)
 		change(s)
@@ -318,7 +318,7 @@ func FuzzSPF(f *testing.F) {
 	})
 }
 
-func TestTwoChannelsOfADomainAreToldOnce(t *testing.T) {
+func TestDomainOfTwoChannelsIsReportedOnce(t *testing.T) {
 	s := newSender(t)
 	delete(s.dns.Texts, "bounces.fanfare.dev")
 	second := *s.channel

@@ -87,7 +87,7 @@ func (m *request) digest(event *fanfare.Event) *render.Digest {
 		wanted = []uint32{0}
 	}
 	for i := range m.items {
-		m.recipient.Items = append(m.recipient.Items, render.ItemOf{Number: uint32(i), Subscriptions: wanted})
+		m.recipient.Items = append(m.recipient.Items, render.RecipientItem{Number: uint32(i), Subscriptions: wanted})
 	}
 	text := immediate
 	if m.subscription != nil {

@@ -84,7 +84,7 @@ func (p Previewer) Preview(ctx context.Context, service, name string, in wire.Pr
 		return wire.Preview{}, err
 	}
 	out := wire.Preview{Template: label, To: m.recipient.Address, Subject: shown.Subject, Text: shown.Text, HTML: shown.HTML,
-		Raw: string(shown.Letter.Body) + string(shown.Letter.Attachments), Attachments: wire.AttachmentsOf(shown.Files), Data: m.data, Sample: m.posted == nil && len(in.Events) == 0 && in.Data == nil}
+		Raw: string(shown.Message.Body) + string(shown.Message.Attachments), Attachments: wire.AttachmentsOf(shown.Files), Data: m.data, Sample: m.posted == nil && len(in.Events) == 0 && in.Data == nil}
 	out.Data = m.shownData()
 	if m.topic != nil {
 		out.Topic = m.topic.Name
@@ -252,7 +252,7 @@ func (m *request) setRecipient(ctx context.Context) error {
 		}
 	}
 	if s := m.subscription; s != nil {
-		m.recipient.Subscriptions = []render.Subscription{{Place: s.Place, ID: s.ID, Rule: s.Rule, Params: s.Params, Data: s.Data}}
+		m.recipient.Subscriptions = []render.Subscription{{Row: s.Place, ID: s.ID, Rule: s.Rule, Params: s.Params, Data: s.Data}}
 	} else if place != 0 && m.posted != nil {
 		if err := m.asMatched(ctx, place); err != nil {
 			return err
@@ -279,7 +279,7 @@ func (m *request) asMatched(ctx context.Context, place fanfare.RowID) error {
 	m.recipient.Subscriptions = nil
 	err = m.Registry.Subscriptions(ctx, member.Subscriptions, func(r *registry.SubscriptionRow) error {
 		m.recipient.Subscriptions = append(m.recipient.Subscriptions,
-			render.Subscription{Place: r.Place, ID: r.ID, Rule: r.Rule, Params: slices.Clone(r.Params), Data: slices.Clone(r.Data)})
+			render.Subscription{Row: r.Place, ID: r.ID, Rule: r.Rule, Params: slices.Clone(r.Params), Data: slices.Clone(r.Data)})
 		return nil
 	})
 	if err != nil || m.topic == nil {
@@ -311,7 +311,7 @@ func (m *request) write(ctx context.Context, template *render.Template) (render.
 		return render.Preview{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "the from of the channel is not an address: " + channel.From}
 	}
 	now := m.Clock.Now()
-	mailing := render.Mailing{Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: compose.Sender(channel, from), Domain: compose.MessageIDDomain(channel, from),
+	mailing := render.MailBatch{Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: compose.Sender(channel, from), Domain: compose.MessageIDDomain(channel, from),
 		Event: &fanfare.Event{ID: "preview", Source: "/preview", Time: now}, EventRef: m.ref, Service: m.service, ListID: channel.ListID}
 	m.recipient.Date = now
 	m.recipient.Delivery = fanfare.DeliveryRef{Day: fanfare.DayOf(now)}
@@ -327,8 +327,8 @@ func (m *request) write(ctx context.Context, template *render.Template) (render.
 		mailing.Digest, mailing.Event = m.digest(mailing.Event), nil
 	}
 	if m.PublicURL != "" {
-		mailing.Unsubscribe = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.PublicURL+"/u/preview"...) }
-		mailing.Preferences = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.PublicURL+"/p/preview"...) }
+		mailing.UnsubscribeURL = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.PublicURL+"/u/preview"...) }
+		mailing.PreferencesURL = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.PublicURL+"/p/preview"...) }
 	}
 	mailing.EncodeFiles = m.Attachments.Read(m.content(ctx))
 	writer, err := mailing.Writer()
@@ -355,7 +355,7 @@ func (m *request) webhookDocument(template *render.Template) (render.Preview, er
 	now := m.Clock.Now()
 	event := fanfare.Event{ID: "preview", Source: "/preview", Time: now}
 	m.recipient.Delivery = fanfare.DeliveryRef{Day: fanfare.DayOf(now)}
-	posting := render.Posting{Template: template, Event: &event, EventRef: m.ref, Service: m.service}
+	posting := render.WebhookBatch{Template: template, Event: &event, EventRef: m.ref, Service: m.service}
 	if m.topic != nil {
 		posting.Topic, event.Type = m.topic.Name, m.topic.Name
 	}
@@ -374,7 +374,7 @@ func (m *request) webhookDocument(template *render.Template) (render.Preview, er
 		return render.Preview{}, err
 	}
 	message, _, err := writer.Write(nil, &m.recipient)
-	return render.Preview{Letter: message}, err
+	return render.Preview{Message: message}, err
 }
 
 // channel returns the channel of the request or of the subscription, or the first one.

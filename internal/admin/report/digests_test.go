@@ -43,7 +43,7 @@ func (d toldLater) Items(_ context.Context, run fanfare.EventRef, numbers []uint
 	return nil
 }
 
-func TestAnEventThatIsToldInADigestIsFoundThere(t *testing.T) {
+func TestEventInADigestIsTraced(t *testing.T) {
 	event, other, digest := refOf(0, 5), refOf(0, 6), refOf(1, 9)
 	traces, r := newTraces(map[fanfare.EventRef][]int{event: nil, digest: nil})
 	traces.Digests = toldLater{event, other, digest}

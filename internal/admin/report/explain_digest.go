@@ -8,8 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// gathered adds that the event was gathered for the subscription's digest, and what
-// became of that.
+// gathered adds that the event waits for a digest of the subscription, and the result.
 func (x *Explainer) gathered(ctx context.Context, e *explanation, s *registry.Subscription, ref fanfare.EventRef) (bool, error) {
 	g, err := x.Traces.Digests.Waiting(ctx, ref, s.Owner, s.Place)
 	if g == nil || err != nil {

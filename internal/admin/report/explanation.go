@@ -8,15 +8,15 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// An explanation is one under construction.
+// An explanation is being built.
 type explanation struct {
 	fanfare.Explanation
-	decided bool // by what was recorded, which is the last check but those about what came of it
-	state   bool // what is the case counts, and not what has happened
+	decided bool // the record decided; only checks of deliveries follow
+	state   bool // the topic reports states, not events
 	opinion Opinion
 }
 
-// immediate is the cadence of what is told at once.
+// immediate is the cadence without digests.
 const immediate = "immediate"
 
 func about(s *registry.Subscription) fanfare.Explanation {
@@ -33,10 +33,10 @@ func (e *explanation) check(name string, holds bool, format string, args ...any)
 
 func (e *explanation) last() *fanfare.Check { return &e.Checks[len(e.Checks)-1] }
 
-// good reports whether all checks so far hold.
+// good reports whether all checks so far passed.
 func (e *explanation) good() bool { return e.failed() == nil }
 
-// failed is the first check that does not hold, or nil.
+// failed returns the first check that failed, or nil.
 func (e *explanation) failed() *fanfare.Check {
 	for i := range e.Checks {
 		if !e.Checks[i].Holds {
@@ -46,7 +46,7 @@ func (e *explanation) failed() *fanfare.Check {
 	return nil
 }
 
-// lifetime adds whether the subscription was there when the event came.
+// lifetime adds whether the subscription existed when the event came.
 func (e *explanation) lifetime(s *registry.Subscription, posted *fanfare.AcceptedEvent) {
 	came := posted.ReceivedAt.UTC().Format(time.RFC3339)
 	began := s.CreatedSeq <= posted.ChangeSeq
@@ -80,14 +80,13 @@ func ended(s *registry.Subscription) string {
 	return text
 }
 
-// ofState adds what there is to say of an event to one whose messages tell what is the
-// case when they are due.
+// ofState adds the explanation for a topic whose messages report the state at their due time.
 func (e *explanation) ofState(s *registry.Subscription) {
 	e.state = true
 	e.check("state", true, "its messages tell what is the case when they are due (%s): the last event of each key, if the condition holds for it then", s.Cadence)
 }
 
-// conclude fills in the verdict.
+// conclude sets the verdict.
 func (e *explanation) conclude() fanfare.Explanation {
 	wrong := e.failed()
 	if e.decided {

@@ -20,7 +20,7 @@ func (p pausedNames) Paused(service, channel string) (string, bool) {
 
 func (p pausedNames) AnyChannelPaused(string) bool { return len(p) > 0 }
 
-func TestABroadcastOfWhichNothingMayLeaveIsPaused(t *testing.T) {
+func TestBroadcastWithAllChannelsPausedIsPaused(t *testing.T) {
 	ref := refOf(0, 7)
 	for name, test := range map[string]struct {
 		pauses pausedNames

@@ -53,7 +53,7 @@ func paged(t *testing.T, p Pick, page func(context.Context, Pick) (ids []string,
 	}
 }
 
-func TestPagesOfBroadcastsAreTheListInOrder(t *testing.T) {
+func TestPagesOfBroadcastsKeepTheOrder(t *testing.T) {
 	traces, r := past(t)
 	refs := r.refs()
 	list := func(ctx context.Context, p Pick) (ids []string, next string, err error) {
@@ -96,7 +96,7 @@ func TestPagesOfBroadcastsAreTheListInOrder(t *testing.T) {
 	}
 }
 
-func TestWhatComesWhileSomebodyPagesStandsOnNoLaterPage(t *testing.T) {
+func TestNewBroadcastsAppearOnNoLaterPage(t *testing.T) {
 	traces, r := past(t)
 	first, next, err := traces.Broadcasts(t.Context(), Pick{Limit: 3})
 	if err != nil || len(first) != 3 {
@@ -110,7 +110,7 @@ func TestWhatComesWhileSomebodyPagesStandsOnNoLaterPage(t *testing.T) {
 	}
 }
 
-func TestPagesOfAHistoryAreTheListInOrder(t *testing.T) {
+func TestPagesOfAHistoryKeepTheOrder(t *testing.T) {
 	traces, r := past(t)
 	places := []fanfare.RowID{fanfare.NewRowID(0, 1), fanfare.NewRowID(0, 2)} // one person with two addresses
 	list := func(ctx context.Context, p Pick) (ids []string, next string, err error) {
@@ -150,7 +150,7 @@ func TestPagesOfAHistoryAreTheListInOrder(t *testing.T) {
 	}
 }
 
-func TestADeliveryIsFoundByItsID(t *testing.T) {
+func TestDeliveryIsFoundByItsID(t *testing.T) {
 	traces, r := past(t)
 	ref := r.refs()[0]
 	m := r.manifests[ref][0]

@@ -59,7 +59,7 @@ func TestPagesCoverEveryDeliveryOnce(t *testing.T) {
 	})
 }
 
-func TestADeliverySaysAllThatSupportAsksFor(t *testing.T) {
+func TestDeliveryHasAllDetails(t *testing.T) {
 	ref := refOf(0, 5)
 	traces, r := newTraces(map[fanfare.EventRef][]int{ref: {2}})
 	delivery := fanfare.DeliveryRef{Day: ref.Day, Manifest: r.manifests[ref][0].ID, Position: 1}
@@ -91,7 +91,7 @@ func TestADeliverySaysAllThatSupportAsksFor(t *testing.T) {
 	}
 }
 
-func TestACursorThatThisListDidNotGiveIsRefused(t *testing.T) {
+func TestForeignCursorIsRefused(t *testing.T) {
 	ref := refOf(0, 5)
 	traces, _ := newTraces(map[fanfare.EventRef][]int{ref: {3, 3}, refOf(0, 6): {3}})
 	for _, after := range []string{"x", "-", "1-", "-1", "1-1", cursor(fanfare.NewManifestID(refOf(0, 6).Seq, 0), 0), cursor(fanfare.NewManifestID(ref.Seq, 0), 0) + "f00000000", "ffffffffffffffffff-1"} {
@@ -105,7 +105,7 @@ func TestACursorThatThisListDidNotGiveIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEventThatIsNotMatchedYetIsQueued(t *testing.T) {
+func TestUnmatchedEventIsQueued(t *testing.T) {
 	traces, _ := newTraces(nil)
 	ref := refOf(0, 5)
 	posted := &fanfare.AcceptedEvent{Service: "news", Topic: "story", Lane: fanfare.Urgent, ReceivedAt: noon.Add(-time.Second), Event: fanfare.Event{ID: "e5", Source: "/s", Data: []byte(`{}`)}}
@@ -140,7 +140,7 @@ func (p passing) Queued(_ context.Context, ref fanfare.EventRef) (*fanfare.Accep
 	return nil, time.Time{}, nil
 }
 
-func TestAnEventThatIsMatchedBetweenTwoLooksIsThere(t *testing.T) {
+func TestEventMatchedDuringTheLookupIsFound(t *testing.T) {
 	ref := refOf(0, 5)
 	traces, r := newTraces(map[fanfare.EventRef][]int{ref: {3}})
 	traces.Queue = passing{r, r.broadcasts[ref]}
@@ -150,7 +150,7 @@ func TestAnEventThatIsMatchedBetweenTwoLooksIsThere(t *testing.T) {
 	}
 }
 
-func TestAnEventIsFoundByItsOwnIDNewestFirstAndOnlyInItsService(t *testing.T) {
+func TestEventIsFoundByItsOwnIDInItsService(t *testing.T) {
 	traces, r := newTraces(map[fanfare.EventRef][]int{refOf(0, 5): {1}, refOf(-3, 2): {1}})
 	for _, b := range r.broadcasts {
 		b.SourceID = "same"
@@ -178,7 +178,7 @@ func TestAnEventIsFoundByItsOwnIDNewestFirstAndOnlyInItsService(t *testing.T) {
 	}
 }
 
-func TestABroadcastUnderWayHasTheRecordersCounts(t *testing.T) {
+func TestRunningBroadcastHasTheCountsOfTheRecorder(t *testing.T) {
 	ref := refOf(0, 5)
 	traces, _ := newTraces(map[fanfare.EventRef][]int{ref: {4}})
 	progress := fanfare.Progress{Counts: fanfare.Counts{fanfare.Pending: 3, fanfare.Accepted: 1}, First: noon, Last: noon.Add(time.Second)}
@@ -192,9 +192,9 @@ func TestABroadcastUnderWayHasTheRecordersCounts(t *testing.T) {
 	}
 }
 
-// TestABroadcastIsOfOneMoment has the recorder know nothing of a broadcast that was
+// TestBroadcastIsConsistent has the recorder know nothing of a broadcast that was
 // not completed when the store was asked for it.
-func TestABroadcastIsOfOneMoment(t *testing.T) {
+func TestBroadcastIsConsistent(t *testing.T) {
 	ref := refOf(0, 5)
 	done := fanfare.Counts{fanfare.Accepted: 4}
 	for name, c := range map[string]struct {
@@ -224,7 +224,7 @@ func TestABroadcastIsOfOneMoment(t *testing.T) {
 	}
 }
 
-func TestHistoryIsTheNewestFirstOverDaysUpToALimit(t *testing.T) {
+func TestHistoryIsSortedAcrossDays(t *testing.T) {
 	sizes := map[fanfare.EventRef][]int{}
 	var all []fanfare.EventRef
 	for days := range 3 {
@@ -267,7 +267,7 @@ func TestHistoryIsTheNewestFirstOverDaysUpToALimit(t *testing.T) {
 	}
 }
 
-func TestOnlyABroadcastThatRunsHasAnEnd(t *testing.T) {
+func TestOnlyARunningBroadcastHasAnEstimate(t *testing.T) {
 	ref := refOf(0, 5)
 	traces, r := newTraces(map[fanfare.EventRef][]int{ref: {4}})
 	traces.Progress = counts{ref: {Counts: fanfare.Counts{fanfare.Pending: 3, fanfare.Accepted: 1}}}

@@ -19,7 +19,7 @@ func (s spent) Spent(service, channel string) time.Time {
 
 func (s spent) AnySpent(string) bool { return len(s) > 0 }
 
-func TestOpenDeliveriesSayWhatTheyWaitFor(t *testing.T) {
+func TestOpenDeliveriesNameTheirWait(t *testing.T) {
 	ref := refOf(0, 7)
 	for name, test := range map[string]struct {
 		quotas  spent

@@ -37,7 +37,7 @@ func (f *messageSet) makeDigests(items int) {
 	for i := range f.people {
 		first := i % (digestEvents - items)
 		for k := range items {
-			f.people[i].Items = append(f.people[i].Items, render.ItemOf{Number: uint32(first + k)})
+			f.people[i].Items = append(f.people[i].Items, render.RecipientItem{Number: uint32(first + k)})
 		}
 		f.values[i]["items"], f.values[i]["count"] = values[first:first+items], items
 	}

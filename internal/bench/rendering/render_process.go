@@ -58,7 +58,7 @@ type messageSet struct {
 	subject string
 	text    string
 	size    int // of the body
-	mailing render.Mailing
+	mailing render.MailBatch
 	events  []fanfare.Event
 	people  []render.Recipient
 	values  []map[string]any // the same for the engine alone
@@ -77,10 +77,10 @@ func newMessageSet(spec renderSpec) (*messageSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.mailing = render.Mailing{
+	f.mailing = render.MailBatch{
 		Template: template, From: mail.Address{Name: "Alerts", Address: "alerts@example.org"}, Sender: "alerts@example.org", Domain: "example.org",
 		Topic: "news", Service: loadgen.Service, ListID: "news.example.org",
-		Unsubscribe: func(dst []byte, r *render.Recipient) []byte {
+		UnsubscribeURL: func(dst []byte, r *render.Recipient) []byte {
 			return signer.AppendURL(dst, signedlink.Link{Service: loadgen.Service, Delivery: r.Delivery})
 		},
 	}

@@ -24,7 +24,7 @@ const (
 // UTF-8. The domain has a dot or is localhost; it may be internationalised, and
 // may not be an address literal. The error is a *fanfare.Error without a pointer.
 func Parse(s string) (normal string, err error) {
-	if at, upper, ok := ordinaryAddress(s); ok {
+	if at, upper, ok := parseCommon(s); ok {
 		if upper {
 			return s[:at+1] + strings.ToLower(s[at+1:]), nil
 		}
@@ -32,28 +32,28 @@ func Parse(s string) (normal string, err error) {
 	}
 	local, domain, wrong := splitAddress(s)
 	if wrong != "" {
-		return "", badAddress(s, wrong)
+		return "", invalidAddress(s, wrong)
 	}
 	domain, ascii, wrong := checkDomain(domain)
 	if wrong != "" {
-		return "", badAddress(s, wrong)
+		return "", invalidAddress(s, wrong)
 	}
 	if len(local)+1+max(len(domain), len(ascii)) > maxAddressBytes {
-		return "", badAddress(s, "it is longer than 254 bytes")
+		return "", invalidAddress(s, "it is longer than 254 bytes")
 	}
 	return local + "@" + domain, nil
 }
 
-func badAddress(s, wrong string) error {
+func invalidAddress(s, wrong string) error {
 	if len(s) > 80 {
 		s = s[:80] + "..."
 	}
 	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%q is not a mail address: %s", s, wrong)}
 }
 
-// ordinaryAddress recognises nearly all addresses that exist: an ASCII
+// parseCommon recognises nearly all addresses that exist: an ASCII
 // dot-string and an ASCII domain with a dot.
-func ordinaryAddress(s string) (at int, upper, ok bool) {
+func parseCommon(s string) (at int, upper, ok bool) {
 	if len(s) > maxAddressBytes {
 		return 0, false, false
 	}
@@ -66,7 +66,7 @@ func ordinaryAddress(s string) (at int, upper, ok bool) {
 			dot = true
 			continue
 		}
-		if !atext(s[i]) {
+		if !isAtext(s[i]) {
 			return 0, false, false
 		}
 		dot = false
@@ -74,12 +74,12 @@ func ordinaryAddress(s string) (at int, upper, ok bool) {
 	if dot || i > maxLocalBytes || i == len(s) {
 		return 0, false, false
 	}
-	upper, ok = ordinaryDomain(s[i+1:])
+	upper, ok = isCommonDomain(s[i+1:])
 	return i, upper, ok
 }
 
-// ordinaryDomain recognises a host name of two labels or more.
-func ordinaryDomain(s string) (upper, ok bool) {
+// isCommonDomain recognises a host name of two labels or more.
+func isCommonDomain(s string) (upper, ok bool) {
 	label, dots, alphabetic := 0, 0, false
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -106,8 +106,8 @@ func ordinaryDomain(s string) (upper, ok bool) {
 	return upper, label > 0 && dots > 0 && alphabetic && s[len(s)-1] != '-'
 }
 
-// atext is RFC 5322 section 3.2.3.
-func atext(c byte) bool {
+// isAtext is RFC 5322 section 3.2.3.
+func isAtext(c byte) bool {
 	if c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) {
 		return true
 	}
@@ -177,16 +177,16 @@ func checkDotString(s string) string {
 			return "a dot is at the begin or the end of the part before the @, or beside another"
 		}
 		for _, r := range atom {
-			if r < utf8.RuneSelf && !atext(byte(r)) {
-				return "it has " + shown(r) + " outside of quotes"
+			if r < utf8.RuneSelf && !isAtext(byte(r)) {
+				return "it has " + describeRune(r) + " outside of quotes"
 			}
 		}
 	}
 	return ""
 }
 
-// shown is a character as a person can see it.
-func shown(r rune) string {
+// describeRune is a character as a person can see it.
+func describeRune(r rune) string {
 	if r == ' ' {
 		return "a space"
 	}
@@ -213,7 +213,7 @@ func checkDomain(s string) (normal, ascii, wrong string) {
 	} else {
 		ascii = normal
 	}
-	if _, ok := ordinaryDomain(ascii); !ok && ascii != "localhost" {
+	if _, ok := isCommonDomain(ascii); !ok && ascii != "localhost" {
 		return "", "", "the domain is not a host name with a dot"
 	}
 	return normal, ascii, ""
@@ -241,7 +241,7 @@ func Route(address string) (path string, smtputf8 bool, err error) {
 	}
 	domain, err := idna.Lookup.ToASCII(address[at+1:])
 	if err != nil {
-		return "", false, badAddress(address, "the domain is not a valid internationalised name")
+		return "", false, invalidAddress(address, "the domain is not a valid internationalised name")
 	}
 	return address[:at+1] + domain, false, nil
 }

@@ -93,7 +93,7 @@ func hostPort(u *url.URL) (host, wrong string) {
 		if address.Is6() {
 			name = "[" + name + "]"
 		}
-	} else if name, wrong = hostOf(name); wrong != "" {
+	} else if name, wrong = normalHost(name); wrong != "" {
 		return "", wrong
 	}
 	if port != "" {
@@ -102,9 +102,9 @@ func hostPort(u *url.URL) (host, wrong string) {
 	return name, ""
 }
 
-// hostOf is a name as it is asked for. One whose last label is a number is refused:
+// normalHost is a name as it is asked for. One whose last label is a number is refused:
 // some would take it for an address in another notation.
-func hostOf(name string) (normal, wrong string) {
+func normalHost(name string) (normal, wrong string) {
 	if !isASCII(name) {
 		ascii, err := idna.Lookup.ToASCII(name)
 		if err != nil {

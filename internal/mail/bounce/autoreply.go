@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// answersByItself reports whether a program says that it answered (RFC 3834,
-// section 5, and the fields that were used before it).
-func answersByItself(h header) bool {
+// isAutoReply reports whether the header marks an automatic reply (RFC 3834, section 5, and older
+// fields).
+func isAutoReply(h header) bool {
 	switch auto, _, _ := strings.Cut(strings.ToLower(h.get("auto-submitted")), ";"); strings.TrimSpace(auto) {
 	case "auto-replied", "auto-notified":
 		return true
@@ -23,9 +23,9 @@ func answersByItself(h header) bool {
 	return precedence == "auto_reply" || precedence == "auto-reply" || precedence == "vacation" || h.words("x-precedence") == "auto_reply" || h.words("x-mimeole") == "vacation"
 }
 
-// answersInWords reports whether the subject is one that programs write for those
-// who are away. The words stand at its start: a person may quote them.
-func answersInWords(h header) bool {
+// hasAutoReplySubject reports whether the subject begins with words of automatic replies. People may
+// quote these words later in a subject.
+func hasAutoReplySubject(h header) bool {
 	subject := strings.TrimSpace(h.words("subject"))
 	return slices.ContainsFunc(absences, func(s string) bool { return strings.HasPrefix(subject, s) })
 }
@@ -36,9 +36,9 @@ var absences = []string{
 	"automatisch antwoord", "automatische reactie", "afwezig", "niet aanwezig", "odpowiedź automatyczna", "autoodpowiedź", "poza biurem", "automatiskt svar", "autosvar", "automatisk svar", "frånvaro", "fravær", "automaattinen vastaus", "poissa", "автоответ", "автоматический ответ", "нет на месте", "自動応答", "自動返信", "不在通知", "自动回复", "自動回覆", "자동 회신", "otomatik yanıt", "automatická odpověď", "automatikus válasz",
 }
 
-// challenges reports whether a program wants the sender to show that he is a
-// person. Nobody answers those: whoever asked for messages can let them in.
-func challenges(h header, text string) bool {
+// isChallenge reports whether a program asks the sender to prove to be a person. Nobody answers
+// challenges: the recipient can allow the sender.
+func isChallenge(h header, text string) bool {
 	for _, name := range []string{"x-boxtrapper", "x-tmda-confirm", "x-spamarrest-noauth", "x-challenge-response", "x-mailinblack-message"} {
 		if h.get(name) != "" {
 			return true

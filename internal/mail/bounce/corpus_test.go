@@ -18,7 +18,7 @@ type wanted struct {
 	recipient string
 }
 
-func TestWhatComesBackIsToldApart(t *testing.T) {
+func TestReportsAreClassified(t *testing.T) {
 	for _, c := range corpus {
 		t.Run(c.name, func(t *testing.T) {
 			raw, err := os.ReadFile(filepath.Join("testdata/corpus", c.name+".eml"))
@@ -37,9 +37,9 @@ func TestWhatComesBackIsToldApart(t *testing.T) {
 	}
 }
 
-// TestEachFileOfTheCorpusIsInItsTable has nobody add a form without saying what it
+// TestTableHasEachFileOfTheCorpus has nobody add a form without saying what it
 // is, and counts them.
-func TestEachFileOfTheCorpusIsInItsTable(t *testing.T) {
+func TestTableHasEachFileOfTheCorpus(t *testing.T) {
 	files, err := filepath.Glob("testdata/corpus/*.eml")
 	if err != nil {
 		t.Fatal(err)

@@ -1,12 +1,10 @@
-// Package bounce parses the mail that comes back for sent messages: delivery reports
-// (RFC 3464) and the other forms of bounces that mail servers write, complaints of
-// readers (RFC 5965), and automatic answers (RFC 3834). It distinguishes a mailbox that
-// does not exist from a full one, from a sender who is not trusted, and from an absent
-// recipient.
+// Package bounce parses what comes back about messages that were sent: delivery reports (RFC 3464) and the forms that
+// mail servers use instead, complaints (RFC 5965), automatic replies (RFC 3834), and receipts of providers, which it also
+// verifies. It distinguishes a mailbox that does not exist from one that is full, from a sender who is not trusted, and
+// from a recipient who is on holiday.
 //
-// State. None. Package feedback applies the reports and counts them.
+// State. None. Package feedback applies the reports.
 //
-// Failure. None: a message that the parser does not recognize is one Report of Unknown.
-// Anybody can send such mail, so each length has a limit, and a report cannot change a
-// delivery that the return address does not name.
+// Failure. A message without known content is one Report of Unknown. Strangers write the input, so each length has a
+// limit, and a report counts only for the delivery that the return address names.
 package bounce

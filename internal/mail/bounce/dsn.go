@@ -2,6 +2,7 @@ package bounce
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -9,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// statuses reads the fields of a report (RFC 3464, section 2): those of the message,
-// and a group for each recipient.
+// statuses parses the fields of a report (RFC 3464, section 2): those of the message, and a group for each
+// recipient.
 func statuses(body []byte, text string) []Report {
 	var reports []Report
 	relay := ""
@@ -30,7 +31,7 @@ func statuses(body []byte, text string) []Report {
 	return reports
 }
 
-// status reads the group of one recipient. why is told in words for people.
+// status parses the group of one recipient. why is the text of the report for people.
 func status(group header, relay string, why func() string) Report {
 	r := Report{Recipient: address(typed(group.get("original-recipient"))), Status: statusIn(group.get("status")), Relay: relay}
 	if r.Recipient == "" {
@@ -57,7 +58,7 @@ func status(group header, relay string, why func() string) Report {
 		r.Outcome = Delivered
 	case "relayed", "expanded":
 		r.Outcome = Relayed
-	default: // some leave it away; the status says it too (RFC 3463, section 3.1)
+	default: // some servers omit it; the status has it, too (RFC 3463, section 3.1)
 		r.Outcome = map[byte]Outcome{'2': Delivered, '4': Delayed, '5': Failed}[append([]byte(r.Status), 0)[0]]
 	}
 	if r.Outcome == Failed || r.Outcome == Delayed {
@@ -70,7 +71,7 @@ func status(group header, relay string, why func() string) Report {
 	return r
 }
 
-// typed returns the value behind a type, as in "rfc822; a@example.org".
+// typed returns the value after a type, as in "rfc822; a@example.org".
 func typed(field string) string {
 	if kind, value, ok := strings.Cut(field, ";"); ok && !strings.ContainsAny(strings.TrimSpace(kind), " <@") {
 		return strings.TrimSpace(value)
@@ -78,7 +79,7 @@ func typed(field string) string {
 	return field
 }
 
-// address finds the first address in a text; "" if there is none.
+// address returns the first address in a text, or "".
 func address(text string) string {
 	for at := strings.IndexByte(text, '@'); at >= 0; {
 		from := at
@@ -114,7 +115,7 @@ func isDomainByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '-' || c >= utf8.RuneSelf
 }
 
-// statusIn finds the first enhanced status code in a text (RFC 3463, section 2).
+// statusIn returns the first enhanced status code in a text (RFC 3463, section 2).
 func statusIn(text string) string {
 	for i := 0; i+4 < len(text); i++ {
 		if text[i] < '2' || text[i] > '5' || text[i] == '3' || text[i+1] != '.' || i > 0 && (isDomainByte(text[i-1]) && text[i-1] != '-') {
@@ -134,7 +135,7 @@ func statusIn(text string) string {
 	return ""
 }
 
-// digits counts those at the start of a text, at most three.
+// digits counts the digits at the start of a text, at most three.
 func digits(text string) int {
 	n := 0
 	for n < len(text) && n < 3 && text[n] >= '0' && text[n] <= '9' {
@@ -143,14 +144,13 @@ func digits(text string) int {
 	return n
 }
 
-// replyIn finds the first reply code of SMTP in a text: three digits that stand
-// alone and say no.
+// replyIn returns the first SMTP reply code of an error in a text: three digits that stand alone.
 func replyIn(text string) int {
 	for i := 0; i+3 <= len(text); i++ {
 		if c := text[i]; c != '4' && c != '5' || text[i+1] > '5' || digits(text[i:]) != 3 {
 			continue
 		}
-		// Neither a part of a name, an address of the network or a time.
+		// Not part of a name, an IP address or a time.
 		if i > 0 && (isDomainByte(text[i-1]) || text[i-1] == ':' && (i == 1 || text[i-2] != ' ')) {
 			continue
 		}
@@ -165,11 +165,36 @@ func replyIn(text string) int {
 	return 0
 }
 
-// oneLine makes a line of at most MaxText bytes of a text.
+// oneLine returns a text as one line of at most MaxText bytes.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(clean([]byte(text))), " ")
 	if len(text) <= MaxText {
 		return text
 	}
 	return strings.ToValidUTF8(text[:MaxText], "")
+}
+
+// feedback parses a complaint (RFC 5965, section 3). It ignores types that are not complaints: reports on authentication
+// (RFC 6591), and not-spam.
+func feedback(p *part, back returnedMessage) Report {
+	fields, _ := cutHeader(p.body)
+	r := Report{
+		Feedback: strings.ToLower(fields.get("feedback-type")), Relay: typed(fields.get("reporting-mta")),
+		ReturnPath: back.path, Unsubscribe: back.unsubscribe,
+	}
+	if r.Relay == "" {
+		r.Relay = oneLine(fields.get("user-agent"))
+	}
+	for _, whom := range []string{typed(fields.get("original-rcpt-to")), typed(fields.get("removal-recipient")), back.to} {
+		if r.Recipient = address(whom); r.Recipient != "" {
+			break
+		}
+	}
+	if r.ReturnPath == "" {
+		r.ReturnPath = address(fields.get("original-mail-from"))
+	}
+	if slices.Contains([]string{"abuse", "fraud", "virus", "other", "opt-out", "opt-out-list", "miscategorized", "complaint"}, r.Feedback) {
+		r.Outcome = Complained
+	}
+	return r
 }

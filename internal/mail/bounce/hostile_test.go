@@ -8,8 +8,9 @@ import (
 // machine is the header of a bounce that is text for people.
 const machine = "From: MAILER-DAEMON@example.org\r\nSubject: Undelivered Mail\r\nContent-Type: "
 
-// The other case of some characters has another length in UTF-8, which would shift offsets.
-func TestParseKeepsOffsetsWhenTheOtherCaseIsLonger(t *testing.T) {
+// Letters whose other case has another length in UTF-8: what was found in the one
+// text stands elsewhere in the other.
+func TestCaseFoldingKeepsPositions(t *testing.T) {
 	longer, shorter := strings.Repeat("Ⱥ", 400), strings.Repeat("İ", 400)
 	for name, raw := range map[string]string{
 		"HTML, longer":   machine + "text/html\r\n\r\n<STYLE>b</style >" + longer + "<p>could not be delivered<br>ann@example.org: 550 5.1.1 User unknown",
@@ -27,8 +28,8 @@ func TestParseKeepsOffsetsWhenTheOtherCaseIsLonger(t *testing.T) {
 	}
 }
 
-// BenchmarkHostileMessages parses the most expensive messages, which anybody may send, for
-// example to abuse@. The time of each should grow linearly with its size.
+// What is dearest to read: anybody may send it, to abuse at least. The time of each should
+// grow with its size and not with its square.
 func BenchmarkHostileMessages(b *testing.B) {
 	const size = 250 << 10
 	for name, raw := range hostile(size) {

@@ -2,9 +2,8 @@ package bounce
 
 import "strings"
 
-// Parse tells what a message that came back says: one Report for each recipient
-// that it names, and at least one. Forms that a standard describes go before those
-// that are known by their words.
+// Parse parses a message that came back: one Report for each recipient that it names, and at least one. Standard
+// forms take precedence over those that are recognized by their words.
 func Parse(raw []byte) []Report {
 	h, body := cutHeader(raw[:min(len(raw), maxRaw)])
 	all := parts(h, body)
@@ -22,22 +21,22 @@ func Parse(raw []byte) []Report {
 	}
 	text := readable(all)
 	switch {
-	case challenges(h, text):
+	case isChallenge(h, text):
 		return []Report{{Outcome: Challenged, Text: oneLine(h.get("subject"))}}
-	case answersByItself(h) && !bounces(h, text):
+	case isAutoReply(h) && !isBounce(h, text):
 		return []Report{{Outcome: AutoReply, Text: oneLine(decodeWords(h.get("subject")))}}
-	case bounces(h, text):
+	case isBounce(h, text):
 		if back.isEmpty() {
 			back = quoted(text)
 		}
 		return back.inAll(plain(h, text))
-	case answersInWords(h):
+	case hasAutoReplySubject(h):
 		return []Report{{Outcome: AutoReply, Text: oneLine(decodeWords(h.get("subject")))}}
 	}
 	return []Report{{Outcome: Unknown, Text: oneLine(decodeWords(h.get("subject")))}}
 }
 
-// A returnedMessage is what is of interest of the message that came back.
+// A returnedMessage has the needed parts of the original message.
 type returnedMessage struct {
 	path        string
 	unsubscribe []string
@@ -46,7 +45,7 @@ type returnedMessage struct {
 
 func (m returnedMessage) isEmpty() bool { return m.path == "" && len(m.unsubscribe) == 0 && m.to == "" }
 
-// returned reads the message, or its header, that came back as a part.
+// returned parses the original message, or its header, in a part.
 func returned(all []part) returnedMessage {
 	p := find(all, "message/rfc822", "text/rfc822-headers", "message/rfc822-headers", "message/global", "message/global-headers", "text/rfc822-header")
 	if p == nil {
@@ -66,7 +65,7 @@ func returnedOf(h header) returnedMessage {
 	return m
 }
 
-// quoted reads the header of a message that came back in the text itself.
+// quoted parses the header of the original message in the text.
 func quoted(text string) returnedMessage {
 	for _, mark := range []string{"\nReturn-Path:", "\nReceived:", "\nFrom:", "\nMessage-ID:", "\nList-Unsubscribe:"} {
 		if i := strings.Index(text, mark); i >= 0 {

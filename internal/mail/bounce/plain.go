@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// plain reads a bounce that is text for people. Such texts name a recipient on a
-// line of its own, say what was wrong on the lines behind it, and end with the
-// message that came back.
+// plain parses a bounce that is text for people. Such a text has the recipient on a line of its own, the reason on
+// the next lines, and the original message at the end.
 func plain(h header, text string) []Report {
 	text = beforeCopy(text)
 	outcome := Failed
@@ -21,7 +20,7 @@ func plain(h header, text string) []Report {
 			reports = append(reports, Report{Outcome: outcome, Recipient: recipient})
 		}
 	}
-	var said []string // of the last recipient
+	var said []string // reason of the last recipient
 	all := []string{}
 	finish := func() {
 		if len(reports) > 0 && reports[len(reports)-1].Text == "" {
@@ -66,7 +65,7 @@ func plain(h header, text string) []Report {
 		r := &reports[i]
 		r.Text = reasonIn(r.Text)
 		r.read()
-		if r.Class == "" && r.Status == "" && r.Code == 0 || r.Text == "" { // it is said before the recipient is named
+		if r.Class == "" && r.Status == "" && r.Code == 0 || r.Text == "" { // the reason comes before the recipient
 			r.Text = why()
 			r.read()
 		}
@@ -74,14 +73,13 @@ func plain(h header, text string) []Report {
 	return reports
 }
 
-// read takes from the text what is nowhere else.
+// read adds values from the text that the report lacks.
 func (r *Report) read() {
 	r.Status, r.Code = statusIn(r.Text), replyIn(r.Text)
 	r.classify()
 }
 
-// recipientLine reads a line that names a recipient, alone or before what is said
-// of it.
+// recipientLine parses a line with a recipient, alone or followed by the reason.
 func recipientLine(line string) (recipient, rest string) {
 	found := address(line)
 	if found == "" {
@@ -108,7 +106,7 @@ func recipientLine(line string) (recipient, rest string) {
 	return "", ""
 }
 
-// beforeCopy cuts off the message that came back.
+// beforeCopy cuts off the original message.
 func beforeCopy(text string) string {
 	lower, end := lowered(text), len(text)
 	for _, mark := range copies {
@@ -124,8 +122,7 @@ var copies = []string{
 	"--- message header", "--- start of returned message", "included is a copy of the message header", "a copy of the original message", "----- transcript of the message", "message text follows", "---- returned message", "-------- returned mail", "----- returned message", "------ this is a copy of the message", "\nreturn-path:", "\nreceived: ", "\n> received:", "--- enclosed is a copy", "en-têtes de message d'origine", "ursprüngliche nachrichtenkopfzeilen", "--- ursprüngliche", "-- the header", "the attachment contains the original mail headers", "---- beginning of",
 }
 
-// reasonIn shortens what was said to the part that tells why, where a code shows
-// where that is.
+// reasonIn returns the part of a text from the code on, if it has one.
 func reasonIn(text string) string {
 	if len(text) <= MaxText {
 		return oneLine(text)
@@ -142,7 +139,7 @@ func reasonIn(text string) string {
 	return oneLine(text)
 }
 
-// delays reports whether a text says that the message is tried again.
+// delays reports whether a text says that the server tries again.
 func delays(h header, text string) bool {
 	subject := h.words("subject")
 	head := strings.ToLower(text)
@@ -162,4 +159,47 @@ func delays(h header, text string) bool {
 		}
 	}
 	return false
+}
+
+// isBounce reports whether a message that is not in a standard form is a bounce by its sender,
+// subject or words.
+func isBounce(h header, text string) bool {
+	if h.get("x-failed-recipients") != "" || h.get("x-ms-embedded-report") != "" || len(h["x-amavis-alert"]) > 0 {
+		return true
+	}
+	if kind, params := mediaType(h.get("content-type")); kind == "multipart/report" && strings.EqualFold(params["report-type"], "delivery-status") {
+		return true
+	}
+	head := strings.ToLower(text[:min(len(text), 4<<10)])
+	says := func(words []string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(head, w) })
+	}
+	subject := h.words("subject")
+	if slices.ContainsFunc(bounceSubjects, func(s string) bool { return strings.Contains(subject, s) }) {
+		return fromMachine(h) || says(bounceBodies) || statusIn(head) != "" || replyIn(head) != 0
+	}
+	return says(bounceBodies) && (fromMachine(h) || !strings.HasPrefix(subject, "re:"))
+}
+
+// fromMachine reports whether the sender is a mail system.
+func fromMachine(h header) bool {
+	from := h.words("from")
+	return slices.ContainsFunc(machines, func(m string) bool { return strings.Contains(from, m) })
+}
+
+var machines = []string{"mailer-daemon", "mailer_daemon", "mailerdaemon", "postmaster", "mail delivery", "mdaemon", "mail administrator", "mail-daemon", "system administrator", "bounce", "microsoftexchange", "administrator", "mail.system", "mailsystem", "mail system", "smtpd@", "mailman"}
+
+var bounceSubjects = []string{
+	"undeliver", "undelivered", "non remis", "delivery status notification", "delivery failure", "delivery failed", "mail delivery", "returned mail", "failure notice", "failure notification", "delivery notification", "delivery report", "message not delivered", "could not be delivered", "nondeliverable",
+	"non-deliver", "mail system error", "mail failure", "warning: message", "delivery problem", "delivery has failed", "rejected:", "message undeliverable", "permanent delivery failure", "there was an error sending your mail", "returned to sender", "returning message", "failed mail", "message delivery", "bounce", "mail could not be delivered", "delayed mail", "delay notice", "mail returned", "email returned", "your mail to",
+	"unzustellbar", "nicht zugestellt", "zustellung", "échec de la remise", "echec de la remise", "message non distribu", "no se puede entregar", "no entregad", "no se pudo entregar", "mancato recapito", "non recapitabile", "impossibile recapitare", "não entregue", "não foi possível entregar", "onbestelbaar", "niet bezorgd", "nie dostarcz", "niedostarcz", "nie można dostarczyć", "недоставленное", "не доставлено", "недоставка", //nolint:misspell // Italian
+	"配信不能", "配信でき", "送信できません", "系统退信", "退信", "无法投递", "投递失败", "반송", "kan inte levereras", "kunne ikke leveres", "iletilemedi", "nedoručiteln",
+}
+
+var bounceBodies = []string{
+	"this message was created automatically by mail delivery", "this is the mail system at host", "hi. this is the", "message could not be delivered", "could not be delivered", "couldn't be delivered", "can't be delivered", "cannot be delivered", "was not delivered", "wasn't delivered", "were not delivered", "not delivered to", "unable to deliver", "not able to deliver", "delivery to the following recipient", "delivery has failed", "delivery failed",
+	"did not reach the following recipient", "had permanent fatal errors", "had transient non-fatal errors", "had delivery problems", "did not receive a copy of your message", "failed addresses follow", "undeliverable to the following", "returned mail", "returned to sender", "failed permanently", "has been delayed", "returned to you", "permanent error", "error sending your mail", "recipient was rejected", "has been rejected", "rejected your message",
+	"delivery of your message", "could not deliver", "delivery to these recipients", "this is a permanent error", "giving up on", "failed recipient", "temporarily deferred", "will be retried", "undeliverable",
+	"konnte nicht zugestellt", "nicht zugestellt werden", "konnte nicht ausgeliefert", "n'a pas pu être", "n'a pu être", "no pudo ser entregado", "no se ha podido entregar", "no se ha entregado", "non è stato possibile", "non è stato recapitato", "não pôde ser entregue", "não foi possível entregar", "kon niet worden", "niet worden bezorgd", "nie może być dostarczon", "nie mogła zostać dostarczona", "nie została dostarczona", "не может быть доставлено", "не удалось доставить", "не было доставлено", //nolint:misspell // Italian
+	"配信できませんでした", "配信不能", "届けることができません", "无法投递", "无法送达", "退信", "배달되지", "kunde inte levereras", "kunne ikke leveres",
 }

@@ -1,10 +1,15 @@
 package bounce
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,26 +17,26 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A ProviderReceipt is what a provider says over HTTP of one message and one recipient.
+// A ProviderReceipt is a report of a provider, over HTTP, about one message and one recipient.
 type ProviderReceipt struct {
 	Message string    // the Message-ID, without < and >, or the id of the delivery
-	At      time.Time // when it happened there
+	At      time.Time // time of the provider
 	Report  Report
 
-	Token string // of a form whose signature does not cover the document; "" elsewhere
+	Token string // of a form whose signature does not cover the document; else ""
 }
 
-// A ReceiptForm is how a provider writes receipts, and vouches for them.
+// A ReceiptForm is the format and signature of the receipts of a provider.
 type ReceiptForm struct {
 	Name string
-	// Secrets reads what requests are signed with: some, with space between them, so
-	// that one can be changed. The error does not show them.
+	// Secrets parses the secrets that requests are signed with, separated by spaces, so that a secret can
+	// be replaced. The error does not show them.
 	Secrets func(text string) ([][]byte, error)
 	read    func(secrets [][]byte, header func(name string) string, body []byte, now time.Time) (ProviderReceipt, error)
 }
 
-// Read verifies a request with any of the secrets and reads it. Unauthenticated:
-// whoever sent it has none of them, or sent it too long ago. Invalid: it is none.
+// Read verifies a request with the secrets and parses it. The code of an error is Unauthenticated for a wrong
+// signature or an old request, and Invalid for another document.
 func (f *ReceiptForm) Read(secrets [][]byte, header func(name string) string, body []byte, now time.Time) (ProviderReceipt, error) {
 	r, err := f.read(secrets, header, body, now)
 	if err != nil {
@@ -41,7 +46,7 @@ func (f *ReceiptForm) Read(secrets [][]byte, header func(name string) string, bo
 	return r, nil
 }
 
-// ReceiptForms are those that are known.
+// ReceiptForms returns the known forms.
 func ReceiptForms() []ReceiptForm {
 	return []ReceiptForm{
 		{"standard", standardSecrets, readStandard},
@@ -49,11 +54,11 @@ func ReceiptForms() []ReceiptForm {
 	}
 }
 
-// The limits of a request.
+// Limits of a request.
 const (
 	maxReceiptSecrets = 4
 	minReceiptSecret  = 16              // bytes
-	receiptAge        = 5 * time.Minute // of a request whose signature covers the document; ahead, of all
+	receiptAge        = 5 * time.Minute // maximum age of a request whose signature covers the document, and how far ahead any request may be
 )
 
 func unsigned(hint string) error {
@@ -61,17 +66,17 @@ func unsigned(hint string) error {
 }
 
 func outdated(hint string) error {
-	return &fanfare.Error{Code: fanfare.Unauthenticated, Message: "the receipt was signed at another time than now", Hint: hint}
+	return &fanfare.Error{Code: fanfare.Unauthenticated, Message: "the receipt was signed too long ago, or in the future", Hint: hint}
 }
 
 func noReceipt(pointer, message, hint string) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message, Hint: hint}
 }
 
-// secretsIn cuts a text into secrets, and reads each.
+// secretsIn splits a text into secrets, and parses each.
 func secretsIn(text, hint string, read func(string) ([]byte, error)) ([][]byte, error) {
 	all := strings.Fields(text)
-	wrong := &fanfare.Error{Code: fanfare.Unavailable, Message: "what receipts are signed with cannot be read", Hint: hint}
+	wrong := &fanfare.Error{Code: fanfare.Unavailable, Message: "the secret for receipts cannot be parsed", Hint: hint}
 	if len(all) == 0 || len(all) > maxReceiptSecrets {
 		return nil, wrong
 	}
@@ -86,20 +91,20 @@ func secretsIn(text, hint string, read func(string) ([]byte, error)) ([][]byte, 
 	return secrets, nil
 }
 
-// plainSecrets are taken as they are.
+// plainSecrets returns secrets without decoding.
 func plainSecrets(text string) ([][]byte, error) {
 	return secretsIn(text, "put the signing key of the provider there, at least 16 bytes", func(s string) ([]byte, error) { return []byte(s), nil })
 }
 
-// standardSecrets are those of Standard Webhooks: base64 behind whsec_.
+// standardSecrets decodes secrets of Standard Webhooks: base64 after whsec_.
 func standardSecrets(text string) ([][]byte, error) {
 	return secretsIn(text, "a secret is whsec_ and 24 to 64 random bytes in base64", func(s string) ([]byte, error) {
 		return base64.StdEncoding.DecodeString(strings.TrimPrefix(s, "whsec_"))
 	})
 }
 
-// readStandard reads the form of Fanfare's own, signed as Standard Webhooks 1.0 says:
-// HMAC-SHA-256 of id, timestamp and body, with dots between them.
+// readStandard parses the form of Fanfare. Its signature is that of Standard Webhooks 1.0: HMAC-SHA-256 of id,
+// timestamp and body, with dots between them.
 func readStandard(secrets [][]byte, header func(name string) string, body []byte, now time.Time) (ProviderReceipt, error) {
 	const how = "sign it as Standard Webhooks says: webhook-id, webhook-timestamp, and v1, with the HMAC-SHA-256 of both and the body in webhook-signature"
 	id, at := header("Webhook-Id"), header("Webhook-Timestamp")
@@ -113,7 +118,7 @@ func readStandard(secrets [][]byte, header func(name string) string, body []byte
 	return standardReceipt(body)
 }
 
-// signedBy reports whether one of the signatures is that of one of the secrets.
+// signedBy reports whether one of the signatures was made with one of the secrets.
 func signedBy(secrets [][]byte, signatures, before string, body []byte) bool {
 	found := false
 	for _, secret := range secrets {
@@ -132,7 +137,7 @@ func signedBy(secrets [][]byte, signatures, before string, body []byte) bool {
 	return found
 }
 
-// finish fills in what follows from the others, and bounds all.
+// finish derives missing values, and limits all.
 func (r *ProviderReceipt) finish(now time.Time) {
 	r.Message = strings.Trim(strings.TrimSpace(r.Message), "<>")
 	p := &r.Report
@@ -143,14 +148,152 @@ func (r *ProviderReceipt) finish(now time.Time) {
 		p.classify()
 	}
 	if r.At.After(now) || r.At.Before(now.AddDate(-1, 0, 0)) {
-		r.At = now // whoever says so has no clock, or has said nothing
+		r.At = now // the provider sent no time or an impossible one
 	}
 }
 
-// replyCode is a code of SMTP, or 0: providers have others of their own.
+// replyCode returns an SMTP code, or 0 for codes of a provider.
 func replyCode(code int) int {
 	if code < 400 || code > 555 {
 		return 0
 	}
 	return code
+}
+
+// standardOutcomes are the kinds of a receipt in the form of Fanfare.
+var standardOutcomes = map[string]Outcome{"delivered": Delivered, "failed": Failed, "delayed": Delayed, "complained": Complained}
+
+// standardReceipt parses {"delivery", "kind"} and the optional members.
+func standardReceipt(body []byte) (ProviderReceipt, error) {
+	var in struct {
+		Delivery  string        `json:"delivery"`
+		MessageID string        `json:"message_id"`
+		Recipient string        `json:"recipient"`
+		Kind      string        `json:"kind"`
+		Class     fanfare.Class `json:"class"`
+		Status    string        `json:"status"`
+		Code      int           `json:"code"`
+		Text      string        `json:"text"`
+		Relay     string        `json:"relay"`
+		Time      time.Time     `json:"time"`
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return ProviderReceipt{}, noReceipt("", "the receipt is not the JSON that is expected: "+strings.TrimPrefix(err.Error(), "json: "),
+			`send {"delivery":"dlv-…","kind":"failed","class":"invalid","text":"550 5.1.1 User unknown","time":"2026-11-20T12:00:00Z"}`)
+	}
+	outcome, known := standardOutcomes[in.Kind]
+	switch {
+	case !known:
+		return ProviderReceipt{}, noReceipt("/kind", fmt.Sprintf("there is no kind %q", in.Kind), "use delivered, failed, delayed or complained")
+	case (in.Delivery == "") == (in.MessageID == ""):
+		return ProviderReceipt{}, noReceipt("/delivery", "the receipt does not say which message it is about", "give either delivery or message_id")
+	case in.Class != "" && !slices.Contains(fanfare.Classes[:], in.Class):
+		return ProviderReceipt{}, noReceipt("/class", fmt.Sprintf("there is no class %q", in.Class), "use throttled, greylisted, full, busy, network, blocked, invalid, content or denied, or leave it out and give the text")
+	}
+	r := ProviderReceipt{Message: in.Delivery + in.MessageID, At: in.Time,
+		Report: Report{Outcome: outcome, Class: in.Class, Recipient: in.Recipient, Status: in.Status, Code: in.Code, Text: in.Text, Relay: in.Relay}}
+	if outcome == Complained {
+		r.Report.Class, r.Report.Feedback = "", "abuse"
+	}
+	r.Report.Certain = in.Class == fanfare.ClassInvalid && outcome == Failed && slices.Contains(noMailbox, in.Status)
+	return r, nil
+}
+
+// mailgunAge is how old a request of Mailgun may be: Mailgun repeats it for eight hours.
+const mailgunAge = 9 * time.Hour
+
+// maxMailgunToken is more than the 50 characters that Mailgun's tokens have.
+const maxMailgunToken = 100
+
+// mailgunDocument has the needed members of a webhook of Mailgun ("Securing Webhooks" and "Webhook Payloads" of its
+// user manual).
+type mailgunDocument struct {
+	Signature struct {
+		Timestamp string `json:"timestamp"`
+		Token     string `json:"token"`
+		Signature string `json:"signature"`
+	} `json:"signature"`
+	Event struct {
+		Event     string  `json:"event"`
+		Severity  string  `json:"severity"`
+		Reason    string  `json:"reason"`
+		Recipient string  `json:"recipient"`
+		Timestamp float64 `json:"timestamp"`
+		Message   struct {
+			Headers struct {
+				MessageID string `json:"message-id"`
+			} `json:"headers"`
+		} `json:"message"`
+		Status struct {
+			Code         json.RawMessage `json:"code"` // mostly a number
+			EnhancedCode string          `json:"enhanced-code"`
+			Message      string          `json:"message"`
+			Description  string          `json:"description"`
+			MXHost       string          `json:"mx-host"`
+		} `json:"delivery-status"`
+	} `json:"event-data"`
+}
+
+// readMailgun parses a webhook of Mailgun. Its signature is HMAC-SHA-256 of timestamp and token, in hex, with the webhook
+// signing key of the account. It does not cover the event, so the caller has to make sure that a token comes with only
+// one document.
+func readMailgun(secrets [][]byte, _ func(string) string, body []byte, now time.Time) (ProviderReceipt, error) {
+	var in mailgunDocument
+	if err := json.Unmarshal(body, &in); err != nil {
+		return ProviderReceipt{}, noReceipt("", "the body is not a webhook of Mailgun: it is no JSON of that form", "name this address as the URL of a webhook, not of a route, in Mailgun's control panel")
+	}
+	sig := &in.Signature
+	given, err := hex.DecodeString(sig.Signature)
+	found := false
+	for _, secret := range secrets {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(sig.Timestamp + sig.Token))
+		if hmac.Equal(given, mac.Sum(nil)) {
+			found = true
+		}
+	}
+	if err != nil || !found || sig.Token == "" || len(sig.Token) > maxMailgunToken {
+		return ProviderReceipt{}, unsigned("take the HTTP webhook signing key of the account, not an API key")
+	}
+	seconds, err := strconv.ParseInt(sig.Timestamp, 10, 64)
+	if age := now.Sub(time.Unix(seconds, 0)); err != nil || age > mailgunAge || age < -receiptAge {
+		return ProviderReceipt{}, outdated("Mailgun sends a webhook again for eight hours; look at the clock of this server")
+	}
+	r := in.receipt()
+	r.Token = sig.Timestamp + "." + sig.Token
+	return r, nil
+}
+
+// receipt returns the meaning of an event; it is Unknown for events without consequences.
+func (in *mailgunDocument) receipt() ProviderReceipt {
+	e := &in.Event
+	r := ProviderReceipt{Message: e.Message.Headers.MessageID}
+	if e.Timestamp > 0 && e.Timestamp < 1e11 {
+		r.At = time.UnixMicro(int64(e.Timestamp * 1e6)).UTC()
+	}
+	p := &r.Report
+	p.Recipient, p.Relay, p.Status = e.Recipient, e.Status.MXHost, e.Status.EnhancedCode
+	p.Text = cmp.Or(e.Status.Message, e.Status.Description)
+	p.Code, _ = strconv.Atoi(string(e.Status.Code)) // 0 if it is not a number
+	switch e.Event {
+	case "delivered":
+		p.Outcome = Delivered
+	case "complained":
+		p.Outcome, p.Feedback = Complained, "abuse"
+	case "failed":
+		p.Outcome = Failed
+		if e.Severity == "temporary" {
+			p.Outcome = Delayed
+		}
+		// Mailgun did not try an address on its own suppression list.
+		switch e.Reason {
+		case "suppress-bounce":
+			p.Class = fanfare.ClassInvalid
+		case "suppress-complaint", "suppress-unsubscribe":
+			p.Class = fanfare.ClassBlocked
+		}
+	}
+	return r
 }

@@ -54,7 +54,7 @@ func mailgun(key string, at time.Time, event string) string {
 	return fmt.Sprintf(`{"signature":{"timestamp":%q,"token":"t0","signature":%q},"event-data":%s}`, stamp, hex.EncodeToString(keyed([]byte(key), stamp+"t0")), event)
 }
 
-func TestAReceiptOfOurOwnFormIsVerifiedAndRead(t *testing.T) {
+func TestStandardReceiptIsVerified(t *testing.T) {
 	f, secrets := form(t, "standard", "whsec_"+base64.StdEncoding.EncodeToString([]byte("an older secret of 24 bytes"))+"\n"+receiptSecret)
 	for body, want := range map[string]Report{
 		`{"delivery":"dlv-20261120-1-2","kind":"delivered"}`: {Outcome: Delivered},
@@ -110,7 +110,7 @@ const mailgunFailed = `{"event":"failed","severity":"permanent","reason":"bounce
 	"message":{"headers":{"message-id":"dlv-20261120-1-2@example.org","subject":"News"}},
 	"delivery-status":{"code":550,"enhanced-code":"5.1.1","message":"5.1.1 The email account that you tried to reach does not exist","description":"","mx-host":"mx.example.org","attempt-no":1},"flags":{"is-test-mode":false}}`
 
-func TestAWebhookOfMailgunIsVerifiedAndRead(t *testing.T) {
+func TestMailgunReceiptIsVerified(t *testing.T) {
 	const key = "key-0123456789abcdef"
 	f, secrets := form(t, "mailgun", key)
 	const head = `"message":{"headers":{"message-id":"dlv-20261120-1-2@example.org"}}`
@@ -150,7 +150,7 @@ func TestAWebhookOfMailgunIsVerifiedAndRead(t *testing.T) {
 	}
 }
 
-func TestASecretOfReceiptsThatIsNoneIsNotShown(t *testing.T) {
+func TestInvalidReceiptSecretIsNotShown(t *testing.T) {
 	for _, f := range ReceiptForms() {
 		for _, bad := range []string{"", " \n", "short", "whsec_%%%%%%%%%%%%%%%%%%%%%%", strings.Repeat(receiptSecret+" ", 5)} {
 			if f.Name == "mailgun" && strings.Contains(bad, "%") {

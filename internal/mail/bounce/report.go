@@ -1,44 +1,76 @@
 package bounce
 
-import "fanfare.dev/fanfare"
+import (
+	"time"
 
-// Outcome is what a report says has happened.
+	"fanfare.dev/fanfare"
+)
+
+// Outcome is the event that a report is about.
 type Outcome uint8
 
 // The outcomes.
 const (
-	Unknown    Outcome = iota // nothing that is known; a person's answer, most likely
-	Failed                    // it was not delivered and will not be
-	Delayed                   // it is not delivered yet and is tried again; nothing follows
-	Delivered                 // it is in the mailbox, or was read
-	Relayed                   // it went on to where nothing is reported from
-	Complained                // the reader called it junk
-	AutoReply                 // a program answered: an absence, a ticket, a receipt of reading
-	Challenged                // a program wants the sender to prove that he is a person
+	Unknown    Outcome = iota // no known content; most likely the reply of a person
+	Failed                    // not delivered, and no more tries
+	Delayed                   // not delivered yet, with more tries
+	Delivered                 // in the mailbox, or read
+	Relayed                   // passed on to a server that sends no reports
+	Complained                // the recipient reported it as spam
+	AutoReply                 // automatic reply: an absence, a ticket, a read receipt
+	Challenged                // a program asks the sender to prove to be a person
 )
 
 var outcomeNames = [...]string{"unknown", "failed", "delayed", "delivered", "relayed", "complained", "auto_reply", "challenged"}
 
-// String returns the outcome's name as logs and metrics spell it.
+// String returns the name of the outcome in logs and metrics.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// A Report is what something that came back says of one recipient.
+// A Report is the content of a mail or receipt about one recipient.
 type Report struct {
 	Outcome   Outcome
-	Class     fanfare.Class // why, of Failed and Delayed; the zero one: nobody knows
-	Certain   bool          // of ClassInvalid: the status and the words both say that there is no such mailbox
-	Recipient string        // whom it names, "" if nobody; as it was sent to, where it says that
+	Class     fanfare.Class // reason of Failed and Delayed; "": unknown
+	Certain   bool          // for ClassInvalid: both status and words say that the mailbox does not exist
+	Recipient string        // "" if the report names none; the original one if the report has it
 	Status    string        // enhanced status code, such as 5.1.1 (RFC 3463); "" without one
 	Code      int           // reply code of SMTP, 0 without one
-	Text      string        // what the server said, one line of at most MaxText bytes
-	Relay     string        // who said it, "" if that is not told
+	Text      string        // text of the server, one line of at most MaxText bytes
+	Relay     string        // server that reports, or ""
 	Feedback  string        // of a complaint: its Feedback-Type, such as abuse (RFC 5965, section 3.1)
 
-	// Of the message that came back, where it came back with it: what Fanfare wrote
-	// and can verify.
-	ReturnPath  string   // its envelope sender
+	// From the original message, if the report contains it. Fanfare wrote them and can verify them.
+	ReturnPath  string   // envelope sender
 	Unsubscribe []string // the URIs of its List-Unsubscribe
 }
 
-// MaxText is the longest Text of a Report, in bytes.
+// MaxText is the maximum length of the Text of a Report, in bytes.
 const MaxText = 512
+
+// Kind is the way by which a report arrived. Its content is in the report.
+type Kind uint8
+
+// The kinds.
+const (
+	Bounce      Kind = iota // mail to the return address of a message
+	Unsubscribe             // mail to the address in List-Unsubscribe
+	Complaint               // mail to an address for complaints of providers
+	Receipt                 // report of a provider over HTTP
+)
+
+var kindNames = [...]string{"bounce", "unsubscribe", "complaint", "receipt"}
+
+// String returns the name of the kind in logs and metrics.
+func (k Kind) String() string { return kindNames[k] }
+
+// An Arrival is a mail or receipt about a message that was sent.
+type Arrival struct {
+	Kind     Kind
+	Delivery fanfare.DeliveryRef // from the return address; zero: to be found in the report
+	Shared   bool                // the message had several recipients; the report names the one it is about
+	From, To string              // of the envelope
+	Raw      []byte              // header and body
+	Reports  []Report            // parsed reports; nil: parse Raw
+	Service  string              // the only service that it may be about; "": any
+	Source   string              // origin, such as "smtp 192.0.2.1" or "webhook mailgun"
+	At       time.Time
+}

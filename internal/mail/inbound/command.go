@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
-// command answers one line.
+// command executes one command.
 func (s *session) command(line string) {
 	verb, arg, _ := strings.Cut(line, " ")
 	verb = strings.ToUpper(verb)
@@ -41,7 +41,7 @@ func (s *session) command(line string) {
 	case "EXPN", "HELP", "TURN", "ETRN", "AUTH", "BDAT", "SEND", "SOML", "SAML":
 		s.refuse(502, "5.5.1", "%s is not offered", verb)
 	case "GET", "POST", "PUT", "HEAD", "OPTIONS", "CONNECT", "PRI":
-		s.over = true // a browser was made to send mail
+		s.over = true // a browser was tricked into sending mail
 		s.server.counters.broken.Add(1)
 		s.reply(521, "5.5.1", "this is a mail server")
 	default:
@@ -72,7 +72,7 @@ func (s *session) greet(verb, arg string) {
 		if i == len(offered)-1 {
 			sep = " "
 		}
-		_, _ = s.out.WriteString("250" + sep + one + "\r\n") // Flush says what went wrong
+		_, _ = s.out.WriteString("250" + sep + one + "\r\n") // Flush returns the error
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *session) from(arg string) {
 	s.reply(250, "2.1.0", "ok")
 }
 
-// parameter takes one of MAIL; a code says why not.
+// parameter applies a parameter of MAIL; code is 0, or that of the error.
 func (s *session) parameter(m *mail, p parameter) (code int, enhanced, text string) {
 	body := strings.ToUpper(p.value)
 	switch {
@@ -167,9 +167,9 @@ func (s *session) rcpt(arg string) {
 	}
 }
 
-// recipient finds who is meant by a path. There are no others than postmaster, abuse
-// and those whose local part was signed, at domains of ours: no route, no percent
-// sign, no quotes, no other form of an address leads anywhere.
+// recipient parses the path of RCPT. The only recipients are postmaster, abuse and signed local
+// parts at the domains of the server. It accepts no routes, percent signs, quotes or other forms
+// of addresses.
 func (s *Server) recipient(path string) (recipient, bool) {
 	local, domain, has := strings.Cut(path, "@")
 	if !has && strings.EqualFold(local, "postmaster") { // RFC 5321, section 4.5.1
@@ -178,9 +178,9 @@ func (s *Server) recipient(path string) (recipient, bool) {
 	if !has || !s.ours(domain) {
 		return recipient{}, false
 	}
-	small := strings.ToLower(local)
-	to := recipient{address: small + "@" + strings.ToLower(domain)}
-	switch small {
+	lower := strings.ToLower(local)
+	to := recipient{address: lower + "@" + strings.ToLower(domain)}
+	switch lower {
 	case "postmaster":
 		to.person = true
 		return to, true

@@ -1,18 +1,20 @@
-// Package inbound is the mail server that receives bounces and mail to unsubscribe. It
+// Package inbound is the mail server that accepts bounces and mails to unsubscribe. It
 // speaks SMTP (RFC 5321) with SIZE, 8BITMIME, SMTPUTF8, PIPELINING, STARTTLS and enhanced
-// status codes. It accepts mail for its own domains only: for the signed return addresses
-// of sent messages, for postmaster and for abuse. It refuses all other recipients at RCPT,
-// relays nothing, answers no mail and writes no bounce.
+// status codes, and accepts mail only for its own domains: for addresses that were signed
+// when a message was sent, for postmaster and for abuse. It refuses all other recipients
+// at RCPT. It relays nothing, answers no mail and makes no bounces.
 //
-// State. A session keeps its commands since EHLO in memory. The server answers 250 to a
-// message once Options.Take has returned, when its effects are durable; the peer keeps the
-// message until then.
+// State. Each session keeps its transaction in memory. The server answers a message with
+// 250 after Options.Take has returned, when the consequences are durable. The peer keeps
+// the message until then.
 //
-// Failure. If a message cannot be stored now, the answer is 451 and the peer tries again.
-// Ambiguous input ends the connection: a line that does not end in CR LF (in commands and in
-// messages, before and after STARTTLS), and input that arrives before the answer for which
-// it must wait. Each length, number and time has a limit, named in limits.go.
+// Failure. The server answers 451 if it cannot process a message now, and the peer tries
+// again. It ends the connection if two readers could understand the input differently: a
+// line that does not end in CR LF (in commands and in messages, before and after
+// STARTTLS), and input that arrives before the reply that it has to wait for. Each length,
+// number and time has a limit, named in server.go.
 //
-// The server does not use a library, because the line guard must stand between TLS and the
-// commands, where the libraries have no hook.
+// The server is written here because the check of lines has to run between TLS and the
+// commands, where libraries have no hook for it. Package server starts it; package
+// feedback processes its mail.
 package inbound

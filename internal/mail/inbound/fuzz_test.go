@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// states are what a peer has said before the bytes of the fuzzer come.
+// states are the input before the bytes of the fuzzer.
 var states = []string{
 	"",
 	"EHLO peer.example.com\r\n",
@@ -20,8 +20,7 @@ var states = []string{
 	"EHLO peer.example.com\r\nMAIL FROM:<a@example.com>\r\nRCPT TO:<" + leaveTo + ">\r\nRCPT TO:<postmaster>\r\nDATA\r\n",
 }
 
-// A script is a connection from which bytes come and to which answers go. It ends
-// where the bytes do.
+// script is a connection that reads from a script and ends with it.
 type script struct {
 	net.Conn
 	in      io.Reader
@@ -35,7 +34,7 @@ func (s *script) SetReadDeadline(time.Time) error  { return nil }
 func (s *script) SetWriteDeadline(time.Time) error { return nil }
 func (s *script) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
 
-// turns gives what a peer says before and after the answers that it has to wait for.
+// turns splits the input at the replies that a peer has to wait for.
 type turns []io.Reader
 
 func (t *turns) Read(p []byte) (int, error) {
@@ -48,9 +47,9 @@ func (t *turns) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// FuzzSession sends arbitrary bytes in each state of a session. The server must accept only
-// verified recipients, answer in the syntax of SMTP, and refuse messages with a line that does
-// not end in CR LF.
+// FuzzSession sends bytes in each state of a session. The server must accept only verified
+// recipients, reply in the form of SMTP, and accept no message with a line that does not end in
+// CR LF.
 func FuzzSession(f *testing.F) {
 	for state := range states {
 		f.Add(uint8(state), []byte("QUIT\r\n"))

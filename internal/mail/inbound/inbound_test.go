@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
-func TestAMessageIsHandedOnAsItCame(t *testing.T) {
+func TestMessageIsPassedOnUnchanged(t *testing.T) {
 	w := start(t)
 	c := w.greeted()
 	c.expect("MAIL FROM:<mailer@Peer.example.com> SIZE=100 BODY=8BITMIME", "250 2.1.0")
@@ -60,8 +60,8 @@ func TestCommandsAreRefusedWhereTheyDoNotBelong(t *testing.T) {
 		{"no end of the brackets", "EHLO a\nMAIL FROM:<a@example.org", "501 5.5.4"},
 		{"not an address", "EHLO a\nMAIL FROM:<a>", "501 5.1.7"},
 		{"a long address", "EHLO a\nMAIL FROM:<" + strings.Repeat("a", 260) + "@example.org>", "501 5.5.4"},
-		{"UTF-8 without SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org>", "553 5.6.7"},
-		{"UTF-8 with SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org> SMTPUTF8", "250 2.1.0"},
+		{"letters without SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org>", "553 5.6.7"},
+		{"letters with SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org> SMTPUTF8", "250 2.1.0"},
 		{"too large, said ahead", "EHLO a\nMAIL FROM:<> SIZE=1048577", "552 5.3.4"},
 		{"a size that is none", "EHLO a\nMAIL FROM:<> SIZE=-1", "501 5.5.4"},
 		{"a parameter that was not offered", "EHLO a\nMAIL FROM:<> RET=FULL", "555 5.5.4"},
@@ -96,7 +96,7 @@ func TestCommandsAreRefusedWhereTheyDoNotBelong(t *testing.T) {
 	}
 }
 
-func TestWhatIsOfferedIsWhatIsDone(t *testing.T) {
+func TestOfferedExtensionsWork(t *testing.T) {
 	w := start(t)
 	c := w.call()
 	c.expect("", "220 ")
@@ -114,7 +114,7 @@ func TestWhatIsOfferedIsWhatIsDone(t *testing.T) {
 	c.expect("", "221 2.0.0")
 }
 
-func TestWhatCannotBeKeptNowIsAnswered451(t *testing.T) {
+func TestFailedStoreIsAnswered451(t *testing.T) {
 	w := start(t)
 	w.refuse = errors.New("no database")
 	c := w.ready(bounceTo)
@@ -133,7 +133,7 @@ func TestWhatCannotBeKeptNowIsAnswered451(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsTooLargeIsReadToItsEndAndRefused(t *testing.T) {
+func TestTooLargeMessageIsReadAndRefused(t *testing.T) {
 	w := start(t)
 	c := w.ready(bounceTo)
 	line := strings.Repeat("a", 998) + "\r\n"
@@ -151,7 +151,7 @@ func TestAMessageThatIsTooLargeIsReadToItsEndAndRefused(t *testing.T) {
 	}
 }
 
-func TestLargeMessagesHaveALimitTogether(t *testing.T) {
+func TestLargeMessagesShareALimit(t *testing.T) {
 	w := start(t, func(o *Options) { o.ConnectionsPerNet = maxLarge + 2 })
 	large := strings.Repeat(strings.Repeat("x", 998)+"\r\n", smallBytes/1000+1)
 	var open []*caller
@@ -187,7 +187,7 @@ func TestLargeMessagesHaveALimitTogether(t *testing.T) {
 	}
 }
 
-func TestALineOfAMessageHasALimit(t *testing.T) {
+func TestLineLengthIsLimited(t *testing.T) {
 	w := start(t)
 	c := w.ready(bounceTo)
 	c.send(strings.Repeat("a", maxTextBytes-2) + "\r\n.\r\n")
@@ -198,7 +198,7 @@ func TestALineOfAMessageHasALimit(t *testing.T) {
 	c.ended()
 }
 
-func TestAMessageToManyIsReadOnce(t *testing.T) {
+func TestMessageToManyIsReadOnce(t *testing.T) {
 	w := start(t)
 	c := w.greeted()
 	c.expect("MAIL FROM:<>", "250 2.1.0")
@@ -214,12 +214,12 @@ func TestAMessageToManyIsReadOnce(t *testing.T) {
 	}
 	for i := range all {
 		if len(all[i].Reports) == 0 || &all[i].Reports[0] != &all[0].Reports[0] {
-			t.Errorf("%s was read by itself: %+v", all[i].To, all[i].Reports)
+			t.Errorf("%s was parsed separately: %+v", all[i].To, all[i].Reports)
 		}
 	}
 }
 
-func TestAMessageHasUpToAHundredRecipients(t *testing.T) {
+func TestMessageHasAtMostAHundredRecipients(t *testing.T) {
 	w := start(t)
 	c := w.greeted()
 	c.expect("MAIL FROM:<>", "250 ")
@@ -229,7 +229,7 @@ func TestAMessageHasUpToAHundredRecipients(t *testing.T) {
 	c.expect("RCPT TO:<b-777777@bounces.example.org>", "452 4.5.3")
 }
 
-func TestWhoIsOnlyRefusedIsSentAway(t *testing.T) {
+func TestSessionWithOnlyRefusalsIsEnded(t *testing.T) {
 	w := start(t)
 	c := w.greeted()
 	c.expect("MAIL FROM:<>", "250 ")
@@ -240,7 +240,7 @@ func TestWhoIsOnlyRefusedIsSentAway(t *testing.T) {
 	c.ended()
 }
 
-func TestConnectionsHaveALimit(t *testing.T) {
+func TestConnectionsAreLimited(t *testing.T) {
 	w := start(t, func(o *Options) { o.ConnectionsPerNet = 2 })
 	first := w.greeted()
 	w.greeted()
@@ -264,7 +264,7 @@ func TestConnectionsHaveALimit(t *testing.T) {
 	}
 }
 
-func TestAPersonsMailIsKept(t *testing.T) {
+func TestMailToPostmasterIsKept(t *testing.T) {
 	w := start(t)
 	for _, to := range []string{"postmaster", "Postmaster@bounces.example.org", "abuse@returns.example.net"} {
 		c := w.ready(to)
@@ -280,7 +280,7 @@ func TestAPersonsMailIsKept(t *testing.T) {
 	}
 }
 
-func TestOnlyAWishUnsubscribes(t *testing.T) {
+func TestOnlyAnUnsubscribeMailUnsubscribes(t *testing.T) {
 	for _, test := range []struct {
 		name, from, head string
 		wished           bool
@@ -299,7 +299,7 @@ func TestOnlyAWishUnsubscribes(t *testing.T) {
 		{"another", "ann@example.com", "X-Autoreply: yes\r\n\r\n", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := wished(test.from, []byte(test.head)); got != test.wished {
+			if got := isUnsubscribe(test.from, []byte(test.head)); got != test.wished {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -324,9 +324,9 @@ func TestOnlyAWishUnsubscribes(t *testing.T) {
 	}
 }
 
-// A message that is under way when the server stops is taken; who waits with none is
-// told to come again.
-func TestStoppingLetsAMessageEnd(t *testing.T) {
+// The server accepts a message that is being received when it stops, and asks other clients to
+// come again.
+func TestStopFinishesTheCurrentMessage(t *testing.T) {
 	w := start(t)
 	idle, busy := w.greeted(), w.ready(bounceTo)
 	w.hold = make(chan struct{})
@@ -355,7 +355,8 @@ func TestStoppingLetsAMessageEnd(t *testing.T) {
 	}
 }
 
-func TestStoppingGivesUpAfterAWhile(t *testing.T) {
+// The server does not answer 250 to a message that takes longer than the patience.
+func TestStopGivesUpAfterItsPatience(t *testing.T) {
 	w := start(t)
 	c := w.ready(bounceTo)
 	w.hold = make(chan struct{})
@@ -372,7 +373,7 @@ func TestStoppingGivesUpAfterAWhile(t *testing.T) {
 	}
 }
 
-func TestSTARTTLSBeginsAnew(t *testing.T) {
+func TestSTARTTLSResetsTheSession(t *testing.T) {
 	settings, pool := selfSigned(t)
 	w := start(t, func(o *Options) { o.TLS = settings })
 	c := w.greeted()
@@ -395,9 +396,9 @@ func TestSTARTTLSBeginsAnew(t *testing.T) {
 	c.ended()
 }
 
-// An attacker may add commands in plain text after STARTTLS. The server must not execute them
-// as if they came over TLS (CVE-2011-0411).
-func TestNothingIsCarriedOverIntoTLS(t *testing.T) {
+// Input that an attacker adds in the clear after STARTTLS must not count as input over TLS
+// (CVE-2011-0411).
+func TestSTARTTLSDropsPipelinedInput(t *testing.T) {
 	settings, _ := selfSigned(t)
 	w := start(t, func(o *Options) { o.TLS = settings })
 	c := w.greeted()
@@ -409,7 +410,7 @@ func TestNothingIsCarriedOverIntoTLS(t *testing.T) {
 	}
 }
 
-func TestAPanicEndsOneSessionAlone(t *testing.T) {
+func TestPanicEndsOnlyItsSession(t *testing.T) {
 	w := start(t, func(o *Options) {
 		o.Verify = func(string) (byte, fanfare.DeliveryRef, bool, error) { panic("x") }
 	})
@@ -423,9 +424,9 @@ func TestAPanicEndsOneSessionAlone(t *testing.T) {
 	}
 }
 
-func TestAHeaderIsLookedAtNoFurtherThanItsLimit(t *testing.T) {
+func TestHeaderIsReadUpToItsLimit(t *testing.T) {
 	long := append(bytes.Repeat([]byte("X: y\r\n"), maxHeaderBytes/6), "Auto-Submitted: auto-replied\r\n\r\n"...)
-	if !wished("ann@example.com", long) {
-		t.Error("it was read to its end")
+	if !isUnsubscribe("ann@example.com", long) {
+		t.Error("the header was read to its end")
 	}
 }

@@ -24,48 +24,46 @@ const (
 	unsubscribeKind = 'u'
 )
 
-// Options are what a server needs.
+// Options are the settings and callbacks of a server.
 type Options struct {
 	Address string   // host:port to listen at
 	Name    string   // in the greeting
-	Domains []string // whose mail is taken
+	Domains []string // accepted domains
 	TLS     *tls.Config
 
-	// Verify reads the local part of an address. It is called by several sessions at
-	// once.
+	// Verify checks the local part of an address. Several sessions call it at the same time.
 	Verify func(local string) (kind byte, delivery fanfare.DeliveryRef, shared bool, err error)
-	// Take keeps what follows from an arrival, and returns when that is durable. After
-	// an error the peer is asked to come again.
+	// Take processes an arrival, and returns when the consequences are durable. After an error
+	// the peer is asked to send the message again.
 	Take func(context.Context, bounce.Arrival) error
-	// Keep puts a message away that is for a person: postmaster or abuse.
+	// Keep stores a message to postmaster or abuse.
 	Keep func(message []byte) error
 
-	Connections       int // at once; 0 takes 500
-	ConnectionsPerNet int // of one IPv4 address or one IPv6 network of 64 bits; 0 takes 50
+	Connections       int // at the same time; 0: 500
+	ConnectionsPerNet int // of one IPv4 address or one IPv6 network of 64 bits; 0: 50
 
 	Clock  clock.Clock
 	Logger *slog.Logger
 }
 
-// A Server takes mail.
+// A Server accepts mail.
 type Server struct {
 	options  Options
 	listener net.Listener
 	counters counters
 	running  sync.WaitGroup
 	draining atomic.Bool
-	ctx      context.Context // of what is being kept
+	ctx      context.Context // of Take
 	cancel   context.CancelFunc
 	stopped  sync.Once
-	large    chan struct{} // has one for each message beyond smallBytes
+	large    chan struct{} // has an element for each message above smallBytes
 
 	mu   sync.Mutex
 	open map[*session]struct{}
 	nets map[netip.Prefix]int
 }
 
-// Listen binds the address, so that a port that is taken is known at once. Nothing
-// is answered before Serve.
+// Listen binds the address. The server accepts connections after Serve.
 func Listen(o Options) (*Server, error) {
 	if o.Connections == 0 {
 		o.Connections = defaultConnections
@@ -97,9 +95,9 @@ func (s *Server) Serve() {
 		if s.draining.Load() || errors.Is(err, net.ErrClosed) {
 			return
 		}
-		// Out of descriptors, most likely: they come back.
+		// Most likely there are too many open files.
 		pause = min(max(2*pause, 10*time.Millisecond), time.Second)
-		s.options.Logger.Warn("no connection could be taken, it is tried again", "error", err)
+		s.options.Logger.Warn("no connection could be accepted; the server tries again", "error", err)
 		select {
 		case <-s.ctx.Done():
 			return
@@ -123,7 +121,7 @@ func (s *Server) admit(conn net.Conn) {
 	s.mu.Unlock()
 	if full || stopping {
 		s.counters.turnedAway.Add(1)
-		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // it fits into the socket's buffer
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // the reply fits into the buffer of the socket
 		_, _ = fmt.Fprintf(conn, "421 4.7.0 %s has too many connections, come again later\r\n", s.options.Name)
 		_ = conn.Close()
 		return
@@ -143,9 +141,9 @@ func (s *Server) admit(conn net.Conn) {
 	}()
 }
 
-// Stop takes no more connections, ends those that wait for a command, and lets
-// messages end that are under way; after the patience they are cut off, and their
-// senders come again. A second call waits for the first.
+// Stop accepts no more connections, ends sessions that wait for a command, and lets current
+// messages finish. After the patience it closes all connections. A second call waits for the
+// first.
 func (s *Server) Stop(patience time.Duration) error {
 	var err error
 	s.stopped.Do(func() {
@@ -174,7 +172,7 @@ func (s *Server) Stop(patience time.Duration) error {
 	return err
 }
 
-// ours reports whether mail for a domain is taken.
+// ours reports whether the server accepts mail for a domain.
 func (s *Server) ours(domain string) bool {
 	for _, d := range s.options.Domains {
 		if strings.EqualFold(d, domain) {
@@ -184,7 +182,7 @@ func (s *Server) ours(domain string) bool {
 	return false
 }
 
-// netOf is whom a limit counts together.
+// netOf returns the network that the limit of connections applies to.
 func netOf(a net.Addr) netip.Prefix {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -201,3 +199,32 @@ func netOf(a net.Addr) netip.Prefix {
 	}
 	return prefix
 }
+
+// Limits. They are not below the minimums of RFC 5321 (sections 4.5.3.1 and 4.5.3.2).
+const (
+	MaxMessageBytes = 1 << 20
+	MaxRecipients   = 100
+
+	// At most maxLarge messages above smallBytes are in memory at a time. Otherwise a few
+	// networks could fill the memory with unfinished messages.
+	smallBytes = 64 << 10
+	maxLarge   = 64
+
+	maxCommandBytes = 2048     // of a command line with CR LF; extensions add to the 512 of RFC 5321
+	maxTextBytes    = 16 << 10 // of a line of a message; RFC 5321 has 1000, and some programs write more
+	maxRefused      = 10       // refused commands in a session
+	maxMessages     = 1000     // in a session
+	maxExcessBytes  = 16 << 20 // of a too large message, before the connection is closed
+
+	defaultConnections       = 500
+	defaultConnectionsPerNet = 50
+
+	commandTimeout  = 5 * time.Minute
+	dataTimeout     = 3 * time.Minute  // for the next bytes of a message
+	messageTimeout  = 10 * time.Minute // for a whole one
+	writeTimeout    = time.Minute
+	handshakeExpiry = time.Minute
+	closeTimeout    = 2 * time.Second
+	sessionTimeout  = 30 * time.Minute
+	takeTimeout     = 2 * time.Minute // the peer waits for ten minutes
+)

@@ -19,7 +19,7 @@ import (
 type session struct {
 	server *Server
 	conn   net.Conn // below TLS
-	above  net.Conn // TLS, or conn
+	stream net.Conn // TLS, or conn
 	in     lines
 	out    *bufio.Writer
 	peer   string // its IP address
@@ -27,25 +27,25 @@ type session struct {
 	secure   bool   // TLS
 	hello    string // "" before it
 	extended bool   // EHLO
-	over     bool
-	refused  int
+	over     bool   // ends after the reply
+	refused  int    // commands
 	messages int
 
 	mail *mail // nil before MAIL
 
 	mu      sync.Mutex
-	ends    time.Time // of the session
-	message time.Time // when the message under way must have ended; zero: none is
+	ends    time.Time // deadline of the session
+	message time.Time // deadline of the current message; zero without one
 }
 
-// A mail is a transaction.
+// mail is a transaction.
 type mail struct {
 	from string
 	utf8 bool
 	to   []recipient
 }
 
-// A recipient is an address that was verified.
+// recipient is an address that was verified.
 type recipient struct {
 	address  string
 	person   bool // postmaster or abuse
@@ -57,44 +57,44 @@ type recipient struct {
 func newSession(s *Server, conn net.Conn) *session {
 	one := &session{server: s, conn: conn, ends: time.Now().Add(sessionTimeout)}
 	one.peer, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
-	one.speak(conn)
+	one.use(conn)
 	return one
 }
 
-// speak reads and writes by conn from now on; what was read ahead is forgotten.
-func (s *session) speak(conn net.Conn) {
-	s.above = conn
+// use makes conn the connection of the session, and drops input that was read ahead.
+func (s *session) use(conn net.Conn) {
+	s.stream = conn
 	if !s.secure {
-		conn = awaited{conn, s}
+		conn = deadlineConn{conn, s}
 	}
 	s.in, s.out = newLines(conn), bufio.NewWriter(conn)
 }
 
-// awaited is a connection on which no wait is without an end.
-type awaited struct {
+// deadlineConn is a connection whose reads and writes have deadlines.
+type deadlineConn struct {
 	net.Conn
 	session *session
 }
 
-// Read waits for as long as the peer may take now.
-func (a awaited) Read(p []byte) (int, error) {
-	if err := a.session.await(); err != nil {
+// Read reads until the current deadline of the session.
+func (a deadlineConn) Read(p []byte) (int, error) {
+	if err := a.session.setReadDeadline(); err != nil {
 		return 0, err
 	}
 	return a.Conn.Read(p)
 }
 
-// Write waits for as long as the peer may take to read an answer.
-func (a awaited) Write(p []byte) (int, error) {
+// Write writes until the deadline of a reply.
+func (a deadlineConn) Write(p []byte) (int, error) {
 	if err := a.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return 0, err
 	}
 	return a.Conn.Write(p)
 }
 
-// await sets until when the next bytes have to be there. While the server stops that
-// is now, unless a message is under way.
-func (s *session) await() error {
+// setReadDeadline sets the deadline of the next bytes. While the server stops, it is in the past
+// unless a message is being received.
+func (s *session) setReadDeadline() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	until := time.Now().Add(commandTimeout)
@@ -119,13 +119,13 @@ func (s *session) hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.message.IsZero() {
-		_ = s.conn.SetReadDeadline(time.Unix(1, 0)) // a connection that is closed needs none
+		_ = s.conn.SetReadDeadline(time.Unix(1, 0)) // an error means that the connection is closed
 	}
 }
 
 func (s *session) cutOff() { _ = s.conn.Close() }
 
-// receiving tells whether a message is under way.
+// receiving begins or ends the receipt of a message.
 func (s *session) receiving(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,9 +135,9 @@ func (s *session) receiving(is bool) {
 	}
 }
 
-// run answers until one side ends it.
+// run executes commands until one side ends the session.
 func (s *session) run() {
-	defer func() { _ = s.above.Close() }()
+	defer func() { _ = s.stream.Close() }()
 	defer func() {
 		if p := recover(); p != nil {
 			s.server.counters.panics.Add(1)
@@ -156,26 +156,26 @@ func (s *session) run() {
 		case errors.Is(err, errLong) && whole:
 			s.refuse(500, "5.5.2", "a command has at most %d bytes", maxCommandBytes)
 		default:
-			s.lost(err)
+			s.end(err)
 		}
 	}
-	s.part()
+	s.closeGracefully()
 }
 
-// part ends the connection so that the last answer arrives: where input is left that
-// nobody read, closing at once would take it away from the peer.
-func (s *session) part() {
+// closeGracefully closes the connection so that the last reply arrives: closing it while input is
+// unread would discard the reply.
+func (s *session) closeGracefully() {
 	if s.out.Flush() != nil {
 		return
 	}
 	if tcp, ok := s.conn.(*net.TCPConn); ok && !s.secure && tcp.CloseWrite() == nil {
-		_ = s.conn.SetReadDeadline(time.Now().Add(partingTimeout))
+		_ = s.conn.SetReadDeadline(time.Now().Add(closeTimeout))
 		_, _ = io.CopyN(io.Discard, s.conn, maxExcessBytes)
 	}
 }
 
-// lost ends the session after input that cannot be gone on with.
-func (s *session) lost(err error) {
+// end ends the session after an error of its input.
+func (s *session) end(err error) {
 	s.over = true
 	timeout, is := errors.AsType[net.Error](err)
 	switch {
@@ -192,9 +192,9 @@ func (s *session) lost(err error) {
 	}
 }
 
-// unsynchronised reports whether the peer has gone on without the answer that it
-// has to wait for (RFC 2920, section 3.1): the session ends then, because what it
-// sent may be meant for somebody else.
+// unsynchronised reports whether the peer sent more input before a reply that it has to wait for
+// (RFC 2920, section 3.1). It ends the session then, because the input may belong to another
+// session.
 func (s *session) unsynchronised(command string) bool {
 	if !s.in.waiting() {
 		return false
@@ -205,7 +205,7 @@ func (s *session) unsynchronised(command string) bool {
 	return true
 }
 
-// reply writes an answer of one line; enhanced is "" where it has no such code.
+// reply writes a reply of one line; enhanced is "" without an enhanced status code.
 func (s *session) reply(code int, enhanced, text string, args ...any) {
 	if enhanced != "" {
 		enhanced += " "
@@ -213,7 +213,7 @@ func (s *session) reply(code int, enhanced, text string, args ...any) {
 	fmt.Fprintf(s.out, "%d %s%s\r\n", code, enhanced, fmt.Sprintf(text, args...))
 }
 
-// refuse replies with an error. A session that gets too many errors in a row ends.
+// refuse writes an error reply. It ends the session after maxRefused of them without an accepted message.
 func (s *session) refuse(code int, enhanced, text string, args ...any) {
 	if s.refused++; s.refused > maxRefused {
 		s.over = true
@@ -223,7 +223,7 @@ func (s *session) refuse(code int, enhanced, text string, args ...any) {
 	s.reply(code, enhanced, text, args...)
 }
 
-// startTLS goes on by TLS, and begins anew there (RFC 3207, section 4.2).
+// startTLS starts TLS and resets the session (RFC 3207, section 4.2).
 func (s *session) startTLS() {
 	switch {
 	case s.server.options.TLS == nil || s.secure:
@@ -240,7 +240,7 @@ func (s *session) startTLS() {
 	s.mu.Lock()
 	s.ends = earlier(s.ends, time.Now().Add(handshakeExpiry))
 	s.mu.Unlock()
-	secured := tls.Server(awaited{s.conn, s}, s.server.options.TLS)
+	secured := tls.Server(deadlineConn{s.conn, s}, s.server.options.TLS)
 	if err := secured.HandshakeContext(s.server.ctx); err != nil {
 		s.over = true
 		return
@@ -249,5 +249,5 @@ func (s *session) startTLS() {
 	s.ends = time.Now().Add(sessionTimeout)
 	s.mu.Unlock()
 	s.secure, s.hello, s.extended, s.mail = true, "", false, nil
-	s.speak(secured)
+	s.use(secured)
 }

@@ -18,7 +18,7 @@ import (
 
 const patience = 2 * time.Minute // far beyond what a loaded machine needs
 
-// The addresses of the tests: the incoming is the kind, and the number the position.
+// The addresses of the tests: the first character is the kind, and the number the position.
 const (
 	bounceTo = "b-000001@bounces.example.org"
 	leaveTo  = "u-000001@bounces.example.org"
@@ -34,7 +34,7 @@ func verify(local string) (byte, fanfare.DeliveryRef, bool, error) {
 	return local[0], fanfare.DeliveryRef{Day: 1, Position: uint32(local[7] - '0')}, local[2] == '9', nil
 }
 
-// A world is a server and what it handed on.
+// world is a server and the arrivals that it passed on.
 type world struct {
 	t testing.TB
 	*Server
@@ -110,7 +110,7 @@ func start(t testing.TB, change ...func(*Options)) *world {
 	return w
 }
 
-// A caller is a raw connection to the server.
+// caller is a raw connection to the server.
 type caller struct {
 	t testing.TB
 	net.Conn
@@ -142,7 +142,7 @@ func (c *caller) send(raw string) {
 	}
 }
 
-// answer reads an answer of one or more lines; "" is the end of the connection.
+// answer reads a reply of one or more lines; "" is the end of the connection.
 func (c *caller) answer() string {
 	c.t.Helper()
 	var all strings.Builder
@@ -161,7 +161,7 @@ func (c *caller) answer() string {
 	}
 }
 
-// expect says a line and wants an answer that begins so.
+// expect sends a line and expects a reply with a prefix.
 func (c *caller) expect(line, want string) string {
 	c.t.Helper()
 	if line != "" {
@@ -174,7 +174,7 @@ func (c *caller) expect(line, want string) string {
 	return got
 }
 
-// ended wants nothing more to come.
+// ended expects the end of the connection.
 func (c *caller) ended() {
 	c.t.Helper()
 	if got := c.answer(); got != "" {
@@ -182,7 +182,7 @@ func (c *caller) ended() {
 	}
 }
 
-// greeted is a caller that has said EHLO.
+// greeted returns a caller after EHLO.
 func (w *world) greeted() *caller {
 	w.t.Helper()
 	c := w.call()
@@ -191,7 +191,7 @@ func (w *world) greeted() *caller {
 	return c
 }
 
-// ready is a caller that may send a message.
+// ready returns a caller after DATA.
 func (w *world) ready(to string) *caller {
 	w.t.Helper()
 	c := w.greeted()

@@ -48,7 +48,7 @@ type Signer struct {
 
 	// The last sum of a return address, which the next address of its message needs.
 	returned  bool
-	last      [returnPlain]byte
+	last      [returnDataBytes]byte
 	returnSum [sha256.Size]byte
 }
 
@@ -112,9 +112,9 @@ func (s *Signer) AppendURL(dst []byte, l Link) []byte {
 // Verify reads the token of a link. The error is a *fanfare.Error with the code
 // Forbidden and does not say what is wrong with the token.
 func (s *Signer) Verify(token string) (Link, error) {
-	signed, ok := s.genuine(token, linkVersion, fixedBytes)
+	signed, ok := s.open(token, linkVersion, fixedBytes)
 	if !ok {
-		return Link{}, foreign()
+		return Link{}, errForeign()
 	}
 	return Link{
 		Service:      string(signed[fixedBytes:]),
@@ -127,13 +127,13 @@ func (s *Signer) Verify(token string) (Link, error) {
 	}, nil
 }
 
-// foreign says nothing about what is wrong with a link.
-func foreign() error {
+// errForeign says nothing about what is wrong with a link.
+func errForeign() error {
 	return &fanfare.Error{Code: fanfare.Forbidden, Message: "this link is not one of ours, or is damaged", Hint: "copy the whole link from the mail"}
 }
 
-// genuine returns what is signed in a token of a version, which has so many bytes at least.
-func (s *Signer) genuine(token string, version byte, least int) (signed []byte, ok bool) {
+// open returns what is signed in a token of a version, which has so many bytes at least.
+func (s *Signer) open(token string, version byte, least int) (signed []byte, ok bool) {
 	// The decoder would skip line ends, and one link have many spellings.
 	if strings.ContainsAny(token, "\r\n") || len(token) > base64.RawURLEncoding.EncodedLen(fixedBytes+maxServiceBytes+macBytes) {
 		return nil, false
@@ -182,9 +182,9 @@ const preferencesBytes = 1 + 4 + 4
 
 // VerifyPreferences reads the token of such a link: service, subscription and day.
 func (s *Signer) VerifyPreferences(token string) (Link, error) {
-	signed, ok := s.genuine(token, preferencesVersion, preferencesBytes)
+	signed, ok := s.open(token, preferencesVersion, preferencesBytes)
 	if !ok {
-		return Link{}, foreign()
+		return Link{}, errForeign()
 	}
 	return Link{
 		Service:      string(signed[preferencesBytes:]),

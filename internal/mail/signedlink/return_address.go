@@ -25,14 +25,14 @@ const (
 // so that a message with both costs one. The signed bytes begin with another version
 // byte than those of a link, so that one cannot replace the other.
 const (
-	returnVersion  = 2
-	returnPlain    = 1 + 3 + 8 + 4
-	returnMacBytes = 14
-	returnBytes    = returnPlain + returnMacBytes
+	returnVersion   = 2
+	returnDataBytes = 1 + 3 + 8 + 4
+	returnMacBytes  = 14
+	returnBytes     = returnDataBytes + returnMacBytes
 )
 
-// lower has no capitals, because some programs write every address small.
-var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+// base32Lower has no capitals, because some programs write every address small.
+var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // ReturnBytes is how long every local part of a return address is.
 const ReturnBytes = 2 + returnBytes*8/5
@@ -50,19 +50,19 @@ func NewReturnSigner(keys ...[]byte) (*Signer, error) {
 // of a delivery goes. With shared the message has several recipients, and ref says
 // only to which event it belongs (its position is 0).
 func (s *Signer) AppendReturn(dst []byte, kind byte, ref fanfare.DeliveryRef, shared bool) []byte {
-	t := appendReturnPlain(s.token[:0], ref, shared)
-	if !s.returned || s.last != [returnPlain]byte(t) {
-		s.last, s.returned = [returnPlain]byte(t), true
+	t := appendReturnData(s.token[:0], ref, shared)
+	if !s.returned || s.last != [returnDataBytes]byte(t) {
+		s.last, s.returned = [returnDataBytes]byte(t), true
 		s.mac.Reset()
 		s.mac.Write(t)
 		s.mac.Sum(s.returnSum[:0])
 	}
-	t = append(t, macOf(kind, s.returnSum[:])...)
+	t = append(t, macForKind(kind, s.returnSum[:])...)
 	s.token = t
-	return lower.AppendEncode(append(dst, kind, '-'), t)
+	return base32Lower.AppendEncode(append(dst, kind, '-'), t)
 }
 
-func appendReturnPlain(dst []byte, ref fanfare.DeliveryRef, shared bool) []byte {
+func appendReturnData(dst []byte, ref fanfare.DeliveryRef, shared bool) []byte {
 	first := byte(returnVersion << 1)
 	if shared {
 		first |= 1
@@ -72,8 +72,8 @@ func appendReturnPlain(dst []byte, ref fanfare.DeliveryRef, shared bool) []byte 
 	return binary.BigEndian.AppendUint32(dst, ref.Position)
 }
 
-// macOf is the part of the sum that signs a kind.
-func macOf(kind byte, sum []byte) []byte {
+// macForKind is the part of the sum that signs a kind.
+func macForKind(kind byte, sum []byte) []byte {
 	if kind == UnsubscribeReturn {
 		return sum[returnMacBytes : 2*returnMacBytes]
 	}
@@ -95,15 +95,15 @@ func (s *Signer) VerifyReturn(local string) (kind byte, ref fanfare.DeliveryRef,
 	}
 	// The decoder would skip line ends; every byte of local counts here, because the
 	// length is that of the whole token.
-	t, err := lower.DecodeString(local[2:])
+	t, err := base32Lower.DecodeString(local[2:])
 	if err != nil || len(t) != returnBytes || t[0]>>1 != returnVersion {
 		return refused()
 	}
 	genuine := 0
 	for _, key := range s.keys {
 		mac := hmac.New(sha256.New, key)
-		mac.Write(t[:returnPlain])
-		genuine |= subtle.ConstantTimeCompare(t[returnPlain:], macOf(kind, mac.Sum(nil)))
+		mac.Write(t[:returnDataBytes])
+		genuine |= subtle.ConstantTimeCompare(t[returnDataBytes:], macForKind(kind, mac.Sum(nil)))
 	}
 	if genuine == 0 {
 		return refused()

@@ -35,7 +35,7 @@ type zoneGroup struct {
 
 // Channels labels the channels and selects the chosen one. Those with the same label get
 // a number.
-func (s *shown) Channels(of []Channel, chosen string) []option {
+func (s *view) Channels(of []Channel, chosen string) []option {
 	options, labels := make([]option, len(of)), map[string]int{}
 	for i, c := range of {
 		options[i] = option{c.Name, c.Title, c.Name == chosen}
@@ -62,7 +62,7 @@ func textOf(driver string) string {
 }
 
 // Languages labels language tags, each in its own language, and selects the chosen one.
-func (*shown) Languages(tags []string, chosen string) []option {
+func (*view) Languages(tags []string, chosen string) []option {
 	options, labels := make([]option, len(tags)), map[string]int{}
 	for i, tag := range tags {
 		options[i] = option{tag, tag, tag == chosen}
@@ -89,7 +89,7 @@ func IsLanguage(tag string) bool {
 
 // Zones lists the time zones by part of the world and selects the chosen one, which
 // comes first where the list lacks it.
-func (*shown) Zones(chosen string) []zoneGroup {
+func (*view) Zones(chosen string) []zoneGroup {
 	zones := strings.Fields(zonesText)
 	groups := []zoneGroup{{Options: []option{{"UTC", "UTC", chosen == "UTC"}}}}
 	if chosen != "" && chosen != "UTC" && !slices.Contains(zones, chosen) {
@@ -101,10 +101,13 @@ func (*shown) Zones(chosen string) []zoneGroup {
 			groups = append(groups, zoneGroup{Label: region})
 		}
 		last := &groups[len(groups)-1]
-		last.Options = append(last.Options, option{zone, strings.NewReplacer("_", " ", "/", ", ").Replace(place), zone == chosen})
+		last.Options = append(last.Options, option{zone, zoneLabel(place), zone == chosen})
 	}
 	return groups
 }
+
+// zoneLabel writes the part of a time zone's name behind the region for people.
+func zoneLabel(place string) string { return strings.NewReplacer("_", " ", "/", ", ").Replace(place) }
 
 // OfName makes words of a name.
 func OfName(name string) string { return words.OfName(name) }

@@ -19,8 +19,8 @@ func labels(options []option) (all []string) {
 	return all
 }
 
-func english() *shown {
-	s := &shown{Page: &Page{}}
+func english() *view {
+	s := &view{Page: &Page{}}
 	_, s.texts = Texts{}.For("en")
 	return s
 }
@@ -83,6 +83,42 @@ func TestTheChosenTimeZoneIsSelectedOnce(t *testing.T) {
 			}
 			if len(selected) != 1 || selected[0] != zone {
 				t.Errorf("selected are %v", selected)
+			}
+		})
+	}
+}
+
+func TestCadencesAreDescribedInWords(t *testing.T) {
+	for cadence, want := range map[string]string{
+		"immediate":                           "Immediately",
+		"window 5m":                           "Every 5 minutes",
+		"window 1h":                           "Every hour",
+		"window 1h30m":                        "Every 90 minutes",
+		"window 1s":                           "Every second",
+		"daily 08:00":                         "Every day at 08:00",
+		"weekly saturday 08:00":               "Every Saturday at 08:00",
+		"weekly monday 08:00 in Asia/Kolkata": "Every Monday at 08:00 (Kolkata time)",
+		"cron 0 8 * * mon-fri":                "At 08:00 on weekdays",
+		"cron 0 8,17 * * 1-5 in America/Argentina/Buenos_Aires": "At 08:00 and 17:00 on weekdays (Buenos Aires time)",
+		"cron 30 9 * * sat,sun":                                 "At 09:30 on weekends",
+		"cron 0 8 * * 0,6":                                      "At 08:00 on weekends",
+		"cron 0 8 * * 7":                                        "Every Sunday at 08:00",
+		"cron 0 8 * * mon,wed,fri":                              "Every Monday, Wednesday and Friday at 08:00",
+		"cron 0 8 1,15 * *":                                     "On day 1 and 15 of every month at 08:00",
+		"cron 0 */8 * * *":                                      "Every day at 00:00, 08:00 and 16:00",
+		"cron */15 * * * *":                                     "Every 15 minutes",
+		"cron 0 * * * *":                                        "Every hour",
+		"cron * * * * *":                                        "Every minute",
+		"cron */7 * * * *":                                      "On a schedule of its own",
+		"cron 0 8 * jan *":                                      "On a schedule of its own",
+		"cron 0 8 1 * mon":                                      "On a schedule of its own",
+		"cron * 8 * * *":                                        "On a schedule of its own",
+		"daily 08:00 of state":                                  "Every day at 08:00, latest news only",
+		"something of another kind":                             "On a schedule of its own",
+	} {
+		t.Run(cadence, func(t *testing.T) {
+			if got := english().Cadence(cadence); got != want {
+				t.Errorf("got %q, want %q", got, want)
 			}
 		})
 	}

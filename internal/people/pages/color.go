@@ -19,9 +19,9 @@ func CheckColor(s string) error {
 	return err
 }
 
-// paint sets the color of a service, and black or white for what stands on it,
+// brandStyle sets the color of a service, and black or white for what stands on it,
 // whichever is easier to read: one of them always has minContrast.
-func paint(color string) string {
+func brandStyle(color string) string {
 	l, err := luminance(color)
 	if color == "" || err != nil {
 		color = defaultColor

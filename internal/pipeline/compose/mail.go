@@ -15,16 +15,16 @@ import (
 
 // Mailing returns the settings that all mails of an event share over one channel and
 // template, without those for subscriptions (list headers, unsubscribe and preference links).
-func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef, channel *catalog.Channel) (render.Mailing, error) {
+func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef, channel *catalog.Channel) (render.MailBatch, error) {
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
-		return render.Mailing{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
+		return render.MailBatch{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
 	}
 	var files []fanfare.File
 	if posted.Direct != nil {
 		files = fanfare.Attached(posted.Direct.Files)
 	}
-	return render.Mailing{
+	return render.MailBatch{
 		Files: files, Template: template, Multicast: allowsMulticast(channel), From: *from, ReplyTo: channel.ReplyTo, Sender: Sender(channel, from), Domain: MessageIDDomain(channel, from),
 		Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service,
 	}, nil
@@ -32,8 +32,8 @@ func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fan
 
 // Posting returns the settings that all webhook requests of an event share. The template may
 // be nil: the request then carries the event itself.
-func Posting(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef) render.Posting {
-	return render.Posting{Template: template, Direct: posted.Direct != nil, Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service}
+func Posting(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef) render.WebhookBatch {
+	return render.WebhookBatch{Template: template, Direct: posted.Direct != nil, Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service}
 }
 
 // Recipient returns a subscriber as the recipient of an event, without subscriptions and
@@ -92,7 +92,7 @@ func UnsubscribeLinks(signer *signedlink.Signer, service string) func([]byte, *r
 		return nil
 	}
 	return func(dst []byte, r *render.Recipient) []byte {
-		return signer.AppendURL(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
+		return signer.AppendURL(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Row, Delivery: r.Delivery})
 	}
 }
 
@@ -103,7 +103,7 @@ func PreferenceLinks(signer *signedlink.Signer, service string) func([]byte, *re
 		return nil
 	}
 	return func(dst []byte, r *render.Recipient) []byte {
-		return signer.AppendPreferences(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
+		return signer.AppendPreferences(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Row, Delivery: r.Delivery})
 	}
 }
 

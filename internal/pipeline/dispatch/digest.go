@@ -93,19 +93,19 @@ func (r *runItems) digest(run *fanfare.Run) *render.Digest {
 
 // itemsOf returns the items of a member that one of its live subscriptions still wants. live is
 // ascending by id.
-func itemsOf(m *fanfare.Member, live []render.Subscription) []render.ItemOf {
-	items := make([]render.ItemOf, 0, len(m.Items))
+func itemsOf(m *fanfare.Member, live []render.Subscription) []render.RecipientItem {
+	items := make([]render.RecipientItem, 0, len(m.Items))
 	wanted := make([]uint32, 0, len(m.Items)) // never grows, so that slices of it stay valid
 	for _, item := range m.Items {
 		at, ok := slices.BinarySearchFunc(live, item.Subscription, func(s render.Subscription, id fanfare.RowID) int {
-			return int(int64(s.Place) - int64(id))
+			return int(int64(s.Row) - int64(id))
 		})
 		if !ok {
 			continue
 		}
 		wanted = append(wanted, uint32(at))
 		if n := len(items); n == 0 || items[n-1].Number != item.Number {
-			items = append(items, render.ItemOf{Number: item.Number})
+			items = append(items, render.RecipientItem{Number: item.Number})
 		}
 		last := &items[len(items)-1]
 		last.Subscriptions = wanted[len(wanted)-1-len(last.Subscriptions):]
@@ -116,7 +116,7 @@ func itemsOf(m *fanfare.Member, live []render.Subscription) []render.ItemOf {
 func rowIDs(all []render.Subscription) []fanfare.RowID {
 	ids := make([]fanfare.RowID, len(all))
 	for i := range all {
-		ids[i] = all[i].Place
+		ids[i] = all[i].Row
 	}
 	return ids
 }

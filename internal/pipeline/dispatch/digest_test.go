@@ -26,7 +26,7 @@ func TestDigestOmitsEndedSubscriptions(t *testing.T) {
 	} {
 		var live []render.Subscription
 		for _, place := range c.live {
-			live = append(live, render.Subscription{Place: place})
+			live = append(live, render.Subscription{Row: place})
 		}
 		if got := fmt.Sprint(itemsOf(member, live)); got != c.want {
 			t.Errorf("with %v it is %s, want %s", c.live, got, c.want)

@@ -85,7 +85,7 @@ func (l *loader) recipient(m *openMember, mailing *mailing, rows *rows) *render.
 		return nil
 	}
 	r := compose.Recipient(row, mailing.event)
-	r.Delivery, r.Sole = m.ref, m.section.Members.Len() == 1
+	r.Delivery, r.Individual = m.ref, m.section.Members.Len() == 1
 	if d := mailing.event.Direct; d != nil {
 		if row.Address == "" { // erased
 			return nil
@@ -101,10 +101,10 @@ func (l *loader) recipient(m *openMember, mailing *mailing, rows *rows) *render.
 		if row == nil || !row.Live {
 			continue
 		}
-		r.Subscriptions = append(r.Subscriptions, render.Subscription{Place: id, ID: row.ID, Rule: row.Rule, Params: row.Params, Data: row.Data})
+		r.Subscriptions = append(r.Subscriptions, render.Subscription{Row: id, ID: row.ID, Rule: row.Rule, Params: row.Params, Data: row.Data})
 	}
 	if mailing.items != nil {
-		r.Items, r.More = itemsOf(&m.member, r.Subscriptions), int(m.member.More)
+		r.Items, r.Omitted = itemsOf(&m.member, r.Subscriptions), int(m.member.More)
 	}
 	if len(r.Subscriptions) == 0 || mailing.items != nil && len(r.Items) == 0 {
 		return nil
@@ -151,22 +151,22 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 	}
 	if channel.Driver == "webhook" {
 		p := of.posting(template, key.event)
-		p.Absent = absent
+		p.OnMissing = absent
 		return p.Writer()
 	}
 	m, err := compose.Mailing(template, event, key.event, channel)
 	if err != nil {
 		return nil, err
 	}
-	m.Absent = absent
-	m.Returns = compose.ReturnAddresses(channel, l.returns)
+	m.OnMissing = absent
+	m.ReturnAddress = compose.ReturnAddresses(channel, l.returns)
 	m.EncodeFiles = l.Attachments.Of(ctx, event)
 	if event.Direct == nil { // a message to named recipients has no subscription to end
-		m.ListID, m.Unsubscribe, m.Leave = channel.ListID, compose.UnsubscribeLinks(l.links, event.Service), l.takesMailFor(channel.Returns)
-		m.Preferences = compose.PreferenceLinks(l.links, event.Service)
+		m.ListID, m.UnsubscribeURL, m.PersonalMailto = channel.ListID, compose.UnsubscribeLinks(l.links, event.Service), l.takesMailFor(channel.Returns)
+		m.PreferencesURL = compose.PreferenceLinks(l.links, event.Service)
 	}
 	m.Sign = l.signing.Sign
-	m.Alone = l.alone(event.Service, channel, m.Unsubscribe != nil)
+	m.Individual = l.alone(event.Service, channel, m.UnsubscribeURL != nil)
 	if of.items != nil {
 		m.Event, m.Digest = nil, of.items.digest(event.Run)
 	}
@@ -180,14 +180,14 @@ func (s *Stage) takesMailFor(domain string) bool {
 
 // alone returns what writes messages to one recipient that are written while they leave, beside
 // the loader: it shares no changing state with it.
-func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe bool) func() render.Alone {
+func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe bool) func() render.IndividualFuncs {
 	keys := l.signers
-	return func() (made render.Alone) {
+	return func() (made render.IndividualFuncs) {
 		if channel.Returns != "" {
-			made.Returns = compose.ReturnAddresses(channel, l.returns.Clone())
+			made.ReturnAddress = compose.ReturnAddresses(channel, l.returns.Clone())
 		}
 		if unsubscribe {
-			made.Unsubscribe = compose.UnsubscribeLinks(l.links.Clone(), service)
+			made.UnsubscribeURL = compose.UnsubscribeLinks(l.links.Clone(), service)
 		}
 		var signing dkim.Signing
 		made.Sign = func(message, files []byte) ([]byte, error) {
@@ -200,7 +200,7 @@ func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe boo
 }
 
 // posting returns what the webhook requests of a mailing share.
-func (m *mailing) posting(template *render.Template, event fanfare.EventRef) render.Posting {
+func (m *mailing) posting(template *render.Template, event fanfare.EventRef) render.WebhookBatch {
 	p := compose.Posting(template, m.event, event)
 	if m.items != nil {
 		p.Event, p.Digest = nil, m.items.digest(m.event.Run)

@@ -31,7 +31,7 @@ import (
 const MaxDataBytes = 256 << 10
 
 const (
-	// maxGroupBytes leaves room below the bus's limit for one more event.
+	// maxGroupBytes is below the maximum message of the bus, by the size of one more event.
 	maxGroupBytes = 600 << 10
 	// maxWaiting and maxWaitingBytes bound the events that wait for an append. Beyond that,
 	// Post returns Unavailable.

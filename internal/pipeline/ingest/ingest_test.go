@@ -89,7 +89,7 @@ func TestPostFailsBelowTheDiskFloor(t *testing.T) {
 		}
 		low = nil
 		if r := post(t, c, event("a")); r[0].Err != nil || r[0].Duplicate {
-			t.Errorf("with room again: %+v", r)
+			t.Errorf("with free space again: %+v", r)
 		}
 	})
 }

@@ -49,8 +49,8 @@ func stateOf(f *fanfare.MatchResult) *fanfare.Last {
 // withStates runs commit, which freezes the round, while no other round changes its states.
 // Events of keys that another round has changed since are matched again first.
 func (m *Matcher) withStates(ctx context.Context, r *round, commit func() error) error {
-	return r.states.Keep(
-		func(uncertain []topicstate.Doubt) error { return m.readBack(ctx, uncertain) },
+	return r.states.Commit(
+		func(uncertain []topicstate.Uncertain) error { return m.readBack(ctx, uncertain) },
 		func(changed []fanfare.KeyRef) error { return m.matchAgain(ctx, r, changed) },
 		commit)
 }
@@ -95,12 +95,12 @@ func markUncertain(r *round, day fanfare.Day, results []*fanfare.MatchResult) {
 		}
 	}
 	if len(keys) > 0 {
-		r.states.Doubt(day, keys)
+		r.states.MarkUncertain(day, keys)
 	}
 }
 
 // readBack reads the states of uncertain keys from the store.
-func (m *Matcher) readBack(ctx context.Context, uncertain []topicstate.Doubt) error {
+func (m *Matcher) readBack(ctx context.Context, uncertain []topicstate.Uncertain) error {
 	for _, d := range uncertain {
 		err := retry.WhileAway(ctx, func() error {
 			return m.Store.StatesOf(ctx, d.Day, d.Keys, func(l *fanfare.Last) error { m.States.Put(l); return nil })

@@ -150,7 +150,7 @@ func TestMergeTakesTheNewestEvents(t *testing.T) {
 				}
 				things[s.Version] = true
 				if bytes+s.Bytes > MaxMessageEventBytes {
-					bytes = math.MaxInt / 2 // nor is there room for those before it
+					bytes = math.MaxInt / 2 // earlier events do not fit either
 				}
 				if told[s.Topic]++; told[s.Topic] > topics[s.Topic] || bytes > MaxMessageEventBytes {
 					more++

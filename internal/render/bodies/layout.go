@@ -15,10 +15,10 @@ import (
 var Layouts = [...]string{"letter", "plain"}
 
 //go:embed layouts/page.html
-var page string
+var layoutPage string
 
 //go:embed layouts/page.css
-var pageStyle string
+var layoutStyle string
 
 //go:embed layouts/blocks.css
 var blockStyle string
@@ -26,8 +26,8 @@ var blockStyle string
 // rightToLeft are the languages that are written from right to left.
 var rightToLeft = []string{"ar", "arc", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi"}
 
-// leave is what the link to unsubscribe says.
-var leave = map[string]string{
+// unsubscribeLabels is what the link to unsubscribe says.
+var unsubscribeLabels = map[string]string{
 	"ar": "إلغاء الاشتراك", "cs": "Odhlásit odběr", "cy": "Dad-danysgrifio", "da": "Afmeld", "de": "Abmelden", "en": "Unsubscribe",
 	"es": "Cancelar la suscripción", "fa": "لغو اشتراک", "fi": "Peruuta tilaus", "fr": "Se désabonner", "he": "ביטול הרשמה", "it": "Annulla l’iscrizione",
 	"ja": "配信停止", "ko": "수신 거부", "nl": "Afmelden", "nb": "Meld deg av", "pl": "Anuluj subskrypcję", "pt": "Cancelar a subscrição",
@@ -38,8 +38,8 @@ var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$`)
 
 var wholeOutput = regexp.MustCompile(`^\{\{-?\s*([\w.]+)\s*-?\}\}$`)
 
-// speakable reports whether the language is one, or an output.
-func (s *Source) speakable() bool {
+// hasValidLang reports whether the language is one, or an output.
+func (s *Source) hasValidLang() bool {
 	return s.Lang == "" || languageTag.MatchString(s.Lang) || wholeOutput.MatchString(s.Lang)
 }
 
@@ -67,56 +67,58 @@ func direction(language string) string {
 	return "ltr"
 }
 
-func words(language string) string {
-	if w := leave[language]; w != "" {
+func unsubscribeLabel(language string) string {
+	if w := unsubscribeLabels[language]; w != "" {
 		return w
 	}
-	return leave["en"]
+	return unsubscribeLabels["en"]
 }
 
 // styleElement is one that belongs into the head, where its page has one.
 var styleElement = regexp.MustCompile(`(?s)<style>(.*?)</style>\n?`)
 
-// inLayout puts content into the layout of the source. It is whole HTML then.
-func (b *builder) inLayout(src Source, content string) string {
-	title := b.exchange(src.file("subject", src.Subject))
-	language := b.exchange(&File{src.Name, "lang", cmp.Or(src.Lang, "en")})
+// inBuiltinLayout puts content into the layout of the source. It is whole HTML then.
+func (b *builder) inBuiltinLayout(src Source, content string) string {
+	title := b.replaceLiquid(src.file("subject", src.Subject))
+	language := b.replaceLiquid(&File{src.Name, "lang", cmp.Or(src.Lang, "en")})
 	var styles []string
 	content = styleElement.ReplaceAllStringFunc(content, func(found string) string {
 		styles = append(styles, styleElement.FindStringSubmatch(found)[1])
 		return ""
 	})
 	given := map[string]string{
-		"style": pageStyle + strings.Join(styles, ""), "content": content, "title": html.EscapeString(title), "lang": html.EscapeString(language),
-		"dir": b.generated(byLanguage(src.Lang, rightToLeft, direction)),
+		"style": layoutStyle + strings.Join(styles, ""), "content": content, "title": html.EscapeString(title), "lang": html.EscapeString(language),
+		"dir": b.replaceGenerated(byLanguage(src.Lang, rightToLeft, direction)),
 	}
 	foot := ""
 	if src.Layout == "plain" {
-		foot = `<tr><td class="foot"><a href="` + b.generated("{{ unsubscribe_url }}") + `">` +
-			b.generated(byLanguage(src.Lang, slices.Sorted(maps.Keys(leave)), words)) + `</a></td></tr>`
+		foot = `<tr><td class="foot"><a href="` + b.replaceGenerated("{{ unsubscribe_url }}") + `">` +
+			b.replaceGenerated(byLanguage(src.Lang, slices.Sorted(maps.Keys(unsubscribeLabels)), unsubscribeLabel)) + `</a></td></tr>`
 	}
 	given["foot"] = foot
 	var pairs []string
 	for name, text := range given {
 		pairs = append(pairs, "@@"+name+"@@", text)
 	}
-	return strings.NewReplacer(pairs...).Replace(page)
+	return strings.NewReplacer(pairs...).Replace(layoutPage)
 }
 
-// onPage puts content into a layout of the author's own.
-func (b *builder) onPage(src Source, content string) string {
-	if len(b.wrong) > 0 {
+// inCustomLayout puts content into a layout of the author's own.
+func (b *builder) inCustomLayout(src Source, content string) string {
+	if len(b.errors) > 0 {
 		return ""
 	}
-	page := &File{src.Name, "page", src.Page}
-	text, placed := b.exchange(page), false
+	page := &File{src.Name, "page", src.CustomLayout}
+	text, placed := b.replaceLiquid(page), false
 	given := map[string]func() string{
 		"content": func() string { placed = true; return content },
-		"title":   func() string { return html.EscapeString(b.exchange(src.file("subject", src.Subject))) },
-		"lang":    func() string { return html.EscapeString(b.exchange(&File{src.Name, "lang", cmp.Or(src.Lang, "en")})) },
-		"dir":     func() string { return b.generated(byLanguage(src.Lang, rightToLeft, direction)) },
+		"title":   func() string { return html.EscapeString(b.replaceLiquid(src.file("subject", src.Subject))) },
+		"lang": func() string {
+			return html.EscapeString(b.replaceLiquid(&File{src.Name, "lang", cmp.Or(src.Lang, "en")}))
+		},
+		"dir": func() string { return b.replaceGenerated(byLanguage(src.Lang, rightToLeft, direction)) },
 	}
-	text = b.word.ReplaceAllStringFunc(text, func(word string) string {
+	text = b.pattern.ReplaceAllStringFunc(text, func(word string) string {
 		if m := b.at(word); m.tag == "" && given[strings.TrimSpace(m.args)] != nil {
 			return given[strings.TrimSpace(m.args)]()
 		}
@@ -128,15 +130,15 @@ func (b *builder) onPage(src Source, content string) string {
 	return text
 }
 
-// generated exchanges Liquid that is nobody's.
-func (b *builder) generated(text string) string {
+// replaceGenerated exchanges Liquid that is nobody's.
+func (b *builder) replaceGenerated(text string) string {
 	if !strings.Contains(text, "{") {
 		return text
 	}
-	out := b.exchange(&File{Text: text})
-	for i := range b.marks {
-		if m := &b.marks[i]; m.file != nil && m.file.Part == "" {
-			m.place = place{}
+	out := b.replaceLiquid(&File{Text: text})
+	for i := range b.placeholders {
+		if m := &b.placeholders[i]; m.file != nil && m.file.Part == "" {
+			m.origin = origin{}
 		}
 	}
 	return out

@@ -6,10 +6,12 @@ import (
 	"strings"
 
 	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
 
@@ -19,37 +21,37 @@ import (
 // lines that begin with ^ are an inset, and a link with the title "button" that
 // stands alone is a button.
 func (b *builder) markdown(source string) string {
-	source = b.wholeAddresses(source)
-	source = b.conditionsApart(source)
-	source = b.tagsInTables(source)
+	source = b.linkValues(source)
+	source = b.separateConditions(source)
+	source = b.tagsAsRows(source)
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify),
 		goldmark.WithParserOptions(
-			parser.WithBlockParsers(util.Prioritized(tagLines{b}, 150), util.Prioritized(insets{}, 750)),
-			parser.WithASTTransformers(util.Prioritized(lists{b}, 500), util.Prioritized(images{b}, 600)),
+			parser.WithBlockParsers(util.Prioritized(tagLineParser{b}, 150), util.Prioritized(insetParser{}, 750)),
+			parser.WithASTTransformers(util.Prioritized(listJoiner{b}, 500), util.Prioritized(imageFinder{b}, 600)),
 		),
 		goldmark.WithRendererOptions(
 			html.WithUnsafe(), // the author may write HTML as well; values are escaped where all are
-			renderer.WithNodeRenderers(util.Prioritized(ownNodes{}, 500)),
+			renderer.WithNodeRenderers(util.Prioritized(nodeRenderer{}, 500)),
 		),
 	)
 	var out bytes.Buffer
 	if err := md.Convert([]byte(source), &out); err != nil { // a buffer does not fail
 		panic(err)
 	}
-	return asButtons(strings.NewReplacer("<table>", `<table class="data">`, "<th>", `<th scope="col">`, "<th style", `<th scope="col" style`).Replace(b.untable(out.String())))
+	return asButtons(strings.NewReplacer("<table>", `<table class="data">`, "<th>", `<th scope="col">`, "<th style", `<th scope="col" style`).Replace(b.extractTagRows(out.String())))
 }
 
-// wholeAddresses makes links of <{{ event.url }}>, which Markdown would not know
+// linkValues makes links of <{{ event.url }}>, which Markdown would not know
 // for an address.
-func (b *builder) wholeAddresses(source string) string {
+func (b *builder) linkValues(source string) string {
 	return regexp.MustCompile(`<(`+b.key+`[a-p]+x)>`).ReplaceAllString(source, "[$1]($1)")
 }
 
-// conditionsApart puts the tags of a condition that has a paragraph of one line to
+// separateConditions puts the tags of a condition that has a paragraph of one line to
 // itself on lines of their own: where it does not hold, the paragraph is not there,
 // and no empty one is left.
-func (b *builder) conditionsApart(source string) string {
+func (b *builder) separateConditions(source string) string {
 	lines := strings.Split(source, "\n")
 	blank := func(i int) bool { return i < 0 || i >= len(lines) || strings.TrimSpace(lines[i]) == "" }
 	out := make([]string, 0, len(lines))
@@ -58,15 +60,15 @@ func (b *builder) conditionsApart(source string) string {
 			out = append(out, line)
 			continue
 		}
-		out = append(out, b.condition(line)...)
+		out = append(out, b.splitCondition(line)...)
 	}
 	return strings.Join(out, "\n")
 }
 
-// condition takes the tags of a line that is one condition as a whole from what stands
+// splitCondition takes the tags of a line that is one condition as a whole from what stands
 // between them; any other line it leaves alone.
-func (b *builder) condition(line string) []string {
-	words := b.word.FindAllStringIndex(line, -1)
+func (b *builder) splitCondition(line string) []string {
+	words := b.pattern.FindAllStringIndex(line, -1)
 	if len(words) < 2 || strings.TrimSpace(line[:words[0][0]]) != "" || strings.TrimSpace(line[words[len(words)-1][1]:]) != "" {
 		return []string{line}
 	}
@@ -96,12 +98,12 @@ func (b *builder) condition(line string) []string {
 }
 
 // onlyTags returns the tags of a line that has nothing else, nil for any other.
-func (b *builder) onlyTags(line string) []*mark {
-	words := b.word.FindAllString(line, -1)
-	if len(words) == 0 || strings.TrimSpace(b.word.ReplaceAllString(line, "")) != "" {
+func (b *builder) onlyTags(line string) []*placeholder {
+	words := b.pattern.FindAllString(line, -1)
+	if len(words) == 0 || strings.TrimSpace(b.pattern.ReplaceAllString(line, "")) != "" {
 		return nil
 	}
-	tags := make([]*mark, len(words))
+	tags := make([]*placeholder, len(words))
 	for i, w := range words {
 		if tags[i] = b.at(w); tags[i].tag == "" || tags[i].tag == "raw" {
 			return nil
@@ -112,7 +114,7 @@ func (b *builder) onlyTags(line string) []*mark {
 
 // depth is how far tags leave the blocks of Liquid open, and how far they close
 // such as were open before.
-func depth(tags []*mark) (after, lowest int) {
+func depth(tags []*placeholder) (after, lowest int) {
 	for _, t := range tags {
 		switch {
 		case t.opens():
@@ -127,10 +129,10 @@ func depth(tags []*mark) (after, lowest int) {
 
 var delimiterRow = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$`)
 
-// tagsInTables makes rows of the tags between the rows of a table, so that they
+// tagsAsRows makes rows of the tags between the rows of a table, so that they
 // do not end it; untable takes them out again. Tags that close or open what does
 // not lie in the table end it.
-func (b *builder) tagsInTables(source string) string {
+func (b *builder) tagsAsRows(source string) string {
 	lines := strings.Split(source, "\n")
 	out := make([]string, 0, len(lines))
 	for i := 0; i < len(lines); i++ {
@@ -144,7 +146,7 @@ func (b *builder) tagsInTables(source string) string {
 		}
 		rows := lines[i+1 : end]
 		for len(rows) > 0 {
-			n := b.balanced(rows)
+			n := b.balancedRows(rows)
 			if n == 0 {
 				out = append(out, "")
 				break
@@ -163,9 +165,9 @@ func (b *builder) tagsInTables(source string) string {
 	return strings.Join(out, "\n")
 }
 
-// balanced counts the rows at the beginning up to where all is closed that they
+// balancedRows counts the rows at the beginning up to where all is closed that they
 // open: 1 for a row that is none of tags, 0 where they do not close.
-func (b *builder) balanced(rows []string) int {
+func (b *builder) balancedRows(rows []string) int {
 	open := 0
 	for i, row := range rows {
 		after, lowest := depth(b.onlyTags(row))
@@ -179,8 +181,8 @@ func (b *builder) balanced(rows []string) int {
 	return 0
 }
 
-// untable takes the rows of tags out of the table.
-func (b *builder) untable(text string) string {
+// extractTagRows takes the rows of tags out of the table.
+func (b *builder) extractTagRows(text string) string {
 	row := regexp.MustCompile(`<tr>\n<td[^>]*>((?:` + b.key + `[a-p]+x ?)+)</td>\n(?:<td[^>]*></td>\n)*</tr>`)
 	return row.ReplaceAllStringFunc(text, func(found string) string {
 		cell := row.FindStringSubmatch(found)[1]
@@ -195,4 +197,187 @@ var buttonLink = regexp.MustCompile(`<p><a href="([^"]*)" title="button">(.*?)</
 
 func asButtons(text string) string {
 	return buttonLink.ReplaceAllString(text, `<f-button href="$1">$2</f-button>`)
+}
+
+// A tagLine is a line of Liquid tags.
+type tagLine struct {
+	ast.BaseBlock
+	words string
+	tags  []*placeholder
+}
+
+var kindTagLine = ast.NewNodeKind("TagLine")
+
+func (n *tagLine) Kind() ast.NodeKind { return kindTagLine }
+
+func (n *tagLine) Dump(source []byte, level int) {
+	ast.DumpHelper(n, source, level, map[string]string{"words": n.words}, nil)
+}
+
+// tagLineParser reads them.
+type tagLineParser struct{ b *builder }
+
+func (p tagLineParser) Trigger() []byte { return []byte{p.b.key[0]} }
+
+func (p tagLineParser) Open(_ ast.Node, reader text.Reader, _ parser.Context) (ast.Node, parser.State) {
+	line, _ := reader.PeekLine()
+	tags := p.b.onlyTags(string(line))
+	if tags == nil {
+		return nil, parser.NoChildren
+	}
+	reader.AdvanceToEOL()
+	return &tagLine{words: strings.TrimSpace(string(line)), tags: tags}, parser.NoChildren
+}
+
+func (p tagLineParser) Continue(ast.Node, text.Reader, parser.Context) parser.State {
+	return parser.Close
+}
+func (p tagLineParser) Close(ast.Node, text.Reader, parser.Context) {}
+func (p tagLineParser) CanInterruptParagraph() bool                 { return true }
+func (p tagLineParser) CanAcceptIndentedLine() bool                 { return false }
+
+// An inset is what stands behind ^, as in the Markdown of GOV.UK Notify.
+type inset struct{ ast.BaseBlock }
+
+var kindInset = ast.NewNodeKind("Inset")
+
+func (n *inset) Kind() ast.NodeKind { return kindInset }
+
+func (n *inset) Dump(source []byte, level int) { ast.DumpHelper(n, source, level, nil, nil) }
+
+// insetParser reads them, as quotations are read.
+type insetParser struct{}
+
+func (insetParser) Trigger() []byte { return []byte{'^'} }
+
+func (insetParser) take(reader text.Reader) bool {
+	line, _ := reader.PeekLine()
+	width, at := util.IndentWidth(line, reader.LineOffset())
+	if width > 3 || at >= len(line) || line[at] != '^' {
+		return false
+	}
+	at++
+	if at < len(line) && line[at] == ' ' {
+		at++
+	}
+	reader.Advance(at)
+	return true
+}
+
+func (p insetParser) Open(_ ast.Node, reader text.Reader, _ parser.Context) (ast.Node, parser.State) {
+	if !p.take(reader) {
+		return nil, parser.NoChildren
+	}
+	return &inset{}, parser.HasChildren
+}
+
+func (p insetParser) Continue(_ ast.Node, reader text.Reader, _ parser.Context) parser.State {
+	if !p.take(reader) {
+		return parser.Close
+	}
+	return parser.Continue | parser.HasChildren
+}
+
+func (insetParser) Close(ast.Node, text.Reader, parser.Context) {}
+func (insetParser) CanInterruptParagraph() bool                 { return true }
+func (insetParser) CanAcceptIndentedLine() bool                 { return false }
+
+// nodeRenderer writes both.
+type nodeRenderer struct{}
+
+func (nodeRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(kindTagLine, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			_, _ = w.WriteString(n.(*tagLine).words + "\n") // of a buffer, as below
+		}
+		return ast.WalkSkipChildren, nil
+	})
+	r.Register(kindInset, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			_, _ = w.WriteString("<div class=\"inset\">\n")
+		} else {
+			_, _ = w.WriteString("</div>\n")
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// listJoiner joins what Markdown reads as several lists, because tags stand between
+// their items: a loop makes items and not lists.
+type listJoiner struct{ b *builder }
+
+func (l listJoiner) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
+	l.join(doc)
+}
+
+func (l listJoiner) join(parent ast.Node) {
+	for child := parent.FirstChild(); child != nil; child = child.NextSibling() {
+		if first, last := l.run(child); first != nil {
+			child = l.into(parent, first, child, last)
+		}
+		if child.HasChildren() && child.Type() == ast.TypeBlock {
+			l.join(child)
+		}
+	}
+}
+
+// run finds the nodes from start to last that make one list, and the first list
+// of them; nil where there is nothing to join.
+func (l listJoiner) run(start ast.Node) (first *ast.List, last ast.Node) {
+	open, tagged, worth := 0, false, false
+	var list *ast.List
+	for n := start; n != nil; n = n.NextSibling() {
+		switch n := n.(type) {
+		case *tagLine:
+			after, lowest := depth(n.tags)
+			if open+lowest < 0 {
+				return first, last
+			}
+			open += after
+			tagged = true
+			for _, t := range n.tags {
+				worth = worth || t.tag == "for"
+			}
+		case *ast.List:
+			if list == nil {
+				list = n
+			} else if list.Marker != n.Marker {
+				return first, last
+			}
+			worth = worth || open == 0
+		default:
+			return first, last
+		}
+		if open == 0 && tagged && worth && list != nil {
+			first, last = list, n
+		}
+	}
+	return first, last
+}
+
+// into makes one list of the items and tags from start to last, which takes their
+// place and is like the given one.
+func (l listJoiner) into(parent ast.Node, like *ast.List, start, last ast.Node) ast.Node {
+	list := ast.NewList(like.Marker)
+	list.Start, list.IsTight = like.Start, like.IsTight
+	parent.InsertBefore(parent, start, list)
+	var parts []ast.Node
+	for n, done := start, false; !done; {
+		next := n.NextSibling()
+		done = n == last
+		if other, ok := n.(*ast.List); ok {
+			list.IsTight = list.IsTight && other.IsTight
+			for item := other.FirstChild(); item != nil; item = item.NextSibling() {
+				parts = append(parts, item)
+			}
+			parent.RemoveChild(parent, other)
+		} else {
+			parts = append(parts, n)
+		}
+		n = next
+	}
+	for _, part := range parts {
+		list.AppendChild(list, part)
+	}
+	return list
 }

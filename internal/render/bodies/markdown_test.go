@@ -79,7 +79,7 @@ func TestMarkdownBecomesHTMLAndText(t *testing.T) {
 
 // plainLiquid takes away what only keeps lines apart.
 func plainLiquid(source string) string {
-	return strings.ReplaceAll(source, apart, "")
+	return strings.ReplaceAll(source, lineSeparator, "")
 }
 
 func TestTextIsMadeOfHTML(t *testing.T) {
@@ -126,7 +126,7 @@ func TestLinesOfTextAreNotTooLong(t *testing.T) {
 		t.Errorf("only %d lines", len(lines))
 	}
 	for i, line := range lines {
-		if seen := strings.ReplaceAll(line, "{{ event.a }}", strings.Repeat("x", valueWidth)); len(seen) > columns {
+		if seen := strings.ReplaceAll(line, "{{ event.a }}", strings.Repeat("x", valueWidth)); len(seen) > maxColumns {
 			t.Errorf("%d columns: %s", len(seen), line)
 		}
 		if !strings.HasPrefix(line, "> - ") && !strings.HasPrefix(line, ">   ") || i > 0 && line[2] == '-' {

@@ -2,66 +2,74 @@ package bodies
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 	"golang.org/x/net/html"
+	eastasian "golang.org/x/text/width"
 )
 
-// columns is how wide a line of text is at most, if it can be broken.
-const columns = 76
+// maxColumns is how wide a line of text is at most, if it can be broken.
+const maxColumns = 76
 
 // valueWidth is what a value is taken to be wide.
 const valueWidth = 12
 
 // A writer makes text of HTML whose Liquid was exchanged.
-type writer struct {
-	b      *builder
-	out    []byte
-	words  []word   // of the paragraph at hand
-	space  bool     // white space has come since the last word
-	indent []string // before each line
-	first  string   // before the next line, in place of the last indent: the sign of an item
-	signed bool     // there is one
-	blank  bool     // the last thing written is an empty line, or nothing is written
+type textWriter struct {
+	b         *builder
+	out       []byte
+	words     []textWord // of the paragraph at hand
+	space     bool       // white space has come since the last word
+	indent    []string   // before each line
+	marker    string     // before the next line, in place of the last indent: the sign of an item
+	hasMarker bool       // there is one
+	blank     bool       // the last thing written is an empty line, or nothing is written
 
 	skip   int // depth in what is not read
 	pre    bool
-	lists  []listing
+	lists  []openList
 	loops  int // loops of Liquid that are open
-	links  []linked
+	links  []openLink
 	cells  []string // of the row at hand
 	header []string // of the table at hand
 	inHead bool
 	tables []bool // those that are open: true for one with data
 	// inHeading reports whether tags are part of a heading, and not between paragraphs.
-	inHeading bool
-	below     []string // the addresses of links in a heading, which stand below it
-	term      bool     // what is in words is a term, whose description follows
+	inHeading    bool
+	headingLinks []string // the addresses of links in a heading, which stand below it
+	afterTerm    bool     // what is in words is a term, whose description follows
 }
 
-type listing struct {
+type openList struct {
 	ordered bool
 	number  int
 	loops   int
 	loose   bool // an item has several paragraphs: an empty line separates the items
 }
 
-type linked struct {
+type openLink struct {
 	address string
 	at      int // words before it
 }
 
-// blocks are the elements that begin and end a paragraph.
-var blocks = set("address article aside blockquote body caption center dd div dl dt f-button f-column f-divider f-image f-section f-spacer fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html li main nav ol p pre section table tbody td tfoot th thead tr ul")
+// blockElements are the elements that begin and end a paragraph.
+var blockElements = wordSet("address article aside blockquote body caption center dd div dl dt f-button f-column f-divider f-image f-section f-spacer fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html li main nav ol p pre section table tbody td tfoot th thead tr ul")
 
-// spaced are those that an empty line follows.
-var spaced = set("blockquote dl f-button f-image f-section figure h1 h2 h3 h4 h5 h6 ol p pre table ul")
+// spacedElements are those that an empty line follows.
+var spacedElements = wordSet("blockquote dl f-button f-image f-section figure h1 h2 h3 h4 h5 h6 ol p pre table ul")
 
-// unread are those of which nothing is text.
-var unread = set("head style script title template noscript")
+// ignoredElements are those of which nothing is text.
+var ignoredElements = wordSet("head style script title template noscript")
 
-func set(names string) map[string]bool {
+func wordSet(names string) map[string]bool {
 	all := map[string]bool{}
 	for name := range strings.FieldsSeq(names) {
 		all[name] = true
@@ -71,7 +79,7 @@ func set(names string) map[string]bool {
 
 // text makes text of HTML.
 func (b *builder) text(source string) string {
-	w := &writer{b: b, blank: true}
+	w := &textWriter{b: b, blank: true}
 	z := html.NewTokenizer(strings.NewReader(source))
 	for {
 		kind := z.Next()
@@ -81,7 +89,7 @@ func (b *builder) text(source string) string {
 		t := z.Token()
 		switch kind {
 		case html.TextToken:
-			w.data(t.Data)
+			w.addText(t.Data)
 		case html.StartTagToken, html.SelfClosingTagToken:
 			w.start(t, kind == html.SelfClosingTagToken)
 		case html.EndTagToken:
@@ -115,41 +123,41 @@ func hidden(t html.Token) bool {
 	return strings.Contains(style, "display:none")
 }
 
-func (w *writer) start(t html.Token, closed bool) {
+func (w *textWriter) start(t html.Token, closed bool) {
 	name := t.Data
-	closed = closed || void[name]
+	closed = closed || voidElements[name]
 	if w.skip > 0 {
 		if !closed {
 			w.skip++
 		}
 		return
 	}
-	if !closed && (unread[name] || hidden(t)) {
+	if !closed && (ignoredElements[name] || hidden(t)) {
 		w.skip = 1
 		return
 	}
 	switch {
-	case w.inRow() && (name == "td" || name == "th"):
-	case w.term && name == "dd": // on the line of its term
+	case w.inDataRow() && (name == "td" || name == "th"):
+	case w.afterTerm && name == "dd": // on the line of its term
 		w.space = true
-	case blocks[name]:
+	case blockElements[name]:
 		w.flush()
 	}
-	w.term = false
+	w.afterTerm = false
 	switch name {
 	case "br":
 		w.lineBreak()
 	case "hr", "f-divider":
-		w.line(strings.Repeat("-", columns-w.indented()))
-		w.gap()
+		w.line(strings.Repeat("-", maxColumns-w.indented()))
+		w.blankLine()
 	case "img", "f-image":
 		w.image(t)
 		if name == "f-image" {
 			w.flush()
-			w.gap()
+			w.blankLine()
 		}
 	case "a", "f-button":
-		w.links = append(w.links, linked{attribute(t, "href"), len(w.words)})
+		w.links = append(w.links, openLink{attribute(t, "href"), len(w.words)})
 	case "p":
 		w.separateInItem()
 	case "pre":
@@ -160,18 +168,18 @@ func (w *writer) start(t html.Token, closed bool) {
 		w.indent = append(w.indent, "> ")
 	case "ul", "ol":
 		if len(w.lists) == 0 {
-			w.gapIfText()
+			w.blankLineBeforeList()
 		}
 		n, err := strconv.Atoi(attribute(t, "start"))
 		if err != nil {
 			n = 1
 		}
-		w.lists = append(w.lists, listing{ordered: name == "ol", number: n, loops: w.loops})
+		w.lists = append(w.lists, openList{ordered: name == "ol", number: n, loops: w.loops})
 	case "li":
 		w.item()
 	case "table":
 		w.tables = append(w.tables, attribute(t, "role") != "presentation")
-		if w.inRow() {
+		if w.inDataRow() {
 			w.header = nil
 		}
 	case "tr":
@@ -179,14 +187,14 @@ func (w *writer) start(t html.Token, closed bool) {
 	case "th":
 		w.inHead = true
 	case "h1", "h2", "h3", "h4", "h5", "h6":
-		w.gap()
+		w.blankLine()
 		w.inHeading = true
 	}
 }
 
-func (w *writer) end(name string) {
+func (w *textWriter) end(name string) {
 	if w.skip > 0 {
-		if !void[name] {
+		if !voidElements[name] {
 			w.skip--
 		}
 		return
@@ -195,19 +203,19 @@ func (w *writer) end(name string) {
 	case "a", "f-button":
 		w.link(name == "f-button")
 	case "td", "th":
-		if w.inRow() {
+		if w.inDataRow() {
 			w.cell()
 			return
 		}
 	case "tr":
-		if w.inRow() {
+		if w.inDataRow() {
 			w.row()
 			return
 		}
 	case "dt":
 		if n := len(w.words); n > 0 {
 			w.words[n-1].text += ":"
-			w.term = true
+			w.afterTerm = true
 		}
 		return
 	case "h1":
@@ -217,7 +225,7 @@ func (w *writer) end(name string) {
 	case "h3", "h4", "h5", "h6":
 		w.heading("~")
 	}
-	if blocks[name] {
+	if blockElements[name] {
 		w.flush()
 	}
 	switch name {
@@ -225,10 +233,10 @@ func (w *writer) end(name string) {
 		w.pre = false
 	case "blockquote":
 		w.trimIndent()
-		w.cutQuotedGap()
+		w.removeQuotedBlankLine()
 	case "li":
-		if w.signed { // it was empty
-			w.signed = false
+		if w.hasMarker { // it was empty
+			w.hasMarker = false
 		}
 		w.trimIndent()
 	case "ul", "ol":
@@ -236,26 +244,26 @@ func (w *writer) end(name string) {
 	case "table":
 		w.tables = w.tables[:max(0, len(w.tables)-1)]
 	}
-	if spaced[name] && len(w.lists) == 0 {
-		w.gap()
+	if spacedElements[name] && len(w.lists) == 0 {
+		w.blankLine()
 	}
 }
 
-// inRow reports whether the table at hand has data, and its cells are gathered.
-func (w *writer) inRow() bool { return len(w.tables) > 0 && w.tables[len(w.tables)-1] }
+// inDataRow reports whether the table at hand has data, and its cells are gathered.
+func (w *textWriter) inDataRow() bool { return len(w.tables) > 0 && w.tables[len(w.tables)-1] }
 
-func (w *writer) trimIndent() { w.indent = w.indent[:max(0, len(w.indent)-1)] }
+func (w *textWriter) trimIndent() { w.indent = w.indent[:max(0, len(w.indent)-1)] }
 
 // separateInItem leaves a line empty before a further paragraph of an item.
-func (w *writer) separateInItem() {
-	if n := len(w.lists); n > 0 && !w.signed && !w.blank {
+func (w *textWriter) separateInItem() {
+	if n := len(w.lists); n > 0 && !w.hasMarker && !w.blank {
 		w.lists[n-1].loose = true
-		w.gap()
+		w.blankLine()
 	}
 }
 
-// cutQuotedGap takes away the empty line below the last paragraph of a quotation.
-func (w *writer) cutQuotedGap() {
+// removeQuotedBlankLine takes away the empty line below the last paragraph of a quotation.
+func (w *textWriter) removeQuotedBlankLine() {
 	if !w.blank || len(w.out) == 0 {
 		return
 	}
@@ -266,26 +274,26 @@ func (w *writer) cutQuotedGap() {
 }
 
 // item begins an item of a list.
-func (w *writer) item() {
+func (w *textWriter) item() {
 	sign := "- "
 	if n := len(w.lists); n > 0 && w.lists[n-1].loose {
-		w.gap()
+		w.blankLine()
 	}
 	if n := len(w.lists); n > 0 && w.lists[n-1].ordered {
 		l := &w.lists[n-1]
 		if w.loops > l.loops {
-			sign = w.b.add(mark{source: "{{ forloop.index }}"}) + ". "
+			sign = w.b.add(placeholder{source: "{{ forloop.index }}"}) + ". "
 		} else {
 			sign = strconv.Itoa(l.number) + ". "
 			l.number++
 		}
 	}
-	w.first, w.signed = sign, true
+	w.marker, w.hasMarker = sign, true
 	w.indent = append(w.indent, strings.Repeat(" ", min(w.b.width(sign), 4)))
 }
 
 // link puts the address behind what was said of it.
-func (w *writer) link(button bool) {
+func (w *textWriter) link(button bool) {
 	if len(w.links) == 0 {
 		return
 	}
@@ -308,20 +316,20 @@ func (w *writer) link(button bool) {
 		w.lineBreak()
 		w.push(l.address, false)
 	case w.inHeading:
-		w.below = append(w.below, strings.TrimPrefix(l.address, "mailto:"))
+		w.headingLinks = append(w.headingLinks, strings.TrimPrefix(l.address, "mailto:"))
 	default:
 		w.push("<"+strings.TrimPrefix(l.address, "mailto:")+">", false)
 	}
 }
 
 // cell ends a cell of a table with data.
-func (w *writer) cell() {
-	w.cells = append(w.cells, w.joined())
+func (w *textWriter) cell() {
+	w.cells = append(w.cells, w.joinWords())
 	w.words, w.space = nil, false
 }
 
 // row writes a row: as one line, or with its header before each cell.
-func (w *writer) row() {
+func (w *textWriter) row() {
 	cells := w.cells
 	w.cells = nil
 	if w.inHead && len(w.header) == 0 && len(cells) > 1 {
@@ -336,10 +344,158 @@ func (w *writer) row() {
 		for i, c := range cells {
 			w.line(w.header[i] + ": " + c)
 		}
-		w.gap()
+		w.blankLine()
 	case len(cells) == 2:
 		w.line(cells[0] + ": " + cells[1])
 	default:
 		w.line(strings.Join(cells, " | "))
 	}
+}
+
+// Columns counts the columns that a text takes on a terminal, those of its longest
+// line: two for the wide characters of East Asia and for most emoji (Unicode Standard
+// Annex 11), none for combining and invisible ones.
+func Columns(text string) int {
+	most := 0
+	for line := range strings.Lines(text) {
+		n := 0
+		for _, r := range line {
+			n += runeColumns(r)
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+func runeColumns(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Cc) {
+		return 0
+	}
+	switch eastasian.LookupRune(r).Kind() {
+	case eastasian.EastAsianWide, eastasian.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// Underline returns a line of signs that is as wide as the text, and at most as wide as
+// a line may be.
+func Underline(text, sign string) string {
+	return strings.Repeat(sign, min(Columns(text), maxColumns))
+}
+
+// heading writes the words at hand, a line of signs below them, and then the addresses
+// of its links, which would make the heading hard to read.
+func (w *textWriter) heading(sign string) {
+	w.inHeading = false
+	most, taken := maxColumns-w.indented(), 0
+	for i, part := range w.words {
+		taken += part.width
+		if i > 0 && !part.glued {
+			taken++
+		}
+	}
+	if taken == 0 {
+		return
+	}
+	below := strings.Repeat(sign, min(taken, most))
+	if exact, ok := w.b.underline(w.joinWords(), sign); ok && taken <= most && !slices.ContainsFunc(w.words, isBreak) {
+		below = exact
+	}
+	w.flush()
+	w.line(below)
+	for _, address := range w.headingLinks {
+		w.line(address)
+	}
+	w.headingLinks = nil
+}
+
+func isBreak(part textWord) bool { return part.text == lineBreakWord }
+
+// underline is the line below a heading of one line: signs where the heading has text,
+// each value with a filter that makes as many signs of it as it has columns, and the
+// same conditions. It reports false where a tag must not run twice.
+func (b *builder) underline(line, sign string) (string, bool) {
+	var out strings.Builder
+	from := 0
+	for _, at := range b.pattern.FindAllStringIndex(line, -1) {
+		out.WriteString(strings.Repeat(sign, Columns(line[from:at[0]])))
+		from = at[1]
+		m := *b.at(line[at[0]:at[1]])
+		switch m.tag {
+		case "":
+			if m.source = withUnderline(m.source, sign); m.source == "" {
+				return "", false
+			}
+		case "if", "unless", "case", "when", "elsif", "else", "endif", "endunless", "endcase", "for", "endfor", "comment":
+		default:
+			return "", false
+		}
+		out.WriteString(b.add(m))
+	}
+	out.WriteString(strings.Repeat(sign, Columns(line[from:])))
+	return out.String(), true
+}
+
+// withUnderline is an output whose value is underlined; "" for what is no output.
+func withUnderline(source, sign string) string {
+	inner, ok := strings.CutSuffix(source, "}}")
+	if !ok {
+		return ""
+	}
+	trimmed := strings.TrimSuffix(inner, "-")
+	return strings.TrimRight(trimmed, " \t\n") + ` | underline: "` + sign + `" ` + inner[len(trimmed):] + "}}"
+}
+
+// imageFinder notes the images of a Markdown source that have no alternative text. Its HTML
+// has an empty alt attribute for them, as for an image that its author declared to be
+// decoration.
+type imageFinder struct{ b *builder }
+
+func (p imageFinder) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function below returns no error
+		if img, ok := n.(*ast.Image); ok && entering && !img.HasChildren() {
+			p.b.withoutAlt[string(util.URLEscape(img.Destination, true))] = string(img.Title)
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// image writes the alternative text of an image. Where its author wrote none, it writes
+// the title, or else the address, unless that is useless in a text: an image within the
+// mail, a tracking pixel, or the label of a link, which has an address of its own.
+func (w *textWriter) image(t html.Token) {
+	alt, src := attribute(t, "alt"), attribute(t, "src")
+	title, missing := w.b.withoutAlt[src]
+	switch {
+	case alt != "":
+		w.addText(alt)
+	case !missing && hasAttribute(t, "alt"):
+	case title != "" || attribute(t, "title") != "":
+		w.addText(cmp.Or(title, attribute(t, "title")))
+	case len(w.links) == 0 && w.b.isWebAddress(src) && !isPixel(t):
+		w.push(src, false)
+	}
+}
+
+func hasAttribute(t html.Token, name string) bool {
+	for _, a := range t.Attr {
+		if a.Key == name {
+			return true
+		}
+	}
+	return false
+}
+
+// isWebAddress reports whether a reader of the text can open the address. One that
+// begins with a value is taken for such.
+func (b *builder) isWebAddress(address string) bool {
+	lower := strings.ToLower(address)
+	at := b.pattern.FindStringIndex(address)
+	return strings.HasPrefix(lower, "https://") || strings.HasPrefix(lower, "http://") || at != nil && at[0] == 0
+}
+
+func isPixel(t html.Token) bool {
+	small := func(size string) bool { return size == "0" || size == "1" }
+	return small(strings.TrimSuffix(attribute(t, "width"), "px")) || small(strings.TrimSuffix(attribute(t, "height"), "px"))
 }

@@ -10,19 +10,19 @@ import (
 )
 
 // A fault is what is wrong with an address.
-type fault struct{ rule, message, hint string }
+type addressFault struct{ rule, message, hint string }
 
-// judged says what is wrong with the address of a link or of an image in a mail,
+// checkAddress says what is wrong with the address of a link or of an image in a mail,
 // by its shape alone; nil where nothing is, or where a value decides.
-func judged(address string) *fault {
+func checkAddress(address string) *addressFault {
 	address = strings.TrimSpace(address)
 	if strings.Trim(address, "#\x1b") == "" {
-		return &fault{LinkEmpty, "it leads nowhere", "give it an address, or leave the link away"}
+		return &addressFault{LinkEmpty, "it leads nowhere", "give it an address, or leave the link away"}
 	}
-	if depends(address[:1]) {
+	if hasLiquid(address[:1]) {
 		return nil
 	}
-	shown := shownAddress(address)
+	shown := shortAddress(address)
 	scheme, rest, hasScheme := strings.Cut(address, ":")
 	if hasScheme && strings.ContainsAny(scheme, "/?#.") {
 		hasScheme = false
@@ -31,38 +31,38 @@ func judged(address string) *fault {
 	case address[0] == '#':
 		return nil
 	case !hasScheme:
-		return &fault{LinkBroken, shown + " is relative, and a mail stands on no page", "write the whole address, from https:// on"}
+		return &addressFault{LinkBroken, shown + " is relative, and a mail stands on no page", "write the whole address, from https:// on"}
 	}
 	switch strings.ToLower(scheme) {
 	case "mailto":
-		if !strings.Contains(rest, "@") && !depends(rest) {
-			return &fault{LinkBroken, shown + " has no mail address", "write mailto:name@example.org"}
+		if !strings.Contains(rest, "@") && !hasLiquid(rest) {
+			return &addressFault{LinkBroken, shown + " has no mail address", "write mailto:name@example.org"}
 		}
 		return nil
 	case "tel", "sms":
 		return nil
 	case "http", "https":
 	default:
-		if depends(scheme) {
+		if hasLiquid(scheme) {
 			return nil
 		}
-		return &fault{LinkBroken, scheme + ": is nothing that mail readers follow", "write an address with https, mailto or tel"}
+		return &addressFault{LinkBroken, scheme + ": is nothing that mail readers follow", "write an address with https, mailto or tel"}
 	}
 	u, err := url.Parse(strings.NewReplacer("\x1a", "x", "\x1b", "x").Replace(address))
 	if err != nil || u.Hostname() == "" || strings.ContainsAny(address, " \t\n<>\"") {
-		return &fault{LinkBroken, shown + " is not an address", "write spaces as %20, and https:// with two slashes"}
+		return &addressFault{LinkBroken, shown + " is not an address", "write spaces as %20, and https:// with two slashes"}
 	}
 	if host := hostOf(address); host != "" && private(host) {
-		return &fault{LinkPrivate, host + " is known only where it was written", "write the address that the world knows"}
+		return &addressFault{LinkPrivate, host + " is known only where it was written", "write the address that the world knows"}
 	}
 	if strings.EqualFold(scheme, "http") {
-		return &fault{LinkInsecure, shown + " is not encrypted, and filters mind it", "write https"}
+		return &addressFault{LinkInsecure, shown + " is not encrypted, and filters mind it", "write https"}
 	}
 	return nil
 }
 
-// shownAddress is the address as a message shows it.
-func shownAddress(address string) string {
+// shortAddress is the address as a message shows it.
+func shortAddress(address string) string {
 	const most = 80
 	address = values.ReplaceAllString(address, "…")
 	if runes := []rune(address); len(runes) > most {
@@ -79,7 +79,7 @@ func hostOf(address string) string {
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 		rest = rest[:end]
 	}
-	if depends(rest) {
+	if hasLiquid(rest) {
 		return ""
 	}
 	u, err := url.Parse("https://" + rest)
@@ -102,10 +102,10 @@ func private(host string) bool {
 	return false
 }
 
-// readsAsHost is the host that words name which are an address themselves, or "".
-func readsAsHost(words string) string {
+// hostInText is the host that words name which are an address themselves, or "".
+func hostInText(words string) string {
 	words = strings.ToLower(strings.TrimSpace(words))
-	if depends(words) || strings.ContainsAny(words, " \n\t@") {
+	if hasLiquid(words) || strings.ContainsAny(words, " \n\t@") {
 		return ""
 	}
 	if !strings.Contains(words, "://") {
@@ -124,5 +124,5 @@ func sameSite(a, b string) bool {
 	return a == b || strings.HasSuffix(a, "."+b) || strings.HasSuffix(b, "."+a)
 }
 
-// vague are words that do not say where a link leads to who hears only them.
-var vague = map[string]bool{"here": true, "click here": true, "this link": true, "link": true, "click": true, "hier": true, "hier klicken": true}
+// vagueLinkTexts are words that do not say where a link leads to who hears only them.
+var vagueLinkTexts = map[string]bool{"here": true, "click here": true, "this link": true, "link": true, "click": true, "hier": true, "hier klicken": true}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"fanfare.dev/fanfare/internal/render/bodies"
 )
@@ -43,26 +44,26 @@ const (
 
 // Source is a template that was compiled, and what it says with sample data.
 type Source struct {
-	Name     string
-	Within   string // what comes before the names of parts, of a variant
-	Subject  string
-	Text     string
-	HTML     string
-	Markdown string // in place of HTML
-	Layout   string // "": the HTML is whole
-	Lang     string
+	Name       string
+	PathPrefix string // what comes before the names of parts, of a variant
+	Subject    string
+	Text       string
+	HTML       string
+	Markdown   string // in place of HTML
+	Layout     string // "": the HTML is whole
+	Lang       string
 
-	Page     string            // a layout of the author's own
-	Partials map[string]string // by name
+	CustomLayout string            // a layout of the author's own
+	Partials     map[string]string // by name
 
-	Shown Shown
+	Rendered Rendered
 
-	Unshown    []string // images that go along and that nothing shows
-	FilesBytes int      // what all files take in a mail
+	UnusedImages []string // images that go along and that nothing shows
+	FilesBytes   int      // what all files take in a mail
 }
 
-// Shown is what a template says to somebody.
-type Shown struct{ Text, HTML string }
+// Rendered is what a template says to somebody.
+type Rendered struct{ Text, HTML string }
 
 // A Finding is one thing that somebody is going to mind.
 type Finding struct {
@@ -77,49 +78,49 @@ type Finding struct {
 // Check looks at a template. Beyond MaxFindings they are only counted.
 func Check(src Source) (found []Finding, more int) {
 	l := &linter{src: src}
-	l.subject()
-	within := src.Layout != "" || src.Page != "" // of which the page tells the language
+	l.checkSubject()
+	within := src.Layout != "" || src.CustomLayout != "" // of which the page tells the language
 	switch {
 	case src.Markdown != "":
 		// What is made of it is looked at, without the page around it.
 		made, wrong := bodies.Make(bodies.Source{Name: src.Name, Subject: src.Subject, Markdown: src.Markdown, Lang: src.Lang, Partials: src.Partials})
 		if len(wrong) == 0 {
 			l.part, l.written = "markdown", src.Markdown
-			l.whole(l.page(made.HTML.Source, within))
+			l.checkWhole(l.checkPage(made.HTML.Source, within))
 		}
 	case src.HTML != "":
 		l.part, l.written = "html", src.HTML
-		l.whole(l.page(src.HTML, within))
+		l.checkWhole(l.checkPage(src.HTML, within))
 		for name, text := range src.Partials {
 			l.part, l.written = "partials/"+name, text
-			l.page(text, true)
+			l.checkPage(text, true)
 		}
 	}
-	if src.Page != "" {
-		l.part, l.written = "page", src.Page
-		l.page(src.Page, false)
+	if src.CustomLayout != "" {
+		l.part, l.written = "page", src.CustomLayout
+		l.checkPage(src.CustomLayout, false)
 	}
-	l.files()
-	slices.SortStableFunc(l.spots, func(a, b spot) int {
+	l.checkFiles()
+	slices.SortStableFunc(l.pending, func(a, b pendingFinding) int {
 		return cmp.Or(strings.Compare(b.Pointer, a.Pointer), a.offset-b.offset) // the subject first, then partials, page and body
 	})
-	for _, s := range l.spots[:min(len(l.spots), MaxFindings)] {
+	for _, s := range l.pending[:min(len(l.pending), MaxFindings)] {
 		s.Line, s.Column = lineOf(s.written, s.offset)
 		found = append(found, s.Finding)
 	}
-	return found, len(l.spots) - len(found)
+	return found, len(l.pending) - len(found)
 }
 
-// files looks at what goes along.
-func (l *linter) files() {
+// checkFiles looks at what goes along.
+func (l *linter) checkFiles() {
 	l.written = ""
-	for _, name := range l.src.Unshown {
+	for _, name := range l.src.UnusedImages {
 		l.part = "images/" + name
-		l.tell(ImageUnused, 0, "show it, as <img src=\"cid:"+name+"\">, or leave it away", "every mail has this image, and none shows it")
+		l.add(ImageUnused, 0, "show it, as <img src=\"cid:"+name+"\">, or leave it away", "every mail has this image, and none shows it")
 	}
 	if l.src.FilesBytes > LargeBytes {
 		l.part = "attachments"
-		l.tell(FilesLarge, 0, "link to what is large", "the files take "+strconv.Itoa(l.src.FilesBytes/1e6)+" MB in every mail, and many mail servers take 10 MB in all")
+		l.add(FilesLarge, 0, "link to what is large", "the files take "+strconv.Itoa(l.src.FilesBytes/1e6)+" MB in every mail, and many mail servers take 10 MB in all")
 	}
 }
 
@@ -128,35 +129,68 @@ type linter struct {
 	src     Source
 	part    string // that is being looked at
 	written string // its text
-	spots   []spot
+	pending []pendingFinding
 }
 
 // A spot is a finding whose line is not counted yet: only those that are told are worth
 // that.
-type spot struct {
+type pendingFinding struct {
 	Finding
 	written string // the part that it is in
 	offset  int
 }
 
-// tell adds a finding at an offset of the part.
-func (l *linter) tell(rule string, offset int, hint, message string) {
-	f := Finding{Rule: rule, Pointer: bodies.Pointer(l.src.Name, l.src.Within+l.part), Message: message, Hint: hint}
-	l.spots = append(l.spots, spot{f, l.written, offset})
+// add adds a finding at an offset of the part.
+func (l *linter) add(rule string, offset int, hint, message string) {
+	f := Finding{Rule: rule, Pointer: bodies.Pointer(l.src.Name, l.src.PathPrefix+l.part), Message: message, Hint: hint}
+	l.pending = append(l.pending, pendingFinding{f, l.written, offset})
 }
 
-// whole looks at the HTML as a whole, of which it is known how much was seen.
-func (l *linter) whole(images, words int) {
-	if size := len(l.src.Shown.HTML); size > ClipBytes {
-		l.tell(HTMLSize, 0, "leave details to a page that you link to, and styles to a layout", "with sample data the HTML has "+strconv.Itoa(size>>10)+" KB: Gmail cuts off what is beyond "+strconv.Itoa(ClipBytes>>10)+", and the link to unsubscribe with it")
+// checkWhole looks at the HTML as a whole, of which it is known how much was seen.
+func (l *linter) checkWhole(images, words int) {
+	if size := len(l.src.Rendered.HTML); size > ClipBytes {
+		l.add(HTMLSize, 0, "leave details to a page that you link to, and styles to a layout", "with sample data the HTML has "+strconv.Itoa(size>>10)+" KB: Gmail cuts off what is beyond "+strconv.Itoa(ClipBytes>>10)+", and the link to unsubscribe with it")
 	}
-	if images > 0 && words < fewWords && len(l.src.Partials) == 0 {
-		l.tell(ImagesOnly, 0, "write as text what is to be read: many see no images until they ask for them", "it is made of images, as much spam is")
+	if images > 0 && words < minWords && len(l.src.Partials) == 0 {
+		l.add(ImagesOnly, 0, "write as text what is to be read: many see no images until they ask for them", "it is made of images, as much spam is")
 	}
-	if strings.TrimSpace(l.src.Shown.Text) == "" && strings.TrimSpace(l.src.Shown.HTML) != "" {
-		l.tell(TextMissing, 0, "write a text: it is made from the HTML only where that has words", "there is no text for those who read mail without HTML")
+	if strings.TrimSpace(l.src.Rendered.Text) == "" && strings.TrimSpace(l.src.Rendered.HTML) != "" {
+		l.add(TextMissing, 0, "write a text: it is made from the HTML only where that has words", "there is no text for those who read mail without HTML")
 	}
 }
 
-// fewWords is how many are hardly any.
-const fewWords = 5
+// minWords is how many are hardly any.
+const minWords = 5
+
+// minShoutedLetters is how many letters in capitals are no abbreviation any more.
+const minShoutedLetters = 8
+
+// checkSubject looks at the subject.
+func (l *linter) checkSubject() {
+	l.part, l.written = "subject", l.src.Subject
+	text := literal(maskLiquid(l.src.Subject))
+	capitals, small := 0, 0
+	for _, r := range text {
+		switch {
+		case unicode.IsUpper(r):
+			capitals++
+		case unicode.IsLower(r):
+			small++
+		}
+	}
+	if capitals >= minShoutedLetters && small == 0 {
+		l.add(SubjectCaps, 0, "write it as a sentence", "the subject is in capitals, as that of much spam is")
+	}
+	for _, marks := range []string{"!!", "??", "!?", "$$", "€€", "££"} {
+		if at := strings.Index(l.src.Subject, marks); at >= 0 && strings.Contains(text, marks) {
+			l.add(SubjectMarks, at, "say it once", "the subject has "+marks+", as that of much spam has")
+			break
+		}
+	}
+	lower := strings.ToLower(strings.TrimSpace(text))
+	for _, claim := range []string{"re:", "fw:", "fwd:", "aw:"} {
+		if strings.HasPrefix(lower, claim) && !hasLiquid(maskLiquid(l.src.Subject)[:1]) {
+			l.add(SubjectReply, 0, "begin with what it is about", "the subject begins as that of an answer, and answers nothing")
+		}
+	}
+}

@@ -13,10 +13,10 @@ const (
 	tag   = '\x1b' // of a tag
 )
 
-// masked is the text with its Liquid put out of sight: comments, outputs, fields as
+// maskLiquid is the text with its Liquid put out of sight: comments, outputs, fields as
 // GOV.UK Notify writes them, and tags.
-func masked(text string) string {
-	m := masking{text: text, none: map[string]bool{}}
+func maskLiquid(text string) string {
+	m := masker{text: text, absent: map[string]bool{}}
 	out := []byte(text)
 	for at := 0; at < len(text); {
 		end, with := m.endOf(at)
@@ -36,9 +36,9 @@ func masked(text string) string {
 // A masking goes through a text from front to back. It remembers of which ends there
 // is none any more: looking for it anew at each beginning would take the square of
 // the text.
-type masking struct {
-	text string
-	none map[string]bool
+type masker struct {
+	text   string
+	absent map[string]bool
 }
 
 // endcomment is the tag that ends a comment.
@@ -46,32 +46,32 @@ var endcomment = regexp.MustCompile(`\{%-?\s*endcomment\s*-?%\}`)
 
 // endOf is where the Liquid ends that begins at a place, and what it is put out of
 // sight with; 0 where none begins.
-func (m *masking) endOf(at int) (end int, with byte) {
+func (m *masker) endOf(at int) (end int, with byte) {
 	switch rest := m.text[at:]; {
 	case strings.HasPrefix(rest, "{{"):
-		return m.behind(at+2, "}}"), value
+		return m.endAfter(at+2, "}}"), value
 	case strings.HasPrefix(rest, "(("):
-		return m.behind(at+2, "))"), value
+		return m.endAfter(at+2, "))"), value
 	case strings.HasPrefix(rest, "{%"):
-		end = m.behind(at+2, "%}")
-		if end > 0 && isComment(m.text[at+2:end-2]) && !m.none["endcomment"] {
+		end = m.endAfter(at+2, "%}")
+		if end > 0 && isComment(m.text[at+2:end-2]) && !m.absent["endcomment"] {
 			if found := endcomment.FindStringIndex(m.text[end:]); found != nil {
 				return end + found[1], tag
 			}
-			m.none["endcomment"] = true
+			m.absent["endcomment"] = true
 		}
 	}
 	return end, tag
 }
 
-// behind is where the first of some ends stops from a place on, 0 where there is none.
-func (m *masking) behind(from int, end string) int {
-	if m.none[end] {
+// endAfter is where the first of some ends stops from a place on, 0 where there is none.
+func (m *masker) endAfter(from int, end string) int {
+	if m.absent[end] {
 		return 0
 	}
 	i := strings.Index(m.text[from:], end)
 	if i < 0 {
-		m.none[end] = true
+		m.absent[end] = true
 		return 0
 	}
 	return from + i + len(end)
@@ -83,8 +83,8 @@ func isComment(within string) bool {
 	return strings.TrimSpace(within) == "comment"
 }
 
-// depends reports whether Liquid decides what the text is.
-func depends(text string) bool { return strings.ContainsAny(text, "\x1a\x1b") }
+// hasLiquid reports whether Liquid decides what the text is.
+func hasLiquid(text string) bool { return strings.ContainsAny(text, "\x1a\x1b") }
 
 // literal is what of the text its author wrote out.
 func literal(text string) string {

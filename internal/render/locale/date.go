@@ -27,15 +27,15 @@ func ParseStyle(name string) (Style, bool) {
 }
 
 // Date writes the day of t.
-func (l *Locale) Date(t time.Time, style Style) string { return l.pattern(l.says.Dates[style], t) }
+func (l *Locale) Date(t time.Time, style Style) string { return l.pattern(l.data.Dates[style], t) }
 
 // Time writes hour and minute of t.
-func (l *Locale) Time(t time.Time) string { return l.pattern(l.says.Time, t) }
+func (l *Locale) Time(t time.Time) string { return l.pattern(l.data.Time, t) }
 
 // DateTime writes day, hour and minute.
 func (l *Locale) DateTime(t time.Time, style Style) string {
 	var b strings.Builder
-	each(l.says.Joined[style], func(letter byte, n int, text string) {
+	forEachField(l.data.Joined[style], func(letter byte, n int, text string) {
 		b.WriteString(text)
 	})
 	return strings.NewReplacer("{1}", l.Date(t, style), "{0}", l.Time(t)).Replace(b.String())
@@ -44,7 +44,7 @@ func (l *Locale) DateTime(t time.Time, style Style) string {
 // pattern writes t as a pattern of UTS 35 says.
 func (l *Locale) pattern(pattern string, t time.Time) string {
 	var b strings.Builder
-	each(pattern, func(letter byte, n int, text string) {
+	forEachField(pattern, func(letter byte, n int, text string) {
 		switch letter {
 		case 0:
 			b.WriteString(text)
@@ -53,44 +53,44 @@ func (l *Locale) pattern(pattern string, t time.Time) string {
 			if n == 2 {
 				year %= 100
 			}
-			l.padded(&b, year, n)
+			l.writePadded(&b, year, n)
 		case 'M', 'L':
 			switch n {
 			case 1, 2:
-				l.padded(&b, int(t.Month()), n)
+				l.writePadded(&b, int(t.Month()), n)
 			case 3:
-				b.WriteString(l.says.ShortMonths[t.Month()-1])
+				b.WriteString(l.data.ShortMonths[t.Month()-1])
 			default:
-				b.WriteString(l.says.Months[t.Month()-1])
+				b.WriteString(l.data.Months[t.Month()-1])
 			}
 		case 'd':
-			l.padded(&b, t.Day(), n)
+			l.writePadded(&b, t.Day(), n)
 		case 'E', 'c':
-			names := l.says.Days
+			names := l.data.Days
 			if n < 4 {
-				names = l.says.ShortDays
+				names = l.data.ShortDays
 			}
 			b.WriteString(names[t.Weekday()])
 		case 'H':
-			l.padded(&b, t.Hour(), n)
+			l.writePadded(&b, t.Hour(), n)
 		case 'h':
-			l.padded(&b, (t.Hour()+11)%12+1, n)
+			l.writePadded(&b, (t.Hour()+11)%12+1, n)
 		case 'm':
-			l.padded(&b, t.Minute(), n)
+			l.writePadded(&b, t.Minute(), n)
 		case 'a':
-			b.WriteString(l.says.Halves[t.Hour()/12])
+			b.WriteString(l.data.Halves[t.Hour()/12])
 		case 'B':
-			b.WriteString(l.says.Periods[t.Hour()])
+			b.WriteString(l.data.Periods[t.Hour()])
 		case 'G':
-			b.WriteString(l.says.Era)
+			b.WriteString(l.data.Era)
 		}
 	})
 	return b.String()
 }
 
-// each goes through a pattern: letters that stand for something, with their number,
+// forEachField goes through a pattern: letters that stand for something, with their number,
 // and text, with the letter 0.
-func each(pattern string, visit func(letter byte, n int, text string)) {
+func forEachField(pattern string, visit func(letter byte, n int, text string)) {
 	for i := 0; i < len(pattern); {
 		c := pattern[i]
 		start := i
@@ -121,7 +121,7 @@ func each(pattern string, visit func(letter byte, n int, text string)) {
 	}
 }
 
-func (l *Locale) padded(b *strings.Builder, n, width int) {
+func (l *Locale) writePadded(b *strings.Builder, n, width int) {
 	var digits [8]byte
 	i := len(digits)
 	for i--; ; i-- {
@@ -131,5 +131,5 @@ func (l *Locale) padded(b *strings.Builder, n, width int) {
 			break
 		}
 	}
-	l.write(b, string(digits[i:]))
+	l.writeDigits(b, string(digits[i:]))
 }

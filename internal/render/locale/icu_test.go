@@ -74,5 +74,5 @@ func answer(t *testing.T, l *locale.Locale, kind, of string) string {
 	case "number":
 		return l.Number(d)
 	}
-	return l.Money(d, how, locale.FractionOf(how))
+	return l.Money(d, how, locale.CurrencyDigits(how))
 }

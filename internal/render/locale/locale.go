@@ -3,6 +3,7 @@ package locale
 import (
 	_ "embed"
 	"encoding/json"
+	"iter"
 	"strings"
 )
 
@@ -21,18 +22,18 @@ const English = "en"
 
 // A Locale is how one language, in one region, writes things.
 type Locale struct {
-	tag     string
-	digits  string // the ten digits, or "" for 0 to 9
-	several bool
-	plural  []rule
+	tag             string
+	digits          string // the ten digits, or "" for 0 to 9
+	hasDigitSystems bool
+	plural          []rule
 
-	says    description
+	data    localeData
 	numbers numbers
 	symbols map[string]string // of currencies, by code
 }
 
 // A description is a line of the data.
-type description struct {
+type localeData struct {
 	Months      []string `json:"months"`
 	ShortMonths []string `json:"shortMonths"`
 	Days        []string `json:"days"` // from Sunday
@@ -65,7 +66,7 @@ func Find(tag string) *Locale {
 	if _, system, asked := strings.Cut("-"+extensions+"-", "-nu-"); asked {
 		system, _, _ = strings.Cut(system, "-")
 		if _, known := raw["numbers."+system]; known {
-			l.says.Digits = system
+			l.data.Digits = system
 		}
 	}
 	systems := 0
@@ -74,14 +75,14 @@ func Find(tag string) *Locale {
 			systems++
 		}
 	}
-	l.several = systems > 1
+	l.hasDigitSystems = systems > 1
 	l.takeNumbers(raw)
-	l.digits, _ = entry(rulesText, "digits "+l.says.Digits)
-	if l.says.Digits == "latn" {
+	l.digits, _ = dataLine(rulesText, "digits "+l.data.Digits)
+	if l.data.Digits == "latn" {
 		l.digits = ""
 	}
 	for at := range Lookup(l.tag) {
-		if text, ok := entry(rulesText, at); ok {
+		if text, ok := dataLine(rulesText, at); ok {
 			l.plural = parseRules(text)
 			break
 		}
@@ -91,19 +92,19 @@ func Find(tag string) *Locale {
 
 // Known reports whether the language of a tag is known.
 func Known(tag string) bool {
-	_, ok := entry(localesText, Language(tag))
+	_, ok := dataLine(localesText, Language(tag))
 	return ok && Language(tag) != ""
 }
 
-// Digits reports whether the locale has several systems of digits.
-func (l *Locale) Digits() bool { return l.several }
+// HasDigitSystems reports whether the locale has several systems of digits.
+func (l *Locale) HasDigitSystems() bool { return l.hasDigitSystems }
 
 // Tag is the tag of the data that was found, such as pt for pt-XX.
 func (l *Locale) Tag() string { return l.tag }
 
 // read takes what the data say of a tag, over what they say of those above it.
 func (l *Locale) read(tag string, raw map[string]json.RawMessage) bool {
-	text, ok := entry(localesText, tag)
+	text, ok := dataLine(localesText, tag)
 	if !ok {
 		return false
 	}
@@ -117,13 +118,13 @@ func (l *Locale) read(tag string, raw map[string]json.RawMessage) bool {
 	}
 	l.tag = tag
 	// The data are the project's own, and the tests read every line of them.
-	_ = json.Unmarshal([]byte(text), &l.says)
+	_ = json.Unmarshal([]byte(text), &l.data)
 	_ = json.Unmarshal([]byte(text), &raw)
 	return true
 }
 
-// entry returns what follows a name and a tab at the beginning of a line.
-func entry(text, name string) (string, bool) {
+// dataLine returns what follows a name and a tab at the beginning of a line.
+func dataLine(text, name string) (string, bool) {
 	name += "\t"
 	i := strings.Index(text, "\n"+name)
 	switch {
@@ -136,4 +137,46 @@ func entry(text, name string) (string, bool) {
 	}
 	line, _, _ := strings.Cut(text[i+len(name):], "\n")
 	return line, true
+}
+
+// Normal spells a language tag as BCP 47 recommends: zh-Hant-TW.
+func Normal(tag string) string {
+	parts := strings.FieldsFunc(tag, func(r rune) bool { return r == '-' || r == '_' })
+	extension := false
+	for i, p := range parts {
+		p = strings.ToLower(p)
+		switch {
+		case i == 0 || extension || len(p) == 1:
+			extension = extension || len(p) == 1
+		case len(p) == 2:
+			p = strings.ToUpper(p)
+		case len(p) == 4 && (p[0] < '0' || p[0] > '9'):
+			p = strings.ToUpper(p[:1]) + p[1:]
+		}
+		parts[i] = p
+	}
+	return strings.Join(parts, "-")
+}
+
+// Lookup goes from a tag to those that are less exact, as RFC 4647, section 3.4,
+// does: zh-Hant-TW, zh-Hant, zh.
+func Lookup(tag string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for tag != "" && yield(tag) {
+			i := strings.LastIndexByte(tag, '-')
+			if i < 0 {
+				return
+			}
+			tag = tag[:i]
+			if n := len(tag); n > 2 && tag[n-2] == '-' { // what a single letter begins
+				tag = tag[:n-2]
+			}
+		}
+	}
+}
+
+// Language is the first part of a tag.
+func Language(tag string) string {
+	language, _, _ := strings.Cut(Normal(tag), "-")
+	return language
 }

@@ -70,7 +70,7 @@ func TestLanguagesHaveTheirPluralForms(t *testing.T) {
 	for tag, want := range map[string]string{
 		"en": "one other", "cy": "zero one two few many other", "ar": "zero one two few many other", "ja": "other", "pl": "one few many other",
 	} {
-		if got := strings.Join(locale.Find(tag).Forms(), " "); got != want {
+		if got := strings.Join(locale.Find(tag).PluralForms(), " "); got != want {
 			t.Errorf("%s has %s, want %s", tag, got, want)
 		}
 	}

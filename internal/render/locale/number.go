@@ -17,7 +17,7 @@ type numbers struct {
 
 func (l *Locale) takeNumbers(raw map[string]json.RawMessage) {
 	var of []string
-	if json.Unmarshal(raw["numbers."+l.says.Digits], &of) == nil && len(of) == 8 {
+	if json.Unmarshal(raw["numbers."+l.data.Digits], &of) == nil && len(of) == 8 {
 		l.numbers = numbers{of[0], of[1], of[2], of[3], of[4], of[5], of[6], of[7]}
 	}
 	for name, value := range raw {
@@ -44,9 +44,9 @@ func (l *Locale) fixed(d Decimal) string {
 	return l.fill(n.standard, d, n.decimal, n.group, "")
 }
 
-// FractionOf is how many digits behind the point an amount in a currency has.
-func FractionOf(currency string) int {
-	if text, ok := entry(rulesText, "fraction "+currency); ok {
+// CurrencyDigits is how many digits behind the point an amount in a currency has.
+func CurrencyDigits(currency string) int {
+	if text, ok := dataLine(rulesText, "fraction "+currency); ok {
 		digits, _ := strconv.Atoi(text)
 		return digits
 	}
@@ -62,7 +62,7 @@ func (l *Locale) Money(d Decimal, currency string, digits int) string {
 	}
 	n := &l.numbers
 	pattern, decimal, group := n.currency, n.decimal, n.group
-	if before, _, _ := strings.Cut(pattern, ";"); lettered(before, symbol) {
+	if before, _, _ := strings.Cut(pattern, ";"); touchesLetter(before, symbol) {
 		pattern = n.spaced
 	}
 	if n.currencyDecimal != "" {
@@ -74,8 +74,8 @@ func (l *Locale) Money(d Decimal, currency string, digits int) string {
 	return l.fill(pattern, d.Round(digits, digits), decimal, group, symbol)
 }
 
-// lettered reports whether a letter of the symbol would stand next to the number.
-func lettered(pattern, symbol string) bool {
+// touchesLetter reports whether a letter of the symbol would stand next to the number.
+func touchesLetter(pattern, symbol string) bool {
 	r, _ := utf8.DecodeRuneInString(symbol)
 	if i := strings.Index(pattern, "¤"); i >= 0 && i < strings.IndexAny(pattern, "#0") {
 		r, _ = utf8.DecodeLastRuneInString(symbol)
@@ -105,14 +105,14 @@ func (l *Locale) fill(pattern string, d Decimal, decimal, group, symbol string) 
 	first, others := groups(positive[from:to])
 	for i := range len(d.whole) {
 		left := len(d.whole) - i
-		if i > 0 && first > 0 && len(d.whole) >= first+l.says.Grouping && left >= first && (left-first)%others == 0 {
+		if i > 0 && first > 0 && len(d.whole) >= first+l.data.Grouping && left >= first && (left-first)%others == 0 {
 			b.WriteString(group)
 		}
-		l.write(&b, d.whole[i:i+1])
+		l.writeDigits(&b, d.whole[i:i+1])
 	}
 	if d.fraction != "" {
 		b.WriteString(decimal)
-		l.write(&b, d.fraction)
+		l.writeDigits(&b, d.fraction)
 	}
 	affix(positive[to:])
 	return b.String()
@@ -132,8 +132,8 @@ func groups(pattern string) (first, others int) {
 	return first, others
 }
 
-// write writes digits in those of the locale.
-func (l *Locale) write(b *strings.Builder, digits string) {
+// writeDigits writes digits in those of the locale.
+func (l *Locale) writeDigits(b *strings.Builder, digits string) {
 	if l.digits == "" {
 		b.WriteString(digits)
 		return
@@ -142,4 +142,66 @@ func (l *Locale) write(b *strings.Builder, digits string) {
 	for i := range len(digits) {
 		b.WriteRune(own[digits[i]-'0'])
 	}
+}
+
+// A Decimal is a number as it is written: 1.50 is not 1.5.
+type Decimal struct {
+	negative bool
+	whole    string // without leading zeros; "0" for none
+	fraction string
+}
+
+// maxDigits is how long a number may be that is written.
+const maxDigits = 64
+
+// ParseDecimal reads a number such as -12.50 or 1e6.
+func ParseDecimal(s string) (Decimal, bool) {
+	s = strings.TrimSpace(s)
+	if strings.ContainsAny(s, "eE") && !strings.ContainsAny(s, "xXpPnN_") {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return Decimal{}, false
+		}
+		s = strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	var d Decimal
+	s, d.negative = strings.CutPrefix(s, "-")
+	var dot bool
+	d.whole, d.fraction, dot = strings.Cut(s, ".")
+	if d.whole == "" || dot && d.fraction == "" || len(s) > maxDigits || strings.Trim(d.whole+d.fraction, "0123456789") != "" {
+		return Decimal{}, false
+	}
+	if d.whole = strings.TrimLeft(d.whole, "0"); d.whole == "" {
+		d.whole = "0"
+	}
+	return d, true
+}
+
+// Round gives the number at least and at most so many digits behind the point; half
+// goes to the even digit, as CLDR has it.
+func (d Decimal) Round(least, most int) Decimal {
+	if n := len(d.fraction); n > most {
+		digits := []byte(d.whole + d.fraction[:most])
+		next, rest := d.fraction[most], strings.Trim(d.fraction[most+1:], "0")
+		up := next > '5' || next == '5' && (rest != "" || digits[len(digits)-1]%2 == 1)
+		for i := len(digits) - 1; up; i-- {
+			if i < 0 {
+				digits = append([]byte{'1'}, digits...)
+				break
+			}
+			if digits[i]++; digits[i] <= '9' {
+				break
+			}
+			digits[i] = '0'
+		}
+		point := len(digits) - most
+		d.whole, d.fraction = string(digits[:point]), string(digits[point:])
+	}
+	for len(d.fraction) > least && d.fraction[len(d.fraction)-1] == '0' {
+		d.fraction = d.fraction[:len(d.fraction)-1]
+	}
+	if n := least - len(d.fraction); n > 0 {
+		d.fraction += strings.Repeat("0", n)
+	}
+	return d
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Forms are the names of plural forms; a language has some of them, and always other.
-func Forms() []string { return []string{"zero", "one", "two", "few", "many", "other"} }
+// PluralForms are the names of plural forms; a language has some of them, and always other.
+func PluralForms() []string { return []string{"zero", "one", "two", "few", "many", "other"} }
 
 // A rule says which numbers take a form: those of which all conditions of one
 // alternative hold (UTS 35, part 3, section 5).
@@ -23,10 +23,10 @@ type condition struct {
 	ranges  [][2]int
 }
 
-// Forms lists the plural forms that the language has, as Forms orders them.
-func (l *Locale) Forms() []string {
+// PluralForms lists the plural forms that the language has, as Forms orders them.
+func (l *Locale) PluralForms() []string {
 	var has []string
-	for _, form := range Forms() {
+	for _, form := range PluralForms() {
 		for _, r := range l.plural {
 			if r.form == form {
 				has = append(has, form)
@@ -40,7 +40,7 @@ func (l *Locale) Forms() []string {
 func (l *Locale) Plural(d Decimal) string {
 	for _, r := range l.plural {
 		for _, all := range r.alternatives {
-			if every(all, d) {
+			if allHold(all, d) {
 				return r.form
 			}
 		}
@@ -48,7 +48,7 @@ func (l *Locale) Plural(d Decimal) string {
 	return "other"
 }
 
-func every(all []condition, d Decimal) bool {
+func allHold(all []condition, d Decimal) bool {
 	for _, c := range all {
 		if c.holds(d) == c.not {
 			return false

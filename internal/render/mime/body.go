@@ -8,19 +8,19 @@ import (
 // A chunk is a stretch of a part's text, with LF line ends, that is the same for
 // all recipients. It is measured, and encoded both ways, once.
 type Chunk struct {
-	Text []byte
-	crlf []byte // text with CRLF
-	size measure
-	dots bool // behind one of its line ends comes a dot
+	Text     []byte
+	withCRLF []byte // text with CRLF
+	size     lineStats
+	dotLine  bool // behind one of its line ends comes a dot
 
 	// For quoted-printable: all lines that lie entirely in this chunk, encoded.
 	// What is before and behind them joins the pieces beside.
-	inner   []byte
-	encoded bool
+	innerLines []byte
+	encoded    bool
 }
 
 // A measure says what matters of a text for the choice of its encoding.
-type measure struct {
+type lineStats struct {
 	ascii   bool
 	lines   int // line ends
 	first   int // bytes before the first line end
@@ -28,8 +28,8 @@ type measure struct {
 	longest int // bytes of the longest line between the two
 }
 
-func measureText(text []byte) measure {
-	m := measure{ascii: true}
+func lineStatsOf(text []byte) lineStats {
+	m := lineStats{ascii: true}
 	start := 0
 	for i, c := range text {
 		if c >= utf8.RuneSelf {
@@ -53,9 +53,9 @@ func measureText(text []byte) measure {
 	return m
 }
 
-// then returns the measure of one text behind another.
-func (m measure) then(n measure) measure {
-	sum := measure{ascii: m.ascii && n.ascii, lines: m.lines + n.lines, longest: max(m.longest, n.longest)}
+// join returns the measure of one text behind another.
+func (m lineStats) join(n lineStats) lineStats {
+	sum := lineStats{ascii: m.ascii && n.ascii, lines: m.lines + n.lines, longest: max(m.longest, n.longest)}
 	switch {
 	case m.lines > 0 && n.lines > 0:
 		sum.first, sum.last = m.first, n.last
@@ -72,15 +72,15 @@ func (m measure) then(n measure) measure {
 }
 
 // sevenBit reports whether the text may leave as it is, RFC 2045 section 2.7.
-func (m measure) sevenBit() bool {
-	return m.ascii && m.widest() <= hardLine
+func (m lineStats) sevenBit() bool {
+	return m.ascii && m.longestLine() <= hardLine
 }
 
-// widest is the length of the longest line.
-func (m measure) widest() int { return max(m.first, m.last, m.longest) }
+// longestLine is the length of the longest line.
+func (m lineStats) longestLine() int { return max(m.first, m.last, m.longest) }
 
 func NewChunk(text []byte) Chunk {
-	return Chunk{Text: text, crlf: appendCRLF(nil, text), size: measureText(text), dots: bytes.Contains(text, lineDot)}
+	return Chunk{Text: text, withCRLF: appendCRLF(nil, text), size: lineStatsOf(text), dotLine: bytes.Contains(text, lineDot)}
 }
 
 // appendCRLF appends text with each LF as CRLF.
@@ -100,16 +100,16 @@ func appendCRLF(dst, text []byte) []byte {
 // them, one less than there are chunks. ends are where the pieces end in values.
 type Body struct {
 	Chunks []Chunk
-	common measure // of the chunks, with nothing between them
+	common lineStats // of the chunks, with nothing between them
 	Values []byte
 	Ends   []int
 }
 
 // SetShared sets what is the same for all recipients.
 func (b *Body) SetShared(chunks []Chunk) {
-	b.Chunks, b.common = chunks, measure{ascii: true}
+	b.Chunks, b.common = chunks, lineStats{ascii: true}
 	for i := range chunks {
-		b.common = b.common.then(chunks[i].size)
+		b.common = b.common.join(chunks[i].size)
 	}
 }
 
@@ -120,10 +120,10 @@ func (b *Body) piece(i int) []byte {
 	return b.Values[b.Ends[i-1]:b.Ends[i]]
 }
 
-func (b *Body) measure() measure {
+func (b *Body) measure() lineStats {
 	m := b.Chunks[0].size
 	for i := range b.Ends {
-		m = m.then(measureText(b.piece(i))).then(b.Chunks[i+1].size)
+		m = m.join(lineStatsOf(b.piece(i))).join(b.Chunks[i+1].size)
 	}
 	return m
 }
@@ -131,7 +131,7 @@ func (b *Body) measure() measure {
 // SevenBit reports whether the body may leave as it is. No line is longer than one of
 // the chunks and all pieces together: that is enough to know of most.
 func (b *Body) SevenBit() bool {
-	if bound := b.common.widest() + len(b.Values); bound > hardLine {
+	if bound := b.common.longestLine() + len(b.Values); bound > hardLine {
 		return b.measure().sevenBit()
 	}
 	return b.common.ascii && isASCII(b.Values)
@@ -141,14 +141,14 @@ func (b *Body) SevenBit() bool {
 // with a dot. It ends with a line end, as dst does.
 func (b *Body) AppendPlain(dst []byte) (out []byte, dots bool) {
 	start := len(dst)
-	dots = bytes.Contains(b.Values, lineDot) || b.Chunks[0].dots || dotted(dst, b.Chunks[0].crlf)
-	dst = append(dst, b.Chunks[0].crlf...)
+	dots = bytes.Contains(b.Values, lineDot) || b.Chunks[0].dotLine || beginsDotLine(dst, b.Chunks[0].withCRLF)
+	dst = append(dst, b.Chunks[0].withCRLF...)
 	for i := range b.Ends {
 		piece, next := b.piece(i), &b.Chunks[i+1]
-		dots = dots || next.dots || dotted(dst, piece)
+		dots = dots || next.dotLine || beginsDotLine(dst, piece)
 		dst = appendCRLF(dst, piece)
-		dots = dots || dotted(dst, next.crlf)
-		dst = append(dst, next.crlf...)
+		dots = dots || beginsDotLine(dst, next.withCRLF)
+		dst = append(dst, next.withCRLF...)
 	}
 	if n := len(dst); n > start && dst[n-1] != '\n' {
 		dst = append(dst, '\r', '\n')
@@ -158,8 +158,8 @@ func (b *Body) AppendPlain(dst []byte) (out []byte, dots bool) {
 
 var lineDot = []byte("\n.")
 
-// dotted reports whether text begins a line with a dot where it is appended to before.
-func dotted(before, text []byte) bool {
+// beginsDotLine reports whether text begins a line with a dot where it is appended to before.
+func beginsDotLine(before, text []byte) bool {
 	return len(text) > 0 && text[0] == '.' && (len(before) == 0 || before[len(before)-1] == '\n')
 }
 
@@ -198,13 +198,13 @@ func (c *Chunk) appendLines(dst, line []byte) (body, rest []byte) {
 	last := len(c.Text) - c.size.last
 	if !c.encoded {
 		for text := range bytes.Lines(c.Text[c.size.first+1 : last]) {
-			c.inner = appendQPLine(c.inner, text[:len(text)-1])
+			c.innerLines = appendQPLine(c.innerLines, text[:len(text)-1])
 		}
 		c.encoded = true
 	}
 	line = append(line, c.Text[:c.size.first]...)
 	dst = appendQPLine(dst, line)
-	dst = append(dst, c.inner...)
+	dst = append(dst, c.innerLines...)
 	return dst, append(line[:0], c.Text[last:]...)
 }
 

@@ -28,7 +28,7 @@ func TestWhetherABodyIsSevenBitIsWhatItsMeasureSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBody(t, stretch)
 		whole := string(b.AppendText(nil))
-		if got, want := b.SevenBit(), measureText([]byte(whole)).sevenBit(); got != want || b.measure().sevenBit() != want {
+		if got, want := b.SevenBit(), lineStatsOf([]byte(whole)).sevenBit(); got != want || b.measure().sevenBit() != want {
 			t.Fatalf("%t, measured in pieces %t and as a whole %t: %q", got, b.measure().sevenBit(), want, whole)
 		}
 	})

@@ -43,18 +43,18 @@ type FileSet struct {
 
 // An Enclosure is files as they stand at the end of messages. It never changes.
 type EncodedFiles struct {
-	Set  FileSet
-	tail []byte
+	Set     FileSet
+	content []byte
 }
 
 // Size is how many bytes of memory it has.
-func (e *EncodedFiles) Size() int { return len(e.tail) }
+func (e *EncodedFiles) Size() int { return len(e.content) }
 
 func (e *EncodedFiles) Bytes() []byte {
 	if e == nil {
 		return nil
 	}
-	return e.tail
+	return e.content
 }
 
 // Key is the same for what is encoded to the same bytes.
@@ -83,7 +83,7 @@ func EncodedSize(files []fanfare.File) (size int) {
 
 // Encode makes the enclosure: read returns the bytes of a file.
 func (e FileSet) Encode(read func(*fanfare.File) ([]byte, error)) (*EncodedFiles, error) {
-	made := &EncodedFiles{Set: e, tail: make([]byte, 0, EncodedSize(e.Files)+128)}
+	made := &EncodedFiles{Set: e, content: make([]byte, 0, EncodedSize(e.Files)+128)}
 	put := func(boundary string, shown bool) error {
 		for i := range e.Files {
 			f := &e.Files[i]
@@ -94,34 +94,34 @@ func (e FileSet) Encode(read func(*fanfare.File) ([]byte, error)) (*EncodedFiles
 			if err != nil {
 				return err
 			}
-			made.tail = append(made.tail, "--"+boundary+"\r\n"...)
-			made.tail = appendFile(made.tail, f, content)
+			made.content = append(made.content, "--"+boundary+"\r\n"...)
+			made.content = appendFile(made.content, f, content)
 		}
-		made.tail = append(made.tail, "--"+boundary+"--\r\n"...)
+		made.content = append(made.content, "--"+boundary+"--\r\n"...)
 		return nil
 	}
-	if e.related() {
+	if e.hasEmbedded() {
 		if err := put(relatedBoundary, true); err != nil {
 			return nil, err
 		}
 	}
 	if e.Alternative {
-		made.tail = append(made.tail, "--"+alternativeBoundary+"--\r\n"...)
+		made.content = append(made.content, "--"+alternativeBoundary+"--\r\n"...)
 	}
-	if e.mixed() {
+	if e.hasAttached() {
 		if err := put(mixedBoundary, false); err != nil {
 			return nil, err
 		}
 	}
-	made.tail = slices.Clip(made.tail)
+	made.content = slices.Clip(made.content)
 	return made, nil
 }
 
-func (e *FileSet) related() bool {
+func (e *FileSet) hasEmbedded() bool {
 	return slices.ContainsFunc(e.Files, func(f fanfare.File) bool { return f.Image != "" })
 }
 
-func (e *FileSet) mixed() bool {
+func (e *FileSet) hasAttached() bool {
 	return slices.ContainsFunc(e.Files, func(f fanfare.File) bool { return f.Image == "" })
 }
 
@@ -154,7 +154,7 @@ func appendFile(dst []byte, f *fanfare.File, content []byte) []byte {
 // AppendOpening appends the headers that open the levels around the text, and then around the
 // HTML: what is behind them is the tail.
 func (e *EncodedFiles) AppendOpening(dst []byte) []byte {
-	if e.Set.mixed() {
+	if e.Set.hasAttached() {
 		dst = append(dst, "Content-Type: multipart/mixed;\r\n boundary=\""+mixedBoundary+"\"\r\n\r\n--"+mixedBoundary+"\r\n"...)
 	}
 	if e.Set.Alternative {
@@ -168,7 +168,7 @@ func (e *EncodedFiles) AppendPartOpening(dst []byte, html bool) []byte {
 	if e.Set.Alternative {
 		dst = append(dst, "--"+alternativeBoundary+"\r\n"...)
 	}
-	if html && e.Set.related() {
+	if html && e.Set.hasEmbedded() {
 		dst = append(dst, "Content-Type: multipart/related; type=\"text/html\";\r\n boundary=\""+relatedBoundary+"\"\r\n\r\n--"+relatedBoundary+"\r\n"...)
 	}
 	return dst
@@ -184,7 +184,7 @@ func appendFileName(dst []byte, name string) []byte {
 	if isASCII(name) && len(name) <= plainNameBytes {
 		return append(appendQuotedString(append(dst, ";\r\n filename="...), name), "\r\n"...)
 	}
-	pieces := percentPieces(name)
+	pieces := rfc2231Pieces(name)
 	if len(pieces) == 1 {
 		return append(append(append(dst, ";\r\n filename*=utf-8''"...), pieces[0]...), "\r\n"...)
 	}
@@ -198,15 +198,15 @@ func appendFileName(dst []byte, name string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// percentPieces writes a name for RFC 2231, section 4, in pieces for lines: a
+// rfc2231Pieces writes a name for RFC 2231, section 4, in pieces for lines: a
 // character is never in two of them.
-func percentPieces(name string) (pieces []string) {
+func rfc2231Pieces(name string) (pieces []string) {
 	var piece []byte
 	for i := 0; i < len(name); {
 		_, size := utf8.DecodeRuneInString(name[i:])
 		start := len(piece)
 		for _, c := range []byte(name[i : i+size]) {
-			if attributeChar(c) {
+			if isAttributeChar(c) {
 				piece = append(piece, c)
 			} else {
 				piece = fmt.Appendf(piece, "%%%02X", c)
@@ -221,9 +221,9 @@ func percentPieces(name string) (pieces []string) {
 	return append(pieces, string(piece))
 }
 
-// attributeChar reports whether a byte may stand as it is: attribute-char of RFC
+// isAttributeChar reports whether a byte may stand as it is: attribute-char of RFC
 // 2231, section 7.
-func attributeChar(c byte) bool {
+func isAttributeChar(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$&+-.^_`{|}~", c) >= 0
 }
 

@@ -129,7 +129,7 @@ func (a *StateArchive) dropStale(ctx context.Context) error {
 
 // Archive moves all states of a day to the control tables. It fails while a backup or a move
 // copies both, which would find a state in neither place. States of a series that is gone, and
-// states beyond the limit of the topic, end with the day.
+// states of a full topic, end with the day.
 func (a *StateArchive) Archive(ctx context.Context, day fanfare.Day) error {
 	if !a.copying.TryLock() {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "a backup or a database move is in progress"}

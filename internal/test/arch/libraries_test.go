@@ -56,7 +56,7 @@ var homes = []home{
 		"configuration is read once, strictly, in one place", "take a value"},
 	{"github.com/goccy/go-yaml", []string{"internal/config", "internal/catalog/document", "internal/mail/reply", "cmd/fanfare"},
 		"YAML is a format of files that people write: settings, the apply document, rules", "use JSON"},
-	{"github.com/osteele/liquid", []string{"internal/render", "internal/render/bodies", "internal/bench"},
+	{"github.com/osteele/liquid", []string{"internal/render/liquid", "internal/render/bodies", "internal/bench"},
 		"templates are compiled and escaped in one place; bench measures what the library does with nothing around it", "take a function"},
 	{"github.com/tdewolff/parse/", []string{"internal/render/bodies"},
 		"style sheets are read when a template is compiled, and nowhere else", "write the styles in the template"},

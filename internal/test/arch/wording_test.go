@@ -98,7 +98,7 @@ func wording(f *file) []finding {
 }
 
 func (f *file) breaches(line int, text string, sentences bool) (found []finding) {
-	for _, term := range termsOf(ordinary.Replace(text)) {
+	for _, term := range termsOf(ordinary.Replace(metricName.ReplaceAllString(text, ""))) {
 		found = append(found, finding{f.path, line, "the private term " + strconv.Quote(term), wordingReason,
 			"use the standard term (" + privateTerms[termKey(term)] + "), see docs/reference/glossary.md"})
 	}

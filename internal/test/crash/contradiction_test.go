@@ -199,7 +199,7 @@ func TestACheckOfEveryConditionKeepsAFaultyIndexFromNotifyingAnybody(t *testing.
 		}
 	}
 
-	// What is in quarantine is kept: without any other check the next start knows it.
+	// The quarantine is durable: the next start knows it without another check.
 	w.server.kill(w.server.current())
 	w.server.awaitReady(w.server.start("FANFARE_MATCH_CHECK=0%"))
 	if got := w.load(); !slices.Equal(got, w.wanted) {

@@ -6,14 +6,13 @@
 // named, all the time. Then they compare what
 // arrived with what was asked for.
 //
-// State. What was asked for is a Timeline of each subscription: the changes that
-// a client sent, with the moments at which each was sent and was acknowledged.
-// What arrived is the capture server's file, which has a line for each message,
-// written before it was answered. Judge sees only these two; Reconcile holds the
-// product's own account of a broadcast against the second.
+// State. A Timeline of each subscription has the changes that a client sent, with the
+// times at which each was sent and acknowledged. The file of the capture server has a
+// line for each message that arrived, written before the message was answered. Judge
+// sees only these two. Reconcile compares the counts of a broadcast with the file.
 //
-// What comes back has a test of its own: bounces are handed to the inbound server,
-// which is killed between reading them and its answer, and each counts once.
+// Bounces have a test of their own: the inbound server is killed between reading a bounce
+// and its answer, and each bounce counts once.
 //
 // Failure. A change or an event whose answer a kill cut off is sent again until
 // it is acknowledged. Between sending and acknowledgement both outcomes are

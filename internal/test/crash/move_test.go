@@ -98,8 +98,8 @@ func TestNobodyIsMailedTwiceWhenTheDatabaseMoves(t *testing.T) {
 	w.check(0)
 }
 
-// The server dies at each step of moves there and back, under load. What was
-// moved then is in one of the databases, and which one is told at the start.
+// The server dies at each step of moves there and back, under load. All
+// data is then in one of the databases, and the start says which one.
 func TestNothingIsLostWhenTheServerDiesInAMove(t *testing.T) {
 	t.Parallel()
 	for _, route := range []string{"files first", "PostgreSQL first"} {

@@ -69,8 +69,8 @@ type operator struct {
 	deeds     map[string]int
 }
 
-// do calls the API over as many lives as that takes. What a broadcast refuses
-// since it is over, or in another state, is not done.
+// do calls the API over as many lives as that takes. A call that is
+// refused because the broadcast has ended or is in another state counts as not done.
 func (o *operator) do(what string, call func(context.Context, *client.Client) error) (sent, acked time.Time, done bool) {
 	sent = time.Now()
 	err := o.w.server.do(o.w.given, call)

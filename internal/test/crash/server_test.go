@@ -184,8 +184,8 @@ func (s *server) stop(l *life) {
 	}
 }
 
-// awaitDeath returns when a life has killed itself. What it is waited for is said
-// where it does not.
+// awaitDeath returns when a life has killed itself. The failure
+// message names what.
 func (s *server) awaitDeath(ctx context.Context, l *life, what string) {
 	s.t.Helper()
 	select {

@@ -1,7 +1,7 @@
 // Package dnstest is a DNS server for tests: a real one on UDP at 127.0.0.1, which
 // answers for the names that a test gives it.
 //
-// State. What it knows is set before it starts; Add and Break change it later. It ends with
+// State. Its records are set before it starts; Add and Break change them later. It ends with
 // the test.
 //
 // Failure. A name that it does not know does not exist (NXDOMAIN), and of one that it
@@ -18,7 +18,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// A Server answers for names, which are in small letters and without the last dot. It
+// A Server answers for names, which are in lower case and without the last dot. It
 // answers questions for TXT, A and MX records.
 type Server struct {
 	Texts  map[string][]string // each as one, however long

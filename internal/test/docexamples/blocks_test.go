@@ -24,8 +24,8 @@ type block struct {
 	first    bool   // of its section
 }
 
-// Languages of blocks. That of a fence is what the fence names, that of another
-// block is read from its first line.
+// Languages of blocks. A fence names its language; other blocks are recognised by their first
+// line.
 const (
 	shell         = "sh"
 	documentBlock = "yaml"

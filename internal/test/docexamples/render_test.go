@@ -184,15 +184,15 @@ func renderOne(t *testing.T, template *render.Template, event *fanfare.Event, u 
 			for n := range r.Subscriptions {
 				of = append(of, uint32(n))
 			}
-			r.Items = append(r.Items, render.ItemOf{Number: uint32(i), Subscriptions: of})
+			r.Items = append(r.Items, render.RecipientItem{Number: uint32(i), Subscriptions: of})
 		}
-		r.More = random.IntN(3)
+		r.Omitted = random.IntN(3)
 		item := &render.Item{Event: event, Topic: u.topic}
 		digest = &render.Digest{Due: time.Unix(1_800_000_000, 0), Cadence: "daily 08:00", Zone: time.UTC, Item: func(uint32) *render.Item { return item }}
 		mailed = nil
 	}
 	if spec.JSON != "" && spec.Subject == "" {
-		w, err := render.Posting{Template: template, Event: mailed, Digest: digest, Topic: u.topic, Service: "example", Direct: u.topic == ""}.Writer()
+		w, err := render.WebhookBatch{Template: template, Event: mailed, Digest: digest, Topic: u.topic, Service: "example", Direct: u.topic == ""}.Writer()
 		if err != nil {
 			return err
 		}
@@ -204,8 +204,8 @@ func renderOne(t *testing.T, template *render.Template, event *fanfare.Event, u 
 		return err
 	}
 	link := func(dst []byte, _ *render.Recipient) []byte { return append(dst, "https://example.org/u/x"...) }
-	w, err := render.Mailing{Template: template, From: mail.Address{Address: "news@example.org"}, Domain: "example.org", Event: mailed, Digest: digest,
-		Topic: u.topic, Service: "example", Unsubscribe: link, Preferences: link,
+	w, err := render.MailBatch{Template: template, From: mail.Address{Address: "news@example.org"}, Domain: "example.org", Event: mailed, Digest: digest,
+		Topic: u.topic, Service: "example", UnsubscribeURL: link, PreferencesURL: link,
 		EncodeFiles: func(mime.FileSet) (*mime.EncodedFiles, error) { return nil, nil }}.Writer()
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (m *maker) recipient(t *testing.T, u use, spec *document.TemplateSpec) *ren
 		return r
 	}
 	for n := range 1 + m.random.IntN(4) {
-		s := render.Subscription{Place: fanfare.RowID(n + 1), ID: fmt.Sprintf("sub-%d", n)}
+		s := render.Subscription{Row: fanfare.RowID(n + 1), ID: fmt.Sprintf("sub-%d", n)}
 		if len(u.params) > 0 && m.random.IntN(2) == 0 {
 			rule := m.random.IntN(len(u.params))
 			params := map[string]any{}

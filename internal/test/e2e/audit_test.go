@@ -30,28 +30,28 @@ func TestTheAuditTellsWhoChangedWhat(t *testing.T) {
 	other := *s.http
 	other.service = "games"
 	other.must(200, "POST", "/v1/apply", yaml, strings.Replace(news(r.addr, ""), "service: news", "service: games", 1))
-	key := strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news", "--name", "desk"))
-	desk := s.http.with(key)
+	key := strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news", "--name", "editor"))
+	editor := s.http.with(key)
 
 	one := `{"topic":"story","channel":"email","to":"reader@example.org"}`
-	desk.must(201, "PUT", "/v1/subscriptions/mine", plain, one, "X-Request-Id", "request-17")
-	desk.must(200, "PUT", "/v1/subscriptions/mine", plain, one) // changes nothing
-	desk.must(200, "POST", "/v1/subscriptions", lines, one+"\n{}\n"+strings.Replace(one, "reader", "second", 1)+"\n")
-	desk.must(204, "POST", "/v1/pause", plain, `{"scope":{"kind":"channel","name":"email"},"reason":"reader@example.org"}`)
-	event := desk.publish(`{"title":"x"}`)
+	editor.must(201, "PUT", "/v1/subscriptions/mine", plain, one, "X-Request-Id", "request-17")
+	editor.must(200, "PUT", "/v1/subscriptions/mine", plain, one) // changes nothing
+	editor.must(200, "POST", "/v1/subscriptions", lines, one+"\n{}\n"+strings.Replace(one, "reader", "second", 1)+"\n")
+	editor.must(204, "POST", "/v1/pause", plain, `{"scope":{"kind":"channel","name":"email"},"reason":"reader@example.org"}`)
+	event := editor.publish(`{"title":"x"}`)
 	eventually(t, "the event is matched", func() bool {
-		code, text, _ := desk.send("GET", "/v1/events/"+event, "", "")
+		code, text, _ := editor.send("GET", "/v1/events/"+event, "", "")
 		return code == 200 && !into[fanfare.Broadcast](t, text).Stages.Frozen.IsZero()
 	})
-	desk.must(204, "POST", "/v1/cancel", plain, `{"scope":{"kind":"broadcast","name":"`+event+`"}}`)
-	desk.must(204, "POST", "/v1/resume", plain, `{"scope":{"kind":"channel","name":"email"}}`)
-	desk.must(204, "DELETE", "/v1/subscriptions/mine?reason=reader@example.org", "", "")
-	desk.must(200, "POST", "/v1/apply", yaml, "service: news\ntopics: {story: {title: Stories}}\n")
+	editor.must(204, "POST", "/v1/cancel", plain, `{"scope":{"kind":"broadcast","name":"`+event+`"}}`)
+	editor.must(204, "POST", "/v1/resume", plain, `{"scope":{"kind":"channel","name":"email"}}`)
+	editor.must(204, "DELETE", "/v1/subscriptions/mine?reason=reader@example.org", "", "")
+	editor.must(200, "POST", "/v1/apply", yaml, "service: news\ntopics: {story: {title: Stories}}\n")
 	s.mustStop()
 	s.start()
-	desk.url = s.url
+	editor.url = s.url
 
-	text := desk.must(200, "GET", "/v1/audit", "", "")
+	text := editor.must(200, "GET", "/v1/audit", "", "")
 	var got []string
 	for _, e := range into[auditPage](t, text).Audit {
 		if e.Service != "news" || e.At.IsZero() || e.Key == "" {
@@ -97,12 +97,12 @@ func TestTheAuditTellsWhoChangedWhat(t *testing.T) {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
-	desk.must(403, "GET", "/v1/audit?service=games", "", "")
+	editor.must(403, "GET", "/v1/audit?service=games", "", "")
 	reader := strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news", "--scope", "read"))
 	s.http.with(reader).must(403, "GET", "/v1/audit", "", "")
 
 	table := s.mustRun("", "audit", "--service", "news", "--by", "key-2")
-	for _, want := range []string{"key-2 desk", "import subscriptions", "2 created", "1 failed", "schema: {"} {
+	for _, want := range []string{"key-2 editor", "import subscriptions", "2 created", "1 failed", "schema: {"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is not in\n%s", want, table)
 		}

@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// The days of a backup are copied before the people. Who is erased in between is
-// erased where the backup is restored, too.
+// The days of a backup are copied before the people. A person who is erased in
+// between is also erased after the restore.
 func TestWhoIsErasedWhileABackupIsTakenIsErasedWhereItIsRestored(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")

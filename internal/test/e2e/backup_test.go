@@ -48,7 +48,7 @@ func TestBackupOfAWorkingServerLosesNothingThatWasAcknowledgedBefore(t *testing.
 	s.subscribe(people...)
 	over := s.http.publish(`{"title":"over"}`)
 	s.http.completed(over)
-	// What comes now must not be over before the backup is taken, however long that takes.
+	// These events must not be completed before the backup is taken.
 	s.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: 20/s, connections: 4, retry: [2s, 2s]"))
 	before := map[string]string{over: "over"} // events by id, with their titles
 	for i := range 3 {
@@ -119,7 +119,7 @@ func TestBackupOfAWorkingServerLosesNothingThatWasAcknowledgedBefore(t *testing.
 		r.judge(title, o.http.deliveries(id, ""), uncertain[id])
 	}
 
-	// What comes next is new: its number, its people and its unsubscribe links.
+	// The next event has a new number, new recipients and new unsubscribe links.
 	o.http.subscribe(`{"topic":"story","channel":"email","to":"later@example.org"}`)
 	later := o.http.publish(`{"title":"later"}`)
 	for id := range before {
@@ -204,7 +204,7 @@ func TestWhatWasUncertainAndIsCancelledDoesNotLeave(t *testing.T) {
 	event, letGo := halfway(s, r, people)
 	s.mustRun("", "pause", "--all")
 	letGo()
-	left := s.standstill(r, event)
+	left := s.awaitIdle(r, event)
 	file := filepath.Join(t.TempDir(), "halfway.tar")
 	s.mustRun("", "backup", file)
 	s.mustRun("", "resume", "--all")
@@ -261,9 +261,9 @@ func TestBackupAndRestoreRefuseWhatCannotBeRight(t *testing.T) {
 		if err := os.WriteFile(bad, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		expectRefusal(run(t, nil, "", "backup", "verify", bad), "cut or damaged")
+		expectRefusal(run(t, nil, "", "backup", "verify", bad), "truncated or damaged")
 		into := filepath.Join(t.TempDir(), "empty")
-		expectRefusal(run(t, nil, "", "restore", bad, "--data-dir", into), "cut or damaged")
+		expectRefusal(run(t, nil, "", "restore", bad, "--data-dir", into), "truncated or damaged")
 		if left, err := os.ReadDir(into); err != nil || len(left) != 0 {
 			t.Errorf("%s: it leaves %v, %v", what, left, err)
 		}
@@ -279,7 +279,7 @@ func TestBackupAndRestoreRefuseWhatCannotBeRight(t *testing.T) {
 	}
 }
 
-// What a server keeps is in a backup, or on this list with the reason why not.
+// Every file of a server is in the backup, or on this list with the reason why not.
 func TestEveryFileOfADataDirectoryIsInTheBackupOrKnownNotToBe(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
@@ -313,7 +313,7 @@ func TestEveryFileOfADataDirectoryIsInTheBackupOrKnownNotToBe(t *testing.T) {
 	}
 }
 
-// Who stops a server does not wait for a backup, and the backup leaves nothing.
+// Stopping a server does not wait for a backup, and the backup leaves no file.
 func TestABackupThatTheServerEndsLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")

@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// Who applies a document hears that a rate in it is not the one in force, also
-// where nothing of it changes.
+// apply reports that another rate than the one in the document is in force, even if the
+// document changes nothing.
 func TestAnApplyTellsOfARateThatWasSetByHand(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")

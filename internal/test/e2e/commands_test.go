@@ -166,7 +166,7 @@ func TestSinkCommandCountsAndShows(t *testing.T) {
 	s.http.must(200, "POST", "/v1/apply", yaml, news(address, ""))
 	s.subscribe(crowd(60)...)
 	b := s.http.completed(s.http.publish(`{"title":"counted"}`))
-	// What it shows it shows while it runs.
+	// The sink prints messages while it runs.
 	var shown strings.Builder
 	for !strings.Contains(shown.String(), "Subject: counted") {
 		n, err := says.Read(line)

@@ -33,7 +33,7 @@ func TestADryRunTellsForWhomAnEventWouldBe(t *testing.T) {
 	if len(all.Sample) != 21 {
 		t.Errorf("named %d of 21", len(all.Sample))
 	}
-	// Who may only publish counts the same, and is told of nobody.
+	// A key that may only publish gets the same counts but no recipients.
 	publisher := s.http.with(strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news", "--scope", "publish")))
 	if counted := into[client.DryRun](t, publisher.must(200, "POST", "/v1/topics/story/match?sample=100", plain, event)); counted.Matched != 21 || counted.Messages != 20 || len(counted.Sample) != 0 {
 		t.Errorf("with the scope publish: %+v", counted)
@@ -87,7 +87,7 @@ func TestADryRunTellsForWhomAnEventWouldBe(t *testing.T) {
 	s.http.refused(422, "POST", "/v1/topics/story/match?sample=-1", plain, event)
 }
 
-func TestTheDearestConditionsAreReported(t *testing.T) {
+func TestTheMostExpensiveConditionsAreReported(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
 	put := into[client.Subscribed](t, s.http.must(201, "PUT", "/v1/subscriptions/cheap", plain, `{"topic":"story","channel":"email","to":"a@example.org","filter":"event.level > 3"}`))
@@ -97,12 +97,12 @@ func TestTheDearestConditionsAreReported(t *testing.T) {
 	if empty := s.mustRun("", "report", "conditions"); !strings.Contains(empty, "the index covers all conditions") {
 		t.Errorf("printed %s", empty)
 	}
-	const dear = `"topic":"story","channel":"email","filter":"event.title != 'x'"`
-	put = into[client.Subscribed](t, s.http.must(201, "PUT", "/v1/subscriptions/dear", plain, `{"to":"b@example.org",`+dear+`}`))
+	const unindexed = `"topic":"story","channel":"email","filter":"event.title != 'x'"`
+	put = into[client.Subscribed](t, s.http.must(201, "PUT", "/v1/subscriptions/unindexed", plain, `{"to":"b@example.org",`+unindexed+`}`))
 	if put.Matching == nil || put.Matching.Indexed || put.Matching.NsPerEvent <= 0 || !strings.Contains(put.Matching.Reason, "!=") {
 		t.Errorf("answered %+v", put.Matching)
 	}
-	s.http.subscribe(`{"to":"c@example.org",` + dear + `}`)
+	s.http.subscribe(`{"to":"c@example.org",` + unindexed + `}`)
 	s.http.subscribe(`{"topic":"story","channel":"email","to":"d@example.org","filter":"event.title != 'x' && !has(event.place)"}`)
 	for _, title := range []string{"x", "y", "z"} {
 		s.http.completed(s.http.publish(fmt.Sprintf(`{"title":%q,"level":4}`, title)))
@@ -117,7 +117,7 @@ func TestTheDearestConditionsAreReported(t *testing.T) {
 		t.Errorf("the topic: %+v", topic)
 	}
 	if first.NsPerEvent <= second.NsPerEvent || second.Subscriptions != 2 || second.NsPerEvent != put.Matching.NsPerEvent || second.Tried != 3 || second.Met != 2 {
-		t.Errorf("the dearest: %+v", report.Conditions)
+		t.Errorf("the most expensive: %+v", report.Conditions)
 	}
 	if one := into[client.ConditionReport](t, s.http.must(200, "GET", "/v1/reports/conditions?limit=1", "", "")); len(one.Conditions) != 1 || one.More != 1 {
 		t.Errorf("one of them: %+v", one)

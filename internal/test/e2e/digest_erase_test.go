@@ -7,8 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// Who is erased is nowhere any more, also of digests that were sent and of those that
-// were gathered for, and others are told as before.
+// An erased person is removed from sent and waiting digests, and others get their digests.
 func TestWhoIsErasedIsInNoDigestAnyMore(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")

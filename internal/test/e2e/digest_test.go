@@ -34,7 +34,7 @@ func faraway() string {
 	return "weekly " + strings.ToLower(time.Now().UTC().AddDate(0, 0, 3).Weekday().String()) + " 08:00"
 }
 
-// What waits for a digest, and what went out in one, is found wherever somebody looks.
+// Traces, exports and reports find events that wait for a digest and events that were sent in one.
 func TestWhatIsToldInADigestIsFoundEverywhere(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")

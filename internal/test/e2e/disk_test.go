@@ -94,7 +94,7 @@ func runOnSmallDisk() error {
 	return syscall.Exec(run, append([]string{run}, os.Args[1:]...), os.Environ())
 }
 
-// A ballast is a file that takes up room on the disk of a server.
+// A ballast is a file that takes up space on the disk of a server.
 type ballast struct {
 	t    *testing.T
 	path string
@@ -120,7 +120,7 @@ func (s *server) fill(leaveBytes int64) *ballast {
 	return b
 }
 
-// drop gives the room back.
+// drop gives the space back.
 func (b *ballast) drop() {
 	b.t.Helper()
 	if err := os.Remove(b.path); err != nil {

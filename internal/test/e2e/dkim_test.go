@@ -119,7 +119,7 @@ func TestKeysAreMadeAndRotatedByCommand(t *testing.T) {
 		t.Errorf("the keys before the last are there still, or the last are not: %s", channel)
 	}
 
-	// What it prints for the document is what the channel has.
+	// The printed setting equals the setting of the channel.
 	_, list, _ := strings.Cut(s.mustRun("", "dkim", "rotate", "email", "--in", "5h"), "\ndkim:\n  - ")
 	inDocument := strings.ReplaceAll(strings.TrimSpace(list), "\n  - ", ", ")
 	if changed := s.http.must(200, "POST", "/v1/apply?dry_run=true", yaml, news(r.addr, "rate: unlimited, dkim: ["+inDocument+"]")); strings.Count(inDocument, "from: ") < 2 || strings.Count(inDocument, "wait_for_dns: true") != 2 || strings.Contains(changed, "dkim") {

@@ -98,7 +98,7 @@ func (p page) follow(t *testing.T) string {
 		}
 		shell = strings.Replace(shell, started, started+waits, 1)
 	}
-	// Who types looks later than the mail takes to leave.
+	// A person types slower than the mail is sent.
 	const looks = "./bin/fanfare trace"
 	shell = strings.Replace(shell, looks, "until ./bin/fanfare trace --subscriber ada@example.com | grep -q accepted; do sleep 0.05; done\n"+looks, 1)
 	program := "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n" + onFreePorts(shell)
@@ -122,7 +122,7 @@ func TestReadmeLeadsToAMail(t *testing.T) {
 	}
 }
 
-// Whoever has gone through the README goes on with the tutorial, on the same server.
+// The tutorial continues on the server of the README.
 func TestTutorialSaysWhatHappens(t *testing.T) {
 	t.Parallel()
 	said := page{document: "docs/tutorial/first-topic.md", file: "weather.yaml", earlier: "service: ops\n"}.follow(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // foundIn lists the files of the data directory, and the tables of the database,
-// that have one of the names in them, whatever the case of the letters.
+// that have one of the names in them, whatever upper and lower case alike.
 func (s *server) foundIn(names ...string) []string {
 	s.t.Helper()
 	found := storetest.Find(s.t, s.dir, names...)
@@ -29,8 +29,8 @@ const crowdToErase = 1000
 
 func localPart(i int) string { return fmt.Sprintf("Xq%04dzw", i) }
 
-// Who is erased is in no file of the server any more, whatever became of what was
-// sent to them; what was sent is counted as before.
+// No file of the server contains an erased person, in any state of their messages. The counts
+// stay.
 func TestWhoIsErasedIsInNoFileAnyMore(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{Inject: sink.Inject{TempFail: 0.2, TempFailAlways: true, PermFail: 0.1, Seed: 7}}, "rate: unlimited, retry: [10m]")

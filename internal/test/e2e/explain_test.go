@@ -59,7 +59,7 @@ func TestExplainSaysWhyAnEventCameOrNot(t *testing.T) {
 		t.Errorf("late: %+v", e)
 	}
 
-	// What was recorded decides, whatever has changed since.
+	// The recorded result decides, even after later changes.
 	s.http.subscribe(`{"id":"near","topic":"story","channel":"email","to":"ada@example.org","rule":"near","params":{"place":"graz"}}`)
 	if e := explain("near", event); !e.Wanted || check(e, "condition").Holds || !strings.Contains(check(e, "recorded").Detail, "changed since") {
 		t.Errorf("near, changed: %+v", e)

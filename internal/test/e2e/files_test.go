@@ -138,8 +138,8 @@ templates:
         attachments: [{file: telerau.pdf}]
 `
 
-// What a template attaches and shows goes with every mail of the version that it was
-// applied with, whatever is applied and killed meanwhile.
+// Every mail has the files of its template version, even if another version is applied or the
+// server is killed meanwhile.
 func TestTheFilesOfATemplateGoWithItsMails(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t, sink.Config{})
@@ -238,7 +238,7 @@ func TestFilesThatMayNotGoAreRefusedWithTheirPlace(t *testing.T) {
 	}
 }
 
-// What goes with a message is kept until it has left, also where the server is killed.
+// The files of a message are kept until it was sent, even if the server is killed.
 func TestFilesGoWithAMessage(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "rate: unlimited")

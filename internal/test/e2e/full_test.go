@@ -24,7 +24,7 @@ func onSmallDisk(t *testing.T, settings string, flags ...string) (*server, *rela
 }
 
 // A full disk stops an import at a line that is named; what stands before it is
-// stored, nothing behind it, and with room the rest follows.
+// stored, nothing behind it, and with space the rest follows.
 func TestFullDiskStopsAnImportAtALineThatIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, durability := range []string{"fsync", "relaxed"} {
@@ -62,8 +62,8 @@ func TestFullDiskStopsAnImportAtALineThatIsNamed(t *testing.T) {
 
 			full.drop()
 			sum := into[summary](t, s.http.must(200, "POST", "/v1/subscriptions?quiet=true", lines, people.String()))
-			if sum.Created+sum.Updated != total || sum.Updated < stored || sum.Failed != 0 { // the two behind it may have found room for a few more
-				t.Errorf("with room: %+v, want %d in all and at least %d updated", sum, total, stored)
+			if sum.Created+sum.Updated != total || sum.Updated < stored || sum.Failed != 0 { // the two behind it may have found space for a few more
+				t.Errorf("with space: %+v, want %d in all and at least %d updated", sum, total, stored)
 			}
 			s.mustRun("", "pause", "--all")
 			event := s.http.publish(`{"title":"to all"}`)
@@ -76,7 +76,7 @@ func TestFullDiskStopsAnImportAtALineThatIsNamed(t *testing.T) {
 }
 
 // Events that a full disk cannot take are refused, those that were accepted are
-// kept, and with room it goes on without a restart.
+// kept, and with space it goes on without a restart.
 func TestFullDiskRefusesEventsAndRecovers(t *testing.T) {
 	t.Parallel()
 	for _, durability := range []string{"fsync", "relaxed"} {
@@ -126,7 +126,7 @@ func TestFullDiskRefusesEventsAndRecovers(t *testing.T) {
 }
 
 // A disk that fills up in the middle of a broadcast stops the sending, since
-// what came of a mail must be kept before the next one leaves; with room it goes
+// what came of a mail must be kept before the next one leaves; with space it goes
 // on, and nobody is left out or written to twice.
 func TestFullDiskInABroadcastLosesAndRepeatsNothing(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// What is exported and imported elsewhere is the same, in both forms.
+// An export that is imported elsewhere gives the same subscriptions, in both formats.
 func TestExportAndImportGiveTheSame(t *testing.T) {
 	t.Parallel()
 	from, _ := newsroom(t, sink.Config{}, "")

@@ -131,7 +131,7 @@ func TestAMailToUnsubscribeEndsWhatTheMessageWasAbout(t *testing.T) {
 	}
 }
 
-// Whatever an address is dressed up as, mail for others is not taken.
+// The inbound server refuses mail for other domains in every form of the address.
 func TestTheInboundServerIsNoRelay(t *testing.T) {
 	t.Parallel()
 	s, r := mailed(t)
@@ -195,7 +195,7 @@ func TestNothingIsSmuggledBehindAMessage(t *testing.T) {
 		m.expect("Subject: x\r\n\r\nx"+end+smuggled+"\r\n.\r\n", "521 5.5.2")
 		m.expect("", "")
 	}
-	// What looks like an end and is text: the message goes on to its own end.
+	// These lines look like the end of a message but belong to its text.
 	for _, text := range []string{"\r\n..\r\n", "\r\n.\x00\r\n", "\r\n. \r\n", "\r\n.\t\r\n", "\r\n\x00.\r\n", "\r\n.x\r\n"} {
 		m := s.mailer(at)
 		m.mail("", leave, "Subject: x\r\n\r\nx"+text+smuggled, "250")

@@ -38,7 +38,7 @@ func states(c *caller, ids ...string) (all string) {
 	return all
 }
 
-// Whoever follows the link of a mail chooses what ends, and can take it back.
+// The link of a mail lets its reader choose which subscriptions end, and undo it.
 func TestWhatEndsIsChosenAndCanBeTakenBack(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
@@ -83,7 +83,7 @@ func TestWhatEndsIsChosenAndCanBeTakenBack(t *testing.T) {
 	}
 }
 
-// Who is forgotten is not brought back by a link.
+// A link does not restore an erased person.
 func TestAnErasedPersonIsNotBroughtBack(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")

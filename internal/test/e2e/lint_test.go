@@ -8,8 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// What is found is said of what is stored, of a draft and beside a dry run, and
-// never stands in the way.
+// Lint reports findings for stored templates, drafts and dry runs, and never blocks a change.
 func TestLintSaysWhatReadersAreGoingToMind(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
@@ -35,7 +34,7 @@ func TestLintSaysWhatReadersAreGoingToMind(t *testing.T) {
 			t.Errorf("of what is stored it says %+v", l)
 		}
 	}
-	// What fails for some kind of recipient is said by all who look at a template.
+	// All commands that check a template report a failure for a kind of recipient.
 	fails := write(t, "fails.yaml", "service: news\nchannels: {hook: {driver: webhook}}\ntemplates:\n  story:\n    json: '{\"level\": {{ event.level }}}'\n")
 	for _, args := range [][]string{{"template", "lint", "-f", fails}, {"apply", "-f", fails}, {"apply", "-f", fails, "--dry-run"}, {"preview", "story", "-f", fails}} {
 		if ran := s.run("", args...); ran.code != 1 || !strings.Contains(ran.out+ran.err, "tried with an event that has only what the schema requires") {

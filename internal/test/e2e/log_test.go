@@ -9,8 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// What people wrote, who they are and what opens the door does not belong into a
-// log, also where things go wrong.
+// Logs contain no message bodies, addresses or secrets, even when something fails.
 func TestLogHoldsNoSecretsNoBodiesAndNoAddresses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -106,7 +106,7 @@ func TestAMessageToOnePersonArrivesAndIsTraced(t *testing.T) {
 	if out := s.run("", "explain", "hers", m.ID); !strings.Contains(out.out, "people who were named") {
 		t.Errorf("explained as %s%s", out.out, out.err)
 	}
-	// Who is known is written to by id as well.
+	// A known subscriber can also be addressed by id.
 	id := history.Deliveries[0].Subscriber
 	m = s.http.message("?wait=30s", `{"channel":"email","subscriber":"`+id+`","content":{"subject":"Hi","text":"{{ subscriber.id }}"}}`)
 	if m.State != "accepted" || m.Template != "" || r.total() != 2 {

@@ -42,8 +42,8 @@ func (s *server) startMover() *mover {
 	return m
 }
 
-// changeOne adds a subscription, changes it, and ends every third. What it was told
-// is what has to be there.
+// changeOne adds a subscription, changes it, and ends every third. Each
+// acknowledged change must be in the database.
 func (m *mover) changeOne(i int) {
 	id, address := fmt.Sprintf("moving-%d", i), fmt.Sprintf("moving%d@example.org", i)
 	put := func(place string) {

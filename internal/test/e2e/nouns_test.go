@@ -62,7 +62,7 @@ func TestNounsDoTheSameToAllThings(t *testing.T) {
 	}
 }
 
-// What is kept of a person is written, moved to another, and forgotten.
+// Commands export, merge and erase a person.
 func TestAPersonIsExportedMergedAndErasedByCommand(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
@@ -89,8 +89,8 @@ func TestAPersonIsExportedMergedAndErasedByCommand(t *testing.T) {
 	}
 }
 
-// What happened is listed and shown with the same words, and an address is
-// suppressed and set free.
+// Events, messages and deliveries are listed and shown by the same verbs, and an address is
+// suppressed and removed from the list.
 func TestNounsShowWhatHappened(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")

@@ -101,8 +101,8 @@ func TestPutOfTheSameIDChangesTheCondition(t *testing.T) {
 	}
 }
 
-// Who has several subscriptions that match gets one mail; it lists them all, and
-// the topic's order of rules picks its template.
+// A person with several matching subscriptions gets one mail that lists them all. The order of
+// rules in the topic selects its template.
 func TestOnePersonGetsOneMailForAllThatMatches(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
@@ -151,7 +151,7 @@ func TestRepeatedEventIsKnown(t *testing.T) {
 	s, r := newsroom(t, sink.Config{}, "")
 	s.subscribe("a@example.org")
 	send := func() (string, bool) {
-		got := into[accepted](t, s.http.must(202, "POST", "/v1/topics/story/events?id=n1&source=/desk", plain, `{"title":"once"}`)).Events[0]
+		got := into[accepted](t, s.http.must(202, "POST", "/v1/topics/story/events?id=n1&source=/editor", plain, `{"title":"once"}`)).Events[0]
 		return got.ID, got.Duplicate
 	}
 	first, duplicate := send()
@@ -184,7 +184,7 @@ func TestCloudEventsInAllModes(t *testing.T) {
 	s, r := newsroom(t, sink.Config{}, "")
 	s.subscribe("a@example.org")
 	event := func(id string) string {
-		return `{"specversion":"1.0","id":"` + id + `","source":"/desk","type":"story","time":"2026-11-20T08:00:00Z","data":{"title":"` + id + `"}}`
+		return `{"specversion":"1.0","id":"` + id + `","source":"/editor","type":"story","time":"2026-11-20T08:00:00Z","data":{"title":"` + id + `"}}`
 	}
 	for _, send := range []struct {
 		path, contentType, body string
@@ -194,7 +194,7 @@ func TestCloudEventsInAllModes(t *testing.T) {
 		{"/v1/events", cloudevent, event("structured"), nil, []string{"structured"}},
 		{"/v1/topics/story/events", cloudevent + "; charset=utf-8", event("structured to a topic"), nil, []string{"structured to a topic"}},
 		{"/v1/events", cloudbatch, "[" + event("batched 1") + "," + event("batched 2") + "]", nil, []string{"batched 1", "batched 2"}},
-		{"/v1/events", plain, `{"title":"binary"}`, []string{"ce-specversion", "1.0", "ce-id", "binary", "ce-source", "/desk", "ce-type", "story"}, []string{"binary"}},
+		{"/v1/events", plain, `{"title":"binary"}`, []string{"ce-specversion", "1.0", "ce-id", "binary", "ce-source", "/editor", "ce-type", "story"}, []string{"binary"}},
 		{"/v1/events?format=cloudevents", lines, event("line 1") + "\n" + event("line 2") + "\n", nil, []string{"line 1", "line 2"}},
 	} {
 		s.http.must(202, "POST", send.path, send.contentType, send.body, send.headers...)
@@ -213,7 +213,7 @@ func TestCloudEventsInAllModes(t *testing.T) {
 		t.Errorf("%d mails, want 7", r.total())
 	}
 	got := s.http.broadcast("batched%201")
-	if got.Source != "/desk" || got.SourceID != "batched 1" {
+	if got.Source != "/editor" || got.SourceID != "batched 1" {
 		t.Errorf("traced as %+v", got)
 	}
 	if status, _, header := s.http.send("PUT", "/v1/events", "", ""); status != http.StatusMethodNotAllowed || !strings.Contains(header.Get("Allow"), "POST") {

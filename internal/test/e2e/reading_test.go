@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// Who waits for a digest has no delivery yet: the trace of the event says for them what
-// they wait for, and when it is due.
+// A recipient who waits for a digest has no delivery yet: the trace of the event names the
+// digest and its time.
 func TestTheTraceOfARecipientSaysForWhichDigestItWaits(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
@@ -32,8 +32,7 @@ func TestTheTraceOfARecipientSaysForWhichDigestItWaits(t *testing.T) {
 	}
 }
 
-// What readers are going to mind of a template is said where it is applied, and not
-// only where somebody asks beforehand.
+// apply prints the findings of lint, too.
 func TestApplyNotesWhatLintFinds(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")

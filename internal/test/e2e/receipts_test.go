@@ -143,7 +143,7 @@ func TestAWebhookOfMailgunMovesTheMessageThatItNames(t *testing.T) {
 	if first, again := post(ann), post(ann); first != 200 || again != 200 {
 		t.Fatalf("%d, and again %d", first, again)
 	}
-	// Who has overheard a webhook cannot say something else with what signs it.
+	// The signature of an intercepted webhook does not verify another content.
 	forged := strings.ReplaceAll(strings.ReplaceAll(ann, "ann@example.org", "bob@example.org"), id["ann@example.org"], id["bob@example.org"])
 	if status := post(forged); status != 401 {
 		t.Errorf("a document with the token of another: %d", status)

@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// What is wrong in a request is named to the member, and nothing of it is kept.
+// An error names the invalid member of a request, and nothing of the request is stored.
 func TestBadInputIsNamedAndNothingOfItIsKept(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
@@ -84,7 +84,7 @@ func TestBadInputIsNamedAndNothingOfItIsKept(t *testing.T) {
 			}
 		})
 	}
-	// What is good still goes its way, and alone.
+	// A valid event is still delivered, and nothing else.
 	s.http.completed(s.http.publish(`{"title":"good"}`))
 	r.only("reader@example.org")
 	if r.total() != 1 {

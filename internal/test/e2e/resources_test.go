@@ -54,7 +54,7 @@ func TestConfigurationIsMadeResourceByResource(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	// What is shown can be put as it is, and changes nothing.
+	// A PUT of the answer to a GET changes nothing.
 	for _, path := range []string{"/v1/services/news", "/v1/topics/story", "/v1/topics/story/rules/high", "/v1/templates/story", "/v1/channels/email"} {
 		_, before, h := c.send("GET", path, "", "")
 		status, after, again := c.send("PUT", path, plain, before)
@@ -79,7 +79,7 @@ func TestConfigurationIsMadeResourceByResource(t *testing.T) {
 	if got := len(r.of("reader@example.org")); got != 1 {
 		t.Errorf("%d mails", got)
 	}
-	// What somebody uses stays.
+	// A resource in use cannot be deleted.
 	for path, says := range map[string]string{
 		"/v1/topics/story": "active or paused subscription", "/v1/topics/story/rules/any": "vanish", "/v1/channels/email": "active or paused subscription",
 		"/v1/services/news": "active or paused subscription", "/v1/templates/story": "story",

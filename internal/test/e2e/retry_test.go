@@ -65,7 +65,7 @@ func TestRefusalsForNowAreRetriedAndForGoodAreNot(t *testing.T) {
 	}
 }
 
-// What could not leave in its time is expired, also where it was only paused.
+// A message that could not be sent in time expires, even if it was only paused.
 func TestPausedBeyondItsTimeIsExpired(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "rate: unlimited, expiry: 1s")

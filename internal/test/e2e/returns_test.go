@@ -71,7 +71,7 @@ func (s *server) last(event string) map[string]string {
 }
 
 // A complaint is about the message to whose return address it comes, or about the
-// one that it encloses, where it comes to abuse. What was not signed here is nobody's.
+// one that it encloses, where it comes to abuse. An address without a valid signature belongs to nobody.
 func TestAComplaintEndsMailToItsReaderWhereverItComesIn(t *testing.T) {
 	t.Parallel()
 	s, r := mailed(t)

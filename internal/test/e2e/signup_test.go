@@ -113,7 +113,7 @@ func TestASignUpIsNothingBeforeItIsConfirmed(t *testing.T) {
 	}
 	people.must(200, "GET", linkOf(t, known, "p"), "", "")
 
-	// What has ended since is not brought back by the old link.
+	// The old link does not restore a subscription that has ended since.
 	s.http.must(202, "POST", "/v1/topics/storm/events", plain, `{"title":"x","level":5}`)
 	people.must(200, "POST", linkOf(t, r.awaited(t, "ada@example.org", 3)[2], "u"), form, "List-Unsubscribe=One-Click")
 	if page := people.must(200, "POST", link, form, ""); !strings.Contains(page, "used before") {
@@ -124,8 +124,8 @@ func TestASignUpIsNothingBeforeItIsConfirmed(t *testing.T) {
 // clean takes the times and tokens off a page.
 func clean(page string) string { return html.UnescapeString(page) }
 
-// Who fills in what nobody sees, sends a form twice, or is quicker than people are,
-// has no mail sent.
+// A form sends no mail if the hidden field is filled in, if it is sent twice or if it is sent
+// faster than a person could.
 func TestAFormKeepsRobotsOut(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
@@ -171,7 +171,7 @@ func TestAFormKeepsRobotsOut(t *testing.T) {
 	}
 }
 
-// What is changed on the page of preferences is so, and no more.
+// The preferences page changes the chosen settings and nothing else.
 func TestPreferencesAreChangedByTheirPage(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
@@ -258,8 +258,8 @@ func TestPreferencesAreChangedByTheirPage(t *testing.T) {
 	}
 }
 
-// Who wanted nothing at all, and asks for something again, gets that alone; no other
-// reason to be left alone is taken back by a form.
+// A person who unsubscribed from everything and signs up again gets only that subscription. A
+// form lifts no other suppression.
 func TestASignUpLiftsNothingButItsOwnersWish(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")

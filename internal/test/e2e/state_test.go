@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// What a topic knows of its keys can be looked at, and what a value crossed can be
-// explained afterwards, and told beforehand.
+// The state of keys can be shown, and crossings can be explained after an event and predicted
+// before it.
 func TestTheStateOfAKeyIsShownAndCrossingsAreExplainedByIt(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")

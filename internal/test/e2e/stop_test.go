@@ -109,7 +109,7 @@ func importOf(number, n int) string {
 	return b.String()
 }
 
-// Whoever stops a server that waits for its database is not told of a failure.
+// Stopping a server that waits for its database is not reported as a failure.
 func TestStopWhileTheStartWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -144,7 +144,7 @@ func TestASubscriptionGoesToTheDefaultAddressOfItsSubscriber(t *testing.T) {
 		t.Errorf("the history has %d deliveries", len(all))
 	}
 
-	// Who is deleted hears nothing, is not listed, and is kept in the history.
+	// A deleted subscriber gets nothing, is not listed, and stays in the history.
 	s.http.must(204, "DELETE", "/v1/subscribers/ada", "", "")
 	s.http.must(204, "DELETE", "/v1/subscribers/ada", "", "")
 	s.http.must(404, "GET", "/v1/subscribers/ada", "", "")

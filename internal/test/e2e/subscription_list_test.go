@@ -62,8 +62,8 @@ func TestSubscriptionsAreListedInPages(t *testing.T) {
 	s.http.refused(422, "GET", "/v1/subscriptions?limit=5&topic=story&cursor="+first.Next, "", "")
 }
 
-// What is exported makes the same subscriptions in an empty server, and exports
-// as the same.
+// An export creates the same subscriptions in an empty server, and the export of that server
+// is equal.
 func TestAnExportIsAnImport(t *testing.T) {
 	t.Parallel()
 	one, two := serve(t), serve(t)

@@ -24,8 +24,8 @@ func whyNot(t *testing.T, s *server, event, to string) string {
 	return one.Attempts[len(one.Attempts)-1].Text
 }
 
-// Whoever is suppressed gets nothing from that moment on, not even what waits
-// already, until it is lifted; and all can see why.
+// A suppressed address gets no message, not even waiting ones, until the suppression is lifted.
+// Traces show the reason.
 func TestASuppressionHoldsForWhatWaitsAndForWhatComes(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
@@ -67,8 +67,8 @@ func TestASuppressionHoldsForWhatWaitsAndForWhatComes(t *testing.T) {
 	}
 }
 
-// What is exported comes back by an import, into a list that was emptied; and a
-// list of another system is read, but for the lines that are wrong.
+// An exported list can be imported into an empty list. A list of another system is imported
+// except for invalid lines.
 func TestASuppressionListGoesOutAndComesIn(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
@@ -124,7 +124,7 @@ func TestASuppressionListGoesOutAndComesIn(t *testing.T) {
 	}
 }
 
-// What holds for all services is for keys of all services alone.
+// Only a key for all services can change the list for all services.
 func TestAKeyOfOneServiceCannotSuppressForAll(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")

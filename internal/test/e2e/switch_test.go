@@ -36,9 +36,9 @@ func halfway(s *server, r *relay, people []string) (event string, letGo func()) 
 	return event, letGo
 }
 
-// standstill waits until nothing is on the wire of what was stopped halfway, and
+// awaitIdle waits until nothing is on the wire of what was stopped halfway, and
 // returns how many mails have left.
-func (s *server) standstill(r *relay, event string) int {
+func (s *server) awaitIdle(r *relay, event string) int {
 	s.t.Helper()
 	var settled int64
 	eventually(s.t, "all that left is counted", func() bool {
@@ -58,7 +58,7 @@ func TestNothingLeavesWhatIsPaused(t *testing.T) {
 			event, letGo := halfway(s, r, people)
 			s.mustRun("", append([]string{"pause", "--reason", "wrong text"}, scope.args(event)...)...)
 			letGo()
-			left := s.standstill(r, event)
+			left := s.awaitIdle(r, event)
 			if left == len(people) {
 				t.Fatal("the broadcast was over before it was paused")
 			}
@@ -119,7 +119,7 @@ func TestWhatIsCancelledIsSettledAndDoesNotLeave(t *testing.T) {
 			if attempts := got[0].Attempts; len(attempts) != 1 || attempts[0].Text != "not true" {
 				t.Errorf("recorded as %+v", attempts)
 			}
-			// What comes later is not cancelled.
+			// Later events are not cancelled.
 			s.http.completed(s.http.publish(`{"title":"later"}`))
 			if want := int(b.Counts[fanfare.Accepted]) + len(people); r.total() != want {
 				t.Errorf("%d mails with those of the later event, want %d", r.total(), want)

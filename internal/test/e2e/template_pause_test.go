@@ -152,7 +152,7 @@ func TestATemplateThatFailsForFewIsCountedAndPausesNothing(t *testing.T) {
 	}
 }
 
-// Whoever has no rule gets the message of a template that reads the params of rules.
+// A recipient without a rule gets the message of a template that reads params of rules.
 func TestTheTemplateOfTheGuideReachesWhoHasNoRule(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t, sink.Config{})

@@ -130,8 +130,8 @@ func sharedByName(op operation) bool {
 			return true
 		}
 	}
-	// Made, or ended, under that id in the service of the key; to forget a stranger is no error either. Whoever was
-	// made there has agreed to nothing.
+	// Made, or ended, under that id in the service of the key; erasing an unknown person is no error. A subscriber
+	// that was created there has no consent.
 	return op.method == "PUT" || op.method == "DELETE" || strings.HasSuffix(op.path, "/erase") || op.id == "list-consents"
 }
 

@@ -1,8 +1,8 @@
 // Package peers holds the tests that send real mail to real mail servers:
 // Postfix, its smtp-sink, Exim and OpenSMTPD, as Debian ships them. They have the
 // build tag peers, since they need those programs and root; `make test-peers`
-// installs the one and asks for the other. What signatures are worth is judged by
-// dkimpy, from what the servers stored.
+// installs the one and asks for the other. dkimpy verifies the signatures of
+// the messages that the servers stored.
 //
 // State. Each server runs in the foreground as a child of its test, with a
 // configuration, a spool, mailboxes and ports of its own below the test's

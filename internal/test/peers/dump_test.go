@@ -17,7 +17,7 @@ type notified struct {
 	subscriptions []string
 }
 
-// What a template of these tests writes in front of the event and the subscriptions.
+// Marks that the templates of these tests write in front of the event and the subscriptions.
 const (
 	eventMark        = "event="
 	subscriptionMark = "subscription="

@@ -9,9 +9,9 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
-// A peer that takes only so many mails on a connection ends it with 421. That is
-// no judgement on the message that came next: it leaves on another connection,
-// and nobody waits for a retry.
+// A peer that takes only so many mails on a connection ends it with 421. The
+// answer does not concern the next message, which the driver sends over another
+// connection without a retry.
 func endsConnections(t *testing.T, p *peer, address string, m manner, n int) {
 	t.Helper()
 	client := smtp.New(smtp.Config{Address: address})

@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare/client"
 )
 
-// What a real mail server took and cannot deliver comes back by its own bounce, and
-// the delivery is failed then.
+// A real mail server that cannot deliver a message returns its own bounce, and the delivery
+// fails.
 func TestBouncesOfRealServersAreApplied(t *testing.T) {
 	t.Parallel()
 	for name, startRelay := range map[string]func(*testing.T, string) (*peer, string){"Postfix": startBouncingPostfix, "Exim": startBouncingExim} {

@@ -39,9 +39,9 @@ func subscriptionsOfSet(t *testing.T) int {
 // nothing, so that the index alone answers, or what the environment says.
 func matchCheck() string { return cmp.Or(os.Getenv("FANFARE_TEST_MATCH_CHECK"), "0%") }
 
-// The whole program, on real events with subscriptions that were drawn. Who must
-// be told of which event by which subscription is computed by an evaluator that
-// shares nothing with the index; who was told is what Postfix's smtp-sink wrote.
+// The whole program, on real events with subscriptions that were drawn. An
+// evaluator that shares no code with the index computes the expected recipients of each
+// event, and smtp-sink of Postfix writes the received messages.
 func TestRealEventsReachWhoWantsThemOnce(t *testing.T) {
 	people := subscriptionsOfSet(t)
 	server := start(t, "--match-check", matchCheck())
@@ -59,7 +59,7 @@ func TestRealEventsReachWhoWantsThemOnce(t *testing.T) {
 }
 
 // The index with the fault that it once had tells people who must not be told.
-// That is found, and the check of all matches keeps it from them.
+// The check of all matches finds the fault and prevents wrong messages.
 func TestAFaultOfTheIndexIsFoundOnRealEvents(t *testing.T) {
 	const people = 2000
 	for _, c := range []struct {

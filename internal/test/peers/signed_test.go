@@ -19,8 +19,8 @@ import (
 	"fanfare.dev/fanfare/client"
 )
 
-// signing is a document whose channels sign in all ways; the relay asks for TLS. What
-// it says has what may be changed on the way: long lines, dots, lines that begin with
+// signing is a document whose channels sign in all ways; the relay asks for TLS. Its
+// messages contain everything that servers may change: long lines, dots, lines that begin with
 // From, spaces at ends, messages beyond ASCII, empty lines at the end, and files.
 const signing = `service: news
 channels:
@@ -66,8 +66,8 @@ func signedFiles() []string {
 // signsWith are the selectors of the signatures of each channel.
 var signsWith = map[string][]string{"ed": {"ed"}, "rsa": {"rsa"}, "both": {"ed", "rsa"}, "many": {"ed", "rsa"}}
 
-// What the server signs is verified by somebody else's program, from what real mail
-// servers stored of it, which came to them through TLS, and to Exim with a password.
+// An independent program verifies the signatures of messages that real mail servers stored.
+// They received the messages through TLS, and Exim with a password.
 func TestSignaturesHoldAtRealServers(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(t *testing.T) (relay *peer, settings string){

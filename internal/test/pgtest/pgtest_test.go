@@ -126,7 +126,7 @@ func TestWhatIsCommittedSurvivesAKillAndWhatIsNotDoesNot(t *testing.T) {
 func TestANameIsFoundInAnyColumnAndNotWhereItWas(t *testing.T) {
 	at := Database(t)
 	Execute(t, at, `CREATE TABLE "Texts" (n int, "A b" text)`, "CREATE TABLE blobs (b bytea) PARTITION BY RANGE (b)", "CREATE TABLE one PARTITION OF blobs DEFAULT",
-		`INSERT INTO "Texts" VALUES (1, 'dear Ada'), (2, NULL)`, `INSERT INTO blobs VALUES ('\x00414441ff')`)
+		`INSERT INTO "Texts" VALUES (1, 'Hello Ada'), (2, NULL)`, `INSERT INTO blobs VALUES ('\x00414441ff')`)
 	got := Find(t, at, "ada", "Bob")
 	slices.Sort(got)
 	if want := []string{`"Texts" has ada`, "one has ada"}; !slices.Equal(got, want) {

@@ -257,7 +257,7 @@ func TestTheOfficialLibrariesBelieveWhatIsSentAndNothingElse(t *testing.T) {
 	publish(`{"symbol":"ACME","price":12.5}`)
 	answered(http.StatusUnauthorized)
 
-	// What is for one receiver is not believed by another.
+	// A receiver rejects a webhook that is signed for another receiver.
 	way.mu.Lock()
 	way.changes = nil
 	languages := slices.Sorted(maps.Keys(way.to))

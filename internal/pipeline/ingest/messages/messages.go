@@ -194,15 +194,15 @@ func (m *Messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, req
 	event := fanfare.EventRef{Day: fanfare.DayOf(posted.ReceivedAt)}
 	if d.channel.Driver == "webhook" {
 		posting := compose.Posting(template, posted, event)
-		posting.Complete = true
+		posting.RefuseMissing = true
 		d.writer, err = posting.Writer()
 	} else {
-		var mailing render.Mailing
+		var mailing render.MailBatch
 		if mailing, err = compose.Mailing(template, posted, event, d.channel); err != nil {
 			return nil, err
 		}
 		mailing.EncodeFiles = m.options.Attachments.Read(d.content(ctx, m.options.Registry))
-		mailing.Complete = true // missing data are an error
+		mailing.RefuseMissing = true // missing data are an error
 		d.writer, err = mailing.Writer()
 	}
 	if err != nil {

@@ -6,87 +6,87 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Round is events that are matched one after the other and kept together. It is
-// for one goroutine.
+// A Round is events that are matched one after the other and committed together. It belongs to one
+// goroutine.
 type Round struct {
 	states *States
-	seen   map[fanfare.KeyRef]*seen
+	views  map[fanfare.KeyRef]*view
 }
 
-// seen is what a round has looked at.
-type seen struct {
-	base  fanfare.EventSeq // the last event at the first look; 0: none
+// A view is a key as a round sees it.
+type view struct {
+	base  fanfare.EventSeq // the committed event at the first read; 0: none
 	last  fanfare.Last     // with the events of the round
 	known bool
 }
 
-// Round begins one.
-func (s *States) Round() *Round { return &Round{states: s, seen: map[fanfare.KeyRef]*seen{}} }
+// Round begins a round.
+func (s *States) Round() *Round { return &Round{states: s, views: map[fanfare.KeyRef]*view{}} }
 
 // Last returns the last event of a key, as the round sees it.
 func (r *Round) Last(k fanfare.KeyRef) (last fanfare.Last, known bool) {
-	s := r.look(k)
-	return s.last, s.known
+	v := r.view(k)
+	return v.last, v.known
 }
 
 // Advance makes an event the last of its key.
 func (r *Round) Advance(l *fanfare.Last) {
-	s := r.look(l.Of)
-	s.last, s.known = *l, true
+	v := r.view(l.Of)
+	v.last, v.known = *l, true
 }
 
-func (r *Round) look(k fanfare.KeyRef) *seen {
-	s := r.seen[k]
-	if s == nil {
-		s = &seen{}
-		if s.last, s.known = r.states.Get(k); s.known {
-			s.base = s.last.Event.Seq
+func (r *Round) view(k fanfare.KeyRef) *view {
+	v := r.views[k]
+	if v == nil {
+		v = &view{}
+		if v.last, v.known = r.states.Get(k); v.known {
+			v.base = v.last.Event.Seq
 		}
-		r.seen[k] = s
+		r.views[k] = v
 	}
-	return s
+	return v
 }
 
-// Keep calls keep, which keeps the events of the round and puts their states, while
-// no other round is kept. Before it, it reads back what is in doubt, and hands to
-// again the keys of the round that have moved since it looked at them, which it
-// has forgotten: again has the events of these take their places anew.
+// Commit calls commit, which commits the events of the round and puts their states, while no other
+// round commits. Before that it calls readBack with uncertain keys, and rematch with the keys of the
+// round that another round has changed since. The round has forgotten these, and rematch matches
+// their events again.
 //
-// Where keep fails, the caller may say which keys are in doubt (Doubt), before it
-// returns.
-func (r *Round) Keep(readBack func([]Doubt) error, again func(moved []fanfare.KeyRef) error, keep func() error) error {
-	if len(r.seen) == 0 {
-		return keep()
+// If commit fails with an unknown result, it calls MarkUncertain.
+func (r *Round) Commit(readBack func([]Uncertain) error, rematch func(changed []fanfare.KeyRef) error, commit func() error) error {
+	if len(r.views) == 0 {
+		return commit()
 	}
 	s := r.states
-	s.keeping.Lock()
-	defer s.keeping.Unlock()
-	if len(s.doubts) > 0 {
-		if err := readBack(s.doubts); err != nil {
+	s.committing.Lock()
+	defer s.committing.Unlock()
+	if len(s.uncertain) > 0 {
+		if err := readBack(s.uncertain); err != nil {
 			return err
 		}
-		s.doubts = nil
+		s.uncertain = nil
 	}
-	if moved := r.moved(); len(moved) > 0 {
-		if err := again(moved); err != nil {
+	if changed := r.dropChanged(); len(changed) > 0 {
+		if err := rematch(changed); err != nil {
 			return err
 		}
 	}
-	return keep()
+	return commit()
 }
 
-func (r *Round) moved() (keys []fanfare.KeyRef) {
-	for k, s := range r.seen {
-		if now, _ := r.states.Get(k); now.Event.Seq != s.base {
+// dropChanged forgets the keys that another round has changed since this round read them.
+func (r *Round) dropChanged() (keys []fanfare.KeyRef) {
+	for k, v := range r.views {
+		if now, _ := r.states.Get(k); now.Event.Seq != v.base {
 			keys = append(keys, k)
-			delete(r.seen, k)
+			delete(r.views, k)
 		}
 	}
 	return slices.Clip(keys)
 }
 
-// Doubt notes that it is not known whether events of a day were kept. Only while
-// Keep runs.
-func (r *Round) Doubt(of fanfare.Day, keys []fanfare.KeyRef) {
-	r.states.doubts = append(r.states.doubts, Doubt{of, keys})
+// MarkUncertain notes that a commit may have changed keys or not. The commit function of Commit
+// calls it.
+func (r *Round) MarkUncertain(day fanfare.Day, keys []fanfare.KeyRef) {
+	r.states.uncertain = append(r.states.uncertain, Uncertain{day, keys})
 }

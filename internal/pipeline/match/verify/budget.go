@@ -10,38 +10,38 @@ import (
 // Unlimited.
 type Share float64
 
-// Unlimited has every condition checked that the index reports.
+// Unlimited checks every condition that the index reports.
 var Unlimited = Share(math.Inf(1))
 
-// DefaultShare is the share where nothing else is said.
+// DefaultShare is the share if none is configured.
 const DefaultShare Share = 0.03
 
 const (
-	// minSlice is the least time that is worth beginning with: an event has to be decoded
-	// before the first condition can be evaluated for it.
+	// minSlice is the shortest useful time: an event must be decoded before its first condition
+	// can be evaluated.
 	minSlice = 25 * time.Microsecond
-	// maxSlice is the most time that one event is held up for, and so the most that an
-	// idle server saves up.
+	// maxSlice is the longest delay of one event, and so the most time that an idle server
+	// saves.
 	maxSlice = time.Millisecond
-	// readEvery is how often the processor time of the process is read.
-	readEvery = 2 * time.Millisecond
+	// readInterval is how often the processor time of the process is read.
+	readInterval = 2 * time.Millisecond
 )
 
-// A Meter measures time. Both clocks only ever advance.
+// A Meter measures time. Neither clock goes back.
 type Meter interface {
-	Elapsed() time.Duration   // since some moment
-	Processor() time.Duration // that the process has used, of all processors
+	Elapsed() time.Duration   // since a fixed time
+	Processor() time.Duration // used by the process, on all processors
 }
 
-// A budget grants time in proportion to what the process uses.
+// A budget grants time in proportion to the processor time of the process.
 type budget struct {
 	share Share
 	meter Meter
 
 	mu     sync.Mutex
 	read   time.Duration // when the processor time was read
-	used   time.Duration // and what it was
-	credit time.Duration // negative after a check that took longer than was granted
+	used   time.Duration // the processor time then
+	credit time.Duration // negative after a check that took longer than its time
 }
 
 func newBudget(share Share, meter Meter) *budget {
@@ -51,12 +51,12 @@ func newBudget(share Share, meter Meter) *budget {
 	return &budget{share: share, meter: meter, read: meter.Elapsed(), used: meter.Processor()}
 }
 
-// take grants time for one event, 0 where there is none to begin with. What is taken
-// must be given back by spend.
+// take grants time for one event; 0 if there is too little. The caller reports the used time to
+// spend.
 func (b *budget) take() (slice time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := b.meter.Elapsed(); now-b.read >= readEvery {
+	if now := b.meter.Elapsed(); now-b.read >= readInterval {
 		used := b.meter.Processor()
 		b.credit = min(b.credit+time.Duration(float64(used-b.used)*float64(b.share)), maxSlice)
 		b.read, b.used = now, used
@@ -68,7 +68,7 @@ func (b *budget) take() (slice time.Duration) {
 	return slice
 }
 
-// spend says how much of a slice was used.
+// spend returns the unused time of a slice.
 func (b *budget) spend(slice, used time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/evaluator"
 )
 
-// An examination checks what the index says about one event.
+// An examination checks the answers of the index for one event.
 type examination struct {
 	v     *Verifier
 	t     *topic
@@ -29,15 +29,14 @@ type examination struct {
 	contradictions []contradiction
 }
 
-// A contradiction is a condition about which index and evaluator do not agree.
+// A contradiction is a condition for which the index and the evaluator have different answers.
 type contradiction struct {
 	condition condition.Condition
-	missing   bool // the index did not report it, else it did
+	missing   bool // the index did not report it; false: it did
 	verdict   evaluator.Verdict
 }
 
-// run checks as many conditions as fit into a slice of time, and all that are reported if
-// that is asked for.
+// run checks as many conditions as fit into a slice of time, and with all every reported one.
 func (x *examination) run(ctx context.Context, slice time.Duration, all bool) (err error) {
 	defer func() { x.account(slice) }()
 	if err := x.prepare(); err != nil {
@@ -69,7 +68,7 @@ func (x *examination) prepare() (err error) {
 	return err
 }
 
-// elapsed is for how long the examination has run.
+// elapsed returns how long the examination has run.
 func (x *examination) elapsed() time.Duration { return x.v.opt.Meter.Elapsed() - x.begun }
 
 func (x *examination) account(slice time.Duration) {
@@ -78,7 +77,7 @@ func (x *examination) account(slice time.Duration) {
 	x.v.budget.spend(slice, used)
 }
 
-// evaluate never panics: a condition that the evaluator cannot evaluate is undecided.
+// evaluate returns the verdict of the evaluator. A panic makes the condition undecided.
 func (x *examination) evaluate(c *condition.Condition) (verdict evaluator.Verdict) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -91,8 +90,8 @@ func (x *examination) evaluate(c *condition.Condition) (verdict evaluator.Verdic
 	return x.language.evaluate(c, x.input)
 }
 
-// checkReported checks reported conditions in turn, filters and rules alternately, while
-// there is time.
+// checkReported checks reported conditions while there is time. It continues where the last event
+// ended, and takes filters and rules alternately.
 func (x *examination) checkReported(hasTime func() bool) {
 	x.t.mu.Lock()
 	nextFilter, nextPlace := x.t.nextFilter, x.t.nextPlace
@@ -145,11 +144,11 @@ func (x *examination) checkOne(c *condition.Condition) {
 	}
 }
 
-// atOnce is how many conditions are taken from the index at once.
-const atOnce = 16
+// conditionBatch is the number of conditions that are read from the index together.
+const conditionBatch = 16
 
-// checkUnreported checks, while there is time, the conditions that come next among all of
-// the topic's and that the index did not report.
+// checkUnreported checks conditions that the index did not report, while there is time. It continues
+// where the last event ended.
 func (x *examination) checkUnreported(hasTime func() bool) {
 	x.t.mu.Lock()
 	at := x.t.others
@@ -158,7 +157,7 @@ func (x *examination) checkUnreported(hasTime func() bool) {
 	for whole := false; !whole && hasTime(); {
 		before := at
 		some = some[:0]
-		whole = x.v.opt.Index.Conditions(x.t.Key, &at, atOnce, func(c condition.Condition) { some = append(some, c) }) < atOnce
+		whole = x.v.opt.Index.Conditions(x.t.Key, &at, conditionBatch, func(c condition.Condition) { some = append(some, c) }) < conditionBatch
 		for i := range some {
 			if c := &some[i]; !x.isReported(c) && !x.isQuarantined(c) {
 				x.v.counts.unreported.Add(1)
@@ -176,11 +175,10 @@ func (x *examination) checkUnreported(hasTime func() bool) {
 	x.t.mu.Unlock()
 }
 
-// isReported reports whether the index took a condition for true.
+// isReported reports whether the index reported a condition.
 func (x *examination) isReported(c *condition.Condition) bool { return reports(x.report, x.hits, c) }
 
-// reports tells whether a condition is among those that a match took for true. The numbers
-// of filters are sorted, and so are the hits.
+// reports says whether a match reported a condition. The numbers of filters and the hits are sorted.
 func reports(r *condition.Report, hits []condition.Hit, c *condition.Condition) bool {
 	if c.Rule == "" {
 		_, found := slices.BinarySearch(r.Filters, c.Number)

@@ -17,17 +17,17 @@ type language struct {
 	rules      map[string]ruleText
 
 	mu     sync.Mutex
-	parsed map[string]*evaluator.Condition // by the text of a filter, or the name of a rule
+	parsed map[string]*evaluator.Condition // by the text of a filter or the name of a rule
 }
 
 type ruleText struct {
 	when   string
 	params map[string]string
-	order  int16 // among the topic's rules
+	order  int16 // in the topic's order of rules
 }
 
-// maxParsed is how many parsed conditions a language keeps; one more, and it parses all
-// of them again when they come.
+// maxParsed is the number of parsed conditions in a language. Beyond that, all are dropped and parsed
+// again when they are needed.
 const maxParsed = 8192
 
 func newLanguage(def *condition.Definition) (*language, error) {
@@ -46,7 +46,7 @@ func newLanguage(def *condition.Definition) (*language, error) {
 	return l, nil
 }
 
-// ruleMark begins the key of a rule: no filter has a zero byte.
+// ruleMark is the prefix of the key of a rule. No filter has a zero byte.
 const ruleMark = "\x00"
 
 func (l *language) parse(filter, rule string) (*evaluator.Condition, error) {
@@ -54,7 +54,7 @@ func (l *language) parse(filter, rule string) (*evaluator.Condition, error) {
 	if rule != "" {
 		var known bool
 		if text, known = l.rules[rule]; !known {
-			return nil, fmt.Errorf("the topic has no rule %q any more", rule)
+			return nil, fmt.Errorf("the topic no longer has the rule %q", rule)
 		}
 		key = ruleMark + rule
 	}
@@ -74,8 +74,8 @@ func (l *language) parse(filter, rule string) (*evaluator.Condition, error) {
 	return c, nil
 }
 
-// evaluate returns what a condition comes to. A condition that cannot be parsed is
-// undecided: the index has accepted it, so that the evaluator does not know something.
+// evaluate evaluates a condition. A condition that cannot be parsed is undecided: the index has
+// accepted it, so the evaluator lacks a feature.
 func (l *language) evaluate(c *condition.Condition, in *evaluator.Input) evaluator.Verdict {
 	parsed, err := l.parse(c.Filter, c.Rule)
 	if err != nil {
@@ -102,6 +102,6 @@ func (l *language) input(e *condition.Event) (*evaluator.Input, error) {
 	}})
 }
 
-// ErrUndecided is the error of an event about which the evaluator could not decide, or not
-// in time. Nobody may be notified of it.
+// ErrUndecided means that the evaluator could not decide about an event in time. Nobody may be
+// notified of the event.
 var ErrUndecided = errors.New("the event cannot be decided without the index")

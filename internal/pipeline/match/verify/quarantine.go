@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// maxQuarantined is how many conditions of a topic are in quarantine. From then on
-	// every condition that the index reports for the topic is checked at every event, and
-	// no further one goes into quarantine.
+	// maxQuarantined is the maximum number of conditions of a topic in quarantine. When it is
+	// reached, every condition that the index reports for the topic is checked at every event,
+	// and none is added.
 	maxQuarantined = 1000
-	// maxQuarantineTime is how long the conditions in quarantine may take for one event.
+	// maxQuarantineTime bounds the evaluation of the conditions in quarantine for one event.
 	maxQuarantineTime = time.Second
 )
 
-// quarantined makes the entry of a condition.
+// quarantined returns the entry of a condition.
 func quarantined(topic uint32, c *condition.Condition) condition.Quarantined {
 	if c.Rule == "" {
 		return condition.Quarantined{Topic: topic, Filter: c.Filter}
@@ -38,7 +38,7 @@ func isEntryOf(q *condition.Quarantined, c *condition.Condition) bool {
 	return q.Subscription == c.Place && q.Hash == hashOf(c)
 }
 
-// hashOf tells whether the rule or the params of a subscription have changed.
+// hashOf returns a hash of the rule and the params of a subscription.
 func hashOf(c *condition.Condition) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00", c.Rule)
@@ -46,12 +46,12 @@ func hashOf(c *condition.Condition) uint64 {
 	return h.Sum64()
 }
 
-// applyQuarantine has the evaluator decide on all conditions in quarantine.
+// applyQuarantine evaluates all conditions in quarantine.
 func (x *examination) applyQuarantine(ctx context.Context) error {
 	if len(x.quarantine) == 0 {
 		return nil
 	}
-	ignored := map[fanfare.RowID]bool{} // subscriptions about which the index is not asked
+	ignored := map[fanfare.RowID]bool{} // subscriptions whose hits come from the evaluator
 	var found []condition.Hit
 	var changed []condition.Quarantined
 	for i := range x.quarantine {
@@ -86,8 +86,8 @@ func (x *examination) applyQuarantine(ctx context.Context) error {
 	return nil
 }
 
-// conditionOf returns the condition of an entry; false where it has changed. A filter that
-// nobody has any more may come back.
+// conditionOf returns the condition of an entry; false if it has changed. A filter without
+// subscriptions stays in quarantine, since a subscription may use it again.
 func (x *examination) conditionOf(q *condition.Quarantined) (condition.Condition, bool) {
 	if q.Subscription == 0 {
 		return condition.Condition{Filter: q.Filter}, true
@@ -96,7 +96,7 @@ func (x *examination) conditionOf(q *condition.Quarantined) (condition.Condition
 	return c, ok && isEntryOf(q, &c)
 }
 
-// hitsOf are the hits of all subscriptions that have a condition.
+// hitsOf returns the hits of all subscriptions with a condition.
 func (x *examination) hitsOf(c *condition.Condition) []condition.Hit {
 	if c.Rule == "" {
 		return x.v.opt.Index.FilterHits(x.t.Key, c.Filter, nil)
@@ -104,7 +104,7 @@ func (x *examination) hitsOf(c *condition.Condition) []condition.Hit {
 	return []condition.Hit{{Place: c.Place, Subscriber: c.Subscriber, Channel: c.Channel, Slot: c.Slot, Rule: x.language.rules[c.Rule].order}}
 }
 
-// addHits puts hits among those of the event, in the order of their places.
+// addHits adds hits to those of the event, sorted by subscription.
 func (x *examination) addHits(found []condition.Hit) {
 	if len(found) == 0 {
 		return
@@ -114,7 +114,7 @@ func (x *examination) addHits(found []condition.Hit) {
 	x.hits = slices.CompactFunc(x.hits, func(a, b condition.Hit) bool { return a.Place == b.Place })
 }
 
-// release takes conditions that have changed out of the quarantine.
+// release removes changed conditions from the quarantine.
 func (x *examination) release(ctx context.Context, changed []condition.Quarantined) error {
 	if err := x.v.opt.Store.Release(ctx, changed); err != nil {
 		return err

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// maxMemberTime is how long the subscriptions of those affected by contradictions may
-	// take for one event. An event that takes longer is parked; when it is tried again, its
-	// conditions are in quarantine, which takes far less.
-	maxMemberTime = 10 * time.Second
-	// membersAtOnce is how many subscribers are read from the store at once.
-	membersAtOnce = 1000
+	// maxSubscriberTime bounds the evaluation of the subscriptions of affected subscribers for
+	// one event. An event that takes longer is parked. When it is tried again, its conditions
+	// are in quarantine, which takes far less time.
+	maxSubscriberTime = 10 * time.Second
+	// subscriberBatch is the number of subscribers that are read together.
+	subscriberBatch = 1000
 )
 
-// resolve quarantines the conditions about which a second match repeats what the first one
-// said, and has the evaluator decide on everybody who has one.
+// resolve quarantines the conditions for which a second match repeats the answer of the first, and
+// evaluates all subscriptions of the affected subscribers.
 func (x *examination) resolve(ctx context.Context) error {
 	confirmed, err := x.confirm()
 	if err != nil || len(confirmed) == 0 {
@@ -33,7 +33,7 @@ func (x *examination) resolve(ctx context.Context) error {
 	var list []condition.Quarantined
 	for i := range confirmed {
 		c := &confirmed[i]
-		x.tell(c)
+		x.logContradiction(c)
 		q := quarantined(x.t.Number, &c.condition)
 		q.Since, q.Event, q.Index, q.Evaluator = x.v.opt.Now().UTC(), x.name, "true", c.verdict.Result.String()
 		if c.missing {
@@ -44,18 +44,18 @@ func (x *examination) resolve(ctx context.Context) error {
 			affected[h.Subscriber] = true
 		}
 	}
-	if room := maxQuarantined - len(x.quarantine); len(list) > room {
-		list = list[:max(room, 0)]
+	if free := maxQuarantined - len(x.quarantine); len(list) > free {
+		list = list[:max(free, 0)]
 	}
 	if err := x.v.opt.Store.Quarantine(ctx, list); err != nil {
 		return err
 	}
 	x.t.set(func(all []condition.Quarantined) []condition.Quarantined { return append(all, list...) })
-	return x.decideMembers(ctx, affected)
+	return x.decideSubscribers(ctx, affected)
 }
 
-// confirm matches the event again and keeps the contradictions that are still there: a
-// subscription may have come, gone or changed between the match and the check.
+// confirm matches the event again and returns the contradictions that are still there. A subscription
+// may have been added, removed or changed between the match and the check.
 func (x *examination) confirm() (confirmed []contradiction, err error) {
 	again := new(condition.Report)
 	hits, err := x.v.opt.Index.MatchReported(x.t.Key, x.event, nil, again)
@@ -64,15 +64,15 @@ func (x *examination) confirm() (confirmed []contradiction, err error) {
 	}
 	slices.Sort(again.Filters)
 	for _, c := range x.contradictions {
-		if x.stays(&c.condition) && reports(again, hits, &c.condition) != c.missing {
+		if x.isCurrent(&c.condition) && reports(again, hits, &c.condition) != c.missing {
 			confirmed = append(confirmed, c)
 		}
 	}
 	return confirmed, nil
 }
 
-// stays reports whether the index still has a condition.
-func (x *examination) stays(c *condition.Condition) bool {
+// isCurrent reports whether the index still has a condition.
+func (x *examination) isCurrent(c *condition.Condition) bool {
 	if c.Rule == "" {
 		is, ok := x.v.opt.Index.FilterAt(x.t.Key, c.Number)
 		return ok && is.Filter == c.Filter
@@ -81,8 +81,8 @@ func (x *examination) stays(c *condition.Condition) bool {
 	return ok && is.Rule == c.Rule && string(is.Params) == string(c.Params)
 }
 
-// tell counts and logs a contradiction.
-func (x *examination) tell(c *contradiction) {
+// logContradiction counts and logs a contradiction.
+func (x *examination) logContradiction(c *contradiction) {
 	said, of := "true", &c.condition
 	if c.missing {
 		said = "not true"
@@ -98,9 +98,9 @@ func (x *examination) tell(c *contradiction) {
 		append([]any{"topic", x.t.Service + "/" + x.t.Key.Topic, "event", x.name, "index", said, "evaluator", c.verdict.Result.String(), "reason", c.verdict.Reason}, condition...)...)
 }
 
-// decideMembers replaces the hits of some subscribers by what the evaluator finds for all
-// their subscriptions, as these are stored.
-func (x *examination) decideMembers(ctx context.Context, affected map[fanfare.RowID]bool) error {
+// decideSubscribers replaces the hits of some subscribers by the verdicts of the evaluator about all
+// of their stored subscriptions.
+func (x *examination) decideSubscribers(ctx context.Context, affected map[fanfare.RowID]bool) error {
 	subscribers := make([]fanfare.RowID, 0, len(affected))
 	for place := range affected {
 		subscribers = append(subscribers, place)
@@ -108,7 +108,7 @@ func (x *examination) decideMembers(ctx context.Context, affected map[fanfare.Ro
 	slices.Sort(subscribers)
 	var found []condition.Hit
 	known := map[string]evaluator.Verdict{} // by filter
-	for some := range slices.Chunk(subscribers, membersAtOnce) {
+	for some := range slices.Chunk(subscribers, subscriberBatch) {
 		err := x.v.opt.Store.EntriesOf(ctx, x.t.Number, some, func(e *condition.Entry) error {
 			verdict, ok := known[e.Filter]
 			if !ok || e.Rule != "" {
@@ -127,8 +127,8 @@ func (x *examination) decideMembers(ctx context.Context, affected map[fanfare.Ro
 		if err != nil {
 			return err
 		}
-		if x.elapsed() > maxMemberTime {
-			return fmt.Errorf("%w: the subscriptions of %d people, whom contradictions affect, take longer than %s", ErrUndecided, len(affected), maxMemberTime)
+		if x.elapsed() > maxSubscriberTime {
+			return fmt.Errorf("%w: the subscriptions of %d subscribers that contradictions affect take longer than %s", ErrUndecided, len(affected), maxSubscriberTime)
 		}
 	}
 	x.hits = slices.DeleteFunc(x.hits, func(h condition.Hit) bool { return affected[h.Subscriber] })
@@ -136,7 +136,7 @@ func (x *examination) decideMembers(ctx context.Context, affected map[fanfare.Ro
 	return nil
 }
 
-// orderOf is the position of an entry's rule among the topic's; -1 of a filter.
+// orderOf returns the position of an entry's rule in the topic's order; -1 for a filter.
 func (x *examination) orderOf(e *condition.Entry) int16 {
 	if e.Rule == "" {
 		return -1
@@ -144,17 +144,16 @@ func (x *examination) orderOf(e *condition.Entry) int16 {
 	return x.language.rules[e.Rule].order
 }
 
-// canonical writes a JSON object with its members in order, so that equal params are equal
-// bytes however they were written.
+// canonical writes a JSON object with its members in order, so that equal params have equal bytes.
 func canonical(w io.Writer, params json.RawMessage) {
 	var object map[string]any
 	if json.Unmarshal(params, &object) != nil {
-		return // of no params
+		return // there are none
 	}
 	for name, value := range object {
 		if number, ok := value.(float64); ok {
 			object[name] = number + 0 // -0 is 0
 		}
 	}
-	_ = json.NewEncoder(w).Encode(object) // a hash takes everything
+	_ = json.NewEncoder(w).Encode(object) // a hash does not fail
 }

@@ -13,8 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/evaluator"
 )
 
-// Index is the matching index, as far as it is checked. Package match says what each
-// method promises.
+// Index is the part of the matching index that is checked. Package condition documents the methods.
 type Index interface {
 	MatchReported(key condition.Key, event condition.Event, hits []condition.Hit, r *condition.Report) ([]condition.Hit, error)
 	DefinitionOf(key condition.Key) *condition.Definition
@@ -26,14 +25,14 @@ type Index interface {
 
 // Store keeps subscriptions and the quarantine.
 type Store interface {
-	// EntriesOf visits the active subscriptions that some subscribers have to a topic, as
-	// they are stored. Nothing of an entry may be kept but its strings.
+	// EntriesOf visits the stored active subscriptions of some subscribers to a topic. The
+	// visitor may keep only the strings of an entry.
 	EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error
 	// Quarantine stores conditions durably before it returns.
 	Quarantine(ctx context.Context, list []condition.Quarantined) error
-	// Release takes conditions out of the quarantine.
+	// Release removes conditions from the quarantine.
 	Release(ctx context.Context, list []condition.Quarantined) error
-	// Quarantined lists what is in quarantine.
+	// Quarantined lists the quarantine.
 	Quarantined() []condition.Quarantined
 }
 
@@ -47,7 +46,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A Verifier matches events and checks what the index says. It is safe for concurrent use.
+// A Verifier matches events and checks the answers of the index. It is safe for concurrent use.
 type Verifier struct {
 	opt    Options
 	budget *budget
@@ -55,7 +54,7 @@ type Verifier struct {
 	mu     sync.Mutex
 	topics map[condition.Key]*topic
 
-	reports sync.Pool // of *match.Report
+	reports sync.Pool // of *condition.Report
 	counts  counts
 }
 
@@ -70,7 +69,7 @@ type Topic struct {
 	Number uint32
 }
 
-// topic is what a Verifier knows of one.
+// A topic has the progress of the checks of a topic.
 type topic struct {
 	Topic
 
@@ -82,16 +81,15 @@ type topic struct {
 	quarantine []condition.Quarantined // replaced as a whole
 }
 
-// New returns a Verifier. What is in quarantine stays there.
+// New returns a Verifier. The stored quarantine remains in force.
 func New(opt Options) *Verifier {
 	v := &Verifier{opt: opt, budget: newBudget(opt.Share, opt.Meter), topics: map[condition.Key]*topic{}}
 	v.reports.New = func() any { return new(condition.Report) }
 	return v
 }
 
-// Match returns the hits of an event as the index finds them, but for conditions that the
-// evaluator contradicts: for these, the evaluator decides. name is what the log calls the
-// event. The hits are appended to nothing: their room is used again.
+// Match returns the hits of an event. They come from the index; where the evaluator contradicts it,
+// the evaluator decides. name identifies the event in the log. Match reuses the memory of hits.
 func (v *Verifier) Match(ctx context.Context, of Topic, name string, event condition.Event, hits []condition.Hit) ([]condition.Hit, error) {
 	r := v.reports.Get().(*condition.Report)
 	defer v.reports.Put(r)
@@ -114,8 +112,7 @@ func (v *Verifier) Match(ctx context.Context, of Topic, name string, event condi
 	return x.hits, err
 }
 
-// topic returns what is known of a topic. What is in quarantine is looked up when the
-// topic is met for the first time.
+// topic returns the progress of a topic, which begins with its stored quarantine.
 func (v *Verifier) topic(of Topic) *topic {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -146,8 +143,8 @@ func (t *topic) of(def *condition.Definition) (*language, error) {
 	return t.language, nil
 }
 
-// Evaluate evaluates the condition of a subscription for an event, independently of the
-// index. Of the entry the condition alone is used.
+// Evaluate evaluates the condition of a subscription for an event, independently of the index. It
+// uses only the condition of the entry.
 func (v *Verifier) Evaluate(of Topic, entry *condition.Entry, event condition.Event) (evaluator.Verdict, error) {
 	def := v.opt.Index.DefinitionOf(of.Key)
 	if def == nil {
@@ -178,21 +175,21 @@ func (v *Verifier) InQuarantine(of Topic, entry *condition.Entry) (q condition.Q
 	return condition.Quarantined{}, false
 }
 
-// Status is what a Verifier has done since the start, and what is in quarantine.
+// Status has the counts since the start, and the quarantine.
 type Status struct {
 	Share      Share
 	Events     int64         // that were matched
-	Reported   int64         // checks of conditions that the index reported
-	Unreported int64         // and of others
-	Undecided  int64         // of these, those about which the evaluator could not decide
-	Time       time.Duration // that the checks took
+	Reported   int64         // checks of reported conditions
+	Unreported int64         // checks of other conditions
+	Undecided  int64         // checks in which the evaluator could not decide
+	Time       time.Duration // of all checks
 
 	Extra       int64 // conditions that the index reported and the evaluator denies
 	Missing     int64 // conditions that are true and that the index did not report
 	Quarantined []condition.Quarantined
 }
 
-// Status tells what was done.
+// Status returns the counts and the quarantine.
 func (v *Verifier) Status() Status {
 	c := &v.counts
 	return Status{Share: v.opt.Share, Events: c.events.Load(), Reported: c.reported.Load(), Unreported: c.unreported.Load(), Undecided: c.undecided.Load(),

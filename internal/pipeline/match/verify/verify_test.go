@@ -17,8 +17,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// A clock advances by a microsecond each time it is read, so that every check takes about
-// as long as every other. The processor time is what a test sets.
+// A clock advances by a microsecond at each read, so that all checks take about the same time. The
+// test sets the processor time.
 type clock struct{ elapsed, processor time.Duration }
 
 func (c *clock) Elapsed() time.Duration {
@@ -27,18 +27,17 @@ func (c *clock) Elapsed() time.Duration {
 }
 func (c *clock) Processor() time.Duration { return c.processor }
 
-// A lyingIndex is an index that takes some conditions for true, or for not true, whatever
-// they say.
-type lyingIndex struct {
+// A wrongIndex reports some conditions that are false, and omits some that are true.
+type wrongIndex struct {
 	*condition.Index
 	extra, lost func(c *condition.Condition) bool
-	truths      int // matches that are answered truthfully before the lies begin again
+	correct     int // matches with correct answers before the wrong ones
 }
 
-func (x *lyingIndex) MatchReported(key condition.Key, event condition.Event, hits []condition.Hit, r *condition.Report) ([]condition.Hit, error) {
+func (x *wrongIndex) MatchReported(key condition.Key, event condition.Event, hits []condition.Hit, r *condition.Report) ([]condition.Hit, error) {
 	hits, err := x.Index.MatchReported(key, event, hits, r)
-	if x.truths > 0 {
-		x.truths--
+	if x.correct > 0 {
+		x.correct--
 		return hits, err
 	}
 	var at condition.Cursor
@@ -73,14 +72,14 @@ func (x *lyingIndex) MatchReported(key condition.Key, event condition.Event, hit
 	return hits, err
 }
 
-func (x *lyingIndex) hitsOf(key condition.Key, c *condition.Condition) []condition.Hit {
+func (x *wrongIndex) hitsOf(key condition.Key, c *condition.Condition) []condition.Hit {
 	if c.Rule == "" {
 		return x.FilterHits(key, c.Filter, nil)
 	}
 	return []condition.Hit{{Place: c.Place, Subscriber: c.Subscriber, Channel: c.Channel}}
 }
 
-// A memoryStore keeps entries and the quarantine as the registry does.
+// A memoryStore has entries and the quarantine in memory.
 type memoryStore struct {
 	entries    map[fanfare.RowID]condition.Entry
 	quarantine []condition.Quarantined
@@ -112,10 +111,10 @@ func (s *memoryStore) Release(_ context.Context, list []condition.Quarantined) e
 
 func (s *memoryStore) Quarantined() []condition.Quarantined { return slices.Clone(s.quarantine) }
 
-// A bench is a Verifier with all that it works on.
+// A bench is a Verifier with its index, store and clock.
 type bench struct {
 	t        *testing.T
-	index    *lyingIndex
+	index    *wrongIndex
 	store    *memoryStore
 	clock    *clock
 	log      strings.Builder
@@ -124,7 +123,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, share Share) *bench {
-	b := &bench{t: t, index: &lyingIndex{Index: condition.New()}, store: &memoryStore{entries: map[fanfare.RowID]condition.Entry{}}, clock: &clock{},
+	b := &bench{t: t, index: &wrongIndex{Index: condition.New()}, store: &memoryStore{entries: map[fanfare.RowID]condition.Entry{}}, clock: &clock{},
 		topic: Topic{condition.Key{Service: "ops", Topic: "load"}, 7}}
 	err := b.index.Define(b.topic.Key, condition.Definition{
 		Schema: json.RawMessage(`{"properties":{"n":{"type":"integer"},"s":{"type":"string"}}}`),
@@ -137,12 +136,12 @@ func newBench(t *testing.T, share Share) *bench {
 	return b
 }
 
-// restart makes a Verifier that knows what is stored.
+// restart makes a new Verifier on the same store.
 func (b *bench) restart(share Share) {
 	b.verifier = New(Options{Index: b.index, Store: b.store, Share: share, Meter: b.clock, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&b.log, nil))})
 }
 
-// filter puts a subscription in; its subscriber is place / 10.
+// filter adds a subscription whose subscriber is place / 10.
 func (b *bench) filter(place fanfare.RowID, filter string) {
 	b.put(condition.Entry{Place: place, Subscriber: place / 10, Filter: filter})
 }
@@ -159,7 +158,7 @@ func (b *bench) put(e condition.Entry) {
 	b.store.entries[e.Place] = e
 }
 
-// match returns the places that an event with n reaches.
+// match returns the subscriptions that an event with n matches.
 func (b *bench) match(n int) (places []fanfare.RowID) {
 	b.t.Helper()
 	hits, err := b.verifier.Match(b.t.Context(), b.topic, "evt-1", condition.Event{Data: fmt.Appendf(nil, `{"n":%d,"s":"x"}`, n)}, nil)
@@ -183,7 +182,7 @@ func isFilter(text string) func(*condition.Condition) bool {
 	return func(c *condition.Condition) bool { return c.Rule == "" && c.Filter == text }
 }
 
-func TestNobodyIsNotifiedWhoseConditionTheIndexTakesForTrueInError(t *testing.T) {
+func TestWronglyReportedConditionIsIgnored(t *testing.T) {
 	b := newBench(t, Unlimited)
 	b.filter(11, "event.n > 5")
 	b.filter(12, "event.n > 100")
@@ -208,12 +207,12 @@ func TestNobodyIsNotifiedWhoseConditionTheIndexTakesForTrueInError(t *testing.T)
 	if s := b.verifier.Status(); s.Extra != 2 {
 		t.Errorf("conditions in quarantine are counted again: %+v", s)
 	}
-	b.restart(0) // even without any check, what is stored counts
+	b.restart(0) // the stored quarantine is in force without any check
 	b.want(7, 11, 31, 32)
 	b.want(501, 11, 12, 21, 31, 32, 41)
 }
 
-func TestAConditionThatTheIndexMissesIsFoundAmongTheOthers(t *testing.T) {
+func TestMissedConditionIsFound(t *testing.T) {
 	b := newBench(t, DefaultShare)
 	for place := fanfare.RowID(10); place < 60; place++ {
 		b.filter(place, fmt.Sprintf("event.n > %d", 1000+place))
@@ -232,7 +231,7 @@ func TestAConditionThatTheIndexMissesIsFoundAmongTheOthers(t *testing.T) {
 	t.Errorf("not found: %+v", b.verifier.Status())
 }
 
-func TestAReportedConditionIsCheckedAgainWithinTheEventsOfTheFormula(t *testing.T) {
+func TestReportedConditionIsCheckedAsOftenAsDocumented(t *testing.T) {
 	for _, c := range []struct {
 		conditions int
 		perEvent   time.Duration // processor time
@@ -244,18 +243,18 @@ func TestAReportedConditionIsCheckedAgainWithinTheEventsOfTheFormula(t *testing.
 					b.filter(fanfare.RowID(10+i), fmt.Sprintf("event.n > %d", -i))
 					b.rule(fanfare.RowID(5000+i), -i)
 				}
-				liar := fmt.Sprintf("event.n > %d", 1_000_000+wrong) // false, whatever the index says
-				b.filter(fanfare.RowID(4000+wrong), liar)
+				wrongFilter := fmt.Sprintf("event.n > %d", 1_000_000+wrong) // false
+				b.filter(fanfare.RowID(4000+wrong), wrongFilter)
 				event := func() {
 					b.clock.processor += c.perEvent
-					b.clock.elapsed += readEvery
+					b.clock.elapsed += readInterval
 					b.match(5)
 				}
-				for range 2 + 5*wrong { // so that the lies begin anywhere in the round
+				for range 2 + 5*wrong { // so that the wrong answers begin anywhere in the round
 					event()
 				}
 				before, events := b.verifier.Status(), 0
-				b.index.extra = isFilter(liar)
+				b.index.extra = isFilter(wrongFilter)
 				for b.verifier.Status().Extra == 0 && events < 100_000 {
 					events++
 					event()
@@ -273,14 +272,14 @@ func TestAReportedConditionIsCheckedAgainWithinTheEventsOfTheFormula(t *testing.
 	}
 }
 
-func TestWhatChangedBetweenMatchAndCheckIsNoContradiction(t *testing.T) {
+func TestConcurrentChangeIsNoContradiction(t *testing.T) {
 	b := newBench(t, Unlimited)
 	b.filter(11, "event.n > 100")
 	b.index.extra = isFilter("event.n > 100")
 	first := true
 	b.index.extra = func(c *condition.Condition) bool {
 		was := first
-		first = false // the second match tells the truth, as if somebody had changed something
+		first = false // the second match is correct, as after a change
 		return was && c.Filter == "event.n > 100"
 	}
 	b.match(7)
@@ -289,7 +288,7 @@ func TestWhatChangedBetweenMatchAndCheckIsNoContradiction(t *testing.T) {
 	}
 }
 
-func TestASubscriptionThatIsChangedLeavesTheQuarantine(t *testing.T) {
+func TestChangedSubscriptionLeavesTheQuarantine(t *testing.T) {
 	b := newBench(t, Unlimited)
 	b.rule(41, 500)
 	b.index.extra = func(c *condition.Condition) bool { return c.Place == 41 && strings.Contains(string(c.Params), "500") }
@@ -304,7 +303,7 @@ func TestASubscriptionThatIsChangedLeavesTheQuarantine(t *testing.T) {
 	}
 }
 
-func TestAnEventIsHeldBackWhileTheStoreFails(t *testing.T) {
+func TestMatchFailsWhileTheStoreFails(t *testing.T) {
 	b := newBench(t, Unlimited)
 	b.filter(11, "event.n > 100")
 	b.index.extra = isFilter("event.n > 100")
@@ -317,7 +316,7 @@ func TestAnEventIsHeldBackWhileTheStoreFails(t *testing.T) {
 	b.want(1)
 }
 
-func TestAnEventIsParkedThatAConditionInQuarantineCannotDecide(t *testing.T) {
+func TestMatchFailsOnAnUndecidedCondition(t *testing.T) {
 	b := newBench(t, Unlimited)
 	const long = "event.l.all(a, event.l.all(b, event.l.all(c, a == b || b == c || a != c)))"
 	if err := b.index.Define(b.topic.Key, condition.Definition{}); err != nil {
@@ -332,7 +331,7 @@ func TestAnEventIsParkedThatAConditionInQuarantineCannotDecide(t *testing.T) {
 	}
 }
 
-func TestTheShareIsKept(t *testing.T) {
+func TestChecksUseTheirShareOfTheProcessor(t *testing.T) {
 	b := newBench(t, DefaultShare)
 	for i := range 500 {
 		b.filter(fanfare.RowID(10+i), fmt.Sprintf("event.n > %d", -i))

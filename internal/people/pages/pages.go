@@ -1,0 +1,151 @@
+package pages
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"html/template"
+	"strings"
+
+	"fanfare.dev/fanfare/internal/people/pages/words"
+)
+
+//go:embed *.html
+var sources embed.FS
+
+//go:embed style.css
+var style string
+
+// A Site is how the pages of a service look.
+type Site struct {
+	Name  string // whose pages they are
+	Color string // #rrggbb; "" is the built-in one
+	Logo  string // data:image/...;base64,..., or ""
+	Links []Link // at the foot
+	Texts Texts  // instead of the built-in ones
+}
+
+// A Link leads somewhere else.
+type Link struct {
+	Title string `json:"title"`
+	URL   string `json:"url"`
+}
+
+// A Page is one document.
+type Page struct {
+	Kind   Kind
+	Site   *Site  // nil: a plain one
+	Locale string // of who reads it; texts of it are taken where the site has them
+	Title  Text
+	Notes  []Text // paragraphs below the title
+	Done   Text   // what was done, above all else
+	Fault  Text   // what was wrong with what was sent, above all else
+	Form   any    // what the kind shows
+}
+
+// A Kind is a document of its own.
+type Kind string
+
+// The kinds, and what their Form is.
+const (
+	Notice      Kind = "notice"      // Button, or nil
+	Unsubscribe Kind = "unsubscribe" // *Leaving
+	SignUp      Kind = "signup"      // *SigningUp
+	Confirm     Kind = "confirm"     // *Confirming
+	Preferences Kind = "preferences" // *Choosing
+)
+
+// A Button is a form that has nothing to fill in.
+type Button struct {
+	Action string // relative to the page; "" is the page itself
+	Label  Text
+	Link   string // beside it, or ""
+	Other  Text   // what the link is called
+}
+
+// Texts and Text are what pages say.
+type (
+	Texts = words.Texts
+	Text  = words.Text
+)
+
+// Say names a text.
+func Say(name string, values ...string) Text { return Text{Name: name, Values: values} }
+
+// view is what the templates see.
+type view struct {
+	*Page
+	Lang   string
+	Dir    string
+	Style  template.CSS
+	Script template.JS
+	Logo   template.URL
+	texts  func(Text) string
+}
+
+// T writes a text.
+func (s *view) T(t Text) string { return s.texts(t) }
+
+// Say writes a text by its name.
+func (s *view) Say(name string, values ...string) string {
+	return s.texts(Text{Name: name, Values: values})
+}
+
+// A Writer writes pages. It is safe for concurrent use.
+type Writer struct{ templates map[Kind]*template.Template }
+
+// NewWriter reads the templates.
+func NewWriter() *Writer {
+	w := &Writer{map[Kind]*template.Template{}}
+	for _, k := range []Kind{Notice, Unsubscribe, SignUp, Confirm, Preferences} {
+		w.templates[k] = template.Must(template.ParseFS(sources, "layout.html", "choices.html", string(k)+".html"))
+	}
+	return w
+}
+
+// Write returns a page and its Content-Security-Policy.
+func (w *Writer) Write(p *Page) (body []byte, policy string, err error) {
+	if p.Site == nil {
+		p.Site = &Site{}
+	}
+	s := &view{Page: p, Style: template.CSS(brandStyle(p.Site.Color) + style), Logo: template.URL(p.Site.Logo)} //nolint:gosec // the style is ours, and the logo is checked where it is configured
+	if p.Kind == SignUp {
+		s.Script = template.JS(proofOfWorkScript) //nolint:gosec // it is ours
+	}
+	s.Lang, s.texts = p.Site.Texts.For(p.Locale)
+	if rightToLeft[base(s.Lang)] {
+		s.Dir = "rtl"
+	}
+	var b bytes.Buffer
+	if err := w.templates[p.Kind].ExecuteTemplate(&b, "layout.html", s); err != nil {
+		return nil, "", err
+	}
+	return b.Bytes(), s.policy(), nil
+}
+
+// policy allows what the page has in it, and forms that go back to the server.
+func (s *view) policy() string {
+	p := "default-src 'none'; style-src " + hashOf(string(s.Style))
+	if s.Script != "" {
+		p += "; script-src " + hashOf(string(s.Script))
+	}
+	if s.Logo != "" {
+		p += "; img-src data:"
+	}
+	return p + "; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+}
+
+// hashOf is what a policy has to name so that an inline text counts.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// rightToLeft are the languages that are written so.
+var rightToLeft = map[string]bool{"ar": true, "fa": true, "he": true, "ur": true, "yi": true, "ps": true, "dv": true}
+
+func base(tag string) string {
+	lang, _, _ := strings.Cut(tag, "-")
+	return strings.ToLower(lang)
+}

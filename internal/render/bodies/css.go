@@ -1,0 +1,417 @@
+package bodies
+
+import (
+	"bytes"
+	"cmp"
+	"html"
+	"slices"
+	"strings"
+
+	"github.com/tdewolff/parse/v2"
+	"github.com/tdewolff/parse/v2/css"
+	markup "golang.org/x/net/html"
+)
+
+// A rule is one selector of a style sheet with what it declares.
+type rule struct {
+	selector     selector
+	declarations []declaration
+	order        int
+}
+
+// A declaration is a property and its value.
+type declaration struct {
+	property, value string
+	important       bool
+}
+
+// parseSheet reads a style sheet: the rules that can stand in attributes, and the text
+// of all others, such as those for a narrow or a dark screen, which stay.
+func parseSheet(text string, order int) (rules []rule, rest string) {
+	var kept strings.Builder
+	for _, one := range parseStatements(text) {
+		block, ok := strings.CutSuffix(strings.TrimSpace(one.block), "}")
+		if one.block == "" || !ok || strings.HasPrefix(one.prelude, "@") {
+			kept.WriteString(one.text)
+			continue
+		}
+		found := parseDeclarations(strings.TrimPrefix(block, "{"))
+		var stay []string
+		for text := range strings.SplitSeq(one.prelude, ",") {
+			s, ok := parseSelector(strings.TrimSpace(text))
+			if !ok {
+				stay = append(stay, strings.TrimSpace(text))
+				continue
+			}
+			rules = append(rules, rule{s, found, order + len(rules)})
+		}
+		if len(stay) > 0 {
+			kept.WriteString("\n" + strings.Join(stay, ", ") + " " + strings.TrimSpace(one.block))
+		}
+	}
+	return rules, kept.String()
+}
+
+// A statement of a style sheet is a rule, or what begins with @.
+type statement struct{ text, prelude, block string }
+
+// parseStatements splits a sheet. What cannot be read is a statement without a block.
+func parseStatements(text string) []statement {
+	var all []statement
+	var whole, prelude, block strings.Builder
+	depth := 0
+	done := func() {
+		if whole.Len() > 0 {
+			all = append(all, statement{whole.String(), strings.TrimSpace(prelude.String()), block.String()})
+		}
+		whole.Reset()
+		prelude.Reset()
+		block.Reset()
+	}
+	lexer := css.NewLexer(parse.NewInputString(text))
+	for {
+		kind, data := lexer.Next()
+		if kind == css.ErrorToken {
+			break
+		}
+		if kind == css.CDOToken || kind == css.CDCToken || kind == css.CommentToken {
+			continue
+		}
+		whole.Write(data)
+		if kind == css.LeftBraceToken {
+			depth++
+		}
+		if depth > 0 {
+			block.Write(data)
+		} else {
+			prelude.Write(data)
+		}
+		if kind == css.RightBraceToken {
+			depth--
+		}
+		if depth <= 0 && (kind == css.RightBraceToken || kind == css.SemicolonToken) {
+			depth = 0
+			done()
+		}
+	}
+	done()
+	return all
+}
+
+// parseDeclarations reads what stands between braces, or in an attribute.
+func parseDeclarations(text string) []declaration {
+	var all []declaration
+	var one strings.Builder
+	depth := 0
+	done := func() {
+		property, value, ok := strings.Cut(one.String(), ":")
+		one.Reset()
+		value, important := strings.CutSuffix(strings.TrimSpace(value), "!important")
+		if property = strings.TrimSpace(property); ok && property != "" {
+			all = append(all, declaration{strings.ToLower(property), strings.TrimSpace(value), important})
+		}
+	}
+	lexer := css.NewLexer(parse.NewInputString(text))
+	for {
+		kind, data := lexer.Next()
+		switch kind {
+		case css.ErrorToken:
+			done()
+			return all
+		case css.CommentToken:
+			continue
+		case css.FunctionToken, css.LeftParenthesisToken:
+			depth++
+		case css.RightParenthesisToken:
+			depth--
+		}
+		if kind == css.SemicolonToken && depth <= 0 {
+			done()
+			continue
+		}
+		one.Write(data)
+	}
+}
+
+// mergeDeclarations is what an element has in its attribute: of each property the last, and
+// an important one before any other.
+func mergeDeclarations(all []declaration) string {
+	var kept []declaration
+	for _, d := range all {
+		at := slices.IndexFunc(kept, func(k declaration) bool { return k.property == d.property })
+		if at >= 0 && kept[at].important && !d.important {
+			continue
+		}
+		if at >= 0 {
+			kept = slices.Delete(kept, at, at+1)
+		}
+		kept = append(kept, d)
+	}
+	var out strings.Builder
+	for i, d := range kept {
+		if i > 0 {
+			out.WriteString("; ")
+		}
+		out.WriteString(d.property + ": " + d.value)
+		if d.important {
+			out.WriteString(" !important")
+		}
+	}
+	return out.String()
+}
+
+// An element is one that is open where the HTML is read.
+type element struct {
+	name, id string
+	classes  []string
+}
+
+// A selector is a chain of compounds: the last is of the element itself, those
+// before it of elements around it.
+type selector struct {
+	parts       []compound
+	specificity int
+}
+
+// A compound says what one element is: td.card#first.
+type compound struct {
+	name, id string
+	classes  []string
+	child    bool // it stands directly in what the compound before says
+}
+
+// parseSelector reads names, classes and ids, within and directly in (>) one
+// another. All else is not known before the mail is read, or to few readers.
+func parseSelector(text string) (s selector, ok bool) {
+	child := false
+	for field := range strings.FieldsSeq(strings.ReplaceAll(text, ">", " > ")) {
+		if field == ">" {
+			if child || len(s.parts) == 0 {
+				return s, false
+			}
+			child = true
+			continue
+		}
+		c := compound{child: child}
+		child = false
+		for field != "" {
+			end := strings.IndexAny(field[1:], ".#")
+			word := field
+			if end >= 0 {
+				word, field = field[:end+1], field[end+1:]
+			} else {
+				field = ""
+			}
+			name := strings.TrimLeft(word, ".#")
+			if len(word)-len(name) > 1 || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r < 0x80 && !nameRune(r) }) && word != "*" {
+				return s, false
+			}
+			switch word[0] {
+			case '.':
+				c.classes = append(c.classes, name)
+				s.specificity += 100
+			case '#':
+				c.id = name
+				s.specificity += 10000
+			case '*':
+			default:
+				c.name = strings.ToLower(name)
+				s.specificity++
+			}
+		}
+		s.parts = append(s.parts, c)
+	}
+	return s, len(s.parts) > 0 && !child
+}
+
+func nameRune(r rune) bool {
+	return r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+}
+
+func (c *compound) is(e element) bool {
+	if c.name != "" && c.name != e.name || c.id != "" && c.id != e.id {
+		return false
+	}
+	for _, class := range c.classes {
+		if !slices.Contains(e.classes, class) {
+			return false
+		}
+	}
+	return true
+}
+
+// matches reports whether the selector is of the last of open, the elements that
+// stand in one another.
+func (s *selector) matches(open []element) bool {
+	return matchesParts(s.parts, open)
+}
+
+func matchesParts(parts []compound, open []element) bool {
+	n, last := len(open)-1, len(parts)-1
+	if n < 0 || !parts[last].is(open[n]) {
+		return false
+	}
+	if last == 0 {
+		return true
+	}
+	if parts[last].child {
+		return matchesParts(parts[:last], open[:n])
+	}
+	for ; n > 0; n-- {
+		if matchesParts(parts[:last], open[:n]) {
+			return true
+		}
+	}
+	return false
+}
+
+// inlineStyles puts what the style sheets in the HTML say into the style attributes of
+// its elements, since some readers of mail drop sheets. What is not of an element
+// itself (how a narrow or a dark screen differs, what is under a pointer) stays in
+// the sheet. A sheet with tags of Liquid is left alone. A library would read the
+// HTML as a tree and write it anew, which Liquid between and within elements does
+// not survive; here all but the start tags concerned stays as it was written.
+func (b *builder) inlineStyles(source, builtin string) string {
+	rules, _ := parseSheet(builtin, 0)
+	source, rules = b.takeStyles(source, rules)
+	if len(rules) == 0 {
+		return source
+	}
+	var out bytes.Buffer
+	var open []element
+	z := markup.NewTokenizer(strings.NewReader(source))
+	for {
+		kind := z.Next()
+		if kind == markup.ErrorToken {
+			return out.String()
+		}
+		raw := slices.Clone(z.Raw()) // the token is read after it, in place
+		switch kind {
+		case markup.StartTagToken, markup.SelfClosingTagToken:
+			t := z.Token()
+			open = closeImplied(open, t.Data)
+			open = append(open, elementOf(t))
+			if styled := b.withStyles(t, open, rules); styled != "" {
+				raw = []byte(styled)
+			}
+			if voidElements[t.Data] {
+				open = open[:len(open)-1]
+			}
+		case markup.EndTagToken:
+			name, _ := z.TagName()
+			open = closeElement(open, string(name))
+		}
+		out.Write(raw)
+	}
+}
+
+// takeStyles takes the rules that can be inlined out of the style elements.
+func (b *builder) takeStyles(source string, rules []rule) (string, []rule) {
+	var out strings.Builder
+	z := markup.NewTokenizer(strings.NewReader(source))
+	inStyle := false
+	for {
+		kind := z.Next()
+		if kind == markup.ErrorToken {
+			break
+		}
+		raw := string(z.Raw())
+		switch kind {
+		case markup.StartTagToken:
+			name, more := z.TagName()
+			inStyle = string(name) == "style"
+			for more {
+				var key []byte
+				if key, _, more = z.TagAttr(); string(key) == "media" {
+					inStyle = false
+				}
+			}
+		case markup.EndTagToken:
+			inStyle = false
+		case markup.TextToken:
+			if inStyle && !b.hasTags(raw) {
+				var found []rule
+				found, raw = parseSheet(raw, len(rules)+1)
+				rules = append(rules, found...)
+			}
+		}
+		out.WriteString(raw)
+	}
+	return strings.NewReplacer("<style></style>", "", "<style>\n</style>", "").Replace(out.String()), rules
+}
+
+// hasTags reports whether there are tags of Liquid in the text.
+func (b *builder) hasTags(text string) bool {
+	return slices.ContainsFunc(b.pattern.FindAllString(text, -1), func(w string) bool { return b.at(w).tag != "" })
+}
+
+func elementOf(t markup.Token) element {
+	return element{t.Data, attribute(t, "id"), strings.Fields(attribute(t, "class"))}
+}
+
+// closeImplied closes the elements that end where another begins.
+func closeImplied(open []element, name string) []element {
+	ends := map[string]string{"li": "li", "td": "td th", "th": "td th", "tr": "td th tr", "dt": "dt dd", "dd": "dt dd", "tbody": "td th tr thead tbody"}[name]
+	if blockElements[name] && ends == "" {
+		ends = "p"
+	}
+	for n := len(open); n > 0 && strings.Contains(" "+ends+" ", " "+open[n-1].name+" "); n-- {
+		open = open[:n-1]
+	}
+	return open
+}
+
+// closeElement is what is open behind the end of an element.
+func closeElement(open []element, name string) []element {
+	for i, e := range slices.Backward(open) {
+		if e.name == name {
+			return open[:i]
+		}
+	}
+	return open
+}
+
+// withStyles is the start tag with the rules that are of it, "" without any.
+func (b *builder) withStyles(t markup.Token, open []element, rules []rule) string {
+	var of []rule
+	for _, r := range rules {
+		if r.selector.matches(open) {
+			of = append(of, r)
+		}
+	}
+	slices.SortStableFunc(of, func(a, b rule) int {
+		return cmp.Or(cmp.Compare(a.selector.specificity, b.selector.specificity), cmp.Compare(a.order, b.order))
+	})
+	var all []declaration
+	for _, r := range of {
+		all = append(all, r.declarations...)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	own := attribute(t, "style")
+	if b.hasTags(own) { // which of them counts is not known
+		own = mergeDeclarations(all) + "; " + own
+	} else {
+		own = mergeDeclarations(append(all, parseDeclarations(own)...))
+	}
+	t.Attr = slices.DeleteFunc(t.Attr, func(a markup.Attribute) bool { return a.Key == "style" })
+	t.Attr = append(t.Attr, markup.Attribute{Key: "style", Val: own})
+	return b.startTag(t)
+}
+
+// startTag writes a start tag. A word of Liquid between the attributes has no value.
+func (b *builder) startTag(t markup.Token) string {
+	var out strings.Builder
+	out.WriteString("<" + t.Data)
+	for _, a := range t.Attr {
+		out.WriteString(" " + a.Key)
+		if a.Val != "" || !b.pattern.MatchString(a.Key) {
+			out.WriteString(`="` + strings.ReplaceAll(html.EscapeString(a.Val), "&#39;", "'") + `"`)
+		}
+	}
+	if t.Type == markup.SelfClosingTagToken {
+		out.WriteString(" /")
+	}
+	return out.String() + ">"
+}

@@ -1,0 +1,279 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/jsonschema"
+	"fanfare.dev/fanfare/internal/render/liquid"
+	"fanfare.dev/fanfare/internal/render/mime"
+)
+
+// DryRun renders the template with sample data: each field of the schema with a
+// value that fits it (its first example, default or enumerated value where it has
+// one), and everything else that the template reads with a stand-in. schema may
+// be empty. Then it renders it for every kind of recipient and event that can occur,
+// those that lack what they may lack. The error is a *fanfare.Error with pointer and
+// line.
+func (t *Template) DryRun(schema json.RawMessage) (subject, text, html string, err error) {
+	root, err := jsonschema.Parse(schema)
+	if err != nil {
+		return "", "", "", err
+	}
+	vars, err := t.findSample(root)
+	if err != nil {
+		return "", "", "", err
+	}
+	rendered, err := t.renderAll(vars, nil)
+	if err == nil {
+		err = t.tryCases(vars, root)
+	}
+	return rendered[0], rendered[1], rendered[2], err
+}
+
+// DryRunDigest is DryRun of a template that tells of several events, whose data fit
+// one of the schemas.
+func (t *Template) DryRunDigest(schemas []json.RawMessage) error {
+	if len(schemas) == 0 {
+		schemas = []json.RawMessage{nil}
+	}
+	for _, schema := range schemas {
+		root, err := jsonschema.Parse(schema)
+		if err != nil {
+			return err
+		}
+		// What one topic has another may lack: only where there is one, all are known.
+		vars, err := t.findSampleOf(root, jsonschema.Describes(root) && len(schemas) == 1)
+		if err == nil {
+			err = t.tryCases(vars, root)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findSample makes variables with which the template renders. Of params, data
+// and attributes only the names are known: a template that can work with any of
+// these stand-ins is good.
+func (t *Template) findSample(root any) (vars map[string]any, err error) {
+	return t.findSampleOf(root, jsonschema.Describes(root))
+}
+
+// findSampleOf is sampleVars; known says that the sample has all that there can be.
+func (t *Template) findSampleOf(root any, known bool) (vars map[string]any, err error) {
+	for _, standIn := range []any{1, "sample", "2026-01-31T12:00:00Z", []any{"sample"}} {
+		vars = t.sampleVariables(root, standIn)
+		if err = t.renderVariants(vars, &liquid.MissingVariables{Uncertain: t.uncertain, Opaque: t.opaque, Sample: known}); err == nil {
+			return vars, nil
+		}
+	}
+	return nil, explainDate(err)
+}
+
+// explainDate says of an error of a sample what makes the sample a date.
+func explainDate(err error) error {
+	wrong, ok := errors.AsType[*fanfare.Error](err)
+	if !ok || !strings.Contains(wrong.Message, liquid.NotADate(jsonschema.SampleText)) {
+		return err
+	}
+	told := *wrong
+	filter, _, _ := strings.Cut(wrong.Message, ": ")
+	told.Message = filter + " needs a date, and the schema does not say that the field is one"
+	told.Hint = "add format: date-time, or format: date, to the field in the schema of the topic"
+	return &told
+}
+
+// sampleVariables are variables that have everything that the template reads.
+func (t *Template) sampleVariables(root, standIn any) map[string]any {
+	subscription := map[string]any{"id": "sub-1", "rule": "sample", "params": map[string]any{}, "data": map[string]any{}}
+	vars := map[string]any{
+		"event": jsonschema.ConvertIntegers(jsonschema.Sample(root, root, 0)),
+		"meta": map[string]any{
+			"id": "sample", "source": "/sample", "type": "sample", "subject": "sample",
+			"time": "2026-01-31T12:00:00Z", "topic": "sample", "service": "sample",
+		},
+		"subscriber": map[string]any{
+			"id": "sample", "address": "sample@example.org", "locale": "en", "time_zone": "UTC",
+			"attributes": map[string]any{},
+		},
+		"sub":             map[string]any{},
+		"subscription":    subscription,
+		"subscriptions":   []any{subscription},
+		"unsubscribe_url": "https://example.org/u/sample",
+		"preferences_url": "https://example.org/p/sample",
+	}
+	vars[liquid.LocalizationVariable] = &t.localizationFor("", "").Localization
+	if t.Digest() {
+		vars["digest"] = map[string]any{"due": "2026-01-31T08:00:00Z", "cadence": "daily 08:00", "time_zone": "UTC", "service": "sample"}
+		vars["items"] = []any{map[string]any{"event": vars["event"], "meta": vars["meta"], "subscription": subscription, "subscriptions": []any{subscription}}}
+		vars["count"], vars["more"] = 2, 1
+		delete(vars, "event")
+		delete(vars, "meta")
+	}
+	own := liquid.NewFields(map[string]any{}, liquid.PlainNames(vars["event"]), "https://example.org/u/sample")
+	vars[liquid.FieldsVariable] = own
+	for _, part := range t.allParts() {
+		for _, p := range part.Paths {
+			if p.Root == liquid.FieldsVariable && len(p.Steps) > 0 {
+				own.AddStandIn(p.Steps[0].Name, standIn)
+				continue
+			}
+			if p.Root != "" {
+				vars[p.Root] = jsonschema.Ensure(vars[p.Root], p.Steps, standIn)
+			}
+		}
+	}
+	vars["subscription"] = vars["subscriptions"].([]any)[0]
+	return vars
+}
+
+// renderVariants renders the template and its variants.
+func (t *Template) renderVariants(vars map[string]any, absent *liquid.MissingVariables) error {
+	for _, one := range t.withVariants() {
+		if _, err := one.renderAll(one.withLocalization(vars), absent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renderAll renders subject, text, HTML and JSON.
+func (t *Template) renderAll(vars map[string]any, absent *liquid.MissingVariables) (rendered [4]string, err error) {
+	for i, part := range []*templatePart{t.subject, t.text, t.html, t.json} {
+		if part == nil {
+			continue
+		}
+		out, wrong := part.Whole.Render(vars, &liquid.Usage{Missing: absent})
+		if wrong != nil {
+			return rendered, t.setRenderedPosition(part, wrong)
+		}
+		if part == t.json && !json.Valid(out) {
+			return rendered, t.setRenderedPosition(part, notJSON())
+		}
+		rendered[i] = string(out)
+	}
+	rendered[0] = string(mime.CleanSubject([]byte(rendered[0])))
+	return rendered, nil
+}
+
+// A kind is a sort of recipient or of event that can occur: it takes from the sample,
+// which has everything, what this kind lacks.
+type dryRunCase struct {
+	name  string // for errors
+	apply func(vars map[string]any)
+}
+
+// recipientCases are those of recipients; direct says that messages may go to some. None of
+// them shares an object that it changes.
+func (t *Template) recipientCases(direct bool) []dryRunCase {
+	ofFilter := map[string]any{"id": "sub-2", "rule": ""}
+	subscribed := func(vars map[string]any, all ...any) {
+		vars["subscriptions"] = all
+		vars["subscription"] = all[0]
+		items, _ := vars["items"].([]any)
+		for i, item := range items {
+			own := maps.Clone(item.(map[string]any))
+			own["subscriptions"], own["subscription"] = all, all[0]
+			items[i] = own
+		}
+	}
+	without := func(vars map[string]any, names ...string) {
+		one := maps.Clone(vars["subscriber"].(map[string]any))
+		for _, name := range names {
+			if delete(one, name); name != "attributes" {
+				one[name] = ""
+			}
+		}
+		vars["subscriber"] = one
+	}
+	digest := func(vars map[string]any, n, more int) {
+		items, _ := vars["items"].([]any)
+		vars["items"] = slices.Repeat(items[:1], n)
+		vars["count"], vars["more"] = n+more, more
+	}
+	all := []dryRunCase{
+		{"a subscription with a filter of its own, which has no rule, params and data", func(vars map[string]any) { subscribed(vars, ofFilter) }},
+		{"several subscriptions, one of them with a filter of its own", func(vars map[string]any) { subscribed(vars, vars["subscription"], ofFilter) }},
+		{"several subscriptions, the first of them with a filter of its own", func(vars map[string]any) { subscribed(vars, ofFilter, vars["subscription"]) }},
+		{"a recipient without attributes", func(vars map[string]any) { without(vars, "attributes") }},
+		{"a recipient without locale and time zone", func(vars map[string]any) { without(vars, "locale", "time_zone") }},
+		{"a server without links", func(vars map[string]any) { vars["unsubscribe_url"], vars["preferences_url"] = "", "" }},
+		{"a subscription with a filter of its own, of a recipient without attributes, locale and time zone", func(vars map[string]any) {
+			subscribed(vars, ofFilter)
+			without(vars, "attributes", "locale", "time_zone")
+		}},
+	}
+	if direct && !t.Digest() {
+		all = append(all, dryRunCase{"a message, whose recipient has no subscription", func(vars map[string]any) {
+			delete(vars, "subscription")
+			vars["subscriptions"] = []any{}
+		}})
+	}
+	if t.Digest() {
+		all = append(all, dryRunCase{"a digest of one event", func(vars map[string]any) { digest(vars, 1, 0) }},
+			dryRunCase{"a digest of many events", func(vars map[string]any) { digest(vars, 3, 2) }},
+			dryRunCase{"a digest of many events that all are told of", func(vars map[string]any) { digest(vars, 3, 0) }})
+	}
+	return all
+}
+
+// tryCases renders the template for every kind of recipient, and that with an event
+// that lacks what the schema lets it lack. vars is the sample.
+func (t *Template) tryCases(vars map[string]any, root any) error {
+	least := vars["event"]
+	if root != nil {
+		least = jsonschema.ConvertIntegers(jsonschema.LeastSample(root, root, vars["event"], 0))
+	}
+	events := []dryRunCase{{"", func(map[string]any) {}}, {"an event that has only what the schema requires", func(vars map[string]any) {
+		vars[liquid.FieldsVariable] = liquid.NewFields(map[string]any{}, liquid.PlainNames(least), "https://example.org/u/sample")
+		if items, ok := vars["items"].([]any); ok && t.Digest() {
+			for i, item := range items {
+				own := maps.Clone(item.(map[string]any))
+				own["event"] = least
+				items[i] = own
+			}
+			return
+		}
+		vars["event"] = least
+	}}}
+	if root == nil { // nobody knows what it may lack
+		events = events[:1]
+	}
+	none := dryRunCase{"", func(map[string]any) {}}
+	for _, event := range events {
+		for _, of := range append([]dryRunCase{none}, t.recipientCases(root == nil)...) {
+			own := maps.Clone(vars)
+			if items, ok := own["items"].([]any); ok {
+				own["items"] = slices.Clone(items)
+			}
+			of.apply(own)
+			event.apply(own)
+			if err := t.renderVariants(own, nil); err != nil {
+				return withCases(err, of.name, event.name)
+			}
+		}
+	}
+	return nil
+}
+
+// withCases says for whom a template fails.
+func withCases(err error, names ...string) error {
+	wrong, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return err
+	}
+	told := *wrong
+	for i, name := range slices.DeleteFunc(names, func(name string) bool { return name == "" }) {
+		told.Message += [...]string{" (tried with ", " and "}[min(i, 1)] + name
+	}
+	if told.Message != wrong.Message {
+		told.Message += ")"
+	}
+	return &told
+}

@@ -1,0 +1,329 @@
+package render
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/render/liquid"
+)
+
+// A Posting is all that is the same for every receiver of a batch that goes to
+// programs: each gets a JSON document.
+//
+//	{
+//	  "type": "price",                            the event's
+//	  "timestamp": "2026-11-20T08:15:00Z",        when it happened
+//	  "data": {
+//	    "event": {"specversion": "1.0", ...},     the event as a CloudEvent 1.0.2
+//	    "service": "stocks", "topic": "prices",
+//	    "ref": "evt-20777-64",                    its id in traces
+//	    "subscriber": {"id": "desk-7"},
+//	    "subscriptions": [{"id": "sub-1", "rule": "above", "params": {...}, "data": {...}}],
+//	    "recipient": {...},                       of a direct send: the recipient's own data
+//	    "message": {"subject": "...", "text": "...", "html": "..."}   and what it says
+//	  }
+//	}
+//
+// Of a digest the outer members are "digest" and when it was due, and in place of
+// event and topic there are
+//
+//	"digest": {"due": "2026-11-20T08:00:00Z", "cadence": "daily 08:00", "time_zone": "Europe/London"},
+//	"count": 7, "more": 5,
+//	"items": [{"event": {"specversion": "1.0", ...}, "topic": "prices", "ref": "evt-20777-64", "subscriptions": ["sub-1"]}, ...],
+//
+// The outer members are those that Standard Webhooks recommends. A template with
+// a part for programs takes the place of all that: what it renders is the document.
+type WebhookBatch struct {
+	Template      *Template             // nil: none
+	OnMissing     func(variable string) // as of a Mailing, and the next as well
+	RefuseMissing bool
+	Direct        bool // a direct send, whose message is what the template renders
+	Event         *fanfare.Event
+	Digest        *Digest // instead of Event, which is nil then
+	EventRef      fanfare.EventRef
+	Topic         string
+	Service       string
+}
+
+// A PostingWriter writes the documents of one posting. It is not safe for
+// concurrent use.
+type WebhookWriter struct {
+	rendering
+	byLocalization *writersByLocalization[*WebhookWriter] // and nothing else
+
+	head     []byte         // up to the subscriber's id
+	document *preparedPart  // instead of it
+	events   *itemDocuments // of a digest
+	message  []messagePart
+	text     []byte
+}
+
+// A messagePart is a part that becomes a member of the message.
+type messagePart struct {
+	name string
+	*preparedPart
+}
+
+// Writer prepares the posting.
+func (p WebhookBatch) Writer() (*WebhookWriter, error) {
+	if p.Template == nil || p.Template.needsNoLocalization() {
+		return p.writer(p.Template, nil)
+	}
+	return &WebhookWriter{byLocalization: newWritersByLocalization(p.Template, p.writer)}, nil
+}
+
+// writer prepares the posting for those who are written to in one voice.
+func (p WebhookBatch) writer(t *Template, v *readerLocalization) (*WebhookWriter, error) {
+	w := &WebhookWriter{}
+	if t != nil && (t.json != nil || p.Direct) {
+		var err error
+		if w.rendering, err = newRendering(t, messageContent{p.Event, p.Digest, p.Topic, p.Service}, v, t.missingVariables(p.OnMissing, p.RefuseMissing)); err != nil {
+			return nil, err
+		}
+		for _, part := range t.parts() {
+			if (part == t.json) != (t.json != nil) {
+				continue
+			}
+			prep, err := w.prepare(part)
+			if err != nil {
+				return nil, t.setRenderedPosition(part, err)
+			}
+			if part == t.json {
+				w.document = prep
+				return w, nil
+			}
+			w.message = append(w.message, messagePart{part.Name, prep})
+		}
+	}
+	b, err := w.appendHead(&p)
+	if err != nil {
+		return nil, err
+	}
+	b = append(b, `,"service":`...)
+	b = appendString(b, p.Service)
+	if p.Topic != "" {
+		b = append(b, `,"topic":`...)
+		b = appendString(b, p.Topic)
+	}
+	b = append(b, `,"ref":`...)
+	b = appendString(b, p.EventRef.String())
+	b = append(b, `,"subscriber":{"id":`...)
+	w.head = b
+	return w, nil
+}
+
+// appendHead begins the document: what it is, and of a single event that.
+func (w *WebhookWriter) appendHead(p *WebhookBatch) (b []byte, err error) {
+	if p.Digest != nil {
+		w.events = newItemDocuments(p.Digest)
+		b = append(b, `{"type":"digest","timestamp":`...)
+		b = appendTime(b, p.Digest.Due)
+		return appendDigest(append(b, `,"data":{"digest":`...), p.Digest), nil
+	}
+	b = appendString(append(b, `{"type":`...), p.Event.Type)
+	b = append(b, `,"timestamp":`...)
+	b = appendTime(b, p.Event.Time)
+	return appendCloudEvent(append(b, `,"data":{"event":`...), p.Event)
+}
+
+// Write appends the document for r to dst, whose memory it reuses, and returns the
+// letter, whose body is the appended slice, and the longer dst.
+func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte, error) {
+	if w.byLocalization != nil {
+		one, err := w.byLocalization.of(r)
+		if err != nil {
+			return driver.Message{}, dst, err
+		}
+		return one.Write(dst, r)
+	}
+	start := len(dst)
+	to, err := address.ParseURL(r.Address)
+	if err != nil {
+		return driver.Message{}, dst, invalidValue("to", "%s", err.Error())
+	}
+	var vars map[string]any
+	if w.needs.any {
+		if vars, err = w.variables(r); err != nil {
+			return driver.Message{}, dst, err
+		}
+	}
+	letter := func(b []byte) (driver.Message, []byte, error) {
+		return driver.Message{Delivery: r.Delivery, To: to, Body: b[start:len(b):len(b)]}, b, nil
+	}
+	if w.document != nil {
+		if err := w.renderPersonal(w.document, r, vars); err != nil {
+			return driver.Message{}, dst, err
+		}
+		b := w.document.AppendText(dst)
+		if !json.Valid(b[start:]) {
+			return driver.Message{}, dst, w.template.setRenderedPosition(w.document.part, notJSON())
+		}
+		return letter(b)
+	}
+	b := append(dst, w.head...)
+	b = appendString(b, r.ID)
+	b = append(b, `},"subscriptions":[`...)
+	for i := range r.Subscriptions {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendSubscription(b, &r.Subscriptions[i])
+	}
+	b = append(b, ']')
+	if w.events != nil {
+		if b, err = w.events.append(b, r); err != nil {
+			return driver.Message{}, dst, err
+		}
+	}
+	if len(r.Data) > 0 {
+		b = append(b, `,"recipient":`...)
+		b = append(b, r.Data...)
+	}
+	for i, part := range w.message {
+		if err := w.renderPersonal(part.preparedPart, r, vars); err != nil {
+			return driver.Message{}, dst, err
+		}
+		b = append(b, [...]string{`,"message":{`, `,`}[min(i, 1)]...)
+		b = append(appendString(b, part.name), ':')
+		w.text = part.AppendText(w.text[:0])
+		b = append(liquid.AppendText(append(b, '"'), w.text, liquid.JSON), '"')
+	}
+	if len(w.message) > 0 {
+		b = append(b, '}')
+	}
+	return letter(append(b, "}}"...))
+}
+
+// notJSON says that a template for programs does not make a document.
+func notJSON() *fanfare.Error {
+	return invalid(0, "values stand between quotes as {{ event.title }}, or without as {{ event | json }}", "what it renders is not JSON")
+}
+
+func appendSubscription(b []byte, s *Subscription) []byte {
+	b = append(b, `{"id":`...)
+	b = appendString(b, s.ID)
+	if s.Rule != "" {
+		b = append(b, `,"rule":`...)
+		b = appendString(b, s.Rule)
+	}
+	if len(s.Params) > 0 {
+		b = append(b, `,"params":`...)
+		b = append(b, s.Params...)
+	}
+	if len(s.Data) > 0 {
+		b = append(b, `,"data":`...)
+		b = append(b, s.Data...)
+	}
+	return append(b, '}')
+}
+
+// appendCloudEvent appends an event in the JSON format of CloudEvents 1.0.2.
+func appendCloudEvent(b []byte, e *fanfare.Event) ([]byte, error) {
+	b = append(b, `{"specversion":"1.0"`...)
+	for _, attribute := range []struct{ name, value string }{
+		{"id", e.ID}, {"source", e.Source}, {"type", e.Type}, {"subject", e.Subject},
+		{"datacontenttype", e.ContentType}, {"dataschema", e.DataSchema},
+	} {
+		if attribute.value != "" {
+			b = append(b, `,"`+attribute.name+`":`...)
+			b = appendString(b, attribute.value)
+		}
+	}
+	b = append(b, `,"time":`...)
+	b = appendTime(b, e.Time)
+	for _, name := range slices.Sorted(maps.Keys(e.Extensions)) {
+		b = append(b, ',')
+		b = appendString(b, name)
+		b = append(b, ':')
+		b = append(b, e.Extensions[name]...)
+	}
+	switch {
+	case len(e.Binary) > 0:
+		b = append(b, `,"data_base64":"`...)
+		b = append(base64.StdEncoding.AppendEncode(b, e.Binary), '"')
+	case len(e.Data) > 0:
+		if !json.Valid(e.Data) {
+			return nil, invalidValue("event", "the event's data is not valid JSON")
+		}
+		b = append(b, `,"data":`...)
+		b = append(b, e.Data...)
+	}
+	return append(b, '}'), nil
+}
+
+func appendTime(b []byte, t time.Time) []byte {
+	b = t.AppendFormat(append(b, '"'), time.RFC3339Nano)
+	return append(b, '"')
+}
+
+// appendString appends s as a string of JSON.
+func appendString(b []byte, s string) []byte {
+	return append(liquid.AppendText(append(b, '"'), s, liquid.JSON), '"')
+}
+
+// itemDocuments are the items of a digest for programs, as documents have them.
+type itemDocuments struct {
+	digest *Digest
+	cache  textCache
+	key    []byte
+}
+
+func newItemDocuments(d *Digest) *itemDocuments { return &itemDocuments{digest: d} }
+
+// appendDigest appends what all receivers of a digest are told of it.
+func appendDigest(b []byte, d *Digest) []byte {
+	b = d.Due.In(d.Zone).AppendFormat(append(b, `{"due":"`...), time.RFC3339)
+	b = appendString(append(b, `","cadence":`...), d.Cadence)
+	b = appendString(append(b, `,"time_zone":`...), d.Zone.String())
+	return append(b, '}')
+}
+
+// append appends what a receiver is told of.
+func (t *itemDocuments) append(b []byte, r *Recipient) ([]byte, error) {
+	b = strconv.AppendInt(append(b, `,"count":`...), int64(r.count()), 10)
+	b = strconv.AppendInt(append(b, `,"more":`...), int64(r.Omitted), 10)
+	b = append(b, `,"items":[`...)
+	for i := range r.Items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		item := &r.Items[i]
+		text, err := t.document(item.Number)
+		if err != nil {
+			return b, err
+		}
+		b = append(append(b, text...), `,"subscriptions":[`...)
+		for j, place := range item.Subscriptions {
+			if j > 0 {
+				b = append(b, ',')
+			}
+			b = appendString(b, r.Subscriptions[place].ID)
+		}
+		b = append(b, "]}"...)
+	}
+	return append(b, ']'), nil
+}
+
+// document returns an item up to the subscriptions that wanted it.
+func (t *itemDocuments) document(number uint32) ([]byte, error) {
+	t.key = strconv.AppendUint(t.key[:0], uint64(number), 10)
+	if text, ok := t.cache.get(t.key); ok {
+		return text, nil
+	}
+	item := t.digest.Item(number)
+	text, err := appendCloudEvent([]byte(`{"event":`), item.Event)
+	if err != nil {
+		return nil, err
+	}
+	text = appendString(append(text, `,"topic":`...), item.Topic)
+	text = appendString(append(text, `,"ref":`...), item.Ref.String())
+	t.cache.put(t.key, text)
+	return text, nil
+}
