@@ -40,7 +40,7 @@ func (r *Registry) load(ctx context.Context) error {
 	}
 	r.writer.nextFilter = r.filters.next()
 	r.writer.raise(&r.floor)
-	r.Catalog.SetSnapshot(l.snapshot)
+	r.SetSnapshot(l.snapshot)
 	return nil
 }
 
