@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// What comes back to an address of Signer.AppendReturn: what next hops say of a
-// message, or the wish to leave.
+// The kinds of return addresses of Signer.AppendReturn: for bounces of a message, and for
+// mail to unsubscribe.
 const (
 	BounceReturn      byte = 'b'
 	UnsubscribeReturn byte = 'u'
@@ -22,8 +22,8 @@ const (
 // in base32 without padding a byte with the version and whether the message is
 // shared, the day (3 bytes), the manifest and the position of the delivery (big
 // endian), and 112 bits of HMAC-SHA256. Each kind has its own bits of the one sum,
-// so that a message with both costs one. What is signed begins with another version
-// byte than a link, so that neither passes for the other.
+// so that a message with both costs one. The signed bytes begin with another version
+// byte than those of a link, so that one cannot replace the other.
 const (
 	returnVersion   = 2
 	returnDataBytes = 1 + 3 + 8 + 4
@@ -80,8 +80,7 @@ func macForKind(kind byte, sum []byte) []byte {
 	return sum[:returnMacBytes]
 }
 
-// VerifyReturn reads the local part of a return address, in small letters or in
-// capitals. The error is a *fanfare.Error with the code Forbidden and does not say
+// VerifyReturn reads the local part of a return address, in lower or upper case. The error is a *fanfare.Error with the code Forbidden and does not say
 // what is wrong with it.
 func (s *Signer) VerifyReturn(local string) (kind byte, ref fanfare.DeliveryRef, shared bool, err error) {
 	refused := func() (byte, fanfare.DeliveryRef, bool, error) {
