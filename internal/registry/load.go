@@ -2,7 +2,11 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
@@ -184,4 +188,221 @@ func newer(a, b *control.SubscriptionRecord) bool {
 		return a.EndedSeq > b.EndedSeq
 	}
 	return a.Place > b.Place
+}
+
+// loadChunk is how many entries of a topic the match index gets at a time while
+// the registry is loaded, and loadAhead how many such chunks may wait for it.
+const (
+	loadChunk = 4096
+	loadAhead = 2
+)
+
+// A filling gives the match index what is read from the store, beside the
+// reading: either takes about half of the time of a start.
+type filling struct {
+	conditions Conditions
+	partial    map[condition.Key]*chunk
+	full       chan *chunk
+	free       chan *chunk
+	done       chan struct{} // closed at the end, or at the first failure
+	err        error         // once done is closed
+	refuse     func(of condition.Key, place fanfare.RowID, err error)
+}
+
+// A chunk is entries of one topic. Their params lie in one buffer, and both are
+// used again.
+type chunk struct {
+	topic   condition.Key
+	entries []condition.Entry
+	params  []byte
+}
+
+// newFilling begins. refuse is told of entries that the index does not understand,
+// which an older version did: they are left out, as the rest cannot wait for them.
+func newFilling(conditions Conditions, refuse func(of condition.Key, place fanfare.RowID, err error)) *filling {
+	f := &filling{conditions: conditions, refuse: refuse, partial: map[condition.Key]*chunk{},
+		full: make(chan *chunk, loadAhead), free: make(chan *chunk, loadAhead+1), done: make(chan struct{})}
+	go f.run()
+	return f
+}
+
+// run takes chunks until there are no more.
+func (f *filling) run() {
+	defer close(f.done)
+	for c := range f.full {
+		if err := f.give(c); err != nil {
+			f.err = fmt.Errorf("fill the match index: %w", err)
+			return
+		}
+		clear(c.entries)
+		c.entries, c.params = c.entries[:0], c.params[:0]
+		select {
+		case f.free <- c:
+		default:
+		}
+	}
+}
+
+// give hands a chunk to the index, or its entries one by one where it has one that is
+// not understood.
+func (f *filling) give(c *chunk) error {
+	err := f.conditions.Add(c.topic, c.entries)
+	if fanfare.CodeOf(err) != fanfare.Invalid {
+		return err
+	}
+	for i := range c.entries {
+		err := f.conditions.Add(c.topic, c.entries[i:i+1])
+		if fanfare.CodeOf(err) == fanfare.Invalid {
+			f.refuse(c.topic, c.entries[i].Place, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add takes an entry whose params are only valid now.
+func (f *filling) add(topic condition.Key, e condition.Entry) error {
+	c := f.partial[topic]
+	if c == nil {
+		c = f.empty()
+		c.topic, f.partial[topic] = topic, c
+	}
+	if e.Params != nil {
+		at := len(c.params)
+		c.params = append(c.params, e.Params...)
+		e.Params = c.params[at:len(c.params):len(c.params)]
+	}
+	if c.entries = append(c.entries, e); len(c.entries) < loadChunk {
+		return nil
+	}
+	delete(f.partial, topic)
+	return f.hand(c)
+}
+
+// empty returns a chunk that was used before, if there is one.
+func (f *filling) empty() *chunk {
+	select {
+	case c := <-f.free:
+		return c
+	default:
+		return new(chunk)
+	}
+}
+
+func (f *filling) hand(c *chunk) error {
+	select {
+	case f.full <- c:
+		return nil
+	case <-f.done:
+		return f.err
+	}
+}
+
+// end returns once all is in the index, or the first failure.
+func (f *filling) end() error {
+	for _, c := range f.partial {
+		if err := f.hand(c); err != nil {
+			return err
+		}
+	}
+	close(f.full)
+	<-f.done
+	return f.err
+}
+
+// progressPause is the time between two lines of the log about a load that takes long,
+// and progressRecords after how many records the load looks at the clock.
+const (
+	progressPause   = 2 * time.Second
+	progressRecords = 4096
+)
+
+// progress tells the log how far a load is. Subscribers and subscriptions are loaded at
+// the same time.
+type progress struct {
+	opt                        *Options
+	subscribers, subscriptions atomic.Int64
+
+	mu     sync.Mutex
+	toldAt time.Time
+}
+
+func newProgress(opt *Options) *progress { return &progress{opt: opt, toldAt: opt.Now()} }
+
+// add counts a record, and tells the log if it is time.
+func (p *progress) add(count *atomic.Int64) {
+	if count.Add(1)%progressRecords != 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.opt.Now()
+	if now.Sub(p.toldAt) < progressPause {
+		return
+	}
+	p.toldAt = now
+	p.opt.Logger.Info("loading subscriptions", "subscribers", p.subscribers.Load(), "subscriptions", p.subscriptions.Load())
+}
+
+// kindFloor is the kind of the record, number 1, of what SkipPlaces keeps.
+const kindFloor = "floor"
+
+// placeFloor is the lowest number that a new row of each partition may have.
+type placeFloor struct {
+	Subscribers   [fanfare.Partitions]uint32 `json:"subscribers"`
+	Subscriptions [fanfare.Partitions]uint32 `json:"subscriptions"`
+}
+
+// SkipPlaces leaves out the next n places of each partition, for subscribers and
+// for subscriptions. A store that was restored from a backup does not know which
+// places were given out after it; links in mails that left then still name them,
+// and must not end the subscription of somebody else. It is durable when it
+// returns.
+func (r *Registry) SkipPlaces(ctx context.Context, n uint32) error {
+	return r.writer.submit(ctx, &job{run: func(w *writer) error {
+		floor := placeFloor{w.nextSubscriber, w.nextSubscription}
+		for p := range fanfare.Partitions {
+			floor.Subscribers[p] = min(floor.Subscribers[p]+n, fanfare.MaxLocal)
+			floor.Subscriptions[p] = min(floor.Subscriptions[p]+n, fanfare.MaxLocal)
+		}
+		body, err := json.Marshal(&floor)
+		if err != nil {
+			return err
+		}
+		if err := r.commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindFloor, Number: 1, Body: body}}}); err != nil {
+			return err
+		}
+		w.raise(&floor)
+		return nil
+	}})
+}
+
+// raise lets no new row be below a floor.
+func (w *writer) raise(floor *placeFloor) {
+	for p := range fanfare.Partitions {
+		w.nextSubscriber[p] = max(w.nextSubscriber[p], floor.Subscribers[p])
+		w.nextSubscription[p] = max(w.nextSubscription[p], floor.Subscriptions[p])
+	}
+}
+
+func (r *Registry) loadFloor(c *control.ConfigRecord) error { return json.Unmarshal(c.Body, &r.floor) }
+
+// What the audit calls people and what they want.
+const (
+	kindSubscriber   = "subscriber"
+	kindSubscription = "subscription"
+)
+
+// loadConfig loads a record. Records of services come first.
+func (r *Registry) loadConfig(s *catalog.Snapshot, c *control.ConfigRecord) error {
+	switch c.Kind {
+	case kindFloor:
+		return r.loadFloor(c)
+	case kindQuarantine:
+		return r.loadQuarantine(c)
+	case kindSlot:
+		return r.loadSlot(s, c)
+	}
+	return r.Load(s, c)
 }

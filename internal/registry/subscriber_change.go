@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"fanfare.dev/fanfare"
@@ -10,6 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -307,4 +309,201 @@ func (g *group) shown(place fanfare.RowID) (people.Subscriber, error) {
 		}
 	}
 	return people.NewSubscriber(head, list, rows), nil
+}
+
+// PutSubscribers makes each line so, in their order, and is durable when it
+// returns. It writes results[i] for lines[i]; one that is wrong has its own error
+// and does not hold up the others. The error is for what concerns all. It returns
+// when no message is on the wire for what ended by it.
+func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []people.ImportedSubscriber, results []people.PutResult) error {
+	if len(results) != len(lines) {
+		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
+	}
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return err
+	}
+	shown := make([]people.Subscriber, len(lines))
+	ended := make([][]fanfare.RowID, len(lines))
+	jobs := make([]*job, len(lines))
+	for i := range lines {
+		result := &results[i]
+		*result = people.PutResult{}
+		var f change
+		if lines[i].ID != "" {
+			f, result.Err = r.putting(svc, lines[i].ID, lines[i].SubscriberPut, nil, &shown[i], &result.Created)
+		} else {
+			result.Created = true
+			f, result.Err = r.creating(svc, lines[i].SubscriberPut, &shown[i])
+		}
+		if result.Err != nil {
+			continue
+		}
+		j := &job{actor: audit.ActorOf(ctx), alter: func(g *group) (err error) {
+			ended[i], err = f(g)
+			return err
+		}}
+		if result.Err = r.writer.enqueue(ctx, j, nil); result.Err == nil {
+			jobs[i] = j
+		}
+	}
+	for i, j := range jobs {
+		if j == nil {
+			continue
+		}
+		<-j.done
+		if results[i].Err = j.err; j.err == nil {
+			results[i].ID = shown[i].ID
+			r.awaitOff(ended[i])
+		}
+	}
+	return nil
+}
+
+// An addressWant is an address that was found good.
+type addressWant struct {
+	kind      uint8
+	partition int
+	address   string // normal form
+	hash      uint64
+	label     string
+}
+
+// checkSubscriber checks all of p, and returns its addresses in normal form.
+func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.SubscriberPut) ([]addressWant, error) {
+	if len(p.Addresses) > people.MaxAddresses {
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/addresses", Message: fmt.Sprintf("%d addresses, more than %d", len(p.Addresses), people.MaxAddresses)}
+	}
+	if string(p.Attributes) == "null" {
+		p.Attributes = nil
+	}
+	free := people.SubscriptionPut{Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes}
+	if err := people.CheckFields(&r.known, &free); err != nil {
+		return nil, err
+	}
+	if err := r.Snapshot().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); err != nil {
+		return nil, err
+	}
+	wants := make([]addressWant, 0, len(p.Addresses))
+	for i := range p.Addresses {
+		w, err := r.checkOneAddress(svc, &p.Addresses[i])
+		if err != nil {
+			return nil, inputerror.WithPrefix(fmt.Sprintf("/addresses/%d", i), err)
+		}
+		for _, other := range wants {
+			if other.kind == w.kind && other.address == w.address {
+				return nil, inputerror.Invalid(fmt.Sprintf("/addresses/%d/address", i), "", "the address stands twice")
+			}
+		}
+		wants = append(wants, w)
+	}
+	return wants, nil
+}
+
+func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Address) (w addressWant, err error) {
+	if w.kind = addresskind.Parse(a.Kind); w.kind == 0 {
+		return w, inputerror.Invalid("/kind", "use mail or url", "unknown kind of address %s", inputerror.Quote(a.Kind))
+	}
+	if a.Address == "" {
+		return w, inputerror.Invalid("/address", "", "address is missing")
+	}
+	if len(a.Label) > people.MaxLabelBytes || strings.ContainsAny(a.Label, "\r\n\x00") {
+		return w, inputerror.Invalid("/label", "", "a label is one line of at most %d bytes", people.MaxLabelBytes)
+	}
+	if strings.ContainsAny(a.Address, "\r\n\x00") {
+		return w, inputerror.Invalid("/address", "", "address has a line break or a zero byte in it")
+	}
+	if w.address, err = r.normal(w.kind, a.Address); err != nil {
+		return w, inputerror.Invalid("/address", "", "%s", people.AddressProblem(a.Address, "", err))
+	}
+	w.label = a.Label
+	w.partition = partitionOf(svc.Name, w.kind, w.address)
+	w.hash = r.hash.address(svc.Number, w.kind, w.address)
+	return w, nil
+}
+
+// MergeSubscriber moves all of one subscriber to another: addresses, what goes to
+// them, and history. Nothing is copied: the rows stay where they are and belong to
+// the other from then on, in whatever partition they lie. What the other does not
+// say of itself (locale, time zone, single attributes) it takes over. The former
+// id is not found any more; who asks for it is told the other's. To merge again
+// what was merged is no error.
+func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string) (s people.Subscriber, err error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return s, err
+	}
+	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
+		other, err := g.present(svc.Number, into)
+		if err != nil {
+			return nil, inputerror.WithPointer("/into", err)
+		}
+		from, err := g.named(svc.Number, id)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case from == nil:
+			return nil, people.UnknownSubscriber(id)
+		case from.Place == other.Place:
+			return nil, inputerror.Invalid("/into", "name another subscriber", "a subscriber cannot be merged into itself")
+		case from.Flags&control.FlagMerged == 0:
+			if err := g.merge(from, other); err != nil {
+				return nil, err
+			}
+			g.deed = subscriberDeed(svc, "merge", from.ID, from.Place)
+		case from.Subscriber != other.Place:
+			_, err := g.present(svc.Number, id)
+			return nil, err
+		}
+		s, err = g.shown(other.Place)
+		return nil, err
+	})
+	return s, err
+}
+
+// merge makes all rows of one subscriber the other's.
+func (g *group) merge(from, other *control.SubscriberRecord) error {
+	moving := from.Rows()
+	list := append(other.Rows(), moving...)
+	addresses := 0
+	for _, p := range list {
+		row, err := g.subscriber(p.Place)
+		if err != nil {
+			return g.w.r.unreadable(err)
+		}
+		if row.HasAddress() {
+			addresses++
+		}
+	}
+	if addresses > people.MaxAddresses {
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together they have %d addresses, more than %d", addresses, people.MaxAddresses), Hint: "take some away first"}
+	}
+	for _, p := range moving {
+		row, err := g.subscriber(p.Place)
+		if err != nil {
+			return g.w.r.unreadable(err)
+		}
+		row.Subscriber = other.Place
+		g.touch(row)
+	}
+	if other.Locale == "" {
+		other.Locale = from.Locale
+	}
+	if other.TimeZone == "" {
+		other.TimeZone = from.TimeZone
+	}
+	attributes, err := people.MergeAttributes(other.Attributes, from.Attributes)
+	if err != nil {
+		return err
+	}
+	if err := g.w.r.Snapshot().SubscriberSchemas.CheckAttributes(other.Service, attributes); err != nil {
+		return err
+	}
+	other.Attributes = attributes
+	other.SetRows(list)
+	g.touch(other)
+	from.Flags = from.Flags&^control.FlagDeleted | control.FlagMerged
+	from.RowsJSON, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
+	return g.rezone(other.Place)
 }
