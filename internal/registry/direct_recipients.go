@@ -36,7 +36,7 @@ func (r *Registry) FindDirectRecipients(ctx context.Context, service string, cha
 			continue
 		}
 		a.Address = w.address
-		first, others := r.addresses.Lookup(r.hash.address(svc.Number, w.kind, w.address))
+		first, others := r.addresses.Lookup(r.hash.Address(svc.Number, w.kind, w.address))
 		for _, p := range append([]fanfare.RowID{first}, others...) {
 			if p != 0 {
 				candidates[p] = append(candidates[p], i)
@@ -113,7 +113,7 @@ func (r *Registry) CreateDirectRecipients(ctx context.Context, service string, c
 			w := &j.wants[k]
 			*w = want{put: &people.SubscriptionPut{To: all[i].Address}, channel: channel, service: svc.Number, sent: true}
 			if w.err = r.checkAddress(svc, w.put, w); w.err == nil {
-				w.addressHash = r.hash.address(svc.Number, w.kind, w.address)
+				w.addressHash = r.hash.Address(svc.Number, w.kind, w.address)
 			}
 		}
 		if err := r.writer.submit(ctx, j); err != nil {

@@ -135,7 +135,7 @@ func (g *group) hide(place fanfare.RowID, e *Erasure, suppress bool) ([]fanfare.
 	}
 	if row.ID != "" {
 		e.names(row.ID)
-		g.remove(&r.subscribers, r.hash.subscriberID(row.Service, row.ID), place)
+		g.remove(&r.subscribers, r.hash.SubscriberID(row.Service, row.ID), place)
 	}
 	row.Flags |= control.FlagErasing
 	g.touch(row)
@@ -257,7 +257,7 @@ func (g *group) empty(service string, place fanfare.RowID, ids map[audit.Operati
 		}
 		if s.ID != "" {
 			ids[audit.Operation{Service: service, Kind: kindSubscription, Name: s.ID}] = fanfare.SubscriptionID(p)
-			g.remove(&r.identities, r.hash.clientID(row.Service, s.ID), p)
+			g.remove(&r.identities, r.hash.ClientID(row.Service, s.ID), p)
 		}
 		s.ID, s.Filter, s.Params, s.Data, s.Reason = "", 0, nil, nil, "erased"
 		g.batch.DeletedConsents = append(g.batch.DeletedConsents, p)
@@ -291,7 +291,7 @@ func (g *group) emptyFilters(all []Erasure) error {
 	naming := map[uint32]bool{}
 	erased := map[fanfare.RowID]bool{}
 	for i := range all {
-		for _, n := range r.filters.naming(all[i].Names) {
+		for _, n := range r.filters.Containing(all[i].Names) {
 			naming[n] = true
 		}
 		for _, p := range all[i].Places {

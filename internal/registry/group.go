@@ -450,7 +450,7 @@ func (g *group) enter(s *control.SubscriptionRecord) {
 func (r *Registry) entry(t *catalog.Topic, s *control.SubscriptionRecord) condition.Entry {
 	e := condition.Entry{Place: s.Place, Subscriber: s.Subscriber, Channel: s.Channel, Slot: s.Slot}
 	if s.Filter != 0 {
-		e.Filter = r.filters.text(s.Filter)
+		e.Filter = r.filters.Text(s.Filter)
 	}
 	if s.Rule != 0 {
 		e.Rule, e.Params = t.RuleName(s.Rule), s.Params

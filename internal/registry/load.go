@@ -11,23 +11,24 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people/indexload"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // load rebuilds everything in memory from the store.
 func (r *Registry) load(ctx context.Context) error {
-	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), filling: newFilling(r.opt.Conditions, r.misunderstood), progress: newProgress(&r.opt)}
+	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), filling: indexload.New(r.opt.Conditions.Add, r.misunderstood), progress: newProgress(&r.opt)}
 	err := r.opt.Store.Load(ctx, control.Loader{
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
 		Suppression:  func(s *suppression.Record) { r.suppressions.Set([]suppression.Record{*s}) },
 		Erasure:      r.erasures.load,
-		Filter:       func(f *control.FilterRecord) error { r.filters.add([]control.FilterRecord{*f}); return nil },
+		Filter:       func(f *control.FilterRecord) error { r.filters.Add([]control.FilterRecord{*f}); return nil },
 		Subscriber:   l.subscriber,
 		Subscription: l.subscription,
 	})
-	if ended := l.filling.end(); err == nil {
+	if ended := l.filling.Close(); err == nil {
 		err = ended
 	}
 	if err != nil {
@@ -42,7 +43,7 @@ func (r *Registry) load(ctx context.Context) error {
 	if _, r.writer.lastAudit, err = r.opt.Store.AuditBounds(ctx); err != nil {
 		return fmt.Errorf("load the registry: %w", err)
 	}
-	r.writer.nextFilter = r.filters.next()
+	r.writer.nextFilter = r.filters.Next()
 	r.writer.raise(&r.floor)
 	r.SetSnapshot(l.snapshot)
 	return nil
@@ -66,7 +67,7 @@ type loader struct {
 	r        *Registry
 	w        *writer
 	snapshot *catalog.Snapshot
-	filling  *filling
+	filling  *indexload.Loader
 
 	progress *progress
 
@@ -92,13 +93,13 @@ func (l *loader) subscriber(s *control.SubscriberRecord) error {
 	// An address belongs to one subscriber, and so does an id. A taken hash is a
 	// collision and both stay; there is nothing to resolve.
 	if s.HasAddress() {
-		l.r.addresses.Insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
+		l.r.addresses.Insert(l.r.hash.Address(s.Service, s.Kind, s.Address), s.Place)
 		if small := suppression.Fold(s.Kind, s.Address); small != s.Address {
-			l.r.respelled.Insert(l.r.hash.address(s.Service, s.Kind, small), s.Place)
+			l.r.respelled.Insert(l.r.hash.Address(s.Service, s.Kind, small), s.Place)
 		}
 	}
 	if s.ID != "" && s.Flags&(control.FlagErasing|control.FlagErased) == 0 {
-		l.r.subscribers.Insert(l.r.hash.subscriberID(s.Service, s.ID), s.Place)
+		l.r.subscribers.Insert(l.r.hash.SubscriberID(s.Service, s.ID), s.Place)
 	}
 	return nil
 }
@@ -113,12 +114,12 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	l.r.subscriptionsOfRow.Add(s.Subscriber, s.Place)
 	switch {
 	case s.ID != "":
-		hash := l.r.hash.clientID(t.ServiceNumber, s.ID)
+		hash := l.r.hash.ClientID(t.ServiceNumber, s.ID)
 		if l.r.identities.Insert(hash, s.Place) != 0 {
 			l.identityClash = append(l.identityClash, clash{hash, s.Place})
 		}
 	case !s.Ended:
-		l.r.identities.Insert(l.r.hash.natural(s), s.Place)
+		l.r.identities.Insert(l.r.hash.NaturalKey(s), s.Place)
 	}
 	if s.Ended {
 		return nil
@@ -137,7 +138,7 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	}
 	l.r.live.Set(s.Place)
 	l.r.slots.use(s, 1)
-	return l.filling.add(t.ConditionKey(), l.r.entry(t, s))
+	return l.filling.Add(t.ConditionKey(), l.r.entry(t, s))
 }
 
 // resolve decides which row an id belongs to where several have its hash: of
@@ -188,127 +189,6 @@ func newer(a, b *control.SubscriptionRecord) bool {
 		return a.EndedSeq > b.EndedSeq
 	}
 	return a.Place > b.Place
-}
-
-// loadChunk is how many entries of a topic the match index gets at a time while
-// the registry is loaded, and loadAhead how many such chunks may wait for it.
-const (
-	loadChunk = 4096
-	loadAhead = 2
-)
-
-// A filling gives the match index what is read from the store, beside the
-// reading: either takes about half of the time of a start.
-type filling struct {
-	conditions Conditions
-	partial    map[condition.Key]*chunk
-	full       chan *chunk
-	free       chan *chunk
-	done       chan struct{} // closed at the end, or at the first failure
-	err        error         // once done is closed
-	refuse     func(of condition.Key, place fanfare.RowID, err error)
-}
-
-// A chunk is entries of one topic. Their params lie in one buffer, and both are
-// used again.
-type chunk struct {
-	topic   condition.Key
-	entries []condition.Entry
-	params  []byte
-}
-
-// newFilling begins. refuse is told of entries that the index does not understand,
-// which an older version did: they are left out, as the rest cannot wait for them.
-func newFilling(conditions Conditions, refuse func(of condition.Key, place fanfare.RowID, err error)) *filling {
-	f := &filling{conditions: conditions, refuse: refuse, partial: map[condition.Key]*chunk{},
-		full: make(chan *chunk, loadAhead), free: make(chan *chunk, loadAhead+1), done: make(chan struct{})}
-	go f.run()
-	return f
-}
-
-// run takes chunks until there are no more.
-func (f *filling) run() {
-	defer close(f.done)
-	for c := range f.full {
-		if err := f.give(c); err != nil {
-			f.err = fmt.Errorf("fill the match index: %w", err)
-			return
-		}
-		clear(c.entries)
-		c.entries, c.params = c.entries[:0], c.params[:0]
-		select {
-		case f.free <- c:
-		default:
-		}
-	}
-}
-
-// give hands a chunk to the index, or its entries one by one where it has one that is
-// not understood.
-func (f *filling) give(c *chunk) error {
-	err := f.conditions.Add(c.topic, c.entries)
-	if fanfare.CodeOf(err) != fanfare.Invalid {
-		return err
-	}
-	for i := range c.entries {
-		err := f.conditions.Add(c.topic, c.entries[i:i+1])
-		if fanfare.CodeOf(err) == fanfare.Invalid {
-			f.refuse(c.topic, c.entries[i].Place, err)
-		} else if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// add takes an entry whose params are only valid now.
-func (f *filling) add(topic condition.Key, e condition.Entry) error {
-	c := f.partial[topic]
-	if c == nil {
-		c = f.empty()
-		c.topic, f.partial[topic] = topic, c
-	}
-	if e.Params != nil {
-		at := len(c.params)
-		c.params = append(c.params, e.Params...)
-		e.Params = c.params[at:len(c.params):len(c.params)]
-	}
-	if c.entries = append(c.entries, e); len(c.entries) < loadChunk {
-		return nil
-	}
-	delete(f.partial, topic)
-	return f.hand(c)
-}
-
-// empty returns a chunk that was used before, if there is one.
-func (f *filling) empty() *chunk {
-	select {
-	case c := <-f.free:
-		return c
-	default:
-		return new(chunk)
-	}
-}
-
-func (f *filling) hand(c *chunk) error {
-	select {
-	case f.full <- c:
-		return nil
-	case <-f.done:
-		return f.err
-	}
-}
-
-// end returns once all is in the index, or the first failure.
-func (f *filling) end() error {
-	for _, c := range f.partial {
-		if err := f.hand(c); err != nil {
-			return err
-		}
-	}
-	close(f.full)
-	<-f.done
-	return f.err
 }
 
 // progressPause is the time between two lines of the log about a load that takes long,

@@ -91,7 +91,7 @@ func (g *group) holders(service uint32, kind uint8, address string) (rows []*con
 // mayHold are the places of those who have an address that is small when it is
 // folded, and of others whose address has the same hash.
 func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []fanfare.RowID) {
-	hash := r.hash.address(service, kind, small)
+	hash := r.hash.Address(service, kind, small)
 	for _, t := range []*placeindex.HashIndex{&r.addresses, &r.respelled} {
 		if first, others := t.Lookup(hash); first != 0 {
 			places = append(append(places, first), others...)
@@ -105,16 +105,16 @@ func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []f
 // it is folded is found anyway.
 func (g *group) respell(service uint32, kind uint8, address string, place fanfare.RowID) {
 	if small := suppression.Fold(kind, address); small != address {
-		g.insert(&g.w.r.respelled, g.w.r.hash.address(service, kind, small), place)
+		g.insert(&g.w.r.respelled, g.w.r.hash.Address(service, kind, small), place)
 	}
 }
 
 // withdraw has a row found by its address no more.
 func (g *group) withdraw(row *control.SubscriberRecord) {
 	r := g.w.r
-	g.remove(&r.addresses, r.hash.address(row.Service, row.Kind, row.Address), row.Place)
+	g.remove(&r.addresses, r.hash.Address(row.Service, row.Kind, row.Address), row.Place)
 	if small := suppression.Fold(row.Kind, row.Address); small != row.Address {
-		g.remove(&r.respelled, r.hash.address(row.Service, row.Kind, small), row.Place)
+		g.remove(&r.respelled, r.hash.Address(row.Service, row.Kind, small), row.Place)
 	}
 }
 

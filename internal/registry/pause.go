@@ -77,10 +77,10 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 func (g *group) mayResume(s *control.SubscriptionRecord) error {
 	r := g.w.r
 	topic := r.Snapshot().Topics[s.Topic]
-	p := people.SubscriptionPut{ID: s.ID, Topic: topic.Name, Filter: r.filters.text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, State: people.StateActive}
+	p := people.SubscriptionPut{ID: s.ID, Topic: topic.Name, Filter: r.filters.Text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, State: people.StateActive}
 	w := want{put: &p, service: topic.ServiceNumber, topic: topic, subscription: s.Place}
 	if s.ID != "" {
-		w.idHash = r.hash.clientID(topic.ServiceNumber, s.ID)
+		w.idHash = r.hash.ClientID(topic.ServiceNumber, s.ID)
 	}
 	if err := r.checkCondition(&p, &w); err != nil {
 		e := &fanfare.Error{Code: fanfare.Conflict, Message: "its condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + err.Error(),

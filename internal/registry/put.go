@@ -227,7 +227,7 @@ func (g *group) put(j *job) {
 func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	w.created, w.replaced, w.silenced, w.touched = false, 0, 0, nil
 	filter := w.filter
-	if w.put.Filter != "" && (filter == 0 || !g.w.r.filters.is(filter, w.put.Filter)) { // new, or forgotten since the caller looked
+	if w.put.Filter != "" && (filter == 0 || !g.w.r.filters.Is(filter, w.put.Filter)) { // new, or forgotten since the caller looked
 		filter = g.filter(w.put.Filter)
 	}
 	if err := g.allowed(w); err != nil {
@@ -251,7 +251,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	}
 	hash := w.idHash
 	if asked.ID == "" {
-		hash = g.w.r.hash.natural(&asked)
+		hash = g.w.r.hash.NaturalKey(&asked)
 	}
 	var old fanfare.RowID
 	if !isNew || asked.ID != "" { // a new subscriber has no subscriptions yet
@@ -527,7 +527,7 @@ func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 
 // filter returns the number of a text that no transaction before had.
 func (g *group) filter(text string) uint32 {
-	if n := g.w.r.filters.number(text); n != 0 { // since the caller looked
+	if n := g.w.r.filters.Number(text); n != 0 { // since the caller looked
 		return n
 	}
 	if n := g.filters[text]; n != 0 {

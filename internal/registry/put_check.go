@@ -92,16 +92,16 @@ func (r *Registry) check(svc *catalog.ServiceSnapshot, p *people.SubscriptionPut
 			w.subscriber = c[len(c)-1]
 		}
 	} else {
-		w.addressHash = r.hash.address(svc.Number, w.kind, w.address)
+		w.addressHash = r.hash.Address(svc.Number, w.kind, w.address)
 		w.subscriber, _ = r.addresses.Lookup(w.addressHash)
 	}
 	if p.ID != "" {
-		w.idHash = r.hash.clientID(svc.Number, p.ID)
+		w.idHash = r.hash.ClientID(svc.Number, p.ID)
 		w.subscription, _ = r.identities.Lookup(w.idHash)
 	} else if w.subscriber != 0 && p.Subscriber == "" && (w.filter != 0 || p.Filter == "") {
 		natural := control.SubscriptionRecord{Subscriber: w.subscriber, Topic: w.topic.Number, Channel: w.channel.Number,
 			Filter: w.filter, Rule: w.rule, Params: w.params}
-		w.subscription, _ = r.identities.Lookup(r.hash.natural(&natural))
+		w.subscription, _ = r.identities.Lookup(r.hash.NaturalKey(&natural))
 	}
 }
 
@@ -148,7 +148,7 @@ func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.Subscrip
 		return err
 	}
 	w.address = address
-	w.partition = uint8(partitionOf(svc.Name, w.kind, address))
+	w.partition = uint8(people.PartitionOf(svc.Name, w.kind, address))
 	return nil
 }
 
@@ -182,7 +182,7 @@ func (r *Registry) checkCondition(p *people.SubscriptionPut, w *want) error {
 	if err != nil {
 		return inputerror.WithPrefix("", err)
 	}
-	w.cost, w.filter = cost, r.filters.number(p.Filter)
+	w.cost, w.filter = cost, r.filters.Number(p.Filter)
 	return nil
 }
 
@@ -259,7 +259,7 @@ func (g *group) keepsCondition(w *want) (bool, error) {
 	if err != nil {
 		return false, g.w.r.unreadable(err)
 	}
-	return s != nil && !s.Ended && (!s.Paused || w.put.State != people.StateActive) && s.Topic == w.topic.Number && s.Rule == w.rule && g.w.r.filters.is(s.Filter, w.put.Filter) && bytes.Equal(s.Params, w.params), nil
+	return s != nil && !s.Ended && (!s.Paused || w.put.State != people.StateActive) && s.Topic == w.topic.Number && s.Rule == w.rule && g.w.r.filters.Is(s.Filter, w.put.Filter) && bytes.Equal(s.Params, w.params), nil
 }
 
 // loadOf is what an event of the want's topic takes, with all that is decided.

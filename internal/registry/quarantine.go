@@ -71,7 +71,7 @@ func (r *Registry) Quarantine(ctx context.Context, list []Quarantine) error {
 	return r.writer.submit(ctx, &job{run: func(*writer) error {
 		bodies, taken := map[uint32]quarantineBody{}, map[uint32]bool{}
 		for _, one := range list {
-			body := quarantineBody{one, r.filters.number(one.Filter)}
+			body := quarantineBody{one, r.filters.Number(one.Filter)}
 			if r.quarantine.numberOf(&body) != 0 {
 				continue
 			}
@@ -87,7 +87,7 @@ func (r *Registry) Release(ctx context.Context, list []Quarantine) error {
 	return r.writer.submit(ctx, &job{run: func(*writer) error {
 		bodies := map[uint32]quarantineBody{}
 		for _, one := range list {
-			if number := r.quarantine.numberOf(&quarantineBody{one, r.filters.number(one.Filter)}); number != 0 {
+			if number := r.quarantine.numberOf(&quarantineBody{one, r.filters.Number(one.Filter)}); number != 0 {
 				bodies[number] = quarantineBody{}
 			}
 		}
@@ -125,7 +125,7 @@ func (r *Registry) Quarantined() (list []Quarantine) {
 	for _, body := range r.quarantine.all {
 		one := body.Quarantine
 		if body.Filter != 0 {
-			one.Filter = r.filters.text(body.Filter)
+			one.Filter = r.filters.Text(body.Filter)
 		}
 		if body.Topic != 0 && (body.Filter == 0 || one.Filter != "") {
 			list = append(list, one)

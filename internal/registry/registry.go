@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/filtertext"
 	"fanfare.dev/fanfare/internal/people/placeindex"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -77,8 +78,8 @@ type Registry struct {
 	*state.Catalog
 
 	opt                Options
-	hash               hasher
-	filters            *filters
+	hash               people.Hasher
+	filters            *filtertext.Table
 	addresses          placeindex.HashIndex // address -> subscriber
 	respelled          placeindex.HashIndex // folded address -> subscriber, where the address itself is spelled otherwise
 	subscribers        placeindex.HashIndex // client's id -> subscriber
@@ -102,9 +103,11 @@ type Registry struct {
 }
 
 // Open loads everything that the store has and fills the match index.
-func Open(ctx context.Context, opt Options) (*Registry, error) { return open(ctx, opt, newHasher()) }
+func Open(ctx context.Context, opt Options) (*Registry, error) {
+	return open(ctx, opt, people.NewHasher())
+}
 
-func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
+func open(ctx context.Context, opt Options, h people.Hasher) (*Registry, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
@@ -114,7 +117,7 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 	if opt.Away == nil {
 		opt.Away = func() error { return nil }
 	}
-	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
+	r := &Registry{opt: opt, hash: h, filters: filtertext.New(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
 	r.suppressions.Key, r.suppressions.TagKey = opt.SuppressionKey, suppression.TagKeyOf(opt.SuppressionKey)
 	r.writer = newWriter(r)
 	r.Catalog = state.New(state.Options{Store: opt.Store, Conditions: opt.Conditions, Logger: opt.Logger, Apply: apply.Options{

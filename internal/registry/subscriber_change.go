@@ -266,7 +266,7 @@ func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []addressW
 		if id == "" {
 			return 0, inputerror.Invalid("/addresses", "give an address, or choose an id and put it under that", "a subscriber needs an address or an id")
 		}
-		return g.add(partitionOf(svc.Name, 0, id), s, 0, "")
+		return g.add(people.PartitionOf(svc.Name, 0, id), s, 0, "")
 	}
 	first := &wants[0]
 	row, err := g.addressRow(svc.Number, first)
@@ -417,8 +417,8 @@ func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Addre
 		return w, inputerror.Invalid("/address", "", "%s", people.AddressProblem(a.Address, "", err))
 	}
 	w.label = a.Label
-	w.partition = partitionOf(svc.Name, w.kind, w.address)
-	w.hash = r.hash.address(svc.Number, w.kind, w.address)
+	w.partition = people.PartitionOf(svc.Name, w.kind, w.address)
+	w.hash = r.hash.Address(svc.Number, w.kind, w.address)
 	return w, nil
 }
 

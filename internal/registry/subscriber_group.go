@@ -88,7 +88,7 @@ func (g *group) add(partition int, s control.SubscriberRecord, addressHash uint6
 		g.respell(s.Service, s.Kind, s.Address, s.Place)
 	}
 	if s.ID != "" {
-		g.insert(&g.w.r.subscribers, g.w.r.hash.subscriberID(s.Service, s.ID), s.Place)
+		g.insert(&g.w.r.subscribers, g.w.r.hash.SubscriberID(s.Service, s.ID), s.Place)
 	}
 	return s.Place, nil
 }
@@ -278,7 +278,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error)
 		}
 		return place, false, err
 	}
-	a := addressWant{kind: w.kind, partition: int(w.partition), address: w.address, hash: g.w.r.hash.address(w.topic.ServiceNumber, w.kind, w.address)}
+	a := addressWant{kind: w.kind, partition: int(w.partition), address: w.address, hash: g.w.r.hash.Address(w.topic.ServiceNumber, w.kind, w.address)}
 	if head != nil {
 		at := head.Place
 		if place, err = g.give(at, &a, "/to"); err != nil {

@@ -51,7 +51,7 @@ func (r *Registry) candidates(service uint32, id string) []fanfare.RowID {
 	if place, ok := people.ParseSubscriberID(id); ok {
 		return []fanfare.RowID{place}
 	}
-	first, others := r.subscribers.Lookup(r.hash.subscriberID(service, id))
+	first, others := r.subscribers.Lookup(r.hash.SubscriberID(service, id))
 	if first == 0 {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapsh
 	if bad != nil {
 		return nil, nil //nolint:nilerr // what is no address is nobody's
 	}
-	first, others := r.addresses.Lookup(r.hash.address(svc.Number, kind, normal))
+	first, others := r.addresses.Lookup(r.hash.Address(svc.Number, kind, normal))
 	if first == 0 {
 		return nil, nil
 	}

@@ -26,7 +26,7 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (people
 		places = []fanfare.RowID{place}
 		id = ""
 	} else {
-		first, others := r.identities.Lookup(r.hash.clientID(svc.Number, id))
+		first, others := r.identities.Lookup(r.hash.ClientID(svc.Number, id))
 		places = control.SortPlaces(append(others, first))
 	}
 	var found *control.SubscriptionRecord
@@ -60,7 +60,7 @@ func (r *Registry) fullRecord(s *control.SubscriptionRecord) people.Subscription
 	topic := conf.Topics[s.Topic]
 	full := people.Subscription{
 		ID: people.PublicSubscriptionID(s), Place: s.Place, Owner: s.Subscriber, Service: topic.Service, Topic: topic.Name,
-		Filter: r.filters.text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, Data: s.Data,
+		Filter: r.filters.Text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, Data: s.Data,
 		Cadence: r.cadenceOf(s).String(), State: people.StateActive, CreatedAt: time.Unix(0, s.CreatedAt).UTC(), CreatedSeq: s.CreatedSeq,
 	}
 	if c := conf.Channels[s.Channel]; c != nil {

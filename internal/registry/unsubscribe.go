@@ -68,7 +68,7 @@ func (g *group) byID(svc *catalog.ServiceSnapshot, id string) (fanfare.RowID, er
 		}
 		return 0, people.UnknownSubscription(id)
 	}
-	place, err := g.find(r.hash.clientID(svc.Number, id), svc.Number, &control.SubscriptionRecord{ID: id})
+	place, err := g.find(r.hash.ClientID(svc.Number, id), svc.Number, &control.SubscriptionRecord{ID: id})
 	if err == nil && place == 0 {
 		err = people.UnknownSubscription(id)
 	}
@@ -270,9 +270,9 @@ func (g *group) fits(svc *catalog.ServiceSnapshot, s *control.SubscriptionRecord
 	if s.Slot != 0 && topic.CheckCadence(g.w.r.cadenceOf(s)) != nil {
 		return false
 	}
-	hash := g.w.r.hash.natural(s)
+	hash := g.w.r.hash.NaturalKey(s)
 	if s.ID != "" {
-		hash = g.w.r.hash.clientID(svc.Number, s.ID)
+		hash = g.w.r.hash.ClientID(svc.Number, s.ID)
 	}
 	now, err := g.find(hash, svc.Number, s)
 	return err == nil && now == s.Place && g.mayResume(s) == nil

@@ -284,8 +284,8 @@ func (w *writer) commitLoop() {
 // seen puts a committed group in force.
 func (w *writer) seen(g *group) {
 	g.leave()
-	w.r.filters.add(g.batch.Filters)
-	w.r.filters.forget(g.batch.ErasedFilters)
+	w.r.filters.Add(g.batch.Filters)
+	w.r.filters.Erase(g.batch.ErasedFilters)
 	for i := range g.slots {
 		w.r.slots.add(g.slots[i].slot)
 	}
