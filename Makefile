@@ -173,7 +173,7 @@ oracle: ## Compare the index with cel-go (PAIRS) and with the independent evalua
 
 .PHONY: assertions
 assertions: ## Run the tests of the matching index with assertions.
-	@FANFARE_TEST_PAIRS=20000 $(GOTEST) 'tests with assertions' -count=1 -tags assertions -timeout 10m ./internal/condition
+	@FANFARE_TEST_PAIRS=20000 $(GOTEST) 'tests with assertions' -count=1 -tags assertions -timeout 10m ./internal/condition ./internal/condition/lang ./internal/condition/expr ./internal/condition/ngram
 
 .PHONY: unit-postgres
 unit-postgres: ## Run all tests that need a store on PostgreSQL.

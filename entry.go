@@ -7,7 +7,7 @@ import "time"
 // delivery's state.
 type Entry struct {
 	Delivery DeliveryRef
-	Attempt  uint16 // from 1; a delivery settled without a try has one more than the tries before
+	Attempt  uint16 // from 1; a delivery settled without an attempt has one more than the number of its attempts
 	State    State
 	Code     int       // the protocol's own code, 0 without one
 	Text     string    // the reply, or the reason
@@ -16,17 +16,17 @@ type Entry struct {
 	At       time.Time // when the outcome was known
 	NextAt   time.Time // of a Deferred entry: when the next attempt is due
 
-	// Returned says that the entry is no attempt: something came back, and moves the
-	// delivery from Accepted to State. One of a delivery in another state is not
-	// kept, and the number of the attempt is given when it is kept.
+	// Returned says that the entry is not an attempt: a bounce or a receipt moves the
+	// delivery from Accepted to State. The store ignores the entry if the delivery is in
+	// another state, and otherwise sets the number of the attempt.
 	Returned bool
 
-	// Told says that the service is told of it (see the topics fanfare.*). What it is
-	// told beside the rest is kept until then, and not in the record.
+	// Told says that the service receives an event about it (see the topics fanfare.*).
+	// The fields below are kept only until that event is written and are not recorded.
 	Told      bool
-	Channel   uint16 // that it left by; 0 where nobody looked
-	Class     Class  // why it came to nothing
-	Complaint bool   // the reader called it junk
+	Channel   uint16 // of the delivery; 0 if unknown
+	Class     Class  // why it failed
+	Complaint bool   // the reader reported it as junk
 }
 
 // A RecipientRange names members of one manifest that are to be delivered. It is a hint: whoever

@@ -2,10 +2,10 @@ package fanfare
 
 import "slices"
 
-// Forget empties what the event says of subscribers who are erased: what only
-// their message saw, and, where it was sent to them alone, all that it said. It
-// is false where the event does not name them; an event that was matched never
-// does. That it was, to how many, and when, stays.
+// Forget removes the data of erased subscribers from the event: the data that only their
+// messages use and, if all recipients are erased, the data of the event. The record of the
+// event, its time and its number of recipients stay. Forget returns false if the event does
+// not name the subscribers; a matched event never does.
 func (p *AcceptedEvent) Forget(erased []RowID) bool {
 	if p.Direct == nil {
 		return false

@@ -30,8 +30,8 @@ func ReservedID(id string) bool {
 		strings.HasPrefix(id, deliveryPrefix) || strings.HasPrefix(id, subscriptionPrefix)
 }
 
-// Day is a UTC calendar day, counted from 1970-01-01. What belongs to an event
-// is stored in the file of the day on which the event was received.
+// Day is a UTC calendar day, counted from 1970-01-01. The data of an event
+// is stored in the part of the day on which the event was received.
 type Day int32
 
 // DayOf returns the UTC day of t.

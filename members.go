@@ -108,7 +108,7 @@ func (m *memberItems) add(items []Item, more uint32) {
 	m.ends, m.more = append(m.ends, uint32(len(m.items))), append(m.more, more)
 }
 
-// Grow makes room for members with so many subscriptions in all.
+// Grow allocates space for members with so many subscriptions in all.
 func (l *Members) Grow(members, subscriptions int) {
 	l.subscribers = slices.Grow(l.subscribers, members)
 	l.ends = slices.Grow(l.ends, members)

@@ -10,7 +10,7 @@ const (
 	MaxLocal = 1<<localBits - 1
 )
 
-// A Place is where a subscriber or a subscription lives: its partition in the
+// A RowID is where a subscriber or a subscription lives: its partition in the
 // upper six bits and a number inside the partition in the lower 26. Places are
 // handed out in ascending order and never used twice, so that one value can
 // serve as the key in the store, the id in the match index and the member of a

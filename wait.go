@@ -2,23 +2,23 @@ package fanfare
 
 import "time"
 
-// A Wait is why a message that was not tried waits for a time. Numbers are kept in
-// the store.
+// Wait is the reason why a message without an attempt is postponed. The store keeps the
+// numbers.
 type Wait uint8
 
-// The reasons. What waits for its next attempt after one that failed has none.
+// The reasons. A message that waits for its next attempt after a failed one has none.
 const (
 	WaitNone                 Wait = iota
-	WaitNotBefore                 // its event may not leave before
-	WaitQuiet                     // it is quiet where the person is
-	WaitBroadcastRate             // its broadcast has a rate, and many others wait for it
-	WaitDestinationLimit          // its destination has less room than there is for it
-	WaitDestinationSuspended      // its destination is left alone
+	WaitNotBefore                 // the not-before time of its event has not come
+	WaitQuiet                     // the subscriber has quiet hours
+	WaitBroadcastRate             // the rate of its broadcast is used up
+	WaitDestinationLimit          // the limit of its destination is used up
+	WaitDestinationSuspended      // its destination is suspended
 )
 
 var waitNames = [...]string{"", "not_before", "quiet_hours", "broadcast_rate", "destination_limit", "destination_suspended"}
 
-// String is the name in answers; "" of none.
+// String returns the name in answers, "" for WaitNone.
 func (w Wait) String() string {
 	if int(w) < len(waitNames) {
 		return waitNames[w]

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// What conditions cost, and whom they meet.
+// The types about the cost and the matches of conditions.
 type (
 	// A ConditionReport says what the conditions cost to which no index leads.
 	ConditionReport = wire.ConditionReport
@@ -18,8 +18,8 @@ type (
 	DryRun = wire.DryRun
 )
 
-// ReportConditions lists the limit dearest conditions of the service, or of one of
-// its topics; topic may be "", limit 0 is the server's choice.
+// ReportConditions lists the most expensive conditions of the service or, if topic is not
+// "", of one of its topics. It lists at most limit of them; 0 means the default of the server.
 func (c *Client) ReportConditions(ctx context.Context, topic string, limit int) (ConditionReport, error) {
 	query := url.Values{}
 	if topic != "" {

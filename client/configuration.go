@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// What is configured, one by one. A document applies all of it at once.
+// The resources of the configuration. A document applies all of them at once.
 type (
 	// A Service is a tenant.
 	Service = wire.Service

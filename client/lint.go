@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// What a look at a template is asked and answers.
+// The types of requests and answers of the template linter.
 type (
 	// A LintRequest says what to look at; its zero value takes what is stored.
 	LintRequest = wire.LintRequest

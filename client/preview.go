@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// What a preview is asked and answers.
+// The types of requests and answers of previews.
 type (
 	// A PreviewRequest says what to take; its zero value takes samples.
 	PreviewRequest = wire.PreviewRequest

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// What is known of the keys of a topic.
+// The types of the states of a topic.
 type (
 	// A KeyState is the last event of a key.
 	KeyState = wire.KeyState

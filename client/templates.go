@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// What is published of a template, and what stands beside that.
+// The types of templates, their versions and their drafts.
 type (
 	// A Publication says what of a template is to be published; its zero value: the draft.
 	Publication = wire.Publication
@@ -59,9 +59,10 @@ func (c *Client) DiscardDraft(ctx context.Context, template, etag string) error 
 	return c.call(ctx, request{method: http.MethodDelete, path: ofTemplate(template, "draft"), header: ifMatch(etag), repeatable: etag == ""}, nil, nil)
 }
 
-// PublishTemplate publishes the draft of a template, or one of its earlier versions again. What
-// is accepted after it has returned is written with that version. With an ETag, of what
-// is published, it is refused where something else was published since; etag may be "".
+// PublishTemplate publishes the draft of a template, or one of its earlier versions again.
+// Events accepted after it has returned use that version. If etag is not "", it must be the
+// ETag of the published version; the server refuses the call if another version was published
+// since.
 func (c *Client) PublishTemplate(ctx context.Context, template string, what Publication, etag string) (now Kept[Template], err error) {
 	r := request{method: http.MethodPost, path: ofTemplate(template, "publish"), header: ifMatch(etag), tag: &now.ETag, repeatable: what.Version != 0 && etag == ""}
 	err = c.call(ctx, r, what, &now.Value)

@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// What the server is asked and what it answers.
+// The types of requests and answers that are shared with the server.
 type (
 	// A Subscription is what somebody wants to be told.
 	Subscription = wire.SubscriptionRequest

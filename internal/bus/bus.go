@@ -1,16 +1,17 @@
-// Package bus is the two durable hops of Fanfare on NATS JetStream: the stream
-// EVENTS between intake and matching, and the work queue BATCHES between
-// generation and delivery. No other package knows of NATS.
+// Package bus holds the two durable streams of Fanfare on NATS JetStream: EVENTS
+// between ingestion and matching, and the work queue BATCHES between planning and
+// delivery. No other package uses NATS.
 //
 // State. By default the server runs inside this process, without a network
 // port, with its files in the data directory; with a URL the same streams live
 // on a cluster. An append has returned only when the stream has the message: in
 // durability fsync it is synced by then.
 //
-// Failure. What a consumer took and did not finish comes again: after the lease
-// where the holder fell silent, at once where it gave it back, and at once after
-// a restart of an embedded bus, since nobody else can have held it. Duplicates
-// are therefore normal, and no promise of Fanfare rests on their absence.
+// Failure. A message that a consumer took and did not finish is delivered again:
+// after the lease if the holder stopped answering, at once if it gave the message
+// back, and at once after a restart of an embedded bus, since no other process can
+// hold it. Duplicates are therefore normal, and no promise of Fanfare depends on
+// their absence.
 package bus
 
 import (
@@ -25,8 +26,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// MaxPayload is the most bytes one message may have: what a NATS server allows
-// unless it is told otherwise, less room for headers.
+// MaxPayload is the largest size of a message in bytes: the default limit of a NATS
+// server, less space for headers.
 const MaxPayload = 1<<20 - 16<<10
 
 // Options say where the bus is and how durable.
@@ -94,8 +95,8 @@ func (b *Bus) open(ctx context.Context) error {
 	return b.makeStreams(ctx)
 }
 
-// Close ends the consumers and, where it is embedded, the server. What was
-// taken and not finished comes again at the next start.
+// Close ends the consumers and, if it is embedded, the server. Messages that were
+// taken and not finished are delivered again after the next start.
 func (b *Bus) Close() error {
 	b.once.Do(func() {
 		b.mu.Lock()

@@ -75,9 +75,9 @@ func (b *Bus) awaitFloor(ctx context.Context, lane fanfare.Lane, seq uint64) err
 	}
 }
 
-// RewriteGroup puts another text in the place of a group that is matched, and
-// overwrites the old one. What reads EVENTS from its beginning finds the new one
-// at the end. One that EVENTS has not is no error.
+// RewriteGroup replaces a matched group by another text and overwrites the old one. A
+// reader of EVENTS finds the new text at the end of the stream. It is no error if EVENTS does
+// not have the group.
 func (b *Bus) RewriteGroup(ctx context.Context, seq uint64, group []byte) error {
 	old, _, err := b.EventGroup(ctx, seq)
 	if err != nil || old == nil {

@@ -9,9 +9,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// What was appended a moment ago is awaited too: the server tells its consumers
-// of it only after the append was answered.
-func TestAwaitMatchedWaitsForWhatWasAppendedJustNow(t *testing.T) {
+// The NATS server tells its consumers of a message only after it has answered the append.
+func TestAwaitMatchedIncludesTheLatestAppend(t *testing.T) {
 	b := open(t, Options{})
 	q, err := b.Events(t.Context(), fanfare.Normal)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// rebuilt collects what the embedded server says, in several warnings for each stream,
-// about an index that is older than the messages beside it. A process that was killed
-// leaves such an index: the server writes it now and then and when it ends in good order,
-// and reads the messages anew where it is old. That is one line of the log, at INFO.
+// rebuilt collects the warnings of the embedded server, several for each stream, about an index
+// that is older than its messages, and logs one line at INFO instead. A killed process leaves
+// such an index: the server writes it at intervals and at a clean stop, and rebuilds it from the
+// messages if it is old.
 type rebuilt struct {
 	mu      sync.Mutex
 	streams map[string]bool

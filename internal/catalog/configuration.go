@@ -151,14 +151,14 @@ type Snapshot struct {
 	Templates    map[uint32]*TemplateSource // by number, every version
 	Drafts       map[DraftKey]DraftSlot
 
-	SubscriberSchemas subscriberSchemas
+	SubscriberSchemas SubscriberSchemas
 }
 
 func NewSnapshot() *Snapshot {
 	return &Snapshot{
 		Services: map[string]*ServiceSnapshot{}, ServiceNames: map[uint32]string{}, Topics: map[uint32]*Topic{},
 		Channels: map[uint16]*Channel{}, Templates: map[uint32]*TemplateSource{},
-		Drafts: map[DraftKey]DraftSlot{}, SubscriberSchemas: subscriberSchemas{},
+		Drafts: map[DraftKey]DraftSlot{}, SubscriberSchemas: SubscriberSchemas{},
 	}
 }
 

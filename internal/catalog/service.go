@@ -190,24 +190,24 @@ func NewService(number uint32, name string) *ServiceSnapshot {
 // A subscriberSchema is what the attributes of a service's subscribers have to
 // be like. It is asked when attributes are put; those that were put before it
 // stay as they are.
-type subscriberSchema struct {
+type SubscriberSchema struct {
 	Text  json.RawMessage // JSON Schema
 	check func(json.RawMessage) error
 }
 
-// subscriberSchemas keeps the schemas of services by their numbers.
-type subscriberSchemas map[uint32]*subscriberSchema
+// SubscriberSchemas keeps the schemas of services by their numbers.
+type SubscriberSchemas map[uint32]*SubscriberSchema
 
-func NewSubscriberSchema(text json.RawMessage) (*subscriberSchema, error) {
+func NewSubscriberSchema(text json.RawMessage) (*SubscriberSchema, error) {
 	check, err := schema.Compile(text)
 	if err != nil {
 		return nil, err
 	}
-	return &subscriberSchema{text, check}, nil
+	return &SubscriberSchema{text, check}, nil
 }
 
 // CheckAttributes checks attributes, of which none are an empty object.
-func (s subscriberSchemas) CheckAttributes(service uint32, attributes json.RawMessage) error {
+func (s SubscriberSchemas) CheckAttributes(service uint32, attributes json.RawMessage) error {
 	schema := s[service]
 	if schema == nil {
 		return nil

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
 // TestAnAssertionFiresWhereAnAssumptionIsWrong makes mistakes that a change of the index could
@@ -45,7 +47,7 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 		"a range includes its end": {
 			entries: []Entry{{Filter: `event.n > 2`}, {Place: 1, Filter: `event.n > 3`}},
 			data:    `{"n":2}`,
-			mistake: func(tp *topic) { tp.filters.shapes[0].plan.guards[0][0].rangeKey.op = greaterOrEqual },
+			mistake: func(tp *topic) { tp.filters.shapes[0].plan.guards[0][0].rangeKey.op = expr.GreaterOrEqual },
 			message: "is a hit and its condition is 0",
 		},
 		"a row is hit twice": {
@@ -74,7 +76,7 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 			mistake: func(tp *topic) {
 				for _, form := range tp.filters.shapes {
 					for _, p := range form.plan.paths {
-						p.index = 0
+						p.Index = 0
 					}
 				}
 			},
@@ -109,4 +111,4 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 // flipping is true every other time.
 type flipping struct{ is bool }
 
-func (t *flipping) eval(*frame) Truth { t.is = !t.is; return truthOf(t.is) }
+func (t *flipping) Eval(*expr.Frame) expr.Truth { t.is = !t.is; return expr.TruthOf(t.is) }

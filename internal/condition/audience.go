@@ -3,14 +3,14 @@ package condition
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 
 	"cel.dev/cel-go/cel"
-	celast "cel.dev/cel-go/common/ast"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // An Audience is a sender's condition over the people whom an event would reach, in
@@ -18,9 +18,9 @@ import (
 // the params of the subscription. What is not known of somebody is missing, and an
 // error is no member. It is safe for concurrent use.
 type Audience struct {
-	scope     *scope
-	condition Predicate
-	paths     pathTable
+	scope     *lang.Scope
+	condition expr.Predicate
+	paths     expr.PathTable
 	params    bool
 	frames    sync.Pool // of *frame
 }
@@ -40,45 +40,40 @@ type Person struct {
 // attributes; empty: any may be named. The error has pointer /audience_filter, line
 // and column.
 func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
-	known, err := parseSchema(attributes)
+	known, err := lang.ParseSchema(attributes)
 	if err != nil {
 		return nil, err
 	}
-	env, err := cel.NewEnv(append(languageOptions(), cel.Variable("subscriber", cel.DynType), cel.Variable("sub", cel.DynType))...)
+	env, err := cel.NewEnv(append(lang.LanguageOptions(), cel.Variable("subscriber", cel.DynType), cel.Variable("sub", cel.DynType))...)
 	if err != nil {
 		return nil, err
 	}
-	name := &schemaType{kind: kindString}
-	sc := &scope{env: env, noEvent: true, event: &schemaType{kind: kindMap, fields: map[string]*schemaType{
-		"sub":        {kind: kindMap, open: true},
-		"subscriber": {kind: kindMap, fields: map[string]*schemaType{"id": name, "locale": name, "time_zone": name, "attributes": known}},
+	name := &lang.SchemaType{Kind: lang.KindString}
+	sc := &lang.Scope{Env: env, NoEvent: true, Event: &lang.SchemaType{Kind: lang.KindMap, Fields: map[string]*lang.SchemaType{
+		"sub":        {Kind: lang.KindMap, Open: true},
+		"subscriber": {Kind: lang.KindMap, Fields: map[string]*lang.SchemaType{"id": name, "locale": name, "time_zone": name, "attributes": known}},
 	}}}
-	a, err := sc.compile("/audience_filter", text)
+	a, err := sc.Compile("/audience_filter", text)
 	if e, ok := errors.AsType[*fanfare.Error](err); ok && strings.HasPrefix(e.Message, "unknown name") {
 		e.Hint = "an audience filter sees subscriber.id, subscriber.locale, subscriber.time_zone, subscriber.attributes and sub, the params of the subscription"
 	}
 	if err != nil {
 		return nil, err
 	}
-	b := builder{scope: sc, ast: a}
-	of := &Audience{scope: sc, condition: b.build(a.Expr()), params: usesVariable(a.Expr(), "sub")}
-	if b.err != nil {
-		return nil, invalid("/audience_filter", "%v", b.err)
+	b := expr.Builder{Scope: sc, Ast: a}
+	of := &Audience{scope: sc, condition: b.Build(a.Expr()), params: lang.UsesVariable(a.Expr(), "sub")}
+	if b.Err != nil {
+		return nil, lang.Invalid("/audience_filter", "%v", b.Err)
 	}
-	if nanos := nanosOf(of.condition); nanos > maxAudienceNanos {
-		e := invalid("/audience_filter", "the condition would take about %d ns of every person whom the event would reach, at most %d ns are for it", nanos, maxAudienceNanos)
+	if nanos := expr.NanosOf(of.condition); nanos > maxAudienceNanos {
+		e := lang.Invalid("/audience_filter", "the condition would take about %d ns of every person whom the event would reach, at most %d ns are for it", nanos, maxAudienceNanos)
 		e.Hint = "do without a loop in a loop; a list is asked for what it has by 'de' in subscriber.attributes.languages"
 		return nil, e
 	}
-	of.paths.link(b.paths)
-	texts := newTextTable()
-	of.frames.New = func() any { return &frame{texts: texts} }
+	of.paths.Link(b.Paths)
+	texts := expr.NewTextTable()
+	of.frames.New = func() any { return &expr.Frame{Texts: texts} }
 	return of, nil
-}
-
-// usesVariable reports whether e names a variable.
-func usesVariable(e celast.Expr, variable string) bool {
-	return isVariable(e, variable) || slices.ContainsFunc(children(e), func(part celast.Expr) bool { return usesVariable(part, variable) })
 }
 
 // ReadsParams reports whether the params of the subscription are asked for: where they
@@ -87,7 +82,7 @@ func (a *Audience) ReadsParams() bool { return a.params }
 
 // Has reports whether somebody is in the audience.
 func (a *Audience) Has(p *Person) bool {
-	who := map[string]any{"id": p.ID, "attributes": decodeObject(p.Attributes, a.scope.event.fields["subscriber"].fields["attributes"])}
+	who := map[string]any{"id": p.ID, "attributes": decodeObject(p.Attributes, a.scope.Event.Fields["subscriber"].Fields["attributes"])}
 	for name, value := range map[string]string{"locale": p.Locale, "time_zone": p.TimeZone} {
 		if value != "" {
 			who[name] = value
@@ -102,16 +97,16 @@ func (a *Audience) Has(p *Person) bool {
 			}
 		}
 	}
-	f := a.frames.Get().(*frame)
+	f := a.frames.Get().(*expr.Frame)
 	defer a.frames.Put(f)
-	f.begin(&Event{}, f.texts, a.paths.values.size)
-	f.data = wholeDocument(map[string]any{"subscriber": who, "sub": sub})
-	return a.condition.eval(f) == True
+	f.Begin(&Event{}, f.Texts, a.paths.Values.Size)
+	f.Data = expr.WholeDocument(map[string]any{"subscriber": who, "sub": sub})
+	return a.condition.Eval(f) == expr.True
 }
 
 // decodeObject reads a JSON object; an empty one where there is none.
-func decodeObject(raw []byte, s *schemaType) map[string]any {
-	v, _ := decodeData(raw, s) // it was checked when it was put
+func decodeObject(raw []byte, s *lang.SchemaType) map[string]any {
+	v, _ := expr.DecodeData(raw, s) // it was checked when it was put
 	if m, ok := v.(map[string]any); ok {
 		return m
 	}

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // TestAFieldInBracketsIsTheSameFieldAsWithADot evaluates each condition in three spellings of its
@@ -14,7 +17,7 @@ func TestAFieldInBracketsIsTheSameFieldAsWithADot(t *testing.T) {
 		data   = `{"start":"2026-03-01T00:00:00Z","a":"x","b":"y","n":2,"m":3,"o":{"s":"a","n":1.5,"on":true},"list":[{"s":"a"},{"s":"b"},2],"mag":5.5}`
 		was    = `{"n":1,"m":1.5,"o":{"n":4}}`
 	)
-	attributes := Attributes{ID: "1", Source: "/a", Extensions: map[string]json.RawMessage{"ext": json.RawMessage("2")}}
+	attributes := expr.Attributes{ID: "1", Source: "/a", Extensions: map[string]json.RawMessage{"ext": json.RawMessage("2")}}
 	for _, c := range []struct {
 		filter string // with dots
 		want   string
@@ -68,7 +71,7 @@ func TestAFieldInBracketsIsTheSameFieldAsWithADot(t *testing.T) {
 		if err := x.Define(key, Definition{Schema: json.RawMessage(strings.Replace(schema, `"properties"`, `"additionalProperties":true,"properties"`, 1)), Key: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		event := Event{Data: json.RawMessage(data), Previous: json.RawMessage(was), Attributes: attributes}
+		event := expr.Event{Data: json.RawMessage(data), Previous: json.RawMessage(was), Attributes: attributes}
 		for spelling, filter := range map[string]string{"dots": c.filter, "brackets": inBrackets(c.filter, `['`, `']`), "backticks": inBrackets(c.filter, ".`", "`")} {
 			if strings.HasPrefix(spelling, "back") && strings.Contains(c.filter, ".matches") {
 				continue
@@ -100,7 +103,7 @@ func inBrackets(filter, before, behind string) string {
 	for i := 0; i < len(filter); {
 		n := i + 1
 		if filter[i] == '.' {
-			for n < len(filter) && isIdentifierByte(filter[n]) {
+			for n < len(filter) && lang.IsIdentifierByte(filter[n]) {
 				n++
 			}
 			if words[filter[i+1:n]] {

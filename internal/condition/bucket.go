@@ -1,6 +1,11 @@
 package condition
 
-import "slices"
+import (
+	"slices"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/expr"
+)
 
 // leafRows is how many rows a leaf holds before it is split.
 const leafRows = 512
@@ -102,7 +107,7 @@ func (b *bucket) split(at int, ascending bool) {
 func (b *bucket) remove(key float64, row uint32) (empty bool) {
 	at, i := b.find(key, row)
 	l := &b.leaves[at]
-	assert(i < len(l.rows) && l.rows[i] == row && (!b.ranged || l.keys[i] == key), "row %d is taken out of a bucket in which it is not, at %v", row, key)
+	assert.That(i < len(l.rows) && l.rows[i] == row && (!b.ranged || l.keys[i] == key), "row %d is taken out of a bucket in which it is not, at %v", row, key)
 	if b.ranged {
 		l.keys = slices.Delete(l.keys, i, i+1)
 	}
@@ -117,8 +122,8 @@ func (b *bucket) remove(key float64, row uint32) (empty bool) {
 }
 
 // eachInRange calls visit with runs of rows whose key p makes `value op p` true.
-func (b *bucket) eachInRange(value float64, op comparison, visit func(rows []uint32)) {
-	including := op == greaterOrEqual || op == less // the keys up to the border have the value itself
+func (b *bucket) eachInRange(value float64, op expr.Comparison, visit func(rows []uint32)) {
+	including := op == expr.GreaterOrEqual || op == expr.Less // the keys up to the border have the value itself
 	at, end := 0, len(b.leaves)
 	for at < end {
 		middle := (at + end) / 2
@@ -129,7 +134,7 @@ func (b *bucket) eachInRange(value float64, op comparison, visit func(rows []uin
 			end = middle
 		}
 	}
-	prefix := op == greater || op == greaterOrEqual
+	prefix := op == expr.Greater || op == expr.GreaterOrEqual
 	if prefix {
 		for i := range at {
 			visit(b.leaves[i].rows)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
 // TestABucketIsASortedList drives a bucket over many splits beside a plain list.
@@ -49,10 +51,10 @@ func TestABucketIsASortedList(t *testing.T) {
 					return
 				}
 				value := float64(rapid.IntRange(-1, 2000).Draw(t, "value"))
-				for op := less; op <= greaterOrEqual; op++ {
+				for op := expr.Less; op <= expr.GreaterOrEqual; op++ {
 					var want []uint32
 					for _, e := range list {
-						if op.matchesOrder(cmp.Compare(value, e.key)) {
+						if op.MatchesOrder(cmp.Compare(value, e.key)) {
 							want = append(want, e.row)
 						}
 					}

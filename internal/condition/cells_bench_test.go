@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // BenchmarkPlaces is a million people who want what happens around them, 10 to 200 km
@@ -16,18 +18,18 @@ func BenchmarkPlaces(b *testing.B) {
 	if err := x.Define(quakes, Definition{Rules: []Rule{nearby}}); err != nil {
 		b.Fatal(err)
 	}
-	anywhere := func() geoPoint {
-		return geoPoint{math.Asin(2*random.Float64()-1) / degree, 360*random.Float64() - 180}
+	anywhere := func() lang.GeoPoint {
+		return lang.GeoPoint{Lat: math.Asin(2*random.Float64()-1) / lang.Degree, Lon: 360*random.Float64() - 180}
 	}
 	before := heap()
 	addMany(b, x, quakes, n, func(_ int, e *Entry) {
 		at := anywhere()
-		e.Rule, e.Params = "nearby", json.RawMessage(fmt.Sprintf(`{"lat":%.3f,"lon":%.3f,"km":%d,"mag":%d}`, at.lat, at.lon, 10+random.IntN(190), random.IntN(6)))
+		e.Rule, e.Params = "nearby", json.RawMessage(fmt.Sprintf(`{"lat":%.3f,"lon":%.3f,"km":%d,"mag":%d}`, at.Lat, at.Lon, 10+random.IntN(190), random.IntN(6)))
 	})
 	memory := heap() - before
 	benchEvents(b, x, quakes, n, memory, func() string {
 		at := anywhere()
-		return fmt.Sprintf(`{"lat":%v,"lon":%v,"mag":3}`, at.lat, at.lon)
+		return fmt.Sprintf(`{"lat":%v,"lon":%v,"mag":3}`, at.Lat, at.Lon)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
 // A line is one axis: boxes and points are given.
@@ -19,10 +20,10 @@ type line struct {
 }
 
 func (l *line) axes() int { return 1 }
-func (l *line) box(*page, int) (box, bool) {
+func (l *line) box(*expr.ParamPage, int) (box, bool) {
 	return box{[maxAxes]float64{l.low}, [maxAxes]float64{l.high}}, l.low <= l.high
 }
-func (l *line) point(*frame) ([maxAxes]float64, bool) { return [maxAxes]float64{l.at}, true }
+func (l *line) point(*expr.Frame) ([maxAxes]float64, bool) { return [maxAxes]float64{l.at}, true }
 
 // TestAnEventFindsEveryBoxThatItLiesIn draws numbers of all sizes, with their
 // neighbours, as ends and between them.
@@ -66,14 +67,14 @@ func candidates(t *testing.T, x *Index, key Key, data string) int {
 	t.Helper()
 	tp := x.topics[key]
 	c := tp.compiled.Load()
-	event, err := decodeData(json.RawMessage(data), c.filterScope.event)
+	event, err := expr.DecodeData(json.RawMessage(data), c.filterScope.Event)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	f := &frame{}
-	f.begin(&Event{}, tp.texts, tp.paths.values.size)
-	f.data = wholeDocument(event)
+	f := &matchFrame{}
+	f.begin(&Event{}, tp.texts, tp.paths.Values.Size)
+	f.Data = expr.WholeDocument(event)
 	for _, r := range append(slices.Clone(tp.rules), tp.filters.shapes...) {
 		for _, guard := range r.plan.guards {
 			for _, w := range guard {

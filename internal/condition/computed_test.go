@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // shop is a topic with a rule for each way to ask for what an event comes to.
@@ -124,7 +126,7 @@ func TestTimesOfTheEvent(t *testing.T) {
 		"(timestamp(until) - timestamp(at)).getMinutes('UTC') >= 0": "no matching overload",
 		"timestamp(at)": "the expression is a time, not true or false",
 	} {
-		if e := asError(t, x.CheckFilter(key, filter)); !containsFolded(fold(e.Error()), fold(want)) {
+		if e := asError(t, x.CheckFilter(key, filter)); !lang.ContainsFolded(lang.Fold(e.Error()), lang.Fold(want)) {
 			t.Errorf("%s: got %v", filter, e)
 		}
 	}
@@ -133,7 +135,7 @@ func TestTimesOfTheEvent(t *testing.T) {
 func TestAttributesOfTheEvent(t *testing.T) {
 	x, key := shop(t, "", nil)
 	at := time.Date(2026, 7, 1, 6, 30, 0, 0, time.UTC)
-	event := Event{Data: json.RawMessage(`{"n":5,"title":"/desk"}`), Attributes: Attributes{
+	event := expr.Event{Data: json.RawMessage(`{"n":5,"title":"/desk"}`), Attributes: expr.Attributes{
 		ID: "42", Source: "/desk", Type: "order", Time: at,
 		Extensions: map[string]json.RawMessage{"tenant": json.RawMessage(`"blue"`), "weight": json.RawMessage("3"), "dry": json.RawMessage("true"), "id": json.RawMessage(`"no"`)},
 	}}
@@ -172,7 +174,7 @@ func TestAttributesOfTheEvent(t *testing.T) {
 		"ce.time.hours > 5":                 `a time has no field "hours"`,
 		"geo.within(ce.source, 1, 2, 3, 4)": "geo.within takes numbers, this is a string",
 	} {
-		if e := asError(t, x.CheckFilter(key, filter)); !containsFolded(fold(e.Message+" ("+e.Hint+")"), fold(want)) {
+		if e := asError(t, x.CheckFilter(key, filter)); !lang.ContainsFolded(lang.Fold(e.Message+" ("+e.Hint+")"), lang.Fold(want)) {
 			t.Errorf("%s: got %v (%s)", filter, e, e.Hint)
 		}
 	}
@@ -185,7 +187,7 @@ func TestAFieldNamedAsTheAttributesAreStaysWithinReach(t *testing.T) {
 	if err := x.Define(key, Definition{Schema: json.RawMessage(`{"properties":{"ce":{"type":"string"}}}`)}); err != nil {
 		t.Fatal(err)
 	}
-	event := Event{Data: json.RawMessage(`{"ce":"x"}`), Attributes: Attributes{Source: "y"}}
+	event := expr.Event{Data: json.RawMessage(`{"ce":"x"}`), Attributes: expr.Attributes{Source: "y"}}
 	if !meets(t, x, key, "event.ce == 'x' && ce.source == 'y'", event) {
 		t.Error("the field and the attribute are not told apart")
 	}
@@ -245,7 +247,7 @@ func TestTheClockOfTheSubscription(t *testing.T) {
 	} {
 		params := fmt.Sprintf(`{"zone":%q,"from":%d,"to":%d}`, c.zone, c.from, c.to)
 		mustAdd(t, x, key, Entry{Place: 1, Rule: "r", Params: json.RawMessage(params)})
-		event := Event{Attributes: Attributes{Time: time.Date(2026, 7, 1, 6, 30, 0, 0, time.UTC)}}
+		event := expr.Event{Attributes: expr.Attributes{Time: time.Date(2026, 7, 1, 6, 30, 0, 0, time.UTC)}}
 		for range 2 { // from the frame, the second time
 			hits, err := x.Match(key, event, nil)
 			if err != nil || len(hits) == 1 != c.want {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
 // TestARoundVisitsEachConditionOnce adds and removes subscriptions and goes round the
@@ -87,7 +88,7 @@ func TestARoundVisitsEachConditionOnce(t *testing.T) {
 
 	var report Report // of one match after the other
 	for n := range 20 {
-		event := Event{Data: fmt.Appendf(nil, `{"n":%d,"m":1,"s":"b"}`, n)}
+		event := expr.Event{Data: fmt.Appendf(nil, `{"n":%d,"m":1,"s":"b"}`, n)}
 		want, err := x.Match(key, event, nil)
 		if err != nil {
 			t.Fatal(err)

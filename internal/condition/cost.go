@@ -3,13 +3,11 @@ package condition
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
-	"strings"
-
-	celast "cel.dev/cel-go/common/ast"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // FilterCost checks a filter as CheckFilter does, and tells what it costs.
@@ -57,7 +55,7 @@ func (d *compiledFilter) cost() (sum fanfare.Cost) {
 
 // newComputationCost is what it takes to compute for d what is not computed yet; seen is what
 // was counted.
-func (d *compiledFilter) newComputationCost(known *pathTable, seen map[string]bool) (nanos int64) {
+func (d *compiledFilter) newComputationCost(known *expr.PathTable, seen map[string]bool) (nanos int64) {
 	for i := range d.conjuncts {
 		nanos += d.conjuncts[i].newComputationCost(known, seen)
 	}
@@ -65,23 +63,12 @@ func (d *compiledFilter) newComputationCost(known *pathTable, seen map[string]bo
 		return nanos
 	}
 	for _, p := range d.shape.plan.paths {
-		if key := p.key(); p.nanos() > 0 && known.values.used[key] == nil && !seen[key] {
+		if key := p.Key(); p.Nanos() > 0 && known.Values.Used[key] == nil && !seen[key] {
 			seen[key] = true
-			nanos += p.nanos()
+			nanos += p.Nanos()
 		}
 	}
 	return nanos
-}
-
-// nanos is what it takes to find a value beyond looking it up: of one that is computed.
-func (s source) nanos() int64 {
-	switch r := s.root.(type) {
-	case *computedRoot:
-		return nanosOfProgram(r.expr)
-	case *timePartRoot:
-		return timePartNanos
-	}
-	return 0
 }
 
 // ParamsCost checks the params of a rule as CheckParams does, and tells what a
@@ -100,7 +87,7 @@ func (x *Index) ParamsCost(key Key, rule string, params json.RawMessage) (fanfar
 	if p.alwaysIndexed() {
 		return fanfare.Cost{}, nil
 	}
-	return p.cost(detachedRow(c.ruleScopes[number].params, v)), nil
+	return p.cost(detachedRow(c.ruleScopes[number].Params, v)), nil
 }
 
 // alwaysIndexed reports whether an index leads to every row, whatever its params are:
@@ -112,9 +99,9 @@ func (p *plan) alwaysIndexed() bool {
 }
 
 // detachedRow is a row with these params, which is in no index.
-func detachedRow(params []param, v paramValues) *rowIndexer {
-	texts := newTextTable()
-	return &rowIndexer{texts: texts, frame: frame{texts: texts, page: detachedPage(params, v, texts)}}
+func detachedRow(params []lang.Param, v lang.ParamValues) *rowIndexer {
+	texts := expr.NewTextTable()
+	return &rowIndexer{texts: texts, frame: expr.Frame{Texts: texts, Page: expr.DetachedPage(params, v, texts)}}
 }
 
 // cost is what a row costs: nothing where an index leads to it by one of the guards.
@@ -148,25 +135,25 @@ func (w *accessPath) hasKey() bool {
 }
 
 // isAlwaysTrue reports whether a test is true of the row, whatever the event is.
-func (p *rowIndexer) isAlwaysTrue(t Predicate) bool {
+func (p *rowIndexer) isAlwaysTrue(t expr.Predicate) bool {
 	switch t := t.(type) {
-	case Or:
+	case expr.Or:
 		return slices.ContainsFunc(t, p.isAlwaysTrue)
-	case And:
-		return !slices.ContainsFunc(t, func(one Predicate) bool { return !p.isAlwaysTrue(one) })
-	case CELPredicate:
-		p.frame.eventHidden = true
-		defer func() { p.frame.eventHidden = false }()
-		return t.eval(&p.frame) == True
-	case *Equality:
-		return isOfRow(t.a) && isOfRow(t.b) && t.eval(&p.frame) == True
+	case expr.And:
+		return !slices.ContainsFunc(t, func(one expr.Predicate) bool { return !p.isAlwaysTrue(one) })
+	case expr.CELPredicate:
+		p.frame.EventHidden = true
+		defer func() { p.frame.EventHidden = false }()
+		return t.Eval(&p.frame) == expr.True
+	case *expr.Equality:
+		return isOfRow(t.A) && isOfRow(t.B) && t.Eval(&p.frame) == expr.True
 	}
 	return false
 }
 
-func isOfRow(x operand) bool {
+func isOfRow(x expr.Operand) bool {
 	switch x.(type) {
-	case *constant, numberParam, textParam, boolParam, listParam:
+	case *expr.Constant, expr.NumberParam, expr.TextParam, expr.BoolParam, expr.ListParam:
 		return true
 	}
 	return false
@@ -174,12 +161,12 @@ func isOfRow(x operand) bool {
 
 // nanos is what a row costs that every event meets: all that is tested for it.
 func (p *plan) nanos(row *rowIndexer) int64 {
-	sum := int64(rowNanos)
+	sum := int64(expr.RowNanos)
 	for _, one := range p.predicates() {
 		if row.isAlwaysTrue(one) {
-			sum += testNanos
+			sum += expr.TestNanos
 		} else {
-			sum += nanosOf(one)
+			sum += expr.NanosOf(one)
 		}
 	}
 	return sum
@@ -187,7 +174,7 @@ func (p *plan) nanos(row *rowIndexer) int64 {
 
 // predicates are what an event that meets a row evaluates: what is once per event for
 // all rows is among it, for the form of one filter has nothing else.
-func (p *plan) predicates() (list []Predicate) {
+func (p *plan) predicates() (list []expr.Predicate) {
 	list = append(list, p.eventPredicates...)
 	for _, ways := range p.guards {
 		for _, w := range ways {
@@ -200,138 +187,228 @@ func (p *plan) predicates() (list []Predicate) {
 	return list
 }
 
-// Nanoseconds of what every test is made of, on one core of 2.5 GHz that does
-// nothing else, as one of ten thousand conditions that differ: what cel-go evaluates is some
-// kilobytes of small objects each, which are no longer in the cache when the next event
-// comes. A few hundred take a fifth of that. BenchmarkCost has the estimates beside what is
-// measured; in November 2026, of ten thousand each, in nanoseconds a condition:
-//
-//	a comparison                          40 estimated     54 measured
-//	two                                   80               92
-//	one element of a list is             340              368
-//	a regular expression
-//	  of alternatives                   2840             3554
-//	  in any case                       2180             1652
-//	arithmetic of 4 expressions         1930             1421
-//	of 22                               5380             4401
-//	a time less a duration              2320             2844
-//	a clock inside of arithmetic       10450            12700
-//	a loop of a comparison              7140             6061
-//	a loop in a loop                   29340            27854
-//
-// Most are within a factor of two. A regular expression that ends at the first letters of the
-// text, or has hundreds of parts of which few are tried, takes a sixth of its estimate.
-const (
-	rowNanos       = 20   // to go to the next row
-	testNanos      = 20   // to load two values and compare them
-	textNanos      = 35   // to seek a text in another
-	elementNanos   = 40   // to look at an element of a list
-	regexNanos     = 600  // to begin a regular expression,
-	regexScanNanos = 1500 // to try it from each letter of a title, where no text is known to come first,
-	regexPartNanos = 60   // and for each part of it
-	placeNanos     = 300  // to tell how far two places are apart
-	timePartNanos  = 60   // to read a clock
-	programNanos   = 1500 // to begin one of cel-go
-	nodeNanos      = 130  // for each of its expressions
-	repeatNanos    = 30   // and where it evaluates that again, in a loop
-	listNanos      = 200  // to make a list or an object
-	zoneNanos      = 8000 // to read the data of a time zone, as cel-go does each time
-	loopElements   = 8    // that a list of an event is taken to have
-)
+// unindexedReason tells a person why no index leads to a plan's rows: the first of
+// its tests that has a name for it.
+func (p *plan) unindexedReason() string {
+	for _, one := range p.predicates() {
+		if why := reasonOf(one); why != "" {
+			return why
+		}
+	}
+	return "no part of it is a comparison that an index answers"
+}
 
-// nanosOf is about what a test takes, where none of its sides spares another.
-func nanosOf(t Predicate) (sum int64) {
+// reasonOf is why a test leads to no index, "" where that is not known of it.
+func reasonOf(t expr.Predicate) string {
 	switch t := t.(type) {
-	case ConstantPredicate:
-		return 1
-	case And:
+	case expr.ConstantPredicate:
+		return "a constant leads to no index"
+	case expr.Or:
 		for _, one := range t {
-			sum += nanosOf(one)
+			if why := reasonOf(one); why != "" {
+				return "one side of an || leads to no index: " + why
+			}
 		}
-		return sum
-	case Or:
+	case expr.And:
 		for _, one := range t {
-			sum += nanosOf(one)
+			if why := reasonOf(one); why != "" {
+				return why
+			}
 		}
-		return sum
-	case Not:
-		return nanosOf(t.Predicate)
-	case Conditional:
-		return nanosOf(t.when) + max(nanosOf(t.yes), nanosOf(t.no))
-	case *InMixedList:
-		return testNanos * int64(len(t.values))
-	case *InConstants:
-		return testNanos * int64(1+len(t.others))
-	case *TextPredicate, *FoldedTextPredicate, *InListParam:
-		return textNanos
-	case *existsPredicate:
-		return loopElements * elementNanos
-	case *RegexPredicate:
-		return nanosOfRegex(t.pattern, t.size)
-	case *WithinPredicate:
-		return placeNanos
-	case *CrossingPredicate:
-		return 2 * testNanos
-	case CELPredicate:
-		return t.nanos
-	}
-	return testNanos
-}
-
-// nanosOfRegex is about what it takes to hold a pattern of so many parts against a text.
-func nanosOfRegex(pattern *regexp.Regexp, size int) int64 {
-	nanos := regexNanos + int64(size)*regexPartNanos
-	if first, _ := pattern.LiteralPrefix(); first == "" && !strings.HasPrefix(pattern.String(), "^") {
-		nanos += regexScanNanos
-	}
-	return nanos
-}
-
-// nanosOfProgram is about what cel-go takes to evaluate e.
-func nanosOfProgram(e celast.Expr) int64 {
-	w := weigh(e)
-	return programNanos + w.expressions*nodeNanos + (w.evaluated-w.expressions)*repeatNanos + w.calls
-}
-
-// A weight is what cel-go evaluates in an expression: how many expressions there are, how often
-// one is evaluated, and the nanoseconds of calls that take longer than others. What a loop
-// repeats is evaluated for each element, and at most as often as an evaluation may cost: loops
-// inside of loops would be more than there are numbers.
-type evalWeight struct{ expressions, evaluated, calls int64 }
-
-func weigh(e celast.Expr) evalWeight {
-	sum := evalWeight{expressions: 1, evaluated: 1, calls: nanosOfCall(e)}
-	for i, part := range children(e) {
-		w := weigh(part)
-		if e.Kind() == celast.ComprehensionKind && (i == 2 || i == 3) { // its condition and its step
-			w.evaluated, w.calls = w.evaluated*loopElements, w.calls*loopElements
+	case expr.Not:
+		return "a negation leads to no index"
+	case expr.Conditional:
+		return "a choice (a ? b : c) leads to no index"
+	case expr.IsTrue:
+		return "a field that is true leads to no index; == true does where a rule compares it with a param"
+	case expr.HasField:
+		return "has() leads to no index"
+	case *expr.Equality:
+		if t.Negate {
+			return "!= leads to no index"
 		}
-		sum.expressions, sum.evaluated, sum.calls = sum.expressions+w.expressions, sum.evaluated+w.evaluated, sum.calls+w.calls
+		return "an index answers == between a field and a value only"
+	case *expr.Ordering, *expr.NumberParamOrdering:
+		return "an index answers <, <=, > and >= between a field and a number only"
+	case *expr.InConstants:
+		return "in a list of more than 16 numbers leads to no index"
+	case *expr.TextPredicate, *expr.FoldedTextPredicate:
+		return "an empty text, which every text contains, leads to no index"
+	case *expr.WithinPredicate:
+		return "geo.within leads to an index where one place is the event's, and the other a place of the subscription"
+	case *expr.CrossingPredicate:
+		return "a crossing leads to an index where the level is a number of the subscription"
+	case *expr.ExistsPredicate:
+		return "exists() leads to an index where a text is sought"
+	case *expr.RegexPredicate:
+		return "a regular expression leads to no index"
+	case expr.CELPredicate:
+		return "what cel-go evaluates (arithmetic, conversions, most macros) leads to no index"
 	}
-	sum.expressions = min(sum.expressions, maxCost)
-	sum.evaluated = max(min(sum.evaluated, maxCost), sum.expressions)
-	sum.calls = min(sum.calls, maxCost*repeatNanos)
-	return sum
+	return ""
 }
 
-// nanosOfCall is what an expression takes beyond others.
-func nanosOfCall(e celast.Expr) int64 {
-	switch e.Kind() {
-	case celast.ListKind, celast.MapKind:
-		return listNanos
-	case celast.CallKind:
-		if _, _, ok := timePart(e); ok {
-			return zoneNanos
+// A Dear is a condition to which no index leads: a filter, or a rule with all of
+// its subscriptions that have none.
+type UnindexedCondition struct {
+	Filter        string
+	Rule          string // "" of a filter
+	Subscriptions int    // that have it
+	Cost          fanfare.Cost
+}
+
+// UnindexedCost is what the conditions of a topic to which no index leads cost each event
+// together, in nanoseconds: filters of one text once, subscriptions to a rule each, and
+// what is computed of the event once, however many conditions ask for it. It is added up
+// once for each change of the topic: who puts many conditions asks before each of them.
+func (x *Index) UnindexedCost(key Key) (nanos int64) {
+	t, err := x.topic(key)
+	if err != nil {
+		return 0
+	}
+	t.changeMu.Lock()
+	defer t.changeMu.Unlock()
+	if !t.costKnown {
+		t.unindexedNanos = 0
+		t.eachUnindexed(func(d UnindexedCondition) { t.unindexedNanos += d.Cost.Nanos })
+		for _, use := range t.paths.Values.Used {
+			t.unindexedNanos += use.Nanos
 		}
-		if call := e.AsCall(); call.FunctionName() == "matches" {
-			v, _ := literal(operandsOf(call)[1])
-			text, _ := v.(string)
-			if size, err := regexSize(text); err == nil {
-				if pattern, err := regexp.Compile(text); err == nil {
-					return nanosOfRegex(pattern, size)
-				}
+		t.costKnown = true
+	}
+	return t.unindexedNanos
+}
+
+// HasFilter reports whether some subscription of the topic has the filter.
+func (x *Index) HasFilter(key Key, filter string) bool {
+	t, err := x.topic(key)
+	if err != nil {
+		return false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.filters.byText[filter] != nil
+}
+
+// MostExpensive returns the limit dearest conditions of a topic to which no index
+// leads, the dearest first, and how many there are.
+func (x *Index) MostExpensive(key Key, limit int) (list []UnindexedCondition, all int) {
+	x.eachUnindexed(key, func(d UnindexedCondition) {
+		all++
+		if list = append(list, d); len(list) > 2*limit+1024 {
+			list = sortByCost(list, limit)
+		}
+	})
+	return sortByCost(list, limit), all
+}
+
+func sortByCost(list []UnindexedCondition, limit int) []UnindexedCondition {
+	slices.SortFunc(list, func(a, b UnindexedCondition) int {
+		return cmp.Or(cmp.Compare(b.Cost.Nanos, a.Cost.Nanos), cmp.Compare(b.Subscriptions, a.Subscriptions),
+			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Filter, b.Filter))
+	})
+	return list[:min(len(list), limit)]
+}
+
+// eachUnindexed visits the conditions of a topic to which no index leads. Nothing changes
+// meanwhile, and matches go on.
+func (x *Index) eachUnindexed(key Key, visit func(UnindexedCondition)) {
+	t, err := x.topic(key)
+	if err != nil {
+		return
+	}
+	t.changeMu.Lock()
+	defer t.changeMu.Unlock()
+	t.eachUnindexed(visit)
+}
+
+// eachUnindexed is that of the index, for who changes the topic.
+func (t *topic) eachUnindexed(visit func(UnindexedCondition)) {
+	for _, r := range t.rules {
+		all := UnindexedCondition{Rule: r.name}
+		r.eachUnindexed(t.texts, func(_ uint32, cost fanfare.Cost) {
+			all.Subscriptions++
+			all.Cost = fanfare.Cost{Nanos: all.Cost.Nanos + cost.Nanos, Why: cost.Why}
+		})
+		if all.Subscriptions > 0 {
+			visit(all)
+		}
+	}
+	s := t.filters
+	dear := func(number uint32, cost fanfare.Cost) {
+		fl := s.list[number]
+		visit(UnindexedCondition{Filter: fl.text, Subscriptions: int(fl.count), Cost: cost})
+	}
+	for _, r := range s.shapes {
+		r.eachUnindexed(t.texts, dear)
+	}
+	compound := func(number uint32) {
+		if cost := s.conjunctionCost(s.list[number], t.texts); !cost.Indexed() {
+			dear(number, cost)
+		}
+	}
+	s.conjunctShapes.guards.each(everyEvent, compound)
+	for _, r := range s.conjunctShapes.list {
+		if r.conjunct.accessPathRows > 0 {
+			r.eachUnindexed(t.texts, func(number uint32, _ fanfare.Cost) { compound(number) })
+		}
+	}
+}
+
+// conjunctionCost is what a compound costs.
+func (s *filters) conjunctionCost(fl *filter, t *expr.TextTable) fanfare.Cost {
+	d := compiledFilter{conjuncts: make([]compiledFilter, len(fl.conjuncts))}
+	for i, row := range fl.conjuncts {
+		p := s.pages.page(row)
+		d.conjuncts[i] = compiledFilter{shape: &filterShape{plan: p.table.plan, params: p.table.params}, values: p.Values(int(row&pageMask), t)}
+	}
+	return d.cost()
+}
+
+// each visits the compounds with a key.
+func (c *guardTable) each(key uint64, visit func(number uint32)) {
+	switch one, known := c.byKey[key]; {
+	case !known:
+	case !one.listed:
+		visit(one.number)
+	default:
+		for _, number := range c.lists[one.number].filters {
+			visit(number)
+		}
+	}
+}
+
+// eachUnindexed visits what is in the rows of r that every event meets, each once, and what
+// it costs.
+func (r *table) eachUnindexed(t *expr.TextTable, visit func(place uint32, cost fanfare.Cost)) {
+	at := &rowIndexer{pages: r.store, texts: t}
+	var seen map[uint32]struct{} // a row is on every way of its guard
+	once := func(row uint32) {
+		if _, again := seen[row]; again {
+			return
+		}
+		if seen == nil {
+			seen = map[uint32]struct{}{}
+		}
+		seen[row] = struct{}{}
+		at.seek(row)
+		if cost := r.plan.unindexedCost(at); !cost.Indexed() {
+			visit(uint32(r.store.page(row).owners[row&pageMask]), cost)
+		}
+	}
+	for _, ways := range r.plan.guards {
+		for _, w := range ways {
+			switch h, some := w.buckets[everyEvent]; {
+			case !some || w.hasKey():
+			case h.bucket == nil:
+				once(h.row)
+			default:
+				h.bucket.each(func(rows []uint32) {
+					for _, row := range rows {
+						once(row)
+					}
+				})
 			}
 		}
 	}
-	return 0
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
 // costKinds are conditions to which no index leads, one for each kind of part that a cost counts.
@@ -80,7 +82,7 @@ func BenchmarkCost(b *testing.B) {
 			}
 			addMany(b, x, quakes, n, func(i int, e *Entry) { e.Filter = fmt.Sprintf(kind.filter, i+100_000) })
 			var hits []Hit
-			event := Event{Data: json.RawMessage(costEvent), Previous: json.RawMessage(costEvent)}
+			event := expr.Event{Data: json.RawMessage(costEvent), Previous: json.RawMessage(costEvent)}
 			for b.Loop() {
 				hits, _ = x.Match(quakes, event, hits[:0])
 			}

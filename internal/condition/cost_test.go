@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // costs are conditions over quakes with what leads to no index in them, "" where
@@ -74,12 +77,12 @@ func TestLoopsInLoopsCostWhatAnEvaluationMay(t *testing.T) {
 	for depth := range 30 {
 		filter = fmt.Sprintf("tags.all(x%d, %s)", depth, filter)
 		cost, err := x.FilterCost(quakes, filter)
-		if least, most := int64(programNanos), int64(programNanos+maxCost*(nodeNanos+repeatNanos)+rowNanos); err != nil || cost.Nanos < least || cost.Nanos > most {
+		if least, most := int64(expr.ProgramNanos), int64(expr.ProgramNanos+lang.MaxCost*(expr.NodeNanos+expr.RepeatNanos)+expr.RowNanos); err != nil || cost.Nanos < least || cost.Nanos > most {
 			t.Fatalf("%d loops cost %d ns, %v; want %d to %d", depth+1, cost.Nanos, err, least, most)
 		}
 	}
 	mustAdd(t, x, quakes, Entry{Place: 1, Filter: filter})
-	if load := x.UnindexedCost(quakes); load < maxCost*repeatNanos {
+	if load := x.UnindexedCost(quakes); load < lang.MaxCost*expr.RepeatNanos {
 		t.Errorf("the load is %d", load)
 	}
 }
@@ -128,7 +131,7 @@ func TestWhereTheRuleAloneSaysThatAnIndexLeadsParamsCannotSayOtherwise(t *testin
 			if err != nil {
 				continue // they are another rule's
 			}
-			if long := p.cost(detachedRow(c.ruleScopes[number].params, v)); p.alwaysIndexed() && !long.Indexed() {
+			if long := p.cost(detachedRow(c.ruleScopes[number].Params, v)); p.alwaysIndexed() && !long.Indexed() {
 				t.Errorf("%s with %s costs %+v", rule.Name, params, long)
 			}
 		}
@@ -152,7 +155,7 @@ func TestWhatIsComputedOfTheEventCostsOnce(t *testing.T) {
 		return cost.Nanos
 	}
 	first, hour := price(sum), price(clock)
-	if first < programNanos || hour != timePartNanos {
+	if first < expr.ProgramNanos || hour != expr.TimePartNanos {
 		t.Errorf("the sum costs %d, the hour %d", first, hour)
 	}
 	mustAdd(t, x, quakes, Entry{Place: 1, Filter: sum}, Entry{Place: 2, Filter: "mag * 2.0 + geo.lat > 11.0"}, Entry{Place: 3, Filter: clock + " && mag > 3.0"})

@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 const quoteSchema = `{"type":"object","properties":{
@@ -99,7 +101,7 @@ func TestALevelIsCrossedWhereTheValueReachesIt(t *testing.T) {
 		if err := x.Add(quotes, []Entry{{Filter: c.filter}}); err != nil {
 			t.Fatalf("%s: %v", c.filter, err)
 		}
-		event := Event{Data: json.RawMessage(c.is), Previous: json.RawMessage(c.was)}
+		event := expr.Event{Data: json.RawMessage(c.is), Previous: json.RawMessage(c.was)}
 		hits, err := x.Match(quotes, event, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +192,7 @@ func TestTheKeyOfAnEventIsTheTextOfItsField(t *testing.T) {
 		{"['a-b']", `{"a-b":"x"}`, "x"}, {"`a-b`", `{"a-b":"x"}`, "x"}, {"a['b c'].d", `{"a":{"b c":{"d":"x"}}}`, "x"}, {"a.`b c`", `{"a":{"b c":"x"}}`, "x"}, {`a["b"]`, `{"a":{"b":"x"}}`, "x"}, {"a", `{"a":"x\u0000"}`, "none"}, {"a", `{"a":5}`, "5"}, {"a", `{"a":5.0}`, "5"}, {"a", `{"a":-0.0}`, "0"},
 		{"a", `{"a":1.25}`, "1.25"}, {"a", `{"a":true}`, "true"}, {"a.b", `{"a":{"b":"x"}}`, "x"},
 		{"a", `{}`, "none"}, {"a", `{"a":null}`, "none"}, {"a", `{"a":[1]}`, "none"}, {"a", `{"a":{}}`, "none"}, {"a", `5`, "none"},
-		{"a", `{"a":"` + strings.Repeat("x", MaxKeyBytes+1) + `"}`, "none"}, {"", `{"a":"x"}`, "none"},
+		{"a", `{"a":"` + strings.Repeat("x", lang.MaxKeyBytes+1) + `"}`, "none"}, {"", `{"a":"x"}`, "none"},
 	} {
 		x := New()
 		if err := x.Define(quotes, Definition{Key: c.key}); err != nil {
@@ -275,7 +277,7 @@ func TestRowsFindTheirCrossingsAsCELDoes(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
 				data = fmt.Sprintf(`{"symbol":%q,"open":%s}`, symbol, number())
 			}
-			event := Event{Data: json.RawMessage(data), Previous: json.RawMessage(was[symbol])}
+			event := expr.Event{Data: json.RawMessage(data), Previous: json.RawMessage(was[symbol])}
 			was[symbol] = data
 			hits, err := x.Match(quotes, event, nil)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // define makes c what the topic says from now on. Subscriptions stay: their
@@ -35,18 +36,18 @@ func (t *topic) define(c *compiledDefinition) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, r := range t.filters.shapes {
-		t.paths.unlink(r.plan.paths)
+		t.paths.Unlink(r.plan.paths)
 		r.plan = fresh[i].plan
-		t.paths.link(r.plan.paths)
+		t.paths.Link(r.plan.paths)
 	}
 	t.filters.replaceConjunctPlans(terms, &t.paths)
 	for _, r := range t.rules {
-		t.paths.unlink(r.plan.paths)
+		t.paths.Unlink(r.plan.paths)
 	}
 	t.memoCount = 0
 	for i, r := range rules {
-		r.ruleNumber, r.params, r.plan = int16(i), c.ruleScopes[i].params, c.rulePlans[i]
-		t.paths.link(r.plan.paths)
+		r.ruleNumber, r.params, r.plan = int16(i), c.ruleScopes[i].Params, c.rulePlans[i]
+		t.paths.Link(r.plan.paths)
 		for j := range r.plan.residuals {
 			if r.plan.residuals[j].column >= 0 {
 				r.plan.residuals[j].memo = t.memoCount
@@ -85,7 +86,7 @@ func (t *topic) checkRules(c *compiledDefinition) error {
 		}
 		was := t.compiled.Load().definition.Rules[r.ruleNumber].Params
 		if !maps.Equal(was, c.definition.Rules[number].Params) {
-			e.Pointer = pointer("rules", fmt.Sprint(number), "params")
+			e.Pointer = lang.Pointer("rules", fmt.Sprint(number), "params")
 			e.Message = fmt.Sprintf("%s to rule %q, whose params would change", subscriptions(r.rowCount), r.name)
 			return e
 		}
@@ -121,7 +122,7 @@ func (t *topic) recompileAll(c *compiledDefinition, rules []*table, compile shap
 
 // recompileOne compiles a form or a term for c.
 func (t *topic) recompileOne(c *compiledDefinition, r *table, compile shapeCompiler) (*filterShape, error) {
-	s, _ := tokenize(r.name, nil)
+	s, _ := lang.Tokenize(r.name, nil)
 	fm, err := compile(c.filterScope, r.key, r.name, &s, r.isParam)
 	if err != nil {
 		fl := t.filters.anyFilterOf(r)

@@ -2,7 +2,6 @@ package condition
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +11,8 @@ import (
 	"cel.dev/cel-go/cel"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // Definition is what a topic says about its conditions.
@@ -42,96 +43,47 @@ const MaxRules = 1024
 // A compiledTopic is a Definition that was found good. It never changes.
 type compiledDefinition struct {
 	definition  Definition
-	key         *path // nil: the topic has none
-	filterScope *scope
-	ruleScopes  []*scope // one for each rule: the same fields, and its params
-	rulePlans   []*plan  // one for each rule
-}
-
-// A scope is where a condition lives: the names that it may use.
-type scope struct {
-	env    *cel.Env
-	event  *schemaType
-	params []param // sorted by name; nil in a filter
-	inRule bool
-	hasKey bool // the topic has a key
-
-	noEvent bool // the members of the data are variables, as those of an audience are
-}
-
-// isBare reports whether a name is a field of the event.
-func (sc *scope) isBare(name string) bool {
-	return !sc.noEvent && sc.event.fields[name] != nil && mayBeBare(name)
-}
-
-// bareNames lists the fields that may be written without event before them.
-func (sc *scope) bareNames() []string { return bareNames(sc.event) }
-
-func (sc *scope) param(name string) (param, bool) {
-	i, ok := slices.BinarySearchFunc(sc.params, name, func(p param, name string) int { return cmp.Compare(p.name, name) })
-	if !ok {
-		return param{}, false
-	}
-	return sc.params[i], true
-}
-
-func (sc *scope) paramNames() []string {
-	names := make([]string, len(sc.params))
-	for i, p := range sc.params {
-		names[i] = p.name
-	}
-	return names
+	key         *expr.Path // nil: the topic has none
+	filterScope *lang.Scope
+	ruleScopes  []*lang.Scope // one for each rule: the same fields, and its params
+	rulePlans   []*plan       // one for each rule
 }
 
 // compileDefinition checks def and compiles its rules.
 func compileDefinition(language *cel.Env, def Definition) (*compiledDefinition, error) {
-	event, err := parseSchema(def.Schema)
-	if err != nil {
-		return nil, invalid("/schema", "the schema is not JSON: %v", err)
-	}
-	key, err := parseKey(def.Key, event)
+	filterScope, keySteps, err := lang.NewTopicScope(language, def.Schema, def.Key)
 	if err != nil {
 		return nil, err
 	}
 	if len(def.Rules) > MaxRules {
 		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/rules", Message: fmt.Sprintf("more than %d rules", MaxRules)}
 	}
-	var names []cel.EnvOption
-	for _, name := range bareNames(event) {
-		names = append(names, cel.Variable(name, cel.DynType))
+	c := &compiledDefinition{definition: def, filterScope: filterScope}
+	if keySteps != nil {
+		c.key = &expr.Path{Source: expr.Source{Steps: keySteps}}
 	}
-	env, err := language.Extend(names...)
-	if err != nil {
-		return nil, invalid("/schema", "the schema's fields cannot be declared: %v", err)
-	}
-	ruleEnv, err := env.Extend(cel.Variable("sub", cel.DynType))
-	if err != nil {
-		return nil, fmt.Errorf("declare sub: %w", err)
-	}
-	keyed := key != nil
-	c := &compiledDefinition{definition: def, key: key, filterScope: &scope{env: env, event: event, hasKey: keyed}}
 	seen := map[string]bool{}
 	for i, rule := range def.Rules {
-		place := pointer("rules", strconv.Itoa(i))
+		place := lang.Pointer("rules", strconv.Itoa(i))
 		switch {
 		case rule.Name == "":
-			return nil, invalid(place+"/name", "the rule has no name")
+			return nil, lang.Invalid(place+"/name", "the rule has no name")
 		case seen[rule.Name]:
-			return nil, invalid(place+"/name", "a second rule is named %q", rule.Name)
+			return nil, lang.Invalid(place+"/name", "a second rule is named %q", rule.Name)
 		}
 		seen[rule.Name] = true
-		params, err := readParamTypes(place, rule.Params)
+		params, err := lang.ReadParamTypes(place, rule.Params)
 		if err != nil {
 			return nil, err
 		}
-		sc := &scope{env: ruleEnv, event: event, params: params, inRule: true, hasKey: keyed}
-		e, err := sc.compile(place+"/when", rule.When)
+		sc := filterScope.ForRule(params)
+		e, err := sc.Compile(place+"/when", rule.When)
 		if err != nil {
 			return nil, err
 		}
-		p, err := newPlan(&builder{scope: sc, ast: e})
+		p, err := newPlan(&expr.Builder{Scope: sc, Ast: e})
 		if err != nil {
-			return nil, invalid(place+"/when", "%v", err)
+			return nil, lang.Invalid(place+"/when", "%v", err)
 		}
 		c.ruleScopes, c.rulePlans = append(c.ruleScopes, sc), append(c.rulePlans, p)
 	}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
 // An example is one condition of docs/reference/conditions.md, with all that stands around it.
@@ -53,7 +55,7 @@ func readExamples(t *testing.T) (list []example) {
 // asEvent puts the event of an example together.
 func (e *example) asEvent(t *testing.T) Event {
 	t.Helper()
-	event := Event{Data: json.RawMessage(e.event), Previous: json.RawMessage(e.before)}
+	event := expr.Event{Data: json.RawMessage(e.event), Previous: json.RawMessage(e.before)}
 	if e.ce == "" {
 		return event
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
 func drawValue(t *rapid.T, depth int) string {
@@ -31,7 +33,7 @@ func drawValue(t *rapid.T, depth int) string {
 
 // drawEvent draws an event, and mostly one that was before it.
 func drawEvent(t *rapid.T) Event {
-	e := Event{Data: drawData(t), Attributes: Attributes{ID: "1", Source: pick(t, sampleTexts), Type: pick(t, sampleTexts), Subject: pick(t, sampleTexts)}}
+	e := expr.Event{Data: drawData(t), Attributes: expr.Attributes{ID: "1", Source: pick(t, sampleTexts), Type: pick(t, sampleTexts), Subject: pick(t, sampleTexts)}}
 	if !oneIn(t, 5) {
 		e.Previous = drawData(t)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // What the model tests draw: conditions, events and params that have enough in
@@ -221,21 +223,21 @@ func drawPredicate(t *rapid.T, bare bool) string {
 
 // redraw draws other literals for a filter.
 func redraw(t *rapid.T, filter string) string {
-	s, ok := tokenize(filter, nil)
+	s, ok := lang.Tokenize(filter, nil)
 	if !ok {
 		return filter
 	}
 	var b strings.Builder
-	for _, w := range s.tokens {
-		switch w.kind {
-		case kindString:
-			w.text = quote(pick(t, sampleTexts))
-		case kindInt:
-			w.text = pick(t, []string{"0", "1", "2", "-3", "7"})
-		case kindDouble:
-			w.text = pick(t, []string{"2.0", "2.5", "5e0", "9007199254740992.0", "1e300", "-0.0"})
+	for _, w := range s.Tokens {
+		switch w.Kind {
+		case lang.KindString:
+			w.Text = quote(pick(t, sampleTexts))
+		case lang.KindInt:
+			w.Text = pick(t, []string{"0", "1", "2", "-3", "7"})
+		case lang.KindDouble:
+			w.Text = pick(t, []string{"2.0", "2.5", "5e0", "9007199254740992.0", "1e300", "-0.0"})
 		}
-		b.WriteString(w.text + " ")
+		b.WriteString(w.Text + " ")
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -87,14 +88,14 @@ func (s *filters) add(text string, d compiledFilter, t *topic) *filter {
 
 // newTable has the rows of a form or a term.
 func (s *filters) newTable(fm *filterShape, t *topic) *table {
-	t.paths.link(fm.plan.paths)
+	t.paths.Link(fm.plan.paths)
 	s.shapeBytes += len(fm.text)
 	return &table{name: fm.text, ruleNumber: noRule, params: fm.params, plan: fm.plan, store: &s.pages, filters: s, key: fm.key, isParam: fm.isParam}
 }
 
 // dropTable gives up what newRule took.
 func (s *filters) dropTable(r *table, t *topic) {
-	t.paths.unlink(r.plan.paths)
+	t.paths.Unlink(r.plan.paths)
 	s.shapeBytes -= len(r.name)
 }
 
@@ -144,4 +145,40 @@ func (s *filters) anyFilterOf(r *table) (fl *filter) {
 		}
 	}
 	return nil
+}
+
+// A kind is a form or a term: filters that differ in their values alone are of one. An
+// index leads to the filters of a kind, and an event asks each kind's; what a kind was
+// compiled to is up to a hundred times as large as its text. So a topic has so many, and
+// so much text of them: it is refused to take a filter on, and not to go on with it.
+const (
+	maxShapes     = 16 << 10
+	maxShapeBytes = 4 << 20
+)
+
+// shapeCount is how many conditions were compiled for the filters.
+func (s *filters) shapeCount() int { return len(s.shapes) + len(s.conjunctShapes.list) }
+
+// hasRoomFor reports whether there is room for the kinds of a filter.
+func (s *filters) hasRoomFor(text string, d *compiledFilter) bool {
+	return s.byText[text] != nil || s.shapeCount() < s.maxShapes && s.shapeBytes < maxShapeBytes || s.hasShapes(d)
+}
+
+// hasShapes reports whether there are filters of all kinds of d.
+func (s *filters) hasShapes(d *compiledFilter) bool {
+	if d.shape != nil {
+		return s.shapesByKey[d.shape.key] != nil
+	}
+	for i := range d.conjuncts {
+		if s.conjunctShapes.byKey[d.conjuncts[i].shape.key] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func tooManyShapes() error {
+	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/filter",
+		Message: fmt.Sprintf("the topic has filters of %d kinds, or %d bytes of them, and this is of another one", maxShapes, maxShapeBytes),
+		Hint:    "use a filter that differs from others in its values alone, or a rule"}
 }

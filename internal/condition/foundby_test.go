@@ -1,6 +1,8 @@
 package condition
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestTheGuardOfAConditionIsNamed(t *testing.T) {
 	x := newQuakes(t, near)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // fuzzEvents are what conditions out of the fuzzer are asked about.
@@ -31,21 +32,21 @@ func fuzzTopic() Definition {
 
 // relative is the filter with other literals of the same kinds.
 func relative(filter string) string {
-	s, ok := tokenize(filter, nil)
+	s, ok := lang.Tokenize(filter, nil)
 	if !ok {
 		return filter
 	}
 	var b strings.Builder
-	for _, w := range s.tokens {
-		switch w.kind {
-		case kindString:
-			w.text = "'Alaska'"
-		case kindInt:
-			w.text = "3"
-		case kindDouble:
-			w.text = "5.5"
+	for _, w := range s.Tokens {
+		switch w.Kind {
+		case lang.KindString:
+			w.Text = "'Alaska'"
+		case lang.KindInt:
+			w.Text = "3"
+		case lang.KindDouble:
+			w.Text = "5.5"
 		}
-		b.WriteString(w.text + " ")
+		b.WriteString(w.Text + " ")
 	}
 	return b.String()
 }

@@ -9,34 +9,8 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
-
-func TestDistancesAreThoseOfGreatCircles(t *testing.T) {
-	quarter := earthRadiusKm * math.Pi / 2
-	vancouver, victoria := geoPoint{49.2827, -123.1207}, geoPoint{48.4284, -123.3656}
-	for name, c := range map[string]struct {
-		a, b geoPoint
-		km   float64
-	}{
-		"Vancouver to Victoria":      {vancouver, victoria, 96.6688}, // by the spherical law of cosines
-		"a place to itself":          {vancouver, vancouver, 0},
-		"pole to equator":            {geoPoint{90, 12}, geoPoint{0, -77}, quarter},
-		"pole to pole":               {geoPoint{90, 0}, geoPoint{-90, 180}, 2 * quarter},
-		"a pole has every longitude": {geoPoint{90, 0}, geoPoint{90, 123}, 0},
-		"over the 180th meridian":    {geoPoint{0, 179.5}, geoPoint{0, -179.5}, quarter / 90},
-		"180 is -180":                {geoPoint{10, 180}, geoPoint{10, -180}, 0},
-		"over the pole":              {geoPoint{89.5, 0}, geoPoint{89.5, 180}, quarter / 90},
-		"antipodes":                  {geoPoint{12, 34}, geoPoint{-12, -146}, 2 * quarter},
-		"along the equator":          {geoPoint{0, 10}, geoPoint{0, 100}, quarter},
-	} {
-		if !c.a.within(c.b, c.km+0.001) || !c.b.within(c.a, c.km+0.001) {
-			t.Errorf("%s: more than %v km", name, c.km)
-		}
-		if c.km > 0 && (c.a.within(c.b, c.km-0.001) || c.b.within(c.a, c.km-0.001)) {
-			t.Errorf("%s: less than %v km", name, c.km)
-		}
-	}
-}
 
 // TestABoxHasTheEdgeOfItsCircleInIt: km is exactly the distance, whichever way that
 // was rounded.
@@ -46,24 +20,24 @@ func TestABoxHasTheEdgeOfItsCircleInIt(t *testing.T) {
 		a, b := drawPlace(random), drawPlace(random)
 		switch random.IntN(4) {
 		case 0:
-			b = geoPoint{-a.lat, a.lon - math.Copysign(180, a.lon)} // antipodes
+			b = lang.GeoPoint{Lat: -a.Lat, Lon: a.Lon - math.Copysign(180, a.Lon)} // antipodes
 		case 1:
-			b = geoPoint{a.lat, a.lon + 1e-9}
+			b = lang.GeoPoint{Lat: a.Lat, Lon: a.Lon + 1e-9}
 		}
-		km := a.distance(b)
-		if !b.isValid() {
+		km := a.Distance(b)
+		if !b.IsValid() {
 			continue
 		}
-		if !a.within(b, km) {
+		if !a.Within(b, km) {
 			t.Fatalf("%v is not within %v km of %v", b, km, a)
 		}
 		fixed := func(x float64) numberOrParam { return numberOrParam{-1, x} }
-		c := circleSpace{center: [2]numberOrParam{fixed(a.lat), fixed(a.lon)}, km: fixed(km)}
+		c := circleSpace{center: [2]numberOrParam{fixed(a.Lat), fixed(a.Lon)}, km: fixed(km)}
 		box, ok := c.box(nil, 0)
 		if !ok {
 			t.Fatalf("no box for %v km around %v", km, a)
 		}
-		for axis, x := range b.vector() {
+		for axis, x := range b.Vector() {
 			if !(box.low[axis] <= x && x <= box.high[axis]) {
 				t.Fatalf("%v is outside of the box of %v km around %v", b, km, a)
 			}
@@ -75,16 +49,16 @@ var nearby = Rule{Name: "nearby", When: "geo.within(event.lat, event.lon, sub.la
 	Params: map[string]string{"lat": "number", "lon": "number", "km": "number", "mag": "number"}}
 
 // drawPlace is anywhere, mostly where a grid of degrees would be odd.
-func drawPlace(random *rand.Rand) geoPoint {
+func drawPlace(random *rand.Rand) lang.GeoPoint {
 	switch random.IntN(5) {
 	case 0:
-		return geoPoint{[]float64{90, -90, 89.999, -89.999}[random.IntN(4)], 360*random.Float64() - 180}
+		return lang.GeoPoint{Lat: []float64{90, -90, 89.999, -89.999}[random.IntN(4)], Lon: 360*random.Float64() - 180}
 	case 1:
-		return geoPoint{180*random.Float64() - 90, []float64{180, -180, 179.99, -179.99}[random.IntN(4)]}
+		return lang.GeoPoint{Lat: 180*random.Float64() - 90, Lon: []float64{180, -180, 179.99, -179.99}[random.IntN(4)]}
 	case 2:
-		return geoPoint{50 + random.Float64(), -123 + random.Float64()}
+		return lang.GeoPoint{Lat: 50 + random.Float64(), Lon: -123 + random.Float64()}
 	}
-	return geoPoint{math.Asin(2*random.Float64()-1) / degree, 360*random.Float64() - 180}
+	return lang.GeoPoint{Lat: math.Asin(2*random.Float64()-1) / lang.Degree, Lon: 360*random.Float64() - 180}
 }
 
 func TestPlacesLeadToFewRowsAndAllOfThem(t *testing.T) {
@@ -92,7 +66,7 @@ func TestPlacesLeadToFewRowsAndAllOfThem(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	x := newQuakesOf(t, nearby)
 	type row struct {
-		geoPoint
+		lang.GeoPoint
 		km, mag float64
 	}
 	rows := make([]row, n)
@@ -103,19 +77,19 @@ func TestPlacesLeadToFewRowsAndAllOfThem(t *testing.T) {
 		}
 		rows[i] = row{drawPlace(random), km, float64(random.IntN(7))}
 		mustAdd(t, x, quakes, Entry{Place: fanfare.RowID(i), Rule: "nearby",
-			Params: json.RawMessage(fmt.Sprintf(`{"lat":%v,"lon":%v,"km":%v,"mag":%v}`, rows[i].lat, rows[i].lon, km, rows[i].mag))})
+			Params: json.RawMessage(fmt.Sprintf(`{"lat":%v,"lon":%v,"km":%v,"mag":%v}`, rows[i].Lat, rows[i].Lon, km, rows[i].mag))})
 	}
 	looked, met := 0, 0
 	const events = 500
 	for i := range events {
 		at := drawPlace(random)
 		if i%3 == 0 { // where a row is
-			at = rows[random.IntN(n)].geoPoint
+			at = rows[random.IntN(n)].GeoPoint
 		}
-		data := fmt.Sprintf(`{"lat":%v,"lon":%v,"mag":3}`, at.lat, at.lon)
+		data := fmt.Sprintf(`{"lat":%v,"lon":%v,"mag":3}`, at.Lat, at.Lon)
 		want := []fanfare.RowID{}
 		for i, r := range rows {
-			if r.within(at, r.km) && r.mag <= 3 {
+			if r.Within(at, r.km) && r.mag <= 3 {
 				want = append(want, fanfare.RowID(i))
 			}
 		}
@@ -207,7 +181,7 @@ func TestGeoWithinInFilters(t *testing.T) {
 		"geo.within(event.lat, event.lon, 50)":                "found no matching overload",
 		"geo.withn(event.lat, event.lon, 49.3, -123.1, 50.0)": "geo",
 	} {
-		if e := asError(t, x.CheckFilter(quakes, filter)); !containsFolded(e.Error(), want) {
+		if e := asError(t, x.CheckFilter(quakes, filter)); !lang.ContainsFolded(e.Error(), want) {
 			t.Errorf("%s: got %v", filter, e)
 		}
 	}
@@ -225,7 +199,7 @@ func TestGeoAsAFieldStaysAField(t *testing.T) {
 func TestAnExplanationSaysWhatIsNoPlace(t *testing.T) {
 	x := newQuakesOf(t, nearby)
 	for data, want := range map[string]string{
-		`{"lat":95,"lon":20,"mag":5}`:   geoRange,
+		`{"lat":95,"lon":20,"mag":5}`:   lang.GeoRange,
 		`{"lat":"10","lon":20,"mag":5}`: "geo.within takes numbers, event.lat is a string",
 		`{"lat":10,"mag":5}`:            "event.lon is missing",
 	} {

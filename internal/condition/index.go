@@ -2,11 +2,16 @@ package condition
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 
 	"cel.dev/cel-go/cel"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // Key names a topic.
@@ -26,6 +31,19 @@ type Entry struct {
 // A Hit is a subscription that an event meets.
 type Hit = fanfare.Hit
 
+// An Event is what conditions are evaluated on.
+type (
+	Event      = expr.Event
+	Attributes = expr.Attributes
+)
+
+// EventOf returns e as conditions see it, without a previous event of its key.
+func EventOf(e *fanfare.Event) Event {
+	return Event{Data: e.Data, Attributes: Attributes{
+		ID: e.ID, Source: e.Source, Type: e.Type, Subject: e.Subject, Time: e.Time, Extensions: e.Extensions,
+	}}
+}
+
 // An Index holds the conditions of all topics. Its methods are safe for
 // concurrent use: matches run beside each other and see what is done to one
 // subscription wholly or not at all.
@@ -39,7 +57,7 @@ type Index struct {
 
 // New returns an empty index.
 func New() *Index {
-	language, err := newLanguage()
+	language, err := lang.NewLanguage()
 	if err != nil {
 		panic("match: the language does not compile: " + err.Error()) // depends on no input
 	}
@@ -168,4 +186,59 @@ func (x *Index) Len(key Key) int {
 		return 0
 	}
 	return t.size()
+}
+
+// KeyOf returns the key of an event: the text of the field that the topic names as
+// its key. It has none where the topic names no field, and where the field is
+// missing, null, empty, a list, an object, longer than MaxKeyBytes, or has a zero byte. A number and the
+// text that writes it are the same key, and so are 5 and 5.0.
+func (x *Index) KeyOf(key Key, data json.RawMessage) (text string, ok bool, err error) {
+	t, err := x.topic(key)
+	if err != nil {
+		return "", false, err
+	}
+	c := t.compiled.Load()
+	if c.key == nil {
+		return "", false, nil
+	}
+	var d expr.Document
+	first := map[string]*expr.PathUse{c.key.Steps[0]: {Index: c.key.Member}}
+	if err := d.Scan(data, c.filterScope.Event, first, 1); err != nil {
+		return "", false, err
+	}
+	v, _ := d.Follow(c.key)
+	text, ok = keyTextOf(v)
+	return text, ok, nil
+}
+
+// KeyAt returns what KeyOf would for a topic with this key and without a schema.
+func KeyAt(field string, data json.RawMessage) (text string, ok bool) {
+	v, err := expr.DecodeData(data, nil)
+	steps := lang.KeySteps(field)
+	if err != nil || steps == nil {
+		return "", false
+	}
+	v, _ = expr.FollowSteps(steps, v)
+	return keyTextOf(v)
+}
+
+// keyTextOf is the text of a value that is a key.
+func keyTextOf(v any) (text string, ok bool) {
+	switch v := v.(type) {
+	case string:
+		text = v
+	case bool:
+		text = strconv.FormatBool(v)
+	case int64:
+		text = strconv.FormatInt(v, 10)
+	case float64:
+		text = strconv.FormatFloat(v+0, 'f', -1, 64) // -0 is 0
+	default:
+		return "", false
+	}
+	return text, text != "" && len(text) <= lang.MaxKeyBytes && strings.IndexByte(text, 0) < 0
+}
+
+func unknownTopic(key Key) *fanfare.Error {
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("service %q has no topic %q", key.Service, key.Topic)}
 }

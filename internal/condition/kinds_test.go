@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // TestATopicHasSoManyKindsOfFilters because an event asks each kind's index: those that
@@ -25,7 +26,7 @@ func TestATopicHasSoManyKindsOfFilters(t *testing.T) {
 				t.Fatal(err)
 			}
 			topic := x.topics[key].filters
-			topic.maxShapes, topic.shapeBytes = few, maxShapeBytes-few/2*MaxTextBytes // as if there were more
+			topic.maxShapes, topic.shapeBytes = few, maxShapeBytes-few/2*lang.MaxTextBytes // as if there were more
 			n := 0
 			for ; n <= few; n++ {
 				if _, err := x.FilterCost(key, kind(n)); err != nil {
@@ -50,7 +51,7 @@ func TestATopicHasSoManyKindsOfFilters(t *testing.T) {
 			for i := range n + 1 {
 				x.Remove(key, fanfare.RowID(i))
 			}
-			if left := topic.shapeBytes - (maxShapeBytes - few/2*MaxTextBytes); topic.shapeCount() != 0 || left != 0 {
+			if left := topic.shapeBytes - (maxShapeBytes - few/2*lang.MaxTextBytes); topic.shapeCount() != 0 || left != 0 {
 				t.Errorf("%d kinds of %d bytes are left", topic.shapeCount(), left)
 			}
 			if _, err := x.FilterCost(key, kind(n)); err != nil {

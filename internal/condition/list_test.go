@@ -80,7 +80,7 @@ func TestManyListsStayApart(t *testing.T) {
 	for i := range n {
 		x.Remove(key, fanfare.RowID(i))
 	}
-	if left := x.topics[key].texts.numbers; len(left) != 0 {
+	if left := x.topics[key].texts.Numbers; len(left) != 0 {
 		t.Errorf("lists that nobody has any more are kept: %v", left)
 	}
 }

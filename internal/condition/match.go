@@ -6,33 +6,34 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
 // match appends the hits of an event, ordered by place.
 func (t *topic) match(event *Event, hits []Hit) ([]Hit, error) {
-	err := t.search(event, nil, func(f *frame) { hits = t.collect(f, hits) })
+	err := t.search(event, nil, func(f *matchFrame) { hits = t.collect(f, hits) })
 	return hits, err
 }
 
 // eachPlace visits the places of the hits of an event, each once.
 func (t *topic) eachPlace(event *Event, visit func(places []uint32)) error {
-	return t.search(event, visit, func(f *frame) { f.handOut(visit) })
+	return t.search(event, visit, func(f *matchFrame) { f.handOut(visit) })
 }
 
 // search searches all conditions, and hands the frame with the hits to found. Whole runs
 // of places go to visit before, if that is given.
-func (t *topic) search(event *Event, visit func([]uint32), found func(*frame)) error {
-	f := t.frames.Get().(*frame)
+func (t *topic) search(event *Event, visit func([]uint32), found func(*matchFrame)) error {
+	f := t.frames.Get().(*matchFrame)
 	defer t.frames.Put(f)
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	shape := t.compiled.Load().filterScope.event
-	f.begin(event, t.texts, t.paths.values.size)
-	f.previous.begin(event.Previous, shape, &t.paths.members)
+	shape := t.compiled.Load().filterScope.Event
+	f.begin(event, t.texts, t.paths.Values.Size)
+	f.Previous.Begin(event.Previous, shape, &t.paths.Members)
 	f.visit = visit
 	t.checker.begin(f)
 	defer f.end()
-	if err := f.data.scan(event.Data, shape, t.paths.members.used, t.paths.members.size); err != nil {
+	if err := f.Data.Scan(event.Data, shape, t.paths.Members.Used, t.paths.Members.Size); err != nil {
 		return err
 	}
 
@@ -49,7 +50,7 @@ func (t *topic) search(event *Event, visit func([]uint32), found func(*frame)) e
 }
 
 // handOut visits the places that are kept in f, in runs as long as its buffer.
-func (f *frame) handOut(visit func(places []uint32)) {
+func (f *matchFrame) handOut(visit func(places []uint32)) {
 	buffer := f.placeBuffer()
 	for _, places := range f.filterHits {
 		many := places.ManyIterator()
@@ -68,7 +69,7 @@ func (f *frame) handOut(visit func(places []uint32)) {
 }
 
 // placeBuffer is for places on their way out.
-func (f *frame) placeBuffer() []uint32 {
+func (f *matchFrame) placeBuffer() []uint32 {
 	if f.buffer == nil {
 		f.buffer = make([]uint32, 1024)
 	}
@@ -77,7 +78,7 @@ func (f *frame) placeBuffer() []uint32 {
 
 // collect merges the subscriptions of the filters that matched and the single hits. A
 // subscription has one condition, so none is in both.
-func (t *topic) collect(f *frame, hits []Hit) []Hit {
+func (t *topic) collect(f *matchFrame, hits []Hit) []Hit {
 	var places *roaring.Bitmap
 	if len(f.filterHits) == 1 {
 		places = f.filterHits[0]
@@ -141,7 +142,7 @@ func placeAndRule(key uint64) (fanfare.RowID, int16) {
 const radixFrom = 512
 
 // sortSingleHits orders the rule hits by place.
-func (f *frame) sortSingleHits() []uint64 {
+func (f *matchFrame) sortSingleHits() []uint64 {
 	if len(f.singleHits) < radixFrom {
 		slices.Sort(f.singleHits)
 		return f.singleHits
@@ -168,4 +169,68 @@ func (f *frame) sortSingleHits() []uint64 {
 		f.singleHits, f.sortBuffer = f.sortBuffer, f.singleHits
 	}
 	return f.singleHits
+}
+
+// A matchFrame is the frame of one match with the hits found so far. Frames are
+// reused; matches share nothing in them.
+type matchFrame struct {
+	expr.Frame
+
+	epoch uint32     // differs from event to event
+	memos [][]uint32 // results of residuals by text: epoch and truth; see residual
+
+	textRound uint32   // of marks
+	textMarks []uint32 // by text: the round in which it was met
+
+	single        [1]uint32
+	candidateRows []uint32 // candidates of a rule with several ways
+	keyParts      []uint64 // the event's parts of the key of the rule under evaluation
+	singleHits    []uint64 // hits of rules, and of filters with one subscription, packed by hitKey
+	sortBuffer    []uint64 // room for sorting them
+
+	scratch *conjunctionScratch // for compounds, once there were any
+
+	visit          func([]uint32)    // takes whole runs of places of rules, where order is not asked for
+	filterHits     []*roaring.Bitmap // places of the filters that matched
+	matchedFilters []uint32          // numbers of these filters, and of those with one subscription
+	buffer         []uint32          // places on their way out
+	visited        []uint32          // those that visit took, for assertions
+}
+
+// begin makes f ready for an event, whose data are set next.
+func (f *matchFrame) begin(event *Event, t *expr.TextTable, values int) {
+	f.Frame.Begin(event, t, values)
+	f.singleHits, f.matchedFilters = f.singleHits[:0], f.matchedFilters[:0]
+	if f.epoch++; f.epoch == maxEpoch {
+		f.epoch = 1
+		f.memos = nil
+	}
+}
+
+// end drops what would keep the event in memory.
+func (f *matchFrame) end() {
+	clear(f.filterHits)
+	f.filterHits = f.filterHits[:0]
+	f.visit = nil
+	f.Frame.End()
+}
+
+// startTextMarks forgets which texts were met.
+func (f *matchFrame) startTextMarks() {
+	if f.textRound++; f.textRound == 0 {
+		clear(f.textMarks)
+		f.textRound = 1
+	}
+	if n := f.Texts.Size(); len(f.textMarks) < n {
+		f.textMarks = append(f.textMarks, make([]uint32, n+n/4-len(f.textMarks))...)
+	}
+}
+
+// markText reports whether a text is met for the first time since mark.
+func (f *matchFrame) markText(number uint32) bool {
+	if f.textMarks[number] == f.textRound {
+		return false
+	}
+	f.textMarks[number] = f.textRound
+	return true
 }

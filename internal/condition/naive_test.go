@@ -6,6 +6,9 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // fataler is what a naive evaluation needs of a test.
@@ -24,9 +27,9 @@ type judge struct {
 func newJudge(env *cel.Env) *judge { return &judge{env: env, programs: map[string]cel.Program{}} }
 
 // variables are what conditions may name of an event, as the schema s reads it.
-func variables(t fataler, event Event, s *schemaType) map[string]any {
-	as := func(raw json.RawMessage, s *schemaType) any {
-		v, err := decodeData(raw, s)
+func variables(t fataler, event Event, s *lang.SchemaType) map[string]any {
+	as := func(raw json.RawMessage, s *lang.SchemaType) any {
+		v, err := expr.DecodeData(raw, s)
 		if err != nil {
 			t.Fatalf("decode %s: %v", raw, err)
 		}
@@ -38,9 +41,9 @@ func variables(t fataler, event Event, s *schemaType) map[string]any {
 		maps.Copy(vars, m)
 	}
 	delete(vars, "sub")
-	vars["event"], vars[attributesName] = data, attributesOf(&event.Attributes, func(raw json.RawMessage) any { return as(raw, nil) })
+	vars["event"], vars[lang.AttributesName] = data, attributesOf(&event.Attributes, func(raw json.RawMessage) any { return as(raw, nil) })
 	if len(event.Previous) > 0 {
-		vars[previousName] = as(event.Previous, s)
+		vars[lang.PreviousName] = as(event.Previous, s)
 	}
 	return vars
 }
@@ -66,12 +69,12 @@ func attributesOf(a *Attributes, read func(json.RawMessage) any) map[string]any 
 func (j *judge) holds(t fataler, text string, sub map[string]any) bool {
 	p := j.programs[text]
 	if p == nil {
-		checked, issues := parse(j.env, text, nil)
+		checked, issues := lang.Parse(j.env, text, nil)
 		if issues.Err() != nil {
 			t.Fatalf("oracle: %q: %v", text, issues.Err())
 		}
 		var err error
-		if p, err = j.env.PlanProgram(checked.AST, cel.CostLimit(maxCost)); err != nil {
+		if p, err = j.env.PlanProgram(checked.AST, cel.CostLimit(lang.MaxCost)); err != nil {
 			t.Fatalf("oracle: %q: %v", text, err)
 		}
 		j.programs[text] = p
@@ -85,9 +88,9 @@ func (j *judge) holds(t fataler, text string, sub map[string]any) bool {
 }
 
 // naive asks a judge of its own about one condition and one event.
-func naive(t fataler, sc *scope, text string, event Event, sub map[string]any) bool {
-	j := newJudge(sc.env)
-	j.vars = variables(t, event, sc.event)
+func naive(t fataler, sc *lang.Scope, text string, event Event, sub map[string]any) bool {
+	j := newJudge(sc.Env)
+	j.vars = variables(t, event, sc.Event)
 	return j.holds(t, text, sub)
 }
 

@@ -79,7 +79,7 @@ func (w *world) define(def Definition) error {
 	if w.filters == nil || !bytes.Equal(w.def.Schema, def.Schema) {
 		w.asked = w.pairs()
 		c := w.x.topics[w.key].compiled.Load()
-		w.filters, w.rules = newJudge(c.filterScope.env), newJudge(c.ruleScopes[0].env)
+		w.filters, w.rules = newJudge(c.filterScope.Env), newJudge(c.ruleScopes[0].Env)
 	}
 	w.def = def
 	return nil
@@ -148,7 +148,7 @@ func (w *world) hits(t fataler, x *Index, event Event) []Hit {
 
 // naive are the hits that there must be: each condition is evaluated by a judge.
 func (w *world) naive(t fataler, event Event) []Hit {
-	vars := variables(t, event, w.x.topics[w.key].compiled.Load().filterScope.event)
+	vars := variables(t, event, w.x.topics[w.key].compiled.Load().filterScope.Event)
 	w.filters.vars, w.rules.vars = vars, vars
 	type condition struct{ rule, text string }
 	known := map[condition]bool{{}: true} // without a condition: every event

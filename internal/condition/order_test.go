@@ -9,13 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
 // A history is a world's subscriptions after each of its changes, as the hits that
 // there must be: one change is one subscription added, replaced or removed.
 type history struct {
 	changes []change
-	events  []Event
+	events  []expr.Event
 	want    [][][]Hit // by number of changes, and event
 }
 

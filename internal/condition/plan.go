@@ -1,10 +1,12 @@
 package condition
 
 import (
-	"slices"
-
 	celast "cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // A plan answers a rule: which of its rows match an event. The rule is a chain of
@@ -19,8 +21,8 @@ import (
 //     others, and is tested for the whole rule.
 //   - Else all rows are on one way that leads to them always.
 type plan struct {
-	paths           []*path
-	eventPredicates And             // name no param: once per event
+	paths           []*expr.Path
+	eventPredicates expr.And        // name no param: once per event
 	guards          [][]*accessPath // at least one
 	singlePath      bool            // one guard of one way, on which a row is once: residuals are what it does not answer
 	residuals       []residual
@@ -29,14 +31,14 @@ type plan struct {
 // A residual is a conjunct that is evaluated for each row. Where it hangs on
 // one text alone, each distinct text is evaluated once per event.
 type residual struct {
-	Predicate
+	expr.Predicate
 	column int // of the only param it reads, a text; -1 if there is none such
 	memo   int // its number among the topic's memos
 }
 
 // newPlan compiles a rule, or a form. The plan's paths are yet to be linked.
-func newPlan(b *builder) (*plan, error) {
-	conjuncts := flatten(b.ast.Expr(), operators.LogicalAnd, nil)
+func newPlan(b *expr.Builder) (*plan, error) {
+	conjuncts := lang.Flatten(b.Ast.Expr(), operators.LogicalAnd, nil)
 	w := newAccessPath()
 	rest := w.takeConjuncts(b, conjuncts)
 	p := &plan{guards: [][]*accessPath{{w}}, singlePath: true}
@@ -54,19 +56,19 @@ func newPlan(b *builder) (*plan, error) {
 		}
 	}
 	for _, conjunct := range rest {
-		reads, sub := paramsIn(b, conjunct)
+		reads, sub := expr.ParamsIn(b, conjunct)
 		if !sub {
 			continue // a gate
 		}
-		r := residual{Predicate: b.build(conjunct), column: -1}
-		if len(reads) == 1 && !reads[0].isNumber() {
-			r.column = reads[0].column
+		r := residual{Predicate: b.Build(conjunct), column: -1}
+		if len(reads) == 1 && !reads[0].IsNumber() {
+			r.column = reads[0].Column
 		}
 		p.residuals = append(p.residuals, r)
 	}
 	w.covering = p.singlePath && len(p.residuals) == 0 && w.canCover()
-	p.paths = b.paths
-	return p, b.err
+	p.paths = b.Paths
+	return p, b.Err
 }
 
 // maxSides is how many sides of an || are followed, maxGuards how many guards a
@@ -77,9 +79,9 @@ const (
 )
 
 // guardsOf returns the ways of each conjunct that has some.
-func guardsOf(b *builder, conjuncts []celast.Expr) (guards [][]*accessPath) {
+func guardsOf(b *expr.Builder, conjuncts []celast.Expr) (guards [][]*accessPath) {
 	for _, conjunct := range conjuncts {
-		if _, sub := paramsIn(b, conjunct); !sub || len(guards) == maxGuards {
+		if _, sub := expr.ParamsIn(b, conjunct); !sub || len(guards) == maxGuards {
 			continue
 		}
 		if w := newAccessPath(); w.takeSubstring(b, conjunct) || w.takeSharedText(b, conjunct) {
@@ -93,8 +95,8 @@ func guardsOf(b *builder, conjuncts []celast.Expr) (guards [][]*accessPath) {
 
 // accessPathsOf returns a way for each side of an ||, and for each value of which one is
 // asked for, or none.
-func accessPathsOf(b *builder, e celast.Expr) []*accessPath {
-	sides := flatten(e, operators.LogicalOr, nil)
+func accessPathsOf(b *expr.Builder, e celast.Expr) []*accessPath {
+	sides := lang.Flatten(e, operators.LogicalOr, nil)
 	if len(sides) > maxAlternatives {
 		return nil
 	}
@@ -108,7 +110,7 @@ func accessPathsOf(b *builder, e celast.Expr) []*accessPath {
 			return nil
 		}
 		w := newAccessPath()
-		rest := w.takeConjuncts(b, flatten(side, operators.LogicalAnd, nil))
+		rest := w.takeConjuncts(b, lang.Flatten(side, operators.LogicalAnd, nil))
 		for n := 0; n < len(rest) && !w.isSelective(); n++ {
 			w.takeSharedText(b, rest[n])
 		}
@@ -150,81 +152,9 @@ func (p *plan) remove(at *rowIndexer, row uint32) {
 	guard := uint8(0)
 	if len(p.guards) > 1 {
 		guard = at.pages.page(row).guards[row&pageMask]
-		assert(int(guard) < len(p.guards), "row %d is on guard %d of %d", row, guard, len(p.guards))
+		assert.That(int(guard) < len(p.guards), "row %d is on guard %d of %d", row, guard, len(p.guards))
 	}
 	for _, w := range p.guards[guard] {
 		at.remove(w, row)
 	}
-}
-
-// paramsIn lists the params that e reads, if it can be told, and whether it
-// reads sub at all.
-func paramsIn(b *builder, e celast.Expr) (reads []param, sub bool) {
-	whole := false
-	var visit func(celast.Expr)
-	visit = func(e celast.Expr) {
-		if p, ok := b.param(e); ok {
-			sub = true
-			for _, known := range reads {
-				if known == p {
-					return
-				}
-			}
-			reads = append(reads, p)
-			return
-		}
-		if e.Kind() == celast.IdentKind && bareIdent(e) == "sub" {
-			sub, whole = true, true
-		}
-		for _, part := range children(e) {
-			visit(part)
-		}
-	}
-	visit(e)
-	if whole {
-		reads = nil
-	}
-	return reads, sub
-}
-
-// readsEvent reports whether e reads the event, or a variable that is named as a
-// field of it is.
-func readsEvent(b *builder, e celast.Expr) bool {
-	if e.Kind() == celast.IdentKind {
-		_, reads := b.steps(e)
-		return reads || b.ast.captured[e.ID()]
-	}
-	return slices.ContainsFunc(children(e), func(part celast.Expr) bool { return readsEvent(b, part) })
-}
-
-// children lists the expressions directly inside e.
-func children(e celast.Expr) []celast.Expr {
-	switch e.Kind() {
-	case celast.SelectKind:
-		return []celast.Expr{e.AsSelect().Operand()}
-	case celast.CallKind:
-		call := e.AsCall()
-		if call.IsMemberFunction() {
-			return append([]celast.Expr{call.Target()}, call.Args()...)
-		}
-		return call.Args()
-	case celast.ListKind:
-		return e.AsList().Elements()
-	case celast.MapKind:
-		var list []celast.Expr
-		for _, entry := range e.AsMap().Entries() {
-			list = append(list, entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
-		}
-		return list
-	case celast.ComprehensionKind:
-		f := e.AsComprehension()
-		return []celast.Expr{f.IterRange(), f.AccuInit(), f.LoopCondition(), f.LoopStep(), f.Result()}
-	case celast.StructKind:
-		var list []celast.Expr
-		for _, entry := range e.AsStruct().Fields() {
-			list = append(list, entry.AsStructField().Value())
-		}
-		return list
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 func TestABadFilterIsRefusedWithItsPosition(t *testing.T) {
@@ -76,7 +77,7 @@ func TestABadFilterIsRefusedWithItsPosition(t *testing.T) {
 
 func TestAFilterOverALimitIsRefused(t *testing.T) {
 	x := newQuakes(t)
-	long := "place == '" + strings.Repeat("x", MaxTextBytes) + "'"
+	long := "place == '" + strings.Repeat("x", lang.MaxTextBytes) + "'"
 	if e := asError(t, x.CheckFilter(quakes, long)); e.Code != fanfare.TooLarge {
 		t.Errorf("long text: %v", e)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // TestARegularExpressionIsAsLargeAsWhatItRepeats: one of 4096 bytes may stand for a
@@ -11,14 +13,14 @@ import (
 func TestARegularExpressionIsAsLargeAsWhatItRepeats(t *testing.T) {
 	x := newQuakes(t)
 	for pattern, refused := range map[string]bool{
-		"^[0-9]+ km":                         false,
-		strings.Repeat("storm|flood|", 150):  false,
-		"(a?){200}":                          false,
-		"(a?){1000}":                         true,
-		"((a{10}){10}){10}":                  true,
-		"(a?){400}(b?){400}":                 true,
-		strings.Repeat("(.?){1000}", 300):    true,
-		strings.Repeat(".?", maxRegexSize/2): true,
+		"^[0-9]+ km":                              false,
+		strings.Repeat("storm|flood|", 150):       false,
+		"(a?){200}":                               false,
+		"(a?){1000}":                              true,
+		"((a{10}){10}){10}":                       true,
+		"(a?){400}(b?){400}":                      true,
+		strings.Repeat("(.?){1000}", 300):         true,
+		strings.Repeat(".?", lang.MaxRegexSize/2): true,
 	} {
 		for _, filter := range []string{"place.matches('%s')", "matches(place, '%s')", "tags.exists(t, t.name.matches('%s'))"} {
 			err := x.CheckFilter(quakes, strings.ReplaceAll(filter, "%s", pattern))

@@ -1,6 +1,11 @@
 package condition
 
-import "fanfare.dev/fanfare"
+import (
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
+)
 
 // pageBits sizes the pages of rows and of columns.
 const (
@@ -12,20 +17,19 @@ const (
 // A row holds one subscription to a rule: its place and its params, by column.
 // Rows are numbered throughout the topic; a page of them belongs to one rule.
 type page struct {
-	table   *table
-	owners  []fanfare.RowID // of a form: numbers of filters
-	numbers [][]float64
-	texts   [][]uint32 // numbers of texts; booleans and lists too
-	guards  []uint8    // of a plan with several: the one on which the row is
+	expr.ParamPage
+	table  *table
+	owners []fanfare.RowID // of a form: numbers of filters
+	guards []uint8         // of a plan with several: the one on which the row is
 }
 
 func newPage(r *table) *page {
-	p := &page{table: r}
+	p := &page{ParamPage: expr.ParamPage{Params: r.params}, table: r}
 	for _, one := range r.params {
-		if one.isNumber() {
-			p.numbers = append(p.numbers, nil)
+		if one.IsNumber() {
+			p.Numbers = append(p.Numbers, nil)
 		} else {
-			p.texts = append(p.texts, nil)
+			p.Texts = append(p.Texts, nil)
 		}
 	}
 	return p
@@ -35,11 +39,11 @@ func newPage(r *table) *page {
 func (p *page) extend() (row uint32) {
 	row = uint32(len(p.owners))
 	p.owners = append(room(p.owners), 0)
-	for c := range p.numbers {
-		p.numbers[c] = append(room(p.numbers[c]), 0)
+	for c := range p.Numbers {
+		p.Numbers[c] = append(room(p.Numbers[c]), 0)
 	}
-	for c := range p.texts {
-		p.texts[c] = append(room(p.texts[c]), 0)
+	for c := range p.Texts {
+		p.Texts[c] = append(room(p.Texts[c]), 0)
 	}
 	return row
 }
@@ -60,24 +64,6 @@ func room[T any](column []T) []T {
 	return column
 }
 
-// params returns the params of a row as CEL's sub.
-func (p *page) params(row int, t *textTable) map[string]any {
-	sub := make(map[string]any, len(p.table.params))
-	for _, one := range p.table.params {
-		switch one.kind {
-		case kindDouble:
-			sub[one.name] = p.numbers[one.column][row]
-		case kindString:
-			sub[one.name] = t.at(p.texts[one.column][row]).text
-		case kindBool:
-			sub[one.name] = t.at(p.texts[one.column][row]).text == "true"
-		case kindList:
-			sub[one.name] = t.lists[p.texts[one.column][row]].values
-		}
-	}
-	return sub
-}
-
 // pageStore are the pages of a topic.
 type pageStore struct {
 	pages []*page
@@ -94,7 +80,7 @@ func (r *pageStore) page(row uint32) *page { return r.pages[row>>pageBits] }
 type table struct {
 	name       string
 	ruleNumber int16 // its place among the topic's rules; noRule of a form
-	params     []param
+	params     []lang.Param
 	plan       *plan
 
 	store    *pageStore
@@ -113,14 +99,14 @@ type table struct {
 const noRule = -1
 
 // add puts a subscription into a row and into the plan's buckets.
-func (r *table) add(place fanfare.RowID, v paramValues, at *rowIndexer) (row uint32) {
+func (r *table) add(place fanfare.RowID, v lang.ParamValues, at *rowIndexer) (row uint32) {
 	row = r.storeRow(place, v, at.texts)
 	r.plan.insert(at, row)
 	return row
 }
 
 // storeRow puts a subscription into a free row.
-func (r *table) storeRow(place fanfare.RowID, v paramValues, t *textTable) (row uint32) {
+func (r *table) storeRow(place fanfare.RowID, v lang.ParamValues, t *expr.TextTable) (row uint32) {
 	if last := len(r.free) - 1; last >= 0 {
 		row, r.free = r.free[last], r.free[:last]
 	} else {
@@ -128,14 +114,14 @@ func (r *table) storeRow(place fanfare.RowID, v paramValues, t *textTable) (row 
 	}
 	p, i := r.store.page(row), int(row&pageMask)
 	p.owners[i] = place
-	for c, number := range v.numbers {
-		p.numbers[c][i] = number
+	for c, number := range v.Numbers {
+		p.Numbers[c][i] = number
 	}
-	for c, text := range v.texts {
-		p.texts[c][i] = t.acquire(text)
+	for c, text := range v.Texts {
+		p.Texts[c][i] = t.Acquire(text)
 	}
-	if assertions {
-		p.assertHolds(i, v, t)
+	if assert.Enabled {
+		p.AssertHolds(i, v, t)
 	}
 	r.rowCount++
 	return row
@@ -166,10 +152,10 @@ func (r *table) remove(row uint32, at *rowIndexer) {
 }
 
 // freeRow empties a row. A rule without subscriptions gives up its pages.
-func (r *table) freeRow(row uint32, t *textTable) {
+func (r *table) freeRow(row uint32, t *expr.TextTable) {
 	p, i := r.store.page(row), int(row&pageMask)
-	for c := range p.texts {
-		t.release(p.texts[c][i])
+	for c := range p.Texts {
+		t.Release(p.Texts[c][i])
 	}
 	r.free = append(r.free, row)
 	if r.rowCount--; r.rowCount == 0 {

@@ -5,20 +5,22 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/expr"
 	"fanfare.dev/fanfare/internal/failpoint"
 )
 
 // search finds the rows of r that match.
-func (r *table) search(f *frame) {
+func (r *table) search(f *matchFrame) {
 	p := r.plan
-	f.page = nil
-	if r.rowCount == 0 || p.eventPredicates.eval(f) != True {
+	f.Page = nil
+	if r.rowCount == 0 || p.eventPredicates.Eval(&f.Frame) != expr.True {
 		return
 	}
 	if p.singlePath {
 		w := p.guards[0][0]
 		w.search(f, r.store, func(rows []uint32) {
-			if assertions {
+			if assert.Enabled {
 				r.assertRows(w, rows)
 			}
 			r.emitMatches(f, w, rows)
@@ -32,15 +34,15 @@ func (r *table) search(f *frame) {
 		}
 	}
 	slices.Sort(f.candidateRows)
-	if assertions {
+	if assert.Enabled {
 		r.assertGuarded(f)
 	}
 	r.emitMatches(f, nil, slices.Compact(f.candidateRows))
 }
 
 // search visits the rows to which w leads, or what they stand for (entire).
-func (w *accessPath) search(f *frame, rows *pageStore, visit func(rows []uint32)) {
-	if w.eventPredicates.eval(f) != True {
+func (w *accessPath) search(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
+	if w.eventPredicates.Eval(&f.Frame) != expr.True {
 		return
 	}
 	switch {
@@ -55,19 +57,19 @@ func (w *accessPath) search(f *frame, rows *pageStore, visit func(rows []uint32)
 	switch {
 	case !ok:
 	case w.grid != nil:
-		w.grid.eachCellAt(f, key, func(cell uint64) { w.visitBucket(f, rows, cell, visit) })
+		w.grid.eachCellAt(&f.Frame, key, func(cell uint64) { w.visitBucket(f, rows, cell, visit) })
 	default:
 		w.visitBucket(f, rows, key, visit)
 	}
 }
 
 // visitBucket visits those rows of a bucket that are in the span.
-func (w *accessPath) visitBucket(f *frame, rows *pageStore, key uint64, visit func(rows []uint32)) {
+func (w *accessPath) visitBucket(f *matchFrame, rows *pageStore, key uint64, visit func(rows []uint32)) {
 	b, known := w.buckets[key]
 	if !known {
 		return
 	}
-	if assertions {
+	if assert.Enabled {
 		visit = w.assertBucket(f, rows, key, visit)
 	}
 	value := 0.0
@@ -76,15 +78,15 @@ func (w *accessPath) visitBucket(f *frame, rows *pageStore, key uint64, visit fu
 			w.visitCrossed(f, rows, b, visit)
 			return
 		}
-		v, _ := w.rangeKey.load(f)
+		v, _ := w.rangeKey.Load(&f.Frame)
 		var ok bool
-		if value, ok = toFloat(v); !ok {
+		if value, ok = expr.ToFloat(v); !ok {
 			return
 		}
 	}
 	switch {
 	case b.bucket == nil:
-		if w.rangeKey == nil || w.rangeKey.op.matchesOrder(cmp.Compare(value, w.rangeValue(rows, b.row))) {
+		if w.rangeKey == nil || w.rangeKey.op.MatchesOrder(cmp.Compare(value, w.rangeValue(rows, b.row))) {
 			f.single[0] = w.entry(rows, b.row)
 			visit(f.single[:])
 		}
@@ -96,8 +98,8 @@ func (w *accessPath) visitBucket(f *frame, rows *pageStore, key uint64, visit fu
 }
 
 // searchSubstrings visits the buckets of all texts that occur in the event's.
-func (w *accessPath) searchSubstrings(f *frame, rows *pageStore, visit func(rows []uint32)) {
-	hay, ok := w.substring.folded(f)
+func (w *accessPath) searchSubstrings(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
+	hay, ok := w.substring.Folded(&f.Frame)
 	if !ok {
 		return
 	}
@@ -105,7 +107,7 @@ func (w *accessPath) searchSubstrings(f *frame, rows *pageStore, visit func(rows
 		w.visitBucket(f, rows, everyEvent, visit)
 	}
 	f.startTextMarks()
-	w.substring.ngrams.find(hay, func(number uint32) {
+	w.substring.ngrams.Find(hay, func(number uint32) {
 		if f.markText(number) {
 			w.visitBucket(f, rows, uint64(number), visit)
 		}
@@ -113,21 +115,21 @@ func (w *accessPath) searchSubstrings(f *frame, rows *pageStore, visit func(rows
 }
 
 // searchSharedTexts visits the buckets of all texts that the event has where w looks for them.
-func (w *accessPath) searchSharedTexts(f *frame, rows *pageStore, visit func(rows []uint32)) {
+func (w *accessPath) searchSharedTexts(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
 	w.visitBucket(f, rows, everyEvent, visit)
 	f.startTextMarks()
-	w.sharedText.eachText(f, func(text string) {
-		if number := f.texts.number(text); number != 0 && f.markText(number) {
+	w.sharedText.eachText(&f.Frame, func(text string) {
+		if number := f.Texts.Number(text); number != 0 && f.markText(number) {
 			w.visitBucket(f, rows, uint64(number), visit)
 		}
 	})
 }
 
 // eventKey is that of the bucket to which the event leads, if any can.
-func (w *accessPath) eventKey(f *frame) (key uint64, ok bool) {
+func (w *accessPath) eventKey(f *matchFrame) (key uint64, ok bool) {
 	f.keyParts = f.keyParts[:0]
 	for i := range w.equalities {
-		part, ok := w.equalities[i].eventPart(f)
+		part, ok := w.equalities[i].eventPart(&f.Frame)
 		if !ok {
 			return 0, false
 		}
@@ -142,7 +144,7 @@ func (w *accessPath) eventKey(f *frame) (key uint64, ok bool) {
 }
 
 // emitMatches keeps the hits among rows; w is the only way to them, or nil.
-func (r *table) emitMatches(f *frame, w *accessPath, rows []uint32) {
+func (r *table) emitMatches(f *matchFrame, w *accessPath, rows []uint32) {
 	p := r.plan
 	if w != nil && w.covering {
 		r.addCoveredHits(f, rows)
@@ -155,15 +157,16 @@ func (r *table) emitMatches(f *frame, w *accessPath, rows []uint32) {
 		return
 	}
 	for _, row := range rows {
-		f.page, f.row = r.store.page(row), int(row&pageMask)
+		pg := r.store.page(row)
+		f.Page, f.Row = &pg.ParamPage, int(row&pageMask)
 		if (w == nil || w.isExactMatch(f)) && p.residualsHold(f) {
-			r.addHit(f, f.page.owners[f.row])
+			r.addHit(f, pg.owners[f.Row])
 		}
 	}
 }
 
 // addCoveredHits keeps what rows that match stand for.
-func (r *table) addCoveredHits(f *frame, places []uint32) {
+func (r *table) addCoveredHits(f *matchFrame, places []uint32) {
 	if r.filters == nil && f.visit != nil {
 		f.visit(places)
 		return
@@ -174,7 +177,7 @@ func (r *table) addCoveredHits(f *frame, places []uint32) {
 }
 
 // addHit keeps what a row that matches stands for.
-func (r *table) addHit(f *frame, place fanfare.RowID) {
+func (r *table) addHit(f *matchFrame, place fanfare.RowID) {
 	if r.filters == nil {
 		f.singleHits = append(f.singleHits, hitKey(place, r.ruleNumber))
 		return
@@ -187,7 +190,7 @@ func (r *table) addHit(f *frame, place fanfare.RowID) {
 }
 
 // addFilter keeps a filter that matches.
-func (f *frame) addFilter(fl *filter) {
+func (f *matchFrame) addFilter(fl *filter) {
 	if failpoint.Fault("filters-lost") && len(fl.text)%8 == 7 {
 		return
 	}
@@ -196,7 +199,7 @@ func (f *frame) addFilter(fl *filter) {
 }
 
 // addSubscriptions keeps the subscriptions of a filter.
-func (f *frame) addSubscriptions(fl *filter) {
+func (f *matchFrame) addSubscriptions(fl *filter) {
 	if fl.subscriptions != nil {
 		f.filterHits = append(f.filterHits, fl.subscriptions)
 	} else {
@@ -205,10 +208,10 @@ func (f *frame) addSubscriptions(fl *filter) {
 }
 
 // isExactMatch reports whether the row is in its bucket for its key and not for the hash.
-func (w *accessPath) isExactMatch(f *frame) bool {
+func (w *accessPath) isExactMatch(f *matchFrame) bool {
 	if len(w.equalities) > 1 {
 		for i := range w.equalities {
-			if f.keyParts[i] != w.equalities[i].rowPart(f.page, f.row) {
+			if f.keyParts[i] != w.equalities[i].rowPart(f.Page, f.Row) {
 				return false
 			}
 		}
@@ -216,9 +219,9 @@ func (w *accessPath) isExactMatch(f *frame) bool {
 	return true
 }
 
-func (p *plan) residualsHold(f *frame) bool {
+func (p *plan) residualsHold(f *matchFrame) bool {
 	for i := range p.residuals {
-		if p.residuals[i].evalRow(f) != True {
+		if p.residuals[i].evalRow(f) != expr.True {
 			return false
 		}
 	}
@@ -228,30 +231,30 @@ func (p *plan) residualsHold(f *frame) bool {
 // Memos hold the epoch of the event and, in the lowest two bits, the truth.
 const maxEpoch = 1 << 30
 
-func (r *residual) evalRow(f *frame) Truth {
+func (r *residual) evalRow(f *matchFrame) expr.Truth {
 	if r.column < 0 {
-		return r.eval(f)
+		return r.Eval(&f.Frame)
 	}
-	text := f.page.texts[r.column][f.row]
+	text := f.Page.Texts[r.column][f.Row]
 	memo := f.memo(r.memo)
 	if known := memo[text]; known>>2 == f.epoch {
-		if assertions {
-			assert(r.eval(f) == Truth(known&3), "text %q made a residual %v before", f.texts.at(text).text, Truth(known&3))
+		if assert.Enabled {
+			assert.That(r.Eval(&f.Frame) == expr.Truth(known&3), "text %q made a residual %v before", f.Texts.At(text).Text, expr.Truth(known&3))
 		}
-		return Truth(known & 3)
+		return expr.Truth(known & 3)
 	}
-	result := r.eval(f)
+	result := r.Eval(&f.Frame)
 	memo[text] = f.epoch<<2 | uint32(result)
 	return result
 }
 
 // memo returns the memo of a residual, with room for every text.
-func (f *frame) memo(n int) []uint32 {
+func (f *matchFrame) memo(n int) []uint32 {
 	for len(f.memos) <= n {
 		f.memos = append(f.memos, nil)
 	}
-	if len(f.memos[n]) < len(f.texts.list) {
-		f.memos[n] = make([]uint32, len(f.texts.list)+len(f.texts.list)/4)
+	if len(f.memos[n]) < f.Texts.Size() {
+		f.memos[n] = make([]uint32, f.Texts.Size()+f.Texts.Size()/4)
 	}
 	return f.memos[n]
 }

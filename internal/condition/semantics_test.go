@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // TestAConditionHoldsOrNot is the table of the cases that the package decides.
@@ -158,12 +159,12 @@ func TestSchemaShapes(t *testing.T) {
 		`{"properties":{"a":{}},"anyOf":[{"$ref":"#"},{"$ref":"#"},{"oneOf":[{"$ref":"#"},{"$ref":"#"}]}]}`: {"a": true, "x": false},
 		`{"properties":{"a":{}},"if":{},"then":{"properties":{"b":{}}},"else":{"properties":{"c":{}}}}`:     {"a": true, "b": true, "c": true, "x": false},
 	} {
-		s, err := parseSchema(json.RawMessage(schema))
+		s, err := lang.ParseSchema(json.RawMessage(schema))
 		if err != nil {
 			t.Fatalf("%s: %v", schema, err)
 		}
 		for name, may := range want {
-			if _, known := s.field(name); known != may {
+			if _, known := s.Field(name); known != may {
 				t.Errorf("%s: field %s known %v", schema, name, known)
 			}
 		}
@@ -175,17 +176,17 @@ func TestFoldIsTheSameForEveryRuneOfAnOrbit(t *testing.T) {
 		{"k", "K", "\u212A"}, {"s", "S", "ſ"}, {"σ", "Σ", "ς"}, {"ß", "ẞ"}, {"å", "Å", "\u212B"}, {"ǆ", "ǅ", "Ǆ"}, {"μ", "µ"},
 	} {
 		for _, one := range same {
-			if fold(one) != fold(same[0]) {
-				t.Errorf("%q folds to %q, %q to %q", one, fold(one), same[0], fold(same[0]))
+			if lang.Fold(one) != lang.Fold(same[0]) {
+				t.Errorf("%q folds to %q, %q to %q", one, lang.Fold(one), same[0], lang.Fold(same[0]))
 			}
 		}
 	}
 	for _, text := range []string{"İ", "ı", "ß"} {
-		if f := fold(text); f == "i" || f == "ss" {
+		if f := lang.Fold(text); f == "i" || f == "ss" {
 			t.Errorf("%q folds to %q", text, f)
 		}
 	}
-	if fold("aBc Ω") != "abc "+fold("ω") {
+	if lang.Fold("aBc Ω") != "abc "+lang.Fold("ω") {
 		t.Error("mixed text")
 	}
 }
@@ -203,10 +204,10 @@ func TestAddReplacesAndRemoveForgets(t *testing.T) {
 	x.Remove(quakes, 9)
 	x.Remove(quakes, 4)
 	tp := x.topics[quakes]
-	if x.Len(quakes) != 0 || len(tp.filters.byText) != 0 || len(tp.texts.numbers) != 0 || (*tp.columns.tables[0].Load())[0].page.Load() != nil {
+	if x.Len(quakes) != 0 || len(tp.filters.byText) != 0 || len(tp.texts.Numbers) != 0 || (*tp.columns.tables[0].Load())[0].page.Load() != nil {
 		t.Error("something is left of what was removed")
 	}
-	if n := len(tp.paths.values.used); n != len(tp.rules[0].plan.paths) {
+	if n := len(tp.paths.Values.Used); n != len(tp.rules[0].plan.paths) {
 		t.Errorf("%d paths are left, the rule has %d", n, len(tp.rules[0].plan.paths))
 	}
 }

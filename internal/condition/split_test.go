@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
 // splitRules are conditions that the index takes apart in ways that could go wrong: each with
@@ -209,11 +210,11 @@ func TestWhatIsTakenApartAgreesWithTheWhole(t *testing.T) {
 				}
 			}
 			c := x.topics[key].compiled.Load()
-			filters, rules := newJudge(c.filterScope.env), newJudge(c.ruleScopes[0].env)
+			filters, rules := newJudge(c.filterScope.Env), newJudge(c.ruleScopes[0].Env)
 			known := map[string]bool{}
 			for _, e := range splitEvents {
-				event := Event{Data: json.RawMessage(e.data), Previous: json.RawMessage(e.was), Attributes: Attributes{Source: "/a", Subject: "a", Extensions: map[string]json.RawMessage{"ext": json.RawMessage("2"), "source": json.RawMessage(`"x"`)}}}
-				vars := variables(t, event, c.filterScope.event)
+				event := expr.Event{Data: json.RawMessage(e.data), Previous: json.RawMessage(e.was), Attributes: expr.Attributes{Source: "/a", Subject: "a", Extensions: map[string]json.RawMessage{"ext": json.RawMessage("2"), "source": json.RawMessage(`"x"`)}}}
+				vars := variables(t, event, c.filterScope.Event)
 				filters.vars, rules.vars = vars, vars
 				clear(known)
 				hits, err := x.Match(key, event, nil)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // An ad asks for some of many facts, as advertising does: facts 0 to 9 are words, of
@@ -154,7 +156,7 @@ func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
 	for i := range n {
 		x.Remove(key, fanfare.RowID(i))
 	}
-	if f := topic.filters; f.shapeCount() > 0 || len(f.conjunctShapes.guards.byKey) > 0 || len(topic.paths.values.used)+len(topic.paths.members.used) > 0 {
+	if f := topic.filters; f.shapeCount() > 0 || len(f.conjunctShapes.guards.byKey) > 0 || len(topic.paths.Values.Used)+len(topic.paths.Members.Used) > 0 {
 		t.Error("something is kept after the last filter")
 	}
 }
@@ -200,10 +202,10 @@ func TestOnlyAChainIsTakenApart(t *testing.T) {
 		`a == 1`:                                  nil,
 		`a == 1 && ` + strings.Repeat("(", 17) + `b` + strings.Repeat(")", 17): nil,
 	} {
-		s, _ := tokenize(text, nil)
+		s, _ := lang.Tokenize(text, nil)
 		var got []string
-		for _, part := range s.conjuncts() {
-			got = append(got, part.textOf(text))
+		for _, part := range s.Conjuncts() {
+			got = append(got, part.TextOf(text))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
@@ -217,7 +219,7 @@ func TestARangeMeetsTheStepOfItsNumber(t *testing.T) {
 	number := func() float64 {
 		return []float64{0, -0.5, 1, -1e300, 1e300, 5e-324, 1000 * random.NormFloat64(), float64(random.IntN(9))}[random.IntN(8)]
 	}
-	for _, op := range []comparison{less, lessOrEqual, greater, greaterOrEqual} {
+	for _, op := range []expr.Comparison{expr.Less, expr.LessOrEqual, expr.Greater, expr.GreaterOrEqual} {
 		var s quantizedBounds
 		for range 20_000 {
 			x, y := number(), number()
@@ -225,7 +227,7 @@ func TestARangeMeetsTheStepOfItsNumber(t *testing.T) {
 			if len(s) > maxQuantizedBounds {
 				t.Fatalf("%d steps", len(s))
 			}
-			if ok && map[comparison]bool{less: y < x, lessOrEqual: y <= x, greater: y > x, greaterOrEqual: y >= x}[op] &&
+			if ok && map[expr.Comparison]bool{expr.Less: y < x, expr.LessOrEqual: y <= x, expr.Greater: y > x, expr.GreaterOrEqual: y >= x}[op] &&
 				!slices.Contains(s.reached(y, op), step) {
 				t.Fatalf("%v is in the range to %v, and misses its step", y, x)
 			}

@@ -9,6 +9,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
 // A topic is the index of one topic's subscriptions. Changes come one at a time
@@ -26,20 +28,20 @@ type topic struct {
 	filters       *filters
 	rules         []*table // in the topic's order
 	pages         *pageStore
-	texts         *textTable
-	paths         pathTable
+	texts         *expr.TextTable
+	paths         expr.PathTable
 	memoCount     int // residuals that have a memo
 
 	checker matchChecker
 
 	shapes  shapeCache
 	indexer rowIndexer // used by changes
-	frames  sync.Pool  // of *frame
+	frames  sync.Pool  // of *matchFrame
 }
 
 func newTopic(c *subscriptionColumns) *topic {
-	t := &topic{columns: c, subscriptions: roaring.New(), filters: newFilters(), pages: &pageStore{}, texts: newTextTable()}
-	t.frames.New = func() any { return new(frame) }
+	t := &topic{columns: c, subscriptions: roaring.New(), filters: newFilters(), pages: &pageStore{}, texts: expr.NewTextTable()}
+	t.frames.New = func() any { return new(matchFrame) }
 	return t
 }
 
@@ -67,16 +69,16 @@ func (t *topic) checkParams(name string, raw []byte) error {
 }
 
 // readParams checks the params of rule name and returns the rule's number too.
-func (c *compiledDefinition) readParams(name string, raw []byte) (int, paramValues, error) {
+func (c *compiledDefinition) readParams(name string, raw []byte) (int, lang.ParamValues, error) {
 	number := c.ruleNumber(name)
 	if number < 0 {
 		known := make([]string, len(c.definition.Rules))
 		for i, r := range c.definition.Rules {
 			known[i] = r.Name
 		}
-		return 0, paramValues{}, unknownMember(invalid("/rule", ""), "rule", name, known)
+		return 0, lang.ParamValues{}, lang.UnknownMember(lang.Invalid("/rule", ""), "rule", name, known)
 	}
-	v, err := readParams(raw, c.ruleScopes[number].params)
+	v, err := lang.ReadParams(raw, c.ruleScopes[number].Params)
 	return number, v, err
 }
 
@@ -84,7 +86,7 @@ func (c *compiledDefinition) readParams(name string, raw []byte) (int, paramValu
 type compiledEntry struct {
 	filter compiledFilter // of a filter that is not known
 	rule   int            // or the rule's number
-	values paramValues
+	values lang.ParamValues
 }
 
 // applyBatch is for how many additions matches are shut out at a time: some
@@ -161,7 +163,7 @@ func (t *topic) compileEntries(entries []Entry) ([]compiledEntry, error) {
 				a.filter, err = t.compileFilter(c, e.Filter)
 			}
 		case e.Filter != "":
-			err = invalid("", "an entry has a filter or a rule, not both")
+			err = lang.Invalid("", "an entry has a filter or a rule, not both")
 		default:
 			a.rule, a.values, err = c.readParams(e.Rule, e.Params)
 		}

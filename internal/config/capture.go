@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// validateCapture checks where letters go instead of their relays, and to whom
-// they may leave.
+// validateCapture checks the destination of captured mail and the recipients that are
+// exempt from capturing.
 func (c *Config) validateCapture(refuse func(key, hint, format string, args ...any)) {
 	if scheme, rest, is := strings.Cut(c.Capture, "://"); is {
 		u, err := url.Parse(c.Capture)
 		_, _, bad := net.SplitHostPort(rest)
 		if err != nil || scheme != "smtp" || bad != nil || u.Path != "" || u.User != nil || u.Hostname() == "" {
-			refuse("capture", "use smtp://host:port or a folder", "%q is not where letters could go", c.Capture)
+			refuse("capture", "use smtp://host:port or a folder", "%q is not a destination for captured mail", c.Capture)
 		}
 	}
 	for _, one := range c.AllowRecipients {
 		if strings.Trim(one, " ") != one || one == "" || one == "@" || strings.ContainsAny(one, "*/ ") {
-			refuse("allow_recipients", "use an address, @domain or the host of a webhook", "%q is nobody", one)
+			refuse("allow_recipients", "use an address, @domain or the host of a webhook", "%q is not a recipient", one)
 		}
 	}
 }

@@ -56,8 +56,8 @@ func (c *Config) validateInbound(refuse func(key, hint, format string, args ...a
 	readable(refuse, "inbound_tls_key", c.InboundTLSKey)
 }
 
-// mailDomain reports whether s is a name of letters, digits and hyphens with dots
-// between its parts.
+// mailDomain reports whether s consists of labels of ASCII alphanumeric characters and
+// hyphens, separated by dots.
 func mailDomain(s string) bool {
 	if len(s) > 200 || !strings.Contains(s, ".") {
 		return false

@@ -29,8 +29,7 @@ type News struct {
 	AllServices bool
 }
 
-// SubscriptionsData are what an event tells of subscriptions. What is not there is
-// left out.
+// SubscriptionsData is the data of an event about subscriptions. Empty fields are omitted.
 type SubscriptionsData struct {
 	Kind          string         `json:"kind"`
 	Source        string         `json:"source"`

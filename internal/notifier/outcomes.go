@@ -33,7 +33,7 @@ type Outcome struct {
 	Subscriptions []string // public ids
 }
 
-// A Data is what an event tells. What is not there is left out.
+// Data is the data of an event. Empty fields are omitted.
 type Data struct {
 	Kind       string        `json:"kind"`              // accepted, delivered, deferred, bounced, failed, complained, expired, cancelled or suppressed
 	Class      fanfare.Class `json:"class,omitempty"`   // why

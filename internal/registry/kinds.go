@@ -21,5 +21,5 @@ func (r *Registry) loadConfig(s *catalog.Snapshot, c *control.ConfigRecord) erro
 	case kindSlot:
 		return r.loadSlot(s, c)
 	}
-	return r.Catalog.Load(s, c)
+	return r.Load(s, c)
 }

@@ -1,21 +1,20 @@
-// Package store is the contract between what is kept and the databases that
-// keep it. What is kept is written once, in the packages control and deliveries,
-// as named statements; a driver (sqlite, postgres) has the texts of the
-// statements in its dialect, runs them in transactions, and knows nothing of
-// what they mean.
+// Package store is the contract between the code that stores data and the two databases.
+// The packages control and deliveries run named statements. A driver (sqlite, postgres)
+// has the SQL of the statements in its dialect, runs them in transactions, and does not
+// know their meaning.
 //
-// A database has parts: the control tables, and one part for each day. Parts
-// share no transaction, so that an import never holds up recording.
+// A database has parts: the control tables, and one part for each day. Parts share no
+// transaction, so that an import never delays recording.
 //
-// What a statement writes follows from its arguments and from what the part holds,
-// never from a clock or a random number: the same statements in the same order
-// make the same rows in every database.
+// The rows that a statement writes follow from its arguments and from the rows of the
+// part, never from a clock or a random number: the same statements in the same order write
+// the same rows in every database.
 //
-// Failure. A transaction is kept as a whole or not at all, and one that was
-// reported as kept survives what the durability says. Errors that a user can
-// meet are *fanfare.Error: DiskFull where there is no room, NotFound for a day
-// that is not kept, else Unavailable, with the cause wrapped for the log. A
-// driver is usable after an error; one that lost its connection makes it anew.
+// Failure. A transaction commits as a whole or not at all, and a committed one survives
+// the failures that the durability mode covers. Errors that a user can see are
+// *fanfare.Error: DiskFull if the disk is full, NotFound for a day that the store does not
+// have, else Unavailable, with the cause wrapped for the log. A driver is usable after an
+// error and replaces a lost connection.
 package store
 
 import (
@@ -85,9 +84,8 @@ type Part interface {
 // statement in a transaction the rest of it may be refused, and fn returns the
 // error; after an error of its own that a row function returned it may go on.
 type Session interface {
-	// Run executes a statement. What it changes is seen by the statements after
-	// it; its error may come with one of them, or with the end of the
-	// transaction.
+	// Run executes a statement. The statements after it see its changes; one of them, or the
+	// end of the transaction, may return its error.
 	Run(statement string, args ...any) error
 	// Each calls row for each row that a statement returns, in order, until row
 	// returns an error, which it returns.

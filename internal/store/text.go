@@ -8,10 +8,9 @@ import (
 // replacement stands where a text has bytes that are none (U+FFFD).
 const replacement = "\uFFFD"
 
-// Text is s as a database keeps it: valid UTF-8 without zero bytes. PostgreSQL
-// takes no other, so every driver gives its texts this form, and all keep the
-// same. What a user writes is checked before, with the field named; what comes
-// to here is the prose of machines.
+// Text returns s as valid UTF-8 without zero bytes. PostgreSQL accepts no other text, so all
+// drivers store texts in this form. Input of users is validated before, with an error that names
+// the field; other texts, such as replies of servers, are made valid here.
 func Text(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

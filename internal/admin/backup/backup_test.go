@@ -145,8 +145,7 @@ func TestRestoreEqualsTheBackup(t *testing.T) {
 	}
 }
 
-// Every byte of a part, of the manifest and of what the archive says of them
-// counts; only the padding behind the last part may be missing.
+// Each byte of the parts, the manifest and the headers counts; only the padding after the last part may be missing.
 func TestTruncatedBackupIsRefused(t *testing.T) {
 	backup := take(t, dataDir(t, "one"))
 	whole := len(backup)
@@ -159,15 +158,15 @@ func TestTruncatedBackupIsRefused(t *testing.T) {
 		if n%512 == 1 { // once in each block
 			_, err = Restore(bytes.NewReader(backup[:n]), dir, noon, nil)
 		}
-		if fanfare.CodeOf(err) != fanfare.Invalid || !strings.Contains(err.Error(), "cut") {
+		if fanfare.CodeOf(err) != fanfare.Invalid || !strings.Contains(err.Error(), "truncated") {
 			t.Fatalf("cut after %d bytes of %d: %v", n, len(backup), err)
 		}
 		if left := tree(t, dir); left != nil {
-			t.Fatalf("cut after %d bytes it leaves %v", n, left)
+			t.Fatalf("after %d bytes it leaves %v", n, left)
 		}
 	}
 	if _, err := Restore(bytes.NewReader(backup), dir, noon, nil); err != nil {
-		t.Errorf("the whole of it: %v", err)
+		t.Errorf("the complete backup: %v", err)
 	}
 }
 
@@ -188,8 +187,8 @@ func TestDamagedBackupIsRefusedWithItsPart(t *testing.T) {
 		}
 	}
 	bad := bytes.Replace(backup, []byte("yesterdayyester"), []byte("yesterdayYester"), 1)
-	if _, err := Read(bytes.NewReader(bad), Visitor{}); err == nil || !strings.Contains(err.Error(), "deliveries/deliveries-20261119.db is not as it was written") {
-		t.Errorf("it does not say which part: %v", err)
+	if _, err := Read(bytes.NewReader(bad), Visitor{}); err == nil || !strings.Contains(err.Error(), "deliveries/deliveries-20261119.db was changed") {
+		t.Errorf("the error does not name the part: %v", err)
 	}
 	for name, text := range map[string][]byte{"empty": nil, "text": []byte("hello"), "zeros": make([]byte, 4096)} {
 		if _, err := Read(bytes.NewReader(text), Visitor{}); fanfare.CodeOf(err) != fanfare.Invalid {

@@ -12,18 +12,17 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// partial is what a file is called until it is complete.
+// partial is the suffix of a file that is not complete.
 const partial = ".partial"
 
-// Keep writes a backup that comes from r into a file that does not exist yet:
-// mode 0600, synced, checked while it comes and once more as it lies on the
-// disk. It gets its name when all of that is done; after an error there is
-// nothing. progress hears how many of about how many bytes have come.
+// Keep writes a backup from r into a new file with mode 0600. It verifies the backup while it reads and again on the disk,
+// and then gives the file its name. After an error there is no file. It calls progress with the bytes so far and the
+// estimated total.
 func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifest, err error) {
 	if _, err := os.Lstat(file); err == nil {
-		return m, &fanfare.Error{Code: fanfare.Conflict, Message: file + " exists", Hint: "give the backup a name of its own, such as one with the date"}
+		return m, &fanfare.Error{Code: fanfare.Conflict, Message: file + " exists", Hint: "choose another name, such as one with the date"}
 	}
-	if err := os.Remove(file + partial); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+	if err := os.Remove(file + partial); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a backup that was killed
 		return m, err
 	}
 	out, err := os.OpenFile(file+partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, partMode)
@@ -46,7 +45,7 @@ func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifes
 	watch := &watched{to: out, progress: progress}
 	m, err = Read(io.TeeReader(r, watch), Visitor{Header: func(h Header) error {
 		watch.total = h.Bytes
-		return space(filepath.Dir(file), h.Bytes)
+		return checkSpace(filepath.Dir(file), h.Bytes)
 	}})
 	if broken, ok := errors.AsType[*fanfare.Error](err); ok && broken.Code == fanfare.Invalid {
 		told := *broken
@@ -62,13 +61,13 @@ func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifes
 	return m, err
 }
 
-// Verify reads a file and checks all of it.
+// Verify reads and verifies a file.
 func Verify(file string, progress func(done, total int64)) (Manifest, error) {
 	in, err := os.Open(file)
 	if err != nil {
 		return Manifest{}, err
 	}
-	defer in.Close() //nolint:errcheck // it was only read
+	defer in.Close() //nolint:errcheck // only read
 	info, err := in.Stat()
 	if err != nil {
 		return Manifest{}, err
@@ -76,14 +75,14 @@ func Verify(file string, progress func(done, total int64)) (Manifest, error) {
 	return Read(io.TeeReader(in, &watched{to: io.Discard, progress: progress, total: info.Size()}), Visitor{})
 }
 
-// space refuses to begin where the disk cannot take so many bytes.
-func space(dir string, bytes int64) error {
+// checkSpace returns an error if the disk has less free space.
+func checkSpace(dir string, bytes int64) error {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {
 		return fmt.Errorf("free disk of %s: %w", dir, err)
 	}
 	if free := int64(stat.Bavail) * stat.Bsize; free < bytes {
-		return &fanfare.Error{Code: fanfare.DiskFull, Message: fmt.Sprintf("the disk of %s has %d MB free, and about %d MB are needed", dir, free>>20, bytes>>20+1), Hint: "free some space, or choose another place"}
+		return &fanfare.Error{Code: fanfare.DiskFull, Message: fmt.Sprintf("the disk of %s has %d MB free, and about %d MB are needed", dir, free>>20, bytes>>20+1), Hint: "free some space, or choose another directory"}
 	}
 	return nil
 }
@@ -97,7 +96,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// watched tells how much has passed.
+// watched reports progress.
 type watched struct {
 	to          io.Writer
 	progress    func(done, total int64) // or nil

@@ -8,30 +8,29 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Format is the version of the format that this program writes, and the highest
-// that it reads.
+// Format is the version of the format that this program writes, and the highest that it reads.
 const Format = 1
 
-// The names of the parts, in the order in which they stand in a backup.
+// The names of the parts, in their order in a backup.
 const (
 	headerPart   = "backup.json"
-	eventsDir    = "events"     // events/000001 and on: groups of unmatched events
+	eventsDir    = "events"     // events/000001 and following: groups of unmatched events
 	daysDir      = "deliveries" // deliveries/deliveries-20261120.db: a file for each day
-	keySuffix    = ".key"       // link.key: what else is secret and cannot be made again
+	keySuffix    = ".key"       // such as link.key: secrets that cannot be recreated
 	controlPart  = "control.db"
 	manifestPart = "manifest.json"
 	sumPart      = "manifest.sha256" // the hash of manifest.json, in hex
 )
 
-// A Header is the first part: what a reader wants to know before the rest.
+// A Header is the first part.
 type Header struct {
 	Format  int       `json:"format"`
 	Fanfare string    `json:"fanfare"` // version of the program that wrote it
 	Began   time.Time `json:"began"`
-	Bytes   int64     `json:"bytes"` // how much is to come, about
+	Bytes   int64     `json:"bytes"` // estimated size of the rest
 }
 
-// A Manifest is the last part: what the backup has.
+// A Manifest is the last part: the list of all others.
 type Manifest struct {
 	Format    int              `json:"format"`
 	Fanfare   string           `json:"fanfare"`
@@ -69,7 +68,7 @@ func (m *Manifest) Days() int {
 	return n
 }
 
-// known reports whether a part may have this name: it becomes the name of a file.
+// known reports whether a name is valid for a part. It becomes the name of a file.
 func known(name string) bool {
 	dir, file := path.Split(name)
 	if file == "" || strings.Trim(file, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || strings.HasPrefix(file, ".") {
@@ -86,7 +85,7 @@ func known(name string) bool {
 	return false
 }
 
-// isDay reports whether a file of the directory of days is one of them.
+// isDay reports whether a file name is that of a day.
 func isDay(file string) bool {
 	day, ok := strings.CutPrefix(file, "deliveries-")
 	if !ok {

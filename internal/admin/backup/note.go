@@ -17,43 +17,42 @@ import (
 )
 
 const (
-	// noteFile is what a restored directory knows of where it comes from, and
-	// uncertainFile what was open then, a line for each broadcast.
+	// noteFile says which backup a directory was restored from, and uncertainFile which broadcasts were open then,
+	// one in each line.
 	noteFile      = "restored.json"
 	uncertainFile = "restored.ndjson"
 
-	noteNew  = "new"  // the server has not started here yet
-	noteDone = "done" // it has taken up what the backup had
+	noteNew  = "new"  // no server has started since the restore
+	noteDone = "done" // a server has started since the restore
 )
 
-// A Note is what a directory that was restored knows of it.
+// A Note says which backup a directory was restored from.
 type Note struct {
 	State    string    `json:"state"`
 	Fanfare  string    `json:"fanfare"`  // version that wrote the backup
-	Backup   time.Time `json:"backup"`   // when it was begun
+	Backup   time.Time `json:"backup"`   // start of the backup
 	Restored time.Time `json:"restored"` // when it was restored
 
 	LastEvent fanfare.EventSeq `json:"last_event"` // the highest of the unmatched ones
 
-	// What was uncertain at the backup; known once the server has started.
-	Broadcasts int   `json:"broadcasts"` // that were open
-	Deliveries int64 `json:"deliveries"` // of them, not settled
-	Unmatched  int   `json:"unmatched"`  // events that were not matched
+	// Uncertain at the backup; known after the first start.
+	Broadcasts int   `json:"broadcasts"` // open broadcasts
+	Deliveries int64 `json:"deliveries"` // their unsettled deliveries
+	Unmatched  int   `json:"unmatched"`  // unmatched events
 }
 
-// Uncertain is a broadcast that was open at the backup. What was not settled
-// then may have left since.
+// Uncertain is a broadcast that was open at the backup. Its unsettled deliveries may have been sent since then.
 type Uncertain struct {
 	Event     string `json:"event"`
 	Service   string `json:"service"`
 	Topic     string `json:"topic"`
-	Unmatched bool   `json:"unmatched,omitempty"` // it was not known yet who is to get it
+	Unmatched bool   `json:"unmatched,omitempty"` // its recipients were not known yet
 	Messages  int64  `json:"messages"`            // all deliveries
-	Unsettled int64  `json:"unsettled"`           // those that were open
+	Unsettled int64  `json:"unsettled"`           // open deliveries
 	Deferred  int64  `json:"deferred"`            // of these, between attempts
 }
 
-// Add counts one.
+// Add counts an uncertain broadcast.
 func (n *Note) Add(u *Uncertain) {
 	if u.Unmatched {
 		n.Unmatched++
@@ -63,7 +62,7 @@ func (n *Note) Add(u *Uncertain) {
 	n.Deliveries += u.Unsettled
 }
 
-// ReadNote returns the note of a directory, nil where none was restored there.
+// ReadNote returns the note of a directory, or nil if it was not restored.
 func ReadNote(dir string) (*Note, error) {
 	text, err := os.ReadFile(filepath.Join(dir, noteFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,11 +78,11 @@ func ReadNote(dir string) (*Note, error) {
 	return &n, nil
 }
 
-// New tells whether the server has still to take up what was restored.
+// New reports whether no server has started since the restore.
 func (n *Note) New() bool { return n != nil && n.State == noteNew }
 
-// Finish notes that the server has taken up what the backup had, lists what was
-// uncertain, and removes what is needed no more. It may be repeated.
+// Finish marks the restore as complete, writes the list of uncertain broadcasts, and removes files that are not needed any
+// more. It can be repeated.
 func (n *Note) Finish(dir string, list func(add func(*Uncertain) error) error) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -111,7 +110,7 @@ func (n *Note) Finish(dir string, list func(add func(*Uncertain) error) error) (
 	return errors.Join(syncDir(dir), root.RemoveAll(eventsDir))
 }
 
-// writeNote puts a note in its place as a whole.
+// writeNote replaces the note as a whole.
 func writeNote(root *os.Root, n *Note) error {
 	text, err := json.Marshal(n)
 	if err != nil {
@@ -126,8 +125,7 @@ func writeNote(root *os.Root, n *Note) error {
 	return root.Rename(noteFile+partial, noteFile)
 }
 
-// ReadUncertain reads at most limit lines of what was uncertain from an offset
-// on, and returns the offset of the next, 0 at the end.
+// ReadUncertain reads at most limit uncertain broadcasts from an offset on, and returns the next offset, 0 at the end.
 func ReadUncertain(dir string, offset int64, limit int) (list []Uncertain, next int64, err error) {
 	in, err := os.Open(filepath.Join(dir, uncertainFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,15 +152,14 @@ func ReadUncertain(dir string, offset int64, limit int) (list []Uncertain, next 
 		}
 		var u Uncertain
 		if err := json.Unmarshal(line, &u); err != nil {
-			return nil, 0, &fanfare.Error{Code: fanfare.Invalid, Message: "the cursor is not one that this list has given", Hint: "begin the list anew"}
+			return nil, 0, &fanfare.Error{Code: fanfare.Invalid, Message: "the cursor is not from this list", Hint: "start without a cursor"}
 		}
 		list = append(list, u)
 		offset += int64(len(line))
 	}
 }
 
-// ReadEvents visits the groups of events that a backup had and that were not
-// matched, in their order.
+// ReadEvents visits the groups of unmatched events of a backup, in their order.
 func ReadEvents(dir string, visit func(group []byte) error) error {
 	parts, err := os.ReadDir(filepath.Join(dir, eventsDir)) // sorted by name
 	if errors.Is(err, fs.ErrNotExist) {

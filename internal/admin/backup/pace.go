@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// pace lets no more pass than so many bytes a second, and nothing once its
-// context has ended.
+// pace limits the bytes per second, and passes nothing after its context has ended.
 type pace struct {
 	ctx       context.Context
 	to        io.Writer
@@ -20,7 +19,7 @@ func newPace(ctx context.Context, to io.Writer, perSecond int64) *pace {
 	return &pace{ctx: ctx, to: to, perSecond: perSecond, began: time.Now()}
 }
 
-// shortestRest is what is worth resting: shorter ones add up.
+// shortestRest is the shortest pause. Shorter ones are added up.
 const shortestRest = 10 * time.Millisecond
 
 func (p *pace) Write(b []byte) (int, error) {
@@ -41,7 +40,7 @@ func (p *pace) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ahead is how long nothing more may pass.
+// ahead returns how long nothing may pass.
 func (p *pace) ahead(elapsed time.Duration) time.Duration {
 	if p.perSecond <= 0 {
 		return 0

@@ -13,21 +13,18 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// maxText bounds the parts that are read into memory: the manifest has a line
-// for each day.
+// maxText is the maximum size of parts that are read into memory. The manifest has a line for each day.
 const maxText = 4 << 20
 
-// A Visitor takes what Read finds. Either may be nil.
+// A Visitor has the callbacks of Read. Each may be nil.
 type Visitor struct {
 	Header func(Header) error
-	// Part reads one part as far as it likes. Its bytes are not checked before
-	// Read has returned without an error.
+	// Part reads a part or its beginning. The bytes are verified when Read has returned without an error.
 	Part func(name string, size int64, content io.Reader) error
 }
 
-// Read goes through a backup to its end and checks all of it: the order and the
-// names of the parts, their sizes and hashes. A backup that is cut or damaged is
-// an error with the code Invalid, after which nothing that was visited counts.
+// Read reads a whole backup and verifies the order, names, sizes and hashes of its parts. For a truncated or damaged backup
+// it returns an error with the code Invalid; the caller must discard the visited data then.
 func Read(r io.Reader, visit Visitor) (Manifest, error) {
 	in := &reader{tar: tar.NewReader(r)}
 	if err := in.header(visit); err != nil {
@@ -49,14 +46,14 @@ func Read(r io.Reader, visit Visitor) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	_, err = io.Copy(io.Discard, r) // the padding, so that who copies has all of it
+	_, err = io.Copy(io.Discard, r) // read the padding, so that a copy is complete
 	return manifest, err
 }
 
-// reader is a backup on its way through Read.
+// reader is the state of Read.
 type reader struct {
 	tar   *tar.Reader
-	at    string // the part that is read
+	at    string // current part
 	parts []Part
 }
 
@@ -66,7 +63,7 @@ func (in *reader) header(visit Visitor) error {
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, tar.ErrHeader) {
 			return err
 		}
-		return damaged("it does not begin like one", "is it a backup of Fanfare, decrypted and decompressed?")
+		return damaged("it does not begin like a backup", "check that the file is a backup of Fanfare, decrypted and decompressed")
 	}
 	in.at = headerPart
 	text, err := in.text()
@@ -91,11 +88,11 @@ func (in *reader) header(visit Visitor) error {
 func (in *reader) next() (*tar.Header, error) {
 	head, err := in.tar.Next()
 	if err != nil {
-		return nil, in.broken("behind "+in.at, err)
+		return nil, in.broken("after "+in.at, err)
 	}
 	in.at = head.Name
 	if head.Typeflag != tar.TypeReg || head.Name != manifestPart && !known(head.Name) {
-		return nil, damaged(fmt.Sprintf("it has a part %q, which no backup has", head.Name), takeAnother)
+		return nil, damaged(fmt.Sprintf("it has an unknown part %q", head.Name), takeAnother)
 	}
 	return head, nil
 }
@@ -115,7 +112,7 @@ func (in *reader) part(head *tar.Header, visit Visitor) error {
 	return nil
 }
 
-// manifest reads the manifest and compares it with what there was.
+// manifest reads the manifest and compares it with the parts.
 func (in *reader) manifest() (Manifest, error) {
 	var m Manifest
 	text, err := in.text()
@@ -124,7 +121,7 @@ func (in *reader) manifest() (Manifest, error) {
 	}
 	head, err := in.tar.Next()
 	if err != nil || head.Name != sumPart {
-		return m, in.broken("behind "+manifestPart, err)
+		return m, in.broken("after "+manifestPart, err)
 	}
 	in.at = sumPart
 	sum, err := in.text()
@@ -132,7 +129,7 @@ func (in *reader) manifest() (Manifest, error) {
 		return m, err
 	}
 	if string(sum) != sumOf(text) || json.Unmarshal(text, &m) != nil {
-		return m, damaged("its manifest is not as it was written", takeAnother)
+		return m, damaged("its manifest was changed", takeAnother)
 	}
 	if _, err := in.tar.Next(); !errors.Is(err, io.EOF) {
 		return m, in.broken("at its end", err)
@@ -146,11 +143,11 @@ func (in *reader) compare(written []Part) error {
 			return damaged("the part "+want.Name+" is missing", takeAnother)
 		}
 		if got := in.parts[i]; got != want {
-			return damaged(fmt.Sprintf("the part %s is not as it was written: its SHA-256 is %s, and was %s", want.Name, got.SHA256, want.SHA256), takeAnother)
+			return damaged(fmt.Sprintf("the part %s was changed: its SHA-256 is %s, and was %s", want.Name, got.SHA256, want.SHA256), takeAnother)
 		}
 	}
 	if len(in.parts) > len(written) {
-		return damaged("the part "+in.parts[len(written)].Name+" does not belong to it", takeAnother)
+		return damaged("the part "+in.parts[len(written)].Name+" is not in its manifest", takeAnother)
 	}
 	return nil
 }
@@ -166,16 +163,15 @@ func (in *reader) text() ([]byte, error) {
 	return text, nil
 }
 
-// broken says where the archive itself ends or makes no sense. Errors of the
-// disk or the network are passed on.
+// broken returns the error of a truncated or invalid archive. It passes on errors of the disk and the network.
 func (in *reader) broken(where string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, tar.ErrHeader):
-		return damaged("it makes no sense "+where, takeAnother)
+		return damaged("it is invalid "+where, takeAnother)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return damaged("it is cut off "+where, takeAnother)
 	case strings.HasPrefix(err.Error(), "archive/tar:"):
-		return damaged("it makes no sense "+where, takeAnother)
+		return damaged("it is invalid "+where, takeAnother)
 	}
 	return fmt.Errorf("read the backup: %w", err)
 }
@@ -183,19 +179,19 @@ func (in *reader) broken(where string, err error) error {
 const takeAnother = "use another backup; this one cannot be restored"
 
 func damaged(what, hint string) error {
-	return &fanfare.Error{Code: fanfare.Invalid, Message: "the backup is cut or damaged: " + what, Hint: hint}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "the backup is truncated or damaged: " + what, Hint: hint}
 }
 
-// source hashes what is read, and remembers why no more could be.
+// source hashes the input, and stores the read error.
 type source struct {
 	from io.Reader
 	hash io.Writer
-	err  error // but io.EOF
+	err  error // except io.EOF
 }
 
 func (s *source) Read(b []byte) (int, error) {
 	n, err := s.from.Read(b)
-	s.hash.Write(b[:n]) //nolint:errcheck // a hash takes everything
+	s.hash.Write(b[:n]) //nolint:errcheck // a hash returns no errors
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.err = err
 	}

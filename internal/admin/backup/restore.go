@@ -12,13 +12,12 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// restoring is there while a restore is under way, and after it was killed.
+// restoring is a file that exists during a restore, and after a restore was killed.
 const restoring = ".restoring"
 
-// Restore writes what a backup has into a directory that is empty or does not
-// exist. The server that starts there next finishes it; see Pending. After an
-// error the directory is as empty as it was. progress hears how many of about
-// how many bytes have been written.
+// Restore restores a backup into a directory that is empty or does not exist. The next server that starts there finishes
+// the restore; see Note.Finish. After an error the directory is empty. Restore calls progress with the bytes so far and the
+// estimated total.
 func Restore(r io.Reader, dir string, now time.Time, progress func(done, total int64)) (m Manifest, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return m, err
@@ -43,7 +42,7 @@ func Restore(r io.Reader, dir string, now time.Time, progress func(done, total i
 	m, err = Read(io.TeeReader(r, watch), Visitor{
 		Header: func(h Header) error {
 			watch.total = h.Bytes
-			return space(dir, h.Bytes)
+			return checkSpace(dir, h.Bytes)
 		},
 		Part: func(name string, _ int64, content io.Reader) error { return writePart(root, name, content) },
 	})
@@ -63,7 +62,7 @@ func Restore(r io.Reader, dir string, now time.Time, progress func(done, total i
 	return m, syncDir(dir)
 }
 
-// Interrupted tells whether a restore was killed in a directory.
+// Interrupted returns an error if a restore into a directory was killed.
 func Interrupted(dir string) error {
 	_, err := os.Lstat(filepath.Join(dir, restoring))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,11 +71,10 @@ func Interrupted(dir string) error {
 	if err != nil {
 		return err
 	}
-	return &fanfare.Error{Code: fanfare.Conflict, Message: "a restore into " + dir + " was interrupted", Hint: "run fanfare restore again; it begins anew"}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: "a restore into " + dir + " was interrupted", Hint: "run fanfare restore again; it starts from the beginning"}
 }
 
-// vacate refuses a directory with anything in it but what an interrupted restore
-// left, which it removes.
+// vacate removes the files of an interrupted restore, and returns an error if the directory has other files.
 func vacate(root *os.Root, dir string) error {
 	if _, err := root.Lstat(restoring); err == nil {
 		return sweep(root)
@@ -86,7 +84,7 @@ func vacate(root *os.Root, dir string) error {
 		return err
 	}
 	for _, entry := range entries {
-		if entry.Name() != "lost+found" { // of a disk of its own
+		if entry.Name() != "lost+found" { // the directory may be a mount point
 			return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is not empty: it has %s", dir, entry.Name()),
 				Hint: "restore into an empty directory, and move it to its place then"}
 		}
@@ -94,7 +92,7 @@ func vacate(root *os.Root, dir string) error {
 	return nil
 }
 
-// sweep removes what a restore wrote, the mark last.
+// sweep removes the files of a restore, the mark last.
 func sweep(root *os.Root) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {

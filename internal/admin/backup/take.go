@@ -16,38 +16,37 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 )
 
-// A Snapshot is a file of the store as it was at one moment.
+// A Snapshot is a file of the store at one moment.
 type Snapshot interface {
 	Size() int64
 	Copy(ctx context.Context, w io.Writer) error
 	Close() error
 }
 
-// A Source is what a backup is taken of.
+// A Source is the data of a server.
 type Source struct {
 	Dir string // the data directory
-	// Export makes the files of the store, where there are none; nil where they
-	// are in Dir.
+	// Export creates the files of a store that is not in files; nil if they are in Dir.
 	Export *Export
-	// Unmatched visits the groups of events that may not be matched yet, each of
-	// whose events names its sequence, with how many they are and the highest.
+	// Unmatched visits the groups of events that may not be matched yet. Each event has its sequence number. n is the
+	// number of events, and highest their highest sequence number.
 	Unmatched func(ctx context.Context, visit func(group []byte, events int, highest fanfare.EventSeq) error) error
-	// Snapshot holds the moment of one file of the store.
+	// Snapshot opens a file of the store at one moment.
 	Snapshot func(path string) (Snapshot, error)
 	Version  string // of the program
 	Clock    clock.Clock
 }
 
-// An Export makes files of what a store has that keeps it elsewhere.
+// An Export creates files from a store that is not in files.
 type Export struct {
-	Dir   string // where it makes them
-	Bytes int64  // about how much they will be
-	// Days is called when the events were taken, and Control when all else was:
-	// who is being erased meanwhile is in it.
+	Dir   string // target directory
+	Bytes int64  // estimated size
+	// Days is called after the events were copied, and Control after everything else, so that it has the erasures that
+	// began in the meantime.
 	Days, Control func(ctx context.Context) error
 }
 
-// store is the directory of the files of the store.
+// store returns the directory of the files of the store.
 func (s *Source) store() string {
 	if s.Export != nil {
 		return s.Export.Dir
@@ -55,15 +54,15 @@ func (s *Source) store() string {
 	return s.Dir
 }
 
-// notTaken is a key that a restored server makes anew: whoever finds a backup
-// must not find a way in with it.
+// notTaken is the key that is not part of a backup. A restored server creates a new one, so that nobody can log in with a
+// stolen backup.
 const notTaken = "admin.key"
 
-// eventsBytes is when a part of events is full: it is gathered in memory.
+// eventsBytes is the maximum size of a part of events, which is built in memory.
 const eventsBytes = 4 << 20
 
-// Take writes a backup of a source to w. At most bytesPerSecond are written, or
-// as many as w takes where it is 0. What was written is of no use after an error.
+// Take writes a backup of a source to w, with at most bytesPerSecond, or as fast as possible if it is 0. After an error the
+// output is useless.
 func Take(ctx context.Context, w io.Writer, s *Source, bytesPerSecond int64) error {
 	estimate, err := s.estimate()
 	if err != nil {
@@ -82,12 +81,12 @@ func Take(ctx context.Context, w io.Writer, s *Source, bytesPerSecond int64) err
 			return err
 		}
 	}
-	days, err := s.days() // after the events: what was matched in between is in one of these
+	days, err := s.days() // after the events: an event that was matched in between is in a day
 	if err != nil {
 		return err
 	}
 	for _, name := range days {
-		if err := s.takeFile(ctx, b, path.Join(daysDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) { // its time was over meanwhile
+		if err := s.takeFile(ctx, b, path.Join(daysDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) { // the day was removed in the meantime
 			return err
 		}
 	}
@@ -105,7 +104,7 @@ func Take(ctx context.Context, w io.Writer, s *Source, bytesPerSecond int64) err
 	return b.end(s.Clock.Now())
 }
 
-// estimate adds up what lies in the files now.
+// estimate adds up the current size of the files.
 func (s *Source) estimate() (int64, error) {
 	if s.Export != nil {
 		return s.Export.Bytes, nil
@@ -125,7 +124,7 @@ func (s *Source) estimate() (int64, error) {
 	return bytes, nil
 }
 
-// days lists the files of the days, the oldest first.
+// days lists the files of days, the oldest first.
 func (s *Source) days() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.store(), daysDir)) // sorted by name
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,7 +139,7 @@ func (s *Source) days() ([]string, error) {
 	return days, err
 }
 
-// takeEvents gathers groups into parts, each group behind its length.
+// takeEvents writes groups of events into parts, each group after its length.
 func (s *Source) takeEvents(ctx context.Context, b *writer) error {
 	var gathered []byte
 	parts := 0
@@ -168,7 +167,7 @@ func (s *Source) takeEvents(ctx context.Context, b *writer) error {
 	return flush()
 }
 
-// takeFile copies one file of the store as it is at this moment.
+// takeFile copies a snapshot of one file of the store.
 func (s *Source) takeFile(ctx context.Context, b *writer, name string) (err error) {
 	file := filepath.Join(s.store(), filepath.FromSlash(name))
 	if _, err := os.Stat(file); err != nil {
@@ -185,7 +184,7 @@ func (s *Source) takeFile(ctx context.Context, b *writer, name string) (err erro
 	return b.part(name, snapshot.Size(), func(w io.Writer) error { return snapshot.Copy(ctx, w) })
 }
 
-// takeKeys copies the keys that cannot be made again.
+// takeKeys copies the keys that cannot be recreated.
 func (s *Source) takeKeys(b *writer) error {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
@@ -197,7 +196,7 @@ func (s *Source) takeKeys(b *writer) error {
 			continue
 		}
 		if !known(name) {
-			return fmt.Errorf("backup: the key file %s has a name that no backup can have", name)
+			return fmt.Errorf("backup: the name of the key file %s is not valid in a backup", name)
 		}
 		key, err := os.ReadFile(filepath.Join(s.Dir, name))
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// partMode is the mode of every part: most have secrets or addresses in them.
+// partMode is the mode of every part, because most contain secrets or addresses.
 const partMode = 0o600
 
 // writer writes the parts of one backup.
@@ -29,7 +29,7 @@ func newWriter(w io.Writer, h Header) (*writer, error) {
 	return b, b.bytes(headerPart, text)
 }
 
-// part writes one part, of which fill writes exactly size bytes.
+// part writes one part. fill writes exactly size bytes.
 func (b *writer) part(name string, size int64, fill func(io.Writer) error) error {
 	if err := b.begin(name, size); err != nil {
 		return err
@@ -39,13 +39,13 @@ func (b *writer) part(name string, size int64, fill func(io.Writer) error) error
 		return err
 	}
 	if sum.size != size {
-		return fmt.Errorf("backup: part %s has %d bytes, and not %d", name, sum.size, size)
+		return fmt.Errorf("backup: part %s has %d bytes instead of %d", name, sum.size, size)
 	}
 	b.manifest.Parts = append(b.manifest.Parts, Part{name, size, hex.EncodeToString(sum.hash.Sum(nil))})
 	return nil
 }
 
-// bytes writes one part that is in memory.
+// bytes writes a part from memory.
 func (b *writer) bytes(name string, content []byte) error {
 	return b.part(name, int64(len(content)), func(w io.Writer) error {
 		_, err := w.Write(content)
@@ -69,7 +69,7 @@ func (b *writer) end(now time.Time) error {
 	return b.tar.Close()
 }
 
-// text writes what the manifest does not list.
+// text writes a part that the manifest does not list.
 func (b *writer) text(name string, text []byte) error {
 	if err := b.begin(name, int64(len(text))); err != nil {
 		return err
@@ -87,7 +87,7 @@ func sumOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// summing hashes and counts what passes.
+// summing hashes and counts the output.
 type summing struct {
 	to   io.Writer
 	hash hash.Hash

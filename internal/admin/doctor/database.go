@@ -157,8 +157,8 @@ func (o *Options) keeping(r *Report, d *Database, held bool) {
 	}
 }
 
-// charge says so where a server would be refused. What cannot be read is told of
-// by the other looks.
+// charge reports a database on which a server would not start. The other checks report
+// errors in reading it.
 func (o *Options) charge(ctx context.Context, r *Report) {
 	if told, ok := errors.AsType[*fanfare.Error](o.Charge(ctx)); ok && told.Code == fanfare.Conflict {
 		r.wrong("start", told.Hint, "no server starts here: %s", told.Message)

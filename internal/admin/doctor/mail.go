@@ -14,9 +14,9 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-// mail looks at what the DNS says of those in whose name the channels send: may their
-// relays (SPF), are the keys known (DKIM), and does it go together with From (DMARC).
-// Where letters are captured they do not reach anybody who would look.
+// mail checks the DNS records of the domains from which the channels send: SPF allows the
+// relays, the DKIM keys are published, and both align with From as DMARC asks. It checks nothing
+// if mail is captured, since no receiver would look the records up.
 func (o *Options) mail(ctx context.Context, r *Report, channels []*catalog.Channel) {
 	if o.Config.Capture != "" {
 		return

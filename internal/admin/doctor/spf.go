@@ -21,7 +21,7 @@ const (
 type spfTerm struct {
 	text      string
 	qualifier byte   // of a mechanism: + - ~ ?
-	name      string // in small letters; ends in = where it is a modifier
+	name      string // in lower case; ends in = if it is a modifier
 	domain    string // "" is the domain of the record
 }
 

@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Broadcast returns an event with how far what it set off has come.
+// Broadcast returns an event with the progress of its broadcast.
 func (t *Traces) Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error) {
 	b, err := t.broadcast(ctx, ref)
 	if err != nil {
@@ -25,15 +25,14 @@ func (t *Traces) Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.B
 	return *b, err
 }
 
-// States of a broadcast: accepted and not matched yet, frozen, and frozen while nothing
-// of it may leave.
+// States of a broadcast: accepted and not matched yet, matched, and matched with nothing that may be sent.
 const (
 	queued   = "queued"
 	running  = "running"
 	isPaused = "paused"
 )
 
-// broadcast reads an event from the store, or from the queue before it.
+// broadcast reads an event from the store or, before it is matched, from EVENTS.
 func (t *Traces) broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error) {
 	b, posted, kept, err := Look(ctx, t.Queue, ref, func() (*fanfare.Broadcast, error) { return t.Store.Broadcast(ctx, ref) })
 	if err != nil || posted == nil {
@@ -44,7 +43,7 @@ func (t *Traces) broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.
 	return b, nil
 }
 
-// soFar adds how far a broadcast has come that was read from the store.
+// soFar adds the progress to a broadcast that was read from the store.
 func (t *Traces) soFar(ctx context.Context, ref fanfare.EventRef, b *fanfare.Broadcast) (*fanfare.Broadcast, error) {
 	if !b.Stages.Completed.IsZero() {
 		return b, nil
@@ -61,13 +60,13 @@ func (t *Traces) soFar(ctx context.Context, ref fanfare.EventRef, b *fanfare.Bro
 		return nil, err
 	}
 	if b.PerSecond, b.End = t.Progress.Estimate(ref, b.Waits); b.State != running {
-		b.End = time.Time{} // what still comes in was on the wire
+		b.End = time.Time{} // only messages that were being sent are left
 	}
 	return b, nil
 }
 
-// closed reads a broadcast again that was open in the store and is not with the
-// recorder: it was completed between the two looks, or is only about to begin.
+// closed reads a broadcast again that was open in the store and that the recorder does not know: it was completed between
+// the two look-ups, or is about to begin.
 func (t *Traces) closed(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error) {
 	b, err := t.Store.Broadcast(ctx, ref)
 	if err == nil && b.Stages.Completed.IsZero() && b.Counts.Total() == 0 {

@@ -7,19 +7,19 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Digests knows what is told in digests.
+// Digests knows the events that wait for digests, and those of sent digests.
 type Digests interface {
-	// Gathered says what of an event waits, or waited, for a digest.
+	// Gathered lists the digests that an event waits for or waited for.
 	Gathered(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Gathering, error)
-	// Waiting finds that of one subscription; nil if it was not gathered.
+	// Waiting returns the digest of one subscription; nil if there is none.
 	Waiting(ctx context.Context, ref fanfare.EventRef, subscriber, subscription fanfare.RowID) (*fanfare.Gathering, error)
-	// WaitingOf finds what of an event waits for one subscriber.
+	// WaitingOf lists the digests that an event waits for, of one subscriber.
 	WaitingOf(ctx context.Context, ref fanfare.EventRef, subscriber fanfare.RowID) ([]fanfare.Gathering, error)
-	// Items visits the events that a digest's messages name by number.
+	// Items visits the events that the messages of a digest name by number.
 	Items(ctx context.Context, run fanfare.EventRef, numbers []uint32, visit func(fanfare.RunItem) error) error
 }
 
-// tellEvents says which events some messages of a digest tell of.
+// tellEvents adds to messages of a digest the events that they report.
 func (t *Traces) tellEvents(ctx context.Context, run fanfare.EventRef, m *fanfare.Manifest, from uint32, list []fanfare.Delivery) error {
 	var numbers []uint32
 	for i := range list {
@@ -48,7 +48,7 @@ func (t *Traces) tellEvents(ctx context.Context, run fanfare.EventRef, m *fanfar
 	return nil
 }
 
-// digestsOf finds the digests in which a person was told of an event.
+// digestsOf finds the digests to a person that reported an event.
 func (t *Traces) digestsOf(ctx context.Context, ref fanfare.EventRef, place fanfare.RowID) (list []fanfare.Delivery, err error) {
 	gathered, err := t.Digests.Gathered(ctx, ref)
 	if err != nil {
@@ -79,8 +79,7 @@ func (t *Traces) digestsOf(ctx context.Context, ref fanfare.EventRef, place fanf
 	return list, nil
 }
 
-// WaitingOf says for which digests an event waits that is for one recipient; none if
-// it does not wait, or was not for them.
+// WaitingOf lists the digests to one recipient that an event waits for.
 func (t *Traces) WaitingOf(ctx context.Context, ref fanfare.EventRef, recipient string) (list []fanfare.Gathering, err error) {
 	b, err := t.broadcast(ctx, ref)
 	if err != nil || b.State == queued || b.Kind != fanfare.KindEvent {

@@ -10,46 +10,40 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
-// Conditions knows subscriptions and what they wait for.
+// Conditions knows subscriptions and their conditions.
 type Conditions interface {
-	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
+	Subscription(ctx context.Context, service, id string) (people.Subscription, error)
 	Topic(service, name string) (*catalog.Topic, bool)
-	// Explain evaluates the subscription's condition, as its topic defines it
-	// now, part by part, for an event after one with the data was.
-	Explain(s *registry.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error)
-	// Before returns the data of the last event of the key that one with these
-	// data would have; none where there is none.
+	// Explain evaluates the current condition of a subscription, part by part, for an event after one with the data was.
+	Explain(s *people.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error)
+	// Before returns the data of the last event with the same key as an event with these data; nil without one.
 	Before(service, topic string, data json.RawMessage) (json.RawMessage, error)
-	// SecondOpinion evaluates the condition independently of the matching index, and says
-	// what the index makes of it.
-	SecondOpinion(ctx context.Context, s *registry.Subscription, event *fanfare.Event, was []byte) (Opinion, error)
-	// FoundBy says what of an event leads to the subscription, "" where every event
-	// is held against it.
-	FoundBy(s *registry.Subscription) (string, error)
-	// InAudience reports whether the subscription is in the audience of an event,
-	// as its subscriber is now.
-	InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error)
+	// SecondOpinion evaluates the condition with the independent evaluator and with the index.
+	SecondOpinion(ctx context.Context, s *people.Subscription, event *fanfare.Event, was []byte) (Opinion, error)
+	// FoundBy returns the part of an event by which the index finds the subscription; "" if every event is evaluated.
+	FoundBy(s *people.Subscription) (string, error)
+	// InAudience reports whether the subscriber, as it is now, is in the audience of an event.
+	InAudience(ctx context.Context, s *people.Subscription, filter string) (bool, error)
 }
 
-// An Opinion is what the independent evaluator says about a condition and an event.
+// An Opinion is the result of the independent evaluator for a condition and an event.
 type Opinion struct {
 	Result string // true, false, error or undecided
-	Reason string // of an error, or why it is undecided
+	Reason string // of an error or an undecided result
 
-	Indexed bool // the index was asked too
-	Found   bool // and leads the event to the subscription
+	Indexed bool // the index evaluated it, too
+	Found   bool // the index finds the subscription
 
-	Quarantined string // since when the condition is evaluated without the index, and why; "" where it is not
+	Quarantined string // since when and why the condition is in quarantine; "" if it is not
 }
 
-// undecided is the result of a condition that the independent evaluator cannot decide.
+// undecided is the result if the independent evaluator cannot decide.
 const undecided = "undecided"
 
-// defect says how the matching index, or an explanation that was made with its means,
-// contradicts the independent evaluator; "" where neither does.
+// defect describes a contradiction between the independent evaluator and the index or the explanation; "" without one.
 func (o *Opinion) defect(explained string) string {
 	const ask = "This is a defect of Fanfare: report the condition, the schema of the topic and the data of the event"
 	switch {
@@ -65,7 +59,7 @@ func (o *Opinion) defect(explained string) string {
 	return ""
 }
 
-// known says whether the index is asked about the condition at all.
+// known reports whether the index has the condition.
 func (o *Opinion) known() string {
 	if o.Quarantined == "" {
 		return "The event is matched by the index until a check of its answers finds this. "
@@ -73,7 +67,7 @@ func (o *Opinion) known() string {
 	return "The condition is evaluated without the index: it is in quarantine " + o.Quarantined + ". "
 }
 
-// difference says why what was recorded is not what the condition comes to now.
+// difference explains a difference between the recorded result and the current one.
 func (e *explanation) difference() string {
 	if e.Defect != "" {
 		return "the matching index was wrong about this condition, see below"
@@ -81,14 +75,13 @@ func (e *explanation) difference() string {
 	return "the subscription or its topic was changed since (fanfare audit lists changes); where neither was, the match was wrong: report it as a defect of Fanfare"
 }
 
-// Events has the events as they were accepted and matched.
+// Events has the accepted and matched events.
 type Events interface {
 	Posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error)
 }
 
-// An Explainer says why an event is for a subscription or not. What was recorded
-// decides about an event that was matched; the condition is shown beside it, as the
-// independent evaluator and the matching index find it now.
+// An Explainer explains why an event matches a subscription or not. For an event that was matched, the record decides. The
+// explanation also shows the current result of the independent evaluator and of the index.
 type Explainer struct {
 	Traces     *Traces
 	Events     Events
@@ -143,8 +136,8 @@ func (x *Explainer) ExplainEvent(ctx context.Context, service, subscription stri
 	return e.conclude(), nil
 }
 
-// ExplainData explains an event of the subscription's topic that has these data
-// and would come now. topic is what the asker takes for the topic, or "".
+// ExplainData explains an event with these data that would come now, in the topic of the subscription. topic is the topic
+// that the client expects, or "".
 func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topic string, data json.RawMessage) (fanfare.Explanation, error) {
 	s, err := x.Conditions.Subscription(ctx, service, subscription)
 	if err != nil {
@@ -182,9 +175,8 @@ func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topi
 	return e.conclude(), nil
 }
 
-// before returns the data of the event of the same key that came before one: as it
-// was matched, or would be matched now. It is not known any more where its day is
-// gone.
+// before returns the data of the previous event with the same key, at the time of matching or now. It is unknown if the day
+// was removed.
 func (x *Explainer) before(ctx context.Context, posted *fanfare.AcceptedEvent, queued bool) (json.RawMessage, error) {
 	if queued {
 		return x.Conditions.Before(posted.Service, posted.Topic, posted.Event.Data)
@@ -203,8 +195,8 @@ func (x *Explainer) before(ctx context.Context, posted *fanfare.AcceptedEvent, q
 	return before.Event.Data, nil
 }
 
-// condition adds what the condition comes to.
-func (x *Explainer) condition(ctx context.Context, e *explanation, s *registry.Subscription, event *fanfare.Event, was json.RawMessage) error {
+// condition adds the result of the condition.
+func (x *Explainer) condition(ctx context.Context, e *explanation, s *people.Subscription, event *fanfare.Event, was json.RawMessage) error {
 	part, err := x.Conditions.Explain(s, event, was)
 	if wrong, ok := errors.AsType[*fanfare.Error](err); ok && wrong.Code == fanfare.Invalid {
 		e.check("condition", false, "the condition cannot be evaluated: %v", wrong)
@@ -239,7 +231,7 @@ func (x *Explainer) condition(ctx context.Context, e *explanation, s *registry.S
 	return nil
 }
 
-// firstError is the first reason in a part, from the top.
+// firstError returns the first error in a part and the parts below.
 func firstError(p *fanfare.Part) string {
 	if p.Error != "" {
 		return p.Error
@@ -252,8 +244,8 @@ func firstError(p *fanfare.Part) string {
 	return ""
 }
 
-// recorded adds what was frozen and what came of it.
-func (x *Explainer) recorded(ctx context.Context, e *explanation, s *registry.Subscription, ref fanfare.EventRef) error {
+// recorded adds the recorded match and its deliveries.
+func (x *Explainer) recorded(ctx context.Context, e *explanation, s *people.Subscription, ref fanfare.EventRef) error {
 	now := e.good()
 	m, err := x.Traces.Store.ManifestOf(ctx, ref, s.Owner.Partition())
 	if err != nil {
@@ -298,8 +290,8 @@ func (x *Explainer) recorded(ctx context.Context, e *explanation, s *registry.Su
 	return nil
 }
 
-// memberOf finds the member that a subscription is part of.
-func memberOf(m *fanfare.Manifest, s *registry.Subscription) (*fanfare.Section, fanfare.Member, uint32) {
+// memberOf returns the member of a manifest that contains a subscription.
+func memberOf(m *fanfare.Manifest, s *people.Subscription) (*fanfare.Section, fanfare.Member, uint32) {
 	if m == nil {
 		return nil, fanfare.Member{}, 0
 	}
@@ -312,9 +304,8 @@ func memberOf(m *fanfare.Manifest, s *registry.Subscription) (*fanfare.Section, 
 	return nil, fanfare.Member{}, 0
 }
 
-// template adds which of the subscriptions picked the template, where one
-// message is for several of them.
-func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Subscription, section *fanfare.Section, member fanfare.Member) error {
+// template adds which subscription selected the template, if one message is for several.
+func (x *Explainer) template(ctx context.Context, e *explanation, s *people.Subscription, section *fanfare.Section, member fanfare.Member) error {
 	name := "a template that is gone"
 	if t, ok := x.Traces.Registry.Template(section.Template); ok {
 		name = fmt.Sprintf("template %s@%d", t.Name, t.Version)
@@ -333,10 +324,10 @@ func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Su
 		}
 		return len(topic.Rules)
 	}
-	best, bestRank := registry.SubscriptionRow{}, len(topic.Rules)+1
-	err := x.Traces.Registry.Subscriptions(ctx, member.Subscriptions, func(r *registry.SubscriptionRow) error {
+	best, bestRank := people.SubscriptionRow{}, len(topic.Rules)+1
+	err := x.Traces.Registry.Subscriptions(ctx, member.Subscriptions, func(r *people.SubscriptionRow) error {
 		if rank(r.Rule) < bestRank {
-			best, bestRank = registry.SubscriptionRow{Place: r.Place, ID: r.ID, Rule: r.Rule}, rank(r.Rule)
+			best, bestRank = people.SubscriptionRow{Place: r.Place, ID: r.ID, Rule: r.Rule}, rank(r.Rule)
 		}
 		return nil
 	})
@@ -351,12 +342,12 @@ func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Su
 	return nil
 }
 
-// reached reports whether a state is as good as can be for now.
+// reached reports whether a state is a success so far.
 func reached(state string) bool {
 	return state == fanfare.Accepted.String() || state == fanfare.Delivered.String()
 }
 
-// outcome tells the state of a delivery and the last answer of the next hop.
+// outcome describes the state of a delivery and the last reply of the next hop.
 func outcome(d *fanfare.Delivery) string {
 	text := fmt.Sprintf("delivery %s is %s", d.ID, d.State)
 	if len(d.Attempts) == 0 {

@@ -5,21 +5,21 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
-// An explanation is one under construction.
+// An explanation is being built.
 type explanation struct {
 	fanfare.Explanation
-	decided bool // by what was recorded, which is the last check but those about what came of it
-	state   bool // what is the case counts, and not what has happened
+	decided bool // the record decided; only checks of deliveries follow
+	state   bool // the topic reports states, not events
 	opinion Opinion
 }
 
-// immediate is the cadence of what is told at once.
+// immediate is the cadence without digests.
 const immediate = "immediate"
 
-func about(s *registry.Subscription) fanfare.Explanation {
+func about(s *people.Subscription) fanfare.Explanation {
 	e := fanfare.Explanation{Subscription: s.ID, Service: s.Service, Topic: s.Topic, Filter: s.Filter, Rule: s.Rule, Params: s.Params}
 	if s.Cadence != immediate {
 		e.Cadence = s.Cadence
@@ -33,10 +33,10 @@ func (e *explanation) check(name string, holds bool, format string, args ...any)
 
 func (e *explanation) last() *fanfare.Check { return &e.Checks[len(e.Checks)-1] }
 
-// good reports whether all checks so far hold.
+// good reports whether all checks so far passed.
 func (e *explanation) good() bool { return e.failed() == nil }
 
-// failed is the first check that does not hold, or nil.
+// failed returns the first check that failed, or nil.
 func (e *explanation) failed() *fanfare.Check {
 	for i := range e.Checks {
 		if !e.Checks[i].Holds {
@@ -46,8 +46,8 @@ func (e *explanation) failed() *fanfare.Check {
 	return nil
 }
 
-// lifetime adds whether the subscription was there when the event came.
-func (e *explanation) lifetime(s *registry.Subscription, posted *fanfare.AcceptedEvent) {
+// lifetime adds whether the subscription existed when the event came.
+func (e *explanation) lifetime(s *people.Subscription, posted *fanfare.AcceptedEvent) {
 	came := posted.ReceivedAt.UTC().Format(time.RFC3339)
 	began := s.CreatedSeq <= posted.ChangeSeq
 	e.check("begun", began, "it began before the event came")
@@ -68,11 +68,11 @@ func (e *explanation) lifetime(s *registry.Subscription, posted *fanfare.Accepte
 	}
 }
 
-func paused(s *registry.Subscription) string {
+func paused(s *people.Subscription) string {
 	return "it is paused since " + s.PausedAt.Format(time.RFC3339)
 }
 
-func ended(s *registry.Subscription) string {
+func ended(s *people.Subscription) string {
 	text := "it ended at " + s.EndedAt.Format(time.RFC3339)
 	if s.Reason != "" {
 		text += " (" + s.Reason + ")"
@@ -80,14 +80,13 @@ func ended(s *registry.Subscription) string {
 	return text
 }
 
-// ofState adds what there is to say of an event to one whose messages tell what is the
-// case when they are due.
-func (e *explanation) ofState(s *registry.Subscription) {
+// ofState adds the explanation for a topic whose messages report the state at their due time.
+func (e *explanation) ofState(s *people.Subscription) {
 	e.state = true
 	e.check("state", true, "its messages tell what is the case when they are due (%s): the last event of each key, if the condition holds for it then", s.Cadence)
 }
 
-// conclude fills in the verdict.
+// conclude sets the verdict.
 func (e *explanation) conclude() fanfare.Explanation {
 	wrong := e.failed()
 	if e.decided {

@@ -9,12 +9,11 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// errEnough ends a walk through the past.
+// errEnough ends a walk through the history.
 var errEnough = errors.New("report: enough")
 
-// History returns deliveries of a person, who may have several places (one for
-// each address), the newest event first. next is the id to go on after, "" at
-// the end.
+// History returns deliveries of a person, the newest event first. A person has a row id for each address. next is the cursor
+// of the next page, "" at the end.
 func (t *Traces) History(ctx context.Context, places []fanfare.RowID, p Pick) (list []fanfare.Delivery, next string, err error) {
 	list = []fanfare.Delivery{}
 	err = t.eachPicked(ctx, places, &p, func(d *fanfare.Delivery) error {
@@ -34,8 +33,7 @@ func (t *Traces) History(ctx context.Context, places []fanfare.RowID, p Pick) (l
 	return list, next, err
 }
 
-// EachDelivery visits all deliveries of a person, the newest first, until visit
-// returns an error, which it returns.
+// EachDelivery visits all deliveries of a person, the newest first. It stops at an error of visit and returns it.
 func (t *Traces) EachDelivery(ctx context.Context, service string, places []fanfare.RowID, visit func(*fanfare.Delivery) error) error {
 	return t.eachPicked(ctx, places, &Pick{Service: service}, visit)
 }
@@ -61,7 +59,7 @@ func (t *Traces) eachPicked(ctx context.Context, places []fanfare.RowID, p *Pick
 	return nil
 }
 
-// An occasion is an event that had a delivery to one of a person's places.
+// An occasion is an event with a delivery to an address of the person.
 type occasion struct {
 	seq   fanfare.EventSeq
 	place fanfare.RowID
@@ -70,7 +68,7 @@ type occasion struct {
 func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, places []fanfare.RowID, p *Pick, visit func(*fanfare.Delivery) error) error {
 	last, paging := fanfare.ParseDeliveryRef(p.After)
 	paging = paging && last.Day == day
-	skip := paging // until the last delivery of the page before has passed
+	skip := paging // until the last delivery of the previous page
 	var all []occasion
 	for _, place := range places {
 		seqs, err := t.Store.History(ctx, day, place)

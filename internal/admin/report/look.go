@@ -7,10 +7,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Look finds an event where it is kept: stored reads it from the store, and one
-// that is not there yet waits in the queue, from which it is returned with the time
-// at which it was kept. One that is in neither has gone from the queue to the store
-// between the two looks, or is nowhere; so the store is asked once more.
+// Look finds an event in the store, with stored, or in EVENTS, with the time at which it was appended. An event that is in
+// neither may have moved to the store between the two look-ups, so Look reads the store again.
 func Look[T any](ctx context.Context, queue Queue, ref fanfare.EventRef, stored func() (T, error)) (found T, waiting *fanfare.AcceptedEvent, kept time.Time, err error) {
 	found, err = stored()
 	if err == nil || fanfare.CodeOf(err) != fanfare.NotFound {
@@ -23,7 +21,7 @@ func Look[T any](ctx context.Context, queue Queue, ref fanfare.EventRef, stored 
 	return found, waiting, kept, err
 }
 
-// Accepted returns an event as it was accepted, and whether it waits to be matched.
+// Accepted returns an accepted event, and whether it is not matched yet.
 func Accepted(ctx context.Context, queue Queue, events Events, ref fanfare.EventRef) (posted *fanfare.AcceptedEvent, queued bool, err error) {
 	posted, waiting, _, err := Look(ctx, queue, ref, func() (*fanfare.AcceptedEvent, error) { return events.Posted(ctx, ref) })
 	if err == nil && waiting != nil {

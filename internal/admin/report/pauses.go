@@ -6,17 +6,16 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Pauses know what somebody has stopped beside single broadcasts.
+// Pauses know the pauses of everything, of services and of channels.
 type Pauses interface {
-	// Paused reports whether all that leaves by a channel of a service is stopped, and
-	// by which pause; with "" for the channel, all that the service sends.
+	// Paused reports whether a channel of a service is paused, and why; with "" for the channel, whether the service is.
 	Paused(service, channel string) (why string, is bool)
-	// AnyChannelPaused reports whether a channel of a service is stopped.
+	// AnyChannelPaused reports whether a channel of a service is paused.
 	AnyChannelPaused(service string) bool
 }
 
-// setPaused says of a broadcast that runs that it does not where nothing of it may leave:
-// everything is paused, or its service, or each of its channels.
+// setPaused changes the state of a running broadcast to paused if nothing of it may be sent: everything is paused, or its
+// service, or each of its channels.
 func (t *Traces) setPaused(ctx context.Context, ref fanfare.EventRef, b *fanfare.Broadcast) error {
 	if b.State != running || t.Pauses == nil {
 		return nil
@@ -34,8 +33,7 @@ func (t *Traces) setPaused(ctx context.Context, ref fanfare.EventRef, b *fanfare
 	return nil
 }
 
-// channelsPaused reports whether each channel of a broadcast is paused, and why the
-// first is.
+// channelsPaused reports whether each channel of a broadcast is paused, and the reason of the first.
 func (t *Traces) channelsPaused(ctx context.Context, ref fanfare.EventRef, service string) (why string, is bool, err error) {
 	manifests, err := t.Store.Manifests(ctx, ref)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Pick says what a list shall have, and from where on. The zero value is all
-// of it. Times are those at which events were kept, Since included and Until not.
+// A Pick filters a list and has its cursor. The zero value is the whole list. Times are those at which events were appended;
+// Since is inclusive and Until exclusive.
 type Pick struct {
 	Service, Topic, Lane string
 	Kind                 string // fanfare.KindEvent, and so on, or "" for all
@@ -17,19 +17,18 @@ type Pick struct {
 	State                string // of the broadcast, or of the delivery
 	Since, Until         time.Time
 
-	After string // public id of the last member of the page before; "": from the newest on
+	After string // public id of the last element of the previous page; "": from the newest on
 	Limit int
 }
 
-// wants reports whether the list may have something of b.
+// wants reports whether the list may contain b.
 func (p *Pick) wants(b *fanfare.Broadcast) bool {
 	return (p.Service == "" || b.Service == p.Service) && (p.Topic == "" || b.Topic == p.Topic) && (p.Lane == "" || b.Lane == p.Lane) && (p.Kind == "" || b.Kind == p.Kind) &&
 		(p.Since.IsZero() || !b.Stages.Kept.Before(p.Since)) && (p.Until.IsZero() || b.Stages.Kept.Before(p.Until))
 }
 
-// day reports whether there may be something of a day, and whether it and all
-// older ones are too old. A day is that of receipt, a moment before an event is
-// kept.
+// day reports whether a day may have elements of the list, and whether it and all older days are too old. A day is that of
+// receipt, a moment before an event is appended.
 func (p *Pick) day(day fanfare.Day) (look, old bool) {
 	const receipt = time.Minute
 	if !p.Since.IsZero() && (day + 1).Time().Add(receipt).Before(p.Since) {
@@ -38,16 +37,15 @@ func (p *Pick) day(day fanfare.Day) (look, old bool) {
 	return p.Until.IsZero() || day.Time().Before(p.Until), false
 }
 
-// maxLooks bounds how many broadcasts are read for one page: of a list in which
-// next to nothing is wanted, a page may be short, or even empty, and go on.
+// maxLooks is the maximum number of broadcasts that are read for one page. With a filter that matches little, a page may be
+// short or empty and still have a next page.
 const maxLooks = 20_000
 
-// looksAtOnce is how many are read together.
+// looksAtOnce is how many broadcasts are read together.
 const looksAtOnce = 500
 
-// Broadcasts lists broadcasts, the newest first. next is the id to go on after,
-// "" at the end. What is frozen while somebody pages stands before the pages that were
-// read already, or is of another lane and overtaken: nothing comes twice.
+// Broadcasts lists broadcasts, the newest first. next is the cursor of the next page, "" at the end. Broadcasts that begin
+// while a client reads pages come before the pages that were read, so no element comes twice.
 func (t *Traces) Broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadcast, next string, err error) {
 	days, err := t.Store.Days(ctx)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package report answers what happened: to an event, to a person, to a message.
+// Package report reports what happened to an event, a person or a message, and explains why.
 //
-// State. Nothing is kept here. What is settled comes from the store, what is
-// under way from the recorder's counts. A trace is read while deliveries go on,
-// so two pages of it may be of two moments.
+// State. None. Settled deliveries come from the store, and running ones from the counts of the recorder. A trace is read
+// while deliveries go on, so two pages may be of two moments.
+//
+// The API calls it; messages, previews and exports read traces, too.
 package report
 
 import (
@@ -13,12 +14,13 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/people"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
-// Store is the record of what was sent.
+// Store is the record of deliveries.
 type Store interface {
 	Days(ctx context.Context) ([]fanfare.Day, error)
 	Broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error)
@@ -26,51 +28,48 @@ type Store interface {
 	Manifests(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Manifest, error)
 	ManifestOf(ctx context.Context, ref fanfare.EventRef, partition int) (*fanfare.Manifest, error)
 	Attempts(ctx context.Context, day fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(*fanfare.Entry) error) error
-	// Waits visits the members [from, to) of a manifest that were put off, and
-	// EventWaits counts those of an event by reason.
+	// Waits visits the postponed members [from, to) of a manifest, and EventWaits counts those of an event by reason.
 	Waits(ctx context.Context, day fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(position uint32, w fanfare.Waiting)) error
 	EventWaits(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Waiting, error)
 	History(ctx context.Context, day fanfare.Day, subscriber fanfare.RowID) ([]fanfare.EventSeq, error)
 	FindEvent(ctx context.Context, day fanfare.Day, service, id string) (fanfare.EventSeq, error)
 }
 
-// Registry knows people and configuration.
+// Registry knows subscribers and the configuration.
 type Registry interface {
-	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
+	// SubscriberPlaces returns the row ids of all addresses of a subscriber, or of one address.
 	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error)
-	Subscribers(ctx context.Context, places []fanfare.RowID, visit func(*registry.SubscriberRow) error) error
-	Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*registry.SubscriptionRow) error) error
+	Subscribers(ctx context.Context, places []fanfare.RowID, visit func(*people.SubscriberRow) error) error
+	Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*people.SubscriptionRow) error) error
 	Channel(number uint16) (*catalog.Channel, bool)
 	Template(number uint32) (catalog.TemplateSource, bool)
 }
 
-// Progress tells how far an open broadcast has come.
+// Progress knows the progress of open broadcasts.
 type Progress interface {
 	Progress(ref fanfare.EventRef) (fanfare.Progress, bool)
-	// Outlook tells how fast it comes on, and when it will be over if that goes on,
-	// with what of it was put off.
+	// Outlook returns the rate of a broadcast and its estimated end, with regard to its postponed deliveries.
 	Estimate(ref fanfare.EventRef, waits []fanfare.Waiting) (perSecond float64, end time.Time)
 }
 
-// Queue has the events that were accepted and are not matched yet.
+// Queue has the events in EVENTS.
 type Queue interface {
-	// Queued returns such an event and when it was kept; nil if it has none.
+	// Queued returns an event and when it was appended; nil if EVENTS does not have it.
 	Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, time.Time, error)
 }
 
-// Traces answers questions about the past.
+// Traces reads traces.
 type Traces struct {
 	Store    Store
 	Registry Registry
 	Progress Progress
 	Queue    Queue
-	Quotas   Quotas // nil: there are none
-	Pauses   Pauses // nil: nothing is ever paused
+	Quotas   Quotas // nil: no quotas
+	Pauses   Pauses // nil: no pauses
 	Digests  Digests
 }
 
-// FindEvent finds an event by its public id, or the newest of a service by the
-// CloudEvent's own.
+// FindEvent finds an event by its public id, or the newest of a service by the id of the CloudEvent.
 func (t *Traces) FindEvent(ctx context.Context, service, id string) (fanfare.EventRef, error) {
 	if ref, ok := fanfare.ParseEventRef(id); ok {
 		b, err := t.broadcast(ctx, ref)
@@ -105,7 +104,7 @@ func (t *Traces) FindEvent(ctx context.Context, service, id string) (fanfare.Eve
 func gone(err error) bool { return err != nil && fanfare.CodeOf(err) == fanfare.NotFound }
 
 func unknown(id string) error {
-	e := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %q", id), Hint: "it may not be matched yet, or be older than the retention"}
+	e := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %q", id), Hint: "the event may not be matched yet, or be older than retention_days"}
 	switch {
 	case strings.HasPrefix(id, "sub-"):
 		e.Hint = "this is a subscription: name an event, evt-…"
@@ -119,7 +118,7 @@ func unknown(id string) error {
 
 // Delivery returns one delivery.
 func (t *Traces) Delivery(ctx context.Context, ref fanfare.DeliveryRef) (fanfare.Delivery, error) {
-	unknown := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no delivery %q", ref.String()), Hint: "it may be older than the retention"}
+	unknown := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no delivery %q", ref.String()), Hint: "the delivery may be older than retention_days"}
 	event := fanfare.EventRef{Day: ref.Day, Seq: ref.Manifest.Event()}
 	b, err := t.Store.Broadcast(ctx, event)
 	if gone(err) {
@@ -142,9 +141,8 @@ func (t *Traces) Delivery(ctx context.Context, ref fanfare.DeliveryRef) (fanfare
 	return found[0], nil
 }
 
-// Deliveries returns a page of the deliveries of an event, in the order of its
-// manifests, of one state or of all (""). The cursor after is "" at the start;
-// next is "" at the end.
+// Deliveries returns a page of the deliveries of an event in one state, or in all (""), in the order of its manifests. after
+// is the cursor, "" at the start; next is that of the next page, "" at the end.
 func (t *Traces) Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error) {
 	b, err := t.broadcast(ctx, ref)
 	if err != nil || b.State == queued {
@@ -188,7 +186,7 @@ func (t *Traces) Deliveries(ctx context.Context, ref fanfare.EventRef, state, af
 	return page, "", nil
 }
 
-// chunk is how many deliveries are read at a time.
+// chunk is how many deliveries are read together.
 const chunk = 500
 
 func cursor(m fanfare.ManifestID, position uint32) string {
@@ -203,14 +201,13 @@ func parseCursor(s string, seq fanfare.EventSeq) (fanfare.ManifestID, uint32, er
 	m, err1 := strconv.ParseUint(a, 16, 64)
 	p, err2 := strconv.ParseUint(b, 16, 32)
 	if err1 != nil || err2 != nil || fanfare.ManifestID(m).Event() != seq {
-		return 0, 0, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/cursor", Message: "the cursor is not one that this list gave", Hint: "use next of the page before, or none"}
+		return 0, 0, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/cursor", Message: "the cursor is not from this list", Hint: "use next of the previous page, or no cursor"}
 	}
 	return fanfare.ManifestID(m), uint32(p), nil
 }
 
-// DeliveryOf returns what one recipient got of an event: one delivery for each
-// channel and address, and the digests that told them of it; none if the event was
-// not for them, or waits.
+// DeliveryOf returns the deliveries of an event to one recipient, one for each channel and address, and the digests that
+// reported it. There are none if the event did not match, or waits.
 func (t *Traces) DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error) {
 	b, err := t.broadcast(ctx, ref)
 	if err != nil || b.State == queued {
@@ -253,10 +250,10 @@ func (t *Traces) deliveriesOf(ctx context.Context, b *fanfare.Broadcast, ref fan
 	return list, nil
 }
 
-// deliveries builds the records of the positions [from, to) of a manifest.
+// deliveries returns the deliveries of the positions [from, to) of a manifest.
 func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfare.Day, m *fanfare.Manifest, from, to uint32) ([]fanfare.Delivery, error) {
 	list := make([]fanfare.Delivery, to-from)
-	people, err := t.people(ctx, m, from, to)
+	names, err := t.recipientNames(ctx, m, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -268,8 +265,8 @@ func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfa
 			ID:    fanfare.DeliveryRef{Day: day, Manifest: m.ID, Position: position}.String(),
 			Event: b.Event, Kind: b.Kind, Service: b.Service, Topic: b.Topic, Reference: b.Reference,
 			State: fanfare.Pending.String(), Attempts: []fanfare.Attempt{},
-			Subscriber: people.ids[member.Subscriber], Address: people.addresses[member.Subscriber],
-			Subscriptions: people.subscriptions(member),
+			Subscriber: names.ids[member.Subscriber], Address: names.addresses[member.Subscriber],
+			Subscriptions: names.subscriptions(member),
 		}
 		if c, ok := t.Registry.Channel(section.Channel); ok {
 			d.Channel = c.Name
@@ -301,13 +298,13 @@ func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfa
 	return list, t.waitsOf(ctx, day, m, from, list)
 }
 
-// people are the names behind the places of some members.
-type people struct {
+// people has the names of some members.
+type recipientNames struct {
 	ids, addresses map[fanfare.RowID]string
 	subs           map[fanfare.RowID]string
 }
 
-func (p *people) subscriptions(m fanfare.Member) []string {
+func (p *recipientNames) subscriptions(m fanfare.Member) []string {
 	ids := make([]string, len(m.Subscriptions))
 	for i, place := range m.Subscriptions {
 		ids[i] = p.subs[place]
@@ -315,7 +312,7 @@ func (p *people) subscriptions(m fanfare.Member) []string {
 	return ids
 }
 
-func (t *Traces) people(ctx context.Context, m *fanfare.Manifest, from, to uint32) (*people, error) {
+func (t *Traces) recipientNames(ctx context.Context, m *fanfare.Manifest, from, to uint32) (*recipientNames, error) {
 	var subscribers, subscriptions []fanfare.RowID
 	for position := from; position < to; position++ {
 		_, member, ok := m.At(position)
@@ -327,15 +324,15 @@ func (t *Traces) people(ctx context.Context, m *fanfare.Manifest, from, to uint3
 	}
 	slices.Sort(subscribers)
 	slices.Sort(subscriptions)
-	p := &people{ids: map[fanfare.RowID]string{}, addresses: map[fanfare.RowID]string{}, subs: map[fanfare.RowID]string{}}
-	err := t.Registry.Subscribers(ctx, slices.Compact(subscribers), func(r *registry.SubscriberRow) error {
+	p := &recipientNames{ids: map[fanfare.RowID]string{}, addresses: map[fanfare.RowID]string{}, subs: map[fanfare.RowID]string{}}
+	err := t.Registry.Subscribers(ctx, slices.Compact(subscribers), func(r *people.SubscriberRow) error {
 		p.ids[r.Place], p.addresses[r.Place] = r.ID, r.Address
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = t.Registry.Subscriptions(ctx, slices.Compact(subscriptions), func(r *registry.SubscriptionRow) error {
+	err = t.Registry.Subscriptions(ctx, slices.Compact(subscriptions), func(r *people.SubscriptionRow) error {
 		p.subs[r.Place] = r.ID
 		return nil
 	})

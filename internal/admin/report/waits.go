@@ -7,18 +7,17 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Quotas know which quotas of a day are spent.
+// Quotas know which daily quotas are used up.
 type Quotas interface {
-	// Spent tells until when nothing leaves by a channel of a service since its
-	// quota, or that of the service, is spent; with "" for the channel, of the
-	// service alone. The zero time is: it is not.
+	// Spent returns until when the quota of a channel, or of its service, is used up; with "" for the channel, only that
+	// of the service. The zero time means that it is not.
 	Spent(service, channel string) time.Time
-	// AnySpent reports whether some quota of a service or of its channels is.
+	// AnySpent reports whether a quota of a service or of its channels is used up.
 	AnySpent(service string) bool
 }
 
-// waitsOf says of open deliveries, at the positions from one on, what they wait
-// for. Those between two attempts have the time of the next one already.
+// waitsOf adds to open deliveries, at the positions from one on, what they wait for. Deferred deliveries have the time of the
+// next attempt already.
 func (t *Traces) waitsOf(ctx context.Context, day fanfare.Day, m *fanfare.Manifest, from uint32, list []fanfare.Delivery) error {
 	open := false
 	for i := range list {
@@ -45,7 +44,7 @@ func isOpen(d *fanfare.Delivery) bool {
 	return d.State == fanfare.Pending.String() || d.State == fanfare.Deferred.String()
 }
 
-// waitsOfBroadcast says what the open deliveries of a broadcast wait for.
+// waitsOfBroadcast adds what the open deliveries of a broadcast wait for.
 func (t *Traces) waitsOfBroadcast(ctx context.Context, ref fanfare.EventRef, b *fanfare.Broadcast) error {
 	if b.Counts.Total() == b.Counts.Settled() {
 		return nil
@@ -70,8 +69,7 @@ func (t *Traces) waitsOfBroadcast(ctx context.Context, ref fanfare.EventRef, b *
 	return nil
 }
 
-// spentOf is until when the quota of a channel is spent that an event has messages
-// for.
+// spentOf returns until when the quota of a channel of an event is used up.
 func (t *Traces) spentOf(ctx context.Context, ref fanfare.EventRef, service string) (until time.Time, err error) {
 	manifests, err := t.Store.Manifests(ctx, ref)
 	if err != nil {

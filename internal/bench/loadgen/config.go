@@ -76,14 +76,14 @@ templates:
 }
 
 // A news is the data of the event that every subscription matches.
-type news struct {
+type News struct {
 	Title       string `json:"title"`
 	Description string `json:"description"`
 	Link        string `json:"link,omitempty"`
 }
 
-func NewsOfTheDay() news {
-	return news{
+func NewsOfTheDay() News {
+	return News{
 		Title:       "Ferry service between Vancouver and Victoria resumes",
 		Description: "Sailings run every two hours again.",
 	}

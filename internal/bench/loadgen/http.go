@@ -31,14 +31,14 @@ type HTTPLoad struct {
 }
 
 // An httpResult is the result of a number of requests.
-type httpResult struct {
+type HTTPResult struct {
 	PerSecond float64
 	P50, P99  float64 // milliseconds
 	Longest   float64
 }
 
 // Run posts the bodies 0 to n-1 and expects a 2xx answer to each.
-func (h HTTPLoad) Run(ctx context.Context, n int, progress func(done int64)) (httpResult, error) {
+func (h HTTPLoad) Run(ctx context.Context, n int, progress func(done int64)) (HTTPResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next, done atomic.Int64
@@ -63,11 +63,11 @@ func (h HTTPLoad) Run(ctx context.Context, n int, progress func(done int64)) (ht
 	wg.Wait()
 	elapsed := time.Since(started)
 	if err := context.Cause(ctx); err != nil {
-		return httpResult{}, err
+		return HTTPResult{}, err
 	}
 	sorted := slices.Concat(all...)
 	slices.Sort(sorted)
-	return httpResult{float64(n) / elapsed.Seconds(), report.Percentile(sorted, 50), report.Percentile(sorted, 99), report.Percentile(sorted, 100)}, nil
+	return HTTPResult{float64(n) / elapsed.Seconds(), report.Percentile(sorted, 50), report.Percentile(sorted, 99), report.Percentile(sorted, 100)}, nil
 }
 
 // connection posts the bodies that next returns over one connection.

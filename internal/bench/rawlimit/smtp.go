@@ -56,25 +56,25 @@ func SenderPart(ctx context.Context, spec senderSpec, _ io.Reader, out *json.Enc
 }
 
 // A rawRate is the speed of a sender without a product.
-type rawRate struct {
+type RawRate struct {
 	PerSecond         float64
 	Sender, SinkMicro float64 // CPU per mail, in microseconds
 	Mode              string
 }
 
 // SendRaw measures the raw sender against a fresh sink of the same kind (N5).
-func SendRaw(l *harness.Env, count int) (rawRate, error) {
+func SendRaw(l *harness.Env, count int) (RawRate, error) {
 	mail, err := takeSample(l)
 	if err != nil {
-		return rawRate{}, err
+		return RawRate{}, err
 	}
 	return SendRawMail(l, mail.Path, count, 0)
 }
 
 // SendRawMail is SendRaw for a mail in a file, or for one message to a number of
 // recipients in each transaction.
-func SendRawMail(l *harness.Env, mail string, count, recipients int) (rawRate, error) {
-	var r rawRate
+func SendRawMail(l *harness.Env, mail string, count, recipients int) (RawRate, error) {
+	var r RawRate
 	p, err := l.OpenSink(harness.SinkOptions{})
 	if err != nil {
 		return r, err

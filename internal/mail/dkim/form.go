@@ -53,7 +53,7 @@ type form struct {
 	size  int    // of the whole field
 }
 
-// What stands around hash and signature.
+// The parts of a DKIM-Signature around the hash and the signature.
 const (
 	afterHash      = ";\r\n b="
 	afterHashPlain = "; b="

@@ -16,7 +16,7 @@ type Key struct {
 	*Private
 }
 
-// ValidName reports whether a text is a name of the DNS, in small letters and ASCII.
+// ValidName reports whether a text is a name of the DNS, in lower-case ASCII.
 func ValidName(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || label[0] == '-' || label[len(label)-1] == '-' {

@@ -33,8 +33,8 @@ const (
 // maxPrivateBytes bounds what is read as a key.
 const maxPrivateBytes = 16 << 10
 
-// A Private is a private key. What is secret of it is behind functions, so that
-// nothing that prints, logs or encodes one can show it.
+// Private is a private key. Functions hide its secret, so that printing, logging or encoding a
+// Private cannot reveal it.
 type Private struct {
 	algorithm string
 	bits      int    // of an RSA key

@@ -32,11 +32,10 @@ func (s *Signing) Begin(keys []*Key, now time.Time) {
 	clear(s.forms)
 }
 
-// Sign puts a DKIM-Signature of each key before the message that begins at start of
-// out, and that ends with files, of which many messages may have the same. It returns
-// the longer out. The message has a field of each name, and lines with CRLF. What the
-// signatures say is there only when Finish has returned; until then nobody may read
-// that memory, or write to it.
+// Sign inserts a DKIM-Signature of each key before the message that begins at start of out and
+// ends with files, which many messages may share. It returns the longer out. The message must
+// have at most one header field of each name, and lines that end in CRLF. The signatures are
+// complete only when Finish has returned; until then no caller may read or write their memory.
 func (s *Signing) Sign(out []byte, start int, files []byte) []byte {
 	if len(s.keys) == 0 {
 		return out

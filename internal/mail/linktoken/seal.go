@@ -58,7 +58,7 @@ func New(secret []byte) (*Key, error) {
 	return &Key{aead}, nil
 }
 
-// Seal makes a pass, in letters that a URL takes as they are. The payload has
+// Seal makes a token of characters that a URL does not escape. The payload may have
 // MaxPayloadBytes at most.
 func (k *Key) Seal(purpose Purpose, until time.Time, payload []byte) (string, error) {
 	if len(payload) > MaxPayloadBytes {

@@ -62,7 +62,7 @@ func TestAPassIsGoodForItsPurposeUntilItEnds(t *testing.T) {
 			continue
 		}
 		if _, err := k.Open('c', string(other), noon); err == nil {
-			t.Fatalf("letter %d can be another", i)
+			t.Fatalf("Open accepts a token with character %d changed", i)
 		}
 	}
 	if _, err := k.Seal('c', noon, make([]byte, linktoken.MaxPayloadBytes+1)); err == nil {

@@ -71,8 +71,8 @@ func (s *Sites) Stop() {
 	s.running.Wait()
 }
 
-// Of names the site of a domain, at once: the domain itself as long as nothing else
-// is known. What is not known, or was long ago, is looked up in the background.
+// Of returns the site of a domain without waiting: the domain itself if its site is not known
+// yet. It looks unknown and outdated domains up in the background.
 func (s *Sites) Of(domain string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Sites) look(domain string) *site {
 	return one
 }
 
-// forget makes room for one more.
+// forget makes space for one more site.
 func (s *Sites) forget() {
 	for domain, one := range s.known {
 		if one.asked == nil {
@@ -135,8 +135,7 @@ func (s *Sites) forget() {
 	}
 }
 
-// ask looks a domain up and keeps the answer. What was known stays where the
-// look-up fails.
+// ask looks a domain up and keeps the answer. If the lookup fails, the known answer stays.
 func (s *Sites) ask(domain string, one *site) {
 	s.turn <- struct{}{}
 	name, err := s.lookup(domain)

@@ -47,8 +47,8 @@ type Reading struct {
 // for a year because somebody says so.
 const MaxWait = 24 * time.Hour
 
-// Read reads the answer of a destination to a driver. What was taken is left as it
-// is; a class that the driver has set stays.
+// Read classifies the answer of a destination to a driver. It does not change an accepted
+// outcome or a class that the driver has set.
 func (r *Rules) Read(driverName, destination string, o *driver.Outcome) Reading {
 	reading := Reading{Class: o.Class, Verdict: o.Verdict, RetryAfter: clip(o.RetryAfter)}
 	if o.Verdict == driver.Accepted {

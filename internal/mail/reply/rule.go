@@ -34,7 +34,7 @@ type Rule struct {
 // Then overrules a verdict.
 type Then string
 
-// What a rule may make of a verdict.
+// The verdicts that a rule may set.
 const (
 	ThenAsSaid Then = ""      // what the code says counts
 	ThenRetry  Then = "retry" // a refusal for good is one for now

@@ -20,7 +20,7 @@ func newSigner(t testing.TB, keys ...string) *Signer {
 	return s
 }
 
-const oldKey, newKey = "an old key of 24 letters", "a new key of 24 letters."
+const oldKey, newKey = "an old key of 24 symbols", "a new key of 24 symbols."
 
 var testDelivery = fanfare.DeliveryRef{Day: 20777, Manifest: fanfare.NewManifestID(fanfare.NewEventSeq(1, 1), 3), Position: 17}
 

@@ -64,7 +64,7 @@ func (w *randomDriver) Serve(ctx context.Context, queue driver.Queue) error {
 			}
 		}
 		if w.roll(3) == 0 {
-			if err, on := w.together(ctx, queue.(driver.Queue), message); !on {
+			if err, on := w.together(ctx, queue, message); !on {
 				return err
 			}
 			continue

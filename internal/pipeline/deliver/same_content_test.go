@@ -22,7 +22,7 @@ func together(most int, sizes *[]int, answer func(position uint32) driver.Verdic
 			if message == nil {
 				return err
 			}
-			c := queue.(driver.Queue)
+			c := queue
 			all := c.TakeSameContent([]*driver.Message{message}, message, most-1)
 			left, released := c.ReleaseAll(all)
 			if !released {

@@ -123,7 +123,6 @@ func TestWindowsAreTheSameEverywhereAndStrictlyAfter(t *testing.T) {
 	}
 }
 
-// What people would write in their diaries about the changes of the clock.
 func TestChangesOfTheClock(t *testing.T) {
 	for _, c := range []struct{ text, zone, after, want string }{
 		{"daily 01:30", "Europe/London", "2026-03-28T02:00:00Z", "2026-03-29T01:00:00Z"}, // left out: at 02:00 BST

@@ -55,10 +55,10 @@ var passing = []struct {
 	}},
 }
 
-// TestAYearOfDueTimesIsWhatAWatcherOfTheClockSees walks through the year minute by
-// minute. What a clock shows counts once, the first time; what it leaves out counts
-// with the first minute after it.
-func TestAYearOfDueTimesIsWhatAWatcherOfTheClockSees(t *testing.T) {
+// TestDueTimesOfAYearMatchTheClock walks through the year minute by minute. A local time that
+// occurs twice counts once, the first time; a local time that is skipped counts with the first
+// minute after the gap.
+func TestDueTimesOfAYearMatchTheClock(t *testing.T) {
 	for _, y := range years {
 		t.Run(fmt.Sprint(y.zone, " ", y.year), func(t *testing.T) {
 			t.Parallel()

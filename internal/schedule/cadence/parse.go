@@ -19,7 +19,7 @@ const (
 // grammar is shown where a text is none of it.
 const grammar = "write immediate, window 60s, daily 08:00, weekly saturday 08:00 or cron 0 8 * * mon-fri, and behind it, if wanted, of state, and in Europe/London"
 
-// Parse reads a cadence; "" is immediate. Letters may be large or small, but for the
+// Parse reads a cadence; "" is immediate. Upper and lower case are the same, except in the
 // name of a time zone. An error is a *fanfare.Error without pointer.
 func Parse(text string) (Cadence, error) {
 	if len(text) > MaxText {
@@ -55,7 +55,7 @@ func Parse(text string) (Cadence, error) {
 	return c, nil
 }
 
-// parseEnds takes off what follows, in either order, and makes the rest small letters.
+// parseEnds removes the suffixes, in either order, and returns the rest in lower case.
 func (c *Cadence) parseEnds(words []string) ([]string, error) {
 	for n := len(words); n >= 2; n = len(words) {
 		last, before := words[n-1], strings.ToLower(words[n-2])

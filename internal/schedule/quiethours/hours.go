@@ -41,7 +41,7 @@ func ParseClock(text string) (minutes int, err error) {
 	return int(hour*60 + minute), nil
 }
 
-// ParseDay reads a day of the week by its first three letters.
+// ParseDay reads a day of the week by the three-character abbreviation of its name.
 func ParseDay(text string) (time.Weekday, error) {
 	at := slices.Index(dayNames[:], text)
 	if at < 0 {

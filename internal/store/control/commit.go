@@ -125,7 +125,7 @@ func bindSubscription(to store.Values, r *SubscriptionRecord, b *Batch) {
 	bindNumber(to, int64(r.Slot))
 }
 
-// What is empty is NULL.
+// Empty values are stored as NULL.
 
 func bindText(to store.Values, text string) {
 	if text == "" {

@@ -64,7 +64,7 @@ func (a *arena) bytes(row store.Row, column int) []byte {
 		return nil
 	}
 	if a.used+n > len(a.buf) {
-		// What was handed out of the old one stays valid: it is not reused.
+		// The old buffer is not reused, so values that point into it stay valid.
 		a.buf, a.used = make([]byte, max(1024, 2*(a.used+n))), 0
 	}
 	b := a.buf[a.used : a.used+n : a.used+n]

@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// SuppressionRecords reads what is kept of some suppressed addresses, of which
-// service, kind and hash are known. What is not there stays as it is.
+// SuppressionRecords completes the records of some suppressed addresses, of which service,
+// kind and hash are given. It does not change records that the store does not have.
 func (s *Store) SuppressionRecords(ctx context.Context, of []suppression.Record) error {
 	return s.part.Read(ctx, func(from store.Session) error {
 		key := func(i int) []any { return []any{int64(of[i].Service), int64(of[i].Kind), of[i].Hash[:]} }

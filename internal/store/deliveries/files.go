@@ -10,11 +10,10 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// What goes with a message is kept apart from it, once for all messages of a day that
-// have it, and encrypted: the key is the sum of the bytes, which the message alone
-// has. When the last message that has a file forgets it, what is left of the file can
-// be read by nobody, and goes with its day. So nothing has to be counted, and a file
-// whose message was never accepted says nothing.
+// Attached files are stored apart from their messages, once for all messages of a day, and
+// encrypted. The key is the hash of the bytes, which only the messages have. When the last
+// message of a file is erased, nobody can decrypt the file, and retention removes it with its
+// day. So no references are counted, and a file whose message was never accepted is unreadable.
 
 // filedUnder is the id of a file. It does not lead back to the sum.
 func filedUnder(sum fanfare.Sum) []byte {

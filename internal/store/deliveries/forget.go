@@ -8,9 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Forget empties what attempts of some deliveries say of a person: address and
-// reply text. All of refs are of one day. That there were attempts, and what
-// came of them, stays.
+// Forget empties the personal data of attempts of some deliveries: address and reply text. All
+// of refs are of one day. The attempts and their states stay.
 func (s *Store) Forget(ctx context.Context, of fanfare.Day, refs []fanfare.DeliveryRef) error {
 	return s.erase(ctx, of, func(in store.Session) error {
 		for _, ref := range refs {

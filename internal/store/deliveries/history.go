@@ -11,12 +11,12 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// The history of a person is found through sorted runs of (subscriber, event)
-// pairs, built behind the hot path from the manifests: a look-up reads a block
-// of each run. What is not in a run yet is looked up in the manifests
-// themselves, so an answer is complete however far the runs lag.
+// The history of a subscriber is found in sorted runs of (subscriber, event) pairs. They are
+// built from the manifests outside of the hot path; a lookup reads one block of each run.
+// Manifests that are not in a run yet are searched directly, so the answer is complete even if
+// the runs lag.
 
-// What a key stands for; the numbers are stored.
+// The kinds of keys. The numbers are stored.
 const (
 	historySubscribers = iota // place of a subscriber
 	historyEventIDs           // hash of service and id of the CloudEvent

@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A Moment is a day as it was when Moment was called: what is read together
-// takes the locks of the database once. It is valid until the function that it
+// A Moment is a snapshot of a day at the call of Moment: reads that belong together
+// take the locks of the database once. It is valid until the function that it
 // was given to returns. Its methods read many of a kind in one go, and visit
 // them in the order in which they were asked for; visit must not ask it again.
 type Moment struct {
@@ -102,8 +102,8 @@ func (m *Moment) Latest(spans []Span, visit func(span int, position uint32, atte
 	return err
 }
 
-// Entries reads the newest entries of spans as they were recorded; positions without
-// one are left out. What visit is told of is valid until it returns.
+// Entries reads the newest recorded entries of spans and skips positions without one. An
+// entry is valid until visit returns.
 func (m *Moment) Entries(spans []Span, visit func(span int, e *fanfare.Entry)) error {
 	var last fanfare.Entry
 	of := -1

@@ -79,8 +79,8 @@ func visitLast(of fanfare.Day, r store.Row, visit func(*fanfare.Last) error) err
 	})
 }
 
-// DropStates forgets states of a day that are kept elsewhere. What advanced since
-// they were read stays.
+// DropStates deletes states of a day that were archived. It keeps states that have advanced
+// since they were read.
 func (s *Store) DropStates(ctx context.Context, of fanfare.Day, kept []fanfare.Last) error {
 	return s.write(ctx, of, func(in store.Session) error {
 		for i := range kept {

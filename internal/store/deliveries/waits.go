@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// HastenDestination makes all that was put off on a day for a destination of a
-// channel due at once. What waits for its next attempt keeps its time.
+// HastenDestination makes the postponed messages of a day to a destination of a channel due at
+// once. Messages that wait for their next attempt keep their time.
 func (s *Store) HastenDestination(ctx context.Context, of fanfare.Day, channel uint16, destination string) error {
 	return s.write(ctx, of, func(in store.Session) error {
 		if err := in.Run("due_hasten_destination", int64(channel), destination); err != nil {

@@ -8,9 +8,9 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// admit refuses a move from a database that is not in charge of what it has, and
-// one into a database that has something of its own. What an unfinished move from
-// the same source has left there is not, nor what came from there before.
+// admit refuses a move from a database that is not in charge, and a move into a database that
+// has data of its own. The remains of an unfinished move from the same source, and data that
+// was moved from there before, do not count as data of its own.
 func admit(ctx context.Context, from, to Side) error {
 	if err := CheckStart(ctx, from); err != nil {
 		return err

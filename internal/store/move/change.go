@@ -38,22 +38,21 @@ func (m *moving) all() []*following {
 	return slices.Clone(m.followed)
 }
 
-// catchUp returns when little is left of all journals: nearBytes and a
-// transaction each. What is left does not grow meanwhile: those who write wait
-// for the target where they are faster, and more and more where it does not
-// shrink.
+// catchUp returns when little is left to replay of all journals: nearBytes and one
+// transaction of each. The rest does not grow meanwhile: writers wait for the target if they
+// are faster, and their limit is halved as long as the rest does not shrink.
 func (m *moving) catchUp() error {
 	m.phase(CatchingUp, 0)
 	followed := m.all()
-	room := max(nearBytes, behind(followed))
+	limit := max(nearBytes, behind(followed))
 	for {
 		lag := behind(followed)
 		m.o.Progress.behind(lag)
-		if room <= nearBytes || !slices.ContainsFunc(followed, func(f *following) bool { return f.journal.lag() > nearBytes }) {
+		if limit <= nearBytes || !slices.ContainsFunc(followed, func(f *following) bool { return f.journal.lag() > nearBytes }) {
 			return nil
 		}
 		for _, f := range followed {
-			f.journal.hold(room)
+			f.journal.hold(limit)
 		}
 		for _, f := range followed {
 			if err := f.journal.reached(m.ctx, f.journal.end()); err != nil {
@@ -61,7 +60,7 @@ func (m *moving) catchUp() error {
 			}
 		}
 		if behind(followed) > lag/2 {
-			room = max(nearBytes, room/2)
+			limit = max(nearBytes, limit/2)
 		}
 		followed = m.all()
 	}

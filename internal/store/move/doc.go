@@ -1,26 +1,24 @@
-// Package move takes all that is kept from one database to another, while it is
-// written or at rest, and back.
+// Package move copies all data from one database to another, and back, while a server
+// writes to it or while it is stopped.
 //
-// What it keeps: a mark in the control part of each of the two databases (Mark),
-// and files without a name that go with the process (journal). Each part is
-// copied as it was at one moment; what is written in it from that moment on is
-// written down as the statements that did it, in their order, and done again in
-// the target. Since what a statement writes follows from its arguments and from
-// what was there, both have the same in the end. That they have is checked: the
-// number of rows and a hash of all rows of each table, at one moment of each part.
-// Then writes wait for a moment, the rest is done again, both databases are
-// marked, and the target is in charge.
+// State. A mark in the control part of each of the two databases (Mark), and unnamed
+// files that end with the process (journal). Each part is copied from a snapshot. The
+// journal records the statements of all later transactions of the part in their order,
+// and they are replayed in the target. The rows that a statement writes follow from its
+// arguments and from the rows of the part, so both databases have the same rows in the
+// end. The move checks this: it compares the number of rows and a hash of all rows of
+// each table, at one moment of each part. Then writes wait for a moment, the rest of the
+// journals is replayed, both databases are marked, and the target is in charge.
 //
-// Failure. Until the source is marked it is in charge and has everything: a move
-// that fails, is stopped or is killed leaves it as it was, and the target marked
-// as unfinished, which a server does not start on and which the next move empties.
-// Nothing that a move does can fail a write in the source; the move is over
-// instead. Writes wait while a part is shut for a moment, while the target cannot
-// keep up at the end, and for the change, at most changePatience at a time. Only
-// the last marks have as long as they take: from then on it is one database or
-// the other, and one that says nothing is the one that the writes need anyway.
+// Failure. The source is in charge and complete until it is marked. A move that fails,
+// is stopped or is killed leaves the source as it was, and the target marked as
+// unfinished: a server does not start on it, and the next move empties it. A move never
+// fails a write in the source; the move ends instead. Writes wait while a part is shut
+// for a moment, while the target catches up at the end, and for the change, at most
+// changePatience at a time. Only the last marks have no time limit: from then on one
+// database or the other is in charge, and if one does not answer, writes need it anyway.
 //
-// Limits: pagesAhead pages of pageBytes are held in memory for each table, one
-// transaction of replayBytes for each part; the journals take Options.JournalBytes
-// of disk, and a move that would need more is broken off.
+// Limits. A move holds pagesAhead pages of pageBytes in memory for each table, and one
+// transaction of replayBytes for each part. The journals may take Options.JournalBytes of
+// disk; a move that needs more ends with an error.
 package move

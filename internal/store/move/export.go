@@ -8,10 +8,9 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// ExportDays copies the days of a database into one that is empty, while they are
-// written: each as it is at a moment of its own, the oldest first. Neither
-// database is marked. What a manifest of a day refers to is in the control part
-// that is copied after it, by ExportControl.
+// ExportDays copies the days of a database into an empty one, while they are written: each
+// from its own snapshot, the oldest first. It marks neither database. ExportControl copies the
+// control part afterwards, which has the rows that the manifests refer to.
 func ExportDays(ctx context.Context, from, to store.Database) error {
 	days, err := from.Days(ctx)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A gate lets many through at a time. While it is shut, those who come wait;
-// those who are inside go on. The zero gate is open.
+// A gate admits many callers at a time. While it is shut, new callers wait and those
+// inside continue. The zero gate is open.
 type gate struct {
 	mu     sync.Mutex
 	inside int
@@ -14,7 +14,7 @@ type gate struct {
 	idle   chan struct{} // closed when nobody is inside; nil: nobody asked
 }
 
-// enter waits until the gate is open. Whoever entered must leave.
+// enter waits until the gate is open. The caller must leave it afterwards.
 func (g *gate) enter(ctx context.Context) error {
 	for {
 		g.mu.Lock()

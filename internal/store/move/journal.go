@@ -30,8 +30,8 @@ type journal struct {
 	taken    int64
 	base     int64 // where the file begins
 	until    int64 // as far as it may be taken
-	room     int64 // how much may wait; 0: as much as the budget has
-	over     error // why nothing more is written down
+	limit    int64 // of the bytes that wait; 0: only the budget limits them
+	over     error // why the journal has ended
 	changed  chan struct{}
 }
 
@@ -68,14 +68,14 @@ func (j *journal) await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// keep runs a transaction in part and writes it down when it is kept. Where that
-// fails, the move is over, and the writer goes on.
+// keep runs a transaction in part and, if it commits, appends it to the journal. If the append
+// fails, the move ends and the writer continues.
 func (j *journal) keep(ctx context.Context, part store.Part, way byte, fn func(store.Session) error) error {
 	if err := j.order.take(ctx); err != nil {
 		return err
 	}
 	defer j.order.Unlock()
-	err := j.await(ctx, func() bool { return j.over != nil || j.room == 0 || j.appended-j.taken < j.room })
+	err := j.await(ctx, func() bool { return j.over != nil || j.limit == 0 || j.appended-j.taken < j.limit })
 	if err != nil {
 		return err
 	}
@@ -164,11 +164,11 @@ func (j *journal) lag() int64 {
 	return j.appended - j.taken
 }
 
-// hold lets no more than n bytes wait; those who write wait instead. 0 is no limit.
+// hold limits the bytes that wait for the target to n; beyond it writers wait. 0 means no limit.
 func (j *journal) hold(n int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.room = n
+	j.limit = n
 	j.tell()
 }
 

@@ -70,8 +70,8 @@ func firm(ctx context.Context, db store.Database) error {
 	return nil
 }
 
-// Unmark takes the mark of a database away, so that a server starts on it again.
-// What was kept since in the database that it was moved to is not in it.
+// Unmark removes the mark of a database, so that a server starts on it again. The database does
+// not have the data that was written since the move.
 func Unmark(ctx context.Context, db store.Database) error {
 	return db.Control().Write(ctx, func(s store.Session) error { return s.Run("move_unmark") })
 }

@@ -21,7 +21,7 @@ const JournalBytes = 16 << 30
 
 // Options say how to move.
 type Options struct {
-	Dir          string // of the journals: on a disk with room for what is written meanwhile
+	Dir          string // of the journals: on a disk with space for the writes of the meantime
 	JournalBytes int64  // 0: JournalBytes
 	Clock        clock.Clock
 	Log          *slog.Logger
@@ -79,8 +79,8 @@ type following struct {
 	target  store.Part
 }
 
-// Move moves all that is kept into another database, and puts that in charge.
-// Who reads and writes the Switch goes on, but for a moment in which writes wait.
+// Move moves all data into another database, which is in charge afterwards. Readers and
+// writers of the Switch continue, except for a moment in which writes wait.
 // When it has returned nil, the Switch has closed the old database and closes the
 // new one; else the old one is in charge as before, and the other is the caller's.
 func (s *Switch) Move(ctx context.Context, to Side, o Options) (_ *Report, err error) {
@@ -138,7 +138,7 @@ func (m *moving) end() {
 	followed := m.followed
 	m.of.mu.Unlock()
 	for _, f := range followed {
-		f.journal.fail(errEnded) // who waits for room in it goes on
+		f.journal.fail(errEnded) // writers that wait for space in it continue
 		f.writes.close()
 		_ = f.writes.empty(context.Background())
 		f.part.journal = nil

@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// What was kept is written down as the statements that made it: with equal
-// content before, they make equal content behind, in any database.
+// A journal records the statements of each transaction. On equal rows they write equal rows in
+// every database.
 //
 //	transaction = uvarint length, way, statement …
 //	statement   = op, uvarint length of name, name, then

@@ -58,8 +58,7 @@ func again(transactions [][]byte) func(store.Session) error {
 	}
 }
 
-// statements does the statements of one transaction. What they return is read
-// and left aside.
+// statements runs the statements of one transaction. It reads and ignores their results.
 func statements(s store.Session, transaction []byte) error {
 	r := reader{b: transaction}
 	for len(r.b) > 0 {

@@ -2,13 +2,13 @@ package move
 
 import "context"
 
-// A turn is a mutex that is not waited for longer than a call has time: who has
-// it may be waiting for a database that says nothing.
+// A turn is a mutex with a context: its holder may wait for a database that does not answer,
+// and others must not wait longer than their calls have time.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// take waits for the turn. Whoever took it must Unlock it.
+// take waits for the turn. The caller must Unlock it afterwards.
 func (t turn) take(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:

@@ -9,8 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Values are written alike wherever they come from: a tag, and what it says.
-// What is copied, what is kept of a transaction, and what is hashed is this.
+// Values have one encoding, a tag and its content. Copies, journals and hashes use it.
 const (
 	tagNull byte = iota
 	tagInt       // zigzag varint

@@ -56,8 +56,8 @@ func parse(url string) (*pgxpool.Config, error) {
 			Hint: "write it as postgres://user@host:5432/database, with what is special in a password escaped (%40 for @)"}, cause: err}
 	}
 	if path, set := config.ConnConfig.RuntimeParams["search_path"]; set && !plainSchema.MatchString(path) {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the search_path of the URL begins with what is no name of a schema",
-			Hint: `write a name of letters, digits and _, or any other in double quotes (search_path=%22My-Schema%22)`}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the search_path of the URL does not begin with the name of a schema",
+			Hint: `write a name of ASCII alphanumeric characters and _, or any other name in double quotes (search_path=%22My-Schema%22)`}
 	}
 	return config, nil
 }

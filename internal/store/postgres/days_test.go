@@ -144,8 +144,8 @@ func TestADayIsMadeWhileSomebodyHoldsTheTablesOfAllDays(t *testing.T) {
 	}
 }
 
-// Who reads a day sees it to the end; then it goes as a whole.
-func TestADayThatIsBeingReadIsNotRemovedInPart(t *testing.T) {
+// A reader of a day keeps its snapshot; afterwards the day is removed as a whole.
+func TestRemoveDayFailsWhileTheDayIsRead(t *testing.T) {
 	at := pgtest.Database(t)
 	conn, reader := connect(t, at), connect(t, at)
 	if err := migrate(t.Context(), conn); err != nil {

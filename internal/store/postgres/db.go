@@ -1,27 +1,26 @@
-// Package postgres keeps Fanfare's state in a PostgreSQL database, version 15 or
-// later, in a schema of its own: control tables, and tables of each day for what
-// was sent, which retention drops.
+// Package postgres stores the state of Fanfare in a schema of a PostgreSQL database,
+// version 15 or later: control tables, and for each day tables of the deliveries, which
+// retention drops.
 //
-// State. One server has the database at a time: it holds an advisory lock on a
-// connection of its own for as long as it lives, and a second one is refused at
-// start with a word on who has it. Control tables are written under an epoch that
-// goes up with each server that starts, so that one that was cut off and
-// replaced keeps nothing any more. Connections are of four kinds that do not wait
-// for each other: recording, changing the control tables, reading, and finding
-// out what became of a commit.
+// State. One server owns the database at a time: it holds an advisory lock on a
+// connection of its own, and a second server is refused at its start with an error that
+// names the owner. Each server that starts increments the epoch under which the control
+// tables are written, so that a server that was cut off and replaced can no longer write.
+// There are four kinds of connections that do not wait for each other: for recording,
+// for changes of the control tables, for reading, and for finding the result of a commit.
 //
-// A writer that commits is durable: in durability fsync synchronous_commit is on,
-// in relaxed it is off, where a crash of PostgreSQL, though not one of this
-// program, may take the last moments.
+// A committed transaction is durable: in durability fsync synchronous_commit is on. In
+// relaxed it is off, and a crash of PostgreSQL may lose the last transactions, a crash of
+// this program does not.
 //
-// Failure. What fails by a conflict, a lost connection or a restart of the
-// database is run again for some seconds, and is then Unavailable with a hint. A
-// transaction whose COMMIT had no answer is run again where all of its
-// statements are idempotent; else its slot says whether it was kept (slot.go).
-// The server needs no restart when the database was away, or when a standby was
-// promoted that the URL names too.
+// Failure. A transaction that fails by a conflict, a lost connection or a restart of the
+// database is repeated for some seconds; then the error is Unavailable with a hint. A
+// transaction whose COMMIT had no answer is repeated if all of its statements are
+// idempotent; otherwise its slot says whether it was committed (slot.go). The server
+// needs no restart after an outage of the database, or after the promotion of a standby
+// that the URL also names.
 //
-// The URL's password is in no error and no log.
+// No error and no log contains the password of the URL.
 package postgres
 
 import (

@@ -7,8 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// What the planner keeps of a table are values of its columns, and nobody who
-// erases a person looks there.
+// The statistics of the planner contain values of columns, which an erasure does not reach.
 func TestThePlannerKeepsNothingOfAPerson(t *testing.T) {
 	conn := migrated(t)
 	if err := createDay(t.Context(), conn, aDay); err != nil {

@@ -12,12 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A database that is frozen accepts connections and answers nothing: no error tells
-// that it is away, and a statement would wait for as long as its time limit. The
-// connection of the owner therefore asks for an answer all the time. Where none
-// comes, or a new connection does not come about, a connection for nothing else is
-// tried; where that is not answered either, the database is away. That takes less
-// than 2 s from the last answer:
+// A frozen database accepts connections and answers nothing: no error reports the outage, and
+// a statement would wait until its time limit. The connection of the owner therefore sends a
+// heartbeat. If it gets no answer, or a new connection cannot be made, a probe opens a
+// connection of its own; if that gets no answer either, the database is unavailable. Detection
+// takes less than 2 s from the last answer:
 //
 //	heartbeatEvery + silentLooks * silenceLook + answerLimit + silenceLook
 const (
@@ -187,9 +186,8 @@ func (db *DB) answers() bool {
 	return !errors.Is(err, context.DeadlineExceeded) && (!ok || !timeout.Timeout())
 }
 
-// silence begins an outage of a database that answers nothing. Who reads is told at
-// once, and its connections are not used again: some networks never bring back what
-// they have lost.
+// silence begins an outage of a database that does not answer. Readers get an error at once,
+// and their connections are closed: some networks never restore a connection that lost packets.
 func (db *DB) silence(since time.Time) {
 	if db.outage.fallSilent(since) {
 		db.later(db.probe)

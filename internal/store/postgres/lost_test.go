@@ -201,7 +201,7 @@ func TestAServerThatWasReplacedKeepsNothing(t *testing.T) {
 			t.Errorf("%s: it would be tried again for ever: %v", name, err)
 		}
 	}
-	// What was sent was sent, and is recorded.
+	// Messages that were sent are recorded.
 	if err := record(part, 1, 0, 3); err != nil {
 		t.Error(err)
 	}
@@ -270,8 +270,8 @@ func TestALostDatabaseIsToldOnceAndOnceWhenItIsBack(t *testing.T) {
 	}
 }
 
-// What began in an outage may fail when it is over, as a dial that was refused.
-func TestAnErrorOfAnOutageThatIsOverIsNoNewOne(t *testing.T) {
+// A call that began in an outage may fail after its end, for example a refused dial.
+func TestALateErrorBeginsNoNewOutage(t *testing.T) {
 	var log bytes.Buffer
 	cut, db, part := through(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), RetryFor: 1})
 	cut.refuse(true)
@@ -321,9 +321,9 @@ func TestASnapshotThatIsLostIsNotMixedWithAnother(t *testing.T) {
 	}
 }
 
-// Who hangs up, or has waited long enough for connections that others use, is no
-// reason to drop those that work.
-func TestACallerWhoGoesIsNoLostDatabase(t *testing.T) {
+// A caller that cancels, or that times out while others use all connections, is no reason to
+// drop working connections.
+func TestACancelledCallBeginsNoOutage(t *testing.T) {
 	db := open(t, pgtest.Database(t), Options{MaxConnections: leastConnections, Durability: store.Relaxed})
 	err := db.Control().Write(t.Context(), func(store.Session) error { // has the one connection
 		late, cancel := context.WithTimeout(t.Context(), 1)

@@ -26,8 +26,8 @@ func (p *params) reset() {
 	p.values, p.buf = p.values[:0], p.buf[:0]
 }
 
-// add appends a value for a parameter of the given type. What was appended
-// before stays where it was, also where buf moves.
+// add appends a value for a parameter of the given type. Earlier values stay valid, even if
+// buf is reallocated.
 func (p *params) add(oid uint32, arg any) (err error) {
 	at := len(p.buf)
 	switch v := arg.(type) {

@@ -27,10 +27,10 @@ type rows struct {
 
 var _ store.Values = (*rows)(nil)
 
-// reset makes room for arrays, or whatever has a header of some bytes a column.
+// reset prepares rows for arrays, or for another format with a header of some bytes a column.
 func (r *rows) reset(oids []uint32, header int) { r.prepare(oids, len(oids), make([]byte, header)) }
 
-// resetCopy makes room for what follows the header of COPY.
+// resetCopy prepares rows for the data after the header of COPY.
 func (r *rows) resetCopy(oids []uint32) { r.prepare(oids, 1, []byte(copyHeader)) }
 
 func (r *rows) prepare(oids []uint32, bufs int, header []byte) {

@@ -52,8 +52,8 @@ var (
 	quoted  = regexp.MustCompile(`'(''|[^'])*'`)
 )
 
-// breaches are the rules that a migration breaks. What is quoted, and so runs
-// some day in a function of the database, is not looked at.
+// breaches returns the rules that a migration breaks. It skips quoted text, which runs later in
+// a function of the database.
 func breaches(script string) []forbidden {
 	code := comment.ReplaceAllStringFunc(script, func(c string) string {
 		if strings.HasPrefix(c, "-- +goose") {

@@ -2,9 +2,9 @@ package postgres
 
 import "context"
 
-// Scrub has PostgreSQL give up the old versions of all rows that may name a
-// person, since it cannot be told which. Their room is written over as it is
-// used again; what an archive of the write-ahead log has, it keeps.
+// Scrub makes PostgreSQL remove the old versions of all rows that may name a person, since
+// it is unknown which ones do. PostgreSQL overwrites their space when it reuses it. An archive
+// of the write-ahead log keeps its data.
 func (p *part) Scrub(ctx context.Context, _ [][]byte) error {
 	if err := p.usable(); err != nil {
 		return err

@@ -65,8 +65,8 @@ func newSlots(epoch int64, n int) slots {
 	return s
 }
 
-// take waits for a slot. What was under way when closing began has one too, as
-// long as there are idle ones.
+// take waits for a slot. Transactions that were in progress when closing began also get one,
+// as long as there are idle slots.
 func (s *slots) take(closing <-chan struct{}) (used *slot, err error) {
 	select {
 	case used = <-s.idle:

@@ -40,8 +40,8 @@ func parameters(text string) int {
 	return plain + highest
 }
 
-// What is kept is written once, against names: a name or an argument that only
-// one database knows would be found by its users.
+// The callers know statements by name only: a name or an argument that one database lacks
+// would fail at its users.
 func TestBothDatabasesKnowTheSameStatements(t *testing.T) {
 	files := map[string][]string{"control": {"queries.sql", "moves.sql"}, "day": {"queries.sql"}}
 	for part, ours := range map[string]store.Statements{"control": store.ParseStatements(controlText + movesText), "day": store.ParseStatements(dayText)} {

@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// transact runs fn in a transaction, once. What only queues statements is one
-// round trip, from BEGIN to COMMIT.
+// transact runs fn in a transaction, once. If fn only queues statements, the transaction is
+// one round trip, from BEGIN to COMMIT.
 func (p *part) transact(ctx context.Context, wary bool, fn func(store.Session) error) error {
 	held, err := p.writers.Acquire(ctx)
 	if err != nil {

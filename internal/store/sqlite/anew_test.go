@@ -12,9 +12,9 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// SQLite compiles a statement again at its next step where an argument changed that
-// the plan could hang on. That costs more than most of them.
-func TestNoStatementIsCompiledAgainForOtherArguments(t *testing.T) {
+// SQLite recompiles a statement at its next step if an argument changed on which the plan may
+// depend. This costs more than most statements.
+func TestOtherArgumentsRecompileNoStatement(t *testing.T) {
 	db := openDB(t, t.TempDir())
 	for name, p := range map[string]*part{"control": db.Control().(*part), "day": mustDay(t, db, 5)} {
 		count := 0

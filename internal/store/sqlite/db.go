@@ -108,8 +108,7 @@ func (db *DB) Days(context.Context) ([]fanfare.Day, error) {
 	return days, nil
 }
 
-// RemoveDay deletes the file of a day and all it holds. Who reads or writes it
-// is waited for.
+// RemoveDay deletes the file of a day. It waits for readers and writers of the day.
 func (db *DB) RemoveDay(_ context.Context, of fanfare.Day) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()

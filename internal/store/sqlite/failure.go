@@ -23,8 +23,8 @@ const (
 	couldNotRead  = "the data directory could not be read"
 )
 
-// told says in our words what an operator can mend. What is a mistake of ours,
-// or no error of SQLite, stays as it is.
+// told turns errors that an operator can fix into a *fanfare.Error. It returns programming
+// errors, and errors that are not of SQLite, unchanged.
 func told(err error, message string) error {
 	if err == nil {
 		return nil

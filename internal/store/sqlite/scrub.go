@@ -13,12 +13,11 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// What was deleted is not gone from a file of SQLite. With secure_delete the
-// bytes of a row that goes are overwritten; but rows that were moved before, when
-// a page was split, may have left copies in the unused part of a page, and the
-// write-ahead log has pages as they were. So after an erasure the log is moved
-// into the file and emptied, the file is searched for what must not be there, and
-// the unused part of the pages that have it is overwritten.
+// SQLite does not remove all bytes of a deleted row from its file. With secure_delete it
+// overwrites the row; but rows that were moved when a page was split may have left copies in
+// the unused part of a page, and the write-ahead log has old pages. So after an erasure the log
+// is checkpointed and emptied, the file is searched for the erased names, and the unused part of
+// each page that contains one is overwritten.
 
 // securely runs fn while conn overwrites what it deletes.
 func securely(conn *sqlite.Conn, fn func() error) error {
@@ -47,7 +46,7 @@ type scrubber struct {
 }
 
 // scrub overwrites the unused bytes of all pages in which one of names occurs,
-// without regard to the case of ASCII letters. It searches without the writer.
+// ignoring ASCII case. It searches without the writer.
 func (s *scrubber) scrub(names [][]byte) error {
 	if err := s.writer(emptyLog); err != nil || len(names) == 0 {
 		return err

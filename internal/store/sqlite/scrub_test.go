@@ -161,7 +161,7 @@ func TestPagesAreFoundByWhatIsInThem(t *testing.T) {
 	}
 }
 
-// Whatever a page says of itself, nothing outside of it is touched.
+// FuzzClearUnused changes no byte outside of a page, even if the page is corrupt.
 func FuzzClearUnused(f *testing.F) {
 	f.Add([]byte{13, 0, 100, 0, 2, 1, 0, 0}, int64(2))
 	f.Add([]byte{13, 0, 0, 255, 255, 0, 1, 0}, int64(1))

@@ -86,7 +86,7 @@ func TestASnapshotEndsWithItsContextAndWithItsWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full := errors.New("no room")
+	full := errors.New("disk full")
 	if err := s.Copy(t.Context(), writerFunc(func([]byte) (int, error) { return 0, full })); !errors.Is(err, full) {
 		t.Errorf("with a writer that fails: %v", err)
 	}

@@ -10,9 +10,9 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Who closes a file takes all locks of the process on it away, also those of SQLite:
-// a program that looked at the database then would delete its log on leaving.
-func TestWhatReadsTheFileBesideSQLiteLeavesItsLocks(t *testing.T) {
+// Closing a file releases all locks of the process on it, also those of SQLite. Another program
+// that opened the database would then delete its log when it closes it.
+func TestReadingTheFileKeepsTheLocksOfSQLite(t *testing.T) {
 	db, err := Open(t.Context(), t.TempDir(), store.Relaxed)
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// What somebody agreed to is added to what they agreed to before, and goes with the
-// person alone.
-func TestConsentsAreAddedAndGoWithThePerson(t *testing.T) {
+// A consent is added to the earlier ones, and only the erasure of the person removes them.
+func TestConsentsStayUntilThePersonIsErased(t *testing.T) {
 	onEachControl(t, func(t *testing.T, c *control.Store) {
 		const ada, bob, eve = fanfare.RowID(1), fanfare.RowID(2), fanfare.RowID(1<<26 + 1)
 		commit := func(b *control.Batch) {

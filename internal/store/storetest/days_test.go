@@ -124,8 +124,8 @@ func TestARemovedPartIsGoneForWhoHoldsItToo(t *testing.T) {
 	})
 }
 
-// Those who read and write a day while it is removed see all of it or that it
-// is not there, and who makes it anew begins with nothing.
+// Readers and writers of a day that is removed see all of it or nothing, and a day that is made
+// again is empty.
 func TestADayIsRemovedWhileOthersReadAndWriteIt(t *testing.T) {
 	onEach(t, func(t *testing.T, place string) {
 		db := storetest.OpenAt(t, place)

@@ -12,8 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
-// Find lists where one of the names stands in what is kept at a place, whatever
-// the case of the letters: in which files of a directory, or tables of a database.
+// Find lists the files of a directory, or the tables of a database, that contain one of the
+// names, ignoring case.
 func Find(tb pgtest.TB, place string, names ...string) (found []string) {
 	tb.Helper()
 	if strings.Contains(place, "://") {

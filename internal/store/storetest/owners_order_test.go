@@ -68,9 +68,9 @@ func TestIdsThatTwoOwnersGiveAreUniqueAndNotGivenAgainAfterARestart(t *testing.T
 	})
 }
 
-// Who reads the events in the order of freezing goes on from the last that was
-// seen, while several freeze: none is passed by, and none comes twice.
-func TestAReaderThatGoesByTheOrderOfFreezingMissesNothing(t *testing.T) {
+// A reader in the order of freezing continues after the last event that it saw, while several
+// writers freeze events: it skips none and sees none twice.
+func TestReadingInTheOrderOfFreezingSeesEachEventOnce(t *testing.T) {
 	const writers, each = 4, 60
 	onEach(t, func(t *testing.T, place string) {
 		db := storetest.OpenAt(t, place)

@@ -75,9 +75,9 @@ func TestOutcomesAndEndsThatComeAtOnceAreAllKept(t *testing.T) {
 	})
 }
 
-// What an erasure empties and replaces is nowhere in what the database keeps,
-// and what it does not name stays.
-func TestAPersonThatIsErasedIsNowhereAndTheOthersStay(t *testing.T) {
+// The files of the database do not contain erased and replaced values after an erasure, and the
+// data of other people stays.
+func TestErasureRemovesThePersonAndKeepsTheOthers(t *testing.T) {
 	onEach(t, func(t *testing.T, place string) {
 		db := storetest.OpenAt(t, place)
 		people, record := control.New(db), deliveries.New(db)

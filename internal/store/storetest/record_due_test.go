@@ -144,8 +144,8 @@ func TestDueWorkComesWhenItsTimeHasCome(t *testing.T) {
 	})
 }
 
-// hastened is due at once, and waits for nothing. What waits for an attempt and was
-// due at once already stays as it was.
+// hastened makes d due at once, without a reason to wait. It does not change one that waits for
+// an attempt and was due at once already.
 func hastened(d *fanfare.Due) {
 	if d.At.Unix() > 0 {
 		d.At, d.Why, d.Destination = time.Unix(0, 0), fanfare.WaitNone, ""

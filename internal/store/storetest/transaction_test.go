@@ -213,8 +213,8 @@ func TestASnapshotIsOneMomentWhileOthersWrite(t *testing.T) {
 	})
 }
 
-// Each transaction takes the next number and keeps a row under it. Those who
-// read meanwhile see numbers without a gap.
+// Each transaction takes the next number and writes a row with it. Concurrent readers see
+// numbers without a gap.
 func TestWritersOfOnePartWaitForEachOther(t *testing.T) {
 	const writers, each = 8, 25
 	onEachDay(t, func(t *testing.T, _ store.Database, day store.Part) {
@@ -256,7 +256,7 @@ func TestWritersOfOnePartWaitForEachOther(t *testing.T) {
 	})
 }
 
-// What was removed under Erase is gone as under Write, and an error keeps it.
+// Erase removes rows as Write does, and an error rolls it back.
 func TestAnErasureIsATransaction(t *testing.T) {
 	onEachDay(t, func(t *testing.T, _ store.Database, day store.Part) {
 		one := attempt{manifest: 1, position: 2, attempt: 1, text: "Ada moved", address: "ada@example.org"}

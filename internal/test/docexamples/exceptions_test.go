@@ -6,6 +6,7 @@ var exceptions = []exception{
 	{page: "README.md", starts: "make demo", reason: "CI runs both targets"},
 	{page: "README.md", starts: "  event -->", reason: drawing},
 	{page: "docs/explanation/architecture.md", language: plain, reason: drawing},
+	{page: "docs/explanation/event-path.md", language: plain, reason: drawing},
 	{page: "docs/reference/states.md", language: "mermaid", reason: drawing},
 	{page: "docs/reference/conditions.md", language: plain, reason: "conditions with their results: TestTheExamplesOfTheDocumentation of internal/condition evaluates each"},
 	{page: "docs/how-to/backup.md", starts: "30 2 * * *", reason: "a line of a crontab: its command is that of the first example, which runs"},

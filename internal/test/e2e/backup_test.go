@@ -261,9 +261,9 @@ func TestBackupAndRestoreRefuseWhatCannotBeRight(t *testing.T) {
 		if err := os.WriteFile(bad, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		expectRefusal(run(t, nil, "", "backup", "verify", bad), "cut or damaged")
+		expectRefusal(run(t, nil, "", "backup", "verify", bad), "truncated or damaged")
 		into := filepath.Join(t.TempDir(), "empty")
-		expectRefusal(run(t, nil, "", "restore", bad, "--data-dir", into), "cut or damaged")
+		expectRefusal(run(t, nil, "", "restore", bad, "--data-dir", into), "truncated or damaged")
 		if left, err := os.ReadDir(into); err != nil || len(left) != 0 {
 			t.Errorf("%s: it leaves %v, %v", what, left, err)
 		}

@@ -16,7 +16,7 @@ import (
 // A Site is a place that can be changed.
 type Site struct {
 	Number   int
-	Function string // with its receiver, such as way.takeSpan
+	Function string // with its package and its receiver, such as condition.accessPath.takeRange
 	Kind     string // condition, comparison, assignment or call
 	Ordinal  int    // among the sites of this kind in the function, from 1
 	Code     string // what stands there, in one line
@@ -25,8 +25,8 @@ type Site struct {
 // Name names the site whatever file or line it is in.
 func (s *Site) Name() string { return fmt.Sprintf("%s %s %d", s.Function, s.Kind, s.Ordinal) }
 
-// helpers are what the changed sources call. Site 0 is none.
-const helpers = `package match
+// helpers is the source that each changed package gets, with a verb for its name. Site 0 is none.
+const helpers = `package %s
 
 import (
 	"os"
@@ -62,7 +62,7 @@ func mutant(n int) bool {
 func mutateCondition(n int, condition bool) bool { return condition != mutant(n) }
 `
 
-// An instrumenter rewrites the functions of a package.
+// An instrumenter rewrites the functions of packages.
 type instrumenter struct {
 	files *token.FileSet
 	sites []Site
@@ -71,51 +71,71 @@ type instrumenter struct {
 	ordinals map[string]int
 }
 
-// Instrument reads the sources in a folder and returns the changed ones by path, with the
-// sites in them. skip leaves functions out.
-func Instrument(dir string, skip func(function string) bool) (overlay map[string][]byte, sites []Site, err error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return nil, nil, err
-	}
-	slices.Sort(paths)
+// Instrument reads the sources in some folders and returns the changed ones by path, with the
+// sites in them. A site is named after its package, which is the name of the folder. skip
+// leaves functions out.
+func Instrument(dirs []string, skip func(function string) bool) (overlay map[string][]byte, sites []Site, err error) {
 	in := &instrumenter{files: token.NewFileSet()}
-	overlay = map[string][]byte{filepath.Join(dir, "mutants_of_this_run.go"): []byte(helpers)}
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		source, err := os.ReadFile(path)
+	overlay = map[string][]byte{}
+	for _, dir := range dirs {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			return nil, nil, err
 		}
-		file, err := parser.ParseFile(in.files, path, source, parser.SkipObjectResolution|parser.ParseComments)
-		if err != nil {
-			return nil, nil, err
+		if len(paths) == 0 {
+			return nil, nil, fmt.Errorf("no sources in %s", dir)
 		}
-		before := len(in.sites)
-		for _, decl := range file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil && !skip(nameOf(f)) {
-				in.function, in.ordinals = nameOf(f), map[string]int{}
-				in.block(f.Body)
+		overlay[filepath.Join(dir, "mutants_of_this_run.go")] = fmt.Appendf(nil, helpers, filepath.Base(dir))
+		slices.Sort(paths)
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			source, err := in.file(path, filepath.Base(dir), skip)
+			if err != nil {
+				return nil, nil, err
+			}
+			if source != nil {
+				overlay[path] = source
 			}
 		}
-		if len(in.sites) == before {
-			continue
-		}
-		var constraint string
-		if first, _, _ := bytes.Cut(source, []byte("\n")); bytes.HasPrefix(first, []byte("//go:build")) {
-			constraint = string(first) + "\n\n"
-		}
-		file.Comments = nil // they have no place any more where nodes are new
-		var out bytes.Buffer
-		out.WriteString(constraint)
-		if err := format.Node(&out, in.files, file); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", path, err)
-		}
-		overlay[path] = out.Bytes()
 	}
 	return overlay, in.sites, nil
+}
+
+// file returns the changed source of a file of a package, nil if it has no site.
+func (in *instrumenter) file(path, pkg string, skip func(function string) bool) ([]byte, error) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.ParseFile(in.files, path, source, parser.SkipObjectResolution|parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	before := len(in.sites)
+	for _, decl := range file.Decls {
+		f, ok := decl.(*ast.FuncDecl)
+		if !ok || f.Body == nil {
+			continue
+		}
+		if name := pkg + "." + nameOf(f); !skip(name) {
+			in.function, in.ordinals = name, map[string]int{}
+			in.block(f.Body)
+		}
+	}
+	if len(in.sites) == before {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	if first, _, _ := bytes.Cut(source, []byte("\n")); bytes.HasPrefix(first, []byte("//go:build")) {
+		out.WriteString(string(first) + "\n\n")
+	}
+	file.Comments = nil // their positions are wrong where nodes are new
+	if err := format.Node(&out, in.files, file); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return out.Bytes(), nil
 }
 
 // nameOf is the name of a function with that of its receiver.
@@ -328,8 +348,8 @@ func (in *instrumenter) skipped(kind string, s ast.Stmt) ast.Stmt {
 	return &ast.IfStmt{Cond: &ast.UnaryExpr{Op: token.NOT, X: callOf("mutant", literal(number))}, Body: &ast.BlockStmt{List: []ast.Stmt{s}}}
 }
 
-// changesSomething reports whether a call is neither an end of the process, nor a check of
-// tests, nor the lock of a mutex.
+// changesSomething reports whether a call is neither an end of the process, nor an assertion,
+// nor the lock of a mutex.
 func changesSomething(call *ast.CallExpr) bool {
 	name := ""
 	switch f := call.Fun.(type) {
@@ -337,6 +357,9 @@ func changesSomething(call *ast.CallExpr) bool {
 		name = f.Name
 	case *ast.SelectorExpr:
 		name = f.Sel.Name
+		if pkg, ok := f.X.(*ast.Ident); ok && pkg.Name == "assert" {
+			return false
+		}
 	}
 	return name != "panic" && !strings.HasPrefix(name, "assert") && !slices.Contains([]string{"Lock", "Unlock", "RLock", "RUnlock"}, name)
 }
@@ -355,12 +378,12 @@ func (in *instrumenter) functions(n ast.Node) {
 	})
 }
 
-// mentionsConstant reports whether a condition hangs on the build, such as assertions.
+// mentionsConstant reports whether a condition depends on the build: on assert.Enabled.
 func mentionsConstant(e ast.Expr) bool {
 	found := false
 	ast.Inspect(e, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
-		found = found || ok && name.Name == "assertions"
+		found = found || ok && name.Name == "assert"
 		return !found
 	})
 	return found

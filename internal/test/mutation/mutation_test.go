@@ -1,6 +1,7 @@
 package mutation
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,7 +9,7 @@ import (
 
 const sample = `package p
 
-func (w *way) takeSpan(x, y int, ok bool) bool {
+func (w *accessPath) takeRange(x, y int, ok bool) bool {
 	if x < y && ok {
 		w.n = 3
 		w.insert(x)
@@ -23,9 +24,12 @@ func (w *way) takeSpan(x, y int, ok bool) bool {
 
 // TestSitesAreFoundBySyntax names what can be changed in a function.
 func TestSitesAreFoundBySyntax(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "p")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	write(t, filepath.Join(dir, "sample.go"), sample)
-	overlay, sites, err := Instrument(dir, func(string) bool { return false })
+	overlay, sites, err := Instrument([]string{dir}, func(string) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,18 +37,18 @@ func TestSitesAreFoundBySyntax(t *testing.T) {
 	for _, s := range sites {
 		names = append(names, s.Name()+": "+s.Code)
 	}
-	want := `way.takeSpan condition 1: x < y && ok
-way.takeSpan condition 2: x < y
-way.takeSpan comparison 1: x < y
-way.takeSpan condition 3: ok
-way.takeSpan assignment 1: w.n = 3
-way.takeSpan call 1: w.insert(x)
-way.takeSpan condition 4: false
-way.takeSpan assignment 2: w.n += i
-way.takeSpan condition 5: !ok || x >= y
-way.takeSpan condition 6: !ok
-way.takeSpan condition 7: x >= y
-way.takeSpan comparison 2: x >= y`
+	want := `p.accessPath.takeRange condition 1: x < y && ok
+p.accessPath.takeRange condition 2: x < y
+p.accessPath.takeRange comparison 1: x < y
+p.accessPath.takeRange condition 3: ok
+p.accessPath.takeRange assignment 1: w.n = 3
+p.accessPath.takeRange call 1: w.insert(x)
+p.accessPath.takeRange condition 4: false
+p.accessPath.takeRange assignment 2: w.n += i
+p.accessPath.takeRange condition 5: !ok || x >= y
+p.accessPath.takeRange condition 6: !ok
+p.accessPath.takeRange condition 7: x >= y
+p.accessPath.takeRange comparison 2: x >= y`
 	if got := strings.Join(names, "\n"); got != want {
 		t.Errorf("sites are\n%s\nwant\n%s", got, want)
 	}
@@ -58,7 +62,7 @@ way.takeSpan comparison 2: x >= y`
 
 // TestEachNameOfASiteIsGivenOnce reads the sources of the index as they are.
 func TestEachNameOfASiteIsGivenOnce(t *testing.T) {
-	_, sites, err := Instrument(filepath.Join("..", "match"), skipped)
+	_, sites, err := Instrument(folders(filepath.Join("..", "..", "..")), skipped)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,46 +1,60 @@
 package mutation
 
+import "path/filepath"
+
+// packages are those of internal/condition that decide whether a condition matches.
+var packages = []string{".", "lang", "expr", "ngram"}
+
+// folders are the folders of packages in a module.
+func folders(module string) []string {
+	dirs := make([]string, len(packages))
+	for i, name := range packages {
+		dirs[i] = filepath.Join(module, "internal", "condition", name)
+	}
+	return dirs
+}
+
 // planted are mutants that have to be found at every run, each within a minute. The first one
 // is the defect that once notified people whose condition was false.
 var planted = []string{
-	"term.is condition 1",
-	"term.is condition 2",
-	"relation.holds comparison 1",
-	"levelKey.between condition 5",
-	"bucket.remove assignment 2",
-	"cells.around assignment 3",
-	"cells.keyOf assignment 2",
-	"cells.count assignment 1",
-	"filters.join call 4",
-	"filter.remove call 1",
-	"frame.first condition 1",
-	"frame.begin assignment 4",
-	"way.isEntire condition 1",
-	"allOf.eval assignment 1",
-	"anyOf.eval assignment 1",
-	"rule.remove call 1",
-	"pathSlots.drop condition 1",
-	"topic.forget call 1",
-	"rule.emit condition 1",
-	"residual.evalRow condition 1",
-	"needles.add call 1",
-	"way.takeEquality condition 1",
-	"mixedMembership.eval condition 2",
-	"equality.eval condition 1",
-	"equal condition 1",
-	"compare condition 1",
-	"toFloat condition 1",
-	"placeOf assignment 1",
-	"place.within condition 1",
-	"hasField.eval condition 1",
-	"frame.context condition 1",
-	"past.known condition 1",
-	"number condition 1",
-	"document.scan condition 1",
-	"guards.visit condition 1",
-	"term.say condition 1",
-	"term.meets condition 1",
-	"filters.meets condition 1",
-	"columns.slot assignment 3",
-	"hitWriter.write condition 1",
+	"condition.conjunctShape.setPlan condition 1",
+	"condition.conjunctShape.setPlan condition 2",
+	"expr.Comparison.MatchesOrder comparison 1",
+	"condition.crossingKey.eventRange condition 5",
+	"condition.bucket.remove assignment 2",
+	"condition.grid.eachCellAt assignment 3",
+	"condition.grid.keyOf assignment 2",
+	"condition.grid.countRows assignment 1",
+	"condition.filters.addConjunction call 4",
+	"condition.filter.remove call 1",
+	"condition.matchFrame.markText condition 1",
+	"condition.matchFrame.begin assignment 1",
+	"condition.accessPath.canCover condition 1",
+	"expr.And.Eval assignment 1",
+	"expr.Or.Eval assignment 1",
+	"condition.table.remove call 1",
+	"expr.indexAllocator.release condition 1",
+	"condition.topic.removeLocked call 1",
+	"condition.table.emitMatches condition 1",
+	"condition.residual.evalRow condition 1",
+	"ngram.Index.Add call 1",
+	"condition.accessPath.takeEquality condition 1",
+	"expr.InMixedList.Eval condition 2",
+	"expr.Equality.Eval condition 1",
+	"expr.equal condition 1",
+	"expr.compare condition 1",
+	"expr.ToFloat condition 1",
+	"expr.LoadGeoPoint assignment 1",
+	"lang.GeoPoint.Within condition 1",
+	"expr.HasField.Eval condition 1",
+	"expr.Frame.AttributeMap condition 1",
+	"expr.previousEvent.exists condition 1",
+	"expr.parseNumber condition 1",
+	"expr.Document.Scan condition 1",
+	"condition.guardTable.scanKey condition 1",
+	"condition.conjunctShape.addEvent condition 1",
+	"condition.conjunctShape.holds condition 1",
+	"condition.filters.conjunctsHold condition 1",
+	"condition.subscriptionColumns.ensureEntry assignment 3",
+	"condition.hitWriter.write condition 1",
 }

@@ -39,17 +39,17 @@ type Workshop struct {
 	module   string            // its folder
 }
 
-// Open instruments internal/condition of the module in a folder and compiles the detectors into
+// Open instruments the packages of the index in the module in a folder and compiles the detectors into
 // dir. It takes about half a minute.
 func Open(ctx context.Context, module, dir string) (*Workshop, error) {
-	overlay, sites, err := Instrument(filepath.Join(module, "internal", "match"), skipped)
+	overlay, sites, err := Instrument(folders(module), skipped)
 	if err != nil {
 		return nil, err
 	}
 	w := &Workshop{Sites: sites, dir: dir, binaries: map[string]string{}, module: module}
 	replace := map[string]string{}
 	for path, source := range overlay {
-		changed := filepath.Join(dir, filepath.Base(path))
+		changed := filepath.Join(dir, filepath.Base(filepath.Dir(path))+"_"+filepath.Base(path))
 		if err := os.WriteFile(changed, source, 0o600); err != nil {
 			return nil, err
 		}

@@ -53,7 +53,7 @@ func (e *explanations) of(s *Site) string {
 // TestExplanationsAreOfSitesThatAreThere fails for an explanation of code that was changed
 // since.
 func TestExplanationsAreOfSitesThatAreThere(t *testing.T) {
-	_, sites, err := Instrument(filepath.Join("..", "match"), skipped)
+	_, sites, err := Instrument(folders(filepath.Join("..", "..", "..")), skipped)
 	if err != nil {
 		t.Fatal(err)
 	}

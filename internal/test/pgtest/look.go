@@ -17,7 +17,7 @@ func Execute(t TB, at string, statements ...string) {
 }
 
 // Find lists where one of the names stands in the rows of a database, in any
-// column of any table, whatever the case of the letters.
+// column of any table, in upper or lower case.
 func Find(t TB, at string, names ...string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

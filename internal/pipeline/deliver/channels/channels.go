@@ -271,7 +271,7 @@ func (c *Channels) Status(number uint16) deliver.Status {
 	if ch == nil {
 		return deliver.Status{}
 	}
-	status := ch.Sender.Status()
+	status := ch.Status()
 	if ch.fault != "" && status.LastError == "" {
 		status.LastError = ch.fault
 	}
@@ -287,7 +287,7 @@ func (c *Channels) Taken() map[uint16]int64 {
 	defer c.mu.Unlock()
 	taken := make(map[uint16]int64, len(c.open))
 	for number, ch := range c.open {
-		taken[number] = ch.Sender.Status().Accepted
+		taken[number] = ch.Status().Accepted
 	}
 	return taken
 }
@@ -302,7 +302,7 @@ func (c *Channels) DrainRelay(name string, drained bool) {
 		return
 	}
 	if ch := c.open[conf.Number]; ch != nil {
-		ch.Sender.Drain(names[2], drained)
+		ch.Drain(names[2], drained)
 	}
 }
 
@@ -339,20 +339,20 @@ const closingTime = 500 * time.Millisecond
 // Sweep removes messages that may not leave any more from all queues.
 func (c *Channels) Sweep() {
 	for _, ch := range c.all() {
-		ch.Sender.RecheckGate()
+		ch.RecheckGate()
 	}
 }
 
 // FlowsChanged tells all senders that rates of broadcasts have changed.
 func (c *Channels) FlowsChanged() {
 	for _, ch := range c.all() {
-		ch.Sender.BroadcastRatesChanged()
+		ch.BroadcastRatesChanged()
 	}
 }
 
 // Drop removes the messages for an erased subscriber from all queues.
 func (c *Channels) Drop(subscriber fanfare.RowID) {
 	for _, ch := range c.all() {
-		ch.Sender.SuppressSubscriber(subscriber, "erased")
+		ch.SuppressSubscriber(subscriber, "erased")
 	}
 }

@@ -1,0 +1,283 @@
+package condition
+
+import (
+	"math"
+	"slices"
+
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
+	"fanfare.dev/fanfare/internal/condition/ngram"
+)
+
+// accessPathsOfIn returns a way for each value of a list in which there are params, or
+// none.
+func accessPathsOfIn(b *expr.Builder, e celast.Expr) []*accessPath {
+	value, values, ok := b.MemberOf(e)
+	if _, sub := expr.ParamsIn(b, e); !ok || !sub || len(values) > maxAlternatives {
+		return nil
+	}
+	if _, whole := b.Param(e.AsCall().Args()[1]); whole {
+		return nil
+	}
+	ways := make([]*accessPath, len(values))
+	for i, one := range values {
+		ways[i] = newAccessPath()
+		if p, isParam := b.Param(one); isParam {
+			ways[i].equalities = []equalityKey{{expr.Field{Path: b.Path(value)}, p}}
+		} else {
+			ways[i].eventPredicates = expr.And{&expr.Equality{A: expr.Field{Path: b.Path(value)}, B: b.Operand(one)}}
+		}
+	}
+	return ways
+}
+
+// A bound is event.f op sub.p.
+type paramBound struct {
+	expr.Source
+	column int
+	op     expr.Comparison
+}
+
+// paramBoundOf takes a comparison of a field with a param that is a number apart.
+func paramBoundOf(b *expr.Builder, e celast.Expr) (found paramBound, ok bool) {
+	if e.Kind() != celast.CallKind {
+		return found, false
+	}
+	op, ok := expr.Relations[e.AsCall().FunctionName()]
+	if !ok {
+		return found, false
+	}
+	value, param, swapped, ok := fieldAndParam(b, e)
+	if swapped {
+		op = op.Mirrored()
+	}
+	return paramBound{value, param.Column, op}, ok && param.IsNumber()
+}
+
+// A way leads to the rows that meet some conjuncts, each of which is answered
+// where it is cheapest:
+//
+//	gates       name no param: once per event
+//	statics     name no field: once per row, which is on the way or not
+//	equalities  event.f == sub.p: the key of a bucket
+//	needle      contains_ci(event.f, sub.p) and its like, where there is no equality:
+//	            a bucket for each text, found by its grams
+//	probe       a text or the texts of a list, of the event and of the row, have one
+//	            in common: a bucket for each
+//	cells       event.f between sub.p and sub.q, or near a place of the row: buckets for
+//	            each bucket that the equalities lead to
+//	span        event.f >= sub.p, or one of the other three: the order in the bucket;
+//	            crosses(event.f, sub.p): a run of it, however far the value is above
+type accessPath struct {
+	eventPredicates expr.And
+	rowPredicates   expr.And
+	equalities      []equalityKey
+	substring       *substringKey  // at most one
+	sharedText      *sharedTextKey // at most one, without equality and needle
+	grid            *grid          // at most one, without needle and probe
+	rangeKey        *rangeKey      // at most one
+	covering        bool           // rows to which it leads are hits: what they stand for is filed in their stead
+	buckets         map[uint64]bucketRef
+}
+
+type equalityKey struct {
+	expr.Field
+	param lang.Param
+}
+
+type rangeKey struct {
+	expr.Field
+	column   int
+	op       expr.Comparison
+	crossing *crossingKey // instead of field and op
+}
+
+// A needleKey is a conjunct that can only be true where the event's text contains
+// the param, or one of its list, both folded; an exact one is true there.
+type substringKey struct {
+	expr.Field
+	param  lang.Param
+	exact  bool
+	ngrams ngram.Index // those of the rows
+}
+
+func newAccessPath() *accessPath { return &accessPath{buckets: map[uint64]bucketRef{}} }
+
+// canCover reports whether w answers all of a condition of which nothing is left, in
+// a bucket for each key.
+func (w *accessPath) canCover() bool {
+	return len(w.rowPredicates) == 0 && w.substring == nil && w.sharedText == nil && w.grid == nil && len(w.equalities) < 2 &&
+		(len(w.equalities) == 1 || w.rangeKey != nil) && (w.rangeKey == nil || w.rangeKey.crossing == nil)
+}
+
+// entry is what stands in the buckets of w for a row.
+func (w *accessPath) entry(rows *pageStore, row uint32) uint32 {
+	if w.covering {
+		return uint32(rows.page(row).owners[row&pageMask])
+	}
+	return row
+}
+
+// isSelective reports whether w goes straight to few rows.
+func (w *accessPath) isSelective() bool {
+	return len(w.equalities) > 0 || w.substring != nil || w.sharedText != nil || w.grid != nil || w.rangeKey != nil && w.rangeKey.crossing != nil
+}
+
+// restricts reports whether w goes to other than all rows.
+func (w *accessPath) restricts() bool {
+	return w.isSelective() || w.rangeKey != nil || w.eventPredicates != nil || w.rowPredicates != nil
+}
+
+// takeConjuncts takes the conjuncts that w answers, and returns the others. Gates are
+// among both, and so is what leads to cells.
+func (w *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (rest []celast.Expr) {
+	inCells := w.takeGrid(b, conjuncts)
+	for _, take := range [...]func(*expr.Builder, celast.Expr) bool{w.takeEquality, w.takeCrossing} {
+		conjuncts = slices.DeleteFunc(slices.Clone(conjuncts), func(e celast.Expr) bool { return take(b, e) })
+	}
+	for _, conjunct := range conjuncts {
+		if inCells[conjunct.ID()] || !w.takeRange(b, conjunct) {
+			rest = append(rest, conjunct)
+		}
+	}
+	for _, conjunct := range rest { // a side of the range itself, if there is nothing better
+		_ = inCells[conjunct.ID()] && w.takeRange(b, conjunct)
+	}
+	conjuncts, rest = rest, nil
+	for _, conjunct := range conjuncts {
+		_, sub := expr.ParamsIn(b, conjunct)
+		switch {
+		case w.takeSubstring(b, conjunct) && w.substring.exact:
+			continue
+		case !sub:
+			w.eventPredicates = append(w.eventPredicates, b.Build(conjunct))
+		case !expr.ReadsEvent(b, conjunct):
+			w.rowPredicates = append(w.rowPredicates, b.Build(conjunct))
+			continue
+		}
+		rest = append(rest, conjunct)
+	}
+	return rest
+}
+
+// takeGrid takes the surroundings of a place, or else ranges. It returns the
+// conjuncts, by expression.
+func (w *accessPath) takeGrid(b *expr.Builder, conjuncts []celast.Expr) map[int64]bool {
+	for _, conjunct := range conjuncts {
+		if near, ok := circleSpaceOf(b, conjunct); ok {
+			w.grid = &grid{gridSpace: near}
+			return nil
+		}
+	}
+	found, used := rangeSpaceOf(b, conjuncts)
+	if found != nil {
+		w.grid = &grid{gridSpace: found}
+	}
+	return used
+}
+
+// fieldAndParam takes a call of two operands apart into the event's field and
+// the param that it compares; swapped tells that the param stands first.
+func fieldAndParam(b *expr.Builder, e celast.Expr) (value expr.Source, p lang.Param, swapped, ok bool) {
+	args := e.AsCall().Args()
+	if p, ok = b.Param(args[1]); ok {
+		value, ok = b.Source(args[0])
+		return value, p, false, ok
+	}
+	if p, ok = b.Param(args[0]); ok {
+		value, ok = b.Source(args[1])
+	}
+	return value, p, true, ok
+}
+
+func (w *accessPath) takeEquality(b *expr.Builder, e celast.Expr) bool {
+	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.Equals {
+		return false
+	}
+	value, param, _, ok := fieldAndParam(b, e)
+	if ok = ok && param.Kind != lang.KindList; ok {
+		w.equalities = append(w.equalities, equalityKey{expr.Field{Path: b.Path(value)}, param})
+	}
+	return ok
+}
+
+func (w *accessPath) takeRange(b *expr.Builder, e celast.Expr) bool {
+	if w.rangeKey != nil {
+		return false
+	}
+	one, ok := paramBoundOf(b, e)
+	if ok {
+		w.rangeKey = &rangeKey{Field: expr.Field{Path: b.Path(one.Source)}, column: one.column, op: one.op}
+	}
+	return ok
+}
+
+func (w *accessPath) takeSubstring(b *expr.Builder, e celast.Expr) bool {
+	if len(w.equalities) > 0 || w.substring != nil || w.grid != nil || e.Kind() != celast.CallKind {
+		return false
+	}
+	call := e.AsCall()
+	args, name := call.Args(), call.FunctionName()
+	if call.IsMemberFunction() && expr.TextTests[name] != nil {
+		args = append([]celast.Expr{call.Target()}, args...)
+	} else if expr.FoldedTests[name] == nil {
+		return false
+	}
+	if len(args) != 2 {
+		return false
+	}
+	text, ok1 := b.Source(args[0])
+	param, ok2 := b.Param(args[1])
+	if !ok1 || !ok2 || param.Kind != lang.KindString {
+		return false
+	}
+	w.substring = &substringKey{Field: expr.Field{Path: b.Path(text)}, param: param, exact: name == "contains_ci"}
+	return true
+}
+
+// hashMix folds one more part of a key into h.
+func hashMix(h, part uint64) uint64 {
+	h = (h ^ part) * 0x9e3779b97f4a7c15
+	return h ^ h>>29
+}
+
+// rowPart is a row's part of the key: for one equality the key is exact, for
+// several it is a hash, and the rows are checked.
+func (k *equalityKey) rowPart(p *expr.ParamPage, row int) uint64 {
+	if k.param.IsNumber() {
+		return math.Float64bits(p.Numbers[k.param.Column][row])
+	}
+	return uint64(p.Texts[k.param.Column][row])
+}
+
+// eventPart is the event's part of the key; false where no row can be equal.
+func (k *equalityKey) eventPart(f *expr.Frame) (uint64, bool) {
+	v, ok := k.Load(f)
+	if !ok {
+		return 0, false
+	}
+	var text string
+	switch k.param.Kind {
+	case lang.KindDouble:
+		number, ok := expr.ToFloat(v)
+		return math.Float64bits(number + 0), ok // -0 becomes 0
+	case lang.KindString:
+		if text, ok = v.(string); !ok {
+			return 0, false
+		}
+	default:
+		truth, ok := v.(bool)
+		if !ok {
+			return 0, false
+		}
+		text = "false"
+		if truth {
+			text = "true"
+		}
+	}
+	n := f.Texts.Number(text)
+	return uint64(n), n != 0
+}

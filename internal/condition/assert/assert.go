@@ -1,0 +1,13 @@
+// Package assert checks what the index assumes about its own parts, in builds with the tag
+// assertions. Other builds leave the checks out. The packages below internal/condition call it.
+package assert
+
+import "fmt"
+
+// That panics if ok is false. A caller that computes something for the check asks
+// [Enabled] first, so that other builds do not compute it.
+func That(ok bool, format string, args ...any) {
+	if Enabled && !ok {
+		panic("condition: assertion failed: " + fmt.Sprintf(format, args...))
+	}
+}

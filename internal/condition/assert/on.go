@@ -1,0 +1,7 @@
+//go:build assertions
+
+package assert
+
+// Enabled reports whether this build checks assertions. A check costs more than the
+// work that it checks.
+const Enabled = true

@@ -1,0 +1,151 @@
+package condition
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
+)
+
+// The checks that take more than a comparison. Each says what a part of the index assumes.
+
+// assertRows: rows to which a direct way leads are rows of r.
+func (r *table) assertRows(w *accessPath, rows []uint32) {
+	if w.covering { // they are what the rows stand for
+		return
+	}
+	for _, row := range rows {
+		assert.That(r.store.page(row).table == r, "%s leads to row %d of another rule", r.name, row)
+	}
+}
+
+// assertGuarded: f.rows, which are in order, has every row for which the condition is true:
+// guards are necessary. Of many rows some are evaluated.
+func (r *table) assertGuarded(f *matchFrame) {
+	const most = 256
+	n := 0
+	r.each(func(row uint32) {
+		if _, found := slices.BinarySearch(f.candidateRows, row); found || n == most {
+			return
+		}
+		n++
+		p := r.store.page(row)
+		f.Page, f.Row = &p.ParamPage, int(row&pageMask)
+		if r.conjunct != nil && r.filters.list[p.owners[f.Row]].conjuncts[0] != row {
+			return // the compound is found by another of its parts
+		}
+		if r.conjunct != nil && r.filters.list[p.owners[f.Row]].guard != guardAccessPath {
+			return
+		}
+		assert.That(!r.plan.residualsHold(f), "the condition of row %d of %s is true and no guard led to it", row, r.name)
+	})
+	f.Page = nil
+}
+
+// assertBucket returns a visit that looks at each row: it belongs into the bucket with that key,
+// by its params, and what the bucket is ordered by is as the event asks.
+func (w *accessPath) assertBucket(f *matchFrame, rows *pageStore, key uint64, visit func(rows []uint32)) func(rows []uint32) {
+	if w.covering {
+		return visit
+	}
+	return func(list []uint32) {
+		for _, row := range list {
+			w.assertRow(f, rows, key, row)
+		}
+		visit(list)
+	}
+}
+
+func (w *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row uint32) {
+	at := rowIndexer{pages: rows, texts: f.Texts}
+	at.seek(row)
+	assert.That(slices.Contains(at.keysOf(w), key), "row %d is found by key %d, which is none of its", row, key)
+	switch {
+	case w.rangeKey == nil:
+	case w.rangeKey.crossing != nil:
+		now, _ := w.rangeKey.crossing.now.Load(&f.Frame)
+		was, _ := w.rangeKey.crossing.previous.Load(&f.Frame)
+		level := w.rangeValue(rows, row)
+		after, ok1 := expr.CompareNumbers(now, level)
+		before, ok2 := expr.CompareNumbers(was, level)
+		assert.That(ok1 && ok2 && w.rangeKey.crossing.Crossed(before, after), "row %d is found, and its level %v is not crossed from %v to %v", row, level, was, now)
+	default:
+		v, _ := w.rangeKey.Load(&f.Frame)
+		x, ok := expr.ToFloat(v)
+		assert.That(ok && w.rangeKey.op.Matches(x, w.rangeValue(rows, row)), "row %d is found, and %v is not in its range at %v", row, v, w.rangeValue(rows, row))
+	}
+	if w.grid != nil {
+		point, ok := w.grid.point(&f.Frame)
+		b, isBox := w.grid.box(at.frame.Page, at.frame.Row)
+		assert.That(ok && isBox, "row %d is found in a cell, and it has no box, or the event no point", row)
+		for i := range w.grid.axes() {
+			width := 0.0
+			if l := at.level[i]; l == topLevel {
+				width = math.Inf(1)
+			} else if l != pointLevel {
+				width = math.Ldexp(1, int(l))
+			}
+			assert.That(point[i] >= b.low[i]-width && point[i] <= b.high[i]+2*width, "row %d is found in a cell, and %v is far from %v to %v", row, point[i], b.low[i], b.high[i])
+		}
+	}
+}
+
+// assertReached: an event at a corner of the box, or in its middle, looks into the cell of the
+// row, whose corner has the low one of the box.
+func (l level) assertReached(b *box, corner *[maxAxes]float64, axes int) {
+	for i := range axes {
+		for _, x := range [...]float64{b.low[i], b.high[i], b.low[i]/2 + b.high[i]/2} {
+			if x < b.low[i] || x > b.high[i] { // rounded
+				continue
+			}
+			own := l.cell(i, x)
+			assert.That(own == corner[i] || own-1 == corner[i], "a box from %v to %v is in cell %v, and %v looks into %v", b.low[i], b.high[i], corner[i], x, own)
+		}
+	}
+}
+
+// assertExact: as a param, which is a double or a text, a literal is what it was.
+func assertExact(w *lang.Token) {
+	switch w.Kind {
+	case lang.KindInt:
+		number, err := strconv.ParseInt(w.Text, 10, 64)
+		assert.That(err == nil && number == int64(w.Number) && float64(number) == w.Number, "the literal %s is the param %v", w.Text, w.Number)
+	case lang.KindDouble:
+		number, err := strconv.ParseFloat(w.Text, 64)
+		assert.That(err == nil && number == w.Number, "the literal %s is the param %v", w.Text, w.Number)
+	case lang.KindString:
+		assert.That(w.Text[1:len(w.Text)-1] == w.Value && !strings.Contains(w.Value, `\`), "the literal %s is the param %q", w.Text, w.Value)
+	}
+}
+
+// assertStandsFor: a filter is its form with its values put back into the holes.
+func (fm *filterShape) assertStandsFor(s *lang.TokenizedFilter, taken []bool) {
+	if len(s.Tokens) == 0 {
+		return
+	}
+	own, ok := lang.Tokenize(fm.text, nil)
+	assert.That(ok && len(own.Tokens) == len(s.Tokens) && slices.Equal(fm.isParam, taken), "the form %s is not that of a skeleton", fm.text)
+	v, literal, numbers, texts := s.LiteralValues(taken), 0, 0, 0
+	for i := range s.Tokens {
+		given, formal := &s.Tokens[i], &own.Tokens[i]
+		assert.That(given.Kind == formal.Kind, "%q and %q are in one place of a form", given.Text, formal.Text)
+		if given.Kind != lang.KindAny {
+			literal++
+		}
+		switch {
+		case given.Kind == lang.KindAny || !taken[literal-1]:
+			assert.That(given.Text == formal.Text, "%q and %q are in one place of a form", given.Text, formal.Text)
+		case given.IsText():
+			assert.That(v.Texts[texts] == given.Value, "%q is the param %q", given.Text, v.Texts[texts])
+			texts++
+		default:
+			assert.That(v.Numbers[numbers] == given.Number, "%q is the param %v", given.Text, v.Numbers[numbers])
+			numbers++
+		}
+	}
+	assert.That(len(v.Texts) == texts && len(v.Numbers) == numbers && len(fm.params) == texts+numbers, "the form %s has %d params", fm.text, len(fm.params))
+}

@@ -1,0 +1,378 @@
+package condition
+
+import (
+	"cmp"
+	"hash/maphash"
+	"math"
+	"slices"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/failpoint"
+)
+
+// guardKind is what leads to a compound.
+type guardKind uint8
+
+const (
+	guardNone       guardKind = iota // the filter is none
+	guardEveryEvent                  // every event
+	guardAccessPath                  // a way of its first part
+	guardKey                         // the equality that is its first part
+	guardKeyPair                     // and that which is its second
+)
+
+// addConjunction makes fl the compound of its parts.
+func (s *filters) addConjunction(fl *filter, parts []compiledFilter, t *topic) {
+	fl.conjuncts = make([]uint32, len(parts))
+	for i := range parts {
+		fl.conjuncts[i] = s.conjunctTable(parts[i].shape, t).storeRow(fanfare.RowID(fl.number), parts[i].values, t.texts)
+	}
+	at := t.indexerFor(&s.pages)
+	cost := s.chooseKeys(fl)
+	if way, wayCost := s.rarestAccessPath(fl, at); way >= 0 && (fl.guard == guardEveryEvent || wayCost < cost) {
+		fl.conjuncts[0], fl.conjuncts[way] = fl.conjuncts[way], fl.conjuncts[0]
+		fl.guard = guardAccessPath
+		r := s.pages.page(fl.conjuncts[0]).table
+		r.conjunct.accessPathRows++
+		r.plan.insert(at, fl.conjuncts[0])
+		return
+	}
+	c := &s.conjunctShapes.guards
+	switch m := s.fingerprintsOf(fl); fl.guard {
+	case guardKey:
+		c.add(s.equalityKeyOf(fl.conjuncts[0]), m, fl, s.list)
+	case guardKeyPair:
+		c.addPair(s.equalityKeyOf(fl.conjuncts[0]), s.equalityKeyOf(fl.conjuncts[1]), m, fl, s.list)
+	default:
+		c.add(everyEvent, m, fl, s.list)
+	}
+}
+
+// removeConjunction takes the compound fl apart.
+func (s *filters) removeConjunction(fl *filter, t *topic) {
+	c := &s.conjunctShapes.guards
+	switch fl.guard {
+	case guardAccessPath:
+		r := s.pages.page(fl.conjuncts[0]).table
+		r.conjunct.accessPathRows--
+		r.plan.remove(t.indexerFor(&s.pages), fl.conjuncts[0])
+	case guardKey:
+		c.remove(s.equalityKeyOf(fl.conjuncts[0]), fl, s.list)
+	case guardKeyPair:
+		c.removePair(s.equalityKeyOf(fl.conjuncts[0]), s.equalityKeyOf(fl.conjuncts[1]), fl, s.list)
+	default:
+		c.remove(everyEvent, fl, s.list)
+	}
+	for _, row := range fl.conjuncts {
+		r := s.pages.page(row).table
+		if r.freeRow(row, t.texts); r.rowCount == 0 {
+			s.dropConjunctTable(r, t)
+		}
+	}
+}
+
+// chooseKeys makes the rarest of its equalities the first parts of fl, and returns with
+// how many others it shares them.
+func (s *filters) chooseKeys(fl *filter) (cost int) {
+	var keys []uint64
+	var of []int
+	for i, row := range fl.conjuncts {
+		if s.pages.page(row).table.conjunct.equality != nil {
+			keys, of = append(keys, s.equalityKeyOf(row)), append(of, i)
+		}
+	}
+	first, second, cost := s.conjunctShapes.guards.chooseKeys(keys)
+	if first < 0 {
+		fl.guard = guardEveryEvent
+		return 0
+	}
+	fl.guard = guardKey
+	rows := []uint32{fl.conjuncts[of[first]]}
+	if second >= 0 {
+		fl.guard = guardKeyPair
+		rows = append(rows, fl.conjuncts[of[second]])
+	}
+	for i, row := range fl.conjuncts {
+		if i != of[first] && (second < 0 || i != of[second]) {
+			rows = append(rows, row)
+		}
+	}
+	fl.conjuncts = rows
+	return cost
+}
+
+// equalityKeyOf is the key of a row that is an equality.
+func (s *filters) equalityKeyOf(row uint32) uint64 {
+	p := s.pages.page(row)
+	return p.table.conjunct.rowKey(p, row)
+}
+
+// fingerprintsOf is that of what is not in the key of fl, the rarest equalities first.
+func (s *filters) fingerprintsOf(fl *filter) guardFingerprints {
+	rest := fl.conjuncts
+	switch fl.guard {
+	case guardKey:
+		rest = rest[1:]
+	case guardKeyPair:
+		rest = rest[2:]
+	}
+	var keys []uint64
+	for _, row := range rest {
+		if s.pages.page(row).table.conjunct.equality != nil {
+			keys = append(keys, s.equalityKeyOf(row))
+		}
+	}
+	c := &s.conjunctShapes.guards
+	slices.SortStableFunc(keys, func(a, b uint64) int { return cmp.Compare(c.listSize(a), c.listSize(b)) })
+	marks := make([]uint16, 0, len(rest))
+	for _, key := range keys {
+		marks = append(marks, fingerprintOf(key))
+	}
+	for _, row := range rest {
+		if r := s.pages.page(row).table; r.conjunct.equality == nil {
+			if mark, ok := r.conjunct.rowFingerprint(r, row); ok {
+				marks = append(marks, mark)
+			}
+		}
+	}
+	return guardFingerprints{newPrefilter(keys, marks), newSignature(marks)}
+}
+
+// accessPathCost is how much dearer a row on a way is than one in a list: it is tested.
+const accessPathCost = 16
+
+// rarestAccessPath is the part of fl whose ways lead to the fewest others, and what that
+// costs; -1 if there is none.
+func (s *filters) rarestAccessPath(fl *filter, at *rowIndexer) (part, cost int) {
+	part = -1
+	for i, row := range fl.conjuncts {
+		r := s.pages.page(row).table
+		if r.conjunct.equality != nil || !r.plan.isSelective() {
+			continue
+		}
+		if _, n := r.plan.rarestGuard(at, row); part < 0 || accessPathCost*(1+n) < cost {
+			part, cost = i, accessPathCost*(1+n)
+		}
+	}
+	return part, cost
+}
+
+// isSelective reports whether every guard of p goes straight to few rows.
+func (p *plan) isSelective() bool {
+	for _, ways := range p.guards {
+		for _, w := range ways {
+			if !w.isSelective() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// A term is what one conjunct of many compounds has in common: a form whose rows are
+// each that conjunct of one compound.
+//
+// A compound is a filter a && b && c whose skeleton few others have. Each of its
+// conjuncts is a row of a term. One or two of them, the guard, lead to it: those by
+// which it is met together with the fewest others. What an event meets so has a sign
+// (sign.go), and if it meets that too, all conjuncts are tested. So the work for an
+// event grows with the fields that compounds ask for, and with those that meet it, and
+// not with the ways to combine fields.
+type conjunctShape struct {
+	predicate      expr.Predicate  // the whole conjunct
+	equality       *equalityKey    // where that is all it is
+	rangeKey       *rangeKey       // or this
+	bounds         quantizedBounds // of the span
+	salt           uint64          // differs from that of other terms
+	hasFingerprint bool            // an event sets its mark where it is true: it has no params
+	accessPathRows int             // rows on the plan's ways
+}
+
+// conjunctShapes are those of a topic.
+type conjunctShapes struct {
+	list   []*table
+	byKey  map[string]*table
+	seed   maphash.Seed // so that nobody can choose values that have the keys of others
+	guards guardTable
+}
+
+func newConjunctShapes() conjunctShapes {
+	return conjunctShapes{byKey: map[string]*table{}, seed: maphash.MakeSeed(), guards: guardTable{byKey: map[uint64]guardEntry{}, listLimitPerKey: defaultListLimit}}
+}
+
+// conjunctTable returns the rows of a term.
+func (s *filters) conjunctTable(fm *filterShape, t *topic) *table {
+	r := s.conjunctShapes.byKey[fm.key]
+	if r == nil {
+		r = s.newTable(fm, t)
+		r.conjunct = &conjunctShape{salt: maphash.String(s.conjunctShapes.seed, fm.key)}
+		r.conjunct.setPlan(fm)
+		if r.conjunct.equality != nil {
+			s.conjunctShapes.guards.equalityShapes++
+		}
+		r.position = len(s.conjunctShapes.list)
+		s.conjunctShapes.list, s.conjunctShapes.byKey[fm.key] = append(s.conjunctShapes.list, r), r
+	}
+	return r
+}
+
+// dropConjunctTable forgets a term that has no rows.
+func (s *filters) dropConjunctTable(r *table, t *topic) {
+	s.dropTable(r, t)
+	delete(s.conjunctShapes.byKey, r.key)
+	s.conjunctShapes.list = removeTable(s.conjunctShapes.list, r)
+	if r.conjunct.equality != nil {
+		s.conjunctShapes.guards.equalityShapes--
+	}
+}
+
+// setPlan makes fm what tm tests.
+func (tm *conjunctShape) setPlan(fm *filterShape) {
+	tm.predicate, tm.equality, tm.rangeKey = fm.predicate, nil, nil
+	w := fm.plan.guards[0][0]
+	gates := len(w.eventPredicates)
+	if failpoint.Fault("terms-without-gates") { // as it was once: see TestAParenthesisedAndIsTestedWhole
+		gates = 0
+	}
+	if !fm.plan.singlePath || len(fm.plan.residuals)+gates+len(w.rowPredicates) > 0 || w.substring != nil || w.sharedText != nil || w.grid != nil {
+		return
+	}
+	switch {
+	case len(w.equalities) == 1 && w.rangeKey == nil:
+		tm.equality = &w.equalities[0]
+	case len(w.equalities) == 0 && w.rangeKey != nil && w.rangeKey.crossing == nil:
+		tm.rangeKey = w.rangeKey
+	}
+}
+
+// rowKey is that of the equality of a row.
+func (tm *conjunctShape) rowKey(p *page, row uint32) uint64 {
+	return hashMix(tm.salt, tm.equality.rowPart(&p.ParamPage, int(row&pageMask)))
+}
+
+// minFingerprintRows is how many compounds share a term without params before an event
+// answers it for all of them.
+const minFingerprintRows = 64
+
+// rowFingerprint returns the mark of a row that is no equality, if there is one.
+func (tm *conjunctShape) rowFingerprint(r *table, row uint32) (mark uint16, ok bool) {
+	switch {
+	case tm.rangeKey != nil:
+		step, ok := tm.bounds.add(r.store.page(row).Numbers[tm.rangeKey.column][row&pageMask], tm.rangeKey.op)
+		return tm.boundFingerprint(step), ok
+	case len(r.params) > 0:
+		return 0, false
+	}
+	tm.hasFingerprint = tm.hasFingerprint || r.rowCount >= minFingerprintRows
+	return fingerprintOf(tm.salt), tm.hasFingerprint
+}
+
+func (tm *conjunctShape) boundFingerprint(step uint16) uint16 {
+	return fingerprintOf(hashMix(tm.salt, uint64(step)))
+}
+
+// An answer is what an event has to say about a term: the part of its key, or its
+// number; not ok where no row can be true.
+type eventValue struct {
+	value uint64
+	ok    bool
+}
+
+// addEvent sets the marks of what the event says about a term, and keeps its key.
+func (tm *conjunctShape) addEvent(f *matchFrame, o *conjunctionScratch) (a eventValue) {
+	switch {
+	case tm.equality != nil:
+		if a.value, a.ok = tm.equality.eventPart(&f.Frame); a.ok {
+			key := hashMix(tm.salt, a.value)
+			o.keys = append(o.keys, key)
+			o.fingerprints.add(fingerprintOf(key))
+		}
+	case tm.rangeKey != nil:
+		v, _ := tm.rangeKey.Load(&f.Frame)
+		if x, ok := expr.ToFloat(v); ok {
+			a = eventValue{math.Float64bits(x), true}
+			for _, step := range tm.bounds.reached(x, tm.rangeKey.op) {
+				o.fingerprints.add(tm.boundFingerprint(step))
+			}
+		}
+	case tm.hasFingerprint && tm.predicate.Eval(&f.Frame) == expr.True:
+		o.fingerprints.add(fingerprintOf(tm.salt))
+	}
+	return a
+}
+
+// rowValue is what a row asks for, where that is one value.
+func (tm *conjunctShape) rowValue(p *page, row int) uint64 {
+	switch {
+	case tm.equality != nil:
+		return tm.equality.rowPart(&p.ParamPage, row)
+	case tm.rangeKey != nil:
+		return math.Float64bits(p.Numbers[tm.rangeKey.column][row])
+	}
+	return 0
+}
+
+// holds reports whether a row, which asks for that, is true.
+func (tm *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) bool {
+	answer, is := f.scratch.eventValues[p.table.position], false
+	switch {
+	case tm.equality != nil:
+		is = answer.ok && answer.value == asked
+	case tm.rangeKey != nil:
+		is = answer.ok && tm.rangeKey.op.Matches(math.Float64frombits(answer.value), math.Float64frombits(asked))
+	default:
+		f.Page, f.Row = &p.ParamPage, row
+		return tm.predicate.Eval(&f.Frame) == expr.True
+	}
+	if assert.Enabled { // the comparison is all that the conjunct says
+		f.Page, f.Row = &p.ParamPage, row
+		assert.That(is == (tm.predicate.Eval(&f.Frame) == expr.True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
+	}
+	return is
+}
+
+// searchConjunctions finds the compounds that match.
+func (s *filters) searchConjunctions(f *matchFrame) {
+	if len(s.conjunctShapes.list) == 0 {
+		return
+	}
+	if f.scratch == nil {
+		f.scratch = new(conjunctionScratch)
+	}
+	o := f.scratch
+	o.begin()
+	for _, r := range s.conjunctShapes.list {
+		o.eventValues = append(o.eventValues, r.conjunct.addEvent(f, o))
+	}
+	s.conjunctShapes.guards.search(o)
+	for _, r := range s.conjunctShapes.list {
+		if r.conjunct.accessPathRows > 0 {
+			r.search(f)
+		}
+	}
+	s.testCandidates(f)
+}
+
+// insertIntoPlans puts the compounds that a way leads to on those of fresh, what the terms are
+// to be: what is an equality, and what is a range, no schema changes. It changes
+// nothing that a match reads.
+func (s *filters) insertIntoPlans(fresh []*filterShape, at *rowIndexer) {
+	for _, fl := range s.list {
+		if fl == nil || fl.guard != guardAccessPath {
+			continue
+		}
+		fresh[s.pages.page(fl.conjuncts[0]).table.position].plan.insert(at, fl.conjuncts[0])
+	}
+}
+
+// replaceConjunctPlans makes fresh what the terms are.
+func (s *filters) replaceConjunctPlans(fresh []*filterShape, paths *expr.PathTable) {
+	for i, r := range s.conjunctShapes.list {
+		paths.Unlink(r.plan.paths)
+		r.plan = fresh[i].plan
+		r.conjunct.setPlan(fresh[i])
+		paths.Link(r.plan.paths)
+	}
+}

@@ -1,0 +1,123 @@
+package expr
+
+import (
+	celast "cel.dev/cel-go/common/ast"
+
+	"fanfare.dev/fanfare/internal/condition/lang"
+)
+
+// A crossingTest compares a value of the event with the same value of the last
+// event of its key: it is true where a level lies between the two. The value has
+// reached the level, or passed it; one that stood on the level did so before.
+// Where there was no event of the key, or the value was no number in it, or NaN,
+// nothing is crossed. No number now, or NaN, is an error whatever was before.
+type CrossingPredicate struct {
+	lang.Direction
+	now, previous, level Operand
+}
+
+func (t *CrossingPredicate) Eval(f *Frame) Truth {
+	now, _ := t.now.Load(f)
+	level, _ := t.level.Load(f)
+	after, ok := CompareNumbers(now, level)
+	if !ok {
+		return Error
+	}
+	was, _ := t.previous.Load(f)
+	before, ok := CompareNumbers(was, level)
+	return TruthOf(ok && t.Crossed(before, after))
+}
+
+func CompareNumbers(a, b any) (order int, ok bool) {
+	_, ok1 := ToFloat(a)
+	_, ok2 := ToFloat(b)
+	if !ok1 || !ok2 {
+		return 0, false
+	}
+	return compare(a, b)
+}
+
+// crossing returns the test of a crossing, or nil where cel-go has to evaluate it.
+func (b *Builder) crossing(e celast.Expr) Predicate {
+	c, ok := lang.CrossingOf(e)
+	if !ok {
+		return nil
+	}
+	level := b.Operand(c.Level)
+	now, was := b.CrossingOperands(c)
+	if level == nil || now == nil {
+		return nil
+	}
+	return &CrossingPredicate{c.Direction, now, was, level}
+}
+
+// CrossingOperands returns the value of a crossing, as it is and as it was, or nothing
+// where it hangs on the subscription, or on no event.
+func (b *Builder) CrossingOperands(c lang.Crossing) (now, was Operand) {
+	is, ok1 := b.Source(c.Now)
+	before, ok2 := b.Source(c.Previous)
+	if !ok1 || !ok2 {
+		return nil, nil
+	}
+	return Field{b.Path(is)}, Field{b.Path(before)}
+}
+
+// previousRoot is where a field of the last event of the key begins.
+type previousRoot struct{}
+
+func (previousRoot) Key() string               { return lang.PreviousName }
+func (previousRoot) Load(f *Frame) (any, bool) { return f.Previous.Decoded() }
+
+// previousEvent is the last event of the key, read when a condition first asks for it.
+type previousEvent struct {
+	Document
+	raw           []byte
+	schema        *lang.SchemaType
+	memberNumbers *indexAllocator // the members that conditions name
+	scanned       bool
+}
+
+func (p *previousEvent) Begin(raw []byte, s *lang.SchemaType, names *indexAllocator) {
+	p.raw, p.schema, p.memberNumbers, p.scanned = raw, s, names, false
+}
+
+// end keeps nothing but the room.
+func (p *previousEvent) end() {
+	clear(p.members)
+	*p = previousEvent{Document: Document{members: p.members}}
+}
+
+// exists reports whether there is one.
+func (p *previousEvent) exists() bool {
+	if len(p.raw) == 0 {
+		return false
+	}
+	if !p.scanned {
+		p.scanned = true
+		if p.Scan(p.raw, p.schema, p.memberNumbers.Used, p.memberNumbers.Size) != nil { // it was an event's, so it is JSON
+			p.raw = nil
+			return false
+		}
+	}
+	return true
+}
+
+func (p *previousEvent) Decoded() (data any, ok bool) {
+	if !p.exists() {
+		return nil, false
+	}
+	return p.All(), true
+}
+
+// find leads to what was where steps lead.
+func (p *previousEvent) find(steps []string) (any, valueState) {
+	if !p.exists() {
+		return nil, absent
+	}
+	if len(steps) > 0 {
+		if use := p.memberNumbers.Used[steps[0]]; use != nil { // of a crossing's value of now
+			return p.Follow(&Path{Source: Source{Steps: steps}, Member: use.Index})
+		}
+	}
+	return FollowSteps(steps, p.All())
+}

@@ -1,0 +1,155 @@
+package expr
+
+import (
+	"slices"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/lang"
+)
+
+// assertHolds: a row has the values that were put into it.
+func (p *ParamPage) AssertHolds(row int, v lang.ParamValues, t *TextTable) {
+	held := p.Values(row, t)
+	assert.That(slices.Equal(held.Texts, v.Texts), "row %d holds %q for %q", row, held.Texts, v.Texts)
+	assert.That(slices.Equal(held.Numbers, v.Numbers), "row %d holds %v for %v", row, held.Numbers, v.Numbers)
+}
+
+// A ParamPage has the params of the rows of one page, by column.
+type ParamPage struct {
+	Params  []lang.Param
+	Numbers [][]float64
+	Texts   [][]uint32 // numbers of texts; booleans and lists too
+}
+
+// params returns the params of a row as CEL's sub.
+func (p *ParamPage) Sub(row int, t *TextTable) map[string]any {
+	sub := make(map[string]any, len(p.Params))
+	for _, one := range p.Params {
+		switch one.Kind {
+		case lang.KindDouble:
+			sub[one.Name] = p.Numbers[one.Column][row]
+		case lang.KindString:
+			sub[one.Name] = t.At(p.Texts[one.Column][row]).Text
+		case lang.KindBool:
+			sub[one.Name] = t.At(p.Texts[one.Column][row]).Text == "true"
+		case lang.KindList:
+			sub[one.Name] = t.list(p.Texts[one.Column][row])
+		}
+	}
+	return sub
+}
+
+// Values returns the params of a row as they were given.
+func (p *ParamPage) Values(row int, t *TextTable) (v lang.ParamValues) {
+	for _, column := range p.Numbers {
+		v.Numbers = append(v.Numbers, column[row])
+	}
+	for _, column := range p.Texts {
+		v.Texts = append(v.Texts, t.At(column[row]).Text)
+	}
+	return v
+}
+
+// DetachedPage holds the params of one subscription as its row would.
+func DetachedPage(params []lang.Param, v lang.ParamValues, t *TextTable) *ParamPage {
+	p := &ParamPage{Params: params}
+	for _, number := range v.Numbers {
+		p.Numbers = append(p.Numbers, []float64{number})
+	}
+	for _, text := range v.Texts {
+		p.Texts = append(p.Texts, []uint32{t.Acquire(text)})
+	}
+	return p
+}
+
+// TextTable keeps each distinct text of the topic's params once, folded too, under
+// a number that stays the same while the text is in use. Number 0 is no text.
+type TextTable struct {
+	Numbers map[string]uint32
+	texts   []internedText
+	lists   map[uint32]*internedList // by the number of the text that stands for it
+	free    []uint32
+}
+
+type internedText struct {
+	Text, Folded string
+	count        uint32 // rows that have it
+}
+
+// An internedList has the texts of a list, and their numbers without repetition.
+type internedList struct {
+	values  []any
+	numbers []uint32
+}
+
+func NewTextTable() *TextTable {
+	return &TextTable{Numbers: map[string]uint32{}, texts: make([]internedText, 1), lists: map[uint32]*internedList{}}
+}
+
+func (t *TextTable) At(n uint32) *internedText { return &t.texts[n] }
+
+// Size is one more than the highest number of a text.
+func (t *TextTable) Size() int { return len(t.texts) }
+
+// list returns the values of the list with number n.
+func (t *TextTable) list(n uint32) []any { return t.lists[n].values }
+
+// ListNumbers returns the numbers of the texts in the list with number n, without repetition.
+func (t *TextTable) ListNumbers(n uint32) []uint32 { return t.lists[n].numbers }
+
+// Number returns the number of text, 0 if no row has it.
+func (t *TextTable) Number(text string) uint32 { return t.Numbers[text] }
+
+// Acquire returns the number of text for one more row.
+func (t *TextTable) Acquire(text string) uint32 {
+	n, ok := t.Numbers[text]
+	if !ok {
+		if last := len(t.free) - 1; last >= 0 {
+			n, t.free = t.free[last], t.free[:last]
+		} else {
+			n = uint32(len(t.texts))
+			t.texts = append(t.texts, internedText{})
+		}
+		t.texts[n] = internedText{Text: text}
+		t.Numbers[text] = n
+		if values, ok := lang.ReadListText(text); ok {
+			t.acquireList(n, values)
+		} else {
+			t.texts[n].Folded = lang.Fold(text)
+		}
+	}
+	t.texts[n].count++
+	assert.That(t.texts[n].Text == text && t.Numbers[text] == n, "text %d is %q, and %q was asked for", n, t.texts[n].Text, text)
+	return n
+}
+
+// Release takes one row away from text n.
+func (t *TextTable) Release(n uint32) {
+	one := &t.texts[n]
+	assert.That(one.count > 0 && t.Numbers[one.Text] == n, "text %d is dropped, which nothing has: %q", n, one.Text)
+	if one.count--; one.count == 0 {
+		delete(t.Numbers, one.Text)
+		*one = internedText{}
+		if list := t.lists[n]; list != nil {
+			delete(t.lists, n)
+			for _, text := range list.numbers {
+				t.Release(text)
+			}
+		}
+		t.free = append(t.free, n)
+	}
+}
+
+// acquireList takes the texts of a list, each once.
+func (t *TextTable) acquireList(n uint32, values []any) {
+	list := &internedList{values: values}
+	seen := make(map[string]struct{}, len(values))
+	for _, one := range values {
+		text := one.(string)
+		if _, again := seen[text]; !again {
+			seen[text] = struct{}{}
+			list.numbers = append(list.numbers, t.Acquire(text))
+		}
+	}
+	t.lists[n] = list
+}

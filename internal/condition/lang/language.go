@@ -1,0 +1,79 @@
+package lang
+
+import (
+	"regexp"
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// Limits of a condition. Text over them is refused when it is created; an
+// evaluation that costs more than maxCost of CEL's units is an error, and so no
+// match.
+const (
+	MaxTextBytes = 4 << 10
+	maxNesting   = 64
+	maxNodes     = 10_000
+	MaxCost      = 20_000
+)
+
+// NewLanguage returns CEL with Fanfare's functions and limits, and event.
+func NewLanguage() (*cel.Env, error) {
+	return cel.NewEnv(append(LanguageOptions(), cel.Variable("event", cel.DynType), cel.Variable(AttributesName, cel.DynType))...)
+}
+
+// LanguageOptions are Fanfare's functions and limits.
+func LanguageOptions() []cel.EnvOption {
+	return append(append(crossingOptions(), dynamicOperatorOptions()...),
+		cel.CrossTypeNumericComparisons(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.ParserExpressionSizeLimit(MaxTextBytes),
+		cel.ParserRecursionLimit(maxNesting),
+		cel.ExpressionNodeLimit(maxNodes),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()), // of regular expressions: regexSize
+		foldedFunction("contains_ci", ContainsFolded),
+		foldedFunction("starts_with_ci", StartsFolded),
+		geoFunction(),
+	)
+}
+
+// foldedFunction declares a function of two strings that compares them folded.
+func foldedFunction(name string, compare func(hay, needle string) bool) cel.EnvOption {
+	return cel.Function(name, cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
+		cel.BinaryBinding(func(hay, needle ref.Val) ref.Val {
+			h, ok1 := hay.(types.String)
+			n, ok2 := needle.(types.String)
+			if !ok1 || !ok2 {
+				return types.NewErr("no such overload")
+			}
+			return types.Bool(compare(Fold(string(h)), Fold(string(n))))
+		})))
+}
+
+// ProgramOptions are those of every program that cel-go evaluates for us.
+func ProgramOptions() []cel.ProgramOption {
+	return []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost), cel.CustomDecorator(boundedRegex)}
+}
+
+var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
+
+// reservedNames are names that CEL or Fanfare gives another meaning: a field of such
+// a name is written with event before it.
+var reservedNames = []string{
+	"event", "sub", AttributesName,
+	"bool", "bytes", "double", "duration", "dyn", "int", "list", "map", "null_type", "string", "timestamp", "type", "uint",
+	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+	"package", "namespace", "null", "return", "true", "var", "void", "while",
+}
+
+// bareNames lists the fields of the event that may be written without event.
+func bareNames(event *SchemaType) []string {
+	return slices.DeleteFunc(event.names(), func(name string) bool { return !mayBeBare(name) })
+}
+
+// mayBeBare reports whether a field of that name may be written without event.
+func mayBeBare(name string) bool {
+	return identifier.MatchString(name) && !slices.Contains(reservedNames, name)
+}

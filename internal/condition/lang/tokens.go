@@ -1,0 +1,313 @@
+package lang
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// ParamColumns are the params for the literals that are taken, and how many those are.
+func (s *TokenizedFilter) ParamColumns(taken []bool) (params []Param, count int) {
+	params = make([]Param, s.Literals)
+	n, numbers, texts := 0, 0, 0
+	for i := range s.Tokens {
+		w := &s.Tokens[i]
+		if w.Kind == KindAny {
+			continue
+		}
+		if p := &params[n]; taken[n] {
+			p.Name = fmt.Sprint("literal ", n)
+			if w.IsText() {
+				p.Kind, p.Column = w.Kind, texts
+				texts++
+			} else {
+				p.Kind, p.Column = KindDouble, numbers
+				numbers++
+			}
+		}
+		n++
+	}
+	return params, numbers + texts
+}
+
+// LiteralValues are the literals that are taken, as params.
+func (s *TokenizedFilter) LiteralValues(taken []bool) (v ParamValues) {
+	n := 0
+	for i := range s.Tokens {
+		w := &s.Tokens[i]
+		if w.Kind == KindAny {
+			continue
+		}
+		if n++; taken == nil || !taken[n-1] {
+			continue
+		}
+		if w.IsText() {
+			v.Texts = append(v.Texts, w.Value)
+		} else {
+			v.Numbers = append(v.Numbers, w.Number)
+		}
+	}
+	return v
+}
+
+// A skeleton is the text of a filter with its literals taken out: filters of one
+// skeleton have the same syntax tree. It is read by a few rules of CEL's lexer;
+// a text that has more (comments, raw and long strings, bytes) has no skeleton.
+type TokenizedFilter struct {
+	Tokens   []Token
+	Literals int
+}
+
+// A word is a token of the text.
+type Token struct {
+	Text       string
+	offset     int  // where it begins, in bytes
+	RuneOffset int  // and in runes
+	Kind       Kind // of a literal that can be taken out: kindString, kindInt, kindDouble, or kindList of strings; else kindAny
+	Number     float64
+	Value      string // of a string; the listText of a list
+}
+
+// IsText reports whether w as a param is among the texts of a row.
+func (w *Token) IsText() bool { return w.Kind == KindString || w.Kind == KindList }
+
+// maxPlainInt is from where on a double does not hold every integer: a literal
+// beyond is no param, so that integers compare exactly.
+const maxPlainInt = 1 << 53
+
+// Tokenize cuts a filter into words; false where it has what is not read.
+func Tokenize(text string, words []Token) (TokenizedFilter, bool) {
+	s := TokenizedFilter{Tokens: words[:0]}
+	runes := 0
+	for i := 0; i < len(text); {
+		c := text[i]
+		n, w := 1, Token{offset: i, RuneOffset: runes}
+		switch {
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			i, runes = i+1, runes+1
+			continue
+		case c == '\'' || c == '"':
+			n = stringEnd(text[i:])
+			if n == 0 || i > 0 && IsIdentifierByte(text[i-1]) {
+				return TokenizedFilter{}, false
+			}
+			if inner := text[i+1 : i+n-1]; strings.IndexByte(inner, '\\') < 0 {
+				w.Kind, w.Value = KindString, inner
+			}
+		case c == '[' && s.endsWithIn():
+			if length, values := listEnd(text[i:]); length > 0 {
+				n, w.Kind, w.Value = length, KindList, TextOfList(values)
+			}
+		case IsDigit(c) || c == '-' && i+1 < len(text) && IsDigit(text[i+1]) && !s.endsOperand():
+			n = numberEnd(text[i:])
+			w.readNumber(text[i : i+n])
+		case IsIdentifierByte(c):
+			for n < len(text)-i && IsIdentifierByte(text[i+n]) {
+				n++
+			}
+		case c == '`':
+			if n = backticksEnd(text[i:]); n == 0 {
+				return TokenizedFilter{}, false
+			}
+		case c >= utf8.RuneSelf || c == '.' && i+1 < len(text) && IsDigit(text[i+1]) || strings.HasPrefix(text[i:], "//"):
+			return TokenizedFilter{}, false
+		case i+1 < len(text) && strings.Contains("&& || == != <= >=", text[i:i+2]) && text[i+1] != ' ':
+			n = 2
+		}
+		w.Text = text[i : i+n]
+		s.Tokens = append(s.Tokens, w)
+		if w.Kind != KindAny {
+			s.Literals++
+		}
+		runes += utf8.RuneCountInString(w.Text)
+		i += n
+	}
+	return s, true
+}
+
+// maxConjunctDepth is how deep brackets are in a text that is taken apart: far less
+// than what CEL allows for the whole.
+const maxConjunctDepth = 16
+
+// Conjuncts takes s apart where && joins the whole of it; nil where it is no such
+// chain, but one condition. Each part is a skeleton, though not of its own text:
+// that is where CEL counts from.
+func (s *TokenizedFilter) Conjuncts() (parts []TokenizedFilter) {
+	depth, from, literals := 0, 0, 0
+	for i := range s.Tokens {
+		w := &s.Tokens[i]
+		if w.Kind != KindAny {
+			literals++
+			continue
+		}
+		switch w.Text {
+		case "(", "[", "{":
+			if depth++; depth > maxConjunctDepth {
+				return nil
+			}
+		case ")", "]", "}":
+			if depth--; depth < 0 {
+				return nil
+			}
+		case "||", "?", ":":
+			if depth == 0 {
+				return nil
+			}
+		case "&&":
+			if depth == 0 {
+				parts = append(parts, TokenizedFilter{s.Tokens[from:i], literals})
+				from, literals = i+1, 0
+			}
+		}
+	}
+	if parts == nil || depth != 0 {
+		return nil
+	}
+	return append(parts, TokenizedFilter{s.Tokens[from:], literals})
+}
+
+// TextOf is the part of text that s is the skeleton of.
+func (s *TokenizedFilter) TextOf(text string) string {
+	if len(s.Tokens) == 0 {
+		return ""
+	}
+	last := &s.Tokens[len(s.Tokens)-1]
+	return text[s.Tokens[0].offset : last.offset+len(last.Text)]
+}
+
+// endsOperand reports whether a minus after the words so far subtracts.
+func (s *TokenizedFilter) endsOperand() bool {
+	if len(s.Tokens) == 0 {
+		return false
+	}
+	last := &s.Tokens[len(s.Tokens)-1]
+	c := last.Text[len(last.Text)-1]
+	return last.Kind != KindAny || IsIdentifierByte(c) || c == ')' || c == ']' || c == '}' || c == '\'' || c == '"' || c == '`'
+}
+
+// endsWithIn reports whether a list that follows is what something is sought in.
+func (s *TokenizedFilter) endsWithIn() bool {
+	return len(s.Tokens) > 0 && s.Tokens[len(s.Tokens)-1].Text == "in"
+}
+
+// listEnd is the length of the list of plain strings that text begins with, and these;
+// 0 if it is another list, or empty.
+func listEnd(text string) (length int, values []string) {
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; c {
+		case ' ', '\t', '\n', '\r':
+			continue
+		case '\'', '"':
+			n := stringEnd(text[i:])
+			if n == 0 || strings.IndexByte(text[i:i+n], '\\') >= 0 {
+				return 0, nil
+			}
+			values = append(values, text[i+1:i+n-1])
+			i += n
+			for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r') {
+				i++
+			}
+			switch {
+			case i < len(text) && text[i] == ']':
+				return i + 1, values
+			case i == len(text) || text[i] != ',':
+				return 0, nil
+			}
+		default:
+			return 0, nil
+		}
+	}
+	return 0, nil
+}
+
+// stringEnd is the length of the string that text begins with; 0 if it is a long
+// one or has no end.
+func stringEnd(text string) int {
+	if len(text) > 2 && text[1] == text[0] && text[2] == text[0] {
+		return 0
+	}
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '\n', '\r':
+			return 0
+		case text[0]:
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// backticksEnd is the length of the name in backticks that text begins with; 0 if it is none
+// to CEL.
+func backticksEnd(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '`' && i > 1:
+			return i + 1
+		case !IsIdentifierByte(c) && strings.IndexByte(".-/ ", c) < 0:
+			return 0
+		}
+	}
+	return 0
+}
+
+// numberEnd is the length of the number that text begins with, with all that
+// sticks to it.
+func numberEnd(text string) int {
+	n := 1
+	for n < len(text) && (IsIdentifierByte(text[n]) || text[n] == '.' ||
+		(text[n] == '-' || text[n] == '+') && (text[n-1] == 'e' || text[n-1] == 'E')) {
+		n++
+	}
+	return n
+}
+
+// readNumber makes w a literal if text is a plain decimal number.
+func (w *Token) readNumber(text string) {
+	if strings.Trim(text, "0123456789+-.eE") != "" {
+		return
+	}
+	if point := strings.IndexByte(text, '.'); point >= 0 && (point+1 == len(text) || !IsDigit(text[point+1])) {
+		return // 1. is a number to Go, and none to CEL
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	switch whole := strings.Trim(text, "0123456789-") == ""; {
+	case err != nil || math.IsInf(v, 0) || whole && math.Abs(v) >= maxPlainInt:
+	case whole:
+		w.Kind, w.Number = KindInt, v+0 // -0 becomes 0
+	default:
+		w.Kind, w.Number = KindDouble, v+0
+	}
+}
+
+func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func IsIdentifierByte(c byte) bool {
+	return c == '_' || IsDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// placeholders stand for literals in a key; no text of a filter has such a byte, which
+// is no UTF-8.
+var placeholders = [...]string{KindString: "\xfe", KindInt: "\xfd", KindDouble: "\xfc", KindList: "\xfb", KindMap: ""}
+
+// Key is the skeleton as a text, with a hole for each literal that taken names;
+// nil is all of them.
+func (s *TokenizedFilter) Key(b []byte, taken []bool) []byte {
+	literal := 0
+	for i := range s.Tokens {
+		w := &s.Tokens[i]
+		if w.Kind != KindAny {
+			literal++
+			if taken == nil || taken[literal-1] {
+				b = append(b, placeholders[w.Kind]...)
+				continue
+			}
+		}
+		b = append(append(b, w.Text...), ' ')
+	}
+	return b
+}

@@ -1,0 +1,152 @@
+//go:build assertions
+
+package condition
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/expr"
+)
+
+// An auditor evaluates conditions beside the index: each whole, by the test that is built of
+// its own text, on data that are decoded at once. No plan, form, guard, way, memo or scan has
+// a part in that. Every hit must be true by it, and what is no hit must not be.
+type matchChecker struct {
+	mu         sync.Mutex
+	definition *compiledDefinition
+	known      map[string]*checkedCondition // by rule or by text
+	next       int                          // of what was no hit: the one to look at first
+}
+
+// An audited condition is compiled for the auditor.
+type checkedCondition struct {
+	expr.Standalone
+	predicate expr.Predicate
+}
+
+// Conditions that are evaluated beside one event: all hits up to maxAuditedHits, and of the
+// others some, which go round.
+const (
+	maxCheckedHits       = 512
+	maxCheckedOthers     = 48
+	maxCheckedConditions = 4096
+)
+
+// begin has f keep the runs of places that it hands out.
+func (*matchChecker) begin(f *matchFrame) {
+	if visit := f.visit; visit != nil {
+		f.visit = func(places []uint32) {
+			f.visited = append(f.visited, places...)
+			visit(places)
+		}
+	}
+}
+
+// check holds the hits in f against the conditions.
+func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := t.compiled.Load()
+	if a.definition != c || len(a.known) > maxCheckedConditions {
+		a.definition, a.known = c, map[string]*checkedCondition{}
+	}
+	data, err := expr.DecodeData(event.Data, c.filterScope.Event)
+	assert.That(err == nil, "the scan found data good that cannot be decoded: %s: %v", event.Data, err)
+
+	hits := roaring.New()
+	once := func(place uint32) {
+		assert.That(hits.CheckedAdd(place), "place %d is a hit twice, of %s", place, event.Data)
+		assert.That(t.subscriptions.Contains(place), "place %d is a hit, and there is no such subscription", place)
+	}
+	for _, place := range f.visited {
+		once(place)
+	}
+	for _, key := range f.singleHits {
+		place, _ := placeAndRule(key)
+		once(uint32(place))
+	}
+	for _, places := range f.filterHits {
+		places.Iterate(func(place uint32) bool { once(place); return true })
+	}
+	f.visited = nil
+
+	met := map[*checkedCondition]map[string]expr.Truth{} // rows of a rule are met one by one
+	result := func(place fanfare.RowID) (expr.Truth, string) {
+		one, row, text := a.conditionOf(t, c, place)
+		if one == nil { // it has none
+			return expr.True, text
+		}
+		if met[one] == nil {
+			one.SetEvent(event, data)
+			met[one] = map[string]expr.Truth{}
+		}
+		if row == nil {
+			if _, known := met[one][""]; !known {
+				met[one][""] = one.predicate.Eval(&one.Frame)
+			}
+			return met[one][""], text
+		}
+		one.Frame.Texts, one.Frame.Page, one.Frame.Row, one.Frame.DecodedParams = t.texts, row.page, row.at, expr.DecodedParams{}
+		return one.predicate.Eval(&one.Frame), text
+	}
+	left := maxCheckedHits
+	hits.Iterate(func(place uint32) bool {
+		is, text := result(fanfare.RowID(place))
+		assert.That(is == expr.True, "place %d is a hit and its condition is %v: %s on %s after %s", place, is, text, event.Data, event.Previous)
+		left--
+		return left > 0
+	})
+	all := t.subscriptions.GetCardinality()
+	for range min(all, maxCheckedOthers) {
+		a.next = (a.next + 1) % int(all)
+		place, err := t.subscriptions.Select(uint32(a.next))
+		if err != nil || hits.Contains(place) {
+			continue
+		}
+		is, text := result(fanfare.RowID(place))
+		assert.That(is != expr.True, "place %d is no hit and its condition is true: %s on %s after %s", place, text, event.Data, event.Previous)
+	}
+}
+
+// checkedRow is where the params of a subscription are.
+type checkedRow struct {
+	page *expr.ParamPage
+	at   int
+}
+
+// conditionOf is that of a subscription, with its row where it is a rule's; nil for none.
+func (a *matchChecker) conditionOf(t *topic, c *compiledDefinition, p fanfare.RowID) (one *checkedCondition, row *checkedRow, text string) {
+	sc, key := c.filterScope, ""
+	ref := t.columns.page(p).conditions[p.Local()&pageMask]
+	if ref&rowRef != 0 {
+		number := uint32(ref &^ rowRef)
+		pg := t.pages.page(number)
+		assert.That(pg.owners[number&pageMask] == p, "row %d is not that of place %d", number, p)
+		row = &checkedRow{&pg.ParamPage, int(number & pageMask)}
+		rule := pg.table
+		sc, text, key = c.ruleScopes[rule.ruleNumber], c.definition.Rules[rule.ruleNumber].When, "rule "+rule.name
+	} else {
+		fl := t.filters.list[ref]
+		assert.That(t.filters.byText[fl.text] == fl && fl.number == uint32(ref), "filter %d is not known by its text %s", ref, fl.text)
+		if text, key = fl.text, "filter "+fl.text; text == "" {
+			return nil, nil, ""
+		}
+	}
+	if one = a.known[key]; one == nil {
+		tree, err := sc.Compile("/filter", text)
+		assert.That(err == nil, "%s is in the index and does not compile: %v", text, err)
+		one = &checkedCondition{Standalone: expr.Standalone{Scope: sc, Ast: tree}}
+		one.Build(func(b *expr.Builder) { one.predicate = b.Build(tree.Expr()) })
+		assert.That(one.Err == nil, "%s is in the index and cannot be planned: %v", text, one.Err)
+		a.known[key] = one
+	}
+	if row != nil {
+		text += fmt.Sprint(" with ", row.page.Sub(row.at, t.texts))
+	}
+	return one, row, text
+}

@@ -1,0 +1,181 @@
+package condition
+
+import (
+	"unicode/utf8"
+
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
+	"fanfare.dev/fanfare/internal/condition/expr"
+	"fanfare.dev/fanfare/internal/condition/lang"
+)
+
+// A form is what filters have in common that differ in literals alone: compiled
+// once, with these literals as its params, it answers them all as a rule does.
+// A filter that has no skeleton, or no literal to take out, is a form of its own.
+type filterShape struct {
+	key       string
+	text      string // of one of its filters
+	params    []lang.Param
+	isParam   []bool // which literals are params
+	plan      *plan
+	predicate expr.Predicate // of a term: the whole of it
+}
+
+// A draft is a filter that was found good: the form, and its own literals, or a
+// draft of each conjunct of a compound.
+type compiledFilter struct {
+	shape     *filterShape
+	values    lang.ParamValues
+	conjuncts []compiledFilter
+}
+
+// isCompiled reports whether d is one.
+func (d *compiledFilter) isCompiled() bool { return d.shape != nil || d.conjuncts != nil }
+
+// compileFilter compiles a filter. The empty text is the condition that every event meets.
+func (t *topic) compileFilter(c *compiledDefinition, text string) (compiledFilter, error) {
+	if len(text) > lang.MaxTextBytes || !utf8.ValidString(text) {
+		_, err := c.filterScope.Compile("/filter", text)
+		return compiledFilter{}, err
+	}
+	words, _ := t.shapes.tokenPool.Get().(*[]lang.Token)
+	if words == nil {
+		words = new([]lang.Token)
+	}
+	s, regular := lang.Tokenize(text, *words)
+	if regular {
+		*words = s.Tokens
+	}
+	defer t.shapes.tokenPool.Put(words)
+	t.shapes.Lock()
+	defer t.shapes.Unlock()
+	if t.shapes.definition != c || t.shapes.isFull() {
+		t.shapes.reset(c)
+	}
+	if regular && text != "" {
+		if d, ok := t.shapes.conjunction(text, &s); ok {
+			return d, nil
+		}
+	} else {
+		s = lang.TokenizedFilter{}
+	}
+	return t.shapes.compile(t.shapes.filterShapes, compileFilterShape, text, &s)
+}
+
+// findParamLiterals tells which literals of a skeleton can be params: those that are
+// compared with a field of the event, or sought in one.
+func findParamLiterals(sc *lang.Scope, text string, s *lang.TokenizedFilter) ([]bool, error) {
+	a, err := sc.Compile("/filter", text)
+	if err != nil {
+		return nil, err
+	}
+	taken := make([]bool, s.Literals)
+	for _, n := range literalPositions(s, &expr.Builder{Scope: sc, Ast: a}) {
+		taken[n] = true
+	}
+	return taken, nil
+}
+
+// literalPositions maps the expressions of literals that can be params to the numbers
+// of their literals.
+func literalPositions(s *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
+	at := map[int]int{} // rune to literal
+	literals := make([]*lang.Token, 0, s.Literals)
+	for i := range s.Tokens {
+		if w := &s.Tokens[i]; w.Kind != lang.KindAny {
+			at[w.RuneOffset] = len(literals)
+			literals = append(literals, w)
+		}
+	}
+	found := map[int64]int{}
+	b.VisitComparedLiterals(b.Ast.Expr(), func(e celast.Expr) {
+		v, _ := lang.Literal(e)
+		where, known := b.Ast.SourceInfo().GetOffsetRange(e.ID())
+		n, isWord := at[int(where.Start)]
+		if !known || !isWord {
+			return
+		}
+		same := false
+		switch w := literals[n]; w.Kind {
+		case lang.KindString:
+			same = v == any(w.Value)
+		case lang.KindInt:
+			same = v == any(int64(w.Number))
+		case lang.KindDouble:
+			same = v == any(w.Number)
+		case lang.KindList:
+			texts, isList := lang.LiteralTexts(e)
+			same = isList && lang.TextOfList(texts) == w.Value
+		}
+		if same {
+			if assert.Enabled {
+				assertExact(literals[n])
+			}
+			found[e.ID()] = n
+		}
+	})
+	return found
+}
+
+// A compiler compiles the form of a text, whose literals that taken names become
+// params in their order.
+type shapeCompiler func(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, error)
+
+// compileFilterShape compiles the form of a filter.
+func compileFilterShape(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
+	if text == "" {
+		return &filterShape{plan: &plan{guards: [][]*accessPath{{newAccessPath()}}, singlePath: true}}, nil
+	}
+	fm, b, err := parseShape(sc, key, text, s, taken)
+	if err != nil {
+		return nil, err
+	}
+	return fm, fm.makePlan(b)
+}
+
+// compileConjunctShape compiles a term.
+func compileConjunctShape(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
+	fm, b, err := parseShape(sc, key, text, s, taken)
+	if err != nil {
+		return nil, err
+	}
+	// As an operand of && CEL refuses a number that it only finds untrue by itself.
+	if kind := b.Ast.GetType(b.Ast.Expr().ID()).Kind(); kind != types.BoolKind && kind != types.DynKind {
+		return nil, lang.Invalid("/filter", "a part of it is not true or false")
+	}
+	fm.predicate = b.Build(b.Ast.Expr())
+	return fm, fm.makePlan(b)
+}
+
+func parseShape(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, *expr.Builder, error) {
+	fm := &filterShape{key: key, text: text, isParam: taken}
+	a, err := sc.Compile("/filter", text)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := expr.Builder{Scope: sc, Ast: a, Taken: map[int64]lang.Param{}}
+	columns, count := s.ParamColumns(taken)
+	for id, n := range literalPositions(s, &b) {
+		if taken[n] {
+			b.Taken[id] = columns[n]
+			fm.params = append(fm.params, columns[n])
+		}
+	}
+	if len(fm.params) != count { // another literal would stand for all filters
+		return nil, nil, lang.Invalid("/filter", "its form means something else than before")
+	}
+	return fm, &b, nil
+}
+
+// makePlan gives fm its plan.
+func (fm *filterShape) makePlan(b *expr.Builder) (err error) {
+	if fm.plan, err = newPlan(b); err != nil {
+		return lang.Invalid("/filter", "%v", err)
+	}
+	for i := range fm.plan.residuals { // texts of filters are mostly all different
+		fm.plan.residuals[i].column = -1
+	}
+	return nil
+}

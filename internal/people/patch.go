@@ -1,0 +1,69 @@
+package people
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+)
+
+// ApplyPatch applies a JSON merge patch (RFC 7396) to what is shown of a subscriber.
+func ApplyPatch(s *Subscriber, patch json.RawMessage) (p SubscriberPut, err error) {
+	var change, is any
+	if err := json.Unmarshal(patch, &change); err != nil || !IsObject(patch) {
+		return p, inputerror.Invalid("", "", "a patch must be a JSON object")
+	}
+	before, err := json.Marshal(SubscriberPut{s.Addresses, s.Locale, s.TimeZone, s.Attributes})
+	if err == nil {
+		err = json.Unmarshal(before, &is)
+	}
+	if err != nil {
+		return p, err
+	}
+	after, err := json.Marshal(mergePatch(is, change))
+	if err != nil {
+		return p, err
+	}
+	return DecodeSubscriber(after)
+}
+
+// mergePatch is the function MergePatch of RFC 7396, section 2.
+func mergePatch(target, patch any) any {
+	change, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	object, ok := target.(map[string]any)
+	if !ok {
+		object = map[string]any{}
+	}
+	for name, value := range change {
+		if value == nil {
+			delete(object, name)
+		} else {
+			object[name] = mergePatch(object[name], value)
+		}
+	}
+	return object
+}
+
+// DecodeSubscriber reads a SubscriberPut strictly: unknown members are refused.
+func DecodeSubscriber(b []byte) (p SubscriberPut, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return p, inputerror.Invalid("/"+strings.ReplaceAll(kind.Field, ".", "/"), "", "a %s cannot stand here", kind.Value)
+		}
+		return p, &fanfare.Error{Code: fanfare.Invalid, Message: "not a subscriber: " + strings.TrimPrefix(err.Error(), "json: "),
+			Hint: "known are addresses, locale, time_zone and attributes"}
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return p, inputerror.Invalid("", "", "there is more than one JSON value")
+	}
+	return p, nil
+}
