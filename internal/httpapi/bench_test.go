@@ -13,22 +13,22 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // stub takes everything and remembers nothing, so that only the API is measured.
 type stub struct{ *world }
 
-func (stub) PutSubscriptions(_ context.Context, _ string, puts []registry.Put, results []registry.PutResult) error {
+func (stub) PutSubscriptions(_ context.Context, _ string, puts []people.SubscriptionPut, results []people.PutResult) error {
 	for i := range results {
-		results[i] = registry.PutResult{ID: "sub-1c00004e", Created: true}
+		results[i] = people.PutResult{ID: "sub-1c00004e", Created: true}
 	}
 	return nil
 }
 
 func (s stub) Import(service string) Import {
-	return imports(func(ctx context.Context, puts []registry.Put, results []registry.PutResult) error {
+	return imports(func(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) error {
 		return s.PutSubscriptions(ctx, service, puts, results)
 	})
 }

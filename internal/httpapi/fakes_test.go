@@ -18,8 +18,8 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // The keys that the fake knows.
@@ -32,8 +32,8 @@ const (
 type world struct {
 	mu       sync.Mutex
 	services []string
-	subs     map[string]registry.Put
-	puts     []registry.Put // in the order in which they were put
+	subs     map[string]people.SubscriptionPut
+	puts     []people.SubscriptionPut // in the order in which they were put
 	posted   []fanfare.AcceptedEvent
 	known    map[string]fanfare.EventRef
 	controls []string
@@ -48,7 +48,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{services: []string{"news"}, subs: map[string]registry.Put{}, known: map[string]fanfare.EventRef{}}
+	return &world{services: []string{"news"}, subs: map[string]people.SubscriptionPut{}, known: map[string]fanfare.EventRef{}}
 }
 
 func (w *world) Authenticate(secret string) (catalog.Principal, bool) {
@@ -88,19 +88,19 @@ func (w *world) Apply(ctx context.Context, d *document.Document) (catalog.Diff, 
 }
 
 func (w *world) Import(service string) Import {
-	return imports(func(ctx context.Context, puts []registry.Put, results []registry.PutResult) error {
+	return imports(func(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) error {
 		return w.PutSubscriptions(ctx, service, puts, results)
 	})
 }
 
 // imports is an Import whose steps are over when they have begun.
-type imports func(ctx context.Context, puts []registry.Put, results []registry.PutResult) error
+type imports func(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) error
 
-func (i imports) Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) <-chan error {
+func (i imports) Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) <-chan error {
 	return over(i(ctx, puts, results))
 }
 
-func (w *world) PutSubscriptions(_ context.Context, service string, puts []registry.Put, results []registry.PutResult) error {
+func (w *world) PutSubscriptions(_ context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error {
 	if w.holdPuts != nil {
 		<-w.holdPuts
 	}
@@ -121,7 +121,7 @@ func (w *world) PutSubscriptions(_ context.Context, service string, puts []regis
 		_, was := w.subs[service+"/"+p.ID]
 		w.subs[service+"/"+p.ID] = p
 		w.puts = append(w.puts, p)
-		results[i] = registry.PutResult{ID: p.ID, Created: !was}
+		results[i] = people.PutResult{ID: p.ID, Created: !was}
 		if strings.Contains(p.Filter, "!=") {
 			results[i].Cost, results[i].Added = fanfare.Cost{Nanos: 40, Why: "!= leads to no index"}, 40
 		}
@@ -130,7 +130,7 @@ func (w *world) PutSubscriptions(_ context.Context, service string, puts []regis
 }
 
 // clonePut copies what may lie in the buffer of a chunk.
-func clonePut(p registry.Put) registry.Put {
+func clonePut(p people.SubscriptionPut) people.SubscriptionPut {
 	for _, s := range []*string{&p.ID, &p.Topic, &p.Channel, &p.To, &p.Filter, &p.Rule, &p.Locale, &p.TimeZone, &p.State} {
 		*s = strings.Clone(*s)
 	}
@@ -140,15 +140,15 @@ func clonePut(p registry.Put) registry.Put {
 	return p
 }
 
-func (w *world) Subscription(_ context.Context, service, id string) (registry.Subscription, error) {
+func (w *world) Subscription(_ context.Context, service, id string) (people.Subscription, error) {
 	p, ok := w.subs[service+"/"+id]
 	if !ok {
-		return registry.Subscription{}, notFound("subscription", id)
+		return people.Subscription{}, notFound("subscription", id)
 	}
-	return registry.Subscription{ID: id, Service: service, Topic: p.Topic, To: p.To, State: "active"}, nil
+	return people.Subscription{ID: id, Service: service, Topic: p.Topic, To: p.To, State: "active"}, nil
 }
 
-func (w *world) EndSubscriptionIf(_ context.Context, service, id, reason string, _ func(*registry.Subscription) error) error {
+func (w *world) EndSubscriptionIf(_ context.Context, service, id, reason string, _ func(*people.Subscription) error) error {
 	if _, ok := w.subs[service+"/"+id]; !ok {
 		return notFound("subscription", id)
 	}
@@ -156,14 +156,14 @@ func (w *world) EndSubscriptionIf(_ context.Context, service, id, reason string,
 	return w.fail
 }
 
-func (w *world) PauseSubscription(_ context.Context, service, id string, _ func(*registry.Subscription) error) error {
+func (w *world) PauseSubscription(_ context.Context, service, id string, _ func(*people.Subscription) error) error {
 	if _, ok := w.subs[service+"/"+id]; !ok {
 		return notFound("subscription", id)
 	}
 	return w.fail
 }
 
-func (w *world) ResumeSubscription(ctx context.Context, service, id string, check func(*registry.Subscription) error) error {
+func (w *world) ResumeSubscription(ctx context.Context, service, id string, check func(*people.Subscription) error) error {
 	return w.PauseSubscription(ctx, service, id, check)
 }
 

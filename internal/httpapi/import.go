@@ -6,7 +6,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // Limits of a bulk import.
@@ -18,18 +18,18 @@ const (
 // importSubscriptions puts the subscription on each line of the body.
 func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, quiet bool) error {
 	steps := a.parts.Subscriptions.Import(service)
-	var spare [][]registry.PutResult // of steps that are over
+	var spare [][]people.PutResult // of steps that are over
 	sum := putSum{Errors: []wire.LineError{}}
 	defer a.noteImport(r, service, "subscriptions", &sum)
-	return run(a, x, r, lineWork[registry.Put]{
-		decode: registry.DecodePut, maxLineBytes: importLineBytes, maxLines: importChunkLines, ahead: 2, status: http.StatusOK, quiet: quiet,
-		keep: func(ctx context.Context, puts []registry.Put) (<-chan error, outcome) {
-			var results []registry.PutResult
+	return run(a, x, r, lineWork[people.SubscriptionPut]{
+		decode: people.DecodeSubscription, maxLineBytes: importLineBytes, maxLines: importChunkLines, ahead: 2, status: http.StatusOK, quiet: quiet,
+		keep: func(ctx context.Context, puts []people.SubscriptionPut) (<-chan error, outcome) {
+			var results []people.PutResult
 			if last := len(spare) - 1; last >= 0 {
 				results, spare = spare[last], spare[:last]
 			}
 			if cap(results) < len(puts) {
-				results = make([]registry.PutResult, len(puts))
+				results = make([]people.PutResult, len(puts))
 			}
 			results = results[:len(puts)]
 			clear(results)
@@ -51,7 +51,7 @@ type putSum wire.PutSummary
 
 // add counts a line that was put or refused by the registry, and appends its
 // answer.
-func (s *putSum) add(dst []byte, result *registry.PutResult, quiet bool) ([]byte, error) {
+func (s *putSum) add(dst []byte, result *people.PutResult, quiet bool) ([]byte, error) {
 	switch {
 	case result.Err != nil:
 		return dst, result.Err

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // hand is a clock that the test sets.
@@ -92,7 +92,7 @@ type held struct {
 	inside, goOn chan struct{}
 }
 
-func (h held) PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error {
+func (h held) PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error {
 	h.inside <- struct{}{}
 	<-h.goOn
 	return h.world.PutSubscriptions(ctx, service, puts, results)

@@ -15,8 +15,8 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Parts are the dependencies of the API. All are required except Metrics and the parts
@@ -89,14 +89,14 @@ type Keyring interface {
 // Subscriptions stores subscriptions. Changes are durable when a method returns.
 type Subscriptions interface {
 	// PutSubscriptions sets one result per put. Its error means that nothing was kept.
-	PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error
+	PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error
 	Import(service string) Import
-	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
+	Subscription(ctx context.Context, service, id string) (people.Subscription, error)
 	// EndSubscriptionIf returns when no message for it can be sent any more.
-	EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *registry.Subscription) error) error
+	EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *people.Subscription) error) error
 	// PauseSubscription returns when no message for it can be sent any more.
-	PauseSubscription(ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
-	ResumeSubscription(ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
+	PauseSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error
+	ResumeSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error
 	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
 	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error)
 }
@@ -106,7 +106,7 @@ type Import interface {
 	// Begin sets the results and gives one error on over, as PutSubscriptions
 	// returns it. Steps are done in their order; one that was begun before the
 	// failure of an earlier one was known fails too.
-	Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) (over <-chan error)
+	Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) (over <-chan error)
 }
 
 // Topics looks up services and their topics.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // pauseRoutes stop what one subscription gets for a while.
@@ -16,7 +16,7 @@ func (a *API) pauseRoutes() {
 		ID      string `path:"id" doc:"of the subscription"`
 		IfMatch string `header:"If-Match" doc:"change it only if it still has this ETag; else 412"`
 	}
-	type setter func(s Subscriptions, ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
+	type setter func(s Subscriptions, ctx context.Context, service, id string, check func(is *people.Subscription) error) error
 	verb := func(name, summary, about string, set setter) {
 		act(a, huma.Operation{OperationID: name + "-subscription", Method: http.MethodPost, Path: "/v1/subscriptions/{id}/" + name, Tags: []string{"subscriptions"},
 			Summary: summary, Description: about}, maySubscribe,
@@ -27,7 +27,7 @@ func (a *API) pauseRoutes() {
 				}
 				x := ctx.Value(exchangeKey{}).(*exchange)
 				patient(x)
-				return set(a.parts.Subscriptions, ctx, s, in.ID, preconditions[registry.Subscription](x.request))
+				return set(a.parts.Subscriptions, ctx, s, in.ID, preconditions[people.Subscription](x.request))
 			})
 	}
 	verb("pause", "Pause a subscription", "No event that is accepted after the answer is for it, until it is resumed. Answers when no message for it can leave any more; "+

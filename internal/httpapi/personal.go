@@ -11,7 +11,8 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
 // Personal has everything that is kept of one person, and makes one of two.
@@ -21,21 +22,21 @@ type Personal interface {
 
 // Merging makes one subscriber of two.
 type Merging interface {
-	MergeSubscriber(ctx context.Context, service, id, into string) (registry.Subscriber, error)
+	MergeSubscriber(ctx context.Context, service, id, into string) (people.Subscriber, error)
 }
 
 // A PersonalLine is a part of what is kept of a person; the member of its type is
 // there.
 type PersonalLine struct {
-	Type         string                 `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,audit" doc:"which of the members is there"`
-	Subscriber   *registry.Subscriber   `json:"subscriber,omitempty"`
-	Subscription *registry.Subscription `json:"subscription,omitempty"`
-	Suppression  *registry.Suppression  `json:"suppression,omitempty"`
-	Consent      *registry.Consent      `json:"consent,omitempty"`
-	Delivery     *fanfare.Delivery      `json:"delivery,omitempty"`
-	Message      *PersonalMessage       `json:"message,omitempty"`
-	Waiting      *PersonalWaiting       `json:"waiting,omitempty"`
-	Audit        *wire.AuditEntry       `json:"audit,omitempty"`
+	Type         string                   `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,audit" doc:"which of the members is there"`
+	Subscriber   *people.Subscriber       `json:"subscriber,omitempty"`
+	Subscription *people.Subscription     `json:"subscription,omitempty"`
+	Suppression  *suppression.Suppression `json:"suppression,omitempty"`
+	Consent      *people.Consent          `json:"consent,omitempty"`
+	Delivery     *fanfare.Delivery        `json:"delivery,omitempty"`
+	Message      *PersonalMessage         `json:"message,omitempty"`
+	Waiting      *PersonalWaiting         `json:"waiting,omitempty"`
+	Audit        *wire.AuditEntry         `json:"audit,omitempty"`
 }
 
 // A PersonalMessage is what a message said to one person.
@@ -71,7 +72,7 @@ func (a *API) personalRoutes() {
 			"This id is not found any more; the hint of that answer names the other.",
 		Parameters:  []*huma.Param{param("id", "of the subscriber that goes"), service()},
 		RequestBody: body[MergeRequest](a, "The one that stays", "application/json")}
-	replies[registry.Subscriber](a, &merge, http.StatusOK, "The one that stays, as it is now", "application/json")
+	replies[people.Subscriber](a, &merge, http.StatusOK, "The one that stays, as it is now", "application/json")
 	a.handle(merge, maySubscribe, func(x *exchange, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {

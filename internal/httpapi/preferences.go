@@ -9,8 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // preferenceRoutes serve the page of what somebody gets, and what they agreed to.
@@ -39,7 +39,7 @@ func (a *API) preferenceRoutes() {
 
 // A ConsentList is what a subscriber agreed to.
 type ConsentList struct {
-	Consents []registry.Consent `json:"consents" doc:"of all addresses"`
+	Consents []people.Consent `json:"consents" doc:"of all addresses"`
 }
 
 func (a *API) showPreferences(ctx context.Context, _ *exchange, r *http.Request) (*pages.Page, error) {

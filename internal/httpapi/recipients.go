@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Signups take people in who ask for it, once they have shown that an address is
@@ -40,7 +40,7 @@ type MayMail func(service, address string) bool
 
 // Consents tell what people agreed to.
 type Consents interface {
-	Consents(ctx context.Context, service, subscriber string) ([]registry.Consent, error)
+	Consents(ctx context.Context, service, subscriber string) ([]people.Consent, error)
 }
 
 // A SignupForm is what there is to fill in.

@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // subscriberChunkLines is how many lines of subscribers are put with one call.
@@ -17,11 +17,11 @@ const subscriberChunkLines = 1000
 func (a *API) importSubscribers(x *exchange, r *http.Request, service string, quiet bool) error {
 	sum := putSum{Errors: []wire.LineError{}}
 	defer a.noteImport(r, service, "subscribers", &sum)
-	return run(a, x, r, lineWork[registry.SubscriberLine]{
-		decode:       func(line []byte, l *registry.SubscriberLine) error { return decodeStrictly(line, l) },
+	return run(a, x, r, lineWork[people.ImportedSubscriber]{
+		decode:       func(line []byte, l *people.ImportedSubscriber) error { return decodeStrictly(line, l) },
 		maxLineBytes: importLineBytes, maxLines: subscriberChunkLines, status: http.StatusOK, quiet: quiet,
-		keep: func(ctx context.Context, lines []registry.SubscriberLine) (<-chan error, outcome) {
-			results := make([]registry.PutResult, len(lines))
+		keep: func(ctx context.Context, lines []people.ImportedSubscriber) (<-chan error, outcome) {
+			results := make([]people.PutResult, len(lines))
 			done := make(chan error, 1)
 			done <- a.parts.Subscribers.PutSubscribers(audit.WithoutActor(ctx), service, lines, results)
 			return done, func(dst []byte, i int) ([]byte, error) {
@@ -47,8 +47,8 @@ func (a *API) exportSubscribers(ctx context.Context, x *exchange, service string
 		}
 		for i := range page {
 			s := &page[i]
-			line := registry.SubscriberLine{ID: s.ID, SubscriberPut: registry.SubscriberPut{Addresses: s.Addresses, Locale: s.Locale, TimeZone: s.TimeZone, Attributes: s.Attributes}}
-			if _, ours := registry.ParseSubscriberID(s.ID); ours {
+			line := people.ImportedSubscriber{ID: s.ID, SubscriberPut: people.SubscriberPut{Addresses: s.Addresses, Locale: s.Locale, TimeZone: s.TimeZone, Attributes: s.Attributes}}
+			if _, ours := people.ParseSubscriberID(s.ID); ours {
 				line.ID = ""
 			}
 			if err := out.write(line); err != nil {

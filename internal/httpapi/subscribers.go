@@ -11,29 +11,29 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // Subscribers are people and machines with their addresses. What a method
 // changed is durable when it returns.
 type Subscribers interface {
-	Subscriber(ctx context.Context, service, id string) (registry.Subscriber, error)
-	SubscriberByAddress(ctx context.Context, service, address string) (registry.Subscriber, error)
+	Subscriber(ctx context.Context, service, id string) (people.Subscriber, error)
+	SubscriberByAddress(ctx context.Context, service, address string) (people.Subscriber, error)
 	// SubscriberPage may return fewer than limit although next says that more follow.
-	SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []registry.Subscriber, next fanfare.RowID, err error)
-	CreateSubscriber(ctx context.Context, service string, p registry.SubscriberPut) (registry.Subscriber, error)
-	PutSubscriber(ctx context.Context, service, id string, p registry.SubscriberPut, check registry.Check) (s registry.Subscriber, created bool, err error)
+	SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []people.Subscriber, next fanfare.RowID, err error)
+	CreateSubscriber(ctx context.Context, service string, p people.SubscriberPut) (people.Subscriber, error)
+	PutSubscriber(ctx context.Context, service, id string, p people.SubscriberPut, check people.SubscriberCheck) (s people.Subscriber, created bool, err error)
 	// PutSubscribers sets one result per line. Its error means that nothing was kept.
-	PutSubscribers(ctx context.Context, service string, lines []registry.SubscriberLine, results []registry.PutResult) error
-	PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check registry.Check) (registry.Subscriber, error)
+	PutSubscribers(ctx context.Context, service string, lines []people.ImportedSubscriber, results []people.PutResult) error
+	PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check people.SubscriberCheck) (people.Subscriber, error)
 	// DeleteSubscriber returns when no letter for it can leave any more.
-	DeleteSubscriber(ctx context.Context, service, id string, check registry.Check) error
+	DeleteSubscriber(ctx context.Context, service, id string, check people.SubscriberCheck) error
 }
 
 // SubscriberList is a page of subscribers.
 type SubscriberList struct {
-	Subscribers []registry.Subscriber `json:"subscribers" doc:"in the order in which they are kept"`
-	Next        string                `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+	Subscribers []people.Subscriber `json:"subscribers" doc:"in the order in which they are kept"`
+	Next        string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
 // OneSubscriber names a subscriber.
@@ -57,14 +57,14 @@ func (a *API) subscriberRoutes() {
 		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all subscribers " +
 			"are streamed, each on a line of the form that an import takes. Ids of ours (per-) are left out."}
 	replies[SubscriberList](a, &list, http.StatusOK, "A page, or everybody", "application/json")
-	list.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[registry.SubscriberLine](a, ndjson)}
+	list.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, ndjson)}
 	streamed(a, list, mayLookUp, a.subscribers)
 	read(a, huma.Operation{OperationID: "get-subscriber", Method: http.MethodGet, Path: one, Tags: tags, Summary: "One subscriber with all addresses",
 		Description: "A subscriber that was merged into another is not found; the hint of the answer names the one that it was merged into. Change that one: an old id is never followed silently."}, mayLookUp,
-		func(ctx context.Context, c caller, in *OneSubscriber) (registry.Subscriber, error) {
+		func(ctx context.Context, c caller, in *OneSubscriber) (people.Subscriber, error) {
 			s, err := a.oneService(c)
 			if err != nil {
-				return registry.Subscriber{}, err
+				return people.Subscriber{}, err
 			}
 			found, err := a.parts.Subscribers.Subscriber(ctx, s, in.ID)
 			if err == nil {
@@ -77,9 +77,9 @@ func (a *API) subscriberRoutes() {
 		Summary:     "Add a subscriber with an id of ours, or, as NDJSON, add or replace any number",
 		Description: "NDJSON is streamed: each line is put by itself, under its id where it has one, and answered by a line, in order; a bad line does not stop the others.",
 		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
-		RequestBody: body[registry.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
-	post.RequestBody.Content[ndjson] = &huma.MediaType{Schema: schemaIn[registry.SubscriberLine](a, ndjson)}
-	replies[registry.Subscriber](a, &post, http.StatusCreated, "Added", "application/json")
+		RequestBody: body[people.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
+	post.RequestBody.Content[ndjson] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, ndjson)}
+	replies[people.Subscriber](a, &post, http.StatusCreated, "Added", "application/json")
 	replies[wire.PutSummary](a, &post, http.StatusOK, "Of NDJSON: one answer or error on each line, or with quiet=true a summary", "application/json")
 	post.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[wire.Subscribed](a, ndjson)}
 	a.handle(post, maySubscribe, a.postSubscriber)
@@ -88,16 +88,16 @@ func (a *API) subscriberRoutes() {
 		Summary:     "Add the subscriber with this id, or replace it as a whole",
 		Description: "Subscriptions to addresses that it has no more end. An address belongs to one subscriber: one of somebody else is a conflict.",
 		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()},
-		RequestBody: body[registry.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
-	replies[registry.Subscriber](a, &put, http.StatusCreated, "Added", "application/json")
-	replies[registry.Subscriber](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
+		RequestBody: body[people.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
+	replies[people.Subscriber](a, &put, http.StatusCreated, "Added", "application/json")
+	replies[people.Subscriber](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
 	a.handle(put, maySubscribe, a.putSubscriber)
 
 	patch := huma.Operation{OperationID: "patch-subscriber", Method: http.MethodPatch, Path: one, Tags: tags,
 		Summary:     "Change what a JSON merge patch (RFC 7396) names",
 		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()},
-		RequestBody: body[registry.SubscriberPut](a, "What changes; null removes a member", mergePatch, "application/json")}
-	replies[registry.Subscriber](a, &patch, http.StatusOK, "As it is now", "application/json")
+		RequestBody: body[people.SubscriberPut](a, "What changes; null removes a member", mergePatch, "application/json")}
+	replies[people.Subscriber](a, &patch, http.StatusOK, "As it is now", "application/json")
 	a.handle(patch, maySubscribe, a.patchSubscriber)
 
 	del := huma.Operation{OperationID: "delete-subscriber", Method: http.MethodDelete, Path: one, Tags: tags,
@@ -129,7 +129,7 @@ func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (fun
 }
 
 func (a *API) listSubscribers(ctx context.Context, c caller, in *subscribersBy) (list SubscriberList, err error) {
-	list.Subscribers = []registry.Subscriber{}
+	list.Subscribers = []people.Subscriber{}
 	s, err := a.oneService(c)
 	if err != nil {
 		return list, err
@@ -152,8 +152,8 @@ func (a *API) listSubscribers(ctx context.Context, c caller, in *subscribersBy) 
 }
 
 // subscribersNamed is the list of the one that is named, or of none.
-func (a *API) subscribersNamed(ctx context.Context, service string, in *subscribersBy) ([]registry.Subscriber, error) {
-	var found registry.Subscriber
+func (a *API) subscribersNamed(ctx context.Context, service string, in *subscribersBy) ([]people.Subscriber, error) {
+	var found people.Subscriber
 	var err error
 	if in.ID != "" {
 		found, err = a.parts.Subscribers.Subscriber(ctx, service, in.ID)
@@ -161,14 +161,14 @@ func (a *API) subscribersNamed(ctx context.Context, service string, in *subscrib
 	if in.Address != "" && err == nil {
 		byID := found.ID
 		if found, err = a.parts.Subscribers.SubscriberByAddress(ctx, service, in.Address); err == nil && byID != "" && found.ID != byID {
-			return []registry.Subscriber{}, nil
+			return []people.Subscriber{}, nil
 		}
 	}
 	switch {
 	case err == nil:
-		return []registry.Subscriber{found}, nil
+		return []people.Subscriber{found}, nil
 	case fanfare.CodeOf(err) == fanfare.NotFound:
-		return []registry.Subscriber{}, nil
+		return []people.Subscriber{}, nil
 	}
 	return nil, err
 }
@@ -214,7 +214,7 @@ func (a *API) putSubscriber(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	patient(x)
-	s, created, err := a.parts.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, preconditions[registry.Subscriber](r))
+	s, created, err := a.parts.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, preconditions[people.Subscriber](r))
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (a *API) patchSubscriber(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	patient(x)
-	s, err := a.parts.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, preconditions[registry.Subscriber](r))
+	s, err := a.parts.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, preconditions[people.Subscriber](r))
 	if err != nil {
 		return err
 	}
@@ -251,21 +251,21 @@ func (a *API) deleteSubscriber(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	patient(x)
-	if err := a.parts.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), preconditions[registry.Subscriber](r)); err != nil {
+	if err := a.parts.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), preconditions[people.Subscriber](r)); err != nil {
 		return err
 	}
 	x.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-func (a *API) subscriberBody(x *exchange, r *http.Request, c caller) (service string, p registry.SubscriberPut, err error) {
+func (a *API) subscriberBody(x *exchange, r *http.Request, c caller) (service string, p people.SubscriberPut, err error) {
 	if service, err = a.oneService(c); err == nil {
 		err = readJSON(x, r, &p)
 	}
 	return service, p, err
 }
 
-func answerSubscriber(x *exchange, status int, s *registry.Subscriber) error {
+func answerSubscriber(x *exchange, status int, s *people.Subscriber) error {
 	if err := setTag(x, s); err != nil {
 		return err
 	}

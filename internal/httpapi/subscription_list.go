@@ -13,21 +13,21 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // SubscriptionLists reads many subscriptions a part at a time.
 type SubscriptionLists interface {
 	// SubscriptionPage may return fewer than limit although next says that more follow.
-	SubscriptionPage(ctx context.Context, service string, f registry.SubscriptionFilter, after fanfare.RowID, limit int) (page []registry.Subscription, next fanfare.RowID, err error)
+	SubscriptionPage(ctx context.Context, service string, f people.SubscriptionFilter, after fanfare.RowID, limit int) (page []people.Subscription, next fanfare.RowID, err error)
 	// ExportSubscriptions visits those that have not ended as the puts that make them again.
-	ExportSubscriptions(ctx context.Context, service string, f registry.SubscriptionFilter, visit func(p *registry.Put) error) error
+	ExportSubscriptions(ctx context.Context, service string, f people.SubscriptionFilter, visit func(p *people.SubscriptionPut) error) error
 }
 
 // SubscriptionList is a page of subscriptions.
 type SubscriptionList struct {
-	Subscriptions []registry.Subscription `json:"subscriptions" doc:"in the order in which they are kept"`
-	Next          string                  `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+	Subscriptions []people.Subscription `json:"subscriptions" doc:"in the order in which they are kept"`
+	Next          string                `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
 type subscriptionsBy struct {
@@ -39,8 +39,8 @@ type subscriptionsBy struct {
 	Accept     string `header:"Accept" doc:"application/x-ndjson: all that have not ended as a stream"`
 }
 
-func (in *subscriptionsBy) filter() registry.SubscriptionFilter {
-	return registry.SubscriptionFilter{Topic: in.Topic, Channel: in.Channel, Subscriber: in.Subscriber, State: in.State}
+func (in *subscriptionsBy) filter() people.SubscriptionFilter {
+	return people.SubscriptionFilter{Topic: in.Topic, Channel: in.Channel, Subscriber: in.Subscriber, State: in.State}
 }
 
 func (a *API) subscriptionListRoutes() {
@@ -151,9 +151,9 @@ func (s *lineStream) flush() error {
 	return err
 }
 
-func (a *API) exportSubscriptions(ctx context.Context, x *exchange, service string, f registry.SubscriptionFilter) error {
+func (a *API) exportSubscriptions(ctx context.Context, x *exchange, service string, f people.SubscriptionFilter) error {
 	out := newLineStream(x)
-	err := a.parts.SubscriptionLists.ExportSubscriptions(ctx, service, f, func(p *registry.Put) error {
+	err := a.parts.SubscriptionLists.ExportSubscriptions(ctx, service, f, func(p *people.SubscriptionPut) error {
 		return out.write(wire.SubscriptionRequest{ID: p.ID, Topic: p.Topic, Channel: p.Channel, To: p.To, Subscriber: p.Subscriber, Filter: p.Filter, Rule: p.Rule,
 			Params: p.Params, Data: p.Data, Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes, State: p.State, Cadence: p.Cadence})
 	})

@@ -13,7 +13,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 const ndjson = "application/x-ndjson"
@@ -46,10 +46,10 @@ func (a *API) subscriptionRoutes() {
 	}
 	read(a, huma.Operation{OperationID: "get-subscription", Method: http.MethodGet, Path: "/v1/subscriptions/{id}", Tags: tags,
 		Summary: "One subscription, active, paused or ended"}, mayLookUp,
-		func(ctx context.Context, c caller, in *One) (registry.Subscription, error) {
+		func(ctx context.Context, c caller, in *One) (people.Subscription, error) {
 			s, err := a.oneService(c)
 			if err != nil {
-				return registry.Subscription{}, err
+				return people.Subscription{}, err
 			}
 			found, err := a.parts.Subscriptions.Subscription(ctx, s, in.ID)
 			if err == nil {
@@ -75,7 +75,7 @@ func (a *API) subscriptionRoutes() {
 			}
 			x := ctx.Value(exchangeKey{}).(*exchange)
 			patient(x)
-			return a.parts.Subscriptions.EndSubscriptionIf(ctx, s, in.ID, in.Reason, preconditions[registry.Subscription](x.request))
+			return a.parts.Subscriptions.EndSubscriptionIf(ctx, s, in.ID, in.Reason, preconditions[people.Subscription](x.request))
 		})
 }
 
@@ -118,8 +118,8 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 	if err != nil {
 		return err
 	}
-	puts := make([]registry.Put, 1)
-	if err := registry.DecodePut(text, &puts[0]); err != nil {
+	puts := make([]people.SubscriptionPut, 1)
+	if err := people.DecodeSubscription(text, &puts[0]); err != nil {
 		return err
 	}
 	if id != "" {
@@ -127,9 +127,9 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/id", Message: "is not the id of the path", Hint: "leave it out"}
 		}
 		puts[0].ID = id
-		puts[0].Check = preconditions[registry.Subscription](r)
+		puts[0].Check = preconditions[people.Subscription](r)
 	}
-	results := make([]registry.PutResult, 1)
+	results := make([]people.PutResult, 1)
 	if err := a.parts.Subscriptions.PutSubscriptions(r.Context(), service, puts, results); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 
 // appendPut appends a wire.Subscribed; with the cost of its condition where that
 // is asked for, or no index leads to it.
-func appendPut(dst []byte, r *registry.PutResult, cost bool) []byte {
+func appendPut(dst []byte, r *people.PutResult, cost bool) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = appendString(dst, r.ID)
 	dst = append(dst, `,"created":`...)

@@ -12,7 +12,6 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people/suppression"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // suppressionChunkLines is how many lines of a list are kept with one call.
@@ -61,7 +60,7 @@ func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy
 	if err != nil {
 		return nil, err
 	}
-	f := registry.SuppressionFilter{Service: s, Reason: in.Reason}
+	f := suppression.Filter{Service: s, Reason: in.Reason}
 	if acceptsLines(in.Accept) {
 		if in.Cursor != "" {
 			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export has the whole list: it knows no cursor", Hint: "ask for application/json to have pages"}
@@ -86,12 +85,12 @@ func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy
 	}, nil
 }
 
-func suppressionAfter(l listing, cursor string) (*registry.SuppressionCursor, error) {
+func suppressionAfter(l listing, cursor string) (*suppression.Cursor, error) {
 	key, err := l.key(cursor)
 	if err != nil || key == "" {
 		return nil, err
 	}
-	var after registry.SuppressionCursor
+	var after suppression.Cursor
 	var hash string
 	_, err = fmt.Sscanf(key, "%x.%x.%64s", &after.At, &after.Kind, &hash)
 	if err == nil {
@@ -104,9 +103,9 @@ func suppressionAfter(l listing, cursor string) (*registry.SuppressionCursor, er
 }
 
 // exportSuppressions streams the list.
-func (a *API) exportSuppressions(ctx context.Context, x *exchange, f registry.SuppressionFilter) error {
+func (a *API) exportSuppressions(ctx context.Context, x *exchange, f suppression.Filter) error {
 	out := newLineStream(x)
-	if err := a.parts.Suppressions.EachSuppression(ctx, f, func(s *registry.Suppression) error { return out.write(s) }); err != nil {
+	if err := a.parts.Suppressions.EachSuppression(ctx, f, func(s *suppression.Suppression) error { return out.write(s) }); err != nil {
 		return err
 	}
 	return out.flush()
@@ -180,6 +179,6 @@ func (a *API) decodeSuppression(line []byte, service string, all bool, to *suppr
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "the line is for all services, and the list is that of one",
 			Hint: "send it with ?all_services=true, or leave that out"}
 	}
-	*to, err = a.parts.Suppressions.CheckSuppression(in.ask(service, registry.Imported))
+	*to, err = a.parts.Suppressions.CheckSuppression(in.ask(service, suppression.ReasonImported))
 	return err
 }

@@ -9,21 +9,20 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/people/suppression"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Suppressions are the addresses that nobody may subscribe or write to. Without a
 // service they are those of all services.
 type Suppressions interface {
-	Suppression(ctx context.Context, service, address string) (registry.Suppression, error)
+	Suppression(ctx context.Context, service, address string) (suppression.Suppression, error)
 	// CheckSuppression reads an ask; SuppressRecords keeps some of them, and counts
 	// those that say more than the list did.
-	CheckSuppression(ask *registry.SuppressionAsk) (suppression.Record, error)
+	CheckSuppression(ask *suppression.Request) (suppression.Record, error)
 	SuppressRecords(ctx context.Context, records []suppression.Record) (added []bool, err error)
 	Unsuppress(ctx context.Context, service, address string) error
 	// Suppressions returns a page, the latest first; EachSuppression visits all.
-	Suppressions(ctx context.Context, f registry.SuppressionFilter, after *registry.SuppressionCursor, limit int) (page []registry.Suppression, next *registry.SuppressionCursor, err error)
-	EachSuppression(ctx context.Context, f registry.SuppressionFilter, visit func(*registry.Suppression) error) error
+	Suppressions(ctx context.Context, f suppression.Filter, after *suppression.Cursor, limit int) (page []suppression.Suppression, next *suppression.Cursor, err error)
+	EachSuppression(ctx context.Context, f suppression.Filter, visit func(*suppression.Suppression) error) error
 }
 
 // A SuppressionRequest asks that nobody writes to an address.
@@ -37,8 +36,8 @@ type SuppressionRequest struct {
 	AllServices bool      `json:"all_services,omitempty" doc:"nobody on this server writes to it; asks for a key with the scope admin that is for all services"`
 }
 
-func (q *SuppressionRequest) ask(service, reason string) *registry.SuppressionAsk {
-	ask := &registry.SuppressionAsk{Service: service, Address: q.Address, Hash: q.Hash, Reason: q.Reason, Source: q.Source, Until: q.Until}
+func (q *SuppressionRequest) ask(service, reason string) *suppression.Request {
+	ask := &suppression.Request{Service: service, Address: q.Address, Hash: q.Hash, Reason: q.Reason, Source: q.Source, Until: q.Until}
 	if ask.Reason == "" {
 		ask.Reason = reason
 	}
@@ -52,8 +51,8 @@ type SuppressionAdded struct {
 
 // SuppressionList is a page of suppressions.
 type SuppressionList struct {
-	Suppressions []registry.Suppression `json:"suppressions" doc:"the latest first"`
-	Next         string                 `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+	Suppressions []suppression.Suppression `json:"suppressions" doc:"the latest first"`
+	Next         string                    `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
 type suppressedAddress struct {
@@ -67,10 +66,10 @@ func (a *API) suppressionRoutes() {
 	tags := []string{"subscribers"}
 	read(a, huma.Operation{OperationID: "get-suppression", Method: http.MethodGet, Path: one, Tags: tags,
 		Summary: "Whether an address is suppressed, and why", Description: "What the service says of it, or else what holds for all services."}, mayLookUp,
-		func(ctx context.Context, c caller, in *suppressedAddress) (registry.Suppression, error) {
+		func(ctx context.Context, c caller, in *suppressedAddress) (suppression.Suppression, error) {
 			s, err := a.suppressionScope(c, in.AllServices)
 			if err != nil {
-				return registry.Suppression{}, err
+				return suppression.Suppression{}, err
 			}
 			return a.parts.Suppressions.Suppression(ctx, s, in.Address)
 		})
@@ -80,7 +79,7 @@ func (a *API) suppressionRoutes() {
 		Description: "When it answers, no message to it begins to leave any more: those that wait are settled as suppressed, with the reason, when their turn comes. " +
 			"Of an address that is on the list the stronger reason and the later end stay.",
 		Parameters: []*huma.Param{service()}, RequestBody: body[SuppressionRequest](a, "Who, and why", "application/json")}
-	replies[registry.Suppression](a, &add, http.StatusOK, "What the list says now", "application/json")
+	replies[suppression.Suppression](a, &add, http.StatusOK, "What the list says now", "application/json")
 	a.handle(add, maySubscribe, a.suppress)
 
 	act(a, huma.Operation{OperationID: "lift-suppression", Method: http.MethodDelete, Path: one, Tags: tags,
@@ -116,7 +115,7 @@ func (a *API) suppress(x *exchange, r *http.Request, c caller) error {
 	if in.Address == "" {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/address", Message: "an address is missing"}
 	}
-	record, err := a.parts.Suppressions.CheckSuppression(in.ask(s, registry.ByHand))
+	record, err := a.parts.Suppressions.CheckSuppression(in.ask(s, suppression.ReasonManual))
 	if err != nil {
 		return err
 	}

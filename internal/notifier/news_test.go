@@ -10,7 +10,7 @@ import (
 )
 
 // people are news of several kinds, each many times.
-func people(many int) (all []News) {
+func manySubscribers(many int) (all []News) {
 	for n := range many {
 		one := News{Name: fmt.Sprint("n-", n), Service: "news", Source: "api", At: noon.Add(time.Duration(n)), Subscriber: fmt.Sprint("per-", n)}
 		switch n % 4 {
@@ -27,7 +27,7 @@ func people(many int) (all []News) {
 }
 
 func TestEachNewsIsInOneEventWithThoseThatShareWhatConditionsAskFor(t *testing.T) {
-	all := people(3000)
+	all := manySubscribers(3000)
 	events, err := OfPeople(all)
 	if err != nil || len(events) != 4*4 {
 		t.Fatalf("%d events: %v", len(events), err)

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -119,14 +119,14 @@ func (n *Notifier) named(ctx context.Context, all []Outcome, members []fanfare.M
 	slices.Sort(who)
 	slices.Sort(what)
 	subscribers, subscriptions, ours := map[fanfare.RowID]string{}, map[fanfare.RowID]string{}, map[fanfare.RowID]bool{}
-	err := n.registry.Subscribers(ctx, slices.Compact(who), func(s *registry.SubscriberRow) error {
+	err := n.registry.Subscribers(ctx, slices.Compact(who), func(s *people.SubscriberRow) error {
 		subscribers[s.Place] = s.ID
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = n.registry.Subscriptions(ctx, slices.Compact(what), func(s *registry.SubscriptionRow) error {
+	err = n.registry.Subscriptions(ctx, slices.Compact(what), func(s *people.SubscriptionRow) error {
 		subscriptions[s.Place] = s.ID
 		ours[s.Place] = n.registry.OfReserved(s)
 		return nil

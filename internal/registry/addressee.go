@@ -8,22 +8,15 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// An Addressee is who somebody wants to write to: an address, or a subscriber
-// and so the first of its addresses in the channel's form.
-type Addressee struct {
-	Subscriber string        // public id, or ""
-	Address    string        // without a subscriber; in normal form, once it was found
-	Place      fanfare.RowID // of the address; 0: nobody has it yet
-	Err        error         // *fanfare.Error: there is no such subscriber, or address
-}
-
-// FindAddressees looks for those whom a message by a channel goes to. It changes
+// FindDirectRecipients looks for those whom a message by a channel goes to. It changes
 // nothing but its argument: who is wrong gets an error, with the pointer /to or
 // /subscriber.
-func (r *Registry) FindAddressees(ctx context.Context, service string, channel *catalog.Channel, all []Addressee) error {
+func (r *Registry) FindDirectRecipients(ctx context.Context, service string, channel *catalog.Channel, all []people.DirectRecipient) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
@@ -39,7 +32,7 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 			continue
 		}
 		w := want{channel: channel}
-		if a.Err = r.checkAddress(svc, &Put{To: a.Address}, &w); a.Err != nil {
+		if a.Err = r.checkAddress(svc, &people.SubscriptionPut{To: a.Address}, &w); a.Err != nil {
 			continue
 		}
 		a.Address = w.address
@@ -51,7 +44,7 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 			}
 		}
 	}
-	kind := catalog.AddressKindOf(channel.Driver)
+	kind := addresskind.OfDriver(channel.Driver)
 	err = r.opt.Store.SubscriberRecords(ctx, control.SortPlaces(places), func(s *control.SubscriberRecord) error {
 		for _, i := range candidates[s.Place] {
 			if a := &all[i]; s.Service == svc.Number && s.Kind == kind && s.Address == a.Address && s.HasAddress() {
@@ -72,7 +65,7 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 }
 
 // findNamed finds the address of a subscriber that a channel writes to.
-func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, channel *catalog.Channel, a *Addressee) error {
+func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, channel *catalog.Channel, a *people.DirectRecipient) error {
 	head, err := r.subscriberRecord(ctx, svc, a.Subscriber)
 	if err == nil {
 		err = r.present(ctx, head, a.Subscriber)
@@ -90,20 +83,20 @@ func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, 
 			return r.unreadable(err)
 		}
 	}
-	kind := catalog.AddressKindOf(channel.Driver)
+	kind := addresskind.OfDriver(channel.Driver)
 	for _, p := range head.Rows() {
 		if row := rows[p.Place]; row != nil && row.HasAddress() && row.Kind == kind {
 			a.Place, a.Address = row.Place, row.Address
 			return nil
 		}
 	}
-	a.Err = inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), catalog.AddressKindNames[kind])
+	a.Err = inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), addresskind.Names[kind])
 	return nil
 }
 
-// MakeAddressees makes a subscriber for each address that was found to have
+// CreateDirectRecipients makes a subscriber for each address that was found to have
 // none, and is durable when it returns. The error means that nothing was kept.
-func (r *Registry) MakeAddressees(ctx context.Context, service string, channel *catalog.Channel, all []Addressee) error {
+func (r *Registry) CreateDirectRecipients(ctx context.Context, service string, channel *catalog.Channel, all []people.DirectRecipient) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
@@ -118,7 +111,7 @@ func (r *Registry) MakeAddressees(ctx context.Context, service string, channel *
 		j := &job{svc: svc, people: true, wants: make([]want, len(some))}
 		for k, i := range some {
 			w := &j.wants[k]
-			*w = want{put: &Put{To: all[i].Address}, channel: channel, service: svc.Number, sent: true}
+			*w = want{put: &people.SubscriptionPut{To: all[i].Address}, channel: channel, service: svc.Number, sent: true}
 			if w.err = r.checkAddress(svc, w.put, w); w.err == nil {
 				w.addressHash = r.hash.address(svc.Number, w.kind, w.address)
 			}
@@ -133,8 +126,8 @@ func (r *Registry) MakeAddressees(ctx context.Context, service string, channel *
 	return nil
 }
 
-// people finds or makes the subscriber of each want, and nothing else.
-func (g *group) people(j *job) {
+// createDirectRecipients finds or makes the subscriber of each want, and nothing else.
+func (g *group) createDirectRecipients(j *job) {
 	for i := range j.wants {
 		w := &j.wants[i]
 		if w.err != nil {

@@ -8,25 +8,26 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // address finds and makes the subscribers of these addresses.
-func address(t *testing.T, r *registry.Registry, to ...string) []registry.Addressee {
+func address(t *testing.T, r *registry.Registry, to ...string) []people.DirectRecipient {
 	t.Helper()
 	channel, ok := r.ChannelNamed("notify", "email")
 	if !ok {
 		t.Fatal("no channel")
 	}
-	all := make([]registry.Addressee, len(to))
+	all := make([]people.DirectRecipient, len(to))
 	for i := range to {
 		all[i].Address = to[i]
 	}
-	if err := r.FindAddressees(context.Background(), "notify", channel, all); err != nil {
+	if err := r.FindDirectRecipients(context.Background(), "notify", channel, all); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.MakeAddressees(context.Background(), "notify", channel, all); err != nil {
+	if err := r.CreateDirectRecipients(context.Background(), "notify", channel, all); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -36,7 +37,7 @@ func TestWhoIsWrittenToIsTheSubscriberWithTheAddress(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, weather)
-	good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "ada@example.org"}))
+	good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "ada@example.org"}))
 	ada, err := r.FindSubscriber(context.Background(), "notify", "ada@example.org")
 	if err != nil {
 		t.Fatal(err)
@@ -58,15 +59,15 @@ func TestWhoIsWrittenToIsTheSubscriberWithTheAddress(t *testing.T) {
 		t.Errorf("after a restart it is %+v, was %+v", again[0], got[0])
 	}
 	channel, _ := r.ChannelNamed("notify", "email")
-	byID := []registry.Addressee{{Subscriber: registry.SubscriberID(ada)}, {Subscriber: "nobody"}}
-	if err := r.FindAddressees(context.Background(), "notify", channel, byID); err != nil || byID[0].Place != ada || byID[0].Address != "ada@example.org" {
+	byID := []people.DirectRecipient{{Subscriber: people.SubscriberID(ada)}, {Subscriber: "nobody"}}
+	if err := r.FindDirectRecipients(context.Background(), "notify", channel, byID); err != nil || byID[0].Place != ada || byID[0].Address != "ada@example.org" {
 		t.Errorf("by id she is %+v, %v", byID[0], err)
 	}
 	if e, ok := errors.AsType[*fanfare.Error](byID[1].Err); !ok || e.Code != fanfare.Invalid || e.Pointer != "/subscriber" {
 		t.Errorf("an unknown id: %+v", byID[1])
 	}
 	// Somebody who was only written to is a subscriber like any other.
-	sub := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "new@example.org"}))
+	sub := good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "new@example.org"}))
 	if full, err := r.Subscription(context.Background(), "notify", sub[0].ID); err != nil || full.Owner != got[0].Place {
 		t.Errorf("the subscription belongs to %d, want %d: %v", full.Owner, got[0].Place, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -22,8 +23,8 @@ func TestWhatSubscriptionsNeedCannotGo(t *testing.T) {
 	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	good(t, putAll(t, r,
-		registry.Put{ID: "x", Topic: "change", Channel: "print", To: "a@example.org", Filter: "mag > 4.0"},
-		registry.Put{ID: "y", Topic: "change", Channel: "email", To: "a@example.org", Rule: "strong"},
+		people.SubscriptionPut{ID: "x", Topic: "change", Channel: "print", To: "a@example.org", Filter: "mag > 4.0"},
+		people.SubscriptionPut{ID: "y", Topic: "change", Channel: "email", To: "a@example.org", Rule: "strong"},
 	))
 	cases := []struct{ doc, text string }{
 		{"service: notify\ntopics: {change: {delete: true}}", "/topics/change"},

@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/condition"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -144,8 +144,8 @@ func TestSubscriptionsComeInWhileTheConfigurationChanges(t *testing.T) {
 	for c := range callers {
 		wg.Go(func() {
 			for i := range each {
-				results := make([]registry.PutResult, 1)
-				err := r.PutSubscriptions(ctx, "notify", []registry.Put{{Topic: "change", Channel: "email",
+				results := make([]people.PutResult, 1)
+				err := r.PutSubscriptions(ctx, "notify", []people.SubscriptionPut{{Topic: "change", Channel: "email",
 					To: fmt.Sprintf("p%d-%d@example.org", c, i), Filter: fmt.Sprintf("mag > %d.0", i)}}, results)
 				if err != nil || results[0].Err != nil {
 					t.Error(err, results[0].Err)

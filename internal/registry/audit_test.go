@@ -15,6 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -55,13 +56,13 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 		_, err = r.Apply(ctx, d)
 		must(err)
 	}
-	put := func(p registry.Put) {
+	put := func(p people.SubscriptionPut) {
 		t.Helper()
-		results := make([]registry.PutResult, 1)
-		must(r.PutSubscriptions(ctx, "notify", []registry.Put{p}, results))
+		results := make([]people.PutResult, 1)
+		must(r.PutSubscriptions(ctx, "notify", []people.SubscriptionPut{p}, results))
 		must(results[0].Err)
 	}
-	ada := registry.Put{ID: "s1", Topic: "change", Channel: "email", To: "ada@example.org", Data: json.RawMessage(`{"a":"secret"}`)}
+	ada := people.SubscriptionPut{ID: "s1", Topic: "change", Channel: "email", To: "ada@example.org", Data: json.RawMessage(`{"a":"secret"}`)}
 
 	change("service: notify\ntopics: {other: {title: Other}}\ntemplates: {a: {subject: S, text: one}}")
 	change("service: notify\ntopics: {other: {title: Other}}") // changes nothing
@@ -72,7 +73,7 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	put(ada)
 	ada.Topic, ada.Filter = "other", ""
 	put(ada)
-	put(registry.Put{ID: "ada@example.org", Topic: "other", Channel: "email", To: "ada@example.org"})
+	put(people.SubscriptionPut{ID: "ada@example.org", Topic: "other", Channel: "email", To: "ada@example.org"})
 	must(r.PauseSubscription(ctx, "notify", "s1", nil))
 	must(r.PauseSubscription(ctx, "notify", "s1", nil)) // changes nothing
 	must(r.ResumeSubscription(ctx, "notify", "s1", nil))
@@ -91,7 +92,7 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	must(err)
 	must(r.DeleteKey(ctx, "", key.ID))
 	must(r.Record(ctx, audit.Operation{Service: "notify", Action: "import", Kind: "subscriptions"}, &audit.Detail{Counts: map[string]int64{"created": 7}}))
-	must(r.PutSubscriptions(audit.WithoutActor(ctx), "notify", []registry.Put{{Topic: "other", Channel: "email", To: "bob@example.org"}}, make([]registry.PutResult, 1)))
+	must(r.PutSubscriptions(audit.WithoutActor(ctx), "notify", []people.SubscriptionPut{{Topic: "other", Channel: "email", To: "bob@example.org"}}, make([]people.PutResult, 1)))
 
 	got := audited(t, r)
 	want := []string{
@@ -131,8 +132,8 @@ func TestWhatWasNotKeptIsNotInTheAudit(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	ctx := audit.WithActor(t.Context(), tester)
-	results := make([]registry.PutResult, 1)
-	if err := r.PutSubscriptions(ctx, "notify", []registry.Put{{Topic: "none", Channel: "email", To: "a@b.c"}}, results); err != nil || results[0].Err == nil {
+	results := make([]people.PutResult, 1)
+	if err := r.PutSubscriptions(ctx, "notify", []people.SubscriptionPut{{Topic: "none", Channel: "email", To: "a@b.c"}}, results); err != nil || results[0].Err == nil {
 		t.Fatal(err, results)
 	}
 	_ = r.EndSubscription(ctx, "notify", "none", "")
@@ -259,16 +260,16 @@ func TestAReplacedSubscriptionIsWaitedForLikeAnEndedOne(t *testing.T) {
 	var awaited []fanfare.RowID
 	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.AfterEnd = func(p fanfare.RowID) { awaited = append(awaited, p) } })
 	apply(t, r, weather)
-	good(t, putAll(t, r, registry.Put{ID: "x", Topic: "change", Channel: "email", To: "a@example.org"}))
+	good(t, putAll(t, r, people.SubscriptionPut{ID: "x", Topic: "change", Channel: "email", To: "a@example.org"}))
 	first, err := r.Subscription(t.Context(), "notify", "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	good(t, putAll(t, r, registry.Put{ID: "x", Topic: "change", Channel: "email", To: "a@example.org", Filter: "mag > 2.0"}))
+	good(t, putAll(t, r, people.SubscriptionPut{ID: "x", Topic: "change", Channel: "email", To: "a@example.org", Filter: "mag > 2.0"}))
 	if len(awaited) != 0 {
 		t.Errorf("an update waited for %v", awaited)
 	}
-	good(t, putAll(t, r, registry.Put{ID: "x", Topic: "other", Channel: "email", To: "a@example.org"}))
+	good(t, putAll(t, r, people.SubscriptionPut{ID: "x", Topic: "other", Channel: "email", To: "a@example.org"}))
 	if !slices.Equal(awaited, []fanfare.RowID{first.Place}) {
 		t.Errorf("waited for %v, want %v", awaited, first.Place)
 	}

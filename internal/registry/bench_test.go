@@ -9,27 +9,28 @@ import (
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-func sharedPuts(from, n int) []registry.Put {
-	puts := make([]registry.Put, n)
+func sharedPuts(from, n int) []people.SubscriptionPut {
+	puts := make([]people.SubscriptionPut, n)
 	for i := range puts {
-		puts[i] = registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("person%d@example.com", from+i), Filter: sharedFilter,
+		puts[i] = people.SubscriptionPut{Topic: "change", Channel: "email", To: fmt.Sprintf("person%d@example.com", from+i), Filter: sharedFilter,
 			Data: json.RawMessage(fmt.Sprintf(`{"name":"Person %d","links":["https://example.org/a/%d"]}`, from+i, from+i))}
 	}
 	return puts
 }
 
 // importAll puts all in slices from several goroutines at once.
-func importAll(tb testing.TB, r *registry.Registry, puts []registry.Put, slice, callers int) {
+func importAll(tb testing.TB, r *registry.Registry, puts []people.SubscriptionPut, slice, callers int) {
 	tb.Helper()
 	importAs(context.Background(), tb, r, puts, slice, callers)
 }
 
-func importAs(ctx context.Context, tb testing.TB, r *registry.Registry, puts []registry.Put, slice, callers int) {
-	next := make(chan []registry.Put, len(puts)/slice+1)
+func importAs(ctx context.Context, tb testing.TB, r *registry.Registry, puts []people.SubscriptionPut, slice, callers int) {
+	next := make(chan []people.SubscriptionPut, len(puts)/slice+1)
 	for from := 0; from < len(puts); from += slice {
 		next <- puts[from:min(from+slice, len(puts))]
 	}
@@ -37,7 +38,7 @@ func importAs(ctx context.Context, tb testing.TB, r *registry.Registry, puts []r
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
-			results := make([]registry.PutResult, slice)
+			results := make([]people.PutResult, slice)
 			for part := range next {
 				if err := r.PutSubscriptions(ctx, "notify", part, results[:len(part)]); err != nil {
 					tb.Error(err)

@@ -1,8 +1,9 @@
 package registry
 
 import (
-	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -12,11 +13,11 @@ func (r *Registry) BounceOf(service, address string) (control.BounceRecord, erro
 	if err != nil {
 		return control.BounceRecord{}, err
 	}
-	kind := catalog.GuessAddressKind(address)
+	kind := addresskind.OfAddress(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return control.BounceRecord{}, inputerror.Invalid("", "", "%s", noAddress(address, "", err))
+		return control.BounceRecord{}, inputerror.Invalid("", "", "%s", people.AddressProblem(address, "", err))
 	}
-	s := r.suppressionOf(svc.Number, kind, normal)
+	s := r.suppressions.NewRecord(svc.Number, kind, normal)
 	return control.BounceRecord{Service: s.Service, AddressKind: s.Kind, Hash: s.Hash}, nil
 }

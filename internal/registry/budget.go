@@ -6,6 +6,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -20,7 +21,7 @@ type plannedLoad struct {
 // taken away where the budget was lowered.
 func (g *group) affords(w *want) error {
 	w.added = 0
-	if w.cost.Indexed() || w.put.State == statePaused {
+	if w.cost.Indexed() || w.put.State == people.StatePaused {
 		return nil
 	}
 	kept, err := g.keepsCondition(w)
@@ -61,7 +62,7 @@ func (g *group) keepsCondition(w *want) (bool, error) {
 	if err != nil {
 		return false, g.w.r.unreadable(err)
 	}
-	return s != nil && !s.Ended && (!s.Paused || w.put.State != stateActive) && s.Topic == w.topic.Number && s.Rule == w.rule && g.w.r.filters.is(s.Filter, w.put.Filter) && bytes.Equal(s.Params, w.params), nil
+	return s != nil && !s.Ended && (!s.Paused || w.put.State != people.StateActive) && s.Topic == w.topic.Number && s.Rule == w.rule && g.w.r.filters.is(s.Filter, w.put.Filter) && bytes.Equal(s.Params, w.params), nil
 }
 
 // loadOf is what an event of the want's topic takes, with all that is decided.

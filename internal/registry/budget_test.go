@@ -11,6 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -19,13 +20,13 @@ var changes = condition.Key{Service: "notify", Topic: "change"}
 
 // ask puts subscriptions with these filters, each of somebody else, and returns
 // what came of each.
-func ask(t *testing.T, r *registry.Registry, who string, filters ...string) []registry.PutResult {
+func ask(t *testing.T, r *registry.Registry, who string, filters ...string) []people.PutResult {
 	t.Helper()
-	puts := make([]registry.Put, len(filters))
+	puts := make([]people.SubscriptionPut, len(filters))
 	for i, filter := range filters {
-		puts[i] = registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("%s%d@example.org", who, i), Filter: filter}
+		puts[i] = people.SubscriptionPut{Topic: "change", Channel: "email", To: fmt.Sprintf("%s%d@example.org", who, i), Filter: filter}
 	}
-	results := make([]registry.PutResult, len(puts))
+	results := make([]people.PutResult, len(puts))
 	if err := r.PutSubscriptions(context.Background(), "notify", puts, results); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func different(from, n int) (filters []string) {
 	return filters
 }
 
-func refused(results []registry.PutResult) (n int) {
+func refused(results []people.PutResult) (n int) {
 	for i := range results {
 		if results[i].Err != nil {
 			n++
@@ -108,11 +109,11 @@ func TestALargeImportDoesNotPassTheBudget(t *testing.T) {
 	apply(t, r, "matching_budget: 40us\n"+weather[1:])
 	steps := r.Import("notify")
 	var over []<-chan error
-	var all [][]registry.PutResult
+	var all [][]people.PutResult
 	for step := range 4 {
-		puts, results := make([]registry.Put, 800), make([]registry.PutResult, 800)
+		puts, results := make([]people.SubscriptionPut, 800), make([]people.PutResult, 800)
 		for i, filter := range different(step*700, 800) { // a hundred of each are in the next too
-			puts[i] = registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("s%d-%d@example.org", step, i), Filter: filter}
+			puts[i] = people.SubscriptionPut{Topic: "change", Channel: "email", To: fmt.Sprintf("s%d-%d@example.org", step, i), Filter: filter}
 		}
 		over, all = append(over, steps.Begin(context.Background(), puts, results)), append(all, results)
 	}
@@ -176,7 +177,7 @@ func TestTheAdminOfAServiceDoesNotRaiseItsBudget(t *testing.T) {
 
 // endOf ends the only subscription of somebody.
 func endOf(r *registry.Registry, who string) error {
-	page, _, err := r.SubscriptionPage(context.Background(), "notify", registry.SubscriptionFilter{Subscriber: who, State: "active"}, 0, 1)
+	page, _, err := r.SubscriptionPage(context.Background(), "notify", people.SubscriptionFilter{Subscriber: who, State: "active"}, 0, 1)
 	if err != nil {
 		return err
 	}

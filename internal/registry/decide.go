@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -64,7 +65,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	}
 	asked := control.SubscriptionRecord{
 		Subscriber: owner, Topic: w.topic.Number, Channel: w.channel.Number, ID: w.put.ID,
-		Filter: filter, Rule: w.rule, Params: w.params, Data: w.put.Data, Paused: w.put.State == statePaused,
+		Filter: filter, Rule: w.rule, Params: w.params, Data: w.put.Data, Paused: w.put.State == people.StatePaused,
 	}
 	if slices.Contains(w.touched, "time_zone") {
 		if err := g.rezoneOf(owner); err != nil {
@@ -109,7 +110,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 			return "", nil, err
 		}
 		if !s.Ended {
-			if err := g.endPlace(old, Ending{SourceAPI, reasonReplaced, "replaced"}); err != nil {
+			if err := g.endPlace(old, people.Ending{Source: people.SourceAPI, Reason: people.ReasonReplaced, Text: "replaced"}); err != nil {
 				return "", nil, err
 			}
 			deed, w.replaced = "replace", old
@@ -178,7 +179,7 @@ func (g *group) allowed(w *want) error {
 
 // ask calls check with the subscription at a place, nil if there is none there
 // that is active.
-func (g *group) ask(check func(*Subscription) error, place fanfare.RowID) error {
+func (g *group) ask(check func(*people.Subscription) error, place fanfare.RowID) error {
 	if place == 0 {
 		return check(nil)
 	}
@@ -198,7 +199,7 @@ func (g *group) ask(check func(*Subscription) error, place fanfare.RowID) error 
 	if row, err = g.subscriber(row.Head()); err != nil {
 		return g.w.r.unreadable(err)
 	}
-	is.Subscriber = subscriberID(row)
+	is.Subscriber = people.PublicSubscriberID(row)
 	return check(&is)
 }
 

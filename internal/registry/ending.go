@@ -1,12 +1,10 @@
 package registry
 
 import (
-	"strings"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -25,7 +23,7 @@ func (g *group) end(j *job) error {
 	case err != nil:
 		return g.w.r.unreadable(err)
 	case s == nil:
-		return unknownSubscription(e.id)
+		return people.UnknownSubscription(e.id)
 	}
 	e.place = place
 	if e.check != nil {
@@ -36,7 +34,7 @@ func (g *group) end(j *job) error {
 	if s.Ended {
 		return nil
 	}
-	if err := g.endPlace(place, Ending{Source: SourceAPI, Text: e.reason}); err != nil {
+	if err := g.endPlace(place, people.Ending{Source: people.SourceAPI, Text: e.reason}); err != nil {
 		return err
 	}
 	topic := g.w.r.Snapshot().Topics[s.Topic]
@@ -44,7 +42,7 @@ func (g *group) end(j *job) error {
 	return nil
 }
 
-func (g *group) endPlace(place fanfare.RowID, how Ending) error {
+func (g *group) endPlace(place fanfare.RowID, how people.Ending) error {
 	s, err := g.change(place)
 	if err != nil {
 		return g.w.r.unreadable(err)
@@ -65,22 +63,11 @@ func (g *group) byID(svc *catalog.ServiceSnapshot, id string) (fanfare.RowID, er
 		if s != nil && s.ID == "" && r.serviceOf(s) == svc.Number {
 			return place, nil
 		}
-		return 0, unknownSubscription(id)
+		return 0, people.UnknownSubscription(id)
 	}
 	place, err := g.find(r.hash.clientID(svc.Number, id), svc.Number, &control.SubscriptionRecord{ID: id})
 	if err == nil && place == 0 {
-		err = unknownSubscription(id)
+		err = people.UnknownSubscription(id)
 	}
 	return place, err
-}
-
-func unknownSubscription(id string) error {
-	if id == "" {
-		return &fanfare.Error{Code: fanfare.NotFound, Message: "there is no such subscription"}
-	}
-	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscription " + inputerror.Quote(id)}
-	if strings.Contains(id, "@") {
-		e.Hint = "where this is an address: fanfare subscription list --subscriber, and /v1/subscriptions?subscriber=, list the ids of a person's"
-	}
-	return e
 }

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -87,7 +88,7 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 		case err != nil:
 			return nil, err
 		case head == nil:
-			return nil, unknownSubscriber(id)
+			return nil, people.UnknownSubscriber(id)
 		case head.Flags&control.FlagMerged != 0:
 			_, err := g.present(svc.Number, id)
 			return nil, err
@@ -153,7 +154,7 @@ func (g *group) hide(place fanfare.RowID, e *Erasure, suppress bool) ([]fanfare.
 			continue
 		}
 		ended = append(ended, p)
-		if err := g.endPlace(p, Ending{SourceAPI, reasonErased, "erased"}); err != nil {
+		if err := g.endPlace(p, people.Ending{Source: people.SourceAPI, Reason: people.ReasonErased, Text: "erased"}); err != nil {
 			return nil, err
 		}
 	}
@@ -241,7 +242,7 @@ func (g *group) empty(service string, place fanfare.RowID, ids map[audit.Operati
 		return nil
 	}
 	if row.ID != "" {
-		ids[audit.Operation{Service: service, Kind: kindSubscriber, Name: row.ID}] = SubscriberID(place)
+		ids[audit.Operation{Service: service, Kind: kindSubscriber, Name: row.ID}] = people.SubscriberID(place)
 	}
 	*row = control.SubscriberRecord{Place: row.Place, Service: row.Service, Flags: control.FlagErased}
 	g.touch(row)

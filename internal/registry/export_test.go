@@ -9,9 +9,3 @@ func OpenColliding(ctx context.Context, opt Options, bits int) (*Registry, error
 	h.mask = 1<<bits - 1
 	return open(ctx, opt, h)
 }
-
-// Plain is p without what DecodePut knows of it.
-func (p Put) Plain() Put {
-	p.decoded = false
-	return p
-}

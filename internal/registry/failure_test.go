@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -45,15 +46,15 @@ func TestAfterAFailedCommitItIsAsIfNothingHadBeenAsked(t *testing.T) {
 	defer r.Close()
 	apply(t, r, weather)
 	key := condition.Key{Service: "notify", Topic: "change"}
-	kept := good(t, putAll(t, r, registry.Put{ID: "kept", Topic: "change", Channel: "email", To: "a@example.org"}))
+	kept := good(t, putAll(t, r, people.SubscriptionPut{ID: "kept", Topic: "change", Channel: "email", To: "a@example.org"}))
 	seq := r.ChangeSeq()
 
 	store.fail = &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk is full"}
-	puts := []registry.Put{
+	puts := []people.SubscriptionPut{
 		{ID: "kept", Topic: "other", Channel: "email", To: "a@example.org"}, // would replace
 		{ID: "new", Topic: "change", Channel: "email", To: "new@example.org", Filter: "mag > 3.0"},
 	}
-	if err := r.PutSubscriptions(ctx, "notify", puts, make([]registry.PutResult, 2)); fanfare.CodeOf(err) != fanfare.DiskFull {
+	if err := r.PutSubscriptions(ctx, "notify", puts, make([]people.PutResult, 2)); fanfare.CodeOf(err) != fanfare.DiskFull {
 		t.Fatalf("put: %v", err)
 	}
 	if err := r.EndSubscription(ctx, "notify", "kept", ""); fanfare.CodeOf(err) != fanfare.DiskFull {
@@ -96,7 +97,7 @@ func TestAClosedRegistryRefusesAndStandsASecondClose(t *testing.T) {
 	for range 2 {
 		r.Close()
 	}
-	err := r.PutSubscriptions(context.Background(), "notify", []registry.Put{{Topic: "change", Channel: "email", To: "a@example.org"}}, make([]registry.PutResult, 1))
+	err := r.PutSubscriptions(context.Background(), "notify", []people.SubscriptionPut{{Topic: "change", Channel: "email", To: "a@example.org"}}, make([]people.PutResult, 1))
 	if fanfare.CodeOf(err) != fanfare.Unavailable {
 		t.Error(err)
 	}
@@ -118,8 +119,8 @@ func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
 	store.each = 2
 
 	const callers, rounds, members, pool = 4, 8, 600, 2500
-	want := func(i int) registry.Put {
-		p := registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i/2), Cadence: "immediate"}
+	want := func(i int) people.SubscriptionPut {
+		p := people.SubscriptionPut{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i/2), Cadence: "immediate"}
 		if i%3 == 0 {
 			p.Cadence = fmt.Sprintf("daily %02d:%02d", i%24, i%60)
 		}
@@ -139,7 +140,7 @@ func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
 	for c := range callers {
 		wg.Go(func() {
 			for round := range rounds {
-				puts, results := make([]registry.Put, members), make([]registry.PutResult, members)
+				puts, results := make([]people.SubscriptionPut, members), make([]people.PutResult, members)
 				first := (c*211 + round*307) % pool
 				for i := range puts {
 					puts[i] = want((first + i) % pool)

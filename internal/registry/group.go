@@ -35,7 +35,7 @@ type group struct {
 	subscriptions map[fanfare.RowID]*control.SubscriptionRecord
 	changed       map[fanfare.RowID]control.SubscriptionRecord // before the change
 
-	suppressed map[suppressionKey]suppression.Record // what the list says anew
+	suppressed map[suppression.Key]suppression.Record // what the list says anew
 
 	filters map[string]uint32      // new ones
 	slots   []newSlot              // these too
@@ -84,7 +84,7 @@ func (g *group) decide(jobs []*job) error {
 		case j.note != nil:
 			g.batch.Audit = append(g.batch.Audit, *j.note)
 		case j.people:
-			g.people(j)
+			g.createDirectRecipients(j)
 		default:
 			g.put(j)
 		}

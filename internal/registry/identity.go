@@ -7,13 +7,13 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // normal returns an address of a kind in its normal form.
 func (r *Registry) normal(kind uint8, address string) (string, error) {
-	if kind == catalog.URLAddress {
+	if kind == addresskind.URL {
 		return r.opt.ParseURL(address)
 	}
 	return r.opt.ParseAddress(address)
@@ -26,7 +26,7 @@ func partitionOf(service string, kind uint8, address string) int {
 	var buf [256]byte
 	b := append(buf[:0], service...)
 	b = append(b, 0)
-	b = append(b, catalog.AddressKindNames[kind]...)
+	b = append(b, addresskind.Names[kind]...)
 	b = append(b, 0)
 	b = append(b, address...)
 	return int(xxh3.Hash(b) % fanfare.Partitions)

@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // An Import puts subscriptions step by step. A step may begin before the one
@@ -28,7 +29,7 @@ func (r *Registry) Import(service string) *Import { return &Import{r: r, service
 // durable and the results are set. It takes no more puts than MaxStep. Where a
 // step failed, so do those that were begun before that was known, and nothing of
 // them is kept. The puts and results must be left alone until then.
-func (i *Import) Begin(ctx context.Context, puts []Put, results []PutResult) (over <-chan error) {
+func (i *Import) Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) (over <-chan error) {
 	told := make(chan error, 1)
 	if i.failed != nil {
 		told <- i.failed
@@ -53,8 +54,8 @@ const MaxStep = maxJob
 // A putting is puts that are under way.
 type putting struct {
 	*job
-	puts    []Put
-	results []PutResult
+	puts    []people.SubscriptionPut
+	results []people.PutResult
 	refused bool // all of them: there is nothing for the writer
 
 	afterEnd func(fanfare.RowID) // returns when no letter for what was replaced or paused can leave; may be nil
@@ -62,7 +63,7 @@ type putting struct {
 
 // begin checks puts and hands the good ones to the writer, which does them after
 // those of another job, and not at all if that one fails.
-func (r *Registry) begin(ctx context.Context, name string, puts []Put, results []PutResult, after *job, over <-chan time.Time) (*putting, error) {
+func (r *Registry) begin(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult, after *job, over <-chan time.Time) (*putting, error) {
 	if len(puts) > maxJob || len(results) != len(puts) {
 		return nil, errors.New("registry: too many puts for one step, or results of another number")
 	}

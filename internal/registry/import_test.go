@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -28,10 +29,10 @@ func (s *gatedStore) Commit(b *control.Batch) error {
 }
 
 // step is n puts, large enough to be decided on while another is committed.
-func step(number, n int) []registry.Put {
-	puts := make([]registry.Put, n)
+func step(number, n int) []people.SubscriptionPut {
+	puts := make([]people.SubscriptionPut, n)
 	for i := range puts {
-		puts[i] = registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d-%d@example.org", number, i)}
+		puts[i] = people.SubscriptionPut{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d-%d@example.org", number, i)}
 	}
 	return puts
 }
@@ -64,7 +65,7 @@ func TestStepsOfAnImportAreKeptInTheirOrder(t *testing.T) {
 	r, store, index := gated(t)
 	const n = 600
 	i := r.Import("notify")
-	results := [3][]registry.PutResult{make([]registry.PutResult, n), make([]registry.PutResult, n), make([]registry.PutResult, n)}
+	results := [3][]people.PutResult{make([]people.PutResult, n), make([]people.PutResult, n), make([]people.PutResult, n)}
 	first := i.Begin(t.Context(), step(1, n), results[0])
 	<-store.entered
 	again := step(1, n) // the same people, in another language
@@ -107,14 +108,14 @@ func TestWhereAStepFailsThoseBegunAfterItFailToo(t *testing.T) {
 	r, store, index := gated(t)
 	const n = 600
 	i := r.Import("notify")
-	begin := func(puts []registry.Put) <-chan error {
-		return i.Begin(t.Context(), puts, make([]registry.PutResult, len(puts)))
+	begin := func(puts []people.SubscriptionPut) <-chan error {
+		return i.Begin(t.Context(), puts, make([]people.PutResult, len(puts)))
 	}
 	first := begin(step(1, n))
 	<-store.entered
 	second := begin(step(2, n))
-	refused := make([]registry.PutResult, 1)
-	bad := i.Begin(t.Context(), []registry.Put{{Topic: "nowhere"}}, refused)
+	refused := make([]people.PutResult, 1)
+	bad := i.Begin(t.Context(), []people.SubscriptionPut{{Topic: "nowhere"}}, refused)
 	fourth := begin(step(4, n))
 	store.verdict <- &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk is full"}
 	for name, over := range map[string]<-chan error{"first": first, "second": second, "fourth": fourth} {
@@ -139,10 +140,10 @@ func TestWhereAStepFailsThoseBegunAfterItFailToo(t *testing.T) {
 	if err := <-over; err != nil || index.Len(condition.Key{Service: "notify", Topic: "change"}) != n {
 		t.Errorf("another import: %v", err)
 	}
-	if err := <-r.Import("nobody").Begin(context.Background(), step(1, 1), make([]registry.PutResult, 1)); fanfare.CodeOf(err) != fanfare.NotFound {
+	if err := <-r.Import("nobody").Begin(context.Background(), step(1, 1), make([]people.PutResult, 1)); fanfare.CodeOf(err) != fanfare.NotFound {
 		t.Errorf("into an unknown service: %v", err)
 	}
-	if err := <-i.Begin(t.Context(), step(1, registry.MaxStep+1), make([]registry.PutResult, registry.MaxStep+1)); err == nil {
+	if err := <-i.Begin(t.Context(), step(1, registry.MaxStep+1), make([]people.PutResult, registry.MaxStep+1)); err == nil {
 		t.Error("a step that is too large was taken")
 	}
 }

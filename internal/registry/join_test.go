@@ -5,13 +5,14 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
 // decidedStep is a step of which the writer tells when it has decided on the last put.
-func decidedStep(puts []registry.Put) (decided chan struct{}) {
+func decidedStep(puts []people.SubscriptionPut) (decided chan struct{}) {
 	decided = make(chan struct{}, 2) // told again where it is decided on anew
-	puts[len(puts)-1].Check = func(*registry.Subscription) error {
+	puts[len(puts)-1].Check = func(*people.Subscription) error {
 		decided <- struct{}{}
 		return nil
 	}
@@ -20,10 +21,10 @@ func decidedStep(puts []registry.Put) (decided chan struct{}) {
 
 // threeSteps begins three steps of three imports; while the first is being committed the
 // second and the third are decided on, one after the other.
-func threeSteps(t *testing.T, r *registry.Registry, store *gatedStore, steps [3][]registry.Put) (over [3]<-chan error, results [3][]registry.PutResult) {
+func threeSteps(t *testing.T, r *registry.Registry, store *gatedStore, steps [3][]people.SubscriptionPut) (over [3]<-chan error, results [3][]people.PutResult) {
 	t.Helper()
 	for k, puts := range steps {
-		results[k] = make([]registry.PutResult, len(puts))
+		results[k] = make([]people.PutResult, len(puts))
 		decided := decidedStep(puts)
 		over[k] = r.Import("notify").Begin(t.Context(), puts, results[k])
 		<-decided
@@ -37,7 +38,7 @@ func threeSteps(t *testing.T, r *registry.Registry, store *gatedStore, steps [3]
 func TestWhatComesWhileAGroupIsCommittedIsOneTransaction(t *testing.T) {
 	r, store, index := gated(t)
 	const n = 600
-	over, results := threeSteps(t, r, store, [3][]registry.Put{step(1, n), step(2, n), step(3, n)})
+	over, results := threeSteps(t, r, store, [3][]people.SubscriptionPut{step(1, n), step(2, n), step(3, n)})
 	store.verdict <- nil
 	<-store.entered
 	store.verdict <- nil // a third transaction would wait for ever
@@ -54,7 +55,7 @@ func TestWhatComesWhileAGroupIsCommittedIsOneTransaction(t *testing.T) {
 func TestWhatHasComeAlongIsDecidedOnAnewWhereTheGroupBeforeFails(t *testing.T) {
 	r, store, index := gated(t)
 	const n = 600
-	over, results := threeSteps(t, r, store, [3][]registry.Put{step(1, n), step(2, n), step(3, n)})
+	over, results := threeSteps(t, r, store, [3][]people.SubscriptionPut{step(1, n), step(2, n), step(3, n)})
 	store.verdict <- &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk is full"}
 	<-store.entered
 	store.verdict <- nil
@@ -77,7 +78,7 @@ func TestWhatComesAlongSeesWhatTheGroupHasChanged(t *testing.T) {
 	r, store, _ := gated(t)
 	const n = 600
 	kept := step(1, 1)
-	first := r.Import("notify").Begin(t.Context(), kept, make([]registry.PutResult, 1))
+	first := r.Import("notify").Begin(t.Context(), kept, make([]people.PutResult, 1))
 	<-store.entered
 	store.verdict <- nil
 	if err := <-first; err != nil {
@@ -86,7 +87,7 @@ func TestWhatComesAlongSeesWhatTheGroupHasChanged(t *testing.T) {
 	speaking, living := step(3, n), step(4, n)
 	speaking[0], living[0] = kept[0], kept[0]
 	speaking[0].Locale, living[0].TimeZone = "de", "Europe/Berlin"
-	over, results := threeSteps(t, r, store, [3][]registry.Put{step(2, n), speaking, living})
+	over, results := threeSteps(t, r, store, [3][]people.SubscriptionPut{step(2, n), speaking, living})
 	store.verdict <- nil
 	<-store.entered
 	store.verdict <- nil
@@ -102,7 +103,7 @@ func TestWhatComesAlongSeesWhatTheGroupHasChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = r.Subscribers(t.Context(), []fanfare.RowID{place}, func(s *registry.SubscriberRow) error {
+	err = r.Subscribers(t.Context(), []fanfare.RowID{place}, func(s *people.SubscriberRow) error {
 		if s.Locale != "de" || s.TimeZone != "Europe/Berlin" {
 			t.Errorf("%+v", s)
 		}

@@ -7,20 +7,13 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// A Person is somebody that a link to one of their subscriptions leads to.
-type Person struct {
-	Subscriber
-	Service       string
-	Address       string         // that the subscription goes to
-	Subscriptions []Subscription // that have not ended, in the order of their places
-}
-
 // PersonOf returns who has the subscription at a place, which may have ended.
 // NotFound is nobody, any more.
-func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p Person, err error) {
+func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p people.Person, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return p, err
@@ -47,7 +40,7 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.R
 	}
 	for i := range kept {
 		full := r.fullRecord(&kept[i])
-		full.setOwner(owners[kept[i].Subscriber])
+		full.SetOwner(owners[kept[i].Subscriber])
 		p.Subscriptions = append(p.Subscriptions, full)
 	}
 	return p, nil
@@ -71,7 +64,7 @@ func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, pl
 		return nil, nil, r.unreadable(err)
 	}
 	if row = rows[owner]; row == nil || row.Flags&(control.FlagErasing|control.FlagErased) != 0 {
-		return nil, nil, unknownSubscription("")
+		return nil, nil, people.UnknownSubscription("")
 	}
 	if row.Head() == row.Place {
 		return row, row, nil
@@ -80,7 +73,7 @@ func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, pl
 		return nil, nil, r.unreadable(err)
 	}
 	if head = rows[row.Head()]; head == nil || head.Flags&(control.FlagErasing|control.FlagErased) != 0 {
-		return nil, nil, unknownSubscription("")
+		return nil, nil, people.UnknownSubscription("")
 	}
 	return head, row, nil
 }
@@ -89,7 +82,7 @@ func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, pl
 // change sequence of the last end of them: of this one, unless all had ended before.
 // Those that are gone are passed by. When it returns, the ends are durable, and no
 // letter for one of them is on the wire.
-func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.RowID, how Ending) (seq uint64, err error) {
+func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.RowID, how people.Ending) (seq uint64, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return 0, err
@@ -198,7 +191,7 @@ func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place 
 		s.PausedAt, s.PausedSeq, s.ResumedSeq = s.EndedAt, s.EndedSeq, 0
 	}
 	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
-	g.tell(control.NoticeResubscribed, s, SourceUndo, "")
+	g.tell(control.NoticeResubscribed, s, people.SourceUndo, "")
 	g.batch.AddAudit(actor, audit.Operation{Service: svc.Name, Action: "restore", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 	return true, g.returned(row)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -16,22 +16,22 @@ func TestWhatOneRequestEndedIsRestoredAsItWas(t *testing.T) {
 	r, index := openAt(t, place)
 	apply(t, r, weather)
 	for _, id := range []string{"a", "b", "c", "d"} {
-		good(t, putAll(t, r, registry.Put{ID: id, Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0", Data: []byte(`{"n":"` + id + `"}`)}))
+		good(t, putAll(t, r, people.SubscriptionPut{ID: id, Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0", Data: []byte(`{"n":"` + id + `"}`)}))
 	}
-	good(t, putAll(t, r, registry.Put{ID: "other", Topic: "change", Channel: "email", To: "b@example.org"}))
+	good(t, putAll(t, r, people.SubscriptionPut{ID: "other", Topic: "change", Channel: "email", To: "b@example.org"}))
 	if err := r.PauseSubscription(ctx, "notify", "b", nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.EndSubscription(ctx, "notify", "d", "moved"); err != nil {
 		t.Fatal(err)
 	}
-	before := map[string]registry.Subscription{}
+	before := map[string]people.Subscription{}
 	var places []fanfare.RowID
 	for _, id := range []string{"a", "b", "c", "d"} {
 		before[id] = stateOf(t, r, id)
 		places = append(places, before[id].Place)
 	}
-	seq, err := r.EndTogether(ctx, "notify", places, registry.Ending{Source: registry.SourceOneClick, Text: byLink})
+	seq, err := r.EndTogether(ctx, "notify", places, people.Ending{Source: people.SourceOneClick, Text: byLink})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestWhatOneRequestEndedIsRestoredAsItWas(t *testing.T) {
 	if err != nil || len(person.Subscriptions) != 0 || person.Address != "a@example.org" {
 		t.Fatalf("%+v, %v", person, err)
 	}
-	if again, err := r.EndTogether(ctx, "notify", places, registry.Ending{Source: registry.SourceOneClick, Text: byLink}); err != nil || again != seq {
+	if again, err := r.EndTogether(ctx, "notify", places, people.Ending{Source: people.SourceOneClick, Text: byLink}); err != nil || again != seq {
 		t.Errorf("ended again: %d, %v, want %d", again, err, seq)
 	}
 	if n, err := r.Restore(ctx, "notify", places[0], seq+1, byLink); err != nil || n != 0 {
@@ -70,7 +70,7 @@ func TestWhatOneRequestEndedIsRestoredAsItWas(t *testing.T) {
 	if a := stateOf(t, r, "a"); a.PausedSeq != seq || a.ResumedSeq <= seq {
 		t.Errorf("the time between is %d to %d, ended at %d", a.PausedSeq, a.ResumedSeq, seq)
 	}
-	if n, err := r.EndTogether(ctx, "notify", places[:1], registry.Ending{Text: byLink}); err != nil || n <= seq || stateOf(t, r, "a").State != "ended" {
+	if n, err := r.EndTogether(ctx, "notify", places[:1], people.Ending{Text: byLink}); err != nil || n <= seq || stateOf(t, r, "a").State != "ended" {
 		t.Errorf("ended once more: %d, %v, %+v", n, err, stateOf(t, r, "a"))
 	}
 }
@@ -80,32 +80,32 @@ func TestWhatIsElsewhereOrForgottenIsNotRestored(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	good(t, putAll(t, r,
-		registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}, registry.Put{ID: "again", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0"},
-		registry.Put{ID: "gone", Topic: "change", Channel: "email", To: "gone@example.org"}))
+		people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org"}, people.SubscriptionPut{ID: "again", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0"},
+		people.SubscriptionPut{ID: "gone", Topic: "change", Channel: "email", To: "gone@example.org"}))
 	person, err := r.SubscriberByAddress(ctx, "notify", "a@example.org")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, _, err := r.SubscriptionPage(ctx, "notify", registry.SubscriptionFilter{Subscriber: person.ID}, 0, 10)
+	page, _, err := r.SubscriptionPage(ctx, "notify", people.SubscriptionFilter{Subscriber: person.ID}, 0, 10)
 	if err != nil || len(page) != 2 {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	places := []fanfare.RowID{page[0].Place, page[1].Place}
-	seq, err := r.EndTogether(ctx, "notify", places, registry.Ending{Source: registry.SourceOneClick, Text: byLink})
+	seq, err := r.EndTogether(ctx, "notify", places, people.Ending{Source: people.SourceOneClick, Text: byLink})
 	if err != nil {
 		t.Fatal(err)
 	}
-	good(t, putAll(t, r, registry.Put{ID: "again", Topic: "change", Channel: "email", To: "a@example.org"})) // by itself, meanwhile
+	good(t, putAll(t, r, people.SubscriptionPut{ID: "again", Topic: "change", Channel: "email", To: "a@example.org"})) // by itself, meanwhile
 	if n, err := r.Restore(ctx, "notify", places[0], seq, byLink); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
 	if now, err := r.PersonOf(ctx, "notify", places[0]); err != nil || len(now.Subscriptions) != 2 ||
-		slices.ContainsFunc(now.Subscriptions, func(s registry.Subscription) bool { return s.Filter != "" }) {
+		slices.ContainsFunc(now.Subscriptions, func(s people.Subscription) bool { return s.Filter != "" }) {
 		t.Errorf("%+v, %v", now, err)
 	}
 
 	gone := stateOf(t, r, "gone").Place
-	if seq, err = r.EndTogether(ctx, "notify", []fanfare.RowID{gone}, registry.Ending{Text: byLink}); err != nil {
+	if seq, err = r.EndTogether(ctx, "notify", []fanfare.RowID{gone}, people.Ending{Text: byLink}); err != nil {
 		t.Fatal(err)
 	}
 	whose, err := r.SubscriberByAddress(ctx, "notify", "gone@example.org")

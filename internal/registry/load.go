@@ -17,7 +17,7 @@ func (r *Registry) load(ctx context.Context) error {
 	err := r.opt.Store.Load(ctx, control.Loader{
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
-		Suppression:  func(s *suppression.Record) { r.suppressions.set([]suppression.Record{*s}) },
+		Suppression:  func(s *suppression.Record) { r.suppressions.Set([]suppression.Record{*s}) },
 		Erasure:      r.erasures.load,
 		Filter:       func(f *control.FilterRecord) error { r.filters.add([]control.FilterRecord{*f}); return nil },
 		Subscriber:   l.subscriber,
@@ -89,7 +89,7 @@ func (l *loader) subscriber(s *control.SubscriberRecord) error {
 	// collision and both stay; there is nothing to resolve.
 	if s.HasAddress() {
 		l.r.addresses.Insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
-		if small := folded(s.Kind, s.Address); small != s.Address {
+		if small := suppression.Fold(s.Kind, s.Address); small != s.Address {
 			l.r.respelled.Insert(l.r.hash.address(s.Service, s.Kind, small), s.Place)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/catalog/state"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -121,7 +121,7 @@ func TestADeletedServiceTakesWhatItHadWithIt(t *testing.T) {
 	apply(t, r, weather)
 	key, secret := newKey(t, r, "notify", state.KeySettings{})
 	whole := document.Member{Service: "notify", Kind: "service", Name: "notify"}
-	put := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))
+	put := good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org"}))
 	if err := r.DeleteMember(t.Context(), whole, anything); fanfare.CodeOf(err) != fanfare.Conflict {
 		t.Fatalf("with an active subscription: %v", err)
 	}
@@ -148,7 +148,7 @@ func TestADeletedServiceTakesWhatItHadWithIt(t *testing.T) {
 		r, _ = openAt(t, place)
 	}
 	apply(t, r, weather)
-	if got := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"})); got[0].ID == put[0].ID {
+	if got := good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org"})); got[0].ID == put[0].ID {
 		t.Errorf("%s is active again", put[0].ID)
 	}
 }
@@ -156,7 +156,7 @@ func TestADeletedServiceTakesWhatItHadWithIt(t *testing.T) {
 func TestAPlanFindsFiltersThatAChangedSchemaBreaks(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
-	good(t, putAll(t, r, registry.Put{Topic: "other", Channel: "email", To: "a@example.org", Filter: "event.mag > 3.0"}))
+	good(t, putAll(t, r, people.SubscriptionPut{Topic: "other", Channel: "email", To: "a@example.org", Filter: "event.mag > 3.0"}))
 	d, err := document.ParseDocument([]byte("service: notify\ntopics:\n  other:\n    schema: {type: object, additionalProperties: false, properties: {title: {type: string}}}"), "")
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -141,8 +142,8 @@ var spellings = []string{
 	`{ "min_mag": 45e-1, "place": "\u0041laska" }`,
 }
 
-func drawPut(t *rapid.T) (registry.Put, record) {
-	p := registry.Put{
+func drawPut(t *rapid.T) (people.SubscriptionPut, record) {
+	p := people.SubscriptionPut{
 		ID:      rapid.SampledFrom([]string{"", "", "a", "b", "c"}).Draw(t, "id"),
 		Topic:   rapid.SampledFrom([]string{"change", "change", "other"}).Draw(t, "topic"),
 		Channel: rapid.SampledFrom([]string{"email", "print"}).Draw(t, "channel"),
@@ -199,11 +200,11 @@ func checkModel(t *rapid.T, bits int) {
 		switch rapid.IntRange(0, 6).Draw(t, "op") {
 		case 0, 1, 2:
 			n := rapid.IntRange(1, 6).Draw(t, "members")
-			puts, wants := make([]registry.Put, n), make([]record, n)
+			puts, wants := make([]people.SubscriptionPut, n), make([]record, n)
 			for i := range puts {
 				puts[i], wants[i] = drawPut(t)
 			}
-			results := make([]registry.PutResult, n)
+			results := make([]people.PutResult, n)
 			if err := r.PutSubscriptions(ctx, "notify", puts, results); err != nil {
 				t.Fatal(err)
 			}
@@ -365,7 +366,7 @@ func compare(t *rapid.T, r *registry.Registry, index *condition.Index, m *model)
 	for _, h := range hits {
 		places, slots[h.Place] = append(places, h.Place), h.Slot
 	}
-	err = r.Subscriptions(ctx, places, func(s *registry.SubscriptionRow) error {
+	err = r.Subscriptions(ctx, places, func(s *people.SubscriptionRow) error {
 		got = append(got, s.ID+" "+nameOf(r, s.Slot))
 		if slots[s.Place] != s.Slot {
 			t.Fatalf("the index has slot %d of %s, the row %d", slots[s.Place], s.ID, s.Slot)

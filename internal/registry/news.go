@@ -6,38 +6,11 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/placeindex"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 )
-
-// What brings changes about.
-const (
-	SourceOneClick    = "one_click"   // RFC 8058, or a body that is not the page's
-	SourcePage        = "page"        // to which the link to unsubscribe leads
-	SourcePreferences = "preferences" // the page of them
-	SourceMail        = "mail"        // to unsubscribe
-	SourceSignup      = "signup"      // that was confirmed
-	SourceMove        = "move"        // to another address, that was confirmed
-	SourceUndo        = "undo"        // the link that takes an unsubscribe back
-	SourceAPI         = "api"         // a program, or an operator
-	SourceReturn      = "return"      // a bounce, or a complaint
-)
-
-// Reasons of ends that no person has chosen.
-const (
-	reasonReplaced = "replaced" // another subscription was put under its id
-	reasonDeleted  = "deleted"  // the subscriber was
-	reasonAddress  = "address"  // it was taken away from the subscriber
-	reasonErased   = "erased"   // the subscriber was forgotten
-)
-
-// An Ending is how a subscription ends.
-type Ending struct {
-	Source string
-	Reason string // in one word of a list, or ""
-	Text   string // the same as the subscription keeps it
-}
 
 // NewNotices gives a word when there is something to tell since the last.
 func (r *Registry) NewNotices() <-chan struct{} { return r.newNotices }
@@ -45,7 +18,7 @@ func (r *Registry) NewNotices() <-chan struct{} { return r.newNotices }
 // hearing are the topics of a name in which somebody hears, of one service or of all.
 func (r *Registry) hearing(service uint32, name string) (all []*catalog.Topic) {
 	for _, t := range r.ReservedTopics() {
-		if t.Name == name && (service == allServices || t.ServiceNumber == service) && r.opt.Conditions.Len(t.ConditionKey()) > 0 {
+		if t.Name == name && (service == suppression.AllServices || t.ServiceNumber == service) && r.opt.Conditions.Len(t.ConditionKey()) > 0 {
 			all = append(all, t)
 		}
 	}
@@ -58,7 +31,7 @@ func (r *Registry) hearing(service uint32, name string) (all []*catalog.Topic) {
 func (g *group) tell(kind control.NoticeKind, s *control.SubscriptionRecord, source, reason string, fields ...string) {
 	r := g.w.r
 	t := r.Snapshot().Topics[s.Topic]
-	if t == nil || reason == reasonErased || fanfare.ReservedTopic(t.Name) || len(r.hearing(t.ServiceNumber, fanfare.TopicSubscriptions)) == 0 {
+	if t == nil || reason == people.ReasonErased || fanfare.ReservedTopic(t.Name) || len(r.hearing(t.ServiceNumber, fanfare.TopicSubscriptions)) == 0 {
 		return
 	}
 	g.batch.Notices = append(g.batch.Notices, control.Notice{Kind: kind, Source: source, Reason: reason, At: g.batch.At, Service: t.ServiceNumber,
@@ -93,7 +66,7 @@ func (g *group) tellSuppression(kind control.NoticeKind, s *suppression.Record, 
 		}
 		for _, row := range rows {
 			g.batch.Notices = append(g.batch.Notices, control.Notice{Kind: kind, Source: source, Reason: s.Reason, At: g.batch.At, Service: t.ServiceNumber,
-				Subscriber: row.Place, Address: s.Kind, Until: s.Until, AllServices: s.Service == allServices})
+				Subscriber: row.Place, Address: s.Kind, Until: s.Until, AllServices: s.Service == suppression.AllServices})
 		}
 	}
 	return nil
@@ -101,13 +74,13 @@ func (g *group) tellSuppression(kind control.NoticeKind, s *suppression.Record, 
 
 // holders returns the rows that have an address, however they spell it, by place.
 func (g *group) holders(service uint32, kind uint8, address string) (rows []*control.SubscriberRecord, err error) {
-	small := folded(kind, address)
+	small := suppression.Fold(kind, address)
 	for _, p := range g.w.r.mayHold(service, kind, small) {
 		row, err := g.subscriber(p)
 		if err != nil {
 			return nil, g.w.r.unreadable(err)
 		}
-		if row != nil && row.Service == service && row.HasAddress() && row.Kind == kind && folded(kind, row.Address) == small {
+		if row != nil && row.Service == service && row.HasAddress() && row.Kind == kind && suppression.Fold(kind, row.Address) == small {
 			rows = append(rows, row)
 		}
 	}
@@ -130,7 +103,7 @@ func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []f
 // respell has a row found by its address however that is spelled; what is spelled as
 // it is folded is found anyway.
 func (g *group) respell(service uint32, kind uint8, address string, place fanfare.RowID) {
-	if small := folded(kind, address); small != address {
+	if small := suppression.Fold(kind, address); small != address {
 		g.insert(&g.w.r.respelled, g.w.r.hash.address(service, kind, small), place)
 	}
 }
@@ -139,7 +112,7 @@ func (g *group) respell(service uint32, kind uint8, address string, place fanfar
 func (g *group) withdraw(row *control.SubscriberRecord) {
 	r := g.w.r
 	g.remove(&r.addresses, r.hash.address(row.Service, row.Kind, row.Address), row.Place)
-	if small := folded(row.Kind, row.Address); small != row.Address {
+	if small := suppression.Fold(row.Kind, row.Address); small != row.Address {
 		g.remove(&r.respelled, r.hash.address(row.Service, row.Kind, small), row.Place)
 	}
 }
@@ -151,7 +124,7 @@ func (g *group) readHolders(records []suppression.Record) error {
 	for i := range records {
 		s := &records[i]
 		for _, t := range r.hearing(s.Service, fanfare.TopicSuppressions) {
-			for _, p := range r.mayHold(t.ServiceNumber, s.Kind, folded(s.Kind, s.Address)) {
+			for _, p := range r.mayHold(t.ServiceNumber, s.Kind, suppression.Fold(s.Kind, s.Address)) {
 				if g.subscribers[p] == nil {
 					places = append(places, p)
 				}

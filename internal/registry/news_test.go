@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -38,7 +39,7 @@ func listen(t *testing.T, place string) *listener {
 func (l *listener) hear(ids ...string) {
 	l.t.Helper()
 	for _, topic := range ids {
-		good(l.t, putAll(l.t, l.Registry, registry.Put{ID: topic, Topic: topic, Channel: "email", To: "desk@example.org"}))
+		good(l.t, putAll(l.t, l.Registry, people.SubscriptionPut{ID: topic, Topic: topic, Channel: "email", To: "desk@example.org"}))
 	}
 }
 
@@ -89,7 +90,7 @@ func (l *listener) ada() (places []fanfare.RowID) {
 		l.t.Fatal(err)
 	}
 	for _, id := range []string{"a", "b"} {
-		good(l.t, putAll(l.t, l.Registry, registry.Put{ID: id, Topic: "change", Channel: "email", Subscriber: "ada"}))
+		good(l.t, putAll(l.t, l.Registry, people.SubscriptionPut{ID: id, Topic: "change", Channel: "email", Subscriber: "ada"}))
 		places = append(places, stateOf(l.t, l.Registry, id).Place)
 	}
 	return places
@@ -102,11 +103,11 @@ func TestWhoHearsIsToldOfEachEndAndWhatCameOfIt(t *testing.T) {
 	l.hear(fanfare.TopicSubscriptions)
 	places := l.ada()
 	l.check("a program subscribes her")
-	seq, err := l.EndTogether(ctx, "notify", places, registry.Ending{Source: registry.SourcePage, Reason: "often", Text: byLink + ": too many messages"})
+	seq, err := l.EndTogether(ctx, "notify", places, people.Ending{Source: people.SourcePage, Reason: "often", Text: byLink + ": too many messages"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.EndTogether(ctx, "notify", places, registry.Ending{Source: registry.SourcePage, Text: byLink}); err != nil {
+	if _, err := l.EndTogether(ctx, "notify", places, people.Ending{Source: people.SourcePage, Text: byLink}); err != nil {
 		t.Fatal(err)
 	}
 	l.check("by the page", "notify unsubscribed page often| change email a [] of ada", "notify unsubscribed page often| change email b [] of ada")
@@ -122,15 +123,15 @@ func TestWhoHearsIsToldOfEachEndAndWhatCameOfIt(t *testing.T) {
 	l.Close()
 	l = listen(t, place) // what waits is kept
 	l.check("by a program", "notify unsubscribed api | change email a [] of ada")
-	good(t, putAll(t, l.Registry, registry.Put{Topic: "other", Channel: "email", Subscriber: "ada", By: registry.SourceSignup}))
-	own := registry.Put{Topic: "other", Channel: "email", Subscriber: "ada", Data: []byte(`{"n":1}`), By: registry.SourcePreferences}
+	good(t, putAll(t, l.Registry, people.SubscriptionPut{Topic: "other", Channel: "email", Subscriber: "ada", By: people.SourceSignup}))
+	own := people.SubscriptionPut{Topic: "other", Channel: "email", Subscriber: "ada", Data: []byte(`{"n":1}`), By: people.SourcePreferences}
 	good(t, putAll(t, l.Registry, own))
 	good(t, putAll(t, l.Registry, own)) // changes nothing
 	list := l.news()
 	if len(list) != 2 || !strings.HasPrefix(list[0], "notify subscribed signup | other email sub-") || !strings.HasPrefix(list[1], "notify changed preferences | other email sub-") || !strings.HasSuffix(list[1], " [data] of ada") {
 		t.Errorf("by herself: told are %q", list)
 	}
-	good(t, putAll(t, l.Registry, registry.Put{ID: "b", Topic: "other", Channel: "print", Subscriber: "ada"}))
+	good(t, putAll(t, l.Registry, people.SubscriptionPut{ID: "b", Topic: "other", Channel: "print", Subscriber: "ada"}))
 	l.check("another under its id", "notify unsubscribed api replaced| change email b [] of ada")
 	if err := l.DeleteSubscriber(ctx, "notify", "ada", nil); err != nil {
 		t.Fatal(err)
@@ -155,11 +156,11 @@ func TestWhoHearsIsToldWhatTheSuppressionListSaysOfItsPeople(t *testing.T) {
 	apply(t, l.Registry, strings.Replace(hearing, "notify", "second", 1))
 	l.hear(fanfare.TopicSuppressions)
 	l.ada()
-	suppress(t, l.Registry, registry.SuppressionAsk{Service: "notify", Address: "Ada@example.org", Reason: registry.SoftBounces, Until: time.Now().Add(time.Hour)})
-	suppress(t, l.Registry, registry.SuppressionAsk{Service: "notify", Address: "nobody@example.org", Reason: registry.Complaint})
-	suppress(t, l.Registry, registry.SuppressionAsk{Service: "second", Address: "ada@example.org", Reason: registry.Complaint})
+	suppress(t, l.Registry, suppression.Request{Service: "notify", Address: "Ada@example.org", Reason: suppression.ReasonSoftBounces, Until: time.Now().Add(time.Hour)})
+	suppress(t, l.Registry, suppression.Request{Service: "notify", Address: "nobody@example.org", Reason: suppression.ReasonComplaint})
+	suppress(t, l.Registry, suppression.Request{Service: "second", Address: "ada@example.org", Reason: suppression.ReasonComplaint})
 	l.check("after bounces", "notify suppressed return soft_bounces| mail true false of ada")
-	ask := registry.SuppressionAsk{Service: "notify", Address: "ada@example.org", Reason: registry.ByHand}
+	ask := suppression.Request{Service: "notify", Address: "ada@example.org", Reason: suppression.ReasonManual}
 	for range 2 {
 		record, err := l.CheckSuppression(&ask)
 		if err == nil {
@@ -170,7 +171,7 @@ func TestWhoHearsIsToldWhatTheSuppressionListSaysOfItsPeople(t *testing.T) {
 		}
 	}
 	l.check("for a stronger reason, and the same again", "notify suppressed api manual| mail false false of ada")
-	if err := l.Suppress(ctx, []registry.SuppressionAsk{{Address: "ada@example.org", Reason: registry.Complaint}}); err != nil {
+	if err := l.Suppress(ctx, []suppression.Request{{Address: "ada@example.org", Reason: suppression.ReasonComplaint}}); err != nil {
 		t.Fatal(err)
 	}
 	l.check("for all services", "notify suppressed return complaint| mail false true of ada")
@@ -195,11 +196,11 @@ func TestASuppressionIsToldOfWhoSpellsTheAddressOtherwise(t *testing.T) {
 	if err := person(t, l.Registry, "ada", "Ada.L@example.org"); err != nil {
 		t.Fatal(err)
 	}
-	good(t, putAll(t, l.Registry, registry.Put{ID: "small", Topic: "change", Channel: "email", To: "bob@example.org"},
-		registry.Put{ID: "large", Topic: "change", Channel: "email", To: "BOB@example.org"}))
+	good(t, putAll(t, l.Registry, people.SubscriptionPut{ID: "small", Topic: "change", Channel: "email", To: "bob@example.org"},
+		people.SubscriptionPut{ID: "large", Topic: "change", Channel: "email", To: "BOB@example.org"}))
 	told := func(what, address string, want int) {
 		t.Helper()
-		suppress(t, l.Registry, registry.SuppressionAsk{Service: "notify", Address: address, Reason: registry.Complaint})
+		suppress(t, l.Registry, suppression.Request{Service: "notify", Address: address, Reason: suppression.ReasonComplaint})
 		if got := l.news(); len(got) != want {
 			t.Errorf("%s: told are %q, want %d", what, got, want)
 		}
@@ -257,13 +258,13 @@ func TestNothingThatWaitsToBeToldNamesWhoIsForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "notify unsubscribed api | change email " + fanfare.SubscriptionID(places[0]) + " [] of " + registry.SubscriberID(of)
+	want := "notify unsubscribed api | change email " + fanfare.SubscriptionID(places[0]) + " [] of " + people.SubscriberID(of)
 	plan, err := l.kept.PlanNotices(t.Context(), 10)
 	if err != nil || len(plan) != 1 {
 		t.Fatal(plan, err)
 	}
 	names, err := l.NoticeNames(t.Context(), plan[0].Notices)
-	if err != nil || len(names) != 1 || names[0].Subscriber != registry.SubscriberID(of) || names[0].Subscription != fanfare.SubscriptionID(places[0]) {
+	if err != nil || len(names) != 1 || names[0].Subscriber != people.SubscriberID(of) || names[0].Subscription != fanfare.SubscriptionID(places[0]) {
 		t.Errorf("while she is being forgotten: %+v: %v", names, err)
 	}
 	if err := l.FinishErasures(t.Context(), []registry.Erasure{e}); err != nil {
@@ -278,14 +279,14 @@ func TestManySuppressionsAtOnceAreKeptInFewRows(t *testing.T) {
 	l := listen(t, storetest.Place(t))
 	apply(t, l.Registry, hearing)
 	l.hear(fanfare.TopicSuppressions)
-	puts, records := make([]registry.Put, many), make([]suppression.Record, 2*many)
+	puts, records := make([]people.SubscriptionPut, many), make([]suppression.Record, 2*many)
 	for i := range puts {
-		puts[i] = registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i)}
+		puts[i] = people.SubscriptionPut{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i)}
 	}
 	good(t, putAll(t, l.Registry, puts...))
 	for i := range records {
 		var err error
-		if records[i], err = l.CheckSuppression(&registry.SuppressionAsk{Service: "notify", Address: fmt.Sprintf("p%d@example.org", i), Reason: registry.Imported}); err != nil {
+		if records[i], err = l.CheckSuppression(&suppression.Request{Service: "notify", Address: fmt.Sprintf("p%d@example.org", i), Reason: suppression.ReasonImported}); err != nil {
 			t.Fatal(err)
 		}
 	}

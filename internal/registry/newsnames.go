@@ -4,7 +4,8 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -35,7 +36,7 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	}
 	what := map[fanfare.RowID]string{}
 	err = r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(subscriptions), func(s *control.SubscriptionRecord) error {
-		what[s.Place] = publicID(s)
+		what[s.Place] = people.PublicSubscriptionID(s)
 		return nil
 	})
 	if err != nil {
@@ -45,10 +46,10 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	names := make([]NoticeNames, len(news))
 	for i := range news {
 		n, to := &news[i], &names[i]
-		to.Service, to.Address, to.Subscription = conf.ServiceNames[n.Service], catalog.AddressKindNames[n.Address], what[n.Subscription]
+		to.Service, to.Address, to.Subscription = conf.ServiceNames[n.Service], addresskind.Names[n.Address], what[n.Subscription]
 		var known bool
 		if to.Subscriber, known = who[n.Subscriber]; !known {
-			to.Subscriber = SubscriberID(n.Subscriber)
+			to.Subscriber = people.SubscriberID(n.Subscriber)
 			if n.Subscription != 0 {
 				to.Subscription = fanfare.SubscriptionID(n.Subscription)
 			}
@@ -81,7 +82,7 @@ func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.RowID) (m
 	names := make(map[fanfare.RowID]string, len(rows))
 	for place, row := range rows {
 		if head := owners[row.Head()]; head != nil && (row.Flags|head.Flags)&(control.FlagErasing|control.FlagErased) == 0 {
-			names[place] = subscriberID(head)
+			names[place] = people.PublicSubscriberID(head)
 		}
 	}
 	return names, nil

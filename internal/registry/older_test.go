@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -32,9 +33,9 @@ func TestAServerStartsWithConditionsThatAreNotUnderstoodAnyMore(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place, func(o *registry.Options) { o.Conditions = older{o.Conditions.(*condition.Index)} })
 	apply(t, r, weather)
-	var puts []registry.Put
+	var puts []people.SubscriptionPut
 	for _, filter := range []string{sharedFilter, tooLarge, `event.mag > 3.0`} {
-		puts = append(puts, registry.Put{Topic: "change", Channel: "email", To: "a@example.org", Filter: filter})
+		puts = append(puts, people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org", Filter: filter})
 	}
 	for _, result := range putAll(t, r, puts...) {
 		if result.Err != nil {

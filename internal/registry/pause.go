@@ -8,32 +8,26 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
-)
-
-// The states of a subscription.
-const (
-	stateActive = "active"
-	statePaused = "paused"
-	stateEnded  = "ended"
 )
 
 // PauseSubscription pauses a subscription, named by its public id. When it
 // returns, the pause is durable, no event that is accepted from now on matches
 // it, and no letter for it is on the wire; what waited to leave is not sent, as
 // with an end. To pause it again is no error.
-func (r *Registry) PauseSubscription(ctx context.Context, service, id string, check func(is *Subscription) error) error {
+func (r *Registry) PauseSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error {
 	return r.setPaused(ctx, service, id, true, check)
 }
 
 // ResumeSubscription takes a pause back: events that are accepted from now on
 // match it again. One whose condition does not fit its topic any more stays
 // paused, with an error that says why. To resume what is active is no error.
-func (r *Registry) ResumeSubscription(ctx context.Context, service, id string, check func(is *Subscription) error) error {
+func (r *Registry) ResumeSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error {
 	return r.setPaused(ctx, service, id, false, check)
 }
 
-func (r *Registry) setPaused(ctx context.Context, service, id string, paused bool, check func(is *Subscription) error) error {
+func (r *Registry) setPaused(ctx context.Context, service, id string, paused bool, check func(is *people.Subscription) error) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
@@ -83,7 +77,7 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 func (g *group) mayResume(s *control.SubscriptionRecord) error {
 	r := g.w.r
 	topic := r.Snapshot().Topics[s.Topic]
-	p := Put{ID: s.ID, Topic: topic.Name, Filter: r.filters.text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, State: stateActive}
+	p := people.SubscriptionPut{ID: s.ID, Topic: topic.Name, Filter: r.filters.text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, State: people.StateActive}
 	w := want{put: &p, service: topic.ServiceNumber, topic: topic, subscription: s.Place}
 	if s.ID != "" {
 		w.idHash = r.hash.clientID(topic.ServiceNumber, s.ID)

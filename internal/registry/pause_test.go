@@ -8,11 +8,12 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-func stateOf(t *testing.T, r *registry.Registry, id string) registry.Subscription {
+func stateOf(t *testing.T, r *registry.Registry, id string) people.Subscription {
 	t.Helper()
 	s, err := r.Subscription(t.Context(), "notify", id)
 	if err != nil {
@@ -28,7 +29,7 @@ func TestAPauseIsInForceWhenItIsAnswered(t *testing.T) {
 	var silent []fanfare.RowID
 	r, index := openAt(t, place, func(o *registry.Options) { o.AfterEnd = func(p fanfare.RowID) { silent = append(silent, p) } })
 	apply(t, r, weather)
-	one := registry.Put{ID: "one", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0"}
+	one := people.SubscriptionPut{ID: "one", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0"}
 	good(t, putAll(t, r, one))
 	at := stateOf(t, r, "one").Place
 	is := func(step, state string, seq uint64) {
@@ -75,7 +76,7 @@ func TestAPutThatPausesWaitsForWhatIsOnTheWire(t *testing.T) {
 	var silent []fanfare.RowID
 	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.AfterEnd = func(p fanfare.RowID) { silent = append(silent, p) } })
 	apply(t, r, weather)
-	one := registry.Put{ID: "one", Topic: "change", Channel: "email", To: "a@example.org"}
+	one := people.SubscriptionPut{ID: "one", Topic: "change", Channel: "email", To: "a@example.org"}
 	good(t, putAll(t, r, one))
 	one.State = "paused"
 	good(t, putAll(t, r, one))
@@ -90,19 +91,19 @@ func TestAPauseIsListedAndExported(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	for _, id := range []string{"a", "p", "e"} {
-		good(t, putAll(t, r, registry.Put{ID: id, Topic: "change", Channel: "email", To: id + "@example.org"}))
+		good(t, putAll(t, r, people.SubscriptionPut{ID: id, Topic: "change", Channel: "email", To: id + "@example.org"}))
 	}
 	if err := errors.Join(r.PauseSubscription(ctx, "notify", "p", nil), r.EndSubscription(ctx, "notify", "e", "")); err != nil {
 		t.Fatal(err)
 	}
 	for state, want := range map[string]string{"": "a p e", "active": "a", "paused": "p", "ended": "e"} {
-		page, _, err := r.SubscriptionPage(ctx, "notify", registry.SubscriptionFilter{State: state}, 0, 10)
+		page, _, err := r.SubscriptionPage(ctx, "notify", people.SubscriptionFilter{State: state}, 0, 10)
 		if err != nil || len(page) != len(strings.Fields(want)) || !strings.Contains(want, page[0].ID) {
 			t.Errorf("%q: %+v, %v, want %s", state, page, err, want)
 		}
 	}
-	var exported []registry.Put
-	if err := r.ExportSubscriptions(ctx, "notify", registry.SubscriptionFilter{}, func(p *registry.Put) error { exported = append(exported, *p); return nil }); err != nil {
+	var exported []people.SubscriptionPut
+	if err := r.ExportSubscriptions(ctx, "notify", people.SubscriptionFilter{}, func(p *people.SubscriptionPut) error { exported = append(exported, *p); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	other, index := openAt(t, storetest.Place(t))
@@ -117,8 +118,8 @@ func TestAResumeIsRefusedWhereTheConditionDoesNotFit(t *testing.T) {
 	ctx := context.Background()
 	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, "matching_budget: 100ns\n"+weather[1:])
-	good(t, putAll(t, r, registry.Put{ID: "schema", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.title == 'x'"},
-		registry.Put{ID: "dear", Topic: "change", Channel: "email", To: "b@example.org", Filter: "event.mag != 7.0", State: "paused"}))
+	good(t, putAll(t, r, people.SubscriptionPut{ID: "schema", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.title == 'x'"},
+		people.SubscriptionPut{ID: "dear", Topic: "change", Channel: "email", To: "b@example.org", Filter: "event.mag != 7.0", State: "paused"}))
 	if err := r.PauseSubscription(ctx, "notify", "schema", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestAResumeIsRefusedWhereTheConditionDoesNotFit(t *testing.T) {
 	if err := r.EndSubscription(ctx, "notify", "dear", ""); err != nil {
 		t.Fatal(err)
 	}
-	for _, set := range []func(context.Context, string, string, func(*registry.Subscription) error) error{r.PauseSubscription, r.ResumeSubscription} {
+	for _, set := range []func(context.Context, string, string, func(*people.Subscription) error) error{r.PauseSubscription, r.ResumeSubscription} {
 		if err := set(ctx, "notify", "dear", nil); fanfare.CodeOf(err) != fanfare.Conflict {
 			t.Errorf("of an ended one: %v", err)
 		}
@@ -148,7 +149,7 @@ func TestAResumeIsRefusedWhereTheConditionDoesNotFit(t *testing.T) {
 func TestWhatPausedSubscriptionsNeedIsNotDeleted(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
-	good(t, putAll(t, r, registry.Put{ID: "x", Topic: "change", Channel: "print", To: "a@example.org", Rule: "strong", State: "paused"}))
+	good(t, putAll(t, r, people.SubscriptionPut{ID: "x", Topic: "change", Channel: "print", To: "a@example.org", Rule: "strong", State: "paused"}))
 	gone := map[string]string{
 		"/channels/print":      "channels: {print: {delete: true}}",
 		"/topics/change":       "topics: {change: {delete: true}}",

@@ -6,22 +6,23 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // PersonalRecord returns a subscriber that may have been deleted, and all its
 // places.
-func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (Subscriber, []fanfare.RowID, error) {
+func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (people.Subscriber, []fanfare.RowID, error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
-		return Subscriber{}, nil, err
+		return people.Subscriber{}, nil, err
 	}
 	head, err := r.subscriberRecord(ctx, svc, id)
 	if err != nil {
-		return Subscriber{}, nil, err
+		return people.Subscriber{}, nil, err
 	}
 	if head.Flags&control.FlagMerged != 0 {
-		return Subscriber{}, nil, r.present(ctx, head, id)
+		return people.Subscriber{}, nil, r.present(ctx, head, id)
 	}
 	s, err := r.fullSubscriber(ctx, head)
 	return s, control.PlacesOf(head.Rows()), err
@@ -36,7 +37,7 @@ func (r *Registry) PersonalAudit(ctx context.Context, service string, places []f
 		return r.unreadable(err)
 	}
 	for _, p := range places {
-		names[audit.Operation{Service: service, Kind: kindSubscriber, Name: SubscriberID(p)}] = true
+		names[audit.Operation{Service: service, Kind: kindSubscriber, Name: people.SubscriberID(p)}] = true
 		if row := rows[p]; row != nil && row.ID != "" {
 			names[audit.Operation{Service: service, Kind: kindSubscriber, Name: row.ID}] = true
 		}

@@ -7,6 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // PutSubscriptions makes each put so, and is durable when it returns. It writes
@@ -21,7 +22,7 @@ import (
 // so does one whose subscription has ended.
 //
 // The puts and what they point to must not be changed until it returns.
-func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []Put, results []PutResult) error {
+func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error {
 	if len(results) != len(puts) {
 		return fmt.Errorf("registry: %d results for %d puts", len(results), len(puts))
 	}
@@ -35,14 +36,14 @@ func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []
 			return err
 		}
 		for i := range results[from:] { // the members before are kept
-			results[from+i] = PutResult{Err: err}
+			results[from+i] = people.PutResult{Err: err}
 		}
 		return nil
 	}
 	return nil
 }
 
-func (r *Registry) putSome(ctx context.Context, name string, puts []Put, results []PutResult) error {
+func (r *Registry) putSome(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult) error {
 	over, stop := r.patience()
 	defer stop()
 	p, err := r.begin(ctx, name, puts, results, nil, over)
@@ -61,7 +62,7 @@ func (r *Registry) EndSubscription(ctx context.Context, service, id, reason stri
 
 // EndSubscriptionIf is EndSubscription unless check, which is asked with the
 // subscription as it is, has an error.
-func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *Subscription) error) error {
+func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *people.Subscription) error) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason st
 // EndByPlace is EndSubscription for who has the place, such as a signed link.
 func (r *Registry) EndByPlace(ctx context.Context, place fanfare.RowID, reason string) error {
 	if place == 0 {
-		return unknownSubscription("")
+		return people.UnknownSubscription("")
 	}
 	return r.end(ctx, nil, &end{place: place, reason: reason})
 }

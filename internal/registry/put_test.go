@@ -12,21 +12,22 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/rawjson"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-func putAll(tb testing.TB, r *registry.Registry, puts ...registry.Put) []registry.PutResult {
+func putAll(tb testing.TB, r *registry.Registry, puts ...people.SubscriptionPut) []people.PutResult {
 	tb.Helper()
-	results := make([]registry.PutResult, len(puts))
+	results := make([]people.PutResult, len(puts))
 	if err := r.PutSubscriptions(context.Background(), "notify", puts, results); err != nil {
 		tb.Fatal(err)
 	}
 	return results
 }
 
-func good(tb testing.TB, results []registry.PutResult) []registry.PutResult {
+func good(tb testing.TB, results []people.PutResult) []people.PutResult {
 	tb.Helper()
 	for i, res := range results {
 		if res.Err != nil {
@@ -40,9 +41,9 @@ func TestOnePersonMatchedByThreeSubscriptionsIsOneSubscriber(t *testing.T) {
 	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	good(t, putAll(t, r,
-		registry.Put{Topic: "change", Channel: "email", To: "Ada@Example.org"},
-		registry.Put{Topic: "change", Channel: "email", To: "Ada@example.org", Filter: "mag > 1.0"},
-		registry.Put{Topic: "change", Channel: "print", To: "Ada@EXAMPLE.org", Rule: "strong"},
+		people.SubscriptionPut{Topic: "change", Channel: "email", To: "Ada@Example.org"},
+		people.SubscriptionPut{Topic: "change", Channel: "email", To: "Ada@example.org", Filter: "mag > 1.0"},
+		people.SubscriptionPut{Topic: "change", Channel: "print", To: "Ada@EXAMPLE.org", Rule: "strong"},
 	))
 	hits, err := index.Match(condition.Key{Service: "notify", Topic: "change"}, condition.Event{Data: json.RawMessage(`{"title":"x","mag":7.0}`)}, nil)
 	if err != nil || len(hits) != 3 {
@@ -60,11 +61,11 @@ func TestAnAnswerMeansThatTheNextEventSeesIt(t *testing.T) {
 	apply(t, r, weather)
 	key := condition.Key{Service: "notify", Topic: "change"}
 	before := r.ChangeSeq()
-	res := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))
+	res := good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org"}))
 	if r.ChangeSeq() != before+1 || index.Len(key) != 1 {
 		t.Fatalf("change sequence %d, index %d", r.ChangeSeq(), index.Len(key))
 	}
-	putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"})
+	putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org"})
 	if r.ChangeSeq() != before+1 {
 		t.Error("the same put again was a change")
 	}
@@ -93,7 +94,7 @@ func TestAfterEndIsCalledWhenNothingCanMatchAnyMore(t *testing.T) {
 	}
 	defer r.Close()
 	apply(t, r, weather)
-	res := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))
+	res := good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org"}))
 	place, _ := fanfare.ParseSubscriptionID(res[0].ID)
 	for range 2 { // the second click on an unsubscribe link is no error
 		if err := r.EndByPlace(context.Background(), place, "link"); err != nil {
@@ -117,7 +118,7 @@ func TestAReasonIsKeptAsOneShortLineOfValidText(t *testing.T) {
 		"caf\xc3":                      "caf",
 		strings.Repeat("x", 255) + "é": strings.Repeat("x", 255), // the cut is not within a character
 	} {
-		id := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))[0].ID
+		id := good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org"}))[0].ID
 		if err := r.EndSubscription(t.Context(), "notify", id, given); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +138,7 @@ func TestAChangedConditionIsSeenAtOnceUnderTheSamePlace(t *testing.T) {
 		}
 		return len(hits)
 	}
-	p := registry.Put{ID: "mine", Topic: "change", Channel: "email", To: "a@example.org", Filter: "mag > 4.0"}
+	p := people.SubscriptionPut{ID: "mine", Topic: "change", Channel: "email", To: "a@example.org", Filter: "mag > 4.0"}
 	good(t, putAll(t, r, p))
 	place := func() fanfare.RowID {
 		s, err := r.Subscription(context.Background(), "notify", "mine")
@@ -169,8 +170,8 @@ func TestManyCallersAtOnceGetTheirOwnAnswers(t *testing.T) {
 	for c := range callers {
 		wg.Go(func() {
 			for i := range each {
-				results := make([]registry.PutResult, 2)
-				err := r.PutSubscriptions(context.Background(), "notify", []registry.Put{
+				results := make([]people.PutResult, 2)
+				err := r.PutSubscriptions(context.Background(), "notify", []people.SubscriptionPut{
 					{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d-%d@example.org", c, i)},
 					{Topic: "change", Channel: "email", To: fmt.Sprintf("shared%d@example.org", i)},
 				}, results)
@@ -195,46 +196,46 @@ func TestManyCallersAtOnceGetTheirOwnAnswers(t *testing.T) {
 func TestEveryBadMemberIsNamedAndTheOthersGoOn(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
-	ok := registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}
+	ok := people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org"}
 	long := func(n int) string { return strings.Repeat("x", n) }
 	cases := []struct {
 		name    string
-		change  func(*registry.Put)
+		change  func(*people.SubscriptionPut)
 		code    fanfare.Code
 		pointer string
 		text    string // in message or hint
 	}{
-		{"unknown topic", func(p *registry.Put) { p.Topic = "chnage" }, fanfare.Invalid, "/topic", "did you mean change?"},
-		{"no topic", func(p *registry.Put) { p.Topic = "" }, fanfare.Invalid, "/topic", "missing"},
-		{"unknown channel", func(p *registry.Put) { p.Channel = "sms" }, fanfare.Invalid, "/channel", "email"},
-		{"no address", func(p *registry.Put) { p.To = "" }, fanfare.Invalid, "/to", "missing"},
-		{"invalid address", func(p *registry.Put) { p.To = "nobody" }, fanfare.Invalid, "/to", "nobody"},
-		{"line break in the address", func(p *registry.Put) { p.To = "a@example.org\r\nBcc: b@example.org" }, fanfare.Invalid, "/to", "line break"},
-		{"filter and rule", func(p *registry.Put) { p.Filter, p.Rule = "mag > 1.0", "strong" }, fanfare.Invalid, "/rule", "not both"},
-		{"syntax error in the filter", func(p *registry.Put) { p.Filter = "mag >" }, fanfare.Invalid, "/filter", "syntax"},
-		{"a field that the schema lacks", func(p *registry.Put) { p.Filter = "event.magnitude > 1.0" }, fanfare.Invalid, "/filter", "magnitude"},
-		{"a filter over the limit", func(p *registry.Put) { p.Filter = "title == '" + long(4096) + "'" }, fanfare.TooLarge, "/filter", "4096"},
-		{"unknown rule", func(p *registry.Put) { p.Rule = "nearby" }, fanfare.Invalid, "/rule", "near"},
-		{"a param is missing", func(p *registry.Put) { p.Rule, p.Params = "near", json.RawMessage(`{"place":"x"}`) }, fanfare.Invalid, "/params/min_mag", "min_mag"},
-		{"a param of the wrong type", func(p *registry.Put) {
+		{"unknown topic", func(p *people.SubscriptionPut) { p.Topic = "chnage" }, fanfare.Invalid, "/topic", "did you mean change?"},
+		{"no topic", func(p *people.SubscriptionPut) { p.Topic = "" }, fanfare.Invalid, "/topic", "missing"},
+		{"unknown channel", func(p *people.SubscriptionPut) { p.Channel = "sms" }, fanfare.Invalid, "/channel", "email"},
+		{"no address", func(p *people.SubscriptionPut) { p.To = "" }, fanfare.Invalid, "/to", "missing"},
+		{"invalid address", func(p *people.SubscriptionPut) { p.To = "nobody" }, fanfare.Invalid, "/to", "nobody"},
+		{"line break in the address", func(p *people.SubscriptionPut) { p.To = "a@example.org\r\nBcc: b@example.org" }, fanfare.Invalid, "/to", "line break"},
+		{"filter and rule", func(p *people.SubscriptionPut) { p.Filter, p.Rule = "mag > 1.0", "strong" }, fanfare.Invalid, "/rule", "not both"},
+		{"syntax error in the filter", func(p *people.SubscriptionPut) { p.Filter = "mag >" }, fanfare.Invalid, "/filter", "syntax"},
+		{"a field that the schema lacks", func(p *people.SubscriptionPut) { p.Filter = "event.magnitude > 1.0" }, fanfare.Invalid, "/filter", "magnitude"},
+		{"a filter over the limit", func(p *people.SubscriptionPut) { p.Filter = "title == '" + long(4096) + "'" }, fanfare.TooLarge, "/filter", "4096"},
+		{"unknown rule", func(p *people.SubscriptionPut) { p.Rule = "nearby" }, fanfare.Invalid, "/rule", "near"},
+		{"a param is missing", func(p *people.SubscriptionPut) { p.Rule, p.Params = "near", json.RawMessage(`{"place":"x"}`) }, fanfare.Invalid, "/params/min_mag", "min_mag"},
+		{"a param of the wrong type", func(p *people.SubscriptionPut) {
 			p.Rule, p.Params = "near", json.RawMessage(`{"place":"x","min_mag":"4"}`)
 		}, fanfare.Invalid, "/params/min_mag", "number"},
-		{"params without a rule", func(p *registry.Put) { p.Params = json.RawMessage(`{"place":"x"}`) }, fanfare.Invalid, "/params", "rule"},
-		{"params that are no object", func(p *registry.Put) { p.Rule, p.Params = "near", json.RawMessage(`[1]`) }, fanfare.Invalid, "/params", "object"},
-		{"data that is no object", func(p *registry.Put) { p.Data = json.RawMessage(`"x"`) }, fanfare.Invalid, "/data", "object"},
-		{"data that is not JSON", func(p *registry.Put) { p.Data = json.RawMessage(`{"x":}`) }, fanfare.Invalid, "/data", "JSON"},
-		{"data over the limit", func(p *registry.Put) { p.Data = json.RawMessage(`{"x":"` + long(16<<10) + `"}`) }, fanfare.TooLarge, "/data", "16384"},
-		{"attributes over the limit", func(p *registry.Put) { p.Attributes = json.RawMessage(`{"x":"` + long(16<<10) + `"}`) }, fanfare.TooLarge, "/attributes", "16384"},
-		{"data that is not UTF-8", func(p *registry.Put) { p.Data = json.RawMessage("{\"x\":\"\xff\"}") }, fanfare.Invalid, "/data", "UTF-8"},
-		{"attributes that are not UTF-8", func(p *registry.Put) { p.Attributes = json.RawMessage("{\"\xc3\":1}") }, fanfare.Invalid, "/attributes", "UTF-8"},
-		{"a filter with a zero byte", func(p *registry.Put) { p.Filter = "title == 'a\x00b'" }, fanfare.Invalid, "/filter", "zero byte"},
-		{"an id with a zero byte", func(p *registry.Put) { p.ID = "a\x00b" }, fanfare.Invalid, "/id", "letters"},
-		{"an address with a zero byte", func(p *registry.Put) { p.To = "a\x00b@example.org" }, fanfare.Invalid, "/to", "zero byte"},
-		{"an id with a space", func(p *registry.Put) { p.ID = "a b" }, fanfare.Invalid, "/id", "letters"},
-		{"an id that is too long", func(p *registry.Put) { p.ID = long(129) }, fanfare.TooLarge, "/id", "128"},
-		{"a reserved id", func(p *registry.Put) { p.ID = "sub-1" }, fanfare.Invalid, "/id", "reserved"},
-		{"unknown locale", func(p *registry.Put) { p.Locale = "english please" }, fanfare.Invalid, "/locale", "pt-BR"},
-		{"unknown time zone", func(p *registry.Put) { p.TimeZone = "Mars/Base" }, fanfare.Invalid, "/time_zone", "Europe/Berlin"},
+		{"params without a rule", func(p *people.SubscriptionPut) { p.Params = json.RawMessage(`{"place":"x"}`) }, fanfare.Invalid, "/params", "rule"},
+		{"params that are no object", func(p *people.SubscriptionPut) { p.Rule, p.Params = "near", json.RawMessage(`[1]`) }, fanfare.Invalid, "/params", "object"},
+		{"data that is no object", func(p *people.SubscriptionPut) { p.Data = json.RawMessage(`"x"`) }, fanfare.Invalid, "/data", "object"},
+		{"data that is not JSON", func(p *people.SubscriptionPut) { p.Data = json.RawMessage(`{"x":}`) }, fanfare.Invalid, "/data", "JSON"},
+		{"data over the limit", func(p *people.SubscriptionPut) { p.Data = json.RawMessage(`{"x":"` + long(16<<10) + `"}`) }, fanfare.TooLarge, "/data", "16384"},
+		{"attributes over the limit", func(p *people.SubscriptionPut) { p.Attributes = json.RawMessage(`{"x":"` + long(16<<10) + `"}`) }, fanfare.TooLarge, "/attributes", "16384"},
+		{"data that is not UTF-8", func(p *people.SubscriptionPut) { p.Data = json.RawMessage("{\"x\":\"\xff\"}") }, fanfare.Invalid, "/data", "UTF-8"},
+		{"attributes that are not UTF-8", func(p *people.SubscriptionPut) { p.Attributes = json.RawMessage("{\"\xc3\":1}") }, fanfare.Invalid, "/attributes", "UTF-8"},
+		{"a filter with a zero byte", func(p *people.SubscriptionPut) { p.Filter = "title == 'a\x00b'" }, fanfare.Invalid, "/filter", "zero byte"},
+		{"an id with a zero byte", func(p *people.SubscriptionPut) { p.ID = "a\x00b" }, fanfare.Invalid, "/id", "letters"},
+		{"an address with a zero byte", func(p *people.SubscriptionPut) { p.To = "a\x00b@example.org" }, fanfare.Invalid, "/to", "zero byte"},
+		{"an id with a space", func(p *people.SubscriptionPut) { p.ID = "a b" }, fanfare.Invalid, "/id", "letters"},
+		{"an id that is too long", func(p *people.SubscriptionPut) { p.ID = long(129) }, fanfare.TooLarge, "/id", "128"},
+		{"a reserved id", func(p *people.SubscriptionPut) { p.ID = "sub-1" }, fanfare.Invalid, "/id", "reserved"},
+		{"unknown locale", func(p *people.SubscriptionPut) { p.Locale = "english please" }, fanfare.Invalid, "/locale", "pt-BR"},
+		{"unknown time zone", func(p *people.SubscriptionPut) { p.TimeZone = "Mars/Base" }, fanfare.Invalid, "/time_zone", "Europe/Berlin"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -261,7 +262,7 @@ func TestEveryBadMemberIsNamedAndTheOthersGoOn(t *testing.T) {
 func TestAnUnknownServiceIsAnErrorOfTheWholeCall(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
-	err := r.PutSubscriptions(context.Background(), "notifi", make([]registry.Put, 1), make([]registry.PutResult, 1))
+	err := r.PutSubscriptions(context.Background(), "notifi", make([]people.SubscriptionPut, 1), make([]people.PutResult, 1))
 	if fanfare.CodeOf(err) != fanfare.NotFound || !strings.Contains(err.Error(), "did you mean notify?") {
 		t.Error(err)
 	}
@@ -279,19 +280,19 @@ func TestWhatAPersonSaysOfThemselvesIsKeptUntilTheySayOtherwise(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	ctx := context.Background()
-	p := registry.Put{Topic: "change", Channel: "email", To: "a@example.org", Locale: "fr-CA", TimeZone: "America/Vancouver",
+	p := people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org", Locale: "fr-CA", TimeZone: "America/Vancouver",
 		Attributes: json.RawMessage(`{"name":"Ada"}`)}
 	good(t, putAll(t, r, p))
-	good(t, putAll(t, r, registry.Put{Topic: "other", Channel: "email", To: "a@example.org", Locale: "en"}))
+	good(t, putAll(t, r, people.SubscriptionPut{Topic: "other", Channel: "email", To: "a@example.org", Locale: "en"}))
 	place, err := findSubscriber(r, "a@EXAMPLE.org")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := findSubscriber(r, registry.SubscriberID(place)); err != nil || again != place {
+	if again, err := findSubscriber(r, people.SubscriberID(place)); err != nil || again != place {
 		t.Errorf("by id: %v, %v", again, err)
 	}
-	err = r.Subscribers(ctx, []fanfare.RowID{place}, func(s *registry.SubscriberRow) error {
-		if s.Locale != "en" || s.TimeZone != "America/Vancouver" || string(s.Attributes) != `{"name":"Ada"}` || s.ID != registry.SubscriberID(place) {
+	err = r.Subscribers(ctx, []fanfare.RowID{place}, func(s *people.SubscriberRow) error {
+		if s.Locale != "en" || s.TimeZone != "America/Vancouver" || string(s.Attributes) != `{"name":"Ada"}` || s.ID != people.SubscriberID(place) {
 			t.Errorf("kept %+v", s)
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -15,7 +16,7 @@ func TestTheQuarantineOutlivesARestart(t *testing.T) {
 	ctx, place := t.Context(), storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, weather)
-	good(t, putAll(t, r, registry.Put{ID: "one", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0"}))
+	good(t, putAll(t, r, people.SubscriptionPut{ID: "one", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0"}))
 	topic, _ := r.Topic("notify", "change")
 	since := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 	filter := registry.Quarantine{Topic: topic.Number, Filter: "event.mag > 5.0", Since: since, Event: "evt-1", Index: "true", Evaluator: "false"}
@@ -55,11 +56,11 @@ func TestEntriesAreThoseOfTheActiveSubscriptionsOfSomePeople(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	good(t, putAll(t, r,
-		registry.Put{ID: "one", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0"},
-		registry.Put{ID: "two", Topic: "change", Channel: "email", To: "a@example.org"},
-		registry.Put{ID: "ended", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 6.0"},
-		registry.Put{ID: "paused", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 7.0", State: "paused"},
-		registry.Put{ID: "other", Topic: "change", Channel: "email", To: "b@example.org", Filter: "event.mag > 8.0"},
+		people.SubscriptionPut{ID: "one", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0"},
+		people.SubscriptionPut{ID: "two", Topic: "change", Channel: "email", To: "a@example.org"},
+		people.SubscriptionPut{ID: "ended", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 6.0"},
+		people.SubscriptionPut{ID: "paused", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 7.0", State: "paused"},
+		people.SubscriptionPut{ID: "other", Topic: "change", Channel: "email", To: "b@example.org", Filter: "event.mag > 8.0"},
 	))
 	if err := r.EndSubscription(ctx, "notify", "ended", ""); err != nil {
 		t.Fatal(err)

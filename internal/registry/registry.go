@@ -13,7 +13,9 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/apply"
 	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/placeindex"
+	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
 // Options are the parts that a registry works with.
@@ -81,14 +83,14 @@ type Registry struct {
 	subscriptionsOfRow placeindex.BySubscriber
 	live               *placeindex.ActiveSet
 	changeSeq          atomic.Uint64
-	known              knownNames
+	known              people.FieldCache
 	slots              slots
 	quarantine         quarantine
 	floor              placeFloor // as it was at the start
 	unmatched          int        // subscriptions whose conditions were not understood at the start
 	newNotices         chan struct{}
 
-	suppressions suppressions
+	suppressions suppression.List
 	erasures     erasures
 	writer       *writer
 
@@ -110,7 +112,7 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 		opt.Away = func() error { return nil }
 	}
 	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
-	r.suppressions.tagKey = tagKeyOf(opt.SuppressionKey)
+	r.suppressions.Key, r.suppressions.TagKey = opt.SuppressionKey, suppression.TagKeyOf(opt.SuppressionKey)
 	r.writer = newWriter(r)
 	r.Catalog = state.New(state.Options{Store: opt.Store, Conditions: opt.Conditions, Logger: opt.Logger, Apply: apply.Options{
 		CheckConditions: opt.Conditions.Check, CompileTemplate: opt.CompileTemplate, DryRunTemplate: opt.DryRunTemplate,

@@ -11,6 +11,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -66,7 +67,7 @@ func TestARestartKeepsEverything(t *testing.T) {
 	}
 	var ids []string
 	for i := range 300 {
-		p := registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i), Locale: "de", TimeZone: "Europe/Berlin",
+		p := people.SubscriptionPut{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i), Locale: "de", TimeZone: "Europe/Berlin",
 			Data: json.RawMessage(`{"a":1}`), Attributes: json.RawMessage(`{"b":2}`)}
 		switch i % 4 {
 		case 0:
@@ -98,7 +99,7 @@ func TestARestartKeepsEverything(t *testing.T) {
 		old[id] = true
 	}
 	for i := range 300 {
-		res := good(t, putAll(t, r, registry.Put{Topic: "other", Channel: "email", To: fmt.Sprintf("p%d@example.org", i)}))
+		res := good(t, putAll(t, r, people.SubscriptionPut{Topic: "other", Channel: "email", To: fmt.Sprintf("p%d@example.org", i)}))
 		if !res[0].Created || old[res[0].ID] {
 			t.Fatalf("%+v", res)
 		}
@@ -191,7 +192,7 @@ func TestBulkReadsSkipWhatIsMissingAndKeepTheOrder(t *testing.T) {
 				expected = append(expected, p)
 			}
 		}
-		err := r.Subscriptions(ctx, places, func(s *registry.SubscriptionRow) error {
+		err := r.Subscriptions(ctx, places, func(s *people.SubscriptionRow) error {
 			got = append(got, s.Place)
 			if !s.Live || s.ID != fanfare.SubscriptionID(s.Place) || len(s.Data) == 0 {
 				t.Errorf("%+v", s)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -18,7 +19,7 @@ func TestSkippedPlacesAreGivenToNobodyAlsoAfterARestart(t *testing.T) {
 	put := func(r *registry.Registry, name string) {
 		t.Helper()
 		for i := range 200 {
-			id := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("%s%d@example.org", name, i)}))[0].ID
+			id := good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: fmt.Sprintf("%s%d@example.org", name, i)}))[0].ID
 			s, err := r.Subscription(context.Background(), "notify", id)
 			if err != nil {
 				t.Fatal(err)
@@ -41,7 +42,7 @@ func TestSkippedPlacesAreGivenToNobodyAlsoAfterARestart(t *testing.T) {
 	put(r, "late")
 	r.Close()
 	r, _ = openAt(t, place)
-	s, err := r.Subscription(context.Background(), "notify", good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "late0@example.org"}))[0].ID)
+	s, err := r.Subscription(context.Background(), "notify", good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "late0@example.org"}))[0].ID)
 	if err != nil || s.Place.Local() <= highest[s.Place.Partition()]+skipped {
 		t.Errorf("after it all: %+v, %v", s, err)
 	}

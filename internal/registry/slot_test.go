@@ -11,16 +11,17 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // putWaiting puts a subscription with a cadence under an id.
-func putWaiting(t *testing.T, r *registry.Registry, p registry.Put) {
+func putWaiting(t *testing.T, r *registry.Registry, p people.SubscriptionPut) {
 	t.Helper()
 	p.Topic, p.Channel = "other", "email"
-	results := make([]registry.PutResult, 1)
-	if err := r.PutSubscriptions(t.Context(), "notify", []registry.Put{p}, results); err != nil || results[0].Err != nil {
+	results := make([]people.PutResult, 1)
+	if err := r.PutSubscriptions(t.Context(), "notify", []people.SubscriptionPut{p}, results); err != nil || results[0].Err != nil {
 		t.Fatal(err, results[0].Err)
 	}
 }
@@ -32,7 +33,7 @@ func slotWithID(t *testing.T, r *registry.Registry, id string) (name string, num
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = r.Subscriptions(t.Context(), []fanfare.RowID{s.Place}, func(row *registry.SubscriptionRow) error {
+	err = r.Subscriptions(t.Context(), []fanfare.RowID{s.Place}, func(row *people.SubscriptionRow) error {
 		number = row.Slot
 		return nil
 	})
@@ -53,8 +54,8 @@ func TestNumbersOfSlotsAreKeptAndNotGivenAgain(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, waiting)
-	putWaiting(t, r, registry.Put{ID: "a", To: "a@example.org", Cadence: "daily 08:00"})
-	putWaiting(t, r, registry.Put{ID: "b", To: "b@example.org", Cadence: "daily 08:00", TimeZone: "Asia/Tokyo"})
+	putWaiting(t, r, people.SubscriptionPut{ID: "a", To: "a@example.org", Cadence: "daily 08:00"})
+	putWaiting(t, r, people.SubscriptionPut{ID: "b", To: "b@example.org", Cadence: "daily 08:00", TimeZone: "Asia/Tokyo"})
 	_, first := slotWithID(t, r, "a")
 	_, second := slotWithID(t, r, "b")
 	if err := r.EndSubscription(t.Context(), "notify", "b", ""); err != nil {
@@ -66,9 +67,9 @@ func TestNumbersOfSlotsAreKeptAndNotGivenAgain(t *testing.T) {
 	if slots := r.Slots(); len(slots) != 1 || slots[0].Number != first {
 		t.Fatalf("in use are %+v, want slot %d", slots, first)
 	}
-	putWaiting(t, r, registry.Put{ID: "c", To: "c@example.org", Cadence: "window 30s"})
-	putWaiting(t, r, registry.Put{ID: "d", To: "b@example.org", Cadence: "daily 08:00"})
-	putWaiting(t, r, registry.Put{ID: "e", To: "c@example.org", Cadence: "Daily  08:00"})
+	putWaiting(t, r, people.SubscriptionPut{ID: "c", To: "c@example.org", Cadence: "window 30s"})
+	putWaiting(t, r, people.SubscriptionPut{ID: "d", To: "b@example.org", Cadence: "daily 08:00"})
+	putWaiting(t, r, people.SubscriptionPut{ID: "e", To: "c@example.org", Cadence: "Daily  08:00"})
 	if _, third := slotWithID(t, r, "c"); third == first || third == second {
 		t.Errorf("a new slot has the number %d of another", third)
 	}
@@ -82,7 +83,7 @@ func TestNumbersOfSlotsAreKeptAndNotGivenAgain(t *testing.T) {
 
 // All ways to change somebody's time zone, and what they do to what is due on a clock.
 func TestWhoMovesToAnotherZoneGetsDigestsOnTheClockThere(t *testing.T) {
-	tokyo := registry.SubscriberPut{Addresses: []registry.Address{{Kind: "mail", Address: "a@example.org"}}, TimeZone: "Asia/Tokyo"}
+	tokyo := people.SubscriberPut{Addresses: []people.Address{{Kind: "mail", Address: "a@example.org"}}, TimeZone: "Asia/Tokyo"}
 	for name, change := range map[string]func(ctx context.Context, r *registry.Registry) error{
 		"put": func(ctx context.Context, r *registry.Registry) error {
 			_, _, err := r.PutSubscriber(ctx, "notify", "one", tokyo, nil)
@@ -93,7 +94,7 @@ func TestWhoMovesToAnotherZoneGetsDigestsOnTheClockThere(t *testing.T) {
 			return err
 		},
 		"merge": func(ctx context.Context, r *registry.Registry) error {
-			other := registry.SubscriberPut{Addresses: []registry.Address{{Kind: "mail", Address: "b@example.org"}}, TimeZone: "Asia/Tokyo"}
+			other := people.SubscriberPut{Addresses: []people.Address{{Kind: "mail", Address: "b@example.org"}}, TimeZone: "Asia/Tokyo"}
 			if _, _, err := r.PutSubscriber(ctx, "notify", "two", other, nil); err != nil {
 				return err
 			}
@@ -101,20 +102,20 @@ func TestWhoMovesToAnotherZoneGetsDigestsOnTheClockThere(t *testing.T) {
 			return err
 		},
 		"a subscription's line": func(ctx context.Context, r *registry.Registry) error {
-			results := make([]registry.PutResult, 1)
-			err := r.PutSubscriptions(ctx, "notify", []registry.Put{{Topic: "other", Channel: "print", To: "a@example.org", TimeZone: "Asia/Tokyo"}}, results)
+			results := make([]people.PutResult, 1)
+			err := r.PutSubscriptions(ctx, "notify", []people.SubscriptionPut{{Topic: "other", Channel: "print", To: "a@example.org", TimeZone: "Asia/Tokyo"}}, results)
 			return errors.Join(err, results[0].Err)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := openAt(t, storetest.Place(t))
 			apply(t, r, waiting)
-			if _, _, err := r.PutSubscriber(t.Context(), "notify", "one", registry.SubscriberPut{Addresses: tokyo.Addresses, TimeZone: "Europe/London"}, nil); err != nil {
+			if _, _, err := r.PutSubscriber(t.Context(), "notify", "one", people.SubscriberPut{Addresses: tokyo.Addresses, TimeZone: "Europe/London"}, nil); err != nil {
 				t.Fatal(err)
 			}
 			cadences := map[string]string{"daily": "daily 08:00", "own": "daily 08:00 in Europe/London", "window": "window 1m", "once": "immediate"}
 			for id, text := range cadences {
-				putWaiting(t, r, registry.Put{ID: id, To: "a@example.org", Cadence: text, Params: nil})
+				putWaiting(t, r, people.SubscriptionPut{ID: id, To: "a@example.org", Cadence: text, Params: nil})
 			}
 			_, before := slotWithID(t, r, "daily")
 			if err := change(t.Context(), r); err != nil {
@@ -137,7 +138,9 @@ func TestWhatWasCarriedIntoASlotThatWasLeftIsCarriedAgain(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, waiting)
-	put := func(text string) { putWaiting(t, r, registry.Put{ID: "a", To: "a@example.org", Cadence: text}) }
+	put := func(text string) {
+		putWaiting(t, r, people.SubscriptionPut{ID: "a", To: "a@example.org", Cadence: text})
+	}
 	put("daily 08:00")
 	_, eight := slotWithID(t, r, "a")
 	put("daily 09:00")
@@ -177,9 +180,9 @@ func TestACadenceThatChangesTooOftenBeforeItIsCarriedIsRefused(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, waiting)
 	for minute := range 18 {
-		p := registry.Put{ID: "a", Topic: "other", Channel: "email", To: "a@example.org", Cadence: "daily 08:" + string(rune('0'+minute/10)) + string(rune('0'+minute%10))}
-		results := make([]registry.PutResult, 1)
-		if err := r.PutSubscriptions(t.Context(), "notify", []registry.Put{p}, results); err != nil {
+		p := people.SubscriptionPut{ID: "a", Topic: "other", Channel: "email", To: "a@example.org", Cadence: "daily 08:" + string(rune('0'+minute/10)) + string(rune('0'+minute%10))}
+		results := make([]people.PutResult, 1)
+		if err := r.PutSubscriptions(t.Context(), "notify", []people.SubscriptionPut{p}, results); err != nil {
 			t.Fatal(err)
 		}
 		e, refused := errors.AsType[*fanfare.Error](results[0].Err)
@@ -196,8 +199,8 @@ func TestNothingWaitsWhereTheTopicHasNotWhatItTakes(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	put := func(text string) error {
-		results := make([]registry.PutResult, 1)
-		if err := r.PutSubscriptions(t.Context(), "notify", []registry.Put{{ID: "a", Topic: "other", Channel: "email", To: "a@example.org", Cadence: text}}, results); err != nil {
+		results := make([]people.PutResult, 1)
+		if err := r.PutSubscriptions(t.Context(), "notify", []people.SubscriptionPut{{ID: "a", Topic: "other", Channel: "email", To: "a@example.org", Cadence: text}}, results); err != nil {
 			t.Fatal(err)
 		}
 		return results[0].Err
@@ -254,11 +257,11 @@ func TestANewSubscriptionHasTheCadenceOfItsTopicAndKeepsIt(t *testing.T) {
 		return s.Cadence
 	}
 	withDefault("daily 08:00")
-	putWaiting(t, r, registry.Put{ID: "a", To: "a@example.org"})
-	putWaiting(t, r, registry.Put{ID: "b", To: "b@example.org", Cadence: "immediate"})
+	putWaiting(t, r, people.SubscriptionPut{ID: "a", To: "a@example.org"})
+	putWaiting(t, r, people.SubscriptionPut{ID: "b", To: "b@example.org", Cadence: "immediate"})
 	withDefault("weekly saturday 08:00")
-	putWaiting(t, r, registry.Put{ID: "a", To: "a@example.org", Data: json.RawMessage(`{"n":1}`)})
-	putWaiting(t, r, registry.Put{ID: "c", To: "c@example.org"})
+	putWaiting(t, r, people.SubscriptionPut{ID: "a", To: "a@example.org", Data: json.RawMessage(`{"n":1}`)})
+	putWaiting(t, r, people.SubscriptionPut{ID: "c", To: "c@example.org"})
 	for id, want := range map[string]string{"a": "daily 08:00", "b": "immediate", "c": "weekly saturday 08:00"} {
 		if got := cadenceOf(id); got != want {
 			t.Errorf("%s has %q, want %q", id, got, want)
@@ -266,7 +269,7 @@ func TestANewSubscriptionHasTheCadenceOfItsTopicAndKeepsIt(t *testing.T) {
 	}
 	// An export says what the topic does not.
 	exported := map[string]string{}
-	err := r.ExportSubscriptions(t.Context(), "notify", registry.SubscriptionFilter{}, func(p *registry.Put) error {
+	err := r.ExportSubscriptions(t.Context(), "notify", people.SubscriptionFilter{}, func(p *people.SubscriptionPut) error {
 		exported[p.ID] = p.Cadence
 		return nil
 	})
@@ -279,12 +282,12 @@ func TestAServiceHasSoManyCadencesAndNoMore(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, waiting)
 	const most = 16_384
-	puts := make([]registry.Put, most+2)
+	puts := make([]people.SubscriptionPut, most+2)
 	for i := range puts {
-		puts[i] = registry.Put{Topic: "other", Channel: "email", To: fmt.Sprintf("person%d@example.org", i), Cadence: fmt.Sprintf("cron %d %d %d * *", i%60, i/60%24, 1+i/1440)}
+		puts[i] = people.SubscriptionPut{Topic: "other", Channel: "email", To: fmt.Sprintf("person%d@example.org", i), Cadence: fmt.Sprintf("cron %d %d %d * *", i%60, i/60%24, 1+i/1440)}
 	}
 	puts[most+1].Cadence = puts[0].Cadence
-	results := make([]registry.PutResult, len(puts))
+	results := make([]people.PutResult, len(puts))
 	if err := r.PutSubscriptions(t.Context(), "notify", puts, results); err != nil {
 		t.Fatal(err)
 	}
@@ -298,8 +301,8 @@ func TestAServiceHasSoManyCadencesAndNoMore(t *testing.T) {
 		t.Errorf("there are %d slots, want %d", n, most)
 	}
 	// Who moves stays on the clock of before, and nothing else is refused.
-	results = make([]registry.PutResult, 1)
-	moving := []registry.Put{{Topic: "other", Channel: "email", To: "person5@example.org", TimeZone: "Asia/Tokyo"}}
+	results = make([]people.PutResult, 1)
+	moving := []people.SubscriptionPut{{Topic: "other", Channel: "email", To: "person5@example.org", TimeZone: "Asia/Tokyo"}}
 	if err := r.PutSubscriptions(t.Context(), "notify", moving, results); err != nil || results[0].Err != nil {
 		t.Errorf("a move: %v, %v", err, results[0].Err)
 	}

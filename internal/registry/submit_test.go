@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -46,7 +47,7 @@ func TestNobodyWaitsLongForAStoreThatDoesNotAnswer(t *testing.T) {
 		store.answer = silence
 
 		put := func(address string) error {
-			return r.PutSubscriptions(ctx, "notify", []registry.Put{{Topic: "change", Channel: "email", To: address}}, make([]registry.PutResult, 1))
+			return r.PutSubscriptions(ctx, "notify", []people.SubscriptionPut{{Topic: "change", Channel: "email", To: address}}, make([]people.PutResult, 1))
 		}
 		begun := time.Now()
 		said := map[string]chan string{}
@@ -112,12 +113,12 @@ func TestNothingIsHandedInWhileTheStoreIsAway(t *testing.T) {
 	apply(t, r, weather)
 	away = &fanfare.Error{Code: fanfare.Unavailable, Message: "gone"}
 	put := func() error {
-		return r.PutSubscriptions(ctx, "notify", []registry.Put{{Topic: "change", Channel: "email", To: "a@example.org"}}, make([]registry.PutResult, 1))
+		return r.PutSubscriptions(ctx, "notify", []people.SubscriptionPut{{Topic: "change", Channel: "email", To: "a@example.org"}}, make([]people.PutResult, 1))
 	}
 	if err := put(); !errors.Is(err, away) {
 		t.Errorf("while it is away: %v", err)
 	}
-	if err := <-r.Import("notify").Begin(ctx, []registry.Put{{Topic: "change", Channel: "email", To: "a@example.org"}}, make([]registry.PutResult, 1)); !errors.Is(err, away) {
+	if err := <-r.Import("notify").Begin(ctx, []people.SubscriptionPut{{Topic: "change", Channel: "email", To: "a@example.org"}}, make([]people.PutResult, 1)); !errors.Is(err, away) {
 		t.Errorf("an import while it is away: %v", err)
 	}
 	away = nil

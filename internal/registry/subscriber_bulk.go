@@ -6,20 +6,14 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people"
 )
-
-// A SubscriberLine is one of many subscribers: with an id it is put under that,
-// without one it is created.
-type SubscriberLine struct {
-	ID string `json:"id,omitempty" doc:"chosen by the client; left out: one of ours"`
-	SubscriberPut
-}
 
 // PutSubscribers makes each line so, in their order, and is durable when it
 // returns. It writes results[i] for lines[i]; one that is wrong has its own error
 // and does not hold up the others. The error is for what concerns all. It returns
 // when no message is on the wire for what ended by it.
-func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []SubscriberLine, results []PutResult) error {
+func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []people.ImportedSubscriber, results []people.PutResult) error {
 	if len(results) != len(lines) {
 		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
 	}
@@ -27,12 +21,12 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []S
 	if err != nil {
 		return err
 	}
-	shown := make([]Subscriber, len(lines))
+	shown := make([]people.Subscriber, len(lines))
 	ended := make([][]fanfare.RowID, len(lines))
 	jobs := make([]*job, len(lines))
 	for i := range lines {
 		result := &results[i]
-		*result = PutResult{}
+		*result = people.PutResult{}
 		var f change
 		if lines[i].ID != "" {
 			f, result.Err = r.putting(svc, lines[i].ID, lines[i].SubscriberPut, nil, &shown[i], &result.Created)

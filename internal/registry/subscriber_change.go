@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -85,19 +86,15 @@ func (r *Registry) awaitOff(ended []fanfare.RowID) {
 // client has made of an address, or one that is being forgotten (""), is not shown.
 func subscriberDeed(svc *catalog.ServiceSnapshot, action, id string, place fanfare.RowID) audit.Operation {
 	if id == "" || strings.Contains(id, "@") {
-		id = SubscriberID(place)
+		id = people.SubscriberID(place)
 	}
 	return audit.Operation{Service: svc.Name, Action: action, Kind: kindSubscriber, Name: id}
 }
 
-// A Check is asked with a subscriber as it is, nil if there is none, before it is
-// changed; its error refuses the change. Nil allows all.
-type Check func(is *Subscriber) error
-
 // PutSubscriber creates a subscriber under a client's id, or replaces what is
 // known of it. Subscriptions to addresses that it does not have any more end. An
 // address that belongs to another subscriber is a Conflict.
-func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p SubscriberPut, check Check) (s Subscriber, created bool, err error) {
+func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p people.SubscriberPut, check people.SubscriberCheck) (s people.Subscriber, created bool, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, false, err
@@ -110,10 +107,10 @@ func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p Subs
 }
 
 // putting is the change that PutSubscriber makes, and sets what it answers.
-func (r *Registry) putting(svc *catalog.ServiceSnapshot, id string, p SubscriberPut, check Check, s *Subscriber, created *bool) (change, error) {
-	_, ours := ParseSubscriberID(id)
+func (r *Registry) putting(svc *catalog.ServiceSnapshot, id string, p people.SubscriberPut, check people.SubscriberCheck, s *people.Subscriber, created *bool) (change, error) {
+	_, ours := people.ParseSubscriberID(id)
 	if !ours {
-		if err := checkSubscriberID(id); err != nil {
+		if err := people.CheckSubscriberID(id); err != nil {
 			return nil, err
 		}
 	}
@@ -139,7 +136,7 @@ func (r *Registry) putting(svc *catalog.ServiceSnapshot, id string, p Subscriber
 		case head != nil:
 			place = head.Place
 		case ours:
-			return nil, unknownSubscriber(id)
+			return nil, people.UnknownSubscriber(id)
 		default:
 			if place, err = g.create(svc, id, wants); err != nil {
 				return nil, err
@@ -158,7 +155,7 @@ func (r *Registry) putting(svc *catalog.ServiceSnapshot, id string, p Subscriber
 }
 
 // CreateSubscriber makes a subscriber with an id of ours.
-func (r *Registry) CreateSubscriber(ctx context.Context, service string, p SubscriberPut) (s Subscriber, err error) {
+func (r *Registry) CreateSubscriber(ctx context.Context, service string, p people.SubscriberPut) (s people.Subscriber, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
@@ -171,7 +168,7 @@ func (r *Registry) CreateSubscriber(ctx context.Context, service string, p Subsc
 }
 
 // creating is the change that CreateSubscriber makes, and sets what it answers.
-func (r *Registry) creating(svc *catalog.ServiceSnapshot, p SubscriberPut, s *Subscriber) (change, error) {
+func (r *Registry) creating(svc *catalog.ServiceSnapshot, p people.SubscriberPut, s *people.Subscriber) (change, error) {
 	wants, err := r.checkSubscriber(svc, &p)
 	if err != nil {
 		return nil, err
@@ -191,7 +188,7 @@ func (r *Registry) creating(svc *catalog.ServiceSnapshot, p SubscriberPut, s *Su
 }
 
 // PatchSubscriber changes what a JSON merge patch (RFC 7396) names.
-func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check Check) (s Subscriber, err error) {
+func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check people.SubscriberCheck) (s people.Subscriber, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
@@ -208,7 +205,7 @@ func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patc
 		if err != nil {
 			return nil, err
 		}
-		p, err := patched(&is, patch)
+		p, err := people.ApplyPatch(&is, patch)
 		if err != nil {
 			return nil, err
 		}
@@ -230,7 +227,7 @@ func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patc
 // the lists. Its history is kept, and so are its addresses: who subscribes with
 // one of them is this subscriber again. When it returns, no letter for it is on
 // the wire. One that is not there is no error, unless check has one.
-func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, check Check) error {
+func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, check people.SubscriberCheck) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
@@ -248,9 +245,9 @@ func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, che
 		}
 		head.Flags |= control.FlagDeleted
 		g.touch(head)
-		g.deed = subscriberDeed(svc, "delete", subscriberID(head), head.Place)
+		g.deed = subscriberDeed(svc, "delete", people.PublicSubscriberID(head), head.Place)
 		for _, p := range head.Rows() {
-			gone, err := g.endAll(p.Place, Ending{SourceAPI, reasonDeleted, "the subscriber was deleted"})
+			gone, err := g.endAll(p.Place, people.Ending{Source: people.SourceAPI, Reason: people.ReasonDeleted, Text: "the subscriber was deleted"})
 			if err != nil {
 				return nil, err
 			}
@@ -282,7 +279,7 @@ func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []addressW
 }
 
 // askSubscriber calls check with the subscriber as it is.
-func (g *group) askSubscriber(check Check, head *control.SubscriberRecord) error {
+func (g *group) askSubscriber(check people.SubscriberCheck, head *control.SubscriberRecord) error {
 	if check == nil {
 		return nil
 	}
@@ -297,17 +294,17 @@ func (g *group) askSubscriber(check Check, head *control.SubscriberRecord) error
 }
 
 // shown returns the subscriber as it will be.
-func (g *group) shown(place fanfare.RowID) (Subscriber, error) {
+func (g *group) shown(place fanfare.RowID) (people.Subscriber, error) {
 	head, err := g.subscriber(place)
 	if err != nil {
-		return Subscriber{}, g.w.r.unreadable(err)
+		return people.Subscriber{}, g.w.r.unreadable(err)
 	}
 	list := head.Rows()
 	rows := make(map[fanfare.RowID]*control.SubscriberRecord, len(list))
 	for _, p := range list {
 		if rows[p.Place], err = g.subscriber(p.Place); err != nil {
-			return Subscriber{}, g.w.r.unreadable(err)
+			return people.Subscriber{}, g.w.r.unreadable(err)
 		}
 	}
-	return shown(head, list, rows), nil
+	return people.NewSubscriber(head, list, rows), nil
 }

@@ -7,25 +7,9 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 )
-
-// Limits of one subscriber.
-const (
-	maxAddresses  = 20
-	maxLabelBytes = 64
-)
-
-// checkSubscriberID allows what checkID allows, and no id that looks like one of
-// Fanfare's own.
-func checkSubscriberID(id string) error {
-	if id == "" {
-		return inputerror.Invalid("/id", "", "id is missing")
-	}
-	if strings.HasPrefix(id, subscriberPrefix) {
-		return inputerror.Invalid("/id", "choose one that does not begin with "+subscriberPrefix, "id %s is reserved", inputerror.Quote(id))
-	}
-	return checkID(id)
-}
 
 // An addressWant is an address that was found good.
 type addressWant struct {
@@ -37,15 +21,15 @@ type addressWant struct {
 }
 
 // checkSubscriber checks all of p, and returns its addresses in normal form.
-func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *SubscriberPut) ([]addressWant, error) {
-	if len(p.Addresses) > maxAddresses {
-		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/addresses", Message: fmt.Sprintf("%d addresses, more than %d", len(p.Addresses), maxAddresses)}
+func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.SubscriberPut) ([]addressWant, error) {
+	if len(p.Addresses) > people.MaxAddresses {
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/addresses", Message: fmt.Sprintf("%d addresses, more than %d", len(p.Addresses), people.MaxAddresses)}
 	}
 	if string(p.Attributes) == "null" {
 		p.Attributes = nil
 	}
-	free := Put{Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes}
-	if err := checkFreeFields(&r.known, &free); err != nil {
+	free := people.SubscriptionPut{Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes}
+	if err := people.CheckFields(&r.known, &free); err != nil {
 		return nil, err
 	}
 	if err := r.Snapshot().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); err != nil {
@@ -67,21 +51,21 @@ func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *SubscriberPu
 	return wants, nil
 }
 
-func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *Address) (w addressWant, err error) {
-	if w.kind = catalog.ParseAddressKind(a.Kind); w.kind == 0 {
+func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Address) (w addressWant, err error) {
+	if w.kind = addresskind.Parse(a.Kind); w.kind == 0 {
 		return w, inputerror.Invalid("/kind", "use mail or url", "unknown kind of address %s", inputerror.Quote(a.Kind))
 	}
 	if a.Address == "" {
 		return w, inputerror.Invalid("/address", "", "address is missing")
 	}
-	if len(a.Label) > maxLabelBytes || strings.ContainsAny(a.Label, "\r\n\x00") {
-		return w, inputerror.Invalid("/label", "", "a label is one line of at most %d bytes", maxLabelBytes)
+	if len(a.Label) > people.MaxLabelBytes || strings.ContainsAny(a.Label, "\r\n\x00") {
+		return w, inputerror.Invalid("/label", "", "a label is one line of at most %d bytes", people.MaxLabelBytes)
 	}
 	if strings.ContainsAny(a.Address, "\r\n\x00") {
 		return w, inputerror.Invalid("/address", "", "address has a line break or a zero byte in it")
 	}
 	if w.address, err = r.normal(w.kind, a.Address); err != nil {
-		return w, inputerror.Invalid("/address", "", "%s", noAddress(a.Address, "", err))
+		return w, inputerror.Invalid("/address", "", "%s", people.AddressProblem(a.Address, "", err))
 	}
 	w.label = a.Label
 	w.partition = partitionOf(svc.Name, w.kind, w.address)

@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -22,7 +23,7 @@ func (g *group) named(service uint32, id string) (*control.SubscriberRecord, err
 		if err != nil {
 			return nil, g.w.r.unreadable(err)
 		}
-		if s != nil && answersTo(s, service, id) && s.Flags&control.FlagErasing == 0 {
+		if s != nil && people.HasPublicID(s, service, id) && s.Flags&control.FlagErasing == 0 {
 			return s, nil
 		}
 	}
@@ -37,7 +38,7 @@ func (g *group) present(service uint32, id string) (*control.SubscriberRecord, e
 	case err != nil:
 		return nil, err
 	case s == nil:
-		return nil, unknownSubscriber(id)
+		return nil, people.UnknownSubscriber(id)
 	case s.Flags&control.FlagMerged != 0:
 		into, err := g.subscriber(s.Subscriber)
 		if err != nil {
@@ -105,7 +106,7 @@ func (g *group) taken(at string, row *control.SubscriberRecord) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address belongs to subscriber " + inputerror.Quote(subscriberID(head)),
+	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address belongs to subscriber " + inputerror.Quote(people.PublicSubscriberID(head)),
 		Hint: "name that one, or merge the two"}
 }
 
@@ -163,11 +164,11 @@ func (g *group) takeAway(place fanfare.RowID) ([]fanfare.RowID, error) {
 	row.Flags |= control.FlagAddressGone
 	g.touch(row)
 	g.withdraw(row)
-	return g.endAll(place, Ending{SourceAPI, reasonAddress, "the address was removed"})
+	return g.endAll(place, people.Ending{Source: people.SourceAPI, Reason: people.ReasonAddress, Text: "the address was removed"})
 }
 
 // endAll ends the subscriptions of one row, paused ones too, and returns them.
-func (g *group) endAll(row fanfare.RowID, how Ending) ([]fanfare.RowID, error) {
+func (g *group) endAll(row fanfare.RowID, how people.Ending) ([]fanfare.RowID, error) {
 	ended, err := g.subscriptionsOf(row, func(s *control.SubscriptionRecord) bool { return !s.Ended })
 	if err != nil {
 		return nil, err
@@ -211,7 +212,7 @@ func (g *group) knows(p fanfare.RowID) bool { return g.subscriptions[p] != nil }
 
 // become makes the subscriber what p asks for. It returns the subscriptions that
 // ended because their address is none of the subscriber's any more.
-func (g *group) become(place fanfare.RowID, p *SubscriberPut, wants []addressWant) (ended []fanfare.RowID, err error) {
+func (g *group) become(place fanfare.RowID, p *people.SubscriberPut, wants []addressWant) (ended []fanfare.RowID, err error) {
 	var list []control.AddressRow
 	for i := range wants {
 		at, err := g.give(place, &wants[i], inputerror.Pointer("addresses", strconv.Itoa(i), "address"))

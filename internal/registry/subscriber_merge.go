@@ -2,11 +2,11 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -16,7 +16,7 @@ import (
 // say of itself (locale, time zone, single attributes) it takes over. The former
 // id is not found any more; who asks for it is told the other's. To merge again
 // what was merged is no error.
-func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string) (s Subscriber, err error) {
+func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string) (s people.Subscriber, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
@@ -32,7 +32,7 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 		}
 		switch {
 		case from == nil:
-			return nil, unknownSubscriber(id)
+			return nil, people.UnknownSubscriber(id)
 		case from.Place == other.Place:
 			return nil, inputerror.Invalid("/into", "name another subscriber", "a subscriber cannot be merged into itself")
 		case from.Flags&control.FlagMerged == 0:
@@ -64,8 +64,8 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 			addresses++
 		}
 	}
-	if addresses > maxAddresses {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together they have %d addresses, more than %d", addresses, maxAddresses), Hint: "take some away first"}
+	if addresses > people.MaxAddresses {
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together they have %d addresses, more than %d", addresses, people.MaxAddresses), Hint: "take some away first"}
 	}
 	for _, p := range moving {
 		row, err := g.subscriber(p.Place)
@@ -81,7 +81,7 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 	if other.TimeZone == "" {
 		other.TimeZone = from.TimeZone
 	}
-	attributes, err := bothAttributes(other.Attributes, from.Attributes)
+	attributes, err := people.MergeAttributes(other.Attributes, from.Attributes)
 	if err != nil {
 		return err
 	}
@@ -94,32 +94,4 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 	from.Flags = from.Flags&^control.FlagDeleted | control.FlagMerged
 	from.RowsJSON, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
 	return g.rezone(other.Place)
-}
-
-// bothAttributes adds to an object the members that it does not have.
-func bothAttributes(object, others []byte) ([]byte, error) {
-	if len(object) == 0 || len(others) == 0 {
-		return append(object, others...), nil
-	}
-	var is, more map[string]json.RawMessage
-	if err := json.Unmarshal(others, &more); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(object, &is); err != nil {
-		return nil, err
-	}
-	added := false
-	for name, value := range more {
-		if _, has := is[name]; !has {
-			is[name], added = value, true
-		}
-	}
-	if !added {
-		return object, nil
-	}
-	both, err := json.Marshal(is)
-	if err == nil && len(both) > maxAttributesBytes {
-		err = &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together their attributes have %d bytes, more than %d", len(both), maxAttributesBytes)}
-	}
-	return both, err
 }

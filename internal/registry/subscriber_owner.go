@@ -2,8 +2,9 @@ package registry
 
 import (
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -40,7 +41,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error)
 		g.updateSubscriber(head, w)
 		return place, false, nil
 	}
-	if _, ours := ParseSubscriberID(w.put.Subscriber); ours {
+	if _, ours := people.ParseSubscriberID(w.put.Subscriber); ours {
 		return 0, false, inputerror.Invalid("/subscriber", "choose an id, or leave it out", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
 	}
 	row, err := g.addressRow(w.topic.ServiceNumber, &a)
@@ -57,7 +58,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error)
 
 // defaultAddress is the first of the subscriber's addresses of the channel's kind.
 func (g *group) defaultAddress(head *control.SubscriberRecord, w *want) (fanfare.RowID, error) {
-	id := subscriberID(head)
+	id := people.PublicSubscriberID(head)
 	for _, p := range head.Rows() {
 		row, err := g.subscriber(p.Place)
 		if err != nil {
@@ -67,5 +68,5 @@ func (g *group) defaultAddress(head *control.SubscriberRecord, w *want) (fanfare
 			return row.Place, nil
 		}
 	}
-	return 0, inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(id), catalog.AddressKindNames[w.kind])
+	return 0, inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(id), addresskind.Names[w.kind])
 }

@@ -7,22 +7,24 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // Subscriber returns a subscriber by id. One that was merged into another, or
 // deleted, is not found; the hint names the one that it was merged into.
-func (r *Registry) Subscriber(ctx context.Context, service, id string) (Subscriber, error) {
+func (r *Registry) Subscriber(ctx context.Context, service, id string) (people.Subscriber, error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
-		return Subscriber{}, err
+		return people.Subscriber{}, err
 	}
 	head, err := r.subscriberRecord(ctx, svc, id)
 	if err != nil {
-		return Subscriber{}, err
+		return people.Subscriber{}, err
 	}
 	if err := r.present(ctx, head, id); err != nil {
-		return Subscriber{}, err
+		return people.Subscriber{}, err
 	}
 	return r.fullSubscriber(ctx, head)
 }
@@ -34,16 +36,16 @@ func (r *Registry) subscriberRecord(ctx context.Context, svc *catalog.ServiceSna
 		return nil, r.unreadable(err)
 	}
 	for _, s := range rows {
-		if answersTo(s, svc.Number, id) && s.Flags&control.FlagErasing == 0 {
+		if people.HasPublicID(s, svc.Number, id) && s.Flags&control.FlagErasing == 0 {
 			return s, nil
 		}
 	}
-	return nil, unknownSubscriber(id)
+	return nil, people.UnknownSubscriber(id)
 }
 
 // candidates are the places at which a subscriber with the id may be.
 func (r *Registry) candidates(service uint32, id string) []fanfare.RowID {
-	if place, ok := ParseSubscriberID(id); ok {
+	if place, ok := people.ParseSubscriberID(id); ok {
 		return []fanfare.RowID{place}
 	}
 	first, others := r.subscribers.Lookup(r.hash.subscriberID(service, id))
@@ -64,7 +66,7 @@ func (r *Registry) present(ctx context.Context, s *control.SubscriberRecord, id 
 		if head := heads[s.Subscriber]; head != nil {
 			return merged(id, head)
 		}
-		return unknownSubscriber(id)
+		return people.UnknownSubscriber(id)
 	case s.Flags&control.FlagDeleted != 0:
 		return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + inputerror.Quote(id) + " was deleted",
 			Hint: "its history is kept; put it again to have it back, or erase it"}
@@ -74,19 +76,19 @@ func (r *Registry) present(ctx context.Context, s *control.SubscriberRecord, id 
 
 func merged(id string, into *control.SubscriberRecord) error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + inputerror.Quote(id) + " was merged into another",
-		Hint: "merged_into: " + subscriberID(into)}
+		Hint: "merged_into: " + people.PublicSubscriberID(into)}
 }
 
-func (r *Registry) fullSubscriber(ctx context.Context, head *control.SubscriberRecord) (Subscriber, error) {
+func (r *Registry) fullSubscriber(ctx context.Context, head *control.SubscriberRecord) (people.Subscriber, error) {
 	list := head.Rows()
 	rows := map[fanfare.RowID]*control.SubscriberRecord{head.Place: head}
 	if len(list) > 1 {
 		var err error
 		if rows, err = r.records(ctx, control.PlacesOf(list)); err != nil {
-			return Subscriber{}, r.unreadable(err)
+			return people.Subscriber{}, r.unreadable(err)
 		}
 	}
-	return shown(head, list, rows), nil
+	return people.NewSubscriber(head, list, rows), nil
 }
 
 // SubscriberPlaces returns where the history of somebody is: by id all places
@@ -109,7 +111,7 @@ func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID st
 	}
 	row, err := r.addressRecord(ctx, svc, addressOrID)
 	if err == nil && row == nil {
-		err = unknownSubscriber(addressOrID)
+		err = people.UnknownSubscriber(addressOrID)
 	}
 	if err != nil {
 		return nil, err
@@ -144,7 +146,7 @@ func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID stri
 // addressRecord finds the row that has an address, nil if there is none. What is
 // no address is nobody's.
 func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapshot, address string) (*control.SubscriberRecord, error) {
-	kind := catalog.GuessAddressKind(address)
+	kind := addresskind.OfAddress(address)
 	normal, bad := r.normal(kind, address)
 	if bad != nil {
 		return nil, nil //nolint:nilerr // what is no address is nobody's
@@ -166,25 +168,25 @@ func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapsh
 }
 
 // SubscriberByAddress returns the subscriber that has an address.
-func (r *Registry) SubscriberByAddress(ctx context.Context, service, address string) (Subscriber, error) {
+func (r *Registry) SubscriberByAddress(ctx context.Context, service, address string) (people.Subscriber, error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
-		return Subscriber{}, err
+		return people.Subscriber{}, err
 	}
 	row, err := r.addressRecord(ctx, svc, address)
 	if err != nil {
-		return Subscriber{}, err
+		return people.Subscriber{}, err
 	}
 	if row == nil {
-		return Subscriber{}, unknownSubscriber(address)
+		return people.Subscriber{}, people.UnknownSubscriber(address)
 	}
 	heads, err := r.records(ctx, []fanfare.RowID{row.Head()})
 	if err != nil {
-		return Subscriber{}, r.unreadable(err)
+		return people.Subscriber{}, r.unreadable(err)
 	}
 	head := heads[row.Head()]
 	if head == nil || head.Flags&control.FlagDeleted != 0 {
-		return Subscriber{}, unknownSubscriber(address)
+		return people.Subscriber{}, people.UnknownSubscriber(address)
 	}
 	return r.fullSubscriber(ctx, head)
 }
@@ -198,7 +200,7 @@ var errEnough = errors.New("registry: enough")
 
 // SubscriberPage lists subscribers in the order of their places, from behind
 // after on. next is where the next page begins, 0 at the end.
-func (r *Registry) SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []Subscriber, next fanfare.RowID, err error) {
+func (r *Registry) SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []people.Subscriber, next fanfare.RowID, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return nil, 0, err
@@ -230,10 +232,10 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 	if err != nil {
 		return nil, 0, r.unreadable(err)
 	}
-	page = make([]Subscriber, len(heads))
+	page = make([]people.Subscriber, len(heads))
 	for i, h := range heads {
 		rows[h.Place] = h
-		page[i] = shown(h, h.Rows(), rows)
+		page[i] = people.NewSubscriber(h, h.Rows(), rows)
 	}
 	return page, next, nil
 }

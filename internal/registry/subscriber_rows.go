@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -14,12 +15,12 @@ import (
 // A further address of a subscriber has a row of its own; id, locale, time zone
 // and attributes come from the subscriber's. Rows behind the first such one are
 // gathered, so that the others cost nothing more.
-func (r *Registry) Subscribers(ctx context.Context, places []fanfare.RowID, visit func(*SubscriberRow) error) error {
-	var row SubscriberRow
-	var late []SubscriberRow
+func (r *Registry) Subscribers(ctx context.Context, places []fanfare.RowID, visit func(*people.SubscriberRow) error) error {
+	var row people.SubscriberRow
+	var late []people.SubscriberRow
 	var owners []fanfare.RowID // of late, 0 for a row of its own
 	err := r.opt.Store.SubscriberRecords(ctx, places, func(s *control.SubscriberRecord) error {
-		row = SubscriberRow{Place: s.Place, ID: subscriberID(s), Address: s.Address, Locale: s.Locale,
+		row = people.SubscriberRow{Place: s.Place, ID: people.PublicSubscriberID(s), Address: s.Address, Locale: s.Locale,
 			TimeZone: s.TimeZone, Attributes: s.Attributes}
 		if s.Flags&control.FlagErasing != 0 {
 			row.Address = "" // nothing leaves for it any more
@@ -40,7 +41,7 @@ func (r *Registry) Subscribers(ctx context.Context, places []fanfare.RowID, visi
 	}
 	for i := range late {
 		if h := heads[owners[i]]; h != nil {
-			late[i].ID, late[i].Locale, late[i].TimeZone, late[i].Attributes = subscriberID(h), h.Locale, h.TimeZone, h.Attributes
+			late[i].ID, late[i].Locale, late[i].TimeZone, late[i].Attributes = people.PublicSubscriberID(h), h.Locale, h.TimeZone, h.Attributes
 		}
 		if err := visit(&late[i]); err != nil {
 			return err
@@ -59,13 +60,10 @@ func (r *Registry) records(ctx context.Context, places []fanfare.RowID) (map[fan
 	return found, err
 }
 
-// An owner is what a subscription shows of its subscriber.
-type owner struct{ id, address string }
-
-func (r *Registry) owners(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]owner, error) {
-	owners := make(map[fanfare.RowID]owner, len(places))
-	err := r.Subscribers(ctx, control.SortPlaces(places), func(s *SubscriberRow) error {
-		owners[s.Place] = owner{s.ID, s.Address}
+func (r *Registry) owners(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]people.Owner, error) {
+	owners := make(map[fanfare.RowID]people.Owner, len(places))
+	err := r.Subscribers(ctx, control.SortPlaces(places), func(s *people.SubscriberRow) error {
+		owners[s.Place] = people.Owner{ID: s.ID, Address: s.Address}
 		return nil
 	})
 	return owners, err

@@ -10,38 +10,39 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-func mails(addresses ...string) registry.SubscriberPut {
-	var p registry.SubscriberPut
+func mails(addresses ...string) people.SubscriberPut {
+	var p people.SubscriberPut
 	for _, a := range addresses {
-		p.Addresses = append(p.Addresses, registry.Address{Kind: "mail", Address: a})
+		p.Addresses = append(p.Addresses, people.Address{Kind: "mail", Address: a})
 	}
 	return p
 }
 
 // everybody lists all subscribers and all their subscriptions.
-func everybody(t *testing.T, r *registry.Registry) (people []registry.Subscriber, subscriptions []registry.Subscription) {
+func everybody(t *testing.T, r *registry.Registry) (subscribers []people.Subscriber, subscriptions []people.Subscription) {
 	t.Helper()
 	for after, more := fanfare.RowID(0), true; more; {
 		page, next, err := r.SubscriberPage(t.Context(), "notify", after, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
-		people = append(people, page...)
+		subscribers = append(subscribers, page...)
 		after, more = next, next != 0
 	}
 	for after, more := fanfare.RowID(0), true; more; {
-		page, next, err := r.SubscriptionPage(t.Context(), "notify", registry.SubscriptionFilter{}, after, 7)
+		page, next, err := r.SubscriptionPage(t.Context(), "notify", people.SubscriptionFilter{}, after, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
 		subscriptions = append(subscriptions, page...)
 		after, more = next, next != 0
 	}
-	return people, subscriptions
+	return subscribers, subscriptions
 }
 
 // Changes that come together mostly share transactions. One of them that fails, after
@@ -102,8 +103,8 @@ func TestSubscribersThatChangeAtOnceKeepTheirOrder(t *testing.T) {
 						ended.Add(1)
 					}
 				case 1, 2:
-					results := make([]registry.PutResult, 1)
-					err = r.PutSubscriptions(context.Background(), "notify", []registry.Put{{Topic: "change", Channel: "email", To: address(), Filter: "event.mag > 3.0"}}, results)
+					results := make([]people.PutResult, 1)
+					err = r.PutSubscriptions(context.Background(), "notify", []people.SubscriptionPut{{Topic: "change", Channel: "email", To: address(), Filter: "event.mag > 3.0"}}, results)
 					if err == nil {
 						err = results[0].Err
 					}
@@ -125,9 +126,9 @@ func TestSubscribersThatChangeAtOnceKeepTheirOrder(t *testing.T) {
 	if conflicts.Load() == 0 || ended.Load() == 0 {
 		t.Fatalf("%d conflicts, %d ends: nothing was tried", conflicts.Load(), ended.Load())
 	}
-	people, subscriptions := everybody(t, r)
+	subscribers, subscriptions := everybody(t, r)
 	owner := map[string]string{}
-	for _, p := range people {
+	for _, p := range subscribers {
 		for _, a := range p.Addresses {
 			if owner[a.Address] != "" {
 				t.Errorf("%s belongs to %s and to %s", a.Address, owner[a.Address], p.ID)
@@ -136,7 +137,7 @@ func TestSubscribersThatChangeAtOnceKeepTheirOrder(t *testing.T) {
 		}
 	}
 	active := 0
-	of := map[string][]registry.Subscription{}
+	of := map[string][]people.Subscription{}
 	for _, s := range subscriptions {
 		if s.State == "active" {
 			if active++; owner[s.To] != s.Subscriber {
@@ -148,15 +149,15 @@ func TestSubscribersThatChangeAtOnceKeepTheirOrder(t *testing.T) {
 	if active == 0 {
 		t.Fatal("nobody is subscribed")
 	}
-	for _, p := range people {
-		page, next, err := r.SubscriptionPage(t.Context(), "notify", registry.SubscriptionFilter{Subscriber: p.ID}, 0, 1000)
+	for _, p := range subscribers {
+		page, next, err := r.SubscriptionPage(t.Context(), "notify", people.SubscriptionFilter{Subscriber: p.ID}, 0, 1000)
 		if err != nil || next != 0 || !reflect.DeepEqual(page, of[p.ID]) && len(page)+len(of[p.ID]) > 0 {
 			t.Errorf("%s has %+v (%v), want %+v", p.ID, page, err, of[p.ID])
 		}
 	}
 	r.Close()
 	again, _ := openAt(t, place)
-	if people2, subscriptions2 := everybody(t, again); !reflect.DeepEqual(people, people2) || !reflect.DeepEqual(subscriptions, subscriptions2) {
+	if people2, subscriptions2 := everybody(t, again); !reflect.DeepEqual(subscribers, people2) || !reflect.DeepEqual(subscriptions, subscriptions2) {
 		t.Error("a restart has changed something")
 	}
 }

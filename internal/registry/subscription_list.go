@@ -9,17 +9,9 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
-
-// A SubscriptionFilter says which subscriptions are listed: those for which all
-// that is not empty is true.
-type SubscriptionFilter struct {
-	Topic      string
-	Channel    string
-	Subscriber string // id, or an address
-	State      string // active, paused or ended
-}
 
 // A chosen is a SubscriptionFilter with numbers for names.
 type chosen struct {
@@ -30,13 +22,13 @@ type chosen struct {
 	active, paused, ended bool
 }
 
-func (r *Registry) choose(ctx context.Context, service string, f *SubscriptionFilter) (c chosen, err error) {
+func (r *Registry) choose(ctx context.Context, service string, f *people.SubscriptionFilter) (c chosen, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return c, err
 	}
 	in := func(state string) bool { return f.State == "" || f.State == state }
-	c = chosen{service: svc.Number, active: in(stateActive), paused: in(statePaused), ended: in(stateEnded)}
+	c = chosen{service: svc.Number, active: in(people.StateActive), paused: in(people.StatePaused), ended: in(people.StateEnded)}
 	if f.Topic != "" {
 		t := svc.Topics[f.Topic]
 		if t == nil {
@@ -71,7 +63,7 @@ func (c *chosen) wants(r *Registry, s *control.SubscriptionRecord) bool {
 // SubscriptionPage lists subscriptions in the order of their places, from behind
 // after on; it may find fewer than limit although there are more. next is where
 // the next page begins, 0 at the end.
-func (r *Registry) SubscriptionPage(ctx context.Context, service string, f SubscriptionFilter, after fanfare.RowID, limit int) (page []Subscription, next fanfare.RowID, err error) {
+func (r *Registry) SubscriptionPage(ctx context.Context, service string, f people.SubscriptionFilter, after fanfare.RowID, limit int) (page []people.Subscription, next fanfare.RowID, err error) {
 	c, err := r.choose(ctx, service, &f)
 	if err != nil {
 		return nil, 0, err
@@ -84,10 +76,10 @@ func (r *Registry) SubscriptionPage(ctx context.Context, service string, f Subsc
 	if err != nil {
 		return nil, 0, r.unreadable(err)
 	}
-	page = make([]Subscription, len(rows))
+	page = make([]people.Subscription, len(rows))
 	for i := range rows {
 		page[i] = r.fullRecord(&rows[i])
-		page[i].setOwner(owners[rows[i].Subscriber])
+		page[i].SetOwner(owners[rows[i].Subscriber])
 	}
 	return page, next, nil
 }
@@ -162,7 +154,7 @@ const exportAtOnce = 4096
 // the puts that make them again in an empty service; p is good until visit returns. It
 // reads a few thousand at a time, so that what changes meanwhile may or may not
 // be in it. Ids of ours are left out: they are places, which are given anew.
-func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f SubscriptionFilter, visit func(p *Put) error) error {
+func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f people.SubscriptionFilter, visit func(p *people.SubscriptionPut) error) error {
 	c, err := r.choose(ctx, service, &f)
 	if err != nil {
 		return err
@@ -191,9 +183,9 @@ func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f Su
 }
 
 // rowsAt reads what delivery sees of subscribers.
-func (r *Registry) rowsAt(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]SubscriberRow, error) {
-	rows := make(map[fanfare.RowID]SubscriberRow, len(places))
-	err := r.Subscribers(ctx, control.SortPlaces(places), func(s *SubscriberRow) error {
+func (r *Registry) rowsAt(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]people.SubscriberRow, error) {
+	rows := make(map[fanfare.RowID]people.SubscriberRow, len(places))
+	err := r.Subscribers(ctx, control.SortPlaces(places), func(s *people.SubscriberRow) error {
 		kept := *s
 		kept.Attributes = bytes.Clone(s.Attributes)
 		rows[s.Place] = kept
@@ -203,17 +195,17 @@ func (r *Registry) rowsAt(ctx context.Context, places []fanfare.RowID) (map[fanf
 }
 
 // putOf is the put that makes a subscription.
-func (r *Registry) putOf(s *control.SubscriptionRecord, of SubscriberRow) Put {
+func (r *Registry) putOf(s *control.SubscriptionRecord, of people.SubscriberRow) people.SubscriptionPut {
 	full := r.fullRecord(s)
-	p := Put{ID: s.ID, Topic: full.Topic, Channel: full.Channel, To: of.Address, Filter: full.Filter, Rule: full.Rule, Params: full.Params, Data: full.Data,
+	p := people.SubscriptionPut{ID: s.ID, Topic: full.Topic, Channel: full.Channel, To: of.Address, Filter: full.Filter, Rule: full.Rule, Params: full.Params, Data: full.Data,
 		Locale: of.Locale, TimeZone: of.TimeZone, Attributes: of.Attributes}
 	if s.Paused {
-		p.State = statePaused
+		p.State = people.StatePaused
 	}
 	if c := r.cadenceOf(s); c != r.Snapshot().Topics[s.Topic].Cadence {
 		p.Cadence = c.String()
 	}
-	if _, ours := ParseSubscriberID(of.ID); !ours {
+	if _, ours := people.ParseSubscriberID(of.ID); !ours {
 		p.Subscriber = of.ID
 	}
 	return p

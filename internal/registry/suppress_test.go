@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -18,7 +19,7 @@ func withSuppressions(o *registry.Options) { o.SuppressionKey = []byte("of a tes
 // person puts a subscriber with one address.
 func person(t *testing.T, r *registry.Registry, id, address string) error {
 	t.Helper()
-	_, _, err := r.PutSubscriber(context.Background(), "notify", id, registry.SubscriberPut{Addresses: []registry.Address{{Kind: "mail", Address: address}}}, nil)
+	_, _, err := r.PutSubscriber(context.Background(), "notify", id, people.SubscriberPut{Addresses: []people.Address{{Kind: "mail", Address: address}}}, nil)
 	return err
 }
 
@@ -48,7 +49,7 @@ func TestASuppressedAddressDoesNotComeBackFromHistory(t *testing.T) {
 	if err := person(t, r, "ada", "shared@example.org"); fanfare.CodeOf(err) != fanfare.Conflict {
 		t.Errorf("the address is ada's again: %v", err)
 	}
-	results := putAll(t, r, registry.Put{Topic: "change", Channel: "email", Subscriber: "ada", To: "shared@example.org"})
+	results := putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", Subscriber: "ada", To: "shared@example.org"})
 	if fanfare.CodeOf(results[0].Err) != fanfare.Conflict {
 		t.Errorf("it can be subscribed for ada: %+v", results[0])
 	}
@@ -65,14 +66,14 @@ func TestASuppressedAddressIsSuppressedHoweverItIsWritten(t *testing.T) {
 		erase(t, r, fmt.Sprint("p", i))
 	}
 	for _, written := range []string{"Ada.Lovelace@example.org", "ada.lovelace@EXAMPLE.org", "ADA.LOVELACE@example.org", composed, decomposed} {
-		if results := putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: written}); fanfare.CodeOf(results[0].Err) != fanfare.Conflict {
+		if results := putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: written}); fanfare.CodeOf(results[0].Err) != fanfare.Conflict {
 			t.Errorf("%s can be subscribed: %+v", written, results[0])
 		}
 		if _, err := r.Suppression(context.Background(), "notify", written); err != nil {
 			t.Errorf("%s: %v", written, err)
 		}
 	}
-	good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "ada.lovelace+news@example.org"})) // another address
+	good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "ada.lovelace+news@example.org"})) // another address
 }
 
 // Of a list of recipients, the one that is suppressed is told and the others
@@ -85,8 +86,8 @@ func TestASuppressedRecipientIsTheOnlyOneRefused(t *testing.T) {
 	}
 	erase(t, r, "ada")
 	channel, _ := r.ChannelNamed("notify", "email")
-	all := []registry.Addressee{{Address: "bob@example.org"}, {Address: "ada@example.org"}, {Address: "eve@example.org"}}
-	if err := r.FindAddressees(context.Background(), "notify", channel, all); err != nil {
+	all := []people.DirectRecipient{{Address: "bob@example.org"}, {Address: "ada@example.org"}, {Address: "eve@example.org"}}
+	if err := r.FindDirectRecipients(context.Background(), "notify", channel, all); err != nil {
 		t.Fatal(err)
 	}
 	if all[0].Err != nil || all[2].Err != nil || fanfare.CodeOf(all[1].Err) != fanfare.Conflict {
@@ -110,15 +111,15 @@ func TestAFilterThatIsForgottenMeanwhileIsKeptAnew(t *testing.T) {
 		}
 	})
 	apply(t, r, weather)
-	good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "ada-lovelace@example.org", Filter: filter}))
+	good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "ada-lovelace@example.org", Filter: filter}))
 	id, err := r.FindSubscriber(context.Background(), "notify", "ada-lovelace@example.org")
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := make(chan []registry.PutResult)
+	again := make(chan []people.PutResult)
 	go func() {
-		results := make([]registry.PutResult, 2)
-		err := r.PutSubscriptions(context.Background(), "notify", []registry.Put{
+		results := make([]people.PutResult, 2)
+		err := r.PutSubscriptions(context.Background(), "notify", []people.SubscriptionPut{
 			{ID: "again", Topic: "change", Channel: "email", To: "other@example.org", Filter: filter}, {Topic: "change", Channel: "email", To: "slow@example.org"}}, results)
 		if err != nil {
 			t.Error(err)
@@ -126,7 +127,7 @@ func TestAFilterThatIsForgottenMeanwhileIsKeptAnew(t *testing.T) {
 		again <- results
 	}()
 	<-checking
-	e, err := r.BeginErasure(context.Background(), "notify", registry.SubscriberID(id), false)
+	e, err := r.BeginErasure(context.Background(), "notify", people.SubscriberID(id), false)
 	if err == nil {
 		err = r.FinishErasures(context.Background(), []registry.Erasure{e})
 	}
@@ -145,7 +146,7 @@ func TestWhoLiftsASuppressionAndWhoErasesIsInTheAudit(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
 	ctx := audit.WithActor(context.Background(), audit.Actor{KeyID: "key-7"})
-	made, err := r.CreateSubscriber(context.Background(), "notify", registry.SubscriberPut{Addresses: []registry.Address{{Kind: "mail", Address: "ada@example.org"}}})
+	made, err := r.CreateSubscriber(context.Background(), "notify", people.SubscriberPut{Addresses: []people.Address{{Kind: "mail", Address: "ada@example.org"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestAFilterIsForgottenWithTheLastWhoHasIt(t *testing.T) {
 	r, _ := openAt(t, place, withSuppressions)
 	apply(t, r, weather)
 	const filter = `event.title == "ada-lovelace"`
-	put := registry.Put{Topic: "change", Channel: "email", To: "ada-lovelace@example.org", Filter: filter}
+	put := people.SubscriptionPut{Topic: "change", Channel: "email", To: "ada-lovelace@example.org", Filter: filter}
 	begin := func() []registry.Erasure {
 		s, err := r.SubscriberByAddress(context.Background(), "notify", put.To)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -50,7 +51,7 @@ type end struct {
 	place  fanfare.RowID // 0: by id
 	id     string
 	reason string
-	check  func(*Subscription) error // nil allows all
+	check  func(*people.Subscription) error // nil allows all
 }
 
 // A writer is the one goroutine that decides on changes, and beside it one that
@@ -287,7 +288,7 @@ func (w *writer) seen(g *group) {
 	for i := range g.slots {
 		w.r.slots.add(g.slots[i].slot)
 	}
-	w.r.suppressions.set(g.batch.Suppressions)
+	w.r.suppressions.Set(g.batch.Suppressions)
 	if err := g.publish(); err != nil {
 		// What was checked before cannot be refused now; if it is, the index
 		// lacks it until the next start, and somebody must know.

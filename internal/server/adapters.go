@@ -15,6 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/registry"
@@ -90,7 +91,7 @@ type subscriptions struct {
 }
 
 // PutSubscriptions stores subscriptions.
-func (s subscriptions) PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error {
+func (s subscriptions) PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error {
 	if err := s.floor.Check(); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ type importing struct {
 }
 
 // Begin stores the next subscriptions of the import.
-func (i *importing) Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) <-chan error {
+func (i *importing) Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) <-chan error {
 	if i.full == nil {
 		i.full = i.floor.Check()
 	}

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 	"fanfare.dev/fanfare/internal/registry"
@@ -144,22 +145,22 @@ func ruleAt(topic *catalog.Topic, i int) string {
 func (in *Inspector) sampleHits(ctx context.Context, topic *catalog.Topic, hits []fanfare.Hit, n int) ([]wire.DryRunHit, error) {
 	n = min(n, len(hits))
 	list := make([]wire.DryRunHit, 0, n)
-	places, people := make([]fanfare.RowID, n), make([]fanfare.RowID, n)
+	places, subscribers := make([]fanfare.RowID, n), make([]fanfare.RowID, n)
 	chosen := map[fanfare.RowID]fanfare.Hit{}
 	for i := range n {
 		hit := hits[i*len(hits)/n]
-		places[i], people[i], chosen[hit.Place] = hit.Place, hit.Subscriber, hit
+		places[i], subscribers[i], chosen[hit.Place] = hit.Place, hit.Subscriber, hit
 	}
-	slices.Sort(people)
-	known := map[fanfare.RowID]registry.SubscriberRow{}
-	err := in.opt.Registry.Subscribers(ctx, slices.Compact(people), func(r *registry.SubscriberRow) error {
-		known[r.Place] = registry.SubscriberRow{ID: r.ID, Address: r.Address}
+	slices.Sort(subscribers)
+	known := map[fanfare.RowID]people.SubscriberRow{}
+	err := in.opt.Registry.Subscribers(ctx, slices.Compact(subscribers), func(r *people.SubscriberRow) error {
+		known[r.Place] = people.SubscriberRow{ID: r.ID, Address: r.Address}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = in.opt.Registry.Subscriptions(ctx, places, func(r *registry.SubscriptionRow) error {
+	err = in.opt.Registry.Subscriptions(ctx, places, func(r *people.SubscriptionRow) error {
 		hit := chosen[r.Place]
 		list = append(list, wire.DryRunHit{Subscription: r.ID, Subscriber: known[hit.Subscriber].ID, To: known[hit.Subscriber].Address,
 			Channel: in.channel(hit.Channel), Rule: ruleAt(topic, int(hit.Rule))})

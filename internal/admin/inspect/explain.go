@@ -9,12 +9,12 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/match"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // paramsOf returns the params of a subscription. A rule needs an object.
-func paramsOf(s *registry.Subscription) json.RawMessage {
+func paramsOf(s *people.Subscription) json.RawMessage {
 	if s.Rule != "" && s.Params == nil {
 		return json.RawMessage("{}")
 	}
@@ -22,12 +22,12 @@ func paramsOf(s *registry.Subscription) json.RawMessage {
 }
 
 // FoundBy says which part of an event leads the index to a subscription.
-func (in *Inspector) FoundBy(s *registry.Subscription) (string, error) {
+func (in *Inspector) FoundBy(s *people.Subscription) (string, error) {
 	return in.opt.Index.IndexedBy(condition.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, paramsOf(s))
 }
 
 // InAudience reports whether a subscription is in a sender's audience.
-func (in *Inspector) InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error) {
+func (in *Inspector) InAudience(ctx context.Context, s *people.Subscription, filter string) (bool, error) {
 	event := &fanfare.AcceptedEvent{Audience: &fanfare.AudienceFilter{Filter: filter}}
 	hits, err := in.opt.Audiences.Narrow(ctx, event, []fanfare.Hit{{Place: s.Place, Subscriber: s.Owner}})
 	return len(hits) > 0, err
@@ -35,7 +35,7 @@ func (in *Inspector) InAudience(ctx context.Context, s *registry.Subscription, f
 
 // Explain evaluates the condition of a subscription part by part. was is the data of the previous
 // event with the same key.
-func (in *Inspector) Explain(s *registry.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error) {
+func (in *Inspector) Explain(s *people.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error) {
 	of := condition.EventOf(event)
 	of.Previous = was
 	return in.opt.Index.Explain(condition.Key{Service: s.Service, Topic: s.Topic}, condition.Entry{Filter: s.Filter, Rule: s.Rule, Params: paramsOf(s)}, of)
@@ -43,7 +43,7 @@ func (in *Inspector) Explain(s *registry.Subscription, event *fanfare.Event, was
 
 // SecondOpinion evaluates the condition of a subscription independently of the index, looks the
 // subscription up in the index, and says whether the condition is in quarantine.
-func (in *Inspector) SecondOpinion(ctx context.Context, s *registry.Subscription, event *fanfare.Event, was []byte) (report.Opinion, error) {
+func (in *Inspector) SecondOpinion(ctx context.Context, s *people.Subscription, event *fanfare.Event, was []byte) (report.Opinion, error) {
 	topic, ok := in.opt.Registry.Topic(s.Service, s.Topic)
 	if !ok {
 		return report.Opinion{}, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + s.Topic}

@@ -17,6 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
@@ -43,7 +44,7 @@ type request struct {
 	in           wire.PreviewRequest
 	ref          fanfare.EventRef
 	posted       *fanfare.AcceptedEvent // nil: the request names none
-	subscription *registry.Subscription // nil: the request names none
+	subscription *people.Subscription   // nil: the request names none
 	topic        *catalog.Topic         // nil: no topic uses the template
 	rule         *catalog.Rule          // its params are available to the template; or nil
 	recipient    render.Recipient
@@ -242,7 +243,7 @@ func (m *request) setRecipient(ctx context.Context) error {
 		}
 	}
 	if place != 0 {
-		err := m.Registry.Subscribers(ctx, []fanfare.RowID{place}, func(r *registry.SubscriberRow) error {
+		err := m.Registry.Subscribers(ctx, []fanfare.RowID{place}, func(r *people.SubscriberRow) error {
 			m.recipient.ID, m.recipient.Address, m.recipient.Locale, m.recipient.TimeZone = r.ID, r.Address, r.Locale, r.TimeZone
 			m.recipient.Attributes = slices.Clone(r.Attributes)
 			return nil
@@ -277,7 +278,7 @@ func (m *request) asMatched(ctx context.Context, place fanfare.RowID) error {
 	}
 	_, member, _ := manifest.At(positions[0]) // of the first channel
 	m.recipient.Subscriptions = nil
-	err = m.Registry.Subscriptions(ctx, member.Subscriptions, func(r *registry.SubscriptionRow) error {
+	err = m.Registry.Subscriptions(ctx, member.Subscriptions, func(r *people.SubscriptionRow) error {
 		m.recipient.Subscriptions = append(m.recipient.Subscriptions,
 			render.Subscription{Row: r.Place, ID: r.ID, Rule: r.Rule, Params: slices.Clone(r.Params), Data: slices.Clone(r.Data)})
 		return nil

@@ -8,6 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
@@ -39,7 +41,7 @@ func (e *Exporter) Export(ctx context.Context, service, id string, visit func(*h
 		return err
 	}
 	for after := fanfare.RowID(0); ; {
-		page, next, err := e.Registry.SubscriptionPage(ctx, service, registry.SubscriptionFilter{Subscriber: id}, after, exportPage)
+		page, next, err := e.Registry.SubscriptionPage(ctx, service, people.SubscriptionFilter{Subscriber: id}, after, exportPage)
 		if err != nil {
 			return err
 		}
@@ -52,7 +54,7 @@ func (e *Exporter) Export(ctx context.Context, service, id string, visit func(*h
 			break
 		}
 	}
-	err = e.Registry.SuppressionsOf(ctx, service, places, func(s *registry.Suppression) error {
+	err = e.Registry.SuppressionsOf(ctx, service, places, func(s *suppression.Suppression) error {
 		return visit(&httpapi.PersonalLine{Type: "suppression", Suppression: s})
 	})
 	if err != nil {

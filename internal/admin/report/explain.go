@@ -10,23 +10,23 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // Conditions knows subscriptions and their conditions.
 type Conditions interface {
-	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
+	Subscription(ctx context.Context, service, id string) (people.Subscription, error)
 	Topic(service, name string) (*catalog.Topic, bool)
 	// Explain evaluates the current condition of a subscription, part by part, for an event after one with the data was.
-	Explain(s *registry.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error)
+	Explain(s *people.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error)
 	// Before returns the data of the last event with the same key as an event with these data; nil without one.
 	Before(service, topic string, data json.RawMessage) (json.RawMessage, error)
 	// SecondOpinion evaluates the condition with the independent evaluator and with the index.
-	SecondOpinion(ctx context.Context, s *registry.Subscription, event *fanfare.Event, was []byte) (Opinion, error)
+	SecondOpinion(ctx context.Context, s *people.Subscription, event *fanfare.Event, was []byte) (Opinion, error)
 	// FoundBy returns the part of an event by which the index finds the subscription; "" if every event is evaluated.
-	FoundBy(s *registry.Subscription) (string, error)
+	FoundBy(s *people.Subscription) (string, error)
 	// InAudience reports whether the subscriber, as it is now, is in the audience of an event.
-	InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error)
+	InAudience(ctx context.Context, s *people.Subscription, filter string) (bool, error)
 }
 
 // An Opinion is the result of the independent evaluator for a condition and an event.
@@ -196,7 +196,7 @@ func (x *Explainer) before(ctx context.Context, posted *fanfare.AcceptedEvent, q
 }
 
 // condition adds the result of the condition.
-func (x *Explainer) condition(ctx context.Context, e *explanation, s *registry.Subscription, event *fanfare.Event, was json.RawMessage) error {
+func (x *Explainer) condition(ctx context.Context, e *explanation, s *people.Subscription, event *fanfare.Event, was json.RawMessage) error {
 	part, err := x.Conditions.Explain(s, event, was)
 	if wrong, ok := errors.AsType[*fanfare.Error](err); ok && wrong.Code == fanfare.Invalid {
 		e.check("condition", false, "the condition cannot be evaluated: %v", wrong)
@@ -245,7 +245,7 @@ func firstError(p *fanfare.Part) string {
 }
 
 // recorded adds the recorded match and its deliveries.
-func (x *Explainer) recorded(ctx context.Context, e *explanation, s *registry.Subscription, ref fanfare.EventRef) error {
+func (x *Explainer) recorded(ctx context.Context, e *explanation, s *people.Subscription, ref fanfare.EventRef) error {
 	now := e.good()
 	m, err := x.Traces.Store.ManifestOf(ctx, ref, s.Owner.Partition())
 	if err != nil {
@@ -291,7 +291,7 @@ func (x *Explainer) recorded(ctx context.Context, e *explanation, s *registry.Su
 }
 
 // memberOf returns the member of a manifest that contains a subscription.
-func memberOf(m *fanfare.Manifest, s *registry.Subscription) (*fanfare.Section, fanfare.Member, uint32) {
+func memberOf(m *fanfare.Manifest, s *people.Subscription) (*fanfare.Section, fanfare.Member, uint32) {
 	if m == nil {
 		return nil, fanfare.Member{}, 0
 	}
@@ -305,7 +305,7 @@ func memberOf(m *fanfare.Manifest, s *registry.Subscription) (*fanfare.Section, 
 }
 
 // template adds which subscription selected the template, if one message is for several.
-func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Subscription, section *fanfare.Section, member fanfare.Member) error {
+func (x *Explainer) template(ctx context.Context, e *explanation, s *people.Subscription, section *fanfare.Section, member fanfare.Member) error {
 	name := "a template that is gone"
 	if t, ok := x.Traces.Registry.Template(section.Template); ok {
 		name = fmt.Sprintf("template %s@%d", t.Name, t.Version)
@@ -324,10 +324,10 @@ func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Su
 		}
 		return len(topic.Rules)
 	}
-	best, bestRank := registry.SubscriptionRow{}, len(topic.Rules)+1
-	err := x.Traces.Registry.Subscriptions(ctx, member.Subscriptions, func(r *registry.SubscriptionRow) error {
+	best, bestRank := people.SubscriptionRow{}, len(topic.Rules)+1
+	err := x.Traces.Registry.Subscriptions(ctx, member.Subscriptions, func(r *people.SubscriptionRow) error {
 		if rank(r.Rule) < bestRank {
-			best, bestRank = registry.SubscriptionRow{Place: r.Place, ID: r.ID, Rule: r.Rule}, rank(r.Rule)
+			best, bestRank = people.SubscriptionRow{Place: r.Place, ID: r.ID, Rule: r.Rule}, rank(r.Rule)
 		}
 		return nil
 	})

@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // gathered adds that the event waits for a digest of the subscription, and the result.
-func (x *Explainer) gathered(ctx context.Context, e *explanation, s *registry.Subscription, ref fanfare.EventRef) (bool, error) {
+func (x *Explainer) gathered(ctx context.Context, e *explanation, s *people.Subscription, ref fanfare.EventRef) (bool, error) {
 	g, err := x.Traces.Digests.Waiting(ctx, ref, s.Owner, s.Place)
 	if g == nil || err != nil {
 		return false, err

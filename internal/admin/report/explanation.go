@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // An explanation is being built.
@@ -19,7 +19,7 @@ type explanation struct {
 // immediate is the cadence without digests.
 const immediate = "immediate"
 
-func about(s *registry.Subscription) fanfare.Explanation {
+func about(s *people.Subscription) fanfare.Explanation {
 	e := fanfare.Explanation{Subscription: s.ID, Service: s.Service, Topic: s.Topic, Filter: s.Filter, Rule: s.Rule, Params: s.Params}
 	if s.Cadence != immediate {
 		e.Cadence = s.Cadence
@@ -47,7 +47,7 @@ func (e *explanation) failed() *fanfare.Check {
 }
 
 // lifetime adds whether the subscription existed when the event came.
-func (e *explanation) lifetime(s *registry.Subscription, posted *fanfare.AcceptedEvent) {
+func (e *explanation) lifetime(s *people.Subscription, posted *fanfare.AcceptedEvent) {
 	came := posted.ReceivedAt.UTC().Format(time.RFC3339)
 	began := s.CreatedSeq <= posted.ChangeSeq
 	e.check("begun", began, "it began before the event came")
@@ -68,11 +68,11 @@ func (e *explanation) lifetime(s *registry.Subscription, posted *fanfare.Accepte
 	}
 }
 
-func paused(s *registry.Subscription) string {
+func paused(s *people.Subscription) string {
 	return "it is paused since " + s.PausedAt.Format(time.RFC3339)
 }
 
-func ended(s *registry.Subscription) string {
+func ended(s *people.Subscription) string {
 	text := "it ended at " + s.EndedAt.Format(time.RFC3339)
 	if s.Reason != "" {
 		text += " (" + s.Reason + ")"
@@ -81,7 +81,7 @@ func ended(s *registry.Subscription) string {
 }
 
 // ofState adds the explanation for a topic whose messages report the state at their due time.
-func (e *explanation) ofState(s *registry.Subscription) {
+func (e *explanation) ofState(s *people.Subscription) {
 	e.state = true
 	e.check("state", true, "its messages tell what is the case when they are due (%s): the last event of each key, if the condition holds for it then", s.Cadence)
 }

@@ -14,9 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/people"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Store is the record of deliveries.
@@ -38,8 +39,8 @@ type Store interface {
 type Registry interface {
 	// SubscriberPlaces returns the row ids of all addresses of a subscriber, or of one address.
 	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error)
-	Subscribers(ctx context.Context, places []fanfare.RowID, visit func(*registry.SubscriberRow) error) error
-	Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*registry.SubscriptionRow) error) error
+	Subscribers(ctx context.Context, places []fanfare.RowID, visit func(*people.SubscriberRow) error) error
+	Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*people.SubscriptionRow) error) error
 	Channel(number uint16) (*catalog.Channel, bool)
 	Template(number uint32) (catalog.TemplateSource, bool)
 }
@@ -252,7 +253,7 @@ func (t *Traces) deliveriesOf(ctx context.Context, b *fanfare.Broadcast, ref fan
 // deliveries returns the deliveries of the positions [from, to) of a manifest.
 func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfare.Day, m *fanfare.Manifest, from, to uint32) ([]fanfare.Delivery, error) {
 	list := make([]fanfare.Delivery, to-from)
-	people, err := t.people(ctx, m, from, to)
+	names, err := t.recipientNames(ctx, m, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -264,8 +265,8 @@ func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfa
 			ID:    fanfare.DeliveryRef{Day: day, Manifest: m.ID, Position: position}.String(),
 			Event: b.Event, Kind: b.Kind, Service: b.Service, Topic: b.Topic, Reference: b.Reference,
 			State: fanfare.Pending.String(), Attempts: []fanfare.Attempt{},
-			Subscriber: people.ids[member.Subscriber], Address: people.addresses[member.Subscriber],
-			Subscriptions: people.subscriptions(member),
+			Subscriber: names.ids[member.Subscriber], Address: names.addresses[member.Subscriber],
+			Subscriptions: names.subscriptions(member),
 		}
 		if c, ok := t.Registry.Channel(section.Channel); ok {
 			d.Channel = c.Name
@@ -298,12 +299,12 @@ func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfa
 }
 
 // people has the names of some members.
-type people struct {
+type recipientNames struct {
 	ids, addresses map[fanfare.RowID]string
 	subs           map[fanfare.RowID]string
 }
 
-func (p *people) subscriptions(m fanfare.Member) []string {
+func (p *recipientNames) subscriptions(m fanfare.Member) []string {
 	ids := make([]string, len(m.Subscriptions))
 	for i, place := range m.Subscriptions {
 		ids[i] = p.subs[place]
@@ -311,7 +312,7 @@ func (p *people) subscriptions(m fanfare.Member) []string {
 	return ids
 }
 
-func (t *Traces) people(ctx context.Context, m *fanfare.Manifest, from, to uint32) (*people, error) {
+func (t *Traces) recipientNames(ctx context.Context, m *fanfare.Manifest, from, to uint32) (*recipientNames, error) {
 	var subscribers, subscriptions []fanfare.RowID
 	for position := from; position < to; position++ {
 		_, member, ok := m.At(position)
@@ -323,15 +324,15 @@ func (t *Traces) people(ctx context.Context, m *fanfare.Manifest, from, to uint3
 	}
 	slices.Sort(subscribers)
 	slices.Sort(subscriptions)
-	p := &people{ids: map[fanfare.RowID]string{}, addresses: map[fanfare.RowID]string{}, subs: map[fanfare.RowID]string{}}
-	err := t.Registry.Subscribers(ctx, slices.Compact(subscribers), func(r *registry.SubscriberRow) error {
+	p := &recipientNames{ids: map[fanfare.RowID]string{}, addresses: map[fanfare.RowID]string{}, subs: map[fanfare.RowID]string{}}
+	err := t.Registry.Subscribers(ctx, slices.Compact(subscribers), func(r *people.SubscriberRow) error {
 		p.ids[r.Place], p.addresses[r.Place] = r.ID, r.Address
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = t.Registry.Subscriptions(ctx, slices.Compact(subscriptions), func(r *registry.SubscriptionRow) error {
+	err = t.Registry.Subscriptions(ctx, slices.Compact(subscriptions), func(r *people.SubscriptionRow) error {
 		p.subs[r.Place] = r.ID
 		return nil
 	})

@@ -9,7 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 var notFound = &fanfare.Error{Code: fanfare.NotFound, Message: "not there"}
@@ -156,18 +156,18 @@ func (phonebook) SubscriberPlaces(_ context.Context, _, address string) ([]fanfa
 	return []fanfare.RowID{place}, nil
 }
 
-func (phonebook) Subscribers(_ context.Context, places []fanfare.RowID, visit func(*registry.SubscriberRow) error) error {
+func (phonebook) Subscribers(_ context.Context, places []fanfare.RowID, visit func(*people.SubscriberRow) error) error {
 	for _, place := range places {
-		if err := visit(&registry.SubscriberRow{Place: place, ID: fmt.Sprintf("id-%d", place), Address: fmt.Sprintf("%d@example.org", place)}); err != nil {
+		if err := visit(&people.SubscriberRow{Place: place, ID: fmt.Sprintf("id-%d", place), Address: fmt.Sprintf("%d@example.org", place)}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (phonebook) Subscriptions(_ context.Context, places []fanfare.RowID, visit func(*registry.SubscriptionRow) error) error {
+func (phonebook) Subscriptions(_ context.Context, places []fanfare.RowID, visit func(*people.SubscriptionRow) error) error {
 	for _, place := range places {
-		if err := visit(&registry.SubscriptionRow{Place: place, ID: fmt.Sprintf("sub-%d", place)}); err != nil {
+		if err := visit(&people.SubscriptionRow{Place: place, ID: fmt.Sprintf("sub-%d", place)}); err != nil {
 			return err
 		}
 	}

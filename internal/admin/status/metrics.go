@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -72,7 +73,7 @@ func (m suppressionMetrics) Describe(to chan<- *prometheus.Desc) { to <- suppres
 
 func (m suppressionMetrics) Collect(to chan<- prometheus.Metric) {
 	counts := m.registry.SuppressedBy()
-	for _, reason := range registry.SuppressionReasons {
+	for _, reason := range suppression.Reasons {
 		to <- prometheus.MustNewConstMetric(suppressionsDesc, prometheus.GaugeValue, float64(counts[reason]), reason)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 )
 
 func (pl *Plan) channel(name string, spec *document.ChannelSpec) {
@@ -31,7 +32,7 @@ func (pl *Plan) channel(name string, spec *document.ChannelSpec) {
 		if len(changed) == 0 {
 			return
 		}
-		if catalog.AddressKindOf(old.Driver) != catalog.AddressKindOf(ch.Driver) {
+		if addresskind.OfDriver(old.Driver) != addresskind.OfDriver(ch.Driver) {
 			pl.fail(at+"/driver", inputerror.Invalid("", "make another channel", "the addresses of %s are not those of %s", old.Driver, ch.Driver))
 		}
 		ch.Number = old.Number

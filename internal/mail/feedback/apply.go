@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/bounce"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
@@ -199,7 +199,7 @@ func (p *Processor) suppress(ctx context.Context, counted []*report, now time.Ti
 	if err != nil {
 		return err
 	}
-	var asks []registry.SuppressionAsk
+	var asks []suppression.Request
 	for i, r := range counted {
 		rules := p.options.Registry.Bounces(r.service)
 		if ask, reached := suppressionFor(&rules, kept[i], r, now); reached {
@@ -212,7 +212,7 @@ func (p *Processor) suppress(ctx context.Context, counted []*report, now time.Ti
 
 // suppressionFor compares the bounces of an address with the rules of its service. A bounce of an address that is
 // certainly unknown counts for the rule of hard bounces, too.
-func suppressionFor(rules *catalog.BounceSettings, kept []control.BounceRecord, r *report, now time.Time) (ask registry.SuppressionAsk, reached bool) {
+func suppressionFor(rules *catalog.BounceSettings, kept []control.BounceRecord, r *report, now time.Time) (ask suppression.Request, reached bool) {
 	at := map[control.BounceKind][]time.Time{}
 	for i := range kept {
 		when := time.Unix(0, kept[i].At)
@@ -221,7 +221,7 @@ func suppressionFor(rules *catalog.BounceSettings, kept []control.BounceRecord, 
 			at[control.BounceHard] = append(at[control.BounceHard], when)
 		}
 	}
-	ask = registry.SuppressionAsk{Service: r.service, Address: r.last.Address, Source: r.Source}
+	ask = suppression.Request{Service: r.service, Address: r.last.Address, Source: r.Source}
 	for _, kind := range []control.BounceKind{control.BounceComplaint, control.BounceUnknown, control.BounceHard, control.BounceMailboxFull, control.BounceSoft} {
 		rule := rules.Rule(kind)
 		if !rule.Reached(at[kind], now) {
@@ -230,11 +230,11 @@ func suppressionFor(rules *catalog.BounceSettings, kept []control.BounceRecord, 
 		ask.Until = rule.Until(now)
 		switch kind {
 		case control.BounceComplaint:
-			ask.Reason = registry.Complaint
+			ask.Reason = suppression.ReasonComplaint
 		case control.BounceUnknown, control.BounceHard:
-			ask.Reason = registry.HardBounce
+			ask.Reason = suppression.ReasonHardBounce
 		default:
-			ask.Reason = registry.SoftBounces
+			ask.Reason = suppression.ReasonSoftBounces
 		}
 		return ask, true
 	}

@@ -6,6 +6,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/mail/bounce"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
@@ -37,7 +38,7 @@ func (u *Unsubscriber) Take(ctx context.Context, a bounce.Arrival) error {
 		return ignoreNotFound(err)
 	}
 	ctx = audit.WithActor(ctx, audit.Actor{KeyName: "recipient"})
-	_, err = u.Registry.EndTogether(ctx, posted.Service, member.Subscriptions, registry.Ending{Source: registry.SourceMail, Text: "unsubscribed by mail"})
+	_, err = u.Registry.EndTogether(ctx, posted.Service, member.Subscriptions, people.Ending{Source: people.SourceMail, Text: "unsubscribed by mail"})
 	return ignoreNotFound(err)
 }
 

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 const (
@@ -33,7 +33,7 @@ func (p *Preferences) Move(ctx context.Context, token, to string, may httpapi.Ma
 	if err != nil || late || person.Address == "" {
 		return err
 	}
-	put := registry.Put{}
+	put := people.SubscriptionPut{}
 	for i := range person.Subscriptions {
 		if s := &person.Subscriptions[i]; s.To == person.Address {
 			put = putAgain(s)
@@ -79,7 +79,7 @@ func (p *Preferences) openMove(token string) (of addressChange, late bool, err e
 
 // owner is the person, who is made one with whoever the mail to the new address has
 // made; or "" where somebody with subscriptions has that address.
-func (p *Preferences) owner(ctx context.Context, of *addressChange, person *registry.Person) (string, error) {
+func (p *Preferences) owner(ctx context.Context, of *addressChange, person *people.Person) (string, error) {
 	other, err := p.registry.SubscriberByAddress(ctx, of.Service, of.To)
 	if err != nil || other.ID == person.ID {
 		if fanfare.CodeOf(err) == fanfare.NotFound {
@@ -87,7 +87,7 @@ func (p *Preferences) owner(ctx context.Context, of *addressChange, person *regi
 		}
 		return person.ID, err
 	}
-	page, _, err := p.registry.SubscriptionPage(ctx, of.Service, registry.SubscriptionFilter{Subscriber: other.ID}, 0, 1)
+	page, _, err := p.registry.SubscriptionPage(ctx, of.Service, people.SubscriptionFilter{Subscriber: other.ID}, 0, 1)
 	if err != nil || len(page) > 0 {
 		return "", err
 	}
@@ -116,21 +116,21 @@ func (p *Preferences) ConfirmMove(ctx context.Context, token string) (httpapi.Co
 		return c, err
 	}
 	var ends []fanfare.RowID
-	var puts []registry.Put
+	var puts []people.SubscriptionPut
 	for i := range person.Subscriptions {
 		s := &person.Subscriptions[i]
 		if s.To != of.From {
 			continue
 		}
 		put := putAgain(s)
-		put.To, put.Subscriber, put.State, put.By = of.To, whose, s.State, registry.SourceMove
-		put.Consent = registry.Confirmed("", byAddress, time.Unix(0, of.At))
+		put.To, put.Subscriber, put.State, put.By = of.To, whose, s.State, people.SourceMove
+		put.Consent = people.ConfirmedConsent("", byAddress, time.Unix(0, of.At))
 		puts, ends = append(puts, put), append(ends, s.Place)
 	}
 	if len(puts) == 0 {
 		return c, nil // done before
 	}
-	if err := liftUnwanted(ctx, p.registry, of.Service, of.To, registry.SourceMove); err != nil {
+	if err := liftUnwanted(ctx, p.registry, of.Service, of.To, people.SourceMove); err != nil {
 		return c, err
 	}
 	if err := p.put(ctx, of.Service, puts); err != nil {
@@ -139,7 +139,7 @@ func (p *Preferences) ConfirmMove(ctx context.Context, token string) (httpapi.Co
 		}
 		return c, err
 	}
-	if _, err := p.registry.EndTogether(ctx, of.Service, ends, registry.Ending{Source: registry.SourceMove, Text: byAddress}); err != nil {
+	if _, err := p.registry.EndTogether(ctx, of.Service, ends, people.Ending{Source: people.SourceMove, Text: byAddress}); err != nil {
 		return c, err
 	}
 	return c, quietly(p.mails.send(ctx, &pageMail{kind: "moved", service: of.Service, channel: firstMail(p.registry, of.Service), to: of.From, locale: person.Locale,

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/people/pages/words"
 	"fanfare.dev/fanfare/internal/registry"
@@ -17,7 +18,7 @@ import (
 
 // choiceOf describes a subscription to whom it belongs. It shows no condition and no id
 // but that of the field.
-func choiceOf(r *registry.Registry, s *registry.Subscription, locale string) pages.Choice {
+func choiceOf(r *registry.Registry, s *people.Subscription, locale string) pages.Choice {
 	one := pages.Choice{ID: fanfare.SubscriptionID(s.Place), Title: titleOf(r, s), Detail: detailOf(r, s, locale), Paused: s.State == "paused"}
 	if rule := ruleOf(r, s); rule != nil {
 		one.About = rule.Description
@@ -26,7 +27,7 @@ func choiceOf(r *registry.Registry, s *registry.Subscription, locale string) pag
 }
 
 // ruleOf is the rule that a subscription names, nil without one.
-func ruleOf(r *registry.Registry, s *registry.Subscription) *catalog.Rule {
+func ruleOf(r *registry.Registry, s *people.Subscription) *catalog.Rule {
 	t := r.Configuration().Topic(s.Service, s.Topic)
 	if t == nil || s.Rule == "" {
 		return nil
@@ -35,7 +36,7 @@ func ruleOf(r *registry.Registry, s *registry.Subscription) *catalog.Rule {
 }
 
 // titleOf is the title of the rule or, where it has none, of the topic.
-func titleOf(r *registry.Registry, s *registry.Subscription) string {
+func titleOf(r *registry.Registry, s *people.Subscription) string {
 	if rule := ruleOf(r, s); rule != nil && rule.Title != "" {
 		return rule.Title
 	}
@@ -47,7 +48,7 @@ func titleOf(r *registry.Registry, s *registry.Subscription) string {
 
 // detailOf lists the values that the rule asks for, each by the name of the param in
 // words. There are none of a filter: they are a part of its condition.
-func detailOf(r *registry.Registry, s *registry.Subscription, locale string) string {
+func detailOf(r *registry.Registry, s *people.Subscription, locale string) string {
 	rule := ruleOf(r, s)
 	if rule == nil || len(s.Params) == 0 {
 		return ""

@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -42,7 +43,7 @@ func (p *Preferences) to(service string, of fanfare.RowID) string {
 // open reads a link. One that is late leads to nobody's preferences, but to the
 // address that a new one goes to. So is one that went to an address which the person
 // has given up: whoever reads the mail there now is nobody to choose for them.
-func (p *Preferences) open(ctx context.Context, token string) (link signedlink.Link, person registry.Person, late bool, err error) {
+func (p *Preferences) open(ctx context.Context, token string) (link signedlink.Link, person people.Person, late bool, err error) {
 	if link, err = p.signer.Clone().VerifyPreferences(token); err != nil {
 		return link, person, false, errForeignLink()
 	}
@@ -76,7 +77,7 @@ func (p *Preferences) Preferences(ctx context.Context, token string) (httpapi.Pr
 }
 
 // cadences are those that a subscription may have, its own first.
-func (p *Preferences) cadences(s *registry.Subscription) []string {
+func (p *Preferences) cadences(s *people.Subscription) []string {
 	t := p.registry.Configuration().Topic(s.Service, s.Topic)
 	if t == nil || t.Digest.IsZero() {
 		return nil
@@ -85,7 +86,7 @@ func (p *Preferences) cadences(s *registry.Subscription) []string {
 }
 
 // channels are those that reach the same address.
-func (p *Preferences) channels(s *registry.Subscription) []pages.Channel {
+func (p *Preferences) channels(s *people.Subscription) []pages.Channel {
 	is := p.registry.Configuration().Channel(s.Service, s.Channel)
 	list := channelsFor(p.registry, s.Service, func(c *catalog.Channel) bool {
 		return is != nil && sendsMail(c.Driver) == sendsMail(is.Driver)
@@ -97,7 +98,7 @@ func (p *Preferences) channels(s *registry.Subscription) []pages.Channel {
 }
 
 // reaches reports whether a subscription may move to a channel.
-func (p *Preferences) reaches(s *registry.Subscription, channel string) bool {
+func (p *Preferences) reaches(s *people.Subscription, channel string) bool {
 	return slices.ContainsFunc(p.channels(s), func(c pages.Channel) bool { return c.Name == channel })
 }
 
@@ -138,7 +139,7 @@ func (p *Preferences) Choose(ctx context.Context, token string, ask httpapi.Chos
 		}
 	}
 	var ends []fanfare.RowID
-	var puts []registry.Put
+	var puts []people.SubscriptionPut
 	for i := range person.Subscriptions {
 		s := &person.Subscriptions[i]
 		one, named := ask.Each[fanfare.SubscriptionID(s.Place)]
@@ -148,7 +149,7 @@ func (p *Preferences) Choose(ctx context.Context, token string, ask httpapi.Chos
 			ends = append(ends, s.Place)
 		case slices.Contains(p.cadences(s), one.Cadence) && one.Cadence != s.Cadence, p.reaches(s, one.Channel) && one.Channel != s.Channel:
 			put := putAgain(s)
-			put.By = registry.SourcePreferences
+			put.By = people.SourcePreferences
 			if slices.Contains(p.cadences(s), one.Cadence) {
 				put.Cadence = one.Cadence
 			}
@@ -164,16 +165,16 @@ func (p *Preferences) Choose(ctx context.Context, token string, ask httpapi.Chos
 		return left, err
 	}
 	if len(ends) > 0 {
-		left, err = p.unsubscriber.end(ctx, &person, link.Subscription, ends, registry.Ending{Source: registry.SourcePreferences, Text: byPage})
+		left, err = p.unsubscriber.end(ctx, &person, link.Subscription, ends, people.Ending{Source: people.SourcePreferences, Text: byPage})
 	}
 	return left, err
 }
 
-func (p *Preferences) put(ctx context.Context, service string, puts []registry.Put) error {
+func (p *Preferences) put(ctx context.Context, service string, puts []people.SubscriptionPut) error {
 	if len(puts) == 0 {
 		return nil
 	}
-	results := make([]registry.PutResult, len(puts))
+	results := make([]people.PutResult, len(puts))
 	if err := p.registry.PutSubscriptions(ctx, service, puts, results); err != nil {
 		return err
 	}
@@ -186,8 +187,8 @@ func (p *Preferences) put(ctx context.Context, service string, puts []registry.P
 }
 
 // putAgain is the put that leaves a subscription as it is.
-func putAgain(s *registry.Subscription) registry.Put {
-	p := registry.Put{ID: s.ID, Topic: s.Topic, Channel: s.Channel, To: s.To, Filter: s.Filter, Rule: s.Rule, Params: s.Params, Data: s.Data, Cadence: s.Cadence}
+func putAgain(s *people.Subscription) people.SubscriptionPut {
+	p := people.SubscriptionPut{ID: s.ID, Topic: s.Topic, Channel: s.Channel, To: s.To, Filter: s.Filter, Rule: s.Rule, Params: s.Params, Data: s.Data, Cadence: s.Cadence}
 	if _, ours := fanfare.ParseSubscriptionID(s.ID); ours {
 		p.ID = ""
 	}
@@ -216,12 +217,12 @@ func (p *Preferences) Renew(ctx context.Context, token string, may httpapi.MayMa
 }
 
 // moved reports whether a person has given the address up that a link went to.
-func moved(person *registry.Person) bool {
-	return len(person.Subscriptions) > 0 && !slices.ContainsFunc(person.Subscriptions, func(s registry.Subscription) bool { return s.To == person.Address })
+func moved(person *people.Person) bool {
+	return len(person.Subscriptions) > 0 && !slices.ContainsFunc(person.Subscriptions, func(s people.Subscription) bool { return s.To == person.Address })
 }
 
 // home is a mail address that something of a person goes to, and what.
-func (p *Preferences) home(person *registry.Person) (fanfare.RowID, string) {
+func (p *Preferences) home(person *people.Person) (fanfare.RowID, string) {
 	for i := range person.Subscriptions {
 		s := &person.Subscriptions[i]
 		if c := p.registry.Configuration().Channel(person.Service, s.Channel); c != nil && sendsMail(c.Driver) {

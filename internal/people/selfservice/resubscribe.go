@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -17,7 +18,7 @@ func liftUnwanted(ctx context.Context, r *registry.Registry, service, address, s
 	if !r.Unwelcome(service, address) {
 		return nil
 	}
-	before, err := ofAddress(ctx, r, service, registry.SubscriptionFilter{Subscriber: address})
+	before, err := ofAddress(ctx, r, service, people.SubscriptionFilter{Subscriber: address})
 	if err != nil {
 		return err
 	}
@@ -28,7 +29,7 @@ func liftUnwanted(ctx context.Context, r *registry.Registry, service, address, s
 		}
 	}
 	if len(ends) > 0 {
-		if _, err := r.EndTogether(ctx, service, ends, registry.Ending{Source: source, Reason: "unwanted", Text: nothingAtAll}); err != nil {
+		if _, err := r.EndTogether(ctx, service, ends, people.Ending{Source: source, Reason: "unwanted", Text: nothingAtAll}); err != nil {
 			return err
 		}
 	}
@@ -36,7 +37,7 @@ func liftUnwanted(ctx context.Context, r *registry.Registry, service, address, s
 }
 
 // ofAddress lists the subscriptions of the address in the place of a subscriber.
-func ofAddress(ctx context.Context, r *registry.Registry, service string, f registry.SubscriptionFilter) (all []registry.Subscription, err error) {
+func ofAddress(ctx context.Context, r *registry.Registry, service string, f people.SubscriptionFilter) (all []people.Subscription, err error) {
 	for after := fanfare.RowID(0); ; {
 		page, next, err := r.SubscriptionPage(ctx, service, f, after, 1000)
 		if err != nil {

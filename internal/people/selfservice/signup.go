@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/people/pages/words"
 	"fanfare.dev/fanfare/internal/registry"
@@ -51,13 +52,13 @@ type request struct {
 	At       int64           `json:"w"` // Unix nanoseconds
 }
 
-func (a *request) put() registry.Put {
-	return registry.Put{Topic: a.Topic, Channel: a.Channel, To: a.To, Rule: a.Rule, Params: a.Params, Cadence: a.Cadence, Locale: a.Locale, TimeZone: a.TimeZone}
+func (a *request) put() people.SubscriptionPut {
+	return people.SubscriptionPut{Topic: a.Topic, Channel: a.Channel, To: a.To, Rule: a.Rule, Params: a.Params, Cadence: a.Cadence, Locale: a.Locale, TimeZone: a.TimeZone}
 }
 
 // subscription is what the sign-up asks for, as far as it is described to people.
-func (a *request) subscription() *registry.Subscription {
-	return &registry.Subscription{Service: a.Service, Topic: a.Topic, Rule: a.Rule, Params: a.Params}
+func (a *request) subscription() *people.Subscription {
+	return &people.Subscription{Service: a.Service, Topic: a.Topic, Rule: a.Rule, Params: a.Params}
 }
 
 // Form tells what there is to fill in for a topic that lets people sign up.
@@ -152,8 +153,8 @@ func (s *Signups) has(ctx context.Context, a *request) (fanfare.RowID, error) {
 }
 
 // of lists the subscriptions of the address that ask for the same.
-func (s *Signups) of(ctx context.Context, a *request, state string) (same []registry.Subscription, err error) {
-	all, err := ofAddress(ctx, s.registry, a.Service, registry.SubscriptionFilter{Topic: a.Topic, Subscriber: a.To, State: state})
+func (s *Signups) of(ctx context.Context, a *request, state string) (same []people.Subscription, err error) {
+	all, err := ofAddress(ctx, s.registry, a.Service, people.SubscriptionFilter{Topic: a.Topic, Subscriber: a.To, State: state})
 	for i := range all {
 		if p := &all[i]; p.Rule == a.Rule && p.Filter == "" && equalParams(p.Params, a.Params) {
 			same = append(same, *p)
@@ -229,20 +230,20 @@ func (s *Signups) Confirm(ctx context.Context, token string) (httpapi.Confirmati
 func (s *Signups) subscribe(ctx context.Context, a *request) (late bool, err error) {
 	at := time.Unix(0, a.At).UTC()
 	ended, err := s.of(ctx, a, "ended")
-	if err != nil || slices.ContainsFunc(ended, func(s registry.Subscription) bool { return s.EndedAt.After(at) }) {
+	if err != nil || slices.ContainsFunc(ended, func(s people.Subscription) bool { return s.EndedAt.After(at) }) {
 		return err == nil, err
 	}
 	put := a.put()
-	put.State, put.By = "active", registry.SourceSignup // also where it was paused
-	put.Consent = registry.Confirmed(a.Terms, a.Source, at)
+	put.State, put.By = "active", people.SourceSignup // also where it was paused
+	put.Consent = people.ConfirmedConsent(a.Terms, a.Source, at)
 	if _, err := s.registry.CheckPut(a.Service, &put); err != nil {
 		return true, nil //nolint:nilerr // it is told
 	}
-	if err := liftUnwanted(ctx, s.registry, a.Service, a.To, registry.SourceSignup); err != nil {
+	if err := liftUnwanted(ctx, s.registry, a.Service, a.To, people.SourceSignup); err != nil {
 		return false, err
 	}
-	results := make([]registry.PutResult, 1)
-	if err := s.registry.PutSubscriptions(ctx, a.Service, []registry.Put{put}, results); err != nil {
+	results := make([]people.PutResult, 1)
+	if err := s.registry.PutSubscriptions(ctx, a.Service, []people.SubscriptionPut{put}, results); err != nil {
 		return false, err
 	}
 	if code := fanfare.CodeOf(results[0].Err); code == fanfare.Conflict || code == fanfare.Invalid {

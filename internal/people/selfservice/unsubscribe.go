@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -72,10 +73,10 @@ func (l *Unsubscriber) listed(ctx context.Context, link signedlink.Link) []fanfa
 // reader is the person whom a link was sent to, with what it lets them see. Of one who
 // has given up the address that it went to that is what the message was about, and no
 // more: whoever reads the mail there now is nobody to choose for them.
-func (l *Unsubscriber) reader(ctx context.Context, link signedlink.Link, listed []fanfare.RowID) (registry.Person, error) {
+func (l *Unsubscriber) reader(ctx context.Context, link signedlink.Link, listed []fanfare.RowID) (people.Person, error) {
 	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
 	if err == nil && moved(&person) {
-		person.Subscriptions = slices.DeleteFunc(person.Subscriptions, func(s registry.Subscription) bool { return !slices.Contains(listed, s.Place) })
+		person.Subscriptions = slices.DeleteFunc(person.Subscriptions, func(s people.Subscription) bool { return !slices.Contains(listed, s.Place) })
 	}
 	return person, err
 }
@@ -129,9 +130,9 @@ func (l *Unsubscriber) Leave(ctx context.Context, token string, ask httpapi.Leav
 	if len(ends) == 0 {
 		return left, nil
 	}
-	how := registry.Ending{Source: registry.SourceOneClick, Text: byLink}
+	how := people.Ending{Source: people.SourceOneClick, Text: byLink}
 	if ask.ByPage() {
-		how.Source = registry.SourcePage
+		how.Source = people.SourcePage
 	}
 	if ask.Reason != "" {
 		how.Reason, how.Text = ask.Reason, byLink+": "+httpapi.LeaveReasons[ask.Reason]
@@ -144,7 +145,7 @@ func (l *Unsubscriber) Leave(ctx context.Context, token string, ask httpapi.Leav
 }
 
 // end ends subscriptions of a person, and makes the pass to take that back.
-func (l *Unsubscriber) end(ctx context.Context, person *registry.Person, of fanfare.RowID, ends []fanfare.RowID, how registry.Ending) (left httpapi.Left, err error) {
+func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfare.RowID, ends []fanfare.RowID, how people.Ending) (left httpapi.Left, err error) {
 	left = httpapi.Left{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
 	for i := range person.Subscriptions {
 		if s := &person.Subscriptions[i]; slices.Contains(ends, s.Place) {
@@ -165,7 +166,7 @@ func (l *Unsubscriber) end(ctx context.Context, person *registry.Person, of fanf
 }
 
 // confirmByMail acknowledges by mail what has ended, where the service's document says so.
-func (l *Unsubscriber) confirmByMail(ctx context.Context, person *registry.Person, left *httpapi.Left) error {
+func (l *Unsubscriber) confirmByMail(ctx context.Context, person *people.Person, left *httpapi.Left) error {
 	svc := l.registry.Configuration().Service(person.Service)
 	channel := firstMail(l.registry, person.Service)
 	if svc == nil || !svc.Pages.Goodbye || person.Address == "" || channel == "" {
@@ -200,7 +201,7 @@ func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (htt
 }
 
 // choicesOf lists the subscriptions of a person; those in listed are chosen.
-func choicesOf(r *registry.Registry, p *registry.Person, listed []fanfare.RowID) []pages.Choice {
+func choicesOf(r *registry.Registry, p *people.Person, listed []fanfare.RowID) []pages.Choice {
 	var list []pages.Choice
 	for i := range p.Subscriptions {
 		s := &p.Subscriptions[i]

@@ -4,6 +4,7 @@ package suppression
 
 import (
 	"crypto/sha256"
+	"time"
 )
 
 // A Record is a suppressed address as it is stored.
@@ -22,3 +23,32 @@ type Record struct {
 
 // A Hash is the HMAC-SHA-256 of the normal form of an address.
 type Hash [sha256.Size]byte
+
+// A Entry is an address that nobody may subscribe or write to.
+type Suppression struct {
+	Address     string    `json:"address,omitempty" doc:"absent of one that is kept as a hash alone: its owner was forgotten"`
+	Hash        string    `json:"hash,omitempty" doc:"of such a one; an import into this server takes it"`
+	Reason      string    `json:"reason" doc:"why it is suppressed: soft_bounces, imported, unsubscribed, hard_bounce, manual, complaint or erased"`
+	Source      string    `json:"source,omitempty" doc:"who says so"`
+	At          time.Time `json:"at" doc:"since when"`
+	Until       time.Time `json:"until,omitzero" doc:"until when; absent: for good"`
+	AllServices bool      `json:"all_services,omitempty" doc:"nobody on this server writes to it, not this service alone"`
+}
+
+// A Filter picks from the list. Empty fields pick all.
+type Filter struct {
+	Service string // "": those of all services alone
+	Reason  string
+}
+
+// A Cursor is a place in the list, which has the latest first.
+type Cursor struct {
+	At   int64
+	Kind uint8
+	Hash Hash
+}
+
+// isBefore reports whether a suppression is shown later than the cursor.
+func (c *Cursor) isBefore(s *Record) bool {
+	return later(&Record{At: c.At, Kind: c.Kind, Hash: c.Hash}, s) < 0
+}

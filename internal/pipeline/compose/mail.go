@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
 
@@ -38,7 +38,7 @@ func Posting(template *render.Template, posted *fanfare.AcceptedEvent, event fan
 
 // Recipient returns a subscriber as the recipient of an event, without subscriptions and
 // without data of the recipient.
-func Recipient(row *registry.SubscriberRow, posted *fanfare.AcceptedEvent) *render.Recipient {
+func Recipient(row *people.SubscriberRow, posted *fanfare.AcceptedEvent) *render.Recipient {
 	return &render.Recipient{
 		Address: row.Address, ID: row.ID, Locale: row.Locale, TimeZone: row.TimeZone,
 		Attributes: row.Attributes, Date: posted.ReceivedAt,

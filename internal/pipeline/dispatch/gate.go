@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -43,7 +44,7 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 // or "". A recipient who wants no mail at all still gets a message that it has asked for.
 func suppressing(r *registry.Registry, channel *catalog.Channel, to string, asked bool, seen *uint64) string {
 	reason := r.Suppressing(channel, to, seen)
-	if reason == "" || asked && reason == registry.NotWanted {
+	if reason == "" || asked && reason == suppression.ReasonUnsubscribed {
 		return ""
 	}
 	return "the address is on the suppression list: " + reason

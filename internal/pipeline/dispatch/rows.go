@@ -6,18 +6,18 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // rows holds the subscribers and subscriptions of members, sorted by id.
 type rows struct {
-	subscribers   []registry.SubscriberRow
-	subscriptions []registry.SubscriptionRow
+	subscribers   []people.SubscriberRow
+	subscriptions []people.SubscriptionRow
 }
 
-func (r *rows) subscriber(id fanfare.RowID) *registry.SubscriberRow {
-	i, ok := slices.BinarySearchFunc(r.subscribers, id, func(row registry.SubscriberRow, id fanfare.RowID) int {
+func (r *rows) subscriber(id fanfare.RowID) *people.SubscriberRow {
+	i, ok := slices.BinarySearchFunc(r.subscribers, id, func(row people.SubscriberRow, id fanfare.RowID) int {
 		return int(int64(row.Place) - int64(id))
 	})
 	if !ok {
@@ -26,8 +26,8 @@ func (r *rows) subscriber(id fanfare.RowID) *registry.SubscriberRow {
 	return &r.subscribers[i]
 }
 
-func (r *rows) subscription(id fanfare.RowID) *registry.SubscriptionRow {
-	i, ok := slices.BinarySearchFunc(r.subscriptions, id, func(row registry.SubscriptionRow, id fanfare.RowID) int {
+func (r *rows) subscription(id fanfare.RowID) *people.SubscriptionRow {
+	i, ok := slices.BinarySearchFunc(r.subscriptions, id, func(row people.SubscriptionRow, id fanfare.RowID) int {
 		return int(int64(row.Place) - int64(id))
 	})
 	if !ok {
@@ -56,7 +56,7 @@ func (l *loader) readRows(ctx context.Context, members []openMember) (*rows, err
 		arena = append(arena, b...)
 		return arena[start:len(arena):len(arena)]
 	}
-	err := l.Registry.Subscribers(ctx, slices.Compact(subscribers), func(row *registry.SubscriberRow) error {
+	err := l.Registry.Subscribers(ctx, slices.Compact(subscribers), func(row *people.SubscriberRow) error {
 		kept := *row
 		kept.Attributes = keep(row.Attributes)
 		r.subscribers = append(r.subscribers, kept)
@@ -65,7 +65,7 @@ func (l *loader) readRows(ctx context.Context, members []openMember) (*rows, err
 	if err != nil {
 		return nil, err
 	}
-	err = l.Registry.Subscriptions(ctx, slices.Compact(subscriptions), func(row *registry.SubscriptionRow) error {
+	err = l.Registry.Subscriptions(ctx, slices.Compact(subscriptions), func(row *people.SubscriptionRow) error {
 		kept := *row
 		kept.Params, kept.Data = keep(row.Params), keep(row.Data)
 		r.subscriptions = append(r.subscriptions, kept)

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
@@ -108,7 +109,7 @@ func (a *Audiences) evaluate(ctx context.Context, audience *condition.Audience, 
 	params := map[fanfare.RowID][]byte{}
 	if audience.ReadsParams() {
 		slices.Sort(subscriptions)
-		err := a.registry.Subscriptions(ctx, subscriptions, func(r *registry.SubscriptionRow) error {
+		err := a.registry.Subscriptions(ctx, subscriptions, func(r *people.SubscriptionRow) error {
 			params[r.Place] = bytes.Clone(r.Params)
 			return nil
 		})
@@ -118,7 +119,7 @@ func (a *Audiences) evaluate(ctx context.Context, audience *condition.Audience, 
 	}
 	in := make(map[fanfare.RowID]bool, len(hits))
 	slices.Sort(subscribers)
-	err := a.registry.Subscribers(ctx, slices.Compact(subscribers), func(r *registry.SubscriberRow) error {
+	err := a.registry.Subscribers(ctx, slices.Compact(subscribers), func(r *people.SubscriberRow) error {
 		person := condition.Person{ID: r.ID, Locale: r.Locale, TimeZone: r.TimeZone, Attributes: r.Attributes}
 		has := !audience.ReadsParams() && audience.Has(&person)
 		for _, id := range of[r.Place] {

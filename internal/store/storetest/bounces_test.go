@@ -7,7 +7,6 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/people/suppression"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -86,7 +85,7 @@ func TestASuppressionThatIsLiftedTakesWhatCameBackBeforeAlong(t *testing.T) {
 		} {
 			keepBounces(t, c, bounceOf(2, 'a', 0, control.BounceSoft, noon), bounceOf(2, 'a', 1, control.BounceSoft, noon.Add(1)),
 				bounceOf(2, 'b', 2, control.BounceHard, noon), bounceOf(3, 'a', 3, control.BounceHard, noon))
-			lifted := suppression.Record{Service: 2, Kind: 1, Hash: suppression.Hash{'a'}, Reason: registry.SoftBounces, At: lift.at, Lifted: true}
+			lifted := suppression.Record{Service: 2, Kind: 1, Hash: suppression.Hash{'a'}, Reason: suppression.ReasonSoftBounces, At: lift.at, Lifted: true}
 			if err := c.Commit(&control.Batch{Suppressions: []suppression.Record{lifted}}); err != nil {
 				t.Fatal(err)
 			}

@@ -22,7 +22,7 @@ func BenchmarkControlRead(b *testing.B) {
 			for i := range uint32(1000) {
 				asked = append(asked, fanfare.NewRowID(5, i*step+1))
 			}
-			if err := c.Commit(people(1, all...)); err != nil {
+			if err := c.Commit(subscriberBatch(1, all...)); err != nil {
 				b.Fatal(err)
 			}
 			for b.Loop() {

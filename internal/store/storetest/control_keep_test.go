@@ -229,7 +229,7 @@ func TestABatchThatIsRefusedInTheMiddleKeepsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			again := people(9, fanfare.NewRowID(0, 1), fanfare.NewRowID(40, 1))
+			again := subscriberBatch(9, fanfare.NewRowID(0, 1), fanfare.NewRowID(40, 1))
 			again.Config = []control.ConfigRecord{{Kind: "service", Number: 9, Name: "new", Body: []byte("{}")}}
 			again.Audit = []audit.Entry{{ID: 99}, {ID: 20}} // which is there
 			if err := c.Commit(again); err == nil {

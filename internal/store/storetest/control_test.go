@@ -21,7 +21,7 @@ func onEachControl(t *testing.T, test func(t *testing.T, c *control.Store)) {
 }
 
 // people makes one batch with the subscribers at places.
-func people(seq uint64, places ...fanfare.RowID) *control.Batch {
+func subscriberBatch(seq uint64, places ...fanfare.RowID) *control.Batch {
 	b := &control.Batch{ChangeSeq: seq, At: 1}
 	for _, p := range places {
 		b.Subscribers[p.Partition()] = append(b.Subscribers[p.Partition()], control.SubscriberRecord{
@@ -40,7 +40,7 @@ func TestControlFindsExactlyTheWantedRowsInOrder(t *testing.T) {
 				all = append(all, fanfare.NewRowID(partition*9, local*3+1))
 			}
 		}
-		if err := c.Commit(people(1, all...)); err != nil {
+		if err := c.Commit(subscriberBatch(1, all...)); err != nil {
 			t.Fatal(err)
 		}
 		rapid.Check(t, func(t *rapid.T) {
@@ -74,7 +74,7 @@ func TestControlFindsExactlyTheWantedRowsInOrder(t *testing.T) {
 
 func TestControlStopsAtTheVisitorsErrorAndGoesOnAfterwards(t *testing.T) {
 	onEachControl(t, func(t *testing.T, c *control.Store) {
-		if err := c.Commit(people(1, 1, 2, 3)); err != nil {
+		if err := c.Commit(subscriberBatch(1, 1, 2, 3)); err != nil {
 			t.Fatal(err)
 		}
 		stop := errors.New("stop")

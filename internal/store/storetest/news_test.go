@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -60,7 +60,7 @@ func TestNewsArePlannedInTheirOrderUntilTheyAreTold(t *testing.T) {
 					number++
 					b := &control.Batch{At: int64(number)}
 					for i := range rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "n") {
-						b.Notices = append(b.Notices, control.Notice{Kind: control.NoticeUnsubscribed, Source: registry.SourceMail, Reason: "often", At: int64(number), Service: 3,
+						b.Notices = append(b.Notices, control.Notice{Kind: control.NoticeUnsubscribed, Source: people.SourceMail, Reason: "often", At: int64(number), Service: 3,
 							Subscription: fanfare.RowID(number), Topic: uint32(i), Channel: 9, Subscriber: 1<<32 - 1, Fields: []string{"ü"}, Until: 1<<62 + 1, AllServices: true})
 						kept = append(kept, fmt.Sprint(b.Notices[i]))
 						if i == 0 {

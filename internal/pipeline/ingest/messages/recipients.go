@@ -13,13 +13,14 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
 // A recipient is a recipient of the request.
 type recipient struct {
-	registry.Addressee
+	people.DirectRecipient
 	index int // in the request
 	data  json.RawMessage
 }
@@ -33,18 +34,18 @@ func (d *draft) pointerOf(a *recipient) string {
 }
 
 // setRecipients adds the valid recipients to the event. It creates missing subscribers after all recipients are checked.
-func (d *draft) setRecipients(ctx context.Context, people *registry.Registry, request *wire.MessageRequest) error {
-	if err := d.checkRecipients(ctx, people, request); err != nil {
+func (d *draft) setRecipients(ctx context.Context, subscribers *registry.Registry, request *wire.MessageRequest) error {
+	if err := d.checkRecipients(ctx, subscribers, request); err != nil {
 		return err
 	}
 	if err := d.checkSize(); err != nil {
 		return err
 	}
-	made := make([]registry.Addressee, len(d.recipients))
+	made := make([]people.DirectRecipient, len(d.recipients))
 	for i := range d.recipients {
-		made[i] = d.recipients[i].Addressee
+		made[i] = d.recipients[i].DirectRecipient
 	}
-	if err := people.MakeAddressees(ctx, d.posted.Service, d.channel, made); err != nil {
+	if err := subscribers.CreateDirectRecipients(ctx, d.posted.Service, d.channel, made); err != nil {
 		return err
 	}
 	audience := make([]fanfare.Recipient, len(made))
@@ -102,12 +103,12 @@ func (d *draft) checkRecipients(ctx context.Context, people *registry.Registry, 
 }
 
 // findRecipients looks up the addresses and ids.
-func (d *draft) findRecipients(ctx context.Context, people *registry.Registry, asked []wire.To) error {
-	found := make([]registry.Addressee, len(asked))
+func (d *draft) findRecipients(ctx context.Context, subscribers *registry.Registry, asked []wire.To) error {
+	found := make([]people.DirectRecipient, len(asked))
 	for i := range asked {
 		found[i].Address, found[i].Subscriber = asked[i].To, asked[i].Subscriber
 	}
-	if err := people.FindAddressees(ctx, d.posted.Service, d.channel, found); err != nil {
+	if err := subscribers.FindDirectRecipients(ctx, d.posted.Service, d.channel, found); err != nil {
 		return err
 	}
 	d.recipients = make([]recipient, len(asked))
@@ -156,7 +157,7 @@ func (d *draft) refuseRepeats() {
 }
 
 // renderEach renders the message for each recipient.
-func (d *draft) renderEach(ctx context.Context, people *registry.Registry) error {
+func (d *draft) renderEach(ctx context.Context, subscribers *registry.Registry) error {
 	var places []fanfare.RowID
 	for i := range d.recipients {
 		if a := &d.recipients[i]; a.Err == nil && a.Place != 0 {
@@ -164,8 +165,8 @@ func (d *draft) renderEach(ctx context.Context, people *registry.Registry) error
 		}
 	}
 	slices.Sort(places)
-	rows := make(map[fanfare.RowID]registry.SubscriberRow, len(places))
-	err := people.Subscribers(ctx, places, func(r *registry.SubscriberRow) error {
+	rows := make(map[fanfare.RowID]people.SubscriberRow, len(places))
+	err := subscribers.Subscribers(ctx, places, func(r *people.SubscriberRow) error {
 		row := *r
 		row.Attributes = bytes.Clone(r.Attributes)
 		rows[r.Place] = row
@@ -182,7 +183,7 @@ func (d *draft) renderEach(ctx context.Context, people *registry.Registry) error
 		}
 		who, known := rows[a.Place]
 		if !known {
-			who = registry.SubscriberRow{ID: registry.SubscriberID(0), Address: a.Address}
+			who = people.SubscriberRow{ID: people.SubscriberID(0), Address: a.Address}
 		}
 		recipient := compose.Recipient(&who, d.posted)
 		recipient.Data = a.data

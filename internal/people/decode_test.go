@@ -1,4 +1,4 @@
-package registry_test
+package people_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 const putLine = `{"id":"a-1","topic":"load","channel":"email","to":"person1@example.com","filter":"contains_ci(title,'vancouver')","data":{"name":"Person 1","links":["https://example.org/a/1"]}}`
@@ -21,8 +21,8 @@ func TestDecodePutReadsWhatTheLibraryReads(t *testing.T) {
 		`{"to":"jürgen@example.org","time_zone":"Europe/Berlin","locale":"de","rule":"near"}`,
 	}
 	for _, line := range lines {
-		var got, want registry.Put
-		if err := registry.DecodePut([]byte(line), &got); err != nil {
+		var got, want people.SubscriptionPut
+		if err := people.DecodeSubscription([]byte(line), &got); err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
 		}
@@ -37,7 +37,7 @@ func TestDecodePutReadsWhatTheLibraryReads(t *testing.T) {
 }
 
 // sameNull makes null what DecodePut makes of it.
-func sameNull(p *registry.Put) {
+func sameNull(p *people.SubscriptionPut) {
 	for _, raw := range []*json.RawMessage{&p.Params, &p.Data, &p.Attributes} {
 		if string(*raw) == "null" {
 			*raw = nil
@@ -47,8 +47,8 @@ func sameNull(p *registry.Put) {
 
 func TestDecodePutKeepsNothingOfTheLine(t *testing.T) {
 	line := []byte(putLine)
-	var p registry.Put
-	if err := registry.DecodePut(line, &p); err != nil {
+	var p people.SubscriptionPut
+	if err := people.DecodeSubscription(line, &p); err != nil {
 		t.Fatal(err)
 	}
 	clear(line)
@@ -78,8 +78,8 @@ func TestDecodePutNamesWhatIsWrong(t *testing.T) {
 		{`{"to":"` + strings.Repeat("x", 1<<20) + `"}`, "", "more than"},
 	}
 	for _, c := range cases {
-		var p registry.Put
-		err := registry.DecodePut([]byte(c.line), &p)
+		var p people.SubscriptionPut
+		err := people.DecodeSubscription([]byte(c.line), &p)
 		e, ok := errors.AsType[*fanfare.Error](err)
 		if !ok || e.Pointer != c.pointer || !strings.Contains(e.Error(), c.text) {
 			t.Errorf("%.80s: %v", c.line, err)
@@ -94,15 +94,15 @@ func FuzzDecodePut(f *testing.F) {
 	f.Add([]byte(`{"to":"\ud83d","data":{"a":"\\"}}`))
 	f.Add([]byte(`{"filter":null,"params":{}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		var got, want registry.Put
-		if registry.DecodePut(line, &got) != nil {
+		var got, want people.SubscriptionPut
+		if people.DecodeSubscription(line, &got) != nil {
 			return
 		}
 		if err := json.Unmarshal(line, &want); err != nil {
 			t.Fatalf("%q was taken, but: %v", line, err)
 		}
 		sameNull(&want)
-		for _, p := range []*registry.Put{&got, &want} {
+		for _, p := range []*people.SubscriptionPut{&got, &want} {
 			for _, raw := range []*json.RawMessage{&p.Params, &p.Data, &p.Attributes} {
 				if len(*raw) == 0 {
 					*raw = nil
@@ -117,10 +117,10 @@ func FuzzDecodePut(f *testing.F) {
 
 func BenchmarkDecodePut(b *testing.B) {
 	line := []byte(putLine)
-	var p registry.Put
+	var p people.SubscriptionPut
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := registry.DecodePut(line, &p); err != nil {
+		if err := people.DecodeSubscription(line, &p); err != nil {
 			b.Fatal(err)
 		}
 	}

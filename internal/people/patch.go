@@ -1,4 +1,4 @@
-package registry
+package people
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
-// patched applies a JSON merge patch (RFC 7396) to what is shown of a subscriber.
-func patched(s *Subscriber, patch json.RawMessage) (p SubscriberPut, err error) {
+// ApplyPatch applies a JSON merge patch (RFC 7396) to what is shown of a subscriber.
+func ApplyPatch(s *Subscriber, patch json.RawMessage) (p SubscriberPut, err error) {
 	var change, is any
-	if err := json.Unmarshal(patch, &change); err != nil || !isObject(patch) {
+	if err := json.Unmarshal(patch, &change); err != nil || !IsObject(patch) {
 		return p, inputerror.Invalid("", "", "a patch must be a JSON object")
 	}
 	before, err := json.Marshal(SubscriberPut{s.Addresses, s.Locale, s.TimeZone, s.Attributes})

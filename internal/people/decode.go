@@ -1,4 +1,4 @@
-package registry
+package people
 
 import (
 	"encoding/json"
@@ -10,35 +10,35 @@ import (
 	"fanfare.dev/fanfare/internal/people/rawjson"
 )
 
-// maxPutBytes is how long the JSON of one Put may be.
-const maxPutBytes = 128 << 10
+// maxSpecBytes is how long the JSON of one Put may be.
+const maxSpecBytes = 128 << 10
 
-// DecodePut reads the JSON object of one Put. It is strict: an unknown field, a
+// DecodeSubscription reads the JSON object of one Put. It is strict: an unknown field, a
 // field given twice, a value of the wrong type and anything behind the object
 // are errors that name the field. null is the same as leaving a field out.
 //
 // It copies line once; all of p lies in that copy, so that line may be reused.
-func DecodePut(line []byte, p *Put) error {
-	*p = Put{}
-	if len(line) > maxPutBytes {
-		return inputerror.TooLarge("", len(line), maxPutBytes)
+func DecodeSubscription(line []byte, p *SubscriptionPut) error {
+	*p = SubscriptionPut{}
+	if len(line) > maxSpecBytes {
+		return inputerror.TooLarge("", len(line), maxSpecBytes)
 	}
-	d := putDecoder{b: append(make([]byte, 0, len(line)), line...)}
+	d := specDecoder{b: append(make([]byte, 0, len(line)), line...)}
 	err := d.object(p)
 	p.decoded = err == nil
 	return err
 }
 
-// A putDecoder walks over the copy of one line.
-type putDecoder struct {
+// A specDecoder walks over the copy of one line.
+type specDecoder struct {
 	b []byte
 	i int
 }
 
-var putFields = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "params", "data", "attributes", "state", "cadence", "consent"}
+var specFields = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "params", "data", "attributes", "state", "cadence", "consent"}
 
-// text and raw return where a field goes, and its bit among those seen.
-func (p *Put) text(name string) (*string, uint) {
+// textField and raw return where a field goes, and its bit among those seen.
+func (p *SubscriptionPut) textField(name string) (*string, uint) {
 	switch name {
 	case "topic":
 		return &p.Topic, 1 << 0
@@ -66,7 +66,7 @@ func (p *Put) text(name string) (*string, uint) {
 	return nil, 0
 }
 
-func (p *Put) raw(name string) (*json.RawMessage, uint) {
+func (p *SubscriptionPut) objectField(name string) (*json.RawMessage, uint) {
 	switch name {
 	case "params":
 		return &p.Params, 1 << 8
@@ -80,7 +80,7 @@ func (p *Put) raw(name string) (*json.RawMessage, uint) {
 	return nil, 0
 }
 
-func (d *putDecoder) object(p *Put) error {
+func (d *specDecoder) object(p *SubscriptionPut) error {
 	if !d.take('{') {
 		return inputerror.Invalid("", "send one object, or NDJSON with one on each line", "a subscription must be a JSON object")
 	}
@@ -116,8 +116,8 @@ func (d *putDecoder) object(p *Put) error {
 	return nil
 }
 
-func (d *putDecoder) field(p *Put, name string) (uint, error) {
-	if dst, bit := p.text(name); dst != nil {
+func (d *specDecoder) field(p *SubscriptionPut, name string) (uint, error) {
+	if dst, bit := p.textField(name); dst != nil {
 		if d.null() {
 			return bit, nil
 		}
@@ -128,9 +128,9 @@ func (d *putDecoder) field(p *Put, name string) (uint, error) {
 		*dst = s
 		return bit, nil
 	}
-	dst, bit := p.raw(name)
+	dst, bit := p.objectField(name)
 	if dst == nil {
-		return 0, inputerror.Invalid(inputerror.Pointer(name), inputerror.DidYouMean(name, slices.Values(putFields), ""), "unknown field %s", inputerror.Quote(name))
+		return 0, inputerror.Invalid(inputerror.Pointer(name), inputerror.DidYouMean(name, slices.Values(specFields), ""), "unknown field %s", inputerror.Quote(name))
 	}
 	if d.null() {
 		return bit, nil
@@ -149,24 +149,24 @@ func (d *putDecoder) field(p *Put, name string) (uint, error) {
 }
 
 // wrong words a value of the wrong type, or one that is broken.
-func (d *putDecoder) wrong(name, want string) error {
+func (d *specDecoder) wrong(name, want string) error {
 	if d.i < len(d.b) && d.b[d.i] == '"' && want == "a text" {
 		return inputerror.Invalid(inputerror.Pointer(name), "", "%s is not a valid JSON text", name)
 	}
 	return inputerror.Invalid(inputerror.Pointer(name), "", "%s must be %s", name, want)
 }
 
-func (d *putDecoder) syntax(what string) error {
+func (d *specDecoder) syntax(what string) error {
 	e := inputerror.Invalid("", "", "not valid JSON: %s", what)
 	e.Line, e.Column = 1, d.i+1
 	return e
 }
 
-func (d *putDecoder) space() {
+func (d *specDecoder) space() {
 	d.i = rawjson.SkipSpace(d.b, d.i)
 }
 
-func (d *putDecoder) take(c byte) bool {
+func (d *specDecoder) take(c byte) bool {
 	d.space()
 	if d.i < len(d.b) && d.b[d.i] == c {
 		d.i++
@@ -175,7 +175,7 @@ func (d *putDecoder) take(c byte) bool {
 	return false
 }
 
-func (d *putDecoder) null() bool {
+func (d *specDecoder) null() bool {
 	if len(d.b)-d.i >= 4 && string(d.b[d.i:d.i+4]) == "null" {
 		d.i += 4
 		return true
@@ -184,7 +184,7 @@ func (d *putDecoder) null() bool {
 }
 
 // str reads a string. One without escapes is not copied again.
-func (d *putDecoder) str() (string, bool) {
+func (d *specDecoder) str() (string, bool) {
 	if d.i == len(d.b) || d.b[d.i] != '"' {
 		return "", false
 	}
@@ -211,7 +211,7 @@ func (d *putDecoder) str() (string, bool) {
 }
 
 // escaped reads the string that begins at from with the library's rules.
-func (d *putDecoder) escaped(from int) (string, bool) {
+func (d *specDecoder) escaped(from int) (string, bool) {
 	end := stringEnd(d.b, from)
 	if end < 0 || !utf8.Valid(d.b[from:end]) {
 		return "", false

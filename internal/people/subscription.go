@@ -1,17 +1,85 @@
-package registry
+package people
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/schedule/cadence"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// A Put asks for one subscription. It names the address inline, and the subscriber
+// OfState reports whether its messages tell what is the case when they are due.
+func (s *Subscription) OfState() bool {
+	c, err := cadence.Parse(s.Cadence)
+	return err == nil && c.OfState()
+}
+
+func UnknownSubscription(id string) error {
+	if id == "" {
+		return &fanfare.Error{Code: fanfare.NotFound, Message: "there is no such subscription"}
+	}
+	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscription " + inputerror.Quote(id)}
+	if strings.Contains(id, "@") {
+		e.Hint = "where this is an address: fanfare subscription list --subscriber, and /v1/subscriptions?subscriber=, list the ids of a person's"
+	}
+	return e
+}
+
+// What brings changes about.
+const (
+	SourceOneClick    = "one_click"   // RFC 8058, or a body that is not the page's
+	SourcePage        = "page"        // to which the link to unsubscribe leads
+	SourcePreferences = "preferences" // the page of them
+	SourceMail        = "mail"        // to unsubscribe
+	SourceSignup      = "signup"      // that was confirmed
+	SourceMove        = "move"        // to another address, that was confirmed
+	SourceUndo        = "undo"        // the link that takes an unsubscribe back
+	SourceAPI         = "api"         // a program, or an operator
+	SourceReturn      = "return"      // a bounce, or a complaint
+)
+
+// Reasons of ends that no person has chosen.
+const (
+	ReasonReplaced = "replaced" // another subscription was put under its id
+	ReasonDeleted  = "deleted"  // the subscriber was
+	ReasonAddress  = "address"  // it was taken away from the subscriber
+	ReasonErased   = "erased"   // the subscriber was forgotten
+)
+
+// An Ending is how a subscription ends.
+type Ending struct {
+	Source string
+	Reason string // in one word of a list, or ""
+	Text   string // the same as the subscription keeps it
+}
+
+// The states of a subscription.
+const (
+	StateActive = "active"
+	StatePaused = "paused"
+	StateEnded  = "ended"
+)
+
+func (s *Subscription) SetOwner(o Owner) { s.Subscriber, s.To = o.ID, o.Address }
+
+func PublicSubscriptionID(s *control.SubscriptionRecord) string {
+	if s.ID != "" {
+		return s.ID
+	}
+	return fanfare.SubscriptionID(s.Place)
+}
+
+// An Owner is what a subscription shows of its subscriber.
+type Owner struct{ ID, Address string }
+
+// A SubscriptionSpec asks for one subscription. It names the address inline, and the subscriber
 // is found or made by it; or it names the subscriber, whose default address is
 // taken where To is empty. Both together: the address is the subscriber's, and
 // what is missing of the two is made.
-type Put struct {
+type SubscriptionPut struct {
 	ID         string          `json:"id"`         // chosen by the client, or "": then the natural key identifies it
 	Topic      string          `json:"topic"`      // must exist
 	Channel    string          `json:"channel"`    // must exist
@@ -79,17 +147,6 @@ type Subscription struct {
 	ResumedSeq uint64 `json:"-"`
 }
 
-// A SubscriberRow is what delivery needs of a subscriber. Strings may be kept
-// after visit returns, the bytes not.
-type SubscriberRow struct {
-	Place      fanfare.RowID
-	ID         string // public id
-	Address    string
-	Locale     string
-	TimeZone   string
-	Attributes []byte // JSON object or nil
-}
-
 // A SubscriptionRow is what delivery needs of a subscription. Strings may be
 // kept after visit returns, the bytes not.
 type SubscriptionRow struct {
@@ -102,5 +159,14 @@ type SubscriptionRow struct {
 	Slot       uint16 // when it is due, see Registry.Slot; 0: at once
 	Live       bool
 
-	topic uint32
+	Topic uint32
+}
+
+// A SubscriptionFilter says which subscriptions are listed: those for which all
+// that is not empty is true.
+type SubscriptionFilter struct {
+	Topic      string
+	Channel    string
+	Subscriber string // id, or an address
+	State      string // active, paused or ended
 }

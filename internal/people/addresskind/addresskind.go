@@ -1,0 +1,42 @@
+// Package addresskind has the kinds of addresses, mail and URL. The catalog derives the kind from the
+// driver of a channel, and the registry from the address itself. It keeps no state.
+package addresskind
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kinds of address. The numbers are stored.
+const (
+	Mail uint8 = 1
+	URL  uint8 = 2
+)
+
+// Names has the names of the kinds. The hash that chooses the partition of a subscriber uses them.
+// Kind 0 is no address: the hash then uses the id instead.
+var Names = [...]string{Mail: "mail", URL: "url"}
+
+// Parse returns the kind with a name, 0 for an unknown name.
+func Parse(name string) uint8 {
+	return uint8(max(slices.Index(Names[1:], name)+1, 0))
+}
+
+// OfDriver returns the kind of the addresses that a driver sends to.
+func OfDriver(driver string) uint8 {
+	switch driver {
+	case "smtp", "file":
+		return Mail
+	case "webhook":
+		return URL
+	}
+	return 0
+}
+
+// OfAddress returns the kind of an address by its spelling: no mail address begins like a URL.
+func OfAddress(address string) uint8 {
+	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") {
+		return URL
+	}
+	return Mail
+}

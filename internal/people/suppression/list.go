@@ -1,0 +1,160 @@
+package suppression
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// List are the addresses that are suppressed, by what is kept of them.
+// What a list or an export shows beside that stays in the store.
+type List struct {
+	Key     []byte // of the hashes
+	TagKey  [32]byte
+	count   atomic.Int64
+	changes atomic.Uint64 // rises with each change, once it can be seen
+
+	mu   sync.RWMutex
+	all  map[Key]State
+	tags map[uint64]int32 // how many have a tag
+}
+
+type Key struct {
+	Service uint32
+	kind    uint8
+	hash    Hash
+}
+
+// State is what has to be known of a suppression at any moment.
+type State struct {
+	Reason    string
+	At, Until int64 // Unix nanoseconds; until 0: for good
+	Tag       uint64
+}
+
+func KeyOf(s *Record) Key {
+	return Key{s.Service, s.Kind, s.Hash}
+}
+
+// Record is what memory has of a
+func (k *Key) Record(s State) Record {
+	return Record{Service: k.Service, Kind: k.kind, Hash: k.hash, Reason: s.Reason, At: s.At, Until: s.Until, Tag: s.Tag}
+}
+
+func (s *List) Set(records []Record) {
+	if len(records) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all, s.tags = map[Key]State{}, map[uint64]int32{}
+	}
+	for i := range records {
+		r := &records[i]
+		key := KeyOf(r)
+		if was, ok := s.all[key]; ok {
+			delete(s.all, key)
+			if s.tags[was.Tag]--; s.tags[was.Tag] <= 0 {
+				delete(s.tags, was.Tag)
+			}
+		}
+		if r.Lifted {
+			continue
+		}
+		s.all[key] = State{internReason(r.Reason), r.At, r.Until, r.Tag}
+		s.tags[r.Tag]++
+	}
+	s.count.Store(int64(len(s.all)))
+	s.changes.Add(1)
+}
+
+// internReason is one string for all that have the same reason.
+func internReason(reason string) string {
+	if i := Strength(reason); i >= 0 {
+		return Reasons[i]
+	}
+	return reason
+}
+
+// Len returns the number of suppressed addresses.
+func (l *List) Len() int { return int(l.count.Load()) }
+
+// CountByReason counts the suppressed addresses by reason.
+func (l *List) CountByReason() map[string]int {
+	counts := make(map[string]int, len(Reasons))
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, s := range l.all {
+		counts[s.Reason]++
+	}
+	return counts
+}
+
+// Select returns the records of a service with a reason ("": any) after a cursor, in the order of
+// the list, as far as memory has them.
+func (l *List) Select(service uint32, reason string, after *Cursor, now int64) (all []Record) {
+	l.mu.RLock()
+	for key, s := range l.all {
+		if key.Service != service || reason != "" && reason != s.Reason || s.Until != 0 && s.Until <= now {
+			continue
+		}
+		if record := key.Record(s); after == nil || after.isBefore(&record) {
+			all = append(all, record)
+		}
+	}
+	l.mu.RUnlock()
+	slices.SortFunc(all, func(a, b Record) int { return later(&a, &b) })
+	return all
+}
+
+// Expired returns the lifting of at most so many suppressions that have expired.
+func (l *List) Expired(now int64, most int) (over []Record) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for key, s := range l.all {
+		if s.Until != 0 && s.Until <= now && len(over) < most {
+			over = append(over, Record{Service: key.Service, Kind: key.kind, Hash: key.hash, Until: s.Until, Lifted: true})
+		}
+	}
+	return over
+}
+
+// Version rises with each change, once the change is visible.
+func (l *List) Version() uint64 { return l.changes.Load() }
+
+// Get returns what is known of an address at a moment.
+func (s *List) Get(key Key, now int64) (State, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found, ok := s.all[key]
+	return found, ok && (found.Until == 0 || now < found.Until)
+}
+
+func (s *List) HasTag(tag uint64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.tags[tag] > 0
+}
+
+// InForce returns the suppression of an address in normal form: that of the
+// service, else that of all services.
+func (l *List) InForce(service uint32, kind uint8, address string, now int64) (key Key, s State, ok bool) {
+	if l.count.Load() == 0 {
+		return key, s, false
+	}
+	asked := l.NewRecord(service, kind, address)
+	key = KeyOf(&asked)
+	if s, ok = l.Get(key, now); !ok {
+		key.Service = AllServices
+		s, ok = l.Get(key, now)
+	}
+	return key, s, ok
+}
+
+// later orders the list.
+func later(a, b *Record) int {
+	return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(b.Kind, a.Kind), bytes.Compare(b.Hash[:], a.Hash[:]))
+}
