@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-// poor is a recipient of a subscription with a filter of its own, who has nothing that
+// poor is a recipient of a subscription with a filter, who has nothing that
 // he need not have.
 func poor() *Recipient {
 	r := newRecipient()
@@ -206,7 +206,7 @@ func TestAnUnknownNameIsAnErrorWithItsPlaceAndASuggestion(t *testing.T) {
 func TestATemplateIsTriedWithEveryKindOfRecipientAndEvent(t *testing.T) {
 	const schema = `{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"number"},"list":{"type":"array","items":{"type":"string"}}},"required":["title"]}`
 	for name, tt := range map[string]struct{ source, kind string }{
-		"no params":        {`{"a": {{ subscription.params.n }}}`, "a subscription with a filter of its own"},
+		"no params":        {`{"a": {{ subscription.params.n }}}`, "a subscription with a filter"},
 		"the second":       {`{"a": [0{% for s in subscriptions %}{% unless forloop.first %},{{ s.params.n }}{% endunless %}{% endfor %}]}`, "several subscriptions, one"},
 		"several":          {`{"a": [{% for s in subscriptions %}{{ s.id | json }}{% endfor %}]}`, "several subscriptions"},
 		"no attributes":    {`{"a": {{ subscriber.attributes.n }}}`, "a recipient without attributes"},
@@ -215,8 +215,8 @@ func TestATemplateIsTriedWithEveryKindOfRecipientAndEvent(t *testing.T) {
 		"an empty list":    {`{"a": {% if event.list.size > 0 %}1{% endif %}}`, "an event that has only what the schema requires"},
 		"a digest of one":  {`{"a": {% if count == 1 %}x{% else %}1{% endif %}}`, "a digest of one event"},
 		"a digest of many": {`{"a": [{% for item in items %}{{ item.event.title | json }}{% endfor %}]}`, "a digest of many events"},
-		"nothing more":     {`{"a": {% if more == 0 and count > 1 %}x{% else %}1{% endif %}}`, "a digest of many events that all are told of"},
-		"no rule in items": {`{"a": {{ items[0].subscription.params.n }}}`, "a subscription with a filter of its own"},
+		"nothing more":     {`{"a": {% if more == 0 and count > 1 %}x{% else %}1{% endif %}}`, "a digest of many events, none of them omitted"},
+		"no rule in items": {`{"a": {{ items[0].subscription.params.n }}}`, "a subscription with a filter"},
 		"well":             {`{"a": {{ event.n | json }}, "b": "{{ subscription.params.n }}", "c": {{ subscriptions | json }}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,17 +10,16 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-// Check compares what the template reads with what there will be in a message of
-// a topic: the fields of event with the topic's JSON Schema, and those of params
-// with the names that the rule declares. Nil params leaves these out. Without a
-// schema the template is for direct sends, whose data is not known before; only
-// these have the variable sub.
-// Where the schema does not decide (no properties, additionalProperties, a
-// reference elsewhere) the field is taken to exist. A condition on a field that
-// cannot exist is as wrong as any other use.
+// Check compares what the template reads with what a message of a topic has: the fields of
+// event with the topic's JSON Schema, and those of params with the names that the rule
+// declares. Nil params are not compared. Without a schema the template is for direct sends,
+// whose data is not known in advance; only direct sends have the variable sub. Where the schema
+// does not decide (no properties, additionalProperties, a reference to another document), a
+// field is taken to exist. A condition that reads an impossible field is an error like any
+// other use.
 //
-// The error is a *fanfare.Error with the pointer and line of the first use that
-// is wrong, and the others as details.
+// The error is a *fanfare.Error with the pointer and the line of the first wrong use; the
+// others are its details.
 func (t *Template) Check(schema json.RawMessage, params []string) error {
 	var root any
 	if len(schema) > 0 {
@@ -34,7 +33,7 @@ func (t *Template) Check(schema json.RawMessage, params []string) error {
 	return t.checkPaths(func(p liquid.Path) *fanfare.Error {
 		switch {
 		case p.Root == "sub" && root != nil:
-			return invalid(p.Line, "use subscription.data or subscription.params", "%s: sub is what a direct send says of a recipient; messages of a topic have none", p.Text)
+			return invalid(p.Line, "use subscription.data or subscription.params", "%s: only direct sends have the variable sub, messages of a topic do not", p.Text)
 		case p.Root == "event" && root != nil:
 			return checkEvent(root, p)
 		case p.Root == liquid.FieldsVariable && root != nil && len(p.Steps) > 0:
@@ -46,8 +45,8 @@ func (t *Template) Check(schema json.RawMessage, params []string) error {
 	})
 }
 
-// CheckDigest compares what the template reads of items with the schemas of all
-// topics whose events it may tell of: a field that none of them can have is wrong.
+// CheckDigest compares what the template reads of items with the schemas of all topics whose
+// events the digest may contain. A field is wrong if no schema allows it.
 func (t *Template) CheckDigest(schemas []json.RawMessage) error {
 	if wrong := t.checkKind(&Digest{}); wrong != nil {
 		return wrong
@@ -75,12 +74,12 @@ func (t *Template) CheckDigest(schemas []json.RawMessage) error {
 	})
 }
 
-// checkPaths asks about all that the template reads.
+// checkPaths calls check for every path that the template reads.
 func (t *Template) checkPaths(check func(liquid.Path) *fanfare.Error) error {
 	var wrong []*fanfare.Error
 	for _, part := range t.allParts() {
 		if part.Made != nil && part.Mode == liquid.Plain {
-			continue // it reads what the HTML reads
+			continue // it reads the same paths as the HTML
 		}
 		for _, p := range part.Paths {
 			if err := check(p); err != nil {
@@ -115,8 +114,8 @@ func checkEvent(root any, p liquid.Path) *fanfare.Error {
 	return invalid(p.Line, liquid.Nearest(p.Steps[i].Name, names), "unknown field %s: the topic's schema has none", name)
 }
 
-// checkField compares a field with the schema of a topic, whose messages have no
-// fields but those of the event.
+// checkField compares a field of the syntax of GOV.UK Notify with the schema of a topic.
+// Messages of a topic have the fields of the event only.
 func checkField(root any, p liquid.Path) *fanfare.Error {
 	_, names, lacks := jsonschema.Descend(root, []any{root}, jsonschema.Step{Name: p.Text})
 	key := liquid.FieldName(p.Steps[0].Name)

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-// digestItems are what the messages of a digest tell of, as templates see them.
+// digestItems turns the items of a digest into the variables of templates.
 type digestItems struct {
 	digest       *Digest
 	service      string
@@ -17,18 +17,17 @@ type digestItems struct {
 	usage        *liquid.Usage
 
 	decoded map[uint32]map[string]any
-	bytes   int // of data that was decoded
+	bytes   int // of decoded data
 	key     []byte
 }
 
-// Limits of what is kept of a digest for the next recipients, in bytes. Beyond
-// them what is kept is forgotten, and made again where it is needed.
+// Limits of the caches of a digest, in bytes. A cache that reaches its limit is emptied.
 const (
-	maxDecodedBytes = 1 << 20 // data of items that are at hand as variables
-	maxCachedBytes  = 1 << 20 // text of one piece
+	maxDecodedBytes = 1 << 20 // of decoded items
+	maxCachedBytes  = 1 << 20 // of the rendered texts of one slot
 )
 
-// eventVariables returns what templates see of an item whoever is told of it.
+// eventVariables returns the variables of an item that are the same for all recipients.
 func (it *digestItems) eventVariables(number uint32) (map[string]any, error) {
 	if known, ok := it.decoded[number]; ok {
 		return known, nil
@@ -45,8 +44,8 @@ func (it *digestItems) eventVariables(number uint32) (map[string]any, error) {
 	return vars, nil
 }
 
-// variables are the items of a recipient; all are his subscriptions, where the
-// template asks whose they were.
+// variables returns the items of a recipient; all are the recipient's subscriptions, if the
+// template reads the subscriptions of items.
 func (it *digestItems) variables(of []RecipientItem, all []any) ([]any, error) {
 	told := make([]any, len(of))
 	for i := range of {
@@ -70,8 +69,8 @@ func (it *digestItems) variables(of []RecipientItem, all []any) ([]any, error) {
 	return told, nil
 }
 
-// append appends what a template says to whoever has these items, or as many; it
-// reads nothing else of a recipient.
+// append appends the text of a program that reads nothing of a recipient but the items, or
+// their number.
 func (it *digestItems) append(dst []byte, t *liquid.Program, reach liquid.Sharing, kept *textCache, of []RecipientItem, more int) ([]byte, error) {
 	it.key = binary.AppendUvarint(it.key[:0], uint64(more))
 	if reach == liquid.SharedByCount {
@@ -99,7 +98,7 @@ func (it *digestItems) append(dst []byte, t *liquid.Program, reach liquid.Sharin
 	return append(dst, text...), nil
 }
 
-// textCache are what was rendered already, by the items that it tells of.
+// A textCache holds rendered texts by the items that they depend on.
 type textCache struct {
 	known map[string][]byte
 	bytes int
@@ -117,63 +116,61 @@ func (t *textCache) put(key, text []byte) {
 	t.known[string(key)] = text
 }
 
-// A Digest is what the messages of one run tell of: several events, and of each
-// recipient a choice of them.
+// A Digest is the content of one run: several events, of which each recipient gets a selection.
 //
-// Templates of digests see instead of event and meta
+// Templates of digests have these variables instead of event and meta:
 //
-//	items   those that the message tells of, oldest first; each has event, meta,
-//	        subscription and subscriptions (those of the recipient that wanted it)
-//	count   how many there were, also those that are left out
-//	more    how many of them are left out
-//	digest  due (RFC 3339, on the clock of the time zone), cadence, time_zone, service
+//	items   the events in the message, oldest first; each has event, meta,
+//	        subscription and subscriptions (those of the recipient that matched it)
+//	count   number of events, the omitted ones included
+//	more    number of omitted events
+//	digest  due (RFC 3339, in the time zone), cadence, time_zone, service
 //
-// What a template says of an item, in a loop over items, is rendered once for all
-// recipients who are told of it, as long as it reads nothing of theirs.
+// The body of a loop over items is rendered once for all recipients of an item, if it reads
+// nothing of the recipient.
 type Digest struct {
 	Due     time.Time
 	Cadence string // such as daily 08:00
 	Zone    *time.Location
 
-	// Item returns one of those that recipients name; all of these are at hand.
+	// Item returns an item by its number.
 	Item func(number uint32) *Item
 }
 
-// An Item is an event that a digest tells of.
+// An Item is an event of a digest.
 type Item struct {
 	Event *fanfare.Event
 	Ref   fanfare.EventRef
 	Topic string
 }
 
-// An ItemOf is an item as one recipient gets it.
+// A RecipientItem is an item in the message of one recipient.
 type RecipientItem struct {
 	Number        uint32
-	Subscriptions []uint32 // that wanted it: places in the recipient's, ascending
+	Subscriptions []uint32 // that matched it: indexes of the recipient's subscriptions, ascending
 }
 
-// due is when the run was, as a template says it.
+// due returns the time of the run as templates see it.
 func (d *Digest) due() string { return d.Due.In(d.Zone).Format(time.RFC3339) }
 
-// variables are what templates see of the run itself.
+// variables returns the variable digest.
 func (d *Digest) variables(service string) map[string]any {
 	return map[string]any{"due": d.due(), "cadence": d.Cadence, "time_zone": d.Zone.String(), "service": service}
 }
 
-// checkKind refuses a template that is for one event where there are several, and
-// the other way round.
+// checkKind refuses a template for one event in a digest, and a template for digests elsewhere.
 func (t *Template) checkKind(d *Digest) *fanfare.Error {
 	event, several := t.firstReferences()
 	switch {
 	case d == nil && several != nil:
-		return t.wrongKind(several, "a message about one event has none", "read event and meta, or use the template for digests")
+		return t.wrongKind(several, "only digests have this variable", "read event and meta, or use the template in a digest")
 	case d != nil && event != nil:
-		return t.wrongKind(event, "a digest tells of several events", "write {% for item in items %} and read item.event, item.meta")
+		return t.wrongKind(event, "a digest has several events", "write {% for item in items %} and read item.event, item.meta")
 	}
 	return nil
 }
 
-// A use is a path where a part reads it.
+// A reference is a path and the part that reads it.
 type reference struct {
 	part *templatePart
 	path liquid.Path
@@ -184,8 +181,8 @@ func (t *Template) wrongKind(u *reference, why, hint string) *fanfare.Error {
 	return t.setPosition(u.part, err, u.path.Text)
 }
 
-// firstReferences finds the first use of what only a message about one event has, and of what
-// only a digest has.
+// firstReferences finds the first use of a variable that only messages about one event have,
+// and of a variable that only digests have.
 func (t *Template) firstReferences() (event, several *reference) {
 	for _, part := range t.allParts() {
 		for _, p := range part.Paths {
@@ -200,8 +197,7 @@ func (t *Template) firstReferences() (event, several *reference) {
 	return event, several
 }
 
-// Digest reports whether the template tells of several events: it reads items,
-// count, more or digest.
+// Digest reports whether the template is for digests: it reads items, count, more or digest.
 func (t *Template) Digest() bool {
 	_, several := t.firstReferences()
 	return several != nil

@@ -175,7 +175,7 @@ func TestWhatIsKeptOfADigestIsBounded(t *testing.T) {
 
 func TestATemplateIsForOneEventOrForSeveral(t *testing.T) {
 	for source, wrong := range map[string]string{
-		"{{ event.title }} {{ count }}":                                "event.title: a digest, which has count, tells of several events",
+		"{{ event.title }} {{ count }}":                                "event.title: the template also reads count, and a digest has several events",
 		"{% for item in items %}{{ item.evnt.a }}{% endfor %}":         "unknown variable item.evnt.a",
 		"{% for item in items %}{{ item.meta.idd }}{% endfor %}":       "unknown variable item.meta.idd",
 		"{{ items.title }}":                                            "unknown variable items.title",
@@ -191,7 +191,7 @@ func TestATemplateIsForOneEventOrForSeveral(t *testing.T) {
 	if err != nil || !several.Digest() {
 		t.Fatal(err)
 	}
-	if err := several.Check(nil, nil); err == nil || !strings.Contains(err.Error(), "a message about one event has none") || wrongAt(err) != "/templates/x/text" {
+	if err := several.Check(nil, nil); err == nil || !strings.Contains(err.Error(), "only digests have this variable") || wrongAt(err) != "/templates/x/text" {
 		t.Errorf("a topic may use it: %v", err)
 	}
 	m := newMailing(t, Source{Text: "x"}, "{}")
@@ -203,7 +203,7 @@ func TestATemplateIsForOneEventOrForSeveral(t *testing.T) {
 	if err != nil || one.Digest() {
 		t.Fatal(err)
 	}
-	if err := one.CheckDigest(nil); err == nil || !strings.Contains(err.Error(), "a digest tells of several events") {
+	if err := one.CheckDigest(nil); err == nil || !strings.Contains(err.Error(), "a digest has several events") {
 		t.Errorf("digests may use it: %v", err)
 	}
 	own, err := Compile(Source{Name: "x", Subject: "s", Text: "{% assign count = event.n %}{% for more in event.list %}{{ more }}{% endfor %}{{ count }}"})

@@ -13,12 +13,10 @@ import (
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
-// DryRun renders the template with sample data: each field of the schema with a
-// value that fits it (its first example, default or enumerated value where it has
-// one), and everything else that the template reads with a stand-in. schema may
-// be empty. Then it renders it for every kind of recipient and event that can occur,
-// those that lack what they may lack. The error is a *fanfare.Error with pointer and
-// line.
+// DryRun renders the template with sample data: each field of the schema has a value that fits
+// it (its first example, default or enumerated value if it has one), and other variables have
+// stand-ins. schema may be empty. Then it renders the template for every case of recipients and
+// events that may lack something. The error is a *fanfare.Error with pointer and line.
 func (t *Template) DryRun(schema json.RawMessage) (subject, text, html string, err error) {
 	root, err := jsonschema.Parse(schema)
 	if err != nil {
@@ -35,8 +33,7 @@ func (t *Template) DryRun(schema json.RawMessage) (subject, text, html string, e
 	return rendered[0], rendered[1], rendered[2], err
 }
 
-// DryRunDigest is DryRun of a template that tells of several events, whose data fit
-// one of the schemas.
+// DryRunDigest is DryRun for a template of digests; schemas are those of the topics.
 func (t *Template) DryRunDigest(schemas []json.RawMessage) error {
 	if len(schemas) == 0 {
 		schemas = []json.RawMessage{nil}
@@ -46,7 +43,8 @@ func (t *Template) DryRunDigest(schemas []json.RawMessage) error {
 		if err != nil {
 			return err
 		}
-		// What one topic has another may lack: only where there is one, all are known.
+		// A field of one topic may be missing in another: all fields are known only with one
+		// schema.
 		vars, err := t.findSampleOf(root, jsonschema.Describes(root) && len(schemas) == 1)
 		if err == nil {
 			err = t.tryCases(vars, root)
@@ -58,14 +56,13 @@ func (t *Template) DryRunDigest(schemas []json.RawMessage) error {
 	return nil
 }
 
-// findSample makes variables with which the template renders. Of params, data
-// and attributes only the names are known: a template that can work with any of
-// these stand-ins is good.
+// findSample returns variables with which the template renders. Only the names of params, data
+// and attributes are known, so several stand-ins are tried for their values.
 func (t *Template) findSample(root any) (vars map[string]any, err error) {
 	return t.findSampleOf(root, jsonschema.Describes(root))
 }
 
-// findSampleOf is sampleVars; known says that the sample has all that there can be.
+// findSampleOf is findSample; known tells that the sample has all fields that can exist.
 func (t *Template) findSampleOf(root any, known bool) (vars map[string]any, err error) {
 	for _, standIn := range []any{1, "sample", "2026-01-31T12:00:00Z", []any{"sample"}} {
 		vars = t.sampleVariables(root, standIn)
@@ -76,7 +73,7 @@ func (t *Template) findSampleOf(root any, known bool) (vars map[string]any, err 
 	return nil, explainDate(err)
 }
 
-// explainDate says of an error of a sample what makes the sample a date.
+// explainDate tells how to declare a date, if a sample failed because it was not one.
 func explainDate(err error) error {
 	wrong, ok := errors.AsType[*fanfare.Error](err)
 	if !ok || !strings.Contains(wrong.Message, liquid.NotADate(jsonschema.SampleText)) {
@@ -84,12 +81,12 @@ func explainDate(err error) error {
 	}
 	told := *wrong
 	filter, _, _ := strings.Cut(wrong.Message, ": ")
-	told.Message = filter + " needs a date, and the schema does not say that the field is one"
-	told.Hint = "add format: date-time, or format: date, to the field in the schema of the topic"
+	told.Message = filter + " needs a date, and the schema does not declare the field as one"
+	told.Hint = "add format: date-time or format: date to the field in the topic's schema"
 	return &told
 }
 
-// sampleVariables are variables that have everything that the template reads.
+// sampleVariables returns variables that have everything that the template reads.
 func (t *Template) sampleVariables(root, standIn any) map[string]any {
 	subscription := map[string]any{"id": "sub-1", "rule": "sample", "params": map[string]any{}, "data": map[string]any{}}
 	vars := map[string]any{
@@ -143,7 +140,7 @@ func (t *Template) renderVariants(vars map[string]any, absent *liquid.MissingVar
 	return nil
 }
 
-// renderAll renders subject, text, HTML and JSON.
+// renderAll renders the subject, the text, the HTML and the JSON.
 func (t *Template) renderAll(vars map[string]any, absent *liquid.MissingVariables) (rendered [4]string, err error) {
 	for i, part := range []*templatePart{t.subject, t.text, t.html, t.json} {
 		if part == nil {
@@ -162,15 +159,15 @@ func (t *Template) renderAll(vars map[string]any, absent *liquid.MissingVariable
 	return rendered, nil
 }
 
-// A kind is a sort of recipient or of event that can occur: it takes from the sample,
+// A dryRunCase is a kind of recipient or of event that can occur. It removes from the sample,
 // which has everything, what this kind lacks.
 type dryRunCase struct {
 	name  string // for errors
 	apply func(vars map[string]any)
 }
 
-// recipientCases are those of recipients; direct says that messages may go to some. None of
-// them shares an object that it changes.
+// recipientCases lists the cases of recipients; direct tells that the template may be used in
+// direct sends. No case changes an object that it shares with another.
 func (t *Template) recipientCases(direct bool) []dryRunCase {
 	ofFilter := map[string]any{"id": "sub-2", "rule": ""}
 	subscribed := func(vars map[string]any, all ...any) {
@@ -198,33 +195,33 @@ func (t *Template) recipientCases(direct bool) []dryRunCase {
 		vars["count"], vars["more"] = n+more, more
 	}
 	all := []dryRunCase{
-		{"a subscription with a filter of its own, which has no rule, params and data", func(vars map[string]any) { subscribed(vars, ofFilter) }},
-		{"several subscriptions, one of them with a filter of its own", func(vars map[string]any) { subscribed(vars, vars["subscription"], ofFilter) }},
-		{"several subscriptions, the first of them with a filter of its own", func(vars map[string]any) { subscribed(vars, ofFilter, vars["subscription"]) }},
+		{"a subscription with a filter, which has no rule, params and data", func(vars map[string]any) { subscribed(vars, ofFilter) }},
+		{"several subscriptions, the last with a filter", func(vars map[string]any) { subscribed(vars, vars["subscription"], ofFilter) }},
+		{"several subscriptions, the first with a filter", func(vars map[string]any) { subscribed(vars, ofFilter, vars["subscription"]) }},
 		{"a recipient without attributes", func(vars map[string]any) { without(vars, "attributes") }},
 		{"a recipient without locale and time zone", func(vars map[string]any) { without(vars, "locale", "time_zone") }},
 		{"a server without links", func(vars map[string]any) { vars["unsubscribe_url"], vars["preferences_url"] = "", "" }},
-		{"a subscription with a filter of its own, of a recipient without attributes, locale and time zone", func(vars map[string]any) {
+		{"a subscription with a filter, of a recipient without attributes, locale and time zone", func(vars map[string]any) {
 			subscribed(vars, ofFilter)
 			without(vars, "attributes", "locale", "time_zone")
 		}},
 	}
 	if direct && !t.Digest() {
-		all = append(all, dryRunCase{"a message, whose recipient has no subscription", func(vars map[string]any) {
+		all = append(all, dryRunCase{"a direct send, whose recipient has no subscription", func(vars map[string]any) {
 			delete(vars, "subscription")
 			vars["subscriptions"] = []any{}
 		}})
 	}
 	if t.Digest() {
 		all = append(all, dryRunCase{"a digest of one event", func(vars map[string]any) { digest(vars, 1, 0) }},
-			dryRunCase{"a digest of many events", func(vars map[string]any) { digest(vars, 3, 2) }},
-			dryRunCase{"a digest of many events that all are told of", func(vars map[string]any) { digest(vars, 3, 0) }})
+			dryRunCase{"a digest of many events, some of them omitted", func(vars map[string]any) { digest(vars, 3, 2) }},
+			dryRunCase{"a digest of many events, none of them omitted", func(vars map[string]any) { digest(vars, 3, 0) }})
 	}
 	return all
 }
 
-// tryCases renders the template for every kind of recipient, and that with an event
-// that lacks what the schema lets it lack. vars is the sample.
+// tryCases renders the template for every case of recipients, each also with an event that has
+// only what the schema requires. vars is the sample.
 func (t *Template) tryCases(vars map[string]any, root any) error {
 	least := vars["event"]
 	if root != nil {
@@ -242,7 +239,7 @@ func (t *Template) tryCases(vars map[string]any, root any) error {
 		}
 		vars["event"] = least
 	}}}
-	if root == nil { // nobody knows what it may lack
+	if root == nil { // without a schema nothing is known to be optional
 		events = events[:1]
 	}
 	none := dryRunCase{"", func(map[string]any) {}}
@@ -262,7 +259,7 @@ func (t *Template) tryCases(vars map[string]any, root any) error {
 	return nil
 }
 
-// withCases says for whom a template fails.
+// withCases adds the case in which a template fails to the error.
 func withCases(err error, names ...string) error {
 	wrong, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {

@@ -14,17 +14,17 @@ func TestNoTemplateTakesTheServerForItself(t *testing.T) {
 		return `{% assign s = "abcdefgh" %}` + strings.Repeat(what, 60) + "{{ s | size }}"
 	}
 	for name, test := range map[string]struct{ text, want string }{
-		"loops in loops":             {"{% tablerow i in (1..1000) %}{% for j in event.list %}{% for k in event.list %}{% endfor %}{% endfor %}{% endtablerow %}", "its loops go round"},
-		"appended to itself":         {double("{% assign s = s | append: s %}"), "a value is over"},
-		"prepended to itself":        {double("{% assign s = s | prepend: s %}"), "a value is over"},
-		"replaced by more":           {double(`{% assign s = s | replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa" %}`), "a value is over"},
-		"replaced, in one":           {`{% assign s = "a" %}{{ s ` + strings.Repeat(`| replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa"`, 60) + ` | size }}`, "a value is over"},
-		"joined by itself":           {double(`{% assign s = s | split: "" | join: s %}`), "a value is over"},
-		"quoted again and again":     {`{% assign s = '"' %}` + strings.Repeat("{% assign s = s | inspect %}", 60) + "{{ s | size }}", "a value is over"},
-		"a list joined to itself":    {`{% assign l = event.list %}` + strings.Repeat("{% assign l = l | concat: l %}", 60) + "{{ l | size }}", "a value is over"},
+		"loops in loops":             {"{% tablerow i in (1..1000) %}{% for j in event.list %}{% for k in event.list %}{% endfor %}{% endfor %}{% endtablerow %}", "the loops run more than"},
+		"appended to itself":         {double("{% assign s = s | append: s %}"), "a value is larger than"},
+		"prepended to itself":        {double("{% assign s = s | prepend: s %}"), "a value is larger than"},
+		"replaced by more":           {double(`{% assign s = s | replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa" %}`), "a value is larger than"},
+		"replaced, in one":           {`{% assign s = "a" %}{{ s ` + strings.Repeat(`| replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa"`, 60) + ` | size }}`, "a value is larger than"},
+		"joined by itself":           {double(`{% assign s = s | split: "" | join: s %}`), "a value is larger than"},
+		"quoted again and again":     {`{% assign s = '"' %}` + strings.Repeat("{% assign s = s | inspect %}", 60) + "{{ s | size }}", "a value is larger than"},
+		"a list joined to itself":    {`{% assign l = event.list %}` + strings.Repeat("{% assign l = l | concat: l %}", 60) + "{{ l | size }}", "a value is larger than"},
 		"captured twice":             {double("{% capture s %}{{ s }}{{ s }}{% endcapture %}"), "the rendered template is over 4 MB"},
-		"many variables":             {"{% for i in (1..1000) %}{% assign s = event.long %}{% endfor %}", "its variables hold more than"},
-		"sorted in loops":            {"{% for i in (1..1000) %}{% for j in (1..1000) %}{{ event.list | sort | size }}{% endfor %}{% endfor %}", "its filters go through more than"},
+		"many variables":             {"{% for i in (1..1000) %}{% assign s = event.long %}{% endfor %}", "the variables hold more than"},
+		"sorted in loops":            {"{% for i in (1..1000) %}{% for j in (1..1000) %}{{ event.list | sort | size }}{% endfor %}{% endfor %}", "the filters process more than"},
 		"a line break to a new line": {`{% assign s = event.lines %}` + strings.Repeat("{% assign s = s | newline_to_br %}", 100) + "{{ s | size }}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestOfEqualThingsOneIsKept(t *testing.T) {
 }
 
 func TestNamesOfTheCompilerAreNotForTemplates(t *testing.T) {
-	for _, source := range []string{"{% assign fanfare_effort = 1 %}", "{% capture fanfare_effort %}x{% endcapture %}", "{% for fanfare_effort in event.list %}{% endfor %}", "{{ fanfare_effort }}", "{{ 1 | fanfare_spend: 1, 1 }}"} {
+	for _, source := range []string{"{% assign fanfare_usage = 1 %}", "{% capture fanfare_usage %}x{% endcapture %}", "{% for fanfare_usage in event.list %}{% endfor %}", "{{ fanfare_usage }}", "{{ 1 | fanfare_count: 1, 1 }}"} {
 		if _, err := Compile(Source{Name: "x", Subject: "s", Text: source}); err == nil {
 			t.Errorf("%s is taken", source)
 		}
@@ -76,7 +76,7 @@ func TestThePiecesOfAPartHaveOneLimitTogether(t *testing.T) {
 	if err == nil {
 		_, _, err = w.Write(nil, newRecipient())
 	}
-	if err == nil || !strings.Contains(err.Error(), "its filters go through more than") {
+	if err == nil || !strings.Contains(err.Error(), "the filters process more than") {
 		t.Errorf("it says %v", err)
 	}
 }
@@ -95,7 +95,7 @@ func TestWhatOneMessageTookIsNotAnothers(t *testing.T) {
 }
 
 func TestTagsOfTheCompilerAreUnknownToTemplates(t *testing.T) {
-	for _, source := range []string{"{% fanfare_turn %}", "{% fanfare_capture a %}x{% endfanfare_capture %}"} {
+	for _, source := range []string{"{% fanfare_iteration %}", "{% fanfare_capture a %}x{% endfanfare_capture %}"} {
 		if _, err := Compile(Source{Name: "x", Subject: "s", Text: source}); err == nil || !strings.Contains(err.Error(), "undefined tag") {
 			t.Errorf("%s: %v", source, err)
 		}

@@ -16,8 +16,8 @@ const (
 	MaxShown    = 50
 )
 
-// replaceFiles are the files of a template with those that a variant has in place of
-// them: all that are attached, and each that is shown.
+// replaceFiles returns the files of a template with those of a variant in their place: its
+// attachments replace all attachments, an image replaces the image of the same name.
 func replaceFiles(of, own []fanfare.File) []fanfare.File {
 	if len(own) == 0 {
 		return of
@@ -31,8 +31,8 @@ func replaceFiles(of, own []fanfare.File) []fanfare.File {
 	return append(files, own...)
 }
 
-// fileSet is what goes with the messages of the template, and with some of them
-// more. Without HTML nothing is shown.
+// fileSet returns the files of the messages of the template, with more files attached. A
+// template without HTML shows no images.
 func (t *Template) fileSet(more []fanfare.File) mime.FileSet {
 	files := t.files
 	if t.html == nil {
@@ -44,7 +44,7 @@ func (t *Template) fileSet(more []fanfare.File) mime.FileSet {
 	return mime.FileSet{Files: files, Alternative: t.text != nil && t.html != nil}
 }
 
-// Files lists what goes with the messages of the template, and of all its variants.
+// Files lists the files of the template and of all its variants.
 func (t *Template) Files() (all []fanfare.File) {
 	for _, one := range t.withVariants() {
 		for _, f := range one.files {
@@ -56,10 +56,9 @@ func (t *Template) Files() (all []fanfare.File) {
 	return all
 }
 
-// CheckFiles says what is wrong with the files of a template, of which a message may
-// have most bytes, as they are sent: an image that the HTML shows and that is not
-// there, one too many, or too much of them. A version that was taken goes on being
-// sent without this.
+// CheckFiles returns what is wrong with the files of a template: an image that the HTML refers
+// to and that does not exist, too many files, or more than most bytes when encoded. It is
+// called when a template is applied; older versions are sent without it.
 func (t *Template) CheckFiles(most int) error {
 	var wrong []*fanfare.Error
 	for _, one := range t.withVariants() {
@@ -91,29 +90,29 @@ func (t *Template) checkFiles(most int) (wrong []*fanfare.Error) {
 	names := map[string]bool{}
 	for _, f := range attached {
 		if folded := strings.ToLower(f.Name); names[folded] {
-			fail("attachments", "give one of them another name", "two files are named %q", f.Name)
+			fail("attachments", "rename one of them", "two files are named %q", f.Name)
 		} else {
 			names[folded] = true
 		}
 	}
 	if len(attached) > MaxAttached {
-		fail("attachments", "put them into one, or link to them", "%d files, more than %d", len(attached), MaxAttached)
+		fail("attachments", "merge them, or link to them", "%d files, more than %d", len(attached), MaxAttached)
 	}
 	if len(shown) > MaxShown {
-		fail("images", "", "%d images, more than %d", len(shown), MaxShown)
+		fail("images", "merge them, or link to them", "%d images, more than %d", len(shown), MaxShown)
 	}
 	if t.html == nil && len(shown) > 0 {
-		fail("images", "attach them, or give the template html or markdown", "there is no HTML that could show images")
+		fail("images", "attach them, or give the template html or markdown", "the template has no HTML to show the images")
 	}
 	if t.subject == nil && len(t.files) > 0 {
-		fail("attachments", "give it a subject and a text, or leave the files away", "the template is for programs, which get no files")
+		fail("attachments", "give it a subject and a text, or remove the files", "a template for webhooks cannot have files")
 	}
 	if size := mime.EncodedSize(t.files); size > most {
 		member := "attachments"
 		if len(attached) == 0 {
 			member = "images"
 		}
-		fail(member, "link to what is large, or raise max_attachments of the server as far as the relays take it", "the files take %d bytes in a mail, more than %d", size, most)
+		fail(member, "link to large files, or raise max_attachments of the server if the relays accept it", "the files take %d bytes in a mail, more than %d", size, most)
 	}
 	for _, err := range wrong {
 		if strings.HasPrefix(err.Message, "the files take") {
@@ -123,7 +122,7 @@ func (t *Template) checkFiles(most int) (wrong []*fanfare.Error) {
 	return wrong
 }
 
-// UnusedImages are the names of the images that nothing of the template shows.
+// UnusedImages returns the names of the images that the template does not show.
 func (t *Template) UnusedImages() (names []string) {
 	all := map[string]bool{}
 	for _, f := range t.Files() {
@@ -139,7 +138,7 @@ func (t *Template) UnusedImages() (names []string) {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// contentIDs are the images of a template: their Content-IDs by name.
+// contentIDs returns the Content-IDs of the images of a template by name.
 func contentIDs(files []fanfare.File) map[string]string {
 	ids := map[string]string{}
 	for i := range files {
@@ -150,8 +149,8 @@ func contentIDs(files []fanfare.File) map[string]string {
 	return ids
 }
 
-// locateMissingImages says where its author wrote what is lost in HTML that was made: the lines of
-// what has no Liquid are not known.
+// locateMissingImages sets the positions of the missing images in the source that the author
+// wrote, if the HTML was generated: only lines with Liquid have an origin.
 func (p *templatePart) locateMissingImages(src Source, pointer func(string) string) {
 	written := [][2]string{{"markdown", src.Markdown}, {"html", src.HTML}, {"page", src.Page}}
 	for _, name := range slices.Sorted(maps.Keys(src.Partials)) {

@@ -259,7 +259,7 @@ func TestWhatIsWrongWithFilesIsNamed(t *testing.T) {
 		"an image that is not there":    {Source{HTML: "<p>\n{% if event.a %}\n<img src=\"cid:lgo\">{% endif %}", Files: []fanfare.File{logo}}, "/templates/quake/html", 3, 11, "cid:lgo"},
 		"one in a style":                {Source{HTML: `<p style="background: url('cid:bg')">`}, "/templates/quake/html", 1, 28, "cid:bg"},
 		"one in Markdown":               {Source{Markdown: "Hi\n\n![A](cid:a)"}, "/templates/quake/markdown", 3, 6, "cid:a"},
-		"a name that is a value":        {Source{HTML: `<img src="cid:{{ event.a }}">`}, "/templates/quake/html", 1, 11, "written out"},
+		"a name that is a value":        {Source{HTML: `<img src="cid:{{ event.a }}">`}, "/templates/quake/html", 1, 11, "must not be a value"},
 		"images and no HTML":            {Source{Text: "x", Files: []fanfare.File{logo}}, "/templates/quake/images", 0, 0, "no HTML"},
 		"two of a name":                 {Source{Text: "x", Files: []fanfare.File{terms, terms}}, "/templates/quake/attachments", 0, 0, "two files"},
 		"too many":                      {Source{Text: "x", Files: slices.Repeat([]fanfare.File{terms}, 21)}, "/templates/quake/attachments", 0, 0, "two files"},

@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare/internal/render/locale"
 )
 
-// writersByLocalization are the writers of one mailing, one for each voice and variant in which
-// recipients are written to.
+// writersByLocalization holds the writers of one batch: one for each variant, language and time
+// zone of a recipient. All share the template.
 type writersByLocalization[W any] struct {
 	template *Template
 	prepare  func(*Template, *readerLocalization) (W, error)
@@ -16,24 +16,22 @@ type writersByLocalization[W any] struct {
 	byKey    map[writerKey]*cachedWriter[W]
 }
 
-// A hearer is what of a recipient decides.
+// A reader is what decides about the writer of a recipient.
 type reader struct{ locale, zone, device string }
 
-// A speaker is what it comes to.
+// A writerKey is the variant and the localization that a reader gets.
 type writerKey struct {
 	template     *Template
 	locale, zone string
 }
 
-// cachedWriter is a writer, or what is wrong with the template in this voice: every message
-// in it fails with that.
+// A cachedWriter is a writer, or the error with which every message of this localization fails.
 type cachedWriter[W any] struct {
 	writer W
 	err    error
 }
 
-// Limits of what is kept for the next recipients. Beyond them all is forgotten, and
-// made again where it is needed.
+// Limits of the caches. A cache that reaches its limit is emptied.
 const (
 	maxWriters = 64
 	maxReaders = 4096
@@ -49,12 +47,12 @@ func (v *writersByLocalization[W]) forget() {
 	v.byReader, v.byKey = map[reader]*cachedWriter[W]{}, map[writerKey]*cachedWriter[W]{}
 }
 
-// needsNoLocalization reports whether all recipients are written to in one voice.
+// needsNoLocalization reports whether all recipients get the same language and time zone.
 func (t *Template) needsNoLocalization() bool {
 	return t.localizedAny == liquid.NotLocalized && len(t.variants) == 0
 }
 
-// of returns the writer for a recipient.
+// of returns the writer of a recipient.
 func (v *writersByLocalization[W]) of(r *Recipient) (W, error) {
 	who := reader{locale: r.Locale}
 	if v.template.localizedAny == liquid.ByLanguageAndZone {
@@ -74,7 +72,7 @@ func (v *writersByLocalization[W]) of(r *Recipient) (W, error) {
 	return known.writer, known.err
 }
 
-// writerFor returns the writer for a hearer whom nobody has written to yet.
+// writerFor returns the writer of a reader that is not in the cache.
 func (v *writersByLocalization[W]) writerFor(who reader) *cachedWriter[W] {
 	t := v.template.variantFor(who.locale, who.device)
 	as := writerKey{template: t}
@@ -83,7 +81,7 @@ func (v *writersByLocalization[W]) writerFor(who reader) *cachedWriter[W] {
 		in = t.localizationFor(who.locale, who.zone)
 		as.locale, as.zone = in.Locale.Tag(), in.Zone.String()
 		if in.Locale.HasDigitSystems() {
-			as.locale = who.locale // it may ask for digits of its own
+			as.locale = who.locale // the tag may ask for its own digits
 		}
 	}
 	if known := v.byKey[as]; known != nil {
@@ -95,15 +93,14 @@ func (v *writersByLocalization[W]) writerFor(who reader) *cachedWriter[W] {
 	return made
 }
 
-// A voice is a localization, and the recipients that it is for.
+// A readerLocalization is a localization with the reader that it was made for.
 type readerLocalization struct {
 	liquid.Localization
 	reader reader
 }
 
-// localizationFor returns the localization in which a template is written to somebody: the
-// language of the template, as it is written in the recipient's region if the recipient
-// has the same language, and the recipient's time zone.
+// localizationFor returns the localization of the template for a reader. The language is the
+// one of the template, in the form of the reader's region if the reader has the same language.
 func (t *Template) localizationFor(tag, zone string) *readerLocalization {
 	own := t.language
 	if own == "" {

@@ -13,18 +13,18 @@ import (
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
-// A Mailing is all that is the same for every recipient of a batch.
+// A MailBatch holds all that is the same for every recipient of a batch of mails.
 type MailBatch struct {
 	Template *Template
-	From     mail.Address // the header From
-	ReplyTo  string       // an address, with or without a display name, or ""
-	Sender   string       // the envelope sender; "" is the null sender
-	Domain   string       // the right side of Message-ID
+	From     mail.Address // header From
+	ReplyTo  string       // an address with or without a display name, or ""
+	Sender   string       // envelope sender; "" is the null sender
+	Domain   string       // right side of Message-ID
 
-	// Multicast makes one message for all whom a template says the same: it is not
-	// addressed to anybody by name, its Message-ID is that of its content, and it has
-	// no link to unsubscribe, which would be somebody's. Its letters can be made into
-	// messages to one recipient (Letter.Individual), for which Alone is asked.
+	// Multicast writes one message for all recipients who get the same content. It names no
+	// recipient, its Message-ID is derived from its content, and it has no personal unsubscribe
+	// link. driver.Message.Individual turns it into a message to one recipient with the
+	// functions of Individual.
 	Multicast  bool
 	Individual func() IndividualFuncs
 
@@ -33,32 +33,31 @@ type MailBatch struct {
 	Topic    string
 	Service  string
 
-	Digest *Digest // instead of Event, which is nil then
+	Digest *Digest // instead of Event, which is then nil
 
-	OnMissing     func(variable string) // told each variable, once a writer, that no schema knows and that was not there; nil: nobody
-	RefuseMissing bool                  // refuses a message that lacks one of these
+	OnMissing     func(variable string) // called once a writer for each missing variable that no schema describes; may be nil
+	RefuseMissing bool                  // refuse a message that lacks such a variable
 
-	// Sign puts what vouches for a message before it, where there is something, and
-	// returns the longer out: the message begins at start, and files follow it. It may
-	// leave room that is filled in before the letter is handed on. Nil: nothing.
+	// Sign appends the signature headers to out and moves the message, which begins at start,
+	// behind them; files follow the message. It may leave room that is filled in before the
+	// message is sent. Nil signs nothing.
 	Sign func(out []byte, start int, files []byte) []byte
 
-	Files       []fanfare.File                                 // that are attached beside those of the template
-	EncodeFiles func(mime.FileSet) (*mime.EncodedFiles, error) // encodes files, or has them encoded; asked where there are some
+	Files       []fanfare.File                                 // attached in addition to those of the template
+	EncodeFiles func(mime.FileSet) (*mime.EncodedFiles, error) // encodes files or returns them from a cache; called if there are files
 
 	ListID            string                                // RFC 2919, without angle brackets, or ""
 	UnsubscribeURL    func(dst []byte, r *Recipient) []byte // appends the signed https link; nil for none
-	PreferencesURL    func(dst []byte, r *Recipient) []byte // the same to what they get; nil for none
-	UnsubscribeMailto string                                // an address that takes unsubscribe mails, or ""
+	PreferencesURL    func(dst []byte, r *Recipient) []byte // appends the signed link to the preferences; nil for none
+	UnsubscribeMailto string                                // an address that accepts unsubscribe mails, or ""
 
-	// Returns appends an address of its own for a delivery, which tells what comes
-	// back; nil: all goes to Sender. With Leave the address of the other kind is in
-	// List-Unsubscribe, in place of UnsubscribeMailto.
+	// ReturnAddress appends the return address of a delivery; nil: bounces go to Sender. With
+	// PersonalMailto, List-Unsubscribe has such an address too, instead of UnsubscribeMailto.
 	ReturnAddress  func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte
 	PersonalMailto bool
 }
 
-// A Recipient is what differs.
+// A Recipient is one recipient of a batch.
 type Recipient struct {
 	Delivery      fanfare.DeliveryRef
 	Address       string
@@ -66,59 +65,58 @@ type Recipient struct {
 	Locale        string
 	TimeZone      string
 	Attributes    json.RawMessage // of the subscriber; valid JSON or nil
-	Data          json.RawMessage // of a direct send: what only this recipient's message sees; valid JSON or nil
-	Subscriptions []Subscription  // all that matched, the one that picked the template first; none of a direct send
-	Items         []RecipientItem // of a digest: what it tells of, oldest first
-	Omitted       int             // of a digest: how many were left out
-	Individual    bool            // nobody else gets the mailing: with Multicast he has a message of his own
-	Date          time.Time       // of the first attempt, so that a later one has the same bytes
+	Data          json.RawMessage // of a direct send: data for this recipient's message; valid JSON or nil
+	Subscriptions []Subscription  // all that matched, first the one that selected the template; none for a direct send
+	Items         []RecipientItem // of a digest, oldest first
+	Omitted       int             // of a digest: number of events that are not in Items
+	Individual    bool            // the only recipient of the batch: write an individual message in spite of Multicast
+	Date          time.Time       // of the first attempt, so that a retry has the same bytes
 }
 
-// count is how many events a digest has for the recipient.
+// count returns the number of events of a digest, the omitted ones included.
 func (r *Recipient) count() int { return len(r.Items) + r.Omitted }
 
-// A Subscription is one that matched.
+// A Subscription is a subscription that matched.
 type Subscription struct {
-	Row    fanfare.RowID // for the link; not visible to templates
+	Row    fanfare.RowID // for the links; templates do not see it
 	ID     string
-	Rule   string          // "" for one with its own filter
+	Rule   string          // "" for a subscription with a filter
 	Params json.RawMessage // valid JSON or nil
 	Data   json.RawMessage // valid JSON or nil
 }
 
-// A Writer writes the messages of one mailing. It is not safe for concurrent
-// use; make one for each goroutine.
+// A MailWriter writes the messages of one batch. It belongs to one goroutine.
 type MailWriter struct {
 	rendering
-	byLocalization *writersByLocalization[*MailWriter] // and nothing else: each recipient has one of these
+	byLocalization *writersByLocalization[*MailWriter] // if set, nothing else is: the writers of the recipients
 
 	batch          MailBatch
-	utf8           bool               // a header that all share needs SMTPUTF8
-	head           []byte             // From, Reply-To
-	subject        []byte             // the whole Subject line, if it is the same for all
-	list           []byte             // List-Id
-	mailto         []byte             // what follows the link in List-Unsubscribe, if it is the same for all
-	addressScratch []byte             // of what comes back
+	utf8           bool   // a shared header needs SMTPUTF8
+	head           []byte // From, Reply-To
+	subject        []byte // the whole Subject line, if it is the same for all
+	list           []byte // List-Id
+	mailto         []byte // what follows the link in List-Unsubscribe, if it is the same for all
+	addressScratch []byte
 	tail           []byte             // Auto-Submitted to MIME-Version
 	boundary       string             // of multipart/alternative
-	files          *mime.EncodedFiles // nil: no files go with the messages
+	files          *mime.EncodedFiles // nil: the messages have no files
 	subjectPart    *preparedPart
 	textPart       *preparedPart // nil if the template has none
 	htmlPart       *preparedPart
 
-	multicast multicast // without Multicast, or where something is personal: nothing
+	multicast multicast // empty without Multicast, or if something is personal
 
-	dateSecond  int64 // that date is of
+	dateSecond  int64 // time of date, in seconds
 	date        []byte
 	scratch     []byte
 	lineScratch []byte
-	dotLine     bool // a line of the parts of the message at hand may begin with a dot
+	dotLine     bool // a line of the current message may begin with a dot
 }
 
-// Writer prepares the mailing: it decodes the event, renders what all recipients
-// share and checks the header values. An error about a header value has the
-// pointer /from, /reply_to, /sender, /domain, /list_id or /unsubscribe_mailto;
-// one about the template has its pointer and line.
+// Writer prepares the batch: it decodes the event, renders what all recipients share and checks
+// the header values. The pointer of an error about a header value is /from, /reply_to, /sender,
+// /domain, /list_id or /unsubscribe_mailto; an error about the template has its pointer and
+// line.
 func (m MailBatch) Writer() (*MailWriter, error) {
 	if m.Template.needsNoLocalization() {
 		return m.writer(m.Template, nil)
@@ -126,14 +124,14 @@ func (m MailBatch) Writer() (*MailWriter, error) {
 	return &MailWriter{byLocalization: newWritersByLocalization(m.Template, m.writer)}, nil
 }
 
-// writer prepares the mailing for those who are written to in one voice.
+// writer prepares the batch for recipients with the same localization.
 func (m MailBatch) writer(t *Template, v *readerLocalization) (*MailWriter, error) {
 	w := &MailWriter{batch: m, dateSecond: -1 << 62}
 	if err := w.prepareHeaders(); err != nil {
 		return nil, err
 	}
 	if t.subject == nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for programs and has nothing for mail", Hint: "give it a subject and a text"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for webhooks and cannot be sent by mail", Hint: "give it a subject and a text"}
 	}
 	var err error
 	if w.files, err = m.encodeFiles(t); err != nil {
@@ -165,7 +163,7 @@ func (m MailBatch) writer(t *Template, v *readerLocalization) (*MailWriter, erro
 	return w, nil
 }
 
-// encodeFiles returns the files of the messages of a template, nil without any.
+// encodeFiles returns the encoded files of a template, nil if there are none.
 func (m *MailBatch) encodeFiles(t *Template) (*mime.EncodedFiles, error) {
 	of := t.fileSet(m.Files)
 	if len(of.Files) == 0 {
@@ -223,17 +221,16 @@ func (w *MailWriter) prepareHeaders() error {
 	}
 	ref := m.EventRef.String()
 	w.tail = []byte("Auto-Submitted: auto-generated\r\nX-Fanfare-Event: " + ref + "\r\nMIME-Version: 1.0\r\n")
-	// "=_" cannot occur in quoted-printable text; a part that has it is not sent
-	// in another encoding. Messages with files have boundaries of their own.
+	// "=_" cannot occur in quoted-printable text, and a part that has it is sent in no other
+	// encoding. Messages with files have other boundaries.
 	w.boundary = "=_" + ref
 	return nil
 }
 
-// Write appends the message for r to dst, whose memory it reuses, and returns
-// the letter, whose body is the appended slice, and the longer dst. On an error,
-// which is a *fanfare.Error, dst is returned as it was; a variable that does not
-// exist is named in it, and a header value that may not leave is named by the
-// pointer /to, /date or /unsubscribe_url.
+// Write appends the message for r to dst and returns the message, whose body is the appended
+// slice, and the longer dst. On an error, which is a *fanfare.Error, dst is returned unchanged.
+// The error names a missing variable; the pointer of an error about a header value is /to,
+// /date or /unsubscribe_url.
 func (w *MailWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte, error) {
 	if w.byLocalization != nil {
 		one, err := w.byLocalization.of(r)
@@ -318,7 +315,7 @@ func (w *MailWriter) setDate(date time.Time) error {
 		return nil
 	}
 	if year := date.UTC().Year(); year < 1900 || year > 9999 {
-		return invalidValue("date", "the year %d cannot stand in a mail", year)
+		return invalidValue("date", "a mail cannot have a date in the year %d", year)
 	}
 	w.dateSecond = date.Unix()
 	w.date = date.UTC().AppendFormat(w.date[:0], time.RFC1123Z)
@@ -348,7 +345,7 @@ func recipientPath(to string) (path string, utf8Needed bool, err error) {
 	return path, utf8Needed, nil
 }
 
-// sender is the envelope sender of what a delivery sends.
+// sender returns the envelope sender of a delivery.
 func (w *MailWriter) sender(delivery fanfare.DeliveryRef, shared bool) string {
 	if w.batch.ReturnAddress == nil {
 		return w.batch.Sender
@@ -357,7 +354,7 @@ func (w *MailWriter) sender(delivery fanfare.DeliveryRef, shared bool) string {
 	return string(w.addressScratch)
 }
 
-// preparePersonalMailto makes the mailto of a recipient, where each has one.
+// preparePersonalMailto sets the mailto of a delivery, if each delivery has its own.
 func (w *MailWriter) preparePersonalMailto(r *Recipient) {
 	if !w.hasPersonalMailto() {
 		return
@@ -365,7 +362,7 @@ func (w *MailWriter) preparePersonalMailto(r *Recipient) {
 	w.mailto = appendPersonalMailto(w.mailto[:0], w.batch.ReturnAddress, r.Delivery)
 }
 
-// hasPersonalMailto reports whether each recipient has a mailto of his own.
+// hasPersonalMailto reports whether each delivery has its own mailto.
 func (w *MailWriter) hasPersonalMailto() bool {
 	return w.batch.ReturnAddress != nil && w.batch.PersonalMailto
 }
@@ -377,8 +374,8 @@ func appendPersonalMailto(dst []byte, returns func([]byte, byte, fanfare.Deliver
 	return append(dst, "?subject=unsubscribe>"...)
 }
 
-// appendUnsubscribe appends the headers of RFC 2369 and RFC 8058, with a link and a
-// mailto where there are such.
+// appendUnsubscribe appends the headers of RFC 2369 and RFC 8058 with the link and the mailto,
+// each of which may be empty.
 func appendUnsubscribe(out, url, mailto []byte) []byte {
 	if len(url) == 0 && len(mailto) == 0 {
 		return out
@@ -449,8 +446,8 @@ func (w *MailWriter) appendPartsWithFiles(files *mime.EncodedFiles, out []byte, 
 	return out, nil
 }
 
-// appendPart appends the part's own headers and its body in the simplest
-// encoding that carries it.
+// appendPart appends the part's headers and its body in the simplest encoding that can carry
+// it.
 func (w *MailWriter) appendPart(out []byte, p *preparedPart) []byte {
 	if p.SevenBit() {
 		start := len(out)
@@ -464,7 +461,7 @@ func (w *MailWriter) appendPart(out []byte, p *preparedPart) []byte {
 		}
 		out = out[:start]
 	}
-	w.dotLine = true // where a line of quoted-printable begins is not looked at
+	w.dotLine = true // the starts of quoted-printable lines are not examined
 	out = append(out, p.headers[1]...)
 	out, w.lineScratch = p.AppendQuotedPrintable(out, w.lineScratch)
 	return out

@@ -14,48 +14,46 @@ import (
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
-// multicast are the messages of a mailing that are the same for many recipients, by
-// what they tell of: of an event that is one, of a digest one for each list of items.
+// multicast caches the messages of a batch that many recipients share, by content: one for an
+// event, in a digest one for each list of items.
 type multicast struct {
 	on    bool
 	known map[string]sharedMessage
 	size  int
 	key   []byte
 
-	sender string // of all of them: it names the event, and no delivery
+	sender string // envelope sender of all of them; it names the event, not a delivery
 
-	// making guards what messages to one recipient are made with.
+	// individualMutex guards individual.
 	individualMutex sync.Mutex
 	individual      *IndividualFuncs
 }
 
-// A sharedBody is a message that never changes.
+// A sharedMessage is a message for several recipients. It never changes.
 type sharedMessage struct {
 	body      []byte
 	contentID uint64
-	dotLine   bool // a line may begin with one
+	dotLine   bool // a line may begin with a dot
 
-	// Of the message without its signatures: what stands before and behind the headers
-	// To and List-Unsubscribe, which are all that differs in a message to one recipient.
+	// The message without signatures, cut at the headers To and List-Unsubscribe, which are all
+	// that differs in a message to one recipient.
 	before, between, behind []byte
 }
 
-// IndividualFuncs has the functions of a Mailing for messages to one recipient, which are made
-// while the writer is in use. They share nothing with those of the Mailing, and are
-// called one at a time. What Sign returns is signed.
+// IndividualFuncs has the functions of a MailBatch for messages to one recipient. Such messages
+// are written while the MailWriter is in use, so these functions share nothing with those of
+// the MailBatch. They are called one at a time. Sign returns the signed message.
 type IndividualFuncs struct {
 	UnsubscribeURL func(dst []byte, r *Recipient) []byte
 	ReturnAddress  func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte
 	Sign           func(message, files []byte) ([]byte, error)
 }
 
-// maxSharedBytes bounds the messages that are kept for the next recipients, beside
-// those that letters have. Beyond it all are forgotten, and made again where they are
-// needed: with the same bytes and the same share.
+// maxSharedBytes bounds the cached messages. A cache that reaches the limit is emptied; a
+// message that is written again has the same bytes and the same content ID.
 const maxSharedBytes = 4 << 20
 
-// isPersonal reports whether the part says something to a recipient that it may not
-// say to another.
+// isPersonal reports whether the part has text for one recipient only.
 func (p *preparedPart) isPersonal() bool {
 	switch {
 	case p == nil:
@@ -66,7 +64,7 @@ func (p *preparedPart) isPersonal() bool {
 	return slices.ContainsFunc(p.slots, func(piece liquid.Slot) bool { return piece.Sharing == liquid.Personal })
 }
 
-// writeShared makes the letter of a recipient with the message that others get, too.
+// writeShared returns the shared message for a recipient.
 func (w *MailWriter) writeShared(r *Recipient) (driver.Message, error) {
 	to, utf8Needed, err := recipientPath(r.Address)
 	if err != nil {
@@ -80,7 +78,7 @@ func (w *MailWriter) writeShared(r *Recipient) (driver.Message, error) {
 	}
 	message, ok := s.known[string(s.key)]
 	if !ok {
-		// Who asks first is nobody in it.
+		// The message names no recipient, the first included.
 		if message, err = w.makeShared(&Recipient{Items: r.Items, Omitted: r.Omitted, Date: r.Date}); err != nil {
 			return driver.Message{}, err
 		}
@@ -91,7 +89,7 @@ func (w *MailWriter) writeShared(r *Recipient) (driver.Message, error) {
 	}
 	letter := driver.Message{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, Attachments: w.files.Bytes(), UTF8: utf8Needed || w.utf8, NoDotStuffing: !message.dotLine, SharedContent: message.contentID}
 	if utf8Needed {
-		letter.SharedContent++ // it takes another envelope
+		letter.SharedContent++ // it needs another envelope
 	}
 	if w.batch.Individual != nil {
 		plain := letter
@@ -100,8 +98,8 @@ func (w *MailWriter) writeShared(r *Recipient) (driver.Message, error) {
 	return letter, nil
 }
 
-// writeIndividual makes a shared message into one to its recipient. The Message-ID stays:
-// an earlier attempt that nobody knows the outcome of may have gone to several.
+// writeIndividual turns a shared message into one for its recipient. The Message-ID stays: an
+// earlier attempt with an unknown outcome may have sent the shared message.
 func (w *MailWriter) writeIndividual(letter driver.Message, message sharedMessage, r *Recipient) (driver.Message, error) {
 	s := &w.multicast
 	s.individualMutex.Lock()
@@ -143,9 +141,9 @@ func (w *MailWriter) writeIndividual(letter driver.Message, message sharedMessag
 	return letter, nil
 }
 
-// makeShared writes a message for all who have the items of r. Its Message-ID comes
-// from what it says, so that a later attempt has the same, and a reader in several
-// lists is told that it is one message.
+// makeShared writes a message for all recipients with the items of r. Its Message-ID is derived
+// from the content, so that a retry has the same one, and a mail reader shows the message once
+// to a person who gets it by several lists.
 func (w *MailWriter) makeShared(r *Recipient) (sharedMessage, error) {
 	var message sharedMessage
 	if err := w.setDate(r.Date); err != nil {
@@ -200,7 +198,7 @@ func (w *MailWriter) makeShared(r *Recipient) (sharedMessage, error) {
 	unsigned := out[len(out)-plain:]
 	message.between, message.behind = unsigned[beyond:unsubscribe], unsigned[unsubscribe+leave-len(w.list):]
 	message.body, message.dotLine = slices.Clip(out), w.dotLine
-	// What vouches for the message is a part of it, too.
+	// The signatures are part of the content.
 	whole := sha256.Sum256(out)
 	message.contentID = binary.BigEndian.Uint64(whole[:8])&^1 | 2
 	return message, nil

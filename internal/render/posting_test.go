@@ -112,7 +112,7 @@ func TestADocumentThatIsNoneIsRefused(t *testing.T) {
 	}
 	dst := []byte("before")
 	_, out, err := w.Write(dst, receiver())
-	if err == nil || !bytes.Equal(out, dst) || !strings.Contains(err.Error(), "not JSON") || wrongAt(err) != "/templates/hook/json" {
+	if err == nil || !bytes.Equal(out, dst) || !strings.Contains(err.Error(), "not valid JSON") || wrongAt(err) != "/templates/hook/json" {
 		t.Errorf("got %v and %q", err, out)
 	}
 	if _, _, _, err := template.DryRun([]byte(`{"type":"object","properties":{"price":{"type":"number"}},"required":["price"]}`)); err != nil {

@@ -9,14 +9,14 @@ import (
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
-// A Preview is one message, and what it says.
+// A Preview is one message with its readable parts.
 type Preview struct {
 	Message             driver.Message
-	Subject, Text, HTML string // as rendered; "" for a part that the template has not
+	Subject, Text, HTML string // as rendered; "" for a part that the template does not have
 	Files               []fanfare.File
 }
 
-// Preview writes the message for r, as Write does, and keeps it readable beside.
+// Preview writes the message for r, as Write does, and returns its readable parts too.
 func (w *MailWriter) Preview(r *Recipient) (Preview, error) {
 	if w.byLocalization != nil {
 		one, err := w.byLocalization.of(r)
@@ -41,7 +41,7 @@ func (w *MailWriter) Preview(r *Recipient) (Preview, error) {
 			*one.into = string(one.part.AppendText(nil))
 		}
 	}
-	// Write fills the subject only where it differs from one recipient to the next.
+	// Write renders the subject only if it differs between recipients.
 	if subject := w.subjectPart; w.subject != nil {
 		p.Subject = string(mime.CleanSubject(append([]byte(nil), subject.Chunks[0].Text...)))
 	} else {
@@ -50,10 +50,9 @@ func (w *MailWriter) Preview(r *Recipient) (Preview, error) {
 	return p, nil
 }
 
-// Sample makes event data and a recipient with which the template renders, as
-// DryRun does: data that fit the schema, which may be empty, and stand-ins for
-// whatever else the template reads. Only Address, ID, Locale, TimeZone,
-// Attributes and Subscriptions of the recipient are set.
+// Sample returns event data and a recipient with which the template renders, as DryRun does:
+// data that fits the schema, which may be empty, and stand-ins for other variables. Only
+// Address, ID, Locale, TimeZone, Attributes and Subscriptions of the recipient are set.
 func (t *Template) Sample(schema json.RawMessage) (data json.RawMessage, r Recipient, err error) {
 	root, err := jsonschema.Parse(schema)
 	if err != nil {
@@ -63,7 +62,7 @@ func (t *Template) Sample(schema json.RawMessage) (data json.RawMessage, r Recip
 	if err != nil {
 		return nil, r, err
 	}
-	if items, ok := vars["items"].([]any); ok && t.Digest() { // the sample is of each item
+	if items, ok := vars["items"].([]any); ok && t.Digest() { // the sample is the same for each item
 		item, _ := items[0].(map[string]any)
 		vars["event"] = item["event"]
 	}

@@ -12,25 +12,25 @@ import (
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
-// A rendering is how the parts of one template become the text of one event, or of
-// the events of a digest, for many recipients: what they share is rendered once.
+// A rendering renders the parts of one template for one event, or for the events of a digest.
+// Text that recipients share is rendered once.
 type rendering struct {
 	template     *Template
-	localization *readerLocalization // nil: it needs none
-	shared       map[string]any      // what templates see beside the recipient
+	localization *readerLocalization // nil: the template needs none
+	shared       map[string]any      // variables that do not depend on the recipient
 	items        digestItems         // of a digest
-	usage        *liquid.Usage       // of the part at hand
+	usage        *liquid.Usage       // of the current part
 	missing      *liquid.MissingVariables
-	fields       map[string]any // of the event, by plainName; nil: not needed yet
+	fields       map[string]any // of the event, by plain name; nil: not needed yet
 	needs        needs
-	url          []byte // the link of the recipient at hand
-	preferences  []byte // the link to them
+	url          []byte // the link of the current recipient
+	preferences  []byte // the link to the current recipient's preferences
 }
 
-// messageContent is what messages tell of.
+// messageContent is the content of a batch: an event or a digest.
 type messageContent struct {
 	event          *fanfare.Event
-	digest         *Digest // instead
+	digest         *Digest // instead of event
 	topic, service string
 }
 
@@ -49,7 +49,7 @@ func newRendering(t *Template, of messageContent, v *readerLocalization, absent 
 	return w, err
 }
 
-// eventVariables are what templates see of an event.
+// eventVariables returns the variables of an event.
 func eventVariables(e *fanfare.Event, topic, service string) (map[string]any, error) {
 	var data any
 	if len(e.Data) > 0 {
@@ -68,18 +68,18 @@ func eventVariables(e *fanfare.Event, topic, service string) (map[string]any, er
 	}, nil
 }
 
-// A prepared part is a part with all done that does not need the recipient.
+// A preparedPart is a part with the text that all recipients share.
 type preparedPart struct {
 	part  *templatePart
 	whole bool // rendered anew for each recipient
 	slots []liquid.Slot
 	mime.Body
 	localization *liquid.Localization
-	cache        []textCache // of pieces that several recipients have; of the whole if there are none
-	headers      [2][]byte   // Content-Type and Content-Transfer-Encoding: as it is, quoted-printable
+	cache        []textCache // of each slot, for text that several recipients share; without slots, of the whole part
+	headers      [2][]byte   // Content-Type and Content-Transfer-Encoding, for 7bit and for quoted-printable
 }
 
-// prepare renders what the recipients share of a part.
+// prepare renders the text of a part that all recipients share.
 func (w *rendering) prepare(p *templatePart) (*preparedPart, *fanfare.Error) {
 	prep := &preparedPart{part: p, whole: !p.Split}
 	switch {
@@ -123,10 +123,10 @@ func (w *rendering) prepare(p *templatePart) (*preparedPart, *fanfare.Error) {
 	return prep, nil
 }
 
-// renderPersonal renders what is the recipient's own of a part.
+// renderPersonal renders the text of a part that is the recipient's own.
 func (w *rendering) renderPersonal(p *preparedPart, r *Recipient, vars map[string]any) (err error) {
 	p.Values, p.Ends = p.Values[:0], p.Ends[:0]
-	*w.usage = liquid.Usage{Missing: w.missing} // of all pieces together
+	*w.usage = liquid.Usage{Missing: w.missing} // of all slots together
 	if p.localization != nil {
 		w.items.localization = p.localization
 		if vars != nil {
@@ -157,8 +157,7 @@ func (w *rendering) renderPersonal(p *preparedPart, r *Recipient, vars map[strin
 	return nil
 }
 
-// renderSlot renders the template of a part's piece for r, unless its text is known from
-// another recipient who has the same.
+// renderSlot renders the program of a slot for r, or takes the text from the cache.
 func (w *rendering) renderSlot(p *preparedPart, piece int, t *liquid.Program, reach liquid.Sharing, r *Recipient, vars map[string]any) (out []byte, err error) {
 	out, kept := p.Values, &p.cache[piece]
 	switch reach {
@@ -185,19 +184,19 @@ func (w *rendering) withPosition(p *preparedPart, err *fanfare.Error) error {
 	return w.template.setRenderedPosition(p.part, err)
 }
 
-// needs says what of a recipient the templates rendered for each one read, so
-// that nothing else is decoded.
+// needs tells what the programs that are rendered for each recipient read, so that nothing else
+// is decoded.
 type needs struct {
-	any               bool // there are such templates
+	any               bool // there are such programs
 	attributes        bool
 	data              bool // sub
 	firstSubscription bool // subscription
 	allSubscriptions  bool // subscriptions
-	fields            bool // of the syntax of Notify
+	fields            bool // of the syntax of GOV.UK Notify
 	items             bool
 	itemSubscriptions bool // the subscriptions of items
 
-	preferences bool // the link to them
+	preferences bool // preferences_url
 }
 
 func (n *needs) add(paths []liquid.Path) {
@@ -223,7 +222,7 @@ func (n *needs) add(paths []liquid.Path) {
 	}
 }
 
-// variables makes what Liquid sees of a recipient.
+// variables returns the variables of a recipient.
 func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	subscriber := map[string]any{"id": r.ID, "address": r.Address, "locale": r.Locale, "time_zone": r.TimeZone}
 	vars := map[string]any{"subscriber": subscriber, "unsubscribe_url": string(w.url), "preferences_url": string(w.preferences)}
@@ -279,8 +278,7 @@ func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	return vars, nil
 }
 
-// setJSON sets a field if there is JSON for it: what is not there is missing and
-// not null.
+// setJSON sets a variable from JSON. Without JSON the variable is missing, not null.
 func setJSON(in map[string]any, name string, raw []byte) error {
 	if len(raw) == 0 {
 		return nil
@@ -293,25 +291,25 @@ func setJSON(in map[string]any, name string, raw []byte) error {
 	return nil
 }
 
-// invalidValue is the error about a value that a message is made of; name names it.
+// invalidValue is the error about a value of a message; name becomes its pointer.
 func invalidValue(name, format string, args ...any) *fanfare.Error {
 	err := invalid(0, "", format, args...)
 	err.Pointer = "/" + name
 	return err
 }
 
-// extensionValues are the event's further attributes as templates see them.
+// extensionValues returns the extension attributes of an event.
 func extensionValues(of map[string]json.RawMessage) map[string]any {
 	values := make(map[string]any, len(of))
 	for name, raw := range of {
-		if v, err := liquid.Decode(raw); err == nil { // intake lets only JSON in
+		if v, err := liquid.Decode(raw); err == nil { // intake accepts JSON only
 			values[name] = v
 		}
 	}
 	return values
 }
 
-// appendField appends the field's text, or reports that it is missing.
+// appendField appends the text of a field, or reports false if it is missing.
 func appendField(dst []byte, f *liquid.Field, r *Recipient, url []byte, m liquid.Mode) ([]byte, bool) {
 	if f.Raw {
 		m = liquid.Plain
@@ -323,8 +321,8 @@ func appendField(dst []byte, f *liquid.Field, r *Recipient, url []byte, m liquid
 	return out, ok
 }
 
-// readField appends the field's text. empty tells that the filter default would
-// replace the value, ok that there is one.
+// readField appends the text of a field. empty tells that the filter default would replace the
+// value, ok that the value exists.
 func readField(dst []byte, f *liquid.Field, r *Recipient, url []byte, m liquid.Mode) (out []byte, empty, ok bool) {
 	var raw json.RawMessage
 	switch f.Source {

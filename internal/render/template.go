@@ -11,61 +11,60 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-// Source is a template as its author wrote it. A subject and text or HTML, or
-// both, are for mail, and JSON is for programs; one of the two is required.
+// A Source is a template as its author wrote it. Mail needs a subject and a body (text, HTML or
+// Markdown), webhooks need nothing or JSON. At least one of the two is required.
 type Source struct {
 	Name    string
 	Version int
 	Subject string
-	Text    string // "": it is made from the HTML
+	Text    string // "": generated from the HTML
 	HTML    string
 	JSON    string
 
-	Markdown string // in place of HTML
-	Layout   string // of those that are built in, "": what is written is the whole HTML
-	Page     string // a layout of the author's own in place of these: HTML with {{ content }}
-	Lang     string // the language that it is written in, BCP 47, or an output that tells it; "" is English
+	Markdown string // instead of HTML
+	Layout   string // a built-in layout; "": the HTML is complete
+	Page     string // a layout of the author's own, HTML with {{ content }}; instead of Layout
+	Lang     string // language of the template: BCP 47, or an output of Liquid; "" is English
 
-	Partials map[string]string // what {% render "name" %} puts in
-	Syntax   string            // liquid, which "" is, or notify
+	Partials map[string]string // inserted by {% render "name" %}
+	Syntax   string            // "" or liquid, or notify
 
-	Files []fanfare.File // that go with each message
+	Files []fanfare.File // sent with each message
 
 	Variants []Variant
 }
 
-// A Template is a compiled Source, safe for concurrent use.
+// A Template is a compiled Source. It is safe for concurrent use.
 type Template struct {
 	Name    string
 	Version int
 
-	subject, text, html, json *templatePart // nil: it has none
+	subject, text, html, json *templatePart // nil if the template has none
 
 	files         []fanfare.File
-	images        map[string]string // Content-IDs by the names under which HTML shows them
-	inheritsFiles bool              // a variant that has the files of its template
+	images        map[string]string // Content-IDs of the images by name
+	inheritsFiles bool              // a variant without files of its own
 
-	language  string // a language tag, "": English
+	language  string // a language tag; "": English
 	localized liquid.LocalizationNeed
-	path      string // where it stands in the document, of a variant
+	path      string // of a variant: its path in the document
 
 	variants     []variant
-	localizedAny liquid.LocalizationNeed // of itself and its variants
+	localizedAny liquid.LocalizationNeed // of the template and its variants
 	byDevice     bool
 
-	uncertain, opaque map[string]bool // variables, see noteUncertain
+	uncertain, opaque map[string]bool // names of variables, see findUncertain
 }
 
-// A templatePart is a compiled part with the template that says it, of which others may
-// take it.
+// A templatePart is a compiled part with the template that it belongs to. Variants without such
+// a part use the part of their template.
 type templatePart struct {
 	*liquid.Part
 	owner *Template
 }
 
-// Compile checks the source and makes it ready. The error is a *fanfare.Error
-// with the pointer /templates/NAME/PART and the line; where several parts are
-// wrong, the others are in its Details.
+// Compile compiles a source. The error is a *fanfare.Error with the pointer
+// /templates/NAME/PART and the line; if several parts are wrong, the others are in its Details.
 func Compile(src Source) (*Template, error) {
 	t, wrong := compile(src, "")
 	if wrong != nil {
@@ -77,12 +76,12 @@ func Compile(src Source) (*Template, error) {
 	}
 	t.findUncertain()
 	if event, several := t.firstReferences(); event != nil && several != nil {
-		return nil, t.wrongKind(event, "a digest, which has "+several.path.Root+", tells of several events", "write {% for item in items %} and read item.event, item.meta")
+		return nil, t.wrongKind(event, "the template also reads "+several.path.Root+", and a digest has several events", "write {% for item in items %} and read item.event, item.meta")
 	}
 	return t, nil
 }
 
-// compile compiles the template, or one of its variants, which stands within it.
+// compile compiles the template, or the variant at the path within.
 func compile(src Source, within string) (*Template, *fanfare.Error) {
 	t := &Template{Name: src.Name, Version: src.Version, path: within, files: src.Files, images: contentIDs(src.Files)}
 	if !strings.Contains(src.Lang, "{{") {
@@ -95,7 +94,7 @@ func compile(src Source, within string) (*Template, *fanfare.Error) {
 	written := src.Text != "" || src.HTML != "" || src.Markdown != ""
 	onlyJSON := src.JSON != "" && src.Subject == "" && !written
 	if !written && !onlyJSON {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template has neither text nor html nor markdown", Hint: "json alone is for channels to programs, and has no subject"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template has no text, html or markdown", Hint: "a template for webhooks has only json, and no subject"}
 	}
 	if strings.TrimSpace(src.Subject) == "" && !onlyJSON {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer("subject"), Message: "the template has no subject"}
@@ -139,12 +138,12 @@ func (t *Template) parts() []*templatePart {
 	return all
 }
 
-// pointer names a part of the template as its author finds it in the document.
+// pointer returns the JSON pointer of a part in the document of the template.
 func (t *Template) pointer(part string) string {
 	return t.variantPointer(bodies.Pointer(t.Name, part))
 }
 
-// setPosition says where in the template an error of a part is, which is about text.
+// setPosition sets the pointer, line and column of an error about text in a part.
 func (t *Template) setPosition(p *templatePart, err *fanfare.Error, text string) *fanfare.Error {
 	err.Pointer = p.owner.pointer(p.Name)
 	p.SetPosition(err, text)
@@ -152,7 +151,7 @@ func (t *Template) setPosition(p *templatePart, err *fanfare.Error, text string)
 	return err
 }
 
-// setRenderedPosition is at for an error of a part that was rendered.
+// setRenderedPosition is setPosition for an error that occurred while the part was rendered.
 func (t *Template) setRenderedPosition(p *templatePart, err *fanfare.Error) *fanfare.Error {
 	name, ok := strings.CutPrefix(err.Message, liquid.UndefinedPrefix)
 	if !ok {
@@ -161,7 +160,7 @@ func (t *Template) setRenderedPosition(p *templatePart, err *fanfare.Error) *fan
 	return t.setPosition(p, err, name)
 }
 
-// joinErrors makes one error of many: the first, with the others as its details.
+// joinErrors returns the first error with the others as its details; nil without errors.
 func joinErrors(wrong []*fanfare.Error) error {
 	if len(wrong) == 0 {
 		return nil
@@ -170,7 +169,7 @@ func joinErrors(wrong []*fanfare.Error) error {
 }
 
 func withDetails(wrong []*fanfare.Error) *fanfare.Error {
-	// A subject that is the title of the HTML as well is wrong once.
+	// A wrong subject is also wrong as the title of the HTML.
 	wrong = slices.CompactFunc(wrong, func(a, b *fanfare.Error) bool {
 		return a.Pointer == b.Pointer && a.Line == b.Line && a.Column == b.Column && a.Message == b.Message
 	})
@@ -178,13 +177,13 @@ func withDetails(wrong []*fanfare.Error) *fanfare.Error {
 	return wrong[0]
 }
 
-// invalid makes the error that the checks of this package return.
+// invalid returns an error with the code Invalid.
 func invalid(line int, hint, format string, args ...any) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Invalid, Line: line, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }
 
-// findUncertain finds the variables of which only a schema could say that they
-// exist, and those of which the compiler does not know where they come from.
+// findUncertain finds the variables that only a schema could confirm, and those whose origin
+// the compiler does not know.
 func (t *Template) findUncertain() {
 	t.uncertain, t.opaque = map[string]bool{}, map[string]bool{}
 	for _, part := range t.allParts() {
@@ -212,7 +211,7 @@ func (t *Template) findUncertain() {
 	}
 }
 
-// missingVariables is what a writer of the template does about variables that are not there.
+// missingVariables returns what a writer reports or refuses; nil if it does neither.
 func (t *Template) missingVariables(tell func(variable string), refuse bool) *liquid.MissingVariables {
 	if tell == nil && !refuse {
 		return nil
@@ -220,7 +219,7 @@ func (t *Template) missingVariables(tell func(variable string), refuse bool) *li
 	return &liquid.MissingVariables{Uncertain: t.uncertain, Opaque: t.opaque, OnMissing: tell, Refuse: refuse}
 }
 
-// toLiquid is the source in Liquid, line by line.
+// toLiquid converts a source in another syntax to Liquid, line by line.
 func (src Source) toLiquid(pointer func(string) string) (Source, *fanfare.Error) {
 	switch src.Syntax {
 	case "", "liquid":
@@ -238,8 +237,8 @@ func (src Source) toLiquid(pointer func(string) string) (Source, *fanfare.Error)
 	return src, nil
 }
 
-// compileBodies compiles the text and the HTML of a source. Text that its author did
-// not write is made from the HTML.
+// compileBodies compiles the text and the HTML of a source. A text that the author did not
+// write is generated from the HTML.
 func (t *Template) compileBodies(src Source) (text, html *templatePart, wrong []*fanfare.Error) {
 	fail := func(name string, err *fanfare.Error) {
 		if err.Pointer == "" {
@@ -256,7 +255,7 @@ func (t *Template) compileBodies(src Source) (text, html *templatePart, wrong []
 		return &templatePart{Part: p}
 	}
 	if src.Markdown != "" && src.HTML != "" {
-		fail("markdown", invalid(0, "the HTML is made of the Markdown", "the template has both markdown and html"))
+		fail("markdown", invalid(0, "remove one of them: the HTML is generated from the Markdown", "the template has both markdown and html"))
 		return nil, nil, wrong
 	}
 	if src.Text != "" && len(bodies.PartialNames(src.Text)) == 0 {
@@ -282,7 +281,7 @@ func (t *Template) compileBodies(src Source) (text, html *templatePart, wrong []
 		}
 	}
 	if text == nil && len(wrong) == 0 {
-		if strings.TrimSpace(made.Text.Source) == "" { // nothing in it is text: HTML alone leaves
+		if strings.TrimSpace(made.Text.Source) == "" { // the HTML has no text, so it is sent alone
 			return nil, html, nil
 		}
 		text = take("text", made.Text.Source, &made.Text, liquid.Plain)
@@ -290,16 +289,16 @@ func (t *Template) compileBodies(src Source) (text, html *templatePart, wrong []
 	return text, html, wrong
 }
 
-// A Fault is where a template failed for somebody. It names what the template reads
-// there, and never a value.
+// A Fault is the place where a template failed for a recipient. It names the variables that the
+// template reads there, never their values.
 type Fault struct {
-	Part      string   // of the document of the template: text, locales/cy/html
-	Line      int      // 0: of the part as a whole
-	Variables []string // that this line reads
+	Part      string   // path in the document of the template: text, locales/cy/html
+	Line      int      // 0: the part as a whole
+	Variables []string // that the line reads
 }
 
-// Fault tells where in the template an error of writing a message arose; false where
-// the template is not to blame, as of an address.
+// Fault returns where in the template an error of writing a message occurred; false if the
+// template is not the cause, as for a wrong address.
 func (t *Template) Fault(err error) (Fault, bool) {
 	wrong, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {

@@ -12,32 +12,32 @@ import (
 	"fanfare.dev/fanfare/internal/render/locale"
 )
 
-// maxVariants bounds how many a template may have.
+// maxVariants is the largest number of variants of a template.
 const maxVariants = 200
 
-// A Variant is what a template says in a language, on a device, or both. What it
-// lacks is said by a less exact one, in the end by the template: the subject and the
-// JSON each for itself, the body (text, HTML, Markdown) as one.
+// A Variant is the form of a template for a language, a device, or both. It inherits what it
+// lacks from a less specific variant, and finally from the template: the subject, the JSON, and
+// the body (text, HTML, Markdown) as a whole.
 type Variant struct {
-	Locale string // a language tag; "": in the template's language
-	Device string // "": on any
+	Locale string // a language tag; "": the template's language
+	Device string // "": any
 
 	Subject, Text, HTML, Markdown, JSON string
 
-	Files []fanfare.File // what is attached in place of all that the template has, and images in place of those of the same name
+	Files []fanfare.File // attachments that replace all of the template's, and images that replace those of the same name
 }
 
-// PathPrefix is where the variant stands in the document of its template: what comes
-// before the names of its parts.
+// PathPrefix returns the path of the variant in the document of its template, with a slash at
+// its end.
 func (v Variant) PathPrefix() string { return variantPath(v.Locale, v.Device) }
 
-// A variant is a compiled one, whole.
+// A variant is a compiled variant with all that it inherits.
 type variant struct {
 	locale, device string
 	template       *Template
 }
 
-// variantPath is where a variant stands in the document of its template.
+// variantPath returns the path of a variant in the document of its template.
 func variantPath(locale, device string) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	at := ""
@@ -50,7 +50,7 @@ func variantPath(locale, device string) string {
 	return at
 }
 
-// compileVariants compiles the variants of a template, the less exact first.
+// compileVariants compiles the variants of a template, less specific ones first.
 func (t *Template) compileVariants(src Source) error {
 	if len(src.Variants) > maxVariants {
 		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: t.pointer("locales"), Message: "more than 200 variants"}
@@ -95,13 +95,13 @@ func (t *Template) checkVariant(v Variant) *fanfare.Error {
 	}
 	for _, known := range t.variants {
 		if known.locale == tag && known.device == v.Device {
-			return fail("", "%s is there twice", v.Locale)
+			return fail("", "the variant %s exists twice", v.Locale)
 		}
 	}
 	return nil
 }
 
-// compileVariant is the template with what a variant says in place of its own.
+// compileVariant compiles a variant that inherits from the template.
 func (t *Template) compileVariant(src Source, v Variant) (*Template, Source, *fanfare.Error) {
 	body := v.Text != "" || v.HTML != "" || v.Markdown != ""
 	if v.Locale != "" {
@@ -125,7 +125,7 @@ func (t *Template) compileVariant(src Source, v Variant) (*Template, Source, *fa
 	one.inheritsFiles = len(v.Files) == 0
 	switch {
 	case body:
-	case len(fanfare.Shown(v.Files)) > 0 && one.html != nil: // the same words, with other images
+	case len(fanfare.Shown(v.Files)) > 0 && one.html != nil: // the same text with other images
 		one.text, one.html.owner = t.text, t.html.owner
 	default:
 		one.text, one.html = t.text, t.html
@@ -133,16 +133,16 @@ func (t *Template) compileVariant(src Source, v Variant) (*Template, Source, *fa
 	return one, src, nil
 }
 
-// variantFor is what is said to somebody: of their language and their device, of the
-// language, of the device, or the template itself. Where their region has nothing of
-// its own, their language has.
+// variantFor returns the most specific variant for a reader: by language and device, by
+// language, by device, or the template itself. A region without a variant gets the one of its
+// language.
 func (t *Template) variantFor(tag, device string) *Template {
 	for at := range locale.Lookup(locale.Normal(tag)) {
 		if one := t.exactVariant(at, device); one != nil {
 			return one
 		}
 	}
-	if tag != "" && len(t.variants) > 0 { // zh-TW is written as zh-Hant
+	if tag != "" && len(t.variants) > 0 { // zh-TW matches zh-Hant
 		for at := range locale.Lookup(locale.Find(tag).Tag()) {
 			if locale.Language(at) == locale.Language(tag) {
 				if one := t.exactVariant(at, device); one != nil {
@@ -157,7 +157,7 @@ func (t *Template) variantFor(tag, device string) *Template {
 	return t
 }
 
-// exactVariant is the variant of a language on a device, or of the language.
+// exactVariant returns the variant for a language tag and a device, or else for the tag.
 func (t *Template) exactVariant(tag, device string) *Template {
 	var plain *Template
 	for i := range t.variants {
@@ -195,7 +195,7 @@ func (t *Template) allParts() []*templatePart {
 	return all
 }
 
-// variantPointer is a pointer of the template where it is one of a variant.
+// variantPointer returns a pointer of the template as one of a variant.
 func (t *Template) variantPointer(pointer string) string {
 	whole := bodies.Pointer(t.Name, "") + "/"
 	rest, own := strings.CutPrefix(pointer, whole)
@@ -205,10 +205,10 @@ func (t *Template) variantPointer(pointer string) string {
 			return whole + t.path + rest
 		}
 	}
-	return pointer // what the template has for all of them
+	return pointer // the part is shared by all variants
 }
 
-// prefixPointers puts errors where the variant stands.
+// prefixPointers turns the pointers of errors into those of a variant.
 func (t *Template) prefixPointers(wrong []*fanfare.Error) []*fanfare.Error {
 	for _, err := range wrong {
 		err.Pointer = t.variantPointer(err.Pointer)
@@ -217,15 +217,15 @@ func (t *Template) prefixPointers(wrong []*fanfare.Error) []*fanfare.Error {
 	return wrong
 }
 
-// withLocalization is the variables with the voice of a template.
+// withLocalization returns variables with the default localization of the template.
 func (t *Template) withLocalization(vars map[string]any) map[string]any {
 	own := maps.Clone(vars)
 	own[liquid.LocalizationVariable] = &t.localizationFor("", "").Localization
 	return own
 }
 
-// deviceOf is on what somebody reads: what the data of the message or of the
-// subscription say in the member device, or else the attributes.
+// deviceOf returns the reader's device: the member device of the message's own data, of the
+// subscription's data, or of the attributes.
 func deviceOf(r *Recipient) string {
 	from := [][]byte{r.Data, nil, r.Attributes}
 	if len(r.Subscriptions) > 0 {

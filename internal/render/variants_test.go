@@ -109,8 +109,8 @@ func TestWhatIsWrongWithAVariantIsNamedWhereItStands(t *testing.T) {
 		{Variant{Locale: "cy", HTML: "a", Markdown: "b"}, "/templates/x/locales/cy/markdown", "both markdown and html", 0},
 		{Variant{Locale: "cy", Text: "\n\n{{ event.titel }}"}, "/templates/x/locales/cy/text", "unknown field event.titel", 3},
 		{Variant{Locale: "cy", Markdown: "a\n\n{{ event.titel }}"}, "/templates/x/locales/cy/markdown", "unknown field event.titel", 3},
-		{Variant{Locale: "cy", Text: "{% for i in items %}{{ i.event.a }}{% endfor %}"}, "/templates/x/text", "a digest, which has items, tells of several events", 1},
-		{Variant{Locale: "cy", Text: "{{ event.title | money: 'EUR' }}"}, "/templates/x/locales/cy/text", "is no number", 1},
+		{Variant{Locale: "cy", Text: "{% for i in items %}{{ i.event.a }}{% endfor %}"}, "/templates/x/text", "the template also reads items", 1},
+		{Variant{Locale: "cy", Text: "{{ event.title | money: 'EUR' }}"}, "/templates/x/locales/cy/text", "is not a number", 1},
 	}
 	for _, tt := range tests {
 		template, err := Compile(Source{Name: "x", Subject: "s", Text: "{{ event.title }}", Variants: []Variant{tt.variant}})

@@ -138,11 +138,11 @@ func TestFiltersThatSpeakAreCheckedWhenTheTemplateIsCompiled(t *testing.T) {
 		`{{ event.a | datetime: "longish" }}`:                    `unknown style "longish"`,
 		`{{ event.a | date: "long", "Europe/Lundon" }}`:          `unknown time zone "Europe/Lundon"`,
 		`{{ event.a | time: "Mars" }}`:                           `unknown time zone "Mars"`,
-		`{{ event.a | money }}`:                                  "money in which currency",
-		`{{ event.a | plural: "one: x" }}`:                       "plural lacks the form other",
+		`{{ event.a | money }}`:                                  "the filter money needs a currency",
+		`{{ event.a | plural: "one: x" }}`:                       "the plural form other is missing",
 		`{{ event.a | plural: "on: x", "other: y" }}`:            `unknown plural form "on"`,
-		`{{ event.a | fanfare_number: fanfare_voice }}`:          `unknown filter "fanfare_number"`,
-		`{{ fanfare_voice }}`:                                    "unknown variable fanfare_voice",
+		`{{ event.a | fanfare_number: fanfare_localization }}`:   `unknown filter "fanfare_number"`,
+		`{{ fanfare_localization }}`:                             "unknown variable fanfare_localization",
 		`{{ event.a | numbr }}`:                                  `unknown filter "numbr"`,
 		`{% assign d = event.a | time: "Nowhere/City" %}{{ d }}`: `unknown time zone "Nowhere/City"`,
 	} {
@@ -159,12 +159,12 @@ func TestFiltersThatSpeakAreCheckedWhenTheTemplateIsCompiled(t *testing.T) {
 
 func TestWhatIsNoDateOrNumberIsNamed(t *testing.T) {
 	for template, want := range map[string]string{
-		`{{ event.a | date: "long" }}`:                    `"soon" is no date`,
-		`{{ event.a | number }}`:                          `"soon" is no number`,
-		`{{ event.a | money: "EUR" }}`:                    `"soon" is no number`,
-		`{{ event.a | plural: "other: x" }}`:              `"soon" is no number`,
+		`{{ event.a | date: "long" }}`:                    `"soon" is not a date`,
+		`{{ event.a | number }}`:                          `"soon" is not a number`,
+		`{{ event.a | money: "EUR" }}`:                    `"soon" is not a number`,
+		`{{ event.a | plural: "other: x" }}`:              `"soon" is not a number`,
 		`{{ event.b | date: "long", event.a }}`:           `unknown time zone "soon"`,
-		`{{ subscription.data.link | time: "UTC" }}`:      "is no date",
+		`{{ subscription.data.link | time: "UTC" }}`:      "is not a date",
 		`{{ event.b | money: event.c }}{{ event.b | x }}`: "",
 	} {
 		m := newMailing(t, Source{Text: "x"}, `{"a":"soon","b":5,"c":"EUR"}`)
@@ -209,7 +209,7 @@ func TestADateOfAFieldWithoutAFormatIsRefusedWithTheFormat(t *testing.T) {
 	}
 }
 
-// What a message says of a value that is no date names the filter as it is written.
+// What a message says of a value that is not a date names the filter as it is written.
 func TestErrorsNameFiltersAsTheyAreWritten(t *testing.T) {
 	for filter, name := range map[string]string{"datetime": "datetime", `date: "long"`: "date", "time": "time", "number": "number", `money: "EUR"`: "money", `plural: "other: #"`: "plural"} {
 		template, err := Compile(Source{Name: "x", Subject: "x", Text: "{{ event.when | " + filter + " }}"})

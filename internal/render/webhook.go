@@ -14,64 +14,62 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-// A Posting is all that is the same for every receiver of a batch that goes to
-// programs: each gets a JSON document.
+// A WebhookBatch holds all that is the same for every receiver of a batch to webhooks. Each
+// receiver gets a JSON document, with the outer members that Standard Webhooks recommends:
 //
 //	{
-//	  "type": "price",                            the event's
-//	  "timestamp": "2026-11-20T08:15:00Z",        when it happened
+//	  "type": "price",                            of the event
+//	  "timestamp": "2026-11-20T08:15:00Z",        time of the event
 //	  "data": {
 //	    "event": {"specversion": "1.0", ...},     the event as a CloudEvent 1.0.2
 //	    "service": "stocks", "topic": "prices",
 //	    "ref": "evt-20777-64",                    its id in traces
-//	    "subscriber": {"id": "desk-7"},
+//	    "subscriber": {"id": "reader-7"},
 //	    "subscriptions": [{"id": "sub-1", "rule": "above", "params": {...}, "data": {...}}],
 //	    "recipient": {...},                       of a direct send: the recipient's own data
-//	    "message": {"subject": "...", "text": "...", "html": "..."}   and what it says
+//	    "message": {"subject": "...", "text": "...", "html": "..."}   of a direct send
 //	  }
 //	}
 //
-// Of a digest the outer members are "digest" and when it was due, and in place of
-// event and topic there are
+// The type of a digest is "digest", its timestamp is the time when it was due, and instead
+// of event and topic it has
 //
 //	"digest": {"due": "2026-11-20T08:00:00Z", "cadence": "daily 08:00", "time_zone": "Europe/London"},
 //	"count": 7, "more": 5,
 //	"items": [{"event": {"specversion": "1.0", ...}, "topic": "prices", "ref": "evt-20777-64", "subscriptions": ["sub-1"]}, ...],
 //
-// The outer members are those that Standard Webhooks recommends. A template with
-// a part for programs takes the place of all that: what it renders is the document.
+// If the template has JSON, the rendered JSON is the document.
 type WebhookBatch struct {
 	Template      *Template             // nil: none
-	OnMissing     func(variable string) // as of a Mailing, and the next as well
+	OnMissing     func(variable string) // as in MailBatch
 	RefuseMissing bool
-	Direct        bool // a direct send, whose message is what the template renders
+	Direct        bool // a direct send: the document has what the template renders
 	Event         *fanfare.Event
-	Digest        *Digest // instead of Event, which is nil then
+	Digest        *Digest // instead of Event, which is then nil
 	EventRef      fanfare.EventRef
 	Topic         string
 	Service       string
 }
 
-// A PostingWriter writes the documents of one posting. It is not safe for
-// concurrent use.
+// A WebhookWriter writes the documents of one batch. It belongs to one goroutine.
 type WebhookWriter struct {
 	rendering
-	byLocalization *writersByLocalization[*WebhookWriter] // and nothing else
+	byLocalization *writersByLocalization[*WebhookWriter] // if set, nothing else is
 
-	head     []byte         // up to the subscriber's id
-	document *preparedPart  // instead of it
+	head     []byte         // the document up to the subscriber's id
+	document *preparedPart  // the template's JSON, instead of head
 	events   *itemDocuments // of a digest
 	message  []messagePart
 	text     []byte
 }
 
-// A messagePart is a part that becomes a member of the message.
+// A messagePart is a part that becomes a member of "message".
 type messagePart struct {
 	name string
 	*preparedPart
 }
 
-// Writer prepares the posting.
+// Writer prepares the batch.
 func (p WebhookBatch) Writer() (*WebhookWriter, error) {
 	if p.Template == nil || p.Template.needsNoLocalization() {
 		return p.writer(p.Template, nil)
@@ -79,7 +77,7 @@ func (p WebhookBatch) Writer() (*WebhookWriter, error) {
 	return &WebhookWriter{byLocalization: newWritersByLocalization(p.Template, p.writer)}, nil
 }
 
-// writer prepares the posting for those who are written to in one voice.
+// writer prepares the batch for recipients with the same localization.
 func (p WebhookBatch) writer(t *Template, v *readerLocalization) (*WebhookWriter, error) {
 	w := &WebhookWriter{}
 	if t != nil && (t.json != nil || p.Direct) {
@@ -119,7 +117,7 @@ func (p WebhookBatch) writer(t *Template, v *readerLocalization) (*WebhookWriter
 	return w, nil
 }
 
-// appendHead begins the document: what it is, and of a single event that.
+// appendHead begins the document: its type, and the event or the digest.
 func (w *WebhookWriter) appendHead(p *WebhookBatch) (b []byte, err error) {
 	if p.Digest != nil {
 		w.events = newItemDocuments(p.Digest)
@@ -133,8 +131,8 @@ func (w *WebhookWriter) appendHead(p *WebhookBatch) (b []byte, err error) {
 	return appendCloudEvent(append(b, `,"data":{"event":`...), p.Event)
 }
 
-// Write appends the document for r to dst, whose memory it reuses, and returns the
-// letter, whose body is the appended slice, and the longer dst.
+// Write appends the document for r to dst and returns the message, whose body is the appended
+// slice, and the longer dst.
 func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte, error) {
 	if w.byLocalization != nil {
 		one, err := w.byLocalization.of(r)
@@ -201,9 +199,9 @@ func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 	return letter(append(b, "}}"...))
 }
 
-// notJSON says that a template for programs does not make a document.
+// notJSON is the error of a JSON part that does not render to JSON.
 func notJSON() *fanfare.Error {
-	return invalid(0, "values stand between quotes as {{ event.title }}, or without as {{ event | json }}", "what it renders is not JSON")
+	return invalid(0, "write values between quotes as {{ event.title }}, or without quotes as {{ event | json }}", "the rendered json is not valid JSON")
 }
 
 func appendSubscription(b []byte, s *Subscription) []byte {
@@ -263,12 +261,12 @@ func appendTime(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendString appends s as a string of JSON.
+// appendString appends s as a JSON string.
 func appendString(b []byte, s string) []byte {
 	return append(liquid.AppendText(append(b, '"'), s, liquid.JSON), '"')
 }
 
-// itemDocuments are the items of a digest for programs, as documents have them.
+// itemDocuments writes the items of a digest and caches them.
 type itemDocuments struct {
 	digest *Digest
 	cache  textCache
@@ -277,7 +275,7 @@ type itemDocuments struct {
 
 func newItemDocuments(d *Digest) *itemDocuments { return &itemDocuments{digest: d} }
 
-// appendDigest appends what all receivers of a digest are told of it.
+// appendDigest appends what all receivers of a digest share.
 func appendDigest(b []byte, d *Digest) []byte {
 	b = d.Due.In(d.Zone).AppendFormat(append(b, `{"due":"`...), time.RFC3339)
 	b = appendString(append(b, `","cadence":`...), d.Cadence)
@@ -285,7 +283,7 @@ func appendDigest(b []byte, d *Digest) []byte {
 	return append(b, '}')
 }
 
-// append appends what a receiver is told of.
+// append appends the items of a receiver.
 func (t *itemDocuments) append(b []byte, r *Recipient) ([]byte, error) {
 	b = strconv.AppendInt(append(b, `,"count":`...), int64(r.count()), 10)
 	b = strconv.AppendInt(append(b, `,"more":`...), int64(r.Omitted), 10)
@@ -311,7 +309,7 @@ func (t *itemDocuments) append(b []byte, r *Recipient) ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// document returns an item up to the subscriptions that wanted it.
+// document returns an item without the ids of the subscriptions.
 func (t *itemDocuments) document(number uint32) ([]byte, error) {
 	t.key = strconv.AppendUint(t.key[:0], uint64(number), 10)
 	if text, ok := t.cache.get(t.key); ok {

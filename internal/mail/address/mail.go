@@ -11,18 +11,17 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Limits of RFC 5321 section 4.5.3.1, in bytes. An address is a path without its
-// angle brackets, hence 254.
+// Limits of RFC 5321, section 4.5.3.1, in bytes. An address is a path without its angle
+// brackets, hence 254.
 const (
 	maxLocalBytes   = 64
 	maxAddressBytes = 254
 )
 
-// Parse checks one addr-spec by RFC 5321 section 4.1.2 and RFC 6531
-// section 3.3 and returns it with the domain in lower case; the local part is
-// left alone. The local part is a dot-string or a quoted string and may be
-// UTF-8. The domain has a dot or is localhost; it may be internationalised, and
-// may not be an address literal. The error is a *fanfare.Error without a pointer.
+// Parse checks an address (addr-spec of RFC 5321, section 4.1.2, and RFC 6531, section 3.3) and
+// returns it with the domain in lower case. The local part is a dot-string or a quoted string
+// and may be UTF-8. The domain has a dot or is localhost; it may be internationalized, and may
+// not be an address literal. The error is a *fanfare.Error without a pointer.
 func Parse(s string) (normal string, err error) {
 	if at, upper, ok := parseCommon(s); ok {
 		if upper {
@@ -51,8 +50,8 @@ func invalidAddress(s, wrong string) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%q is not a mail address: %s", s, wrong)}
 }
 
-// parseCommon recognises nearly all addresses that exist: an ASCII
-// dot-string and an ASCII domain with a dot.
+// parseCommon recognises nearly all real addresses: an ASCII dot-string and an ASCII domain
+// with a dot.
 func parseCommon(s string) (at int, upper, ok bool) {
 	if len(s) > maxAddressBytes {
 		return 0, false, false
@@ -78,7 +77,7 @@ func parseCommon(s string) (at int, upper, ok bool) {
 	return i, upper, ok
 }
 
-// isCommonDomain recognises a host name of two labels or more.
+// isCommonDomain recognises a host name with at least two labels.
 func isCommonDomain(s string) (upper, ok bool) {
 	label, dots, alphabetic := 0, 0, false
 	for i := range len(s) {
@@ -106,7 +105,7 @@ func isCommonDomain(s string) (upper, ok bool) {
 	return upper, label > 0 && dots > 0 && alphabetic && s[len(s)-1] != '-'
 }
 
-// isAtext is RFC 5322 section 3.2.3.
+// isAtext reports whether a byte may stand in an atom (RFC 5322, section 3.2.3).
 func isAtext(c byte) bool {
 	if c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) {
 		return true
@@ -139,7 +138,7 @@ func splitAddress(s string) (local, domain, wrong string) {
 	local, domain = s[:at], s[at+1:]
 	switch {
 	case local == "":
-		return "", "", "there is nothing before the @"
+		return "", "", "the part before the @ is missing"
 	case len(local) > maxLocalBytes:
 		return "", "", "the part before the @ is longer than 64 bytes"
 	case local[0] == '"':
@@ -152,20 +151,20 @@ func splitAddress(s string) (local, domain, wrong string) {
 
 func checkQuoted(s string) string {
 	if len(s) < 3 || s[len(s)-1] != '"' {
-		return "the quoted part is not closed, or is empty"
+		return "the quoted part is empty or has no closing quote"
 	}
 	for i := 1; i < len(s)-1; i++ {
 		switch s[i] {
 		case '\\':
 			i++
 			if i == len(s)-1 {
-				return "the quoted part is not closed"
+				return "the quoted part has no closing quote"
 			}
 			if s[i] >= utf8.RuneSelf {
-				return "the quoted part escapes what is not ASCII"
+				return "a backslash in the quoted part precedes a character that is not ASCII"
 			}
 		case '"':
-			return "the quoted part has a quote inside"
+			return "the quoted part contains a quote"
 		}
 	}
 	return ""
@@ -174,18 +173,18 @@ func checkQuoted(s string) string {
 func checkDotString(s string) string {
 	for atom := range strings.SplitSeq(s, ".") {
 		if atom == "" {
-			return "a dot is at the begin or the end of the part before the @, or beside another"
+			return "the part before the @ begins or ends with a dot, or has two dots in a row"
 		}
 		for _, r := range atom {
 			if r < utf8.RuneSelf && !isAtext(byte(r)) {
-				return "it has " + describeRune(r) + " outside of quotes"
+				return "it contains " + describeRune(r) + " outside quotes"
 			}
 		}
 	}
 	return ""
 }
 
-// describeRune is a character as a person can see it.
+// describeRune names a character for an error.
 func describeRune(r rune) string {
 	if r == ' ' {
 		return "a space"
@@ -193,22 +192,22 @@ func describeRune(r rune) string {
 	return "the character " + string(r)
 }
 
-// checkDomain returns the domain in lower case, as it was written and in ASCII.
+// checkDomain returns the domain in lower case and in ASCII.
 func checkDomain(s string) (normal, ascii, wrong string) {
 	if s == "" {
-		return "", "", "there is nothing after the @"
+		return "", "", "the part after the @ is missing"
 	}
 	if s[0] == '[' {
-		return "", "", "an IP address cannot stand after the @"
+		return "", "", "an IP address after the @ is not supported"
 	}
 	normal = strings.ToLower(s)
 	if !isASCII(s) {
 		var err error
 		if ascii, err = idna.Lookup.ToASCII(s); err != nil {
-			return "", "", "the domain is not a valid internationalised name"
+			return "", "", "the domain is not a valid internationalized name"
 		}
 		if normal, err = idna.Lookup.ToUnicode(ascii); err != nil {
-			return "", "", "the domain is not a valid internationalised name"
+			return "", "", "the domain is not a valid internationalized name"
 		}
 	} else {
 		ascii = normal
@@ -228,9 +227,8 @@ func isASCII[T string | []byte](s T) bool {
 	return true
 }
 
-// Route returns the address as an SMTP client must write it: as it is where the
-// local part needs SMTPUTF8 (RFC 6531), otherwise with an ASCII domain. address
-// is one that ParseAddress returned.
+// Route returns a parsed address as an SMTP client must write it: unchanged if the local part
+// needs SMTPUTF8 (RFC 6531), otherwise with an ASCII domain.
 func Route(address string) (path string, smtputf8 bool, err error) {
 	if isASCII(address) {
 		return address, false, nil
@@ -241,7 +239,7 @@ func Route(address string) (path string, smtputf8 bool, err error) {
 	}
 	domain, err := idna.Lookup.ToASCII(address[at+1:])
 	if err != nil {
-		return "", false, invalidAddress(address, "the domain is not a valid internationalised name")
+		return "", false, invalidAddress(address, "the domain is not a valid internationalized name")
 	}
 	return address[:at+1] + domain, false, nil
 }

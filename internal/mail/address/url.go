@@ -13,15 +13,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// MaxURLBytes is the longest URL that is an address, in its normal form.
+// MaxURLBytes is the length of the longest URL, in its normal form.
 const MaxURLBytes = 2048
 
-// ParseURL checks the URL of a receiver of webhooks and returns its normal form
-// (RFC 3986, section 6.2): scheme and host in lower case, an internationalised
-// name in ASCII, no port that the scheme has anyway, a path, escapes where
-// characters need them. It is http or https, and has neither a user nor a
-// fragment. The error is a *fanfare.Error without a pointer and does not show the
-// URL, which may hold what only its owner knows.
+// ParseURL checks the URL of a webhook and returns its normal form (RFC 3986, section 6.2):
+// scheme and host in lower case, an internationalized name in ASCII, no default port, a path,
+// and escapes where they are needed. The URL is http or https, without a user and a fragment.
+// The error is a *fanfare.Error without a pointer and does not quote the URL, which may contain
+// a secret.
 func ParseURL(s string) (normal string, err error) {
 	u, wrong := readURL(s)
 	if wrong != "" {
@@ -44,14 +43,14 @@ func readURL(s string) (u *url.URL, wrong string) {
 	case !utf8.ValidString(s):
 		return nil, "it is not valid UTF-8"
 	case strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }):
-		return nil, "it has a space, a backslash or a control character in it"
+		return nil, "it contains a space, a backslash or a control character"
 	case strings.Contains(s, "#"):
 		return nil, "it has a fragment"
 	}
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return nil, "it cannot be read"
+		return nil, "it is not a valid URL"
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, "it does not begin with https://"
 	case u.User != nil:
@@ -68,17 +67,17 @@ func readURL(s string) (u *url.URL, wrong string) {
 	return u, ""
 }
 
-// hostPort is the host of a URL in its normal form, with the port where it is
-// another than the scheme's.
+// hostPort returns the host of a URL in its normal form, with the port unless it is the default
+// of the scheme.
 func hostPort(u *url.URL) (host, wrong string) {
 	name, port := u.Hostname(), u.Port()
 	if port == "" && strings.HasSuffix(u.Host, ":") {
-		return "", "it has a colon and no port"
+		return "", "the port after the colon is missing"
 	}
 	if port != "" {
 		number, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || number == 0 {
-			return "", "its port is none"
+			return "", "its port is not a number from 1 to 65535"
 		}
 		port = strconv.FormatUint(number, 10)
 	}
@@ -87,7 +86,7 @@ func hostPort(u *url.URL) (host, wrong string) {
 	}
 	if address, err := netip.ParseAddr(name); err == nil {
 		if address.Zone() != "" {
-			return "", "its address has a zone"
+			return "", "its IP address has a zone"
 		}
 		name = address.String()
 		if address.Is6() {
@@ -102,13 +101,13 @@ func hostPort(u *url.URL) (host, wrong string) {
 	return name, ""
 }
 
-// normalHost is a name as it is asked for. One whose last label is a number is refused:
-// some would take it for an address in another notation.
+// normalHost returns a host name in lower case and in ASCII. It refuses a name whose last label
+// is a number, which some programs take for an IP address.
 func normalHost(name string) (normal, wrong string) {
 	if !isASCII(name) {
 		ascii, err := idna.Lookup.ToASCII(name)
 		if err != nil {
-			return "", "its host is not a valid internationalised name"
+			return "", "its host is not a valid internationalized name"
 		}
 		name = ascii
 	}
@@ -116,16 +115,16 @@ func normalHost(name string) (normal, wrong string) {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			return "", "its host is not a name"
+			return "", "its host is not a host name"
 		}
 	}
 	if len(name) > 253 || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
-		return "", "its host is not a name"
+		return "", "its host is not a host name"
 	}
 	return name, ""
 }
 
-// escapeURL escapes what may not stand in a query as it is.
+// escapeURL escapes the characters that a query may not contain.
 func escapeURL(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -138,8 +137,8 @@ func escapeURL(s string) string {
 	return b.String()
 }
 
-// HostPort is the host and port of a URL that ParseURL returned: all receivers
-// there are one to what limits them.
+// HostPort returns the host and the port of a URL in its normal form. All webhooks of one host
+// and port share their limits.
 func HostPort(normal string) string {
 	scheme, rest, _ := strings.Cut(normal, "://")
 	if end := strings.IndexAny(rest, "/?"); end >= 0 {

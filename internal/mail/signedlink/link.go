@@ -14,31 +14,31 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Link is what an unsubscribe link stands for.
+// A Link is the content of an unsubscribe link or of a preferences link.
 type Link struct {
 	Service      string
 	Subscription fanfare.RowID
 	Delivery     fanfare.DeliveryRef // the message that carried the link
 }
 
-// MinKeyBytes is the least length of a signing key.
+// MinKeyBytes is the length of the shortest signing key.
 const MinKeyBytes = 16
 
-// A token is a version byte, the subscription's place, the day, the manifest and
-// the position of the delivery (big endian), the service's name, and the first
-// 128 bits of HMAC-SHA256 over all of it, in base64url without padding.
+// A token has a version byte, the subscription's row, the day, the manifest and the position of
+// the delivery (big endian), the service's name, and the first 128 bits of HMAC-SHA256 of all
+// that. It is written in base64url without padding.
 const (
 	linkVersion = 1
 	fixedBytes  = 1 + 4 + 4 + 8 + 4
 	macBytes    = 16
-	// maxServiceBytes keeps the whole link far below what a header line holds.
+	// maxServiceBytes keeps the whole link far below the length of a header line.
 	maxServiceBytes = 128
 	// maxPrefixBytes bounds the part of a link before its token.
 	maxPrefixBytes = 900
 )
 
-// A Signer makes and checks signed links of the form BASE/u/TOKEN. It is not
-// safe for concurrent use: Clone it for each goroutine.
+// A Signer signs and verifies links of the form BASE/u/TOKEN and BASE/p/TOKEN, and return
+// addresses. It belongs to one goroutine; others use a Clone.
 type Signer struct {
 	prefix string
 	keys   [][]byte
@@ -46,18 +46,18 @@ type Signer struct {
 	token  []byte
 	sum    [sha256.Size]byte
 
-	// The last sum of a return address, which the next address of its message needs.
+	// The sum of the last return address: a message needs two addresses with one sum.
 	returned  bool
 	last      [returnDataBytes]byte
 	returnSum [sha256.Size]byte
 }
 
-// NewSigner returns a signer for the server's public URL, http or https without
-// query. It signs with the first key and accepts links signed with any.
+// NewSigner returns a signer for the server's public URL, which is http or https and has no
+// query. It signs with the first key and accepts links that any key signed.
 func NewSigner(publicURL string, keys ...[]byte) (*Signer, error) {
 	u, err := url.Parse(publicURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, invalidValue("public_url", "%q is not an http or https URL without query", publicURL)
+		return nil, invalidValue("public_url", "%q is not an http or https URL without a query", publicURL)
 	}
 	prefix := strings.TrimSuffix(u.String(), "/") + "/u/"
 	if len(prefix) > maxPrefixBytes || strings.ContainsFunc(prefix, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`<>",`, r) }) {
@@ -69,18 +69,18 @@ func NewSigner(publicURL string, keys ...[]byte) (*Signer, error) {
 	return &Signer{prefix: prefix, keys: keys, mac: hmac.New(sha256.New, keys[0])}, nil
 }
 
-// invalidValue is the error about a setting; name names it.
+// invalidValue is the error about a setting; name becomes its pointer.
 func invalidValue(name, format string, args ...any) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: fmt.Sprintf(format, args...)}
 }
 
 func checkKeys(keys [][]byte) error {
 	if len(keys) == 0 {
-		return invalidValue("key", "there is no key to sign with")
+		return invalidValue("key", "there is no signing key")
 	}
 	for _, key := range keys {
 		if len(key) < MinKeyBytes {
-			return invalidValue("key", "a key has fewer than %d bytes", MinKeyBytes)
+			return invalidValue("key", "a signing key has fewer than %d bytes", MinKeyBytes)
 		}
 	}
 	return nil
@@ -91,8 +91,8 @@ func (s *Signer) Clone() *Signer {
 	return &Signer{prefix: s.prefix, keys: s.keys, mac: hmac.New(sha256.New, s.keys[0])}
 }
 
-// AppendURL appends the link. Service names longer than 128 bytes are not
-// possible in a link; nothing is appended for one.
+// AppendURL appends an unsubscribe link. It appends nothing for a service with a name of more
+// than 128 bytes.
 func (s *Signer) AppendURL(dst []byte, l Link) []byte {
 	if len(l.Service) > maxServiceBytes {
 		return dst
@@ -109,8 +109,8 @@ func (s *Signer) AppendURL(dst []byte, l Link) []byte {
 	return base64.RawURLEncoding.AppendEncode(dst, t)
 }
 
-// Verify reads the token of a link. The error is a *fanfare.Error with the code
-// Forbidden and does not say what is wrong with the token.
+// Verify reads the token of an unsubscribe link. The error is a *fanfare.Error with the code
+// Forbidden and does not say what is wrong.
 func (s *Signer) Verify(token string) (Link, error) {
 	signed, ok := s.open(token, linkVersion, fixedBytes)
 	if !ok {
@@ -127,14 +127,14 @@ func (s *Signer) Verify(token string) (Link, error) {
 	}, nil
 }
 
-// errForeign says nothing about what is wrong with a link.
+// errForeign is the error of a link that does not verify, without a reason.
 func errForeign() error {
-	return &fanfare.Error{Code: fanfare.Forbidden, Message: "this link is not one of ours, or is damaged", Hint: "copy the whole link from the mail"}
+	return &fanfare.Error{Code: fanfare.Forbidden, Message: "this link is not valid", Hint: "copy the whole link from the mail"}
 }
 
-// open returns what is signed in a token of a version, which has so many bytes at least.
+// open returns the signed bytes of a token of a version with at least so many bytes.
 func (s *Signer) open(token string, version byte, least int) (signed []byte, ok bool) {
-	// The decoder would skip line ends, and one link have many spellings.
+	// The decoder skips line ends, which would allow several spellings of a link.
 	if strings.ContainsAny(token, "\r\n") || len(token) > base64.RawURLEncoding.EncodedLen(fixedBytes+maxServiceBytes+macBytes) {
 		return nil, false
 	}
@@ -156,12 +156,12 @@ func sign(mac hash.Hash, text, dst []byte) []byte {
 	return mac.Sum(dst)[:macBytes]
 }
 
-// preferencesVersion is that of the links to preferences: what a link to
-// unsubscribe is, it is not.
+// preferencesVersion begins the tokens of preferences links, so that an unsubscribe link is not
+// one.
 const preferencesVersion = 2
 
-// AppendPreferences appends the link to the preferences of who got a message. From the
-// day of the message follows until when it is good; whoever checks it decides.
+// AppendPreferences appends the preferences link of a recipient. The caller that verifies it
+// decides from the day of the message whether it has expired.
 func (s *Signer) AppendPreferences(dst []byte, l Link) []byte {
 	if len(l.Service) > maxServiceBytes {
 		return dst
@@ -177,10 +177,10 @@ func (s *Signer) AppendPreferences(dst []byte, l Link) []byte {
 	return base64.RawURLEncoding.AppendEncode(dst, t)
 }
 
-// preferencesBytes is what is before the service's name.
+// preferencesBytes is the number of bytes before the service's name.
 const preferencesBytes = 1 + 4 + 4
 
-// VerifyPreferences reads the token of such a link: service, subscription and day.
+// VerifyPreferences reads the token of a preferences link: service, subscription and day.
 func (s *Signer) VerifyPreferences(token string) (Link, error) {
 	signed, ok := s.open(token, preferencesVersion, preferencesBytes)
 	if !ok {

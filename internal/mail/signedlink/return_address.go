@@ -11,19 +11,17 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// The kinds of return addresses of Signer.AppendReturn: for bounces of a message, and for
-// mail to unsubscribe.
+// Kinds of return addresses: for bounces, and for mails to unsubscribe.
 const (
 	BounceReturn      byte = 'b'
 	UnsubscribeReturn byte = 'u'
 )
 
-// The local part of a return address is the kind, a dash and 48 letters and digits:
-// in base32 without padding a byte with the version and whether the message is
-// shared, the day (3 bytes), the manifest and the position of the delivery (big
-// endian), and 112 bits of HMAC-SHA256. Each kind has its own bits of the one sum,
-// so that a message with both costs one. The signed bytes begin with another version
-// byte than those of a link, so that one cannot replace the other.
+// The local part of a return address is the kind, a dash and 48 characters of base32 without
+// padding: a byte with the version and whether the message is shared, the day (3 bytes), the
+// manifest and the position of the delivery (big endian), and 112 bits of HMAC-SHA256. Both
+// kinds use different bits of one sum, so that a message with both costs one. The version byte
+// differs from those of links, so that an address is not a link.
 const (
 	returnVersion   = 2
 	returnDataBytes = 1 + 3 + 8 + 4
@@ -31,14 +29,14 @@ const (
 	returnBytes     = returnDataBytes + returnMacBytes
 )
 
-// base32Lower has no capitals, because some programs write every address small.
+// base32Lower has no capitals, because some programs write every address in lower case.
 var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// ReturnBytes is how long every local part of a return address is.
+// ReturnBytes is the length of the local part of a return address.
 const ReturnBytes = 2 + returnBytes*8/5
 
-// NewReturnSigner returns a signer that knows no public URL: it makes and checks
-// return addresses, and no links.
+// NewReturnSigner returns a signer for return addresses. It has no public URL and signs no
+// links.
 func NewReturnSigner(keys ...[]byte) (*Signer, error) {
 	if err := checkKeys(keys); err != nil {
 		return nil, err
@@ -46,9 +44,8 @@ func NewReturnSigner(keys ...[]byte) (*Signer, error) {
 	return &Signer{keys: keys, mac: hmac.New(sha256.New, keys[0])}, nil
 }
 
-// AppendReturn appends the local part of the address to which whatever comes back
-// of a delivery goes. With shared the message has several recipients, and ref says
-// only to which event it belongs (its position is 0).
+// AppendReturn appends the local part of the return address of a delivery. With shared the
+// message has several recipients, and ref names only the event (its position is 0).
 func (s *Signer) AppendReturn(dst []byte, kind byte, ref fanfare.DeliveryRef, shared bool) []byte {
 	t := appendReturnData(s.token[:0], ref, shared)
 	if !s.returned || s.last != [returnDataBytes]byte(t) {
@@ -72,7 +69,7 @@ func appendReturnData(dst []byte, ref fanfare.DeliveryRef, shared bool) []byte {
 	return binary.BigEndian.AppendUint32(dst, ref.Position)
 }
 
-// macForKind is the part of the sum that signs a kind.
+// macForKind returns the part of the sum that signs a kind.
 func macForKind(kind byte, sum []byte) []byte {
 	if kind == UnsubscribeReturn {
 		return sum[returnMacBytes : 2*returnMacBytes]
@@ -80,11 +77,11 @@ func macForKind(kind byte, sum []byte) []byte {
 	return sum[:returnMacBytes]
 }
 
-// VerifyReturn reads the local part of a return address, in lower or upper case. The error is a *fanfare.Error with the code Forbidden and does not say
-// what is wrong with it.
+// VerifyReturn reads the local part of a return address, in any case. The error is a
+// *fanfare.Error with the code Forbidden and does not say what is wrong.
 func (s *Signer) VerifyReturn(local string) (kind byte, ref fanfare.DeliveryRef, shared bool, err error) {
 	refused := func() (byte, fanfare.DeliveryRef, bool, error) {
-		return 0, fanfare.DeliveryRef{}, false, &fanfare.Error{Code: fanfare.Forbidden, Message: "this address is not one of ours"}
+		return 0, fanfare.DeliveryRef{}, false, &fanfare.Error{Code: fanfare.Forbidden, Message: "this return address is not valid"}
 	}
 	if len(local) != ReturnBytes || local[1] != '-' {
 		return refused()
@@ -93,8 +90,8 @@ func (s *Signer) VerifyReturn(local string) (kind byte, ref fanfare.DeliveryRef,
 	if kind = local[0]; kind != BounceReturn && kind != UnsubscribeReturn {
 		return refused()
 	}
-	// The decoder would skip line ends; every byte of local counts here, because the
-	// length is that of the whole token.
+	// The decoder skips line ends, but the length is that of the whole token, so that an
+	// address with line ends is too short.
 	t, err := base32Lower.DecodeString(local[2:])
 	if err != nil || len(t) != returnBytes || t[0]>>1 != returnVersion {
 		return refused()

@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Parse decodes a schema; nil says nothing.
+// Parse decodes a schema; an empty one is nil.
 func Parse(schema json.RawMessage) (root any, err error) {
 	if len(schema) > 0 && json.Unmarshal(schema, &root) != nil {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the schema is not valid JSON"}
@@ -15,7 +15,7 @@ func Parse(schema json.RawMessage) (root any, err error) {
 	return root, nil
 }
 
-// Sample makes a value that fits a schema, or nil where it says nothing.
+// Sample returns a value that fits a schema, or nil if the schema says nothing.
 func Sample(root, schema any, depth int) any {
 	one, ok := schema.(map[string]any)
 	if !ok || depth > maxDepth/4 {
@@ -99,10 +99,10 @@ func sampleString(schema map[string]any) string {
 	return SampleText
 }
 
-// SampleText is a text of which the schema says nothing more.
+// SampleText is the sample of a string without further rules.
 const SampleText = "sample"
 
-// ConvertIntegers gives whole numbers the type that decode gives them.
+// ConvertIntegers gives whole numbers the type int, as decoding does.
 func ConvertIntegers(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -121,7 +121,7 @@ func ConvertIntegers(v any) any {
 	return v
 }
 
-// Ensure makes the path exist under v, with standIn at its end.
+// Ensure makes the path exist in v, with standIn at its end.
 func Ensure(v any, path []Step, standIn any) any {
 	if len(path) == 0 {
 		if v == nil {
@@ -153,15 +153,15 @@ func Ensure(v any, path []Step, standIn any) any {
 	return object
 }
 
-// Describes reports whether a schema says what an event has.
+// Describes reports whether a schema describes the members of an event.
 func Describes(root any) bool {
 	object, ok := root.(map[string]any)
 	return ok && len(object) > 0
 }
 
-// LeastSample makes a value of a schema that has no more than it must: no member that
-// is not required, no element, and null where that may stand. Where it cannot tell, it
-// takes the whole value, which has everything.
+// LeastSample returns a value with as little as the schema allows: no optional member, no
+// element, and null if that is allowed. If it cannot tell, it returns whole, which has
+// everything.
 func LeastSample(root, schema, whole any, depth int) any {
 	one, ok := schema.(map[string]any)
 	if !ok || depth > maxDepth/4 {
@@ -198,7 +198,7 @@ func LeastSample(root, schema, whole any, depth int) any {
 	return whole
 }
 
-// nullable reports whether a schema says that its value may be null.
+// nullable reports whether the schema allows null.
 func nullable(schema map[string]any) bool {
 	if all, ok := schema["type"].([]any); ok && slices.Contains(all, any("null")) {
 		values, enumerated := schema["enum"].([]any)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// A segment is one step of a path.
+// A Step is one step of a path.
 type Step struct {
-	Name  string // a name known when the template is compiled
-	Index bool   // an index into a list, whichever
-	// Neither: known only when the template runs.
+	Name  string // a name that is known when the template is compiled
+	Index bool   // an index of a list, whatever its value
+	// Neither: the step is known only when the template runs.
 }
 
-// Missing finds the first segment that cannot exist in what schema describes, with the
-// names that can; -1 is none.
+// Missing returns the index of the first step that cannot exist in a value of schema, with the
+// names that can; -1 if all can.
 func Missing(root, schema any, segments []Step) (at int, names []string) {
 	from := []any{schema}
 	for i, s := range segments {
@@ -46,9 +46,9 @@ func JoinSteps(segments []Step) string {
 	return b.String()
 }
 
-// Descend takes one step down from the schemas at, any of which may hold. next
-// is nil where nothing is known of what is there. lacks means that it cannot be
-// there; names are then those that can.
+// Descend follows one step from the schemas at, any of which may hold. next is nil if nothing
+// is known about the target. lacks means that the target cannot exist; names are then the
+// members that can.
 func Descend(root any, at []any, s Step) (next []any, names []string, lacks bool) {
 	all := expand(root, at, nil, 0)
 	if len(all) == 0 {
@@ -101,17 +101,17 @@ func Descend(root any, at []any, s Step) (next []any, names []string, lacks bool
 	return nil, names, declared && !open
 }
 
-// maxDepth bounds the walk through references that lead in circles.
+// maxDepth bounds the walk through circular references.
 const maxDepth = 32
 
-// expand lists the object schemas that may speak of a value: itself, what it
-// refers to within the document and the branches of its combinations. It is
-// empty where one of them says nothing or cannot be read.
+// expand lists the schemas that may describe a value: at, what they refer to within the
+// document, and the branches of their combinations. It returns nil if one of them allows
+// anything or cannot be read.
 func expand(root any, at []any, found []map[string]any, depth int) []map[string]any {
 	for _, s := range at {
 		one, ok := s.(map[string]any)
 		if !ok || len(one) == 0 || depth > maxDepth {
-			return nil // true, {}, or a circle
+			return nil // true, {}, or a circular reference
 		}
 		found = append(found, one)
 		for _, word := range []string{"allOf", "anyOf", "oneOf"} {
@@ -141,7 +141,7 @@ func expand(root any, at []any, found []map[string]any, depth int) []map[string]
 	return found
 }
 
-// dereference follows a reference inside the document, "#/$defs/place".
+// dereference follows a reference inside the document, such as "#/$defs/place".
 func dereference(root any, ref string) (any, bool) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok {

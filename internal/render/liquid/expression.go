@@ -9,19 +9,19 @@ import (
 	"fanfare.dev/fanfare/internal/render/jsonschema"
 )
 
-// Liquid evaluates a missing field to nil and goes on. To notice that, every path in
-// a template is rewritten before Liquid sees it:
+// Liquid evaluates a missing field to nil and continues. To notice missing fields, every path
+// in a template is rewritten:
 //
-//	event.tags[0].name  becomes  (event | fanfare_need: fanfare_effort, 'event.tags[0].name', 'tags', 0, 'name')
+//	event.tags[0].name  becomes  (event | fanfare_read: fanfare_usage, 'event.tags[0].name', 'tags', 0, 'name')
 //
-// or with fanfare_maybe where the template asks whether there is a value. A parenthesised
-// expression may stand wherever a path may, so nothing else changes.
+// or with fanfare_read_optional where the template asks whether there is a value. The library
+// accepts an expression in parentheses wherever it accepts a path.
 
 type tokenKind uint8
 
 const (
 	other      tokenKind = iota // an operator or a single character
-	identifier                  // a variable, a filter without arguments, an operator word
+	identifier                  // a variable, a filter without arguments, or an operator word
 	keyword                     // name: (a filter with arguments, a loop modifier, a named argument)
 	property                    // .name
 	literal                     // a string or a number
@@ -33,8 +33,7 @@ type token struct {
 	start, end int    // in the source
 }
 
-// tokenize splits an expression as Liquid's own scanner does. White space is left
-// out.
+// tokenize splits an expression as the scanner of the library does, without white space.
 func tokenize(src string) []token {
 	var tokens []token
 	for i := 0; i < len(src); {
@@ -107,17 +106,17 @@ func nameEnd(src string, i int) int {
 	return i
 }
 
-// A path is one use of a variable in a template.
+// A Path is one use of a variable in a template.
 type Path struct {
-	Root     string // "" where it cannot be traced back to a variable that every template has
+	Root     string // a built-in variable; "" if the path cannot be traced back to one
 	Steps    []jsonschema.Step
-	Text     string // as it stands in the source
+	Text     string // as it is in the source
 	Line     int
-	Assigned bool // reads a variable of assign or capture
-	Looped   bool // goes through all that is there, without reading it
+	Assigned bool // it reads a variable of assign or capture
+	Looped   bool // it is the list of a loop, whose elements are not read here
 }
 
-// Names returns the names of a path that consists of nothing else.
+// Names returns the steps of a path that has names only.
 func (p Path) Names() ([]string, bool) {
 	names := make([]string, 0, len(p.Steps))
 	for _, s := range p.Steps {
@@ -129,48 +128,48 @@ func (p Path) Names() ([]string, bool) {
 	return names, true
 }
 
-// An expression is the rewritten source of one, and the paths it reads.
+// An expression is a rewritten expression with the paths that it reads.
 type expression struct {
 	source    string
 	paths     []Path
 	filters   []string // names, in order
-	single    bool     // nothing but one path
-	longRange bool     // a range that may be long
+	single    bool     // it is one path and nothing else
+	longRange bool     // it has a range that may be long
 	localized []localizedFilter
 	need      LocalizationNeed
 }
 
-// first is the first path as it is spelled.
+// first returns the source of the first path.
 func (e expression) first() string {
 	if len(e.paths) == 0 {
-		return "\x00" // which nothing begins with
+		return "\x00" // no source begins with it
 	}
 	return e.paths[0].Text
 }
 
-// A voiced filter is one that speaks, with the tokens that follow it.
+// A localizedFilter is a use of a localized filter, with the tokens that follow its name.
 type localizedFilter struct {
 	name  string
 	after []token
 }
 
-// maxRange is how far the ends of a range (1..9) may be apart. They are numbers,
-// so that no event can keep a template busy.
+// maxRange is the longest range (1..9). Ends of ranges are numbers, so that no event can keep a
+// template busy.
 const maxRange = 1000
 
-// rewrite rewrites src. lenient says that it asks whether there is a value; otherwise
-// only a path that stands directly before the filter default does. skip is the number of
-// leading tokens that name a variable rather than read it.
+// rewrite rewrites src. If lenient, no missing value is noticed; otherwise a path directly
+// before the filter default may be missing. skip is the number of leading tokens that name a
+// variable and do not read it.
 func rewrite(src string, line int, lenient bool, skip int) expression {
 	return rewriter{src: src, tokens: tokenize(src), line: line, lenient: lenient}.expression(skip)
 }
 
-// rewriteLoop rewrites what follows the name of a loop: NAME in LIST.
+// rewriteLoop rewrites the arguments of a loop: NAME in LIST.
 func rewriteLoop(src string, line int) expression {
 	return rewriter{src: src, tokens: tokenize(src), line: line, loop: true}.expression(loopNames)
 }
 
-// loopNames is how many tokens of a loop come before its list.
+// loopNames is the number of tokens of a loop before its list.
 const loopNames = 2
 
 func (r rewriter) expression(skip int) expression {
@@ -217,9 +216,9 @@ type rewriter struct {
 	need      LocalizationNeed
 }
 
-// run copies tokens up to the closing bracket, rewriting paths on the way.
+// run copies tokens up to the closing bracket and rewrites paths.
 func (r *rewriter) run(until string) {
-	operand := false // the token before was one, so a name here is a modifier
+	operand := false // the last token was an operand, so a name here is a modifier
 	for r.at < len(r.tokens) {
 		t := r.tokens[r.at]
 		if until != "" && t.kind == other && t.text == until {
@@ -275,7 +274,7 @@ func (r *rewriter) copy() {
 	r.at++
 }
 
-// countInput has what the next filter goes through counted, where it goes through all of it.
+// countInput inserts the counting of the filter's input, if the filter reads all of it.
 func (r *rewriter) countInput() {
 	if r.at+1 >= len(r.tokens) {
 		return
@@ -285,7 +284,7 @@ func (r *rewriter) countInput() {
 	}
 }
 
-// filter copies the name of a filter; one that speaks is handed the voice.
+// filter copies the name of a filter, and passes the localization to a localized one.
 func (r *rewriter) filter(f token) {
 	after := r.tokens[r.at+1:]
 	if end := slices.IndexFunc(after, func(t token) bool { return t.text == "|" && t.kind == other }); end >= 0 {
@@ -310,7 +309,7 @@ func (r *rewriter) path() {
 	start := r.tokens[r.at].start
 	p := Path{Root: r.tokens[r.at].text, Line: r.line}
 	index := len(r.paths)
-	r.paths = append(r.paths, p) // keeps its place before those in its brackets
+	r.paths = append(r.paths, p) // reserves its place before the paths in its brackets
 	r.at++
 
 	before := r.out
@@ -340,7 +339,7 @@ func (r *rewriter) path() {
 		p.Text = "((" + strings.TrimSuffix(strings.TrimSuffix(p.Steps[0].Name, presentSuffix), yesSuffix) + "))"
 	}
 	r.paths[index] = p
-	if r.loop { // neither a list nor a limit that is not there fails the loop
+	if r.loop { // a missing list or limit does not fail the loop
 		end := boundFilter
 		if index == 0 {
 			end = listFilter
@@ -364,7 +363,7 @@ func (r *rewriter) beforeDefault() bool {
 		r.tokens[r.at+1].text == "default"
 }
 
-// bracket tells what stands in the brackets of a path.
+// bracket returns the step between the brackets of a path.
 func bracket(tokens []token) jsonschema.Step {
 	if len(tokens) != 1 || tokens[0].kind != literal {
 		return jsonschema.Step{}

@@ -15,31 +15,31 @@ import (
 	"fanfare.dev/fanfare/internal/render/bodies"
 )
 
-// Mode says how values become text in a part.
+// Mode is the way in which values become text in a part.
 type Mode uint8
 
 const (
-	Plain     Mode = iota // subject and text: as they are
-	HTML                  // HTML: escaped, unless safe
-	JSON                  // JSON: as they stand between quotes, unless safe
-	modeCount             // how many there are
+	Plain     Mode = iota // subject and text: unchanged
+	HTML                  // HTML: escaped
+	JSON                  // JSON: escaped as inside quotes
+	modeCount             // number of modes
 )
 
 // preEscaped is text that is HTML or JSON already and is not escaped again.
 type preEscaped string
 
-// Filters that only the compiler writes. A template that names one is refused,
-// as one that names an unknown filter.
+// Filters that only the compiler inserts. A template that names one is refused, as if the
+// filter did not exist.
 const (
-	readFilter         = "fanfare_need"  // base | need: effort, "path", segment... : the value, or nil where it is missing, which is noticed
-	readOptionalFilter = "fanfare_maybe" // base | maybe: "path", segment... : the same, unnoticed
-	listFilter         = "fanfare_list"  // value | list: nil is an empty list
-	boundFilter        = "fanfare_bound" // value | bound: nil is no limit of a loop, and no offset
-	slotFilter         = "fanfare_slot"  // n | slot: marks the place of the nth personal unit
-	outputFilter       = "fanfare_out"   // value | out: its text, escaped as the part needs
+	readFilter         = "fanfare_read"          // base | read: usage, "path", step... : the value; nil and a report if it is missing
+	readOptionalFilter = "fanfare_read_optional" // base | read_optional: "path", step... : the same without a report
+	listFilter         = "fanfare_list"          // value | list: an empty list for nil
+	boundFilter        = "fanfare_bound"         // value | bound: no limit of a loop, and no offset, for nil
+	slotFilter         = "fanfare_slot"          // n | slot: the mark of slot n
+	outputFilter       = "fanfare_out"           // value | out: its text, escaped as the part needs
 )
 
-// FilterNames lists the filters that templates may use.
+// FilterNames lists the filters that templates may use, without the localized ones.
 const FilterNames = " abs append capitalize ceil compact concat date default divided_by downcase escape escape_once" +
 	" first floor inspect join json last lstrip map minus modulo newline_to_br plus prepend raw remove remove_first" +
 	" replace replace_first reverse round rstrip safe size slice sort sort_natural split strip strip_html" +
@@ -49,11 +49,11 @@ func knownFilter(name string) bool {
 	return strings.Contains(FilterNames+LocalizedFilterNames, " "+name+" ")
 }
 
-// newEngine returns a Liquid engine with the standard filters and those above.
-// An engine must not change after its first template, so each part has its own.
+// newEngine returns an engine of the library with its own filters and those above. An engine
+// must not change after its first template, so each part has its own.
 func newEngine(m Mode) *osteele.Engine {
 	e := osteele.NewEngine()
-	e.UnregisterTag("include") // would read files of the server
+	e.UnregisterTag("include") // it would read files of the server
 	e.UnregisterTag("render")
 	e.RegisterFilter(readFilter, func(base any, e *Usage, name string, path ...any) (any, error) {
 		value, object, ok := follow(base, path)
@@ -106,11 +106,10 @@ func newEngine(m Mode) *osteele.Engine {
 	return e
 }
 
-// underline is the filter underline: a line as wide as the value, to stand below it as
-// below a heading.
+// underline is the filter underline: a line as wide as the value, to be set below a heading.
 func underline(value any, sign string) (string, error) {
 	switch {
-	case sign == "": // the template reads a sign that is absent
+	case sign == "": // the template reads a sign that is missing
 		sign = "-"
 	case len(sign) > 1:
 		return "", errSign
@@ -120,8 +119,7 @@ func underline(value any, sign string) (string, error) {
 
 var errSign = errors.New("underline needs one ASCII character, such as underline: \"=\"")
 
-// divide is the filter divided_by: whole numbers give a whole one, and nothing gives
-// nothing.
+// divide is the filter divided_by. Two integers give an integer, and nil gives nil.
 func divide(a float64, b any) (any, error) {
 	switch b := b.(type) {
 	case nil:
@@ -135,7 +133,7 @@ func divide(a float64, b any) (any, error) {
 	n := reflect.ValueOf(b)
 	switch {
 	case !n.CanInt():
-		return nil, fmt.Errorf("%.60q is no number", fmt.Sprint(b))
+		return nil, fmt.Errorf("%.60q is not a number", fmt.Sprint(b))
 	case n.Int() == 0:
 		return nil, errDivision
 	}
@@ -144,8 +142,7 @@ func divide(a float64, b any) (any, error) {
 
 var errDivision = errors.New("division by zero")
 
-// A missingError is the name of a variable that a message needed and that is not
-// there.
+// An undefinedError names a variable that a message needs and that is missing.
 type undefinedError string
 
 func (e undefinedError) Error() string { return UndefinedPrefix + string(e) }

@@ -9,12 +9,12 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// cid finds where HTML shows a file: in an attribute that is an address of one, or in a
+// cid matches a reference to an image in HTML: in an attribute that holds an address, or in a
 // style.
 var cid = regexp.MustCompile(`(?i)((?:[\s"'](?:src|background|poster)\s*=\s*["']?|url\(\s*(?:["']|&[#a-z0-9]+;)?)\s*cid:)([^"'\s)>&;,]*)`)
 
-// embedImages puts the Content-ID of each image in the place of its name. What is not there
-// stays as it is written, and is noted.
+// embedImages replaces the name of each image by its Content-ID. References to unknown images
+// stay and are noted.
 func (s *splitter) embedImages(text string, line int) string {
 	if s.mode != HTML || !strings.Contains(text, "cid:") && !strings.Contains(text, "CID:") {
 		return text
@@ -37,21 +37,21 @@ func (s *splitter) embedImages(text string, line int) string {
 	return b.String() + text[rest:]
 }
 
-// addMissingImage notes an image that is not there.
+// addMissingImage notes a reference to an unknown image.
 func (s *splitter) addMissingImage(name string, line int) {
-	hint := "give it to the template: images: {" + name + ": {file: " + name + ".png}}"
+	hint := "add it to the template: images: {" + name + ": {file: " + name + ".png}}"
 	if known := slices.Sorted(maps.Keys(s.part.images)); len(known) > 0 {
-		hint = "its images are " + strings.Join(known, ", ")
+		hint = "the images of the template are " + strings.Join(known, ", ")
 	}
-	wrong := invalid(line, hint, "the HTML shows cid:%s, and the template has no such image", name)
+	wrong := invalid(line, hint, "the HTML refers to cid:%s, and the template has no such image", name)
 	if name == "" {
-		wrong.Message, wrong.Hint = "the name of an image that the HTML shows is written out, and is no value", "write <img src=\"cid:logo\">, and {% if %} around what depends"
+		wrong.Message, wrong.Hint = "the name of an image after cid: must not be a value", "write <img src=\"cid:logo\">, and {% if %} around what depends"
 	}
 	s.part.SetPosition(wrong, "cid:"+name)
 	s.part.MissingImages = append(s.part.MissingImages, MissingImage{name, wrong})
 }
 
-// A lostImage is one that HTML shows and that is not there.
+// A MissingImage is a reference in HTML to an image that does not exist.
 type MissingImage struct {
 	Name  string
 	Error *fanfare.Error

@@ -14,23 +14,22 @@ import (
 	liquidrender "github.com/osteele/liquid/render"
 )
 
-// What one part of one message may take. Whoever writes templates shares the server
-// with others: without these, three loops in each other keep a core for hours, and a
-// text that is appended to itself forty times ends the process.
+// Limits of one part of one message. Authors of templates share the server: without limits,
+// three nested loops keep a core busy for hours, and a text that is appended to itself forty
+// times ends the process.
 const (
-	maxIterations     = 1_000_000 // of all loops together
-	maxStoredBytes    = 64 << 20  // of all that assign and capture have kept
+	maxIterations     = 1_000_000 // iterations of all loops together
+	maxStoredBytes    = 64 << 20  // values that assign and capture have stored
 	maxValueBytes     = maxRenderBytes
-	maxProcessedBytes = 128 << 20 // that filters have gone through
-	elementBytes      = 16        // that an element of a list counts for beside its text
+	maxProcessedBytes = 128 << 20 // values that filters have read
+	elementBytes      = 16        // counted for an element of a list in addition to its text
 )
 
-// countFilter is one that only the compiler writes, before each filter that goes
-// through all of its value: value | spend: effort, times.
-const countFilter = "fanfare_spend"
+// countFilter is inserted by the compiler before each filter that reads all of its input: value
+// | count: usage, passes.
+const countFilter = "fanfare_count"
 
-// passing are the filters that go through all of their value, and sorting those that
-// do it some times.
+// onePassFilters read their input once, sortingFilters about sortingPasses times.
 const (
 	onePassFilters = " append capitalize compact concat downcase escape escape_once inspect join json lstrip map newline_to_br prepend raw remove remove_first" +
 		" replace replace_first reverse rstrip safe slice split strip strip_html strip_newlines sum truncate truncatewords underline upcase url_decode url_encode where "
@@ -38,7 +37,7 @@ const (
 	sortingPasses  = 16
 )
 
-// passes is how often a filter goes through its value; 0 is not at all.
+// passes returns how often a filter reads its input; 0 is not at all.
 func passes(filter string) int {
 	switch {
 	case strings.Contains(onePassFilters, " "+filter+" "):
@@ -49,30 +48,30 @@ func passes(filter string) int {
 	return 0
 }
 
-// iterationTag is a tag that only the compiler writes: at the begin of each loop's body, and
-// behind assign with the name of the variable.
-const iterationTag = "fanfare_turn"
+// iterationTag is inserted by the compiler at the beginning of each loop's body and, with the
+// name of the variable, after assign.
+const iterationTag = "fanfare_iteration"
 
-// limitedCaptureTag is what the compiler makes of capture: one that ends where a part must.
+// limitedCaptureTag replaces capture: it bounds the captured text.
 const limitedCaptureTag = "fanfare_capture"
 
 var (
-	errIterations = errors.New("its loops go round more than " + strconv.Itoa(maxIterations) + " times: loop over less")
-	errStored     = errors.New("its variables hold more than " + strconv.Itoa(maxStoredBytes>>20) + " MB: keep less in them")
-	errProcessed  = errors.New("its filters go through more than " + strconv.Itoa(maxProcessedBytes>>20) + " MB: let them do less, or not in a loop")
-	errValue      = errors.New("a value is over " + strconv.Itoa(maxValueBytes>>20) + " MB: make less of it")
+	errIterations = errors.New("the loops run more than " + strconv.Itoa(maxIterations) + " times: loop over less")
+	errStored     = errors.New("the variables hold more than " + strconv.Itoa(maxStoredBytes>>20) + " MB: store less in them")
+	errProcessed  = errors.New("the filters process more than " + strconv.Itoa(maxProcessedBytes>>20) + " MB: use fewer filters, or move them out of a loop")
+	errValue      = errors.New("a value is larger than " + strconv.Itoa(maxValueBytes>>20) + " MB: make it smaller")
 )
 
-// Usage is what the rendering of a part has taken so far, and what it lacked.
+// Usage counts what the rendering of a part has consumed, and collects missing variables.
 type Usage struct {
 	iterations, storedBytes, processedBytes int
 	Missing                                 *MissingVariables
 }
 
-// usageVariable has it: no template may read this name, or make a variable of it.
-const usageVariable = reservedPrefix + "effort"
+// usageVariable is the variable that holds the Usage. No template can read or assign it.
+const usageVariable = reservedPrefix + "usage"
 
-// reservedPrefix begins the names that are the compiler's.
+// reservedPrefix begins the names that templates may not use.
 const reservedPrefix = "fanfare_"
 
 func usageOf(ctx liquidrender.Context) *Usage { return ctx.Get(usageVariable).(*Usage) }
@@ -98,8 +97,7 @@ func (e *Usage) countProcessed(value any, times int) error {
 	return nil
 }
 
-// deepSize is about how many bytes there are in a value, in whatever depth, or some
-// number above most.
+// deepSize is about the number of bytes in a value, at any depth, or some number above most.
 func deepSize(value any, most int) int {
 	switch v := value.(type) {
 	case []any:
@@ -120,7 +118,8 @@ func deepSize(value any, most int) int {
 	return shallowSize(value, most)
 }
 
-// shallowSize is about how many bytes a value has, or some number above most.
+// shallowSize is about the number of bytes of a value without the members of objects, or some
+// number above most.
 func shallowSize(value any, most int) int {
 	switch v := value.(type) {
 	case string:
@@ -147,7 +146,8 @@ func shallowSize(value any, most int) int {
 	return sum
 }
 
-// registerLimits adds the tags of the compiler, and the filters whose text may be longer than what they are given, each with an end.
+// registerLimits adds the tags of the compiler, and bounds the filters whose output may be
+// longer than their input.
 func registerLimits(e *osteele.Engine) {
 	e.RegisterTag(iterationTag, func(ctx liquidrender.Context) (string, error) {
 		if name := strings.TrimSpace(ctx.TagArgs()); name != "" {
@@ -209,8 +209,7 @@ func registerLimits(e *osteele.Engine) {
 	})
 }
 
-// unique leaves out what is in a list already. Lists and objects are one where they
-// say the same.
+// unique drops repeated elements of a list. Lists and objects are equal if their JSON is equal.
 func unique(list []any) (kept []any) {
 	type text string
 	seen := make(map[any]bool, len(list))
@@ -219,7 +218,7 @@ func unique(list []any) (kept []any) {
 		if of := reflect.TypeOf(item); of != nil && !of.Comparable() {
 			said, err := json.Marshal(item)
 			if err != nil {
-				kept = append(kept, item) // nobody can tell
+				kept = append(kept, item) // it cannot be compared
 				continue
 			}
 			key = text(said)
@@ -240,7 +239,7 @@ func checkSize(text []byte) error {
 	return nil
 }
 
-// preEscape is a text that is not escaped again, unless it is too long.
+// preEscape marks text as escaped, unless it is too long.
 func preEscape(text []byte) (any, error) { return preEscaped(text), checkSize(text) }
 
 // limitText makes a text of about so many bytes, unless that is too long.

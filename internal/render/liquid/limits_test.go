@@ -7,10 +7,10 @@ import (
 
 func TestWhatGoesThroughAllOfAValueIsCounted(t *testing.T) {
 	for source, want := range map[string]string{
-		"x | upcase | size":               "x | fanfare_spend: fanfare_effort, 1 | upcase | size",
-		`x | default: "a" | sort: "n"`:    `x | default: "a" | fanfare_spend: fanfare_effort, 16 | sort: "n"`,
+		"x | upcase | size":               "x | fanfare_count: fanfare_usage, 1 | upcase | size",
+		`x | default: "a" | sort: "n"`:    `x | default: "a" | fanfare_count: fanfare_usage, 16 | sort: "n"`,
 		"x | plus: 1 | round | times: 2":  "x | plus: 1 | round | times: 2",
-		"x | split: ',' | first | append": "x | fanfare_spend: fanfare_effort, 1 | split: ',' | first | fanfare_spend: fanfare_effort, 1 | append",
+		"x | split: ',' | first | append": "x | fanfare_count: fanfare_usage, 1 | split: ',' | first | fanfare_count: fanfare_usage, 1 | append",
 	} {
 		if got := rewrite(source, 1, false, 0).source; got != want {
 			t.Errorf("%s becomes %s, want %s", source, got, want)

@@ -14,24 +14,24 @@ import (
 	"fanfare.dev/fanfare/internal/render/locale"
 )
 
-// Filters that speak: they write as the voice of the message does. The compiler
-// hands them the voice, before what the template gives them.
+// Localized filters write values in the language and time zone of the message. The compiler
+// passes the localization as their first argument.
 //
-//	{{ event.time | date: "long" }}                  full, long, medium, short; a second text is a time zone
+//	{{ event.time | date: "long" }}                  full, long, medium, short; a second argument is a time zone
 //	{{ event.time | time }}                          hour and minute
 //	{{ event.time | datetime: "medium" }}
-//	{{ event.mag | number: 1 }}                      so many digits behind the point; without: up to three
-//	{{ event.price | money: "EUR" }}                 an ISO 4217 code, and how many digits, where not as usual
+//	{{ event.mag | number: 1 }}                      number of decimals; by default at most three
+//	{{ event.price | money: "EUR" }}                 ISO 4217 code; a second argument is the number of decimals
 //	{{ n | plural: "one: # day", "other: # days" }}  # is the number
 //
-// The filter date has two faces: with a pattern such as "%d.%m.%Y" it is Liquid's own.
+// The filter date is localized only with a style. With a pattern such as "%d.%m.%Y" it is the
+// one of the library.
 const LocalizedFilterNames = " datetime money number plural time "
 
-// localizedPrefix stands before their names in what Liquid sees.
+// localizedPrefix begins the names of localized filters in the rewritten source.
 const localizedPrefix = "fanfare_"
 
-// localizationNeeded says what a filter needs of the voice; after is what follows its name in
-// the template.
+// localizationNeeded tells what a filter needs; after are the tokens behind its name.
 func localizationNeeded(name string, after []token) LocalizationNeed {
 	switch name {
 	case "number", "money", "plural":
@@ -42,7 +42,7 @@ func localizationNeeded(name string, after []token) LocalizationNeed {
 		}
 	case "time":
 		if len(after) > 0 && after[0].kind == literal {
-			return ByLanguage // of a zone that is named
+			return ByLanguage // the zone is given
 		}
 		return ByLanguageAndZone
 	case "datetime":
@@ -62,8 +62,8 @@ func isStyle(name string) bool {
 
 func unquote(literal string) string { return strings.Trim(literal, `"'`) }
 
-// checkLocalized says what is wrong with the arguments of a filter that speaks, as far
-// as they stand in the template.
+// checkLocalized returns what is wrong with the literal arguments of a localized filter, and a
+// hint.
 func checkLocalized(name string, after []token) (message, hint string) {
 	text := ""
 	if len(after) > 0 && after[0].kind == literal {
@@ -76,7 +76,7 @@ func checkLocalized(name string, after []token) (message, hint string) {
 		}
 	case "money":
 		if text == "" && (len(after) == 0 || after[0].kind == literal) {
-			return "money in which currency", `write money: "EUR", or the variable that has it`
+			return "the filter money needs a currency", `write money: "EUR", or a variable that holds the code`
 		}
 	case "plural":
 		return checkPluralForms(after)
@@ -89,7 +89,7 @@ func checkLocalized(name string, after []token) (message, hint string) {
 		zone = unquote(after[2].text)
 	}
 	if _, err := time.LoadLocation(zone); err != nil {
-		return "unknown time zone " + strconv.Quote(zone), "write it as Europe/London"
+		return "unknown time zone " + strconv.Quote(zone), "use a name such as Europe/London"
 	}
 	return "", ""
 }
@@ -104,23 +104,23 @@ func checkPluralForms(after []token) (message, hint string) {
 		}
 		form, _, named := strings.Cut(unquote(t.text), ":")
 		if !named || !slices.Contains(locale.PluralForms(), form) {
-			return "unknown plural form " + strconv.Quote(form), "there are " + strings.Join(locale.PluralForms(), ", ") + pluralUsage
+			return "unknown plural form " + strconv.Quote(form), "the forms are " + strings.Join(locale.PluralForms(), ", ") + pluralUsage
 		}
 		other = other || form == "other"
 	}
 	if !other {
-		return "plural lacks the form other, which every language has", strings.TrimPrefix(pluralUsage, ": ")
+		return "the plural form other is missing", strings.TrimPrefix(pluralUsage, ": ")
 	}
 	return "", ""
 }
 
-// registerLocalized gives an engine the filters that speak.
+// registerLocalized adds the localized filters to an engine.
 func registerLocalized(e *osteele.Engine) {
 	dated := func(write func(v *Localization, t time.Time, style locale.Style) string) func(value any, v *Localization, style func(string) string, zone func(string) string) (string, error) {
 		return func(value any, v *Localization, style, zone func(string) string) (string, error) {
 			how, ok := locale.ParseStyle(cmp.Or(style("medium"), "medium"))
 			if !ok {
-				return "", fmt.Errorf("%q is none of full, long, medium, short", style(""))
+				return "", fmt.Errorf("%q is not a style: use full, long, medium or short", style(""))
 			}
 			t, err := v.parseTime(value, zone(""))
 			if err != nil || t.IsZero() {
@@ -175,11 +175,11 @@ func registerLocalized(e *osteele.Engine) {
 	})
 }
 
-// maxFraction is how many digits behind the point a template may ask for.
+// maxFraction is the largest number of decimals that a template may ask for.
 const maxFraction = 20
 
-// parseTime reads what may be a date: RFC 3339, a day alone, which is the same day
-// everywhere, or seconds since 1970. Nothing is the zero time.
+// parseTime reads a date: RFC 3339, a date without time, which is the same day in every time
+// zone, or seconds since 1970. Nil and "" are the zero time.
 func (v *Localization) parseTime(value any, zone string) (time.Time, error) {
 	where := v.Zone
 	if zone != "" {
@@ -207,38 +207,37 @@ func (v *Localization) parseTime(value any, zone string) (time.Time, error) {
 			return time.Time{}, nil
 		}
 	}
-	return time.Time{}, errors.New(NotADate(fmt.Sprint(value)) + ": it is written as 2026-01-31 or 2026-01-31T12:00:00Z")
+	return time.Time{}, errors.New(NotADate(fmt.Sprint(value)) + ": write 2026-01-31 or 2026-01-31T12:00:00Z")
 }
 
-func NotADate(value string) string { return fmt.Sprintf("%.60q is no date", value) }
+func NotADate(value string) string { return fmt.Sprintf("%.60q is not a date", value) }
 
-// decimal reads what may be a number; nothing is none.
+// decimal reads a number; given is false for nil and "".
 func decimal(value any) (d locale.Decimal, given bool, err error) {
 	text := strings.TrimSpace(string(AppendValue(nil, value, Plain)))
 	if text == "" {
 		return d, false, nil
 	}
 	if d, given = locale.ParseDecimal(text); !given {
-		return d, false, errors.New(strconv.Quote(text[:min(len(text), 60)]) + " is no number")
+		return d, false, errors.New(strconv.Quote(text[:min(len(text), 60)]) + " is not a number")
 	}
 	return d, true, nil
 }
 
-// A localization is the language and the time zone that a message is written in.
+// A Localization is the language and the time zone that a message is written in.
 type Localization struct {
 	Locale *locale.Locale
 	Zone   *time.Location
 }
 
-// LocalizationVariable is the variable in which localized filters find the localization. No
-// template can name it.
-const LocalizationVariable = "fanfare_voice"
+// LocalizationVariable is the variable that holds the Localization. No template can name it.
+const LocalizationVariable = "fanfare_localization"
 
-// A speech is the part of a localization that a stretch of a template needs.
+// A LocalizationNeed is the part of a localization that a part of a template needs.
 type LocalizationNeed uint8
 
 const (
-	NotLocalized      LocalizationNeed = iota // none
-	ByLanguage                                // the language
-	ByLanguageAndZone                         // the language and the time zone
+	NotLocalized      LocalizationNeed = iota
+	ByLanguage                         // the language
+	ByLanguageAndZone                  // the language and the time zone
 )

@@ -4,22 +4,21 @@ import (
 	"strings"
 )
 
-// A variable that a template may read and that one event or recipient lacks is
-// empty. Nobody can tell whether it is one of those, or a name that was misspelled,
-// where no schema says what an event has: of these a message reports the first that
-// it lacks, or refuses them.
+// A variable that one event or recipient lacks is empty. Without a schema it is unknown whether
+// such a variable is optional or misspelled. The first such variable that a message lacks is
+// therefore reported, or the message is refused.
 
-// MissingVariables are the uncertain variables that the messages of one writer lacked.
+// MissingVariables collects the uncertain variables that the messages of one writer lack.
 type MissingVariables struct {
-	Uncertain, Opaque map[string]bool       // variables that no schema knows, and those whose origin is unknown
-	OnMissing         func(variable string) // nil: nobody asks
+	Uncertain, Opaque map[string]bool       // variables that no schema describes, and those whose origin is unknown
+	OnMissing         func(variable string) // nil: no report
 	Refuse            bool
-	Sample            bool // an object of a sample has all that the schema knows
+	Sample            bool // an object of a sample has all members that the schema allows
 	reported          map[string]bool
 }
 
-// Report takes notice of a variable that is not there. object says that what should
-// have it is there, and has other members. The error names the variable.
+// Report notes a missing variable. object tells that the object which should have it exists and
+// has other members. The error names the variable if the message must be refused.
 func (a *MissingVariables) Report(variable string, object bool) error {
 	switch {
 	case a == nil:
@@ -35,5 +34,5 @@ func (a *MissingVariables) Report(variable string, object bool) error {
 	return nil
 }
 
-// QuotePath is a path as it stands between the quotes of the compiler.
+// QuotePath returns a path as the compiler writes it between quotes.
 func QuotePath(path string) string { return strings.ReplaceAll(path, "'", `"`) }

@@ -6,13 +6,12 @@ import (
 	"unicode"
 )
 
-// SyntaxNotify is the syntax of GOV.UK Notify: ((name)) is a field of the recipient's
-// own data or else of the event's, and ((flag??text)) is the text if the field flag
-// says yes. Names ignore case, spaces, - and _. Nothing else means anything: what
-// Liquid would be is text.
+// SyntaxNotify is the syntax of GOV.UK Notify: ((name)) is a field of the recipient's own data
+// or else of the event, and ((flag??text)) is the text if the field flag says yes. Names ignore
+// case, spaces, - and _. Everything else is text, Liquid included.
 const SyntaxNotify = "notify"
 
-// placeholder is what Notify takes for one.
+// placeholder matches a placeholder of GOV.UK Notify.
 var placeholder = regexp.MustCompile(`\(\(([^()]+)\)\)`)
 
 func FromNotify(source string) string {
@@ -44,8 +43,7 @@ func FromNotify(source string) string {
 	return b.String()
 }
 
-// verbatim writes text so that Liquid takes it for text. before says that Liquid
-// follows.
+// verbatim writes text so that Liquid outputs it unchanged; before tells that Liquid follows.
 func verbatim(b *strings.Builder, text string, before bool) {
 	for i := range len(text) {
 		if text[i] == '{' && (i+1 == len(text) && before || i+1 < len(text) && (text[i+1] == '{' || text[i+1] == '%')) {
@@ -56,28 +54,27 @@ func verbatim(b *strings.Builder, text string, before bool) {
 	}
 }
 
-// FieldsVariable is what templates in the syntax of Notify read: the fields of the
-// recipient's own data and those of the event, by names that ignore how they are
-// spelled.
+// FieldsVariable is the variable that templates in the syntax of GOV.UK Notify read: the fields
+// of the recipient's own data and of the event, by plain name.
 const FieldsVariable = "fanfare_fields"
 
-// What follows a name that is ifThere about: whether it is there, which writes nothing,
-// and whether it says yes.
+// Suffixes of a field name: whether the field exists (the output is empty), and whether its
+// value says yes.
 const (
 	presentSuffix = "!"
 	yesSuffix     = "??"
 )
 
-// Fields are those that one recipient's message has.
+// Fields are the fields of one recipient's message.
 type Fields struct {
-	own, event map[string]any // by plainName
+	own, event map[string]any // by plain name
 	link       string
 }
 
-// UnsubscribeField is the name of the link.
+// UnsubscribeField is the plain name of the unsubscribe link.
 const UnsubscribeField = "unsubscribeurl"
 
-// NewFields takes the fields of two objects; what is no object has none.
+// NewFields returns the fields of the recipient's own data and of the event.
 func NewFields(own, event map[string]any, link string) *Fields {
 	return &Fields{own: own, event: event, link: link}
 }
@@ -89,7 +86,7 @@ func (f *Fields) AddStandIn(field string, value any) {
 	}
 }
 
-// PlainNames are the members of an object by their plain names.
+// PlainNames returns the members of an object by plain name.
 func PlainNames(object any) map[string]any {
 	members, _ := object.(map[string]any)
 	plain := make(map[string]any, len(members))
@@ -99,7 +96,7 @@ func PlainNames(object any) map[string]any {
 	return plain
 }
 
-// PlainName is a name without what Notify ignores in it.
+// PlainName returns a name without what GOV.UK Notify ignores.
 func PlainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
@@ -109,12 +106,12 @@ func PlainName(name string) string {
 	}, name)
 }
 
-// FieldName is the plain name of a field that a path reads.
+// FieldName returns the plain name of the field that a path reads.
 func FieldName(name string) string {
 	return PlainName(strings.TrimSuffix(strings.TrimSuffix(name, presentSuffix), yesSuffix))
 }
 
-// step returns a field as a template puts it out. A null is missing.
+// step returns the value of a field for a template. Null counts as missing.
 func (f *Fields) step(name string) (any, bool) {
 	key := FieldName(name)
 	value, ok := f.own[key]
@@ -138,7 +135,7 @@ func (f *Fields) step(name string) (any, bool) {
 	return value, true
 }
 
-// isYes knows the words that Notify takes for a yes.
+// isYes knows the words that GOV.UK Notify takes for a yes.
 func isYes(value any) bool {
 	switch strings.ToLower(string(AppendValue(nil, value, Plain))) {
 	case "yes", "y", "true", "t", "1", "include", "show":
@@ -147,7 +144,7 @@ func isYes(value any) bool {
 	return false
 }
 
-// joinAsSentence joins what is in a list: a, b and c.
+// joinAsSentence joins the elements of a list: a, b and c.
 func joinAsSentence(list []any) string {
 	var all []string
 	for _, one := range list {

@@ -18,53 +18,53 @@ import (
 	"fanfare.dev/fanfare/internal/render/bodies"
 )
 
-// Limits of a template, in bytes.
+// Limits, in bytes.
 const (
-	MaxSubjectBytes = 1 << 10          // of the subject's source
-	MaxBodyBytes    = 512 << 10        // of the text's and of the HTML's source, each
-	maxMadeBytes    = 4 * MaxBodyBytes // of a body that was made, with its layout and its styles
-	maxRenderBytes  = 4 << 20          // of one rendered part
+	MaxSubjectBytes = 1 << 10          // source of a subject
+	MaxBodyBytes    = 512 << 10        // source of a text, an HTML or a JSON part
+	maxMadeBytes    = 4 * MaxBodyBytes // an HTML or text part that was generated, with its layout and styles
+	maxRenderBytes  = 4 << 20          // one rendered part
 )
 
-// A part is a compiled subject, text or HTML. It can be rendered whole, and
-// where the personal pieces stand apart it can be split: shared is rendered once
-// for all recipients and has slots for the pieces, which are rendered for each.
-// Both ways give the same bytes.
+// A Part is a compiled subject, text, HTML or JSON document. It can always be rendered whole.
+// If its personal nodes do not depend on the others, it is also split: Shared is rendered once
+// for all recipients and has a slot for each personal node, which is rendered for each
+// recipient. Both ways give the same bytes.
 type Part struct {
 	Name      string
 	source    string       // with LF line ends
-	Made      *bodies.Part // of what it was made, nil: it is as its author wrote it
+	Made      *bodies.Part // nil if the part is as its author wrote it
 	Mode      Mode
 	Whole     *Program
-	Paths     []Path  // all that it reads
-	Sharing   Sharing // of it as a whole
+	Paths     []Path  // all that the part reads
+	Sharing   Sharing // of the part as a whole
 	Localized LocalizationNeed
 
-	Split  bool     // shared and pieces are set
-	Shared *Program // with the nth piece as slotMark n slotMark
+	Split  bool     // Shared and Slots are set
+	Shared *Program // slot n is slotMark n slotMark
 	Slots  []Slot
 
-	Flat FlatText // of shared, where it is that simple
+	Flat FlatText // Shared, if it is that simple; otherwise nil
 
-	images        map[string]string // of HTML: Content-IDs of what it may show, by name
-	ShownImages   []string          // names of those that it does
-	MissingImages []MissingImage    // those that it would
+	images        map[string]string // of HTML: Content-IDs of the images of the template, by name
+	ShownImages   []string          // names of the images that the HTML refers to
+	MissingImages []MissingImage    // images that the HTML refers to and that do not exist
 }
 
-// A piece is one unit of a split part that is not the same for all: a field, or
-// else a template.
+// A Slot is a node of a split part that is not the same for all recipients. It has a Field or
+// else a Program.
 type Slot struct {
 	Field   *Field
 	Program *Program
-	Paths   []Path // what it reads
+	Paths   []Path // all that the node reads
 	Sharing Sharing
 }
 
-// slotMark stands around the number of a piece. No value and no template can
-// contain it.
+// slotMark surrounds the number of a slot. No value and no template can contain it.
 const slotMark = "\x00"
 
-// CompilePart compiles a part as its author wrote it, or as it was made.
+// CompilePart compiles a part as its author wrote it, or as it was generated from another
+// source.
 func CompilePart(name, source string, made *bodies.Part, m Mode, images map[string]string) (*Part, *fanfare.Error) {
 	limit := MaxBodyBytes
 	switch {
@@ -78,8 +78,8 @@ func CompilePart(name, source string, made *bodies.Part, m Mode, images map[stri
 	}
 	source = strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
 	p := &Part{Name: name, source: source, Made: made, Mode: m, images: images}
-	// Liquid sees the source as written first, so that what it has to say about
-	// the syntax is in the author's words.
+	// The library reads the source as written first, so that its errors about the syntax quote
+	// the author's own words.
 	if _, err := p.parse(source, 1); err != nil {
 		p.SetPosition(err, "")
 		return nil, err
@@ -109,53 +109,53 @@ func CompilePart(name, source string, made *bodies.Part, m Mode, images map[stri
 	return p, nil
 }
 
-// splitSlots makes shared and pieces, unless a unit that is not the same for all
-// depends on a variable that another unit assigns, or assigns one.
-func (p *Part) splitSlots(units []node) *fanfare.Error {
+// splitSlots sets Shared and Slots, unless a node that is not the same for all recipients
+// assigns a variable or reads an assigned one.
+func (p *Part) splitSlots(nodes []node) *fanfare.Error {
 	var shared strings.Builder
-	var pieces []Slot
-	outlined, lines := true, FlatText{}
-	for _, u := range units {
-		reach, assigned := u.sharing(), len(u.assigns) > 0
-		for _, path := range u.paths {
+	var slots []Slot
+	flat, lines := true, FlatText{}
+	for _, n := range nodes {
+		sharing, assigned := n.sharing(), len(n.assigns) > 0
+		for _, path := range n.paths {
 			assigned = assigned || path.Assigned
 		}
-		if reach == SharedByAll {
-			shared.WriteString(u.source)
-			outlined = outlined && lines.addNode(&u)
+		if sharing == SharedByAll {
+			shared.WriteString(n.source)
+			flat = flat && lines.addNode(&n)
 			continue
 		}
 		if assigned {
 			return nil
 		}
-		piece := Slot{Field: newField(u), Paths: u.paths, Sharing: reach}
-		if piece.Field == nil {
+		slot := Slot{Field: newField(n), Paths: n.paths, Sharing: sharing}
+		if slot.Field == nil {
 			var err *fanfare.Error
-			if piece.Program, err = p.parse(u.source, u.line); err != nil {
+			if slot.Program, err = p.parse(n.source, n.line); err != nil {
 				return err
 			}
 		}
-		shared.WriteString("{{ " + strconv.Itoa(len(pieces)) + " | " + slotFilter +
-			strings.Repeat("\n", strings.Count(u.source, "\n")) + " }}")
-		pieces, lines = append(pieces, piece), append(lines, flatPiece{piece: true})
+		shared.WriteString("{{ " + strconv.Itoa(len(slots)) + " | " + slotFilter +
+			strings.Repeat("\n", strings.Count(n.source, "\n")) + " }}")
+		slots, lines = append(slots, slot), append(lines, flatPiece{slot: true})
 	}
-	if outlined {
+	if flat {
 		p.Flat = lines
 	}
 	t, err := p.parse(shared.String(), 1)
 	if err != nil {
 		return err
 	}
-	p.Split, p.Shared, p.Slots = true, t, pieces
+	p.Split, p.Shared, p.Slots = true, t, slots
 	return nil
 }
 
-// convertError translates an error of Liquid.
+// convertError converts an error of the library.
 func convertError(err osteele.SourceError) *fanfare.Error {
 	wrong := invalid(max(0, err.LineNumber()), "", "%s", err.Error())
 	cause := err.Cause()
 	if cause == nil {
-		// The message is all there is: take it out of its frame.
+		// There is only the message: remove the words around it.
 		message := strings.TrimPrefix(err.Error(), "Liquid error")
 		if _, rest, ok := strings.Cut(message, ": "); ok {
 			message = rest
@@ -171,7 +171,9 @@ func convertError(err osteele.SourceError) *fanfare.Error {
 	}
 	wrong.Message = cause.Error()
 	if f, ok := errors.AsType[expressions.FilterError](cause); ok {
-		wrong.Message = fmt.Sprintf("filter %s: %v", strings.TrimPrefix(f.FilterName, localizedPrefix), f.Err)
+		if wrong.Message = f.Err.Error(); f.FilterName != countFilter {
+			wrong.Message = fmt.Sprintf("filter %s: %v", strings.TrimPrefix(f.FilterName, localizedPrefix), f.Err)
+		}
 		cause = f.Err
 	}
 	if m, ok := errors.AsType[undefinedError](cause); ok {
@@ -180,7 +182,7 @@ func convertError(err osteele.SourceError) *fanfare.Error {
 	return wrong
 }
 
-// boundedBuffer is a buffer that refuses to grow beyond maxRenderBytes.
+// A boundedBuffer refuses to grow beyond maxRenderBytes.
 type boundedBuffer struct{ bytes.Buffer }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {
@@ -194,9 +196,9 @@ func (b *boundedBuffer) WriteString(s string) (int, error) { return b.Write([]by
 
 var _ io.StringWriter = (*boundedBuffer)(nil)
 
-// SetPosition says where in what its author wrote an error of the part is, whose line
-// is known: the column is that of text. A part that was made of something else
-// knows its pointer.
+// SetPosition sets the position of an error whose line in the part is known. The column is the
+// one of text. If the part was generated, the line and the pointer become those of the source
+// that the author wrote.
 func (p *Part) SetPosition(err *fanfare.Error, text string) {
 	source := p.source
 	if p.Made != nil {
@@ -235,15 +237,15 @@ func (p *Part) RenderShared(vars map[string]any, usage *Usage) ([][]byte, *fanfa
 	return append(texts, rest), nil
 }
 
-// A program is Liquid that is ready to run.
+// A Program is Liquid that is ready to run.
 type Program struct{ template *osteele.Template }
 
-// parse hands source to Liquid. The location has a path because Liquid replaces
-// the line of an error that has none by that of the block around it.
+// parse compiles source with the library. The location has a path, because the library replaces
+// the line of an error without one by the line of the enclosing block.
 func (p *Part) parse(source string, line int) (compiled *Program, wrong *fanfare.Error) {
 	defer func() {
 		if r := recover(); r != nil {
-			compiled, wrong = nil, invalid(0, "", "Liquid cannot read the template: %v", r)
+			compiled, wrong = nil, invalid(0, "", "the template cannot be parsed as Liquid: %v", r)
 		}
 	}()
 	t, err := newEngine(p.Mode).ParseTemplateLocation([]byte(source), p.Name, line)
@@ -253,12 +255,12 @@ func (p *Part) parse(source string, line int) (compiled *Program, wrong *fanfare
 	return &Program{t}, nil
 }
 
-// Render runs the program and adds what that takes to e. It returns a *fanfare.Error
-// without a pointer.
+// Render runs the program and adds what it consumes to e. It returns a *fanfare.Error without a
+// pointer.
 func (p *Program) Render(vars map[string]any, e *Usage) (out []byte, wrong *fanfare.Error) {
 	defer func() {
 		if r := recover(); r != nil {
-			out, wrong = nil, invalid(0, "", "a value does not fit its use: %.200s", fmt.Sprint(r))
+			out, wrong = nil, invalid(0, "", "a value has the wrong type for its use: %.200s", fmt.Sprint(r))
 		}
 	}()
 	var w boundedBuffer
@@ -269,7 +271,7 @@ func (p *Program) Render(vars map[string]any, e *Usage) (out []byte, wrong *fanf
 	return w.Bytes(), nil
 }
 
-// CheckSource refuses what no template may be made of.
+// CheckSource refuses a source that is too long, is not UTF-8 or contains a NUL.
 func CheckSource(source string, limit int) *fanfare.Error {
 	switch {
 	case len(source) > limit:
@@ -282,19 +284,19 @@ func CheckSource(source string, limit int) *fanfare.Error {
 	return nil
 }
 
-// invalid makes the error that the checks of this package return.
+// invalid returns an error with the code Invalid.
 func invalid(line int, hint, format string, args ...any) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Invalid, Line: line, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }
 
-// SetColumn sets the column of an error whose line is known: where text stands in
-// it as a whole, or, without one, where the line's first tag or output begins.
-// Columns count characters from 1; what cannot be found has none.
+// SetColumn sets the column of an error whose line is known: the position of text as a whole
+// word or, if text is empty, of the first tag or output in the line. Columns count characters
+// from 1. The column stays 0 if text is not found.
 func SetColumn(source string, e *fanfare.Error, text string) {
 	line := lineOf(source, e.Line)
 	at := -1
 	switch {
-	case text == "{{" || text == "{%": // left open: nothing that is closed comes after it
+	case text == "{{" || text == "{%": // an unclosed one is the last in its line
 		at = strings.LastIndex(line, text)
 	case text != "":
 		at = indexName(line, text)
@@ -310,7 +312,7 @@ func SetColumn(source string, e *fanfare.Error, text string) {
 	}
 }
 
-// lineOf returns a line of a text, counted from 1.
+// lineOf returns line n of source, counted from 1.
 func lineOf(source string, n int) string {
 	for ; n > 1; n-- {
 		_, rest, more := strings.Cut(source, "\n")
@@ -323,7 +325,7 @@ func lineOf(source string, n int) string {
 	return line
 }
 
-// indexName is strings.Index for a name that is not a part of a longer one.
+// indexName is strings.Index for a name that is not a part of a longer name.
 func indexName(line, name string) int {
 	for from := 0; ; {
 		i := strings.Index(line[from:], name)
@@ -338,7 +340,7 @@ func indexName(line, name string) int {
 	}
 }
 
-// isNameByte reports whether a byte may stand in the middle of a name.
+// isNameByte reports whether a byte may be inside a name.
 func isNameByte(c byte) bool {
 	return c == '_' || c == '.' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf
 }

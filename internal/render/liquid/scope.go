@@ -10,9 +10,8 @@ import (
 	"fanfare.dev/fanfare/internal/render/jsonschema"
 )
 
-// builtins are the variables that every template has, as a schema of what each is:
-// what it leaves open is the author's, as the members of attributes, or is checked
-// against a schema of theirs.
+// builtins describes the built-in variables by a schema. Parts that are open (true) belong to
+// the author, as the members of attributes, or are checked against a schema of the topic.
 var builtins = func() map[string]any {
 	text, whole, open := map[string]any{"type": "string"}, map[string]any{"type": "integer"}, true
 	object := func(of any, names ...string) map[string]any {
@@ -42,7 +41,7 @@ var builtins = func() map[string]any {
 	}
 }()
 
-// forloopFields are what a loop says of its turns.
+// forloopFields are the members of forloop.
 var forloopFields = []string{"first", "index", "index0", "last", "length", "rindex", "rindex0"}
 
 func isBuiltin(name string) bool {
@@ -50,25 +49,25 @@ func isBuiltin(name string) bool {
 	return ok
 }
 
-// OnlyInDigests reports whether only messages about several events have the variable.
-// A template may use its name for one of its own.
+// OnlyInDigests reports whether only digests have the variable. Other templates may assign a
+// variable of this name.
 func OnlyInDigests(name string) bool {
 	return name == "items" || name == "count" || name == "more" || name == "digest"
 }
 
 // A scope knows the variables of a template and where their values come from.
 type scope struct {
-	assigned map[string]Path // by assign and capture, anywhere; an empty root is opaque
-	loops    []loop          // those that are open, outermost first
+	assigned map[string]Path // by assign and capture, anywhere; an empty root is unknown
+	loops    []loop          // open loops, outermost first
 }
 
 type loop struct {
 	name    string
-	element Path // what the variable stands for; an empty root is opaque
+	element Path // the element that the variable holds; an empty root is unknown
 }
 
-// newScope finds the variables that the template makes itself. It also returns
-// those that only capture makes.
+// newScope finds the variables that the template assigns. It also returns the variables that
+// only capture assigns.
 func newScope(tokens []parser.Token) (scope, map[string]bool) {
 	s := scope{assigned: map[string]Path{}}
 	captured := map[string]bool{}
@@ -103,11 +102,11 @@ func newScope(tokens []parser.Token) (scope, map[string]bool) {
 	return s, captured
 }
 
-// selectingFilters are the filters that take elements of a list as they are.
+// selectingFilters take elements out of a list and leave them unchanged.
 const selectingFilters = " compact first last reverse sort sort_natural uniq where "
 
-// source is what an expression stands for: a variable, or what the filters of picking
-// take of a list.
+// source returns the path that an expression stands for: a variable, or what selectingFilters
+// take out of a list.
 func (s *scope) source(src string, e expression) (from Path, ok bool) {
 	if !strings.HasPrefix(strings.TrimSpace(src), e.first()) {
 		return Path{}, false
@@ -134,7 +133,7 @@ func (s *scope) source(src string, e expression) (from Path, ok bool) {
 	return from, true
 }
 
-// memberPaths are the members of a list's elements that filters read by name.
+// memberPaths returns the members of a list's elements that filters read by name.
 func (s *scope) memberPaths(src string, e expression, line int) (members []Path) {
 	src = strings.TrimSpace(src)
 	if len(e.filters) == 0 || !strings.HasPrefix(src, e.first()) {
@@ -167,7 +166,7 @@ func nameOnly(name string) bool {
 	return name != "" && nameStart(name[0]) && nameEnd(name, 0) == len(name)
 }
 
-// element is what the variable of a loop stands for.
+// element returns the path of the elements that a loop goes through.
 func (s *scope) element(e expression) Path {
 	if len(e.paths) == 0 || len(e.filters) > 0 {
 		return Path{}
@@ -182,7 +181,7 @@ func (s *scope) element(e expression) Path {
 func (s *scope) enterLoop(name string, element Path) { s.loops = append(s.loops, loop{name, element}) }
 func (s *scope) leaveLoop()                          { s.loops = s.loops[:max(0, len(s.loops)-1)] }
 
-// resolveName finds what the variable stands for where the template now is.
+// resolveName returns the path that a variable stands for at the current position.
 func (s *scope) resolveName(name string) (from Path, assigned, ok bool) {
 	for _, l := range slices.Backward(s.loops) {
 		if l.name == name {
@@ -198,7 +197,7 @@ func (s *scope) resolveName(name string) (from Path, assigned, ok bool) {
 	return Path{Root: name}, false, isBuiltin(name)
 }
 
-// resolve traces paths back to the variables that every template has.
+// resolve traces paths back to built-in variables.
 func (s *scope) resolve(paths []Path) []Path {
 	resolved := make([]Path, len(paths))
 	for i, p := range paths {
@@ -209,7 +208,7 @@ func (s *scope) resolve(paths []Path) []Path {
 	return resolved
 }
 
-// check reports whether the path can exist, with a hint where it cannot.
+// check reports whether the path can exist, with a hint if it cannot.
 func (s *scope) check(p Path) (hint string, ok bool) {
 	if _, _, ok := s.resolveName(p.Root); !ok {
 		names := []string{"count", "digest", "event", "items", "meta", "more", "preferences_url", "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
@@ -230,7 +229,7 @@ func (s *scope) check(p Path) (hint string, ok bool) {
 	return "", true
 }
 
-// Nearest hints at the name that was probably meant.
+// Nearest returns a hint with the name that was probably meant.
 func Nearest(name string, names []string) string {
 	best, least := "", len(name)/3
 	for _, n := range names {
@@ -244,7 +243,7 @@ func Nearest(name string, names []string) string {
 	return ""
 }
 
-// distance is the Levenshtein distance with transpositions counted once.
+// distance is the Levenshtein distance in which a transposition counts once.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -6,19 +6,18 @@ import (
 	"github.com/osteele/liquid/values"
 )
 
-// A reach says for whom a stretch of a message is the same.
+// Sharing tells for which recipients a node gives the same text. A later value is narrower.
 type Sharing uint8
 
 const (
-	SharedByAll   Sharing = iota // who gets the mailing
-	SharedPerItem                // a loop over items that says the same of each, whichever stand beside it
-	SharedByCount                // who has as many items
-	SharedByItems                // who has the same items
-	Personal                     // nobody else
+	SharedByAll   Sharing = iota // all recipients of the batch
+	SharedPerItem                // a loop over items that gives the same text for each item, whatever the other items are
+	SharedByCount                // recipients with the same number of items
+	SharedByItems                // recipients with the same items
+	Personal                     // one recipient
 )
 
-// Sharing says whose value the path leads to. A loop over items reads nothing of them
-// by itself.
+// Sharing tells whose value the path reads. A loop over items reads nothing of them by itself.
 func (p Path) Sharing() Sharing {
 	switch p.Root {
 	case "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url", "preferences_url", FieldsVariable:
@@ -32,12 +31,12 @@ func (p Path) Sharing() Sharing {
 		case p.Looped && len(s) == 0, len(s) > 1 && (s[1].Name == "event" || s[1].Name == "meta"):
 			return SharedByItems
 		}
-		return Personal // the subscriptions of an item, or all there is of it
+		return Personal // the subscriptions of an item, or the whole item
 	}
 	return SharedByAll
 }
 
-// widestSharing is the widest reach that all paths together have.
+// widestSharing returns the narrowest sharing of all paths, which is that of their text.
 func widestSharing(paths []Path) (widest Sharing) {
 	for _, p := range paths {
 		widest = max(widest, p.Sharing())
@@ -45,7 +44,7 @@ func widestSharing(paths []Path) (widest Sharing) {
 	return widest
 }
 
-// sharing says for whom the unit is the same.
+// sharing tells for which recipients the node gives the same text.
 func (u *node) sharing() Sharing {
 	r := widestSharing(u.paths)
 	if r == SharedByItems && u.isPerItem() {
@@ -54,8 +53,8 @@ func (u *node) sharing() Sharing {
 	return r
 }
 
-// isPerItem reports whether the unit is a loop over items whose turns know nothing of
-// each other.
+// isPerItem reports whether the node is a loop over items whose passes do not depend on each
+// other.
 func (u *node) isPerItem() bool {
 	if u.loopVariable == "" || u.ordered {
 		return false
@@ -75,18 +74,18 @@ func (u *node) isPerItem() bool {
 	return loops == 1
 }
 
-// A field is a personal value that a template puts out as it is. It is read
-// where it stands: a string of the recipient, or a value inside its JSON, found
-// without decoding what is around it.
+// A Field is a personal value that a template outputs unchanged. It is read without Liquid: a
+// string of the recipient, or a value inside the recipient's JSON, which is found without
+// decoding the rest.
 type Field struct {
 	Source FieldSource
 	Path   []string // inside the JSON
-	Steps  []any    // the same, as lookup takes it
-	Name   string   // as the template spells it
+	Steps  []any    // Path as Lookup takes it
+	Name   string   // as it is in the template
 	Line   int      // of the template
 	Raw    bool     // not escaped
 
-	Fallback any // of the filter default, or nil
+	Fallback any // argument of the filter default, or nil
 }
 
 type FieldSource uint8
@@ -108,10 +107,10 @@ const (
 	ShownCount
 )
 
-// countFields are the numbers that a digest has.
+// countFields are the counts of a digest.
 var countFields = map[string]FieldSource{"count": ItemCount, "more": OmittedCount, "items.size": ShownCount}
 
-// newField returns nil for a unit that needs a template.
+// newField returns nil for a node that needs a Program.
 func newField(u node) *Field {
 	if u.singlePath == nil {
 		return nil
@@ -159,7 +158,7 @@ func newField(u node) *Field {
 	return &f
 }
 
-// inside sets where in its JSON the field is.
+// inside sets the path inside the JSON.
 func (f *Field) inside(path []string) {
 	f.Path = path
 	for _, n := range path {
@@ -170,7 +169,7 @@ func (f *Field) inside(path []string) {
 // IsEmpty reports whether the filter default would replace a value.
 func IsEmpty(value any) bool { return value == nil || values.IsEmpty(value) }
 
-// IsEmptyJSON reports whether the filter default would replace a value of JSON.
+// IsEmptyJSON is IsEmpty for a JSON text.
 func IsEmptyJSON(raw []byte) bool {
 	switch string(raw) {
 	case "null", "false", `""`:
@@ -179,7 +178,7 @@ func IsEmptyJSON(raw []byte) bool {
 	return false
 }
 
-// AppendJSON appends the text of a JSON value if that needs no decoding.
+// AppendJSON appends the text of a JSON value, if the value need not be decoded.
 func AppendJSON(dst, raw []byte, m Mode) ([]byte, bool) {
 	switch c := raw[0]; {
 	case c == '"':
@@ -206,20 +205,19 @@ func allDigits(b []byte) bool {
 	return true
 }
 
-// An outline is a split part of which all that recipients share is text and values put
-// out as they are: it is written without Liquid, which takes many times as long for a
-// part that one event alone has. nil: the part has more.
+// FlatText is a shared part that consists of text and of values without filters. It is written
+// without the library, which takes many times as long for a batch of one recipient.
 type FlatText []flatPiece
 
-// A stroke is text, a value, or the place of a personal piece.
+// A flatPiece is text, a value, or the place of a slot.
 type flatPiece struct {
-	text  string // or the path, as the template spells it
-	root  string // of the value, "" for none
-	path  []any
-	piece bool
+	text string // or the source of the path
+	root string // of a value, or ""
+	path []any
+	slot bool
 }
 
-// addNode takes the next unit that is shared, and reports whether an outline can have it.
+// addNode adds a shared node and reports whether FlatText can represent it.
 func (o *FlatText) addNode(u *node) bool {
 	if u.singlePath == nil {
 		if len(u.paths) > 0 || strings.Contains(u.source, "{{") || strings.Contains(u.source, "{%") {
@@ -240,15 +238,15 @@ func (o *FlatText) addNode(u *node) bool {
 	return true
 }
 
-// Texts writes what is shared, as it stands between the pieces. It returns none where
-// there is too much or a value may not be missing: Liquid says what is wrong.
+// Texts returns the texts around the slots. It returns nil if there is too much text or a value
+// is missing that must not be: the library then reports the error.
 func (o FlatText) Texts(vars map[string]any, m Mode, absent *MissingVariables) [][]byte {
 	var texts [][]byte
 	var text []byte
 	total := 0
 	for _, s := range o {
 		switch {
-		case s.piece:
+		case s.slot:
 			texts = append(texts, text)
 			total, text = total+len(text), nil
 		case s.root == "":

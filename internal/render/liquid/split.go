@@ -11,36 +11,36 @@ import (
 	"fanfare.dev/fanfare/internal/render/jsonschema"
 )
 
-// A unit is a top-level piece of a template: a run of text, an output, a tag, or
-// a block with all that it holds.
+// A node is a top-level element of a template: a run of text, an output, a tag, or a block with
+// its contents.
 type node struct {
 	source  string // rewritten Liquid
 	line    int
-	paths   []Path   // what it reads
-	assigns []string // variables that it leaves behind
+	paths   []Path   // all that it reads
+	assigns []string // variables that it assigns
 	need    LocalizationNeed
 
-	loopVariable string // the unit is a loop over all items, with this name for each
-	ordered      bool   // a turn of a loop in it depends on those before
+	loopVariable string // the node is a loop over all items, with this variable
+	ordered      bool   // it has a loop in which a pass depends on the passes before
 
-	singlePath *Path // the unit is an output of this path
-	raw        bool  // ... through the filter raw
-	fallback   any   // ... through the filter default with this literal, or nil
+	singlePath *Path // the node is an output of this path
+	raw        bool  // with the filter raw
+	fallback   any   // with the filter default and this literal; nil: without
 }
 
-// A splitter turns the source of a part into units.
+// A splitter cuts the source of a part into nodes.
 type splitter struct {
 	part     *Part
 	mode     Mode
 	nodes    []node
 	open     *node    // the top-level block under construction
-	blocks   []string // names of the blocks that are open
+	blocks   []string // names of the open blocks
 	captured map[string]bool
 	scope    scope
 	errors   []*fanfare.Error
 }
 
-// split scans source, which Liquid has accepted, into units.
+// split cuts source, which the library has accepted, into nodes.
 func (s *splitter) split(source string) {
 	tokens := parser.Scan(source, parser.SourceLoc{Pathname: "template", LineNo: 1}, nil)
 	trimText(tokens)
@@ -61,8 +61,8 @@ func (s *splitter) split(source string) {
 	}
 }
 
-// trimText does the work of {{-, -}}, {%- and -%}: it takes the white space off the
-// text beside them, and leaves as many line ends as keep the line numbers.
+// trimText does the work of {{-, -}}, {%- and -%}: it removes the white space of the
+// neighbouring text. In Args it leaves the line ends that keep the line numbers right.
 func trimText(tokens []parser.Token) {
 	for i := range tokens {
 		t := &tokens[i]
@@ -92,7 +92,7 @@ func (s *splitter) text(t parser.Token) {
 	}
 	text := s.embedImages(t.Source, t.SourceLoc.LineNo)
 	if braces := len(text) - len(strings.TrimRight(text, "{")); braces > 0 {
-		// What follows may begin with another brace.
+		// The next token may begin with another brace.
 		text = text[:len(text)-braces] + `{{ "` + text[len(text)-braces:] + `" }}`
 	}
 	if t.Name == "trimmed" && t.Args != "" {
@@ -106,7 +106,7 @@ func (s *splitter) output(t parser.Token) {
 	s.checkExpression(e, t.SourceLoc.LineNo)
 	source := e.source
 	if len(e.paths) > 0 && len(e.paths[0].Steps) == 0 && e.single && s.captured[e.paths[0].Root] {
-		source += " | raw" // what capture holds was escaped when it was captured
+		source += " | raw" // the contents of capture were escaped when they were captured
 	}
 	u := node{line: t.SourceLoc.LineNo, paths: append(s.scope.resolve(e.paths), s.memberPaths(t.Args, e, t.SourceLoc.LineNo)...), need: e.need}
 	u.source = "{{" + withSpacing(t, "("+source+") | "+outputFilter) + "}}"
@@ -114,8 +114,8 @@ func (s *splitter) output(t parser.Token) {
 	s.add(u)
 }
 
-// simpleOutput recognises the outputs that need no Liquid: a path alone, through the
-// filter raw, or through default with a literal.
+// simpleOutput recognises the outputs that need no library: a path alone, with the filter raw,
+// or with the filter default and a literal.
 func simpleOutput(e expression, src string, paths []Path) (single *Path, raw bool, fallback any) {
 	if len(e.paths) != 1 || len(e.filters) > 1 {
 		return nil, false, nil
@@ -141,15 +141,14 @@ func simpleOutput(e expression, src string, paths []Path) (single *Path, raw boo
 	return nil, false, nil
 }
 
-// withSpacing puts args where the token had its own, with the same line ends.
+// withSpacing puts args in place of the token's own, with the same line ends around.
 func withSpacing(t parser.Token, args string) string {
 	i := strings.Index(t.Source, t.Args)
 	return strings.Repeat("\n", strings.Count(t.Source[:i], "\n")) + " " + args + " " +
 		strings.Repeat("\n", strings.Count(t.Source[i+len(t.Args):], "\n"))
 }
 
-// verbatim copies a raw block and drops a comment. It returns the index of the
-// closing token.
+// verbatim copies a raw block and drops a comment. It returns the index of the closing token.
 func (s *splitter) verbatim(tokens []parser.Token, i int) int {
 	from, lines := i, 0
 	var body strings.Builder
@@ -175,7 +174,7 @@ func (s *splitter) verbatim(tokens []parser.Token, i int) int {
 	return i
 }
 
-// add appends a finished unit, or what is a part of the open block to it.
+// add appends a node, or adds it to the open block.
 func (s *splitter) add(u node) {
 	if s.open == nil {
 		s.nodes = append(s.nodes, u)
@@ -188,7 +187,7 @@ func (s *splitter) add(u node) {
 	s.open.need = max(s.open.need, u.need)
 }
 
-// tag takes one tag into the unit that it belongs to.
+// tag adds a tag.
 func (s *splitter) tag(t parser.Token) {
 	u := node{line: t.SourceLoc.LineNo, source: "{%" + tagSource(t, t.Args) + "%}"}
 	lenient, skip := false, 0
@@ -261,7 +260,7 @@ func (s *splitter) tag(t parser.Token) {
 	}
 }
 
-// declareVariable notes the variable that the tag brings into being.
+// declareVariable notes the variable that the tag sets.
 func (s *splitter) declareVariable(t parser.Token, e expression, u *node) {
 	name, _, _ := strings.Cut(strings.TrimSpace(t.Args), " ")
 	name, _, _ = strings.Cut(name, "=")
@@ -284,14 +283,14 @@ func (s *splitter) declareVariable(t parser.Token, e expression, u *node) {
 		s.rejectReserved(t, name)
 	}
 	if isBuiltin(name) && !OnlyInDigests(name) && (isLoop(t.Name) || t.Name == "assign") {
-		s.addError(t.SourceLoc.LineNo, name, "choose another name", "%s is the name of a variable that every template has", name)
+		s.addError(t.SourceLoc.LineNo, name, "choose another name", "%s is a built-in variable", name)
 	}
 }
 
-// rejectReserved refuses a variable with a name that is the compiler's.
+// rejectReserved refuses a variable with a reserved name.
 func (s *splitter) rejectReserved(t parser.Token, name string) {
 	if strings.HasPrefix(name, reservedPrefix) && !isBuiltin(name) {
-		s.addError(t.SourceLoc.LineNo, name, "choose another name", "names that begin with %s are not for templates: %s", reservedPrefix, name)
+		s.addError(t.SourceLoc.LineNo, name, "choose another name", "names that begin with %s are reserved: %s", reservedPrefix, name)
 	}
 }
 
@@ -311,7 +310,7 @@ func (s *splitter) loopDepth() int {
 	return n
 }
 
-// tagSource rebuilds the inside of a tag.
+// tagSource rebuilds the source between {% and %}.
 func tagSource(t parser.Token, args string) string {
 	if t.Args == "" {
 		return t.Name + strings.Repeat("\n", strings.Count(t.Source, "\n"))
@@ -321,10 +320,10 @@ func tagSource(t parser.Token, args string) string {
 		withSpacing(parser.Token{Source: t.Source[len(head)+len(t.Name):], Args: t.Args}, args)
 }
 
-// checkExpression refuses filters and variables that do not exist.
+// checkExpression refuses unknown filters and variables, and long ranges.
 func (s *splitter) checkExpression(e expression, line int) {
 	if e.longRange {
-		s.addError(line, "", "write the ends as numbers, at most "+strconv.Itoa(maxRange)+" apart", "a range that may be too long")
+		s.addError(line, "", "write both ends as numbers that differ by at most "+strconv.Itoa(maxRange), "the range may be too long")
 	}
 	for _, f := range e.filters {
 		if !knownFilter(f) {
@@ -343,8 +342,8 @@ func (s *splitter) checkExpression(e expression, line int) {
 	}
 }
 
-// memberPaths are what filters read by name of the elements of a list. It refuses those
-// that cannot exist.
+// memberPaths returns the members of the elements of a list that filters read by name. It
+// refuses members that cannot exist.
 func (s *splitter) memberPaths(src string, e expression, line int) []Path {
 	members := s.scope.memberPaths(src, e, line)
 	for _, p := range members {
@@ -355,7 +354,7 @@ func (s *splitter) memberPaths(src string, e expression, line int) []Path {
 	return members
 }
 
-// addError notes a mistake in a line, which is about the text.
+// addError notes an error in a line; text is the place in the line that is wrong.
 func (s *splitter) addError(line int, text, hint, format string, args ...any) {
 	wrong := invalid(line, hint, format, args...)
 	s.part.SetPosition(wrong, text)

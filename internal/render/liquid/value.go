@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Decode makes of JSON what templates work with: nil, bool, string, int,
-// float64, []any and map[string]any. Whole numbers become int where they fit,
-// so that long ids keep their digits.
+// Decode turns JSON into the types that templates work with: nil, bool, string, int, float64,
+// []any and map[string]any. Integers become int if they fit, so that long ids keep their
+// digits.
 func Decode(raw json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -50,15 +50,14 @@ func parseNumber(s string) any {
 	return f
 }
 
-// Lookup follows path from base and reports whether all of it exists. A segment
-// is a name or an index; size, first and last work as in Liquid.
+// Lookup follows path from base and reports whether all of it exists. A step is a name or an
+// index; size, first and last work as in Liquid.
 func Lookup(base any, path []any) (any, bool) {
 	value, _, ok := follow(base, path)
 	return value, ok
 }
 
-// follow is lookup. Where the value is not there, object tells whether there is an
-// object that lacks it.
+// follow is Lookup. If the value is missing, object tells whether an object lacks it.
 func follow(base any, path []any) (value any, object, ok bool) {
 	for _, segment := range path {
 		next, ok := step(base, segment)
@@ -126,8 +125,8 @@ func step(base, segment any) (any, bool) {
 	return list.Index(i).Interface(), true
 }
 
-// AppendValue appends the text of a value: nothing for nil, numbers in their
-// shortest form, lists without separator, objects as JSON.
+// AppendValue appends the text of a value: nothing for nil, numbers in their shortest form,
+// lists without separators, objects as JSON.
 func AppendValue(dst []byte, value any, m Mode) []byte {
 	switch v := value.(type) {
 	case nil:
@@ -172,10 +171,9 @@ func appendFloat(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }
 
-// AppendText appends s as it may stand in a part: line ends become LF, other
-// control characters vanish, what is not UTF-8 becomes U+FFFD, and what means
-// something to the part is escaped. The result depends on s alone and not on its
-// neighbours.
+// AppendText appends s as a part needs it: line ends become LF, other control characters are
+// dropped, invalid UTF-8 becomes U+FFFD, and special characters are escaped. The result depends
+// on s alone.
 func AppendText[T string | []byte](dst []byte, s T, m Mode) []byte {
 	asItIs := &verbatimBytes[m]
 	for start, i := 0, 0; ; {
@@ -221,8 +219,8 @@ func AppendText[T string | []byte](dst []byte, s T, m Mode) []byte {
 	}
 }
 
-// verbatimBytes are the bytes that are ordinary in each mode: a table, since every byte of
-// every value is looked up in it.
+// verbatimBytes tells which bytes need no change in each mode. It is a table because every byte
+// of every value is looked up.
 var verbatimBytes = func() (table [modeCount][256]bool) {
 	for m := range table {
 		for c := range table[m] {
@@ -249,8 +247,7 @@ func ordinary(c byte, m Mode) bool {
 	return c >= ' '
 }
 
-// appendJSONEscape appends what may not stand between the quotes of JSON as it is (RFC
-// 8259, section 7).
+// appendJSONEscape appends a byte that needs an escape in a JSON string (RFC 8259, section 7).
 func appendJSONEscape(dst []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
@@ -267,10 +264,10 @@ func appendJSONEscape(dst []byte, c byte) []byte {
 
 const hexDigits = "0123456789ABCDEF"
 
-// FindJSON returns the JSON text at path, following objects only. It reports false
-// where the value is not there, or where finding it needs a real decoder: escaped
-// or repeated names, lists on the way, strings with escapes. raw is valid JSON;
-// if it is not, find reports false or an arbitrary piece of it.
+// FindJSON returns the JSON text at path and follows objects only. It reports false if the
+// value is missing, or if finding it needs a decoder: escaped or repeated names, lists on the
+// path, strings with escapes. raw must be valid JSON; for other input it reports false or
+// returns an arbitrary part of it.
 func FindJSON(raw []byte, path []string) ([]byte, bool) {
 	i := skipSpace(raw, 0)
 	end, direct := -1, false // of the value at i
@@ -322,8 +319,8 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the index behind the string that begins at i, or -1, and
-// whether its text is its bytes.
+// skipString returns the index after the string that begins at i, or -1, and whether the text
+// of the string is its bytes.
 func skipString(b []byte, i int) (end int, plain bool) {
 	if i >= len(b) || b[i] != '"' {
 		return -1, false
@@ -345,8 +342,8 @@ func skipString(b []byte, i int) (end int, plain bool) {
 	return -1, false
 }
 
-// skipValue returns the index behind the value that begins at i, or -1, and whether
-// it is a number, a word, or a string whose text is its bytes.
+// skipValue returns the index after the value that begins at i, or -1, and whether the value is
+// a number, a word, or a string whose text is its bytes.
 func skipValue(b []byte, i int) (end int, direct bool) {
 	switch {
 	case i >= len(b):
@@ -368,7 +365,7 @@ func skipValue(b []byte, i int) (end int, direct bool) {
 	return end, true
 }
 
-// skipNested returns the index behind the object or list that begins at i, or -1.
+// skipNested returns the index after the object or list that begins at i, or -1.
 func skipNested(b []byte, i int) int {
 	for depth := 0; i < len(b); i++ {
 		switch b[i] {

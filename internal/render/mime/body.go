@@ -5,27 +5,27 @@ import (
 	"unicode/utf8"
 )
 
-// A chunk is a stretch of a part's text, with LF line ends, that is the same for
-// all recipients. It is measured, and encoded both ways, once.
+// A Chunk is text with LF line ends that all recipients share. It is analyzed, and encoded in
+// both ways, once.
 type Chunk struct {
 	Text     []byte
-	withCRLF []byte // text with CRLF
+	withCRLF []byte // Text with CRLF line ends
 	size     lineStats
-	dotLine  bool // behind one of its line ends comes a dot
+	dotLine  bool // a line end is followed by a dot
 
-	// For quoted-printable: all lines that lie entirely in this chunk, encoded.
-	// What is before and behind them joins the pieces beside.
+	// Quoted-printable encoding of the lines that lie entirely in the chunk. The text before
+	// and behind them joins the neighbouring values.
 	innerLines []byte
 	encoded    bool
 }
 
-// A measure says what matters of a text for the choice of its encoding.
+// lineStats has the properties of a text that decide about its encoding.
 type lineStats struct {
 	ascii   bool
 	lines   int // line ends
 	first   int // bytes before the first line end
-	last    int // bytes behind the last
-	longest int // bytes of the longest line between the two
+	last    int // bytes after the last line end
+	longest int // bytes of the longest line between them
 }
 
 func lineStatsOf(text []byte) lineStats {
@@ -53,7 +53,7 @@ func lineStatsOf(text []byte) lineStats {
 	return m
 }
 
-// join returns the measure of one text behind another.
+// join returns the statistics of m's text followed by n's.
 func (m lineStats) join(n lineStats) lineStats {
 	sum := lineStats{ascii: m.ascii && n.ascii, lines: m.lines + n.lines, longest: max(m.longest, n.longest)}
 	switch {
@@ -71,12 +71,12 @@ func (m lineStats) join(n lineStats) lineStats {
 	return sum
 }
 
-// sevenBit reports whether the text may leave as it is, RFC 2045 section 2.7.
+// sevenBit reports whether the text can be sent as 7bit (RFC 2045, section 2.7).
 func (m lineStats) sevenBit() bool {
 	return m.ascii && m.longestLine() <= hardLine
 }
 
-// longestLine is the length of the longest line.
+// longestLine returns the length of the longest line.
 func (m lineStats) longestLine() int { return max(m.first, m.last, m.longest) }
 
 func NewChunk(text []byte) Chunk {
@@ -96,16 +96,17 @@ func appendCRLF(dst, text []byte) []byte {
 	}
 }
 
-// A body is a part of one recipient: chunks with the recipient's pieces between
-// them, one less than there are chunks. ends are where the pieces end in values.
+// A Body is a part of one recipient's message: chunks and, between them, the recipient's own
+// values. Ends has the ends of the values in Values; there is one value less than there are
+// chunks.
 type Body struct {
 	Chunks []Chunk
-	common lineStats // of the chunks, with nothing between them
+	common lineStats // of the chunks without values
 	Values []byte
 	Ends   []int
 }
 
-// SetShared sets what is the same for all recipients.
+// SetShared sets the chunks.
 func (b *Body) SetShared(chunks []Chunk) {
 	b.Chunks, b.common = chunks, lineStats{ascii: true}
 	for i := range chunks {
@@ -128,8 +129,8 @@ func (b *Body) measure() lineStats {
 	return m
 }
 
-// SevenBit reports whether the body may leave as it is. No line is longer than one of
-// the chunks and all pieces together: that is enough to know of most.
+// SevenBit reports whether the body can be sent as 7bit. A line is at most as long as the
+// longest line of the chunks and all values together, and this bound decides most cases.
 func (b *Body) SevenBit() bool {
 	if bound := b.common.longestLine() + len(b.Values); bound > hardLine {
 		return b.measure().sevenBit()
@@ -137,8 +138,8 @@ func (b *Body) SevenBit() bool {
 	return b.common.ascii && isASCII(b.Values)
 }
 
-// AppendPlain appends the body as it is, and tells whether one of its lines may begin
-// with a dot. It ends with a line end, as dst does.
+// AppendPlain appends the body unencoded and reports whether one of its lines may begin with a
+// dot. The output ends with a line end; dst must end with one.
 func (b *Body) AppendPlain(dst []byte) (out []byte, dots bool) {
 	start := len(dst)
 	dots = bytes.Contains(b.Values, lineDot) || b.Chunks[0].dotLine || beginsDotLine(dst, b.Chunks[0].withCRLF)
@@ -158,14 +159,14 @@ func (b *Body) AppendPlain(dst []byte) (out []byte, dots bool) {
 
 var lineDot = []byte("\n.")
 
-// beginsDotLine reports whether text begins a line with a dot where it is appended to before.
+// beginsDotLine reports whether text begins a line with a dot when it is appended to before.
 func beginsDotLine(before, text []byte) bool {
 	return len(text) > 0 && text[0] == '.' && (len(before) == 0 || before[len(before)-1] == '\n')
 }
 
-// AppendQuotedPrintable appends the body by RFC 2045 section 6.7. line is
-// scratch memory and is returned for the next time. The bytes depend on the text
-// alone and not on where its pieces begin.
+// AppendQuotedPrintable appends the body as quoted-printable (RFC 2045, section 6.7). line is
+// memory to use, returned for the next call. The bytes depend on the text alone and not on its
+// division into chunks and values.
 func (b *Body) AppendQuotedPrintable(dst, line []byte) (body, scratch []byte) {
 	line = line[:0]
 	dst, line = b.Chunks[0].appendLines(dst, line)
@@ -189,8 +190,8 @@ func (b *Body) AppendQuotedPrintable(dst, line []byte) (body, scratch []byte) {
 	return dst, line
 }
 
-// appendLines appends the lines that end in the chunk, the first of which begins
-// with line, and returns what is behind the last line end as the new line.
+// appendLines appends the lines that end in the chunk, the first of which begins with line. It
+// returns the text after the last line end as the new line.
 func (c *Chunk) appendLines(dst, line []byte) (body, rest []byte) {
 	if c.size.lines == 0 {
 		return dst, append(line, c.Text...)
@@ -208,8 +209,8 @@ func (c *Chunk) appendLines(dst, line []byte) (body, rest []byte) {
 	return dst, append(line[:0], c.Text[last:]...)
 }
 
-// appendQPLine appends one line and its CRLF, with soft line breaks so that none
-// is longer than 76.
+// appendQPLine appends one encoded line and its CRLF, with soft line breaks after at most 76
+// characters.
 func appendQPLine(dst, line []byte) []byte {
 	col := 0
 	for i, c := range line {
@@ -232,7 +233,7 @@ func appendQPLine(dst, line []byte) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// AppendText appends the body with LF line ends and in no encoding.
+// AppendText appends the body unencoded, with LF line ends.
 func (b *Body) AppendText(dst []byte) []byte {
 	dst = append(dst, b.Chunks[0].Text...)
 	for i := range b.Ends {

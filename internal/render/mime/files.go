@@ -11,43 +11,43 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// The boundaries of a message with files. They are the same in all messages, so that
-// what is behind the last byte that differs is the same, too. Text that has "--=_" is
-// not sent as it is: see Mailing.boundary.
+// Boundaries of a message with files. They are the same in all messages, so that all messages
+// end with the same bytes. A text that contains "--=_" is sent as quoted-printable, which
+// cannot contain it.
 const (
 	mixedBoundary       = "=_mixed"
 	alternativeBoundary = "=_alternative"
 	relatedBoundary     = "=_related"
 )
 
-// lineBytes is what a line of base64 has of a file: 76 characters (RFC 2045, section
-// 6.8).
+// lineBytes is the number of bytes of a file in a line of base64, which has 76 characters (RFC
+// 2045, section 6.8).
 const lineBytes = 57
 
-// An Enclosing is which files go with the messages of a template, and what they stand
-// behind:
+// A FileSet is the files of a message, and the structure that they need:
 //
 //	multipart/mixed
 //	    multipart/alternative
 //	        text/plain
 //	        multipart/related      (RFC 2387)
 //	            text/html
-//	            image/png          what the HTML shows
-//	    application/pdf            what is attached
+//	            image/png          embedded: shown by the HTML
+//	    application/pdf            attached
 //
-// Levels with one part are left out.
+// A level with one part is left out.
 type FileSet struct {
 	Files       []fanfare.File
-	Alternative bool // there are a text and HTML
+	Alternative bool // the message has a text and HTML
 }
 
-// An Enclosure is files as they stand at the end of messages. It never changes.
+// EncodedFiles are the last bytes of all messages with a FileSet: the files and the closing
+// boundaries. They never change.
 type EncodedFiles struct {
 	Set     FileSet
 	content []byte
 }
 
-// Size is how many bytes of memory it has.
+// Size returns the number of bytes in memory.
 func (e *EncodedFiles) Size() int { return len(e.content) }
 
 func (e *EncodedFiles) Bytes() []byte {
@@ -57,7 +57,7 @@ func (e *EncodedFiles) Bytes() []byte {
 	return e.content
 }
 
-// Key is the same for what is encoded to the same bytes.
+// Key returns a string that is the same for sets with the same encoding.
 func (e *FileSet) Key() string {
 	var b strings.Builder
 	b.WriteString(strconv.FormatBool(e.Alternative))
@@ -70,8 +70,8 @@ func (e *FileSet) Key() string {
 	return b.String()
 }
 
-// EncodedSize is about how many bytes the files have in a message: exactly those of
-// their lines, and some for the headers of each.
+// EncodedSize returns about the number of bytes of the files in a message: exactly those of
+// their lines, and an estimate for their headers.
 func EncodedSize(files []fanfare.File) (size int) {
 	for i := range files {
 		f := &files[i]
@@ -81,7 +81,7 @@ func EncodedSize(files []fanfare.File) (size int) {
 	return size
 }
 
-// Encode makes the enclosure: read returns the bytes of a file.
+// Encode encodes the set; read returns the contents of a file.
 func (e FileSet) Encode(read func(*fanfare.File) ([]byte, error)) (*EncodedFiles, error) {
 	made := &EncodedFiles{Set: e, content: make([]byte, 0, EncodedSize(e.Files)+128)}
 	put := func(boundary string, shown bool) error {
@@ -131,7 +131,7 @@ func appendFile(dst []byte, f *fanfare.File, content []byte) []byte {
 	if strings.HasPrefix(f.Type, "text/") && utf8.Valid(content) {
 		dst = append(dst, "; charset=utf-8"...)
 	}
-	dst = appendQuotedString(append(dst, ";\r\n name="...), asciiName(f.Name)) // for readers that do not know filename*
+	dst = appendQuotedString(append(dst, ";\r\n name="...), asciiName(f.Name)) // for readers that do not support filename*
 	dst = append(dst, "\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: "...)
 	if f.Image == "" {
 		dst = append(dst, "attachment"...)
@@ -151,8 +151,7 @@ func appendFile(dst []byte, f *fanfare.File, content []byte) []byte {
 	return dst
 }
 
-// AppendOpening appends the headers that open the levels around the text, and then around the
-// HTML: what is behind them is the tail.
+// AppendOpening appends the headers before the first body.
 func (e *EncodedFiles) AppendOpening(dst []byte) []byte {
 	if e.Set.hasAttached() {
 		dst = append(dst, "Content-Type: multipart/mixed;\r\n boundary=\""+mixedBoundary+"\"\r\n\r\n--"+mixedBoundary+"\r\n"...)
@@ -163,7 +162,7 @@ func (e *EncodedFiles) AppendOpening(dst []byte) []byte {
 	return dst
 }
 
-// AppendPartOpening appends what stands in front of the text or the HTML.
+// AppendPartOpening appends the headers before the text or the HTML.
 func (e *EncodedFiles) AppendPartOpening(dst []byte, html bool) []byte {
 	if e.Set.Alternative {
 		dst = append(dst, "--"+alternativeBoundary+"\r\n"...)
@@ -174,12 +173,12 @@ func (e *EncodedFiles) AppendPartOpening(dst []byte, html bool) []byte {
 	return dst
 }
 
-// plainNameBytes is how long a file name may be that stands in a header as it is; a
-// longer one is written in pieces, so that no line is longer than it should be.
+// plainNameBytes is the longest file name in one piece. A longer one is written in pieces, so
+// that no line is too long.
 const plainNameBytes = 60
 
-// appendFileName appends the parameter filename to a Content-Disposition: as it is
-// where it is ASCII and short, else as RFC 2231 has it.
+// appendFileName appends the parameter filename of Content-Disposition: unchanged if it is
+// ASCII and short, otherwise as RFC 2231 defines.
 func appendFileName(dst []byte, name string) []byte {
 	if isASCII(name) && len(name) <= plainNameBytes {
 		return append(appendQuotedString(append(dst, ";\r\n filename="...), name), "\r\n"...)
@@ -198,8 +197,8 @@ func appendFileName(dst []byte, name string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// rfc2231Pieces writes a name for RFC 2231, section 4, in pieces for lines: a
-// character is never in two of them.
+// rfc2231Pieces encodes a name for RFC 2231, section 4, in pieces of one line each. It never
+// divides a character.
 func rfc2231Pieces(name string) (pieces []string) {
 	var piece []byte
 	for i := 0; i < len(name); {
@@ -221,13 +220,13 @@ func rfc2231Pieces(name string) (pieces []string) {
 	return append(pieces, string(piece))
 }
 
-// isAttributeChar reports whether a byte may stand as it is: attribute-char of RFC
-// 2231, section 7.
+// isAttributeChar reports whether a byte needs no encoding (attribute-char of RFC 2231, section
+// 7).
 func isAttributeChar(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$&+-.^_`{|}~", c) >= 0
 }
 
-// appendQuotedString appends a quoted-string (RFC 5322, section 3.2.4) of ASCII.
+// appendQuotedString appends ASCII as a quoted-string (RFC 5322, section 3.2.4).
 func appendQuotedString(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	for i := range len(text) {
@@ -239,8 +238,8 @@ func appendQuotedString(dst []byte, text string) []byte {
 	return append(dst, '"')
 }
 
-// asciiName is a name for readers that know nothing of RFC 2231: short, in ASCII, with
-// the extension.
+// asciiName returns a name for readers that do not support RFC 2231: short, in ASCII, with the
+// extension.
 func asciiName(name string) string {
 	var b strings.Builder
 	for _, r := range name {

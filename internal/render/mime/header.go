@@ -12,24 +12,24 @@ import (
 	"fanfare.dev/fanfare/internal/mail/address"
 )
 
-// Line lengths of RFC 5322 section 2.1.1 and of RFC 2047 section 2, without CRLF.
+// Line lengths of RFC 5322, section 2.1.1, and of RFC 2047, section 2, without CRLF.
 const (
 	softLine        = 78
 	hardLine        = 998
 	encodedLine     = 76
 	maxNameBytes    = 256 // of a display name
-	maxURLBytes     = 900 // of an unsubscribe link, which cannot be folded
+	maxURLBytes     = 900 // of a link, which cannot be folded
 	longestUnfolded = 900 // of a word in a subject; a longer one is encoded
 )
 
-// invalidHeader is the error about a value that may not stand in a header; name names
-// the setting that it comes from.
+// invalidHeader is the error about a value that may not stand in a header; name becomes its
+// pointer.
 func invalidHeader(name, format string, args ...any) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: fmt.Sprintf(format, args...)}
 }
 
-// AppendMailbox appends "Name: display name <address>" and reports whether the
-// line needs SMTPUTF8. value names the setting in errors.
+// AppendMailbox appends "header: display name <address>" and reports whether the line needs
+// SMTPUTF8. value names the setting in errors.
 func AppendMailbox(dst []byte, header, value string, a mail.Address) ([]byte, bool, error) {
 	route, err := address.Parse(a.Address)
 	if err != nil {
@@ -61,7 +61,7 @@ func AppendMailbox(dst []byte, header, value string, a mail.Address) ([]byte, bo
 	return append(dst, ">\r\n"...), utf8Needed, nil
 }
 
-// column returns the length of the last line of what was appended after start.
+// column returns the length of the last line after start.
 func column(b []byte, start int) int {
 	n := len(b)
 	for n > start && b[n-1] != '\n' {
@@ -70,7 +70,7 @@ func column(b []byte, start int) int {
 	return len(b) - n
 }
 
-// appendPhrase appends a display name: as it is, quoted, or encoded.
+// appendPhrase appends a display name: unchanged, quoted, or encoded.
 func appendPhrase(dst []byte, name string, col int) []byte {
 	if !isASCII(name) || strings.Contains(name, "=?") {
 		return appendEncoded(dst, name, col)
@@ -90,8 +90,7 @@ func appendPhrase(dst []byte, name string, col int) []byte {
 	return append(dst, name...)
 }
 
-// CleanSubject makes one line of text, in place: every run of white space
-// becomes one space.
+// CleanSubject turns text into one line, in place: every run of white space becomes one space.
 func CleanSubject(text []byte) []byte {
 	clean := text[:0]
 	for len(text) > 0 {
@@ -111,8 +110,8 @@ func CleanSubject(text []byte) []byte {
 	return clean
 }
 
-// AppendSubject appends the header line of a clean subject: folded at spaces if
-// it is ASCII, otherwise as encoded words.
+// AppendSubject appends the header line of a clean subject: folded at spaces if it is ASCII,
+// otherwise as encoded words.
 func AppendSubject(dst, subject []byte) []byte {
 	const header = "Subject: "
 	dst = append(dst, header...)
@@ -146,7 +145,7 @@ func AppendSubject(dst, subject []byte) []byte {
 	}
 }
 
-// foldable reports whether the subject may stand as it is.
+// foldable reports whether the subject needs no encoding.
 func foldable(subject []byte) bool {
 	word := 0
 	for i, c := range subject {
@@ -163,9 +162,8 @@ func foldable(subject []byte) bool {
 	return true
 }
 
-// appendEncoded appends text as encoded words of RFC 2047, folded, beginning in
-// column col. It takes the shorter of the two encodings, and never cuts a
-// character.
+// appendEncoded appends text as encoded words (RFC 2047), folded, from column col on. It uses
+// the shorter of the two encodings and never cuts a character.
 func appendEncoded(dst []byte, text string, col int) []byte {
 	quoted := 0
 	for i := range len(text) {
@@ -210,8 +208,8 @@ func appendEncoded(dst []byte, text string, col int) []byte {
 	return dst
 }
 
-// quotedLen and appendQuoted are the Q encoding in its strictest form, RFC 2047
-// section 5 (3), which may stand in a display name.
+// quotedLen and appendQuoted are the Q encoding with the restrictions for display names (RFC
+// 2047, section 5 (3)).
 func quotedLen(c byte) int {
 	if c == ' ' || isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' {
 		return 1
@@ -240,32 +238,32 @@ func isASCII[T string | []byte](s T) bool {
 	return true
 }
 
-// CheckHostName checks what stands behind the @ of a Message-ID or in a List-Id.
+// CheckHostName checks the domain of a Message-ID or of a List-Id.
 func CheckHostName(s, value string) error {
 	if s == "" || len(s) > 253 {
-		return invalidHeader(value, "is empty or longer than 253 bytes")
+		return invalidHeader(value, "the host name is empty or longer than 253 bytes")
 	}
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" {
-			return invalidHeader(value, "%q is not a name with dots between its parts", s)
+			return invalidHeader(value, "%q is not a host name: it has an empty label", s)
 		}
 		for i := range len(label) {
 			if c := label[i]; !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
-				return invalidHeader(value, "%q may have letters, digits, dots, - and _ only", s)
+				return invalidHeader(value, "%q is not a host name: only letters, digits, dots, - and _ are allowed", s)
 			}
 		}
 	}
 	return nil
 }
 
-// CheckURL checks a link that is about to stand between angle brackets.
+// CheckURL checks a link that will stand between angle brackets.
 func CheckURL(url []byte, value string) error {
 	if len(url) == 0 || len(url) > maxURLBytes {
 		return invalidHeader(value, "the link is empty or longer than %d bytes", maxURLBytes)
 	}
 	for _, c := range url {
 		if c <= ' ' || c >= 0x7f || c == '<' || c == '>' || c == '"' || c == ',' {
-			return invalidHeader(value, "the link contains the byte %#02x", c)
+			return invalidHeader(value, "the link contains the byte %#02x, which a header does not allow", c)
 		}
 	}
 	return nil

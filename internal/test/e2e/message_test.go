@@ -130,7 +130,7 @@ func TestAMessageBringsItsOwnContent(t *testing.T) {
 		"unclosed":         {`{"subject":"S","text":"a\nb\n  {{ event.x"}`, "/content/text", "{{ is not closed", 3, 3},
 		"unknown variable": {`{"subject":"S","html":"<p>\n{{ evnt.x }}</p>"}`, "/content/html", "unknown variable evnt.x", 2, 4},
 		"missing value":    {`{"subject":"S","text":"a\n{{ event.nothing }}"}`, "/data", "content, text: undefined variable event.nothing", 2, 4},
-		"no body":          {`{"subject":"S"}`, "/content", "neither text nor html", 0, 0},
+		"no body":          {`{"subject":"S"}`, "/content", "no text, html or markdown", 0, 0},
 		"no subject":       {`{"text":"T"}`, "/content/subject", "no subject", 0, 0},
 	} {
 		got := s.http.refused(422, "POST", "/v1/messages", plain, `{"channel":"email","to":"ada@example.org","data":{"what":1},"content":`+c.content+`}`)
