@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/rawjson"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare/internal/people"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
