@@ -10,8 +10,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/people"
-	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/people/registry"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
