@@ -199,7 +199,7 @@ type matchFrame struct {
 
 // begin makes f ready for an event, whose data are set next.
 func (f *matchFrame) begin(event *Event, t *expr.TextTable, values int) {
-	f.Frame.Begin(event, t, values)
+	f.Begin(event, t, values)
 	f.singleHits, f.matchedFilters = f.singleHits[:0], f.matchedFilters[:0]
 	if f.epoch++; f.epoch == maxEpoch {
 		f.epoch = 1
@@ -212,7 +212,7 @@ func (f *matchFrame) end() {
 	clear(f.filterHits)
 	f.filterHits = f.filterHits[:0]
 	f.visit = nil
-	f.Frame.End()
+	f.End()
 }
 
 // startTextMarks forgets which texts were met.

@@ -110,7 +110,7 @@ func (p *previousEvent) Decoded() (data any, ok bool) {
 }
 
 // find leads to what was where steps lead.
-func (p *previousEvent) find(steps []string) (any, valueState) {
+func (p *previousEvent) find(steps []string) (any, ValueState) {
 	if !p.exists() {
 		return nil, absent
 	}

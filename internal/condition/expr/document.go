@@ -158,7 +158,7 @@ func (d *Document) All() any {
 }
 
 // Follow leads to the value at p; absent where there is none.
-func (d *Document) Follow(p *Path) (any, valueState) {
+func (d *Document) Follow(p *Path) (any, ValueState) {
 	switch {
 	case d.isWhole || len(p.Steps) == 0:
 		return FollowSteps(p.Steps, d.All())

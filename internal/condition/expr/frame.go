@@ -99,16 +99,16 @@ type DecodedParams struct {
 
 // A slot is what one path leads to in the event, found at most once per event.
 type cachedValue struct {
-	state  valueState
+	state  ValueState
 	value  any
 	isText bool
 	folded string
 }
 
-type valueState uint8
+type ValueState uint8
 
 const (
-	unread  valueState = iota
+	unread  ValueState = iota
 	absent             // the path leads nowhere: an error in CEL
 	present            // value is set
 	ready              // folded is set too

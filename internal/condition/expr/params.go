@@ -66,12 +66,12 @@ func DetachedPage(params []lang.Param, v lang.ParamValues, t *TextTable) *ParamP
 // a number that stays the same while the text is in use. Number 0 is no text.
 type TextTable struct {
 	Numbers map[string]uint32
-	texts   []internedText
+	texts   []InternedText
 	lists   map[uint32]*internedList // by the number of the text that stands for it
 	free    []uint32
 }
 
-type internedText struct {
+type InternedText struct {
 	Text, Folded string
 	count        uint32 // rows that have it
 }
@@ -83,10 +83,10 @@ type internedList struct {
 }
 
 func NewTextTable() *TextTable {
-	return &TextTable{Numbers: map[string]uint32{}, texts: make([]internedText, 1), lists: map[uint32]*internedList{}}
+	return &TextTable{Numbers: map[string]uint32{}, texts: make([]InternedText, 1), lists: map[uint32]*internedList{}}
 }
 
-func (t *TextTable) At(n uint32) *internedText { return &t.texts[n] }
+func (t *TextTable) At(n uint32) *InternedText { return &t.texts[n] }
 
 // Size is one more than the highest number of a text.
 func (t *TextTable) Size() int { return len(t.texts) }
@@ -108,9 +108,9 @@ func (t *TextTable) Acquire(text string) uint32 {
 			n, t.free = t.free[last], t.free[:last]
 		} else {
 			n = uint32(len(t.texts))
-			t.texts = append(t.texts, internedText{})
+			t.texts = append(t.texts, InternedText{})
 		}
-		t.texts[n] = internedText{Text: text}
+		t.texts[n] = InternedText{Text: text}
 		t.Numbers[text] = n
 		if values, ok := lang.ReadListText(text); ok {
 			t.acquireList(n, values)
@@ -129,7 +129,7 @@ func (t *TextTable) Release(n uint32) {
 	assert.That(one.count > 0 && t.Numbers[one.Text] == n, "text %d is dropped, which nothing has: %q", n, one.Text)
 	if one.count--; one.count == 0 {
 		delete(t.Numbers, one.Text)
-		*one = internedText{}
+		*one = InternedText{}
 		if list := t.lists[n]; list != nil {
 			delete(t.lists, n)
 			for _, text := range list.numbers {

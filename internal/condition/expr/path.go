@@ -39,10 +39,10 @@ type Source struct {
 	Steps []string
 }
 
-func (p *Path) Follow(v any) (any, valueState) { return FollowSteps(p.Steps, v) }
+func (p *Path) Follow(v any) (any, ValueState) { return FollowSteps(p.Steps, v) }
 
 // FollowSteps walks a path; the state is absent where a step is not there.
-func FollowSteps(steps []string, v any) (any, valueState) {
+func FollowSteps(steps []string, v any) (any, ValueState) {
 	for _, step := range steps {
 		m, ok := v.(map[string]any)
 		if !ok {
@@ -56,7 +56,7 @@ func FollowSteps(steps []string, v any) (any, valueState) {
 }
 
 // find follows the path from its root.
-func (p *Path) find(f *Frame) (any, valueState) {
+func (p *Path) find(f *Frame) (any, ValueState) {
 	if p.Root == nil {
 		return f.Data.Follow(p)
 	}

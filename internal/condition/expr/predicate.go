@@ -55,7 +55,7 @@ func (x BoolParam) Load(f *Frame) (any, bool)      { return f.text(x.column).Tex
 func (x BoolParam) Folded(f *Frame) (string, bool) { return "", false }
 func (x ListParam) Load(f *Frame) (any, bool)      { return f.list(x.column), true }
 func (x ListParam) Folded(f *Frame) (string, bool) { return "", false }
-func (f *Frame) text(column int) *internedText     { return f.Texts.At(f.Page.Texts[column][f.Row]) }
+func (f *Frame) text(column int) *InternedText     { return f.Texts.At(f.Page.Texts[column][f.Row]) }
 func (f *Frame) list(column int) []any             { return f.Texts.list(f.Page.Texts[column][f.Row]) }
 
 // The tests.

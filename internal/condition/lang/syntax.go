@@ -157,7 +157,7 @@ func IsVariable(e celast.Expr, name string) bool {
 }
 
 // A quantifier is over.exists(variable, inner), or over.all(variable, inner).
-type quantifier struct {
+type Quantifier struct {
 	Over     celast.Expr
 	Variable string
 	Inner    celast.Expr
@@ -166,7 +166,7 @@ type quantifier struct {
 
 // QuantifierOf recognises what CEL makes of the two macros: a loop that joins
 // what it found so far with inner.
-func QuantifierOf(e celast.Expr) (q quantifier, ok bool) {
+func QuantifierOf(e celast.Expr) (q Quantifier, ok bool) {
 	if e.Kind() != celast.ComprehensionKind {
 		return q, false
 	}

@@ -80,14 +80,14 @@ func internReason(reason string) string {
 }
 
 // Len returns the number of suppressed addresses.
-func (l *List) Len() int { return int(l.count.Load()) }
+func (s *List) Len() int { return int(s.count.Load()) }
 
 // CountByReason counts the suppressed addresses by reason.
-func (l *List) CountByReason() map[string]int {
+func (s *List) CountByReason() map[string]int {
 	counts := make(map[string]int, len(Reasons))
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	for _, s := range l.all {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, s := range s.all {
 		counts[s.Reason]++
 	}
 	return counts
@@ -95,9 +95,9 @@ func (l *List) CountByReason() map[string]int {
 
 // Select returns the records of a service with a reason ("": any) after a cursor, in the order of
 // the list, as far as memory has them.
-func (l *List) Select(service uint32, reason string, after *Cursor, now int64) (all []Record) {
-	l.mu.RLock()
-	for key, s := range l.all {
+func (s *List) Select(service uint32, reason string, after *Cursor, now int64) (all []Record) {
+	s.mu.RLock()
+	for key, s := range s.all {
 		if key.Service != service || reason != "" && reason != s.Reason || s.Until != 0 && s.Until <= now {
 			continue
 		}
@@ -105,16 +105,16 @@ func (l *List) Select(service uint32, reason string, after *Cursor, now int64) (
 			all = append(all, record)
 		}
 	}
-	l.mu.RUnlock()
+	s.mu.RUnlock()
 	slices.SortFunc(all, func(a, b Record) int { return later(&a, &b) })
 	return all
 }
 
 // Expired returns the lifting of at most so many suppressions that have expired.
-func (l *List) Expired(now int64, most int) (over []Record) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	for key, s := range l.all {
+func (s *List) Expired(now int64, most int) (over []Record) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for key, s := range s.all {
 		if s.Until != 0 && s.Until <= now && len(over) < most {
 			over = append(over, Record{Service: key.Service, Kind: key.kind, Hash: key.hash, Until: s.Until, Lifted: true})
 		}
@@ -123,7 +123,7 @@ func (l *List) Expired(now int64, most int) (over []Record) {
 }
 
 // Version rises with each change, once the change is visible.
-func (l *List) Version() uint64 { return l.changes.Load() }
+func (s *List) Version() uint64 { return s.changes.Load() }
 
 // Get returns what is known of an address at a moment.
 func (s *List) Get(key Key, now int64) (State, bool) {
@@ -141,17 +141,17 @@ func (s *List) HasTag(tag uint64) bool {
 
 // InForce returns the suppression of an address in normal form: that of the
 // service, else that of all services.
-func (l *List) InForce(service uint32, kind uint8, address string, now int64) (key Key, s State, ok bool) {
-	if l.count.Load() == 0 {
-		return key, s, false
+func (s *List) InForce(service uint32, kind uint8, address string, now int64) (key Key, state State, ok bool) {
+	if s.count.Load() == 0 {
+		return key, state, false
 	}
-	asked := l.NewRecord(service, kind, address)
+	asked := s.NewRecord(service, kind, address)
 	key = KeyOf(&asked)
-	if s, ok = l.Get(key, now); !ok {
+	if state, ok = s.Get(key, now); !ok {
 		key.Service = AllServices
-		s, ok = l.Get(key, now)
+		state, ok = s.Get(key, now)
 	}
-	return key, s, ok
+	return key, state, ok
 }
 
 // later orders the list.
