@@ -16,10 +16,10 @@ import (
 )
 
 // NewRecord is what would be kept of an address in normal form.
-func (s *List) NewRecord(service uint32, kind uint8, address string) Record {
+func (l *List) NewRecord(service uint32, kind uint8, address string) Record {
 	address = Fold(kind, address)
-	s := Record{Service: service, Kind: kind, Tag: s.Tag(kind, address)}
-	mac := hmac.New(sha256.New, s.Key)
+	s := Record{Service: service, Kind: kind, Tag: l.Tag(kind, address)}
+	mac := hmac.New(sha256.New, l.Key)
 	mac.Write([]byte(address))
 	mac.Sum(s.Hash[:0])
 	return s
@@ -43,28 +43,28 @@ func foldsTo(c rune) bool { return c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' }
 // message asks for it: of an address whose tag is on no list, nothing else is
 // asked. It is kept beside the HMAC, so that it is known of an address that is
 // kept as a hash alone. 0 is no tag.
-func (s *List) Tag(kind uint8, folded string) uint64 {
+func (l *List) Tag(kind uint8, folded string) uint64 {
 	var buf [256]byte
-	return max(highwayhash.Sum64(append(append(buf[:0], kind), folded...), s.TagKey[:]), 1)
+	return max(highwayhash.Sum64(append(append(buf[:0], kind), folded...), l.TagKey[:]), 1)
 }
 
 // HashText is how an export writes an address that is kept as a hash alone: under
 // the name of the key, kind, tag and hash.
-func (s *List) HashText(s *Record) string {
+func (l *List) HashText(s *Record) string {
 	b := binary.BigEndian.AppendUint64([]byte{s.Kind}, s.Tag)
-	return s.hashKeyName() + hex.EncodeToString(append(b, s.Hash[:]...))
+	return l.hashKeyName() + hex.EncodeToString(append(b, s.Hash[:]...))
 }
 
 // hashKeyName tells the hashes of one key from those of another.
-func (s *List) hashKeyName() string {
-	name := sha256.Sum256(append([]byte("name of the key of tags "), s.TagKey[:]...))
+func (l *List) hashKeyName() string {
+	name := sha256.Sum256(append([]byte("name of the key of tags "), l.TagKey[:]...))
 	return hex.EncodeToString(name[:4]) + "-"
 }
 
 // ParseHash is what would be kept of an address of which an export of this
 // server has the hash.
-func (s *List) ParseHash(text string) (s Record, err error) {
-	written, ours := strings.CutPrefix(text, s.hashKeyName())
+func (l *List) ParseHash(text string) (s Record, err error) {
+	written, ours := strings.CutPrefix(text, l.hashKeyName())
 	b, err := hex.DecodeString(written)
 	switch {
 	case !ours && strings.Contains(text, "-"):

@@ -43,32 +43,32 @@ func (k *Key) Record(s State) Record {
 	return Record{Service: k.Service, Kind: k.kind, Hash: k.hash, Reason: s.Reason, At: s.At, Until: s.Until, Tag: s.Tag}
 }
 
-func (s *List) Set(records []Record) {
+func (l *List) Set(records []Record) {
 	if len(records) == 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all, s.tags = map[Key]State{}, map[uint64]int32{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all, l.tags = map[Key]State{}, map[uint64]int32{}
 	}
 	for i := range records {
 		r := &records[i]
 		key := KeyOf(r)
-		if was, ok := s.all[key]; ok {
-			delete(s.all, key)
-			if s.tags[was.Tag]--; s.tags[was.Tag] <= 0 {
-				delete(s.tags, was.Tag)
+		if was, ok := l.all[key]; ok {
+			delete(l.all, key)
+			if l.tags[was.Tag]--; l.tags[was.Tag] <= 0 {
+				delete(l.tags, was.Tag)
 			}
 		}
 		if r.Lifted {
 			continue
 		}
-		s.all[key] = State{internReason(r.Reason), r.At, r.Until, r.Tag}
-		s.tags[r.Tag]++
+		l.all[key] = State{internReason(r.Reason), r.At, r.Until, r.Tag}
+		l.tags[r.Tag]++
 	}
-	s.count.Store(int64(len(s.all)))
-	s.changes.Add(1)
+	l.count.Store(int64(len(l.all)))
+	l.changes.Add(1)
 }
 
 // internReason is one string for all that have the same reason.
@@ -80,14 +80,14 @@ func internReason(reason string) string {
 }
 
 // Len returns the number of suppressed addresses.
-func (s *List) Len() int { return int(s.count.Load()) }
+func (l *List) Len() int { return int(l.count.Load()) }
 
 // CountByReason counts the suppressed addresses by reason.
-func (s *List) CountByReason() map[string]int {
+func (l *List) CountByReason() map[string]int {
 	counts := make(map[string]int, len(Reasons))
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, s := range s.all {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, s := range l.all {
 		counts[s.Reason]++
 	}
 	return counts
@@ -95,9 +95,9 @@ func (s *List) CountByReason() map[string]int {
 
 // Select returns the records of a service with a reason ("": any) after a cursor, in the order of
 // the list, as far as memory has them.
-func (s *List) Select(service uint32, reason string, after *Cursor, now int64) (all []Record) {
-	s.mu.RLock()
-	for key, s := range s.all {
+func (l *List) Select(service uint32, reason string, after *Cursor, now int64) (all []Record) {
+	l.mu.RLock()
+	for key, s := range l.all {
 		if key.Service != service || reason != "" && reason != s.Reason || s.Until != 0 && s.Until <= now {
 			continue
 		}
@@ -105,16 +105,16 @@ func (s *List) Select(service uint32, reason string, after *Cursor, now int64) (
 			all = append(all, record)
 		}
 	}
-	s.mu.RUnlock()
+	l.mu.RUnlock()
 	slices.SortFunc(all, func(a, b Record) int { return later(&a, &b) })
 	return all
 }
 
 // Expired returns the lifting of at most so many suppressions that have expired.
-func (s *List) Expired(now int64, most int) (over []Record) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for key, s := range s.all {
+func (l *List) Expired(now int64, most int) (over []Record) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for key, s := range l.all {
 		if s.Until != 0 && s.Until <= now && len(over) < most {
 			over = append(over, Record{Service: key.Service, Kind: key.kind, Hash: key.hash, Until: s.Until, Lifted: true})
 		}
@@ -123,35 +123,35 @@ func (s *List) Expired(now int64, most int) (over []Record) {
 }
 
 // Version rises with each change, once the change is visible.
-func (s *List) Version() uint64 { return s.changes.Load() }
+func (l *List) Version() uint64 { return l.changes.Load() }
 
 // Get returns what is known of an address at a moment.
-func (s *List) Get(key Key, now int64) (State, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	found, ok := s.all[key]
+func (l *List) Get(key Key, now int64) (State, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	found, ok := l.all[key]
 	return found, ok && (found.Until == 0 || now < found.Until)
 }
 
-func (s *List) HasTag(tag uint64) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.tags[tag] > 0
+func (l *List) HasTag(tag uint64) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.tags[tag] > 0
 }
 
 // InForce returns the suppression of an address in normal form: that of the
 // service, else that of all services.
-func (s *List) InForce(service uint32, kind uint8, address string, now int64) (key Key, state State, ok bool) {
-	if s.count.Load() == 0 {
-		return key, state, false
+func (l *List) InForce(service uint32, kind uint8, address string, now int64) (key Key, s State, ok bool) {
+	if l.count.Load() == 0 {
+		return key, s, false
 	}
-	asked := s.NewRecord(service, kind, address)
+	asked := l.NewRecord(service, kind, address)
 	key = KeyOf(&asked)
-	if state, ok = s.Get(key, now); !ok {
+	if s, ok = l.Get(key, now); !ok {
 		key.Service = AllServices
-		state, ok = s.Get(key, now)
+		s, ok = l.Get(key, now)
 	}
-	return key, state, ok
+	return key, s, ok
 }
 
 // later orders the list.
