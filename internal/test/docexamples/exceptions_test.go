@@ -48,6 +48,8 @@ var exceptions = []exception{
 	{page: commandReference, command: "age -d -i key.txt nightly.tar.age | fanfare restore", reason: needs + "age"},
 	{page: commandReference, command: "fanfare bench N1", reason: experiment},
 	{page: commandReference, command: "fanfare bench --scale", reason: experiment},
+	{page: commandReference, command: "fanfare bench --runs", reason: experiment},
+	{page: commandReference, command: "fanfare bench pairs", reason: experiment},
 	{page: commandReference, command: "fanfare bench report", reason: experiment},
 	{page: commandReference, starts: "fanfare demo\n", reason: "it goes on for minutes: CI runs make demo, and internal/demo the parts"},
 	{page: commandReference, command: "fanfare destinations resume", reason: "it needs a destination that refuses: TestASickDestinationIsSeenAndResumedByHand of internal/test/e2e"},
