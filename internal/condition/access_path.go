@@ -15,23 +15,23 @@ import (
 // accessPathsOfIn returns a way for each value of a list in which there are params, or
 // none.
 func accessPathsOfIn(b *expr.Builder, e celast.Expr) []*accessPath {
-	value, values, ok := b.MemberOf(e)
+	value, values, ok := b.InList(e)
 	if _, sub := expr.ParamsIn(b, e); !ok || !sub || len(values) > maxAlternatives {
 		return nil
 	}
 	if _, whole := b.Param(e.AsCall().Args()[1]); whole {
 		return nil
 	}
-	ways := make([]*accessPath, len(values))
+	paths := make([]*accessPath, len(values))
 	for i, one := range values {
-		ways[i] = newAccessPath()
+		paths[i] = newAccessPath()
 		if p, isParam := b.Param(one); isParam {
-			ways[i].equalities = []equalityKey{{expr.Field{Path: b.Path(value)}, p}}
+			paths[i].equalities = []equalityKey{{expr.Field{Path: b.Path(value)}, p}}
 		} else {
-			ways[i].eventPredicates = expr.And{&expr.Equality{A: expr.Field{Path: b.Path(value)}, B: b.Operand(one)}}
+			paths[i].eventPredicates = expr.And{&expr.Equality{A: expr.Field{Path: b.Path(value)}, B: b.Operand(one)}}
 		}
 	}
-	return ways
+	return paths
 }
 
 // A bound is event.f op sub.p.
@@ -108,54 +108,54 @@ func newAccessPath() *accessPath { return &accessPath{buckets: map[uint64]bucket
 
 // canCover reports whether w answers all of a condition of which nothing is left, in
 // a bucket for each key.
-func (w *accessPath) canCover() bool {
-	return len(w.rowPredicates) == 0 && w.substring == nil && w.sharedText == nil && w.grid == nil && len(w.equalities) < 2 &&
-		(len(w.equalities) == 1 || w.rangeKey != nil) && (w.rangeKey == nil || w.rangeKey.crossing == nil)
+func (a *accessPath) canCover() bool {
+	return len(a.rowPredicates) == 0 && a.substring == nil && a.sharedText == nil && a.grid == nil && len(a.equalities) < 2 &&
+		(len(a.equalities) == 1 || a.rangeKey != nil) && (a.rangeKey == nil || a.rangeKey.crossing == nil)
 }
 
 // entry is what stands in the buckets of w for a row.
-func (w *accessPath) entry(rows *pageStore, row uint32) uint32 {
-	if w.covering {
+func (a *accessPath) entry(rows *pageStore, row uint32) uint32 {
+	if a.covering {
 		return uint32(rows.page(row).owners[row&pageMask])
 	}
 	return row
 }
 
 // isSelective reports whether w goes straight to few rows.
-func (w *accessPath) isSelective() bool {
-	return len(w.equalities) > 0 || w.substring != nil || w.sharedText != nil || w.grid != nil || w.rangeKey != nil && w.rangeKey.crossing != nil
+func (a *accessPath) isSelective() bool {
+	return len(a.equalities) > 0 || a.substring != nil || a.sharedText != nil || a.grid != nil || a.rangeKey != nil && a.rangeKey.crossing != nil
 }
 
 // restricts reports whether w goes to other than all rows.
-func (w *accessPath) restricts() bool {
-	return w.isSelective() || w.rangeKey != nil || w.eventPredicates != nil || w.rowPredicates != nil
+func (a *accessPath) restricts() bool {
+	return a.isSelective() || a.rangeKey != nil || a.eventPredicates != nil || a.rowPredicates != nil
 }
 
 // takeConjuncts takes the conjuncts that w answers, and returns the others. Gates are
 // among both, and so is what leads to cells.
-func (w *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (rest []celast.Expr) {
-	inCells := w.takeGrid(b, conjuncts)
-	for _, take := range [...]func(*expr.Builder, celast.Expr) bool{w.takeEquality, w.takeCrossing} {
+func (a *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (rest []celast.Expr) {
+	inCells := a.takeGrid(b, conjuncts)
+	for _, take := range [...]func(*expr.Builder, celast.Expr) bool{a.takeEquality, a.takeCrossing} {
 		conjuncts = slices.DeleteFunc(slices.Clone(conjuncts), func(e celast.Expr) bool { return take(b, e) })
 	}
 	for _, conjunct := range conjuncts {
-		if inCells[conjunct.ID()] || !w.takeRange(b, conjunct) {
+		if inCells[conjunct.ID()] || !a.takeRange(b, conjunct) {
 			rest = append(rest, conjunct)
 		}
 	}
 	for _, conjunct := range rest { // a side of the range itself, if there is nothing better
-		_ = inCells[conjunct.ID()] && w.takeRange(b, conjunct)
+		_ = inCells[conjunct.ID()] && a.takeRange(b, conjunct)
 	}
 	conjuncts, rest = rest, nil
 	for _, conjunct := range conjuncts {
 		_, sub := expr.ParamsIn(b, conjunct)
 		switch {
-		case w.takeSubstring(b, conjunct) && w.substring.exact:
+		case a.takeSubstring(b, conjunct) && a.substring.exact:
 			continue
 		case !sub:
-			w.eventPredicates = append(w.eventPredicates, b.Build(conjunct))
+			a.eventPredicates = append(a.eventPredicates, b.Build(conjunct))
 		case !expr.ReadsEvent(b, conjunct):
-			w.rowPredicates = append(w.rowPredicates, b.Build(conjunct))
+			a.rowPredicates = append(a.rowPredicates, b.Build(conjunct))
 			continue
 		}
 		rest = append(rest, conjunct)
@@ -165,16 +165,16 @@ func (w *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (re
 
 // takeGrid takes the surroundings of a place, or else ranges. It returns the
 // conjuncts, by expression.
-func (w *accessPath) takeGrid(b *expr.Builder, conjuncts []celast.Expr) map[int64]bool {
+func (a *accessPath) takeGrid(b *expr.Builder, conjuncts []celast.Expr) map[int64]bool {
 	for _, conjunct := range conjuncts {
 		if near, ok := circleSpaceOf(b, conjunct); ok {
-			w.grid = &grid{gridSpace: near}
+			a.grid = &grid{gridSpace: near}
 			return nil
 		}
 	}
 	found, used := rangeSpaceOf(b, conjuncts)
 	if found != nil {
-		w.grid = &grid{gridSpace: found}
+		a.grid = &grid{gridSpace: found}
 	}
 	return used
 }
@@ -193,30 +193,30 @@ func fieldAndParam(b *expr.Builder, e celast.Expr) (value expr.Source, p lang.Pa
 	return value, p, true, ok
 }
 
-func (w *accessPath) takeEquality(b *expr.Builder, e celast.Expr) bool {
+func (a *accessPath) takeEquality(b *expr.Builder, e celast.Expr) bool {
 	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.Equals {
 		return false
 	}
 	value, param, _, ok := fieldAndParam(b, e)
 	if ok = ok && param.Kind != lang.KindList; ok {
-		w.equalities = append(w.equalities, equalityKey{expr.Field{Path: b.Path(value)}, param})
+		a.equalities = append(a.equalities, equalityKey{expr.Field{Path: b.Path(value)}, param})
 	}
 	return ok
 }
 
-func (w *accessPath) takeRange(b *expr.Builder, e celast.Expr) bool {
-	if w.rangeKey != nil {
+func (a *accessPath) takeRange(b *expr.Builder, e celast.Expr) bool {
+	if a.rangeKey != nil {
 		return false
 	}
 	one, ok := paramBoundOf(b, e)
 	if ok {
-		w.rangeKey = &rangeKey{Field: expr.Field{Path: b.Path(one.Source)}, column: one.column, op: one.op}
+		a.rangeKey = &rangeKey{Field: expr.Field{Path: b.Path(one.Source)}, column: one.column, op: one.op}
 	}
 	return ok
 }
 
-func (w *accessPath) takeSubstring(b *expr.Builder, e celast.Expr) bool {
-	if len(w.equalities) > 0 || w.substring != nil || w.grid != nil || e.Kind() != celast.CallKind {
+func (a *accessPath) takeSubstring(b *expr.Builder, e celast.Expr) bool {
+	if len(a.equalities) > 0 || a.substring != nil || a.grid != nil || e.Kind() != celast.CallKind {
 		return false
 	}
 	call := e.AsCall()
@@ -234,7 +234,7 @@ func (w *accessPath) takeSubstring(b *expr.Builder, e celast.Expr) bool {
 	if !ok1 || !ok2 || param.Kind != lang.KindString {
 		return false
 	}
-	w.substring = &substringKey{Field: expr.Field{Path: b.Path(text)}, param: param, exact: name == "contains_ci"}
+	a.substring = &substringKey{Field: expr.Field{Path: b.Path(text)}, param: param, exact: name == "contains_ci"}
 	return true
 }
 

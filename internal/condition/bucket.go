@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// leafRows is how many rows a leaf holds before it is split.
-const leafRows = 512
+// maxLeafRows is how many rows a leaf holds before it is split.
+const maxLeafRows = 512
 
 // A handle is a bucket, or the only row of one that never had more.
 type bucketRef struct {
@@ -16,12 +16,12 @@ type bucketRef struct {
 	bucket *bucket
 }
 
-func (h bucketRef) size() (n int) {
-	if h.bucket == nil {
+func (ref bucketRef) size() (n int) {
+	if ref.bucket == nil {
 		return 1
 	}
-	for i := range h.bucket.leaves {
-		n += len(h.bucket.leaves[i].rows)
+	for i := range ref.bucket.leaves {
+		n += len(ref.bucket.leaves[i].rows)
 	}
 	return n
 }
@@ -82,7 +82,7 @@ func (b *bucket) insert(key float64, row uint32) {
 		l.keys = slices.Insert(l.keys, i, key)
 	}
 	l.rows = slices.Insert(l.rows, i, row)
-	if len(l.rows) >= leafRows {
+	if len(l.rows) >= maxLeafRows {
 		b.split(at, i == len(l.rows)-1)
 	}
 }

@@ -29,19 +29,19 @@ type pageEntry struct {
 
 // A columnPage is 40 KiB to the byte, so that nothing is lost to rounding.
 type columnPage struct {
-	subscribers [pageRows]fanfare.RowID
-	conditions  [pageRows]conditionRef
-	channels    [pageRows]uint16
+	subscribers [rowsPerPage]fanfare.RowID
+	conditions  [rowsPerPage]conditionRef
+	channels    [rowsPerPage]uint16
 }
 
 // A slotPage is when the places of a page are due.
-type slotPage [pageRows]uint16
+type slotPage [rowsPerPage]uint16
 
 // A conditionRef says what a subscription waits for: a filter by its number, or,
 // with the highest bit, a row of a rule.
 type conditionRef uint32
 
-const rowRef conditionRef = 1 << 31
+const rowRefFlag conditionRef = 1 << 31
 
 // page returns the page of a place that is in use.
 func (c *subscriptionColumns) page(p fanfare.RowID) *columnPage { return c.entry(p).page.Load() }

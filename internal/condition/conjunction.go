@@ -29,46 +29,46 @@ func (s *filters) addConjunction(fl *filter, parts []compiledFilter, t *topic) {
 	for i := range parts {
 		fl.conjuncts[i] = s.conjunctTable(parts[i].shape, t).storeRow(fanfare.RowID(fl.number), parts[i].values, t.texts)
 	}
-	at := t.indexerFor(&s.pages)
+	ix := t.indexerFor(&s.pages)
 	cost := s.chooseKeys(fl)
-	if way, wayCost := s.rarestAccessPath(fl, at); way >= 0 && (fl.guard == guardEveryEvent || wayCost < cost) {
+	if way, wayCost := s.rarestAccessPath(fl, ix); way >= 0 && (fl.guard == guardEveryEvent || wayCost < cost) {
 		fl.conjuncts[0], fl.conjuncts[way] = fl.conjuncts[way], fl.conjuncts[0]
 		fl.guard = guardAccessPath
-		r := s.pages.page(fl.conjuncts[0]).table
-		r.conjunct.accessPathRows++
-		r.plan.insert(at, fl.conjuncts[0])
+		tb := s.pages.page(fl.conjuncts[0]).table
+		tb.conjunct.accessPathRows++
+		tb.plan.insert(ix, fl.conjuncts[0])
 		return
 	}
-	c := &s.conjunctShapes.guards
+	g := &s.conjunctShapes.guards
 	switch m := s.fingerprintsOf(fl); fl.guard {
 	case guardKey:
-		c.add(s.equalityKeyOf(fl.conjuncts[0]), m, fl, s.list)
+		g.add(s.equalityKeyOf(fl.conjuncts[0]), m, fl, s.list)
 	case guardKeyPair:
-		c.addPair(s.equalityKeyOf(fl.conjuncts[0]), s.equalityKeyOf(fl.conjuncts[1]), m, fl, s.list)
+		g.addPair(s.equalityKeyOf(fl.conjuncts[0]), s.equalityKeyOf(fl.conjuncts[1]), m, fl, s.list)
 	default:
-		c.add(everyEvent, m, fl, s.list)
+		g.add(everyEventKey, m, fl, s.list)
 	}
 }
 
 // removeConjunction takes the compound fl apart.
 func (s *filters) removeConjunction(fl *filter, t *topic) {
-	c := &s.conjunctShapes.guards
+	g := &s.conjunctShapes.guards
 	switch fl.guard {
 	case guardAccessPath:
-		r := s.pages.page(fl.conjuncts[0]).table
-		r.conjunct.accessPathRows--
-		r.plan.remove(t.indexerFor(&s.pages), fl.conjuncts[0])
+		tb := s.pages.page(fl.conjuncts[0]).table
+		tb.conjunct.accessPathRows--
+		tb.plan.remove(t.indexerFor(&s.pages), fl.conjuncts[0])
 	case guardKey:
-		c.remove(s.equalityKeyOf(fl.conjuncts[0]), fl, s.list)
+		g.remove(s.equalityKeyOf(fl.conjuncts[0]), fl, s.list)
 	case guardKeyPair:
-		c.removePair(s.equalityKeyOf(fl.conjuncts[0]), s.equalityKeyOf(fl.conjuncts[1]), fl, s.list)
+		g.removePair(s.equalityKeyOf(fl.conjuncts[0]), s.equalityKeyOf(fl.conjuncts[1]), fl, s.list)
 	default:
-		c.remove(everyEvent, fl, s.list)
+		g.remove(everyEventKey, fl, s.list)
 	}
 	for _, row := range fl.conjuncts {
-		r := s.pages.page(row).table
-		if r.freeRow(row, t.texts); r.rowCount == 0 {
-			s.dropConjunctTable(r, t)
+		tb := s.pages.page(row).table
+		if tb.freeRow(row, t.texts); tb.rowCount == 0 {
+			s.dropConjunctTable(tb, t)
 		}
 	}
 }
@@ -124,15 +124,15 @@ func (s *filters) fingerprintsOf(fl *filter) guardFingerprints {
 			keys = append(keys, s.equalityKeyOf(row))
 		}
 	}
-	c := &s.conjunctShapes.guards
-	slices.SortStableFunc(keys, func(a, b uint64) int { return cmp.Compare(c.listSize(a), c.listSize(b)) })
+	g := &s.conjunctShapes.guards
+	slices.SortStableFunc(keys, func(a, b uint64) int { return cmp.Compare(g.listSize(a), g.listSize(b)) })
 	marks := make([]uint16, 0, len(rest))
 	for _, key := range keys {
 		marks = append(marks, fingerprintOf(key))
 	}
 	for _, row := range rest {
-		if r := s.pages.page(row).table; r.conjunct.equality == nil {
-			if mark, ok := r.conjunct.rowFingerprint(r, row); ok {
+		if tb := s.pages.page(row).table; tb.conjunct.equality == nil {
+			if mark, ok := tb.conjunct.rowFingerprint(tb, row); ok {
 				marks = append(marks, mark)
 			}
 		}
@@ -145,14 +145,14 @@ const accessPathCost = 16
 
 // rarestAccessPath is the part of fl whose ways lead to the fewest others, and what that
 // costs; -1 if there is none.
-func (s *filters) rarestAccessPath(fl *filter, at *rowIndexer) (part, cost int) {
+func (s *filters) rarestAccessPath(fl *filter, ix *rowIndexer) (part, cost int) {
 	part = -1
 	for i, row := range fl.conjuncts {
-		r := s.pages.page(row).table
-		if r.conjunct.equality != nil || !r.plan.isSelective() {
+		tb := s.pages.page(row).table
+		if tb.conjunct.equality != nil || !tb.plan.isSelective() {
 			continue
 		}
-		if _, n := r.plan.rarestGuard(at, row); part < 0 || accessPathCost*(1+n) < cost {
+		if _, n := tb.plan.rarestGuard(ix, row); part < 0 || accessPathCost*(1+n) < cost {
 			part, cost = i, accessPathCost*(1+n)
 		}
 	}
@@ -161,9 +161,9 @@ func (s *filters) rarestAccessPath(fl *filter, at *rowIndexer) (part, cost int) 
 
 // isSelective reports whether every guard of p goes straight to few rows.
 func (p *plan) isSelective() bool {
-	for _, ways := range p.guards {
-		for _, w := range ways {
-			if !w.isSelective() {
+	for _, paths := range p.guards {
+		for _, a := range paths {
+			if !a.isSelective() {
 				return false
 			}
 		}
@@ -203,53 +203,53 @@ func newConjunctShapes() conjunctShapes {
 }
 
 // conjunctTable returns the rows of a term.
-func (s *filters) conjunctTable(fm *filterShape, t *topic) *table {
-	r := s.conjunctShapes.byKey[fm.key]
-	if r == nil {
-		r = s.newTable(fm, t)
-		r.conjunct = &conjunctShape{salt: maphash.String(s.conjunctShapes.seed, fm.key)}
-		r.conjunct.setPlan(fm)
-		if r.conjunct.equality != nil {
+func (s *filters) conjunctTable(shape *filterShape, t *topic) *table {
+	tb := s.conjunctShapes.byKey[shape.key]
+	if tb == nil {
+		tb = s.newTable(shape, t)
+		tb.conjunct = &conjunctShape{salt: maphash.String(s.conjunctShapes.seed, shape.key)}
+		tb.conjunct.setPlan(shape)
+		if tb.conjunct.equality != nil {
 			s.conjunctShapes.guards.equalityShapes++
 		}
-		r.position = len(s.conjunctShapes.list)
-		s.conjunctShapes.list, s.conjunctShapes.byKey[fm.key] = append(s.conjunctShapes.list, r), r
+		tb.position = len(s.conjunctShapes.list)
+		s.conjunctShapes.list, s.conjunctShapes.byKey[shape.key] = append(s.conjunctShapes.list, tb), tb
 	}
-	return r
+	return tb
 }
 
 // dropConjunctTable forgets a term that has no rows.
-func (s *filters) dropConjunctTable(r *table, t *topic) {
-	s.dropTable(r, t)
-	delete(s.conjunctShapes.byKey, r.key)
-	s.conjunctShapes.list = removeTable(s.conjunctShapes.list, r)
-	if r.conjunct.equality != nil {
+func (s *filters) dropConjunctTable(tb *table, t *topic) {
+	s.dropTable(tb, t)
+	delete(s.conjunctShapes.byKey, tb.key)
+	s.conjunctShapes.list = removeTable(s.conjunctShapes.list, tb)
+	if tb.conjunct.equality != nil {
 		s.conjunctShapes.guards.equalityShapes--
 	}
 }
 
 // setPlan makes fm what tm tests.
-func (tm *conjunctShape) setPlan(fm *filterShape) {
-	tm.predicate, tm.equality, tm.rangeKey = fm.predicate, nil, nil
-	w := fm.plan.guards[0][0]
-	gates := len(w.eventPredicates)
+func (c *conjunctShape) setPlan(shape *filterShape) {
+	c.predicate, c.equality, c.rangeKey = shape.predicate, nil, nil
+	a := shape.plan.guards[0][0]
+	gates := len(a.eventPredicates)
 	if failpoint.Fault("terms-without-gates") { // as it was once: see TestAParenthesisedAndIsTestedWhole
 		gates = 0
 	}
-	if !fm.plan.singlePath || len(fm.plan.residuals)+gates+len(w.rowPredicates) > 0 || w.substring != nil || w.sharedText != nil || w.grid != nil {
+	if !shape.plan.singlePath || len(shape.plan.residuals)+gates+len(a.rowPredicates) > 0 || a.substring != nil || a.sharedText != nil || a.grid != nil {
 		return
 	}
 	switch {
-	case len(w.equalities) == 1 && w.rangeKey == nil:
-		tm.equality = &w.equalities[0]
-	case len(w.equalities) == 0 && w.rangeKey != nil && w.rangeKey.crossing == nil:
-		tm.rangeKey = w.rangeKey
+	case len(a.equalities) == 1 && a.rangeKey == nil:
+		c.equality = &a.equalities[0]
+	case len(a.equalities) == 0 && a.rangeKey != nil && a.rangeKey.crossing == nil:
+		c.rangeKey = a.rangeKey
 	}
 }
 
 // rowKey is that of the equality of a row.
-func (tm *conjunctShape) rowKey(p *page, row uint32) uint64 {
-	return hashMix(tm.salt, tm.equality.rowPart(&p.ParamPage, int(row&pageMask)))
+func (c *conjunctShape) rowKey(p *page, row uint32) uint64 {
+	return hashMix(c.salt, c.equality.rowPart(&p.ParamPage, int(row&pageMask)))
 }
 
 // minFingerprintRows is how many compounds share a term without params before an event
@@ -257,20 +257,20 @@ func (tm *conjunctShape) rowKey(p *page, row uint32) uint64 {
 const minFingerprintRows = 64
 
 // rowFingerprint returns the mark of a row that is no equality, if there is one.
-func (tm *conjunctShape) rowFingerprint(r *table, row uint32) (mark uint16, ok bool) {
+func (c *conjunctShape) rowFingerprint(tb *table, row uint32) (mark uint16, ok bool) {
 	switch {
-	case tm.rangeKey != nil:
-		step, ok := tm.bounds.add(r.store.page(row).Numbers[tm.rangeKey.column][row&pageMask], tm.rangeKey.op)
-		return tm.boundFingerprint(step), ok
-	case len(r.params) > 0:
+	case c.rangeKey != nil:
+		step, ok := c.bounds.add(tb.store.page(row).Numbers[c.rangeKey.column][row&pageMask], c.rangeKey.op)
+		return c.boundFingerprint(step), ok
+	case len(tb.params) > 0:
 		return 0, false
 	}
-	tm.hasFingerprint = tm.hasFingerprint || r.rowCount >= minFingerprintRows
-	return fingerprintOf(tm.salt), tm.hasFingerprint
+	c.hasFingerprint = c.hasFingerprint || tb.rowCount >= minFingerprintRows
+	return fingerprintOf(c.salt), c.hasFingerprint
 }
 
-func (tm *conjunctShape) boundFingerprint(step uint16) uint16 {
-	return fingerprintOf(hashMix(tm.salt, uint64(step)))
+func (c *conjunctShape) boundFingerprint(step uint16) uint16 {
+	return fingerprintOf(hashMix(c.salt, uint64(step)))
 }
 
 // An answer is what an event has to say about a term: the part of its key, or its
@@ -281,54 +281,54 @@ type eventValue struct {
 }
 
 // addEvent sets the marks of what the event says about a term, and keeps its key.
-func (tm *conjunctShape) addEvent(f *matchFrame, o *conjunctionScratch) (a eventValue) {
+func (c *conjunctShape) addEvent(f *matchFrame, s *conjunctionScratch) (a eventValue) {
 	switch {
-	case tm.equality != nil:
-		if a.value, a.ok = tm.equality.eventPart(&f.Frame); a.ok {
-			key := hashMix(tm.salt, a.value)
-			o.keys = append(o.keys, key)
-			o.fingerprints.add(fingerprintOf(key))
+	case c.equality != nil:
+		if a.value, a.ok = c.equality.eventPart(&f.Frame); a.ok {
+			key := hashMix(c.salt, a.value)
+			s.keys = append(s.keys, key)
+			s.fingerprints.add(fingerprintOf(key))
 		}
-	case tm.rangeKey != nil:
-		v, _ := tm.rangeKey.Load(&f.Frame)
+	case c.rangeKey != nil:
+		v, _ := c.rangeKey.Load(&f.Frame)
 		if x, ok := expr.ToFloat(v); ok {
 			a = eventValue{math.Float64bits(x), true}
-			for _, step := range tm.bounds.reached(x, tm.rangeKey.op) {
-				o.fingerprints.add(tm.boundFingerprint(step))
+			for _, step := range c.bounds.reached(x, c.rangeKey.op) {
+				s.fingerprints.add(c.boundFingerprint(step))
 			}
 		}
-	case tm.hasFingerprint && tm.predicate.Eval(&f.Frame) == expr.True:
-		o.fingerprints.add(fingerprintOf(tm.salt))
+	case c.hasFingerprint && c.predicate.Eval(&f.Frame) == expr.True:
+		s.fingerprints.add(fingerprintOf(c.salt))
 	}
 	return a
 }
 
 // rowValue is what a row asks for, where that is one value.
-func (tm *conjunctShape) rowValue(p *page, row int) uint64 {
+func (c *conjunctShape) rowValue(p *page, row int) uint64 {
 	switch {
-	case tm.equality != nil:
-		return tm.equality.rowPart(&p.ParamPage, row)
-	case tm.rangeKey != nil:
-		return math.Float64bits(p.Numbers[tm.rangeKey.column][row])
+	case c.equality != nil:
+		return c.equality.rowPart(&p.ParamPage, row)
+	case c.rangeKey != nil:
+		return math.Float64bits(p.Numbers[c.rangeKey.column][row])
 	}
 	return 0
 }
 
 // holds reports whether a row, which asks for that, is true.
-func (tm *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) bool {
+func (c *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) bool {
 	answer, is := f.scratch.eventValues[p.table.position], false
 	switch {
-	case tm.equality != nil:
+	case c.equality != nil:
 		is = answer.ok && answer.value == asked
-	case tm.rangeKey != nil:
-		is = answer.ok && tm.rangeKey.op.Matches(math.Float64frombits(answer.value), math.Float64frombits(asked))
+	case c.rangeKey != nil:
+		is = answer.ok && c.rangeKey.op.Matches(math.Float64frombits(answer.value), math.Float64frombits(asked))
 	default:
 		f.Page, f.Row = &p.ParamPage, row
-		return tm.predicate.Eval(&f.Frame) == expr.True
+		return c.predicate.Eval(&f.Frame) == expr.True
 	}
 	if assert.Enabled { // the comparison is all that the conjunct says
 		f.Page, f.Row = &p.ParamPage, row
-		assert.That(is == (tm.predicate.Eval(&f.Frame) == expr.True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
+		assert.That(is == (c.predicate.Eval(&f.Frame) == expr.True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
 	}
 	return is
 }
@@ -343,13 +343,13 @@ func (s *filters) searchConjunctions(f *matchFrame) {
 	}
 	o := f.scratch
 	o.begin()
-	for _, r := range s.conjunctShapes.list {
-		o.eventValues = append(o.eventValues, r.conjunct.addEvent(f, o))
+	for _, tb := range s.conjunctShapes.list {
+		o.eventValues = append(o.eventValues, tb.conjunct.addEvent(f, o))
 	}
 	s.conjunctShapes.guards.search(o)
-	for _, r := range s.conjunctShapes.list {
-		if r.conjunct.accessPathRows > 0 {
-			r.search(f)
+	for _, tb := range s.conjunctShapes.list {
+		if tb.conjunct.accessPathRows > 0 {
+			tb.search(f)
 		}
 	}
 	s.testCandidates(f)
@@ -358,21 +358,21 @@ func (s *filters) searchConjunctions(f *matchFrame) {
 // insertIntoPlans puts the compounds that a way leads to on those of fresh, what the terms are
 // to be: what is an equality, and what is a range, no schema changes. It changes
 // nothing that a match reads.
-func (s *filters) insertIntoPlans(fresh []*filterShape, at *rowIndexer) {
+func (s *filters) insertIntoPlans(fresh []*filterShape, ix *rowIndexer) {
 	for _, fl := range s.list {
 		if fl == nil || fl.guard != guardAccessPath {
 			continue
 		}
-		fresh[s.pages.page(fl.conjuncts[0]).table.position].plan.insert(at, fl.conjuncts[0])
+		fresh[s.pages.page(fl.conjuncts[0]).table.position].plan.insert(ix, fl.conjuncts[0])
 	}
 }
 
 // replaceConjunctPlans makes fresh what the terms are.
 func (s *filters) replaceConjunctPlans(fresh []*filterShape, paths *expr.PathTable) {
-	for i, r := range s.conjunctShapes.list {
-		paths.Unlink(r.plan.paths)
-		r.plan = fresh[i].plan
-		r.conjunct.setPlan(fresh[i])
-		paths.Link(r.plan.paths)
+	for i, tb := range s.conjunctShapes.list {
+		paths.Unlink(tb.plan.paths)
+		tb.plan = fresh[i].plan
+		tb.conjunct.setPlan(fresh[i])
+		paths.Link(tb.plan.paths)
 	}
 }

@@ -26,12 +26,12 @@ type conjunctionScratch struct {
 const scanBlock = 1024
 
 // begin forgets the last event.
-func (o *conjunctionScratch) begin() {
-	o.fingerprints.reset()
-	o.keyPairs.reset()
-	o.pairsAdded = false
-	o.keys = append(o.keys[:0], everyEvent)
-	o.eventValues, o.candidates = o.eventValues[:0], o.candidates[:0]
+func (s *conjunctionScratch) begin() {
+	s.fingerprints.reset()
+	s.keyPairs.reset()
+	s.pairsAdded = false
+	s.keys = append(s.keys[:0], everyEventKey)
+	s.eventValues, s.candidates = s.eventValues[:0], s.candidates[:0]
 }
 
 // maxPaired is how many keys an event has at most of which each two are said: of more,
@@ -39,19 +39,19 @@ func (o *conjunctionScratch) begin() {
 const maxPaired = 64
 
 // addKeyPairs says which two keys the event has.
-func (o *conjunctionScratch) addKeyPairs() {
-	if o.pairsAdded {
+func (s *conjunctionScratch) addKeyPairs() {
+	if s.pairsAdded {
 		return
 	}
-	o.pairsAdded = true
-	keys := o.keys[1:]
+	s.pairsAdded = true
+	keys := s.keys[1:]
 	if len(keys) > maxPaired {
-		o.keyPairs.addAll()
+		s.keyPairs.addAll()
 		return
 	}
 	for i, a := range keys {
 		for _, b := range keys[:i] {
-			o.keyPairs.add(fingerprintOf(pairKey(a, b)))
+			s.keyPairs.add(fingerprintOf(pairKey(a, b)))
 		}
 	}
 }
@@ -60,19 +60,19 @@ func (o *conjunctionScratch) addKeyPairs() {
 // meets. No branch hangs on what a compound asks for: of the few in a hundred that are
 // left each would be guessed wrong. Their signs, which are far from each other, are
 // fetched by a loop that does nothing else, so that they are on their way together.
-func (o *conjunctionScratch) scanList(openings []prefilter, signs []signature, filters []uint32) {
+func (s *conjunctionScratch) scanList(openings []prefilter, signs []signature, filters []uint32) {
 	n := 0
 	for i, opening := range openings {
-		o.survivors[n] = uint16(i)
-		n += o.keyPairs.has(uint16(opening)) & o.fingerprints.has(uint16(opening>>16))
+		s.survivors[n] = uint16(i)
+		n += s.keyPairs.has(uint16(opening)) & s.fingerprints.has(uint16(opening>>16))
 	}
-	left := o.survivors[:n]
+	left := s.survivors[:n]
 	for k, i := range left {
-		o.signatures[k] = signs[i]
+		s.signatures[k] = signs[i]
 	}
 	for k, i := range left {
-		if o.signatures[k].matches(&o.fingerprints) == 1 {
-			o.candidates = append(o.candidates, filters[i])
+		if s.signatures[k].matches(&s.fingerprints) == 1 {
+			s.candidates = append(s.candidates, filters[i])
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (s *filters) testCandidates(f *matchFrame) {
 		}
 		asked := o.rowValues
 		for _, fl := range o.filters {
-			if s.conjunctsHold(f, fl.conjuncts, asked) {
+			if s.allConjunctsHold(f, fl.conjuncts, asked) {
 				f.addFilter(fl)
 			}
 			asked = asked[len(fl.conjuncts):]
@@ -108,8 +108,8 @@ func (s *filters) testCandidates(f *matchFrame) {
 	}
 }
 
-// conjunctsHold reports whether the conjuncts in some rows, which ask for that, are all true.
-func (s *filters) conjunctsHold(f *matchFrame, rows []uint32, asked []uint64) bool {
+// allConjunctsHold reports whether the conjuncts in some rows, which ask for that, are all true.
+func (s *filters) allConjunctsHold(f *matchFrame, rows []uint32, asked []uint64) bool {
 	for i, row := range rows {
 		p := s.pages.page(row)
 		if !p.table.conjunct.holds(f, p, int(row&pageMask), asked[i]) {

@@ -93,8 +93,8 @@ func (x *Index) ParamsCost(key Key, rule string, params json.RawMessage) (fanfar
 // alwaysIndexed reports whether an index leads to every row, whatever its params are:
 // then none has to be made to know its price.
 func (p *plan) alwaysIndexed() bool {
-	return slices.ContainsFunc(p.guards, func(ways []*accessPath) bool {
-		return !slices.ContainsFunc(ways, func(w *accessPath) bool { return !w.hasKey() })
+	return slices.ContainsFunc(p.guards, func(paths []*accessPath) bool {
+		return !slices.ContainsFunc(paths, func(a *accessPath) bool { return !a.hasKey() })
 	})
 }
 
@@ -106,8 +106,8 @@ func detachedRow(params []lang.Param, v lang.ParamValues) *rowIndexer {
 
 // cost is what a row costs: nothing where an index leads to it by one of the guards.
 func (p *plan) cost(row *rowIndexer) fanfare.Cost {
-	for _, ways := range p.guards {
-		if !slices.ContainsFunc(ways, row.matchesEveryEvent) {
+	for _, paths := range p.guards {
+		if !slices.ContainsFunc(paths, row.matchesEveryEvent) {
 			return fanfare.Cost{}
 		}
 	}
@@ -124,29 +124,29 @@ func (p *plan) unindexedCost(row *rowIndexer) fanfare.Cost {
 }
 
 // matchesEveryEvent reports whether w leads to the row with every event.
-func (p *rowIndexer) matchesEveryEvent(w *accessPath) bool {
-	return !w.hasKey() && slices.Contains(p.keysOf(w), everyEvent)
+func (ix *rowIndexer) matchesEveryEvent(a *accessPath) bool {
+	return !a.hasKey() && slices.Contains(ix.keysOf(a), everyEventKey)
 }
 
 // hasKey reports whether w finds its rows in an order, or by a key that says
 // something of every row.
-func (w *accessPath) hasKey() bool {
-	return len(w.equalities) > 0 || w.rangeKey != nil || w.grid != nil
+func (a *accessPath) hasKey() bool {
+	return len(a.equalities) > 0 || a.rangeKey != nil || a.grid != nil
 }
 
 // isAlwaysTrue reports whether a test is true of the row, whatever the event is.
-func (p *rowIndexer) isAlwaysTrue(t expr.Predicate) bool {
+func (ix *rowIndexer) isAlwaysTrue(t expr.Predicate) bool {
 	switch t := t.(type) {
 	case expr.Or:
-		return slices.ContainsFunc(t, p.isAlwaysTrue)
+		return slices.ContainsFunc(t, ix.isAlwaysTrue)
 	case expr.And:
-		return !slices.ContainsFunc(t, func(one expr.Predicate) bool { return !p.isAlwaysTrue(one) })
+		return !slices.ContainsFunc(t, func(one expr.Predicate) bool { return !ix.isAlwaysTrue(one) })
 	case expr.CELPredicate:
-		p.frame.EventHidden = true
-		defer func() { p.frame.EventHidden = false }()
-		return t.Eval(&p.frame) == expr.True
+		ix.frame.EventHidden = true
+		defer func() { ix.frame.EventHidden = false }()
+		return t.Eval(&ix.frame) == expr.True
 	case *expr.Equality:
-		return isOfRow(t.A) && isOfRow(t.B) && t.Eval(&p.frame) == expr.True
+		return isOfRow(t.A) && isOfRow(t.B) && t.Eval(&ix.frame) == expr.True
 	}
 	return false
 }
@@ -176,9 +176,9 @@ func (p *plan) nanos(row *rowIndexer) int64 {
 // all rows is among it, for the form of one filter has nothing else.
 func (p *plan) predicates() (list []expr.Predicate) {
 	list = append(list, p.eventPredicates...)
-	for _, ways := range p.guards {
-		for _, w := range ways {
-			list = append(list, w.eventPredicates...)
+	for _, paths := range p.guards {
+		for _, a := range paths {
+			list = append(list, a.eventPredicates...)
 		}
 	}
 	for i := range p.residuals {
@@ -324,9 +324,9 @@ func (x *Index) eachUnindexed(key Key, visit func(UnindexedCondition)) {
 
 // eachUnindexed is that of the index, for who changes the topic.
 func (t *topic) eachUnindexed(visit func(UnindexedCondition)) {
-	for _, r := range t.rules {
-		all := UnindexedCondition{Rule: r.name}
-		r.eachUnindexed(t.texts, func(_ uint32, cost fanfare.Cost) {
+	for _, tb := range t.rules {
+		all := UnindexedCondition{Rule: tb.name}
+		tb.eachUnindexed(t.texts, func(_ uint32, cost fanfare.Cost) {
 			all.Subscriptions++
 			all.Cost = fanfare.Cost{Nanos: all.Cost.Nanos + cost.Nanos, Why: cost.Why}
 		})
@@ -339,18 +339,18 @@ func (t *topic) eachUnindexed(visit func(UnindexedCondition)) {
 		fl := s.list[number]
 		visit(UnindexedCondition{Filter: fl.text, Subscriptions: int(fl.count), Cost: cost})
 	}
-	for _, r := range s.shapes {
-		r.eachUnindexed(t.texts, dear)
+	for _, tb := range s.shapes {
+		tb.eachUnindexed(t.texts, dear)
 	}
 	compound := func(number uint32) {
 		if cost := s.conjunctionCost(s.list[number], t.texts); !cost.Indexed() {
 			dear(number, cost)
 		}
 	}
-	s.conjunctShapes.guards.each(everyEvent, compound)
-	for _, r := range s.conjunctShapes.list {
-		if r.conjunct.accessPathRows > 0 {
-			r.eachUnindexed(t.texts, func(number uint32, _ fanfare.Cost) { compound(number) })
+	s.conjunctShapes.guards.each(everyEventKey, compound)
+	for _, tb := range s.conjunctShapes.list {
+		if tb.conjunct.accessPathRows > 0 {
+			tb.eachUnindexed(t.texts, func(number uint32, _ fanfare.Cost) { compound(number) })
 		}
 	}
 }
@@ -366,13 +366,13 @@ func (s *filters) conjunctionCost(fl *filter, t *expr.TextTable) fanfare.Cost {
 }
 
 // each visits the compounds with a key.
-func (c *guardTable) each(key uint64, visit func(number uint32)) {
-	switch one, known := c.byKey[key]; {
+func (g *guardTable) each(key uint64, visit func(number uint32)) {
+	switch one, known := g.byKey[key]; {
 	case !known:
 	case !one.listed:
 		visit(one.number)
 	default:
-		for _, number := range c.lists[one.number].filters {
+		for _, number := range g.lists[one.number].filters {
 			visit(number)
 		}
 	}
@@ -380,8 +380,8 @@ func (c *guardTable) each(key uint64, visit func(number uint32)) {
 
 // eachUnindexed visits what is in the rows of r that every event meets, each once, and what
 // it costs.
-func (r *table) eachUnindexed(t *expr.TextTable, visit func(place uint32, cost fanfare.Cost)) {
-	at := &rowIndexer{pages: r.store, texts: t}
+func (tb *table) eachUnindexed(t *expr.TextTable, visit func(place uint32, cost fanfare.Cost)) {
+	ix := &rowIndexer{pages: tb.store, texts: t}
 	var seen map[uint32]struct{} // a row is on every way of its guard
 	once := func(row uint32) {
 		if _, again := seen[row]; again {
@@ -391,19 +391,19 @@ func (r *table) eachUnindexed(t *expr.TextTable, visit func(place uint32, cost f
 			seen = map[uint32]struct{}{}
 		}
 		seen[row] = struct{}{}
-		at.seek(row)
-		if cost := r.plan.unindexedCost(at); !cost.Indexed() {
-			visit(uint32(r.store.page(row).owners[row&pageMask]), cost)
+		ix.seek(row)
+		if cost := tb.plan.unindexedCost(ix); !cost.Indexed() {
+			visit(uint32(tb.store.page(row).owners[row&pageMask]), cost)
 		}
 	}
-	for _, ways := range r.plan.guards {
-		for _, w := range ways {
-			switch h, some := w.buckets[everyEvent]; {
-			case !some || w.hasKey():
-			case h.bucket == nil:
-				once(h.row)
+	for _, paths := range tb.plan.guards {
+		for _, a := range paths {
+			switch ref, some := a.buckets[everyEventKey]; {
+			case !some || a.hasKey():
+			case ref.bucket == nil:
+				once(ref.row)
 			default:
-				h.bucket.each(func(rows []uint32) {
+				ref.bucket.each(func(rows []uint32) {
 					for _, row := range rows {
 						once(row)
 					}

@@ -320,7 +320,7 @@ func TestACrossingLeadsToTheRowsBetween(t *testing.T) {
 		}
 		mustAdd(t, x, quotes, entries...)
 		plan := x.topics[quotes].rules[0].plan
-		if w := plan.guards[0][0]; !plan.singlePath || w.rangeKey == nil || w.rangeKey.crossing == nil || len(plan.residuals) > 0 {
+		if a := plan.guards[0][0]; !plan.singlePath || a.rangeKey == nil || a.rangeKey.crossing == nil || len(plan.residuals) > 0 {
 			t.Fatalf("%s is not answered by its way", when)
 		}
 		for _, c := range []struct{ was, is, hits int }{{100, 110, 10}, {110, 100, 10}, {100, 100, 0}, {-5, n + 5, n}, {n + 5, -5, n}, {n, n + 9, 0}, {-9, 0, 1}} {

@@ -17,9 +17,9 @@ type crossingKey struct {
 }
 
 // takeCrossing takes a crossing of a level that is a number of the row.
-func (w *accessPath) takeCrossing(b *expr.Builder, e celast.Expr) bool {
+func (a *accessPath) takeCrossing(b *expr.Builder, e celast.Expr) bool {
 	c, ok := lang.CrossingOf(e)
-	if !ok || w.rangeKey != nil {
+	if !ok || a.rangeKey != nil {
 		return false
 	}
 	level, ok := b.Param(c.Level)
@@ -30,7 +30,7 @@ func (w *accessPath) takeCrossing(b *expr.Builder, e celast.Expr) bool {
 	if now == nil {
 		return false
 	}
-	w.rangeKey = &rangeKey{column: level.Column, crossing: &crossingKey{c.Direction, now, was}}
+	a.rangeKey = &rangeKey{column: level.Column, crossing: &crossingKey{c.Direction, now, was}}
 	return true
 }
 
@@ -61,15 +61,15 @@ func (k *crossingKey) eventRange(f *expr.Frame) (from, to rangeEnd, ok bool) {
 }
 
 // visitCrossed visits those rows of a bucket whose level the event crosses.
-func (w *accessPath) visitCrossed(f *matchFrame, rows *pageStore, h bucketRef, visit func(rows []uint32)) {
-	from, to, ok := w.rangeKey.crossing.eventRange(&f.Frame)
+func (a *accessPath) visitCrossed(f *matchFrame, rows *pageStore, ref bucketRef, visit func(rows []uint32)) {
+	from, to, ok := a.rangeKey.crossing.eventRange(&f.Frame)
 	switch {
 	case !ok:
-	case h.bucket != nil:
-		h.bucket.eachBetween(from, to, visit)
+	case ref.bucket != nil:
+		ref.bucket.eachBetween(from, to, visit)
 	default:
-		if level := w.rangeValue(rows, h.row); !from.isAfter(level) && to.isAfter(level) {
-			f.single[0] = h.row
+		if level := a.rowRangeValue(rows, ref.row); !from.isAfter(level) && to.isAfter(level) {
+			f.single[0] = ref.row
 			visit(f.single[:])
 		}
 	}

@@ -87,16 +87,16 @@ func (s *filters) add(text string, d compiledFilter, t *topic) *filter {
 }
 
 // newTable has the rows of a form or a term.
-func (s *filters) newTable(fm *filterShape, t *topic) *table {
-	t.paths.Link(fm.plan.paths)
-	s.shapeBytes += len(fm.text)
-	return &table{name: fm.text, ruleNumber: noRule, params: fm.params, plan: fm.plan, store: &s.pages, filters: s, key: fm.key, isParam: fm.isParam}
+func (s *filters) newTable(shape *filterShape, t *topic) *table {
+	t.paths.Link(shape.plan.paths)
+	s.shapeBytes += len(shape.text)
+	return &table{name: shape.text, ruleNumber: noRule, params: shape.params, plan: shape.plan, store: &s.pages, filters: s, key: shape.key, isParam: shape.isParam}
 }
 
 // dropTable gives up what newRule took.
-func (s *filters) dropTable(r *table, t *topic) {
-	t.paths.Unlink(r.plan.paths)
-	s.shapeBytes -= len(r.name)
+func (s *filters) dropTable(tb *table, t *topic) {
+	t.paths.Unlink(tb.plan.paths)
+	s.shapeBytes -= len(tb.name)
 }
 
 // drop forgets fl, which has no subscription any more, and its form with the
@@ -109,37 +109,37 @@ func (s *filters) drop(fl *filter, t *topic) {
 		s.removeConjunction(fl, t)
 		return
 	}
-	r := fl.table
-	r.remove(fl.row, t.indexerFor(&s.pages))
-	if r.rowCount == 0 {
-		s.dropTable(r, t)
-		delete(s.shapesByKey, r.key)
-		s.shapes = removeTable(s.shapes, r)
+	tb := fl.table
+	tb.remove(fl.row, t.indexerFor(&s.pages))
+	if tb.rowCount == 0 {
+		s.dropTable(tb, t)
+		delete(s.shapesByKey, tb.key)
+		s.shapes = removeTable(s.shapes, tb)
 	}
 }
 
 // removeTable takes r out of a list in which it knows its place.
-func removeTable(list []*table, r *table) []*table {
+func removeTable(list []*table, tb *table) []*table {
 	last := list[len(list)-1]
-	list[r.position], last.position = last, r.position
+	list[tb.position], last.position = last, tb.position
 	list[len(list)-1] = nil
 	return list[:len(list)-1]
 }
 
 // isRow reports whether a row of r is that of fl.
-func (fl *filter) isRow(r *table, row uint32) bool {
-	if r.conjunct != nil {
+func (fl *filter) isRow(tb *table, row uint32) bool {
+	if tb.conjunct != nil {
 		return slices.Contains(fl.conjuncts, row)
 	}
-	return fl.table == r && fl.row == row
+	return fl.table == tb && fl.row == row
 }
 
 // anyFilterOf returns some filter of a form, or of a term.
-func (s *filters) anyFilterOf(r *table) (fl *filter) {
-	for _, number := range r.pages {
+func (s *filters) anyFilterOf(tb *table) (fl *filter) {
+	for _, number := range tb.pages {
 		for i, place := range s.pages.pages[number].owners {
 			fl = s.list[place]
-			if fl != nil && fl.isRow(r, number<<pageBits|uint32(i)) {
+			if fl != nil && fl.isRow(tb, number<<pageBits|uint32(i)) {
 				return fl
 			}
 		}

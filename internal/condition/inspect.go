@@ -68,11 +68,11 @@ func (x *Index) ConditionAt(key Key, place fanfare.RowID) (c Condition, ok bool)
 			return
 		}
 		ref := t.columns.page(place).conditions[place.Local()&pageMask]
-		if ref&rowRef == 0 {
+		if ref&rowRefFlag == 0 {
 			c, ok = t.filters.condition(uint32(ref))
 			return
 		}
-		c, ok = t.rowCondition(uint32(ref&^rowRef)), true
+		c, ok = t.rowCondition(uint32(ref&^rowRefFlag)), true
 	})
 	return c, ok
 }
@@ -149,7 +149,7 @@ func (t *topic) pageConditions(at *Cursor, n int, visit func(Condition)) (visite
 
 // isRow reports whether a row is that of the subscription at a place, and not free.
 func (t *topic) isRow(place fanfare.RowID, row uint32) bool {
-	return t.subscriptions.Contains(uint32(place)) && t.columns.page(place).conditions[place.Local()&pageMask] == rowRef|conditionRef(row)
+	return t.subscriptions.Contains(uint32(place)) && t.columns.page(place).conditions[place.Local()&pageMask] == rowRefFlag|conditionRef(row)
 }
 
 // read calls visit with a topic that nobody changes meanwhile, if there is one.
@@ -251,14 +251,14 @@ func (x *Index) IndexedBy(key Key, filter, rule string, params json.RawMessage) 
 // describeIndex names the guards that lead to the row for some events only.
 func (p *plan) describeIndex(row *rowIndexer) string {
 	var guards []string
-	for _, ways := range p.guards {
-		if slices.ContainsFunc(ways, row.matchesEveryEvent) {
+	for _, paths := range p.guards {
+		if slices.ContainsFunc(paths, row.matchesEveryEvent) {
 			continue
 		}
 		var sides []string
-		for _, w := range ways {
-			if len(row.keysOf(w)) > 0 {
-				sides = append(sides, w.describe())
+		for _, a := range paths {
+			if len(row.keysOf(a)) > 0 {
+				sides = append(sides, a.describe())
 			}
 		}
 		guards = append(guards, strings.Join(sides, " or "))
@@ -267,25 +267,25 @@ func (p *plan) describeIndex(row *rowIndexer) string {
 }
 
 // describe names what w finds its rows by.
-func (w *accessPath) describe() string {
+func (a *accessPath) describe() string {
 	var list []string
-	for i := range w.equalities {
-		list = append(list, "the value of "+w.equalities[i].Describe())
+	for i := range a.equalities {
+		list = append(list, "the value of "+a.equalities[i].Describe())
 	}
 	switch {
-	case w.substring != nil:
-		list = append(list, "the text in "+w.substring.Describe())
-	case w.sharedText != nil:
-		list = append(list, "the values in "+w.sharedText.Describe())
-	case w.grid != nil:
+	case a.substring != nil:
+		list = append(list, "the text in "+a.substring.Describe())
+	case a.sharedText != nil:
+		list = append(list, "the values in "+a.sharedText.Describe())
+	case a.grid != nil:
 		list = append(list, "the place or range that the event is in")
 	}
 	switch {
-	case w.rangeKey == nil:
-	case w.rangeKey.crossing != nil:
+	case a.rangeKey == nil:
+	case a.rangeKey.crossing != nil:
 		list = append(list, "the levels that are crossed")
 	default:
-		list = append(list, "the range of "+w.rangeKey.Describe())
+		list = append(list, "the range of "+a.rangeKey.Describe())
 	}
 	return strings.Join(list, " and ")
 }
@@ -306,7 +306,7 @@ func (x *Index) CountMatches(key Key, filter string, events []Event) (n int) {
 	if err != nil {
 		return 0
 	}
-	e := &expr.Standalone{Scope: c.filterScope, Ast: a}
+	e := &expr.StandaloneCondition{Scope: c.filterScope, Ast: a}
 	var condition expr.Predicate
 	e.Build(func(b *expr.Builder) { condition = b.Build(a.Expr()) })
 	for i := range events {

@@ -41,8 +41,8 @@ func (t *topic) search(event *Event, visit func([]uint32), found func(*matchFram
 		form.search(f)
 	}
 	t.filters.searchConjunctions(f)
-	for _, r := range t.rules {
-		r.search(f)
+	for _, tb := range t.rules {
+		tb.search(f)
 	}
 	t.checker.check(t, f, event)
 	found(f)

@@ -25,7 +25,7 @@ type matchChecker struct {
 
 // An audited condition is compiled for the auditor.
 type checkedCondition struct {
-	expr.Standalone
+	expr.StandaloneCondition
 	predicate expr.Predicate
 }
 
@@ -123,8 +123,8 @@ type checkedRow struct {
 func (a *matchChecker) conditionOf(t *topic, c *compiledDefinition, p fanfare.RowID) (one *checkedCondition, row *checkedRow, text string) {
 	sc, key := c.filterScope, ""
 	ref := t.columns.page(p).conditions[p.Local()&pageMask]
-	if ref&rowRef != 0 {
-		number := uint32(ref &^ rowRef)
+	if ref&rowRefFlag != 0 {
+		number := uint32(ref &^ rowRefFlag)
 		pg := t.pages.page(number)
 		assert.That(pg.owners[number&pageMask] == p, "row %d is not that of place %d", number, p)
 		row = &checkedRow{&pg.ParamPage, int(number & pageMask)}
@@ -140,7 +140,7 @@ func (a *matchChecker) conditionOf(t *topic, c *compiledDefinition, p fanfare.Ro
 	if one = a.known[key]; one == nil {
 		tree, err := sc.Compile("/filter", text)
 		assert.That(err == nil, "%s is in the index and does not compile: %v", text, err)
-		one = &checkedCondition{Standalone: expr.Standalone{Scope: sc, Ast: tree}}
+		one = &checkedCondition{StandaloneCondition: expr.StandaloneCondition{Scope: sc, Ast: tree}}
 		one.Build(func(b *expr.Builder) { one.predicate = b.Build(tree.Expr()) })
 		assert.That(one.Err == nil, "%s is in the index and cannot be planned: %v", text, one.Err)
 		a.known[key] = one

@@ -39,19 +39,19 @@ type residual struct {
 // newPlan compiles a rule, or a form. The plan's paths are yet to be linked.
 func newPlan(b *expr.Builder) (*plan, error) {
 	conjuncts := lang.Flatten(b.Ast.Expr(), operators.LogicalAnd, nil)
-	w := newAccessPath()
-	rest := w.takeConjuncts(b, conjuncts)
-	p := &plan{guards: [][]*accessPath{{w}}, singlePath: true}
+	a := newAccessPath()
+	rest := a.takeConjuncts(b, conjuncts)
+	p := &plan{guards: [][]*accessPath{{a}}, singlePath: true}
 	switch {
-	case w.grid != nil: // what lies in them is tested for everything
-		p.eventPredicates, p.singlePath = w.eventPredicates, false
-		if len(w.equalities) == 0 {
+	case a.grid != nil: // what lies in them is tested for everything
+		p.eventPredicates, p.singlePath = a.eventPredicates, false
+		if len(a.equalities) == 0 {
 			p.guards = append(p.guards, guardsOf(b, rest)...)
 		}
 		rest = conjuncts
-	case !w.isSelective():
+	case !a.isSelective():
 		if guards := guardsOf(b, rest); guards != nil {
-			p.eventPredicates, p.guards, p.singlePath = w.eventPredicates, guards, false
+			p.eventPredicates, p.guards, p.singlePath = a.eventPredicates, guards, false
 			rest = conjuncts
 		}
 	}
@@ -66,7 +66,7 @@ func newPlan(b *expr.Builder) (*plan, error) {
 		}
 		p.residuals = append(p.residuals, r)
 	}
-	w.covering = p.singlePath && len(p.residuals) == 0 && w.canCover()
+	a.covering = p.singlePath && len(p.residuals) == 0 && a.canCover()
 	p.paths = b.Paths
 	return p, b.Err
 }
@@ -84,10 +84,10 @@ func guardsOf(b *expr.Builder, conjuncts []celast.Expr) (guards [][]*accessPath)
 		if _, sub := expr.ParamsIn(b, conjunct); !sub || len(guards) == maxGuards {
 			continue
 		}
-		if w := newAccessPath(); w.takeSubstring(b, conjunct) || w.takeSharedText(b, conjunct) {
-			guards = append(guards, []*accessPath{w})
-		} else if ways := accessPathsOf(b, conjunct); ways != nil {
-			guards = append(guards, ways)
+		if a := newAccessPath(); a.takeSubstring(b, conjunct) || a.takeSharedText(b, conjunct) {
+			guards = append(guards, []*accessPath{a})
+		} else if paths := accessPathsOf(b, conjunct); paths != nil {
+			guards = append(guards, paths)
 		}
 	}
 	return guards
@@ -100,46 +100,46 @@ func accessPathsOf(b *expr.Builder, e celast.Expr) []*accessPath {
 	if len(sides) > maxAlternatives {
 		return nil
 	}
-	var ways []*accessPath
+	var paths []*accessPath
 	for _, side := range sides {
 		if members := accessPathsOfIn(b, side); members != nil {
-			ways = append(ways, members...)
+			paths = append(paths, members...)
 			continue
 		}
 		if len(sides) == 1 {
 			return nil
 		}
-		w := newAccessPath()
-		rest := w.takeConjuncts(b, lang.Flatten(side, operators.LogicalAnd, nil))
-		for n := 0; n < len(rest) && !w.isSelective(); n++ {
-			w.takeSharedText(b, rest[n])
+		a := newAccessPath()
+		rest := a.takeConjuncts(b, lang.Flatten(side, operators.LogicalAnd, nil))
+		for n := 0; n < len(rest) && !a.isSelective(); n++ {
+			a.takeSharedText(b, rest[n])
 		}
-		if !w.restricts() {
+		if !a.restricts() {
 			return nil
 		}
-		ways = append(ways, w)
+		paths = append(paths, a)
 	}
-	return ways
+	return paths
 }
 
 // insert puts a row on the ways of the guard by which it is met the most rarely.
-func (p *plan) insert(at *rowIndexer, row uint32) {
+func (p *plan) insert(ix *rowIndexer, row uint32) {
 	guard := 0
 	if len(p.guards) > 1 {
-		guard, _ = p.rarestGuard(at, row)
-		at.pages.page(row).setGuard(row, uint8(guard))
+		guard, _ = p.rarestGuard(ix, row)
+		ix.pages.page(row).setGuard(row, uint8(guard))
 	}
-	for _, w := range p.guards[guard] {
-		at.insert(w, row)
+	for _, a := range p.guards[guard] {
+		ix.insert(a, row)
 	}
 }
 
 // rarestGuard is the guard that a row shares with the fewest others, and with how many.
-func (p *plan) rarestGuard(at *rowIndexer, row uint32) (guard, cost int) {
-	for i, ways := range p.guards {
+func (p *plan) rarestGuard(ix *rowIndexer, row uint32) (guard, cost int) {
+	for i, paths := range p.guards {
 		sum := 0
-		for _, w := range ways {
-			sum += at.cost(w, row)
+		for _, a := range paths {
+			sum += ix.cost(a, row)
 		}
 		if i == 0 || sum < cost {
 			guard, cost = i, sum
@@ -148,13 +148,13 @@ func (p *plan) rarestGuard(at *rowIndexer, row uint32) (guard, cost int) {
 	return guard, cost
 }
 
-func (p *plan) remove(at *rowIndexer, row uint32) {
+func (p *plan) remove(ix *rowIndexer, row uint32) {
 	guard := uint8(0)
 	if len(p.guards) > 1 {
-		guard = at.pages.page(row).guards[row&pageMask]
+		guard = ix.pages.page(row).guards[row&pageMask]
 		assert.That(int(guard) < len(p.guards), "row %d is on guard %d of %d", row, guard, len(p.guards))
 	}
-	for _, w := range p.guards[guard] {
-		at.remove(w, row)
+	for _, a := range p.guards[guard] {
+		ix.remove(a, row)
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 // pageBits sizes the pages of rows and of columns.
 const (
-	pageBits = 12
-	pageRows = 1 << pageBits
-	pageMask = pageRows - 1
+	pageBits    = 12
+	rowsPerPage = 1 << pageBits
+	pageMask    = rowsPerPage - 1
 )
 
 // A row holds one subscription to a rule: its place and its params, by column.
@@ -23,9 +23,9 @@ type page struct {
 	guards []uint8         // of a plan with several: the one on which the row is
 }
 
-func newPage(r *table) *page {
-	p := &page{ParamPage: expr.ParamPage{Params: r.params}, table: r}
-	for _, one := range r.params {
+func newPage(tb *table) *page {
+	p := &page{ParamPage: expr.ParamPage{Params: tb.params}, table: tb}
+	for _, one := range tb.params {
 		if one.IsNumber() {
 			p.Numbers = append(p.Numbers, nil)
 		} else {
@@ -59,7 +59,7 @@ func (p *page) setGuard(row uint32, guard uint8) {
 // room doubles a column that is full, up to exactly a page.
 func room[T any](column []T) []T {
 	if n := len(column); n == cap(column) {
-		return append(make([]T, 0, min(max(2, 2*n), pageRows)), column...)
+		return append(make([]T, 0, min(max(2, 2*n), rowsPerPage)), column...)
 	}
 	return column
 }
@@ -99,20 +99,20 @@ type table struct {
 const noRule = -1
 
 // add puts a subscription into a row and into the plan's buckets.
-func (r *table) add(place fanfare.RowID, v lang.ParamValues, at *rowIndexer) (row uint32) {
-	row = r.storeRow(place, v, at.texts)
-	r.plan.insert(at, row)
+func (tb *table) add(place fanfare.RowID, v lang.ParamValues, ix *rowIndexer) (row uint32) {
+	row = tb.storeRow(place, v, ix.texts)
+	tb.plan.insert(ix, row)
 	return row
 }
 
 // storeRow puts a subscription into a free row.
-func (r *table) storeRow(place fanfare.RowID, v lang.ParamValues, t *expr.TextTable) (row uint32) {
-	if last := len(r.free) - 1; last >= 0 {
-		row, r.free = r.free[last], r.free[:last]
+func (tb *table) storeRow(place fanfare.RowID, v lang.ParamValues, t *expr.TextTable) (row uint32) {
+	if last := len(tb.free) - 1; last >= 0 {
+		row, tb.free = tb.free[last], tb.free[:last]
 	} else {
-		row = r.newRow()
+		row = tb.newRow()
 	}
-	p, i := r.store.page(row), int(row&pageMask)
+	p, i := tb.store.page(row), int(row&pageMask)
 	p.owners[i] = place
 	for c, number := range v.Numbers {
 		p.Numbers[c][i] = number
@@ -123,58 +123,58 @@ func (r *table) storeRow(place fanfare.RowID, v lang.ParamValues, t *expr.TextTa
 	if assert.Enabled {
 		p.AssertHolds(i, v, t)
 	}
-	r.rowCount++
+	tb.rowCount++
 	return row
 }
 
 // newRow makes a row behind the others, on a new page where the last one is full.
-func (r *table) newRow() uint32 {
-	if last := len(r.pages) - 1; last >= 0 {
-		if p := r.store.pages[r.pages[last]]; len(p.owners) < pageRows {
-			return r.pages[last]<<pageBits | p.extend()
+func (tb *table) newRow() uint32 {
+	if last := len(tb.pages) - 1; last >= 0 {
+		if p := tb.store.pages[tb.pages[last]]; len(p.owners) < rowsPerPage {
+			return tb.pages[last]<<pageBits | p.extend()
 		}
 	}
-	number := uint32(len(r.store.pages))
-	if last := len(r.store.free) - 1; last >= 0 {
-		number, r.store.free = r.store.free[last], r.store.free[:last]
+	number := uint32(len(tb.store.pages))
+	if last := len(tb.store.free) - 1; last >= 0 {
+		number, tb.store.free = tb.store.free[last], tb.store.free[:last]
 	} else {
-		r.store.pages = append(r.store.pages, nil)
+		tb.store.pages = append(tb.store.pages, nil)
 	}
-	r.store.pages[number] = newPage(r)
-	r.pages = append(r.pages, number)
-	return number<<pageBits | r.store.pages[number].extend()
+	tb.store.pages[number] = newPage(tb)
+	tb.pages = append(tb.pages, number)
+	return number<<pageBits | tb.store.pages[number].extend()
 }
 
 // remove takes a row out of the plan's buckets, and out.
-func (r *table) remove(row uint32, at *rowIndexer) {
-	r.plan.remove(at, row)
-	r.freeRow(row, at.texts)
+func (tb *table) remove(row uint32, ix *rowIndexer) {
+	tb.plan.remove(ix, row)
+	tb.freeRow(row, ix.texts)
 }
 
 // freeRow empties a row. A rule without subscriptions gives up its pages.
-func (r *table) freeRow(row uint32, t *expr.TextTable) {
-	p, i := r.store.page(row), int(row&pageMask)
+func (tb *table) freeRow(row uint32, t *expr.TextTable) {
+	p, i := tb.store.page(row), int(row&pageMask)
 	for c := range p.Texts {
 		t.Release(p.Texts[c][i])
 	}
-	r.free = append(r.free, row)
-	if r.rowCount--; r.rowCount == 0 {
-		for _, number := range r.pages {
-			r.store.pages[number] = nil
+	tb.free = append(tb.free, row)
+	if tb.rowCount--; tb.rowCount == 0 {
+		for _, number := range tb.pages {
+			tb.store.pages[number] = nil
 		}
-		r.store.free = append(r.store.free, r.pages...)
-		r.pages, r.free = nil, nil
+		tb.store.free = append(tb.store.free, tb.pages...)
+		tb.pages, tb.free = nil, nil
 	}
 }
 
 // each calls visit with every row that holds a subscription.
-func (r *table) each(visit func(row uint32)) {
-	empty := make(map[uint32]struct{}, len(r.free))
-	for _, row := range r.free {
+func (tb *table) each(visit func(row uint32)) {
+	empty := make(map[uint32]struct{}, len(tb.free))
+	for _, row := range tb.free {
 		empty[row] = struct{}{}
 	}
-	for _, number := range r.pages {
-		for i := range uint32(len(r.store.pages[number].owners)) {
+	for _, number := range tb.pages {
+		for i := range uint32(len(tb.store.pages[number].owners)) {
 			row := number<<pageBits | i
 			if _, ok := empty[row]; !ok {
 				visit(row)

@@ -44,9 +44,9 @@ func (t *topic) compileFilter(c *compiledDefinition, text string) (compiledFilte
 	if words == nil {
 		words = new([]lang.Token)
 	}
-	s, regular := lang.Tokenize(text, *words)
+	tf, regular := lang.Tokenize(text, *words)
 	if regular {
-		*words = s.Tokens
+		*words = tf.Tokens
 	}
 	defer t.shapes.tokenPool.Put(words)
 	t.shapes.Lock()
@@ -55,24 +55,24 @@ func (t *topic) compileFilter(c *compiledDefinition, text string) (compiledFilte
 		t.shapes.reset(c)
 	}
 	if regular && text != "" {
-		if d, ok := t.shapes.conjunction(text, &s); ok {
+		if d, ok := t.shapes.conjunction(text, &tf); ok {
 			return d, nil
 		}
 	} else {
-		s = lang.TokenizedFilter{}
+		tf = lang.TokenizedFilter{}
 	}
-	return t.shapes.compile(t.shapes.filterShapes, compileFilterShape, text, &s)
+	return t.shapes.compile(t.shapes.filterShapes, compileFilterShape, text, &tf)
 }
 
 // findParamLiterals tells which literals of a skeleton can be params: those that are
 // compared with a field of the event, or sought in one.
-func findParamLiterals(sc *lang.Scope, text string, s *lang.TokenizedFilter) ([]bool, error) {
+func findParamLiterals(sc *lang.Scope, text string, tf *lang.TokenizedFilter) ([]bool, error) {
 	a, err := sc.Compile("/filter", text)
 	if err != nil {
 		return nil, err
 	}
-	taken := make([]bool, s.Literals)
-	for _, n := range literalPositions(s, &expr.Builder{Scope: sc, Ast: a}) {
+	taken := make([]bool, tf.Literals)
+	for _, n := range literalPositions(tf, &expr.Builder{Scope: sc, Ast: a}) {
 		taken[n] = true
 	}
 	return taken, nil
@@ -80,13 +80,13 @@ func findParamLiterals(sc *lang.Scope, text string, s *lang.TokenizedFilter) ([]
 
 // literalPositions maps the expressions of literals that can be params to the numbers
 // of their literals.
-func literalPositions(s *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
+func literalPositions(tf *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
 	at := map[int]int{} // rune to literal
-	literals := make([]*lang.Token, 0, s.Literals)
-	for i := range s.Tokens {
-		if w := &s.Tokens[i]; w.Kind != lang.KindAny {
-			at[w.RuneOffset] = len(literals)
-			literals = append(literals, w)
+	literals := make([]*lang.Token, 0, tf.Literals)
+	for i := range tf.Tokens {
+		if tok := &tf.Tokens[i]; tok.Kind != lang.KindAny {
+			at[tok.RuneOffset] = len(literals)
+			literals = append(literals, tok)
 		}
 	}
 	found := map[int64]int{}
@@ -98,16 +98,16 @@ func literalPositions(s *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
 			return
 		}
 		same := false
-		switch w := literals[n]; w.Kind {
+		switch tok := literals[n]; tok.Kind {
 		case lang.KindString:
-			same = v == any(w.Value)
+			same = v == any(tok.Value)
 		case lang.KindInt:
-			same = v == any(int64(w.Number))
+			same = v == any(int64(tok.Number))
 		case lang.KindDouble:
-			same = v == any(w.Number)
+			same = v == any(tok.Number)
 		case lang.KindList:
-			texts, isList := lang.LiteralTexts(e)
-			same = isList && lang.TextOfList(texts) == w.Value
+			texts, isList := lang.StringLiterals(e)
+			same = isList && lang.TextOfList(texts) == tok.Value
 		}
 		if same {
 			if assert.Enabled {
@@ -121,23 +121,23 @@ func literalPositions(s *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
 
 // A compiler compiles the form of a text, whose literals that taken names become
 // params in their order.
-type shapeCompiler func(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, error)
+type shapeCompiler func(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, error)
 
 // compileFilterShape compiles the form of a filter.
-func compileFilterShape(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
+func compileFilterShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
 	if text == "" {
 		return &filterShape{plan: &plan{guards: [][]*accessPath{{newAccessPath()}}, singlePath: true}}, nil
 	}
-	fm, b, err := parseShape(sc, key, text, s, taken)
+	shape, b, err := parseShape(sc, key, text, tf, taken)
 	if err != nil {
 		return nil, err
 	}
-	return fm, fm.makePlan(b)
+	return shape, shape.makePlan(b)
 }
 
 // compileConjunctShape compiles a term.
-func compileConjunctShape(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
-	fm, b, err := parseShape(sc, key, text, s, taken)
+func compileConjunctShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
+	shape, b, err := parseShape(sc, key, text, tf, taken)
 	if err != nil {
 		return nil, err
 	}
@@ -145,37 +145,37 @@ func compileConjunctShape(sc *lang.Scope, key, text string, s *lang.TokenizedFil
 	if kind := b.Ast.GetType(b.Ast.Expr().ID()).Kind(); kind != types.BoolKind && kind != types.DynKind {
 		return nil, lang.Invalid("/filter", "a part of it is not true or false")
 	}
-	fm.predicate = b.Build(b.Ast.Expr())
-	return fm, fm.makePlan(b)
+	shape.predicate = b.Build(b.Ast.Expr())
+	return shape, shape.makePlan(b)
 }
 
-func parseShape(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, *expr.Builder, error) {
-	fm := &filterShape{key: key, text: text, isParam: taken}
+func parseShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, *expr.Builder, error) {
+	shape := &filterShape{key: key, text: text, isParam: taken}
 	a, err := sc.Compile("/filter", text)
 	if err != nil {
 		return nil, nil, err
 	}
 	b := expr.Builder{Scope: sc, Ast: a, Taken: map[int64]lang.Param{}}
-	columns, count := s.ParamColumns(taken)
-	for id, n := range literalPositions(s, &b) {
+	columns, count := tf.ParamColumns(taken)
+	for id, n := range literalPositions(tf, &b) {
 		if taken[n] {
 			b.Taken[id] = columns[n]
-			fm.params = append(fm.params, columns[n])
+			shape.params = append(shape.params, columns[n])
 		}
 	}
-	if len(fm.params) != count { // another literal would stand for all filters
+	if len(shape.params) != count { // another literal would stand for all filters
 		return nil, nil, lang.Invalid("/filter", "its form means something else than before")
 	}
-	return fm, &b, nil
+	return shape, &b, nil
 }
 
 // makePlan gives fm its plan.
-func (fm *filterShape) makePlan(b *expr.Builder) (err error) {
-	if fm.plan, err = newPlan(b); err != nil {
+func (shape *filterShape) makePlan(b *expr.Builder) (err error) {
+	if shape.plan, err = newPlan(b); err != nil {
 		return lang.Invalid("/filter", "%v", err)
 	}
-	for i := range fm.plan.residuals { // texts of filters are mostly all different
-		fm.plan.residuals[i].column = -1
+	for i := range shape.plan.residuals { // texts of filters are mostly all different
+		shape.plan.residuals[i].column = -1
 	}
 	return nil
 }

@@ -47,18 +47,18 @@ func (k *sharedTextKey) eachText(f *expr.Frame, visit func(text string)) {
 }
 
 // takeSharedText takes a conjunct as the probe of w, or as a needle out of a list.
-func (w *accessPath) takeSharedText(b *expr.Builder, e celast.Expr) bool {
+func (a *accessPath) takeSharedText(b *expr.Builder, e celast.Expr) bool {
 	r := sharedTextReader{Builder: b}
-	if q, ok := lang.QuantifierOf(e); ok && !b.Hides(q.Variable) {
+	if q, ok := lang.QuantifierOf(e); ok && !b.HidesName(q.Variable) {
 		if list, isParam := b.Param(q.Over); isParam && list.Kind == lang.KindList {
 			r.key.param, r.key.all, r.row, e = list, q.All, q.Variable, q.Inner
 		}
 	}
 	if text, ok := r.containsElement(e); ok && !r.key.all {
-		w.substring = &substringKey{Field: expr.Field{Path: b.Path(text)}, param: r.key.param, exact: true}
+		a.substring = &substringKey{Field: expr.Field{Path: b.Path(text)}, param: r.key.param, exact: true}
 		return true
 	}
-	if q, ok := lang.QuantifierOf(e); ok && !q.All && q.Variable != r.row && !b.Hides(q.Variable) {
+	if q, ok := lang.QuantifierOf(e); ok && !q.All && q.Variable != r.row && !b.HidesName(q.Variable) {
 		if r.list, ok = b.Steps(q.Over); !ok {
 			return false
 		}
@@ -67,7 +67,7 @@ func (w *accessPath) takeSharedText(b *expr.Builder, e celast.Expr) bool {
 	where, ok := r.sharedText(e)
 	if ok {
 		r.key.Field = expr.Field{Path: b.Path(where)}
-		w.sharedText = &r.key
+		a.sharedText = &r.key
 	}
 	return ok
 }
@@ -139,6 +139,6 @@ func (r *sharedTextReader) ofEvent(e celast.Expr) (where expr.Source, ok bool) {
 	case r.element == "":
 		return r.Steps(e)
 	}
-	r.key.steps, ok = lang.StepsFrom(e, r.element)
+	r.key.steps, ok = lang.FieldSteps(e, r.element)
 	return r.list, ok
 }

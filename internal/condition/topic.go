@@ -129,7 +129,7 @@ func (t *topic) apply(entries []Entry, additions []compiledEntry) error {
 			slots[at] = e.Slot
 		}
 		if e.Rule != "" {
-			pg.conditions[at] = rowRef | conditionRef(t.rules[a.rule].add(e.Place, a.values, t.indexerFor(t.pages)))
+			pg.conditions[at] = rowRefFlag | conditionRef(t.rules[a.rule].add(e.Place, a.values, t.indexerFor(t.pages)))
 			continue
 		}
 		fl := t.filters.byText[e.Filter]
@@ -189,8 +189,8 @@ func (t *topic) remove(p fanfare.RowID) {
 // removeLocked takes out a place that is in.
 func (t *topic) removeLocked(p fanfare.RowID) {
 	switch ref := t.columns.page(p).conditions[p.Local()&pageMask]; {
-	case ref&rowRef != 0:
-		row := uint32(ref &^ rowRef)
+	case ref&rowRefFlag != 0:
+		row := uint32(ref &^ rowRefFlag)
 		t.pages.page(row).table.remove(row, t.indexerFor(t.pages))
 	default:
 		fl := t.filters.list[ref]

@@ -88,7 +88,7 @@ func (x *explainer) describeMissing(e celast.Expr) string {
 		if !isObject {
 			return fmt.Sprintf("%s is %s and has no field %q", at, kindOfValue(v), step)
 		}
-		at += "." + lang.InBackticks(step)
+		at += "." + lang.QuoteField(step)
 		if v, isObject = m[step]; !isObject {
 			return at + " is missing"
 		}

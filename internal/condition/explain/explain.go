@@ -30,7 +30,7 @@ func Explain(sc *lang.Scope, where, text string, v lang.ParamValues, event *expr
 	for id, call := range a.SourceInfo().MacroCalls() {
 		a.SourceInfo().SetMacroCall(id, a.AsWritten(call))
 	}
-	x := &explainer{expr.Standalone{Scope: &own, Ast: a}}
+	x := &explainer{expr.StandaloneCondition{Scope: &own, Ast: a}}
 	x.SetEvent(event, data)
 	x.Frame.Page = expr.DetachedPage(own.Params, v, x.Frame.Texts)
 	part := x.condition(a.Expr())
@@ -42,7 +42,7 @@ func Explain(sc *lang.Scope, where, text string, v lang.ParamValues, event *expr
 
 // An explainer evaluates the parts of one condition for one event. Each is built
 // as Match builds it.
-type explainer struct{ expr.Standalone }
+type explainer struct{ expr.StandaloneCondition }
 
 var partKinds = map[string]fanfare.PartKind{
 	operators.LogicalAnd: fanfare.PartAll, operators.LogicalOr: fanfare.PartAny,

@@ -172,7 +172,7 @@ func (b *Builder) Param(e celast.Expr) (lang.Param, bool) {
 	if p, ok := b.Taken[e.ID()]; ok {
 		return p, true
 	}
-	object, name, ok := lang.Selection(e)
+	object, name, ok := lang.FieldSelection(e)
 	if !ok || !b.InRule || object.Kind() != celast.IdentKind || lang.BareIdent(object) != "sub" {
 		return lang.Param{}, false
 	}
@@ -195,7 +195,7 @@ func (b *Builder) Steps(e celast.Expr) (Source, bool) {
 		}
 		return Source{}, false
 	}
-	object, name, ok := lang.Selection(e)
+	object, name, ok := lang.FieldSelection(e)
 	if !ok {
 		return Source{}, false
 	}
@@ -280,7 +280,7 @@ func ReadsEvent(b *Builder, e celast.Expr) bool {
 
 // regex is text.matches(pattern) and matches(text, pattern) with a constant pattern.
 func (b *Builder) regex(call celast.CallExpr) Predicate {
-	args := lang.OperandsOf(call)
+	args := lang.CallOperands(call)
 	pattern, ok := lang.Literal(args[1])
 	text, isText := pattern.(string)
 	if !ok || !isText {

@@ -144,7 +144,7 @@ func nanosOfCall(e celast.Expr) int64 {
 			return zoneNanos
 		}
 		if call := e.AsCall(); call.FunctionName() == "matches" {
-			v, _ := lang.Literal(lang.OperandsOf(call)[1])
+			v, _ := lang.Literal(lang.CallOperands(call)[1])
 			text, _ := v.(string)
 			if size, err := lang.RegexSize(text); err == nil {
 				if pattern, err := regexp.Compile(text); err == nil {

@@ -9,9 +9,9 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// Hides reports whether a variable is named as something else is, which it then is
+// HidesName reports whether a variable is named as something else is, which it then is
 // not. A field that is written bare is none: where a variable has its name it stays bare.
-func (b *Builder) Hides(variable string) bool {
+func (b *Builder) HidesName(variable string) bool {
 	return slices.Contains([]string{"event", "sub", lang.AttributesName}, variable) || b.NoEvent && b.Event.Fields[variable] != nil
 }
 
@@ -72,7 +72,7 @@ type existsExpr struct {
 // literal, a param, or a list of literals.
 func (b *Builder) existsOf(e celast.Expr) (s existsExpr, ok bool) {
 	q, ok := lang.QuantifierOf(e)
-	if !ok || q.All || b.Hides(q.Variable) || q.Inner.Kind() != celast.CallKind {
+	if !ok || q.All || b.HidesName(q.Variable) || q.Inner.Kind() != celast.CallKind {
 		return s, false
 	}
 	if s.list, ok = b.Steps(q.Over); !ok {
@@ -81,19 +81,19 @@ func (b *Builder) existsOf(e celast.Expr) (s existsExpr, ok bool) {
 	args := q.Inner.AsCall().Args()
 	switch q.Inner.AsCall().FunctionName() {
 	case operators.Equals:
-		if s.steps, ok = lang.StepsFrom(args[0], q.Variable); ok {
+		if s.steps, ok = lang.FieldSteps(args[0], q.Variable); ok {
 			s.other = args[1]
-		} else if s.steps, ok = lang.StepsFrom(args[1], q.Variable); ok {
+		} else if s.steps, ok = lang.FieldSteps(args[1], q.Variable); ok {
 			s.other = args[0]
 		}
 		return s, ok && b.isValue(s.other)
 	case operators.In:
-		s.steps, ok = lang.StepsFrom(args[0], q.Variable)
+		s.steps, ok = lang.FieldSteps(args[0], q.Variable)
 		s.other, s.in = args[1], true
 		if p, isParam := b.Param(s.other); isParam {
 			return s, ok && p.Kind == lang.KindList
 		}
-		_, isList := lang.LiteralTexts(s.other)
+		_, isList := lang.StringLiterals(s.other)
 		return s, ok && isList
 	}
 	return s, false
@@ -125,7 +125,7 @@ func (b *Builder) exists(e celast.Expr) Predicate {
 		t.is = func(f *Frame, element any) bool { return f.listHas(list.Column, element) }
 		return t
 	}
-	listed, _ := lang.LiteralTexts(s.other)
+	listed, _ := lang.StringLiterals(s.other)
 	texts := make(map[string]struct{}, len(listed))
 	for _, text := range listed {
 		texts[text] = struct{}{}

@@ -31,7 +31,7 @@ func (b *Builder) VisitComparedLiterals(e celast.Expr, visit func(celast.Expr)) 
 		return
 	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 	case operators.In:
-		if _, values, ok := b.MemberOf(e); ok {
+		if _, values, ok := b.InList(e); ok {
 			visit(args[1]) // a list of texts is one literal
 			for _, one := range values {
 				visit(one)

@@ -111,7 +111,7 @@ func (b *Builder) membership(element, list celast.Expr) Predicate {
 	if p, ok := b.Param(list); ok && p.Kind == lang.KindList {
 		return &InListParam{x, ListParam{p.Column}}
 	}
-	values, ok := lang.Listed(list)
+	values, ok := lang.ListElements(list)
 	if !ok {
 		if in := b.Operand(list); in != nil {
 			return &InEventList{x, in}
@@ -147,13 +147,13 @@ func (b *Builder) inMixedList(x Operand, values []celast.Expr) Predicate {
 	return m
 }
 
-// MemberOf takes value in [a, b] apart.
-func (b *Builder) MemberOf(e celast.Expr) (value Source, values []celast.Expr, ok bool) {
+// InList takes value in [a, b] apart.
+func (b *Builder) InList(e celast.Expr) (value Source, values []celast.Expr, ok bool) {
 	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.In {
 		return Source{}, nil, false
 	}
 	args := e.AsCall().Args()
-	values, ok1 := lang.Listed(args[1])
+	values, ok1 := lang.ListElements(args[1])
 	value, ok2 := b.Source(args[0])
 	return value, values, ok1 && ok2 && !slices.ContainsFunc(values, func(one celast.Expr) bool { return one.Kind() != celast.LiteralKind })
 }

@@ -10,9 +10,9 @@ import (
 func (s Source) Describe() string {
 	switch s.Root.(type) {
 	case nil:
-		return lang.Dotted("event", s.Steps)
+		return lang.FieldPath("event", s.Steps)
 	case attributesRoot:
-		return lang.Dotted(lang.AttributesName, s.Steps)
+		return lang.FieldPath(lang.AttributesName, s.Steps)
 	}
 	return "what is computed of the event"
 }

@@ -307,6 +307,6 @@ var (
 		"contains": strings.Contains, "startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix,
 	}
 	FoldedTests = map[string]func(a, b string) bool{
-		"contains_ci": lang.ContainsFolded, "starts_with_ci": lang.StartsFolded,
+		"contains_ci": lang.ContainsFolded, "starts_with_ci": lang.HasFoldedPrefix,
 	}
 )

@@ -5,7 +5,7 @@ import (
 )
 
 // A Standalone evaluates the parts of one condition for one event, without an index.
-type Standalone struct {
+type StandaloneCondition struct {
 	*lang.Scope
 	Ast   lang.Expression
 	paths PathTable
@@ -14,7 +14,7 @@ type Standalone struct {
 }
 
 // SetEvent makes x ready for an event with these data.
-func (x *Standalone) SetEvent(event *Event, data any) {
+func (x *StandaloneCondition) SetEvent(event *Event, data any) {
 	x.Frame.End()
 	x.Frame.Begin(event, NewTextTable(), x.paths.Values.Size)
 	x.Frame.Data = WholeDocument(data)
@@ -22,7 +22,7 @@ func (x *Standalone) SetEvent(event *Event, data any) {
 }
 
 // Build hands a part to the builder and makes room for what it reads.
-func (x *Standalone) Build(part func(*Builder)) {
+func (x *StandaloneCondition) Build(part func(*Builder)) {
 	b := Builder{Scope: x.Scope, Ast: x.Ast}
 	part(&b)
 	x.paths.Link(b.Paths)

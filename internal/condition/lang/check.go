@@ -60,7 +60,7 @@ func (c *checker) refuseMember(e celast.Expr, what, name string, known []string)
 	}
 }
 
-func ofShape(s *SchemaType) inferred { return inferred{kind: s.Kind, schema: s} }
+func inferredFrom(s *SchemaType) inferred { return inferred{kind: s.Kind, schema: s} }
 
 // visit checks e; vars are the variables of the macros around it.
 func (c *checker) visit(e celast.Expr, vars map[string]inferred) inferred {
@@ -100,14 +100,14 @@ func (c *checker) ident(e celast.Expr, vars map[string]inferred) inferred {
 	}
 	switch {
 	case name == "event":
-		return ofShape(c.Event)
+		return inferredFrom(c.Event)
 	case name == AttributesName:
-		return ofShape(attributeShape)
+		return inferredFrom(attributeShape)
 	case name == "sub" && c.InRule:
 		return inferred{kind: KindMap, isSub: true}
 	}
 	if field := c.Event.Fields[name]; c.NoEvent && field != nil {
-		return ofShape(field)
+		return inferredFrom(field)
 	}
 	return inferred{kind: kindOfType(c.ast.GetType(e.ID()))}
 }
@@ -121,7 +121,7 @@ func (c *checker) member(e celast.Expr, operand inferred, name string) inferred 
 			c.refuseMember(e, "param", name, c.paramNames())
 		}
 		if p.Kind == KindList {
-			return ofShape(&SchemaType{Kind: KindList, Items: &SchemaType{Kind: KindString}})
+			return inferredFrom(&SchemaType{Kind: KindList, Items: &SchemaType{Kind: KindString}})
 		}
 		return inferred{kind: p.Kind}
 	case operand.schema == attributeShape && !isAttribute(name):
@@ -133,7 +133,7 @@ func (c *checker) member(e celast.Expr, operand inferred, name string) inferred 
 		if !known {
 			c.refuseMember(e, "field", name, operand.schema.names())
 		}
-		return ofShape(field)
+		return inferredFrom(field)
 	}
 	return inferred{}
 }
@@ -147,7 +147,7 @@ func (c *checker) comprehension(e celast.Expr, vars map[string]inferred) inferre
 	}
 	var item inferred
 	if over.kind == KindList && over.schema != nil && over.schema.Items != nil {
-		item = ofShape(over.schema.Items)
+		item = inferredFrom(over.schema.Items)
 	}
 	inner[f.IterVar()] = item
 	if f.HasIterVar2() {
@@ -311,7 +311,7 @@ func (c *checker) element(e celast.Expr, of, index inferred) inferred {
 	case of.kind == KindList && index.kind != KindAny && !index.kind.numeric():
 		c.refuse(e, "", "the elements of a list are numbered, this is %s", index.kind)
 	case of.kind == KindList && of.schema != nil && of.schema.Items != nil:
-		return ofShape(of.schema.Items)
+		return inferredFrom(of.schema.Items)
 	}
 	if t := c.ast.GetType(e.AsCall().Args()[0].ID()); t.Kind() == types.ListKind {
 		return inferred{kind: kindOfType(t.Parameters()[0])}

@@ -48,7 +48,7 @@ func ContainsFolded(hay, needle string) bool {
 	return hay != "" && needle != "" && strings.Contains(hay, needle)
 }
 
-// StartsFolded is starts_with_ci on folded text: false where either is empty.
-func StartsFolded(hay, needle string) bool {
+// HasFoldedPrefix is starts_with_ci on folded text: false where either is empty.
+func HasFoldedPrefix(hay, needle string) bool {
 	return hay != "" && needle != "" && strings.HasPrefix(hay, needle)
 }

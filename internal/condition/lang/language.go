@@ -34,7 +34,7 @@ func LanguageOptions() []cel.EnvOption {
 		cel.ExpressionNodeLimit(maxNodes),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()), // of regular expressions: regexSize
 		foldedFunction("contains_ci", ContainsFolded),
-		foldedFunction("starts_with_ci", StartsFolded),
+		foldedFunction("starts_with_ci", HasFoldedPrefix),
 		geoFunction(),
 	)
 }
@@ -70,10 +70,10 @@ var reservedNames = []string{
 
 // bareNames lists the fields of the event that may be written without event.
 func bareNames(event *SchemaType) []string {
-	return slices.DeleteFunc(event.names(), func(name string) bool { return !mayBeBare(name) })
+	return slices.DeleteFunc(event.names(), func(name string) bool { return !canBeBare(name) })
 }
 
-// mayBeBare reports whether a field of that name may be written without event.
-func mayBeBare(name string) bool {
+// canBeBare reports whether a field of that name may be written without event.
+func canBeBare(name string) bool {
 	return identifier.MatchString(name) && !slices.Contains(reservedNames, name)
 }

@@ -61,7 +61,7 @@ func dynamicOperatorOptions() []cel.EnvOption {
 
 // expandHas is CEL's has(), of object.name and object["name"].
 func expandHas(h cel.MacroExprFactory, _ celast.Expr, args []celast.Expr) (celast.Expr, *common.Error) {
-	object, name, ok := Selection(args[0])
+	object, name, ok := FieldSelection(args[0])
 	if !ok {
 		return nil, h.NewError(args[0].ID(), "has() takes a field, as in has(event.name)")
 	}
@@ -97,7 +97,7 @@ func Parse(env *cel.Env, text string, isBare func(name string) bool) (Expression
 		}
 	})
 	rewrite(read.NativeRep().Expr(), func(e celast.Expr, call celast.CallExpr) {
-		if object, name, ok := Selection(e); ok {
+		if object, name, ok := FieldSelection(e); ok {
 			p.brackets[e.ID()] = true
 			e.SetKindCase(factory.NewSelect(e.ID(), object, name))
 		} else if name := dynamicNames[call.FunctionName()]; name != "" {

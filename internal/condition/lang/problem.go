@@ -35,7 +35,7 @@ func fromIssues(pointer, text string, issues *cel.Issues, sc *Scope, a Expressio
 		e.Message, _, _ = strings.Cut(message, " expecting {")
 		e.Message = strings.Replace(e.Message, "'<EOF>'", "end of the expression", 1)
 		e.Message = "syntax error: " + e.Message
-		e.Hint = syntaxHints[strings.ToLower(stoppedAt(message))]
+		e.Hint = syntaxHints[strings.ToLower(offendingToken(message))]
 		return e
 	}
 	if rest, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
@@ -68,8 +68,8 @@ var syntaxHints = map[string]string{
 	"is":   "write has(event.field), or event.field == null",
 }
 
-// stoppedAt returns the text at which the parser stopped, or "".
-func stoppedAt(message string) string {
+// offendingToken returns the text at which the parser stopped, or "".
+func offendingToken(message string) string {
 	_, rest, _ := strings.Cut(message, "'")
 	text, _, _ := strings.Cut(rest, "'")
 	return strings.TrimSpace(text)

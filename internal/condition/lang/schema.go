@@ -38,13 +38,13 @@ type SchemaType struct {
 	Open   bool        // fields that are not listed may be there too
 }
 
-// anything is the shape of a value about which nothing is said.
-func anything() *SchemaType { return &SchemaType{Open: true} }
+// anyType is the shape of a value about which nothing is said.
+func anyType() *SchemaType { return &SchemaType{Open: true} }
 
 // ParseSchema reads the shape out of a JSON Schema. A nil schema says nothing.
 func ParseSchema(raw json.RawMessage) (*SchemaType, error) {
 	if len(raw) == 0 {
-		return anything(), nil
+		return anyType(), nil
 	}
 	var root any
 	if err := json.Unmarshal(raw, &root); err != nil {
@@ -64,7 +64,7 @@ type schemaReader struct {
 func (r *schemaReader) read(schema any) *SchemaType {
 	m, ok := schema.(map[string]any)
 	if !ok {
-		return anything()
+		return anyType()
 	}
 	if ref, ok := m["$ref"].(string); ok && len(m) == 1 {
 		return r.resolveRef(ref)
@@ -113,7 +113,7 @@ func (r *schemaReader) merge(s *SchemaType, m map[string]any, followed map[strin
 		}
 		for name, schema := range fields {
 			if s.Fields[name] != nil {
-				s.Fields[name] = anything() // said in two places: no promise
+				s.Fields[name] = anyType() // said in two places: no promise
 			} else {
 				s.Fields[name] = r.read(schema)
 			}
@@ -179,7 +179,7 @@ func (r *schemaReader) mergeParts(s *SchemaType, m map[string]any, followed map[
 				s.Fields = map[string]*SchemaType{}
 			}
 			if s.Fields[name] == nil {
-				s.Fields[name] = anything()
+				s.Fields[name] = anyType()
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func (s *SchemaType) Field(name string) (field *SchemaType, known bool) {
 	if f := s.Fields[name]; f != nil {
 		return f, true
 	}
-	return anything(), s.Open
+	return anyType(), s.Open
 }
 
 // names lists the fields in alphabetical order.

@@ -120,7 +120,7 @@ func (sc *Scope) ForRule(params []Param) *Scope {
 
 // isBare reports whether a name is a field of the event.
 func (sc *Scope) isBare(name string) bool {
-	return !sc.NoEvent && sc.Event.Fields[name] != nil && mayBeBare(name)
+	return !sc.NoEvent && sc.Event.Fields[name] != nil && canBeBare(name)
 }
 
 // bareNames lists the fields that may be written without event before them.

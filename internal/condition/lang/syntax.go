@@ -28,8 +28,8 @@ func Flatten(e celast.Expr, operator string, list []celast.Expr) []celast.Expr {
 
 func BareIdent(e celast.Expr) string { return strings.TrimPrefix(e.AsIdent(), ".") }
 
-// Selection takes object.name and object["name"] apart.
-func Selection(e celast.Expr) (object celast.Expr, name string, ok bool) {
+// FieldSelection takes object.name and object["name"] apart.
+func FieldSelection(e celast.Expr) (object celast.Expr, name string, ok bool) {
 	switch e.Kind() {
 	case celast.SelectKind:
 		s := e.AsSelect()
@@ -66,25 +66,25 @@ func Literal(e celast.Expr) (any, bool) {
 	return nil, false
 }
 
-// Dotted writes a field of an object as CEL has it.
-func Dotted(object string, steps []string) string {
+// FieldPath writes a field of an object as CEL has it.
+func FieldPath(object string, steps []string) string {
 	for _, step := range steps {
-		object += "." + InBackticks(step)
+		object += "." + QuoteField(step)
 	}
 	return object
 }
 
-// InBackticks writes the name of a field as it stands behind a dot.
-func InBackticks(name string) string {
+// QuoteField writes the name of a field as it stands behind a dot.
+func QuoteField(name string) string {
 	if identifier.MatchString(name) {
 		return name
 	}
 	return "`" + name + "`"
 }
 
-// LiteralTexts returns the texts of a list of literals.
-func LiteralTexts(e celast.Expr) (texts []string, ok bool) {
-	values, ok := Listed(e)
+// StringLiterals returns the texts of a list of literals.
+func StringLiterals(e celast.Expr) (texts []string, ok bool) {
+	values, ok := ListElements(e)
 	if !ok {
 		return nil, false
 	}
@@ -99,8 +99,8 @@ func LiteralTexts(e celast.Expr) (texts []string, ok bool) {
 	return texts, true
 }
 
-// Listed returns the elements of a list that is written out.
-func Listed(e celast.Expr) ([]celast.Expr, bool) {
+// ListElements returns the elements of a list that is written out.
+func ListElements(e celast.Expr) ([]celast.Expr, bool) {
 	if e.Kind() != celast.ListKind || len(e.AsList().OptionalIndices()) > 0 {
 		return nil, false
 	}
@@ -139,16 +139,16 @@ func Children(e celast.Expr) []celast.Expr {
 	return nil
 }
 
-// StepsFrom returns the steps from a variable to e.
-func StepsFrom(e celast.Expr, variable string) ([]string, bool) {
+// FieldSteps returns the steps from a variable to e.
+func FieldSteps(e celast.Expr, variable string) ([]string, bool) {
 	if IsVariable(e, variable) {
 		return []string{}, true
 	}
-	object, name, ok := Selection(e)
+	object, name, ok := FieldSelection(e)
 	if !ok {
 		return nil, false
 	}
-	steps, ok := StepsFrom(object, variable)
+	steps, ok := FieldSteps(object, variable)
 	return append(steps, name), ok
 }
 
@@ -187,8 +187,8 @@ func QuantifierOf(e celast.Expr) (q quantifier, ok bool) {
 	return q, IsVariable(step.AsCall().Args()[0], loop.AccuVar())
 }
 
-// OperandsOf are the arguments of a call, what it is a member of first.
-func OperandsOf(call celast.CallExpr) []celast.Expr {
+// CallOperands are the arguments of a call, what it is a member of first.
+func CallOperands(call celast.CallExpr) []celast.Expr {
 	if call.IsMemberFunction() {
 		return append([]celast.Expr{call.Target()}, call.Args()...)
 	}

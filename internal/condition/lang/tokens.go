@@ -9,18 +9,18 @@ import (
 )
 
 // ParamColumns are the params for the literals that are taken, and how many those are.
-func (s *TokenizedFilter) ParamColumns(taken []bool) (params []Param, count int) {
-	params = make([]Param, s.Literals)
+func (tf *TokenizedFilter) ParamColumns(taken []bool) (params []Param, count int) {
+	params = make([]Param, tf.Literals)
 	n, numbers, texts := 0, 0, 0
-	for i := range s.Tokens {
-		w := &s.Tokens[i]
-		if w.Kind == KindAny {
+	for i := range tf.Tokens {
+		tok := &tf.Tokens[i]
+		if tok.Kind == KindAny {
 			continue
 		}
 		if p := &params[n]; taken[n] {
 			p.Name = fmt.Sprint("literal ", n)
-			if w.IsText() {
-				p.Kind, p.Column = w.Kind, texts
+			if tok.IsText() {
+				p.Kind, p.Column = tok.Kind, texts
 				texts++
 			} else {
 				p.Kind, p.Column = KindDouble, numbers
@@ -33,20 +33,20 @@ func (s *TokenizedFilter) ParamColumns(taken []bool) (params []Param, count int)
 }
 
 // LiteralValues are the literals that are taken, as params.
-func (s *TokenizedFilter) LiteralValues(taken []bool) (v ParamValues) {
+func (tf *TokenizedFilter) LiteralValues(taken []bool) (v ParamValues) {
 	n := 0
-	for i := range s.Tokens {
-		w := &s.Tokens[i]
-		if w.Kind == KindAny {
+	for i := range tf.Tokens {
+		tok := &tf.Tokens[i]
+		if tok.Kind == KindAny {
 			continue
 		}
 		if n++; taken == nil || !taken[n-1] {
 			continue
 		}
-		if w.IsText() {
-			v.Texts = append(v.Texts, w.Value)
+		if tok.IsText() {
+			v.Texts = append(v.Texts, tok.Value)
 		} else {
-			v.Numbers = append(v.Numbers, w.Number)
+			v.Numbers = append(v.Numbers, tok.Number)
 		}
 	}
 	return v
@@ -71,7 +71,7 @@ type Token struct {
 }
 
 // IsText reports whether w as a param is among the texts of a row.
-func (w *Token) IsText() bool { return w.Kind == KindString || w.Kind == KindList }
+func (tok *Token) IsText() bool { return tok.Kind == KindString || tok.Kind == KindList }
 
 // maxPlainInt is from where on a double does not hold every integer: a literal
 // beyond is no param, so that integers compare exactly.
@@ -79,11 +79,11 @@ const maxPlainInt = 1 << 53
 
 // Tokenize cuts a filter into words; false where it has what is not read.
 func Tokenize(text string, words []Token) (TokenizedFilter, bool) {
-	s := TokenizedFilter{Tokens: words[:0]}
+	tf := TokenizedFilter{Tokens: words[:0]}
 	runes := 0
 	for i := 0; i < len(text); {
 		c := text[i]
-		n, w := 1, Token{offset: i, RuneOffset: runes}
+		n, tok := 1, Token{offset: i, RuneOffset: runes}
 		switch {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 			i, runes = i+1, runes+1
@@ -94,15 +94,15 @@ func Tokenize(text string, words []Token) (TokenizedFilter, bool) {
 				return TokenizedFilter{}, false
 			}
 			if inner := text[i+1 : i+n-1]; strings.IndexByte(inner, '\\') < 0 {
-				w.Kind, w.Value = KindString, inner
+				tok.Kind, tok.Value = KindString, inner
 			}
-		case c == '[' && s.endsWithIn():
+		case c == '[' && tf.endsWithIn():
 			if length, values := listEnd(text[i:]); length > 0 {
-				n, w.Kind, w.Value = length, KindList, TextOfList(values)
+				n, tok.Kind, tok.Value = length, KindList, TextOfList(values)
 			}
-		case IsDigit(c) || c == '-' && i+1 < len(text) && IsDigit(text[i+1]) && !s.endsOperand():
+		case IsDigit(c) || c == '-' && i+1 < len(text) && IsDigit(text[i+1]) && !tf.endsOperand():
 			n = numberEnd(text[i:])
-			w.readNumber(text[i : i+n])
+			tok.readNumber(text[i : i+n])
 		case IsIdentifierByte(c):
 			for n < len(text)-i && IsIdentifierByte(text[i+n]) {
 				n++
@@ -116,15 +116,15 @@ func Tokenize(text string, words []Token) (TokenizedFilter, bool) {
 		case i+1 < len(text) && strings.Contains("&& || == != <= >=", text[i:i+2]) && text[i+1] != ' ':
 			n = 2
 		}
-		w.Text = text[i : i+n]
-		s.Tokens = append(s.Tokens, w)
-		if w.Kind != KindAny {
-			s.Literals++
+		tok.Text = text[i : i+n]
+		tf.Tokens = append(tf.Tokens, tok)
+		if tok.Kind != KindAny {
+			tf.Literals++
 		}
-		runes += utf8.RuneCountInString(w.Text)
+		runes += utf8.RuneCountInString(tok.Text)
 		i += n
 	}
-	return s, true
+	return tf, true
 }
 
 // maxConjunctDepth is how deep brackets are in a text that is taken apart: far less
@@ -134,15 +134,15 @@ const maxConjunctDepth = 16
 // Conjuncts takes s apart where && joins the whole of it; nil where it is no such
 // chain, but one condition. Each part is a skeleton, though not of its own text:
 // that is where CEL counts from.
-func (s *TokenizedFilter) Conjuncts() (parts []TokenizedFilter) {
+func (tf *TokenizedFilter) Conjuncts() (parts []TokenizedFilter) {
 	depth, from, literals := 0, 0, 0
-	for i := range s.Tokens {
-		w := &s.Tokens[i]
-		if w.Kind != KindAny {
+	for i := range tf.Tokens {
+		tok := &tf.Tokens[i]
+		if tok.Kind != KindAny {
 			literals++
 			continue
 		}
-		switch w.Text {
+		switch tok.Text {
 		case "(", "[", "{":
 			if depth++; depth > maxConjunctDepth {
 				return nil
@@ -157,7 +157,7 @@ func (s *TokenizedFilter) Conjuncts() (parts []TokenizedFilter) {
 			}
 		case "&&":
 			if depth == 0 {
-				parts = append(parts, TokenizedFilter{s.Tokens[from:i], literals})
+				parts = append(parts, TokenizedFilter{tf.Tokens[from:i], literals})
 				from, literals = i+1, 0
 			}
 		}
@@ -165,31 +165,31 @@ func (s *TokenizedFilter) Conjuncts() (parts []TokenizedFilter) {
 	if parts == nil || depth != 0 {
 		return nil
 	}
-	return append(parts, TokenizedFilter{s.Tokens[from:], literals})
+	return append(parts, TokenizedFilter{tf.Tokens[from:], literals})
 }
 
 // TextOf is the part of text that s is the skeleton of.
-func (s *TokenizedFilter) TextOf(text string) string {
-	if len(s.Tokens) == 0 {
+func (tf *TokenizedFilter) TextOf(text string) string {
+	if len(tf.Tokens) == 0 {
 		return ""
 	}
-	last := &s.Tokens[len(s.Tokens)-1]
-	return text[s.Tokens[0].offset : last.offset+len(last.Text)]
+	last := &tf.Tokens[len(tf.Tokens)-1]
+	return text[tf.Tokens[0].offset : last.offset+len(last.Text)]
 }
 
 // endsOperand reports whether a minus after the words so far subtracts.
-func (s *TokenizedFilter) endsOperand() bool {
-	if len(s.Tokens) == 0 {
+func (tf *TokenizedFilter) endsOperand() bool {
+	if len(tf.Tokens) == 0 {
 		return false
 	}
-	last := &s.Tokens[len(s.Tokens)-1]
+	last := &tf.Tokens[len(tf.Tokens)-1]
 	c := last.Text[len(last.Text)-1]
 	return last.Kind != KindAny || IsIdentifierByte(c) || c == ')' || c == ']' || c == '}' || c == '\'' || c == '"' || c == '`'
 }
 
 // endsWithIn reports whether a list that follows is what something is sought in.
-func (s *TokenizedFilter) endsWithIn() bool {
-	return len(s.Tokens) > 0 && s.Tokens[len(s.Tokens)-1].Text == "in"
+func (tf *TokenizedFilter) endsWithIn() bool {
+	return len(tf.Tokens) > 0 && tf.Tokens[len(tf.Tokens)-1].Text == "in"
 }
 
 // listEnd is the length of the list of plain strings that text begins with, and these;
@@ -267,7 +267,7 @@ func numberEnd(text string) int {
 }
 
 // readNumber makes w a literal if text is a plain decimal number.
-func (w *Token) readNumber(text string) {
+func (tok *Token) readNumber(text string) {
 	if strings.Trim(text, "0123456789+-.eE") != "" {
 		return
 	}
@@ -278,9 +278,9 @@ func (w *Token) readNumber(text string) {
 	switch whole := strings.Trim(text, "0123456789-") == ""; {
 	case err != nil || math.IsInf(v, 0) || whole && math.Abs(v) >= maxPlainInt:
 	case whole:
-		w.Kind, w.Number = KindInt, v+0 // -0 becomes 0
+		tok.Kind, tok.Number = KindInt, v+0 // -0 becomes 0
 	default:
-		w.Kind, w.Number = KindDouble, v+0
+		tok.Kind, tok.Number = KindDouble, v+0
 	}
 }
 
@@ -296,18 +296,18 @@ var placeholders = [...]string{KindString: "\xfe", KindInt: "\xfd", KindDouble: 
 
 // Key is the skeleton as a text, with a hole for each literal that taken names;
 // nil is all of them.
-func (s *TokenizedFilter) Key(b []byte, taken []bool) []byte {
+func (tf *TokenizedFilter) Key(b []byte, taken []bool) []byte {
 	literal := 0
-	for i := range s.Tokens {
-		w := &s.Tokens[i]
-		if w.Kind != KindAny {
+	for i := range tf.Tokens {
+		tok := &tf.Tokens[i]
+		if tok.Kind != KindAny {
 			literal++
 			if taken == nil || taken[literal-1] {
-				b = append(b, placeholders[w.Kind]...)
+				b = append(b, placeholders[tok.Kind]...)
 				continue
 			}
 		}
-		b = append(append(b, w.Text...), ' ')
+		b = append(append(b, tok.Text...), ' ')
 	}
 	return b
 }
