@@ -12,8 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/ngram"
 )
 
-// accessPathsOfIn returns a way for each value of a list in which there are params, or
-// none.
+// accessPathsOfIn returns an access path for each value of a list that contains params, or nil.
 func accessPathsOfIn(b *expr.Builder, e celast.Expr) []*accessPath {
 	value, values, ok := b.InList(e)
 	if _, sub := expr.ParamsIn(b, e); !ok || !sub || len(values) > maxAlternatives {
@@ -34,14 +33,14 @@ func accessPathsOfIn(b *expr.Builder, e celast.Expr) []*accessPath {
 	return paths
 }
 
-// A bound is event.f op sub.p.
+// A paramBound is event.f op sub.p.
 type paramBound struct {
 	expr.Source
 	column int
 	op     expr.Comparison
 }
 
-// paramBoundOf takes a comparison of a field with a param that is a number apart.
+// paramBoundOf splits a comparison of a field with a param that is a number.
 func paramBoundOf(b *expr.Builder, e celast.Expr) (found paramBound, ok bool) {
 	if e.Kind() != celast.CallKind {
 		return found, false
@@ -57,29 +56,29 @@ func paramBoundOf(b *expr.Builder, e celast.Expr) (found paramBound, ok bool) {
 	return paramBound{value, param.Column, op}, ok && param.IsNumber()
 }
 
-// A way leads to the rows that meet some conjuncts, each of which is answered
-// where it is cheapest:
+// An accessPath leads to the rows that meet some conjuncts. Each conjunct is answered where that is
+// cheapest:
 //
-//	gates       name no param: once per event
-//	statics     name no field: once per row, which is on the way or not
-//	equalities  event.f == sub.p: the key of a bucket
-//	needle      contains_ci(event.f, sub.p) and its like, where there is no equality:
-//	            a bucket for each text, found by its grams
-//	probe       a text or the texts of a list, of the event and of the row, have one
-//	            in common: a bucket for each
-//	cells       event.f between sub.p and sub.q, or near a place of the row: buckets for
-//	            each bucket that the equalities lead to
-//	span        event.f >= sub.p, or one of the other three: the order in the bucket;
-//	            crosses(event.f, sub.p): a run of it, however far the value is above
+//	eventPredicates  read no param: evaluated once per event
+//	rowPredicates    read no field: once per row, which is on the path or not
+//	equalities       event.f == sub.p: the key of a bucket
+//	substring        contains_ci(event.f, sub.p) and similar, without an equality: a bucket
+//	                 for each text, found by its n-grams
+//	sharedText       event and row have a text in common, also one of a list: a bucket
+//	                 for each text
+//	grid             event.f between sub.p and sub.q, or near a place of the row: buckets
+//	                 for each key of the equalities
+//	rangeKey         event.f >= sub.p, or another order: the order in the bucket;
+//	                 crosses(event.f, sub.p): a run of rows in this order
 type accessPath struct {
 	eventPredicates expr.And
 	rowPredicates   expr.And
 	equalities      []equalityKey
-	substring       *substringKey  // at most one
-	sharedText      *sharedTextKey // at most one, without equality and needle
-	grid            *grid          // at most one, without needle and probe
-	rangeKey        *rangeKey      // at most one
-	covering        bool           // rows to which it leads are hits: what they stand for is filed in their stead
+	substring       *substringKey  // or nil
+	sharedText      *sharedTextKey // or nil; without equalities and substring
+	grid            *grid          // or nil; without substring and sharedText
+	rangeKey        *rangeKey      // or nil
+	covering        bool           // all rows that it leads to are hits, and buckets contain their owners instead of rows
 	buckets         map[uint64]bucketRef
 }
 
@@ -92,28 +91,28 @@ type rangeKey struct {
 	expr.Field
 	column   int
 	op       expr.Comparison
-	crossing *crossingKey // instead of field and op
+	crossing *crossingKey // if set, field and op are unused
 }
 
-// A needleKey is a conjunct that can only be true where the event's text contains
-// the param, or one of its list, both folded; an exact one is true there.
+// A substringKey is a conjunct that can only be true if the event's text contains the param, or one
+// of its list, both folded. An exact one is always true then.
 type substringKey struct {
 	expr.Field
 	param  lang.Param
 	exact  bool
-	ngrams ngram.Index // those of the rows
+	ngrams ngram.Index // of the texts of the rows
 }
 
 func newAccessPath() *accessPath { return &accessPath{buckets: map[uint64]bucketRef{}} }
 
-// canCover reports whether w answers all of a condition of which nothing is left, in
-// a bucket for each key.
+// canCover reports whether a answers a whole condition, without residuals, with one bucket for each
+// key.
 func (a *accessPath) canCover() bool {
 	return len(a.rowPredicates) == 0 && a.substring == nil && a.sharedText == nil && a.grid == nil && len(a.equalities) < 2 &&
 		(len(a.equalities) == 1 || a.rangeKey != nil) && (a.rangeKey == nil || a.rangeKey.crossing == nil)
 }
 
-// entry is what stands in the buckets of w for a row.
+// entry returns what the buckets of a contain for a row.
 func (a *accessPath) entry(rows *pageStore, row uint32) uint32 {
 	if a.covering {
 		return uint32(rows.page(row).owners[row&pageMask])
@@ -121,18 +120,18 @@ func (a *accessPath) entry(rows *pageStore, row uint32) uint32 {
 	return row
 }
 
-// isSelective reports whether w goes straight to few rows.
+// isSelective reports whether a leads directly to few rows.
 func (a *accessPath) isSelective() bool {
 	return len(a.equalities) > 0 || a.substring != nil || a.sharedText != nil || a.grid != nil || a.rangeKey != nil && a.rangeKey.crossing != nil
 }
 
-// restricts reports whether w goes to other than all rows.
+// restricts reports whether a leads to fewer than all rows.
 func (a *accessPath) restricts() bool {
 	return a.isSelective() || a.rangeKey != nil || a.eventPredicates != nil || a.rowPredicates != nil
 }
 
-// takeConjuncts takes the conjuncts that w answers, and returns the others. Gates are
-// among both, and so is what leads to cells.
+// takeConjuncts takes the conjuncts that a answers, and returns the others. Event predicates and
+// the conjuncts of a grid are among both.
 func (a *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (rest []celast.Expr) {
 	inCells := a.takeGrid(b, conjuncts)
 	for _, take := range [...]func(*expr.Builder, celast.Expr) bool{a.takeEquality, a.takeCrossing} {
@@ -143,7 +142,7 @@ func (a *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (re
 			rest = append(rest, conjunct)
 		}
 	}
-	for _, conjunct := range rest { // a side of the range itself, if there is nothing better
+	for _, conjunct := range rest { // one side of the range, if there is no other range key
 		_ = inCells[conjunct.ID()] && a.takeRange(b, conjunct)
 	}
 	conjuncts, rest = rest, nil
@@ -163,8 +162,8 @@ func (a *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (re
 	return rest
 }
 
-// takeGrid takes the surroundings of a place, or else ranges. It returns the
-// conjuncts, by expression.
+// takeGrid takes the surroundings of a place, or else ranges. It returns their conjuncts by
+// expression.
 func (a *accessPath) takeGrid(b *expr.Builder, conjuncts []celast.Expr) map[int64]bool {
 	for _, conjunct := range conjuncts {
 		if near, ok := circleSpaceOf(b, conjunct); ok {
@@ -179,8 +178,8 @@ func (a *accessPath) takeGrid(b *expr.Builder, conjuncts []celast.Expr) map[int6
 	return used
 }
 
-// fieldAndParam takes a call of two operands apart into the event's field and
-// the param that it compares; swapped tells that the param stands first.
+// fieldAndParam splits a call with two operands into the event's field and the param that it
+// compares; swapped reports that the param is the first operand.
 func fieldAndParam(b *expr.Builder, e celast.Expr) (value expr.Source, p lang.Param, swapped, ok bool) {
 	args := e.AsCall().Args()
 	if p, ok = b.Param(args[1]); ok {
@@ -238,14 +237,14 @@ func (a *accessPath) takeSubstring(b *expr.Builder, e celast.Expr) bool {
 	return true
 }
 
-// hashMix folds one more part of a key into h.
+// hashMix adds one part of a key to hash h.
 func hashMix(h, part uint64) uint64 {
 	h = (h ^ part) * 0x9e3779b97f4a7c15
 	return h ^ h>>29
 }
 
-// rowPart is a row's part of the key: for one equality the key is exact, for
-// several it is a hash, and the rows are checked.
+// rowPart returns a row's part of the key. With one equality the key is exact, with several it is a
+// hash, and the search compares the parts.
 func (k *equalityKey) rowPart(p *expr.ParamPage, row int) uint64 {
 	if k.param.IsNumber() {
 		return math.Float64bits(p.Numbers[k.param.Column][row])
@@ -253,7 +252,7 @@ func (k *equalityKey) rowPart(p *expr.ParamPage, row int) uint64 {
 	return uint64(p.Texts[k.param.Column][row])
 }
 
-// eventPart is the event's part of the key; false where no row can be equal.
+// eventPart returns the event's part of the key; false if no row can be equal.
 func (k *equalityKey) eventPart(f *expr.Frame) (uint64, bool) {
 	v, ok := k.Load(f)
 	if !ok {

@@ -11,11 +11,11 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// The checks that take more than a comparison. Each says what a part of the index assumes.
+// Assertions that take more than a comparison.
 
-// assertRows: rows to which a direct way leads are rows of r.
+// assertRows checks that the rows of a single access path are rows of tb.
 func (tb *table) assertRows(a *accessPath, rows []uint32) {
-	if a.covering { // they are what the rows stand for
+	if a.covering { // they are owners
 		return
 	}
 	for _, row := range rows {
@@ -23,8 +23,8 @@ func (tb *table) assertRows(a *accessPath, rows []uint32) {
 	}
 }
 
-// assertGuarded: f.rows, which are in order, has every row for which the condition is true:
-// guards are necessary. Of many rows some are evaluated.
+// assertGuarded checks that guards are necessary: f.candidateRows, which are sorted, contain every
+// row whose condition is true. It evaluates some of many rows.
 func (tb *table) assertGuarded(f *matchFrame) {
 	const most = 256
 	n := 0
@@ -36,7 +36,7 @@ func (tb *table) assertGuarded(f *matchFrame) {
 		p := tb.store.page(row)
 		f.Page, f.Row = &p.ParamPage, int(row&pageMask)
 		if tb.conjunct != nil && tb.filters.list[p.owners[f.Row]].conjuncts[0] != row {
-			return // the compound is found by another of its parts
+			return // another conjunct leads to it
 		}
 		if tb.conjunct != nil && tb.filters.list[p.owners[f.Row]].guard != guardAccessPath {
 			return
@@ -46,8 +46,8 @@ func (tb *table) assertGuarded(f *matchFrame) {
 	f.Page = nil
 }
 
-// assertBucket returns a visit that looks at each row: it belongs into the bucket with that key,
-// by its params, and what the bucket is ordered by is as the event asks.
+// assertBucket returns a visit that checks each row: its params give the key of the bucket, and its
+// range value matches the event.
 func (a *accessPath) assertBucket(f *matchFrame, rows *pageStore, key uint64, visit func(rows []uint32)) func(rows []uint32) {
 	if a.covering {
 		return visit
@@ -94,12 +94,12 @@ func (a *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row u
 	}
 }
 
-// assertReached: an event at a corner of the box, or in its middle, looks into the cell of the
-// row, whose corner has the low one of the box.
+// assertReached checks that an event at a corner or in the middle of a box looks into the cell of
+// its row, which contains the low corner.
 func (l level) assertReached(b *box, corner *[maxAxes]float64, axes int) {
 	for i := range axes {
 		for _, x := range [...]float64{b.low[i], b.high[i], b.low[i]/2 + b.high[i]/2} {
-			if x < b.low[i] || x > b.high[i] { // rounded
+			if x < b.low[i] || x > b.high[i] { // a rounding error
 				continue
 			}
 			own := l.cell(i, x)
@@ -108,7 +108,7 @@ func (l level) assertReached(b *box, corner *[maxAxes]float64, axes int) {
 	}
 }
 
-// assertExact: as a param, which is a double or a text, a literal is what it was.
+// assertExact checks that a literal keeps its value as a param, which is a double or a text.
 func assertExact(tok *lang.Token) {
 	switch tok.Kind {
 	case lang.KindInt:
@@ -122,7 +122,7 @@ func assertExact(tok *lang.Token) {
 	}
 }
 
-// assertStandsFor: a filter is its form with its values put back into the holes.
+// assertStandsFor checks that the shape with its params put back is the filter.
 func (shape *filterShape) assertStandsFor(tf *lang.TokenizedFilter, taken []bool) {
 	if len(tf.Tokens) == 0 {
 		return

@@ -12,18 +12,18 @@ import (
 	"fanfare.dev/fanfare/internal/failpoint"
 )
 
-// guardKind is what leads to a compound.
+// guardKind is the kind of guard that leads to a conjunction.
 type guardKind uint8
 
 const (
-	guardNone       guardKind = iota // the filter is none
-	guardEveryEvent                  // every event
-	guardAccessPath                  // a way of its first part
-	guardKey                         // the equality that is its first part
-	guardKeyPair                     // and that which is its second
+	guardNone       guardKind = iota // the filter is no conjunction
+	guardEveryEvent                  // none: it is a candidate for every event
+	guardAccessPath                  // an access path of its first conjunct
+	guardKey                         // the equality in its first conjunct
+	guardKeyPair                     // the equalities in its first two conjuncts
 )
 
-// addConjunction makes fl the compound of its parts.
+// addConjunction makes fl a conjunction of parts.
 func (s *filters) addConjunction(fl *filter, parts []compiledFilter, t *topic) {
 	fl.conjuncts = make([]uint32, len(parts))
 	for i := range parts {
@@ -50,7 +50,7 @@ func (s *filters) addConjunction(fl *filter, parts []compiledFilter, t *topic) {
 	}
 }
 
-// removeConjunction takes the compound fl apart.
+// removeConjunction removes the rows and the guard of fl.
 func (s *filters) removeConjunction(fl *filter, t *topic) {
 	g := &s.conjunctShapes.guards
 	switch fl.guard {
@@ -73,8 +73,8 @@ func (s *filters) removeConjunction(fl *filter, t *topic) {
 	}
 }
 
-// chooseKeys makes the rarest of its equalities the first parts of fl, and returns with
-// how many others it shares them.
+// chooseKeys moves the rarest equalities of fl to the front, and returns the number of other
+// conjunctions that share them.
 func (s *filters) chooseKeys(fl *filter) (cost int) {
 	var keys []uint64
 	var of []int
@@ -103,13 +103,14 @@ func (s *filters) chooseKeys(fl *filter) (cost int) {
 	return cost
 }
 
-// equalityKeyOf is the key of a row that is an equality.
+// equalityKeyOf returns the key of a row that is an equality.
 func (s *filters) equalityKeyOf(row uint32) uint64 {
 	p := s.pages.page(row)
 	return p.table.conjunct.rowKey(p, row)
 }
 
-// fingerprintsOf is that of what is not in the key of fl, the rarest equalities first.
+// fingerprintsOf returns the fingerprints of the conjuncts outside of the guard, the rarest
+// equalities first.
 func (s *filters) fingerprintsOf(fl *filter) guardFingerprints {
 	rest := fl.conjuncts
 	switch fl.guard {
@@ -140,11 +141,12 @@ func (s *filters) fingerprintsOf(fl *filter) guardFingerprints {
 	return guardFingerprints{newPrefilter(keys, marks), newSignature(marks)}
 }
 
-// accessPathCost is how much dearer a row on a way is than one in a list: it is tested.
+// accessPathCost is the cost of a row on an access path relative to one in a list, because each
+// such row is tested.
 const accessPathCost = 16
 
-// rarestAccessPath is the part of fl whose ways lead to the fewest others, and what that
-// costs; -1 if there is none.
+// rarestAccessPath returns the conjunct of fl whose access paths lead to the fewest other rows, and
+// their cost; -1 if there is none.
 func (s *filters) rarestAccessPath(fl *filter, ix *rowIndexer) (part, cost int) {
 	part = -1
 	for i, row := range fl.conjuncts {
@@ -159,7 +161,7 @@ func (s *filters) rarestAccessPath(fl *filter, ix *rowIndexer) (part, cost int) 
 	return part, cost
 }
 
-// isSelective reports whether every guard of p goes straight to few rows.
+// isSelective reports whether every guard of p leads directly to few rows.
 func (p *plan) isSelective() bool {
 	for _, paths := range p.guards {
 		for _, a := range paths {
@@ -171,30 +173,30 @@ func (p *plan) isSelective() bool {
 	return true
 }
 
-// A term is what one conjunct of many compounds has in common: a form whose rows are
-// each that conjunct of one compound.
+// A conjunctShape is what one conjunct of many conjunctions has in common. Each row of its table is
+// that conjunct of one conjunction.
 //
-// A compound is a filter a && b && c whose skeleton few others have. Each of its
-// conjuncts is a row of a term. One or two of them, the guard, lead to it: those by
-// which it is met together with the fewest others. What an event meets so has a sign
-// (sign.go), and if it meets that too, all conjuncts are tested. So the work for an
-// event grows with the fields that compounds ask for, and with those that meet it, and
-// not with the ways to combine fields.
+// A conjunction is a filter a && b && c whose shape few others have. Each of its conjuncts is a row
+// of a conjunct shape. Its guard, one or two of them, leads to it: those that it shares with the
+// fewest others. An event then compares the signature of each conjunction that its guard leads to
+// (fingerprint.go), and evaluates all conjuncts of those that match. The work for an event grows
+// with the number of fields in conjunctions and with the conjunctions that match, and not with the
+// combinations of fields.
 type conjunctShape struct {
 	predicate      expr.Predicate  // the whole conjunct
-	equality       *equalityKey    // where that is all it is
-	rangeKey       *rangeKey       // or this
-	bounds         quantizedBounds // of the span
-	salt           uint64          // differs from that of other terms
-	hasFingerprint bool            // an event sets its mark where it is true: it has no params
-	accessPathRows int             // rows on the plan's ways
+	equality       *equalityKey    // set if it is an equality and nothing else
+	rangeKey       *rangeKey       // or a range and nothing else
+	bounds         quantizedBounds // of rangeKey
+	salt           uint64          // differs between shapes
+	hasFingerprint bool            // it has no params, and an event adds its fingerprint if it is true
+	accessPathRows int             // number of rows on the access paths of the plan
 }
 
-// conjunctShapes are those of a topic.
+// conjunctShapes are the conjunct shapes of a topic.
 type conjunctShapes struct {
 	list   []*table
 	byKey  map[string]*table
-	seed   maphash.Seed // so that nobody can choose values that have the keys of others
+	seed   maphash.Seed // random, so that nobody can choose values with colliding keys
 	guards guardTable
 }
 
@@ -202,7 +204,7 @@ func newConjunctShapes() conjunctShapes {
 	return conjunctShapes{byKey: map[string]*table{}, seed: maphash.MakeSeed(), guards: guardTable{byKey: map[uint64]guardEntry{}, listLimitPerKey: defaultListLimit}}
 }
 
-// conjunctTable returns the rows of a term.
+// conjunctTable returns the table of a conjunct shape.
 func (s *filters) conjunctTable(shape *filterShape, t *topic) *table {
 	tb := s.conjunctShapes.byKey[shape.key]
 	if tb == nil {
@@ -218,7 +220,7 @@ func (s *filters) conjunctTable(shape *filterShape, t *topic) *table {
 	return tb
 }
 
-// dropConjunctTable forgets a term that has no rows.
+// dropConjunctTable removes the table of a conjunct shape that has no rows.
 func (s *filters) dropConjunctTable(tb *table, t *topic) {
 	s.dropTable(tb, t)
 	delete(s.conjunctShapes.byKey, tb.key)
@@ -228,12 +230,12 @@ func (s *filters) dropConjunctTable(tb *table, t *topic) {
 	}
 }
 
-// setPlan makes fm what tm tests.
+// setPlan sets the predicate of c to that of shape.
 func (c *conjunctShape) setPlan(shape *filterShape) {
 	c.predicate, c.equality, c.rangeKey = shape.predicate, nil, nil
 	a := shape.plan.guards[0][0]
 	gates := len(a.eventPredicates)
-	if failpoint.Fault("terms-without-gates") { // as it was once: see TestAParenthesisedAndIsTestedWhole
+	if failpoint.Fault("terms-without-gates") { // reproduces an old defect: see TestAParenthesisedAndIsTestedWhole
 		gates = 0
 	}
 	if !shape.plan.singlePath || len(shape.plan.residuals)+gates+len(a.rowPredicates) > 0 || a.substring != nil || a.sharedText != nil || a.grid != nil {
@@ -247,16 +249,16 @@ func (c *conjunctShape) setPlan(shape *filterShape) {
 	}
 }
 
-// rowKey is that of the equality of a row.
+// rowKey returns the key of the equality in a row.
 func (c *conjunctShape) rowKey(p *page, row uint32) uint64 {
 	return hashMix(c.salt, c.equality.rowPart(&p.ParamPage, int(row&pageMask)))
 }
 
-// minFingerprintRows is how many compounds share a term without params before an event
-// answers it for all of them.
+// minFingerprintRows is the number of conjunctions that share a conjunct shape without params from
+// which an event evaluates it in advance.
 const minFingerprintRows = 64
 
-// rowFingerprint returns the mark of a row that is no equality, if there is one.
+// rowFingerprint returns the fingerprint of a row that is no equality, if it has one.
 func (c *conjunctShape) rowFingerprint(tb *table, row uint32) (mark uint16, ok bool) {
 	switch {
 	case c.rangeKey != nil:
@@ -273,14 +275,14 @@ func (c *conjunctShape) boundFingerprint(step uint16) uint16 {
 	return fingerprintOf(hashMix(c.salt, uint64(step)))
 }
 
-// An answer is what an event has to say about a term: the part of its key, or its
-// number; not ok where no row can be true.
+// An eventValue is the value of the event for a conjunct shape: its part of the key, or a number.
+// It is not ok if no row can be true.
 type eventValue struct {
 	value uint64
 	ok    bool
 }
 
-// addEvent sets the marks of what the event says about a term, and keeps its key.
+// addEvent adds the fingerprints and the key of the event's value to s.
 func (c *conjunctShape) addEvent(f *matchFrame, s *conjunctionScratch) (a eventValue) {
 	switch {
 	case c.equality != nil:
@@ -303,7 +305,7 @@ func (c *conjunctShape) addEvent(f *matchFrame, s *conjunctionScratch) (a eventV
 	return a
 }
 
-// rowValue is what a row asks for, where that is one value.
+// rowValue returns the value that a row requires, if it requires a single one.
 func (c *conjunctShape) rowValue(p *page, row int) uint64 {
 	switch {
 	case c.equality != nil:
@@ -314,7 +316,7 @@ func (c *conjunctShape) rowValue(p *page, row int) uint64 {
 	return 0
 }
 
-// holds reports whether a row, which asks for that, is true.
+// holds reports whether the conjunct in a row is true. asked is the row's value.
 func (c *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) bool {
 	answer, is := f.scratch.eventValues[p.table.position], false
 	switch {
@@ -326,14 +328,14 @@ func (c *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) boo
 		f.Page, f.Row = &p.ParamPage, row
 		return c.predicate.Eval(&f.Frame) == expr.True
 	}
-	if assert.Enabled { // the comparison is all that the conjunct says
+	if assert.Enabled { // the predicate must agree
 		f.Page, f.Row = &p.ParamPage, row
 		assert.That(is == (c.predicate.Eval(&f.Frame) == expr.True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
 	}
 	return is
 }
 
-// searchConjunctions finds the compounds that match.
+// searchConjunctions finds the conjunctions that match.
 func (s *filters) searchConjunctions(f *matchFrame) {
 	if len(s.conjunctShapes.list) == 0 {
 		return
@@ -355,8 +357,8 @@ func (s *filters) searchConjunctions(f *matchFrame) {
 	s.testCandidates(f)
 }
 
-// insertIntoPlans puts the compounds that a way leads to on those of fresh, what the terms are
-// to be: what is an equality, and what is a range, no schema changes. It changes
+// insertIntoPlans inserts the conjunctions with a guardAccessPath into the plans of fresh, which
+// will replace the current shapes. A schema changes neither equalities nor ranges. It changes
 // nothing that a match reads.
 func (s *filters) insertIntoPlans(fresh []*filterShape, ix *rowIndexer) {
 	for _, fl := range s.list {
@@ -367,7 +369,7 @@ func (s *filters) insertIntoPlans(fresh []*filterShape, ix *rowIndexer) {
 	}
 }
 
-// replaceConjunctPlans makes fresh what the terms are.
+// replaceConjunctPlans replaces the plans of the conjunct shapes by those of fresh.
 func (s *filters) replaceConjunctPlans(fresh []*filterShape, paths *expr.PathTable) {
 	for i, tb := range s.conjunctShapes.list {
 		paths.Unlink(tb.plan.paths)

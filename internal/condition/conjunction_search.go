@@ -4,25 +4,25 @@ import (
 	"slices"
 )
 
-// A lookout is the working space in which the compounds of an event are found.
+// A conjunctionScratch is the working memory of a search for conjunctions.
 type conjunctionScratch struct {
-	fingerprints fingerprintSet // what the event says
-	keyPairs     fingerprintSet // which two of its keys it has: for openings
-	pairsAdded   bool           // both is of this event
-	keys         []uint64       // of guards that it meets, everyEvent first
-	listedKeys   []uint64       // those of them that are in pairs
-	eventValues  []eventValue   // by term
+	fingerprints fingerprintSet // of the values of the event
+	keyPairs     fingerprintSet // fingerprints of the pairs of keys of the event, for prefilters
+	pairsAdded   bool           // keyPairs is set for this event
+	keys         []uint64       // guard keys of the event, everyEventKey first
+	listedKeys   []uint64       // those whose lists have pairs
+	eventValues  []eventValue   // by conjunct shape
 
-	survivors  [scanBlock]uint16    // what the openings have left of a part of a list
-	signatures [scanBlock]signature // and its signs
+	survivors  [scanBlock]uint16    // indexes in a block that the prefilters did not exclude
+	signatures [scanBlock]signature // and their signatures
 
-	candidates []uint32  // compounds to be tested
-	filters    []*filter // some of them
-	rows       []uint32  // all their parts
-	rowValues  []uint64  // and what these ask for
+	candidates []uint32  // conjunctions to test
+	filters    []*filter // a block of them
+	rows       []uint32  // of all their conjuncts
+	rowValues  []uint64  // of these rows
 }
 
-// scanBlock is how many compounds of a list are looked at in one go.
+// scanBlock is how many conjunctions of a list are scanned at a time.
 const scanBlock = 1024
 
 // begin forgets the last event.
@@ -34,11 +34,11 @@ func (s *conjunctionScratch) begin() {
 	s.eventValues, s.candidates = s.eventValues[:0], s.candidates[:0]
 }
 
-// maxPaired is how many keys an event has at most of which each two are said: of more,
-// the board would be full of them.
+// maxPaired is the highest number of keys of an event whose pairs are added. The pairs of more keys
+// would fill the set.
 const maxPaired = 64
 
-// addKeyPairs says which two keys the event has.
+// addKeyPairs adds the fingerprints of all pairs of the event's keys.
 func (s *conjunctionScratch) addKeyPairs() {
 	if s.pairsAdded {
 		return
@@ -56,10 +56,9 @@ func (s *conjunctionScratch) addKeyPairs() {
 	}
 }
 
-// scanList makes those of a part of a list candidates whose openings and signs the event
-// meets. No branch hangs on what a compound asks for: of the few in a hundred that are
-// left each would be guessed wrong. Their signs, which are far from each other, are
-// fetched by a loop that does nothing else, so that they are on their way together.
+// scanList appends the conjunctions to the candidates whose prefilters and signatures match the
+// event. It has no branch on prefilters, which the processor could not predict. A separate loop
+// loads the signatures of the survivors, which are far apart, so that the loads overlap.
 func (s *conjunctionScratch) scanList(openings []prefilter, signs []signature, filters []uint32) {
 	n := 0
 	for i, opening := range openings {
@@ -77,12 +76,12 @@ func (s *conjunctionScratch) scanList(openings []prefilter, signs []signature, f
 	}
 }
 
-// testBlock is how many candidates are tested in one go.
+// testBlock is how many candidates are tested at a time.
 const testBlock = 256
 
-// testCandidates keeps the candidates all of whose conjuncts are true. What they ask for lies
-// anywhere in memory, five steps away; each step is made for all of them before the
-// next, so that it is waited for once.
+// testCandidates adds the candidates whose conjuncts are all true. Their values are far apart in
+// memory, behind five pointers. Each step follows one pointer for all candidates of a block, so
+// that the loads overlap.
 func (s *filters) testCandidates(f *matchFrame) {
 	o := f.scratch
 	for some := range slices.Chunk(o.candidates, testBlock) {
@@ -108,7 +107,8 @@ func (s *filters) testCandidates(f *matchFrame) {
 	}
 }
 
-// allConjunctsHold reports whether the conjuncts in some rows, which ask for that, are all true.
+// allConjunctsHold reports whether the conjuncts in rows are all true. asked are the values of the
+// rows.
 func (s *filters) allConjunctsHold(f *matchFrame, rows []uint32, asked []uint64) bool {
 	for i, row := range rows {
 		p := s.pages.page(row)

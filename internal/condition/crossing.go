@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A levelKey is a conjunct that is true where the row's level lies between what a
-// value was and what it is: a span of the bucket with two ends.
+// A crossingKey is a conjunct that is true if the row's level is between the previous value and the
+// current one: a range of the bucket with two ends.
 type crossingKey struct {
 	lang.Direction
 	now, previous expr.Operand
@@ -34,17 +34,16 @@ func (a *accessPath) takeCrossing(b *expr.Builder, e celast.Expr) bool {
 	return true
 }
 
-// An end of a span is a place among the keys of a bucket: before the rows of a
-// key, or behind them.
+// A rangeEnd is a position among the keys of a bucket: before or after the rows with key.
 type rangeEnd struct {
 	key   float64
 	after bool
 }
 
-// isAfter reports whether the rows of key come before e.
+// isAfter reports whether the rows with a key come before e.
 func (e rangeEnd) isAfter(key float64) bool { return key < e.key || e.after && key == e.key }
 
-// eventRange returns the ends between which the levels are that the event crosses.
+// eventRange returns the range of the levels that the event crosses.
 func (k *crossingKey) eventRange(f *expr.Frame) (from, to rangeEnd, ok bool) {
 	v, _ := k.previous.Load(f)
 	was, ok1 := expr.ToFloat(v)
@@ -60,7 +59,7 @@ func (k *crossingKey) eventRange(f *expr.Frame) (from, to rangeEnd, ok bool) {
 	}
 }
 
-// visitCrossed visits those rows of a bucket whose level the event crosses.
+// visitCrossed visits the rows of a bucket whose level the event crosses.
 func (a *accessPath) visitCrossed(f *matchFrame, rows *pageStore, ref bucketRef, visit func(rows []uint32)) {
 	from, to, ok := a.rangeKey.crossing.eventRange(&f.Frame)
 	switch {
@@ -75,7 +74,7 @@ func (a *accessPath) visitCrossed(f *matchFrame, rows *pageStore, ref bucketRef,
 	}
 }
 
-// eachBetween calls visit with the runs of rows from one end to the other.
+// eachBetween calls visit with the runs of rows between two ends.
 func (b *bucket) eachBetween(from, to rangeEnd, visit func(rows []uint32)) {
 	at := sort.Search(len(b.leaves), func(i int) bool {
 		keys := b.leaves[i].keys

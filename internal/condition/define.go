@@ -8,9 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// define makes c what the topic says from now on. Subscriptions stay: their
-// filters are compiled anew, rules are matched by name. Where one of them could
-// not go on, nothing changes.
+// define replaces the definition of the topic by c. It compiles the filters of subscriptions anew
+// and matches rules by name. If one of them is invalid in c, nothing changes.
 func (t *topic) define(c *compiledDefinition) error {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()
@@ -60,7 +59,7 @@ func (t *topic) define(c *compiledDefinition) error {
 	return nil
 }
 
-// checkDefine is the part of define that may refuse.
+// checkDefine returns the error that define would return.
 func (t *topic) checkDefine(c *compiledDefinition) error {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()
@@ -71,8 +70,7 @@ func (t *topic) checkDefine(c *compiledDefinition) error {
 	return err
 }
 
-// checkRules refuses to take a rule away, or change its params, under
-// subscriptions.
+// checkRules refuses to remove a rule that has subscriptions, or to change its params.
 func (t *topic) checkRules(c *compiledDefinition) error {
 	for _, tb := range t.rules {
 		if tb.rowCount == 0 {
@@ -101,7 +99,7 @@ func subscriptions(n int) string {
 	return fmt.Sprintf("there are %d subscriptions", n)
 }
 
-// recompile compiles the forms in use for c, and the terms.
+// recompile compiles the shapes of filters and of conjuncts for c.
 func (t *topic) recompile(c *compiledDefinition) (forms, terms []*filterShape, err error) {
 	forms, err = t.recompileAll(c, t.filters.shapes, compileFilterShape)
 	if err == nil {
@@ -120,7 +118,7 @@ func (t *topic) recompileAll(c *compiledDefinition, rules []*table, compile shap
 	return fresh, nil
 }
 
-// recompileOne compiles a form or a term for c.
+// recompileOne compiles the shape of a table for c.
 func (t *topic) recompileOne(c *compiledDefinition, tb *table, compile shapeCompiler) (*filterShape, error) {
 	tf, _ := lang.Tokenize(tb.name, nil)
 	shape, err := compile(c.filterScope, tb.key, tb.name, &tf, tb.isParam)
@@ -133,8 +131,8 @@ func (t *topic) recompileOne(c *compiledDefinition, tb *table, compile shapeComp
 	return shape, nil
 }
 
-// replan fills the plans of c with the rows of the rules that stay. It changes
-// nothing that a match reads.
+// replan inserts the rows of the rules that stay into the plans of c. It changes nothing that a
+// match reads.
 func (t *topic) replan(c *compiledDefinition) []*table {
 	byName := map[string]*table{}
 	for _, tb := range t.rules {

@@ -6,45 +6,46 @@ import (
 	"fanfare.dev/fanfare/internal/condition/assert"
 )
 
-// guardTable lead to the compounds with an equality as their guard, or two, by fields and
-// values: one table for all of the topic, so that an event meets those that ask for
-// what it says, and no others, however many fields there are. Those that have no guard
-// at all are under everyEvent.
+// A guardTable leads to the conjunctions whose guard is one or two equalities, by the hash of their
+// fields and values. The topic has one table, so that an event finds the conjunctions with its
+// values, and no others, for any number of fields. Conjunctions without a guard are under
+// everyEventKey.
 type guardTable struct {
 	byKey           map[uint64]guardEntry
 	lists           []guardList
-	free            []uint32 // of the lists
-	equalityShapes  int      // terms that are equalities
-	listLimitPerKey int      // for each of them, how long lists are before there are pairs
+	free            []uint32 // numbers of free lists
+	equalityShapes  int      // conjunct shapes that are equalities
+	listLimitPerKey int      // length of a list, for each of them, before pairs are used
 }
 
-// A guarded is the only compound of a key, or the number of their list.
+// A guardEntry is the only conjunction of a key, or the number of a list.
 type guardEntry struct {
 	guardFingerprints
 	number uint32
 	listed bool
 }
 
-// A guardedList has the compounds that share a key. Those that have one more key
-// may be under both, where it is long; it lasts as long as they do. Openings stand apart
-// from signs: nearly all compounds are passed by them, and no more of them is read.
+// A guardList holds the conjunctions with the same key. Conjunctions with one more key may be under
+// the pair of keys if the list is long; the list exists as long as they do. Prefilters are stored
+// apart from signatures, because they exclude nearly all conjunctions and then nothing else is
+// read.
 type guardList struct {
 	prefilters []prefilter
 	signatures []signature
 	filters    []uint32
-	pairs      uint32 // compounds that are under it and another key
+	pairs      uint32 // number of conjunctions under a pair with this key
 }
 
-// pairThreshold is how long lists grow before compounds go under pairs of keys: an event
-// looks at the lists of all its keys, and for those of all pairs of the long ones. To look
-// for one that is not in the cache takes as long as to pass some hundred compounds, to
-// begin with it as long again, and so all pairs as long as lists of five hundred times as
-// many as there are keys.
+// pairThreshold is the length of a list from which conjunctions go under pairs of keys. An event
+// scans the lists of all its keys and looks up all pairs of those with long lists. A look-up of a
+// pair that is not in the cache takes as long as scanning some hundred conjunctions, and starting
+// to scan it takes as long again. So all pairs take as long as lists with 500 conjunctions for each
+// key.
 func (g *guardTable) pairThreshold() int { return g.listLimitPerKey * max(g.equalityShapes, 4) }
 
 const defaultListLimit = 500
 
-// listSize is how many compounds have a key.
+// listSize returns the number of conjunctions with a key.
 func (g *guardTable) listSize(key uint64) int {
 	one, known := g.byKey[key]
 	switch {
@@ -56,11 +57,11 @@ func (g *guardTable) listSize(key uint64) int {
 	return len(g.lists[one.number].filters)
 }
 
-// pairKey is that of two keys, in either order.
+// pairKey returns the key of two keys, in either order.
 func pairKey(a, b uint64) uint64 { return hashMix(min(a, b), max(a, b)) }
 
-// chooseKeys chooses, of the keys that a compound has, the one or the two that it shares
-// with the fewest others, and with how many.
+// chooseKeys chooses the key, or the pair of keys, that the fewest other conjunctions have, and
+// returns their number.
 func (g *guardTable) chooseKeys(keys []uint64) (first, second, least int) {
 	first, second = -1, -1
 	for i, key := range keys {
@@ -73,7 +74,7 @@ func (g *guardTable) chooseKeys(keys []uint64) (first, second, least int) {
 	}
 	for i := range keys {
 		for j := range i {
-			// The same key twice is no pair: an event has it once.
+			// The same key twice is no pair, because an event has it once.
 			if n := g.listSize(pairKey(keys[i], keys[j])); keys[i] != keys[j] && (second < 0 || n < least) {
 				first, second, least = i, j, n
 			}
@@ -82,7 +83,7 @@ func (g *guardTable) chooseKeys(keys []uint64) (first, second, least int) {
 	return first, second, least
 }
 
-// add files a compound.
+// add adds a conjunction.
 func (g *guardTable) add(key uint64, m guardFingerprints, fl *filter, list []*filter) {
 	one, known := g.byKey[key]
 	if !known {
@@ -99,14 +100,14 @@ func (g *guardTable) add(key uint64, m guardFingerprints, fl *filter, list []*fi
 	l.prefilters, l.signatures, l.filters = append(l.prefilters, m.opening), append(l.signatures, m.sign), append(l.filters, fl.number)
 }
 
-// addPair files a compound under two keys that have lists.
+// addPair adds a conjunction under two keys that have lists.
 func (g *guardTable) addPair(a, b uint64, m guardFingerprints, fl *filter, list []*filter) {
 	g.add(pairKey(a, b), m, fl, list)
 	g.lists[g.byKey[a].number].pairs++
 	g.lists[g.byKey[b].number].pairs++
 }
 
-// removePair takes out fl, which was added under two keys.
+// removePair removes fl, which addPair added.
 func (g *guardTable) removePair(a, b uint64, fl *filter, list []*filter) {
 	g.remove(pairKey(a, b), fl, list)
 	for _, key := range [...]uint64{a, b} {
@@ -115,7 +116,7 @@ func (g *guardTable) removePair(a, b uint64, fl *filter, list []*filter) {
 	}
 }
 
-// dropEmptyList gives up the list of a key that has no compounds.
+// dropEmptyList removes the list of a key without conjunctions.
 func (g *guardTable) dropEmptyList(key uint64) {
 	number := g.byKey[key].number
 	if l := &g.lists[number]; len(l.filters) == 0 && l.pairs == 0 {
@@ -125,7 +126,7 @@ func (g *guardTable) dropEmptyList(key uint64) {
 	}
 }
 
-// newList makes a list of what alone has a key.
+// newList makes a list with the only conjunction of a key.
 func (g *guardTable) newList(one guardEntry) (number uint32) {
 	l := guardList{prefilters: []prefilter{one.opening}, signatures: []signature{one.sign}, filters: []uint32{one.number}}
 	if last := len(g.free) - 1; last >= 0 {
@@ -137,7 +138,7 @@ func (g *guardTable) newList(one guardEntry) (number uint32) {
 	return uint32(len(g.lists) - 1)
 }
 
-// remove takes out fl, which was added.
+// remove removes fl, which add added.
 func (g *guardTable) remove(key uint64, fl *filter, list []*filter) {
 	one := g.byKey[key]
 	if !one.listed {
@@ -159,7 +160,7 @@ func (g *guardTable) remove(key uint64, fl *filter, list []*filter) {
 	g.dropEmptyList(key)
 }
 
-// search makes the compounds with keys of the event whose signs it meets candidates.
+// search appends to the candidates the conjunctions under keys of the event whose signatures match.
 func (g *guardTable) search(s *conjunctionScratch) {
 	long := s.listedKeys[:0]
 	for _, key := range s.keys {
@@ -175,7 +176,7 @@ func (g *guardTable) search(s *conjunctionScratch) {
 	s.listedKeys = long
 }
 
-// scanKey looks at the compounds with a key; it reports whether there are pairs with it.
+// scanKey scans the conjunctions with a key; it reports whether there are pairs with it.
 func (g *guardTable) scanKey(s *conjunctionScratch, key uint64) (pairs bool) {
 	one, known := g.byKey[key]
 	switch {

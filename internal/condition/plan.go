@@ -9,41 +9,40 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A plan answers a rule: which of its rows match an event. The rule is a chain of
-// conjuncts, each of which must be true. Ways lead to all rows that can match, and
-// to few others:
+// A plan finds the rows of a table that match an event. The condition is a chain of conjuncts,
+// which must all be true. Access paths lead to all rows that can match, and to few others:
 //
-//   - Where a way takes equalities or a text, all rows are on it. What it does not
-//     answer are residuals, tested for each row to which it leads.
-//   - So they are where equalities lead to cells, which answer nothing for good.
-//   - Else cells are a guard, and each conjunct that has ways is a guard: an || has one for each of its
-//     sides. A row is on the ways of the guard that shares it with the fewest
-//     others, and is tested for the whole rule.
-//   - Else all rows are on one way that leads to them always.
+//   - If an access path answers equalities or a text, all rows are on it. The conjuncts that it
+//     does not answer are residuals, evaluated for each row that it leads to.
+//   - The same holds where equalities lead to a grid. A grid answers no conjunct completely.
+//   - Otherwise a grid is a guard, and so is each conjunct with access paths; an || has one for
+//     each of its sides. A row is on the access paths of the guard that it shares with the fewest
+//     others. All conjuncts are residuals.
+//   - Otherwise all rows are on one access path that leads to them for every event.
 type plan struct {
 	paths           []*expr.Path
-	eventPredicates expr.And        // name no param: once per event
-	guards          [][]*accessPath // at least one
-	singlePath      bool            // one guard of one way, on which a row is once: residuals are what it does not answer
+	eventPredicates expr.And        // read no param: evaluated once per event
+	guards          [][]*accessPath // one or more
+	singlePath      bool            // one guard with one access path, which has each row once: residuals are only the conjuncts that it does not answer
 	residuals       []residual
 }
 
-// A residual is a conjunct that is evaluated for each row. Where it hangs on
-// one text alone, each distinct text is evaluated once per event.
+// A residual is a conjunct that is evaluated for each row. If it depends on one text only, it is
+// evaluated once per event for each distinct text.
 type residual struct {
 	expr.Predicate
-	column int // of the only param it reads, a text; -1 if there is none such
+	column int // of the only param that it reads, if that is a text; else -1
 	memo   int // its number among the topic's memos
 }
 
-// newPlan compiles a rule, or a form. The plan's paths are yet to be linked.
+// newPlan compiles a condition. The caller links the paths of the plan.
 func newPlan(b *expr.Builder) (*plan, error) {
 	conjuncts := lang.Flatten(b.Ast.Expr(), operators.LogicalAnd, nil)
 	a := newAccessPath()
 	rest := a.takeConjuncts(b, conjuncts)
 	p := &plan{guards: [][]*accessPath{{a}}, singlePath: true}
 	switch {
-	case a.grid != nil: // what lies in them is tested for everything
+	case a.grid != nil: // rows in a cell are tested for all conjuncts
 		p.eventPredicates, p.singlePath = a.eventPredicates, false
 		if len(a.equalities) == 0 {
 			p.guards = append(p.guards, guardsOf(b, rest)...)
@@ -58,7 +57,7 @@ func newPlan(b *expr.Builder) (*plan, error) {
 	for _, conjunct := range rest {
 		reads, sub := expr.ParamsIn(b, conjunct)
 		if !sub {
-			continue // a gate
+			continue // it is an event predicate
 		}
 		r := residual{Predicate: b.Build(conjunct), column: -1}
 		if len(reads) == 1 && !reads[0].IsNumber() {
@@ -71,14 +70,13 @@ func newPlan(b *expr.Builder) (*plan, error) {
 	return p, b.Err
 }
 
-// maxSides is how many sides of an || are followed, maxGuards how many guards a
-// rule has.
+// maxAlternatives limits the sides of an || with access paths, maxGuards the guards of a plan.
 const (
 	maxAlternatives = 16
 	maxGuards       = 8
 )
 
-// guardsOf returns the ways of each conjunct that has some.
+// guardsOf returns the access paths of each conjunct that has some.
 func guardsOf(b *expr.Builder, conjuncts []celast.Expr) (guards [][]*accessPath) {
 	for _, conjunct := range conjuncts {
 		if _, sub := expr.ParamsIn(b, conjunct); !sub || len(guards) == maxGuards {
@@ -93,8 +91,7 @@ func guardsOf(b *expr.Builder, conjuncts []celast.Expr) (guards [][]*accessPath)
 	return guards
 }
 
-// accessPathsOf returns a way for each side of an ||, and for each value of which one is
-// asked for, or none.
+// accessPathsOf returns an access path for each side of an || and for each value of a list, or nil.
 func accessPathsOf(b *expr.Builder, e celast.Expr) []*accessPath {
 	sides := lang.Flatten(e, operators.LogicalOr, nil)
 	if len(sides) > maxAlternatives {
@@ -122,7 +119,7 @@ func accessPathsOf(b *expr.Builder, e celast.Expr) []*accessPath {
 	return paths
 }
 
-// insert puts a row on the ways of the guard by which it is met the most rarely.
+// insert puts a row on the access paths of its rarest guard.
 func (p *plan) insert(ix *rowIndexer, row uint32) {
 	guard := 0
 	if len(p.guards) > 1 {
@@ -134,7 +131,7 @@ func (p *plan) insert(ix *rowIndexer, row uint32) {
 	}
 }
 
-// rarestGuard is the guard that a row shares with the fewest others, and with how many.
+// rarestGuard returns the guard that a row shares with the fewest others, and their number.
 func (p *plan) rarestGuard(ix *rowIndexer, row uint32) (guard, cost int) {
 	for i, paths := range p.guards {
 		sum := 0

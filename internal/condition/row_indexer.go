@@ -6,26 +6,26 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// everyEventKey is the bucket of rows to which no text leads, where texts are the
-// keys: it is no text's number.
+// everyEventKey is the key of the bucket of rows without a text, where texts are the keys: no text
+// has this number.
 const everyEventKey = 0
 
-// rowIndexer puts the rows of one rule on their ways, and takes them off.
+// rowIndexer puts the rows of a table on their access paths, and removes them.
 type rowIndexer struct {
 	pages *pageStore
 	texts *expr.TextTable
-	frame expr.Frame // of the row, for statics
+	frame expr.Frame // holds the row, for rowPredicates
 	keys  []uint64
-	level level // of the cell, where the way has such
+	level level // of the cell, if the access path has a grid
 }
 
-// seek makes p ready for a row.
+// seek moves ix to a row.
 func (ix *rowIndexer) seek(row uint32) {
 	ix.frame.Texts, ix.frame.Page, ix.frame.Row = ix.texts, &ix.pages.page(row).ParamPage, int(row&pageMask)
 	ix.frame.DecodedParams = expr.DecodedParams{}
 }
 
-// insert puts a row on w.
+// insert puts a row on a.
 func (ix *rowIndexer) insert(a *accessPath, row uint32) {
 	ix.seek(row)
 	for _, key := range ix.keysOf(a) {
@@ -49,7 +49,7 @@ func (ix *rowIndexer) insert(a *accessPath, row uint32) {
 	}
 }
 
-// remove takes a row off w.
+// remove takes a row off a.
 func (ix *rowIndexer) remove(a *accessPath, row uint32) {
 	ix.seek(row)
 	for _, key := range ix.keysOf(a) {
@@ -69,12 +69,11 @@ func (ix *rowIndexer) remove(a *accessPath, row uint32) {
 	}
 }
 
-// everyEventCost keeps a row off a way that leads to it with every event, where there
-// is another one.
+// everyEventCost makes a row avoid an access path that leads to it for every event.
 const everyEventCost = 1 << 30
 
-// cost is how many rows share the buckets of a row that would be put on w, and
-// so are looked at together with it.
+// cost returns the number of rows that share the buckets of a row on a: the search visits them
+// together.
 func (ix *rowIndexer) cost(a *accessPath, row uint32) (n int) {
 	ix.seek(row)
 	for _, key := range ix.keysOf(a) {
@@ -88,7 +87,7 @@ func (ix *rowIndexer) cost(a *accessPath, row uint32) (n int) {
 	return n
 }
 
-// rowRangeValue is where a row stands in its buckets.
+// rowRangeValue returns the position of a row in its buckets.
 func (a *accessPath) rowRangeValue(rows *pageStore, row uint32) float64 {
 	if a.rangeKey == nil {
 		return 0
@@ -96,8 +95,7 @@ func (a *accessPath) rowRangeValue(rows *pageStore, row uint32) float64 {
 	return rows.page(row).Numbers[a.rangeKey.column][row&pageMask]
 }
 
-// keysOf returns the keys of the buckets in which the row is, none where it is
-// not on the way.
+// keysOf returns the keys of the buckets of the row; none if it is not on the access path.
 func (ix *rowIndexer) keysOf(a *accessPath) []uint64 {
 	ix.keys = ix.keys[:0]
 	if a.rowPredicates.Eval(&ix.frame) != expr.True {
@@ -117,7 +115,7 @@ func (ix *rowIndexer) keysOf(a *accessPath) []uint64 {
 		n := pg.Texts[a.substring.param.Column][row]
 		if ix.texts.At(n).Folded != "" {
 			ix.keys = append(ix.keys, uint64(n))
-		} else if !a.substring.exact { // every text contains it
+		} else if !a.substring.exact { // every text contains the empty one
 			ix.keys = append(ix.keys, everyEventKey)
 		}
 	case a.sharedText != nil:
@@ -128,7 +126,7 @@ func (ix *rowIndexer) keysOf(a *accessPath) []uint64 {
 	return ix.keys
 }
 
-// rowKey joins the parts of a row's equalities; it is 0 without any.
+// rowKey combines the row's parts of the equalities; it is 0 without any.
 func (a *accessPath) rowKey(p *expr.ParamPage, row int) (key uint64) {
 	if len(a.equalities) == 1 {
 		return a.equalities[0].rowPart(p, row)
@@ -139,8 +137,8 @@ func (a *accessPath) rowKey(p *expr.ParamPage, row int) (key uint64) {
 	return key
 }
 
-// hasListParam reports whether the rows of w have lists, and each is in a bucket for
-// each of its texts.
+// hasListParam reports whether the rows of a have lists and are in a bucket for each of their
+// texts.
 func (a *accessPath) hasListParam() bool {
 	return a.sharedText != nil && a.sharedText.param.Kind == lang.KindList || a.substring != nil && a.substring.param.Kind == lang.KindList
 }
@@ -155,14 +153,14 @@ func (ix *rowIndexer) listKeys(a *accessPath) {
 	}
 	numbers := ix.texts.ListNumbers(ix.frame.Page.Texts[of.Column][ix.frame.Row])
 	if every {
-		if len(numbers) == 0 { // all of none
+		if len(numbers) == 0 { // all of none is true
 			ix.keys = append(ix.keys, everyEventKey)
 			return
 		}
 		numbers = numbers[:1]
 	}
 	for _, n := range numbers {
-		if a.substring == nil || ix.texts.At(n).Folded != "" { // nothing contains the empty text
+		if a.substring == nil || ix.texts.At(n).Folded != "" { // contains_ci is false for the empty text
 			ix.keys = append(ix.keys, uint64(n))
 		}
 	}

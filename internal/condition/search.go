@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/failpoint"
 )
 
-// search finds the rows of r that match.
+// search finds the rows of tb that match.
 func (tb *table) search(f *matchFrame) {
 	p := tb.plan
 	f.Page = nil
@@ -40,7 +40,7 @@ func (tb *table) search(f *matchFrame) {
 	tb.emitMatches(f, nil, slices.Compact(f.candidateRows))
 }
 
-// search visits the rows to which w leads, or what they stand for (entire).
+// search visits the rows that a leads to, or their owners (see covering).
 func (a *accessPath) search(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
 	if a.eventPredicates.Eval(&f.Frame) != expr.True {
 		return
@@ -63,7 +63,7 @@ func (a *accessPath) search(f *matchFrame, rows *pageStore, visit func(rows []ui
 	}
 }
 
-// visitBucket visits those rows of a bucket that are in the span.
+// visitBucket visits the rows of a bucket that match the range key.
 func (a *accessPath) visitBucket(f *matchFrame, rows *pageStore, key uint64, visit func(rows []uint32)) {
 	b, known := a.buckets[key]
 	if !known {
@@ -97,7 +97,7 @@ func (a *accessPath) visitBucket(f *matchFrame, rows *pageStore, key uint64, vis
 	}
 }
 
-// searchSubstrings visits the buckets of all texts that occur in the event's.
+// searchSubstrings visits the buckets of all texts that occur in the event's text.
 func (a *accessPath) searchSubstrings(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
 	hay, ok := a.substring.Folded(&f.Frame)
 	if !ok {
@@ -114,7 +114,7 @@ func (a *accessPath) searchSubstrings(f *matchFrame, rows *pageStore, visit func
 	})
 }
 
-// searchSharedTexts visits the buckets of all texts that the event has where w looks for them.
+// searchSharedTexts visits the buckets of all texts of the event.
 func (a *accessPath) searchSharedTexts(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
 	a.visitBucket(f, rows, everyEventKey, visit)
 	f.startTextMarks()
@@ -125,7 +125,7 @@ func (a *accessPath) searchSharedTexts(f *matchFrame, rows *pageStore, visit fun
 	})
 }
 
-// eventKey is that of the bucket to which the event leads, if any can.
+// eventKey returns the key of the bucket for the event; false if no row can match.
 func (a *accessPath) eventKey(f *matchFrame) (key uint64, ok bool) {
 	f.keyParts = f.keyParts[:0]
 	for i := range a.equalities {
@@ -143,7 +143,7 @@ func (a *accessPath) eventKey(f *matchFrame) (key uint64, ok bool) {
 	return key, true
 }
 
-// emitMatches keeps the hits among rows; w is the only way to them, or nil.
+// emitMatches adds the hits among rows; a is the single access path to them, or nil.
 func (tb *table) emitMatches(f *matchFrame, a *accessPath, rows []uint32) {
 	p := tb.plan
 	if a != nil && a.covering {
@@ -165,7 +165,7 @@ func (tb *table) emitMatches(f *matchFrame, a *accessPath, rows []uint32) {
 	}
 }
 
-// addCoveredHits keeps what rows that match stand for.
+// addCoveredHits adds the owners of rows that match.
 func (tb *table) addCoveredHits(f *matchFrame, places []uint32) {
 	if tb.filters == nil && f.visit != nil {
 		f.visit(places)
@@ -176,7 +176,7 @@ func (tb *table) addCoveredHits(f *matchFrame, places []uint32) {
 	}
 }
 
-// addHit keeps what a row that matches stands for.
+// addHit adds the owner of a row that matches.
 func (tb *table) addHit(f *matchFrame, place fanfare.RowID) {
 	if tb.filters == nil {
 		f.singleHits = append(f.singleHits, hitKey(place, tb.ruleNumber))
@@ -189,7 +189,7 @@ func (tb *table) addHit(f *matchFrame, place fanfare.RowID) {
 	f.addFilter(tb.filters.list[place])
 }
 
-// addFilter keeps a filter that matches.
+// addFilter adds a filter that matches.
 func (f *matchFrame) addFilter(fl *filter) {
 	if failpoint.Fault("filters-lost") && len(fl.text)%8 == 7 {
 		return
@@ -198,7 +198,7 @@ func (f *matchFrame) addFilter(fl *filter) {
 	f.addSubscriptions(fl)
 }
 
-// addSubscriptions keeps the subscriptions of a filter.
+// addSubscriptions adds the subscriptions of a filter.
 func (f *matchFrame) addSubscriptions(fl *filter) {
 	if fl.subscriptions != nil {
 		f.filterHits = append(f.filterHits, fl.subscriptions)
@@ -207,7 +207,7 @@ func (f *matchFrame) addSubscriptions(fl *filter) {
 	}
 }
 
-// isExactMatch reports whether the row is in its bucket for its key and not for the hash.
+// isExactMatch reports whether the row has the event's key, and not only the same hash.
 func (a *accessPath) isExactMatch(f *matchFrame) bool {
 	if len(a.equalities) > 1 {
 		for i := range a.equalities {
@@ -228,7 +228,7 @@ func (p *plan) residualsHold(f *matchFrame) bool {
 	return true
 }
 
-// Memos hold the epoch of the event and, in the lowest two bits, the truth.
+// A memo holds the epoch of the event and, in the lowest two bits, the truth.
 const maxEpoch = 1 << 30
 
 func (r *residual) evalRow(f *matchFrame) expr.Truth {

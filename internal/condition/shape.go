@@ -11,30 +11,30 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A form is what filters have in common that differ in literals alone: compiled
-// once, with these literals as its params, it answers them all as a rule does.
-// A filter that has no skeleton, or no literal to take out, is a form of its own.
+// A filterShape is what filters have in common that differ only in literals. It is compiled once,
+// with these literals as params, and then used like a rule. A filter that cannot be tokenized, or
+// has no literal that can be a param, has a shape of its own.
 type filterShape struct {
 	key       string
 	text      string // of one of its filters
 	params    []lang.Param
-	isParam   []bool // which literals are params
+	isParam   []bool // by literal
 	plan      *plan
-	predicate expr.Predicate // of a term: the whole of it
+	predicate expr.Predicate // of a conjunct
 }
 
-// A draft is a filter that was found good: the form, and its own literals, or a
-// draft of each conjunct of a compound.
+// A compiledFilter is a valid filter: its shape and its own literals, or the same for each conjunct
+// of a conjunction.
 type compiledFilter struct {
 	shape     *filterShape
 	values    lang.ParamValues
 	conjuncts []compiledFilter
 }
 
-// isCompiled reports whether d is one.
+// isCompiled reports whether d is set.
 func (d *compiledFilter) isCompiled() bool { return d.shape != nil || d.conjuncts != nil }
 
-// compileFilter compiles a filter. The empty text is the condition that every event meets.
+// compileFilter compiles a filter. Every event matches the empty text.
 func (t *topic) compileFilter(c *compiledDefinition, text string) (compiledFilter, error) {
 	if len(text) > lang.MaxTextBytes || !utf8.ValidString(text) {
 		_, err := c.filterScope.Compile("/filter", text)
@@ -64,8 +64,8 @@ func (t *topic) compileFilter(c *compiledDefinition, text string) (compiledFilte
 	return t.shapes.compile(t.shapes.filterShapes, compileFilterShape, text, &tf)
 }
 
-// findParamLiterals tells which literals of a skeleton can be params: those that are
-// compared with a field of the event, or sought in one.
+// findParamLiterals reports which literals of a filter can be params: those that are compared with
+// a field of the event, or searched in one.
 func findParamLiterals(sc *lang.Scope, text string, tf *lang.TokenizedFilter) ([]bool, error) {
 	a, err := sc.Compile("/filter", text)
 	if err != nil {
@@ -78,10 +78,10 @@ func findParamLiterals(sc *lang.Scope, text string, tf *lang.TokenizedFilter) ([
 	return taken, nil
 }
 
-// literalPositions maps the expressions of literals that can be params to the numbers
-// of their literals.
+// literalPositions maps the expressions of literals that can be params to the numbers of the
+// literals.
 func literalPositions(tf *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
-	at := map[int]int{} // rune to literal
+	at := map[int]int{} // rune offset to literal
 	literals := make([]*lang.Token, 0, tf.Literals)
 	for i := range tf.Tokens {
 		if tok := &tf.Tokens[i]; tok.Kind != lang.KindAny {
@@ -119,11 +119,11 @@ func literalPositions(tf *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
 	return found
 }
 
-// A compiler compiles the form of a text, whose literals that taken names become
-// params in their order.
+// A shapeCompiler compiles the shape of a text. The literals in taken become its params in their
+// order.
 type shapeCompiler func(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, error)
 
-// compileFilterShape compiles the form of a filter.
+// compileFilterShape compiles the shape of a filter.
 func compileFilterShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
 	if text == "" {
 		return &filterShape{plan: &plan{guards: [][]*accessPath{{newAccessPath()}}, singlePath: true}}, nil
@@ -135,13 +135,13 @@ func compileFilterShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilt
 	return shape, shape.makePlan(b)
 }
 
-// compileConjunctShape compiles a term.
+// compileConjunctShape compiles the shape of a conjunct.
 func compileConjunctShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
 	shape, b, err := parseShape(sc, key, text, tf, taken)
 	if err != nil {
 		return nil, err
 	}
-	// As an operand of && CEL refuses a number that it only finds untrue by itself.
+	// As an operand of &&, CEL refuses a number that it accepts by itself.
 	if kind := b.Ast.GetType(b.Ast.Expr().ID()).Kind(); kind != types.BoolKind && kind != types.DynKind {
 		return nil, lang.Invalid("/filter", "a part of it is not true or false")
 	}
@@ -163,18 +163,18 @@ func parseShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, take
 			shape.params = append(shape.params, columns[n])
 		}
 	}
-	if len(shape.params) != count { // another literal would stand for all filters
+	if len(shape.params) != count { // a literal would be the same for all filters
 		return nil, nil, lang.Invalid("/filter", "its form means something else than before")
 	}
 	return shape, &b, nil
 }
 
-// makePlan gives fm its plan.
+// makePlan sets the plan.
 func (shape *filterShape) makePlan(b *expr.Builder) (err error) {
 	if shape.plan, err = newPlan(b); err != nil {
 		return lang.Invalid("/filter", "%v", err)
 	}
-	for i := range shape.plan.residuals { // texts of filters are mostly all different
+	for i := range shape.plan.residuals { // most texts of filters differ, so that a memo is no use
 		shape.plan.residuals[i].column = -1
 	}
 	return nil

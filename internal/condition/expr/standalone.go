@@ -4,16 +4,16 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A Standalone evaluates the parts of one condition for one event, without an index.
+// A StandaloneCondition evaluates the parts of one condition for one event, without an index.
 type StandaloneCondition struct {
 	*lang.Scope
 	Ast   lang.Expression
 	paths PathTable
 	Frame Frame
-	Err   error // of planning a CEL program
+	Err   error // the first error of planning a CEL program
 }
 
-// SetEvent makes x ready for an event with these data.
+// SetEvent prepares x for an event with decoded data.
 func (x *StandaloneCondition) SetEvent(event *Event, data any) {
 	x.Frame.End()
 	x.Frame.Begin(event, NewTextTable(), x.paths.Values.Size)
@@ -21,7 +21,7 @@ func (x *StandaloneCondition) SetEvent(event *Event, data any) {
 	x.Frame.Previous.Begin(event.Previous, x.Event, &indexAllocator{})
 }
 
-// Build hands a part to the builder and makes room for what it reads.
+// Build calls part with a builder and links the paths that it makes.
 func (x *StandaloneCondition) Build(part func(*Builder)) {
 	b := Builder{Scope: x.Scope, Ast: x.Ast}
 	part(&b)

@@ -10,12 +10,12 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// UsesVariable reports whether e names a variable.
+// UsesVariable reports whether e contains the variable.
 func UsesVariable(e celast.Expr, variable string) bool {
 	return IsVariable(e, variable) || slices.ContainsFunc(Children(e), func(part celast.Expr) bool { return UsesVariable(part, variable) })
 }
 
-// Flatten flattens a op b op c.
+// Flatten appends the operands of a op b op c to list.
 func Flatten(e celast.Expr, operator string, list []celast.Expr) []celast.Expr {
 	if e.Kind() == celast.CallKind && e.AsCall().FunctionName() == operator {
 		for _, arg := range e.AsCall().Args() {
@@ -28,7 +28,7 @@ func Flatten(e celast.Expr, operator string, list []celast.Expr) []celast.Expr {
 
 func BareIdent(e celast.Expr) string { return strings.TrimPrefix(e.AsIdent(), ".") }
 
-// FieldSelection takes object.name and object["name"] apart.
+// FieldSelection splits object.name and object["name"].
 func FieldSelection(e celast.Expr) (object celast.Expr, name string, ok bool) {
 	switch e.Kind() {
 	case celast.SelectKind:
@@ -44,7 +44,7 @@ func FieldSelection(e celast.Expr) (object celast.Expr, name string, ok bool) {
 	return nil, "", false
 }
 
-// Literal returns the Go value of a literal that the tests know.
+// Literal returns the Go value of a literal that predicates support.
 func Literal(e celast.Expr) (any, bool) {
 	if e.Kind() != celast.LiteralKind {
 		return nil, false
@@ -66,7 +66,7 @@ func Literal(e celast.Expr) (any, bool) {
 	return nil, false
 }
 
-// FieldPath writes a field of an object as CEL has it.
+// FieldPath writes a field of an object as CEL does.
 func FieldPath(object string, steps []string) string {
 	for _, step := range steps {
 		object += "." + QuoteField(step)
@@ -82,7 +82,7 @@ func QuoteField(name string) string {
 	return "`" + name + "`"
 }
 
-// StringLiterals returns the texts of a list of literals.
+// StringLiterals returns the strings of a list that has only string literals.
 func StringLiterals(e celast.Expr) (texts []string, ok bool) {
 	values, ok := ListElements(e)
 	if !ok {
@@ -99,7 +99,7 @@ func StringLiterals(e celast.Expr) (texts []string, ok bool) {
 	return texts, true
 }
 
-// ListElements returns the elements of a list that is written out.
+// ListElements returns the elements of a list literal.
 func ListElements(e celast.Expr) ([]celast.Expr, bool) {
 	if e.Kind() != celast.ListKind || len(e.AsList().OptionalIndices()) > 0 {
 		return nil, false
@@ -107,7 +107,7 @@ func ListElements(e celast.Expr) ([]celast.Expr, bool) {
 	return e.AsList().Elements(), true
 }
 
-// Children lists the expressions directly inside e.
+// Children lists the expressions directly inside of e.
 func Children(e celast.Expr) []celast.Expr {
 	switch e.Kind() {
 	case celast.SelectKind:
@@ -139,7 +139,7 @@ func Children(e celast.Expr) []celast.Expr {
 	return nil
 }
 
-// FieldSteps returns the steps from a variable to e.
+// FieldSteps returns the names of the fields from a variable to e.
 func FieldSteps(e celast.Expr, variable string) ([]string, bool) {
 	if IsVariable(e, variable) {
 		return []string{}, true
@@ -164,8 +164,8 @@ type quantifier struct {
 	All      bool
 }
 
-// QuantifierOf recognises what CEL makes of the two macros: a loop that joins
-// what it found so far with inner.
+// QuantifierOf recognises the expansion of the macros exists and all: a loop that joins its result
+// so far with inner.
 func QuantifierOf(e celast.Expr) (q quantifier, ok bool) {
 	if e.Kind() != celast.ComprehensionKind {
 		return q, false
@@ -187,7 +187,7 @@ func QuantifierOf(e celast.Expr) (q quantifier, ok bool) {
 	return q, IsVariable(step.AsCall().Args()[0], loop.AccuVar())
 }
 
-// CallOperands are the arguments of a call, what it is a member of first.
+// CallOperands returns the arguments of a call, after its receiver if it has one.
 func CallOperands(call celast.CallExpr) []celast.Expr {
 	if call.IsMemberFunction() {
 		return append([]celast.Expr{call.Target()}, call.Args()...)
