@@ -65,8 +65,8 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 		return nil, lang.Invalid("/audience_filter", "%v", b.Err)
 	}
 	if nanos := expr.NanosOf(of.condition); nanos > maxAudienceNanos {
-		e := lang.Invalid("/audience_filter", "the condition would take about %d ns of every person whom the event would reach, at most %d ns are for it", nanos, maxAudienceNanos)
-		e.Hint = "do without a loop in a loop; a list is asked for what it has by 'de' in subscriber.attributes.languages"
+		e := lang.Invalid("/audience_filter", "the condition takes about %d ns for each person, and the limit is %d ns", nanos, maxAudienceNanos)
+		e.Hint = "avoid nested loops; to search a list, write 'de' in subscriber.attributes.languages"
 		return nil, e
 	}
 	of.paths.Link(b.Paths)

@@ -32,7 +32,7 @@ func (x *Index) FilterCost(key Key, filter string) (fanfare.Cost, error) {
 	}
 	if fresh := d.newComputationCost(&t.paths, map[string]bool{}); fresh > 0 {
 		cost.Nanos += fresh
-		cost.Why = cmp.Or(cost.Why, "what it computes of the event, and no other condition does, is computed for every event")
+		cost.Why = cmp.Or(cost.Why, "it computes a value for every event that no other condition computes")
 	}
 	return cost, nil
 }
@@ -192,18 +192,18 @@ func (p *plan) unindexedReason() string {
 			return why
 		}
 	}
-	return "no part of it is a comparison that an index answers"
+	return "an index cannot look up any part of it"
 }
 
 // reasonOf explains why no index finds the rows of a predicate; "" if there is no explanation.
 func reasonOf(t expr.Predicate) string {
 	switch t := t.(type) {
 	case expr.ConstantPredicate:
-		return "a constant leads to no index"
+		return "a constant cannot be indexed"
 	case expr.Or:
 		for _, one := range t {
 			if why := reasonOf(one); why != "" {
-				return "one side of an || leads to no index: " + why
+				return "one side of an || cannot be indexed: " + why
 			}
 		}
 	case expr.And:
@@ -213,34 +213,34 @@ func reasonOf(t expr.Predicate) string {
 			}
 		}
 	case expr.Not:
-		return "a negation leads to no index"
+		return "a negation cannot be indexed"
 	case expr.Conditional:
-		return "a choice (a ? b : c) leads to no index"
+		return "a conditional (a ? b : c) cannot be indexed"
 	case expr.IsTrue:
-		return "a field that is true leads to no index; == true does where a rule compares it with a param"
+		return "a Boolean field cannot be indexed by itself; in a rule, compare it with a param"
 	case expr.HasField:
-		return "has() leads to no index"
+		return "has() cannot be indexed"
 	case *expr.Equality:
 		if t.Negate {
-			return "!= leads to no index"
+			return "!= cannot be indexed"
 		}
-		return "an index answers == between a field and a value only"
+		return "== is indexed only between a field and a value"
 	case *expr.Ordering, *expr.NumberParamOrdering:
-		return "an index answers <, <=, > and >= between a field and a number only"
+		return "<, <=, > and >= are indexed only between a field and a number"
 	case *expr.InConstants:
-		return "in a list of more than 16 numbers leads to no index"
+		return "a list of more than 16 numbers cannot be indexed"
 	case *expr.TextPredicate, *expr.FoldedTextPredicate:
-		return "an empty text, which every text contains, leads to no index"
+		return "every text contains the empty text, so it cannot be indexed"
 	case *expr.WithinPredicate:
-		return "geo.within leads to an index where one place is the event's, and the other a place of the subscription"
+		return "geo.within is indexed only between a place of the event and a place of the subscription"
 	case *expr.CrossingPredicate:
-		return "a crossing leads to an index where the level is a number of the subscription"
+		return "a crossing is indexed only if the level is a number of the subscription"
 	case *expr.ExistsPredicate:
-		return "exists() leads to an index where a text is sought"
+		return "exists() is indexed only if it searches a text"
 	case *expr.RegexPredicate:
-		return "a regular expression leads to no index"
+		return "a regular expression cannot be indexed"
 	case expr.CELPredicate:
-		return "what cel-go evaluates (arithmetic, conversions, most macros) leads to no index"
+		return "arithmetic, conversions and most macros cannot be indexed"
 	}
 	return ""
 }

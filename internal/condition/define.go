@@ -77,15 +77,15 @@ func (t *topic) checkRules(c *compiledDefinition) error {
 			continue
 		}
 		number := c.ruleNumber(tb.name)
-		e := &fanfare.Error{Code: fanfare.Conflict, Pointer: "/rules", Hint: "give the changed rule a new name, or end these subscriptions first"}
+		e := &fanfare.Error{Code: fanfare.Conflict, Pointer: "/rules", Hint: "give the changed rule a new name, or delete these subscriptions first"}
 		if number < 0 {
-			e.Message = fmt.Sprintf("%s to rule %q, which would vanish", subscriptions(tb.rowCount), tb.name)
+			e.Message = fmt.Sprintf("%s to rule %q, which the new definition removes", subscriptions(tb.rowCount), tb.name)
 			return e
 		}
 		was := t.compiled.Load().definition.Rules[tb.ruleNumber].Params
 		if !maps.Equal(was, c.definition.Rules[number].Params) {
 			e.Pointer = lang.Pointer("rules", fmt.Sprint(number), "params")
-			e.Message = fmt.Sprintf("%s to rule %q, whose params would change", subscriptions(tb.rowCount), tb.name)
+			e.Message = fmt.Sprintf("%s to rule %q, whose params the new definition changes", subscriptions(tb.rowCount), tb.name)
 			return e
 		}
 	}
@@ -126,7 +126,7 @@ func (t *topic) recompileOne(c *compiledDefinition, tb *table, compile shapeComp
 		fl := t.filters.anyFilterOf(tb)
 		return nil, &fanfare.Error{Code: fanfare.Conflict, Pointer: "/schema",
 			Message: fmt.Sprintf("%s with the filter %q, which the new schema does not allow: %v", subscriptions(int(fl.count)), fl.text, err),
-			Hint:    "keep the field in the schema, or end these subscriptions first"}
+			Hint:    "keep the field in the schema, or delete these subscriptions first"}
 	}
 	return shape, nil
 }

@@ -69,7 +69,7 @@ func compileDefinition(language *cel.Env, def Definition) (*compiledDefinition, 
 		case rule.Name == "":
 			return nil, lang.Invalid(place+"/name", "the rule has no name")
 		case seen[rule.Name]:
-			return nil, lang.Invalid(place+"/name", "a second rule is named %q", rule.Name)
+			return nil, lang.Invalid(place+"/name", "two rules have the name %q", rule.Name)
 		}
 		seen[rule.Name] = true
 		params, err := lang.ReadParamTypes(place, rule.Params)

@@ -176,6 +176,6 @@ func (s *filters) hasShapes(d *compiledFilter) bool {
 
 func tooManyShapes() error {
 	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/filter",
-		Message: fmt.Sprintf("the topic has filters of %d kinds, or %d bytes of them, and this is of another one", maxShapes, maxShapeBytes),
-		Hint:    "use a filter that differs from others in its values alone, or a rule"}
+		Message: fmt.Sprintf("the topic has %d different kinds of filters, or %d bytes of them, and this filter is of a new kind", maxShapes, maxShapeBytes),
+		Hint:    "use a rule, or a filter that differs from existing ones only in its values"}
 }

@@ -58,7 +58,7 @@ type Index struct {
 func New() *Index {
 	language, err := lang.NewLanguage()
 	if err != nil {
-		panic("match: the language does not compile: " + err.Error()) // independent of any input
+		panic("condition: the language does not compile: " + err.Error()) // independent of any input
 	}
 	return &Index{language: language, topics: map[Key]*topic{}}
 }

@@ -273,12 +273,12 @@ func (a *accessPath) describe() string {
 	case a.sharedText != nil:
 		list = append(list, "the values in "+a.sharedText.Describe())
 	case a.grid != nil:
-		list = append(list, "the place or range that the event is in")
+		list = append(list, "the place or range that contains the event")
 	}
 	switch {
 	case a.rangeKey == nil:
 	case a.rangeKey.crossing != nil:
-		list = append(list, "the levels that are crossed")
+		list = append(list, "the crossed levels")
 	default:
 		list = append(list, "the range of "+a.rangeKey.Describe())
 	}

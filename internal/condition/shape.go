@@ -143,7 +143,7 @@ func compileConjunctShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFi
 	}
 	// As an operand of &&, CEL refuses a number that it accepts by itself.
 	if kind := b.Ast.GetType(b.Ast.Expr().ID()).Kind(); kind != types.BoolKind && kind != types.DynKind {
-		return nil, lang.Invalid("/filter", "a part of it is not true or false")
+		return nil, lang.Invalid("/filter", "a part of the filter is neither true nor false")
 	}
 	shape.predicate = b.Build(b.Ast.Expr())
 	return shape, shape.makePlan(b)
@@ -164,7 +164,7 @@ func parseShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, take
 		}
 	}
 	if len(shape.params) != count { // a literal would be the same for all filters
-		return nil, nil, lang.Invalid("/filter", "its form means something else than before")
+		return nil, nil, lang.Invalid("/filter", "the filter changed its meaning when its literals became params; report this as a defect")
 	}
 	return shape, &b, nil
 }

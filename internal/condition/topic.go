@@ -163,12 +163,12 @@ func (t *topic) compileEntries(entries []Entry) ([]compiledEntry, error) {
 				a.filter, err = t.compileFilter(c, e.Filter)
 			}
 		case e.Filter != "":
-			err = lang.Invalid("", "an entry has a filter or a rule, not both")
+			err = lang.Invalid("", "an entry has either a filter or a rule")
 		default:
 			a.rule, a.values, err = c.readParams(e.Rule, e.Params)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("place %d: %w", e.Place, err)
+			return nil, fmt.Errorf("subscription %d: %w", e.Place, err)
 		}
 	}
 	return additions, nil

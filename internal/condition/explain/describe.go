@@ -36,7 +36,7 @@ func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 		return fmt.Sprintf("%s is %s, neither true nor false", x.text(e), kindOfValue(v))
 	}
 	if e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly() {
-		return x.text(e) + " asks for a field of something that has none"
+		return x.text(e) + " tests a field of a value that has no fields"
 	}
 	if c, ok := lang.CrossingOf(e); ok {
 		for _, one := range []celast.Expr{c.Now, c.Level} {
@@ -108,10 +108,10 @@ func (x *explainer) describeCELError(err error, inside []fanfare.Part) string {
 		return fmt.Sprintf("the field %q is missing", name)
 	}
 	if strings.HasSuffix(message, "expected iterable type") {
-		return "exists(), all() and their like go over a list or an object, and this is neither"
+		return "exists(), all() and similar macros need a list or an object, and this is neither"
 	}
 	if strings.HasPrefix(message, "no such overload") {
-		return "it does not work with values of these types"
+		return "the operation does not support values of these types"
 	}
 	return message
 }

@@ -165,7 +165,7 @@ func isConstant(e celast.Expr) bool {
 func (x *explainer) text(e celast.Expr) string {
 	text, err := parser.Unparse(x.Ast.AsWritten(e), x.Ast.SourceInfo(), parser.WrapOnColumn(lang.MaxTextBytes*8), parser.EscapeIdentifiers(true))
 	if err != nil {
-		return "(a part that cannot be written out)"
+		return "(a part that cannot be written as text)"
 	}
 	return strings.ReplaceAll(text, "\n", " ")
 }
@@ -177,7 +177,7 @@ func (x *explainer) previousValue(c lang.Crossing) fanfare.Part {
 	v, err := x.evaluate(c.Previous)
 	switch _, known := x.Frame.Previous.Decoded(); {
 	case !known:
-		part.Result, part.Error = fanfare.PartError, "no event of its key is known that came before"
+		part.Result, part.Error = fanfare.PartError, "there is no previous event with its key"
 	case err != nil:
 		part.Result, part.Error = fanfare.PartError, x.describeCELError(err, nil)
 	default:

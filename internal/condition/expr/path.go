@@ -14,7 +14,7 @@ func (s Source) Describe() string {
 	case attributesRoot:
 		return lang.FieldPath(lang.AttributesName, s.Steps)
 	}
-	return "what is computed of the event"
+	return "a value computed from the event"
 }
 
 // A Path is a way from a root to a value by the names of fields. Each condition has its own paths.

@@ -290,7 +290,7 @@ func nameOfType(t *types.Type) string {
 func (c *checker) inOperator(e celast.Expr, in Kind) {
 	args := e.AsCall().Args()
 	if in != KindAny && in != KindList && in != KindMap {
-		c.refuse(e, "write contains() for a part of a text", "in takes a list or an object, this is %s", in)
+		c.refuse(e, "use contains() to search in a text", "in takes a list or an object, this is %s", in)
 		return
 	}
 	x, t := c.ast.GetType(args[0].ID()), c.ast.GetType(args[1].ID())
@@ -308,7 +308,7 @@ func (c *checker) element(e celast.Expr, of, index inferred) inferred {
 	case of.kind != KindAny && of.kind != KindList && of.kind != KindMap:
 		c.refuse(e, "", "%s has no elements", of.kind)
 	case of.kind == KindList && index.kind != KindAny && !index.kind.numeric():
-		c.refuse(e, "", "the elements of a list are numbered, this is %s", index.kind)
+		c.refuse(e, "", "the index of a list must be a number, this is %s", index.kind)
 	case of.kind == KindList && of.schema != nil && of.schema.Items != nil:
 		return inferredFrom(of.schema.Items)
 	}
@@ -322,7 +322,7 @@ func (c *checker) element(e celast.Expr, of, index inferred) inferred {
 func (c *checker) arithmetic(e celast.Expr, a, b Kind) inferred {
 	switch {
 	case a == KindInt && b == KindDouble || a == KindDouble && b == KindInt:
-		c.refuse(e, "write 2.0 for 2, or convert with double() or int()", "integers and other numbers do not mix in arithmetic")
+		c.refuse(e, "write 2.0 for 2, or convert with double() or int()", "arithmetic cannot mix integers and other numbers")
 	case a == b && a != kindTime: // the difference of times is a duration
 		return inferred{kind: a}
 	}

@@ -71,7 +71,7 @@ func crossingOptions() []cel.EnvOption {
 func expandCrossing(h cel.MacroExprFactory, name string, args []celast.Expr) (celast.Expr, *common.Error) {
 	was, ok := onPreviousEvent(h, args[0])
 	if !ok {
-		return nil, h.NewError(args[0].ID(), name+" follows a field of the event, or what arithmetic makes of some")
+		return nil, h.NewError(args[0].ID(), name+" needs a field of the event, or arithmetic with fields")
 	}
 	return h.NewCall("@"+name, args[0], was, args[1]), nil
 }
@@ -143,8 +143,8 @@ func (c *checker) crossing(e celast.Expr, known []inferred, vars map[string]infe
 		return
 	}
 	if !c.hasKey {
-		c.refuse(e, "give the topic a key, the field that tells whose value it is, as in key: symbol",
-			"%s compares with the last event of the same key, and the topic has no key", x.Name)
+		c.refuse(e, "give the topic a key: the field that identifies what the value belongs to, as in key: symbol",
+			"%s compares with the previous event with the same key, and the topic has no key", x.Name)
 	}
 	for i, one := range []celast.Expr{x.Now, x.Previous, x.Level} {
 		if k := known[i].kind; k != KindAny && !k.numeric() {
@@ -152,7 +152,7 @@ func (c *checker) crossing(e celast.Expr, known []inferred, vars map[string]infe
 		}
 	}
 	if other := c.findNonEvent(x.Now, vars); other != nil {
-		c.refuse(other, "write event. and the name of the field", "%s follows a field of the event, and %s is none", x.Name, BareIdent(other))
+		c.refuse(other, "write event. and the name of the field", "%s compares fields of the event, and %s is not one", x.Name, BareIdent(other))
 	}
 }
 

@@ -16,7 +16,7 @@ func parseKey(text string, event *SchemaType) (steps []string, err error) {
 	steps = KeySteps(text)
 	if steps == nil {
 		e := Invalid("/key", "the key %q is not the name of a field", text)
-		e.Hint = "write the field of the data that tells whose event it is, such as symbol, quote.symbol or quote['stock-symbol']"
+		e.Hint = "write the field of the data that identifies what the event is about, such as symbol, quote.symbol or quote['stock-symbol']"
 		return nil, e
 	}
 	for _, step := range steps {
@@ -33,7 +33,7 @@ func parseKey(text string, event *SchemaType) (steps []string, err error) {
 	case KindAny, KindString, KindInt, KindDouble, KindBool:
 		return steps, nil
 	}
-	return nil, Invalid("/key", "the key %s is %s; it takes a string, a number or a Boolean", text, event.Kind)
+	return nil, Invalid("/key", "the key %s is %s; it must be a string, a number or a Boolean", text, event.Kind)
 }
 
 // keyStep matches one step of a key: a name, a name in backticks, or a text in brackets. All but

@@ -43,7 +43,7 @@ func ReadListText(text string) (list []any, ok bool) {
 		return nil, false
 	}
 	if err := json.Unmarshal([]byte(text[1:]), &list); err != nil {
-		panic("match: the text of a list is not one: " + err.Error()) // listText made the text
+		panic("condition: the text does not represent a list: " + err.Error()) // listText made the text
 	}
 	return list, true
 }
@@ -264,7 +264,7 @@ func ReadParamTypes(rule string, types map[string]string) ([]Param, error) {
 		p := &params[i]
 		where := rule + "/params" + Pointer(p.Name)
 		if !identifier.MatchString(p.Name) {
-			return nil, Invalid(where, "the name of a param must be letters, digits and _")
+			return nil, Invalid(where, "the name of a param must consist of letters, digits and _, and not begin with a digit")
 		}
 		switch types[p.Name] {
 		case "number":

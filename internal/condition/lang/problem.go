@@ -60,11 +60,11 @@ func fromIssues(pointer, text string, issues *cel.Issues, sc *Scope, a Expressio
 // syntaxHints tells how to write in CEL what SQL and other languages write differently, by the
 // offending token.
 var syntaxHints = map[string]string{
-	"=":    "equal is written ==",
-	">":    "not equal is written !=, at least >=", // part of <> and =>
-	"and":  "and is written &&",
-	"or":   "or is written ||",
-	"not":  "not is written !",
+	"=":    "write == for equal",
+	">":    "write != for not equal, >= for at least", // part of <> and =>
+	"and":  "write && for and",
+	"or":   "write || for or",
+	"not":  "write ! for not",
 	"like": "write contains_ci(event.field, 'part')",
 	"is":   "write has(event.field), or event.field == null",
 }
@@ -121,13 +121,13 @@ func lengthBefore(text []rune, parenthesis int, name string) int {
 
 // unknownFunction describes an unknown function in e.
 func (sc *Scope) unknownFunction(e *fanfare.Error, name string) {
-	e.Message = fmt.Sprintf("there is no function %q", name)
+	e.Message = fmt.Sprintf("unknown function %q", name)
 	best := closestName(name, functionNames)
 	switch plain := strings.ToLower(name); {
 	case best != "":
 		e.Hint = fmt.Sprintf("did you mean %s?", best)
 	case strings.HasPrefix(plain, "lower") || strings.HasPrefix(plain, "upper") || strings.HasPrefix(plain, "tolower") || strings.HasPrefix(plain, "toupper"):
-		e.Hint = "contains_ci(text, part) and starts_with_ci(text, part) take upper and lower case alike"
+		e.Hint = "contains_ci(text, part) and starts_with_ci(text, part) ignore case"
 	default:
 		e.Hint = "known: " + strings.Join(functionNames, ", ")
 	}

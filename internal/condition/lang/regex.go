@@ -22,7 +22,7 @@ func RegexSize(pattern string) (size int, err error) {
 		return 0, err
 	}
 	if size = partsOfRegex(parsed); size > MaxRegexSize {
-		return size, fmt.Errorf("the regular expression has more than %d parts, with what is repeated written out", MaxRegexSize)
+		return size, fmt.Errorf("the regular expression has more than %d parts after its repetitions are expanded", MaxRegexSize)
 	}
 	return size, nil
 }

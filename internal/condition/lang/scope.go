@@ -24,7 +24,7 @@ func (sc *Scope) Compile(where, text string) (a Expression, err error) {
 	case !utf8.ValidString(text):
 		return a, Invalid(where, "the expression is not valid UTF-8")
 	case strings.IndexByte(text, 0) >= 0:
-		e := Invalid(where, "the expression has a zero byte in it")
+		e := Invalid(where, "the expression contains a zero byte")
 		before := text[:strings.IndexByte(text, 0)]
 		e.Line, e.Column = 1+strings.Count(before, "\n"), len(before)-strings.LastIndexByte(before, '\n')
 		return a, e
