@@ -207,7 +207,7 @@ func TestATemplateIsTriedWithEveryKindOfRecipientAndEvent(t *testing.T) {
 	const schema = `{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"number"},"list":{"type":"array","items":{"type":"string"}}},"required":["title"]}`
 	for name, tt := range map[string]struct{ source, kind string }{
 		"no params":        {`{"a": {{ subscription.params.n }}}`, "a subscription with a filter"},
-		"the second":       {`{"a": [0{% for s in subscriptions %}{% unless forloop.first %},{{ s.params.n }}{% endunless %}{% endfor %}]}`, "several subscriptions, one"},
+		"the second":       {`{"a": [0{% for s in subscriptions %}{% unless forloop.first %},{{ s.params.n }}{% endunless %}{% endfor %}]}`, "several subscriptions, the last with a filter"},
 		"several":          {`{"a": [{% for s in subscriptions %}{{ s.id | json }}{% endfor %}]}`, "several subscriptions"},
 		"no attributes":    {`{"a": {{ subscriber.attributes.n }}}`, "a recipient without attributes"},
 		"no locale":        {`{"a": {{ subscriber.locale.size }}{% if subscriber.locale == "" %}x{% endif %}}`, "a recipient without locale"},
