@@ -20,8 +20,8 @@ type Event struct {
 	Extensions  map[string]json.RawMessage `json:"extensions,omitempty"`      // attributes that the specification does not name: strings, numbers, Booleans
 }
 
-// A Posted event is one that intake has validated and is about to keep, or has
-// kept: the event and what Fanfare added to it.
+// An AcceptedEvent is an event that the server has validated, with the fields that Fanfare
+// adds to it.
 type AcceptedEvent struct {
 	Service    string    `json:"service"`
 	Topic      string    `json:"topic"` // "" of a direct send, and of a run

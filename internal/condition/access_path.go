@@ -12,36 +12,35 @@ import (
 	"fanfare.dev/fanfare/internal/condition/ngram"
 )
 
-// accessPathsOfIn returns a way for each value of a list in which there are params, or
-// none.
+// accessPathsOfIn returns an access path for each value of a list that contains params, or nil.
 func accessPathsOfIn(b *expr.Builder, e celast.Expr) []*accessPath {
-	value, values, ok := b.MemberOf(e)
+	value, values, ok := b.InList(e)
 	if _, sub := expr.ParamsIn(b, e); !ok || !sub || len(values) > maxAlternatives {
 		return nil
 	}
 	if _, whole := b.Param(e.AsCall().Args()[1]); whole {
 		return nil
 	}
-	ways := make([]*accessPath, len(values))
+	paths := make([]*accessPath, len(values))
 	for i, one := range values {
-		ways[i] = newAccessPath()
+		paths[i] = newAccessPath()
 		if p, isParam := b.Param(one); isParam {
-			ways[i].equalities = []equalityKey{{expr.Field{Path: b.Path(value)}, p}}
+			paths[i].equalities = []equalityKey{{expr.Field{Path: b.Path(value)}, p}}
 		} else {
-			ways[i].eventPredicates = expr.And{&expr.Equality{A: expr.Field{Path: b.Path(value)}, B: b.Operand(one)}}
+			paths[i].eventPredicates = expr.And{&expr.Equality{A: expr.Field{Path: b.Path(value)}, B: b.Operand(one)}}
 		}
 	}
-	return ways
+	return paths
 }
 
-// A bound is event.f op sub.p.
+// A paramBound is event.f op sub.p.
 type paramBound struct {
 	expr.Source
 	column int
 	op     expr.Comparison
 }
 
-// paramBoundOf takes a comparison of a field with a param that is a number apart.
+// paramBoundOf splits a comparison of a field with a param that is a number.
 func paramBoundOf(b *expr.Builder, e celast.Expr) (found paramBound, ok bool) {
 	if e.Kind() != celast.CallKind {
 		return found, false
@@ -57,29 +56,29 @@ func paramBoundOf(b *expr.Builder, e celast.Expr) (found paramBound, ok bool) {
 	return paramBound{value, param.Column, op}, ok && param.IsNumber()
 }
 
-// A way leads to the rows that meet some conjuncts, each of which is answered
-// where it is cheapest:
+// An accessPath leads to the rows that meet some conjuncts. Each conjunct is answered where that is
+// cheapest:
 //
-//	gates       name no param: once per event
-//	statics     name no field: once per row, which is on the way or not
-//	equalities  event.f == sub.p: the key of a bucket
-//	needle      contains_ci(event.f, sub.p) and its like, where there is no equality:
-//	            a bucket for each text, found by its grams
-//	probe       a text or the texts of a list, of the event and of the row, have one
-//	            in common: a bucket for each
-//	cells       event.f between sub.p and sub.q, or near a place of the row: buckets for
-//	            each bucket that the equalities lead to
-//	span        event.f >= sub.p, or one of the other three: the order in the bucket;
-//	            crosses(event.f, sub.p): a run of it, however far the value is above
+//	eventPredicates  read no param: evaluated once per event
+//	rowPredicates    read no field: once per row, which is on the path or not
+//	equalities       event.f == sub.p: the key of a bucket
+//	substring        contains_ci(event.f, sub.p) and similar, without an equality: a bucket
+//	                 for each text, found by its n-grams
+//	sharedText       event and row have a text in common, also one of a list: a bucket
+//	                 for each text
+//	grid             event.f between sub.p and sub.q, or near a place of the row: buckets
+//	                 for each key of the equalities
+//	rangeKey         event.f >= sub.p, or another order: the order in the bucket;
+//	                 crosses(event.f, sub.p): a run of rows in this order
 type accessPath struct {
 	eventPredicates expr.And
 	rowPredicates   expr.And
 	equalities      []equalityKey
-	substring       *substringKey  // at most one
-	sharedText      *sharedTextKey // at most one, without equality and needle
-	grid            *grid          // at most one, without needle and probe
-	rangeKey        *rangeKey      // at most one
-	covering        bool           // rows to which it leads are hits: what they stand for is filed in their stead
+	substring       *substringKey  // or nil
+	sharedText      *sharedTextKey // or nil; without equalities and substring
+	grid            *grid          // or nil; without substring and sharedText
+	rangeKey        *rangeKey      // or nil
+	covering        bool           // all rows that it leads to are hits, and buckets contain their owners instead of rows
 	buckets         map[uint64]bucketRef
 }
 
@@ -92,70 +91,70 @@ type rangeKey struct {
 	expr.Field
 	column   int
 	op       expr.Comparison
-	crossing *crossingKey // instead of field and op
+	crossing *crossingKey // if set, field and op are unused
 }
 
-// A needleKey is a conjunct that can only be true where the event's text contains
-// the param, or one of its list, both folded; an exact one is true there.
+// A substringKey is a conjunct that can only be true if the event's text contains the param, or one
+// of its list, both folded. An exact one is always true then.
 type substringKey struct {
 	expr.Field
 	param  lang.Param
 	exact  bool
-	ngrams ngram.Index // those of the rows
+	ngrams ngram.Index // of the texts of the rows
 }
 
 func newAccessPath() *accessPath { return &accessPath{buckets: map[uint64]bucketRef{}} }
 
-// canCover reports whether w answers all of a condition of which nothing is left, in
-// a bucket for each key.
-func (w *accessPath) canCover() bool {
-	return len(w.rowPredicates) == 0 && w.substring == nil && w.sharedText == nil && w.grid == nil && len(w.equalities) < 2 &&
-		(len(w.equalities) == 1 || w.rangeKey != nil) && (w.rangeKey == nil || w.rangeKey.crossing == nil)
+// canCover reports whether a answers a whole condition, without residuals, with one bucket for each
+// key.
+func (a *accessPath) canCover() bool {
+	return len(a.rowPredicates) == 0 && a.substring == nil && a.sharedText == nil && a.grid == nil && len(a.equalities) < 2 &&
+		(len(a.equalities) == 1 || a.rangeKey != nil) && (a.rangeKey == nil || a.rangeKey.crossing == nil)
 }
 
-// entry is what stands in the buckets of w for a row.
-func (w *accessPath) entry(rows *pageStore, row uint32) uint32 {
-	if w.covering {
+// entry returns what the buckets of a contain for a row.
+func (a *accessPath) entry(rows *pageStore, row uint32) uint32 {
+	if a.covering {
 		return uint32(rows.page(row).owners[row&pageMask])
 	}
 	return row
 }
 
-// isSelective reports whether w goes straight to few rows.
-func (w *accessPath) isSelective() bool {
-	return len(w.equalities) > 0 || w.substring != nil || w.sharedText != nil || w.grid != nil || w.rangeKey != nil && w.rangeKey.crossing != nil
+// isSelective reports whether a leads directly to few rows.
+func (a *accessPath) isSelective() bool {
+	return len(a.equalities) > 0 || a.substring != nil || a.sharedText != nil || a.grid != nil || a.rangeKey != nil && a.rangeKey.crossing != nil
 }
 
-// restricts reports whether w goes to other than all rows.
-func (w *accessPath) restricts() bool {
-	return w.isSelective() || w.rangeKey != nil || w.eventPredicates != nil || w.rowPredicates != nil
+// restricts reports whether a leads to fewer than all rows.
+func (a *accessPath) restricts() bool {
+	return a.isSelective() || a.rangeKey != nil || a.eventPredicates != nil || a.rowPredicates != nil
 }
 
-// takeConjuncts takes the conjuncts that w answers, and returns the others. Gates are
-// among both, and so is what leads to cells.
-func (w *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (rest []celast.Expr) {
-	inCells := w.takeGrid(b, conjuncts)
-	for _, take := range [...]func(*expr.Builder, celast.Expr) bool{w.takeEquality, w.takeCrossing} {
+// takeConjuncts takes the conjuncts that a answers, and returns the others. Event predicates and
+// the conjuncts of a grid are among both.
+func (a *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (rest []celast.Expr) {
+	inCells := a.takeGrid(b, conjuncts)
+	for _, take := range [...]func(*expr.Builder, celast.Expr) bool{a.takeEquality, a.takeCrossing} {
 		conjuncts = slices.DeleteFunc(slices.Clone(conjuncts), func(e celast.Expr) bool { return take(b, e) })
 	}
 	for _, conjunct := range conjuncts {
-		if inCells[conjunct.ID()] || !w.takeRange(b, conjunct) {
+		if inCells[conjunct.ID()] || !a.takeRange(b, conjunct) {
 			rest = append(rest, conjunct)
 		}
 	}
-	for _, conjunct := range rest { // a side of the range itself, if there is nothing better
-		_ = inCells[conjunct.ID()] && w.takeRange(b, conjunct)
+	for _, conjunct := range rest { // one side of the range, if there is no other range key
+		_ = inCells[conjunct.ID()] && a.takeRange(b, conjunct)
 	}
 	conjuncts, rest = rest, nil
 	for _, conjunct := range conjuncts {
 		_, sub := expr.ParamsIn(b, conjunct)
 		switch {
-		case w.takeSubstring(b, conjunct) && w.substring.exact:
+		case a.takeSubstring(b, conjunct) && a.substring.exact:
 			continue
 		case !sub:
-			w.eventPredicates = append(w.eventPredicates, b.Build(conjunct))
+			a.eventPredicates = append(a.eventPredicates, b.Build(conjunct))
 		case !expr.ReadsEvent(b, conjunct):
-			w.rowPredicates = append(w.rowPredicates, b.Build(conjunct))
+			a.rowPredicates = append(a.rowPredicates, b.Build(conjunct))
 			continue
 		}
 		rest = append(rest, conjunct)
@@ -163,24 +162,24 @@ func (w *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (re
 	return rest
 }
 
-// takeGrid takes the surroundings of a place, or else ranges. It returns the
-// conjuncts, by expression.
-func (w *accessPath) takeGrid(b *expr.Builder, conjuncts []celast.Expr) map[int64]bool {
+// takeGrid takes the surroundings of a place, or else ranges. It returns their conjuncts by
+// expression.
+func (a *accessPath) takeGrid(b *expr.Builder, conjuncts []celast.Expr) map[int64]bool {
 	for _, conjunct := range conjuncts {
 		if near, ok := circleSpaceOf(b, conjunct); ok {
-			w.grid = &grid{gridSpace: near}
+			a.grid = &grid{gridSpace: near}
 			return nil
 		}
 	}
 	found, used := rangeSpaceOf(b, conjuncts)
 	if found != nil {
-		w.grid = &grid{gridSpace: found}
+		a.grid = &grid{gridSpace: found}
 	}
 	return used
 }
 
-// fieldAndParam takes a call of two operands apart into the event's field and
-// the param that it compares; swapped tells that the param stands first.
+// fieldAndParam splits a call with two operands into the event's field and the param that it
+// compares; swapped reports that the param is the first operand.
 func fieldAndParam(b *expr.Builder, e celast.Expr) (value expr.Source, p lang.Param, swapped, ok bool) {
 	args := e.AsCall().Args()
 	if p, ok = b.Param(args[1]); ok {
@@ -193,30 +192,30 @@ func fieldAndParam(b *expr.Builder, e celast.Expr) (value expr.Source, p lang.Pa
 	return value, p, true, ok
 }
 
-func (w *accessPath) takeEquality(b *expr.Builder, e celast.Expr) bool {
+func (a *accessPath) takeEquality(b *expr.Builder, e celast.Expr) bool {
 	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.Equals {
 		return false
 	}
 	value, param, _, ok := fieldAndParam(b, e)
 	if ok = ok && param.Kind != lang.KindList; ok {
-		w.equalities = append(w.equalities, equalityKey{expr.Field{Path: b.Path(value)}, param})
+		a.equalities = append(a.equalities, equalityKey{expr.Field{Path: b.Path(value)}, param})
 	}
 	return ok
 }
 
-func (w *accessPath) takeRange(b *expr.Builder, e celast.Expr) bool {
-	if w.rangeKey != nil {
+func (a *accessPath) takeRange(b *expr.Builder, e celast.Expr) bool {
+	if a.rangeKey != nil {
 		return false
 	}
 	one, ok := paramBoundOf(b, e)
 	if ok {
-		w.rangeKey = &rangeKey{Field: expr.Field{Path: b.Path(one.Source)}, column: one.column, op: one.op}
+		a.rangeKey = &rangeKey{Field: expr.Field{Path: b.Path(one.Source)}, column: one.column, op: one.op}
 	}
 	return ok
 }
 
-func (w *accessPath) takeSubstring(b *expr.Builder, e celast.Expr) bool {
-	if len(w.equalities) > 0 || w.substring != nil || w.grid != nil || e.Kind() != celast.CallKind {
+func (a *accessPath) takeSubstring(b *expr.Builder, e celast.Expr) bool {
+	if len(a.equalities) > 0 || a.substring != nil || a.grid != nil || e.Kind() != celast.CallKind {
 		return false
 	}
 	call := e.AsCall()
@@ -234,18 +233,18 @@ func (w *accessPath) takeSubstring(b *expr.Builder, e celast.Expr) bool {
 	if !ok1 || !ok2 || param.Kind != lang.KindString {
 		return false
 	}
-	w.substring = &substringKey{Field: expr.Field{Path: b.Path(text)}, param: param, exact: name == "contains_ci"}
+	a.substring = &substringKey{Field: expr.Field{Path: b.Path(text)}, param: param, exact: name == "contains_ci"}
 	return true
 }
 
-// hashMix folds one more part of a key into h.
+// hashMix adds one part of a key to hash h.
 func hashMix(h, part uint64) uint64 {
 	h = (h ^ part) * 0x9e3779b97f4a7c15
 	return h ^ h>>29
 }
 
-// rowPart is a row's part of the key: for one equality the key is exact, for
-// several it is a hash, and the rows are checked.
+// rowPart returns a row's part of the key. With one equality the key is exact, with several it is a
+// hash, and the search compares the parts.
 func (k *equalityKey) rowPart(p *expr.ParamPage, row int) uint64 {
 	if k.param.IsNumber() {
 		return math.Float64bits(p.Numbers[k.param.Column][row])
@@ -253,7 +252,7 @@ func (k *equalityKey) rowPart(p *expr.ParamPage, row int) uint64 {
 	return uint64(p.Texts[k.param.Column][row])
 }
 
-// eventPart is the event's part of the key; false where no row can be equal.
+// eventPart returns the event's part of the key; false if no row can be equal.
 func (k *equalityKey) eventPart(f *expr.Frame) (uint64, bool) {
 	v, ok := k.Load(f)
 	if !ok {

@@ -26,8 +26,8 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 			entries: []Entry{{Filter: percent}},
 			data:    `{"percent":97,"disk":95}`,
 			mistake: func(tp *topic) {
-				for _, r := range tp.filters.conjunctShapes.list {
-					r.conjunct.rangeKey = r.plan.guards[0][0].rangeKey
+				for _, tb := range tp.filters.conjunctShapes.list {
+					tb.conjunct.rangeKey = tb.plan.guards[0][0].rangeKey
 				}
 			},
 			message: "is answered true without its test",
@@ -54,12 +54,12 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}}, when: `event.s == sub.s`,
 			data: `{"s":"a"}`,
 			mistake: func(tp *topic) {
-				w := tp.rules[0].plan.guards[0][0]
-				for key, h := range w.buckets {
+				a := tp.rules[0].plan.guards[0][0]
+				for key, ref := range a.buckets {
 					many := &bucket{}
-					many.insert(0, w.entry(tp.pages, h.row))
-					many.insert(0, w.entry(tp.pages, h.row))
-					w.buckets[key] = bucketRef{bucket: many}
+					many.insert(0, a.entry(tp.pages, ref.row))
+					many.insert(0, a.entry(tp.pages, ref.row))
+					a.buckets[key] = bucketRef{bucket: many}
 				}
 			},
 			message: "is a hit twice",

@@ -11,80 +11,80 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// The checks that take more than a comparison. Each says what a part of the index assumes.
+// Assertions that take more than a comparison.
 
-// assertRows: rows to which a direct way leads are rows of r.
-func (r *table) assertRows(w *accessPath, rows []uint32) {
-	if w.covering { // they are what the rows stand for
+// assertRows checks that the rows of a single access path are rows of tb.
+func (tb *table) assertRows(a *accessPath, rows []uint32) {
+	if a.covering { // they are owners
 		return
 	}
 	for _, row := range rows {
-		assert.That(r.store.page(row).table == r, "%s leads to row %d of another rule", r.name, row)
+		assert.That(tb.store.page(row).table == tb, "%s leads to row %d of another rule", tb.name, row)
 	}
 }
 
-// assertGuarded: f.rows, which are in order, has every row for which the condition is true:
-// guards are necessary. Of many rows some are evaluated.
-func (r *table) assertGuarded(f *matchFrame) {
+// assertGuarded checks that guards are necessary: f.candidateRows, which are sorted, contain every
+// row whose condition is true. It evaluates some of many rows.
+func (tb *table) assertGuarded(f *matchFrame) {
 	const most = 256
 	n := 0
-	r.each(func(row uint32) {
+	tb.each(func(row uint32) {
 		if _, found := slices.BinarySearch(f.candidateRows, row); found || n == most {
 			return
 		}
 		n++
-		p := r.store.page(row)
+		p := tb.store.page(row)
 		f.Page, f.Row = &p.ParamPage, int(row&pageMask)
-		if r.conjunct != nil && r.filters.list[p.owners[f.Row]].conjuncts[0] != row {
-			return // the compound is found by another of its parts
+		if tb.conjunct != nil && tb.filters.list[p.owners[f.Row]].conjuncts[0] != row {
+			return // another conjunct leads to it
 		}
-		if r.conjunct != nil && r.filters.list[p.owners[f.Row]].guard != guardAccessPath {
+		if tb.conjunct != nil && tb.filters.list[p.owners[f.Row]].guard != guardAccessPath {
 			return
 		}
-		assert.That(!r.plan.residualsHold(f), "the condition of row %d of %s is true and no guard led to it", row, r.name)
+		assert.That(!tb.plan.residualsHold(f), "the condition of row %d of %s is true and no guard led to it", row, tb.name)
 	})
 	f.Page = nil
 }
 
-// assertBucket returns a visit that looks at each row: it belongs into the bucket with that key,
-// by its params, and what the bucket is ordered by is as the event asks.
-func (w *accessPath) assertBucket(f *matchFrame, rows *pageStore, key uint64, visit func(rows []uint32)) func(rows []uint32) {
-	if w.covering {
+// assertBucket returns a visit that checks each row: its params give the key of the bucket, and its
+// range value matches the event.
+func (a *accessPath) assertBucket(f *matchFrame, rows *pageStore, key uint64, visit func(rows []uint32)) func(rows []uint32) {
+	if a.covering {
 		return visit
 	}
 	return func(list []uint32) {
 		for _, row := range list {
-			w.assertRow(f, rows, key, row)
+			a.assertRow(f, rows, key, row)
 		}
 		visit(list)
 	}
 }
 
-func (w *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row uint32) {
-	at := rowIndexer{pages: rows, texts: f.Texts}
-	at.seek(row)
-	assert.That(slices.Contains(at.keysOf(w), key), "row %d is found by key %d, which is none of its", row, key)
+func (a *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row uint32) {
+	ix := rowIndexer{pages: rows, texts: f.Texts}
+	ix.seek(row)
+	assert.That(slices.Contains(ix.keysOf(a), key), "row %d is found by key %d, which is none of its", row, key)
 	switch {
-	case w.rangeKey == nil:
-	case w.rangeKey.crossing != nil:
-		now, _ := w.rangeKey.crossing.now.Load(&f.Frame)
-		was, _ := w.rangeKey.crossing.previous.Load(&f.Frame)
-		level := w.rangeValue(rows, row)
+	case a.rangeKey == nil:
+	case a.rangeKey.crossing != nil:
+		now, _ := a.rangeKey.crossing.now.Load(&f.Frame)
+		was, _ := a.rangeKey.crossing.previous.Load(&f.Frame)
+		level := a.rowRangeValue(rows, row)
 		after, ok1 := expr.CompareNumbers(now, level)
 		before, ok2 := expr.CompareNumbers(was, level)
-		assert.That(ok1 && ok2 && w.rangeKey.crossing.Crossed(before, after), "row %d is found, and its level %v is not crossed from %v to %v", row, level, was, now)
+		assert.That(ok1 && ok2 && a.rangeKey.crossing.Crossed(before, after), "row %d is found, and its level %v is not crossed from %v to %v", row, level, was, now)
 	default:
-		v, _ := w.rangeKey.Load(&f.Frame)
+		v, _ := a.rangeKey.Load(&f.Frame)
 		x, ok := expr.ToFloat(v)
-		assert.That(ok && w.rangeKey.op.Matches(x, w.rangeValue(rows, row)), "row %d is found, and %v is not in its range at %v", row, v, w.rangeValue(rows, row))
+		assert.That(ok && a.rangeKey.op.Matches(x, a.rowRangeValue(rows, row)), "row %d is found, and %v is not in its range at %v", row, v, a.rowRangeValue(rows, row))
 	}
-	if w.grid != nil {
-		point, ok := w.grid.point(&f.Frame)
-		b, isBox := w.grid.box(at.frame.Page, at.frame.Row)
+	if a.grid != nil {
+		point, ok := a.grid.point(&f.Frame)
+		b, isBox := a.grid.box(ix.frame.Page, ix.frame.Row)
 		assert.That(ok && isBox, "row %d is found in a cell, and it has no box, or the event no point", row)
-		for i := range w.grid.axes() {
+		for i := range a.grid.axes() {
 			width := 0.0
-			if l := at.level[i]; l == topLevel {
+			if l := ix.level[i]; l == topLevel {
 				width = math.Inf(1)
 			} else if l != pointLevel {
 				width = math.Ldexp(1, int(l))
@@ -94,12 +94,12 @@ func (w *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row u
 	}
 }
 
-// assertReached: an event at a corner of the box, or in its middle, looks into the cell of the
-// row, whose corner has the low one of the box.
+// assertReached checks that an event at a corner or in the middle of a box looks into the cell of
+// its row, which contains the low corner.
 func (l level) assertReached(b *box, corner *[maxAxes]float64, axes int) {
 	for i := range axes {
 		for _, x := range [...]float64{b.low[i], b.high[i], b.low[i]/2 + b.high[i]/2} {
-			if x < b.low[i] || x > b.high[i] { // rounded
+			if x < b.low[i] || x > b.high[i] { // a rounding error
 				continue
 			}
 			own := l.cell(i, x)
@@ -108,30 +108,30 @@ func (l level) assertReached(b *box, corner *[maxAxes]float64, axes int) {
 	}
 }
 
-// assertExact: as a param, which is a double or a text, a literal is what it was.
-func assertExact(w *lang.Token) {
-	switch w.Kind {
+// assertExact checks that a literal keeps its value as a param, which is a double or a text.
+func assertExact(tok *lang.Token) {
+	switch tok.Kind {
 	case lang.KindInt:
-		number, err := strconv.ParseInt(w.Text, 10, 64)
-		assert.That(err == nil && number == int64(w.Number) && float64(number) == w.Number, "the literal %s is the param %v", w.Text, w.Number)
+		number, err := strconv.ParseInt(tok.Text, 10, 64)
+		assert.That(err == nil && number == int64(tok.Number) && float64(number) == tok.Number, "the literal %s is the param %v", tok.Text, tok.Number)
 	case lang.KindDouble:
-		number, err := strconv.ParseFloat(w.Text, 64)
-		assert.That(err == nil && number == w.Number, "the literal %s is the param %v", w.Text, w.Number)
+		number, err := strconv.ParseFloat(tok.Text, 64)
+		assert.That(err == nil && number == tok.Number, "the literal %s is the param %v", tok.Text, tok.Number)
 	case lang.KindString:
-		assert.That(w.Text[1:len(w.Text)-1] == w.Value && !strings.Contains(w.Value, `\`), "the literal %s is the param %q", w.Text, w.Value)
+		assert.That(tok.Text[1:len(tok.Text)-1] == tok.Value && !strings.Contains(tok.Value, `\`), "the literal %s is the param %q", tok.Text, tok.Value)
 	}
 }
 
-// assertStandsFor: a filter is its form with its values put back into the holes.
-func (fm *filterShape) assertStandsFor(s *lang.TokenizedFilter, taken []bool) {
-	if len(s.Tokens) == 0 {
+// assertStandsFor checks that the shape with its params put back is the filter.
+func (shape *filterShape) assertStandsFor(tf *lang.TokenizedFilter, taken []bool) {
+	if len(tf.Tokens) == 0 {
 		return
 	}
-	own, ok := lang.Tokenize(fm.text, nil)
-	assert.That(ok && len(own.Tokens) == len(s.Tokens) && slices.Equal(fm.isParam, taken), "the form %s is not that of a skeleton", fm.text)
-	v, literal, numbers, texts := s.LiteralValues(taken), 0, 0, 0
-	for i := range s.Tokens {
-		given, formal := &s.Tokens[i], &own.Tokens[i]
+	own, ok := lang.Tokenize(shape.text, nil)
+	assert.That(ok && len(own.Tokens) == len(tf.Tokens) && slices.Equal(shape.isParam, taken), "the form %s is not that of a skeleton", shape.text)
+	v, literal, numbers, texts := tf.LiteralValues(taken), 0, 0, 0
+	for i := range tf.Tokens {
+		given, formal := &tf.Tokens[i], &own.Tokens[i]
 		assert.That(given.Kind == formal.Kind, "%q and %q are in one place of a form", given.Text, formal.Text)
 		if given.Kind != lang.KindAny {
 			literal++
@@ -147,5 +147,5 @@ func (fm *filterShape) assertStandsFor(s *lang.TokenizedFilter, taken []bool) {
 			numbers++
 		}
 	}
-	assert.That(len(v.Texts) == texts && len(v.Numbers) == numbers && len(fm.params) == texts+numbers, "the form %s has %d params", fm.text, len(fm.params))
+	assert.That(len(v.Texts) == texts && len(v.Numbers) == numbers && len(shape.params) == texts+numbers, "the form %s has %d params", shape.text, len(shape.params))
 }

@@ -13,32 +13,31 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// An Audience is a sender's condition over the people whom an event would reach, in
-// the language of conditions: subscriber has id, locale, time_zone and attributes, sub
-// the params of the subscription. What is not known of somebody is missing, and an
-// error is no member. It is safe for concurrent use.
+// An Audience is a sender's condition on the people that an event would reach, in the language of
+// conditions. subscriber has id, locale, time_zone and attributes; sub holds the params of the
+// subscription. Unknown values are missing, and a person for whom the condition is an error is not
+// a member. It is safe for concurrent use.
 type Audience struct {
 	scope     *lang.Scope
 	condition expr.Predicate
 	paths     expr.PathTable
 	params    bool
-	frames    sync.Pool // of *frame
+	frames    sync.Pool // of *expr.Frame
 }
 
-// maxAudienceNanos is what a condition may take of one person, as the cost of others is
-// estimated: a sender's event may reach millions, and those behind it wait.
+// maxAudienceNanos is the highest estimated time for one person: a sender's event may reach
+// millions of people and delays the events behind it.
 const maxAudienceNanos = 20_000
 
-// A Person is what an audience is asked about.
+// A Person is a candidate for an audience.
 type Person struct {
-	ID, Locale, TimeZone string // "" is unknown
+	ID, Locale, TimeZone string // "" if unknown
 	Attributes           []byte // JSON object, or empty
 	Params               []byte // of the subscription: JSON object, or empty
 }
 
-// NewAudience compiles a condition. attributes is the JSON Schema of subscribers'
-// attributes; empty: any may be named. The error has pointer /audience_filter, line
-// and column.
+// NewAudience compiles a condition. attributes is the JSON Schema of subscribers' attributes;
+// empty: the condition may name any. The error has pointer /audience_filter, line and column.
 func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 	known, err := lang.ParseSchema(attributes)
 	if err != nil {
@@ -66,8 +65,8 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 		return nil, lang.Invalid("/audience_filter", "%v", b.Err)
 	}
 	if nanos := expr.NanosOf(of.condition); nanos > maxAudienceNanos {
-		e := lang.Invalid("/audience_filter", "the condition would take about %d ns of every person whom the event would reach, at most %d ns are for it", nanos, maxAudienceNanos)
-		e.Hint = "do without a loop in a loop; a list is asked for what it has by 'de' in subscriber.attributes.languages"
+		e := lang.Invalid("/audience_filter", "the condition takes about %d ns for each person, and the limit is %d ns", nanos, maxAudienceNanos)
+		e.Hint = "avoid nested loops; to search a list, write 'de' in subscriber.attributes.languages"
 		return nil, e
 	}
 	of.paths.Link(b.Paths)
@@ -76,11 +75,11 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 	return of, nil
 }
 
-// ReadsParams reports whether the params of the subscription are asked for: where they
-// are not, all subscriptions of a person are in the audience, or none.
+// ReadsParams reports whether the condition reads the params of the subscription. If not, either
+// all subscriptions of a person are in the audience, or none.
 func (a *Audience) ReadsParams() bool { return a.params }
 
-// Has reports whether somebody is in the audience.
+// Has reports whether a person is in the audience.
 func (a *Audience) Has(p *Person) bool {
 	who := map[string]any{"id": p.ID, "attributes": decodeObject(p.Attributes, a.scope.Event.Fields["subscriber"].Fields["attributes"])}
 	for name, value := range map[string]string{"locale": p.Locale, "time_zone": p.TimeZone} {
@@ -92,7 +91,7 @@ func (a *Audience) Has(p *Person) bool {
 	if a.params {
 		sub = decodeObject(p.Params, nil)
 		for name, value := range sub {
-			if number, ok := value.(int64); ok { // as in a rule, all numbers are doubles
+			if number, ok := value.(int64); ok { // as in a rule, where all numbers are doubles
 				sub[name] = float64(number)
 			}
 		}
@@ -104,9 +103,9 @@ func (a *Audience) Has(p *Person) bool {
 	return a.condition.Eval(f) == expr.True
 }
 
-// decodeObject reads a JSON object; an empty one where there is none.
+// decodeObject decodes a JSON object; it is empty if there is none.
 func decodeObject(raw []byte, s *lang.SchemaType) map[string]any {
-	v, _ := expr.DecodeData(raw, s) // it was checked when it was put
+	v, _ := expr.DecodeData(raw, s) // the registry has validated it
 	if m, ok := v.(map[string]any); ok {
 		return m
 	}

@@ -77,7 +77,7 @@ func TestAnAudienceWithALoopInALoopIsRefused(t *testing.T) {
 		t.Errorf("one loop: %v", err)
 	}
 	_, err := NewAudience("subscriber.attributes.tags.all(a, subscriber.attributes.tags.all(b, a != b && subscriber.attributes.tags.exists(c, c == a)))", nil)
-	if e := asError(t, err); e.Pointer != "/audience_filter" || !strings.Contains(e.Message, "every person") || !strings.Contains(e.Hint, "loop") {
+	if e := asError(t, err); e.Pointer != "/audience_filter" || !strings.Contains(e.Message, "each person") || !strings.Contains(e.Hint, "loop") {
 		t.Errorf("loops in loops: %+v", e)
 	}
 }

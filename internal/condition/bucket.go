@@ -7,40 +7,39 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// leafRows is how many rows a leaf holds before it is split.
-const leafRows = 512
+// maxLeafRows is the number of rows at which a leaf is split.
+const maxLeafRows = 512
 
-// A handle is a bucket, or the only row of one that never had more.
+// A bucketRef is a bucket, or the only row of one that never had more.
 type bucketRef struct {
 	row    uint32
 	bucket *bucket
 }
 
-func (h bucketRef) size() (n int) {
-	if h.bucket == nil {
+func (ref bucketRef) size() (n int) {
+	if ref.bucket == nil {
 		return 1
 	}
-	for i := range h.bucket.leaves {
-		n += len(h.bucket.leaves[i].rows)
+	for i := range ref.bucket.leaves {
+		n += len(ref.bucket.leaves[i].rows)
 	}
 	return n
 }
 
-// A bucket holds the rows of a rule (or what they stand for: entire) that agree in all equalities, ordered by
-// the param of the rule's range and then by row: a list of leaves, so that an
-// insert moves a few kilobytes and a match takes whole leaves. Without a range
-// all keys are 0 and none are kept.
+// A bucket holds the rows of a table (or their owners, see covering) with equal keys, ordered by
+// the param of the range key and then by row. It is a list of leaves, so that an insert moves a few
+// kilobytes and a match takes whole leaves. Without a range key all keys are 0 and are not stored.
 type bucket struct {
 	leaves []leaf
 	ranged bool
 }
 
 type leaf struct {
-	keys []float64 // empty without a range
+	keys []float64 // empty without a range key
 	rows []uint32
 }
 
-// isBefore reports whether entry i of l comes before (key, row). No key is NaN.
+// isBefore reports whether entry i of l is before (key, row). No key is NaN.
 func (l *leaf) isBefore(i int, key float64, row uint32) bool {
 	if len(l.keys) > 0 && l.keys[i] != key {
 		return l.keys[i] < key
@@ -48,9 +47,9 @@ func (l *leaf) isBefore(i int, key float64, row uint32) bool {
 	return l.rows[i] < row
 }
 
-// find returns the leaf and the position in it of the first entry not before
-// (key, row). The leaf is the last one where all are before. The searches are
-// written out: half of what an insert takes is comparing.
+// find returns the leaf and the position in it of the first entry that is not before (key, row), or
+// the end of the last leaf. It contains its own binary searches, because comparing takes half of
+// the time of an insert.
 func (b *bucket) find(key float64, row uint32) (int, int) {
 	at, high := 0, len(b.leaves)-1
 	for at < high {
@@ -82,12 +81,12 @@ func (b *bucket) insert(key float64, row uint32) {
 		l.keys = slices.Insert(l.keys, i, key)
 	}
 	l.rows = slices.Insert(l.rows, i, row)
-	if len(l.rows) >= leafRows {
+	if len(l.rows) >= maxLeafRows {
 		b.split(at, i == len(l.rows)-1)
 	}
 }
 
-// split halves a leaf; one that grows at its end is left nearly full.
+// split halves a leaf. The last leaf stays nearly full if it grows at its end.
 func (b *bucket) split(at int, ascending bool) {
 	l := &b.leaves[at]
 	half := len(l.rows) / 2
@@ -103,7 +102,7 @@ func (b *bucket) split(at int, ascending bool) {
 	b.leaves = slices.Insert(b.leaves, at+1, right)
 }
 
-// remove takes an entry out that was inserted; it reports whether none is left.
+// remove takes out an entry and reports whether the bucket is empty.
 func (b *bucket) remove(key float64, row uint32) (empty bool) {
 	at, i := b.find(key, row)
 	l := &b.leaves[at]
@@ -123,7 +122,7 @@ func (b *bucket) remove(key float64, row uint32) (empty bool) {
 
 // eachInRange calls visit with runs of rows whose key p makes `value op p` true.
 func (b *bucket) eachInRange(value float64, op expr.Comparison, visit func(rows []uint32)) {
-	including := op == expr.GreaterOrEqual || op == expr.Less // the keys up to the border have the value itself
+	including := op == expr.GreaterOrEqual || op == expr.Less // keys that equal value come before the border
 	at, end := 0, len(b.leaves)
 	for at < end {
 		middle := (at + end) / 2
@@ -154,8 +153,8 @@ func (b *bucket) eachInRange(value float64, op expr.Comparison, visit func(rows 
 	}
 }
 
-// countBelow is how many of some keys in order are less than value, or equal where they
-// are to be.
+// countBelow returns how many of the sorted keys are less than value, or with including equal to
+// it.
 func countBelow(keys []float64, value float64, including bool) (at int) {
 	for end := len(keys); at < end; {
 		middle := (at + end) / 2

@@ -75,10 +75,10 @@ func candidates(t *testing.T, x *Index, key Key, data string) int {
 	f := &matchFrame{}
 	f.begin(&Event{}, tp.texts, tp.paths.Values.Size)
 	f.Data = expr.WholeDocument(event)
-	for _, r := range append(slices.Clone(tp.rules), tp.filters.shapes...) {
-		for _, guard := range r.plan.guards {
-			for _, w := range guard {
-				w.search(f, r.store, func(rows []uint32) { n += len(rows) })
+	for _, tb := range append(slices.Clone(tp.rules), tp.filters.shapes...) {
+		for _, guard := range tb.plan.guards {
+			for _, a := range guard {
+				a.search(f, tb.store, func(rows []uint32) { n += len(rows) })
 			}
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// subscriptionColumns keep what a hit tells about a subscription, and its condition, by its
-// place: ten bytes each, in pages that exist while one of their places is in
-// use. All topics share them, because places are numbered across topics. Slots are
-// two bytes more, in pages that exist once one of their places is not due at once.
+// subscriptionColumns store the subscriber, channel, condition and slot of each subscription by its
+// id. They take ten bytes for each subscription, in pages that exist while one of their ids is in
+// use. All topics share them, because ids are unique across topics. Slots take two more bytes, in
+// pages that exist once a subscription of the page is not due at once.
 //
-// Pages come and go under the mutex. A member is written only under the write
-// lock of the topic that has the place, and read under its read lock.
+// The mutex protects the lists of pages. A member is written under the write lock of the topic that
+// has the subscription, and read under its read lock.
 type subscriptionColumns struct {
 	mu     sync.Mutex
 	tables [fanfare.Partitions]atomic.Pointer[columnTable]
@@ -24,36 +24,36 @@ type columnTable []pageEntry
 type pageEntry struct {
 	page  atomic.Pointer[columnPage]
 	slots atomic.Pointer[slotPage] // nil: all are due at once
-	live  int                      // places of the page in use; under the mutex
+	live  int                      // number of subscriptions in the page; under the mutex
 }
 
-// A columnPage is 40 KiB to the byte, so that nothing is lost to rounding.
+// A columnPage has exactly 40 KiB, so that the allocator rounds nothing up.
 type columnPage struct {
-	subscribers [pageRows]fanfare.RowID
-	conditions  [pageRows]conditionRef
-	channels    [pageRows]uint16
+	subscribers [rowsPerPage]fanfare.RowID
+	conditions  [rowsPerPage]conditionRef
+	channels    [rowsPerPage]uint16
 }
 
-// A slotPage is when the places of a page are due.
-type slotPage [pageRows]uint16
+// A slotPage holds when the subscriptions of a page are due.
+type slotPage [rowsPerPage]uint16
 
-// A conditionRef says what a subscription waits for: a filter by its number, or,
-// with the highest bit, a row of a rule.
+// A conditionRef refers to the condition of a subscription: a filter by its number or, with the
+// highest bit, a row of a rule.
 type conditionRef uint32
 
-const rowRef conditionRef = 1 << 31
+const rowRefFlag conditionRef = 1 << 31
 
-// page returns the page of a place that is in use.
+// page returns the page of a subscription that is in use.
 func (c *subscriptionColumns) page(p fanfare.RowID) *columnPage { return c.entry(p).page.Load() }
 
-// slots returns when the places of the page of a place are due, nil where all are at once.
+// slots returns when the subscriptions of a page are due; nil if all are due at once.
 func (c *subscriptionColumns) slots(p fanfare.RowID) *slotPage { return c.entry(p).slots.Load() }
 
 func (c *subscriptionColumns) entry(p fanfare.RowID) *pageEntry {
 	return &(*c.tables[p.Partition()].Load())[p.Local()>>pageBits]
 }
 
-// reserve makes sure that the pages of the entries exist and counts them in.
+// reserve makes the pages of the entries and counts the entries.
 func (c *subscriptionColumns) reserve(entries []Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *subscriptionColumns) reserve(entries []Entry) {
 	}
 }
 
-// release counts a place out.
+// release counts a subscription out.
 func (c *subscriptionColumns) release(p fanfare.RowID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *subscriptionColumns) release(p fanfare.RowID) {
 	}
 }
 
-// ensureEntry returns where the page of p is kept, making room for it.
+// ensureEntry returns the entry for the page of p and makes room for it.
 func (c *subscriptionColumns) ensureEntry(p fanfare.RowID) *pageEntry {
 	number := int(p.Local() >> pageBits)
 	table := c.tables[p.Partition()].Load()

@@ -12,7 +12,7 @@ func TestSlotsTakeNoMemoryWhereAllAreDueAtOnce(t *testing.T) {
 	if err := x.Define(key, Definition{}); err != nil {
 		t.Fatal(err)
 	}
-	first, far := fanfare.NewRowID(0, 1), fanfare.NewRowID(0, 2*pageRows)
+	first, far := fanfare.NewRowID(0, 1), fanfare.NewRowID(0, 2*rowsPerPage)
 	add := func(p fanfare.RowID, slot uint16) {
 		t.Helper()
 		if err := x.Add(key, []Entry{{Place: p, Slot: slot}}); err != nil {

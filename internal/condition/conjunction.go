@@ -12,69 +12,69 @@ import (
 	"fanfare.dev/fanfare/internal/failpoint"
 )
 
-// guardKind is what leads to a compound.
+// guardKind is the kind of guard that leads to a conjunction.
 type guardKind uint8
 
 const (
-	guardNone       guardKind = iota // the filter is none
-	guardEveryEvent                  // every event
-	guardAccessPath                  // a way of its first part
-	guardKey                         // the equality that is its first part
-	guardKeyPair                     // and that which is its second
+	guardNone       guardKind = iota // the filter is no conjunction
+	guardEveryEvent                  // none: it is a candidate for every event
+	guardAccessPath                  // an access path of its first conjunct
+	guardKey                         // the equality in its first conjunct
+	guardKeyPair                     // the equalities in its first two conjuncts
 )
 
-// addConjunction makes fl the compound of its parts.
+// addConjunction makes fl a conjunction of parts.
 func (s *filters) addConjunction(fl *filter, parts []compiledFilter, t *topic) {
 	fl.conjuncts = make([]uint32, len(parts))
 	for i := range parts {
 		fl.conjuncts[i] = s.conjunctTable(parts[i].shape, t).storeRow(fanfare.RowID(fl.number), parts[i].values, t.texts)
 	}
-	at := t.indexerFor(&s.pages)
+	ix := t.indexerFor(&s.pages)
 	cost := s.chooseKeys(fl)
-	if way, wayCost := s.rarestAccessPath(fl, at); way >= 0 && (fl.guard == guardEveryEvent || wayCost < cost) {
+	if way, wayCost := s.rarestAccessPath(fl, ix); way >= 0 && (fl.guard == guardEveryEvent || wayCost < cost) {
 		fl.conjuncts[0], fl.conjuncts[way] = fl.conjuncts[way], fl.conjuncts[0]
 		fl.guard = guardAccessPath
-		r := s.pages.page(fl.conjuncts[0]).table
-		r.conjunct.accessPathRows++
-		r.plan.insert(at, fl.conjuncts[0])
+		tb := s.pages.page(fl.conjuncts[0]).table
+		tb.conjunct.accessPathRows++
+		tb.plan.insert(ix, fl.conjuncts[0])
 		return
 	}
-	c := &s.conjunctShapes.guards
+	g := &s.conjunctShapes.guards
 	switch m := s.fingerprintsOf(fl); fl.guard {
 	case guardKey:
-		c.add(s.equalityKeyOf(fl.conjuncts[0]), m, fl, s.list)
+		g.add(s.equalityKeyOf(fl.conjuncts[0]), m, fl, s.list)
 	case guardKeyPair:
-		c.addPair(s.equalityKeyOf(fl.conjuncts[0]), s.equalityKeyOf(fl.conjuncts[1]), m, fl, s.list)
+		g.addPair(s.equalityKeyOf(fl.conjuncts[0]), s.equalityKeyOf(fl.conjuncts[1]), m, fl, s.list)
 	default:
-		c.add(everyEvent, m, fl, s.list)
+		g.add(everyEventKey, m, fl, s.list)
 	}
 }
 
-// removeConjunction takes the compound fl apart.
+// removeConjunction removes the rows and the guard of fl.
 func (s *filters) removeConjunction(fl *filter, t *topic) {
-	c := &s.conjunctShapes.guards
+	g := &s.conjunctShapes.guards
 	switch fl.guard {
 	case guardAccessPath:
-		r := s.pages.page(fl.conjuncts[0]).table
-		r.conjunct.accessPathRows--
-		r.plan.remove(t.indexerFor(&s.pages), fl.conjuncts[0])
+		tb := s.pages.page(fl.conjuncts[0]).table
+		tb.conjunct.accessPathRows--
+		tb.plan.remove(t.indexerFor(&s.pages), fl.conjuncts[0])
 	case guardKey:
-		c.remove(s.equalityKeyOf(fl.conjuncts[0]), fl, s.list)
+		g.remove(s.equalityKeyOf(fl.conjuncts[0]), fl, s.list)
 	case guardKeyPair:
-		c.removePair(s.equalityKeyOf(fl.conjuncts[0]), s.equalityKeyOf(fl.conjuncts[1]), fl, s.list)
+		g.removePair(s.equalityKeyOf(fl.conjuncts[0]), s.equalityKeyOf(fl.conjuncts[1]), fl, s.list)
 	default:
-		c.remove(everyEvent, fl, s.list)
+		g.remove(everyEventKey, fl, s.list)
 	}
 	for _, row := range fl.conjuncts {
-		r := s.pages.page(row).table
-		if r.freeRow(row, t.texts); r.rowCount == 0 {
-			s.dropConjunctTable(r, t)
+		tb := s.pages.page(row).table
+		if tb.freeRow(row, t.texts); tb.rowCount == 0 {
+			s.dropConjunctTable(tb, t)
 		}
 	}
 }
 
-// chooseKeys makes the rarest of its equalities the first parts of fl, and returns with
-// how many others it shares them.
+// chooseKeys moves the rarest equalities of fl to the front, and returns the number of other
+// conjunctions that share them.
 func (s *filters) chooseKeys(fl *filter) (cost int) {
 	var keys []uint64
 	var of []int
@@ -103,13 +103,14 @@ func (s *filters) chooseKeys(fl *filter) (cost int) {
 	return cost
 }
 
-// equalityKeyOf is the key of a row that is an equality.
+// equalityKeyOf returns the key of a row that is an equality.
 func (s *filters) equalityKeyOf(row uint32) uint64 {
 	p := s.pages.page(row)
 	return p.table.conjunct.rowKey(p, row)
 }
 
-// fingerprintsOf is that of what is not in the key of fl, the rarest equalities first.
+// fingerprintsOf returns the fingerprints of the conjuncts outside of the guard, the rarest
+// equalities first.
 func (s *filters) fingerprintsOf(fl *filter) guardFingerprints {
 	rest := fl.conjuncts
 	switch fl.guard {
@@ -124,15 +125,15 @@ func (s *filters) fingerprintsOf(fl *filter) guardFingerprints {
 			keys = append(keys, s.equalityKeyOf(row))
 		}
 	}
-	c := &s.conjunctShapes.guards
-	slices.SortStableFunc(keys, func(a, b uint64) int { return cmp.Compare(c.listSize(a), c.listSize(b)) })
+	g := &s.conjunctShapes.guards
+	slices.SortStableFunc(keys, func(a, b uint64) int { return cmp.Compare(g.listSize(a), g.listSize(b)) })
 	marks := make([]uint16, 0, len(rest))
 	for _, key := range keys {
 		marks = append(marks, fingerprintOf(key))
 	}
 	for _, row := range rest {
-		if r := s.pages.page(row).table; r.conjunct.equality == nil {
-			if mark, ok := r.conjunct.rowFingerprint(r, row); ok {
+		if tb := s.pages.page(row).table; tb.conjunct.equality == nil {
+			if mark, ok := tb.conjunct.rowFingerprint(tb, row); ok {
 				marks = append(marks, mark)
 			}
 		}
@@ -140,30 +141,31 @@ func (s *filters) fingerprintsOf(fl *filter) guardFingerprints {
 	return guardFingerprints{newPrefilter(keys, marks), newSignature(marks)}
 }
 
-// accessPathCost is how much dearer a row on a way is than one in a list: it is tested.
+// accessPathCost is the cost of a row on an access path relative to one in a list, because each
+// such row is tested.
 const accessPathCost = 16
 
-// rarestAccessPath is the part of fl whose ways lead to the fewest others, and what that
-// costs; -1 if there is none.
-func (s *filters) rarestAccessPath(fl *filter, at *rowIndexer) (part, cost int) {
+// rarestAccessPath returns the conjunct of fl whose access paths lead to the fewest other rows, and
+// their cost; -1 if there is none.
+func (s *filters) rarestAccessPath(fl *filter, ix *rowIndexer) (part, cost int) {
 	part = -1
 	for i, row := range fl.conjuncts {
-		r := s.pages.page(row).table
-		if r.conjunct.equality != nil || !r.plan.isSelective() {
+		tb := s.pages.page(row).table
+		if tb.conjunct.equality != nil || !tb.plan.isSelective() {
 			continue
 		}
-		if _, n := r.plan.rarestGuard(at, row); part < 0 || accessPathCost*(1+n) < cost {
+		if _, n := tb.plan.rarestGuard(ix, row); part < 0 || accessPathCost*(1+n) < cost {
 			part, cost = i, accessPathCost*(1+n)
 		}
 	}
 	return part, cost
 }
 
-// isSelective reports whether every guard of p goes straight to few rows.
+// isSelective reports whether every guard of p leads directly to few rows.
 func (p *plan) isSelective() bool {
-	for _, ways := range p.guards {
-		for _, w := range ways {
-			if !w.isSelective() {
+	for _, paths := range p.guards {
+		for _, a := range paths {
+			if !a.isSelective() {
 				return false
 			}
 		}
@@ -171,30 +173,30 @@ func (p *plan) isSelective() bool {
 	return true
 }
 
-// A term is what one conjunct of many compounds has in common: a form whose rows are
-// each that conjunct of one compound.
+// A conjunctShape is what one conjunct of many conjunctions has in common. Each row of its table is
+// that conjunct of one conjunction.
 //
-// A compound is a filter a && b && c whose skeleton few others have. Each of its
-// conjuncts is a row of a term. One or two of them, the guard, lead to it: those by
-// which it is met together with the fewest others. What an event meets so has a sign
-// (sign.go), and if it meets that too, all conjuncts are tested. So the work for an
-// event grows with the fields that compounds ask for, and with those that meet it, and
-// not with the ways to combine fields.
+// A conjunction is a filter a && b && c whose shape few others have. Each of its conjuncts is a row
+// of a conjunct shape. Its guard, one or two of them, leads to it: those that it shares with the
+// fewest others. An event then compares the signature of each conjunction that its guard leads to
+// (fingerprint.go), and evaluates all conjuncts of those that match. The work for an event grows
+// with the number of fields in conjunctions and with the conjunctions that match, and not with the
+// combinations of fields.
 type conjunctShape struct {
 	predicate      expr.Predicate  // the whole conjunct
-	equality       *equalityKey    // where that is all it is
-	rangeKey       *rangeKey       // or this
-	bounds         quantizedBounds // of the span
-	salt           uint64          // differs from that of other terms
-	hasFingerprint bool            // an event sets its mark where it is true: it has no params
-	accessPathRows int             // rows on the plan's ways
+	equality       *equalityKey    // set if it is an equality and nothing else
+	rangeKey       *rangeKey       // or a range and nothing else
+	bounds         quantizedBounds // of rangeKey
+	salt           uint64          // differs between shapes
+	hasFingerprint bool            // it has no params, and an event adds its fingerprint if it is true
+	accessPathRows int             // number of rows on the access paths of the plan
 }
 
-// conjunctShapes are those of a topic.
+// conjunctShapes are the conjunct shapes of a topic.
 type conjunctShapes struct {
 	list   []*table
 	byKey  map[string]*table
-	seed   maphash.Seed // so that nobody can choose values that have the keys of others
+	seed   maphash.Seed // random, so that nobody can choose values with colliding keys
 	guards guardTable
 }
 
@@ -202,138 +204,138 @@ func newConjunctShapes() conjunctShapes {
 	return conjunctShapes{byKey: map[string]*table{}, seed: maphash.MakeSeed(), guards: guardTable{byKey: map[uint64]guardEntry{}, listLimitPerKey: defaultListLimit}}
 }
 
-// conjunctTable returns the rows of a term.
-func (s *filters) conjunctTable(fm *filterShape, t *topic) *table {
-	r := s.conjunctShapes.byKey[fm.key]
-	if r == nil {
-		r = s.newTable(fm, t)
-		r.conjunct = &conjunctShape{salt: maphash.String(s.conjunctShapes.seed, fm.key)}
-		r.conjunct.setPlan(fm)
-		if r.conjunct.equality != nil {
+// conjunctTable returns the table of a conjunct shape.
+func (s *filters) conjunctTable(shape *filterShape, t *topic) *table {
+	tb := s.conjunctShapes.byKey[shape.key]
+	if tb == nil {
+		tb = s.newTable(shape, t)
+		tb.conjunct = &conjunctShape{salt: maphash.String(s.conjunctShapes.seed, shape.key)}
+		tb.conjunct.setPlan(shape)
+		if tb.conjunct.equality != nil {
 			s.conjunctShapes.guards.equalityShapes++
 		}
-		r.position = len(s.conjunctShapes.list)
-		s.conjunctShapes.list, s.conjunctShapes.byKey[fm.key] = append(s.conjunctShapes.list, r), r
+		tb.position = len(s.conjunctShapes.list)
+		s.conjunctShapes.list, s.conjunctShapes.byKey[shape.key] = append(s.conjunctShapes.list, tb), tb
 	}
-	return r
+	return tb
 }
 
-// dropConjunctTable forgets a term that has no rows.
-func (s *filters) dropConjunctTable(r *table, t *topic) {
-	s.dropTable(r, t)
-	delete(s.conjunctShapes.byKey, r.key)
-	s.conjunctShapes.list = removeTable(s.conjunctShapes.list, r)
-	if r.conjunct.equality != nil {
+// dropConjunctTable removes the table of a conjunct shape that has no rows.
+func (s *filters) dropConjunctTable(tb *table, t *topic) {
+	s.dropTable(tb, t)
+	delete(s.conjunctShapes.byKey, tb.key)
+	s.conjunctShapes.list = removeTable(s.conjunctShapes.list, tb)
+	if tb.conjunct.equality != nil {
 		s.conjunctShapes.guards.equalityShapes--
 	}
 }
 
-// setPlan makes fm what tm tests.
-func (tm *conjunctShape) setPlan(fm *filterShape) {
-	tm.predicate, tm.equality, tm.rangeKey = fm.predicate, nil, nil
-	w := fm.plan.guards[0][0]
-	gates := len(w.eventPredicates)
-	if failpoint.Fault("terms-without-gates") { // as it was once: see TestAParenthesisedAndIsTestedWhole
+// setPlan sets the predicate of c to that of shape.
+func (c *conjunctShape) setPlan(shape *filterShape) {
+	c.predicate, c.equality, c.rangeKey = shape.predicate, nil, nil
+	a := shape.plan.guards[0][0]
+	gates := len(a.eventPredicates)
+	if failpoint.Fault("terms-without-gates") { // reproduces an old defect: see TestAParenthesisedAndIsTestedWhole
 		gates = 0
 	}
-	if !fm.plan.singlePath || len(fm.plan.residuals)+gates+len(w.rowPredicates) > 0 || w.substring != nil || w.sharedText != nil || w.grid != nil {
+	if !shape.plan.singlePath || len(shape.plan.residuals)+gates+len(a.rowPredicates) > 0 || a.substring != nil || a.sharedText != nil || a.grid != nil {
 		return
 	}
 	switch {
-	case len(w.equalities) == 1 && w.rangeKey == nil:
-		tm.equality = &w.equalities[0]
-	case len(w.equalities) == 0 && w.rangeKey != nil && w.rangeKey.crossing == nil:
-		tm.rangeKey = w.rangeKey
+	case len(a.equalities) == 1 && a.rangeKey == nil:
+		c.equality = &a.equalities[0]
+	case len(a.equalities) == 0 && a.rangeKey != nil && a.rangeKey.crossing == nil:
+		c.rangeKey = a.rangeKey
 	}
 }
 
-// rowKey is that of the equality of a row.
-func (tm *conjunctShape) rowKey(p *page, row uint32) uint64 {
-	return hashMix(tm.salt, tm.equality.rowPart(&p.ParamPage, int(row&pageMask)))
+// rowKey returns the key of the equality in a row.
+func (c *conjunctShape) rowKey(p *page, row uint32) uint64 {
+	return hashMix(c.salt, c.equality.rowPart(&p.ParamPage, int(row&pageMask)))
 }
 
-// minFingerprintRows is how many compounds share a term without params before an event
-// answers it for all of them.
+// minFingerprintRows is the number of conjunctions that share a conjunct shape without params from
+// which an event evaluates it in advance.
 const minFingerprintRows = 64
 
-// rowFingerprint returns the mark of a row that is no equality, if there is one.
-func (tm *conjunctShape) rowFingerprint(r *table, row uint32) (mark uint16, ok bool) {
+// rowFingerprint returns the fingerprint of a row that is no equality, if it has one.
+func (c *conjunctShape) rowFingerprint(tb *table, row uint32) (mark uint16, ok bool) {
 	switch {
-	case tm.rangeKey != nil:
-		step, ok := tm.bounds.add(r.store.page(row).Numbers[tm.rangeKey.column][row&pageMask], tm.rangeKey.op)
-		return tm.boundFingerprint(step), ok
-	case len(r.params) > 0:
+	case c.rangeKey != nil:
+		step, ok := c.bounds.add(tb.store.page(row).Numbers[c.rangeKey.column][row&pageMask], c.rangeKey.op)
+		return c.boundFingerprint(step), ok
+	case len(tb.params) > 0:
 		return 0, false
 	}
-	tm.hasFingerprint = tm.hasFingerprint || r.rowCount >= minFingerprintRows
-	return fingerprintOf(tm.salt), tm.hasFingerprint
+	c.hasFingerprint = c.hasFingerprint || tb.rowCount >= minFingerprintRows
+	return fingerprintOf(c.salt), c.hasFingerprint
 }
 
-func (tm *conjunctShape) boundFingerprint(step uint16) uint16 {
-	return fingerprintOf(hashMix(tm.salt, uint64(step)))
+func (c *conjunctShape) boundFingerprint(step uint16) uint16 {
+	return fingerprintOf(hashMix(c.salt, uint64(step)))
 }
 
-// An answer is what an event has to say about a term: the part of its key, or its
-// number; not ok where no row can be true.
+// An eventValue is the value of the event for a conjunct shape: its part of the key, or a number.
+// It is not ok if no row can be true.
 type eventValue struct {
 	value uint64
 	ok    bool
 }
 
-// addEvent sets the marks of what the event says about a term, and keeps its key.
-func (tm *conjunctShape) addEvent(f *matchFrame, o *conjunctionScratch) (a eventValue) {
+// addEvent adds the fingerprints and the key of the event's value to s.
+func (c *conjunctShape) addEvent(f *matchFrame, s *conjunctionScratch) (a eventValue) {
 	switch {
-	case tm.equality != nil:
-		if a.value, a.ok = tm.equality.eventPart(&f.Frame); a.ok {
-			key := hashMix(tm.salt, a.value)
-			o.keys = append(o.keys, key)
-			o.fingerprints.add(fingerprintOf(key))
+	case c.equality != nil:
+		if a.value, a.ok = c.equality.eventPart(&f.Frame); a.ok {
+			key := hashMix(c.salt, a.value)
+			s.keys = append(s.keys, key)
+			s.fingerprints.add(fingerprintOf(key))
 		}
-	case tm.rangeKey != nil:
-		v, _ := tm.rangeKey.Load(&f.Frame)
+	case c.rangeKey != nil:
+		v, _ := c.rangeKey.Load(&f.Frame)
 		if x, ok := expr.ToFloat(v); ok {
 			a = eventValue{math.Float64bits(x), true}
-			for _, step := range tm.bounds.reached(x, tm.rangeKey.op) {
-				o.fingerprints.add(tm.boundFingerprint(step))
+			for _, step := range c.bounds.reached(x, c.rangeKey.op) {
+				s.fingerprints.add(c.boundFingerprint(step))
 			}
 		}
-	case tm.hasFingerprint && tm.predicate.Eval(&f.Frame) == expr.True:
-		o.fingerprints.add(fingerprintOf(tm.salt))
+	case c.hasFingerprint && c.predicate.Eval(&f.Frame) == expr.True:
+		s.fingerprints.add(fingerprintOf(c.salt))
 	}
 	return a
 }
 
-// rowValue is what a row asks for, where that is one value.
-func (tm *conjunctShape) rowValue(p *page, row int) uint64 {
+// rowValue returns the value that a row requires, if it requires a single one.
+func (c *conjunctShape) rowValue(p *page, row int) uint64 {
 	switch {
-	case tm.equality != nil:
-		return tm.equality.rowPart(&p.ParamPage, row)
-	case tm.rangeKey != nil:
-		return math.Float64bits(p.Numbers[tm.rangeKey.column][row])
+	case c.equality != nil:
+		return c.equality.rowPart(&p.ParamPage, row)
+	case c.rangeKey != nil:
+		return math.Float64bits(p.Numbers[c.rangeKey.column][row])
 	}
 	return 0
 }
 
-// holds reports whether a row, which asks for that, is true.
-func (tm *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) bool {
+// holds reports whether the conjunct in a row is true. asked is the row's value.
+func (c *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) bool {
 	answer, is := f.scratch.eventValues[p.table.position], false
 	switch {
-	case tm.equality != nil:
+	case c.equality != nil:
 		is = answer.ok && answer.value == asked
-	case tm.rangeKey != nil:
-		is = answer.ok && tm.rangeKey.op.Matches(math.Float64frombits(answer.value), math.Float64frombits(asked))
+	case c.rangeKey != nil:
+		is = answer.ok && c.rangeKey.op.Matches(math.Float64frombits(answer.value), math.Float64frombits(asked))
 	default:
 		f.Page, f.Row = &p.ParamPage, row
-		return tm.predicate.Eval(&f.Frame) == expr.True
+		return c.predicate.Eval(&f.Frame) == expr.True
 	}
-	if assert.Enabled { // the comparison is all that the conjunct says
+	if assert.Enabled { // the predicate must agree
 		f.Page, f.Row = &p.ParamPage, row
-		assert.That(is == (tm.predicate.Eval(&f.Frame) == expr.True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
+		assert.That(is == (c.predicate.Eval(&f.Frame) == expr.True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
 	}
 	return is
 }
 
-// searchConjunctions finds the compounds that match.
+// searchConjunctions finds the conjunctions that match.
 func (s *filters) searchConjunctions(f *matchFrame) {
 	if len(s.conjunctShapes.list) == 0 {
 		return
@@ -343,36 +345,36 @@ func (s *filters) searchConjunctions(f *matchFrame) {
 	}
 	o := f.scratch
 	o.begin()
-	for _, r := range s.conjunctShapes.list {
-		o.eventValues = append(o.eventValues, r.conjunct.addEvent(f, o))
+	for _, tb := range s.conjunctShapes.list {
+		o.eventValues = append(o.eventValues, tb.conjunct.addEvent(f, o))
 	}
 	s.conjunctShapes.guards.search(o)
-	for _, r := range s.conjunctShapes.list {
-		if r.conjunct.accessPathRows > 0 {
-			r.search(f)
+	for _, tb := range s.conjunctShapes.list {
+		if tb.conjunct.accessPathRows > 0 {
+			tb.search(f)
 		}
 	}
 	s.testCandidates(f)
 }
 
-// insertIntoPlans puts the compounds that a way leads to on those of fresh, what the terms are
-// to be: what is an equality, and what is a range, no schema changes. It changes
+// insertIntoPlans inserts the conjunctions with a guardAccessPath into the plans of fresh, which
+// will replace the current shapes. A schema changes neither equalities nor ranges. It changes
 // nothing that a match reads.
-func (s *filters) insertIntoPlans(fresh []*filterShape, at *rowIndexer) {
+func (s *filters) insertIntoPlans(fresh []*filterShape, ix *rowIndexer) {
 	for _, fl := range s.list {
 		if fl == nil || fl.guard != guardAccessPath {
 			continue
 		}
-		fresh[s.pages.page(fl.conjuncts[0]).table.position].plan.insert(at, fl.conjuncts[0])
+		fresh[s.pages.page(fl.conjuncts[0]).table.position].plan.insert(ix, fl.conjuncts[0])
 	}
 }
 
-// replaceConjunctPlans makes fresh what the terms are.
+// replaceConjunctPlans replaces the plans of the conjunct shapes by those of fresh.
 func (s *filters) replaceConjunctPlans(fresh []*filterShape, paths *expr.PathTable) {
-	for i, r := range s.conjunctShapes.list {
-		paths.Unlink(r.plan.paths)
-		r.plan = fresh[i].plan
-		r.conjunct.setPlan(fresh[i])
-		paths.Link(r.plan.paths)
+	for i, tb := range s.conjunctShapes.list {
+		paths.Unlink(tb.plan.paths)
+		tb.plan = fresh[i].plan
+		tb.conjunct.setPlan(fresh[i])
+		paths.Link(tb.plan.paths)
 	}
 }

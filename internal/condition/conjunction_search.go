@@ -4,85 +4,84 @@ import (
 	"slices"
 )
 
-// A lookout is the working space in which the compounds of an event are found.
+// A conjunctionScratch is the working memory of a search for conjunctions.
 type conjunctionScratch struct {
-	fingerprints fingerprintSet // what the event says
-	keyPairs     fingerprintSet // which two of its keys it has: for openings
-	pairsAdded   bool           // both is of this event
-	keys         []uint64       // of guards that it meets, everyEvent first
-	listedKeys   []uint64       // those of them that are in pairs
-	eventValues  []eventValue   // by term
+	fingerprints fingerprintSet // of the values of the event
+	keyPairs     fingerprintSet // fingerprints of the pairs of keys of the event, for prefilters
+	pairsAdded   bool           // keyPairs is set for this event
+	keys         []uint64       // guard keys of the event, everyEventKey first
+	listedKeys   []uint64       // those whose lists have pairs
+	eventValues  []eventValue   // by conjunct shape
 
-	survivors  [scanBlock]uint16    // what the openings have left of a part of a list
-	signatures [scanBlock]signature // and its signs
+	survivors  [scanBlock]uint16    // indexes in a block that the prefilters did not exclude
+	signatures [scanBlock]signature // and their signatures
 
-	candidates []uint32  // compounds to be tested
-	filters    []*filter // some of them
-	rows       []uint32  // all their parts
-	rowValues  []uint64  // and what these ask for
+	candidates []uint32  // conjunctions to test
+	filters    []*filter // a block of them
+	rows       []uint32  // of all their conjuncts
+	rowValues  []uint64  // of these rows
 }
 
-// scanBlock is how many compounds of a list are looked at in one go.
+// scanBlock is how many conjunctions of a list are scanned at a time.
 const scanBlock = 1024
 
 // begin forgets the last event.
-func (o *conjunctionScratch) begin() {
-	o.fingerprints.reset()
-	o.keyPairs.reset()
-	o.pairsAdded = false
-	o.keys = append(o.keys[:0], everyEvent)
-	o.eventValues, o.candidates = o.eventValues[:0], o.candidates[:0]
+func (s *conjunctionScratch) begin() {
+	s.fingerprints.reset()
+	s.keyPairs.reset()
+	s.pairsAdded = false
+	s.keys = append(s.keys[:0], everyEventKey)
+	s.eventValues, s.candidates = s.eventValues[:0], s.candidates[:0]
 }
 
-// maxPaired is how many keys an event has at most of which each two are said: of more,
-// the board would be full of them.
+// maxPaired is the highest number of keys of an event whose pairs are added. The pairs of more keys
+// would fill the set.
 const maxPaired = 64
 
-// addKeyPairs says which two keys the event has.
-func (o *conjunctionScratch) addKeyPairs() {
-	if o.pairsAdded {
+// addKeyPairs adds the fingerprints of all pairs of the event's keys.
+func (s *conjunctionScratch) addKeyPairs() {
+	if s.pairsAdded {
 		return
 	}
-	o.pairsAdded = true
-	keys := o.keys[1:]
+	s.pairsAdded = true
+	keys := s.keys[1:]
 	if len(keys) > maxPaired {
-		o.keyPairs.addAll()
+		s.keyPairs.addAll()
 		return
 	}
 	for i, a := range keys {
 		for _, b := range keys[:i] {
-			o.keyPairs.add(fingerprintOf(pairKey(a, b)))
+			s.keyPairs.add(fingerprintOf(pairKey(a, b)))
 		}
 	}
 }
 
-// scanList makes those of a part of a list candidates whose openings and signs the event
-// meets. No branch hangs on what a compound asks for: of the few in a hundred that are
-// left each would be guessed wrong. Their signs, which are far from each other, are
-// fetched by a loop that does nothing else, so that they are on their way together.
-func (o *conjunctionScratch) scanList(openings []prefilter, signs []signature, filters []uint32) {
+// scanList appends the conjunctions to the candidates whose prefilters and signatures match the
+// event. It has no branch on prefilters, which the processor could not predict. A separate loop
+// loads the signatures of the survivors, which are far apart, so that the loads overlap.
+func (s *conjunctionScratch) scanList(openings []prefilter, signs []signature, filters []uint32) {
 	n := 0
 	for i, opening := range openings {
-		o.survivors[n] = uint16(i)
-		n += o.keyPairs.has(uint16(opening)) & o.fingerprints.has(uint16(opening>>16))
+		s.survivors[n] = uint16(i)
+		n += s.keyPairs.has(uint16(opening)) & s.fingerprints.has(uint16(opening>>16))
 	}
-	left := o.survivors[:n]
+	left := s.survivors[:n]
 	for k, i := range left {
-		o.signatures[k] = signs[i]
+		s.signatures[k] = signs[i]
 	}
 	for k, i := range left {
-		if o.signatures[k].matches(&o.fingerprints) == 1 {
-			o.candidates = append(o.candidates, filters[i])
+		if s.signatures[k].matches(&s.fingerprints) == 1 {
+			s.candidates = append(s.candidates, filters[i])
 		}
 	}
 }
 
-// testBlock is how many candidates are tested in one go.
+// testBlock is how many candidates are tested at a time.
 const testBlock = 256
 
-// testCandidates keeps the candidates all of whose conjuncts are true. What they ask for lies
-// anywhere in memory, five steps away; each step is made for all of them before the
-// next, so that it is waited for once.
+// testCandidates adds the candidates whose conjuncts are all true. Their values are far apart in
+// memory, behind five pointers. Each step follows one pointer for all candidates of a block, so
+// that the loads overlap.
 func (s *filters) testCandidates(f *matchFrame) {
 	o := f.scratch
 	for some := range slices.Chunk(o.candidates, testBlock) {
@@ -99,7 +98,7 @@ func (s *filters) testCandidates(f *matchFrame) {
 		}
 		asked := o.rowValues
 		for _, fl := range o.filters {
-			if s.conjunctsHold(f, fl.conjuncts, asked) {
+			if s.allConjunctsHold(f, fl.conjuncts, asked) {
 				f.addFilter(fl)
 			}
 			asked = asked[len(fl.conjuncts):]
@@ -108,8 +107,9 @@ func (s *filters) testCandidates(f *matchFrame) {
 	}
 }
 
-// conjunctsHold reports whether the conjuncts in some rows, which ask for that, are all true.
-func (s *filters) conjunctsHold(f *matchFrame, rows []uint32, asked []uint64) bool {
+// allConjunctsHold reports whether the conjuncts in rows are all true. asked are the values of the
+// rows.
+func (s *filters) allConjunctsHold(f *matchFrame, rows []uint32, asked []uint64) bool {
 	for i, row := range rows {
 		p := s.pages.page(row)
 		if !p.table.conjunct.holds(f, p, int(row&pageMask), asked[i]) {

@@ -10,12 +10,11 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// FilterCost checks a filter as CheckFilter does, and tells what it costs.
+// FilterCost checks a filter as CheckFilter does, and estimates its cost.
 //
-// A cost is an estimate out of the condition's tests (nanosOf) and not a
-// measurement: a condition costs the same on every machine and at every moment,
-// so that a budget that took it yesterday takes it today. A filter of a kind that is one
-// too many is TooLarge.
+// The estimate is computed from the predicates of the condition and not measured. It is the same on
+// every machine and at every moment, so that a budget that accepted a condition yesterday accepts
+// it today. A filter with one shape too many is TooLarge.
 func (x *Index) FilterCost(key Key, filter string) (fanfare.Cost, error) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -33,12 +32,12 @@ func (x *Index) FilterCost(key Key, filter string) (fanfare.Cost, error) {
 	}
 	if fresh := d.newComputationCost(&t.paths, map[string]bool{}); fresh > 0 {
 		cost.Nanos += fresh
-		cost.Why = cmp.Or(cost.Why, "what it computes of the event, and no other condition does, is computed for every event")
+		cost.Why = cmp.Or(cost.Why, "it computes a value for every event that no other condition computes")
 	}
 	return cost, nil
 }
 
-// cost is what a filter costs: nothing where an index leads to one of its conjuncts.
+// cost returns the cost of a filter: none if an index leads to one of its conjuncts.
 func (d *compiledFilter) cost() (sum fanfare.Cost) {
 	if d.shape != nil {
 		return d.shape.plan.cost(detachedRow(d.shape.params, d.values))
@@ -53,8 +52,8 @@ func (d *compiledFilter) cost() (sum fanfare.Cost) {
 	return sum
 }
 
-// newComputationCost is what it takes to compute for d what is not computed yet; seen is what
-// was counted.
+// newComputationCost returns the time for values that no condition computes yet; seen holds the
+// values counted so far.
 func (d *compiledFilter) newComputationCost(known *expr.PathTable, seen map[string]bool) (nanos int64) {
 	for i := range d.conjuncts {
 		nanos += d.conjuncts[i].newComputationCost(known, seen)
@@ -71,8 +70,8 @@ func (d *compiledFilter) newComputationCost(known *expr.PathTable, seen map[stri
 	return nanos
 }
 
-// ParamsCost checks the params of a rule as CheckParams does, and tells what a
-// subscription with them costs.
+// ParamsCost checks the params of a rule as CheckParams does, and estimates the cost of a
+// subscription with them.
 func (x *Index) ParamsCost(key Key, rule string, params json.RawMessage) (fanfare.Cost, error) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -90,31 +89,30 @@ func (x *Index) ParamsCost(key Key, rule string, params json.RawMessage) (fanfar
 	return p.cost(detachedRow(c.ruleScopes[number].Params, v)), nil
 }
 
-// alwaysIndexed reports whether an index leads to every row, whatever its params are:
-// then none has to be made to know its price.
+// alwaysIndexed reports whether an index leads to every row, whatever its params are.
 func (p *plan) alwaysIndexed() bool {
-	return slices.ContainsFunc(p.guards, func(ways []*accessPath) bool {
-		return !slices.ContainsFunc(ways, func(w *accessPath) bool { return !w.hasKey() })
+	return slices.ContainsFunc(p.guards, func(paths []*accessPath) bool {
+		return !slices.ContainsFunc(paths, func(a *accessPath) bool { return !a.hasKey() })
 	})
 }
 
-// detachedRow is a row with these params, which is in no index.
+// detachedRow returns a row with these params that is in no index.
 func detachedRow(params []lang.Param, v lang.ParamValues) *rowIndexer {
 	texts := expr.NewTextTable()
 	return &rowIndexer{texts: texts, frame: expr.Frame{Texts: texts, Page: expr.DetachedPage(params, v, texts)}}
 }
 
-// cost is what a row costs: nothing where an index leads to it by one of the guards.
+// cost returns the cost of a row: none if an index leads to it by one of the guards.
 func (p *plan) cost(row *rowIndexer) fanfare.Cost {
-	for _, ways := range p.guards {
-		if !slices.ContainsFunc(ways, row.matchesEveryEvent) {
+	for _, paths := range p.guards {
+		if !slices.ContainsFunc(paths, row.matchesEveryEvent) {
 			return fanfare.Cost{}
 		}
 	}
 	return p.unindexedCost(row)
 }
 
-// unindexedCost is what a row costs that every event meets. Where there is no condition,
+// unindexedCost returns the cost of a row that is evaluated for every event. Without a condition
 // nothing is evaluated.
 func (p *plan) unindexedCost(row *rowIndexer) fanfare.Cost {
 	if p.predicates() == nil {
@@ -123,30 +121,29 @@ func (p *plan) unindexedCost(row *rowIndexer) fanfare.Cost {
 	return fanfare.Cost{Nanos: p.nanos(row), Why: p.unindexedReason()}
 }
 
-// matchesEveryEvent reports whether w leads to the row with every event.
-func (p *rowIndexer) matchesEveryEvent(w *accessPath) bool {
-	return !w.hasKey() && slices.Contains(p.keysOf(w), everyEvent)
+// matchesEveryEvent reports whether a leads to the row for every event.
+func (ix *rowIndexer) matchesEveryEvent(a *accessPath) bool {
+	return !a.hasKey() && slices.Contains(ix.keysOf(a), everyEventKey)
 }
 
-// hasKey reports whether w finds its rows in an order, or by a key that says
-// something of every row.
-func (w *accessPath) hasKey() bool {
-	return len(w.equalities) > 0 || w.rangeKey != nil || w.grid != nil
+// hasKey reports whether a finds its rows in an order, or by a key that every row has.
+func (a *accessPath) hasKey() bool {
+	return len(a.equalities) > 0 || a.rangeKey != nil || a.grid != nil
 }
 
-// isAlwaysTrue reports whether a test is true of the row, whatever the event is.
-func (p *rowIndexer) isAlwaysTrue(t expr.Predicate) bool {
+// isAlwaysTrue reports whether a predicate is true of the row for every event.
+func (ix *rowIndexer) isAlwaysTrue(t expr.Predicate) bool {
 	switch t := t.(type) {
 	case expr.Or:
-		return slices.ContainsFunc(t, p.isAlwaysTrue)
+		return slices.ContainsFunc(t, ix.isAlwaysTrue)
 	case expr.And:
-		return !slices.ContainsFunc(t, func(one expr.Predicate) bool { return !p.isAlwaysTrue(one) })
+		return !slices.ContainsFunc(t, func(one expr.Predicate) bool { return !ix.isAlwaysTrue(one) })
 	case expr.CELPredicate:
-		p.frame.EventHidden = true
-		defer func() { p.frame.EventHidden = false }()
-		return t.Eval(&p.frame) == expr.True
+		ix.frame.EventHidden = true
+		defer func() { ix.frame.EventHidden = false }()
+		return t.Eval(&ix.frame) == expr.True
 	case *expr.Equality:
-		return isOfRow(t.A) && isOfRow(t.B) && t.Eval(&p.frame) == expr.True
+		return isOfRow(t.A) && isOfRow(t.B) && t.Eval(&ix.frame) == expr.True
 	}
 	return false
 }
@@ -159,7 +156,7 @@ func isOfRow(x expr.Operand) bool {
 	return false
 }
 
-// nanos is what a row costs that every event meets: all that is tested for it.
+// nanos returns the time of everything that is evaluated for a row.
 func (p *plan) nanos(row *rowIndexer) int64 {
 	sum := int64(expr.RowNanos)
 	for _, one := range p.predicates() {
@@ -172,13 +169,13 @@ func (p *plan) nanos(row *rowIndexer) int64 {
 	return sum
 }
 
-// predicates are what an event that meets a row evaluates: what is once per event for
-// all rows is among it, for the form of one filter has nothing else.
+// predicates returns all predicates that an event evaluates for a row. Event predicates count for
+// each row, because the shape of a single filter has no others.
 func (p *plan) predicates() (list []expr.Predicate) {
 	list = append(list, p.eventPredicates...)
-	for _, ways := range p.guards {
-		for _, w := range ways {
-			list = append(list, w.eventPredicates...)
+	for _, paths := range p.guards {
+		for _, a := range paths {
+			list = append(list, a.eventPredicates...)
 		}
 	}
 	for i := range p.residuals {
@@ -187,26 +184,26 @@ func (p *plan) predicates() (list []expr.Predicate) {
 	return list
 }
 
-// unindexedReason tells a person why no index leads to a plan's rows: the first of
-// its tests that has a name for it.
+// unindexedReason explains why no index leads to the rows of a plan: by the first predicate with an
+// explanation.
 func (p *plan) unindexedReason() string {
 	for _, one := range p.predicates() {
 		if why := reasonOf(one); why != "" {
 			return why
 		}
 	}
-	return "no part of it is a comparison that an index answers"
+	return "an index cannot look up any part of it"
 }
 
-// reasonOf is why a test leads to no index, "" where that is not known of it.
+// reasonOf explains why no index finds the rows of a predicate; "" if there is no explanation.
 func reasonOf(t expr.Predicate) string {
 	switch t := t.(type) {
 	case expr.ConstantPredicate:
-		return "a constant leads to no index"
+		return "a constant cannot be indexed"
 	case expr.Or:
 		for _, one := range t {
 			if why := reasonOf(one); why != "" {
-				return "one side of an || leads to no index: " + why
+				return "one side of an || cannot be indexed: " + why
 			}
 		}
 	case expr.And:
@@ -216,51 +213,51 @@ func reasonOf(t expr.Predicate) string {
 			}
 		}
 	case expr.Not:
-		return "a negation leads to no index"
+		return "a negation cannot be indexed"
 	case expr.Conditional:
-		return "a choice (a ? b : c) leads to no index"
+		return "a conditional (a ? b : c) cannot be indexed"
 	case expr.IsTrue:
-		return "a field that is true leads to no index; == true does where a rule compares it with a param"
+		return "a Boolean field cannot be indexed by itself; in a rule, compare it with a param"
 	case expr.HasField:
-		return "has() leads to no index"
+		return "has() cannot be indexed"
 	case *expr.Equality:
 		if t.Negate {
-			return "!= leads to no index"
+			return "!= cannot be indexed"
 		}
-		return "an index answers == between a field and a value only"
+		return "== is indexed only between a field and a value"
 	case *expr.Ordering, *expr.NumberParamOrdering:
-		return "an index answers <, <=, > and >= between a field and a number only"
+		return "<, <=, > and >= are indexed only between a field and a number"
 	case *expr.InConstants:
-		return "in a list of more than 16 numbers leads to no index"
+		return "a list of more than 16 numbers cannot be indexed"
 	case *expr.TextPredicate, *expr.FoldedTextPredicate:
-		return "an empty text, which every text contains, leads to no index"
+		return "every text contains the empty text, so it cannot be indexed"
 	case *expr.WithinPredicate:
-		return "geo.within leads to an index where one place is the event's, and the other a place of the subscription"
+		return "geo.within is indexed only between a place of the event and a place of the subscription"
 	case *expr.CrossingPredicate:
-		return "a crossing leads to an index where the level is a number of the subscription"
+		return "a crossing is indexed only if the level is a number of the subscription"
 	case *expr.ExistsPredicate:
-		return "exists() leads to an index where a text is sought"
+		return "exists() is indexed only if it searches a text"
 	case *expr.RegexPredicate:
-		return "a regular expression leads to no index"
+		return "a regular expression cannot be indexed"
 	case expr.CELPredicate:
-		return "what cel-go evaluates (arithmetic, conversions, most macros) leads to no index"
+		return "arithmetic, conversions and most macros cannot be indexed"
 	}
 	return ""
 }
 
-// A Dear is a condition to which no index leads: a filter, or a rule with all of
-// its subscriptions that have none.
+// An UnindexedCondition is a condition that is evaluated for every event: a filter, or a rule with
+// all its subscriptions without an index.
 type UnindexedCondition struct {
 	Filter        string
-	Rule          string // "" of a filter
-	Subscriptions int    // that have it
+	Rule          string // "" for a filter
+	Subscriptions int    // with this condition
 	Cost          fanfare.Cost
 }
 
-// UnindexedCost is what the conditions of a topic to which no index leads cost each event
-// together, in nanoseconds: filters of one text once, subscriptions to a rule each, and
-// what is computed of the event once, however many conditions ask for it. It is added up
-// once for each change of the topic: who puts many conditions asks before each of them.
+// UnindexedCost returns the nanoseconds that all unindexed conditions of a topic take for each
+// event: each distinct filter once, each subscription to a rule, and each value that is computed
+// from the event once. It caches the sum until the next change of the topic, because the registry
+// asks for it before each condition that it adds.
 func (x *Index) UnindexedCost(key Key) (nanos int64) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -290,8 +287,8 @@ func (x *Index) HasFilter(key Key, filter string) bool {
 	return t.filters.byText[filter] != nil
 }
 
-// MostExpensive returns the limit dearest conditions of a topic to which no index
-// leads, the dearest first, and how many there are.
+// MostExpensive returns the most expensive unindexed conditions of a topic, up to limit, the most
+// expensive first, and the number of all unindexed conditions.
 func (x *Index) MostExpensive(key Key, limit int) (list []UnindexedCondition, all int) {
 	x.eachUnindexed(key, func(d UnindexedCondition) {
 		all++
@@ -310,8 +307,8 @@ func sortByCost(list []UnindexedCondition, limit int) []UnindexedCondition {
 	return list[:min(len(list), limit)]
 }
 
-// eachUnindexed visits the conditions of a topic to which no index leads. Nothing changes
-// meanwhile, and matches go on.
+// eachUnindexed visits the unindexed conditions of a topic. The topic does not change meanwhile,
+// and matches continue.
 func (x *Index) eachUnindexed(key Key, visit func(UnindexedCondition)) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -322,11 +319,11 @@ func (x *Index) eachUnindexed(key Key, visit func(UnindexedCondition)) {
 	t.eachUnindexed(visit)
 }
 
-// eachUnindexed is that of the index, for who changes the topic.
+// eachUnindexed visits the unindexed conditions. The caller holds changeMu.
 func (t *topic) eachUnindexed(visit func(UnindexedCondition)) {
-	for _, r := range t.rules {
-		all := UnindexedCondition{Rule: r.name}
-		r.eachUnindexed(t.texts, func(_ uint32, cost fanfare.Cost) {
+	for _, tb := range t.rules {
+		all := UnindexedCondition{Rule: tb.name}
+		tb.eachUnindexed(t.texts, func(_ uint32, cost fanfare.Cost) {
 			all.Subscriptions++
 			all.Cost = fanfare.Cost{Nanos: all.Cost.Nanos + cost.Nanos, Why: cost.Why}
 		})
@@ -339,23 +336,23 @@ func (t *topic) eachUnindexed(visit func(UnindexedCondition)) {
 		fl := s.list[number]
 		visit(UnindexedCondition{Filter: fl.text, Subscriptions: int(fl.count), Cost: cost})
 	}
-	for _, r := range s.shapes {
-		r.eachUnindexed(t.texts, dear)
+	for _, tb := range s.shapes {
+		tb.eachUnindexed(t.texts, dear)
 	}
 	compound := func(number uint32) {
 		if cost := s.conjunctionCost(s.list[number], t.texts); !cost.Indexed() {
 			dear(number, cost)
 		}
 	}
-	s.conjunctShapes.guards.each(everyEvent, compound)
-	for _, r := range s.conjunctShapes.list {
-		if r.conjunct.accessPathRows > 0 {
-			r.eachUnindexed(t.texts, func(number uint32, _ fanfare.Cost) { compound(number) })
+	s.conjunctShapes.guards.each(everyEventKey, compound)
+	for _, tb := range s.conjunctShapes.list {
+		if tb.conjunct.accessPathRows > 0 {
+			tb.eachUnindexed(t.texts, func(number uint32, _ fanfare.Cost) { compound(number) })
 		}
 	}
 }
 
-// conjunctionCost is what a compound costs.
+// conjunctionCost returns the cost of a conjunction.
 func (s *filters) conjunctionCost(fl *filter, t *expr.TextTable) fanfare.Cost {
 	d := compiledFilter{conjuncts: make([]compiledFilter, len(fl.conjuncts))}
 	for i, row := range fl.conjuncts {
@@ -365,24 +362,24 @@ func (s *filters) conjunctionCost(fl *filter, t *expr.TextTable) fanfare.Cost {
 	return d.cost()
 }
 
-// each visits the compounds with a key.
-func (c *guardTable) each(key uint64, visit func(number uint32)) {
-	switch one, known := c.byKey[key]; {
+// each visits the conjunctions with a key.
+func (g *guardTable) each(key uint64, visit func(number uint32)) {
+	switch one, known := g.byKey[key]; {
 	case !known:
 	case !one.listed:
 		visit(one.number)
 	default:
-		for _, number := range c.lists[one.number].filters {
+		for _, number := range g.lists[one.number].filters {
 			visit(number)
 		}
 	}
 }
 
-// eachUnindexed visits what is in the rows of r that every event meets, each once, and what
-// it costs.
-func (r *table) eachUnindexed(t *expr.TextTable, visit func(place uint32, cost fanfare.Cost)) {
-	at := &rowIndexer{pages: r.store, texts: t}
-	var seen map[uint32]struct{} // a row is on every way of its guard
+// eachUnindexed visits the owners of the rows that are evaluated for every event, each once, with
+// their cost.
+func (tb *table) eachUnindexed(t *expr.TextTable, visit func(place uint32, cost fanfare.Cost)) {
+	ix := &rowIndexer{pages: tb.store, texts: t}
+	var seen map[uint32]struct{} // a row is on every access path of its guard
 	once := func(row uint32) {
 		if _, again := seen[row]; again {
 			return
@@ -391,19 +388,19 @@ func (r *table) eachUnindexed(t *expr.TextTable, visit func(place uint32, cost f
 			seen = map[uint32]struct{}{}
 		}
 		seen[row] = struct{}{}
-		at.seek(row)
-		if cost := r.plan.unindexedCost(at); !cost.Indexed() {
-			visit(uint32(r.store.page(row).owners[row&pageMask]), cost)
+		ix.seek(row)
+		if cost := tb.plan.unindexedCost(ix); !cost.Indexed() {
+			visit(uint32(tb.store.page(row).owners[row&pageMask]), cost)
 		}
 	}
-	for _, ways := range r.plan.guards {
-		for _, w := range ways {
-			switch h, some := w.buckets[everyEvent]; {
-			case !some || w.hasKey():
-			case h.bucket == nil:
-				once(h.row)
+	for _, paths := range tb.plan.guards {
+		for _, a := range paths {
+			switch ref, some := a.buckets[everyEventKey]; {
+			case !some || a.hasKey():
+			case ref.bucket == nil:
+				once(ref.row)
 			default:
-				h.bucket.each(func(rows []uint32) {
+				ref.bucket.each(func(rows []uint32) {
 					for _, row := range rows {
 						once(row)
 					}

@@ -121,12 +121,12 @@ func TestCrossingsThatCannotBeAreRefused(t *testing.T) {
 	for _, c := range []struct{ filter, message string }{
 		{`crosses(price)`, "takes two numbers"},
 		{`crosses(price, 1, 2)`, "takes two numbers"},
-		{`crosses([1.0], 2)`, "follows a field"},
-		{`crosses(event.list.size(), 2)`, "follows a field"},
+		{`crosses([1.0], 2)`, "needs a field"},
+		{`crosses(event.list.size(), 2)`, "needs a field"},
 		{`crosses(symbol, 10)`, "takes numbers, this is a string"},
 		{`crosses(price, 'x')`, "takes numbers, this is a string"},
-		{`event.list.exists(x, crosses(x.price, 10))`, "x is none"},
-		{`[open].exists(event, crosses(event.price, 10))`, "event is none"},
+		{`event.list.exists(x, crosses(x.price, 10))`, "x is not one"},
+		{`[open].exists(event, crosses(event.price, 10))`, "event is not one"},
 		{`crosses(prise, 10)`, `unknown name "prise"`},
 		{`crosses(event.prise, 10.0) && has(event.prise)`, `unknown field "prise"`},
 		{`price.crosses(10)`, "takes two numbers"},
@@ -150,7 +150,7 @@ func TestACrossingNeedsATopicWithAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := asError(t, x.CheckFilter(quotes, `symbol == 'A' && crosses_above(price, 10)`))
-	if !strings.Contains(e.Message, "crosses_above compares with the last event of the same key") || !strings.Contains(e.Hint, "key: symbol") {
+	if !strings.Contains(e.Message, "crosses_above compares with the previous event with the same key") || !strings.Contains(e.Hint, "key: symbol") {
 		t.Errorf("%q, %q", e.Message, e.Hint)
 	}
 	keyed := Definition{Schema: json.RawMessage(quoteSchema), Key: "symbol"}
@@ -320,7 +320,7 @@ func TestACrossingLeadsToTheRowsBetween(t *testing.T) {
 		}
 		mustAdd(t, x, quotes, entries...)
 		plan := x.topics[quotes].rules[0].plan
-		if w := plan.guards[0][0]; !plan.singlePath || w.rangeKey == nil || w.rangeKey.crossing == nil || len(plan.residuals) > 0 {
+		if a := plan.guards[0][0]; !plan.singlePath || a.rangeKey == nil || a.rangeKey.crossing == nil || len(plan.residuals) > 0 {
 			t.Fatalf("%s is not answered by its way", when)
 		}
 		for _, c := range []struct{ was, is, hits int }{{100, 110, 10}, {110, 100, 10}, {100, 100, 0}, {-5, n + 5, n}, {n + 5, -5, n}, {n, n + 9, 0}, {-9, 0, 1}} {

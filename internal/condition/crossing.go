@@ -9,17 +9,17 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A levelKey is a conjunct that is true where the row's level lies between what a
-// value was and what it is: a span of the bucket with two ends.
+// A crossingKey is a conjunct that is true if the row's level is between the previous value and the
+// current one: a range of the bucket with two ends.
 type crossingKey struct {
 	lang.Direction
 	now, previous expr.Operand
 }
 
 // takeCrossing takes a crossing of a level that is a number of the row.
-func (w *accessPath) takeCrossing(b *expr.Builder, e celast.Expr) bool {
+func (a *accessPath) takeCrossing(b *expr.Builder, e celast.Expr) bool {
 	c, ok := lang.CrossingOf(e)
-	if !ok || w.rangeKey != nil {
+	if !ok || a.rangeKey != nil {
 		return false
 	}
 	level, ok := b.Param(c.Level)
@@ -30,21 +30,20 @@ func (w *accessPath) takeCrossing(b *expr.Builder, e celast.Expr) bool {
 	if now == nil {
 		return false
 	}
-	w.rangeKey = &rangeKey{column: level.Column, crossing: &crossingKey{c.Direction, now, was}}
+	a.rangeKey = &rangeKey{column: level.Column, crossing: &crossingKey{c.Direction, now, was}}
 	return true
 }
 
-// An end of a span is a place among the keys of a bucket: before the rows of a
-// key, or behind them.
+// A rangeEnd is a position among the keys of a bucket: before or after the rows with key.
 type rangeEnd struct {
 	key   float64
 	after bool
 }
 
-// isAfter reports whether the rows of key come before e.
+// isAfter reports whether the rows with a key come before e.
 func (e rangeEnd) isAfter(key float64) bool { return key < e.key || e.after && key == e.key }
 
-// eventRange returns the ends between which the levels are that the event crosses.
+// eventRange returns the range of the levels that the event crosses.
 func (k *crossingKey) eventRange(f *expr.Frame) (from, to rangeEnd, ok bool) {
 	v, _ := k.previous.Load(f)
 	was, ok1 := expr.ToFloat(v)
@@ -60,22 +59,22 @@ func (k *crossingKey) eventRange(f *expr.Frame) (from, to rangeEnd, ok bool) {
 	}
 }
 
-// visitCrossed visits those rows of a bucket whose level the event crosses.
-func (w *accessPath) visitCrossed(f *matchFrame, rows *pageStore, h bucketRef, visit func(rows []uint32)) {
-	from, to, ok := w.rangeKey.crossing.eventRange(&f.Frame)
+// visitCrossed visits the rows of a bucket whose level the event crosses.
+func (a *accessPath) visitCrossed(f *matchFrame, rows *pageStore, ref bucketRef, visit func(rows []uint32)) {
+	from, to, ok := a.rangeKey.crossing.eventRange(&f.Frame)
 	switch {
 	case !ok:
-	case h.bucket != nil:
-		h.bucket.eachBetween(from, to, visit)
+	case ref.bucket != nil:
+		ref.bucket.eachBetween(from, to, visit)
 	default:
-		if level := w.rangeValue(rows, h.row); !from.isAfter(level) && to.isAfter(level) {
-			f.single[0] = h.row
+		if level := a.rowRangeValue(rows, ref.row); !from.isAfter(level) && to.isAfter(level) {
+			f.single[0] = ref.row
 			visit(f.single[:])
 		}
 	}
 }
 
-// eachBetween calls visit with the runs of rows from one end to the other.
+// eachBetween calls visit with the runs of rows between two ends.
 func (b *bucket) eachBetween(from, to rangeEnd, visit func(rows []uint32)) {
 	at := sort.Search(len(b.leaves), func(i int) bool {
 		keys := b.leaves[i].keys

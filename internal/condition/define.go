@@ -8,9 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// define makes c what the topic says from now on. Subscriptions stay: their
-// filters are compiled anew, rules are matched by name. Where one of them could
-// not go on, nothing changes.
+// define replaces the definition of the topic by c. It compiles the filters of subscriptions anew
+// and matches rules by name. If one of them is invalid in c, nothing changes.
 func (t *topic) define(c *compiledDefinition) error {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()
@@ -27,30 +26,30 @@ func (t *topic) define(c *compiledDefinition) error {
 		return err
 	}
 	t.filters.insertIntoPlans(terms, t.indexerFor(&t.filters.pages))
-	for i, r := range t.filters.shapes {
-		at := t.indexerFor(&t.filters.pages)
-		r.each(func(row uint32) { fresh[i].plan.insert(at, row) })
+	for i, tb := range t.filters.shapes {
+		ix := t.indexerFor(&t.filters.pages)
+		tb.each(func(row uint32) { fresh[i].plan.insert(ix, row) })
 	}
 	rules := t.replan(c)
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, r := range t.filters.shapes {
-		t.paths.Unlink(r.plan.paths)
-		r.plan = fresh[i].plan
-		t.paths.Link(r.plan.paths)
+	for i, tb := range t.filters.shapes {
+		t.paths.Unlink(tb.plan.paths)
+		tb.plan = fresh[i].plan
+		t.paths.Link(tb.plan.paths)
 	}
 	t.filters.replaceConjunctPlans(terms, &t.paths)
-	for _, r := range t.rules {
-		t.paths.Unlink(r.plan.paths)
+	for _, tb := range t.rules {
+		t.paths.Unlink(tb.plan.paths)
 	}
 	t.memoCount = 0
-	for i, r := range rules {
-		r.ruleNumber, r.params, r.plan = int16(i), c.ruleScopes[i].Params, c.rulePlans[i]
-		t.paths.Link(r.plan.paths)
-		for j := range r.plan.residuals {
-			if r.plan.residuals[j].column >= 0 {
-				r.plan.residuals[j].memo = t.memoCount
+	for i, tb := range rules {
+		tb.ruleNumber, tb.params, tb.plan = int16(i), c.ruleScopes[i].Params, c.rulePlans[i]
+		t.paths.Link(tb.plan.paths)
+		for j := range tb.plan.residuals {
+			if tb.plan.residuals[j].column >= 0 {
+				tb.plan.residuals[j].memo = t.memoCount
 				t.memoCount++
 			}
 		}
@@ -60,7 +59,7 @@ func (t *topic) define(c *compiledDefinition) error {
 	return nil
 }
 
-// checkDefine is the part of define that may refuse.
+// checkDefine returns the error that define would return.
 func (t *topic) checkDefine(c *compiledDefinition) error {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()
@@ -71,23 +70,22 @@ func (t *topic) checkDefine(c *compiledDefinition) error {
 	return err
 }
 
-// checkRules refuses to take a rule away, or change its params, under
-// subscriptions.
+// checkRules refuses to remove a rule that has subscriptions, or to change its params.
 func (t *topic) checkRules(c *compiledDefinition) error {
-	for _, r := range t.rules {
-		if r.rowCount == 0 {
+	for _, tb := range t.rules {
+		if tb.rowCount == 0 {
 			continue
 		}
-		number := c.ruleNumber(r.name)
-		e := &fanfare.Error{Code: fanfare.Conflict, Pointer: "/rules", Hint: "give the changed rule a new name, or end these subscriptions first"}
+		number := c.ruleNumber(tb.name)
+		e := &fanfare.Error{Code: fanfare.Conflict, Pointer: "/rules", Hint: "give the changed rule a new name, or delete these subscriptions first"}
 		if number < 0 {
-			e.Message = fmt.Sprintf("%s to rule %q, which would vanish", subscriptions(r.rowCount), r.name)
+			e.Message = fmt.Sprintf("%s to rule %q, which the new definition removes", subscriptions(tb.rowCount), tb.name)
 			return e
 		}
-		was := t.compiled.Load().definition.Rules[r.ruleNumber].Params
+		was := t.compiled.Load().definition.Rules[tb.ruleNumber].Params
 		if !maps.Equal(was, c.definition.Rules[number].Params) {
 			e.Pointer = lang.Pointer("rules", fmt.Sprint(number), "params")
-			e.Message = fmt.Sprintf("%s to rule %q, whose params would change", subscriptions(r.rowCount), r.name)
+			e.Message = fmt.Sprintf("%s to rule %q, whose params the new definition changes", subscriptions(tb.rowCount), tb.name)
 			return e
 		}
 	}
@@ -101,7 +99,7 @@ func subscriptions(n int) string {
 	return fmt.Sprintf("there are %d subscriptions", n)
 }
 
-// recompile compiles the forms in use for c, and the terms.
+// recompile compiles the shapes of filters and of conjuncts for c.
 func (t *topic) recompile(c *compiledDefinition) (forms, terms []*filterShape, err error) {
 	forms, err = t.recompileAll(c, t.filters.shapes, compileFilterShape)
 	if err == nil {
@@ -112,44 +110,44 @@ func (t *topic) recompile(c *compiledDefinition) (forms, terms []*filterShape, e
 
 func (t *topic) recompileAll(c *compiledDefinition, rules []*table, compile shapeCompiler) (fresh []*filterShape, err error) {
 	fresh = make([]*filterShape, len(rules))
-	for i, r := range rules {
-		if fresh[i], err = t.recompileOne(c, r, compile); err != nil {
+	for i, tb := range rules {
+		if fresh[i], err = t.recompileOne(c, tb, compile); err != nil {
 			return nil, err
 		}
 	}
 	return fresh, nil
 }
 
-// recompileOne compiles a form or a term for c.
-func (t *topic) recompileOne(c *compiledDefinition, r *table, compile shapeCompiler) (*filterShape, error) {
-	s, _ := lang.Tokenize(r.name, nil)
-	fm, err := compile(c.filterScope, r.key, r.name, &s, r.isParam)
+// recompileOne compiles the shape of a table for c.
+func (t *topic) recompileOne(c *compiledDefinition, tb *table, compile shapeCompiler) (*filterShape, error) {
+	tf, _ := lang.Tokenize(tb.name, nil)
+	shape, err := compile(c.filterScope, tb.key, tb.name, &tf, tb.isParam)
 	if err != nil {
-		fl := t.filters.anyFilterOf(r)
+		fl := t.filters.anyFilterOf(tb)
 		return nil, &fanfare.Error{Code: fanfare.Conflict, Pointer: "/schema",
 			Message: fmt.Sprintf("%s with the filter %q, which the new schema does not allow: %v", subscriptions(int(fl.count)), fl.text, err),
-			Hint:    "keep the field in the schema, or end these subscriptions first"}
+			Hint:    "keep the field in the schema, or delete these subscriptions first"}
 	}
-	return fm, nil
+	return shape, nil
 }
 
-// replan fills the plans of c with the rows of the rules that stay. It changes
-// nothing that a match reads.
+// replan inserts the rows of the rules that stay into the plans of c. It changes nothing that a
+// match reads.
 func (t *topic) replan(c *compiledDefinition) []*table {
 	byName := map[string]*table{}
-	for _, r := range t.rules {
-		byName[r.name] = r
+	for _, tb := range t.rules {
+		byName[tb.name] = tb
 	}
 	rules := make([]*table, len(c.rulePlans))
 	for i, p := range c.rulePlans {
 		name := c.definition.Rules[i].Name
-		r := byName[name]
-		if r == nil {
-			r = &table{name: name, store: t.pages}
+		tb := byName[name]
+		if tb == nil {
+			tb = &table{name: name, store: t.pages}
 		}
-		at := t.indexerFor(t.pages)
-		r.each(func(row uint32) { p.insert(at, row) })
-		rules[i] = r
+		ix := t.indexerFor(t.pages)
+		tb.each(func(row uint32) { p.insert(ix, row) })
+		rules[i] = tb
 	}
 	return rules
 }

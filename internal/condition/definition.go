@@ -15,18 +15,18 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// Definition is what a topic says about its conditions.
+// Definition is the definition of a topic, as far as its conditions depend on it.
 type Definition struct {
-	Key    string          // the field of the data that tells whose event it is, as a.b; "" for none
-	Schema json.RawMessage // JSON Schema of the event's data; nil: any field may be named
+	Key    string          // path of the field that identifies the subject of an event, as a.b; "" for none
+	Schema json.RawMessage // JSON Schema of the event's data; nil: conditions may name any field
 	Rules  []Rule          // in the topic's order
 }
 
-// A Rule is a condition of the topic that subscriptions take with their own params.
+// A Rule is a condition of the topic for subscriptions with their own params.
 type Rule struct {
 	Name   string
 	When   string            // CEL over event and sub
-	Params map[string]string // name -> "number", "string", "boolean" or "strings", a list; all are required
+	Params map[string]string // name -> "number", "string", "boolean" or "strings" (a list); all are required
 }
 
 func (r *Rule) equal(o *Rule) bool {
@@ -37,15 +37,15 @@ func (d *Definition) equal(o *Definition) bool {
 	return d.Key == o.Key && bytes.Equal(d.Schema, o.Schema) && slices.EqualFunc(d.Rules, o.Rules, func(a, b Rule) bool { return a.equal(&b) })
 }
 
-// MaxRules is how many rules a topic may have.
+// MaxRules is the highest number of rules of a topic.
 const MaxRules = 1024
 
-// A compiledTopic is a Definition that was found good. It never changes.
+// A compiledDefinition is a valid Definition. It never changes.
 type compiledDefinition struct {
 	definition  Definition
-	key         *expr.Path // nil: the topic has none
+	key         *expr.Path // nil: the topic has no key
 	filterScope *lang.Scope
-	ruleScopes  []*lang.Scope // one for each rule: the same fields, and its params
+	ruleScopes  []*lang.Scope // one for each rule, with its params
 	rulePlans   []*plan       // one for each rule
 }
 
@@ -69,7 +69,7 @@ func compileDefinition(language *cel.Env, def Definition) (*compiledDefinition, 
 		case rule.Name == "":
 			return nil, lang.Invalid(place+"/name", "the rule has no name")
 		case seen[rule.Name]:
-			return nil, lang.Invalid(place+"/name", "a second rule is named %q", rule.Name)
+			return nil, lang.Invalid(place+"/name", "two rules have the name %q", rule.Name)
 		}
 		seen[rule.Name] = true
 		params, err := lang.ReadParamTypes(place, rule.Params)
@@ -90,7 +90,7 @@ func compileDefinition(language *cel.Env, def Definition) (*compiledDefinition, 
 	return c, nil
 }
 
-// ruleNumber returns the place of the rule in the topic's order, or -1.
+// ruleNumber returns the position of a rule in the definition, or -1.
 func (c *compiledDefinition) ruleNumber(name string) int {
 	return slices.IndexFunc(c.definition.Rules, func(r Rule) bool { return r.Name == name })
 }

@@ -223,21 +223,21 @@ func drawPredicate(t *rapid.T, bare bool) string {
 
 // redraw draws other literals for a filter.
 func redraw(t *rapid.T, filter string) string {
-	s, ok := lang.Tokenize(filter, nil)
+	tf, ok := lang.Tokenize(filter, nil)
 	if !ok {
 		return filter
 	}
 	var b strings.Builder
-	for _, w := range s.Tokens {
-		switch w.Kind {
+	for _, tok := range tf.Tokens {
+		switch tok.Kind {
 		case lang.KindString:
-			w.Text = quote(pick(t, sampleTexts))
+			tok.Text = quote(pick(t, sampleTexts))
 		case lang.KindInt:
-			w.Text = pick(t, []string{"0", "1", "2", "-3", "7"})
+			tok.Text = pick(t, []string{"0", "1", "2", "-3", "7"})
 		case lang.KindDouble:
-			w.Text = pick(t, []string{"2.0", "2.5", "5e0", "9007199254740992.0", "1e300", "-0.0"})
+			tok.Text = pick(t, []string{"2.0", "2.5", "5e0", "9007199254740992.0", "1e300", "-0.0"})
 		}
-		b.WriteString(w.Text + " ")
+		b.WriteString(tok.Text + " ")
 	}
 	return b.String()
 }

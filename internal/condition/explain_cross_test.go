@@ -9,7 +9,7 @@ import (
 
 func TestACrossingIsExplainedByTheValueBeforeAndAfter(t *testing.T) {
 	const filter = "crosses((price - open) * 2.0, 10.0)"
-	const none = "no event of its key is known that came before"
+	const none = "there is no previous event with its key"
 	for _, c := range []struct{ filter, was, is, result, before, why string }{
 		{"crosses(price, 10)", `{"price":9}`, `{"price":11}`, fanfare.PartTrue, "9", ""},
 		{"crosses(price, 10)", `{"price":12}`, `{"price":11}`, fanfare.PartFalse, "12", ""},

@@ -9,20 +9,19 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A filter is one distinct text and all subscriptions that have it: it is
-// answered once per event, however many there are. It is a row of its form, or a
-// compound of terms.
+// A filter is one distinct text with all its subscriptions; the index evaluates it once per event.
+// It is a row of its shape, or a conjunction.
 type filter struct {
 	text          string
-	number        uint32 // among the topic's filters, while it has subscriptions
+	number        uint32 // index in the list of filters
 	table         *table
 	row           uint32
-	conjuncts     []uint32 // of a compound: rows of its terms, the guard first
+	conjuncts     []uint32 // of a conjunction: rows of its conjunct shapes, those of the guard first
 	guard         guardKind
-	guardPosition uint32 // and its place among those with its guard
+	guardPosition uint32 // position in the list of its guard
 	count         int32
-	single        fanfare.RowID   // where there is one
-	subscriptions *roaring.Bitmap // where there were several
+	single        fanfare.RowID   // its subscription, if it only ever had one
+	subscriptions *roaring.Bitmap // otherwise
 }
 
 func (fl *filter) add(p fanfare.RowID) {
@@ -44,26 +43,26 @@ func (fl *filter) remove(p fanfare.RowID) {
 	fl.count--
 }
 
-// filters are those of a topic that have subscriptions.
+// filters are the filters of a topic that have subscriptions.
 type filters struct {
 	byText map[string]*filter
-	list   []*filter // by number; nil where one was dropped
+	list   []*filter // by number; nil for a free number
 	free   []uint32
 
-	shapes         []*table // each with its filters as rows
+	shapes         []*table // tables whose rows are filters
 	shapesByKey    map[string]*table
 	conjunctShapes conjunctShapes
 	pages          pageStore
 
 	maxShapes  int
-	shapeBytes int // of the texts of which the forms and the terms were compiled
+	shapeBytes int // text that was compiled for the shapes
 }
 
 func newFilters() *filters {
 	return &filters{byText: map[string]*filter{}, shapesByKey: map[string]*table{}, conjunctShapes: newConjunctShapes(), maxShapes: maxShapes}
 }
 
-// add makes a text one of the filters.
+// add adds a filter.
 func (s *filters) add(text string, d compiledFilter, t *topic) *filter {
 	fl := &filter{text: text, number: uint32(len(s.list))}
 	if last := len(s.free) - 1; last >= 0 {
@@ -86,21 +85,20 @@ func (s *filters) add(text string, d compiledFilter, t *topic) *filter {
 	return fl
 }
 
-// newTable has the rows of a form or a term.
-func (s *filters) newTable(fm *filterShape, t *topic) *table {
-	t.paths.Link(fm.plan.paths)
-	s.shapeBytes += len(fm.text)
-	return &table{name: fm.text, ruleNumber: noRule, params: fm.params, plan: fm.plan, store: &s.pages, filters: s, key: fm.key, isParam: fm.isParam}
+// newTable makes a table for a shape.
+func (s *filters) newTable(shape *filterShape, t *topic) *table {
+	t.paths.Link(shape.plan.paths)
+	s.shapeBytes += len(shape.text)
+	return &table{name: shape.text, ruleNumber: noRule, params: shape.params, plan: shape.plan, store: &s.pages, filters: s, key: shape.key, isParam: shape.isParam}
 }
 
-// dropTable gives up what newRule took.
-func (s *filters) dropTable(r *table, t *topic) {
-	t.paths.Unlink(r.plan.paths)
-	s.shapeBytes -= len(r.name)
+// dropTable releases what newTable took.
+func (s *filters) dropTable(tb *table, t *topic) {
+	t.paths.Unlink(tb.plan.paths)
+	s.shapeBytes -= len(tb.name)
 }
 
-// drop forgets fl, which has no subscription any more, and its form with the
-// last of its filters.
+// drop removes fl, which has no subscription left, and its shape if it was the last filter with it.
 func (s *filters) drop(fl *filter, t *topic) {
 	delete(s.byText, fl.text)
 	s.list[fl.number] = nil
@@ -109,37 +107,37 @@ func (s *filters) drop(fl *filter, t *topic) {
 		s.removeConjunction(fl, t)
 		return
 	}
-	r := fl.table
-	r.remove(fl.row, t.indexerFor(&s.pages))
-	if r.rowCount == 0 {
-		s.dropTable(r, t)
-		delete(s.shapesByKey, r.key)
-		s.shapes = removeTable(s.shapes, r)
+	tb := fl.table
+	tb.remove(fl.row, t.indexerFor(&s.pages))
+	if tb.rowCount == 0 {
+		s.dropTable(tb, t)
+		delete(s.shapesByKey, tb.key)
+		s.shapes = removeTable(s.shapes, tb)
 	}
 }
 
-// removeTable takes r out of a list in which it knows its place.
-func removeTable(list []*table, r *table) []*table {
+// removeTable removes tb from the list in which its position counts.
+func removeTable(list []*table, tb *table) []*table {
 	last := list[len(list)-1]
-	list[r.position], last.position = last, r.position
+	list[tb.position], last.position = last, tb.position
 	list[len(list)-1] = nil
 	return list[:len(list)-1]
 }
 
-// isRow reports whether a row of r is that of fl.
-func (fl *filter) isRow(r *table, row uint32) bool {
-	if r.conjunct != nil {
+// isRow reports whether a row of tb belongs to fl.
+func (fl *filter) isRow(tb *table, row uint32) bool {
+	if tb.conjunct != nil {
 		return slices.Contains(fl.conjuncts, row)
 	}
-	return fl.table == r && fl.row == row
+	return fl.table == tb && fl.row == row
 }
 
-// anyFilterOf returns some filter of a form, or of a term.
-func (s *filters) anyFilterOf(r *table) (fl *filter) {
-	for _, number := range r.pages {
+// anyFilterOf returns some filter with the shape of tb.
+func (s *filters) anyFilterOf(tb *table) (fl *filter) {
+	for _, number := range tb.pages {
 		for i, place := range s.pages.pages[number].owners {
 			fl = s.list[place]
-			if fl != nil && fl.isRow(r, number<<pageBits|uint32(i)) {
+			if fl != nil && fl.isRow(tb, number<<pageBits|uint32(i)) {
 				return fl
 			}
 		}
@@ -147,24 +145,23 @@ func (s *filters) anyFilterOf(r *table) (fl *filter) {
 	return nil
 }
 
-// A kind is a form or a term: filters that differ in their values alone are of one. An
-// index leads to the filters of a kind, and an event asks each kind's; what a kind was
-// compiled to is up to a hundred times as large as its text. So a topic has so many, and
-// so much text of them: it is refused to take a filter on, and not to go on with it.
+// Limits of the shapes of filters and conjuncts. An index finds the filters of one shape, but an
+// event visits each shape, and a compiled shape can take a hundred times the memory of its text. So
+// a topic accepts no new filter beyond these limits; filters that it has stay.
 const (
 	maxShapes     = 16 << 10
 	maxShapeBytes = 4 << 20
 )
 
-// shapeCount is how many conditions were compiled for the filters.
+// shapeCount returns the number of compiled shapes.
 func (s *filters) shapeCount() int { return len(s.shapes) + len(s.conjunctShapes.list) }
 
-// hasRoomFor reports whether there is room for the kinds of a filter.
+// hasRoomFor reports whether the limits allow a filter.
 func (s *filters) hasRoomFor(text string, d *compiledFilter) bool {
 	return s.byText[text] != nil || s.shapeCount() < s.maxShapes && s.shapeBytes < maxShapeBytes || s.hasShapes(d)
 }
 
-// hasShapes reports whether there are filters of all kinds of d.
+// hasShapes reports whether all shapes of d are in use.
 func (s *filters) hasShapes(d *compiledFilter) bool {
 	if d.shape != nil {
 		return s.shapesByKey[d.shape.key] != nil
@@ -179,6 +176,6 @@ func (s *filters) hasShapes(d *compiledFilter) bool {
 
 func tooManyShapes() error {
 	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/filter",
-		Message: fmt.Sprintf("the topic has filters of %d kinds, or %d bytes of them, and this is of another one", maxShapes, maxShapeBytes),
-		Hint:    "use a filter that differs from others in its values alone, or a rule"}
+		Message: fmt.Sprintf("the topic has %d different kinds of filters, or %d bytes of them, and this filter is of a new kind", maxShapes, maxShapeBytes),
+		Hint:    "use a rule, or a filter that differs from existing ones only in its values"}
 }

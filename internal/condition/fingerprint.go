@@ -7,22 +7,22 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// A marking is by what a compound is passed that cannot match, but for its guard.
+// guardFingerprints exclude conjunctions that cannot match, beyond their guard.
 type guardFingerprints struct {
 	opening prefilter
 	sign    signature
 }
 
-// An opening is what most compounds are passed by: the mark of the two rarest of its
-// equalities together, on a board of its own, and, in the upper half, that of one more
-// conjunct. An event that says each of two things often does not say both.
+// A prefilter excludes most conjunctions. The lower half is the fingerprint of a pair: its two
+// rarest equalities outside of the guard. The upper half is that of one more conjunct. An event
+// that has each of two values often does not have both.
 type prefilter uint32
 
-// newPrefilter makes that of the equalities of a compound, the rarest first, and of all
-// its marks, which begin with theirs.
+// newPrefilter makes a prefilter from the keys of a conjunction, the rarest first, and its
+// fingerprints, which begin with those of the keys.
 func newPrefilter(keys []uint64, marks []uint16) (o prefilter) {
 	next := 0
-	// The same key twice is no pair: an event has it once.
+	// The same key twice is no pair, because an event has it once.
 	if second := slices.IndexFunc(keys, func(key uint64) bool { return key != keys[0] }); second > 0 {
 		o, next = prefilter(fingerprintOf(pairKey(keys[0], keys[second]))), 2
 	}
@@ -32,10 +32,10 @@ func newPrefilter(keys []uint64, marks []uint16) (o prefilter) {
 	return o
 }
 
-// A sign says what up to eight conjuncts of a compound ask for, in sixteen bits each,
-// and 0 for none: a mark. An event sets the marks of what it says on its board; a
-// compound with a mark that is not there cannot match, and is passed. What meets is
-// tested: two things may have the same mark.
+// A signature holds the fingerprints of up to eight conjuncts of a conjunction, 16 bits each, and 0
+// for none. An event collects the fingerprints of its values in a set. A conjunction with a
+// fingerprint that is not in the set cannot match. Two values may have the same fingerprint, so the
+// others are evaluated.
 type signature struct{ low, high uint64 }
 
 const signatureSize = 8
@@ -51,20 +51,20 @@ func newSignature(marks []uint16) (s signature) {
 	return s
 }
 
-// matches is 1 where the event says all that s asks for, else 0.
+// matches is 1 if the set has all fingerprints of s, else 0.
 func (s signature) matches(b *fingerprintSet) int {
 	return b.has(uint16(s.low)) & b.has(uint16(s.low>>16)) & b.has(uint16(s.low>>32)) & b.has(uint16(s.low>>48)) &
 		b.has(uint16(s.high)) & b.has(uint16(s.high>>16)) & b.has(uint16(s.high>>32)) & b.has(uint16(s.high>>48))
 }
 
-// A signBoard has a bit for each mark. Mark 0 is always said.
+// A fingerprintSet has a bit for each fingerprint. It always contains 0.
 type fingerprintSet struct {
 	bits   [1 << 16 / 64]uint64
-	added  []uint16 // the marks whose bits are set
-	isFull bool     // or all of them are
+	added  []uint16 // fingerprints whose bits are set
+	isFull bool     // all bits are set
 }
 
-// has is 1 where a mark is said, else 0.
+// has is 1 if the set has a fingerprint, else 0.
 func (b *fingerprintSet) has(mark uint16) int { return int(b.bits[mark>>6]>>(mark&63)) & 1 }
 
 func (b *fingerprintSet) add(mark uint16) {
@@ -79,7 +79,7 @@ func (b *fingerprintSet) addAll() {
 	b.isFull = true
 }
 
-// reset takes back what was said, but for mark 0.
+// reset removes all fingerprints but 0.
 func (b *fingerprintSet) reset() {
 	if b.isFull {
 		clear(b.bits[:])
@@ -92,18 +92,18 @@ func (b *fingerprintSet) reset() {
 	b.bits[0] = 1
 }
 
-// fingerprintOf is the mark of a key.
+// fingerprintOf returns the fingerprint of a key.
 func fingerprintOf(key uint64) uint16 { return max(1, uint16(key>>40)) }
 
-// quantizedBounds are the numbers from which a range that many compounds share is marked: one
-// that begins at x by the last step up to x, one that ends there by the first from x
-// on. A step is a double cut to three bits after the first, so that neighbours are an
-// eighth apart or less; the steps stay while the term does.
+// quantizedBounds are the bounds whose fingerprints stand for the bounds of ranges: a lower bound x
+// is represented by the last one up to x, an upper bound by the first one from x on. A quantized
+// bound is a double cut to its first four bits, so that neighbours differ by an eighth or less. The
+// list only grows while the shape exists.
 type quantizedBounds []uint16
 
 const maxQuantizedBounds = 64
 
-// quantize orders as the numbers do.
+// quantize keeps the order of numbers.
 func quantize(x float64) uint16 {
 	bits := math.Float64bits(x + 0) // -0 becomes 0
 	if bits>>63 == 1 {
@@ -114,8 +114,8 @@ func quantize(x float64) uint16 {
 	return uint16(bits >> 49)
 }
 
-// add returns the step of a range that ends at x, or begins there; not ok where
-// there is none, because there are too many others.
+// add returns the quantized bound that represents a bound x; not ok if there is none because the
+// list is full.
 func (s *quantizedBounds) add(x float64, op expr.Comparison) (step uint16, ok bool) {
 	step = quantize(x)
 	at, found := slices.BinarySearch(*s, step)
@@ -134,7 +134,7 @@ func (s *quantizedBounds) add(x float64, op expr.Comparison) (step uint16, ok bo
 	return (*s)[at], true
 }
 
-// reached are the steps of the ranges in which x may be.
+// reached returns the quantized bounds that a value x satisfies.
 func (s quantizedBounds) reached(x float64, op expr.Comparison) quantizedBounds {
 	step := quantize(x)
 	at, found := slices.BinarySearch(s, step)

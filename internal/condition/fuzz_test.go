@@ -32,21 +32,21 @@ func fuzzTopic() Definition {
 
 // relative is the filter with other literals of the same kinds.
 func relative(filter string) string {
-	s, ok := lang.Tokenize(filter, nil)
+	tf, ok := lang.Tokenize(filter, nil)
 	if !ok {
 		return filter
 	}
 	var b strings.Builder
-	for _, w := range s.Tokens {
-		switch w.Kind {
+	for _, tok := range tf.Tokens {
+		switch tok.Kind {
 		case lang.KindString:
-			w.Text = "'Alaska'"
+			tok.Text = "'Alaska'"
 		case lang.KindInt:
-			w.Text = "3"
+			tok.Text = "3"
 		case lang.KindDouble:
-			w.Text = "5.5"
+			tok.Text = "5.5"
 		}
-		b.WriteString(w.Text + " ")
+		b.WriteString(tok.Text + " ")
 	}
 	return b.String()
 }

@@ -11,27 +11,26 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// grid lead from an event to the rows in whose extent it lies: an extent is a box
-// of one to three axes, such as a range of numbers or the surroundings of a place.
+// A grid leads from an event to the rows whose box contains it. A box has one to three axes, such
+// as ranges of numbers or the surroundings of a place.
 //
-// There are levels of cells, and on each an axis is cut into cells of one width, a
-// power of two. A row is filed once, in the cell of its low corner, on the level
-// whose cells are just wider than it. So it reaches into the next cell at most, and
-// an event looks, on each level that rows are on, into its own cell and the one
-// before, along every axis. Nothing is ever rebuilt.
+// The grid has levels. On each level the cells have one width per axis, a power of two. A row is in
+// one cell, that of its low corner, on the level with the smallest cells that are wider than its
+// box. So its box reaches at most into the next cell. An event visits, on each level that has rows,
+// its own cell and the previous one along each axis. The grid is never rebuilt.
 //
-// Cells are keys of buckets, by a hash: what lies there is a candidate.
+// The key of a bucket is a hash of the cell, so that rows in it are candidates.
 type grid struct {
 	gridSpace
 	levels []levelCount
 }
 
-// gridSpace tell where rows and events lie.
+// A gridSpace maps rows to boxes and events to points.
 type gridSpace interface {
 	axes() int
-	// box is where a row lies; false where no event can be in it.
+	// box returns the box of a row; false if no event can be in it.
 	box(p *expr.ParamPage, row int) (box, bool)
-	// point is where the event is; false where it is in no row's box.
+	// point returns the point of the event; false if it is in no box.
 	point(f *expr.Frame) ([maxAxes]float64, bool)
 }
 
@@ -39,7 +38,7 @@ const maxAxes = 3
 
 type box struct{ low, high [maxAxes]float64 }
 
-// A level is the binary logarithm of a cell's width along each axis.
+// A level is the binary logarithm of the width of a cell along each axis.
 type level [maxAxes]int16
 
 type levelCount struct {
@@ -47,25 +46,24 @@ type levelCount struct {
 	rows int
 }
 
-// pointLevel is that of rows without width: their cell is their number itself.
+// pointLevel is the level of rows without width: the cell is the number itself.
 const pointLevel = math.MinInt16
 
-// Wider cells than those of maxLevel are all of one level, and narrower ones than those
-// of minLevel are none: an event looks on every level that is in use, and those of two
-// axes are all pairs.
+// All wider cells than maxLevel are on one level, and none are narrower than minLevel. An event
+// visits every level that has rows, and two axes multiply their levels.
 const (
 	minLevel = -32
 	maxLevel = 64
-	topLevel = 1024 // everything between two doubles
+	topLevel = 1024 // any range of doubles
 )
 
-// levelOf is the level with the smallest cells that are wider than b.
+// levelOf returns the level with the smallest cells that are wider than b.
 func levelOf(b *box, axes int) (l level) {
 	for i := range axes {
 		switch width := b.high[i] - b.low[i]; {
 		case width == 0:
 			l[i] = pointLevel
-		case width >= 1<<maxLevel: // or infinite, of two numbers near the largest ones
+		case width >= 1<<maxLevel: // possibly infinite, between two very large numbers
 			l[i] = topLevel
 		default:
 			_, exponent := math.Frexp(width)
@@ -75,7 +73,7 @@ func levelOf(b *box, axes int) (l level) {
 	return l
 }
 
-// cell is the one in which x lies on the axis.
+// cell returns the cell that contains x on an axis.
 func (l level) cell(axis int, x float64) float64 {
 	if l[axis] == pointLevel {
 		return x + 0 // -0 becomes 0
@@ -83,8 +81,8 @@ func (l level) cell(axis int, x float64) float64 {
 	return math.Floor(math.Ldexp(x, -int(l[axis]))) + 0
 }
 
-// key joins the equalities' key with a cell. The key may be as small a number as a level: mixed
-// by itself, two of both rarely come to the same.
+// key combines the key of the equalities with a cell. It mixes base by itself first, because base
+// may be as small a number as a level.
 func (l level) key(base uint64, cell *[maxAxes]float64, axes int) uint64 {
 	key := hashMix(hashMix(0, base), uint64(uint16(l[0]))|uint64(uint16(l[1]))<<16|uint64(uint16(l[2]))<<32)
 	for i := range axes {
@@ -93,7 +91,7 @@ func (l level) key(base uint64, cell *[maxAxes]float64, axes int) uint64 {
 	return key
 }
 
-// keyOf is the bucket of a row, if it is in one.
+// keyOf returns the key of the bucket for a row; not ok if the row is in none.
 func (c *grid) keyOf(base uint64, p *expr.ParamPage, row int) (key uint64, on level, ok bool) {
 	b, ok := c.box(p, row)
 	if !ok {
@@ -111,7 +109,7 @@ func (c *grid) keyOf(base uint64, p *expr.ParamPage, row int) (key uint64, on le
 	return on.key(base, &corner, axes), on, true
 }
 
-// countRows adds n rows to a level.
+// countRows adds n to the number of rows on a level.
 func (c *grid) countRows(on level, n int) {
 	at := slices.IndexFunc(c.levels, func(u levelCount) bool { return u.level == on })
 	if at < 0 {
@@ -123,8 +121,8 @@ func (c *grid) countRows(on level, n int) {
 	}
 }
 
-// eachCellAt visits the keys of all cells in which rows may lie that the event is in. The
-// same key may come twice.
+// eachCellAt visits the keys of all cells with rows that may contain the event. It may visit a key
+// twice.
 func (c *grid) eachCellAt(f *expr.Frame, base uint64, visit func(key uint64)) {
 	at, ok := c.point(f)
 	if !ok {
@@ -134,7 +132,7 @@ func (c *grid) eachCellAt(f *expr.Frame, base uint64, visit func(key uint64)) {
 	for i := range c.levels {
 		on := c.levels[i].level
 		var own, cell [maxAxes]float64
-		points := 0 // axes on which rows have no width: they reach into no other cell
+		points := 0 // bit set of axes on which rows have no width and so do not reach into another cell
 		for axis := range axes {
 			own[axis] = on.cell(axis, at[axis])
 			if on[axis] == pointLevel {
@@ -153,17 +151,17 @@ func (c *grid) eachCellAt(f *expr.Frame, base uint64, visit func(key uint64)) {
 	}
 }
 
-// circleSpace are the extents of rows that want events near a place of their own. Their
-// boxes are around the circle on the sphere, in space.
+// circleSpace holds rows with circles on the Earth. Their boxes enclose the circle in
+// three-dimensional space.
 type circleSpace struct {
 	lat, lon expr.Field
 	center   [2]numberOrParam
 	km       numberOrParam
 }
 
-// A rowNumber is a param, or the same number for all rows.
+// A numberOrParam is a param, or the same number for all rows.
 type numberOrParam struct {
-	column int // -1: constant
+	column int // -1: the constant number
 	number float64
 }
 
@@ -176,8 +174,7 @@ func (n numberOrParam) value(p *expr.ParamPage, row int) float64 {
 
 func (c *circleSpace) axes() int { return 3 }
 
-// chordMargin is more than all rounding errors of a distance and of a box, on a
-// sphere of radius 1.
+// chordMargin exceeds the rounding errors of distances and boxes on a sphere of radius 1.
 const chordMargin = 1e-12
 
 func (c *circleSpace) box(p *expr.ParamPage, row int) (b box, ok bool) {
@@ -200,8 +197,8 @@ func (c *circleSpace) point(f *expr.Frame) (at [maxAxes]float64, ok bool) {
 	return a.Vector(), true
 }
 
-// circleSpaceOf understands geo.within where one place is the event's and the other, with
-// the distance, the row's.
+// circleSpaceOf recognises geo.within with one place of the event, and the other place and the
+// distance of the row.
 func circleSpaceOf(b *expr.Builder, e celast.Expr) (*circleSpace, bool) {
 	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != lang.GeoWithin {
 		return nil, false
@@ -230,8 +227,7 @@ func numberOrParamOf(b *expr.Builder, e celast.Expr) (n numberOrParam, ok bool) 
 	return n, ok
 }
 
-// rangeSpace are the extents of rows that say of one or two fields, each: at least
-// this, and at most that.
+// rangeSpace holds rows with a range of numbers for one or two fields.
 type rangeSpace []fieldRange
 
 type fieldRange struct {
@@ -239,13 +235,13 @@ type fieldRange struct {
 	low, high int // columns
 }
 
-// maxRanges is how many of a rule's ranges lead to cells: with each the levels in
-// use multiply.
+// maxRanges limits the ranges of a rule that use a grid, because the levels in use multiply with
+// each.
 const maxRanges = 2
 
 func (r rangeSpace) axes() int { return len(r) }
 
-// box takes the ends in, whether the row does or not.
+// box returns the closed box, even if the row excludes its ends.
 func (r rangeSpace) box(p *expr.ParamPage, row int) (b box, ok bool) {
 	for i := range r {
 		b.low[i], b.high[i] = p.Numbers[r[i].low][row], p.Numbers[r[i].high][row]
@@ -266,7 +262,7 @@ func (r rangeSpace) point(f *expr.Frame) (at [maxAxes]float64, ok bool) {
 	return at, true
 }
 
-// rangeSpaceOf finds the fields that conjuncts bound on both sides. used are the
+// rangeSpaceOf finds the fields with a lower and an upper bound among conjuncts. used are these
 // conjuncts, by expression.
 func rangeSpaceOf(b *expr.Builder, conjuncts []celast.Expr) (found rangeSpace, used map[int64]bool) {
 	type sides struct{ lower, upper celast.Expr }

@@ -34,29 +34,29 @@ func everyGuard(t *rapid.T) (guards, hits int) {
 	entry := w.drawEntry(t, scale{locals: 2, of: []entryKind{filterEntry, ruleEntry, ruleEntry, ruleEntry}})
 	w.add(t, []Entry{entry})
 	tp := w.x.topics[w.key]
-	r, row := entryRow(tp, entry)
-	if r == nil || len(r.plan.guards) < 2 {
+	tb, row := entryRow(tp, entry)
+	if tb == nil || len(tb.plan.guards) < 2 {
 		return 0, 0
 	}
 	events := make([]Event, 20)
 	for i := range events {
 		events[i] = drawEvent(t)
 	}
-	at := &rowIndexer{pages: r.store, texts: tp.texts}
-	for number, ways := range r.plan.guards {
-		r.plan.remove(at, row)
-		r.store.page(row).setGuard(row, uint8(number))
-		for _, one := range ways {
-			at.insert(one, row)
+	ix := &rowIndexer{pages: tb.store, texts: tp.texts}
+	for number, paths := range tb.plan.guards {
+		tb.plan.remove(ix, row)
+		tb.store.page(row).setGuard(row, uint8(number))
+		for _, one := range paths {
+			ix.insert(one, row)
 		}
 		for _, event := range events {
 			want, got := w.naive(t, event), w.hits(t, w.x, event)
 			if hits += len(want); !slices.Equal(got, want) {
-				t.Fatalf("event %s after %s: guard %d of %q, params %s\n%s", event.Data, event.Previous, number, r.name, entry.Params, w.difference(got, want))
+				t.Fatalf("event %s after %s: guard %d of %q, params %s\n%s", event.Data, event.Previous, number, tb.name, entry.Params, w.difference(got, want))
 			}
 		}
 	}
-	return len(r.plan.guards), hits
+	return len(tb.plan.guards), hits
 }
 
 // entryRow is the row of an entry, if it has one.
@@ -65,6 +65,6 @@ func entryRow(t *topic, e Entry) (*table, uint32) {
 		fl := t.filters.byText[e.Filter]
 		return fl.table, fl.row
 	}
-	row := uint32(t.columns.page(e.Place).conditions[e.Place.Local()&pageMask] &^ rowRef)
+	row := uint32(t.columns.page(e.Place).conditions[e.Place.Local()&pageMask] &^ rowRefFlag)
 	return t.pages.page(row).table, row
 }

@@ -14,39 +14,38 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// Key names a topic.
+// Key identifies a topic.
 type Key struct{ Service, Topic string }
 
 // An Entry is a subscription with its condition.
 type Entry struct {
-	Place      fanfare.RowID // of the subscription, unique across topics
+	Place      fanfare.RowID // id of the subscription, unique across topics
 	Subscriber fanfare.RowID
-	Channel    uint16          // the caller's number of it
-	Slot       uint16          // the caller's number of when it is due; 0: at once
+	Channel    uint16          // number that the caller gave to the channel
+	Slot       uint16          // number that the caller gave to the time when it is due; 0: at once
 	Filter     string          // CEL over the event; "" with Rule "": every event of the topic
 	Rule       string          // or the name of a rule of the topic
 	Params     json.RawMessage // and its params, an object
 }
 
-// A Hit is a subscription that an event meets.
+// A Hit is a subscription that matches an event.
 type Hit = fanfare.Hit
 
-// An Event is what conditions are evaluated on.
+// An Event is what conditions are evaluated on, Attributes are its context attributes.
 type (
 	Event      = expr.Event
 	Attributes = expr.Attributes
 )
 
-// EventOf returns e as conditions see it, without a previous event of its key.
+// EventOf returns e for conditions, without a previous event.
 func EventOf(e *fanfare.Event) Event {
 	return Event{Data: e.Data, Attributes: Attributes{
 		ID: e.ID, Source: e.Source, Type: e.Type, Subject: e.Subject, Time: e.Time, Extensions: e.Extensions,
 	}}
 }
 
-// An Index holds the conditions of all topics. Its methods are safe for
-// concurrent use: matches run beside each other and see what is done to one
-// subscription wholly or not at all.
+// An Index holds the conditions of all topics. Its methods are safe for concurrent use. A match
+// sees each change to a subscription as a whole or not at all.
 type Index struct {
 	language *cel.Env
 	columns  subscriptionColumns
@@ -59,22 +58,21 @@ type Index struct {
 func New() *Index {
 	language, err := lang.NewLanguage()
 	if err != nil {
-		panic("match: the language does not compile: " + err.Error()) // depends on no input
+		panic("condition: the language does not compile: " + err.Error()) // independent of any input
 	}
 	return &Index{language: language, topics: map[Key]*topic{}}
 }
 
-// Check compiles a definition and keeps nothing. The error points at
-// /schema, /rules/0/name, /rules/0/when or /rules/0/params/x.
+// Check compiles a definition and stores nothing. The error points at /schema, /rules/0/name,
+// /rules/0/when or /rules/0/params/x.
 func (x *Index) Check(def Definition) error {
 	_, err := compileDefinition(x.language, def)
 	return err
 }
 
-// Define sets what a topic says; the same definition again changes nothing.
-// Subscriptions stay, rules are matched by name. It is a Conflict to take away a
-// rule that has subscriptions, to change the params of one, or to take a field
-// out of the schema that a filter in use names.
+// Define sets the definition of a topic; an equal definition changes nothing. Subscriptions stay,
+// and rules are matched by name. It is a Conflict to remove a rule that has subscriptions, to
+// change its params, or to remove a field from the schema that a filter in use names.
 func (x *Index) Define(key Key, def Definition) error {
 	c, err := compileDefinition(x.language, def)
 	if err != nil {
@@ -83,7 +81,7 @@ func (x *Index) Define(key Key, def Definition) error {
 	x.mu.Lock()
 	t := x.topics[key]
 	if t == nil {
-		// Nobody else can have a new topic yet, so that it is defined before it is seen.
+		// Nobody else knows the new topic yet, so define it before it is visible.
 		t = newTopic(&x.columns)
 		err = t.define(c)
 		x.topics[key] = t
@@ -94,8 +92,8 @@ func (x *Index) Define(key Key, def Definition) error {
 	return t.define(c)
 }
 
-// CheckDefine tells whether Define would take def, and changes nothing: the error is the
-// one that Define would have. Everything fits an unknown topic.
+// CheckDefine returns the error that Define would return, and changes nothing. Any definition is
+// allowed for an unknown topic.
 func (x *Index) CheckDefine(key Key, def Definition) error {
 	c, err := compileDefinition(x.language, def)
 	if err != nil {
@@ -117,8 +115,8 @@ func (x *Index) topic(key Key) (*topic, error) {
 	return nil, unknownTopic(key)
 }
 
-// CheckFilter compiles a filter: it must be CEL, name only fields that the
-// schema has, and be true or false. The error has pointer /filter, line and column.
+// CheckFilter compiles a filter: it must be CEL, use only fields in the schema, and be true or
+// false. The error has pointer /filter, line and column.
 func (x *Index) CheckFilter(key Key, filter string) error {
 	t, err := x.topic(key)
 	if err != nil {
@@ -127,9 +125,8 @@ func (x *Index) CheckFilter(key Key, filter string) error {
 	return t.checkFilter(filter)
 }
 
-// CheckParams checks the params of a rule: all that it declares, no others, of
-// the right types. The error points at /rule or /params/x; where several are
-// wrong, its details are the others.
+// CheckParams checks the params of a rule: exactly those that it declares, with the right types.
+// The error points at /rule or /params/x, and its details are further mistakes.
 func (x *Index) CheckParams(key Key, rule string, params json.RawMessage) error {
 	t, err := x.topic(key)
 	if err != nil {
@@ -138,9 +135,8 @@ func (x *Index) CheckParams(key Key, rule string, params json.RawMessage) error 
 	return t.checkParams(rule, params)
 }
 
-// Add puts subscriptions in, all or none, though a match beside it may see some of
-// many already. One whose place the topic has already
-// replaces it, without a moment in which neither is there.
+// Add adds all subscriptions or none; a concurrent match may see only some of many. A subscription
+// with an id that the topic has already replaces the old one, and a match sees one of the two.
 func (x *Index) Add(key Key, entries []Entry) error {
 	t, err := x.topic(key)
 	if err != nil {
@@ -149,16 +145,16 @@ func (x *Index) Add(key Key, entries []Entry) error {
 	return t.add(entries)
 }
 
-// Remove takes a subscription out; one that is not there is no concern.
+// Remove removes a subscription if it exists.
 func (x *Index) Remove(key Key, place fanfare.RowID) {
 	if t, err := x.topic(key); err == nil {
 		t.remove(place)
 	}
 }
 
-// Match appends to hits all subscriptions of the topic whose conditions the event
-// meets, ordered by place, and returns the longer slice. It fails for an unknown
-// topic and for data that is not JSON, never because of a condition.
+// Match appends to hits all subscriptions of the topic that match the event, ordered by id, and
+// returns the extended slice. It fails for an unknown topic and for data that is not JSON, never
+// because of a condition.
 func (x *Index) Match(key Key, event Event, hits []Hit) ([]Hit, error) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -167,10 +163,10 @@ func (x *Index) Match(key Key, event Event, hits []Hit) ([]Hit, error) {
 	return t.match(&event, hits)
 }
 
-// Places calls visit with the places of all subscriptions of the topic that the event
-// meets, each once, in runs and in no order: for who counts them, or orders them
-// otherwise, it takes a small part of the time of Match, which looks up and orders each.
-// Visit must not keep a run, write to it, or change the index. It fails where Match does.
+// Places calls visit with the ids of all subscriptions of the topic that match the event, each
+// once, in runs without an order. It takes a small part of the time of Match, which looks up and
+// orders each subscription. visit must not keep or change a run, or change the index. Places fails
+// like Match.
 func (x *Index) Places(key Key, event Event, visit func(places []uint32)) error {
 	t, err := x.topic(key)
 	if err != nil {
@@ -179,7 +175,7 @@ func (x *Index) Places(key Key, event Event, visit func(places []uint32)) error 
 	return t.eachPlace(&event, visit)
 }
 
-// Len returns how many subscriptions a topic has.
+// Len returns the number of subscriptions of a topic.
 func (x *Index) Len(key Key) int {
 	t, err := x.topic(key)
 	if err != nil {
@@ -188,10 +184,10 @@ func (x *Index) Len(key Key) int {
 	return t.size()
 }
 
-// KeyOf returns the key of an event: the text of the field that the topic names as
-// its key. It has none where the topic names no field, and where the field is
-// missing, null, empty, a list, an object, longer than MaxKeyBytes, or has a zero byte. A number and the
-// text that writes it are the same key, and so are 5 and 5.0.
+// KeyOf returns the key of an event: the text of the topic's key field. The event has no key if the
+// topic names no key field, or if the field is missing, null, empty, a list, an object, longer than
+// MaxKeyBytes, or contains a zero byte. A number and its text are the same key, and so are 5 and
+// 5.0.
 func (x *Index) KeyOf(key Key, data json.RawMessage) (text string, ok bool, err error) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -211,7 +207,7 @@ func (x *Index) KeyOf(key Key, data json.RawMessage) (text string, ok bool, err 
 	return text, ok, nil
 }
 
-// KeyAt returns what KeyOf would for a topic with this key and without a schema.
+// KeyAt returns what KeyOf returns for a topic with this key and without a schema.
 func KeyAt(field string, data json.RawMessage) (text string, ok bool) {
 	v, err := expr.DecodeData(data, nil)
 	steps := lang.KeySteps(field)
@@ -222,7 +218,7 @@ func KeyAt(field string, data json.RawMessage) (text string, ok bool) {
 	return keyTextOf(v)
 }
 
-// keyTextOf is the text of a value that is a key.
+// keyTextOf returns the text of a value as a key.
 func keyTextOf(v any) (text string, ok bool) {
 	switch v := v.(type) {
 	case string:

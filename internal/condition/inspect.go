@@ -12,29 +12,28 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A Condition is what one or more subscriptions of a topic wait for, as the index holds
-// it: a filter with the number that it has among the topic's filters, or a rule with the
-// params of the subscription at a place.
+// A Condition is a condition in the index: a filter with its number among the topic's filters, or a
+// rule with the params of one subscription.
 type Condition struct {
 	Filter string
-	Number uint32 // of a filter
+	Number uint32 // for a filter
 
-	Rule   string // "" of a filter
+	Rule   string // "" for a filter
 	Params json.RawMessage
 
-	// Of the subscription to a rule.
+	// The subscription to the rule.
 	Place, Subscriber fanfare.RowID
 	Channel, Slot     uint16
 }
 
-// A Report tells which conditions a match took for true. Beside the filters each hit whose
-// Rule is not negative is such a condition.
+// A Report lists the conditions that were true in a match: its Filters, and a rule for each hit
+// whose Rule is not negative.
 type Report struct {
-	Definition *Definition // of the topic at the time of the match; never changes
+	Definition *Definition // at the time of the match; never changes
 	Filters    []uint32    // numbers, each once, in no order
 }
 
-// MatchReported does what Match does, and fills a report, whose room it uses again.
+// MatchReported does what Match does, and fills r, whose memory it reuses.
 func (x *Index) MatchReported(key Key, event Event, hits []Hit, r *Report) ([]Hit, error) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -48,37 +47,37 @@ func (x *Index) MatchReported(key Key, event Event, hits []Hit, r *Report) ([]Hi
 	return hits, err
 }
 
-// DefinitionOf returns what a topic says now; nil where the index has no such topic.
+// DefinitionOf returns the current definition of a topic; nil if the index has no such topic.
 func (x *Index) DefinitionOf(key Key) (def *Definition) {
 	x.read(key, func(t *topic) { def = &t.compiled.Load().definition })
 	return def
 }
 
-// FilterAt returns the filter with a number; false where there is none any more.
+// FilterAt returns the filter with a number; false if there is none.
 func (x *Index) FilterAt(key Key, number uint32) (c Condition, ok bool) {
 	x.read(key, func(t *topic) { c, ok = t.filters.condition(number) })
 	return c, ok
 }
 
-// ConditionAt returns the condition of the subscription at a place of the topic; false
-// where the topic has none there.
+// ConditionAt returns the condition of a subscription of the topic; false if the topic does not
+// have the subscription.
 func (x *Index) ConditionAt(key Key, place fanfare.RowID) (c Condition, ok bool) {
 	x.read(key, func(t *topic) {
 		if !t.subscriptions.Contains(uint32(place)) {
 			return
 		}
 		ref := t.columns.page(place).conditions[place.Local()&pageMask]
-		if ref&rowRef == 0 {
+		if ref&rowRefFlag == 0 {
 			c, ok = t.filters.condition(uint32(ref))
 			return
 		}
-		c, ok = t.rowCondition(uint32(ref&^rowRef)), true
+		c, ok = t.rowCondition(uint32(ref&^rowRefFlag)), true
 	})
 	return c, ok
 }
 
-// FilterHits appends to hits those of all subscriptions of the topic that have a filter,
-// ordered by place, as Match would if the filter were true.
+// FilterHits appends to hits all subscriptions of the topic that have a filter, ordered by id, as
+// Match does if the filter is true.
 func (x *Index) FilterHits(key Key, filter string, hits []Hit) []Hit {
 	x.read(key, func(t *topic) {
 		fl := t.filters.byText[filter]
@@ -90,26 +89,24 @@ func (x *Index) FilterHits(key Key, filter string, hits []Hit) []Hit {
 	return hits
 }
 
-// frameOf is a frame in which a filter is true.
+// frameOf returns a frame in which a filter is true.
 func (t *topic) frameOf(fl *filter) *matchFrame {
 	f := new(matchFrame)
 	f.addSubscriptions(fl)
 	return f
 }
 
-// A Cursor is a position in the list of a topic's conditions. The zero Cursor is before
-// the first one.
+// A Cursor is a position in the list of a topic's conditions. The zero Cursor is at the beginning.
 type Cursor struct {
 	filter int // number of the next filter
-	page   int // where all filters were visited: number of the next page of rows
-	row    int // and the row in it
+	page   int // after the last filter: number of the next page of rows
+	row    int // row in that page
 }
 
-// Conditions visits the next n conditions of a topic behind a cursor, which it moves, and
-// returns how many it visited: fewer than n where it has reached the end and begins anew.
-// It visits the filters in the order of their numbers and then the subscriptions to rules
-// in the order of their rows, so that each condition that stays is visited once between
-// two visits of any other. Visit must not call the index.
+// Conditions visits the next n conditions of a topic and moves the cursor. It returns the number of
+// visited conditions: fewer than n at the end, where it starts again. It visits the filters in the
+// order of their numbers, then the subscriptions to rules in the order of their rows. So it visits
+// each condition that stays once between two visits of any other. visit must not call the index.
 func (x *Index) Conditions(key Key, at *Cursor, n int, visit func(Condition)) (visited int) {
 	x.read(key, func(t *topic) {
 		for ; at.filter < len(t.filters.list) && visited < n; at.filter++ {
@@ -130,7 +127,7 @@ func (x *Index) Conditions(key Key, at *Cursor, n int, visit func(Condition)) (v
 	return visited
 }
 
-// pageConditions visits up to n conditions of the page of rows at a cursor.
+// pageConditions visits up to n conditions of the page at a cursor.
 func (t *topic) pageConditions(at *Cursor, n int, visit func(Condition)) (visited int) {
 	p := t.pages.pages[at.page]
 	if p == nil {
@@ -139,7 +136,7 @@ func (t *topic) pageConditions(at *Cursor, n int, visit func(Condition)) (visite
 	for ; at.row < len(p.owners) && visited < n; at.row++ {
 		row := uint32(at.page)<<pageBits | uint32(at.row)
 		if !t.isRow(p.owners[at.row], row) {
-			continue // it is free
+			continue // a free row
 		}
 		visit(t.rowCondition(row))
 		visited++
@@ -147,12 +144,12 @@ func (t *topic) pageConditions(at *Cursor, n int, visit func(Condition)) (visite
 	return visited
 }
 
-// isRow reports whether a row is that of the subscription at a place, and not free.
+// isRow reports whether a row belongs to the subscription and is not free.
 func (t *topic) isRow(place fanfare.RowID, row uint32) bool {
-	return t.subscriptions.Contains(uint32(place)) && t.columns.page(place).conditions[place.Local()&pageMask] == rowRef|conditionRef(row)
+	return t.subscriptions.Contains(uint32(place)) && t.columns.page(place).conditions[place.Local()&pageMask] == rowRefFlag|conditionRef(row)
 }
 
-// read calls visit with a topic that nobody changes meanwhile, if there is one.
+// read calls visit with a topic, if it exists, under its read lock.
 func (x *Index) read(key Key, visit func(*topic)) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -173,7 +170,7 @@ func (s *filters) condition(number uint32) (Condition, bool) {
 // rowCondition returns the condition of a row that is not free.
 func (t *topic) rowCondition(row uint32) Condition {
 	p, i := t.pages.page(row), int(row&pageMask)
-	params, _ := json.Marshal(p.Sub(i, t.texts)) // finite numbers, texts, Booleans and lists of texts
+	params, _ := json.Marshal(p.Sub(i, t.texts)) // params are always valid JSON
 	place := p.owners[i]
 	pg, at := t.columns.page(place), place.Local()&pageMask
 	c := Condition{Rule: p.table.name, Params: params, Place: place, Subscriber: pg.subscribers[at], Channel: pg.channels[at]}
@@ -183,13 +180,11 @@ func (t *topic) rowCondition(row uint32) Condition {
 	return c
 }
 
-// Explain says part by part what the condition of an entry comes to for an
-// event, under the topic's definition of this moment. The whole is true
-// exactly where Match finds such an entry. An entry without a condition has no
-// parts: it is met by every event. The places of the entry are not looked at.
+// Explain returns the result of each part of an entry's condition for an event, under the current
+// definition of the topic. The whole is true exactly if Match finds such an entry. An entry without
+// a condition has no parts, because every event matches it. The ids of the entry are ignored.
 //
-// It compiles the condition anew, several times over: it is for people, not for
-// the way of an event.
+// It compiles the condition several times. Use it for people, not while events are processed.
 func (x *Index) Explain(key Key, entry Entry, event Event) (fanfare.Part, error) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -215,9 +210,9 @@ func (x *Index) Explain(key Key, entry Entry, event Event) (fanfare.Part, error)
 	return explain.Explain(sc, where, text, v, &event, data)
 }
 
-// IndexedBy says by which values of an event the index finds a condition, in words; ""
-// where every event is held against it, or there is no condition. Of several guards a
-// row is on the one that it shares with the fewest others.
+// IndexedBy describes by which values of an event the index finds a condition; "" if it is
+// evaluated for every event, or if there is no condition. Of several guards, a row uses the one
+// that it shares with the fewest others.
 func (x *Index) IndexedBy(key Key, filter, rule string, params json.RawMessage) (string, error) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -248,17 +243,17 @@ func (x *Index) IndexedBy(key Key, filter, rule string, params json.RawMessage) 
 	return strings.Join(words, ", or "), nil
 }
 
-// describeIndex names the guards that lead to the row for some events only.
+// describeIndex describes the guards that lead to the row for some events only.
 func (p *plan) describeIndex(row *rowIndexer) string {
 	var guards []string
-	for _, ways := range p.guards {
-		if slices.ContainsFunc(ways, row.matchesEveryEvent) {
+	for _, paths := range p.guards {
+		if slices.ContainsFunc(paths, row.matchesEveryEvent) {
 			continue
 		}
 		var sides []string
-		for _, w := range ways {
-			if len(row.keysOf(w)) > 0 {
-				sides = append(sides, w.describe())
+		for _, a := range paths {
+			if len(row.keysOf(a)) > 0 {
+				sides = append(sides, a.describe())
 			}
 		}
 		guards = append(guards, strings.Join(sides, " or "))
@@ -266,33 +261,33 @@ func (p *plan) describeIndex(row *rowIndexer) string {
 	return strings.Join(guards, ", or ")
 }
 
-// describe names what w finds its rows by.
-func (w *accessPath) describe() string {
+// describe describes by which values a finds its rows.
+func (a *accessPath) describe() string {
 	var list []string
-	for i := range w.equalities {
-		list = append(list, "the value of "+w.equalities[i].Describe())
+	for i := range a.equalities {
+		list = append(list, "the value of "+a.equalities[i].Describe())
 	}
 	switch {
-	case w.substring != nil:
-		list = append(list, "the text in "+w.substring.Describe())
-	case w.sharedText != nil:
-		list = append(list, "the values in "+w.sharedText.Describe())
-	case w.grid != nil:
-		list = append(list, "the place or range that the event is in")
+	case a.substring != nil:
+		list = append(list, "the text in "+a.substring.Describe())
+	case a.sharedText != nil:
+		list = append(list, "the values in "+a.sharedText.Describe())
+	case a.grid != nil:
+		list = append(list, "the place or range that contains the event")
 	}
 	switch {
-	case w.rangeKey == nil:
-	case w.rangeKey.crossing != nil:
-		list = append(list, "the levels that are crossed")
+	case a.rangeKey == nil:
+	case a.rangeKey.crossing != nil:
+		list = append(list, "the crossed levels")
 	default:
-		list = append(list, "the range of "+w.rangeKey.Describe())
+		list = append(list, "the range of "+a.rangeKey.Describe())
 	}
 	return strings.Join(list, " and ")
 }
 
-// CountMatches tells how many of some events meet a filter of the topic. It compiles the
-// filter anew: it is for reports, not for the way of an event. What cannot be
-// evaluated is met by none.
+// CountMatches returns how many events match a filter of the topic. It compiles the filter anew:
+// use it for reports, not while events are processed. A filter that cannot be evaluated matches
+// none.
 func (x *Index) CountMatches(key Key, filter string, events []Event) (n int) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -306,7 +301,7 @@ func (x *Index) CountMatches(key Key, filter string, events []Event) (n int) {
 	if err != nil {
 		return 0
 	}
-	e := &expr.Standalone{Scope: c.filterScope, Ast: a}
+	e := &expr.StandaloneCondition{Scope: c.filterScope, Ast: a}
 	var condition expr.Predicate
 	e.Build(func(b *expr.Builder) { condition = b.Build(a.Expr()) })
 	for i := range events {

@@ -69,7 +69,7 @@ func drawScale(t *rapid.T) scale {
 func (s scale) drawPlace(t *rapid.T) fanfare.RowID {
 	local := rapid.Uint32Range(0, s.locals-1).Draw(t, "local")
 	if local > s.locals/2 {
-		local += pageRows - s.locals*3/4
+		local += rowsPerPage - s.locals*3/4
 	}
 	return fanfare.NewRowID(rapid.IntRange(0, 3).Draw(t, "partition"), local)
 }

@@ -9,19 +9,19 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// match appends the hits of an event, ordered by place.
+// match appends the hits of an event, ordered by id.
 func (t *topic) match(event *Event, hits []Hit) ([]Hit, error) {
 	err := t.search(event, nil, func(f *matchFrame) { hits = t.collect(f, hits) })
 	return hits, err
 }
 
-// eachPlace visits the places of the hits of an event, each once.
+// eachPlace visits the ids of the hits of an event, each once.
 func (t *topic) eachPlace(event *Event, visit func(places []uint32)) error {
 	return t.search(event, visit, func(f *matchFrame) { f.handOut(visit) })
 }
 
-// search searches all conditions, and hands the frame with the hits to found. Whole runs
-// of places go to visit before, if that is given.
+// search evaluates all conditions, and calls found with the frame that holds the hits. If visit is
+// given, it receives whole runs of ids before.
 func (t *topic) search(event *Event, visit func([]uint32), found func(*matchFrame)) error {
 	f := t.frames.Get().(*matchFrame)
 	defer t.frames.Put(f)
@@ -41,15 +41,15 @@ func (t *topic) search(event *Event, visit func([]uint32), found func(*matchFram
 		form.search(f)
 	}
 	t.filters.searchConjunctions(f)
-	for _, r := range t.rules {
-		r.search(f)
+	for _, tb := range t.rules {
+		tb.search(f)
 	}
 	t.checker.check(t, f, event)
 	found(f)
 	return nil
 }
 
-// handOut visits the places that are kept in f, in runs as long as its buffer.
+// handOut visits the ids in f in runs of the size of its buffer.
 func (f *matchFrame) handOut(visit func(places []uint32)) {
 	buffer := f.placeBuffer()
 	for _, places := range f.filterHits {
@@ -68,7 +68,7 @@ func (f *matchFrame) handOut(visit func(places []uint32)) {
 	}
 }
 
-// placeBuffer is for places on their way out.
+// placeBuffer returns a buffer for ids.
 func (f *matchFrame) placeBuffer() []uint32 {
 	if f.buffer == nil {
 		f.buffer = make([]uint32, 1024)
@@ -76,8 +76,8 @@ func (f *matchFrame) placeBuffer() []uint32 {
 	return f.buffer
 }
 
-// collect merges the subscriptions of the filters that matched and the single hits. A
-// subscription has one condition, so none is in both.
+// collect merges the subscriptions of the filters that matched with the single hits. A subscription
+// has one condition, so that none is in both.
 func (t *topic) collect(f *matchFrame, hits []Hit) []Hit {
 	var places *roaring.Bitmap
 	if len(f.filterHits) == 1 {
@@ -104,12 +104,12 @@ func (t *topic) collect(f *matchFrame, hits []Hit) []Hit {
 	return w.hits
 }
 
-// A hitWriter looks up what a hit tells, page by page. Its hits have room for all.
+// A hitWriter looks up the columns of hits page by page. The caller provides room for all hits.
 type hitWriter struct {
 	columns *subscriptionColumns
 	page    *columnPage
 	slots   *slotPage
-	number  fanfare.RowID // of the page, and its partition
+	number  fanfare.RowID // of the page, with its partition
 	hits    []Hit
 }
 
@@ -119,7 +119,7 @@ func (w *hitWriter) write(p fanfare.RowID, rule int16) {
 		w.page, w.slots, w.number = at.page.Load(), at.slots.Load(), number
 	}
 	at := p & pageMask
-	// Member by member: what is put together first and copied then takes twice the time.
+	// Setting each field is twice as fast as copying a whole Hit.
 	last := len(w.hits)
 	w.hits = w.hits[:last+1]
 	hit := &w.hits[last]
@@ -129,7 +129,7 @@ func (w *hitWriter) write(p fanfare.RowID, rule int16) {
 	}
 }
 
-// ruleBits is how much of a hit's key names the rule; the place stands above.
+// ruleBits is the size of the rule in the key of a hit; the id is above.
 const ruleBits = 16
 
 func hitKey(p fanfare.RowID, rule int16) uint64 { return uint64(p)<<ruleBits | uint64(uint16(rule)) }
@@ -138,16 +138,16 @@ func placeAndRule(key uint64) (fanfare.RowID, int16) {
 	return fanfare.RowID(key >> ruleBits), int16(key & (1<<ruleBits - 1))
 }
 
-// radixFrom is the number of hits from which a radix sort is the quicker one.
+// radixFrom is the number of hits from which a radix sort is faster.
 const radixFrom = 512
 
-// sortSingleHits orders the rule hits by place.
+// sortSingleHits orders the single hits by id.
 func (f *matchFrame) sortSingleHits() []uint64 {
 	if len(f.singleHits) < radixFrom {
 		slices.Sort(f.singleHits)
 		return f.singleHits
 	}
-	// Three passes of eleven bits cover the 32 bits of a place.
+	// Three passes of eleven bits cover the 32 bits of an id.
 	const bits, passes = 11, 3
 	f.sortBuffer = slices.Grow(f.sortBuffer[:0], len(f.singleHits))[:len(f.singleHits)]
 	for pass := range passes {
@@ -171,35 +171,35 @@ func (f *matchFrame) sortSingleHits() []uint64 {
 	return f.singleHits
 }
 
-// A matchFrame is the frame of one match with the hits found so far. Frames are
+// A matchFrame holds the state of one match: the event and the hits found so far. Frames are
 // reused; matches share nothing in them.
 type matchFrame struct {
 	expr.Frame
 
-	epoch uint32     // differs from event to event
+	epoch uint32     // differs between events
 	memos [][]uint32 // results of residuals by text: epoch and truth; see residual
 
-	textRound uint32   // of marks
-	textMarks []uint32 // by text: the round in which it was met
+	textRound uint32   // current round of textMarks
+	textMarks []uint32 // by text: the last round in which it was marked
 
 	single        [1]uint32
-	candidateRows []uint32 // candidates of a rule with several ways
-	keyParts      []uint64 // the event's parts of the key of the rule under evaluation
+	candidateRows []uint32 // candidates of a table with several access paths
+	keyParts      []uint64 // the event's parts of the key of the current access path
 	singleHits    []uint64 // hits of rules, and of filters with one subscription, packed by hitKey
-	sortBuffer    []uint64 // room for sorting them
+	sortBuffer    []uint64
 
-	scratch *conjunctionScratch // for compounds, once there were any
+	scratch *conjunctionScratch // for conjunctions, made on demand
 
-	visit          func([]uint32)    // takes whole runs of places of rules, where order is not asked for
-	filterHits     []*roaring.Bitmap // places of the filters that matched
-	matchedFilters []uint32          // numbers of these filters, and of those with one subscription
-	buffer         []uint32          // places on their way out
-	visited        []uint32          // those that visit took, for assertions
+	visit          func([]uint32)    // receives whole runs of ids of rules, if the order does not matter
+	filterHits     []*roaring.Bitmap // subscriptions of the filters that matched
+	matchedFilters []uint32          // numbers of all filters that matched
+	buffer         []uint32          // see placeBuffer
+	visited        []uint32          // ids that visit received, for assertions
 }
 
-// begin makes f ready for an event, whose data are set next.
+// begin prepares f for an event. The caller then sets its data.
 func (f *matchFrame) begin(event *Event, t *expr.TextTable, values int) {
-	f.Frame.Begin(event, t, values)
+	f.Begin(event, t, values)
 	f.singleHits, f.matchedFilters = f.singleHits[:0], f.matchedFilters[:0]
 	if f.epoch++; f.epoch == maxEpoch {
 		f.epoch = 1
@@ -207,15 +207,15 @@ func (f *matchFrame) begin(event *Event, t *expr.TextTable, values int) {
 	}
 }
 
-// end drops what would keep the event in memory.
+// end releases the event.
 func (f *matchFrame) end() {
 	clear(f.filterHits)
 	f.filterHits = f.filterHits[:0]
 	f.visit = nil
-	f.Frame.End()
+	f.End()
 }
 
-// startTextMarks forgets which texts were met.
+// startTextMarks removes the marks of all texts.
 func (f *matchFrame) startTextMarks() {
 	if f.textRound++; f.textRound == 0 {
 		clear(f.textMarks)
@@ -226,7 +226,7 @@ func (f *matchFrame) startTextMarks() {
 	}
 }
 
-// markText reports whether a text is met for the first time since mark.
+// markText marks a text and reports whether it had no mark.
 func (f *matchFrame) markText(number uint32) bool {
 	if f.textMarks[number] == f.textRound {
 		return false

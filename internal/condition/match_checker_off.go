@@ -2,7 +2,7 @@
 
 package condition
 
-// An auditor evaluates whole conditions beside the index: in builds with assertions.
+// A matchChecker evaluates whole conditions to check the index, in builds with assertions.
 type matchChecker struct{}
 
 func (*matchChecker) begin(*matchFrame)                 {}

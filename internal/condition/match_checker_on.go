@@ -13,31 +13,31 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// An auditor evaluates conditions beside the index: each whole, by the test that is built of
-// its own text, on data that are decoded at once. No plan, form, guard, way, memo or scan has
-// a part in that. Every hit must be true by it, and what is no hit must not be.
+// A matchChecker evaluates conditions to check the index: each as a whole, compiled from its own
+// text, on data that are decoded at once. It uses no plan, shape, guard, access path, memo or scan.
+// Every hit must be true, and conditions without a hit must not be.
 type matchChecker struct {
 	mu         sync.Mutex
 	definition *compiledDefinition
 	known      map[string]*checkedCondition // by rule or by text
-	next       int                          // of what was no hit: the one to look at first
+	next       int                          // of the conditions without a hit: the next one to evaluate
 }
 
-// An audited condition is compiled for the auditor.
+// A checkedCondition is compiled for the matchChecker.
 type checkedCondition struct {
-	expr.Standalone
+	expr.StandaloneCondition
 	predicate expr.Predicate
 }
 
-// Conditions that are evaluated beside one event: all hits up to maxAuditedHits, and of the
-// others some, which go round.
+// How many conditions are evaluated for one event: up to maxCheckedHits hits, and some others in
+// turn.
 const (
 	maxCheckedHits       = 512
 	maxCheckedOthers     = 48
 	maxCheckedConditions = 4096
 )
 
-// begin has f keep the runs of places that it hands out.
+// begin makes f keep the runs of ids that it passes to visit.
 func (*matchChecker) begin(f *matchFrame) {
 	if visit := f.visit; visit != nil {
 		f.visit = func(places []uint32) {
@@ -47,7 +47,7 @@ func (*matchChecker) begin(f *matchFrame) {
 	}
 }
 
-// check holds the hits in f against the conditions.
+// check compares the hits in f with the conditions.
 func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,10 +75,10 @@ func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
 	}
 	f.visited = nil
 
-	met := map[*checkedCondition]map[string]expr.Truth{} // rows of a rule are met one by one
+	met := map[*checkedCondition]map[string]expr.Truth{} // only of filters; rows of rules are evaluated one by one
 	result := func(place fanfare.RowID) (expr.Truth, string) {
 		one, row, text := a.conditionOf(t, c, place)
-		if one == nil { // it has none
+		if one == nil { // it has no condition
 			return expr.True, text
 		}
 		if met[one] == nil {
@@ -113,18 +113,19 @@ func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
 	}
 }
 
-// checkedRow is where the params of a subscription are.
+// checkedRow is the position of a subscription's params.
 type checkedRow struct {
 	page *expr.ParamPage
 	at   int
 }
 
-// conditionOf is that of a subscription, with its row where it is a rule's; nil for none.
+// conditionOf returns the condition of a subscription, with its row if it is a rule; nil if it has
+// none.
 func (a *matchChecker) conditionOf(t *topic, c *compiledDefinition, p fanfare.RowID) (one *checkedCondition, row *checkedRow, text string) {
 	sc, key := c.filterScope, ""
 	ref := t.columns.page(p).conditions[p.Local()&pageMask]
-	if ref&rowRef != 0 {
-		number := uint32(ref &^ rowRef)
+	if ref&rowRefFlag != 0 {
+		number := uint32(ref &^ rowRefFlag)
 		pg := t.pages.page(number)
 		assert.That(pg.owners[number&pageMask] == p, "row %d is not that of place %d", number, p)
 		row = &checkedRow{&pg.ParamPage, int(number & pageMask)}
@@ -140,7 +141,7 @@ func (a *matchChecker) conditionOf(t *topic, c *compiledDefinition, p fanfare.Ro
 	if one = a.known[key]; one == nil {
 		tree, err := sc.Compile("/filter", text)
 		assert.That(err == nil, "%s is in the index and does not compile: %v", text, err)
-		one = &checkedCondition{Standalone: expr.Standalone{Scope: sc, Ast: tree}}
+		one = &checkedCondition{StandaloneCondition: expr.StandaloneCondition{Scope: sc, Ast: tree}}
 		one.Build(func(b *expr.Builder) { one.predicate = b.Build(tree.Expr()) })
 		assert.That(one.Err == nil, "%s is in the index and cannot be planned: %v", text, one.Err)
 		a.known[key] = one

@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Quarantined is a condition about which the index was wrong, and which the evaluator decides
+// A Quarantined is a condition for which the index was wrong, and which the evaluator decides
 // instead: a filter, or the rule and the params of one subscription. The registry stores it as
 // JSON.
 type Quarantined struct {

@@ -6,164 +6,162 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// everyEvent is the bucket of rows to which no text leads, where texts are the
-// keys: it is no text's number.
-const everyEvent = 0
+// everyEventKey is the key of the bucket of rows without a text, where texts are the keys: no text
+// has this number.
+const everyEventKey = 0
 
-// rowIndexer puts the rows of one rule on their ways, and takes them off.
+// rowIndexer puts the rows of a table on their access paths, and removes them.
 type rowIndexer struct {
 	pages *pageStore
 	texts *expr.TextTable
-	frame expr.Frame // of the row, for statics
+	frame expr.Frame // holds the row, for rowPredicates
 	keys  []uint64
-	level level // of the cell, where the way has such
+	level level // of the cell, if the access path has a grid
 }
 
-// seek makes p ready for a row.
-func (p *rowIndexer) seek(row uint32) {
-	p.frame.Texts, p.frame.Page, p.frame.Row = p.texts, &p.pages.page(row).ParamPage, int(row&pageMask)
-	p.frame.DecodedParams = expr.DecodedParams{}
+// seek moves ix to a row.
+func (ix *rowIndexer) seek(row uint32) {
+	ix.frame.Texts, ix.frame.Page, ix.frame.Row = ix.texts, &ix.pages.page(row).ParamPage, int(row&pageMask)
+	ix.frame.DecodedParams = expr.DecodedParams{}
 }
 
-// insert puts a row on w.
-func (p *rowIndexer) insert(w *accessPath, row uint32) {
-	p.seek(row)
-	for _, key := range p.keysOf(w) {
-		if w.grid != nil {
-			w.grid.countRows(p.level, 1)
+// insert puts a row on a.
+func (ix *rowIndexer) insert(a *accessPath, row uint32) {
+	ix.seek(row)
+	for _, key := range ix.keysOf(a) {
+		if a.grid != nil {
+			a.grid.countRows(ix.level, 1)
 		}
-		h, known := w.buckets[key]
+		ref, known := a.buckets[key]
 		switch {
 		case !known:
-			w.buckets[key] = bucketRef{row: row}
-			if w.substring != nil && key != everyEvent {
-				w.substring.ngrams.Add(p.texts.At(uint32(key)).Folded, uint32(key))
+			a.buckets[key] = bucketRef{row: row}
+			if a.substring != nil && key != everyEventKey {
+				a.substring.ngrams.Add(ix.texts.At(uint32(key)).Folded, uint32(key))
 			}
 			continue
-		case h.bucket == nil:
-			h.bucket = &bucket{ranged: w.rangeKey != nil}
-			h.bucket.insert(w.rangeValue(p.pages, h.row), w.entry(p.pages, h.row))
-			w.buckets[key] = bucketRef{bucket: h.bucket}
+		case ref.bucket == nil:
+			ref.bucket = &bucket{ranged: a.rangeKey != nil}
+			ref.bucket.insert(a.rowRangeValue(ix.pages, ref.row), a.entry(ix.pages, ref.row))
+			a.buckets[key] = bucketRef{bucket: ref.bucket}
 		}
-		h.bucket.insert(w.rangeValue(p.pages, row), w.entry(p.pages, row))
+		ref.bucket.insert(a.rowRangeValue(ix.pages, row), a.entry(ix.pages, row))
 	}
 }
 
-// remove takes a row off w.
-func (p *rowIndexer) remove(w *accessPath, row uint32) {
-	p.seek(row)
-	for _, key := range p.keysOf(w) {
-		if w.grid != nil {
-			w.grid.countRows(p.level, -1)
+// remove takes a row off a.
+func (ix *rowIndexer) remove(a *accessPath, row uint32) {
+	ix.seek(row)
+	for _, key := range ix.keysOf(a) {
+		if a.grid != nil {
+			a.grid.countRows(ix.level, -1)
 		}
 		if assert.Enabled {
-			h, known := w.buckets[key]
-			assert.That(known && (h.bucket != nil || h.row == row), "row %d is taken off a way on which it is not, by key %d", row, key)
+			ref, known := a.buckets[key]
+			assert.That(known && (ref.bucket != nil || ref.row == row), "row %d is taken off a way on which it is not, by key %d", row, key)
 		}
-		if many := w.buckets[key].bucket; many == nil || many.remove(w.rangeValue(p.pages, row), w.entry(p.pages, row)) {
-			delete(w.buckets, key)
-			if w.substring != nil && key != everyEvent {
-				w.substring.ngrams.Remove(p.texts.At(uint32(key)).Folded, uint32(key))
+		if many := a.buckets[key].bucket; many == nil || many.remove(a.rowRangeValue(ix.pages, row), a.entry(ix.pages, row)) {
+			delete(a.buckets, key)
+			if a.substring != nil && key != everyEventKey {
+				a.substring.ngrams.Remove(ix.texts.At(uint32(key)).Folded, uint32(key))
 			}
 		}
 	}
 }
 
-// everyEventCost keeps a row off a way that leads to it with every event, where there
-// is another one.
+// everyEventCost makes a row avoid an access path that leads to it for every event.
 const everyEventCost = 1 << 30
 
-// cost is how many rows share the buckets of a row that would be put on w, and
-// so are looked at together with it.
-func (p *rowIndexer) cost(w *accessPath, row uint32) (n int) {
-	p.seek(row)
-	for _, key := range p.keysOf(w) {
-		if h, known := w.buckets[key]; known {
-			n += h.size()
+// cost returns the number of rows that share the buckets of a row on a: the search visits them
+// together.
+func (ix *rowIndexer) cost(a *accessPath, row uint32) (n int) {
+	ix.seek(row)
+	for _, key := range ix.keysOf(a) {
+		if ref, known := a.buckets[key]; known {
+			n += ref.size()
 		}
-		if key == everyEvent && !w.hasKey() {
+		if key == everyEventKey && !a.hasKey() {
 			n += everyEventCost
 		}
 	}
 	return n
 }
 
-// rangeValue is where a row stands in its buckets.
-func (w *accessPath) rangeValue(rows *pageStore, row uint32) float64 {
-	if w.rangeKey == nil {
+// rowRangeValue returns the position of a row in its buckets.
+func (a *accessPath) rowRangeValue(rows *pageStore, row uint32) float64 {
+	if a.rangeKey == nil {
 		return 0
 	}
-	return rows.page(row).Numbers[w.rangeKey.column][row&pageMask]
+	return rows.page(row).Numbers[a.rangeKey.column][row&pageMask]
 }
 
-// keysOf returns the keys of the buckets in which the row is, none where it is
-// not on the way.
-func (p *rowIndexer) keysOf(w *accessPath) []uint64 {
-	p.keys = p.keys[:0]
-	if w.rowPredicates.Eval(&p.frame) != expr.True {
+// keysOf returns the keys of the buckets of the row; none if it is not on the access path.
+func (ix *rowIndexer) keysOf(a *accessPath) []uint64 {
+	ix.keys = ix.keys[:0]
+	if a.rowPredicates.Eval(&ix.frame) != expr.True {
 		return nil
 	}
-	pg, row := p.frame.Page, p.frame.Row
+	pg, row := ix.frame.Page, ix.frame.Row
 	switch {
-	case w.grid != nil:
-		if key, on, ok := w.grid.keyOf(w.rowKey(pg, row), pg, row); ok {
-			p.keys, p.level = append(p.keys, key), on
+	case a.grid != nil:
+		if key, on, ok := a.grid.keyOf(a.rowKey(pg, row), pg, row); ok {
+			ix.keys, ix.level = append(ix.keys, key), on
 		}
-	case len(w.equalities) > 0:
-		p.keys = append(p.keys, w.rowKey(pg, row))
-	case w.hasListParam():
-		p.listKeys(w)
-	case w.substring != nil:
-		n := pg.Texts[w.substring.param.Column][row]
-		if p.texts.At(n).Folded != "" {
-			p.keys = append(p.keys, uint64(n))
-		} else if !w.substring.exact { // every text contains it
-			p.keys = append(p.keys, everyEvent)
+	case len(a.equalities) > 0:
+		ix.keys = append(ix.keys, a.rowKey(pg, row))
+	case a.hasListParam():
+		ix.listKeys(a)
+	case a.substring != nil:
+		n := pg.Texts[a.substring.param.Column][row]
+		if ix.texts.At(n).Folded != "" {
+			ix.keys = append(ix.keys, uint64(n))
+		} else if !a.substring.exact { // every text contains the empty one
+			ix.keys = append(ix.keys, everyEventKey)
 		}
-	case w.sharedText != nil:
-		p.keys = append(p.keys, uint64(pg.Texts[w.sharedText.param.Column][row]))
+	case a.sharedText != nil:
+		ix.keys = append(ix.keys, uint64(pg.Texts[a.sharedText.param.Column][row]))
 	default:
-		p.keys = append(p.keys, everyEvent)
+		ix.keys = append(ix.keys, everyEventKey)
 	}
-	return p.keys
+	return ix.keys
 }
 
-// rowKey joins the parts of a row's equalities; it is 0 without any.
-func (w *accessPath) rowKey(p *expr.ParamPage, row int) (key uint64) {
-	if len(w.equalities) == 1 {
-		return w.equalities[0].rowPart(p, row)
+// rowKey combines the row's parts of the equalities; it is 0 without any.
+func (a *accessPath) rowKey(p *expr.ParamPage, row int) (key uint64) {
+	if len(a.equalities) == 1 {
+		return a.equalities[0].rowPart(p, row)
 	}
-	for i := range w.equalities {
-		key = hashMix(key, w.equalities[i].rowPart(p, row))
+	for i := range a.equalities {
+		key = hashMix(key, a.equalities[i].rowPart(p, row))
 	}
 	return key
 }
 
-// hasListParam reports whether the rows of w have lists, and each is in a bucket for
-// each of its texts.
-func (w *accessPath) hasListParam() bool {
-	return w.sharedText != nil && w.sharedText.param.Kind == lang.KindList || w.substring != nil && w.substring.param.Kind == lang.KindList
+// hasListParam reports whether the rows of a have lists and are in a bucket for each of their
+// texts.
+func (a *accessPath) hasListParam() bool {
+	return a.sharedText != nil && a.sharedText.param.Kind == lang.KindList || a.substring != nil && a.substring.param.Kind == lang.KindList
 }
 
-func (p *rowIndexer) listKeys(w *accessPath) {
+func (ix *rowIndexer) listKeys(a *accessPath) {
 	var of lang.Param
 	every := false
-	if w.sharedText != nil {
-		of, every = w.sharedText.param, w.sharedText.all
+	if a.sharedText != nil {
+		of, every = a.sharedText.param, a.sharedText.all
 	} else {
-		of = w.substring.param
+		of = a.substring.param
 	}
-	numbers := p.texts.ListNumbers(p.frame.Page.Texts[of.Column][p.frame.Row])
+	numbers := ix.texts.ListNumbers(ix.frame.Page.Texts[of.Column][ix.frame.Row])
 	if every {
-		if len(numbers) == 0 { // all of none
-			p.keys = append(p.keys, everyEvent)
+		if len(numbers) == 0 { // all of none is true
+			ix.keys = append(ix.keys, everyEventKey)
 			return
 		}
 		numbers = numbers[:1]
 	}
 	for _, n := range numbers {
-		if w.substring == nil || p.texts.At(n).Folded != "" { // nothing contains the empty text
-			p.keys = append(p.keys, uint64(n))
+		if a.substring == nil || ix.texts.At(n).Folded != "" { // contains_ci is false for the empty text
+			ix.keys = append(ix.keys, uint64(n))
 		}
 	}
 }

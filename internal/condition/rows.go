@@ -7,25 +7,25 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// pageBits sizes the pages of rows and of columns.
+// pageBits is the binary logarithm of the number of rows of a page.
 const (
-	pageBits = 12
-	pageRows = 1 << pageBits
-	pageMask = pageRows - 1
+	pageBits    = 12
+	rowsPerPage = 1 << pageBits
+	pageMask    = rowsPerPage - 1
 )
 
-// A row holds one subscription to a rule: its place and its params, by column.
-// Rows are numbered throughout the topic; a page of them belongs to one rule.
+// A page holds rows of one table. A row is one subscription to a rule with its params by column.
+// Rows are numbered in the whole topic.
 type page struct {
 	expr.ParamPage
 	table  *table
-	owners []fanfare.RowID // of a form: numbers of filters
-	guards []uint8         // of a plan with several: the one on which the row is
+	owners []fanfare.RowID // ids of subscriptions, or numbers of filters
+	guards []uint8         // of a plan with several guards: the guard of each row
 }
 
-func newPage(r *table) *page {
-	p := &page{ParamPage: expr.ParamPage{Params: r.params}, table: r}
-	for _, one := range r.params {
+func newPage(tb *table) *page {
+	p := &page{ParamPage: expr.ParamPage{Params: tb.params}, table: tb}
+	for _, one := range tb.params {
 		if one.IsNumber() {
 			p.Numbers = append(p.Numbers, nil)
 		} else {
@@ -35,7 +35,7 @@ func newPage(r *table) *page {
 	return p
 }
 
-// extend makes one more row: pages of forms are many, and mostly small.
+// extend adds a row. It grows in small steps, because shapes have many pages with few rows.
 func (p *page) extend() (row uint32) {
 	row = uint32(len(p.owners))
 	p.owners = append(room(p.owners), 0)
@@ -48,7 +48,7 @@ func (p *page) extend() (row uint32) {
 	return row
 }
 
-// setGuard keeps the guard of a row.
+// setGuard stores the guard of a row.
 func (p *page) setGuard(row uint32, guard uint8) {
 	if missing := len(p.owners) - len(p.guards); missing > 0 {
 		p.guards = append(p.guards, make([]uint8, missing)...)
@@ -56,63 +56,61 @@ func (p *page) setGuard(row uint32, guard uint8) {
 	p.guards[row&pageMask] = guard
 }
 
-// room doubles a column that is full, up to exactly a page.
+// room doubles the capacity of a full column, up to exactly a page.
 func room[T any](column []T) []T {
 	if n := len(column); n == cap(column) {
-		return append(make([]T, 0, min(max(2, 2*n), pageRows)), column...)
+		return append(make([]T, 0, min(max(2, 2*n), rowsPerPage)), column...)
 	}
 	return column
 }
 
-// pageStore are the pages of a topic.
+// pageStore holds the pages of a topic.
 type pageStore struct {
 	pages []*page
-	free  []uint32 // numbers of pages that no rule has
+	free  []uint32 // numbers of pages without a table
 }
 
 func (r *pageStore) page(row uint32) *page { return r.pages[row>>pageBits] }
 
-// A rule is what the topic's subscriptions have of one of its rules: it lasts
-// while the topic has a rule of that name, and its plan is replaced when the
-// rule is redefined.
-//
-// A form is a rule whose rows are filters.
+// A table holds the rows of one rule, or of one shape of filters or conjuncts. The table of a rule
+// exists while the topic has a rule with its name; a new definition replaces its plan. The rows of
+// a shape are filters.
 type table struct {
 	name       string
-	ruleNumber int16 // its place among the topic's rules; noRule of a form
+	ruleNumber int16 // position among the topic's rules; noRule for a shape
 	params     []lang.Param
 	plan       *plan
 
 	store    *pageStore
 	pages    []uint32 // numbers of its pages
-	free     []uint32 // rows of these that hold nothing
+	free     []uint32 // free rows in these pages
 	rowCount int
 
-	filters  *filters // of a form, and of a term
+	filters  *filters // of a shape
 	key      string
 	isParam  []bool         // which literals of its filters are params
-	position int            // among the forms, or the terms
-	conjunct *conjunctShape // what a term has beside
+	position int            // in the list of shapes
+	conjunct *conjunctShape // of a conjunct shape
 }
 
-// noRule is the order of what is not one of the topic's rules.
+// noRule is the rule number of shapes.
 const noRule = -1
 
-// add puts a subscription into a row and into the plan's buckets.
-func (r *table) add(place fanfare.RowID, v lang.ParamValues, at *rowIndexer) (row uint32) {
-	row = r.storeRow(place, v, at.texts)
-	r.plan.insert(at, row)
+// add stores a row and puts it on its access paths.
+func (tb *table) add(place fanfare.RowID, v lang.ParamValues, ix *rowIndexer) (row uint32) {
+	row = tb.storeRow(place, v, ix.texts)
+	tb.plan.insert(ix, row)
 	return row
 }
 
-// storeRow puts a subscription into a free row.
-func (r *table) storeRow(place fanfare.RowID, v lang.ParamValues, t *expr.TextTable) (row uint32) {
-	if last := len(r.free) - 1; last >= 0 {
-		row, r.free = r.free[last], r.free[:last]
+// storeRow stores a subscription or filter in a free row.
+func (tb *table) storeRow(place fanfare.RowID, v lang.ParamValues, t *expr.TextTable) (row uint32) {
+	if last := len(tb.free) - 1; last >= 0 {
+		row, tb.free = tb.free[last], tb.free[:last]
 	} else {
-		row = r.newRow()
+		row = tb.newRow()
 	}
-	p, i := r.store.page(row), int(row&pageMask)
+	p, i := tb.store.page(row), int(row&pageMask)
 	p.owners[i] = place
 	for c, number := range v.Numbers {
 		p.Numbers[c][i] = number
@@ -123,58 +121,58 @@ func (r *table) storeRow(place fanfare.RowID, v lang.ParamValues, t *expr.TextTa
 	if assert.Enabled {
 		p.AssertHolds(i, v, t)
 	}
-	r.rowCount++
+	tb.rowCount++
 	return row
 }
 
-// newRow makes a row behind the others, on a new page where the last one is full.
-func (r *table) newRow() uint32 {
-	if last := len(r.pages) - 1; last >= 0 {
-		if p := r.store.pages[r.pages[last]]; len(p.owners) < pageRows {
-			return r.pages[last]<<pageBits | p.extend()
+// newRow makes a row on the last page, or on a new page if that is full.
+func (tb *table) newRow() uint32 {
+	if last := len(tb.pages) - 1; last >= 0 {
+		if p := tb.store.pages[tb.pages[last]]; len(p.owners) < rowsPerPage {
+			return tb.pages[last]<<pageBits | p.extend()
 		}
 	}
-	number := uint32(len(r.store.pages))
-	if last := len(r.store.free) - 1; last >= 0 {
-		number, r.store.free = r.store.free[last], r.store.free[:last]
+	number := uint32(len(tb.store.pages))
+	if last := len(tb.store.free) - 1; last >= 0 {
+		number, tb.store.free = tb.store.free[last], tb.store.free[:last]
 	} else {
-		r.store.pages = append(r.store.pages, nil)
+		tb.store.pages = append(tb.store.pages, nil)
 	}
-	r.store.pages[number] = newPage(r)
-	r.pages = append(r.pages, number)
-	return number<<pageBits | r.store.pages[number].extend()
+	tb.store.pages[number] = newPage(tb)
+	tb.pages = append(tb.pages, number)
+	return number<<pageBits | tb.store.pages[number].extend()
 }
 
-// remove takes a row out of the plan's buckets, and out.
-func (r *table) remove(row uint32, at *rowIndexer) {
-	r.plan.remove(at, row)
-	r.freeRow(row, at.texts)
+// remove takes a row off its access paths and frees it.
+func (tb *table) remove(row uint32, ix *rowIndexer) {
+	tb.plan.remove(ix, row)
+	tb.freeRow(row, ix.texts)
 }
 
-// freeRow empties a row. A rule without subscriptions gives up its pages.
-func (r *table) freeRow(row uint32, t *expr.TextTable) {
-	p, i := r.store.page(row), int(row&pageMask)
+// freeRow empties a row. A table without rows gives up its pages.
+func (tb *table) freeRow(row uint32, t *expr.TextTable) {
+	p, i := tb.store.page(row), int(row&pageMask)
 	for c := range p.Texts {
 		t.Release(p.Texts[c][i])
 	}
-	r.free = append(r.free, row)
-	if r.rowCount--; r.rowCount == 0 {
-		for _, number := range r.pages {
-			r.store.pages[number] = nil
+	tb.free = append(tb.free, row)
+	if tb.rowCount--; tb.rowCount == 0 {
+		for _, number := range tb.pages {
+			tb.store.pages[number] = nil
 		}
-		r.store.free = append(r.store.free, r.pages...)
-		r.pages, r.free = nil, nil
+		tb.store.free = append(tb.store.free, tb.pages...)
+		tb.pages, tb.free = nil, nil
 	}
 }
 
-// each calls visit with every row that holds a subscription.
-func (r *table) each(visit func(row uint32)) {
-	empty := make(map[uint32]struct{}, len(r.free))
-	for _, row := range r.free {
+// each calls visit with every row that is not free.
+func (tb *table) each(visit func(row uint32)) {
+	empty := make(map[uint32]struct{}, len(tb.free))
+	for _, row := range tb.free {
 		empty[row] = struct{}{}
 	}
-	for _, number := range r.pages {
-		for i := range uint32(len(r.store.pages[number].owners)) {
+	for _, number := range tb.pages {
+		for i := range uint32(len(tb.store.pages[number].owners)) {
 			row := number<<pageBits | i
 			if _, ok := empty[row]; !ok {
 				visit(row)

@@ -10,75 +10,75 @@ import (
 	"fanfare.dev/fanfare/internal/failpoint"
 )
 
-// search finds the rows of r that match.
-func (r *table) search(f *matchFrame) {
-	p := r.plan
+// search finds the rows of tb that match.
+func (tb *table) search(f *matchFrame) {
+	p := tb.plan
 	f.Page = nil
-	if r.rowCount == 0 || p.eventPredicates.Eval(&f.Frame) != expr.True {
+	if tb.rowCount == 0 || p.eventPredicates.Eval(&f.Frame) != expr.True {
 		return
 	}
 	if p.singlePath {
-		w := p.guards[0][0]
-		w.search(f, r.store, func(rows []uint32) {
+		a := p.guards[0][0]
+		a.search(f, tb.store, func(rows []uint32) {
 			if assert.Enabled {
-				r.assertRows(w, rows)
+				tb.assertRows(a, rows)
 			}
-			r.emitMatches(f, w, rows)
+			tb.emitMatches(f, a, rows)
 		})
 		return
 	}
 	f.candidateRows = f.candidateRows[:0]
-	for _, ways := range p.guards {
-		for _, w := range ways {
-			w.search(f, r.store, func(rows []uint32) { f.candidateRows = append(f.candidateRows, rows...) })
+	for _, paths := range p.guards {
+		for _, a := range paths {
+			a.search(f, tb.store, func(rows []uint32) { f.candidateRows = append(f.candidateRows, rows...) })
 		}
 	}
 	slices.Sort(f.candidateRows)
 	if assert.Enabled {
-		r.assertGuarded(f)
+		tb.assertGuarded(f)
 	}
-	r.emitMatches(f, nil, slices.Compact(f.candidateRows))
+	tb.emitMatches(f, nil, slices.Compact(f.candidateRows))
 }
 
-// search visits the rows to which w leads, or what they stand for (entire).
-func (w *accessPath) search(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
-	if w.eventPredicates.Eval(&f.Frame) != expr.True {
+// search visits the rows that a leads to, or their owners (see covering).
+func (a *accessPath) search(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
+	if a.eventPredicates.Eval(&f.Frame) != expr.True {
 		return
 	}
 	switch {
-	case w.substring != nil:
-		w.searchSubstrings(f, rows, visit)
+	case a.substring != nil:
+		a.searchSubstrings(f, rows, visit)
 		return
-	case w.sharedText != nil:
-		w.searchSharedTexts(f, rows, visit)
+	case a.sharedText != nil:
+		a.searchSharedTexts(f, rows, visit)
 		return
 	}
-	key, ok := w.eventKey(f)
+	key, ok := a.eventKey(f)
 	switch {
 	case !ok:
-	case w.grid != nil:
-		w.grid.eachCellAt(&f.Frame, key, func(cell uint64) { w.visitBucket(f, rows, cell, visit) })
+	case a.grid != nil:
+		a.grid.eachCellAt(&f.Frame, key, func(cell uint64) { a.visitBucket(f, rows, cell, visit) })
 	default:
-		w.visitBucket(f, rows, key, visit)
+		a.visitBucket(f, rows, key, visit)
 	}
 }
 
-// visitBucket visits those rows of a bucket that are in the span.
-func (w *accessPath) visitBucket(f *matchFrame, rows *pageStore, key uint64, visit func(rows []uint32)) {
-	b, known := w.buckets[key]
+// visitBucket visits the rows of a bucket that match the range key.
+func (a *accessPath) visitBucket(f *matchFrame, rows *pageStore, key uint64, visit func(rows []uint32)) {
+	b, known := a.buckets[key]
 	if !known {
 		return
 	}
 	if assert.Enabled {
-		visit = w.assertBucket(f, rows, key, visit)
+		visit = a.assertBucket(f, rows, key, visit)
 	}
 	value := 0.0
-	if w.rangeKey != nil {
-		if w.rangeKey.crossing != nil {
-			w.visitCrossed(f, rows, b, visit)
+	if a.rangeKey != nil {
+		if a.rangeKey.crossing != nil {
+			a.visitCrossed(f, rows, b, visit)
 			return
 		}
-		v, _ := w.rangeKey.Load(&f.Frame)
+		v, _ := a.rangeKey.Load(&f.Frame)
 		var ok bool
 		if value, ok = expr.ToFloat(v); !ok {
 			return
@@ -86,55 +86,55 @@ func (w *accessPath) visitBucket(f *matchFrame, rows *pageStore, key uint64, vis
 	}
 	switch {
 	case b.bucket == nil:
-		if w.rangeKey == nil || w.rangeKey.op.MatchesOrder(cmp.Compare(value, w.rangeValue(rows, b.row))) {
-			f.single[0] = w.entry(rows, b.row)
+		if a.rangeKey == nil || a.rangeKey.op.MatchesOrder(cmp.Compare(value, a.rowRangeValue(rows, b.row))) {
+			f.single[0] = a.entry(rows, b.row)
 			visit(f.single[:])
 		}
-	case w.rangeKey == nil:
+	case a.rangeKey == nil:
 		b.bucket.each(visit)
 	default:
-		b.bucket.eachInRange(value, w.rangeKey.op, visit)
+		b.bucket.eachInRange(value, a.rangeKey.op, visit)
 	}
 }
 
-// searchSubstrings visits the buckets of all texts that occur in the event's.
-func (w *accessPath) searchSubstrings(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
-	hay, ok := w.substring.Folded(&f.Frame)
+// searchSubstrings visits the buckets of all texts that occur in the event's text.
+func (a *accessPath) searchSubstrings(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
+	hay, ok := a.substring.Folded(&f.Frame)
 	if !ok {
 		return
 	}
-	if !w.substring.exact {
-		w.visitBucket(f, rows, everyEvent, visit)
+	if !a.substring.exact {
+		a.visitBucket(f, rows, everyEventKey, visit)
 	}
 	f.startTextMarks()
-	w.substring.ngrams.Find(hay, func(number uint32) {
+	a.substring.ngrams.Find(hay, func(number uint32) {
 		if f.markText(number) {
-			w.visitBucket(f, rows, uint64(number), visit)
+			a.visitBucket(f, rows, uint64(number), visit)
 		}
 	})
 }
 
-// searchSharedTexts visits the buckets of all texts that the event has where w looks for them.
-func (w *accessPath) searchSharedTexts(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
-	w.visitBucket(f, rows, everyEvent, visit)
+// searchSharedTexts visits the buckets of all texts of the event.
+func (a *accessPath) searchSharedTexts(f *matchFrame, rows *pageStore, visit func(rows []uint32)) {
+	a.visitBucket(f, rows, everyEventKey, visit)
 	f.startTextMarks()
-	w.sharedText.eachText(&f.Frame, func(text string) {
+	a.sharedText.eachText(&f.Frame, func(text string) {
 		if number := f.Texts.Number(text); number != 0 && f.markText(number) {
-			w.visitBucket(f, rows, uint64(number), visit)
+			a.visitBucket(f, rows, uint64(number), visit)
 		}
 	})
 }
 
-// eventKey is that of the bucket to which the event leads, if any can.
-func (w *accessPath) eventKey(f *matchFrame) (key uint64, ok bool) {
+// eventKey returns the key of the bucket for the event; false if no row can match.
+func (a *accessPath) eventKey(f *matchFrame) (key uint64, ok bool) {
 	f.keyParts = f.keyParts[:0]
-	for i := range w.equalities {
-		part, ok := w.equalities[i].eventPart(&f.Frame)
+	for i := range a.equalities {
+		part, ok := a.equalities[i].eventPart(&f.Frame)
 		if !ok {
 			return 0, false
 		}
 		f.keyParts = append(f.keyParts, part)
-		if len(w.equalities) == 1 {
+		if len(a.equalities) == 1 {
 			key = part
 		} else {
 			key = hashMix(key, part)
@@ -143,53 +143,53 @@ func (w *accessPath) eventKey(f *matchFrame) (key uint64, ok bool) {
 	return key, true
 }
 
-// emitMatches keeps the hits among rows; w is the only way to them, or nil.
-func (r *table) emitMatches(f *matchFrame, w *accessPath, rows []uint32) {
-	p := r.plan
-	if w != nil && w.covering {
-		r.addCoveredHits(f, rows)
+// emitMatches adds the hits among rows; a is the single access path to them, or nil.
+func (tb *table) emitMatches(f *matchFrame, a *accessPath, rows []uint32) {
+	p := tb.plan
+	if a != nil && a.covering {
+		tb.addCoveredHits(f, rows)
 		return
 	}
-	if w != nil && len(p.residuals) == 0 && len(w.equalities) < 2 {
+	if a != nil && len(p.residuals) == 0 && len(a.equalities) < 2 {
 		for _, row := range rows {
-			r.addHit(f, r.store.page(row).owners[row&pageMask])
+			tb.addHit(f, tb.store.page(row).owners[row&pageMask])
 		}
 		return
 	}
 	for _, row := range rows {
-		pg := r.store.page(row)
+		pg := tb.store.page(row)
 		f.Page, f.Row = &pg.ParamPage, int(row&pageMask)
-		if (w == nil || w.isExactMatch(f)) && p.residualsHold(f) {
-			r.addHit(f, pg.owners[f.Row])
+		if (a == nil || a.isExactMatch(f)) && p.residualsHold(f) {
+			tb.addHit(f, pg.owners[f.Row])
 		}
 	}
 }
 
-// addCoveredHits keeps what rows that match stand for.
-func (r *table) addCoveredHits(f *matchFrame, places []uint32) {
-	if r.filters == nil && f.visit != nil {
+// addCoveredHits adds the owners of rows that match.
+func (tb *table) addCoveredHits(f *matchFrame, places []uint32) {
+	if tb.filters == nil && f.visit != nil {
 		f.visit(places)
 		return
 	}
 	for _, place := range places {
-		r.addHit(f, fanfare.RowID(place))
+		tb.addHit(f, fanfare.RowID(place))
 	}
 }
 
-// addHit keeps what a row that matches stands for.
-func (r *table) addHit(f *matchFrame, place fanfare.RowID) {
-	if r.filters == nil {
-		f.singleHits = append(f.singleHits, hitKey(place, r.ruleNumber))
+// addHit adds the owner of a row that matches.
+func (tb *table) addHit(f *matchFrame, place fanfare.RowID) {
+	if tb.filters == nil {
+		f.singleHits = append(f.singleHits, hitKey(place, tb.ruleNumber))
 		return
 	}
-	if r.conjunct != nil {
+	if tb.conjunct != nil {
 		f.scratch.candidates = append(f.scratch.candidates, uint32(place))
 		return
 	}
-	f.addFilter(r.filters.list[place])
+	f.addFilter(tb.filters.list[place])
 }
 
-// addFilter keeps a filter that matches.
+// addFilter adds a filter that matches.
 func (f *matchFrame) addFilter(fl *filter) {
 	if failpoint.Fault("filters-lost") && len(fl.text)%8 == 7 {
 		return
@@ -198,7 +198,7 @@ func (f *matchFrame) addFilter(fl *filter) {
 	f.addSubscriptions(fl)
 }
 
-// addSubscriptions keeps the subscriptions of a filter.
+// addSubscriptions adds the subscriptions of a filter.
 func (f *matchFrame) addSubscriptions(fl *filter) {
 	if fl.subscriptions != nil {
 		f.filterHits = append(f.filterHits, fl.subscriptions)
@@ -207,11 +207,11 @@ func (f *matchFrame) addSubscriptions(fl *filter) {
 	}
 }
 
-// isExactMatch reports whether the row is in its bucket for its key and not for the hash.
-func (w *accessPath) isExactMatch(f *matchFrame) bool {
-	if len(w.equalities) > 1 {
-		for i := range w.equalities {
-			if f.keyParts[i] != w.equalities[i].rowPart(f.Page, f.Row) {
+// isExactMatch reports whether the row has the event's key, and not only the same hash.
+func (a *accessPath) isExactMatch(f *matchFrame) bool {
+	if len(a.equalities) > 1 {
+		for i := range a.equalities {
+			if f.keyParts[i] != a.equalities[i].rowPart(f.Page, f.Row) {
 				return false
 			}
 		}
@@ -228,7 +228,7 @@ func (p *plan) residualsHold(f *matchFrame) bool {
 	return true
 }
 
-// Memos hold the epoch of the event and, in the lowest two bits, the truth.
+// A memo holds the epoch of the event and, in the lowest two bits, the truth.
 const maxEpoch = 1 << 30
 
 func (r *residual) evalRow(f *matchFrame) expr.Truth {

@@ -236,8 +236,8 @@ func TestRedefinitionKeepsSubscriptionsOrRefuses(t *testing.T) {
 		def  Definition
 		text string
 	}{
-		"vanished": {Definition{Schema: json.RawMessage(quakeSchema), Rules: []Rule{other}}, `there is 1 subscription to rule "near", which would vanish`},
-		"params":   {Definition{Schema: json.RawMessage(quakeSchema), Rules: []Rule{retyped}}, `there is 1 subscription to rule "near", whose params would change`},
+		"vanished": {Definition{Schema: json.RawMessage(quakeSchema), Rules: []Rule{other}}, `there is 1 subscription to rule "near", which the new definition removes`},
+		"params":   {Definition{Schema: json.RawMessage(quakeSchema), Rules: []Rule{retyped}}, `there is 1 subscription to rule "near", whose params the new definition changes`},
 		"schema": {Definition{Schema: json.RawMessage(`{"properties":{"mag":{"type":"number"},"place":{}}}`), Rules: []Rule{near}},
 			`there is 1 subscription with the filter "sig > 100", which the new schema does not allow: /filter: line 1, column 1: unknown name "sig"`},
 	} {

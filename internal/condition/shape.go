@@ -11,30 +11,30 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A form is what filters have in common that differ in literals alone: compiled
-// once, with these literals as its params, it answers them all as a rule does.
-// A filter that has no skeleton, or no literal to take out, is a form of its own.
+// A filterShape is what filters have in common that differ only in literals. It is compiled once,
+// with these literals as params, and then used like a rule. A filter that cannot be tokenized, or
+// has no literal that can be a param, has a shape of its own.
 type filterShape struct {
 	key       string
 	text      string // of one of its filters
 	params    []lang.Param
-	isParam   []bool // which literals are params
+	isParam   []bool // by literal
 	plan      *plan
-	predicate expr.Predicate // of a term: the whole of it
+	predicate expr.Predicate // of a conjunct
 }
 
-// A draft is a filter that was found good: the form, and its own literals, or a
-// draft of each conjunct of a compound.
+// A compiledFilter is a valid filter: its shape and its own literals, or the same for each conjunct
+// of a conjunction.
 type compiledFilter struct {
 	shape     *filterShape
 	values    lang.ParamValues
 	conjuncts []compiledFilter
 }
 
-// isCompiled reports whether d is one.
+// isCompiled reports whether d is set.
 func (d *compiledFilter) isCompiled() bool { return d.shape != nil || d.conjuncts != nil }
 
-// compileFilter compiles a filter. The empty text is the condition that every event meets.
+// compileFilter compiles a filter. Every event matches the empty text.
 func (t *topic) compileFilter(c *compiledDefinition, text string) (compiledFilter, error) {
 	if len(text) > lang.MaxTextBytes || !utf8.ValidString(text) {
 		_, err := c.filterScope.Compile("/filter", text)
@@ -44,9 +44,9 @@ func (t *topic) compileFilter(c *compiledDefinition, text string) (compiledFilte
 	if words == nil {
 		words = new([]lang.Token)
 	}
-	s, regular := lang.Tokenize(text, *words)
+	tf, regular := lang.Tokenize(text, *words)
 	if regular {
-		*words = s.Tokens
+		*words = tf.Tokens
 	}
 	defer t.shapes.tokenPool.Put(words)
 	t.shapes.Lock()
@@ -55,38 +55,38 @@ func (t *topic) compileFilter(c *compiledDefinition, text string) (compiledFilte
 		t.shapes.reset(c)
 	}
 	if regular && text != "" {
-		if d, ok := t.shapes.conjunction(text, &s); ok {
+		if d, ok := t.shapes.conjunction(text, &tf); ok {
 			return d, nil
 		}
 	} else {
-		s = lang.TokenizedFilter{}
+		tf = lang.TokenizedFilter{}
 	}
-	return t.shapes.compile(t.shapes.filterShapes, compileFilterShape, text, &s)
+	return t.shapes.compile(t.shapes.filterShapes, compileFilterShape, text, &tf)
 }
 
-// findParamLiterals tells which literals of a skeleton can be params: those that are
-// compared with a field of the event, or sought in one.
-func findParamLiterals(sc *lang.Scope, text string, s *lang.TokenizedFilter) ([]bool, error) {
+// findParamLiterals reports which literals of a filter can be params: those that are compared with
+// a field of the event, or searched in one.
+func findParamLiterals(sc *lang.Scope, text string, tf *lang.TokenizedFilter) ([]bool, error) {
 	a, err := sc.Compile("/filter", text)
 	if err != nil {
 		return nil, err
 	}
-	taken := make([]bool, s.Literals)
-	for _, n := range literalPositions(s, &expr.Builder{Scope: sc, Ast: a}) {
+	taken := make([]bool, tf.Literals)
+	for _, n := range literalPositions(tf, &expr.Builder{Scope: sc, Ast: a}) {
 		taken[n] = true
 	}
 	return taken, nil
 }
 
-// literalPositions maps the expressions of literals that can be params to the numbers
-// of their literals.
-func literalPositions(s *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
-	at := map[int]int{} // rune to literal
-	literals := make([]*lang.Token, 0, s.Literals)
-	for i := range s.Tokens {
-		if w := &s.Tokens[i]; w.Kind != lang.KindAny {
-			at[w.RuneOffset] = len(literals)
-			literals = append(literals, w)
+// literalPositions maps the expressions of literals that can be params to the numbers of the
+// literals.
+func literalPositions(tf *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
+	at := map[int]int{} // rune offset to literal
+	literals := make([]*lang.Token, 0, tf.Literals)
+	for i := range tf.Tokens {
+		if tok := &tf.Tokens[i]; tok.Kind != lang.KindAny {
+			at[tok.RuneOffset] = len(literals)
+			literals = append(literals, tok)
 		}
 	}
 	found := map[int64]int{}
@@ -98,16 +98,16 @@ func literalPositions(s *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
 			return
 		}
 		same := false
-		switch w := literals[n]; w.Kind {
+		switch tok := literals[n]; tok.Kind {
 		case lang.KindString:
-			same = v == any(w.Value)
+			same = v == any(tok.Value)
 		case lang.KindInt:
-			same = v == any(int64(w.Number))
+			same = v == any(int64(tok.Number))
 		case lang.KindDouble:
-			same = v == any(w.Number)
+			same = v == any(tok.Number)
 		case lang.KindList:
-			texts, isList := lang.LiteralTexts(e)
-			same = isList && lang.TextOfList(texts) == w.Value
+			texts, isList := lang.StringLiterals(e)
+			same = isList && lang.TextOfList(texts) == tok.Value
 		}
 		if same {
 			if assert.Enabled {
@@ -119,63 +119,63 @@ func literalPositions(s *lang.TokenizedFilter, b *expr.Builder) map[int64]int {
 	return found
 }
 
-// A compiler compiles the form of a text, whose literals that taken names become
-// params in their order.
-type shapeCompiler func(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, error)
+// A shapeCompiler compiles the shape of a text. The literals in taken become its params in their
+// order.
+type shapeCompiler func(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, error)
 
-// compileFilterShape compiles the form of a filter.
-func compileFilterShape(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
+// compileFilterShape compiles the shape of a filter.
+func compileFilterShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
 	if text == "" {
 		return &filterShape{plan: &plan{guards: [][]*accessPath{{newAccessPath()}}, singlePath: true}}, nil
 	}
-	fm, b, err := parseShape(sc, key, text, s, taken)
+	shape, b, err := parseShape(sc, key, text, tf, taken)
 	if err != nil {
 		return nil, err
 	}
-	return fm, fm.makePlan(b)
+	return shape, shape.makePlan(b)
 }
 
-// compileConjunctShape compiles a term.
-func compileConjunctShape(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
-	fm, b, err := parseShape(sc, key, text, s, taken)
+// compileConjunctShape compiles the shape of a conjunct.
+func compileConjunctShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, error) {
+	shape, b, err := parseShape(sc, key, text, tf, taken)
 	if err != nil {
 		return nil, err
 	}
-	// As an operand of && CEL refuses a number that it only finds untrue by itself.
+	// As an operand of &&, CEL refuses a number that it accepts by itself.
 	if kind := b.Ast.GetType(b.Ast.Expr().ID()).Kind(); kind != types.BoolKind && kind != types.DynKind {
-		return nil, lang.Invalid("/filter", "a part of it is not true or false")
+		return nil, lang.Invalid("/filter", "a part of the filter is neither true nor false")
 	}
-	fm.predicate = b.Build(b.Ast.Expr())
-	return fm, fm.makePlan(b)
+	shape.predicate = b.Build(b.Ast.Expr())
+	return shape, shape.makePlan(b)
 }
 
-func parseShape(sc *lang.Scope, key, text string, s *lang.TokenizedFilter, taken []bool) (*filterShape, *expr.Builder, error) {
-	fm := &filterShape{key: key, text: text, isParam: taken}
+func parseShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, taken []bool) (*filterShape, *expr.Builder, error) {
+	shape := &filterShape{key: key, text: text, isParam: taken}
 	a, err := sc.Compile("/filter", text)
 	if err != nil {
 		return nil, nil, err
 	}
 	b := expr.Builder{Scope: sc, Ast: a, Taken: map[int64]lang.Param{}}
-	columns, count := s.ParamColumns(taken)
-	for id, n := range literalPositions(s, &b) {
+	columns, count := tf.ParamColumns(taken)
+	for id, n := range literalPositions(tf, &b) {
 		if taken[n] {
 			b.Taken[id] = columns[n]
-			fm.params = append(fm.params, columns[n])
+			shape.params = append(shape.params, columns[n])
 		}
 	}
-	if len(fm.params) != count { // another literal would stand for all filters
-		return nil, nil, lang.Invalid("/filter", "its form means something else than before")
+	if len(shape.params) != count { // a literal would be the same for all filters
+		return nil, nil, lang.Invalid("/filter", "the filter changed its meaning when its literals became params; report this as a defect")
 	}
-	return fm, &b, nil
+	return shape, &b, nil
 }
 
-// makePlan gives fm its plan.
-func (fm *filterShape) makePlan(b *expr.Builder) (err error) {
-	if fm.plan, err = newPlan(b); err != nil {
+// makePlan sets the plan.
+func (shape *filterShape) makePlan(b *expr.Builder) (err error) {
+	if shape.plan, err = newPlan(b); err != nil {
 		return lang.Invalid("/filter", "%v", err)
 	}
-	for i := range fm.plan.residuals { // texts of filters are mostly all different
-		fm.plan.residuals[i].column = -1
+	for i := range shape.plan.residuals { // most texts of filters differ, so that a memo is no use
+		shape.plan.residuals[i].column = -1
 	}
 	return nil
 }

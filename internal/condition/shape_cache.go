@@ -8,124 +8,123 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// shapeCache are the forms and the terms for filters to come.
+// shapeCache holds compiled shapes for future filters.
 type shapeCache struct {
 	sync.Mutex
 	definition       *compiledDefinition
-	paramLiterals    map[string][]bool // by skeleton: which of its literals are params
+	paramLiterals    map[string][]bool // by tokens without literals
 	filterShapes     map[string]*filterShape
 	conjunctShapes   map[string]*filterShape
-	bytes            int            // of the texts that were compiled
-	seenConjunctions map[uint64]int // compounds by the hash of their skeleton
+	bytes            int            // of compiled texts
+	seenConjunctions map[uint64]int // how often the tokens of a conjunction were seen, by their hash
 	seed             maphash.Seed
 	buffer           []byte
-	tokenPool        sync.Pool // of *[]word
+	tokenPool        sync.Pool // of *[]lang.Token
 }
 
-// reset forgets what was compiled, for c.
-func (ds *shapeCache) reset(c *compiledDefinition) {
-	ds.definition, ds.paramLiterals, ds.filterShapes, ds.conjunctShapes = c, map[string][]bool{}, map[string]*filterShape{}, map[string]*filterShape{}
-	ds.bytes, ds.seenConjunctions, ds.seed = 0, map[uint64]int{}, maphash.MakeSeed()
+// reset empties the cache for a new definition.
+func (sc *shapeCache) reset(c *compiledDefinition) {
+	sc.definition, sc.paramLiterals, sc.filterShapes, sc.conjunctShapes = c, map[string][]bool{}, map[string]*filterShape{}, map[string]*filterShape{}
+	sc.bytes, sc.seenConjunctions, sc.seed = 0, map[uint64]int{}, maphash.MakeSeed()
 }
 
-// compile compiles a text unless known has its form. An s without words is that of a text
-// that has no skeleton.
-func (ds *shapeCache) compile(known map[string]*filterShape, compile shapeCompiler, text string, s *lang.TokenizedFilter) (compiledFilter, error) {
+// compile compiles a text unless known has its shape. tf is empty if the text could not be
+// tokenized.
+func (sc *shapeCache) compile(known map[string]*filterShape, compile shapeCompiler, text string, tf *lang.TokenizedFilter) (compiledFilter, error) {
 	key := []byte(text)
 	var taken []bool
-	if len(s.Tokens) > 0 {
-		ds.buffer = s.Key(ds.buffer[:0], nil)
+	if len(tf.Tokens) > 0 {
+		sc.buffer = tf.Key(sc.buffer[:0], nil)
 		var met bool
-		if taken, met = ds.paramLiterals[string(ds.buffer)]; !met {
+		if taken, met = sc.paramLiterals[string(sc.buffer)]; !met {
 			var err error
-			if taken, err = findParamLiterals(ds.definition.filterScope, text, s); err != nil {
+			if taken, err = findParamLiterals(sc.definition.filterScope, text, tf); err != nil {
 				return compiledFilter{}, err
 			}
-			ds.paramLiterals[string(ds.buffer)] = taken
+			sc.paramLiterals[string(sc.buffer)] = taken
 		}
-		ds.buffer = s.Key(ds.buffer[:0], taken)
-		key = ds.buffer
+		sc.buffer = tf.Key(sc.buffer[:0], taken)
+		key = sc.buffer
 	}
-	fm := known[string(key)]
-	if fm == nil {
+	shape := known[string(key)]
+	if shape == nil {
 		var err error
-		if fm, err = compile(ds.definition.filterScope, string(key), text, s, taken); err != nil {
+		if shape, err = compile(sc.definition.filterScope, string(key), text, tf, taken); err != nil {
 			return compiledFilter{}, err
 		}
-		known[fm.key] = fm
-		ds.bytes += len(text)
+		known[shape.key] = shape
+		sc.bytes += len(text)
 	}
 	if assert.Enabled {
-		fm.assertStandsFor(s, taken)
+		shape.assertStandsFor(tf, taken)
 	}
-	return compiledFilter{shape: fm, values: s.LiteralValues(taken)}, nil
+	return compiledFilter{shape: shape, values: tf.LiteralValues(taken)}, nil
 }
 
-// conjunction drafts the conjuncts of a filter that is a chain of them; not ok where it
-// is none, where its skeleton has a form, or where one of them is refused: compiling
-// the whole then tells why.
-func (ds *shapeCache) conjunction(text string, s *lang.TokenizedFilter) (d compiledFilter, ok bool) {
-	parts := s.Conjuncts()
-	if parts == nil || !ds.isRare(s) {
+// conjunction compiles the conjuncts of a filter. It is not ok if the filter is no chain of
+// conjuncts, if its shape is common, or if a conjunct is invalid; compiling the whole filter then
+// gives the error.
+func (sc *shapeCache) conjunction(text string, tf *lang.TokenizedFilter) (d compiledFilter, ok bool) {
+	parts := tf.Conjuncts()
+	if parts == nil || !sc.isRare(tf) {
 		return d, false
 	}
 	d.conjuncts = make([]compiledFilter, len(parts))
 	for i := range parts {
 		var err error
-		if d.conjuncts[i], err = ds.compileConjunct(text, &parts[i]); err != nil {
+		if d.conjuncts[i], err = sc.compileConjunct(text, &parts[i]); err != nil {
 			return compiledFilter{}, false
 		}
 	}
 	return d, true
 }
 
-// compileConjunct drafts one conjunct of text.
-func (ds *shapeCache) compileConjunct(text string, s *lang.TokenizedFilter) (compiledFilter, error) {
-	ds.buffer = s.Key(ds.buffer[:0], nil)
-	if taken, met := ds.paramLiterals[string(ds.buffer)]; met {
-		ds.buffer = s.Key(ds.buffer[:0], taken)
-		if fm := ds.conjunctShapes[string(ds.buffer)]; fm != nil {
+// compileConjunct compiles one conjunct of text.
+func (sc *shapeCache) compileConjunct(text string, tf *lang.TokenizedFilter) (compiledFilter, error) {
+	sc.buffer = tf.Key(sc.buffer[:0], nil)
+	if taken, met := sc.paramLiterals[string(sc.buffer)]; met {
+		sc.buffer = tf.Key(sc.buffer[:0], taken)
+		if shape := sc.conjunctShapes[string(sc.buffer)]; shape != nil {
 			if assert.Enabled {
-				fm.assertStandsFor(s, taken)
+				shape.assertStandsFor(tf, taken)
 			}
-			return compiledFilter{shape: fm, values: s.LiteralValues(taken)}, nil
+			return compiledFilter{shape: shape, values: tf.LiteralValues(taken)}, nil
 		}
 	}
-	text = s.TextOf(text)
-	own, _ := lang.Tokenize(text, nil) // counts from where the part begins, as CEL will
-	return ds.compile(ds.conjunctShapes, compileConjunctShape, text, &own)
+	text = tf.TextOf(text)
+	own, _ := lang.Tokenize(text, nil) // its offsets count from the start of the conjunct
+	return sc.compile(sc.conjunctShapes, compileConjunctShape, text, &own)
 }
 
-// A skeleton gets a form when it was met as often as the forms there are allow: a
-// form is looked at for every event, a compound for those that meet its guard. So the
-// forms of n filters are the square root of n at most, or so.
+// Filters become rows of a shape of their own, instead of conjunctions, once their tokens were seen
+// often enough for the number of shapes. An event visits each shape, but only the conjunctions that
+// their guards lead to. So n filters have about the square root of n shapes at most.
 const (
 	conjunctionsPerShape = 32
-	maxSeen              = 64 << 10 // skeletons that are counted; beyond, counting begins anew
+	maxSeen              = 64 << 10 // number of counters, after which counting starts again
 )
 
-// isRare counts a skeleton and reports whether its filters are compounds.
-func (ds *shapeCache) isRare(s *lang.TokenizedFilter) bool {
-	ds.buffer = s.Key(ds.buffer[:0], nil)
-	if _, met := ds.paramLiterals[string(ds.buffer)]; met {
+// isRare counts the tokens of a filter and reports whether such filters are conjunctions.
+func (sc *shapeCache) isRare(tf *lang.TokenizedFilter) bool {
+	sc.buffer = tf.Key(sc.buffer[:0], nil)
+	if _, met := sc.paramLiterals[string(sc.buffer)]; met {
 		return false
 	}
-	if len(ds.seenConjunctions) >= maxSeen {
-		clear(ds.seenConjunctions)
+	if len(sc.seenConjunctions) >= maxSeen {
+		clear(sc.seenConjunctions)
 	}
-	hash := maphash.Bytes(ds.seed, ds.buffer)
-	ds.seenConjunctions[hash]++
-	return ds.seenConjunctions[hash] <= conjunctionsPerShape*(1+len(ds.filterShapes))
+	hash := maphash.Bytes(sc.seed, sc.buffer)
+	sc.seenConjunctions[hash]++
+	return sc.seenConjunctions[hash] <= conjunctionsPerShape*(1+len(sc.filterShapes))
 }
 
-// maxDrafts is how many skeletons and forms are kept for filters to come, and
-// maxDraftBytes how much text of them: what is compiled is up to a hundred times as
-// large. Beyond, all are dropped and compiled again when they come.
+// Limits of the cache. A compiled shape can take a hundred times the memory of its text. A full
+// cache is emptied.
 const (
 	maxCachedShapes = 16 << 10
 	maxCachedBytes  = 2 << 20
 )
 
-func (ds *shapeCache) isFull() bool {
-	return len(ds.filterShapes) >= maxCachedShapes || len(ds.paramLiterals) >= maxCachedShapes || ds.bytes >= maxCachedBytes
+func (sc *shapeCache) isFull() bool {
+	return len(sc.filterShapes) >= maxCachedShapes || len(sc.paramLiterals) >= maxCachedShapes || sc.bytes >= maxCachedBytes
 }

@@ -8,15 +8,14 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A probeKey is a conjunct that can only be true where the event and the row have
-// a text in common: event.f in sub.list, sub.p in event.list and what quantifiers
-// make of them.
+// A sharedTextKey is a conjunct that can only be true if the event and the row have a text in
+// common: event.f in sub.list, sub.p in event.list, and the same with exists or all.
 type sharedTextKey struct {
 	expr.Field
-	inList bool     // the event's texts are in a list, or the keys of an object
-	steps  []string // and in each element of the list there
+	inList bool     // the event's texts are in a list, or are the keys of an object
+	steps  []string // from an element of that list to the text
 	param  lang.Param
-	all    bool // all texts of the row must be there; the first one leads to it
+	all    bool // the event must have all texts of the row; the row is in the bucket of the first
 }
 
 // eachText visits the event's texts.
@@ -46,19 +45,19 @@ func (k *sharedTextKey) eachText(f *expr.Frame, visit func(text string)) {
 	}
 }
 
-// takeSharedText takes a conjunct as the probe of w, or as a needle out of a list.
-func (w *accessPath) takeSharedText(b *expr.Builder, e celast.Expr) bool {
+// takeSharedText takes a conjunct as the shared text of a, or as a substring from a list.
+func (a *accessPath) takeSharedText(b *expr.Builder, e celast.Expr) bool {
 	r := sharedTextReader{Builder: b}
-	if q, ok := lang.QuantifierOf(e); ok && !b.Hides(q.Variable) {
+	if q, ok := lang.QuantifierOf(e); ok && !b.HidesName(q.Variable) {
 		if list, isParam := b.Param(q.Over); isParam && list.Kind == lang.KindList {
 			r.key.param, r.key.all, r.row, e = list, q.All, q.Variable, q.Inner
 		}
 	}
 	if text, ok := r.containsElement(e); ok && !r.key.all {
-		w.substring = &substringKey{Field: expr.Field{Path: b.Path(text)}, param: r.key.param, exact: true}
+		a.substring = &substringKey{Field: expr.Field{Path: b.Path(text)}, param: r.key.param, exact: true}
 		return true
 	}
-	if q, ok := lang.QuantifierOf(e); ok && !q.All && q.Variable != r.row && !b.Hides(q.Variable) {
+	if q, ok := lang.QuantifierOf(e); ok && !q.All && q.Variable != r.row && !b.HidesName(q.Variable) {
 		if r.list, ok = b.Steps(q.Over); !ok {
 			return false
 		}
@@ -67,21 +66,21 @@ func (w *accessPath) takeSharedText(b *expr.Builder, e celast.Expr) bool {
 	where, ok := r.sharedText(e)
 	if ok {
 		r.key.Field = expr.Field{Path: b.Path(where)}
-		w.sharedText = &r.key
+		a.sharedText = &r.key
 	}
 	return ok
 }
 
-// A probeReader understands one conjunct.
+// A sharedTextReader recognises one conjunct.
 type sharedTextReader struct {
 	*expr.Builder
 	key     sharedTextKey
-	row     string      // the variable that runs over the row's list, if one does
-	element string      // the variable that runs over a list of the event, if one does:
-	list    expr.Source // this one
+	row     string      // the variable for the row's list, or ""
+	element string      // the variable for a list of the event, or ""
+	list    expr.Source // that list
 }
 
-// containsElement reads contains_ci(event.f, x), x out of the row's list.
+// containsElement recognises contains_ci(event.f, x) with x from the row's list.
 func (r *sharedTextReader) containsElement(e celast.Expr) (text expr.Source, ok bool) {
 	if r.row == "" || e.Kind() != celast.CallKind || e.AsCall().FunctionName() != "contains_ci" {
 		return expr.Source{}, false
@@ -91,8 +90,8 @@ func (r *sharedTextReader) containsElement(e celast.Expr) (text expr.Source, ok 
 	return text, ok && lang.IsVariable(args[1], r.row)
 }
 
-// sharedText reads what says that a text of the row is one of the event's, and
-// returns where that is.
+// sharedText recognises a comparison of a text of the row with texts of the event, and returns
+// where these are.
 func (r *sharedTextReader) sharedText(e celast.Expr) (where expr.Source, ok bool) {
 	if e.Kind() != celast.CallKind {
 		return expr.Source{}, false
@@ -131,7 +130,7 @@ func (r *sharedTextReader) ofRow(e celast.Expr) bool {
 	return ok
 }
 
-// ofEvent returns where the text e of the event is, or the list that has it.
+// ofEvent returns where the event's text e is, or the list that contains it.
 func (r *sharedTextReader) ofEvent(e celast.Expr) (where expr.Source, ok bool) {
 	switch {
 	case r.element == "" && r.row == "":
@@ -139,6 +138,6 @@ func (r *sharedTextReader) ofEvent(e celast.Expr) (where expr.Source, ok bool) {
 	case r.element == "":
 		return r.Steps(e)
 	}
-	r.key.steps, ok = lang.StepsFrom(e, r.element)
+	r.key.steps, ok = lang.FieldSteps(e, r.element)
 	return r.list, ok
 }

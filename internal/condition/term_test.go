@@ -202,9 +202,9 @@ func TestOnlyAChainIsTakenApart(t *testing.T) {
 		`a == 1`:                                  nil,
 		`a == 1 && ` + strings.Repeat("(", 17) + `b` + strings.Repeat(")", 17): nil,
 	} {
-		s, _ := lang.Tokenize(text, nil)
+		tf, _ := lang.Tokenize(text, nil)
 		var got []string
-		for _, part := range s.Conjuncts() {
+		for _, part := range tf.Conjuncts() {
 			got = append(got, part.TextOf(text))
 		}
 		if !slices.Equal(got, want) {
@@ -272,8 +272,8 @@ func TestNobodyCanTellTheKeysOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustAdd(t, x, key, Entry{Place: 1, Filter: "event.a == 1 && event.b == 2"})
-		for _, r := range x.topics[key].filters.conjunctShapes.list {
-			salts[r.conjunct.salt] = true
+		for _, tb := range x.topics[key].filters.conjunctShapes.list {
+			salts[tb.conjunct.salt] = true
 		}
 	}
 	if len(salts) != 6 {

@@ -13,24 +13,24 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A topic is the index of one topic's subscriptions. Changes come one at a time
-// (change) and do what takes long, above all compiling, before they shut
-// matches out (mu) for the moment in which they show.
+// A topic is the index of one topic's subscriptions. Changes are made one at a time (changeMu).
+// They do what takes long, such as compiling, before they lock matches out (mu) for the moment in
+// which they become visible.
 type topic struct {
 	columns        *subscriptionColumns
 	changeMu       sync.Mutex
-	compiled       atomic.Pointer[compiledDefinition] // replaced under change and mu
-	unindexedNanos int64                              // see Load; under change
-	costKnown      bool                               // load is that of now
+	compiled       atomic.Pointer[compiledDefinition] // replaced under changeMu and mu
+	unindexedNanos int64                              // see UnindexedCost; under changeMu
+	costKnown      bool                               // unindexedNanos is up to date
 
 	mu            sync.RWMutex
-	subscriptions *roaring.Bitmap // of all subscriptions
+	subscriptions *roaring.Bitmap // all subscriptions
 	filters       *filters
-	rules         []*table // in the topic's order
+	rules         []*table // tables of the rules in the topic's order
 	pages         *pageStore
 	texts         *expr.TextTable
 	paths         expr.PathTable
-	memoCount     int // residuals that have a memo
+	memoCount     int // number of residuals with a memo
 
 	checker matchChecker
 
@@ -45,7 +45,7 @@ func newTopic(c *subscriptionColumns) *topic {
 	return t
 }
 
-// indexerFor puts rows of a rule, or of a form, where they belong.
+// indexerFor returns the indexer for rows in a store.
 func (t *topic) indexerFor(rows *pageStore) *rowIndexer {
 	t.indexer.pages, t.indexer.texts = rows, t.texts
 	return &t.indexer
@@ -68,7 +68,7 @@ func (t *topic) checkParams(name string, raw []byte) error {
 	return err
 }
 
-// readParams checks the params of rule name and returns the rule's number too.
+// readParams checks the params of a rule and returns the rule's number.
 func (c *compiledDefinition) readParams(name string, raw []byte) (int, lang.ParamValues, error) {
 	number := c.ruleNumber(name)
 	if number < 0 {
@@ -82,18 +82,18 @@ func (c *compiledDefinition) readParams(name string, raw []byte) (int, lang.Para
 	return number, v, err
 }
 
-// An addition is an entry, understood.
+// A compiledEntry is a valid entry.
 type compiledEntry struct {
-	filter compiledFilter // of a filter that is not known
-	rule   int            // or the rule's number
+	filter compiledFilter // of a filter that is not in use
+	rule   int            // or the number of the rule
 	values lang.ParamValues
 }
 
-// applyBatch is for how many additions matches are shut out at a time: some
-// microseconds, about what a match takes.
+// applyBatch is how many entries are added while matches are locked out: some microseconds, about
+// as long as a match.
 const applyBatch = 16
 
-// add puts entries in, in place of what had their places before.
+// add adds entries and replaces subscriptions with the same ids.
 func (t *topic) add(entries []Entry) error {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()
@@ -113,7 +113,7 @@ func (t *topic) add(entries []Entry) error {
 	return nil
 }
 
-// apply makes matches see additions.
+// apply makes entries visible to matches.
 func (t *topic) apply(entries []Entry, additions []compiledEntry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,12 +129,12 @@ func (t *topic) apply(entries []Entry, additions []compiledEntry) error {
 			slots[at] = e.Slot
 		}
 		if e.Rule != "" {
-			pg.conditions[at] = rowRef | conditionRef(t.rules[a.rule].add(e.Place, a.values, t.indexerFor(t.pages)))
+			pg.conditions[at] = rowRefFlag | conditionRef(t.rules[a.rule].add(e.Place, a.values, t.indexerFor(t.pages)))
 			continue
 		}
 		fl := t.filters.byText[e.Filter]
 		if fl == nil {
-			if !a.filter.isCompiled() { // it went with the last place that had it
+			if !a.filter.isCompiled() { // its last subscription was replaced in this batch
 				var err error
 				if a.filter, err = t.compileFilter(t.compiled.Load(), e.Filter); err != nil {
 					return err
@@ -148,7 +148,7 @@ func (t *topic) apply(entries []Entry, additions []compiledEntry) error {
 	return nil
 }
 
-// compileEntries reads all entries, or refuses them all.
+// compileEntries compiles all entries, or none.
 func (t *topic) compileEntries(entries []Entry) ([]compiledEntry, error) {
 	c := t.compiled.Load()
 	additions := make([]compiledEntry, len(entries))
@@ -158,23 +158,23 @@ func (t *topic) compileEntries(entries []Entry) ([]compiledEntry, error) {
 		var err error
 		switch {
 		case e.Rule == "":
-			// Only changes write byText, and this is one: no lock is needed to read.
+			// Only changes write byText, and this is a change: it can read without a lock.
 			if t.filters.byText[e.Filter] == nil {
 				a.filter, err = t.compileFilter(c, e.Filter)
 			}
 		case e.Filter != "":
-			err = lang.Invalid("", "an entry has a filter or a rule, not both")
+			err = lang.Invalid("", "an entry has either a filter or a rule")
 		default:
 			a.rule, a.values, err = c.readParams(e.Rule, e.Params)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("place %d: %w", e.Place, err)
+			return nil, fmt.Errorf("subscription %d: %w", e.Place, err)
 		}
 	}
 	return additions, nil
 }
 
-// remove takes a subscription out; one that is not there is no concern.
+// remove removes a subscription if it exists.
 func (t *topic) remove(p fanfare.RowID) {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()
@@ -186,11 +186,11 @@ func (t *topic) remove(p fanfare.RowID) {
 	}
 }
 
-// removeLocked takes out a place that is in.
+// removeLocked removes a subscription that exists. The caller holds mu.
 func (t *topic) removeLocked(p fanfare.RowID) {
 	switch ref := t.columns.page(p).conditions[p.Local()&pageMask]; {
-	case ref&rowRef != 0:
-		row := uint32(ref &^ rowRef)
+	case ref&rowRefFlag != 0:
+		row := uint32(ref &^ rowRefFlag)
 		t.pages.page(row).table.remove(row, t.indexerFor(t.pages))
 	default:
 		fl := t.filters.list[ref]

@@ -140,7 +140,7 @@ func TestImportSummaryCountsAndNamesTheFirstBadLines(t *testing.T) {
 
 func TestAnImportTellsWhatItsConditionsCost(t *testing.T) {
 	lines := oneSub + "\n" + strings.Replace(oneSub, "{", `{"filter":"event.mag != 4","id":"dear",`, 1)
-	const dear = `{"id":"dear","created":true,"matching":{"indexed":false,"ns_per_event":40,"reason":"!= leads to no index"}}`
+	const dear = `{"id":"dear","created":true,"matching":{"indexed":false,"ns_per_event":40,"reason":"!= cannot be indexed"}}`
 	rec := ask(t, newWorld().api(), "POST", "/v1/subscriptions", lines, "Content-Type", ndjson)
 	if answers := strings.Split(rec.Body.String(), "\n"); strings.Contains(answers[0], "matching") || answers[1] != dear {
 		t.Errorf("answered %s", rec.Body)

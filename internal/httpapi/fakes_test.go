@@ -123,7 +123,7 @@ func (w *world) PutSubscriptions(_ context.Context, service string, puts []peopl
 		w.puts = append(w.puts, p)
 		results[i] = people.PutResult{ID: p.ID, Created: !was}
 		if strings.Contains(p.Filter, "!=") {
-			results[i].Cost, results[i].Added = fanfare.Cost{Nanos: 40, Why: "!= leads to no index"}, 40
+			results[i].Cost, results[i].Added = fanfare.Cost{Nanos: 40, Why: "!= cannot be indexed"}, 40
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ func (s *testServer) until(id, state string) {
 // keyFor makes a key with a scope.
 func (s *testServer) keyFor(scope string) string {
 	s.t.Helper()
-	answer := s.must(201, "POST", "/v1/keys", "application/json", fmt.Sprintf(`{"service":"news","name":"the %s desk","scopes":[%q]}`, scope, scope))
+	answer := s.must(201, "POST", "/v1/keys", "application/json", fmt.Sprintf(`{"service":"news","name":"the %s key","scopes":[%q]}`, scope, scope))
 	var key struct{ Key string }
 	if err := json.Unmarshal([]byte(answer), &key); err != nil || key.Key == "" {
 		s.t.Fatal(answer, err)
@@ -98,10 +98,10 @@ func TestLargeBroadcastWaitsForApproval(t *testing.T) {
 	}
 	s.until(large, "completed")
 	b = s.broadcast(large)
-	if got := s.sink.Stats(); got.Unique != 390 || got.Duplicates != 0 || b.Counts[fanfare.Accepted] != 300 || !strings.Contains(b.ApprovedBy, "the approve desk") {
+	if got := s.sink.Stats(); got.Unique != 390 || got.Duplicates != 0 || b.Counts[fanfare.Accepted] != 300 || !strings.Contains(b.ApprovedBy, "the approve key") {
 		t.Errorf("%d mails, %d twice; %+v", got.Unique, got.Duplicates, b)
 	}
-	if audit := s.must(200, "GET", "/v1/audit?action=approve", "", ""); !strings.Contains(audit, large) || !strings.Contains(audit, "the approve desk") {
+	if audit := s.must(200, "GET", "/v1/audit?action=approve", "", ""); !strings.Contains(audit, large) || !strings.Contains(audit, "the approve key") {
 		t.Errorf("the audit has %s", audit)
 	}
 	if code, answer := s.call("POST", "/v1/approve", "application/json", approve); code != 409 {

@@ -161,7 +161,7 @@ func TestServiceIsNotifiedOnceOfEachOutcome(t *testing.T) {
 		}
 	}
 
-	// What becomes of what was told is told to nobody: looked at, and left at that.
+	// Outcomes of notifications are not notified, but counted.
 	s.eventually("that all is looked at", func() bool {
 		return s.metric("fanfare_notices_waiting") == 0 && s.metric("fanfare_notices_total") >= 500+float64(len(h.all()))
 	})

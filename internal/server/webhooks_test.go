@@ -101,9 +101,9 @@ func TestURLAddressIsNormalized(t *testing.T) {
 	s, h := start(t, sink.Inject{}), startHook(t)
 	s.must(200, "POST", "/v1/apply", "application/yaml", hooksDocument)
 	spelled := strings.Replace(h.URL, "http://", "HTTP://", 1)
-	s.must(201, "PUT", "/v1/subscribers/desk", "application/json", fmt.Sprintf(`{"addresses":[{"kind":"url","address":%q}]}`, spelled))
-	s.must(201, "POST", "/v1/subscriptions", "application/json", `{"topic":"story","channel":"hook","subscriber":"desk"}`)
-	if answer := s.must(200, "GET", "/v1/subscribers?address="+h.URL+"/", "", ""); !strings.Contains(answer, `"desk"`) {
+	s.must(201, "PUT", "/v1/subscribers/service", "application/json", fmt.Sprintf(`{"addresses":[{"kind":"url","address":%q}]}`, spelled))
+	s.must(201, "POST", "/v1/subscriptions", "application/json", `{"topic":"story","channel":"hook","subscriber":"service"}`)
+	if answer := s.must(200, "GET", "/v1/subscribers?address="+h.URL+"/", "", ""); !strings.Contains(answer, `"service"`) {
 		t.Errorf("not found by its address: %s", answer)
 	}
 	for _, wrong := range []string{"ada@example.org", "https://user:secret@example.org/", "https://example.org/#part", "ftp://example.org/", "https://0x7f.1/"} {
@@ -124,18 +124,18 @@ templates:
   story: {json: '{"text": "{{ event.title }} for {{ subscriber.id }}"}'}
   note: {subject: "About {{ sub.what }}", text: "It is {{ sub.what }}."}
 `)
-	s.must(201, "PUT", "/v1/subscribers/desk", "application/json", fmt.Sprintf(`{"addresses":[{"kind":"url","address":%q}]}`, h.URL))
-	s.must(201, "POST", "/v1/subscriptions", "application/json", `{"topic":"story","channel":"hook","subscriber":"desk"}`)
-	shown := s.must(200, "POST", "/v1/templates/story/preview", "application/json", `{"channel":"hook","subscriber":"desk","data":{"title":"A \"preview\""}}`)
-	if !strings.Contains(shown, `{\"text\": \"A \\\"preview\\\" for desk\"}`) {
+	s.must(201, "PUT", "/v1/subscribers/service", "application/json", fmt.Sprintf(`{"addresses":[{"kind":"url","address":%q}]}`, h.URL))
+	s.must(201, "POST", "/v1/subscriptions", "application/json", `{"topic":"story","channel":"hook","subscriber":"service"}`)
+	shown := s.must(200, "POST", "/v1/templates/story/preview", "application/json", `{"channel":"hook","subscriber":"service","data":{"title":"A \"preview\""}}`)
+	if !strings.Contains(shown, `{\"text\": \"A \\\"preview\\\" for service\"}`) {
 		t.Errorf("the preview is %s", shown)
 	}
 	s.must(202, "POST", "/v1/topics/story/events", "application/json", `{"title":"It \"works\""}`)
 	s.eventually("the document", func() bool { return len(h.all()) == 1 })
-	if got := h.all()[0].body; got != `{"text": "It \"works\" for desk"}` {
+	if got := h.all()[0].body; got != `{"text": "It \"works\" for service"}` {
 		t.Errorf("got %s", got)
 	}
-	s.must(201, "POST", "/v1/messages", "application/json", `{"channel":"hook","template":"note","recipients":[{"subscriber":"desk","data":{"what":"a \"note\""}}]}`)
+	s.must(201, "POST", "/v1/messages", "application/json", `{"channel":"hook","template":"note","recipients":[{"subscriber":"service","data":{"what":"a \"note\""}}]}`)
 	s.eventually("the message", func() bool { return len(h.all()) == 2 })
 	if got := h.all()[1].body; !strings.Contains(got, `"message":{"subject":"About a \"note\"","text":"It is a \"note\"."}`) || !strings.Contains(got, `"recipient":{"what":"a \"note\""}`) {
 		t.Errorf("got %s", got)

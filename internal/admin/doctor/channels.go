@@ -10,22 +10,23 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-// channels looks at each way out, and returns them.
+// channels checks each channel, and returns all.
 func (o *Options) channels(ctx context.Context, r *Report) []*catalog.Channel {
 	list, err := o.Channels(ctx)
 	if err != nil {
-		mend := "run this as the user that runs the server"
+		mend := "run this command as the user that runs the server"
 		if !o.Config.SQLite() {
-			mend = "mend the database first"
+			mend = "fix the database first"
 		}
-		r.warn("channels", mend, "what is configured cannot be read: %v", err)
+		r.warn("channels", mend, "the configured channels cannot be read: %v", err)
 		return nil
 	}
 	if len(list) == 0 {
-		r.ok("channels", "none is configured yet")
+		r.ok("channels", "no channel is configured yet")
 	}
 	for _, c := range list {
 		check := "channel " + c.Service + "/" + c.Name
@@ -41,19 +42,18 @@ func (o *Options) channels(ctx context.Context, r *Report) []*catalog.Channel {
 		case "file":
 			folder(r, check, c.Path)
 		default:
-			r.ok(check, "there is nothing to look at outside of the server")
+			r.ok(check, "the channel has nothing to check outside of the server")
 		}
 	}
 	return list
 }
 
-// secrets looks at whether the secrets of a channel can be read that are not tried with its
-// relays.
+// secrets checks whether the secrets of a channel can be read, except those that a session with its relay tests.
 func (o *Options) secrets(r *Report, check string, c *catalog.Channel) {
 	if o.told(check) {
 		return
 	}
-	const mend = "make it readable for the user of the server, or name another one in the channel"
+	const mend = "make it readable for the user of the server, or configure another one in the channel"
 	if c.Driver == "webhook" {
 		if _, err := c.Secrets(); err != nil {
 			unreadable(r, check, mend, c.SecretFile, "secret", err)
@@ -70,16 +70,16 @@ func (o *Options) secrets(r *Report, check string, c *catalog.Channel) {
 func folder(r *Report, check, path string) {
 	above := existing(path)
 	if unix.Access(above, unix.W_OK|unix.X_OK) != nil {
-		r.wrong(check, "give it to the user that runs the server", "this user may not write to %s", above)
+		r.wrong(check, "change its owner to the user that runs the server", "this user cannot write to %s", above)
 		return
 	}
 	switch _, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		r.ok(check, "%s will be made", path)
+		r.ok(check, "%s does not exist yet; the server creates it", path)
 	case err != nil:
-		r.wrong(check, "name a folder in path that the user of the server may reach", "%v", err)
+		r.wrong(check, "set path to a folder that the user of the server can access", "%v", err)
 	default:
-		r.ok(check, "%s may be written to", path)
+		r.ok(check, "%s is writable", path)
 	}
 }
 
@@ -90,20 +90,20 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog
 		return
 	}
 	if _, err := o.lookUp(ctx, host); err != nil {
-		r.wrong(check, "correct relay, or look at /etc/resolv.conf", "%v", err)
+		r.wrong(check, "correct relay, or check /etc/resolv.conf", "%v", err)
 		return
 	}
 	open := *c
 	password, err := c.Password()
 	if err != nil {
-		open.Username = "" // looked at as far as it goes
+		open.Username = "" // check the rest without a login
 		_, missing := os.Stat(c.PasswordFile)
 		switch {
 		case o.told(check):
 		case c.PasswordFile != "" && errors.Is(missing, fs.ErrNotExist):
-			r.wrong(check, "make it readable for the user of the server, or name another one in the channel", "the password cannot be read: %v", err)
+			r.wrong(check, "make it readable for the user of the server, or configure another one in the channel", "the password cannot be read: %v", err)
 		default:
-			r.warn(check, "the server has its own environment: set it here too, to have the login tried", "the password cannot be read here: %v", err)
+			r.warn(check, "the server has its own environment: set the variable here, too, to test the login", "the password cannot be read here: %v", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -114,10 +114,10 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog
 		return
 	}
 	if s.Untrusted != nil {
-		r.warn(check, "give the relay a certificate that holds for its name; with tls: required it would be refused", "%s: its certificate is not to be trusted: %v", c.Relay, s.Untrusted)
+		r.warn(check, "give the relay a certificate for its name; with tls: required it would be refused", "%s: its certificate is not trusted: %v", c.Relay, s.Untrusted)
 	}
 	if s.TLS == "" && isName(host) {
-		r.warn(check, "let the relay offer STARTTLS, or reach it over a private network", "%s: what is sent is not encrypted", c.Relay)
+		r.warn(check, "configure STARTTLS on the relay, or connect over a private network", "%s: the connection is not encrypted", c.Relay)
 	}
 	secure := "without TLS"
 	if s.TLS != "" {
@@ -130,7 +130,7 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog
 	r.ok(check, "%s says %q; %s%s; %s", c.Relay, s.Banner, secure, login, strings.Join(s.Extensions, " "))
 }
 
-// mendOf says what to do about a connection that was not made.
+// mendOf returns how to fix a failed connection.
 func mendOf(err error) string {
 	text := err.Error()
 	for _, one := range []struct{ sign, mend string }{
@@ -139,13 +139,33 @@ func mendOf(err error) string {
 		{"TLS", "correct tls, or the certificate of the relay"},
 		{"certificate", "correct tls, or the certificate of the relay"},
 		{"refused", "start the mail server, or correct relay"},
-		{"i/o timeout", "look at the firewall: the port may be closed from here (25 often is)"},
-		{"deadline", "look at the firewall: the port may be closed from here (25 often is)"},
-		{"no route", "look at the network"},
+		{"i/o timeout", "check the firewall: the port may be blocked from here (25 often is)"},
+		{"deadline", "check the firewall: the port may be blocked from here (25 often is)"},
+		{"no route", "check the network"},
 	} {
 		if strings.Contains(text, one.sign) {
 			return one.mend
 		}
 	}
-	return "correct relay, or look at the log of the mail server"
+	return "correct relay, or check the log of the mail server"
+}
+
+// replies checks the reply rules of the operator.
+func (o *Options) replies(r *Report) {
+	file := o.Config.ReplyRules
+	if file == "" {
+		return
+	}
+	rules, err := o.Rules(file)
+	if err == nil {
+		r.ok("replies", "%d rules of %s take precedence over the built-in rules", rules, file)
+		return
+	}
+	mend := "set reply_rules to a file that the user of the server can read"
+	if e, ok := errors.AsType[*fanfare.Error](err); ok {
+		if mend = e.Hint; mend == "" {
+			mend = "fanfare replies list --rules " + file + " shows the error"
+		}
+	}
+	r.wrong("replies", mend, "the rules of %s are not used: %v", file, err)
 }

@@ -15,11 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slowSync is from when on a sync is worth a word. Each group of requests waits
-// for one.
+// slowSync is the limit for a warning about a sync. Each group of requests waits for one.
 const slowSync = 30 * time.Millisecond
 
-// data looks at the data directory. held tells that a server works in it.
+// data checks the data directory. held says that a server uses it.
 func (o *Options) data(r *Report) (held bool) {
 	dir := o.Config.DataDir
 	info, err := os.Stat(dir)
@@ -30,15 +29,15 @@ func (o *Options) data(r *Report) (held bool) {
 			r.wrong("data", "make "+dir+", owned by the user that runs the server", "%s does not exist, and %s may not be written to", dir, parent)
 			return false
 		}
-		r.ok("data", "%s does not exist yet and will be made", dir)
+		r.ok("data", "%s does not exist yet; the server creates it", dir)
 		o.keys(r, dir)
 		o.disk(r, parent)
 		return false
 	case err != nil:
-		r.wrong("data", "name a folder in data_dir that the user of the server may reach, and run this as that user", "%v", err)
+		r.wrong("data", "set data_dir to a folder that the user of the server can access, and run this command as that user", "%v", err)
 		return false
 	case !info.IsDir():
-		r.wrong("data", "name a folder in data_dir", "%s is not a folder", dir)
+		r.wrong("data", "set data_dir to a folder", "%s is not a folder", dir)
 		return false
 	}
 	o.rights(r, dir, info)
@@ -48,7 +47,7 @@ func (o *Options) data(r *Report) (held bool) {
 	return held
 }
 
-// existing is the nearest folder above dir that is there.
+// existing returns the nearest existing folder above dir.
 func existing(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -73,9 +72,9 @@ func (o *Options) rights(r *Report, dir string, info fs.FileInfo) {
 	}
 	switch mode := info.Mode().Perm(); {
 	case unix.Access(dir, unix.R_OK|unix.W_OK|unix.X_OK) != nil:
-		r.wrong("data", "run the server, and this, as "+owner+", or give the folder to the user that runs them", "%s belongs to %s (mode %04o), and this user may not write to it", dir, owner, mode)
+		r.wrong("data", "run the server and this command as "+owner+", or change the owner of the folder", "%s belongs to %s (mode %04o), and this user may not write to it", dir, owner, mode)
 	case mode&0o077 != 0:
-		r.warn("data", "chmod 700 "+dir, "others may look into %s (mode %04o): it has addresses and keys", dir, mode)
+		r.warn("data", "chmod 700 "+dir, "others may read %s (mode %04o): it contains addresses and keys", dir, mode)
 	case int(uid) != os.Geteuid() && os.Geteuid() != 0:
 		r.warn("data", "run the server as "+owner, "%s belongs to %s, not to this user", dir, owner)
 	default:
@@ -91,20 +90,20 @@ func userName(uid uint32) string {
 	return "user " + id
 }
 
-// locked reports whether a server works in the directory.
+// locked reports whether a server uses the directory.
 func locked(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // only read
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
 		return errors.Is(err, syscall.EWOULDBLOCK)
 	}
-	return false // closing the file gives the lock back
+	return false // closing the file releases the lock
 }
 
-// keys looks at the modes of what must stay secret.
+// keys checks the modes of files that must be secret.
 func (o *Options) keys(r *Report, dir string) {
 	good := true
 	for _, path := range []string{filepath.Join(dir, "admin.key"), filepath.Join(dir, "link.key"), filepath.Join(dir, "suppression.key"), filepath.Join(dir, "webhook.key"), o.Config.TLSKey, o.Config.NATSFile, o.Config.DBPasswordFile} {
@@ -114,30 +113,30 @@ func (o *Options) keys(r *Report, dir string) {
 		}
 		if mode := info.Mode().Perm(); mode&0o077 != 0 {
 			good = false
-			r.wrong("keys", "chmod 600 "+path+", and change the key if others have been on this machine", "others may read %s (mode %04o)", path, mode)
+			r.wrong("keys", "chmod 600 "+path+", and change the key if others have been on this machine", "others can read %s (mode %04o)", path, mode)
 		}
 	}
 	if good {
-		r.ok("keys", "nobody else may read the key files")
+		r.ok("keys", "nobody else can read the key files")
 	}
 }
 
-// unfit are the file systems on which a store is not kept as promised.
+// unfit are file systems on which data are not durable.
 var unfit = map[int64]struct{ name, why string }{
 	0x6969:     {"nfs", "locks and syncs of a network file system do not hold what SQLite needs"},
 	0x517b:     {"smb", "locks and syncs of a network file system do not hold what SQLite needs"},
 	0xff534d42: {"cifs", "locks and syncs of a network file system do not hold what SQLite needs"},
 	0xfe534d42: {"smb2", "locks and syncs of a network file system do not hold what SQLite needs"},
-	0x01021997: {"9p", "a folder of the host behind a virtual machine: syncs may not reach the disk"},
+	0x01021997: {"9p", "it is a folder of the host of a virtual machine: syncs may not reach the disk"},
 	0x01021994: {"tmpfs", "it is memory: everything is gone when the machine restarts"},
 	0x858458f6: {"ramfs", "it is memory: everything is gone when the machine restarts"},
 	0x794c7630: {"overlayfs", "it is a layer of a container: everything is gone with the container"},
-	0x65735546: {"fuse", "whether syncs reach the disk is up to the program behind it"},
+	0x65735546: {"fuse", "the program behind it decides whether syncs reach the disk"},
 }
 
 var named = map[int64]string{0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x2fc12fc1: "zfs", 0xf2f52010: "f2fs"}
 
-// disk looks at the file system, its free space, and how long a sync takes.
+// disk checks the file system, its free space, and the duration of a sync.
 func (o *Options) disk(r *Report, dir string) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {
@@ -171,14 +170,14 @@ func kindName(kind int64) string {
 	return fmt.Sprintf("a file system of type %#x", kind)
 }
 
-// syncs is how many are timed; the one in the middle counts.
+// syncs is how many syncs are measured; their median counts.
 const syncs = 7
 
 func (o *Options) sync(r *Report, dir string) {
 	took, err := timeSync(dir, o.Now)
 	switch {
 	case err != nil:
-		r.wrong("sync", "look at the disk", "a file cannot be written and synced: %v", err)
+		r.wrong("sync", "check the disk", "a file cannot be written and synced: %v", err)
 	case took > slowSync && o.Config.Fsync():
 		r.warn("sync", "use a disk with a write cache that survives a loss of power, or durability relaxed", "a sync takes %v: each group of requests waits that long", took.Round(100*time.Microsecond))
 	default:

@@ -9,8 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Database is what a look at a PostgreSQL database found, without changing
-// anything there.
+// A Database is the result of examining a PostgreSQL database.
 type Database struct {
 	Where   string // user@host:port/database
 	Version string // 16.4
@@ -18,38 +17,36 @@ type Database struct {
 
 	Encoding string
 	Standby  bool // it is in recovery
-	ReadOnly bool // whoever connects may not write, unless they insist
+	ReadOnly bool // transactions are read-only by default
 	Lag      time.Duration
 
 	Schema               string
-	SchemaSeen           int64 // last migration that was run; 0: none
-	SchemaKnown          int64 // to this program
-	MayCreate, MayChange bool  // make the schema, and what is in it
+	SchemaSeen           int64 // last applied migration; 0: none
+	SchemaKnown          int64 // last migration of this program
+	MayCreate, MayChange bool  // permission to create the schema and to change its content
 	Owner                string
-	Days                 int // that are kept
+	Days                 int // stored days
 	Bytes                int64
-	Holder               string // the server that works in it, or ""
+	Holder               string // the server that uses it, or ""
 
 	Fsync, FullPageWrites bool
-	MaxConnections        int // for others than superusers
-	Own, Used             int // by the server that works in it; by all others
+	MaxConnections        int // without those for superusers
+	Own, Used             int // connections of the server that uses it; of all others
 	Encrypted, Local      bool
 	RoundTrip             time.Duration
-	Ahead                 time.Duration // its clock before ours
+	Ahead                 time.Duration // difference of its clock to ours
 }
 
 const (
 	oldestDatabase = 150000
-	// From when on it is worth a word: a round trip, of which each group of
-	// outcomes waits for one or two; the difference of the clocks; and how far a
-	// standby is behind.
+	// Limits for warnings: the round trip, one or two of which each group of outcomes waits for; the difference of the
+	// clocks; and the lag of a standby.
 	slowRoundTrip = 5 * time.Millisecond
 	maxAhead      = 2 * time.Second
 	maxLag        = time.Minute
 )
 
-// database looks at what db and db_reads name. held tells that a server works in
-// the data directory.
+// database checks the databases of db and db_reads. held says that a server uses the data directory.
 func (o *Options) database(ctx context.Context, r *Report, held bool) {
 	if o.Config.SQLite() {
 		return
@@ -64,12 +61,12 @@ func (o *Options) database(ctx context.Context, r *Report, held bool) {
 	}
 	switch {
 	case d.Standby:
-		r.wrong("database", "name the primary in db, and the standby in db_reads", "%s is a standby, which cannot be written to", d.Where)
+		r.wrong("database", "set db to the primary, and db_reads to the standby", "%s is a standby, which is read-only", d.Where)
 	case d.ReadOnly:
-		r.wrong("database", "ALTER DATABASE … RESET default_transaction_read_only, or ALTER ROLE …, or in postgresql.conf: whoever set it may want nothing written now",
+		r.wrong("database", "ALTER DATABASE … RESET default_transaction_read_only, or ALTER ROLE …, or in postgresql.conf; ask first why it was set",
 			"%s is read-only for who connects (default_transaction_read_only = on): a server cannot start", d.Where)
 	case d.Encoding != "UTF8":
-		r.wrong("database", "make it anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", "%s has the encoding %s", d.Where, d.Encoding)
+		r.wrong("database", "create it again: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", "%s has the encoding %s", d.Where, d.Encoding)
 	default:
 		r.ok("database", "%s is PostgreSQL %s, and answers in %v", d.Where, d.Version, d.RoundTrip.Round(10*time.Microsecond))
 	}
@@ -77,7 +74,7 @@ func (o *Options) database(ctx context.Context, r *Report, held bool) {
 		r.warn("database", "put the server near the database", "a round trip takes %v: each group of outcomes waits that long", d.RoundTrip.Round(100*time.Microsecond))
 	}
 	if !d.Encrypted && !d.Local {
-		r.warn("database", "add sslmode=verify-full to the URL, and sslrootcert where a private authority signed the certificate", "what people are called and write travels to it unencrypted")
+		r.warn("database", "add sslmode=verify-full to the URL, and sslrootcert if a private authority signed the certificate", "personal data are sent to it unencrypted")
 	}
 	o.schema(r, d)
 	o.keeping(r, d, held)
@@ -86,7 +83,7 @@ func (o *Options) database(ctx context.Context, r *Report, held bool) {
 	}
 }
 
-// reach looks, and says where it cannot.
+// reach examines a database, and reports if it cannot be reached.
 func (o *Options) reach(ctx context.Context, r *Report, check string, look func(context.Context) (*Database, error)) *Database {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -112,27 +109,27 @@ func days(n int) string {
 func (o *Options) schema(r *Report, d *Database) {
 	switch {
 	case d.SchemaSeen > d.SchemaKnown:
-		r.wrong("schema", "use the newer program, or restore a backup from before the upgrade", "%s was made by a newer Fanfare: it has version %d, this program knows %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
+		r.wrong("schema", "use the newer program, or restore a backup from before the upgrade", "%s was created by a newer Fanfare: it has version %d, this program supports %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
 	case d.SchemaSeen == 0 && !d.MayCreate:
-		r.wrong("schema", "CREATE SCHEMA "+d.Schema+" AUTHORIZATION the user of the URL", "there is no schema %s, and this user may not make it", d.Schema)
+		r.wrong("schema", "CREATE SCHEMA "+d.Schema+" AUTHORIZATION the user of the URL", "there is no schema %s, and this user cannot create it", d.Schema)
 	case d.SchemaSeen > 0 && !d.MayChange:
-		r.wrong("schema", "connect as "+d.Owner, "the schema %s belongs to %s, and this user may not change it", d.Schema, d.Owner)
+		r.wrong("schema", "connect as "+d.Owner, "the schema %s belongs to %s, and this user cannot change it", d.Schema, d.Owner)
 	case d.SchemaSeen == 0:
-		r.ok("schema", "%s is empty, the server makes its tables", d.Schema)
+		r.ok("schema", "%s is empty, the server creates its tables", d.Schema)
 	case d.SchemaSeen < d.SchemaKnown:
-		r.ok("schema", "%s has version %d, the server brings it to %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
+		r.ok("schema", "%s has version %d, the server upgrades it to %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
 	default:
 		r.ok("schema", "%s has version %d, %s and %s", d.Schema, d.SchemaSeen, days(d.Days), size(d.Bytes))
 	}
 }
 
-// keeping looks at how PostgreSQL is set, and who else is there.
+// keeping checks the durability settings of PostgreSQL, and its other clients.
 func (o *Options) keeping(r *Report, d *Database, held bool) {
 	switch {
 	case !d.Fsync && o.Config.Fsync():
-		r.wrong("durability", "set fsync = on in postgresql.conf, or durability relaxed here", "PostgreSQL runs with fsync = off: what was acknowledged does not survive a loss of power, and the database may not either")
+		r.wrong("durability", "set fsync = on in postgresql.conf, or durability relaxed here", "PostgreSQL runs with fsync = off: acknowledged data, or the whole database, may not survive a power loss")
 	case !d.Fsync:
-		r.warn("durability", "set fsync = on in postgresql.conf", "PostgreSQL runs with fsync = off: a loss of power may destroy the database")
+		r.warn("durability", "set fsync = on in postgresql.conf", "PostgreSQL runs with fsync = off: a power loss may destroy the database")
 	case !d.FullPageWrites:
 		r.warn("durability", "set full_page_writes = on, unless the file system never tears a page", "PostgreSQL runs with full_page_writes = off")
 	case o.Config.Fsync():
@@ -142,7 +139,7 @@ func (o *Options) keeping(r *Report, d *Database, held bool) {
 	}
 	switch free := d.MaxConnections - d.Used; {
 	case d.Holder != "" && !held:
-		r.warn("database", "stop it before a server is started here; each needs a schema or a database of its own", "a server works in it already: %s", d.Holder)
+		r.warn("database", "stop it before you start a server here; each needs its own schema or database", "a server uses it already: %s", d.Holder)
 	case free < o.Config.DBConnections:
 		r.warn("connections", "raise max_connections of PostgreSQL, or lower db_connections", "%d are free of %d, and db_connections is %d", free, d.MaxConnections, o.Config.DBConnections)
 	default:
@@ -150,7 +147,7 @@ func (o *Options) keeping(r *Report, d *Database, held bool) {
 		if d.Holder != "" {
 			own = fmt.Sprintf("the server has %d of them, ", d.Own)
 		}
-		r.ok("connections", "PostgreSQL takes %d, %sothers have %d, db_connections is %d", d.MaxConnections, own, d.Used, o.Config.DBConnections)
+		r.ok("connections", "PostgreSQL allows %d, %sothers use %d, db_connections is %d", d.MaxConnections, own, d.Used, o.Config.DBConnections)
 	}
 	if d.Ahead.Abs() > maxAhead {
 		r.warn("clock", "run chrony or systemd-timesyncd on both machines", "the clock of the database differs by %v", d.Ahead.Round(100*time.Millisecond))
@@ -169,9 +166,9 @@ func (o *Options) standby(ctx context.Context, r *Report) {
 	switch d := o.reach(ctx, r, "standby", o.Reads); {
 	case d == nil:
 	case !d.Standby:
-		r.warn("standby", "name a standby in db_reads, or leave it empty", "%s is no standby", d.Where)
+		r.warn("standby", "set db_reads to a standby, or leave it empty", "%s is not a standby", d.Where)
 	case d.Lag > maxLag:
-		r.warn("standby", "look at pg_stat_replication of the primary", "%s is %v behind: reports do not show what is newer", d.Where, d.Lag.Round(time.Second))
+		r.warn("standby", "check pg_stat_replication of the primary", "%s is %v behind: reports do not show newer data", d.Where, d.Lag.Round(time.Second))
 	default:
 		r.ok("standby", "%s is %v behind", d.Where, d.Lag.Round(time.Millisecond))
 	}

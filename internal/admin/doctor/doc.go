@@ -1,11 +1,10 @@
-// Package doctor looks at what a server stands on, as it would be started, and
-// says what is wrong and how to mend it.
+// Package doctor checks the environment of a server: configuration, data directory, database, DNS, relays and
+// certificates. It says what is wrong and how to fix it.
 //
-// State. Nothing is kept and nothing is changed. The one thing that is written is
-// a small file in the data directory, to see how long a sync takes; it is removed
-// at once. Mail servers are spoken to up to the point where an envelope could
-// follow, and no further.
+// State. None. The only file that it writes is a small one in the data directory, to measure a sync; it removes the file
+// at once. In sessions with mail servers it stops before the envelope.
 //
-// Failure. A check that cannot be made is a finding of its own, never an error:
-// the others go on.
+// Failure. A check that cannot be made is a finding, not an error, and the other checks go on.
+//
+// `fanfare doctor` calls it. Package probe connects to databases and relays for it.
 package doctor

@@ -3,7 +3,9 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -11,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/config"
 )
 
-// A Server is what a running server told. Nil in Options: none answered.
+// A Server is the state of a running server.
 type Server struct {
 	Version  string
 	Ready    bool
@@ -20,11 +22,11 @@ type Server struct {
 	Troubled []Trouble // channels that cannot send
 	Problems []Problem // keys, passwords and secrets that it cannot use
 
-	Contradictions int64    // of the matching index, since the start
-	Quarantined    []string // conditions that are evaluated without it
+	Contradictions int64    // of the index, since the start
+	Quarantined    []string // conditions that are evaluated without the index
 
-	TemplatesFailing []string // for recipients, each with its place and how many
-	TemplatesLacking []string // a variable that no schema knows and that an event lacked
+	TemplatesFailing []string // errors for recipients, each with its position and count
+	TemplatesLacking []string // variables that are in no schema and that an event lacked
 }
 
 // Trouble is the last error of a channel.
@@ -32,12 +34,12 @@ type Trouble struct{ Channel, Error string }
 
 // Problem is a key, a password or a secret that a server cannot use.
 type Problem struct {
-	Check       string // by its record, or by its channel
-	Waits       bool   // a key for its record in the DNS
+	Check       string // name of the record or of the channel
+	Waits       bool   // the key waits for its record in the DNS
 	Error, Hint string
 }
 
-// Session is what the opening of a connection to a next hop showed.
+// Session is the result of opening a connection to a next hop.
 type Session struct {
 	Banner        string
 	Extensions    []string
@@ -46,52 +48,49 @@ type Session struct {
 	Authenticated bool
 }
 
-// Options say what to look at, and how to reach what lies elsewhere.
+// Options are the settings to check and the functions that reach other systems.
 type Options struct {
 	Config  config.Config
-	Fault   error  // of reading the configuration: then Config has defaults alone
+	Fault   error  // error of the configuration; Config has only defaults then
 	Version string // of this program
 
-	// Server asks what listens at Config.Listen. The error says why nothing, or
-	// something else, answered.
+	// Server asks the server at Config.Listen. It fails if none or another program answers.
 	Server func(ctx context.Context) (*Server, error)
-	// Database and Reads look at what db and db_reads name, without changing
-	// anything; asked only where these are set.
+	// Database and Reads examine the databases of db and db_reads without changing them. They are called if these are
+	// set.
 	Database, Reads func(ctx context.Context) (*Database, error)
-	// Charge tells why no server may start on what is kept, without changing
-	// anything.
+	// Charge returns why no server may start on the database, without changing it.
 	Charge func(ctx context.Context) error
-	// Rules reads a file of rules for answers, and counts them.
+	// Rules reads a file of reply rules, and counts them.
 	Rules func(file string) (int, error)
-	// Channels reads what is configured, without changing anything.
+	// Channels reads the configured channels without changing anything.
 	Channels func(ctx context.Context) ([]*catalog.Channel, error)
 	// Probe opens a connection to the relay of a channel, with its password or
 	// without a user, and sends nothing.
 	Probe func(ctx context.Context, c *catalog.Channel, password string) (Session, error)
-	// LookupHost asks the resolver.
+	// LookupHost looks up the addresses of a host.
 	LookupHost func(ctx context.Context, host string) ([]string, error)
-	// LookupMX asks the resolver for the hosts that take the mail of a domain, the
-	// preferred first.
+	// LookupMX looks up the mail exchangers of a domain, the preferred first.
 	LookupMX func(ctx context.Context, domain string) ([]string, error)
-	// LookupTXT asks the resolver for the texts of a name, each as one.
+	// LookupTXT looks up the TXT records of a name, each as one text.
 	LookupTXT func(ctx context.Context, name string) ([]string, error)
-	// Now is the machine's clock, with its monotonic reading.
+	// Now is the clock of the machine, with its monotonic reading.
 	Now func() time.Time
 
-	answered *Server // what Server told
+	answered *Server // result of Server; nil if none answered
 }
 
-// patience is how long one look at the network may take.
+// patience is the timeout of one check of the network.
 const patience = 10 * time.Second
 
-// Look makes all checks. It takes a few seconds where something does not answer.
+// Look makes all checks. It takes a few seconds if something does not answer.
 func Look(ctx context.Context, o Options) *Report {
 	r := &Report{Findings: []Finding{}}
 	o.configuration(r)
 	o.clock(r)
 	o.zones(r)
 	if o.Fault != nil {
-		return r // what else there is to look at would be guessed
+		return r // the other settings are unknown
 	}
 	held := o.data(r)
 	o.database(ctx, r, held)
@@ -109,7 +108,7 @@ func Look(ctx context.Context, o Options) *Report {
 
 func (o *Options) configuration(r *Report) {
 	if o.Fault == nil {
-		r.ok("configuration", "every field can be used")
+		r.ok("configuration", "all settings are valid")
 		return
 	}
 	e, ok := errors.AsType[*fanfare.Error](o.Fault)
@@ -128,5 +127,57 @@ func (o *Options) configuration(r *Report) {
 	}
 }
 
-// isName reports whether host is a name that has to be looked up.
+// isName reports whether a host is a name to look up.
 func isName(host string) bool { return host != "" && host != "localhost" && net.ParseIP(host) == nil }
+
+// Level is the severity of a finding.
+type Level string
+
+// The levels.
+const (
+	OK      Level = "ok"
+	Warning Level = "warning" // it works, but not well, or not for long
+	Wrong   Level = "wrong"   // it will not work
+)
+
+// A Finding is the result of one check.
+type Finding struct {
+	Check string `json:"check"` // configuration, listen, data, clock, ...
+	Level Level  `json:"level"`
+	What  string `json:"what"`
+	Mend  string `json:"mend,omitempty"` // how to fix it; "" for OK
+}
+
+// A Report has all findings, in the order of the checks.
+type Report struct {
+	Findings []Finding `json:"findings"`
+	Wrong    int       `json:"wrong"`
+	Warnings int       `json:"warnings"`
+}
+
+func (r *Report) add(check string, level Level, mend, format string, args ...any) {
+	switch level {
+	case Wrong:
+		r.Wrong++
+	case Warning:
+		r.Warnings++
+	}
+	r.Findings = append(r.Findings, Finding{Check: check, Level: level, What: fmt.Sprintf(format, args...), Mend: mend})
+}
+
+// merge adds the findings of another report that are missing.
+func (r *Report) merge(of *Report) {
+	for _, f := range of.Findings {
+		if !slices.Contains(r.Findings, f) {
+			r.add(f.Check, f.Level, f.Mend, "%s", f.What)
+		}
+	}
+}
+
+func (r *Report) ok(check, format string, args ...any) { r.add(check, OK, "", format, args...) }
+func (r *Report) warn(check, mend, format string, args ...any) {
+	r.add(check, Warning, mend, format, args...)
+}
+func (r *Report) wrong(check, mend, format string, args ...any) {
+	r.add(check, Wrong, mend, format, args...)
+}

@@ -130,7 +130,7 @@ func TestProblemsAreNamedWithTheirFix(t *testing.T) {
 			o.Fault = &fanfare.Error{Code: fanfare.Invalid, Message: "the configuration cannot be used", Details: []*fanfare.Error{{Pointer: "/lease", Line: 3, Message: "1s is out of range", Hint: "use 10s to 1h"}}}
 		}, "configuration", Wrong, []string{"/lease", "line 3", "1s is out of range"}, "use 10s to 1h"},
 		"a clock that is years behind": {func(t *testing.T, o *Options) { o.Now = func() time.Time { return time.Unix(0, 0) } }, "clock", Wrong, []string{"1970"}, "chrony"},
-		"a folder that cannot be":      {func(t *testing.T, o *Options) { o.Config.DataDir = "/dev/null/data" }, "data", Wrong, []string{"/dev/null"}, "that the user of the server may reach"},
+		"a folder that cannot be":      {func(t *testing.T, o *Options) { o.Config.DataDir = "/dev/null/data" }, "data", Wrong, []string{"/dev/null"}, "that the user of the server can access"},
 		"a file for a folder": {func(t *testing.T, o *Options) {
 			write(o, "file", 0o600)
 			o.Config.DataDir = filepath.Join(o.Config.DataDir, "file")
@@ -178,10 +178,10 @@ func TestProblemsAreNamedWithTheirFix(t *testing.T) {
 		}, "channel news/mail", Wrong, []string{"mx.example.org", "no such host"}, "resolv.conf"},
 		"a certificate that ended": {func(t *testing.T, o *Options) {
 			certificate(t, o, "news.example.org", now.Add(-year), now.Add(-time.Hour))
-		}, "certificate", Wrong, []string{"ended on"}, "renew"},
+		}, "certificate", Wrong, []string{"expired on"}, "renew"},
 		"a certificate that ends soon": {func(t *testing.T, o *Options) {
 			certificate(t, o, "news.example.org", now.Add(-year), now.Add(24*time.Hour))
-		}, "certificate", Warning, []string{"ends on"}, "renew"},
+		}, "certificate", Warning, []string{"expires on"}, "renew"},
 		"a certificate to come": {func(t *testing.T, o *Options) {
 			certificate(t, o, "news.example.org", now.Add(time.Hour), now.Add(year))
 		}, "certificate", Wrong, []string{"only from"}, "clock"},
@@ -208,12 +208,12 @@ func TestProblemsAreNamedWithTheirFix(t *testing.T) {
 			o.Channels = func(context.Context) ([]*catalog.Channel, error) {
 				return []*catalog.Channel{{Service: "news", Name: "mail", ChannelSettings: catalog.ChannelSettings{Driver: "smtp", Relay: "mx.example.org:25", Username: "u", PasswordEnv: "FANFARE_TEST_NOT_SET"}}}, nil
 			}
-		}, "channel news/mail", Warning, []string{"FANFARE_TEST_NOT_SET"}, "set it here too"},
+		}, "channel news/mail", Warning, []string{"FANFARE_TEST_NOT_SET"}, "set the variable here"},
 		"a folder of mails that is not ours": {func(t *testing.T, o *Options) {
 			o.Channels = func(context.Context) ([]*catalog.Channel, error) {
 				return []*catalog.Channel{{Service: "news", Name: "mail", ChannelSettings: catalog.ChannelSettings{Driver: "file", Path: "/dev/null/mails"}}}, nil
 			}
-		}, "channel news/mail", Wrong, []string{"/dev/null"}, "may reach"},
+		}, "channel news/mail", Wrong, []string{"/dev/null"}, "can access"},
 		"a store that cannot be read": {func(t *testing.T, o *Options) {
 			o.Channels = func(context.Context) ([]*catalog.Channel, error) { return nil, errors.New("permission denied") }
 		}, "channels", Warning, []string{"permission denied"}, "as the user"},
@@ -248,7 +248,7 @@ func TestInvalidReplyRulesAreReported(t *testing.T) {
 		mend  string
 	}{
 		"good":    {nil, OK, ""},
-		"missing": {errors.New("no such file"), Wrong, "name a file in reply_rules that the user of the server may read"},
+		"missing": {errors.New("no such file"), Wrong, "set reply_rules to a file that the user of the server can read"},
 		"wrong":   {&fanfare.Error{Code: fanfare.Invalid, Message: "no class", Hint: "use full"}, Wrong, "use full"},
 	} {
 		o := healthy(t)

@@ -8,11 +8,10 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-// firstYear is the year of this program: no clock can be right that is before it.
+// firstYear is the year of this program. A clock before it is wrong.
 const firstYear = 2026
 
-// clockWatch is for how long the clock is watched, and maxJump how far it may
-// move in that time beside what passed.
+// clockWatch is how long the clock is observed, and maxJump how far it may deviate in that time.
 const (
 	clockWatch = 100 * time.Millisecond
 	maxJump    = 20 * time.Millisecond
@@ -21,22 +20,22 @@ const (
 func (o *Options) clock(r *Report) {
 	begun := o.Now()
 	if year := begun.UTC().Year(); year < firstYear {
-		r.wrong("clock", "set the clock, and keep it right with chrony or systemd-timesyncd", "the clock says %s", begun.UTC().Format(time.RFC3339))
+		r.wrong("clock", "set the clock, and run chrony or systemd-timesyncd", "the clock says %s", begun.UTC().Format(time.RFC3339))
 		return
 	}
 	time.Sleep(clockWatch)
 	now := o.Now()
-	jump := now.Round(0).Sub(begun.Round(0)) - now.Sub(begun) // wall against monotonic
+	jump := now.Round(0).Sub(begun.Round(0)) - now.Sub(begun) // wall clock against monotonic clock
 	if jump > maxJump || jump < -maxJump {
-		r.warn("clock", "let the clock be slewed and not stepped (chrony: no makestep after the start)", "the clock jumped by %v while it was watched", jump.Round(time.Millisecond))
+		r.warn("clock", "slew the clock instead of stepping it (chrony: no makestep after the start)", "the clock jumped by %v during the check", jump.Round(time.Millisecond))
 		return
 	}
 	var state unix.Timex
 	if code, err := unix.Adjtimex(&state); err == nil && code == unix.TIME_ERROR {
-		r.warn("clock", "run chrony or systemd-timesyncd; digests and expiry go by this clock", "the clock says %s, and the kernel does not know whether it is right", now.UTC().Format(time.RFC3339))
+		r.warn("clock", "run chrony or systemd-timesyncd; digests and expiry depend on this clock", "the clock says %s, and the kernel reports that it is not synchronized", now.UTC().Format(time.RFC3339))
 		return
 	}
-	r.ok("clock", "it says %s and runs evenly", now.UTC().Format(time.RFC3339))
+	r.ok("clock", "it says %s and runs steadily", now.UTC().Format(time.RFC3339))
 }
 
 func (o *Options) zones(r *Report) {
@@ -44,10 +43,10 @@ func (o *Options) zones(r *Report) {
 		r.wrong("time zones", "install the tzdata package", "there is no time zone data: %v", err)
 		return
 	}
-	r.ok("time zones", "the data are there")
+	r.ok("time zones", "the data are installed")
 }
 
-// spareFiles is what the stores, the bus and the process itself keep open.
+// spareFiles is how many files the stores, the bus and the process itself have open.
 const spareFiles = 256
 
 func (o *Options) limits(r *Report, channels []*catalog.Channel) {
@@ -62,7 +61,7 @@ func (o *Options) limits(r *Report, channels []*catalog.Channel) {
 	}
 	needed := uint64(o.Config.MaxRequests + connections + spareFiles)
 	if files.Max < needed {
-		r.warn("open files", "raise it (systemd: LimitNOFILE=65536; containers: --ulimit nofile=65536), or lower max_requests", "the limit is %d, and %d may be needed: %d requests, %d connections of channels, %d beside",
+		r.warn("open files", "raise it (systemd: LimitNOFILE=65536; containers: --ulimit nofile=65536), or lower max_requests", "the limit is %d, and %d may be needed: %d requests, %d connections of channels, %d others",
 			files.Max, needed, o.Config.MaxRequests, connections, spareFiles)
 		return
 	}

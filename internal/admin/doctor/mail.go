@@ -28,18 +28,18 @@ func (o *Options) mail(ctx context.Context, r *Report, channels []*catalog.Chann
 		}
 		of := &Report{}
 		o.postmark(ctx, of, z, c)
-		r.merge(of) // another channel may have the same domain
+		r.merge(of) // other channels may have the same domain
 		if z.silent != nil {
-			return // others would wait as long
+			return // the next channels would wait as long
 		}
 	}
 }
 
-// postmark looks at one channel.
+// postmark checks one channel.
 func (o *Options) postmark(ctx context.Context, r *Report, z *zone, c *catalog.Channel) {
 	from, err := mail.ParseAddress(c.From)
 	if err != nil {
-		return // nothing leaves by it
+		return // the channel sends no mail
 	}
 	author, envelope := domainOf(from.Address), c.Returns
 	if envelope == "" {
@@ -49,7 +49,7 @@ func (o *Options) postmark(ctx context.Context, r *Report, z *zone, c *catalog.C
 		}
 	}
 	if reserved(author) {
-		r.ok("DMARC "+author, "the domain is reserved (RFC 2606, RFC 6761): the DNS says nothing of it that matters")
+		r.ok("DMARC "+author, "the domain is reserved (RFC 2606, RFC 6761): its DNS records do not matter")
 		return
 	}
 	o.senders(ctx, r, z, c, envelope)
@@ -57,7 +57,7 @@ func (o *Options) postmark(ctx context.Context, r *Report, z *zone, c *catalog.C
 	o.aligned(ctx, r, z, c, author, envelope)
 }
 
-// domainOf is the domain of an address as the DNS has it.
+// domainOf returns the domain of an address in the form of the DNS.
 func domainOf(address string) string {
 	domain := strings.ToLower(address[strings.LastIndexByte(address, '@')+1:])
 	if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
@@ -66,8 +66,7 @@ func domainOf(address string) string {
 	return domain
 }
 
-// organization is the domain that somebody registered, of which another is a part
-// (RFC 7489, section 3.2).
+// organization returns the registered domain of a name (RFC 7489, section 3.2).
 func organization(domain string) string {
 	if found, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {
 		return found
@@ -75,8 +74,7 @@ func organization(domain string) string {
 	return domain
 }
 
-// reserved reports whether nobody can have a domain: it is for documents, tests or
-// inner networks.
+// reserved reports whether a domain is reserved for documentation, tests or private networks.
 func reserved(domain string) bool {
 	labels := strings.Split(domain, ".")
 	if len(labels) == 1 {
@@ -87,11 +85,11 @@ func reserved(domain string) bool {
 		labels[len(labels)-2] == "example" && slices.Contains([]string{"com", "net", "org"}, last)
 }
 
-// A zone asks the DNS for texts, for each name once.
+// A zone looks up TXT records, once for each name.
 type zone struct {
 	lookup func(ctx context.Context, name string) ([]string, error)
 	known  map[string]answer
-	silent error // of the resolver, which is not asked again
+	silent error // of the resolver, which is not used again
 }
 
 type answer struct {
@@ -99,8 +97,7 @@ type answer struct {
 	err   error
 }
 
-// texts returns what stands at a name, none where it is not there, and an error where
-// that cannot be told.
+// texts returns the TXT records of a name; none for a missing name.
 func (z *zone) texts(ctx context.Context, name string) ([]string, error) {
 	if z.silent != nil {
 		return nil, z.silent
@@ -110,7 +107,7 @@ func (z *zone) texts(ctx context.Context, name string) ([]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	texts, err := z.lookup(ctx, name+".") // without the domains that the resolver would add
+	texts, err := z.lookup(ctx, name+".") // without search domains
 	if isMissing(err) {
 		texts, err = nil, nil
 	}
@@ -119,7 +116,7 @@ func (z *zone) texts(ctx context.Context, name string) ([]string, error) {
 	return texts, err
 }
 
-// heard notes that the resolver does not answer.
+// heard stores that the resolver does not answer.
 func (z *zone) heard(err error) {
 	e, ok := errors.AsType[*net.DNSError](err)
 	if ok && e.IsTimeout || errors.Is(err, context.DeadlineExceeded) {
@@ -127,7 +124,7 @@ func (z *zone) heard(err error) {
 	}
 }
 
-// begins returns those of the texts at a name that begin with a version.
+// begins returns the TXT records of a name that begin with a version.
 func (z *zone) begins(ctx context.Context, name, version string) (all []string, err error) {
 	texts, err := z.texts(ctx, name)
 	for _, text := range texts {
@@ -145,10 +142,10 @@ func cutFold(text, prefix string) (rest string, ok bool) {
 	return text[len(prefix):], true
 }
 
-// isMissing reports whether a name, or what was asked of it, is not in the DNS.
+// isMissing reports whether a name or its records of a type do not exist.
 func isMissing(err error) bool {
 	e, ok := errors.AsType[*net.DNSError](err)
 	return ok && e.IsNotFound
 }
 
-const mendDNS = "look at /etc/resolv.conf, and at the name servers of the domain"
+const mendDNS = "check /etc/resolv.conf and the name servers of the domain"

@@ -95,7 +95,7 @@ func TestDomainWithAllRecordsHasNoProblems(t *testing.T) {
 	for check, what := range map[string]string{
 		"SPF bounces.fanfare.dev":        "(3 of 10 lookups)",
 		"DKIM ed._domainkey.fanfare.dev": "it signs, and its record is in the DNS", "DKIM rsa._domainkey.fanfare.dev": "it signs",
-		"DMARC mail.fanfare.dev": "aligned with From: SPF of bounces.fanfare.dev, DKIM of fanfare.dev; receivers are asked to take mail for spam where none is (_dmarc.fanfare.dev)",
+		"DMARC mail.fanfare.dev": "aligned with From: SPF of bounces.fanfare.dev, DKIM of fanfare.dev; otherwise receivers are asked to treat mail as spam (_dmarc.fanfare.dev)",
 	} {
 		if list := r.of(check); len(list) != 1 || list[0].Level != OK || list[0].Mend != "" || !strings.Contains(list[0].What, what) {
 			t.Errorf("%s: %+v", check, list)
@@ -139,36 +139,36 @@ func TestDNSProblemsAreReportedWithTheRecord(t *testing.T) {
 		"what depends on the mail": {is("v=spf1 include:%{i}.fanfare.dev exists:%{l}.x.dev exp=why.fanfare.dev note=1 ~all"), spf, OK, "(2 of 10", ""},
 		"a word":                   {is("v=spf1 ipv4:192.0.2.1 -all"), spf, Wrong, "ipv4:192.0.2.1 is not known", `"v=spf1 ipv4:192.0.2.1 -all"`},
 		"an address of the other":  {is("v=spf1 ip4:2001:db8::1 -all"), spf, Wrong, "ip4:2001:db8::1", ""},
-		"no domain":                {is("v=spf1 include: -all"), spf, Wrong, "include: has to name a domain", ""},
+		"no domain":                {is("v=spf1 include: -all"), spf, Wrong, "include: must name a domain", ""},
 		"a length":                 {is("v=spf1 a/33 -all"), spf, Wrong, "a/33", ""},
 		"two redirects":            {is("v=spf1 redirect=a.dev redirect=b.dev"), spf, Wrong, "once", ""},
-		"too many":                 {is("v=spf1" + long.String() + " -all"), spf, Wrong, "more than 10 names; the one too many is a:relay.fanfare.dev/30", "ip4:"},
-		"around and around":        {is("v=spf1 include:bounces.fanfare.dev -all"), spf, Wrong, "more than 10 names", ""},
+		"too many":                 {is("v=spf1" + long.String() + " -all"), spf, Wrong, "more than 10 look-ups; the first above the limit is a:relay.fanfare.dev/30", "ip4:"},
+		"around and around":        {is("v=spf1 include:bounces.fanfare.dev -all"), spf, Wrong, "more than 10 look-ups", ""},
 		"an end before too many":   {is("v=spf1 -all" + long.String()), spf, OK, "(0 of 10", ""},
-		"names that are not there": {is("v=spf1 a:a.fanfare.dev mx:b.fanfare.dev a:c.fanfare.dev -all"), spf, Wrong, "the one too many is a:c.fanfare.dev", ""},
-		"a record that is not":     {is("v=spf1 include:mail.fanfare.dev -all"), spf, Wrong, "include:mail.fanfare.dev names a domain with 0 records", ""},
+		"names that are not there": {is("v=spf1 a:a.fanfare.dev mx:b.fanfare.dev a:c.fanfare.dev -all"), spf, Wrong, "the first above the limit is a:c.fanfare.dev", ""},
+		"a record that is not":     {is("v=spf1 include:mail.fanfare.dev -all"), spf, Wrong, "include:mail.fanfare.dev names a domain with 0 SPF records", ""},
 		"a record of others":       {func(_ *testing.T, s *sender) { s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 what -all"} }, spf, Wrong, "include:_spf.fanfare.dev: what is not known", ""},
 		"too many hosts": {func(_ *testing.T, s *sender) {
 			s.dns.Mails["_spf.fanfare.dev"] = strings.Fields("a b c d e f g h i j k")
 		}, spf, Wrong, "11 hosts", ""},
-		"a DNS that fails":          {func(_ *testing.T, s *sender) { s.dns.Broken = map[string]bool{"bounces.fanfare.dev": true} }, spf, Warning, "not found out", "resolv.conf"},
-		"a DNS that fails for one":  {func(_ *testing.T, s *sender) { s.dns.Broken = map[string]bool{"_spf.fanfare.dev": true} }, spf, Warning, "not found out", "resolv.conf"},
+		"a DNS that fails":          {func(_ *testing.T, s *sender) { s.dns.Broken = map[string]bool{"bounces.fanfare.dev": true} }, spf, Warning, "could not be looked up", "resolv.conf"},
+		"a DNS that fails for one":  {func(_ *testing.T, s *sender) { s.dns.Broken = map[string]bool{"_spf.fanfare.dev": true} }, spf, Warning, "could not be looked up", "resolv.conf"},
 		"what is slow":              {is("v=spf1 ptr -all"), spf, Warning, "ptr", "addresses"},
 		"no returns":                {func(_ *testing.T, s *sender) { s.channel.Returns = "" }, "SPF mail.fanfare.dev", Warning, "no record", `mail.fanfare.dev. IN TXT "v=spf1`},
 		"a sender":                  {func(_ *testing.T, s *sender) { s.channel.Returns, s.channel.Sender = "", "b@Bounces.fanfare.dev" }, spf, OK, "(3 of 10", ""},
 		"no DMARC":                  {text("_dmarc.fanfare.dev"), dmarc, Warning, "no record", `_dmarc.fanfare.dev. IN TXT "v=DMARC1; p=none; rua=mailto:dmarc@fanfare.dev"`},
 		"two of DMARC":              {text("_dmarc.fanfare.dev", "v=DMARC1; p=none", "v=DMARC1; p=reject"), dmarc, Wrong, "2 records", `_dmarc.fanfare.dev. IN TXT "v=DMARC1; p=none"`},
 		"no policy":                 {asks("v=DMARC1; rua=mailto:dmarc@fanfare.dev"), dmarc, Wrong, "missing a 'p'", `"v=DMARC1; p=none;`},
-		"a policy of its own":       {text("_dmarc.mail.fanfare.dev", "v=DMARC1; p=None"), dmarc, OK, "only to report where none is (_dmarc.mail.fanfare.dev)", ""},
+		"a policy of its own":       {text("_dmarc.mail.fanfare.dev", "v=DMARC1; p=None"), dmarc, OK, "otherwise receivers are asked only to report (_dmarc.mail.fanfare.dev)", ""},
 		"strict of both":            {asks("v=DMARC1; p=reject; adkim=s; aspf=s"), dmarc, Wrong, "neither bounces.fanfare.dev (SPF, strict) nor fanfare.dev (DKIM, strict) is aligned with From, and receivers are asked to refuse mail", "fanfare dkim new mail.fanfare.dev"},
 		"strict of both, to report": {asks("v=DMARC1; p=none; adkim=s; aspf=s"), dmarc, Warning, "asked only to report", "fanfare dkim new mail.fanfare.dev"},
 		"strict of SPF":             {asks("v=DMARC1; p=reject; aspf=s"), dmarc, OK, "aligned with From: DKIM of fanfare.dev;", ""},
-		"strict of DKIM":            {asks("v=DMARC1; p=reject; adkim=s"), dmarc, Warning, "SPF alone counts", "fanfare dkim new"},
+		"strict of DKIM":            {asks("v=DMARC1; p=reject; adkim=s"), dmarc, Warning, "only SPF counts", "fanfare dkim new"},
 		"others send, and nobody signs": {func(_ *testing.T, s *sender) {
 			s.channel.DKIM, s.channel.Returns, s.channel.Sender = nil, "", "b@elsewhere.dev"
 		}, dmarc, Warning, "elsewhere.dev is not aligned with From (relaxed), channel news/mail does not sign", "fanfare dkim new mail.fanfare.dev"},
 		"reports to others": {asks("v=DMARC1; p=none; rua=mailto:a@Elsewhere.dev!10m"), dmarc, Warning, "a@elsewhere.dev", `fanfare.dev._report._dmarc.elsewhere.dev. IN TXT "v=DMARC1"`},
-		"reports to a page": {asks("v=DMARC1; p=none; rua=https://a.dev/x"), dmarc, Warning, "no mailto:", "rua=mailto:dmarc@fanfare.dev"},
+		"reports to a page": {asks("v=DMARC1; p=none; rua=https://a.dev/x"), dmarc, Warning, "not a mailto:", "rua=mailto:dmarc@fanfare.dev"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,14 +205,14 @@ func TestWrongDKIMRecordIsReportedWithTheRightOne(t *testing.T) {
 		what, mend string
 	}{
 		"none":        {record(func(*sender) []string { return nil }), "rsa", Wrong, "it signs, and its record is not in the DNS", "add to the DNS: "},
-		"another key": {record(func(s *sender) []string { return []string{s.keys["ed"].Record()} }), "rsa", Wrong, "the record is for ed25519, and the key is rsa", "put in its place"},
-		"revoked":     {record(func(*sender) []string { return []string{"v=DKIM1; p="} }), "rsa", Wrong, "revokes", "put in its place"},
+		"another key": {record(func(s *sender) []string { return []string{s.keys["ed"].Record()} }), "rsa", Wrong, "the record is for ed25519, and the key is rsa", "replace it in the DNS"},
+		"revoked":     {record(func(*sender) []string { return []string{"v=DKIM1; p="} }), "rsa", Wrong, "revokes", "replace it in the DNS"},
 		"cut off": {record(func(s *sender) []string {
 			text := s.keys["rsa"].Record()
 			return []string{text[:255]}
-		}), "rsa", Wrong, "does not go with it", "put in its place"},
-		"two":      {record(func(s *sender) []string { return []string{s.keys["rsa"].Record(), "v=DKIM1; p="} }), "rsa", Wrong, "2 records", "leave this one alone"},
-		"a test":   {record(func(s *sender) []string { return []string{s.keys["rsa"].Record() + "; t=y"} }), "rsa", Warning, "this is a test", "put in its place"},
+		}), "rsa", Wrong, "does not match it", "replace it in the DNS"},
+		"two":      {record(func(s *sender) []string { return []string{s.keys["rsa"].Record(), "v=DKIM1; p="} }), "rsa", Wrong, "2 records", "keep only this record"},
+		"a test":   {record(func(s *sender) []string { return []string{s.keys["rsa"].Record() + "; t=y"} }), "rsa", Warning, "test flag", "replace it in the DNS"},
 		"the next": {func(t *testing.T, s *sender) { s.sign(t, "next", dkim.RSA, soon) }, "next", OK, "it signs from " + soon.Format(time.RFC3339), ""},
 		"the next, that nobody knows": {func(t *testing.T, s *sender) {
 			s.sign(t, "next", dkim.RSA, soon)
@@ -222,7 +222,7 @@ func TestWrongDKIMRecordIsReportedWithTheRightOne(t *testing.T) {
 			s.sign(t, "next", dkim.RSA, time.Now().Add(-time.Hour))
 			s.channel.DKIM[len(s.channel.DKIM)-1].WaitForDNS = true
 			delete(s.dns.Texts, "next._domainkey.fanfare.dev")
-		}, "next", Warning, "it waits for its record before it signs, and its record is not in the DNS", "add to the DNS: "},
+		}, "next", Warning, "it does not sign before its record is found, and its record is not in the DNS", "add to the DNS: "},
 		"the next, whose record was seen by the server and is gone": {func(t *testing.T, s *sender) {
 			s.sign(t, "next", dkim.RSA, time.Now().Add(-time.Hour))
 			s.channel.DKIM[len(s.channel.DKIM)-1].WaitForDNS = true
@@ -230,7 +230,7 @@ func TestWrongDKIMRecordIsReportedWithTheRightOne(t *testing.T) {
 			s.answered = &Server{}
 		}, "next", Wrong, "it signs, and its record is not in the DNS", "add to the DNS: "},
 		"Ed25519 alone": {func(_ *testing.T, s *sender) { s.channel.DKIM = s.channel.DKIM[:1] }, "ed", OK, "it signs", ""},
-		"no file":       {func(_ *testing.T, s *sender) { s.channel.DKIM[1].KeyFile = "/none" }, "rsa", Wrong, "cannot read key_file /none: no such file", "make another with fanfare dkim new fanfare.dev"},
+		"no file":       {func(_ *testing.T, s *sender) { s.channel.DKIM[1].KeyFile = "/none" }, "rsa", Wrong, "cannot read key_file /none: no such file", "create another with fanfare dkim new fanfare.dev"},
 		"no key":        {func(_ *testing.T, s *sender) { s.channel.DKIM[1].KeyFile = os.DevNull }, "rsa", Wrong, os.DevNull + " cannot be used", "fanfare dkim new fanfare.dev"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestWrongDKIMRecordIsReportedWithTheRightOne(t *testing.T) {
 			s := newSender(t)
 			test.change(t, s)
 			mend := test.mend
-			if strings.HasSuffix(mend, "DNS: ") || strings.HasPrefix(mend, "put") || strings.HasPrefix(mend, "leave") {
+			if strings.HasSuffix(mend, "DNS: ") || strings.HasPrefix(mend, "replace") || strings.HasPrefix(mend, "keep") {
 				mend = s.keys[test.selector].ZoneLine()
 			}
 			s.found(t, strings.Replace(at, "rsa", test.selector, 1), test.level, test.what, mend)
@@ -259,7 +259,7 @@ func TestEd25519AloneIsReported(t *testing.T) {
 	s := newSender(t)
 	s.channel.DKIM = s.channel.DKIM[:1]
 	for _, f := range s.look(t).of("DKIM ed._domainkey.fanfare.dev") {
-		if f.Level == Warning && strings.Contains(f.What, "Ed25519 alone") && strings.Contains(f.Mend, "--type rsa") {
+		if f.Level == Warning && strings.Contains(f.What, "only with Ed25519") && strings.Contains(f.Mend, "--type rsa") {
 			return
 		}
 	}

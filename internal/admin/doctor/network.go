@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// listening looks at the address of the API, and at who holds it.
+// listening checks the address of the API, and which program uses it.
 func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 	at := o.Config.Listen
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
@@ -24,16 +24,16 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 			return
 		}
 		if held {
-			r.warn("listen", "name its address with --listen, or its configuration with --config, to have it looked at", "a server works in %s, and not at %s", o.Config.DataDir, at)
+			r.warn("listen", "set --listen to its address, or --config to its configuration, to check it", "a server uses %s, and does not listen on %s", o.Config.DataDir, at)
 			return
 		}
 		r.ok("listen", "%s is free, no server runs", at)
 		return
 	}
 	if !errors.Is(err, syscall.EADDRINUSE) {
-		mend := "name an address of this machine in listen"
+		mend := "set listen to an address of this machine"
 		if errors.Is(err, syscall.EACCES) {
-			mend = "take a port above 1023, or allow it (setcap cap_net_bind_service=+ep)"
+			mend = "use a port above 1023, or allow it (setcap cap_net_bind_service=+ep)"
 		}
 		r.wrong("listen", mend, "%v", err)
 		return
@@ -46,11 +46,11 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 		return
 	}
 	if err != nil {
-		r.wrong("listen", "end the other program, or name another port in listen; if it is Fanfare, give its key in FANFARE_KEY", "%s is in use, and what is there does not answer as Fanfare does: %v", at, err)
+		r.wrong("listen", "stop the other program, or set another port in listen; if it is Fanfare, set FANFARE_KEY to its key", "%s is in use by a program that does not answer like Fanfare: %v", at, err)
 		return
 	}
 	if !held {
-		r.warn("listen", "one of them needs another data_dir and port, if both are to run", "a server runs at %s, and in another data directory than %s", at, o.Config.DataDir)
+		r.warn("listen", "give one of them another data_dir and port if both shall run", "a server runs at %s, with another data directory than %s", at, o.Config.DataDir)
 	} else {
 		r.ok("listen", "a server runs at %s", at)
 	}
@@ -60,17 +60,17 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 
 func (o *Options) running(r *Report, s *Server) {
 	if s.Version != o.Version {
-		r.warn("version", "restart the server where it was updated; else use the program that belongs to it", "the server is of version %s, this program of %s", s.Version, o.Version)
+		r.warn("version", "restart the server if it was updated; otherwise use the program of its version", "the server has version %s, and this program %s", s.Version, o.Version)
 	} else {
-		r.ok("version", "the server and this program are of version %s", o.Version)
+		r.ok("version", "the server and this program have version %s", o.Version)
 	}
 	switch {
 	case !s.Ready:
-		r.warn("server", "mend what is said of the database above, or wait until the server has started or stopped", "it is not ready: %s", s.Reason)
+		r.warn("server", "fix the problems of the database above, or wait until the server has started or stopped", "it is not ready: %s", s.Reason)
 	case s.Parked > 0:
-		r.warn("server", "see fanfare parked list; retry or drop it", "%d pieces of work failed too often and wait for somebody", s.Parked)
+		r.warn("server", "see fanfare parked list; retry or drop them", "%d pieces of work failed too often and are parked", s.Parked)
 	default:
-		r.ok("server", "it takes work, and nothing is parked")
+		r.ok("server", "it accepts work, and nothing is parked")
 	}
 	s.matching(r)
 	for _, p := range s.Problems {
@@ -81,23 +81,23 @@ func (o *Options) running(r *Report, s *Server) {
 		}
 	}
 	for _, text := range s.TemplatesFailing {
-		r.wrong("templates", "correct the template and apply it: a broadcast that it paused resumes then", "%s", text)
+		r.wrong("templates", "correct the template and apply it: the broadcasts that it paused resume then", "%s", text)
 	}
 	for _, text := range s.TemplatesLacking {
-		r.warn("templates", "correct the name, or give the topic a schema that has it", "%s", text)
+		r.warn("templates", "correct the name, or add it to the schema of the topic", "%s", text)
 	}
 	for _, t := range s.Troubled {
-		r.warn("channel "+t.Channel, "see what is said of its relay below", "the server cannot send: %s", t.Error)
+		r.warn("channel "+t.Channel, "see the findings about its relay below", "the server cannot send: %s", t.Error)
 	}
 }
 
-// matching tells of conditions about which the matching index was wrong.
+// matching reports conditions about which the index was wrong.
 func (s *Server) matching(r *Report) {
-	const report = "this is a defect of Fanfare: report each condition, its topic's schema and the event that fanfare status names"
+	const report = "this is a defect of Fanfare: report each condition, the schema of its topic and the event that fanfare status shows"
 	if n := len(s.Quarantined); n > 0 {
-		r.wrong("matching", report, "the matching index was wrong about %s, now evaluated without it: %s", conditions(n), strings.Join(s.Quarantined[:min(n, 3)], "; "))
+		r.wrong("matching", report, "the index was wrong about %s, which are evaluated without it now: %s", conditions(n), strings.Join(s.Quarantined[:min(n, 3)], "; "))
 	} else if s.Contradictions > 0 {
-		r.wrong("matching", report, "the matching index was wrong about %s since the start of the server, which have changed since", conditions(int(s.Contradictions)))
+		r.wrong("matching", report, "the index was wrong about %s since the start of the server, which have changed since then", conditions(int(s.Contradictions)))
 	}
 }
 
@@ -108,7 +108,7 @@ func conditions(n int) string {
 	return fmt.Sprintf("%d conditions", n)
 }
 
-// soon is how long before its end a certificate is worth a word.
+// soon is how long before its expiry a certificate is reported.
 const soon = 14 * 24 * time.Hour
 
 func (o *Options) certificate(r *Report) {
@@ -117,27 +117,27 @@ func (o *Options) certificate(r *Report) {
 	}
 	pair, err := tls.LoadX509KeyPair(o.Config.TLSCert, o.Config.TLSKey)
 	if err != nil {
-		r.wrong("certificate", "name the chain in tls_cert and the key that belongs to it in tls_key", "%v", err)
+		r.wrong("certificate", "set tls_cert to the chain and tls_key to its key", "%v", err)
 		return
 	}
 	leaf := pair.Leaf
 	now := o.Now()
 	switch {
 	case now.Before(leaf.NotBefore):
-		r.wrong("certificate", "look at the clock, or get another one", "it is valid only from %s", leaf.NotBefore.Format(time.DateOnly))
+		r.wrong("certificate", "check the clock, or get another certificate", "it is valid only from %s", leaf.NotBefore.Format(time.DateOnly))
 		return
 	case now.After(leaf.NotAfter):
-		r.wrong("certificate", "renew it, and restart the server", "it ended on %s", leaf.NotAfter.Format(time.DateOnly))
+		r.wrong("certificate", "renew it, and restart the server", "it expired on %s", leaf.NotAfter.Format(time.DateOnly))
 		return
 	}
 	if host := hostOf(o.Config.PublicURL); host != "" {
 		if err := leaf.VerifyHostname(host); err != nil {
-			r.warn("certificate", "get one for "+host+", unless a proxy stands in front of the server", "%v", err)
+			r.warn("certificate", "get a certificate for "+host+", unless there is a proxy in front of the server", "%v", err)
 			return
 		}
 	}
 	if leaf.NotAfter.Sub(now) < soon {
-		r.warn("certificate", "renew it, and restart the server", "it ends on %s", leaf.NotAfter.Format(time.DateOnly))
+		r.warn("certificate", "renew it, and restart the server", "it expires on %s", leaf.NotAfter.Format(time.DateOnly))
 		return
 	}
 	r.ok("certificate", "it is for %s, until %s", strings.Join(leaf.DNSNames, ", "), leaf.NotAfter.Format(time.DateOnly))
@@ -151,25 +151,25 @@ func hostOf(address string) string {
 	return u.Hostname()
 }
 
-// names looks up the name under which recipients reach the server.
+// names checks the public name of the server.
 func (o *Options) names(ctx context.Context, r *Report) {
 	address := o.Config.PublicURL
 	switch {
 	case address == "":
-		r.warn("public_url", "set public_url to the URL under which people reach this server", "it is not set: mails carry no link to unsubscribe, and large mailbox providers ask for one")
+		r.warn("public_url", "set public_url to the URL at which people reach this server", "it is not set: mails have no link to unsubscribe, and large mailbox providers require one")
 		return
 	case !strings.HasPrefix(address, "https://"):
-		r.warn("public_url", "use https, with tls_cert or behind a proxy", "%s is not https: one-click unsubscription (RFC 8058) needs it", address)
+		r.warn("public_url", "use https, with tls_cert or behind a proxy", "%s is not https: one-click unsubscription (RFC 8058) requires it", address)
 	}
 	host := hostOf(address)
 	if found, err := o.lookUp(ctx, host); err != nil {
-		r.warn("public_url", "add the name to the DNS, or look at /etc/resolv.conf", "%v", err)
+		r.warn("public_url", "add the name to the DNS, or check /etc/resolv.conf", "%v", err)
 	} else if strings.HasPrefix(address, "https://") {
 		r.ok("public_url", "%s is %s", host, found)
 	}
 }
 
-// lookUp asks the resolver for a name; an address is what it is.
+// lookUp looks up a name; it returns an address unchanged.
 func (o *Options) lookUp(ctx context.Context, host string) (string, error) {
 	if !isName(host) {
 		return host, nil
@@ -178,7 +178,7 @@ func (o *Options) lookUp(ctx context.Context, host string) (string, error) {
 	defer cancel()
 	found, err := o.LookupHost(ctx, host)
 	if err != nil {
-		return "", fmt.Errorf("the resolver does not know %s: %w", host, err)
+		return "", fmt.Errorf("the resolver does not find %s: %w", host, err)
 	}
 	return strings.Join(found, ", "), nil
 }

@@ -4,20 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/mail/dkim"
 )
 
-// Bounds of what a record may have receivers look up (RFC 7208, section 4.6.4).
+// Limits of look-ups for a record (RFC 7208, section 4.6.4).
 const (
 	maxLookups   = 10
-	maxVoid      = 2  // lookups that find nothing
+	maxVoid      = 2  // look-ups without a result
 	maxExchanges = 10 // hosts of one mx
 )
 
-// A spfTerm is a mechanism or a modifier of a record for SPF.
+// spfTerm is a mechanism or a modifier of an SPF record.
 type spfTerm struct {
 	text      string
 	qualifier byte   // of a mechanism: + - ~ ?
@@ -25,7 +29,7 @@ type spfTerm struct {
 	domain    string // "" is the domain of the record
 }
 
-// parseSPF reads a record (RFC 7208, section 12), of which the version is known.
+// parseSPF parses a record (RFC 7208, section 12) whose version was checked.
 func parseSPF(record string) (terms []spfTerm, err error) {
 	seen := map[string]bool{}
 	for _, text := range strings.Fields(record)[1:] {
@@ -33,7 +37,7 @@ func parseSPF(record string) (terms []spfTerm, err error) {
 		if i := strings.IndexAny(text, ":/="); i > 0 && text[i] == '=' {
 			t.name, t.domain = strings.ToLower(text[:i+1]), text[i+1:]
 			if known := t.name == "redirect=" || t.name == "exp="; known && (t.domain == "" || seen[t.name]) {
-				return nil, fmt.Errorf("%s has to name one domain, once", text)
+				return nil, fmt.Errorf("%s must name one domain, once", text)
 			}
 			seen[t.name] = true
 			terms = append(terms, t)
@@ -55,17 +59,17 @@ func parseSPF(record string) (terms []spfTerm, err error) {
 	return terms, nil
 }
 
-// check says whether a mechanism may have the value that it has, and takes it.
+// check validates the value of a mechanism, and stores it.
 func (t *spfTerm) check(value, length string, given, short bool) error {
 	t.domain = value
 	switch t.name {
 	case "all":
 		if given || short {
-			return fmt.Errorf("%s has a value, which all may not", t.text)
+			return fmt.Errorf("%s has a value, which all must not have", t.text)
 		}
 	case "include", "exists":
 		if value == "" || short {
-			return fmt.Errorf("%s has to name a domain", t.text)
+			return fmt.Errorf("%s must name a domain", t.text)
 		}
 	case "a", "mx":
 		if given && value == "" || short && !isLength(length) {
@@ -103,25 +107,25 @@ func isLength(text string) bool {
 	return !both || six != ""
 }
 
-// A spfWalk counts what receivers look up for a record, all of whose terms they try.
+// spfWalk counts the look-ups of a receiver that evaluates all terms of a record.
 type spfWalk struct {
 	options       *Options
 	zone          *zone
 	lookups, void int
 }
 
-// errSPF is a fault for which receivers take the whole record for none.
+// errSPF is an error for which receivers ignore the whole record.
 type errSPF struct{ text string }
 
 func (e errSPF) Error() string { return e.text }
 
-// follow goes through the terms of a domain's record, and returns what it says of all
-// others: - ~ ? or +, and 0 where it says nothing.
+// follow evaluates the terms of the record of a domain, and returns its qualifier for all other senders: - ~ ? or +, or 0
+// without one.
 func (w *spfWalk) follow(ctx context.Context, domain string, terms []spfTerm) (others byte, err error) {
 	redirect := ""
 	for _, t := range terms {
 		if t.name == "all" {
-			return t.qualifier, nil // nobody looks further
+			return t.qualifier, nil // evaluation ends here
 		}
 		if t.name == "redirect=" {
 			redirect = t.domain
@@ -131,7 +135,7 @@ func (w *spfWalk) follow(ctx context.Context, domain string, terms []spfTerm) (o
 			continue
 		}
 		if w.lookups++; w.lookups > maxLookups {
-			return 0, errSPF{fmt.Sprintf("it has receivers look up more than %d names; the one too many is %s of %s", maxLookups, t.text, domain)}
+			return 0, errSPF{fmt.Sprintf("it requires more than %d look-ups; the first above the limit is %s of %s", maxLookups, t.text, domain)}
 		}
 		at := t.domain
 		if at == "" {
@@ -144,19 +148,19 @@ func (w *spfWalk) follow(ctx context.Context, domain string, terms []spfTerm) (o
 			return 0, err
 		}
 		if w.void > maxVoid {
-			return 0, errSPF{fmt.Sprintf("more than %d of its names are not in the DNS; the one too many is %s of %s", maxVoid, t.text, domain)}
+			return 0, errSPF{fmt.Sprintf("more than %d of its names are not in the DNS; the first above the limit is %s of %s", maxVoid, t.text, domain)}
 		}
 	}
 	if redirect == "" || strings.ContainsRune(redirect, '%') {
 		return 0, nil
 	}
 	if w.lookups++; w.lookups > maxLookups {
-		return 0, errSPF{fmt.Sprintf("it has receivers look up more than %d names; the one too many is redirect=%s", maxLookups, redirect)}
+		return 0, errSPF{fmt.Sprintf("it requires more than %d look-ups; the first above the limit is redirect=%s", maxLookups, redirect)}
 	}
 	return w.enter(ctx, redirect, "redirect="+redirect)
 }
 
-// term looks up what a term names.
+// term looks up the names of a term.
 func (w *spfWalk) term(ctx context.Context, t spfTerm, at string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -181,14 +185,14 @@ func (w *spfWalk) term(ctx context.Context, t spfTerm, at string) error {
 	return err
 }
 
-// enter goes on with the record of another domain.
+// enter evaluates the record of another domain.
 func (w *spfWalk) enter(ctx context.Context, domain, term string) (byte, error) {
 	records, err := w.zone.begins(ctx, domain, "v=spf1")
 	switch {
 	case err != nil:
 		return 0, err
 	case len(records) != 1:
-		return 0, errSPF{fmt.Sprintf("%s names a domain with %d records for SPF, and it has to have one", term, len(records))}
+		return 0, errSPF{fmt.Sprintf("%s names a domain with %d SPF records instead of one", term, len(records))}
 	}
 	terms, err := parseSPF(records[0])
 	if err != nil {
@@ -197,5 +201,98 @@ func (w *spfWalk) enter(ctx context.Context, domain, term string) (byte, error) 
 	return w.follow(ctx, domain, terms)
 }
 
-// faultOf tells what is wrong with a record from a DNS that does not answer.
+// faultOf distinguishes an error of a record from a DNS that does not answer.
 func faultOf(err error) (fault errSPF, ok bool) { return fault, errors.As(err, &fault) }
+
+// senders checks the SPF record of the domain in the envelope (RFC 7208). It cannot check whether the record covers the
+// relays, because their outgoing addresses are unknown.
+func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *catalog.Channel, domain string) {
+	at := "SPF " + domain
+	records, err := z.begins(ctx, domain, "v=spf1")
+	switch {
+	case err != nil:
+		r.warn(at, mendDNS, "its record could not be looked up: %v", err)
+		return
+	case len(records) == 0:
+		record, but := permits(c)
+		r.warn(at, "add to the DNS: "+dkim.ZoneLine(domain, record)+but, "it has no record, so receivers cannot distinguish its mail from forged mail")
+		return
+	case len(records) > 1:
+		r.wrong(at, "keep only one record in the DNS, such as: "+dkim.ZoneLine(domain, united(records)), "it has %d records, so receivers use none", len(records))
+		return
+	}
+	terms, err := parseSPF(records[0])
+	if err != nil {
+		r.wrong(at, "correct it: "+dkim.ZoneLine(domain, records[0]), "its record is invalid: %v", err)
+		return
+	}
+	w := &spfWalk{options: o, zone: z}
+	others, err := w.follow(ctx, domain, terms)
+	if fault, ok := faultOf(err); ok {
+		r.wrong(at, "replace names by addresses (ip4:, ip6:) in: "+dkim.ZoneLine(domain, records[0]), "receivers ignore its record: %s", fault.text)
+		return
+	}
+	if err != nil {
+		r.warn(at, mendDNS, "the names in its record could not be looked up: %v", err)
+		return
+	}
+	if others != '-' && others != '~' {
+		says := map[byte]string{'+': "that anybody may send (+all)", '?': "nothing of others (?all)", 0: "nothing of others"}[others]
+		r.warn(at, "let it end in ~all or -all: "+dkim.ZoneLine(domain, united(records)), "its record says %s: %s", says, records[0])
+		return
+	}
+	if i := slices.IndexFunc(terms, func(t spfTerm) bool { return t.name == "ptr" }); i >= 0 {
+		r.warn(at, "use addresses instead", "its record has %s, which is slow and which many receivers ignore (RFC 7208, section 5.5): %s", terms[i].text, records[0])
+		return
+	}
+	r.ok(at, "%s (%d of %d lookups)", records[0], w.lookups, maxLookups)
+}
+
+// permits returns a record that permits the relays of a channel, and a remark about it.
+func permits(c *catalog.Channel) (record, but string) {
+	terms := []string{"v=spf1"}
+	for _, hop := range c.Hops() {
+		host, _, err := net.SplitHostPort(hop.Channel.Relay)
+		if err != nil {
+			continue
+		}
+		term := "a:" + host
+		address, err := netip.ParseAddr(host)
+		switch {
+		case err == nil && address.IsGlobalUnicast() && !address.IsPrivate() && address.Is4():
+			term = "ip4:" + host
+		case err == nil && address.IsGlobalUnicast() && !address.IsPrivate():
+			term = "ip6:" + host
+		case err == nil || !isName(host):
+			term, but = "ip4:ADDRESS", ", where ADDRESS is the address from which the relay sends"
+		}
+		if !slices.Contains(terms, term) {
+			terms = append(terms, term)
+		}
+	}
+	if but == "" {
+		but = ", or with the include: that the operator of the relay documents"
+	}
+	return strings.Join(append(terms, "~all"), " "), but
+}
+
+// united returns a record with the terms of several records, each once, that permits nobody else.
+func united(records []string) string {
+	all, last := []string{"v=spf1"}, "~all"
+	for _, record := range records {
+		for _, term := range strings.Fields(record)[1:] {
+			bare := strings.ToLower(strings.TrimLeft(term, "+-~?"))
+			if to, is := strings.CutPrefix(bare, "redirect="); is { // used only without all
+				term = "include:" + to
+			}
+			switch {
+			case bare == "all" && len(records) > 1 && term[0] == '-':
+				last = term
+			case bare == "all":
+			case !slices.Contains(all, term):
+				all = append(all, term)
+			}
+		}
+	}
+	return strings.Join(append(all, last), " ")
+}

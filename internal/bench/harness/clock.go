@@ -113,7 +113,7 @@ func (s *Server) WaitManifests(event string) (fanfare.Broadcast, time.Time, erro
 // manifests one transaction after the other, and a transaction is stamped when it
 // begins; so once a stamp can be read, all earlier ones of the lane are durable.
 // It is for events of one lane.
-type manifestWatch struct {
+type ManifestWatch struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 
@@ -126,9 +126,9 @@ type manifestWatch struct {
 type sighting struct{ stamp, at time.Time }
 
 // WatchManifests starts a watch. It runs until End is called or the run ends.
-func (s *Server) WatchManifests() *manifestWatch {
+func (s *Server) WatchManifests() *ManifestWatch {
 	ctx, stop := context.WithCancel(s.Env.Ctx)
-	w := &manifestWatch{stop: stop, ended: make(chan struct{})}
+	w := &ManifestWatch{stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
 		for ctx.Err() == nil {
@@ -143,7 +143,7 @@ func (s *Server) WatchManifests() *manifestWatch {
 }
 
 // look reads the newest broadcast once.
-func (w *manifestWatch) look(ctx context.Context, s *Server) error {
+func (w *ManifestWatch) look(ctx context.Context, s *Server) error {
 	newest, err := s.API.Broadcasts(ctx, 1)
 	now := time.Now()
 	if err != nil || len(newest) == 0 {
@@ -163,7 +163,7 @@ func (w *manifestWatch) look(ctx context.Context, s *Server) error {
 
 // End ends the watch after everything has been matched. It looks once more, so
 // that the last transaction is seen.
-func (w *manifestWatch) End(s *Server) error {
+func (w *ManifestWatch) End(s *Server) error {
 	w.stop()
 	<-w.ended
 	if w.err != nil {
@@ -173,7 +173,7 @@ func (w *manifestWatch) End(s *Server) error {
 }
 
 // DurableAt returns when the transaction with a stamp was seen to be durable.
-func (w *manifestWatch) DurableAt(stamp time.Time) (time.Time, error) {
+func (w *ManifestWatch) DurableAt(stamp time.Time) (time.Time, error) {
 	i, _ := slices.BinarySearchFunc(w.seen, stamp, func(s sighting, stamp time.Time) int { return s.stamp.Compare(stamp) })
 	if i == len(w.seen) {
 		return time.Time{}, fmt.Errorf("no read has shown the manifests of %v", stamp)
@@ -183,7 +183,7 @@ func (w *manifestWatch) DurableAt(stamp time.Time) (time.Time, error) {
 
 // UntilManifests returns how long events took from their intake until their
 // manifests were durable, in sorted milliseconds.
-func (w *manifestWatch) UntilManifests(all []fanfare.Broadcast) ([]float64, error) {
+func (w *ManifestWatch) UntilManifests(all []fanfare.Broadcast) ([]float64, error) {
 	took := make([]float64, len(all))
 	for i := range all {
 		at, err := w.DurableAt(all[i].Stages.Frozen)
@@ -196,20 +196,20 @@ func (w *manifestWatch) UntilManifests(all []fanfare.Broadcast) ([]float64, erro
 	return took, nil
 }
 
-// outcomeClock says when the outcomes of many events were durable, of which nobody
+// OutcomeClock says when the outcomes of many events were durable, of which nobody
 // could read each in time. The recorder commits outcomes one transaction after the
 // other and stamps a transaction when it begins, so that the next stamp is a time
 // at which the outcomes before it are durable. After the last stamp it is the time
 // of a read that showed all.
-type outcomeClock struct {
+type OutcomeClock struct {
 	stamps []time.Time
 	seen   time.Time
 }
 
 // NewOutcomeClock makes the clock of events that a read at the time seen showed to
 // be completed.
-func NewOutcomeClock(all []fanfare.Broadcast, seen time.Time) *outcomeClock {
-	c := &outcomeClock{seen: seen}
+func NewOutcomeClock(all []fanfare.Broadcast, seen time.Time) *OutcomeClock {
+	c := &OutcomeClock{seen: seen}
 	for i := range all {
 		st := &all[i].Stages
 		for _, stamp := range []time.Time{st.First, st.Last, st.Completed} {
@@ -223,7 +223,7 @@ func NewOutcomeClock(all []fanfare.Broadcast, seen time.Time) *outcomeClock {
 }
 
 // DurableAt returns a time at which the outcomes with a stamp were durable.
-func (c *outcomeClock) DurableAt(stamp time.Time) time.Time {
+func (c *OutcomeClock) DurableAt(stamp time.Time) time.Time {
 	i, _ := slices.BinarySearchFunc(c.stamps, stamp, func(s, stamp time.Time) int {
 		if s.After(stamp) {
 			return 1

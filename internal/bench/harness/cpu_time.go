@@ -39,8 +39,8 @@ func fieldOf(text, name string) string {
 	return ""
 }
 
-// cpuTimes are the times that all CPUs of this machine have spent since its start.
-type cpuTimes struct {
+// CPUTimes are the times that all CPUs of this machine have spent since its start.
+type CPUTimes struct {
 	busy  time.Duration // by processes of this machine, and by other tenants
 	idle  time.Duration
 	steal time.Duration // of busy: what the hypervisor gave to other tenants
@@ -48,7 +48,7 @@ type cpuTimes struct {
 
 // ReadCPUTimes reads the first line of /proc/stat (proc(5)). It returns zeros on
 // systems that have none.
-func ReadCPUTimes() cpuTimes {
+func ReadCPUTimes() CPUTimes {
 	stat, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(stat), "\n")
 	return parseCPUTimes(line)
@@ -61,8 +61,8 @@ const (
 	columnSteal  = 7
 )
 
-func parseCPUTimes(line string) cpuTimes {
-	var t cpuTimes
+func parseCPUTimes(line string) CPUTimes {
+	var t CPUTimes
 	fields := strings.Fields(line)
 	for i, field := range fields[min(1, len(fields)):] {
 		n, _ := strconv.ParseInt(field, 10, 64)
@@ -82,7 +82,7 @@ func parseCPUTimes(line string) cpuTimes {
 
 // others returns the share of all CPUs that anything but this experiment has taken since
 // before.
-func (t cpuTimes) others(before cpuTimes, ours time.Duration) float64 {
+func (t CPUTimes) others(before CPUTimes, ours time.Duration) float64 {
 	busy, idle := t.busy-before.busy, t.idle-before.idle
 	if busy+idle <= 0 {
 		return 0
@@ -91,7 +91,7 @@ func (t cpuTimes) others(before cpuTimes, ours time.Duration) float64 {
 }
 
 // Stolen returns the share of all CPUs that other tenants have taken since before.
-func (t cpuTimes) Stolen(before cpuTimes) float64 {
+func (t CPUTimes) Stolen(before CPUTimes) float64 {
 	all := t.busy + t.idle - before.busy - before.idle
 	if all <= 0 {
 		return 0

@@ -11,7 +11,7 @@ func TestTheShareOfOthersLeavesOursOut(t *testing.T) {
 	if got := after.others(before, 3*time.Second); got != 0.3 { // 6 s busy, 4 s idle, 3 s of it ours
 		t.Errorf("got %v", got)
 	}
-	if got := (cpuTimes{}).others(cpuTimes{}, 0); got != 0 {
+	if got := (CPUTimes{}).others(CPUTimes{}, 0); got != 0 {
 		t.Errorf("of nothing: %v", got)
 	}
 }
@@ -22,7 +22,7 @@ func TestTheTimeThatOtherTenantsTookIsTheStealTime(t *testing.T) {
 	if got := after.Stolen(before); got != 0.3 {
 		t.Errorf("got %v", got)
 	}
-	if got := (cpuTimes{}).Stolen(cpuTimes{}); got != 0 {
+	if got := (CPUTimes{}).Stolen(CPUTimes{}); got != 0 {
 		t.Errorf("of nothing: %v", got)
 	}
 }

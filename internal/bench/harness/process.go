@@ -24,7 +24,7 @@ type Process struct {
 	stdout *bufio.Reader
 	log    string // file with its standard error
 	ended  bool
-	Final  processUsage // of its whole life, once it has ended
+	Final  ProcessUsage // of its whole life, once it has ended
 }
 
 // Spawn starts a program. Its standard error goes to a file in the folder of the run.

@@ -11,15 +11,15 @@ import (
 
 // A processUsage is the CPU time and memory that a process has taken. On systems without
 // /proc, it is zero for a running process.
-type processUsage struct {
+type ProcessUsage struct {
 	CPU     time.Duration // user and system
 	PeakMiB float64       // resident
 }
 
-func (u processUsage) CPUSince(before processUsage) time.Duration { return u.CPU - before.CPU }
+func (u ProcessUsage) CPUSince(before ProcessUsage) time.Duration { return u.CPU - before.CPU }
 
-func usageOf(s *os.ProcessState) processUsage {
-	u := processUsage{CPU: s.UserTime() + s.SystemTime()}
+func usageOf(s *os.ProcessState) ProcessUsage {
+	u := ProcessUsage{CPU: s.UserTime() + s.SystemTime()}
 	if r, ok := s.SysUsage().(*syscall.Rusage); ok {
 		u.PeakMiB = float64(r.Maxrss) / 1024
 	}
@@ -30,11 +30,11 @@ func usageOf(s *os.ProcessState) processUsage {
 const ticksPerSecond = 100
 
 // Used returns the usage of the process so far.
-func (c *Process) Used() processUsage {
+func (c *Process) Used() ProcessUsage {
 	if c.ended {
 		return c.Final
 	}
-	var u processUsage
+	var u ProcessUsage
 	stat, _ := os.ReadFile(c.procFile("stat"))
 	// The name in parentheses may contain spaces. utime and stime are the 14th and
 	// 15th field of proc(5), and the 12th and 13th after the name.

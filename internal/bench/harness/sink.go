@@ -214,9 +214,9 @@ func (p *Sink) Finish() (sink.Summary, error) {
 }
 
 // Usage returns the CPU time and memory that the sink has taken so far.
-func (p *Sink) Usage() processUsage {
+func (p *Sink) Usage() ProcessUsage {
 	if p.Process == nil {
-		return processUsage{}
+		return ProcessUsage{}
 	}
 	return p.Used()
 }

@@ -9,17 +9,17 @@ import (
 
 // A window is the time in which a clock runs, with the usage of the processes at its
 // start.
-type window struct {
-	machine cpuTimes
+type Window struct {
+	machine CPUTimes
 	own     time.Duration
 	server  *Server
-	began   processUsage
+	began   ProcessUsage
 	post    *Sink // nil if there is no sink process
-	taken   processUsage
+	taken   ProcessUsage
 }
 
-func (s *Server) OpenWindow(p *Sink) window {
-	w := window{machine: ReadCPUTimes(), own: OwnCPU(), server: s, began: s.Used(), post: p}
+func (s *Server) OpenWindow(p *Sink) Window {
+	w := Window{machine: ReadCPUTimes(), own: OwnCPU(), server: s, began: s.Used(), post: p}
 	if p != nil {
 		w.taken = p.Usage()
 	}
@@ -42,7 +42,7 @@ func (t *WindowUsage) Add(o WindowUsage) {
 	t.others = max(t.others, o.others)
 }
 
-func (w window) Close() WindowUsage {
+func (w Window) Close() WindowUsage {
 	now := w.server.Used()
 	t := WindowUsage{Server: now.CPUSince(w.began), PeakMiB: now.PeakMiB}
 	if w.post != nil {

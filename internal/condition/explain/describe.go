@@ -20,8 +20,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// describeError says why a test has no result: what was wrong inside it, or that its values
-// do not go together.
+// describeError says why a predicate is an error: an error inside of it, or values that cannot be
+// used together.
 func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 	for _, one := range inside {
 		if one.Error != "" {
@@ -36,7 +36,7 @@ func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 		return fmt.Sprintf("%s is %s, neither true nor false", x.text(e), kindOfValue(v))
 	}
 	if e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly() {
-		return x.text(e) + " asks for a field of something that has none"
+		return x.text(e) + " tests a field of a value that has no fields"
 	}
 	if c, ok := lang.CrossingOf(e); ok {
 		for _, one := range []celast.Expr{c.Now, c.Level} {
@@ -75,7 +75,7 @@ func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 	return fmt.Sprintf("it is %s, neither true nor false", kindOfCEL(v))
 }
 
-// describeMissing says which step of a field of the event is not there.
+// describeMissing says which step of a field of the event is missing.
 func (x *explainer) describeMissing(e celast.Expr) string {
 	b := expr.Builder{Scope: x.Scope, Ast: x.Ast}
 	s, _ := b.Steps(e)
@@ -88,7 +88,7 @@ func (x *explainer) describeMissing(e celast.Expr) string {
 		if !isObject {
 			return fmt.Sprintf("%s is %s and has no field %q", at, kindOfValue(v), step)
 		}
-		at += "." + lang.InBackticks(step)
+		at += "." + lang.QuoteField(step)
 		if v, isObject = m[step]; !isObject {
 			return at + " is missing"
 		}
@@ -96,7 +96,7 @@ func (x *explainer) describeMissing(e celast.Expr) string {
 	return at + " is missing"
 }
 
-// describeCELError words an error of cel-go, unless what is inside explains it.
+// describeCELError translates an error of cel-go, unless an inner part explains it.
 func (x *explainer) describeCELError(err error, inside []fanfare.Part) string {
 	for _, one := range inside {
 		if one.Error != "" {
@@ -108,15 +108,15 @@ func (x *explainer) describeCELError(err error, inside []fanfare.Part) string {
 		return fmt.Sprintf("the field %q is missing", name)
 	}
 	if strings.HasSuffix(message, "expected iterable type") {
-		return "exists(), all() and their like go over a list or an object, and this is neither"
+		return "exists(), all() and similar macros need a list or an object, and this is neither"
 	}
 	if strings.HasPrefix(message, "no such overload") {
-		return "it does not work with values of these types"
+		return "the operation does not support values of these types"
 	}
 	return message
 }
 
-// evaluate hands e to cel-go.
+// evaluate runs e as a CEL program.
 func (x *explainer) evaluate(e celast.Expr) (ref.Val, error) {
 	part := celast.NewCheckedAST(celast.NewAST(e, x.Ast.SourceInfo()), x.Ast.TypeMap(), x.Ast.ReferenceMap())
 	p, err := x.Env.PlanProgram(part, lang.ProgramOptions()...)
@@ -127,7 +127,7 @@ func (x *explainer) evaluate(e celast.Expr) (ref.Val, error) {
 	return v, err
 }
 
-// maxShown is how many bytes of a value are shown.
+// maxShown is how many bytes of a value an explanation shows.
 const maxShown = 400
 
 // show writes a value of the event as JSON.
@@ -138,7 +138,7 @@ func show(v any) json.RawMessage {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // an infinity inside
+	if err := e.Encode(v); err != nil { // it contains an infinity
 		return show(fmt.Sprint(v))
 	}
 	out := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
@@ -153,7 +153,7 @@ func show(v any) json.RawMessage {
 }
 
 func showText(s string) json.RawMessage {
-	text, _ := json.Marshal(s) // a string: cannot fail
+	text, _ := json.Marshal(s) // a string cannot fail
 	return text
 }
 
@@ -164,7 +164,7 @@ func showCEL(v ref.Val) json.RawMessage {
 	return show(jsonValue(v))
 }
 
-// jsonValue turns a value of cel-go into what JSON can write.
+// jsonValue converts a value of cel-go into one that JSON can write.
 func jsonValue(v ref.Val) any {
 	switch x := v.(type) {
 	case types.Null:
@@ -206,7 +206,7 @@ func kindOfValue(v any) lang.Kind {
 	case bool:
 		return lang.KindBool
 	case int64, float64:
-		return lang.KindDouble // "a number": which of the two is no concern here
+		return lang.KindDouble // "a number": the difference does not matter here
 	case string:
 		return lang.KindString
 	case []any:

@@ -14,9 +14,9 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// Explain evaluates a condition and everything in it.
+// Explain evaluates a condition and each of its parts.
 func Explain(sc *lang.Scope, where, text string, v lang.ParamValues, event *expr.Event, data any) (fanfare.Part, error) {
-	// With its macros kept, the expression can be written out again.
+	// The parser keeps the macros, so that the expression can be written out again.
 	env, err := sc.Env.Extend(cel.EnableMacroCallTracking())
 	if err != nil {
 		return fanfare.Part{}, fmt.Errorf("keep macros: %w", err)
@@ -30,7 +30,7 @@ func Explain(sc *lang.Scope, where, text string, v lang.ParamValues, event *expr
 	for id, call := range a.SourceInfo().MacroCalls() {
 		a.SourceInfo().SetMacroCall(id, a.AsWritten(call))
 	}
-	x := &explainer{expr.Standalone{Scope: &own, Ast: a}}
+	x := &explainer{expr.StandaloneCondition{Scope: &own, Ast: a}}
 	x.SetEvent(event, data)
 	x.Frame.Page = expr.DetachedPage(own.Params, v, x.Frame.Texts)
 	part := x.condition(a.Expr())
@@ -40,16 +40,16 @@ func Explain(sc *lang.Scope, where, text string, v lang.ParamValues, event *expr
 	return part, nil
 }
 
-// An explainer evaluates the parts of one condition for one event. Each is built
-// as Match builds it.
-type explainer struct{ expr.Standalone }
+// An explainer evaluates the parts of one condition for one event. It builds each part as a match
+// does.
+type explainer struct{ expr.StandaloneCondition }
 
 var partKinds = map[string]fanfare.PartKind{
 	operators.LogicalAnd: fanfare.PartAll, operators.LogicalOr: fanfare.PartAny,
 	operators.LogicalNot: fanfare.PartNot, operators.Conditional: fanfare.PartChoice,
 }
 
-// condition explains e, which is true or false.
+// condition explains e, which is a condition.
 func (x *explainer) condition(e celast.Expr) fanfare.Part {
 	part := fanfare.Part{Text: x.text(e), Kind: fanfare.PartTest}
 	var t expr.Predicate
@@ -78,7 +78,7 @@ func (x *explainer) condition(e celast.Expr) fanfare.Part {
 	return part
 }
 
-// innerValues explains the values directly inside e.
+// innerValues explains the values directly inside of e.
 func (x *explainer) innerValues(e celast.Expr) []fanfare.Part {
 	var list []fanfare.Part
 	for _, one := range x.operands(e) {
@@ -92,8 +92,8 @@ func (x *explainer) innerValues(e celast.Expr) []fanfare.Part {
 	return list
 }
 
-// operands are the parts of e that have a value of their own: of a macro only
-// what it runs over, of a crossing not what the value was, of a field of the event the field.
+// operands returns the parts of e that have a value of their own: of a macro only the list, of a
+// crossing not the previous value.
 func (x *explainer) operands(e celast.Expr) []celast.Expr {
 	if e.Kind() == celast.ComprehensionKind {
 		return []celast.Expr{e.AsComprehension().IterRange()}
@@ -117,7 +117,7 @@ func (x *explainer) isReference(e celast.Expr) bool {
 	return ok
 }
 
-// value explains e, which may be anything; false for a constant.
+// value explains e, which may be of any type; false for a constant.
 func (x *explainer) value(e celast.Expr) (fanfare.Part, bool) {
 	if isConstant(e) || e.Kind() == celast.IdentKind && !x.isReference(e) && lang.BareIdent(e) != "sub" {
 		return fanfare.Part{}, false
@@ -138,14 +138,14 @@ func (x *explainer) value(e celast.Expr) (fanfare.Part, bool) {
 	return part, true
 }
 
-// load reads a name as a test would.
+// load reads a reference as a predicate does.
 func (x *explainer) load(e celast.Expr) (v any, ok bool) {
 	var o expr.Operand
 	x.Build(func(b *expr.Builder) { o = b.Operand(e) })
 	return o.Load(&x.Frame)
 }
 
-// isConstant reports whether e is a literal, or made of literals alone.
+// isConstant reports whether e is a literal or consists of literals.
 func isConstant(e celast.Expr) bool {
 	switch e.Kind() {
 	case celast.LiteralKind:
@@ -161,23 +161,23 @@ func isConstant(e celast.Expr) bool {
 	return false
 }
 
-// text writes e out on one line.
+// text writes e on one line.
 func (x *explainer) text(e celast.Expr) string {
 	text, err := parser.Unparse(x.Ast.AsWritten(e), x.Ast.SourceInfo(), parser.WrapOnColumn(lang.MaxTextBytes*8), parser.EscapeIdentifiers(true))
 	if err != nil {
-		return "(a part that cannot be written out)"
+		return "(a part that cannot be written as text)"
 	}
 	return strings.ReplaceAll(text, "\n", " ")
 }
 
-// previousValue explains what the value of a crossing was, in one part: it is written as
-// the value is now.
+// previousValue explains the previous value of a crossing in one part, written like the current
+// value.
 func (x *explainer) previousValue(c lang.Crossing) fanfare.Part {
 	part := fanfare.Part{Text: x.text(c.Now) + ", before", Kind: fanfare.PartValue, Result: fanfare.PartFound}
 	v, err := x.evaluate(c.Previous)
 	switch _, known := x.Frame.Previous.Decoded(); {
 	case !known:
-		part.Result, part.Error = fanfare.PartError, "no event of its key is known that came before"
+		part.Result, part.Error = fanfare.PartError, "there is no previous event with its key"
 	case err != nil:
 		part.Result, part.Error = fanfare.PartError, x.describeCELError(err, nil)
 	default:

@@ -12,17 +12,17 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A Builder turns checked expressions into tests. What it has no test for, it
-// hands to cel-go: a whole condition or any operand of &&, ||, ! and ?:.
+// A Builder turns checked expressions into predicates. It leaves to cel-go what no predicate
+// covers: a whole condition or any operand of &&, ||, ! and ?:.
 type Builder struct {
 	*lang.Scope
 	Ast   lang.Expression
-	Taken map[int64]lang.Param // literals that are params, by expression
-	Paths []*Path              // of the tests built, to be linked before they are evaluated
-	Err   error                // of planning a CEL program
+	Taken map[int64]lang.Param // literals that are params, by the id of their expression
+	Paths []*Path              // of the predicates built so far; the caller links them before it evaluates a predicate
+	Err   error                // the first error of planning a CEL program
 }
 
-// Build returns the test of e, which must not be inside a macro.
+// Build returns the predicate of e, which must not be inside of a macro.
 func (b *Builder) Build(e celast.Expr) Predicate {
 	switch e.Kind() {
 	case celast.LiteralKind:
@@ -57,7 +57,7 @@ func (b *Builder) Build(e celast.Expr) Predicate {
 	return b.program(e)
 }
 
-// call returns the test of a call, or nil where there is none.
+// call returns the predicate of a call, or nil if there is none.
 func (b *Builder) call(e celast.Expr) Predicate {
 	call := e.AsCall()
 	args := call.Args()
@@ -110,7 +110,7 @@ var Relations = map[string]Comparison{
 	operators.Greater: Greater, operators.GreaterEquals: GreaterOrEqual,
 }
 
-// buildAll builds the operands of a chain of the same operator, in their order.
+// buildAll builds the operands of a chain of the same operator in their order.
 func (b *Builder) buildAll(e celast.Expr, operator string, tests []Predicate) []Predicate {
 	for _, one := range lang.Flatten(e, operator, nil) {
 		tests = append(tests, b.Build(one))
@@ -118,7 +118,7 @@ func (b *Builder) buildAll(e celast.Expr, operator string, tests []Predicate) []
 	return tests
 }
 
-// newOrdering takes the quicker form where an event's number meets a param.
+// newOrdering uses the faster predicate if an event's number is compared with a param.
 func newOrdering(x, y Operand, op Comparison) Predicate {
 	if f, ok := x.(Field); ok {
 		if p, ok := y.(NumberParam); ok {
@@ -133,7 +133,7 @@ func newOrdering(x, y Operand, op Comparison) Predicate {
 	return &Ordering{x, y, op}
 }
 
-// pair returns two operands, or none.
+// pair returns two operands, or nil for both.
 func (b *Builder) pair(e1, e2 celast.Expr) (x, y Operand) {
 	if x, y = b.Operand(e1), b.Operand(e2); x == nil || y == nil {
 		return nil, nil
@@ -166,21 +166,20 @@ func (b *Builder) Operand(e celast.Expr) Operand {
 	return nil
 }
 
-// Param reports whether e is sub.name or sub["name"], or a literal that was
-// taken out of a filter.
+// Param reports whether e is sub.name, sub["name"], or a literal that became a param.
 func (b *Builder) Param(e celast.Expr) (lang.Param, bool) {
 	if p, ok := b.Taken[e.ID()]; ok {
 		return p, true
 	}
-	object, name, ok := lang.Selection(e)
+	object, name, ok := lang.FieldSelection(e)
 	if !ok || !b.InRule || object.Kind() != celast.IdentKind || lang.BareIdent(object) != "sub" {
 		return lang.Param{}, false
 	}
 	return b.Scope.Param(name)
 }
 
-// Steps reports whether e is a field of the event, at any depth, or an attribute of
-// it, and which.
+// Steps reports whether e is a field of the event at any depth, or an attribute of it, and returns
+// where it is.
 func (b *Builder) Steps(e celast.Expr) (Source, bool) {
 	if e.Kind() == celast.IdentKind {
 		switch name := lang.BareIdent(e); {
@@ -195,7 +194,7 @@ func (b *Builder) Steps(e celast.Expr) (Source, bool) {
 		}
 		return Source{}, false
 	}
-	object, name, ok := lang.Selection(e)
+	object, name, ok := lang.FieldSelection(e)
 	if !ok {
 		return Source{}, false
 	}
@@ -204,7 +203,7 @@ func (b *Builder) Steps(e celast.Expr) (Source, bool) {
 	return s, ok
 }
 
-// Path makes a path to s, to be linked with the others.
+// Path makes a path to s; the caller links it with the others.
 func (b *Builder) Path(s Source) *Path {
 	switch r := s.Root.(type) {
 	case *computedRoot:
@@ -219,7 +218,7 @@ func (b *Builder) Path(s Source) *Path {
 	return p
 }
 
-// program hands e to cel-go.
+// program returns e as a CEL program.
 func (b *Builder) program(e celast.Expr) Predicate {
 	if p := b.plan(e); p != nil {
 		return CELPredicate{p, nanosOfProgram(e)}
@@ -227,7 +226,7 @@ func (b *Builder) program(e celast.Expr) Predicate {
 	return ConstantPredicate(false)
 }
 
-// plan plans e for cel-go; nil where that is an error, which b keeps.
+// plan plans e for cel-go; nil on an error, which b keeps.
 func (b *Builder) plan(e celast.Expr) cel.Program {
 	part := celast.NewCheckedAST(celast.NewAST(e, b.Ast.SourceInfo()), b.Ast.TypeMap(), b.Ast.ReferenceMap())
 	p, err := b.Env.PlanProgram(part, lang.ProgramOptions()...)
@@ -238,8 +237,8 @@ func (b *Builder) plan(e celast.Expr) cel.Program {
 	return p
 }
 
-// ParamsIn lists the params that e reads, if it can be told, and whether it
-// reads sub at all.
+// ParamsIn lists the params that e reads, as far as they are known, and whether it reads sub at
+// all.
 func ParamsIn(b *Builder, e celast.Expr) (reads []lang.Param, sub bool) {
 	whole := false
 	var visit func(celast.Expr)
@@ -268,8 +267,8 @@ func ParamsIn(b *Builder, e celast.Expr) (reads []lang.Param, sub bool) {
 	return reads, sub
 }
 
-// ReadsEvent reports whether e reads the event, or a variable that is named as a
-// field of it is.
+// ReadsEvent reports whether e reads the event, or a variable that has the name of one of its
+// fields.
 func ReadsEvent(b *Builder, e celast.Expr) bool {
 	if e.Kind() == celast.IdentKind {
 		_, reads := b.Steps(e)
@@ -278,9 +277,10 @@ func ReadsEvent(b *Builder, e celast.Expr) bool {
 	return slices.ContainsFunc(lang.Children(e), func(part celast.Expr) bool { return ReadsEvent(b, part) })
 }
 
-// regex is text.matches(pattern) and matches(text, pattern) with a constant pattern.
+// regex is the predicate of text.matches(pattern) and matches(text, pattern) with a constant
+// pattern.
 func (b *Builder) regex(call celast.CallExpr) Predicate {
-	args := lang.OperandsOf(call)
+	args := lang.CallOperands(call)
 	pattern, ok := lang.Literal(args[1])
 	text, isText := pattern.(string)
 	if !ok || !isText {

@@ -12,11 +12,11 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// computedRoot is a value that an expression makes of the event alone, such as
-// size(event.list) or timestamp(event.at). It is found once per event, however many
-// conditions ask for it, and leads to rows as a field does.
+// computedRoot is a value that an expression computes from the event alone, such as
+// size(event.list) or timestamp(event.at). It is computed once per event for all conditions, and an
+// index can look it up like a field.
 type computedRoot struct {
-	text    string // the expression's tree, written out
+	text    string // the expression in canonical form
 	expr    celast.Expr
 	program cel.Program // planned when a path is made of it
 }
@@ -24,7 +24,7 @@ type computedRoot struct {
 func (c *computedRoot) Key() string { return c.text }
 
 func (c *computedRoot) Load(f *Frame) (any, bool) {
-	if c.program == nil { // an error that is reported
+	if c.program == nil { // the builder reports the error
 		return nil, false
 	}
 	v, _, err := c.program.Eval(f)
@@ -34,7 +34,7 @@ func (c *computedRoot) Load(f *Frame) (any, bool) {
 	return nativeValue(v), true
 }
 
-// Source reports whether e is a value of the event: a name, or computed.
+// Source reports whether e is a value of the event: a field, or one that is computed.
 func (b *Builder) Source(e celast.Expr) (Source, bool) {
 	if s, ok := b.Steps(e); ok {
 		return s, true
@@ -48,9 +48,9 @@ func (b *Builder) Source(e celast.Expr) (Source, bool) {
 	return Source{Root: &computedRoot{text: string(writeCanonical(nil, e)), expr: e}}, true
 }
 
-// writeCanonical writes an expression out so that no other is written alike: names and texts are
-// quoted, each part stands in brackets, and a literal tells its type, since 1 and 1.0 are not the
-// same in arithmetic.
+// writeCanonical writes an expression so that different expressions have different texts: names and
+// strings are quoted, each part is in brackets, and a literal has its type, since 1 and 1.0 differ
+// in arithmetic.
 func writeCanonical(b []byte, e celast.Expr) []byte {
 	b = append(b, '(')
 	switch e.Kind() {
@@ -97,8 +97,7 @@ func writeCanonical(b []byte, e celast.Expr) []byte {
 	return append(b, ')')
 }
 
-// constant returns what an expression that names nothing comes to, such as
-// duration('1h').
+// constant returns the value of an expression without names, such as duration('1h').
 func (b *Builder) constant(e celast.Expr) (*Constant, bool) {
 	v, ok := lang.Literal(e)
 	if !ok {

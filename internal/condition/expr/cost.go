@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// Nanos is what it takes to find a value beyond looking it up: of one that is computed.
+// Nanos estimates the time to compute the value, beyond looking it up.
 func (s Source) Nanos() int64 {
 	switch r := s.Root.(type) {
 	case *computedRoot:
@@ -20,11 +20,11 @@ func (s Source) Nanos() int64 {
 	return 0
 }
 
-// Nanoseconds of what every test is made of, on one core of 2.5 GHz that does
-// nothing else, as one of ten thousand conditions that differ: what cel-go evaluates is some
-// kilobytes of small objects each, which are no longer in the cache when the next event
-// comes. A few hundred take a fifth of that. BenchmarkCost has the estimates beside what is
-// measured; in November 2026, of ten thousand each, in nanoseconds a condition:
+// Estimated nanoseconds of what predicates consist of, on one idle core of 2.5 GHz, as one of ten
+// thousand different conditions. A CEL program consists of some kilobytes of small objects, which
+// have left the cache when the next event comes; with a few hundred conditions it takes a fifth of
+// that time. BenchmarkCost prints the estimates beside measurements. In November 2026, with ten
+// thousand conditions each, in nanoseconds per condition:
 //
 //	a comparison                          40 estimated     54 measured
 //	two                                   80               92
@@ -39,27 +39,28 @@ func (s Source) Nanos() int64 {
 //	a loop of a comparison              7140             6061
 //	a loop in a loop                   29340            27854
 //
-// Most are within a factor of two. A regular expression that ends at the first letters of the
-// text, or has hundreds of parts of which few are tried, takes a sixth of its estimate.
+// Most are within a factor of two. A regular expression that ends at the first letters of the text,
+// or has hundreds of parts of which few are tried, takes a sixth of its estimate.
 const (
-	RowNanos       = 20   // to go to the next row
-	TestNanos      = 20   // to load two values and compare them
-	textNanos      = 35   // to seek a text in another
-	elementNanos   = 40   // to look at an element of a list
-	regexNanos     = 600  // to begin a regular expression,
-	regexScanNanos = 1500 // to try it from each letter of a title, where no text is known to come first,
-	regexPartNanos = 60   // and for each part of it
-	placeNanos     = 300  // to tell how far two places are apart
-	TimePartNanos  = 60   // to read a clock
-	ProgramNanos   = 1500 // to begin one of cel-go
-	NodeNanos      = 130  // for each of its expressions
-	RepeatNanos    = 30   // and where it evaluates that again, in a loop
-	listNanos      = 200  // to make a list or an object
-	zoneNanos      = 8000 // to read the data of a time zone, as cel-go does each time
-	loopElements   = 8    // that a list of an event is taken to have
+	RowNanos       = 20   // go to the next row
+	TestNanos      = 20   // load two values and compare them
+	textNanos      = 35   // search a text in another
+	elementNanos   = 40   // visit an element of a list
+	regexNanos     = 600  // start a regular expression
+	regexScanNanos = 1500 // try it from each letter of a title, if it has no literal prefix
+	regexPartNanos = 60   // each node of a regular expression
+	placeNanos     = 300  // compute the distance of two places
+	TimePartNanos  = 60   // read a part of a time
+	ProgramNanos   = 1500 // start a CEL program
+	NodeNanos      = 130  // each expression in it
+	RepeatNanos    = 30   // evaluate an expression again in a loop
+	listNanos      = 200  // make a list or an object
+	zoneNanos      = 8000 // read the data of a time zone, as cel-go does each time
+	loopElements   = 8    // assumed length of a list in an event
 )
 
-// NanosOf is about what a test takes, where none of its sides spares another.
+// NanosOf estimates the time of a predicate, assuming that no operand makes another one
+// unnecessary.
 func NanosOf(t Predicate) (sum int64) {
 	switch t := t.(type) {
 	case ConstantPredicate:
@@ -98,7 +99,7 @@ func NanosOf(t Predicate) (sum int64) {
 	return TestNanos
 }
 
-// nanosOfRegex is about what it takes to hold a pattern of so many parts against a text.
+// nanosOfRegex estimates the time to match a pattern with size nodes against a text.
 func nanosOfRegex(pattern *regexp.Regexp, size int) int64 {
 	nanos := regexNanos + int64(size)*regexPartNanos
 	if first, _ := pattern.LiteralPrefix(); first == "" && !strings.HasPrefix(pattern.String(), "^") {
@@ -107,23 +108,22 @@ func nanosOfRegex(pattern *regexp.Regexp, size int) int64 {
 	return nanos
 }
 
-// nanosOfProgram is about what cel-go takes to evaluate e.
+// nanosOfProgram estimates the time of cel-go for e.
 func nanosOfProgram(e celast.Expr) int64 {
 	w := weigh(e)
 	return ProgramNanos + w.expressions*NodeNanos + (w.evaluated-w.expressions)*RepeatNanos + w.calls
 }
 
-// A weight is what cel-go evaluates in an expression: how many expressions there are, how often
-// one is evaluated, and the nanoseconds of calls that take longer than others. What a loop
-// repeats is evaluated for each element, and at most as often as an evaluation may cost: loops
-// inside of loops would be more than there are numbers.
+// An evalWeight counts what cel-go evaluates in an expression: its expressions, their evaluations,
+// and the nanoseconds of calls that take longer than others. A loop evaluates its body for each
+// element. All counts are limited, because nested loops would overflow them.
 type evalWeight struct{ expressions, evaluated, calls int64 }
 
 func weigh(e celast.Expr) evalWeight {
 	sum := evalWeight{expressions: 1, evaluated: 1, calls: nanosOfCall(e)}
 	for i, part := range lang.Children(e) {
 		w := weigh(part)
-		if e.Kind() == celast.ComprehensionKind && (i == 2 || i == 3) { // its condition and its step
+		if e.Kind() == celast.ComprehensionKind && (i == 2 || i == 3) { // the condition and the step of a loop
 			w.evaluated, w.calls = w.evaluated*loopElements, w.calls*loopElements
 		}
 		sum.expressions, sum.evaluated, sum.calls = sum.expressions+w.expressions, sum.evaluated+w.evaluated, sum.calls+w.calls
@@ -134,7 +134,7 @@ func weigh(e celast.Expr) evalWeight {
 	return sum
 }
 
-// nanosOfCall is what an expression takes beyond others.
+// nanosOfCall returns the extra time of expressions that take longer than others.
 func nanosOfCall(e celast.Expr) int64 {
 	switch e.Kind() {
 	case celast.ListKind, celast.MapKind:
@@ -144,7 +144,7 @@ func nanosOfCall(e celast.Expr) int64 {
 			return zoneNanos
 		}
 		if call := e.AsCall(); call.FunctionName() == "matches" {
-			v, _ := lang.Literal(lang.OperandsOf(call)[1])
+			v, _ := lang.Literal(lang.CallOperands(call)[1])
 			text, _ := v.(string)
 			if size, err := lang.RegexSize(text); err == nil {
 				if pattern, err := regexp.Compile(text); err == nil {

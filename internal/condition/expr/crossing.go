@@ -6,11 +6,10 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A crossingTest compares a value of the event with the same value of the last
-// event of its key: it is true where a level lies between the two. The value has
-// reached the level, or passed it; one that stood on the level did so before.
-// Where there was no event of the key, or the value was no number in it, or NaN,
-// nothing is crossed. No number now, or NaN, is an error whatever was before.
+// A CrossingPredicate compares a value of the event with the same value of the previous event with
+// the same key. It is true if the value has reached or passed the level since. Without a previous
+// event, or if its value was no number or NaN, nothing is crossed. If the value now is no number or
+// NaN, the result is an error.
 type CrossingPredicate struct {
 	lang.Direction
 	now, previous, level Operand
@@ -37,7 +36,7 @@ func CompareNumbers(a, b any) (order int, ok bool) {
 	return compare(a, b)
 }
 
-// crossing returns the test of a crossing, or nil where cel-go has to evaluate it.
+// crossing returns the predicate of a crossing, or nil if cel-go has to evaluate it.
 func (b *Builder) crossing(e celast.Expr) Predicate {
 	c, ok := lang.CrossingOf(e)
 	if !ok {
@@ -51,8 +50,8 @@ func (b *Builder) crossing(e celast.Expr) Predicate {
 	return &CrossingPredicate{c.Direction, now, was, level}
 }
 
-// CrossingOperands returns the value of a crossing, as it is and as it was, or nothing
-// where it hangs on the subscription, or on no event.
+// CrossingOperands returns the current and the previous value of a crossing, or nil if they depend
+// on the subscription or on no event.
 func (b *Builder) CrossingOperands(c lang.Crossing) (now, was Operand) {
 	is, ok1 := b.Source(c.Now)
 	before, ok2 := b.Source(c.Previous)
@@ -62,18 +61,18 @@ func (b *Builder) CrossingOperands(c lang.Crossing) (now, was Operand) {
 	return Field{b.Path(is)}, Field{b.Path(before)}
 }
 
-// previousRoot is where a field of the last event of the key begins.
+// previousRoot is the root of fields of the previous event with the same key.
 type previousRoot struct{}
 
 func (previousRoot) Key() string               { return lang.PreviousName }
 func (previousRoot) Load(f *Frame) (any, bool) { return f.Previous.Decoded() }
 
-// previousEvent is the last event of the key, read when a condition first asks for it.
+// previousEvent is the previous event with the same key, read when a condition first needs it.
 type previousEvent struct {
 	Document
 	raw           []byte
 	schema        *lang.SchemaType
-	memberNumbers *indexAllocator // the members that conditions name
+	memberNumbers *indexAllocator // numbers of the members that conditions name
 	scanned       bool
 }
 
@@ -81,20 +80,20 @@ func (p *previousEvent) Begin(raw []byte, s *lang.SchemaType, names *indexAlloca
 	p.raw, p.schema, p.memberNumbers, p.scanned = raw, s, names, false
 }
 
-// end keeps nothing but the room.
+// end keeps only the memory.
 func (p *previousEvent) end() {
 	clear(p.members)
 	*p = previousEvent{Document: Document{members: p.members}}
 }
 
-// exists reports whether there is one.
+// exists reports whether there is a previous event.
 func (p *previousEvent) exists() bool {
 	if len(p.raw) == 0 {
 		return false
 	}
 	if !p.scanned {
 		p.scanned = true
-		if p.Scan(p.raw, p.schema, p.memberNumbers.Used, p.memberNumbers.Size) != nil { // it was an event's, so it is JSON
+		if p.Scan(p.raw, p.schema, p.memberNumbers.Used, p.memberNumbers.Size) != nil { // it was accepted as an event, so it is JSON
 			p.raw = nil
 			return false
 		}
@@ -109,13 +108,13 @@ func (p *previousEvent) Decoded() (data any, ok bool) {
 	return p.All(), true
 }
 
-// find leads to what was where steps lead.
-func (p *previousEvent) find(steps []string) (any, valueState) {
+// find returns the value at steps.
+func (p *previousEvent) find(steps []string) (any, ValueState) {
 	if !p.exists() {
 		return nil, absent
 	}
 	if len(steps) > 0 {
-		if use := p.memberNumbers.Used[steps[0]]; use != nil { // of a crossing's value of now
+		if use := p.memberNumbers.Used[steps[0]]; use != nil { // the current value of a crossing uses this member too
 			return p.Follow(&Path{Source: Source{Steps: steps}, Member: use.Index})
 		}
 	}

@@ -13,11 +13,10 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// DecodeData reads event data into nil, bool, int64, float64, string, []any and
-// map[string]any. A number becomes a float64 where the schema says "number" and
-// an int64 where it says "integer"; where it says nothing, an int64 if it is
-// written without fraction and exponent and fits, else a float64. What is
-// beyond the range of a double is infinite. No data is null.
+// DecodeData decodes event data into nil, bool, int64, float64, string, []any and map[string]any. A
+// number becomes a float64 where the schema says "number" and an int64 where it says "integer".
+// Elsewhere it becomes an int64 if it has neither fraction nor exponent and fits, else a float64. A
+// number beyond the range of a double becomes infinite. Empty data is null.
 func DecodeData(data json.RawMessage, s *lang.SchemaType) (any, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -40,7 +39,7 @@ func DecodeData(data json.RawMessage, s *lang.SchemaType) (any, error) {
 	return applySchema(v, s), nil
 }
 
-// applySchema replaces the numbers of v, in place, by what s says they are.
+// applySchema replaces the numbers of v in place by numbers of the types in s.
 func applySchema(v any, s *lang.SchemaType) any {
 	switch x := v.(type) {
 	case json.Number:
@@ -81,40 +80,39 @@ func parseNumber(text string, s *lang.SchemaType) any {
 			return i
 		}
 	}
-	f, _ := strconv.ParseFloat(text, 64) // out of range gives the infinity
+	f, _ := strconv.ParseFloat(text, 64) // the value is infinite if it is out of range
 	if k == lang.KindInt && f == math.Trunc(f) && math.Abs(f) < 1<<63 {
 		return int64(f)
 	}
 	return f
 }
 
-// A Document is the data of an event, of which only what conditions ask for is read:
-// a scan finds out that it is JSON and where the members of the object lie that
-// conditions name; a value is read when it is first asked for. All is as decode gives
-// it, which reads the rest: what is inside of lists and objects, escapes, and the whole
-// where a condition asks for event itself.
+// A Document is the data of an event. Scan verifies that it is JSON and finds the members of the
+// object that conditions name; each is decoded when a condition first reads it. Lists, objects and
+// texts with escapes are decoded by DecodeData, and so is the whole where a condition reads event
+// itself.
 type Document struct {
 	text    string
 	schema  *lang.SchemaType
 	object  bool
-	members []member // by number, as paths give them
-	whole   any      // decoded
+	members []member // by the numbers in paths
+	whole   any      // the decoded data
 	isWhole bool
 }
 
-// A member is one of the object's that some condition names.
+// A member is a member of the object that some condition names.
 type member struct {
-	from, to uint32 // of its value in the text; to is 0 where it is not there
-	plain    bool   // of a text: neither escapes nor anything beyond ASCII
+	from, to uint32 // position of its value in the text; to is 0 if the member is missing
+	plain    bool   // a text of ASCII without escapes
 	read     bool
 	value    any
 }
 
-// WholeDocument is data that were decoded.
+// WholeDocument returns a document of decoded data.
 func WholeDocument(data any) Document { return Document{whole: data, isWhole: true} }
 
-// Scan makes d the document of data. names has the numbers of the members, of which
-// there are size.
+// Scan makes d the document of data. names maps the members that conditions name to numbers below
+// size.
 func (d *Document) Scan(data []byte, s *lang.SchemaType, names map[string]*PathUse, size int) error {
 	clear(d.members)
 	if cap(d.members) < size {
@@ -122,7 +120,7 @@ func (d *Document) Scan(data []byte, s *lang.SchemaType, names map[string]*PathU
 	}
 	*d = Document{schema: s, members: d.members[:size]}
 	if len(data) == 0 {
-		d.isWhole = true // null
+		d.isWhole = true // empty data is null
 		return nil
 	}
 	d.text = string(data)
@@ -131,7 +129,7 @@ func (d *Document) Scan(data []byte, s *lang.SchemaType, names map[string]*PathU
 	var ok bool
 	if d.object = r.is('{'); d.object {
 		ok = r.object(1, func(name string, from int, plain bool) {
-			if use := names[name]; use != nil { // of equal names the last counts
+			if use := names[name]; use != nil { // the last of several members with the same name counts
 				d.members[use.Index] = member{from: uint32(from), to: uint32(r.at), plain: plain}
 			}
 		})
@@ -148,17 +146,17 @@ func notJSON() error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: "the event's data is not one JSON value", Pointer: "/data"}
 }
 
-// All returns the whole, decoded.
+// All returns all data, decoded.
 func (d *Document) All() any {
 	if !d.isWhole {
-		d.whole, _ = DecodeData([]byte(d.text), d.schema) // the scan found it good
+		d.whole, _ = DecodeData([]byte(d.text), d.schema) // Scan has verified it
 		d.isWhole = true
 	}
 	return d.whole
 }
 
-// Follow leads to the value at p; absent where there is none.
-func (d *Document) Follow(p *Path) (any, valueState) {
+// Follow returns the value at p.
+func (d *Document) Follow(p *Path) (any, ValueState) {
 	switch {
 	case d.isWhole || len(p.Steps) == 0:
 		return FollowSteps(p.Steps, d.All())
@@ -172,10 +170,10 @@ func (d *Document) Follow(p *Path) (any, valueState) {
 	return FollowSteps(p.Steps[1:], m.value)
 }
 
-// has reports whether the object, which d is, has the first step of p.
+// has reports whether the object has the first step of p.
 func (d *Document) has(p *Path) bool { return d.members[p.Member].to > 0 }
 
-// readValue reads one JSON value that was found good.
+// readValue decodes one valid JSON value.
 func readValue(text string, plain bool, s *lang.SchemaType) any {
 	switch c := text[0]; {
 	case c == '"' && plain:
@@ -191,10 +189,10 @@ func readValue(text string, plain bool, s *lang.SchemaType) any {
 	return v
 }
 
-// maxDepth is how deep encoding/json follows lists and objects.
+// maxDepth is the deepest nesting that encoding/json accepts.
 const maxDepth = 10_000
 
-// A scanner walks over JSON (RFC 8259) and stops where it is none.
+// A jsonScanner walks over JSON (RFC 8259) and stops at an error.
 type jsonScanner struct {
 	text string
 	at   int
@@ -216,7 +214,7 @@ func (r *jsonScanner) consume(c byte) bool {
 	return true
 }
 
-// value walks over a value inside of depth others. plain is that of a text.
+// value walks over a value at a depth. plain reports whether it is a text of ASCII without escapes.
 func (r *jsonScanner) value(depth int) (plain, ok bool) {
 	if r.at == len(r.text) {
 		return false, false
@@ -246,7 +244,7 @@ func (r *jsonScanner) word(word string) bool {
 	return ok
 }
 
-// string walks over a text.
+// string walks over a string.
 func (r *jsonScanner) string() (plain, ok bool) {
 	plain = true
 	for i := r.at + 1; i < len(r.text); i++ {
@@ -281,8 +279,8 @@ func (r *jsonScanner) string() (plain, ok bool) {
 
 func isHex(c byte) bool { return lang.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// object walks over an object, and tells of each member its name, where its value
-// begins, and whether that is plain. The value ends where r is.
+// object walks over an object and calls visit with the name of each member, the position of its
+// value, and whether that is plain. The value ends at the current position.
 func (r *jsonScanner) object(depth int, visit func(name string, from int, plain bool)) bool {
 	r.at++
 	r.space()
@@ -325,7 +323,7 @@ func (r *jsonScanner) object(depth int, visit func(name string, from int, plain 
 }
 
 func unquote(text string) (name string) {
-	_ = json.Unmarshal([]byte(text), &name) // it was walked over
+	_ = json.Unmarshal([]byte(text), &name) // string has verified it
 	return name
 }
 

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// An Event is what conditions are asked about. What it refers to is only read, and
-// not kept.
+// An Event is what conditions are evaluated on. The evaluation reads what it refers to and does not
+// keep it.
 type Event struct {
-	Data       json.RawMessage // one JSON value; none is null
+	Data       json.RawMessage // one JSON value; empty is null
 	Attributes Attributes
-	Previous   json.RawMessage // the data of the last event of the same key; empty if there was none
+	Previous   json.RawMessage // the data of the previous event with the same key; empty if there is none
 }
 
-// Attributes are the context attributes of the event, in the words of CloudEvents.
+// Attributes are the context attributes of the event, with the names of CloudEvents.
 type Attributes struct {
 	ID, Source, Type, Subject string
 	Time                      time.Time

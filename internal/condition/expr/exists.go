@@ -9,21 +9,20 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// Hides reports whether a variable is named as something else is, which it then is
-// not. A field that is written bare is none: where a variable has its name it stays bare.
-func (b *Builder) Hides(variable string) bool {
+// HidesName reports whether a variable hides another name. Bare fields do not count: a name that a
+// macro uses as its variable stays a name (see lang.Parse).
+func (b *Builder) HidesName(variable string) bool {
 	return slices.Contains([]string{"event", "sub", lang.AttributesName}, variable) || b.NoEvent && b.Event.Fields[variable] != nil
 }
 
-// ExistsPredicate is event.list.exists(x, x == value), or event.list.exists(x, x.id in values):
-// whether one of the elements is the value, or one of the values.
+// ExistsPredicate is event.list.exists(x, x == value), or event.list.exists(x, x.id in values).
 type ExistsPredicate struct {
 	list  Field
-	steps []string // in each element
+	steps []string // from the element to the compared value
 	is    func(f *Frame, element any) bool
 }
 
-// Eval goes over the names where the list is an object, as CEL does.
+// Eval visits the names if the list is an object, as CEL does.
 func (t *ExistsPredicate) Eval(f *Frame) Truth {
 	v, ok := t.list.Load(f)
 	if !ok {
@@ -50,7 +49,7 @@ func (t *ExistsPredicate) Eval(f *Frame) Truth {
 				return True
 			}
 		}
-	case string: // over an empty text cel-go goes as over an empty list
+	case string: // cel-go treats an empty text like an empty list
 		if v != "" {
 			return Error
 		}
@@ -60,19 +59,19 @@ func (t *ExistsPredicate) Eval(f *Frame) Truth {
 	return result
 }
 
-// A shared is such an expression, taken apart.
+// An existsExpr is such an expression, split into its parts.
 type existsExpr struct {
 	list  Source
 	steps []string
-	other celast.Expr // what an element is, or the list in which it is
+	other celast.Expr // the value that an element equals, or the list that contains it
 	in    bool
 }
 
-// existsOf takes an expression apart whose other side is the same for all elements: a
-// literal, a param, or a list of literals.
+// existsOf splits an expression whose other side is the same for all elements: a literal, a param,
+// or a list of literals.
 func (b *Builder) existsOf(e celast.Expr) (s existsExpr, ok bool) {
 	q, ok := lang.QuantifierOf(e)
-	if !ok || q.All || b.Hides(q.Variable) || q.Inner.Kind() != celast.CallKind {
+	if !ok || q.All || b.HidesName(q.Variable) || q.Inner.Kind() != celast.CallKind {
 		return s, false
 	}
 	if s.list, ok = b.Steps(q.Over); !ok {
@@ -81,19 +80,19 @@ func (b *Builder) existsOf(e celast.Expr) (s existsExpr, ok bool) {
 	args := q.Inner.AsCall().Args()
 	switch q.Inner.AsCall().FunctionName() {
 	case operators.Equals:
-		if s.steps, ok = lang.StepsFrom(args[0], q.Variable); ok {
+		if s.steps, ok = lang.FieldSteps(args[0], q.Variable); ok {
 			s.other = args[1]
-		} else if s.steps, ok = lang.StepsFrom(args[1], q.Variable); ok {
+		} else if s.steps, ok = lang.FieldSteps(args[1], q.Variable); ok {
 			s.other = args[0]
 		}
 		return s, ok && b.isValue(s.other)
 	case operators.In:
-		s.steps, ok = lang.StepsFrom(args[0], q.Variable)
+		s.steps, ok = lang.FieldSteps(args[0], q.Variable)
 		s.other, s.in = args[1], true
 		if p, isParam := b.Param(s.other); isParam {
 			return s, ok && p.Kind == lang.KindList
 		}
-		_, isList := lang.LiteralTexts(s.other)
+		_, isList := lang.StringLiterals(s.other)
 		return s, ok && isList
 	}
 	return s, false
@@ -106,7 +105,7 @@ func (b *Builder) isValue(e celast.Expr) bool {
 	return isParam || isLiteral
 }
 
-// exists returns the test of such an expression, or nil.
+// exists returns the predicate of such an expression, or nil.
 func (b *Builder) exists(e celast.Expr) Predicate {
 	s, ok := b.existsOf(e)
 	if !ok {
@@ -125,7 +124,7 @@ func (b *Builder) exists(e celast.Expr) Predicate {
 		t.is = func(f *Frame, element any) bool { return f.listHas(list.Column, element) }
 		return t
 	}
-	listed, _ := lang.LiteralTexts(s.other)
+	listed, _ := lang.StringLiterals(s.other)
 	texts := make(map[string]struct{}, len(listed))
 	for _, text := range listed {
 		texts[text] = struct{}{}

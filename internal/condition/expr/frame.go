@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// assertRead: what a slot holds is where the path leads, whoever else shares the slot.
+// assertRead checks that a cached value is the value at the path, although other paths share it.
 func (f *Frame) assertRead(p *Path, s *cachedValue) {
 	v, state := p.find(f)
 	assert.That((state == absent) == (s.state == absent), "%s is there for one condition and not for another", p.Key())
@@ -18,14 +18,14 @@ func (f *Frame) assertRead(p *Path, s *cachedValue) {
 	}
 }
 
-// attributesRoot is where ce.name begins.
+// attributesRoot is the root of ce.name.
 type attributesRoot struct{}
 
 func (attributesRoot) Key() string               { return lang.AttributesName }
 func (attributesRoot) Load(f *Frame) (any, bool) { return f.AttributeMap(), true }
 
-// AttributeMap returns the attributes as CEL's ce, made at most once per event. What the
-// event does not have is missing.
+// AttributeMap returns the attributes as CEL's ce, made at most once per event. It leaves out
+// attributes that the event does not have.
 func (f *Frame) AttributeMap() map[string]any {
 	if f.attributes != nil {
 		return f.attributes
@@ -38,7 +38,7 @@ func (f *Frame) AttributeMap() map[string]any {
 		}
 	}
 	set := func(name string, v any, known bool) {
-		if delete(m, name); known { // an extension cannot stand in for it
+		if delete(m, name); known { // an extension cannot replace it
 			m[name] = v
 		}
 	}
@@ -51,9 +51,8 @@ func (f *Frame) AttributeMap() map[string]any {
 	return m
 }
 
-// Truth is the value of a condition: CEL's three-valued logic, in which an
-// error (a missing field, a comparison of unlike things) is neither true nor
-// false. Only yes matches.
+// Truth is the value of a condition in CEL's three-valued logic: an error (a missing field, a
+// comparison of different types) is neither true nor false. Only True is a match.
 type Truth uint8
 
 const (
@@ -69,52 +68,51 @@ func TruthOf(b bool) Truth {
 	return False
 }
 
-// A Frame is the working space of one match: the event, what was found out
-// about it so far, and the row whose params are under evaluation. Frames are
-// reused; nothing in them is shared between matches.
+// A Frame is the working memory of an evaluation: the event, the values found in it so far, and the
+// row whose params are evaluated. Frames are reused; evaluations share nothing in them.
 type Frame struct {
-	event    *Event        // to be asked about
-	Data     Document      // its data
-	Previous previousEvent // the last event of its key
-	values   []cachedValue // one for each path that some condition of the topic reads
+	event    *Event
+	Data     Document      // data of the event
+	Previous previousEvent // the previous event with the same key
+	values   []cachedValue // one for each path of the topic's conditions
 
 	Texts         *TextTable // of the topic
-	Page          *ParamPage // the row under evaluation: its page
-	Row           int        // and its place in it
+	Page          *ParamPage // the page of the row under evaluation
+	Row           int        // the row in Page
 	DecodedParams DecodedParams
-	EventHidden   bool // programs see no event: what they come to all the same does not hang on it
+	EventHidden   bool // CEL programs fail to read the event: a result without it does not depend on the event
 
-	attributes map[string]any // of the event, once they were asked for
+	attributes map[string]any // of the event, made on demand
 
-	zones map[string]*time.Location // by name, from event to event
+	zones map[string]*time.Location // by name, kept between events
 }
 
-// DecodedParams are the params of the row that was last asked for as sub: a
-// program may ask for them at every element of a list.
+// DecodedParams are the params of the row that a program last read as sub. A program may read them
+// for every element of a list.
 type DecodedParams struct {
 	page   *ParamPage
 	row    int
 	values map[string]any
 }
 
-// A slot is what one path leads to in the event, found at most once per event.
+// A cachedValue is the value at a path, found at most once per event.
 type cachedValue struct {
-	state  valueState
+	state  ValueState
 	value  any
 	isText bool
 	folded string
 }
 
-type valueState uint8
+type ValueState uint8
 
 const (
-	unread  valueState = iota
-	absent             // the path leads nowhere: an error in CEL
+	unread  ValueState = iota
+	absent             // the path does not exist, which is an error in CEL
 	present            // value is set
-	ready              // folded is set too
+	ready              // folded is set as well
 )
 
-// Begin makes f ready for an event, whose data are to be set.
+// Begin prepares f for an event with room for the values of paths. The caller then sets Data.
 func (f *Frame) Begin(event *Event, t *TextTable, slots int) {
 	f.event, f.Texts = event, t
 	clear(f.values)
@@ -124,7 +122,7 @@ func (f *Frame) Begin(event *Event, t *TextTable, slots int) {
 	f.values = f.values[:slots]
 }
 
-// End drops what would keep the event in memory.
+// End releases the event.
 func (f *Frame) End() {
 	clear(f.values)
 	clear(f.Data.members)
@@ -133,7 +131,7 @@ func (f *Frame) End() {
 	f.event, f.attributes, f.Texts, f.Page, f.DecodedParams = nil, nil, nil, nil, DecodedParams{}
 }
 
-// value returns the slot of p with its value found.
+// value returns the value at p.
 func (f *Frame) value(p *Path) *cachedValue {
 	s := &f.values[p.Index]
 	if s.state == unread {
@@ -144,7 +142,7 @@ func (f *Frame) value(p *Path) *cachedValue {
 	return s
 }
 
-// foldedText returns the folded text of p; false where it is no text.
+// foldedText returns the folded text at p; false if the value is no text.
 func (f *Frame) foldedText(p *Path) (string, bool) {
 	s := f.value(p)
 	if s.state == present {
@@ -170,7 +168,7 @@ func (f *Frame) ResolveName(name string) (any, bool) {
 	case lang.AttributesName:
 		return f.AttributeMap(), true
 	case "sub":
-		if f.Page == nil { // an audience has it among its data
+		if f.Page == nil { // an audience has sub in its data
 			break
 		}
 		if f.DecodedParams.page != f.Page || f.DecodedParams.row != f.Row {

@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A withinTest is geo.within.
+// A WithinPredicate is geo.within.
 type WithinPredicate struct {
 	lat1, lon1, lat2, lon2, km Operand
 }
@@ -37,7 +37,7 @@ func loadNumber(f *Frame, x Operand) (float64, bool) {
 	return ToFloat(v)
 }
 
-// geoWithin is the test of a call of geo.within, or nil.
+// geoWithin returns the predicate of a call of geo.within, or nil.
 func (b *Builder) geoWithin(args []celast.Expr) Predicate {
 	var x [5]Operand
 	for i, arg := range args {

@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// VisitComparedLiterals visits the literals that tests compare with fields.
+// VisitComparedLiterals visits the literals that predicates compare with fields.
 func (b *Builder) VisitComparedLiterals(e celast.Expr, visit func(celast.Expr)) {
 	if s, ok := b.existsOf(e); ok {
 		visit(s.other)
@@ -31,8 +31,8 @@ func (b *Builder) VisitComparedLiterals(e celast.Expr, visit func(celast.Expr)) 
 		return
 	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 	case operators.In:
-		if _, values, ok := b.MemberOf(e); ok {
-			visit(args[1]) // a list of texts is one literal
+		if _, values, ok := b.InList(e); ok {
+			visit(args[1]) // a list of strings is one literal
 			for _, one := range values {
 				visit(one)
 			}

@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// The tests of x in list.
+// The predicates of x in list.
 type (
 	InConstants struct { // in a list of constants
 		Operand
@@ -22,7 +22,7 @@ type (
 		Operand
 		ListParam
 	}
-	InMixedList struct { // in a list of values some of which are params
+	InMixedList struct { // in a list with params and other values
 		Operand
 		values []Operand
 	}
@@ -56,13 +56,13 @@ func (t *InListParam) Eval(f *Frame) Truth {
 	return TruthOf(f.listHas(t.column, v))
 }
 
-// listHas reports whether v is one of the texts of a list that is a param.
+// listHas reports whether v is a text of a list param.
 func (f *Frame) listHas(column int, v any) bool {
 	text, isText := v.(string)
 	return isText && slices.Contains(f.list(column), any(text))
 }
 
-// Eval is an error where one of the values is: there is no such list, whatever is in it else.
+// Eval is an error if one of the values is an error, because the list cannot be made then.
 func (t *InMixedList) Eval(f *Frame) Truth {
 	v, ok := t.Load(f)
 	if !ok {
@@ -94,7 +94,7 @@ func (t *InEventList) Eval(f *Frame) Truth {
 		name, isText := v.(string)
 		_, found := in[name]
 		return TruthOf(isText && found)
-	case traits.Container: // what was computed
+	case traits.Container: // a computed value
 		if found, ok := in.Contains(types.DefaultTypeAdapter.NativeToValue(v)).(types.Bool); ok {
 			return TruthOf(bool(found))
 		}
@@ -102,7 +102,7 @@ func (t *InEventList) Eval(f *Frame) Truth {
 	return Error
 }
 
-// membership returns the test of element in list, or nil.
+// membership returns the predicate of element in list, or nil.
 func (b *Builder) membership(element, list celast.Expr) Predicate {
 	x := b.Operand(element)
 	if x == nil {
@@ -111,7 +111,7 @@ func (b *Builder) membership(element, list celast.Expr) Predicate {
 	if p, ok := b.Param(list); ok && p.Kind == lang.KindList {
 		return &InListParam{x, ListParam{p.Column}}
 	}
-	values, ok := lang.Listed(list)
+	values, ok := lang.ListElements(list)
 	if !ok {
 		if in := b.Operand(list); in != nil {
 			return &InEventList{x, in}
@@ -136,7 +136,7 @@ func (b *Builder) membership(element, list celast.Expr) Predicate {
 	return m
 }
 
-// inMixedList is the test of x in a list in which there are params, and other values.
+// inMixedList returns the predicate of x in a list with params and other values.
 func (b *Builder) inMixedList(x Operand, values []celast.Expr) Predicate {
 	m := &InMixedList{Operand: x, values: make([]Operand, len(values))}
 	for i, one := range values {
@@ -147,13 +147,13 @@ func (b *Builder) inMixedList(x Operand, values []celast.Expr) Predicate {
 	return m
 }
 
-// MemberOf takes value in [a, b] apart.
-func (b *Builder) MemberOf(e celast.Expr) (value Source, values []celast.Expr, ok bool) {
+// InList splits value in [a, b].
+func (b *Builder) InList(e celast.Expr) (value Source, values []celast.Expr, ok bool) {
 	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.In {
 		return Source{}, nil, false
 	}
 	args := e.AsCall().Args()
-	values, ok1 := lang.Listed(args[1])
+	values, ok1 := lang.ListElements(args[1])
 	value, ok2 := b.Source(args[0])
 	return value, values, ok1 && ok2 && !slices.ContainsFunc(values, func(one celast.Expr) bool { return one.Kind() != celast.LiteralKind })
 }

@@ -7,21 +7,21 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// assertHolds: a row has the values that were put into it.
+// AssertHolds checks that a row has the values that were stored in it.
 func (p *ParamPage) AssertHolds(row int, v lang.ParamValues, t *TextTable) {
 	held := p.Values(row, t)
 	assert.That(slices.Equal(held.Texts, v.Texts), "row %d holds %q for %q", row, held.Texts, v.Texts)
 	assert.That(slices.Equal(held.Numbers, v.Numbers), "row %d holds %v for %v", row, held.Numbers, v.Numbers)
 }
 
-// A ParamPage has the params of the rows of one page, by column.
+// A ParamPage holds the params of the rows of one page by column.
 type ParamPage struct {
 	Params  []lang.Param
 	Numbers [][]float64
-	Texts   [][]uint32 // numbers of texts; booleans and lists too
+	Texts   [][]uint32 // numbers of texts, Booleans and lists in the TextTable
 }
 
-// params returns the params of a row as CEL's sub.
+// Sub returns the params of a row as CEL's sub.
 func (p *ParamPage) Sub(row int, t *TextTable) map[string]any {
 	sub := make(map[string]any, len(p.Params))
 	for _, one := range p.Params {
@@ -39,7 +39,7 @@ func (p *ParamPage) Sub(row int, t *TextTable) map[string]any {
 	return sub
 }
 
-// Values returns the params of a row as they were given.
+// Values returns the params of a row.
 func (p *ParamPage) Values(row int, t *TextTable) (v lang.ParamValues) {
 	for _, column := range p.Numbers {
 		v.Numbers = append(v.Numbers, column[row])
@@ -50,7 +50,7 @@ func (p *ParamPage) Values(row int, t *TextTable) (v lang.ParamValues) {
 	return v
 }
 
-// DetachedPage holds the params of one subscription as its row would.
+// DetachedPage returns a page with one row that holds v.
 func DetachedPage(params []lang.Param, v lang.ParamValues, t *TextTable) *ParamPage {
 	p := &ParamPage{Params: params}
 	for _, number := range v.Numbers {
@@ -62,31 +62,31 @@ func DetachedPage(params []lang.Param, v lang.ParamValues, t *TextTable) *ParamP
 	return p
 }
 
-// TextTable keeps each distinct text of the topic's params once, folded too, under
-// a number that stays the same while the text is in use. Number 0 is no text.
+// TextTable stores each distinct text of the topic's params once, with its folded form, under a
+// number that stays the same while a row has the text. Number 0 is no text.
 type TextTable struct {
 	Numbers map[string]uint32
-	texts   []internedText
-	lists   map[uint32]*internedList // by the number of the text that stands for it
+	texts   []InternedText
+	lists   map[uint32]*internedList // by the number of the text that represents the list
 	free    []uint32
 }
 
-type internedText struct {
+type InternedText struct {
 	Text, Folded string
-	count        uint32 // rows that have it
+	count        uint32 // of rows that have the text
 }
 
-// An internedList has the texts of a list, and their numbers without repetition.
+// An internedList holds the texts of a list and their distinct numbers.
 type internedList struct {
 	values  []any
 	numbers []uint32
 }
 
 func NewTextTable() *TextTable {
-	return &TextTable{Numbers: map[string]uint32{}, texts: make([]internedText, 1), lists: map[uint32]*internedList{}}
+	return &TextTable{Numbers: map[string]uint32{}, texts: make([]InternedText, 1), lists: map[uint32]*internedList{}}
 }
 
-func (t *TextTable) At(n uint32) *internedText { return &t.texts[n] }
+func (t *TextTable) At(n uint32) *InternedText { return &t.texts[n] }
 
 // Size is one more than the highest number of a text.
 func (t *TextTable) Size() int { return len(t.texts) }
@@ -94,7 +94,7 @@ func (t *TextTable) Size() int { return len(t.texts) }
 // list returns the values of the list with number n.
 func (t *TextTable) list(n uint32) []any { return t.lists[n].values }
 
-// ListNumbers returns the numbers of the texts in the list with number n, without repetition.
+// ListNumbers returns the distinct numbers of the texts in the list with number n.
 func (t *TextTable) ListNumbers(n uint32) []uint32 { return t.lists[n].numbers }
 
 // Number returns the number of text, 0 if no row has it.
@@ -108,9 +108,9 @@ func (t *TextTable) Acquire(text string) uint32 {
 			n, t.free = t.free[last], t.free[:last]
 		} else {
 			n = uint32(len(t.texts))
-			t.texts = append(t.texts, internedText{})
+			t.texts = append(t.texts, InternedText{})
 		}
-		t.texts[n] = internedText{Text: text}
+		t.texts[n] = InternedText{Text: text}
 		t.Numbers[text] = n
 		if values, ok := lang.ReadListText(text); ok {
 			t.acquireList(n, values)
@@ -123,13 +123,13 @@ func (t *TextTable) Acquire(text string) uint32 {
 	return n
 }
 
-// Release takes one row away from text n.
+// Release gives back the number of a text for one row.
 func (t *TextTable) Release(n uint32) {
 	one := &t.texts[n]
 	assert.That(one.count > 0 && t.Numbers[one.Text] == n, "text %d is dropped, which nothing has: %q", n, one.Text)
 	if one.count--; one.count == 0 {
 		delete(t.Numbers, one.Text)
-		*one = internedText{}
+		*one = InternedText{}
 		if list := t.lists[n]; list != nil {
 			delete(t.lists, n)
 			for _, text := range list.numbers {
@@ -140,7 +140,7 @@ func (t *TextTable) Release(n uint32) {
 	}
 }
 
-// acquireList takes the texts of a list, each once.
+// acquireList acquires each distinct text of a list.
 func (t *TextTable) acquireList(n uint32, values []any) {
 	list := &internedList{values: values}
 	seen := make(map[string]struct{}, len(values))

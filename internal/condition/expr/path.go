@@ -6,43 +6,43 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// Describe names a value of the event.
+// Describe names the value for people.
 func (s Source) Describe() string {
 	switch s.Root.(type) {
 	case nil:
-		return lang.Dotted("event", s.Steps)
+		return lang.FieldPath("event", s.Steps)
 	case attributesRoot:
-		return lang.Dotted(lang.AttributesName, s.Steps)
+		return lang.FieldPath(lang.AttributesName, s.Steps)
 	}
-	return "what is computed of the event"
+	return "a value computed from the event"
 }
 
-// A Path leads from the event's data to a value by the names of fields. Each
-// condition has its own paths; those with the same steps share a slot of the
-// frame while their conditions are in the index.
+// A Path is a way from a root to a value by the names of fields. Each condition has its own paths.
+// Paths with the same steps share a cached value in the frame while their conditions are in the
+// index.
 type Path struct {
 	Source
 	Index  int
-	Member int // of data: the number of the first step among the members that conditions name
+	Member int // of event data: the number of the first step among the members that conditions name
 }
 
-// A root is where steps begin: other than the event's data, its attributes, or what
-// an expression makes of both.
+// A root is where steps begin, if it is not the event's data: its attributes, or a value that is
+// computed from the event.
 type root interface {
 	Key() string
 	Load(f *Frame) (v any, ok bool)
 }
 
-// A Source tells where in an event a value is.
+// A Source says where a value of an event comes from.
 type Source struct {
-	Root  root // nil: the data themselves
+	Root  root // nil: the event's data
 	Steps []string
 }
 
-func (p *Path) Follow(v any) (any, valueState) { return FollowSteps(p.Steps, v) }
+func (p *Path) Follow(v any) (any, ValueState) { return FollowSteps(p.Steps, v) }
 
-// FollowSteps walks a path; the state is absent where a step is not there.
-func FollowSteps(steps []string, v any) (any, valueState) {
+// FollowSteps returns the value at steps below v.
+func FollowSteps(steps []string, v any) (any, ValueState) {
 	for _, step := range steps {
 		m, ok := v.(map[string]any)
 		if !ok {
@@ -55,8 +55,8 @@ func FollowSteps(steps []string, v any) (any, valueState) {
 	return v, present
 }
 
-// find follows the path from its root.
-func (p *Path) find(f *Frame) (any, valueState) {
+// find returns the value at the path.
+func (p *Path) find(f *Frame) (any, ValueState) {
 	if p.Root == nil {
 		return f.Data.Follow(p)
 	}
@@ -81,8 +81,8 @@ func (s Source) Key() string {
 	return string(b)
 }
 
-// PathTable gives slots to the paths of the conditions in the index, and numbers to the
-// members that they begin with.
+// PathTable numbers the cached values of the paths of all conditions in the index, and the members
+// that the paths begin with.
 type PathTable struct {
 	Values  indexAllocator
 	Members indexAllocator
@@ -91,16 +91,16 @@ type PathTable struct {
 type indexAllocator struct {
 	Used map[string]*PathUse
 	free []int
-	Size int // slots that were ever in use
+	Size int // one more than the highest number ever used
 }
 
 type PathUse struct {
 	Index, count int
-	Nanos        int64 // to find the value
+	Nanos        int64 // to compute the value
 }
 
-// Link gives each path a slot. The conditions that own the paths must not be
-// under evaluation.
+// Link gives each path its numbers. No condition that owns one of the paths may be under
+// evaluation.
 func (t *PathTable) Link(list []*Path) {
 	for _, p := range list {
 		use := t.Values.acquire(p.Key())
@@ -111,7 +111,7 @@ func (t *PathTable) Link(list []*Path) {
 	}
 }
 
-// Unlink gives up the slots that no other condition shares.
+// Unlink releases the numbers.
 func (t *PathTable) Unlink(list []*Path) {
 	for _, p := range list {
 		t.Values.release(p.Key())

@@ -11,22 +11,22 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A test is a condition in the form in which it is evaluated.
+// A Predicate is a compiled condition.
 type Predicate interface {
 	Eval(*Frame) Truth
 }
 
-// An Operand is a value inside a test. It is not ok where CEL has an error.
+// An Operand is a value in a predicate. It is not ok where CEL has an error.
 type Operand interface {
 	Load(*Frame) (v any, ok bool)
-	Folded(*Frame) (text string, ok bool) // not ok where it is no text either
+	Folded(*Frame) (text string, ok bool) // not ok for values other than texts either
 }
 
 // The operands.
 type (
 	Constant struct {
 		value any
-		fold  string // of a text
+		fold  string // folded form of a text
 	}
 	Field       struct{ *Path }
 	NumberParam struct{ column int }
@@ -55,21 +55,21 @@ func (x BoolParam) Load(f *Frame) (any, bool)      { return f.text(x.column).Tex
 func (x BoolParam) Folded(f *Frame) (string, bool) { return "", false }
 func (x ListParam) Load(f *Frame) (any, bool)      { return f.list(x.column), true }
 func (x ListParam) Folded(f *Frame) (string, bool) { return "", false }
-func (f *Frame) text(column int) *internedText     { return f.Texts.At(f.Page.Texts[column][f.Row]) }
+func (f *Frame) text(column int) *InternedText     { return f.Texts.At(f.Page.Texts[column][f.Row]) }
 func (f *Frame) list(column int) []any             { return f.Texts.list(f.Page.Texts[column][f.Row]) }
 
-// The tests.
+// The predicates.
 type (
 	ConstantPredicate bool
 	And               []Predicate // &&
 	Or                []Predicate // ||
 	Not               struct{ Predicate }
 	Conditional       struct{ when, yes, no Predicate }
-	IsTrue            struct{ Operand } // a value that must be a boolean
+	IsTrue            struct{ Operand } // a value that must be a Boolean
 	HasField          struct {          // has(x.name)
 		*Path
 		name   string
-		member *Path // of the event itself: what is asked for
+		member *Path // set where x is the event itself
 	}
 	Equality struct {
 		A, B   Operand
@@ -79,7 +79,7 @@ type (
 		a, b Operand
 		op   Comparison
 	}
-	NumberParamOrdering struct { // an event's number against a param
+	NumberParamOrdering struct { // compares an event's number with a param
 		Field
 		column int
 		op     Comparison
@@ -95,15 +95,15 @@ type (
 	RegexPredicate struct {
 		Operand
 		pattern *regexp.Regexp
-		size    int // see regexSize
+		size    int // see lang.RegexSize
 	}
-	CELPredicate struct { // whatever else CEL can say
+	CELPredicate struct { // everything else in CEL
 		program cel.Program
-		nanos   int64 // its cost: see nanosOfProgram
+		nanos   int64 // see nanosOfProgram
 	}
 )
 
-// Comparison is an order that holds or not.
+// Comparison is an ordering operator.
 type Comparison uint8
 
 const (
@@ -113,7 +113,7 @@ const (
 	GreaterOrEqual
 )
 
-// MatchesOrder reports whether order (negative, zero, positive) is r.
+// MatchesOrder reports whether order (negative, zero, positive) satisfies r.
 func (r Comparison) MatchesOrder(order int) bool {
 	switch r {
 	case Less:
@@ -126,7 +126,7 @@ func (r Comparison) MatchesOrder(order int) bool {
 	return order >= 0
 }
 
-// Matches reports whether x r y.
+// Matches reports whether x r y is true.
 func (r Comparison) Matches(x, y float64) bool {
 	switch r {
 	case Less:
@@ -139,10 +139,10 @@ func (r Comparison) Matches(x, y float64) bool {
 	return x >= y
 }
 
-// IsLowerBound reports whether value r border says that the value is not below it.
+// IsLowerBound reports whether r makes its right side a lower bound of the left one.
 func (r Comparison) IsLowerBound() bool { return r == Greater || r == GreaterOrEqual }
 
-// Mirrored is r with its sides changed.
+// Mirrored returns the operator for swapped sides.
 func (r Comparison) Mirrored() Comparison {
 	return [...]Comparison{Greater, GreaterOrEqual, Less, LessOrEqual}[r]
 }
@@ -203,8 +203,8 @@ func (t IsTrue) Eval(f *Frame) Truth {
 	return Error
 }
 
-// Eval answers false where the object is there without the field, and for a
-// null, a text or a number; that nothing is there, or a list, is an error.
+// Eval is false if the object exists without the field, and for a null, a text or a number. It is
+// an error if nothing is there, or a list.
 func (t HasField) Eval(f *Frame) Truth {
 	if t.member != nil && f.Data.object {
 		return TruthOf(f.Data.has(t.member))
@@ -240,7 +240,7 @@ func (t *Ordering) Eval(f *Frame) Truth {
 	return TruthOf(t.op.MatchesOrder(order))
 }
 
-// unorderedResult is what a comparison comes to that has no order: false with a NaN, else an
+// unorderedResult is the result of comparing values without an order: false with a NaN, else an
 // error.
 func unorderedResult(a, b any) Truth {
 	switch a.(type) {
@@ -301,12 +301,12 @@ func (t CELPredicate) Eval(f *Frame) Truth {
 	return Error
 }
 
-// textTests are CEL's own functions of two strings, foldedTests ours.
+// TextTests are CEL's own functions of two strings, FoldedTests are Fanfare's.
 var (
 	TextTests = map[string]func(a, b string) bool{
 		"contains": strings.Contains, "startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix,
 	}
 	FoldedTests = map[string]func(a, b string) bool{
-		"contains_ci": lang.ContainsFolded, "starts_with_ci": lang.StartsFolded,
+		"contains_ci": lang.ContainsFolded, "starts_with_ci": lang.HasFoldedPrefix,
 	}
 )

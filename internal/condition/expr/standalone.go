@@ -4,25 +4,25 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A Standalone evaluates the parts of one condition for one event, without an index.
-type Standalone struct {
+// A StandaloneCondition evaluates the parts of one condition for one event, without an index.
+type StandaloneCondition struct {
 	*lang.Scope
 	Ast   lang.Expression
 	paths PathTable
 	Frame Frame
-	Err   error // of planning a CEL program
+	Err   error // the first error of planning a CEL program
 }
 
-// SetEvent makes x ready for an event with these data.
-func (x *Standalone) SetEvent(event *Event, data any) {
+// SetEvent prepares x for an event with decoded data.
+func (x *StandaloneCondition) SetEvent(event *Event, data any) {
 	x.Frame.End()
 	x.Frame.Begin(event, NewTextTable(), x.paths.Values.Size)
 	x.Frame.Data = WholeDocument(data)
 	x.Frame.Previous.Begin(event.Previous, x.Event, &indexAllocator{})
 }
 
-// Build hands a part to the builder and makes room for what it reads.
-func (x *Standalone) Build(part func(*Builder)) {
+// Build calls part with a builder and links the paths that it makes.
+func (x *StandaloneCondition) Build(part func(*Builder)) {
 	b := Builder{Scope: x.Scope, Ast: x.Ast}
 	part(&b)
 	x.paths.Link(b.Paths)

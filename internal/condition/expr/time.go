@@ -10,12 +10,12 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// timePartRoot is a part of one of the event's times, in a zone. cel-go reads the zone's
-// data each time, which takes longer than all the rest of a match.
+// timePartRoot is a part of one of the event's times in a constant zone. cel-go reads the zone's
+// data for each call, which takes longer than all the rest of a match.
 type timePartRoot struct {
 	name string
 	of   Source
-	at   *Path // to the time, once there is a path to the clock
+	at   *Path // to the time; set when a path is made of the root
 	part func(time.Time) int
 	zone *time.Location
 }
@@ -60,7 +60,7 @@ func (x *timePartOperand) Load(f *Frame) (any, bool) {
 
 func (x *timePartOperand) Folded(*Frame) (string, bool) { return "", false }
 
-// timePartOperand reports whether e reads a time of the event in the zone of the subscription.
+// timePartOperand reports whether e reads a time of the event in a zone that is a param.
 func (b *Builder) timePartOperand(e celast.Expr) (*timePartOperand, bool) {
 	part, arg, ok := lang.TimePart(e)
 	if !ok {
@@ -74,10 +74,10 @@ func (b *Builder) timePartOperand(e celast.Expr) (*timePartOperand, bool) {
 	return &timePartOperand{Field{b.Path(of)}, part, TextParam{zone.Column}}, true
 }
 
-// maxZones is how many zones a frame keeps: all that there are, and some that are none.
+// maxZones is how many zones a frame keeps: more than there are.
 const maxZones = 1024
 
-// zone reads the name of a zone once; nil where there is none.
+// zone loads the zone with a name; nil if there is none.
 func (f *Frame) zone(name string) *time.Location {
 	zone, known := f.zones[name]
 	if !known {

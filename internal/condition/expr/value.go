@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// nativeValue turns a value of cel-go into one as decode gives it, a time or a duration.
-// What has no such counterpart stays as it is: lists, objects, bytes.
+// nativeValue converts a value of cel-go into one of the types of DecodeData, a time or a duration.
+// It returns others unchanged: lists, objects, bytes.
 func nativeValue(v ref.Val) any {
 	switch x := v.(type) {
 	case types.Null:
@@ -37,13 +37,13 @@ func nativeValue(v ref.Val) any {
 	return v
 }
 
-// equalInCEL is equal for what has no counterpart.
+// equalInCEL is equal for values that only cel-go can compare.
 func equalInCEL(a, b any) bool {
 	adapt := types.DefaultTypeAdapter
 	return types.Equal(adapt.NativeToValue(a), adapt.NativeToValue(b)) == types.True
 }
 
-// compareInCEL is compare for what has no counterpart.
+// compareInCEL is compare for values that only cel-go can compare.
 func compareInCEL(a, b any) (order int, ok bool) {
 	adapt := types.DefaultTypeAdapter
 	x, ok := adapt.NativeToValue(a).(traits.Comparer)
@@ -54,9 +54,9 @@ func compareInCEL(a, b any) (order int, ok bool) {
 	return int(found), ok
 }
 
-// equal is CEL's ==: numbers by their value across int and double (an int is
-// rounded to a double to meet one, so above 2^53 neighbours are equal), unlike
-// things differ, null equals null.
+// equal is CEL's ==. Numbers compare by value across int and double; an int is rounded to a double
+// to compare with one, so that neighbours above 2^53 are equal. Values of different types differ,
+// and null equals null.
 func equal(a, b any) bool {
 	switch x := a.(type) {
 	case nil:
@@ -97,8 +97,8 @@ func equal(a, b any) bool {
 	return equalInCEL(a, b)
 }
 
-// compare is CEL's order: numbers across int and double, strings by code point,
-// false before true, times and durations. It is not ok for anything else: an error in CEL.
+// compare is CEL's order: of numbers across int and double, strings by code point, Booleans, times
+// and durations. It is not ok for anything else, which is an error in CEL.
 func compare(a, b any) (order int, ok bool) {
 	switch x := a.(type) {
 	case bool:
@@ -136,20 +136,20 @@ func compare(a, b any) (order int, ok bool) {
 	return 0, false
 }
 
-// compareDoubles is not ok where one is not a number (NaN).
+// compareDoubles is not ok if one of them is NaN.
 func compareDoubles(x, y float64) (order int, ok bool) {
 	return cmp.Compare(x, y), !math.IsNaN(x) && !math.IsNaN(y)
 }
 
-// ToFloat returns a number as a double, the way a comparison with a double sees it.
-// It is not ok for a NaN, which has no place in any order and equals nothing.
+// ToFloat returns a number as a double. It is not ok for NaN, which has no order and equals
+// nothing.
 func ToFloat(v any) (float64, bool) {
 	switch x := v.(type) {
 	case int64:
 		return float64(x), true
 	case float64:
 		return x, !math.IsNaN(x)
-	case types.Uint: // beyond the integers
+	case types.Uint: // beyond int64
 		return float64(x), true
 	}
 	return 0, false

@@ -11,10 +11,9 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A checker walks an expression that CEL has accepted, in which all event data
-// is dynamic, and refuses what the topic's schema shows to be a mistake: a
-// field that is not there, or an operation that can only be an error (and so
-// would never match, silently).
+// A checker walks an expression that CEL has accepted, in which all event data is dynamic, and
+// refuses mistakes that the topic's schema reveals: unknown fields, and operations that can only
+// fail and so would never match.
 type checker struct {
 	*Scope
 	where string
@@ -22,37 +21,37 @@ type checker struct {
 	fault *fanfare.Error // the first one
 }
 
-// inferred is what is known about an expression.
+// inferred is the type of an expression as far as it is known before there is an event.
 type inferred struct {
 	kind   Kind
-	schema *SchemaType // nil where it is not a part of the event
+	schema *SchemaType // nil if it is not a part of the event
 	isSub  bool
 }
 
-// check returns the kind of the whole expression, or the first mistake.
+// check returns the kind of the whole expression, or the first mistake in it.
 func (sc *Scope) check(where string, a Expression) (Kind, *fanfare.Error) {
 	c := checker{Scope: sc, where: where, ast: a}
 	result := c.visit(a.Expr(), nil)
 	return result.kind, c.fault
 }
 
-// refuse keeps the first mistake, with the position of e.
+// refuse records the first mistake, with the position of e.
 func (c *checker) refuse(e celast.Expr, hint, format string, args ...any) {
 	if c.fault != nil {
 		return
 	}
 	isSelect := e.Kind() == celast.SelectKind
 	if isSelect && e.AsSelect().IsTestOnly() {
-		e = e.AsSelect().Operand() // has() itself has the position of its parenthesis
+		e = e.AsSelect().Operand() // CEL gives has() the position of its parenthesis
 	}
 	c.fault = setPosition(Invalid(c.where, format, args...), c.ast.SourceInfo().GetStartLocation(e.ID()))
 	c.fault.Hint = hint
 	if isSelect && e.Kind() == celast.SelectKind && !c.ast.brackets[e.ID()] && !c.ast.bareNames[e.ID()] {
-		c.fault.Column++ // CEL gives the dot
+		c.fault.Column++ // CEL gives the position of the dot
 	}
 }
 
-// refuseMember is refuse for a name that is not among known.
+// refuseMember refuses a name that is not in known.
 func (c *checker) refuseMember(e celast.Expr, what, name string, known []string) {
 	if c.fault == nil {
 		c.refuse(e, "", "")
@@ -60,9 +59,9 @@ func (c *checker) refuseMember(e celast.Expr, what, name string, known []string)
 	}
 }
 
-func ofShape(s *SchemaType) inferred { return inferred{kind: s.Kind, schema: s} }
+func inferredFrom(s *SchemaType) inferred { return inferred{kind: s.Kind, schema: s} }
 
-// visit checks e; vars are the variables of the macros around it.
+// visit checks e; vars are the variables of the surrounding macros.
 func (c *checker) visit(e celast.Expr, vars map[string]inferred) inferred {
 	switch e.Kind() {
 	case celast.IdentKind:
@@ -100,19 +99,19 @@ func (c *checker) ident(e celast.Expr, vars map[string]inferred) inferred {
 	}
 	switch {
 	case name == "event":
-		return ofShape(c.Event)
+		return inferredFrom(c.Event)
 	case name == AttributesName:
-		return ofShape(attributeShape)
+		return inferredFrom(attributeShape)
 	case name == "sub" && c.InRule:
 		return inferred{kind: KindMap, isSub: true}
 	}
 	if field := c.Event.Fields[name]; c.NoEvent && field != nil {
-		return ofShape(field)
+		return inferredFrom(field)
 	}
 	return inferred{kind: kindOfType(c.ast.GetType(e.ID()))}
 }
 
-// member is operand.name or operand["name"].
+// member checks operand.name or operand["name"].
 func (c *checker) member(e celast.Expr, operand inferred, name string) inferred {
 	switch {
 	case operand.isSub:
@@ -121,7 +120,7 @@ func (c *checker) member(e celast.Expr, operand inferred, name string) inferred 
 			c.refuseMember(e, "param", name, c.paramNames())
 		}
 		if p.Kind == KindList {
-			return ofShape(&SchemaType{Kind: KindList, Items: &SchemaType{Kind: KindString}})
+			return inferredFrom(&SchemaType{Kind: KindList, Items: &SchemaType{Kind: KindString}})
 		}
 		return inferred{kind: p.Kind}
 	case operand.schema == attributeShape && !isAttribute(name):
@@ -133,7 +132,7 @@ func (c *checker) member(e celast.Expr, operand inferred, name string) inferred 
 		if !known {
 			c.refuseMember(e, "field", name, operand.schema.names())
 		}
-		return ofShape(field)
+		return inferredFrom(field)
 	}
 	return inferred{}
 }
@@ -147,7 +146,7 @@ func (c *checker) comprehension(e celast.Expr, vars map[string]inferred) inferre
 	}
 	var item inferred
 	if over.kind == KindList && over.schema != nil && over.schema.Items != nil {
-		item = ofShape(over.schema.Items)
+		item = inferredFrom(over.schema.Items)
 	}
 	inner[f.IterVar()] = item
 	if f.HasIterVar2() {
@@ -212,7 +211,7 @@ func (c *checker) call(e celast.Expr, vars map[string]inferred) inferred {
 	return inferred{kind: kindOfType(c.ast.GetType(e.ID()))}
 }
 
-// comparison refuses what can never be answered, or is always the same.
+// comparison refuses comparisons that always fail or always have the same result.
 func (c *checker) comparison(e celast.Expr, op string, a, b Kind) {
 	switch {
 	case a == KindAny || b == KindAny || a == b || a.numeric() && b.numeric():
@@ -227,14 +226,14 @@ func (c *checker) comparison(e celast.Expr, op string, a, b Kind) {
 	c.refuse(e, hint, "%s cannot be compared with %s", a, b)
 }
 
-// comparableTypes refuses to compare what CEL knows to be of types that are never equal.
+// comparableTypes refuses comparisons of two types that CEL knows are never equal.
 func (c *checker) comparableTypes(e, a, b celast.Expr) {
 	t1, t2 := unequalTypes(c.ast.GetType(a.ID()), c.ast.GetType(b.ID()))
 	if t1 == nil {
 		return
 	}
 	hint := ""
-	for _, one := range [...]celast.Expr{a, b} { // a bare name of CEL's was taken for a field
+	for _, one := range [...]celast.Expr{a, b} { // CEL read a bare name as one of its own, such as a type
 		if one.Kind() == celast.IdentKind && c.Event.Fields[BareIdent(one)] != nil {
 			hint = "the field is written event." + BareIdent(one)
 		}
@@ -242,8 +241,8 @@ func (c *checker) comparableTypes(e, a, b celast.Expr) {
 	c.refuse(e, hint, "%s cannot be compared with %s", nameOfType(t1), nameOfType(t2))
 }
 
-// unequalTypes returns what makes values of two types never equal: the types, or those of their
-// elements; nil where they may be. Numbers of all types are equal by their value.
+// unequalTypes returns two types, or the types of their elements, if values of them are never
+// equal; otherwise nil. Numbers of all types compare by value.
 func unequalTypes(a, b *types.Type) (*types.Type, *types.Type) {
 	switch {
 	case isOpen(a) || isOpen(b) || isNumeric(a) && isNumeric(b):
@@ -260,7 +259,7 @@ func unequalTypes(a, b *types.Type) (*types.Type, *types.Type) {
 	return nil, nil
 }
 
-// isOpen reports whether nothing is known of a type before there is an event.
+// isOpen reports whether a type is unknown before there is an event.
 func isOpen(t *types.Type) bool {
 	switch t.Kind() {
 	case types.DynKind, types.AnyKind, types.TypeParamKind, types.ErrorKind, types.UnspecifiedKind:
@@ -273,7 +272,7 @@ func isNumeric(t *types.Type) bool {
 	return t.Kind() == types.IntKind || t.Kind() == types.UintKind || t.Kind() == types.DoubleKind
 }
 
-// nameOfType is what a person calls a type.
+// nameOfType returns the name of a type for error messages.
 func nameOfType(t *types.Type) string {
 	switch t.Kind() {
 	case types.UintKind:
@@ -286,12 +285,12 @@ func nameOfType(t *types.Type) string {
 	return kindOfType(t).String()
 }
 
-// inOperator refuses to look for something where it can never be: in what is neither a list nor an
-// object, or in a list of other things.
+// inOperator refuses a search in something that is neither a list nor an object, or in a list of
+// another type.
 func (c *checker) inOperator(e celast.Expr, in Kind) {
 	args := e.AsCall().Args()
 	if in != KindAny && in != KindList && in != KindMap {
-		c.refuse(e, "write contains() for a part of a text", "in takes a list or an object, this is %s", in)
+		c.refuse(e, "use contains() to search in a text", "in takes a list or an object, this is %s", in)
 		return
 	}
 	x, t := c.ast.GetType(args[0].ID()), c.ast.GetType(args[1].ID())
@@ -303,15 +302,15 @@ func (c *checker) inOperator(e celast.Expr, in Kind) {
 	}
 }
 
-// element is list[number], or object[name] with a name that the event tells.
+// element checks list[number], or object[name] with a name that the event provides.
 func (c *checker) element(e celast.Expr, of, index inferred) inferred {
 	switch {
 	case of.kind != KindAny && of.kind != KindList && of.kind != KindMap:
 		c.refuse(e, "", "%s has no elements", of.kind)
 	case of.kind == KindList && index.kind != KindAny && !index.kind.numeric():
-		c.refuse(e, "", "the elements of a list are numbered, this is %s", index.kind)
+		c.refuse(e, "", "the index of a list must be a number, this is %s", index.kind)
 	case of.kind == KindList && of.schema != nil && of.schema.Items != nil:
-		return ofShape(of.schema.Items)
+		return inferredFrom(of.schema.Items)
 	}
 	if t := c.ast.GetType(e.AsCall().Args()[0].ID()); t.Kind() == types.ListKind {
 		return inferred{kind: kindOfType(t.Parameters()[0])}
@@ -319,11 +318,11 @@ func (c *checker) element(e celast.Expr, of, index inferred) inferred {
 	return inferred{}
 }
 
-// arithmetic refuses to mix integers and other numbers, as CEL does.
+// arithmetic refuses to mix integers and doubles, as CEL does.
 func (c *checker) arithmetic(e celast.Expr, a, b Kind) inferred {
 	switch {
 	case a == KindInt && b == KindDouble || a == KindDouble && b == KindInt:
-		c.refuse(e, "write 2.0 for 2, or convert with double() or int()", "integers and other numbers do not mix in arithmetic")
+		c.refuse(e, "write 2.0 for 2, or convert with double() or int()", "arithmetic cannot mix integers and other numbers")
 	case a == b && a != kindTime: // the difference of times is a duration
 		return inferred{kind: a}
 	}

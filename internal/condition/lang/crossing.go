@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// A Direction is where a value goes.
+// A Direction is the direction in which a value crosses a level.
 type Direction uint8
 
 const (
@@ -20,19 +20,20 @@ const (
 	eitherWay = Upwards | Downwards
 )
 
-// Crossed tells by how the value compared with the level before and after.
+// Crossed reports whether a level is crossed, given how the value compared with it before and
+// after.
 func (d Direction) Crossed(before, after int) bool {
 	return d&Upwards != 0 && before < 0 && after >= 0 || d&Downwards != 0 && before > 0 && after <= 0
 }
 
-// crossings are the functions by name. In CEL they are macros: crosses(event.price,
-// level) becomes @crosses(event.price, @was.price, level), where @was is the data
-// of the last event of the key. Nobody can write either name.
+// crossings are the crossing functions by name. In CEL they are macros: crosses(event.price, level)
+// becomes @crosses(event.price, @was.price, level), where @was is the data of the previous event
+// with the same key. Nobody can write either name in a condition.
 var crossings = map[string]Direction{"crosses": eitherWay, "crosses_above": Upwards, "crosses_below": Downwards}
 
 const PreviousName = "@was"
 
-// A Crossing is a call of one of the functions, taken apart.
+// A Crossing is a call of a crossing function, split into its parts.
 type Crossing struct {
 	Direction
 	Name                 string
@@ -53,7 +54,7 @@ func CrossingOf(e celast.Expr) (c Crossing, ok bool) {
 	return c, ok
 }
 
-// crossingOptions declares the functions, and what they become.
+// crossingOptions declares the macros and the functions that they expand to.
 func crossingOptions() []cel.EnvOption {
 	options := []cel.EnvOption{cel.Variable(PreviousName, cel.DynType)}
 	for name, d := range crossings {
@@ -70,13 +71,13 @@ func crossingOptions() []cel.EnvOption {
 func expandCrossing(h cel.MacroExprFactory, name string, args []celast.Expr) (celast.Expr, *common.Error) {
 	was, ok := onPreviousEvent(h, args[0])
 	if !ok {
-		return nil, h.NewError(args[0].ID(), name+" follows a field of the event, or what arithmetic makes of some")
+		return nil, h.NewError(args[0].ID(), name+" needs a field of the event, or arithmetic with fields")
 	}
 	return h.NewCall("@"+name, args[0], was, args[1]), nil
 }
 
-// onPreviousEvent copies an expression over the event as the same one over the last
-// event of its key.
+// onPreviousEvent copies an expression over the event as the same expression over the previous
+// event with the same key.
 func onPreviousEvent(h cel.MacroExprFactory, e celast.Expr) (copied celast.Expr, ok bool) {
 	switch e.Kind() {
 	case celast.LiteralKind:
@@ -110,8 +111,8 @@ func onPreviousEvent(h cel.MacroExprFactory, e celast.Expr) (copied celast.Expr,
 	return nil, false
 }
 
-// evaluate is what cel-go calls, with now, was and level. No number now, or NaN, is an error
-// whatever was before. An error in was, as where there is no such event, and NaN cross nothing.
+// evaluate is the implementation that cel-go calls with now, was and level. It is an error if now
+// or level is not a number, or one of them is NaN. An error or NaN in was crosses nothing.
 func (d Direction) evaluate(args ...ref.Val) ref.Val {
 	now, was, level := args[0], args[1], args[2]
 	for _, v := range [...]ref.Val{now, level} {
@@ -135,16 +136,15 @@ func (d Direction) evaluate(args ...ref.Val) ref.Val {
 
 const crossingOfNaN = "NaN is neither above nor below a level"
 
-// crossing refuses what can never be crossed. vars are the variables of the macros
-// around e.
+// crossing refuses crossings that can never happen. vars are the variables of the macros around e.
 func (c *checker) crossing(e celast.Expr, known []inferred, vars map[string]inferred) {
 	x, ok := CrossingOf(e)
 	if !ok {
 		return
 	}
 	if !c.hasKey {
-		c.refuse(e, "give the topic a key, the field that tells whose value it is, as in key: symbol",
-			"%s compares with the last event of the same key, and the topic has no key", x.Name)
+		c.refuse(e, "give the topic a key: the field that identifies what the value belongs to, as in key: symbol",
+			"%s compares with the previous event with the same key, and the topic has no key", x.Name)
 	}
 	for i, one := range []celast.Expr{x.Now, x.Previous, x.Level} {
 		if k := known[i].kind; k != KindAny && !k.numeric() {
@@ -152,11 +152,11 @@ func (c *checker) crossing(e celast.Expr, known []inferred, vars map[string]infe
 		}
 	}
 	if other := c.findNonEvent(x.Now, vars); other != nil {
-		c.refuse(other, "write event. and the name of the field", "%s follows a field of the event, and %s is none", x.Name, BareIdent(other))
+		c.refuse(other, "write event. and the name of the field", "%s compares fields of the event, and %s is not one", x.Name, BareIdent(other))
 	}
 }
 
-// findNonEvent returns a name in e that is neither of the event nor a param.
+// findNonEvent returns a name in e that is neither the event nor the params.
 func (c *checker) findNonEvent(e celast.Expr, vars map[string]inferred) celast.Expr {
 	if e.Kind() == celast.IdentKind {
 		name := BareIdent(e)

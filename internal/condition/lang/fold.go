@@ -6,15 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Fold maps s to the form in which contains_ci and starts_with_ci compare. It
-// is Unicode simple case folding (statuses C and S of CaseFolding.txt, version
-// unicode.Version), rune by rune: the same for needle and haystack, the same in
-// every locale, and never changing the number of runes.
+// Fold maps s to the form in which contains_ci and starts_with_ci compare texts. It is Unicode
+// simple case folding (statuses C and S of CaseFolding.txt, version unicode.Version), rune by rune.
+// It is the same in every locale and never changes the number of runes.
 //
-// So k, K and the Kelvin sign are equal, as are σ, Σ and final ς, ß and ẞ, s
-// and long ſ. What needs more than one rune to fold keeps its own identity: ß
-// is not ss, and İ (capital I with dot) equals neither i nor I. Nothing is
-// normalised: é as one rune is not e with a combining accent.
+// So k, K and the Kelvin sign are equal, as are σ, Σ and final ς, ß and ẞ, s and long ſ. A
+// character whose folding needs more than one rune stays different: ß is not ss, and İ (capital I
+// with dot) equals neither i nor I. Fold does not normalise: é as one rune is not e with a
+// combining accent.
 func Fold(s string) string {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
@@ -24,8 +23,8 @@ func Fold(s string) string {
 	return s
 }
 
-// foldRune returns the representative of all runes that r folds together with:
-// the lower-case letter where one of them is ASCII, else the smallest.
+// foldRune returns the representative of all runes that fold together with r: the lower-case letter
+// if one of them is ASCII, else the smallest.
 func foldRune(r rune) rune {
 	if r < utf8.RuneSelf {
 		if 'A' <= r && r <= 'Z' {
@@ -43,12 +42,12 @@ func foldRune(r rune) rune {
 	return least
 }
 
-// ContainsFolded is contains_ci on folded text: false where either is empty.
+// ContainsFolded is contains_ci on folded texts: false if either is empty.
 func ContainsFolded(hay, needle string) bool {
 	return hay != "" && needle != "" && strings.Contains(hay, needle)
 }
 
-// StartsFolded is starts_with_ci on folded text: false where either is empty.
-func StartsFolded(hay, needle string) bool {
+// HasFoldedPrefix is starts_with_ci on folded texts: false if either is empty.
+func HasFoldedPrefix(hay, needle string) bool {
 	return hay != "" && needle != "" && strings.HasPrefix(hay, needle)
 }

@@ -11,8 +11,8 @@ import (
 // EarthRadiusKm is the mean radius R1 of the Earth (IUGG, GRS 80).
 const EarthRadiusKm = 6371.0088
 
-// GeoWithin is the function geo.within(lat, lon, lat, lon, km): whether two places,
-// in degrees, are at most so far apart on the surface of a sphere.
+// GeoWithin is the function geo.within(lat, lon, lat, lon, km): whether two places, in degrees, are
+// at most km apart on the surface of a sphere.
 const GeoWithin = "geo.within"
 
 func geoFunction() cel.EnvOption {
@@ -42,37 +42,37 @@ func geoFunction() cel.EnvOption {
 
 const GeoRange = "a latitude is -90 to 90, a longitude -180 to 180, a distance 0 or more"
 
-// A place is a point on the Earth, in degrees.
+// A GeoPoint is a place on the Earth, in degrees.
 type GeoPoint struct{ Lat, Lon float64 }
 
-// IsValid is false for a NaN too.
+// IsValid reports whether a is on the Earth; it is false for NaN.
 func (a GeoPoint) IsValid() bool { return math.Abs(a.Lat) <= 90 && math.Abs(a.Lon) <= 180 }
 
 func IsDistance(km float64) bool { return km >= 0 && !math.IsInf(km, 1) }
 
 const Degree = math.Pi / 180
 
-// roundingKm is what rounding may make of no distance at all, as between two
-// longitudes of a pole: a micrometre.
+// roundingKm is the largest rounding error of a zero distance, such as that between two longitudes
+// at a pole: a micrometre.
 const roundingKm = 1e-9
 
 // Within reports whether b is at most km away.
 func (a GeoPoint) Within(b GeoPoint, km float64) bool {
 	north := math.Abs(b.Lat-a.Lat) * Degree
-	return north*EarthRadiusKm <= km+km*1e-9+1e-6 && // most others end here
+	return north*EarthRadiusKm <= km+km*1e-9+1e-6 && // a quick test that excludes most points
 		a.Distance(b) <= km+roundingKm
 }
 
-// Distance is the great circle's, in km, by the haversine formula: exact to
-// centimetres at antipodes, to less than a millimetre elsewhere.
+// Distance returns the great-circle distance in km by the haversine formula. Its error is
+// centimetres at antipodes and less than a millimetre elsewhere.
 func (a GeoPoint) Distance(b GeoPoint) float64 {
 	s, e := math.Sin((b.Lat-a.Lat)*Degree/2), math.Sin((b.Lon-a.Lon)*Degree/2)
 	h := s*s + math.Cos(a.Lat*Degree)*math.Cos(b.Lat*Degree)*e*e
 	return 2 * EarthRadiusKm * math.Asin(math.Sqrt(min(h, 1)))
 }
 
-// Vector is where a lies on a sphere of radius 1, so that neither the poles nor the
-// 180th meridian are anything special.
+// Vector returns a as a point on a sphere with radius 1, where neither the poles nor the 180th
+// meridian are special.
 func (a GeoPoint) Vector() [3]float64 {
 	sinLat, cosLat := math.Sincos(a.Lat * Degree)
 	sinLon, cosLon := math.Sincos(a.Lon * Degree)

@@ -4,11 +4,11 @@ import (
 	"regexp"
 )
 
-// MaxKeyBytes is how long the text of a key may be: an event with a longer one has
-// no key.
+// MaxKeyBytes is the largest size of a key: an event with a longer text in the key field has no
+// key.
 const MaxKeyBytes = 256
 
-// parseKey reads the key of a definition: the names of fields, joined by dots.
+// parseKey reads the key of a definition: names of fields, joined by dots.
 func parseKey(text string, event *SchemaType) (steps []string, err error) {
 	if text == "" {
 		return nil, nil
@@ -16,7 +16,7 @@ func parseKey(text string, event *SchemaType) (steps []string, err error) {
 	steps = KeySteps(text)
 	if steps == nil {
 		e := Invalid("/key", "the key %q is not the name of a field", text)
-		e.Hint = "write the field of the data that tells whose event it is, such as symbol, quote.symbol or quote['stock-symbol']"
+		e.Hint = "write the field of the data that identifies what the event is about, such as symbol, quote.symbol or quote['stock-symbol']"
 		return nil, e
 	}
 	for _, step := range steps {
@@ -33,15 +33,15 @@ func parseKey(text string, event *SchemaType) (steps []string, err error) {
 	case KindAny, KindString, KindInt, KindDouble, KindBool:
 		return steps, nil
 	}
-	return nil, Invalid("/key", "the key %s is %s; it takes a string, a number or a Boolean", text, event.Kind)
+	return nil, Invalid("/key", "the key %s is %s; it must be a string, a number or a Boolean", text, event.Kind)
 }
 
-// keyStep is one step of a key: a name, or a text in brackets, which may be the first as a name
-// in backticks may, or .name, or one in backticks behind a dot.
+// keyStep matches one step of a key: a name, a name in backticks, or a text in brackets. All but
+// the first step begin with a dot or a bracket.
 var keyStep = regexp.MustCompile("^(?:\\.?([_a-zA-Z][_a-zA-Z0-9]*)|\\.?`([-_./ a-zA-Z0-9]+)`|\\['([^'\\\\]*)'\\]|\\[\"([^\"\\\\]*)\"\\])")
 
-// KeySteps takes a key apart, which is written as a condition writes a field of the event:
-// quote.symbol, quote['stock-symbol'] or quote.`stock-symbol`. It is nil for anything else.
+// KeySteps splits a key, which is written as a condition writes a field of the event: quote.symbol,
+// quote['stock-symbol'] or quote.`stock-symbol`. It returns nil for anything else.
 func KeySteps(text string) (steps []string) {
 	for rest := text; rest != ""; {
 		found := keyStep.FindStringSubmatch(rest)

@@ -9,9 +9,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// Limits of a condition. Text over them is refused when it is created; an
-// evaluation that costs more than maxCost of CEL's units is an error, and so no
-// match.
+// Limits of a condition. A longer or deeper text is refused when it is created. An evaluation that
+// exceeds MaxCost, in CEL's cost units, is an error and so no match.
 const (
 	MaxTextBytes = 4 << 10
 	maxNesting   = 64
@@ -19,12 +18,12 @@ const (
 	MaxCost      = 20_000
 )
 
-// NewLanguage returns CEL with Fanfare's functions and limits, and event.
+// NewLanguage returns CEL with Fanfare's functions and limits, and the variables event and ce.
 func NewLanguage() (*cel.Env, error) {
 	return cel.NewEnv(append(LanguageOptions(), cel.Variable("event", cel.DynType), cel.Variable(AttributesName, cel.DynType))...)
 }
 
-// LanguageOptions are Fanfare's functions and limits.
+// LanguageOptions declares Fanfare's functions and limits.
 func LanguageOptions() []cel.EnvOption {
 	return append(append(crossingOptions(), dynamicOperatorOptions()...),
 		cel.CrossTypeNumericComparisons(true),
@@ -32,14 +31,14 @@ func LanguageOptions() []cel.EnvOption {
 		cel.ParserExpressionSizeLimit(MaxTextBytes),
 		cel.ParserRecursionLimit(maxNesting),
 		cel.ExpressionNodeLimit(maxNodes),
-		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()), // of regular expressions: regexSize
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()), // RegexSize validates regular expressions
 		foldedFunction("contains_ci", ContainsFolded),
-		foldedFunction("starts_with_ci", StartsFolded),
+		foldedFunction("starts_with_ci", HasFoldedPrefix),
 		geoFunction(),
 	)
 }
 
-// foldedFunction declares a function of two strings that compares them folded.
+// foldedFunction declares a function that compares two strings after case folding.
 func foldedFunction(name string, compare func(hay, needle string) bool) cel.EnvOption {
 	return cel.Function(name, cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
 		cel.BinaryBinding(func(hay, needle ref.Val) ref.Val {
@@ -52,15 +51,15 @@ func foldedFunction(name string, compare func(hay, needle string) bool) cel.EnvO
 		})))
 }
 
-// ProgramOptions are those of every program that cel-go evaluates for us.
+// ProgramOptions are the options of every program that cel-go evaluates.
 func ProgramOptions() []cel.ProgramOption {
 	return []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost), cel.CustomDecorator(boundedRegex)}
 }
 
 var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
-// reservedNames are names that CEL or Fanfare gives another meaning: a field of such
-// a name is written with event before it.
+// reservedNames have another meaning in CEL or Fanfare: a field with such a name is written
+// event.NAME.
 var reservedNames = []string{
 	"event", "sub", AttributesName,
 	"bool", "bytes", "double", "duration", "dyn", "int", "list", "map", "null_type", "string", "timestamp", "type", "uint",
@@ -68,12 +67,12 @@ var reservedNames = []string{
 	"package", "namespace", "null", "return", "true", "var", "void", "while",
 }
 
-// bareNames lists the fields of the event that may be written without event.
+// bareNames lists the fields of the event that may be written without event before them.
 func bareNames(event *SchemaType) []string {
-	return slices.DeleteFunc(event.names(), func(name string) bool { return !mayBeBare(name) })
+	return slices.DeleteFunc(event.names(), func(name string) bool { return !canBeBare(name) })
 }
 
-// mayBeBare reports whether a field of that name may be written without event.
-func mayBeBare(name string) bool {
+// canBeBare reports whether a field with that name may be written without event before it.
+func canBeBare(name string) bool {
 	return identifier.MatchString(name) && !slices.Contains(reservedNames, name)
 }

@@ -11,15 +11,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// listMark begins the text that stands for a list. No other text begins so: what
-// JSON gives is valid UTF-8.
+// listMark begins a text that represents a list. No other text begins so, because JSON strings are
+// valid UTF-8.
 const listMark = "\xff"
 
-// listText turns a JSON array of strings into the text under which the list is
-// kept, so that an equal list is kept and evaluated once. The order counts, as
-// it does in CEL. It is not ok for anything else.
+// listText turns a JSON array of strings into the text that represents it, so that equal lists are
+// stored and evaluated once. The order counts, as it does in CEL. It is not ok for anything else.
 func listText(raw json.RawMessage) (string, bool) {
-	var given []*string // a null would be an empty string otherwise
+	var given []*string // pointers, because null is no string
 	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &given) != nil {
 		return "", false
 	}
@@ -32,27 +31,27 @@ func listText(raw json.RawMessage) (string, bool) {
 	return listMark + string(text), err == nil
 }
 
-// TextOfList is the listText of these values.
+// TextOfList returns the text that represents a list of values.
 func TextOfList(values []string) string {
-	text, _ := json.Marshal(values) // strings always are JSON
+	text, _ := json.Marshal(values) // strings are always valid JSON
 	return listMark + string(text)
 }
 
-// ReadListText returns the list that a text stands for, if it does.
+// ReadListText returns the list that a text represents; not ok for another text.
 func ReadListText(text string) (list []any, ok bool) {
 	if len(text) == 0 || text[:1] != listMark {
 		return nil, false
 	}
 	if err := json.Unmarshal([]byte(text[1:]), &list); err != nil {
-		panic("match: the text of a list is not one: " + err.Error()) // listText made it
+		panic("condition: the text does not represent a list: " + err.Error()) // listText made the text
 	}
 	return list, true
 }
 
-// readSimpleParams reads params that are written plainly: every param once, texts
-// without escapes, no nesting but lists of texts. It is not ok for anything else,
-// good or bad: the full reader decides on that. An import reads the params of each
-// subscription twice, and this is most of what that costs.
+// readSimpleParams reads params in simple JSON: every param once, strings without escapes, no
+// nesting except lists of strings. If it is not ok, readAnyParams decides whether the params are
+// valid. An import reads the params of each subscription twice, and most of its time would go into
+// a full JSON reader.
 func readSimpleParams(raw []byte, params []Param) (v ParamValues, ok bool) {
 	r := simpleParamReader{rest: raw}
 	if !r.consume('{') {
@@ -77,7 +76,7 @@ func readSimpleParams(raw []byte, params []Param) (v ParamValues, ok bool) {
 	return v, r.consume('}') && r.end()
 }
 
-// newParamValues has room for every param, by column.
+// newParamValues returns values with room for every param.
 func newParamValues(params []Param) (v ParamValues) {
 	texts := 0
 	for _, p := range params {
@@ -94,7 +93,7 @@ func newParamValues(params []Param) (v ParamValues) {
 	return v
 }
 
-// A plainReader walks over plain JSON.
+// A simpleParamReader reads simple JSON from left to right.
 type simpleParamReader struct{ rest []byte }
 
 func (r *simpleParamReader) space() {
@@ -162,8 +161,7 @@ func (r *simpleParamReader) value(v *ParamValues, p *Param) bool {
 	return false
 }
 
-// number reads what JSON calls a number (RFC 8259, section 6), into a double that
-// is not infinite.
+// number reads a JSON number (RFC 8259, section 6) that fits into a finite double.
 func (r *simpleParamReader) number() (float64, bool) {
 	r.space()
 	n := NumberLength(r.rest)
@@ -175,8 +173,7 @@ func (r *simpleParamReader) number() (float64, bool) {
 	return f + 0, err == nil && !math.IsInf(f, 0) // -0 becomes 0
 }
 
-// NumberLength returns how long the number is with which b begins, 0 if it begins
-// with none.
+// NumberLength returns the length of the JSON number at the start of b, 0 if there is none.
 func NumberLength[T []byte | string](b T) int {
 	digits := func(from int) int {
 		for from < len(b) && b[from] >= '0' && b[from] <= '9' {
@@ -219,7 +216,7 @@ func (r *simpleParamReader) word(word string) bool {
 	return true
 }
 
-// list returns the whole of an array of texts.
+// list returns the text of an array of strings.
 func (r *simpleParamReader) list() (json.RawMessage, bool) {
 	r.space()
 	whole := r.rest
@@ -237,17 +234,17 @@ func (r *simpleParamReader) list() (json.RawMessage, bool) {
 	return json.RawMessage(whole[:len(whole)-len(r.rest)]), true
 }
 
-// A Param is a value that every subscription to a rule brings along.
+// A Param is a value that every subscription to a rule provides.
 type Param struct {
 	Name   string
-	Kind   Kind // kindDouble, kindString, kindBool, or kindList of strings
-	Column int  // among the numbers of a row, or among its texts
+	Kind   Kind // KindDouble, KindString, KindBool, or KindList of strings
+	Column int  // among the numbers or among the texts of a row
 }
 
-// IsNumber tells in which half of a row the param is kept.
+// IsNumber reports whether the param is one of a row's numbers; otherwise it is one of its texts.
 func (p Param) IsNumber() bool { return p.Kind == KindDouble }
 
-// expected tells a person what to give.
+// expected describes the valid values in an error message.
 func (p Param) expected() string {
 	if p.Kind == KindList {
 		return "a list of strings"
@@ -255,7 +252,7 @@ func (p Param) expected() string {
 	return p.Kind.String()
 }
 
-// ReadParamTypes turns a rule's declaration into columns, in order of names.
+// ReadParamTypes turns the params that a rule declares into columns, in the order of their names.
 func ReadParamTypes(rule string, types map[string]string) ([]Param, error) {
 	params := make([]Param, 0, len(types))
 	for name := range types {
@@ -267,7 +264,7 @@ func ReadParamTypes(rule string, types map[string]string) ([]Param, error) {
 		p := &params[i]
 		where := rule + "/params" + Pointer(p.Name)
 		if !identifier.MatchString(p.Name) {
-			return nil, Invalid(where, "the name of a param must be letters, digits and _")
+			return nil, Invalid(where, "the name of a param must consist of letters, digits and _, and not begin with a digit")
 		}
 		switch types[p.Name] {
 		case "number":
@@ -291,14 +288,14 @@ func ReadParamTypes(rule string, types map[string]string) ([]Param, error) {
 	return params, nil
 }
 
-// ParamValues are the params of one subscription, in the order of its rule's columns.
+// ParamValues are the params of one subscription, in the order of the columns of its rule.
 type ParamValues struct {
 	Numbers []float64
-	Texts   []string // a boolean is "true" or "false", a list is its listText
+	Texts   []string // a Boolean is "true" or "false", a list is its listText
 }
 
-// ReadParams checks raw against params: an object with every param and no other.
-// The first fault is the error, the others are its details.
+// ReadParams checks raw against params: it must be an object with exactly these members. The first
+// mistake is the error, and its details are the others.
 func ReadParams(raw json.RawMessage, params []Param) (ParamValues, error) {
 	if v, ok := readSimpleParams(raw, params); ok {
 		return v, nil
@@ -306,7 +303,7 @@ func ReadParams(raw json.RawMessage, params []Param) (ParamValues, error) {
 	return readAnyParams(raw, params)
 }
 
-// readAnyParams reads what readPlain does not.
+// readAnyParams reads every valid JSON object.
 func readAnyParams(raw json.RawMessage, params []Param) (ParamValues, error) {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 {
@@ -341,7 +338,7 @@ func (v *ParamValues) readValue(text json.RawMessage, p Param) bool {
 	switch p.Kind {
 	case KindDouble:
 		f, err := strconv.ParseFloat(string(text), 64)
-		// What ParseFloat takes beyond JSON (inf, hex) never passed the JSON reader.
+		// ParseFloat also accepts inf and hexadecimal numbers, which the JSON reader has refused.
 		if err != nil || math.IsInf(f, 0) {
 			return false
 		}

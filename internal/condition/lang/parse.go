@@ -11,19 +11,19 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// CEL's checker is stricter, and less exact, about dynamic values than its evaluation:
+// CEL's checker is stricter and less exact about dynamic values than CEL's evaluation:
 //
-//   - It refuses to compare an integer with a double by == and in, which evaluation
-//     compares by value.
-//   - It takes event['a'] for a value of a type yet to be inferred, and infers that of the
-//     first overload which fits: double(event['a']) became the double of a double, an error
-//     for each integer.
+//   - It refuses to compare an integer with a double by == and in, which evaluation compares by
+//     value.
+//   - It treats event['a'] as a value of a type to be inferred, and infers the type of the first
+//     overload that fits. double(event['a']) became the double of a double, which is an error for
+//     each integer.
 //
-// So expressions are parsed, rewritten, checked, and restored. object["name"] becomes
-// object.name for good, and a bare name event.name where no macro around it has a variable
-// of that name: the rest of the package knows one spelling of a field, and what it makes of an
-// expression does not hang on other fields that the schema has.
-// The other operators have names and types of their own while CEL checks them.
+// So Parse parses an expression, rewrites it, has it checked, and restores it. object["name"]
+// becomes object.name for good, and a bare name becomes event.name unless a macro around it has a
+// variable with that name. The other packages then see one spelling of each field, and the result
+// does not depend on other fields in the schema. The operators below have other names and types
+// while CEL checks them.
 const (
 	checkedEquals    = "@equals"
 	checkedNotEquals = "@not_equals"
@@ -31,8 +31,8 @@ const (
 	checkedIndex     = "@index"
 )
 
-// dynamicOperators are the operators by the names under which they are checked, with the
-// overloads that evaluation knows.
+// dynamicOperators maps each name that is used during the check to its operator and the overloads
+// of the evaluation.
 var dynamicOperators = map[string]struct {
 	operator string
 	result   *types.Type
@@ -44,13 +44,13 @@ var dynamicOperators = map[string]struct {
 	checkedIndex:     {operators.Index, types.DynType, []string{overloads.IndexList, overloads.IndexMap}},
 }
 
-// dynamicNames are the names by the operators.
+// dynamicNames maps operators to the names that are used during the check.
 var dynamicNames = map[string]string{
 	operators.Equals: checkedEquals, operators.NotEquals: checkedNotEquals, operators.In: checkedIn, operators.Index: checkedIndex,
 }
 
-// dynamicOperatorOptions declares the operators that are checked under other names, and a has()
-// that takes a field in brackets.
+// dynamicOperatorOptions declares the names that are used during the check, and a has() that
+// accepts a field in brackets.
 func dynamicOperatorOptions() []cel.EnvOption {
 	options := []cel.EnvOption{cel.Macros(cel.GlobalMacro(operators.Has, 1, expandHas))}
 	for name, loose := range dynamicOperators {
@@ -59,25 +59,25 @@ func dynamicOperatorOptions() []cel.EnvOption {
 	return options
 }
 
-// expandHas is CEL's has(), of object.name and object["name"].
+// expandHas is CEL's has() for object.name and object["name"].
 func expandHas(h cel.MacroExprFactory, _ celast.Expr, args []celast.Expr) (celast.Expr, *common.Error) {
-	object, name, ok := Selection(args[0])
+	object, name, ok := FieldSelection(args[0])
 	if !ok {
 		return nil, h.NewError(args[0].ID(), "has() takes a field, as in has(event.name)")
 	}
 	return h.NewPresenceTest(object, name), nil
 }
 
-// Expression is an expression that CEL has accepted.
+// Expression is the syntax tree of an expression that CEL has accepted.
 type Expression struct {
 	*celast.AST
-	brackets  map[int64]bool // the fields that are written in brackets, by expression
-	bareNames map[int64]bool // those that are bare names
-	Captured  map[int64]bool // bare names in a macro whose variable is event: they stay names
+	brackets  map[int64]bool // ids of fields that are written in brackets
+	bareNames map[int64]bool // ids of fields that are written as bare names
+	Captured  map[int64]bool // ids of bare names in a macro whose variable is event: they stay names
 }
 
-// Parse reads text and checks it as CEL; isBare tells which names are fields of the event.
-// Where the check finds something, p is what was read.
+// Parse reads and checks text; isBare reports whether a name is a field of the event. If the check
+// fails, p is the parsed text.
 func Parse(env *cel.Env, text string, isBare func(name string) bool) (Expression, *cel.Issues) {
 	read, issues := env.Parse(text)
 	if issues.Err() != nil {
@@ -97,7 +97,7 @@ func Parse(env *cel.Env, text string, isBare func(name string) bool) (Expression
 		}
 	})
 	rewrite(read.NativeRep().Expr(), func(e celast.Expr, call celast.CallExpr) {
-		if object, name, ok := Selection(e); ok {
+		if object, name, ok := FieldSelection(e); ok {
 			p.brackets[e.ID()] = true
 			e.SetKindCase(factory.NewSelect(e.ID(), object, name))
 		} else if name := dynamicNames[call.FunctionName()]; name != "" {
@@ -114,7 +114,7 @@ func Parse(env *cel.Env, text string, isBare func(name string) bool) (Expression
 			e.SetKindCase(factory.NewCall(e.ID(), loose.operator, call.Args()...))
 			overload := loose.overload
 			if loose.operator == operators.In && isListOfTexts(p.GetType(call.Args()[1].ID())) {
-				overload = overload[:1] // for which evaluation has a set
+				overload = overload[:1] // the overloads for which evaluation uses a set
 			}
 			p.SetReference(e.ID(), celast.NewFunctionReference(overload...))
 		}
@@ -122,13 +122,13 @@ func Parse(env *cel.Env, text string, isBare func(name string) bool) (Expression
 	return p, nil
 }
 
-// isListOfTexts tells where a set answers as the list does: one of numbers rounds otherwise
-// than a comparison.
+// isListOfTexts reports whether a set gives the same answers as the list: a set of numbers rounds
+// differently from a comparison.
 func isListOfTexts(t *types.Type) bool {
 	return t.Kind() == types.ListKind && t.Parameters()[0].Kind() == types.StringKind
 }
 
-// rewrite calls change with each call in e, the innermost first.
+// rewrite calls change with each call in e, innermost first.
 func rewrite(e celast.Expr, change func(celast.Expr, celast.CallExpr)) {
 	celast.PostOrderVisit(e, celast.NewExprVisitor(func(e celast.Expr) {
 		if e.Kind() == celast.CallKind {
@@ -137,8 +137,8 @@ func rewrite(e celast.Expr, change func(celast.Expr, celast.CallExpr)) {
 	}))
 }
 
-// eachFreeName visits the names in e that are no variables of macros; hidden are those of the
-// macros around it.
+// eachFreeName visits the names in e that are not variables of macros; hidden are the variables of
+// the macros around the name.
 func eachFreeName(e celast.Expr, hidden []string, visit func(e celast.Expr, hidden []string)) {
 	switch e.Kind() {
 	case celast.IdentKind:
@@ -158,7 +158,7 @@ func eachFreeName(e celast.Expr, hidden []string, visit func(e celast.Expr, hidd
 		eachFreeName(loop.Result(), append(slices.Clip(hidden), loop.AccuVar()), visit)
 	case celast.CallKind:
 		call := e.AsCall()
-		if call.IsMemberFunction() && IsVariable(call.Target(), "geo") && "geo."+call.FunctionName() == GeoWithin { // a function's name
+		if call.IsMemberFunction() && IsVariable(call.Target(), "geo") && "geo."+call.FunctionName() == GeoWithin { // geo.within is the name of a function
 			for _, arg := range call.Args() {
 				eachFreeName(arg, hidden, visit)
 			}
@@ -172,7 +172,7 @@ func eachFreeName(e celast.Expr, hidden []string, visit func(e celast.Expr, hidd
 	}
 }
 
-// AsWritten is a copy of e in which fields are in brackets again, and bare names bare.
+// AsWritten returns a copy of e with brackets and bare names as the author wrote them.
 func (p Expression) AsWritten(e celast.Expr) celast.Expr {
 	factory := celast.NewExprFactory()
 	e = factory.CopyExpr(e)

@@ -16,7 +16,7 @@ func Invalid(pointer, format string, args ...any) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: fmt.Sprintf(format, args...)}
 }
 
-// setPosition puts a position into e: CEL counts lines from 1 and columns from 0.
+// setPosition sets the position of e: CEL counts lines from 1 and columns from 0.
 func setPosition(e *fanfare.Error, where common.Location) *fanfare.Error {
 	if where != nil && where.Line() > 0 {
 		e.Line, e.Column = where.Line(), where.Column()+1
@@ -24,18 +24,18 @@ func setPosition(e *fanfare.Error, where common.Location) *fanfare.Error {
 	return e
 }
 
-// fromIssues makes of the first of CEL's findings about a text, of which a was read, an
-// error in Fanfare's words.
+// fromIssues turns the first issue that CEL found in text into an error in Fanfare's words. a is
+// the parsed text.
 func fromIssues(pointer, text string, issues *cel.Issues, sc *Scope, a Expression) *fanfare.Error {
 	first := issues.Errors()[0]
 	message, syntax := strings.CutPrefix(first.Message, "Syntax error: ")
 	e := setPosition(Invalid(pointer, "%s", message), first.Location)
 	if syntax {
-		// The list of all tokens that could stand here helps nobody.
+		// The list of all possible tokens is of no use to the reader.
 		e.Message, _, _ = strings.Cut(message, " expecting {")
 		e.Message = strings.Replace(e.Message, "'<EOF>'", "end of the expression", 1)
 		e.Message = "syntax error: " + e.Message
-		e.Hint = syntaxHints[strings.ToLower(stoppedAt(message))]
+		e.Hint = syntaxHints[strings.ToLower(offendingToken(message))]
 		return e
 	}
 	if rest, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
@@ -47,7 +47,7 @@ func fromIssues(pointer, text string, issues *cel.Issues, sc *Scope, a Expressio
 			sc.unknownName(e, name)
 		}
 	} else if strings.Contains(message, "type(") {
-		// A bare name of CEL's was taken for a field.
+		// CEL read a bare name as one of its own, such as a type.
 		for _, name := range reservedNames {
 			if sc.Event.Fields[name] != nil && strings.Contains(message, "type("+name+")") {
 				e.Hint = fmt.Sprintf("the field is written event.%s", name)
@@ -57,25 +57,26 @@ func fromIssues(pointer, text string, issues *cel.Issues, sc *Scope, a Expressio
 	return e
 }
 
-// syntaxHints says how CEL writes what is written so in SQL and other languages.
+// syntaxHints tells how to write in CEL what SQL and other languages write differently, by the
+// offending token.
 var syntaxHints = map[string]string{
-	"=":    "equal is written ==",
-	">":    "not equal is written !=, at least >=", // of <> and =>
-	"and":  "and is written &&",
-	"or":   "or is written ||",
-	"not":  "not is written !",
+	"=":    "write == for equal",
+	">":    "write != for not equal, >= for at least", // part of <> and =>
+	"and":  "write && for and",
+	"or":   "write || for or",
+	"not":  "write ! for not",
 	"like": "write contains_ci(event.field, 'part')",
 	"is":   "write has(event.field), or event.field == null",
 }
 
-// stoppedAt returns the text at which the parser stopped, or "".
-func stoppedAt(message string) string {
+// offendingToken returns the token at which the parser stopped, or "".
+func offendingToken(message string) string {
 	_, rest, _ := strings.Cut(message, "'")
 	text, _, _ := strings.Cut(rest, "'")
 	return strings.TrimSpace(text)
 }
 
-// unknownName words an error about a bare name that stands for nothing.
+// unknownName describes an unknown bare name in e.
 func (sc *Scope) unknownName(e *fanfare.Error, name string) {
 	e.Message = fmt.Sprintf("unknown name %q", name)
 	names := append(sc.bareNames(), "event", "contains_ci", "starts_with_ci", GeoWithin, "crosses", "crosses_above", "crosses_below")
@@ -94,8 +95,8 @@ func (sc *Scope) unknownName(e *fanfare.Error, name string) {
 	}
 }
 
-// findCall returns the call with an id and where its parenthesis is, in runes; not ok where there
-// is none.
+// findCall returns the call with an id and the position of its parenthesis in runes; not ok if
+// there is none.
 func (p Expression) findCall(id int64) (call celast.CallExpr, start int, ok bool) {
 	if p.AST == nil {
 		return nil, 0, false
@@ -109,8 +110,8 @@ func (p Expression) findCall(id int64) (call celast.CallExpr, start int, ok bool
 	return call, int(where.Start), ok
 }
 
-// lengthBefore is how many runes a name begins before the parenthesis behind it; 0 where it does
-// not stand there.
+// lengthBefore returns the length of name in runes if it stands directly before the parenthesis,
+// else 0.
 func lengthBefore(text []rune, parenthesis int, name string) int {
 	if n := utf8.RuneCountInString(name); parenthesis >= n && parenthesis <= len(text) && string(text[parenthesis-n:parenthesis]) == name {
 		return n
@@ -118,28 +119,28 @@ func lengthBefore(text []rune, parenthesis int, name string) int {
 	return 0
 }
 
-// unknownFunction words an error about a function that there is not.
+// unknownFunction describes an unknown function in e.
 func (sc *Scope) unknownFunction(e *fanfare.Error, name string) {
-	e.Message = fmt.Sprintf("there is no function %q", name)
+	e.Message = fmt.Sprintf("unknown function %q", name)
 	best := closestName(name, functionNames)
 	switch plain := strings.ToLower(name); {
 	case best != "":
 		e.Hint = fmt.Sprintf("did you mean %s?", best)
 	case strings.HasPrefix(plain, "lower") || strings.HasPrefix(plain, "upper") || strings.HasPrefix(plain, "tolower") || strings.HasPrefix(plain, "toupper"):
-		e.Hint = "contains_ci(text, part) and starts_with_ci(text, part) take upper and lower case alike"
+		e.Hint = "contains_ci(text, part) and starts_with_ci(text, part) ignore case"
 	default:
 		e.Hint = "known: " + strings.Join(functionNames, ", ")
 	}
 }
 
-// functionNames are the functions that people ask for; there are more that read a time.
+// functionNames are the functions that the hint lists; CEL has more that read parts of a time.
 var functionNames = []string{
 	"contains", "contains_ci", "startsWith", "starts_with_ci", "endsWith", "matches", "size", "has", "exists", "exists_one", "all", "filter", "map",
 	"int", "double", "string", "bool", "timestamp", "duration", "getFullYear", "getMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes",
 	GeoWithin, "crosses", "crosses_above", "crosses_below",
 }
 
-// UnknownMember words an error about a field or a param that cannot be there.
+// UnknownMember describes an unknown field or param in e.
 func UnknownMember(e *fanfare.Error, what, name string, known []string) *fanfare.Error {
 	e.Message = fmt.Sprintf("unknown %s %q", what, name)
 	if best := closestName(name, known); best != "" {
@@ -159,7 +160,7 @@ func firstNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// closestName returns the name that is most like given, or "" where none is.
+// closestName returns the name that is most similar to given, or "" if none is.
 func closestName(given string, names []string) string {
 	best, limit := "", max(1, len(given)/3)
 	for _, name := range names {
@@ -170,8 +171,8 @@ func closestName(given string, names []string) string {
 	return best
 }
 
-// distance counts the letters to insert, drop, change or swap with their
-// neighbour to get from a to b.
+// distance counts the letters to insert, delete, change or swap with their neighbour to turn a into
+// b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -10,25 +10,24 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// MaxRegexSize is how many parts a regular expression may have, with what is repeated
-// written out: (a?){1000} is short, and takes longer than all of a match, for every
-// letter of the text.
+// MaxRegexSize is the largest number of nodes of a regular expression with its repetitions
+// expanded. (a?){1000} is short, and takes longer than a whole match for every letter of the text.
 const MaxRegexSize = 1000
 
-// RegexSize is how many parts a pattern has; an error where it is none, or too large.
-// It writes nothing out.
+// RegexSize counts the nodes of a pattern with its repetitions expanded. It is an error if the
+// pattern is invalid or too large.
 func RegexSize(pattern string) (size int, err error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return 0, err
 	}
 	if size = partsOfRegex(parsed); size > MaxRegexSize {
-		return size, fmt.Errorf("the regular expression has more than %d parts, with what is repeated written out", MaxRegexSize)
+		return size, fmt.Errorf("the regular expression has more than %d parts after its repetitions are expanded", MaxRegexSize)
 	}
 	return size, nil
 }
 
-// partsOfRegex counts to a little beyond maxRegexSize at least.
+// partsOfRegex counts nodes; it may stop counting beyond MaxRegexSize.
 func partsOfRegex(r *syntax.Regexp) int {
 	size := 1
 	for _, sub := range r.Sub {
@@ -40,7 +39,7 @@ func partsOfRegex(r *syntax.Regexp) int {
 	return min(size, MaxRegexSize+1)
 }
 
-// regex refuses a pattern that is none, or too large.
+// regex refuses an invalid or too large pattern.
 func (c *checker) regex(pattern celast.Expr) {
 	v, _ := Literal(pattern)
 	text, isText := v.(string)
@@ -52,8 +51,8 @@ func (c *checker) regex(pattern celast.Expr) {
 	}
 }
 
-// boundedRegex keeps cel-go from patterns that are too large: those that a condition
-// computes, or has from a param, are known with the event only.
+// boundedRegex makes cel-go check the size of patterns that are known only with the event: those
+// that a condition computes or takes from a param.
 func boundedRegex(i interpreter.Interpretable) (interpreter.Interpretable, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok || call.Function() != "matches" || len(call.Args()) != 2 {

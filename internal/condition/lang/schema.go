@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Kind is what is known about a value before there is an event.
+// Kind is the kind of a value as far as it is known before there is an event.
 type Kind uint8
 
 const (
@@ -28,23 +28,23 @@ func (k Kind) String() string { return kindNames[k] }
 
 func (k Kind) numeric() bool { return k == KindInt || k == KindDouble }
 
-// A shape is what a JSON Schema says about one value: enough to refuse a field
-// that cannot be there and to read numbers as what they are declared to be. It
-// is no validator; intake has one.
+// A SchemaType is the type that a JSON Schema gives to a value: enough to refuse unknown fields and
+// to read numbers with their declared type. It does not validate events; ingest does.
 type SchemaType struct {
 	Kind   Kind
 	Fields map[string]*SchemaType
-	Items  *SchemaType // of a list; nil where anything may be in it
-	Open   bool        // fields that are not listed may be there too
+	Items  *SchemaType // of a list; nil if anything may be in it
+	Open   bool        // other fields are allowed too
 }
 
-// anything is the shape of a value about which nothing is said.
-func anything() *SchemaType { return &SchemaType{Open: true} }
+// anyType is the type of a value about which the schema says nothing.
+func anyType() *SchemaType { return &SchemaType{Open: true} }
 
-// ParseSchema reads the shape out of a JSON Schema. A nil schema says nothing.
+// ParseSchema reads the type of the event's data from a JSON Schema. Without a schema any field is
+// allowed.
 func ParseSchema(raw json.RawMessage) (*SchemaType, error) {
 	if len(raw) == 0 {
-		return anything(), nil
+		return anyType(), nil
 	}
 	var root any
 	if err := json.Unmarshal(raw, &root); err != nil {
@@ -54,8 +54,8 @@ func ParseSchema(raw json.RawMessage) (*SchemaType, error) {
 	return r.read(root), nil
 }
 
-// A schemaReader turns schemas into shapes; a reference is read once, so that a
-// schema may refer to itself.
+// A schemaReader turns schemas into types. It reads each reference once, so that a schema may refer
+// to itself.
 type schemaReader struct {
 	root any
 	refs map[string]*SchemaType
@@ -64,7 +64,7 @@ type schemaReader struct {
 func (r *schemaReader) read(schema any) *SchemaType {
 	m, ok := schema.(map[string]any)
 	if !ok {
-		return anything()
+		return anyType()
 	}
 	if ref, ok := m["$ref"].(string); ok && len(m) == 1 {
 		return r.resolveRef(ref)
@@ -89,7 +89,7 @@ func (r *schemaReader) resolveRef(ref string) *SchemaType {
 	return s
 }
 
-// fill makes s the shape of schema m.
+// fill sets s to the type of schema m.
 func (r *schemaReader) fill(s *SchemaType, m map[string]any) {
 	closed := r.merge(s, m, map[string]bool{})
 	if len(s.Fields) == 0 && !closed {
@@ -97,8 +97,8 @@ func (r *schemaReader) fill(s *SchemaType, m map[string]any) {
 	}
 }
 
-// merge adds what m says to s, following each reference once. It reports
-// whether m shuts other fields out.
+// merge adds schema m to s and follows each reference once. It reports whether m forbids other
+// fields.
 func (r *schemaReader) merge(s *SchemaType, m map[string]any, followed map[string]bool) (closed bool) {
 	if k := schemaKind(m["type"]); k != KindAny {
 		if s.Kind == KindAny {
@@ -113,7 +113,7 @@ func (r *schemaReader) merge(s *SchemaType, m map[string]any, followed map[strin
 		}
 		for name, schema := range fields {
 			if s.Fields[name] != nil {
-				s.Fields[name] = anything() // said in two places: no promise
+				s.Fields[name] = anyType() // declared twice: no type is certain
 			} else {
 				s.Fields[name] = r.read(schema)
 			}
@@ -154,7 +154,7 @@ func (r *schemaReader) mergeParts(s *SchemaType, m map[string]any, followed map[
 			closed = r.merge(s, sub, followed) || closed
 		}
 	}
-	// A branch may hold or not: its fields may be there, its types promise nothing.
+	// A branch may apply or not: its fields are possible, their types are not certain.
 	var branches []any
 	for _, word := range [...]string{"anyOf", "oneOf"} {
 		list, _ := m[word].([]any)
@@ -179,14 +179,14 @@ func (r *schemaReader) mergeParts(s *SchemaType, m map[string]any, followed map[
 				s.Fields = map[string]*SchemaType{}
 			}
 			if s.Fields[name] == nil {
-				s.Fields[name] = anything()
+				s.Fields[name] = anyType()
 			}
 		}
 	}
 	return closed
 }
 
-// schemaKind reads the word "type"; null beside another type changes nothing.
+// schemaKind reads the keyword "type"; null beside another type changes nothing.
 func schemaKind(word any) Kind {
 	switch t := word.(type) {
 	case string:
@@ -214,7 +214,7 @@ var kindsByName = map[string]Kind{
 	"string": KindString, "array": KindList, "object": KindMap,
 }
 
-// resolvePointer follows a reference inside the schema: "#" or "#/a/JSON/pointer".
+// resolvePointer follows a reference inside of the schema: "#" or "#/a/JSON/pointer".
 func resolvePointer(root any, ref string) (any, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -233,12 +233,12 @@ func resolvePointer(root any, ref string) (any, bool) {
 	return root, true
 }
 
-// Field returns the shape of the field name: known is false where there can be none.
+// Field returns the type of a field; known is false if the schema does not allow it.
 func (s *SchemaType) Field(name string) (field *SchemaType, known bool) {
 	if f := s.Fields[name]; f != nil {
 		return f, true
 	}
-	return anything(), s.Open
+	return anyType(), s.Open
 }
 
 // names lists the fields in alphabetical order.

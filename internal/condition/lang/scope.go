@@ -14,8 +14,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Compile parses and checks text: it is CEL, names only what there can be, and
-// may be true or false. where is the JSON pointer of text for errors.
+// Compile parses and checks text: it must be CEL, use only known names, and be true or false. where
+// is the JSON pointer to text for errors.
 func (sc *Scope) Compile(where, text string) (a Expression, err error) {
 	switch {
 	case len(text) > MaxTextBytes:
@@ -24,7 +24,7 @@ func (sc *Scope) Compile(where, text string) (a Expression, err error) {
 	case !utf8.ValidString(text):
 		return a, Invalid(where, "the expression is not valid UTF-8")
 	case strings.IndexByte(text, 0) >= 0:
-		e := Invalid(where, "the expression has a zero byte in it")
+		e := Invalid(where, "the expression contains a zero byte")
 		before := text[:strings.IndexByte(text, 0)]
 		e.Line, e.Column = 1+strings.Count(before, "\n"), len(before)-strings.LastIndexByte(before, '\n')
 		return a, e
@@ -48,7 +48,7 @@ func (sc *Scope) Compile(where, text string) (a Expression, err error) {
 	return a, nil
 }
 
-// kindOfType is the kind of a type that CEL's checker found.
+// kindOfType returns the kind of a type that CEL's checker inferred.
 func kindOfType(t *types.Type) Kind {
 	if t == nil {
 		return KindAny
@@ -76,20 +76,20 @@ func kindOfType(t *types.Type) Kind {
 	return KindAny
 }
 
-// A Scope is where a condition lives: the names that it may use.
+// A Scope holds the names that a condition may use.
 type Scope struct {
 	Env     *cel.Env
 	Event   *SchemaType
-	Params  []Param // sorted by name; nil in a filter
+	Params  []Param // sorted by name; nil for a filter
 	InRule  bool
-	ruleEnv *cel.Env // with the variable sub
+	ruleEnv *cel.Env // env with the variable sub
 	hasKey  bool     // the topic has a key
 
-	NoEvent bool // the members of the data are variables, as those of an audience are
+	NoEvent bool // the members of Event are variables, as in an audience filter
 }
 
-// NewTopicScope returns the scope of the filters of a topic with a JSON Schema and a key,
-// and the names of fields that lead to the key. The error points at /schema or /key.
+// NewTopicScope returns the scope of the filters of a topic with a JSON Schema and a key, and the
+// steps to the key field. The error points at /schema or /key.
 func NewTopicScope(language *cel.Env, schema json.RawMessage, key string) (sc *Scope, steps []string, err error) {
 	event, err := ParseSchema(schema)
 	if err != nil {
@@ -113,14 +113,14 @@ func NewTopicScope(language *cel.Env, schema json.RawMessage, key string) (sc *S
 	return &Scope{Env: env, ruleEnv: ruleEnv, Event: event, hasKey: steps != nil}, steps, nil
 }
 
-// ForRule returns the scope of a rule with params, in the topic whose filters have sc.
+// ForRule returns the scope of a rule with params in the same topic.
 func (sc *Scope) ForRule(params []Param) *Scope {
 	return &Scope{Env: sc.ruleEnv, Event: sc.Event, Params: params, InRule: true, hasKey: sc.hasKey}
 }
 
 // isBare reports whether a name is a field of the event.
 func (sc *Scope) isBare(name string) bool {
-	return !sc.NoEvent && sc.Event.Fields[name] != nil && mayBeBare(name)
+	return !sc.NoEvent && sc.Event.Fields[name] != nil && canBeBare(name)
 }
 
 // bareNames lists the fields that may be written without event before them.

@@ -10,12 +10,12 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// UsesVariable reports whether e names a variable.
+// UsesVariable reports whether e contains the variable.
 func UsesVariable(e celast.Expr, variable string) bool {
 	return IsVariable(e, variable) || slices.ContainsFunc(Children(e), func(part celast.Expr) bool { return UsesVariable(part, variable) })
 }
 
-// Flatten flattens a op b op c.
+// Flatten appends the operands of a op b op c to list.
 func Flatten(e celast.Expr, operator string, list []celast.Expr) []celast.Expr {
 	if e.Kind() == celast.CallKind && e.AsCall().FunctionName() == operator {
 		for _, arg := range e.AsCall().Args() {
@@ -28,8 +28,8 @@ func Flatten(e celast.Expr, operator string, list []celast.Expr) []celast.Expr {
 
 func BareIdent(e celast.Expr) string { return strings.TrimPrefix(e.AsIdent(), ".") }
 
-// Selection takes object.name and object["name"] apart.
-func Selection(e celast.Expr) (object celast.Expr, name string, ok bool) {
+// FieldSelection splits object.name and object["name"].
+func FieldSelection(e celast.Expr) (object celast.Expr, name string, ok bool) {
 	switch e.Kind() {
 	case celast.SelectKind:
 		s := e.AsSelect()
@@ -44,7 +44,7 @@ func Selection(e celast.Expr) (object celast.Expr, name string, ok bool) {
 	return nil, "", false
 }
 
-// Literal returns the Go value of a literal that the tests know.
+// Literal returns the Go value of a literal that predicates support.
 func Literal(e celast.Expr) (any, bool) {
 	if e.Kind() != celast.LiteralKind {
 		return nil, false
@@ -66,25 +66,25 @@ func Literal(e celast.Expr) (any, bool) {
 	return nil, false
 }
 
-// Dotted writes a field of an object as CEL has it.
-func Dotted(object string, steps []string) string {
+// FieldPath writes a field of an object as CEL does.
+func FieldPath(object string, steps []string) string {
 	for _, step := range steps {
-		object += "." + InBackticks(step)
+		object += "." + QuoteField(step)
 	}
 	return object
 }
 
-// InBackticks writes the name of a field as it stands behind a dot.
-func InBackticks(name string) string {
+// QuoteField writes the name of a field as it stands behind a dot.
+func QuoteField(name string) string {
 	if identifier.MatchString(name) {
 		return name
 	}
 	return "`" + name + "`"
 }
 
-// LiteralTexts returns the texts of a list of literals.
-func LiteralTexts(e celast.Expr) (texts []string, ok bool) {
-	values, ok := Listed(e)
+// StringLiterals returns the strings of a list that has only string literals.
+func StringLiterals(e celast.Expr) (texts []string, ok bool) {
+	values, ok := ListElements(e)
 	if !ok {
 		return nil, false
 	}
@@ -99,15 +99,15 @@ func LiteralTexts(e celast.Expr) (texts []string, ok bool) {
 	return texts, true
 }
 
-// Listed returns the elements of a list that is written out.
-func Listed(e celast.Expr) ([]celast.Expr, bool) {
+// ListElements returns the elements of a list literal.
+func ListElements(e celast.Expr) ([]celast.Expr, bool) {
 	if e.Kind() != celast.ListKind || len(e.AsList().OptionalIndices()) > 0 {
 		return nil, false
 	}
 	return e.AsList().Elements(), true
 }
 
-// Children lists the expressions directly inside e.
+// Children lists the expressions directly inside of e.
 func Children(e celast.Expr) []celast.Expr {
 	switch e.Kind() {
 	case celast.SelectKind:
@@ -139,16 +139,16 @@ func Children(e celast.Expr) []celast.Expr {
 	return nil
 }
 
-// StepsFrom returns the steps from a variable to e.
-func StepsFrom(e celast.Expr, variable string) ([]string, bool) {
+// FieldSteps returns the names of the fields from a variable to e.
+func FieldSteps(e celast.Expr, variable string) ([]string, bool) {
 	if IsVariable(e, variable) {
 		return []string{}, true
 	}
-	object, name, ok := Selection(e)
+	object, name, ok := FieldSelection(e)
 	if !ok {
 		return nil, false
 	}
-	steps, ok := StepsFrom(object, variable)
+	steps, ok := FieldSteps(object, variable)
 	return append(steps, name), ok
 }
 
@@ -156,17 +156,17 @@ func IsVariable(e celast.Expr, name string) bool {
 	return e.Kind() == celast.IdentKind && e.AsIdent() == name
 }
 
-// A quantifier is over.exists(variable, inner), or over.all(variable, inner).
-type quantifier struct {
+// A Quantifier is over.exists(variable, inner), or over.all(variable, inner).
+type Quantifier struct {
 	Over     celast.Expr
 	Variable string
 	Inner    celast.Expr
 	All      bool
 }
 
-// QuantifierOf recognises what CEL makes of the two macros: a loop that joins
-// what it found so far with inner.
-func QuantifierOf(e celast.Expr) (q quantifier, ok bool) {
+// QuantifierOf recognises the expansion of the macros exists and all: a loop that joins its result
+// so far with inner.
+func QuantifierOf(e celast.Expr) (q Quantifier, ok bool) {
 	if e.Kind() != celast.ComprehensionKind {
 		return q, false
 	}
@@ -187,8 +187,8 @@ func QuantifierOf(e celast.Expr) (q quantifier, ok bool) {
 	return q, IsVariable(step.AsCall().Args()[0], loop.AccuVar())
 }
 
-// OperandsOf are the arguments of a call, what it is a member of first.
-func OperandsOf(call celast.CallExpr) []celast.Expr {
+// CallOperands returns the arguments of a call, after its receiver if it has one.
+func CallOperands(call celast.CallExpr) []celast.Expr {
 	if call.IsMemberFunction() {
 		return append([]celast.Expr{call.Target()}, call.Args()...)
 	}

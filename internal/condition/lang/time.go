@@ -10,8 +10,8 @@ import (
 	celast "cel.dev/cel-go/common/ast"
 )
 
-// timeParts are CEL's functions that read a time on the clock of a zone. Months and
-// the days of a year begin at 0, as do weekdays, with Sunday.
+// timeParts are CEL's functions that read a part of a time in a time zone. Months, days of the year
+// and weekdays begin at 0; weekday 0 is Sunday.
 var timeParts = map[string]func(time.Time) int{
 	"getFullYear":     time.Time.Year,
 	"getMonth":        func(t time.Time) int { return int(t.Month()) - 1 },
@@ -25,7 +25,7 @@ var timeParts = map[string]func(time.Time) int{
 	"getMilliseconds": func(t time.Time) int { return t.Nanosecond() / 1_000_000 },
 }
 
-// TimePart takes t.part(zone) apart.
+// TimePart splits t.part(zone).
 func TimePart(e celast.Expr) (part func(time.Time) int, zone celast.Expr, ok bool) {
 	if e.Kind() != celast.CallKind || !e.AsCall().IsMemberFunction() || len(e.AsCall().Args()) != 1 {
 		return nil, nil, false
@@ -34,7 +34,7 @@ func TimePart(e celast.Expr) (part func(time.Time) int, zone celast.Expr, ok boo
 	return part, e.AsCall().Args()[0], part != nil
 }
 
-// TimePartInZone takes t.part('zone') apart.
+// TimePartInZone splits t.part('zone').
 func TimePartInZone(e celast.Expr) (part func(time.Time) int, zone string, ok bool) {
 	part, arg, ok := TimePart(e)
 	if !ok {
@@ -45,19 +45,19 @@ func TimePartInZone(e celast.Expr) (part func(time.Time) int, zone string, ok bo
 	return part, zone, ok
 }
 
-// LoadZone reads the name of a zone, or its distance from UTC, as CEL does.
+// LoadZone reads the name of a time zone or its offset from UTC, as CEL does.
 func LoadZone(text string) (*time.Location, error) {
 	hours, minutes, isDistance := strings.Cut(text, ":")
 	if !isDistance {
-		return time.LoadLocation(text) // nil with an error
+		return time.LoadLocation(text) // nil if there is an error
 	}
 	h, err := strconv.Atoi(hours)
 	if err != nil || h < -23 || h > 23 {
-		return nil, fmt.Errorf("the hours of %q are not -23 to 23", text)
+		return nil, fmt.Errorf("the hours of %q must be -23 to 23", text)
 	}
 	m, err := strconv.Atoi(minutes)
 	if err != nil || m < 0 || m > 59 {
-		return nil, fmt.Errorf("the minutes of %q are not 0 to 59", text)
+		return nil, fmt.Errorf("the minutes of %q must be 0 to 59", text)
 	}
 	if text[0] == '-' {
 		m = -m
@@ -65,7 +65,7 @@ func LoadZone(text string) (*time.Location, error) {
 	return time.FixedZone(text, (h*60+m)*60), nil
 }
 
-// timeZone refuses a constant zone that there is not.
+// timeZone refuses an unknown constant time zone.
 func (c *checker) timeZone(e celast.Expr) {
 	_, zone, ok := TimePartInZone(e)
 	if !ok {

@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// ParamColumns are the params for the literals that are taken, and how many those are.
-func (s *TokenizedFilter) ParamColumns(taken []bool) (params []Param, count int) {
-	params = make([]Param, s.Literals)
+// ParamColumns returns the params that stand for the literals in taken, and their number.
+func (tf *TokenizedFilter) ParamColumns(taken []bool) (params []Param, count int) {
+	params = make([]Param, tf.Literals)
 	n, numbers, texts := 0, 0, 0
-	for i := range s.Tokens {
-		w := &s.Tokens[i]
-		if w.Kind == KindAny {
+	for i := range tf.Tokens {
+		tok := &tf.Tokens[i]
+		if tok.Kind == KindAny {
 			continue
 		}
 		if p := &params[n]; taken[n] {
 			p.Name = fmt.Sprint("literal ", n)
-			if w.IsText() {
-				p.Kind, p.Column = w.Kind, texts
+			if tok.IsText() {
+				p.Kind, p.Column = tok.Kind, texts
 				texts++
 			} else {
 				p.Kind, p.Column = KindDouble, numbers
@@ -32,58 +32,60 @@ func (s *TokenizedFilter) ParamColumns(taken []bool) (params []Param, count int)
 	return params, numbers + texts
 }
 
-// LiteralValues are the literals that are taken, as params.
-func (s *TokenizedFilter) LiteralValues(taken []bool) (v ParamValues) {
+// LiteralValues returns the literals in taken as params.
+func (tf *TokenizedFilter) LiteralValues(taken []bool) (v ParamValues) {
 	n := 0
-	for i := range s.Tokens {
-		w := &s.Tokens[i]
-		if w.Kind == KindAny {
+	for i := range tf.Tokens {
+		tok := &tf.Tokens[i]
+		if tok.Kind == KindAny {
 			continue
 		}
 		if n++; taken == nil || !taken[n-1] {
 			continue
 		}
-		if w.IsText() {
-			v.Texts = append(v.Texts, w.Value)
+		if tok.IsText() {
+			v.Texts = append(v.Texts, tok.Value)
 		} else {
-			v.Numbers = append(v.Numbers, w.Number)
+			v.Numbers = append(v.Numbers, tok.Number)
 		}
 	}
 	return v
 }
 
-// A skeleton is the text of a filter with its literals taken out: filters of one
-// skeleton have the same syntax tree. It is read by a few rules of CEL's lexer;
-// a text that has more (comments, raw and long strings, bytes) has no skeleton.
+// A TokenizedFilter is the text of a filter as tokens. Filters with the same tokens apart from
+// literals have the same syntax tree. Tokenize knows only a few rules of CEL's lexer and gives up
+// on the others (comments, raw and long strings, bytes).
 type TokenizedFilter struct {
 	Tokens   []Token
 	Literals int
 }
 
-// A word is a token of the text.
+// A Token is a token of the text.
 type Token struct {
 	Text       string
-	offset     int  // where it begins, in bytes
-	RuneOffset int  // and in runes
-	Kind       Kind // of a literal that can be taken out: kindString, kindInt, kindDouble, or kindList of strings; else kindAny
+	offset     int  // in bytes
+	RuneOffset int  // in runes
+	Kind       Kind // of a literal that can become a param: KindString, KindInt, KindDouble, or KindList of strings; else KindAny
 	Number     float64
 	Value      string // of a string; the listText of a list
 }
 
-// IsText reports whether w as a param is among the texts of a row.
-func (w *Token) IsText() bool { return w.Kind == KindString || w.Kind == KindList }
+// IsText reports whether the literal becomes one of the texts of a row; otherwise it becomes a
+// number.
+func (tok *Token) IsText() bool { return tok.Kind == KindString || tok.Kind == KindList }
 
-// maxPlainInt is from where on a double does not hold every integer: a literal
-// beyond is no param, so that integers compare exactly.
+// maxPlainInt is the limit above which a double does not represent every integer. A larger literal
+// does not become a param, so that integers compare exactly.
 const maxPlainInt = 1 << 53
 
-// Tokenize cuts a filter into words; false where it has what is not read.
+// Tokenize splits a filter into tokens; false if it contains something that Tokenize does not read.
+// It reuses the memory of words.
 func Tokenize(text string, words []Token) (TokenizedFilter, bool) {
-	s := TokenizedFilter{Tokens: words[:0]}
+	tf := TokenizedFilter{Tokens: words[:0]}
 	runes := 0
 	for i := 0; i < len(text); {
 		c := text[i]
-		n, w := 1, Token{offset: i, RuneOffset: runes}
+		n, tok := 1, Token{offset: i, RuneOffset: runes}
 		switch {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 			i, runes = i+1, runes+1
@@ -94,15 +96,15 @@ func Tokenize(text string, words []Token) (TokenizedFilter, bool) {
 				return TokenizedFilter{}, false
 			}
 			if inner := text[i+1 : i+n-1]; strings.IndexByte(inner, '\\') < 0 {
-				w.Kind, w.Value = KindString, inner
+				tok.Kind, tok.Value = KindString, inner
 			}
-		case c == '[' && s.endsWithIn():
+		case c == '[' && tf.endsWithIn():
 			if length, values := listEnd(text[i:]); length > 0 {
-				n, w.Kind, w.Value = length, KindList, TextOfList(values)
+				n, tok.Kind, tok.Value = length, KindList, TextOfList(values)
 			}
-		case IsDigit(c) || c == '-' && i+1 < len(text) && IsDigit(text[i+1]) && !s.endsOperand():
+		case IsDigit(c) || c == '-' && i+1 < len(text) && IsDigit(text[i+1]) && !tf.endsOperand():
 			n = numberEnd(text[i:])
-			w.readNumber(text[i : i+n])
+			tok.readNumber(text[i : i+n])
 		case IsIdentifierByte(c):
 			for n < len(text)-i && IsIdentifierByte(text[i+n]) {
 				n++
@@ -116,33 +118,32 @@ func Tokenize(text string, words []Token) (TokenizedFilter, bool) {
 		case i+1 < len(text) && strings.Contains("&& || == != <= >=", text[i:i+2]) && text[i+1] != ' ':
 			n = 2
 		}
-		w.Text = text[i : i+n]
-		s.Tokens = append(s.Tokens, w)
-		if w.Kind != KindAny {
-			s.Literals++
+		tok.Text = text[i : i+n]
+		tf.Tokens = append(tf.Tokens, tok)
+		if tok.Kind != KindAny {
+			tf.Literals++
 		}
-		runes += utf8.RuneCountInString(w.Text)
+		runes += utf8.RuneCountInString(tok.Text)
 		i += n
 	}
-	return s, true
+	return tf, true
 }
 
-// maxConjunctDepth is how deep brackets are in a text that is taken apart: far less
-// than what CEL allows for the whole.
+// maxConjunctDepth is the deepest nesting of brackets in a filter that is split into conjuncts, far
+// below CEL's limit for the whole.
 const maxConjunctDepth = 16
 
-// Conjuncts takes s apart where && joins the whole of it; nil where it is no such
-// chain, but one condition. Each part is a skeleton, though not of its own text:
-// that is where CEL counts from.
-func (s *TokenizedFilter) Conjuncts() (parts []TokenizedFilter) {
+// Conjuncts splits a filter a && b && c at the outermost &&; nil for any other filter. The offsets
+// of a conjunct's tokens still count from the start of the whole filter.
+func (tf *TokenizedFilter) Conjuncts() (parts []TokenizedFilter) {
 	depth, from, literals := 0, 0, 0
-	for i := range s.Tokens {
-		w := &s.Tokens[i]
-		if w.Kind != KindAny {
+	for i := range tf.Tokens {
+		tok := &tf.Tokens[i]
+		if tok.Kind != KindAny {
 			literals++
 			continue
 		}
-		switch w.Text {
+		switch tok.Text {
 		case "(", "[", "{":
 			if depth++; depth > maxConjunctDepth {
 				return nil
@@ -157,7 +158,7 @@ func (s *TokenizedFilter) Conjuncts() (parts []TokenizedFilter) {
 			}
 		case "&&":
 			if depth == 0 {
-				parts = append(parts, TokenizedFilter{s.Tokens[from:i], literals})
+				parts = append(parts, TokenizedFilter{tf.Tokens[from:i], literals})
 				from, literals = i+1, 0
 			}
 		}
@@ -165,35 +166,35 @@ func (s *TokenizedFilter) Conjuncts() (parts []TokenizedFilter) {
 	if parts == nil || depth != 0 {
 		return nil
 	}
-	return append(parts, TokenizedFilter{s.Tokens[from:], literals})
+	return append(parts, TokenizedFilter{tf.Tokens[from:], literals})
 }
 
-// TextOf is the part of text that s is the skeleton of.
-func (s *TokenizedFilter) TextOf(text string) string {
-	if len(s.Tokens) == 0 {
+// TextOf returns the part of text that the tokens cover.
+func (tf *TokenizedFilter) TextOf(text string) string {
+	if len(tf.Tokens) == 0 {
 		return ""
 	}
-	last := &s.Tokens[len(s.Tokens)-1]
-	return text[s.Tokens[0].offset : last.offset+len(last.Text)]
+	last := &tf.Tokens[len(tf.Tokens)-1]
+	return text[tf.Tokens[0].offset : last.offset+len(last.Text)]
 }
 
-// endsOperand reports whether a minus after the words so far subtracts.
-func (s *TokenizedFilter) endsOperand() bool {
-	if len(s.Tokens) == 0 {
+// endsOperand reports whether a minus after the tokens is a subtraction.
+func (tf *TokenizedFilter) endsOperand() bool {
+	if len(tf.Tokens) == 0 {
 		return false
 	}
-	last := &s.Tokens[len(s.Tokens)-1]
+	last := &tf.Tokens[len(tf.Tokens)-1]
 	c := last.Text[len(last.Text)-1]
 	return last.Kind != KindAny || IsIdentifierByte(c) || c == ')' || c == ']' || c == '}' || c == '\'' || c == '"' || c == '`'
 }
 
-// endsWithIn reports whether a list that follows is what something is sought in.
-func (s *TokenizedFilter) endsWithIn() bool {
-	return len(s.Tokens) > 0 && s.Tokens[len(s.Tokens)-1].Text == "in"
+// endsWithIn reports whether the last token is the operator in.
+func (tf *TokenizedFilter) endsWithIn() bool {
+	return len(tf.Tokens) > 0 && tf.Tokens[len(tf.Tokens)-1].Text == "in"
 }
 
-// listEnd is the length of the list of plain strings that text begins with, and these;
-// 0 if it is another list, or empty.
+// listEnd returns the length and the strings of the list of plain strings that text begins with; 0
+// for another list, or an empty one.
 func listEnd(text string) (length int, values []string) {
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; c {
@@ -222,8 +223,8 @@ func listEnd(text string) (length int, values []string) {
 	return 0, nil
 }
 
-// stringEnd is the length of the string that text begins with; 0 if it is a long
-// one or has no end.
+// stringEnd returns the length of the string that text begins with; 0 if it is a long string or has
+// no end.
 func stringEnd(text string) int {
 	if len(text) > 2 && text[1] == text[0] && text[2] == text[0] {
 		return 0
@@ -241,8 +242,8 @@ func stringEnd(text string) int {
 	return 0
 }
 
-// backticksEnd is the length of the name in backticks that text begins with; 0 if it is none
-// to CEL.
+// backticksEnd returns the length of the name in backticks that text begins with; 0 if CEL does not
+// accept it.
 func backticksEnd(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
@@ -255,8 +256,8 @@ func backticksEnd(text string) int {
 	return 0
 }
 
-// numberEnd is the length of the number that text begins with, with all that
-// sticks to it.
+// numberEnd returns the length of the number that text begins with, with all letters and digits
+// that follow directly.
 func numberEnd(text string) int {
 	n := 1
 	for n < len(text) && (IsIdentifierByte(text[n]) || text[n] == '.' ||
@@ -266,21 +267,21 @@ func numberEnd(text string) int {
 	return n
 }
 
-// readNumber makes w a literal if text is a plain decimal number.
-func (w *Token) readNumber(text string) {
+// readNumber makes tok a literal if text is a plain decimal number.
+func (tok *Token) readNumber(text string) {
 	if strings.Trim(text, "0123456789+-.eE") != "" {
 		return
 	}
 	if point := strings.IndexByte(text, '.'); point >= 0 && (point+1 == len(text) || !IsDigit(text[point+1])) {
-		return // 1. is a number to Go, and none to CEL
+		return // Go accepts 1. as a number, CEL does not
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	switch whole := strings.Trim(text, "0123456789-") == ""; {
 	case err != nil || math.IsInf(v, 0) || whole && math.Abs(v) >= maxPlainInt:
 	case whole:
-		w.Kind, w.Number = KindInt, v+0 // -0 becomes 0
+		tok.Kind, tok.Number = KindInt, v+0 // -0 becomes 0
 	default:
-		w.Kind, w.Number = KindDouble, v+0
+		tok.Kind, tok.Number = KindDouble, v+0
 	}
 }
 
@@ -290,24 +291,24 @@ func IsIdentifierByte(c byte) bool {
 	return c == '_' || IsDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// placeholders stand for literals in a key; no text of a filter has such a byte, which
-// is no UTF-8.
+// placeholders stand for literals in a key. They are bytes that are not UTF-8, so that no filter
+// contains them.
 var placeholders = [...]string{KindString: "\xfe", KindInt: "\xfd", KindDouble: "\xfc", KindList: "\xfb", KindMap: ""}
 
-// Key is the skeleton as a text, with a hole for each literal that taken names;
-// nil is all of them.
-func (s *TokenizedFilter) Key(b []byte, taken []bool) []byte {
+// Key appends the text of the tokens to b, with a placeholder for each literal in taken; nil stands
+// for all of them.
+func (tf *TokenizedFilter) Key(b []byte, taken []bool) []byte {
 	literal := 0
-	for i := range s.Tokens {
-		w := &s.Tokens[i]
-		if w.Kind != KindAny {
+	for i := range tf.Tokens {
+		tok := &tf.Tokens[i]
+		if tok.Kind != KindAny {
 			literal++
 			if taken == nil || taken[literal-1] {
-				b = append(b, placeholders[w.Kind]...)
+				b = append(b, placeholders[tok.Kind]...)
 				continue
 			}
 		}
-		b = append(append(b, w.Text...), ' ')
+		b = append(append(b, tok.Text...), ' ')
 	}
 	return b
 }

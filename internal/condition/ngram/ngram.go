@@ -1,8 +1,8 @@
 // Package ngram finds which of many short texts occur in another text.
 //
-// Each text is filed under one n-gram of its bytes, the one that the fewest other texts are
-// filed under. A search goes through the n-grams of the text that is searched. Callers fold the
-// texts. The index (internal/condition) keeps the params of contains_ci and similar conditions in it.
+// It files each text under one n-gram of its bytes, the one with the fewest other texts. A search
+// looks up each n-gram of the searched text. Callers fold the texts. The index (internal/condition)
+// files the params of contains_ci and similar conditions here.
 package ngram
 
 import (
@@ -12,11 +12,11 @@ import (
 	"fanfare.dev/fanfare/internal/condition/assert"
 )
 
-// assertFound returns a visit that looks at each text: it is in hay. With everyEvent, which is
-// the number of none, it asks whether those were all.
+// assertFound returns a visit that checks each number: its text is in hay. A call with 0 checks
+// that all were visited.
 func (n *Index) assertFound(hay string, visit func(number uint32)) func(number uint32) {
 	const most = 4096
-	want := map[uint32]bool{} // true: it was found
+	want := map[uint32]bool{} // true once it is visited
 	filed := 0
 	for i := range n.tables {
 		for _, list := range n.tables[i].entries {
@@ -48,22 +48,20 @@ func (n *Index) assertFound(hay string, visit func(number uint32)) func(number u
 	}
 }
 
-// Index answers which of many texts occur in another: each is filed under one
-// gram of its bytes, the one with the fewest texts, and a look-up goes through
-// the grams of the text in which they are sought. All texts are folded.
+// Index finds which of its texts occur in another text.
 type Index struct{ tables [len(gramBytes)]table }
 
-// gramBytes are how long grams are: a text has the longest that it can have, for few
-// texts are met by chance then.
+// gramBytes are the lengths of n-grams. A text has the longest that fits, because long n-grams
+// match few other texts.
 var gramBytes = [...]int{1, 2, 3, 4, 8}
 
-// A tier has the texts whose grams are equally long.
+// A table holds the texts with n-grams of one length.
 type table struct {
 	entries map[gram][]entry
-	bitmap  []uint64 // a bit for each gram that is filed, by its hash; some for grams that were
+	bitmap  []uint64 // has the bit of each n-gram in entries, and may have bits of removed ones
 }
 
-// A gram is up to eight bytes of a text, the last one highest.
+// A gram is up to eight bytes of a text, with the last byte in the highest place.
 type gram uint64
 
 func gramOf(text string) (g gram) {
@@ -73,21 +71,21 @@ func gramOf(text string) (g gram) {
 	return g
 }
 
-// bit is where g lies in a sieve, whose length is a power of two.
+// bit returns the position of g in a bitmap, whose length is a power of two.
 func (g gram) bit(sieve []uint64) (word int, mask uint64) {
 	h := uint64(g) * 0x9e3779b97f4a7c15
 	h ^= h >> 32
 	return int(h>>6) & (len(sieve) - 1), 1 << (h & 63)
 }
 
-// A needle is one text and the number under which it is known.
+// An entry is a text and its number.
 type entry struct {
 	text       string
-	gramOffset int // where its gram lies in it
+	gramOffset int // of its n-gram in text
 	number     uint32
 }
 
-// tableOf is where a text is, and how long its gram is.
+// tableOf returns the table for a text and the length of its n-gram.
 func (n *Index) tableOf(text string) (t *table, width int) {
 	i := len(gramBytes) - 1
 	for gramBytes[i] > len(text) {
@@ -96,7 +94,7 @@ func (n *Index) tableOf(text string) (t *table, width int) {
 	return &n.tables[i], gramBytes[i]
 }
 
-// Add files a text that is not empty.
+// Add files a text, which is not empty, under a number.
 func (n *Index) Add(text string, number uint32) {
 	t, width := n.tableOf(text)
 	if t.entries == nil {
@@ -112,7 +110,7 @@ func (n *Index) Add(text string, number uint32) {
 	t.addToBitmap(best)
 }
 
-// addToBitmap keeps the sieve at least eight times as wide as there are grams.
+// addToBitmap adds an n-gram and keeps eight bits or more for each n-gram.
 func (t *table) addToBitmap(fresh gram) {
 	if 8*len(t.entries) <= 64*len(t.bitmap) {
 		word, mask := fresh.bit(t.bitmap)
@@ -126,7 +124,7 @@ func (t *table) addToBitmap(fresh gram) {
 	}
 }
 
-// Remove takes a text out that was added under number.
+// Remove takes out a text that was added with number.
 func (n *Index) Remove(text string, number uint32) {
 	t, width := n.tableOf(text)
 	for i := 0; i+width <= len(text); i++ {
@@ -142,12 +140,11 @@ func (n *Index) Remove(text string, number uint32) {
 	}
 }
 
-// Find calls visit with the number of each text that occurs in hay, as often as it
-// does.
+// Find calls visit with the number of each text that occurs in hay, once for each occurrence.
 func (n *Index) Find(hay string, visit func(number uint32)) {
 	if assert.Enabled {
 		visit = n.assertFound(hay, visit)
-		defer visit(0) // that is all of them
+		defer visit(0) // all were visited
 	}
 	for i, width := range gramBytes {
 		if t := &n.tables[i]; len(t.entries) > 0 {

@@ -54,12 +54,12 @@ func (s *view) window(length string) string {
 		of        time.Duration
 		one, many string
 	}{{time.Hour, "every_hour", "every_hours"}, {time.Minute, "every_minute", "every_minutes"}, {time.Second, "every_second", "every_seconds"}} {
-		switch n := d / unit.of; {
-		case d != n*unit.of || n == 0:
+		switch n := int(d / unit.of); {
+		case d%unit.of != 0 || n == 0:
 		case n == 1:
 			return s.Say(unit.one)
 		default:
-			return s.Say(unit.many, strconv.Itoa(int(n)))
+			return s.Say(unit.many, strconv.Itoa(n))
 		}
 	}
 	return ""

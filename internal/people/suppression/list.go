@@ -43,32 +43,32 @@ func (k *Key) Record(s State) Record {
 	return Record{Service: k.Service, Kind: k.kind, Hash: k.hash, Reason: s.Reason, At: s.At, Until: s.Until, Tag: s.Tag}
 }
 
-func (s *List) Set(records []Record) {
+func (l *List) Set(records []Record) {
 	if len(records) == 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all, s.tags = map[Key]State{}, map[uint64]int32{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all, l.tags = map[Key]State{}, map[uint64]int32{}
 	}
 	for i := range records {
 		r := &records[i]
 		key := KeyOf(r)
-		if was, ok := s.all[key]; ok {
-			delete(s.all, key)
-			if s.tags[was.Tag]--; s.tags[was.Tag] <= 0 {
-				delete(s.tags, was.Tag)
+		if was, ok := l.all[key]; ok {
+			delete(l.all, key)
+			if l.tags[was.Tag]--; l.tags[was.Tag] <= 0 {
+				delete(l.tags, was.Tag)
 			}
 		}
 		if r.Lifted {
 			continue
 		}
-		s.all[key] = State{internReason(r.Reason), r.At, r.Until, r.Tag}
-		s.tags[r.Tag]++
+		l.all[key] = State{internReason(r.Reason), r.At, r.Until, r.Tag}
+		l.tags[r.Tag]++
 	}
-	s.count.Store(int64(len(s.all)))
-	s.changes.Add(1)
+	l.count.Store(int64(len(l.all)))
+	l.changes.Add(1)
 }
 
 // internReason is one string for all that have the same reason.
@@ -126,17 +126,17 @@ func (l *List) Expired(now int64, most int) (over []Record) {
 func (l *List) Version() uint64 { return l.changes.Load() }
 
 // Get returns what is known of an address at a moment.
-func (s *List) Get(key Key, now int64) (State, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	found, ok := s.all[key]
+func (l *List) Get(key Key, now int64) (State, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	found, ok := l.all[key]
 	return found, ok && (found.Until == 0 || now < found.Until)
 }
 
-func (s *List) HasTag(tag uint64) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.tags[tag] > 0
+func (l *List) HasTag(tag uint64) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.tags[tag] > 0
 }
 
 // InForce returns the suppression of an address in normal form: that of the

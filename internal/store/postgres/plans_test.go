@@ -65,10 +65,11 @@ func fill(t *testing.T, conn *pgx.Conn) {
 // whole are the statements that read a table as it lies, or sort what they read,
 // with the reason.
 var whole = map[string]string{
-	"config":        "some hundred rows, sorted by what is no column",
-	"suppressions":  "all of them, in no order",
-	"bounces_trim":  "once a day, what is old",
-	"copy_counters": "one row", "copy_history_position": "one row", "copy_notices_position": "one row", "copy_news_position": "one row",
+	"config":          "some hundred rows, sorted by what is no column",
+	"suppressions":    "all of them, in no order",
+	"bounces_trim":    "once a day, what is old",
+	"last_completion": "once for each day that is older than the retention",
+	"copy_counters":   "one row", "copy_history_position": "one row", "copy_notices_position": "one row", "copy_news_position": "one row",
 	"due_hasten":             "an operator cancels a broadcast: the waiting of a day is read once",
 	"due_hasten_destination": "an operator resumes a destination: the same", "due_hastened_destination": "nothing is read",
 	"due_destinations":   "an operator asks for whom messages wait: the same",

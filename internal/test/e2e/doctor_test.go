@@ -52,10 +52,10 @@ func TestDoctorFindsWhatIsWrongAndChangesNothing(t *testing.T) {
 		t.Errorf("ended with %d: %s%s", ran.code, ran.out, ran.err)
 	}
 	for _, want := range []struct{ check, level, what string }{
-		{"configuration", "ok", "can be used"}, {"time zones", "ok", ""}, {"keys", "ok", ""}, {"sync", "ok", "a sync takes"},
-		{"listen", "ok", "a server runs at " + u.Host}, {"version", "ok", ""}, {"server", "ok", "takes work"}, {"public_url", "ok", "localhost"},
-		{"channel news/email", "ok", "TLS 1.3"}, {"channel news/email", "warning", "not to be trusted"},
-		{"channel news/down", "wrong", "connection refused"}, {"channel news/drop", "ok", "may be written to"},
+		{"configuration", "ok", "are valid"}, {"time zones", "ok", ""}, {"keys", "ok", ""}, {"sync", "ok", "a sync takes"},
+		{"listen", "ok", "a server runs at " + u.Host}, {"version", "ok", ""}, {"server", "ok", "accepts work"}, {"public_url", "ok", "localhost"},
+		{"channel news/email", "ok", "TLS 1.3"}, {"channel news/email", "warning", "is not trusted"},
+		{"channel news/down", "wrong", "connection refused"}, {"channel news/drop", "ok", "is writable"},
 		{"channel news/login", "warning", "FANFARE_E2E_SECRET"}, {"open files", "ok", ""},
 	} {
 		if !found.has(want.check, want.level, want.what) {

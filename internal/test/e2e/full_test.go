@@ -141,7 +141,7 @@ func TestFullDiskInABroadcastLosesAndRepeatsNothing(t *testing.T) {
 			eventually(t, "some mails", func() bool { return r.total() > 300 })
 			full := s.fill(0)
 			letGo()
-			eventually(t, "the log tells why nothing leaves", func() bool { return strings.Contains(s.logged(), "outcomes cannot be kept") })
+			eventually(t, "the log tells why nothing leaves", func() bool { return strings.Contains(s.logged(), "cannot record outcomes") })
 			s.http.must(200, "GET", "/v1/status", "", "")
 			s.http.must(200, "GET", "/healthz", "", "")
 			full.drop()

@@ -81,7 +81,7 @@ func TestConfigurationIsMadeResourceByResource(t *testing.T) {
 	}
 	// A resource in use cannot be deleted.
 	for path, says := range map[string]string{
-		"/v1/topics/story": "active or paused subscription", "/v1/topics/story/rules/any": "vanish", "/v1/channels/email": "active or paused subscription",
+		"/v1/topics/story": "active or paused subscription", "/v1/topics/story/rules/any": "removes", "/v1/channels/email": "active or paused subscription",
 		"/v1/services/news": "active or paused subscription", "/v1/templates/story": "story",
 	} {
 		if got := c.refused(409, "DELETE", path, "", ""); !strings.Contains(got.Detail, says) {

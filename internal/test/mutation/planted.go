@@ -54,7 +54,7 @@ var planted = []string{
 	"condition.guardTable.scanKey condition 1",
 	"condition.conjunctShape.addEvent condition 1",
 	"condition.conjunctShape.holds condition 1",
-	"condition.filters.conjunctsHold condition 1",
+	"condition.filters.allConjunctsHold condition 1",
 	"condition.subscriptionColumns.ensureEntry assignment 3",
 	"condition.hitWriter.write condition 1",
 }

@@ -11,11 +11,11 @@ import (
 	"fanfare.dev/fanfare/internal/mail/dkim"
 )
 
-// maxReports bounds to how many places reports are looked after.
+// maxReports is the maximum number of report addresses that are checked.
 const maxReports = 5
 
-// aligned looks at what the author's domain asks of receivers (DMARC, RFC 7489), and at
-// whether the envelope's domain and those that sign go together with it.
+// aligned checks the DMARC record of the domain in From (RFC 7489), and whether the domains of the envelope and of the
+// signatures are aligned with it.
 func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Channel, author, envelope string) {
 	at, place := "DMARC "+author, author
 	records, err := z.begins(ctx, "_dmarc."+place, "v=DMARC1")
@@ -27,18 +27,18 @@ func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 	standard := dkim.ZoneLine(name, "v=DMARC1; p=none; rua=mailto:dmarc@"+place)
 	switch {
 	case err != nil:
-		r.warn(at, mendDNS, "its record was not found out: %v", err)
+		r.warn(at, mendDNS, "its record could not be looked up: %v", err)
 		return
 	case len(records) == 0:
-		r.warn(at, "add to the DNS: "+standard, "it has no record, and large providers want one of who sends much")
+		r.warn(at, "add to the DNS: "+standard, "it has no record, and large providers require one from large senders")
 		return
 	case len(records) > 1:
-		r.wrong(at, "leave one of them in the DNS, such as: "+dkim.ZoneLine(name, records[0]), "%s has %d records, of which receivers take none", name, len(records))
+		r.wrong(at, "keep only one record in the DNS, such as: "+dkim.ZoneLine(name, records[0]), "%s has %d records, so receivers use none", name, len(records))
 		return
 	}
 	record, err := dmarc.Parse(records[0][:len("v=DMARC1")] + strings.ToLower(records[0][len("v=DMARC1"):]))
 	if err != nil {
-		r.wrong(at, "put in its place in the DNS, for a beginning: "+standard, "receivers cannot use the record of %s: %v: %s", name, err, records[0])
+		r.wrong(at, "replace it in the DNS, for a start, by: "+standard, "the record of %s is invalid for receivers: %v: %s", name, err, records[0])
 		return
 	}
 	policy := record.Policy
@@ -57,20 +57,20 @@ func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 			good = append(good, k.Domain)
 		}
 	}
-	asked := map[dmarc.Policy]string{dmarc.PolicyNone: "only to report", dmarc.PolicyQuarantine: "to take mail for spam", dmarc.PolicyReject: "to refuse mail"}[policy]
+	asked := map[dmarc.Policy]string{dmarc.PolicyNone: "only to report", dmarc.PolicyQuarantine: "to treat mail as spam", dmarc.PolicyReject: "to refuse mail"}[policy]
 	sign := "sign with a key of " + author + " (fanfare dkim new " + author + ")"
 	switch {
 	case !spf && len(good) == 0 && len(domains) == 0:
-		r.warn(at, sign+", unless the relay does, or give the channel an address of it as sender", "%s is not aligned with From (%s), channel %s/%s does not sign, and receivers are asked %s", envelope, modeOf(record.SPFAlignment), c.Service, c.Name, asked)
+		r.warn(at, sign+", unless the relay does, or set the sender of the channel to an address of it", "%s is not aligned with From (%s), channel %s/%s does not sign, and receivers are asked %s", envelope, modeOf(record.SPFAlignment), c.Service, c.Name, asked)
 	case !spf && len(good) == 0:
 		level := Warning
 		if policy != dmarc.PolicyNone {
 			level = Wrong
 		}
-		r.add(at, level, sign+", or give the channel an address of it as sender", "neither %s (SPF, %s) nor %s (DKIM, %s) is aligned with From, and receivers are asked %s",
+		r.add(at, level, sign+", or set the sender of the channel to an address of it", "neither %s (SPF, %s) nor %s (DKIM, %s) is aligned with From, and receivers are asked %s",
 			envelope, modeOf(record.SPFAlignment), strings.Join(domains, ", "), modeOf(record.DKIMAlignment), asked)
 	case len(domains) > 0 && len(good) == 0:
-		r.warn(at, sign, "%s (DKIM, %s) is not aligned with From: SPF alone counts, which does not hold where mail is forwarded", strings.Join(domains, ", "), modeOf(record.DKIMAlignment))
+		r.warn(at, sign, "%s (DKIM, %s) is not aligned with From: only SPF counts, which fails for forwarded mail", strings.Join(domains, ", "), modeOf(record.DKIMAlignment))
 	default:
 		var counts []string
 		if spf {
@@ -79,11 +79,11 @@ func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 		if len(good) > 0 {
 			counts = append(counts, "DKIM of "+strings.Join(good, ", "))
 		}
-		r.ok(at, "aligned with From: %s; receivers are asked %s where none is (%s)", strings.Join(counts, ", "), asked, name)
+		r.ok(at, "aligned with From: %s; otherwise receivers are asked %s (%s)", strings.Join(counts, ", "), asked, name)
 	}
 }
 
-// goTogether reports whether a domain is aligned with the author's (RFC 7489, section 3.1).
+// goTogether reports whether a domain is aligned with that of From (RFC 7489, section 3.1).
 func goTogether(domain, author string, mode dmarc.AlignmentMode) bool {
 	return domain == author || mode != dmarc.AlignmentStrict && organization(domain) == organization(author)
 }
@@ -95,14 +95,13 @@ func modeOf(mode dmarc.AlignmentMode) string {
 	return "relaxed"
 }
 
-// reports looks at whether others take the reports that are to be sent to them
-// (RFC 7489, section 7.1).
+// reports checks whether other domains accept the reports that would be sent to them (RFC 7489, section 7.1).
 func (o *Options) reports(ctx context.Context, r *Report, z *zone, at, place string, record *dmarc.Record) {
 	all := slices.Concat(record.ReportURIAggregate, record.ReportURIFailure)
 	for _, uri := range all[:min(len(all), maxReports)] {
 		address, ok := cutFold(uri, "mailto:")
 		if !ok || !strings.Contains(address, "@") {
-			r.warn(at, "write rua=mailto:dmarc@"+place, "reports would go to %q, which is no mailto: address", uri)
+			r.warn(at, "write rua=mailto:dmarc@"+place, "reports would go to %q, which is not a mailto: address", uri)
 			continue
 		}
 		address, _, _ = strings.Cut(address, "!")
@@ -112,7 +111,7 @@ func (o *Options) reports(ctx context.Context, r *Report, z *zone, at, place str
 		}
 		name := place + "._report._dmarc." + taker
 		if agreed, err := z.begins(ctx, name, "v=DMARC1"); err == nil && len(agreed) == 0 {
-			r.warn(at, "have the owner of "+taker+" add to the DNS: "+dkim.ZoneLine(name, "v=DMARC1"), "reports are to go to %s, who does not say that they are wanted", address)
+			r.warn(at, "ask the owner of "+taker+" to add to the DNS: "+dkim.ZoneLine(name, "v=DMARC1"), "reports would go to %s, which does not accept them", address)
 		}
 	}
 }
