@@ -5,6 +5,6 @@
 // A page is one HTML document. It needs no script and nothing from another place; its
 // Content-Security-Policy allows its own style and script by their hashes. It is usable in
 // light and dark mode, on narrow and wide screens, with a keyboard and with a screen reader
-// (WCAG 2.2, level AA). html/template escapes all texts. What a service configures about its
-// appearance is checked by the registry.
+// (WCAG 2.2, level AA). html/template escapes all texts. The registry checks the settings of
+// the appearance.
 package pages
