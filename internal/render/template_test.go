@@ -28,7 +28,7 @@ func TestTemplateErrorsHaveTheirLine(t *testing.T) {
 		hint       string
 	}{
 		{"unclosed block", "a\n{% if event.x %}\nb", 2, `unterminated "if" block`, ""},
-		{"end without begin", "a\n\n{% endif %}", 3, "endif without a begin", ""},
+		{"end without begin", "a\n\n{% endif %}", 3, "endif without an opening tag", ""},
 		{"unknown tag", "\n{% iff event.x %}{% endiff %}", 2, `undefined tag "iff"`, ""},
 		{"syntax", "a\nb {{ event.x | }} c", 2, "syntax error", ""},
 		{"unclosed output", "a\n\n\nb {{ event.x", 4, "{{ is not closed", ""},

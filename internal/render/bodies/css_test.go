@@ -60,8 +60,8 @@ func TestWhatABlockLacksIsNamed(t *testing.T) {
 	for html, message := range map[string]string{
 		"a\n<f-card>x</f-card>":         "unknown block f-card",
 		"<f-image src=\"x\"></f-image>": "f-image without alt",
-		"<f-button>x</f-button>":        "f-button without an address",
-		"<f-column>x</f-column>":        "f-column outside of an f-section",
+		"<f-button>x</f-button>":        "f-button without href",
+		"<f-column>x</f-column>":        "f-column outside an f-section",
 		"<p>{% if a %}</p>":             "if is not closed",
 	} {
 		_, wrong := Make(Source{Name: "t", HTML: html})

@@ -143,8 +143,8 @@ func TestFaultsAreWhereTheAuthorWroteThem(t *testing.T) {
 	}{
 		{"a\n\nb {{ x", 3, 3, "{{ is not closed"},
 		{"a\n {% if event.a %}\nb", 2, 2, "if is not closed"},
-		{"ä {% endif %}", 1, 3, "endif without a begin"},
-		{"{% for x in event.a %}\n{% if x %}\n{% endfor %}", 3, 1, "endfor without a begin"},
+		{"ä {% endif %}", 1, 3, "endif without an opening tag"},
+		{"{% for x in event.a %}\n{% if x %}\n{% endfor %}", 3, 1, "endfor without an opening tag"},
 		{"{% raw %}", 1, 1, "raw is not closed"},
 	}
 	for _, tt := range tests {

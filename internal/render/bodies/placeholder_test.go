@@ -19,11 +19,11 @@ func TestPartialsArePutInWhereTheyAreRendered(t *testing.T) {
 		{"within one another", "{% for o in event.list %}\n- {% render 'both', who: o %}\n{% endfor %}",
 			"<ul>\n{% for o in event.list %}\n<li>Hello {{ o.name }}{% if \"Dr\" != \"\" %}, {{ \"Dr\" | upcase }}{% endif %} and <a href=\"{{ o.url }}?name=1\">{{ o.name }}</a></li>\n{% endfor %}\n</ul>", ""},
 		{"with a loop of its own", `{% render "items", list: event.all, name: event.by %}`, "<ul>\n{% for x in event.all %}\n<li>{{ x.name }} {{ event.by }}</li>\n{% endfor %}\n</ul>", ""},
-		{"not what hides what is given", "{% for x in event.a %}{% render \"items\", list: x.all, name: event.by %}{% endfor %}", "", "x hides what the partial is given as list"},
+		{"not what hides what is given", "{% for x in event.a %}{% render \"items\", list: x.all, name: event.by %}{% endfor %}", "", "x hides the argument list"},
 		{"not one that there is not", "a\n{% render \"great\" %}", "", "unknown partial great"},
 		{"not in circles", `{% render "circle" %}`, "", "partial circle renders itself"},
-		{"not with filters", `{% render "greet", name: event.name | upcase %}`, "", "render cannot read | upcase"},
-		{"not by a variable", `{% render event.name %}`, "", "render without the name of a partial"},
+		{"not with filters", `{% render "greet", name: event.name | upcase %}`, "", "render cannot parse | upcase"},
+		{"not by a variable", `{% render event.name %}`, "", "render needs the name of a partial"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
