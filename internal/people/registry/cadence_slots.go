@@ -115,7 +115,11 @@ func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error 
 		r.opt.Logger.Warn("registry: a time zone is not known any more, and is taken for UTC", "zone", body.Zone, "cadence", c.Name)
 		zone = time.UTC
 	}
-	slot := Slot{Number: uint16(c.Number), Service: s.ServiceNames[c.Service], Cadence: of, Zone: zone}
+	service, known := s.ServiceNames[c.Service]
+	if !known {
+		return fmt.Errorf("no service %d", c.Service)
+	}
+	slot := Slot{Number: uint16(c.Number), Service: service, Cadence: of, Zone: zone}
 	r.slots.add(slot)
 	r.writer.slots.add(slotKey{c.Service, of, body.Zone}, slot)
 	return nil

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -78,6 +81,20 @@ func TestNumbersOfSlotsAreKeptAndNotGivenAgain(t *testing.T) {
 	}
 	if name, again := slotWithID(t, r, "e"); again != first || name != "daily 08:00, UTC" {
 		t.Errorf("%s has number %d, want %d", name, again, first)
+	}
+}
+
+func TestOpenRefusesASlotOfAnUnknownService(t *testing.T) {
+	place := storetest.Place(t)
+	r, _ := openAt(t, place)
+	r.Close()
+	slot := control.ConfigRecord{Kind: "slot", Number: 1, Service: 7, Name: "daily 08:00", Body: []byte(`{"zone":"UTC"}`)}
+	if err := openStore(t, place).Commit(&control.Batch{Config: []control.ConfigRecord{slot}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := registry.Open(t.Context(), options(openStore(t, place), condition.New()))
+	if err == nil || !strings.Contains(err.Error(), "slot daily 08:00: no service 7") {
+		t.Errorf("Open returned %v", err)
 	}
 }
 
