@@ -143,7 +143,7 @@ func TestWhoMovesToAnotherZoneGetsDigestsOnTheClockThere(t *testing.T) {
 					t.Errorf("%s is due %q, want %q", id, got, want)
 				}
 			}
-			if moves := r.Moves(); len(moves) != 1 || !slices.Equal(moves[0].Was, []uint16{before}) {
+			if moves := r.PendingMoves(); len(moves) != 1 || !slices.Equal(moves[0].PastSlots, []uint16{before}) {
 				t.Errorf("moved are %+v, want one that was in %d", moves, before)
 			}
 		})
@@ -162,33 +162,33 @@ func TestWhatWasCarriedIntoASlotThatWasLeftIsCarriedAgain(t *testing.T) {
 	_, eight := slotWithID(t, r, "a")
 	put("daily 09:00")
 	_, nine := slotWithID(t, r, "a")
-	seen := r.Moves()
+	seen := r.PendingMoves()
 	put("daily 10:00")
-	if err := r.Carried(t.Context(), seen); err != nil {
+	if err := r.ConfirmMoves(t.Context(), seen); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()
 	r, _ = openAt(t, place)
-	moves := r.Moves()
-	if len(moves) != 1 || !slices.Equal(moves[0].Was, []uint16{eight, nine}) {
+	moves := r.PendingMoves()
+	if len(moves) != 1 || !slices.Equal(moves[0].PastSlots, []uint16{eight, nine}) {
 		t.Fatalf("open are %+v, want one from %d and %d", moves, eight, nine)
 	}
-	if err := r.Carried(t.Context(), moves); err != nil {
+	if err := r.ConfirmMoves(t.Context(), moves); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()
 	r, _ = openAt(t, place)
-	if moves := r.Moves(); len(moves) != 0 {
+	if moves := r.PendingMoves(); len(moves) != 0 {
 		t.Fatalf("open are %+v after they were carried", moves)
 	}
 	put("immediate")
-	if moves := r.Moves(); len(moves) != 1 || moves[0].Slot != 0 {
+	if moves := r.PendingMoves(); len(moves) != 1 || moves[0].Slot != 0 {
 		t.Fatalf("open are %+v, want one that is due at once", moves)
 	}
 	if err := r.EndSubscription(t.Context(), "notify", "a", ""); err != nil {
 		t.Fatal(err)
 	}
-	if moves := r.Moves(); len(moves) != 0 {
+	if moves := r.PendingMoves(); len(moves) != 0 {
 		t.Fatalf("open are %+v of what has ended", moves)
 	}
 }

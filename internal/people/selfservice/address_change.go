@@ -139,7 +139,7 @@ func (p *Preferences) ConfirmMove(ctx context.Context, token string) (httpapi.Co
 		}
 		return c, err
 	}
-	if _, err := p.registry.EndTogether(ctx, of.Service, ends, people.Ending{Source: people.SourceMove, Text: byAddress}); err != nil {
+	if _, err := p.registry.EndSubscriptions(ctx, of.Service, ends, people.Ending{Source: people.SourceMove, Text: byAddress}); err != nil {
 		return c, err
 	}
 	return c, quietly(p.mails.send(ctx, &pageMail{kind: "moved", service: of.Service, channel: firstMail(p.registry, of.Service), to: of.From, locale: person.Locale,

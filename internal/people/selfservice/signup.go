@@ -142,7 +142,7 @@ func (s *Signups) title(a *request) string {
 // has finds the active subscription that a sign-up asks for, 0 if there is none. Who
 // wants nothing at all has nothing.
 func (s *Signups) has(ctx context.Context, a *request) (fanfare.RowID, error) {
-	if s.registry.Unwelcome(a.Service, a.To) {
+	if s.registry.Unsubscribed(a.Service, a.To) {
 		return 0, nil
 	}
 	found, err := s.of(ctx, a, "active")

@@ -153,7 +153,7 @@ func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfar
 		}
 	}
 	left.Titles = distinct(left.Titles)
-	seq, err := l.registry.EndTogether(ctx, person.Service, ends, how)
+	seq, err := l.registry.EndSubscriptions(ctx, person.Service, ends, how)
 	if err != nil || seq == 0 {
 		return left, err
 	}
