@@ -17,11 +17,11 @@ func TestAPhaseThatTakesLongIsLoggedWithItsCounts(t *testing.T) {
 		var r Reporter
 		go r.Run(ctx, slog.New(slog.NewTextHandler(&text, nil)))
 		r.Begin("open the database", 0)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		p := r.Begin("load subscriptions", 0)
 		p.SetTotal(10)
 		for range 5 {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			p.Add(1)
 		}
 		stop()
