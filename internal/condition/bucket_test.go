@@ -76,7 +76,7 @@ func collectRows(walk func(func([]uint32))) []uint32 {
 	return all
 }
 
-func TestABucketGivesBackTheRoomOfRowsThatLeft(t *testing.T) {
+func TestABucketReleasesTheMemoryOfRemovedRows(t *testing.T) {
 	const n, every = 50_000, 200
 	b := bucket{ranged: true}
 	for row := range uint32(n) {

@@ -27,7 +27,7 @@ func (x *Index) FilterCost(key Key, filter string) (fanfare.Cost, error) {
 	cost := d.cost()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if !t.filters.hasRoomFor(filter, &d) {
+	if !t.filters.canHold(filter, &d) {
 		return fanfare.Cost{}, tooManyShapes()
 	}
 	if fresh := d.newComputationCost(&t.paths, map[string]bool{}); fresh > 0 {

@@ -156,8 +156,8 @@ const (
 // shapeCount returns the number of compiled shapes.
 func (s *filters) shapeCount() int { return len(s.shapes) + len(s.conjunctShapes.list) }
 
-// hasRoomFor reports whether the limits allow a filter.
-func (s *filters) hasRoomFor(text string, d *compiledFilter) bool {
+// canHold reports whether the limits allow a filter.
+func (s *filters) canHold(text string, d *compiledFilter) bool {
 	return s.byText[text] != nil || s.shapeCount() < s.maxShapes && s.shapeBytes < maxShapeBytes || s.hasShapes(d)
 }
 

@@ -83,7 +83,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-func TestTheDearestComeFirst(t *testing.T) {
+func TestTheMostExpensiveConditionsComeFirst(t *testing.T) {
 	other := Rule{Name: "other", When: "place != sub.text", Params: map[string]string{"text": "string"}}
 	x := newQuakes(t, other)
 	for i := range 3000 {

@@ -38,12 +38,12 @@ func newPage(tb *table) *page {
 // extend adds a row. It grows in small steps, because shapes have many pages with few rows.
 func (p *page) extend() (row uint32) {
 	row = uint32(len(p.owners))
-	p.owners = append(room(p.owners), 0)
+	p.owners = append(growColumn(p.owners), 0)
 	for c := range p.Numbers {
-		p.Numbers[c] = append(room(p.Numbers[c]), 0)
+		p.Numbers[c] = append(growColumn(p.Numbers[c]), 0)
 	}
 	for c := range p.Texts {
-		p.Texts[c] = append(room(p.Texts[c]), 0)
+		p.Texts[c] = append(growColumn(p.Texts[c]), 0)
 	}
 	return row
 }
@@ -56,8 +56,8 @@ func (p *page) setGuard(row uint32, guard uint8) {
 	p.guards[row&pageMask] = guard
 }
 
-// room doubles the capacity of a full column, up to exactly a page.
-func room[T any](column []T) []T {
+// growColumn doubles the capacity of a full column, up to exactly a page.
+func growColumn[T any](column []T) []T {
 	if n := len(column); n == cap(column) {
 		return append(make([]T, 0, min(max(2, 2*n), rowsPerPage)), column...)
 	}

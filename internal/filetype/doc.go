@@ -1,10 +1,9 @@
-// Package filetype says of what type a file is that goes with a mail, by its name and
-// by its bytes, and refuses those that should not go: programs, and files that are not
-// what they say.
+// Package filetype finds out the type of a file in a mail by its name and its bytes, and
+// refuses programs and files that are not what they claim to be. The catalog and the intake of
+// messages call it.
 //
-// State: none. What a file is follows from what is given alone, and from no table of
-// the machine.
+// State: none. The result depends on the arguments alone, not on tables of the machine.
 //
-// Failure: errors are *fanfare.Error with the code Invalid, whose message begins with
-// the name of the file; the caller says where it stands.
+// Failure: errors are *fanfare.Error with the code Invalid. The message begins with the name of
+// the file; the caller adds the pointer.
 package filetype

@@ -13,26 +13,25 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// MaxName is how long a file name may be, in bytes.
+// MaxName is the length of the longest file name, in bytes.
 const MaxName = 200
 
-// A Policy is what an operator lets through: extensions, in lower case without a dot,
-// of the list of programs.
+// A Policy lists programs that the operator allows, by extension in lower case without a dot.
 type Policy []string
 
-// Attachment returns the media type of a file that is attached. declared is what its
-// sender says, or "".
+// Attachment returns the media type of an attached file. declared is the type that its sender
+// declares, or "".
 func (p Policy) Attachment(name, declared string, content []byte) (string, error) {
 	if err := checkName(name); err != nil {
 		return "", err
 	}
 	extension := extensionOf(name)
 	if programs[extension] && !slices.Contains(p, extension) {
-		return "", refuse(name, "send a link to it, or have the operator list it in allow_attachments", "files that end in .%s are programs, which mail servers refuse", extension)
+		return "", refuse(name, "send a link to it, or ask the operator to list it in allow_attachments", "files that end in .%s are programs, which mail servers refuse", extension)
 	}
 	found := signatureOf(content)
 	if programs[found.name] && !slices.Contains(p, found.name) {
-		return "", refuse(name, "send a link to it, or have the operator list "+found.name+" in allow_attachments", "it is a program, whatever its name says")
+		return "", refuse(name, "send a link to it, or ask the operator to list "+found.name+" in allow_attachments", "the file is a program in spite of its name")
 	}
 	byName := byExtension[extension]
 	media, err := declaredType(name, declared)
@@ -46,13 +45,12 @@ func (p Policy) Attachment(name, declared string, content []byte) (string, error
 	case media == "":
 		media = guessType(content)
 	case byName != "" && !compatible(media, byName):
-		return "", refuse(name, "leave the type away, or give the file another name", "its type is said to be %s, and its name says %s", media, byName)
+		return "", refuse(name, "remove the type, or rename the file", "the declared type is %s, but the name says %s", media, byName)
 	}
 	return media, checkContent(name, media, found, content)
 }
 
-// Image returns the media type of an image that HTML shows: one that all readers of
-// mail know.
+// Image returns the media type of an image in HTML: one that all mail readers support.
 func Image(name, declared string, content []byte) (string, error) {
 	if err := checkName(name); err != nil {
 		return "", err
@@ -63,19 +61,19 @@ func Image(name, declared string, content []byte) (string, error) {
 	}
 	found := signatureOf(content)
 	if !slices.Contains(embeddableImages, found.media) {
-		return "", refuse(name, "make a PNG, JPEG, GIF or WebP of it", "it is no image that readers of mail show")
+		return "", refuse(name, "convert it to PNG, JPEG, GIF or WebP", "mail readers do not show files of this type as images")
 	}
 	byName := byExtension[extensionOf(name)]
 	if media != "" && media != found.media || byName != "" && byName != found.media {
-		return "", refuse(name, "give it the type and the extension that it has", "it is %s, and says something else", found.media)
+		return "", refuse(name, "correct the type and the extension", "the image is %s, but the type or the extension says something else", found.media)
 	}
 	return found.media, nil
 }
 
-// embeddableImages are the types of images that readers of mail show in HTML.
+// embeddableImages are the types of images that mail readers show in HTML.
 var embeddableImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// refuse is the error about a file.
+// refuse returns the error about a file.
 func refuse(name, hint, format string, args ...any) *fanfare.Error {
 	if len(name) > MaxName {
 		name = strings.ToValidUTF8(name[:MaxName], "") + "…"
@@ -83,25 +81,25 @@ func refuse(name, hint, format string, args ...any) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Invalid, Hint: hint, Message: fmt.Sprintf("%q: ", name) + fmt.Sprintf(format, args...)}
 }
 
-// checkName refuses names that could be something else where they arrive.
+// checkName refuses names that could be misread or changed where they arrive.
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return refuse(name, "such as terms.pdf", "the file has no name")
+		return refuse(name, "use a name such as terms.pdf", "the file has no name")
 	case len(name) > MaxName:
-		return refuse(name, "", "its name is longer than %d bytes", MaxName)
+		return refuse(name, "", "the name is longer than %d bytes", MaxName)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, isInvisible):
-		return refuse(name, "write it in letters that are seen", "its name has characters that nobody sees, or is not UTF-8")
+		return refuse(name, "use visible characters only", "the name has invisible characters, or is not UTF-8")
 	case strings.ContainsAny(name, `/\`):
-		return refuse(name, "give the name alone", "its name has a path in it")
+		return refuse(name, "give the name without a path", "the name contains a path")
 	case strings.TrimFunc(name, func(r rune) bool { return r == ' ' || r == '.' }) == "" || strings.HasSuffix(name, ".") || strings.TrimSpace(name) != name:
-		return refuse(name, "such as terms.pdf", "its name begins or ends with what is cut off where it is kept")
+		return refuse(name, "use a name such as terms.pdf", "the name begins or ends with a space or a dot, which some systems cut off")
 	}
 	return nil
 }
 
-// isInvisible are controls, and what changes the direction in which a name is read:
-// gpj.exe could be read as exe.jpg.
+// isInvisible reports control characters and those that change the direction of a name: gpj.exe
+// could be shown as exe.jpg.
 func isInvisible(r rune) bool {
 	return unicode.IsControl(r) || r == 0xfeff || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x2069
 }
@@ -112,7 +110,7 @@ func extensionOf(name string) string {
 
 var mediaPattern = regexp.MustCompile(`^[a-z]+/[a-z0-9][a-z0-9!#$&^_.+-]{0,100}$`)
 
-// declaredType reads what a sender says.
+// declaredType parses the type that a sender declares.
 func declaredType(name, declared string) (string, error) {
 	media, _, _ := strings.Cut(declared, ";")
 	media = strings.ToLower(strings.TrimSpace(media))
@@ -120,45 +118,44 @@ func declaredType(name, declared string) (string, error) {
 	case media == "":
 		return "", nil
 	case !mediaPattern.MatchString(media):
-		return "", refuse(name, "such as application/pdf", "%.100q is not a media type", declared)
+		return "", refuse(name, "use a type such as application/pdf", "%.100q is not a media type", declared)
 	case strings.HasPrefix(media, "multipart/"), strings.HasPrefix(media, "message/"):
-		return "", refuse(name, "write application/octet-stream", "a file of type %s would become a part of the mail", media)
+		return "", refuse(name, "declare application/octet-stream", "mail readers would show a file of type %s as a part of the mail", media)
 	}
 	return media, nil
 }
 
-// compatible reports whether a file may say that it is of one type with the extension of
-// another.
+// compatible reports whether a file with the extension of one type may declare another.
 func compatible(media, byName string) bool {
 	text := func(media string) bool { return strings.HasPrefix(media, "text/") && media != "text/html" }
 	return media == byName || media == "application/octet-stream" || text(media) && text(byName)
 }
 
-// checkContent refuses a file whose bytes are not what its type says, where that could harm.
+// checkContent refuses a file whose bytes contradict its type in a harmful way.
 func checkContent(name, media string, found signature, content []byte) error {
-	const hint = "give it the type and the extension that it has"
+	const hint = "correct the type and the extension"
 	if slices.Contains(typesWithSignature, media) && found.media != media {
-		return refuse(name, hint, "it should be %s, and does not begin as one", media)
+		return refuse(name, hint, "the type is %s, but the content is not", media)
 	}
 	switch found.media {
 	case "", media:
-	case "application/zip": // as documents of offices do
+	case "application/zip": // office documents are archives
 		if !strings.HasPrefix(media, "application/") {
-			return refuse(name, hint, "it should be %s, and is an archive", media)
+			return refuse(name, hint, "the type is %s, but the content is an archive", media)
 		}
 	default:
 		if media != "application/octet-stream" {
-			return refuse(name, hint, "it should be %s, and is %s", media, found.media)
+			return refuse(name, hint, "the type is %s, but the content is %s", media, found.media)
 		}
 	}
 	if looksLikeHTML(content) && media != "text/html" && media != "application/xhtml+xml" && media != "image/svg+xml" && media != "application/xml" && media != "text/xml" {
-		return refuse(name, "let it end in .html, and leave the type away", "it should be %s, and is HTML", media)
+		return refuse(name, "let the name end in .html, and remove the type", "the type is %s, but the content is HTML", media)
 	}
 	return nil
 }
 
-// looksLikeHTML reports whether a browser would take the bytes for a page (WHATWG MIME Sniffing,
-// section 7.1).
+// looksLikeHTML reports whether a browser would take the bytes for a page (WHATWG MIME
+// Sniffing, section 7.1).
 func looksLikeHTML(content []byte) bool {
 	content = bytes.TrimLeft(content, "\t\n\x0c\r ")
 	return slices.ContainsFunc(htmlPrefixes, func(begin string) bool {
@@ -170,7 +167,7 @@ func looksLikeHTML(content []byte) bool {
 	})
 }
 
-// guessType is the type of a file of which nothing else is known.
+// guessType returns the type of a file without a known name or signature.
 func guessType(content []byte) string {
 	switch {
 	case looksLikeHTML(content):
@@ -198,13 +195,13 @@ func set(names ...string) map[string]bool {
 	return all
 }
 
-// A signature is how files of a kind begin.
+// A signature is the beginning of the files of a type.
 type signature struct {
-	name   string // the extension under which programs are refused
-	media  string // "" of programs
+	name   string // of a program: its extension
+	media  string // "" for a program
 	prefix string
-	also   string // what stands further on
-	at     int    // where
+	also   string // further bytes
+	at     int    // offset of also
 }
 
 var signatures = []signature{
@@ -228,10 +225,10 @@ var signatures = []signature{
 	{media: "application/gzip", prefix: "\x1f\x8b\x08"},
 }
 
-// typesWithSignature are the types whose files begin as one of the signatures.
+// typesWithSignature are the types whose files always have a signature.
 var typesWithSignature = []string{"application/pdf", "image/png", "image/jpeg", "image/gif", "image/webp", "application/zip", "application/gzip"}
 
-// signatureOf is how some bytes begin; the zero one is none that is known.
+// signatureOf returns the signature of the bytes; the zero value if none is known.
 func signatureOf(content []byte) signature {
 	if bytes.HasPrefix(content, []byte("MZ")) && bytes.IndexByte(content[:min(len(content), 64)], 0) > 0 {
 		return signature{name: "exe"}
@@ -244,7 +241,7 @@ func signatureOf(content []byte) signature {
 	return signature{}
 }
 
-// byExtension are the types of files by how their names end.
+// byExtension has the types of files by extension.
 var byExtension = map[string]string{
 	"avif": "image/avif", "bmp": "image/bmp", "csv": "text/csv", "doc": "application/msword",
 	"docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -259,7 +256,7 @@ var byExtension = map[string]string{
 	"xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xml": "application/xml", "zip": "application/zip",
 }
 
-// htmlPrefixes are how bytes begin that a browser takes for a page; a blank or ">" follows.
+// htmlPrefixes begin a page; a space or ">" follows.
 var htmlPrefixes = []string{
 	"<!doctype html", "<html", "<head", "<script", "<iframe", "<h1", "<div", "<font", "<table", "<a", "<style", "<title", "<b", "<body", "<br", "<p", "<!--",
 }

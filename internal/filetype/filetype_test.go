@@ -15,7 +15,7 @@ const (
 	page = "<!doctype html><script>alert(1)</script>"
 )
 
-func TestTheTypeIsThatOfNameAndBytes(t *testing.T) {
+func TestTypeFollowsNameAndBytes(t *testing.T) {
 	for _, c := range []struct{ name, declared, content, want, refused string }{
 		{"terms.pdf", "", pdf, "application/pdf", ""},
 		{"Terms.PDF", "application/pdf; charset=binary", pdf, "application/pdf", ""},
@@ -38,13 +38,13 @@ func TestTheTypeIsThatOfNameAndBytes(t *testing.T) {
 		{"invoice.pdf", "", exe, "", "is a program"},
 		{"notes.txt", "", "#!/bin/sh\n", "", "is a program"},
 		{"data.bin", "", "\x7fELF\x02", "", "is a program"},
-		{"terms.pdf", "", "words", "", "does not begin as one"},
-		{"terms.pdf", "", page, "", "does not begin as one"},
-		{"terms.pdf", "text/html", page, "", "its name says application/pdf"},
+		{"terms.pdf", "", "words", "", "but the content is not"},
+		{"terms.pdf", "", page, "", "but the content is not"},
+		{"terms.pdf", "text/html", page, "", "the name says application/pdf"},
 		{"list.csv", "", page, "", "is HTML"},
 		{"notes", "text/plain", page, "", "is HTML"},
-		{"photo.png", "", pdf, "", "does not begin as one"},
-		{"photo.png", "image/jpeg", png, "", "its name says image/png"},
+		{"photo.png", "", pdf, "", "but the content is not"},
+		{"photo.png", "image/jpeg", png, "", "the name says image/png"},
 		{"list.csv", "", zip, "", "is an archive"},
 		{"list.csv", "", pdf, "", "is application/pdf"},
 		{"mail.eml", "message/rfc822", "From: x", "", "part of the mail"},
@@ -54,9 +54,9 @@ func TestTheTypeIsThatOfNameAndBytes(t *testing.T) {
 		{"", "", "x", "", "no name"},
 		{"../x.txt", "", "x", "", "path"},
 		{`c:\x.txt`, "", "x", "", "path"},
-		{"x.txt\r\nBcc: y", "", "x", "", "nobody sees"},
-		{"x\u202etxt.exe", "", "x", "", "nobody sees"},
-		{"x\xff.txt", "", "x", "", "nobody sees"},
+		{"x.txt\r\nBcc: y", "", "x", "", "invisible characters"},
+		{"x\u202etxt.exe", "", "x", "", "invisible characters"},
+		{"x\xff.txt", "", "x", "", "invisible characters"},
 		{"x.exe.", "", "x", "", "cut off"},
 		{"x.exe ", "", "x", "", "cut off"},
 		{"..", "", "x", "", "cut off"},
@@ -69,7 +69,7 @@ func TestTheTypeIsThatOfNameAndBytes(t *testing.T) {
 	}
 }
 
-func TestAnOperatorLetsProgramsThrough(t *testing.T) {
+func TestOperatorCanAllowPrograms(t *testing.T) {
 	allow := Policy{"js", "exe"}
 	for name, content := range map[string]string{"a.js": "let x", "a.exe": exe, "blob": exe} {
 		if media, err := allow.Attachment(name, "", []byte(content)); err != nil {
@@ -81,18 +81,18 @@ func TestAnOperatorLetsProgramsThrough(t *testing.T) {
 	}
 }
 
-func TestImagesAreThoseThatReadersShow(t *testing.T) {
+func TestInlineImageTypes(t *testing.T) {
 	for _, c := range []struct{ name, declared, content, want, refused string }{
 		{"logo.png", "", png, "image/png", ""},
 		{"logo", "image/png", png, "image/png", ""},
 		{"logo.jpg", "", "\xff\xd8\xff\xe0", "image/jpeg", ""},
 		{"logo.webp", "", "RIFF\x00\x00\x00\x00WEBPVP8 ", "image/webp", ""},
 		{"logo.gif", "", "GIF89a", "image/gif", ""},
-		{"logo.svg", "", "<svg xmlns='http://www.w3.org/2000/svg'/>", "", "no image that readers"},
-		{"logo.png", "", page, "", "no image that readers"},
+		{"logo.svg", "", "<svg xmlns='http://www.w3.org/2000/svg'/>", "", "do not show files"},
+		{"logo.png", "", page, "", "do not show files"},
 		{"logo.png", "", "\xff\xd8\xff\xe0", "", "says something else"},
 		{"logo.png", "image/gif", png, "", "says something else"},
-		{"logo.riff", "", "RIFF\x00\x00\x00\x00WAVE", "", "no image"},
+		{"logo.riff", "", "RIFF\x00\x00\x00\x00WAVE", "", "do not show files"},
 		{"", "", png, "", "no name"},
 	} {
 		got, err := Image(c.name, c.declared, []byte(c.content))

@@ -87,7 +87,7 @@ func (a *API) changePreferences(ctx context.Context, x *exchange, r *http.Reques
 		return preferencesPage(&shown), nil
 	}
 	left, err := a.parts.Choices.Choose(ctx, token, chosenOf(&shown, sent))
-	if fault := wrongEntry(err); fault != nil {
+	if fault := wrongEntry(&shown, err); fault != nil {
 		page := preferencesPage(&shown)
 		page.Fault = *fault
 		return page, nil
@@ -108,12 +108,16 @@ func (a *API) changePreferences(ctx context.Context, x *exchange, r *http.Reques
 	return page, nil
 }
 
-// wrongEntry is what is told of an error that somebody can mend on the page.
-func wrongEntry(err error) *pages.Text {
+// wrongEntry returns the text about an error that the recipient can correct on the page; nil
+// for any other error.
+func wrongEntry(shown *Preferences, err error) *pages.Text {
 	if code := fanfare.CodeOf(err); err == nil || code != fanfare.Invalid && code != fanfare.Conflict && code != fanfare.TooLarge {
 		return nil
 	}
-	fault := pages.Say("save_wrong", reasonOf(err))
+	fault := fieldFault(shown.Site, shown.Locale, err)
+	if fault.Name == "entries_wrong" {
+		fault = pages.Say("save_wrong")
+	}
 	return &fault
 }
 
@@ -138,7 +142,7 @@ func (a *API) mayMail(service, address string) bool {
 func (a *API) askMove(ctx context.Context, shown *Preferences, token, to string) (*pages.Page, error) {
 	defer a.even(ctx, a.now())
 	err := a.parts.Choices.Move(ctx, token, to, a.mayMail)
-	if fault := wrongEntry(err); fault != nil {
+	if fault := wrongEntry(shown, err); fault != nil {
 		page := preferencesPage(shown)
 		page.Fault = *fault
 		return page, nil

@@ -113,13 +113,13 @@ func (a *API) sendSignup(ctx context.Context, x *exchange, r *http.Request) (*pa
 		page.Fault = pages.Say("agree_first")
 		return page, nil
 	case !among(channelNames(f.Channels), &ask.Channel):
-		page.Fault = pages.Say("entry_wrong", "channel")
+		page.Fault = fieldFault(f.Site, page.Locale, &fanfare.Error{Pointer: "/channel"})
 		return page, nil
 	case len(f.Cadences) == 0 || !among(f.Cadences, &ask.Cadence):
 		ask.Cadence = ""
 	}
 	if ask.Params, err = paramsOf(f.Rules, &ask.Rule, sent); err != nil {
-		page.Fault = pages.Say("entry_wrong", err.Error())
+		page.Fault = fieldFault(f.Site, page.Locale, err)
 		return page, nil
 	}
 	if !strings.Contains(ask.To, "@") {
@@ -145,8 +145,8 @@ func (a *API) sendSignup(ctx context.Context, x *exchange, r *http.Request) (*pa
 		err = a.parts.Signups.Ask(ctx, service, &ask, a.mayMail)
 	}
 	if fanfare.CodeOf(err) == fanfare.Invalid || fanfare.CodeOf(err) == fanfare.TooLarge {
-		if page.Fault = pages.Say("entry_wrong", reasonOf(err)); pointerOf(err) == "/to" {
-			page.Fault, form.Wrong = pages.Say("address_wrong"), "to"
+		if page.Fault = fieldFault(f.Site, page.Locale, err); pointerOf(err) == "/to" {
+			form.Wrong = "to"
 		}
 		return page, nil
 	}

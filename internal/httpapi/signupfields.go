@@ -41,7 +41,7 @@ func ruleChoices(rules []catalog.Rule, sent url.Values) []pages.RuleChoice {
 }
 
 // paramsOf reads the params of the chosen rule, the first where none is chosen. The
-// error names the field.
+// pointer of an error names the field.
 func paramsOf(rules []catalog.Rule, chosen *string, sent url.Values) (json.RawMessage, error) {
 	if len(rules) == 0 {
 		*chosen = ""
@@ -52,7 +52,7 @@ func paramsOf(rules []catalog.Rule, chosen *string, sent url.Values) (json.RawMe
 	}
 	i := slices.IndexFunc(rules, func(r catalog.Rule) bool { return r.Name == *chosen })
 	if i < 0 {
-		return nil, errors.New("rule")
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/rule"}
 	}
 	if len(rules[i].Params) == 0 {
 		return nil, nil
@@ -64,7 +64,7 @@ func paramsOf(rules []catalog.Rule, chosen *string, sent url.Values) (json.RawMe
 		case "number":
 			n, err := strconv.ParseFloat(text, 64)
 			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-				return nil, errors.New(pages.OfName(name))
+				return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/params/" + name}
 			}
 			values[name] = n
 		case "boolean":
@@ -79,7 +79,7 @@ func paramsOf(rules []catalog.Rule, chosen *string, sent url.Values) (json.RawMe
 			values[name] = list
 		default:
 			if text == "" {
-				return nil, errors.New(pages.OfName(name))
+				return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/params/" + name}
 			}
 			values[name] = text
 		}
@@ -87,14 +87,23 @@ func paramsOf(rules []catalog.Rule, chosen *string, sent url.Values) (json.RawMe
 	return json.Marshal(values)
 }
 
-// reasonOf is what an error says, and pointerOf of what.
-func reasonOf(err error) string {
-	if e, ok := errors.AsType[*fanfare.Error](err); ok {
-		return e.Message
+// fieldFault is the text about a field of a form that was not accepted. It names the field
+// as the page does and never quotes the error, which is meant for users of the API.
+func fieldFault(site *pages.Site, locale string, err error) pages.Text {
+	label := map[string]string{"/channel": "channel", "/cadence": "cadence", "/locale": "locale", "/time_zone": "zone", "/rule": "which"}[pointerOf(err)]
+	param, isParam := strings.CutPrefix(pointerOf(err), "/params/")
+	switch {
+	case pointerOf(err) == "/to":
+		return pages.Say("address_wrong")
+	case isParam:
+		return pages.Say("entry_wrong", pages.OfName(param))
+	case label != "" && site != nil:
+		return pages.Say("entry_wrong", site.Texts.Say(locale, label))
 	}
-	return err.Error()
+	return pages.Say("entries_wrong")
 }
 
+// pointerOf returns the pointer of an error, "" without one.
 func pointerOf(err error) string {
 	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		return e.Pointer

@@ -16,9 +16,9 @@ import (
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/match"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // topics is the registry with the methods that intake needs.

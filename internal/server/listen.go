@@ -25,11 +25,11 @@ import (
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/people/selfservice"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 

@@ -4,9 +4,9 @@ package assert
 
 import "fmt"
 
-// That panics if ok is false. A caller that computes something for the check asks
+// True panics if ok is false. A caller that computes something for the check asks
 // [Enabled] first, so that other builds do not compute it.
-func That(ok bool, format string, args ...any) {
+func True(ok bool, format string, args ...any) {
 	if Enabled && !ok {
 		panic("condition: assertion failed: " + fmt.Sprintf(format, args...))
 	}

@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages/words"
 )
 
-// Cadence describes a cadence of package cadence in words, such as "On weekdays at
-// 08:00". A cron that words cannot describe in a line is a custom schedule.
+// Cadence describes a cadence of package cadence in words, such as "At 08:00 on weekdays". A
+// cron without a short description is a custom schedule.
 func (s *view) Cadence(cadence string) string {
 	rest, zone, zoned := strings.Cut(cadence, " in ")
 	rest, state := strings.CutSuffix(rest, " of state")
@@ -44,7 +44,7 @@ func (s *view) Cadence(cadence string) string {
 	return text
 }
 
-// window describes how often a digest of a window is sent; "" if length is no duration.
+// window describes the interval of a window; "" if length is not a duration.
 func (s *view) window(length string) string {
 	d, err := time.ParseDuration(length)
 	if err != nil {
@@ -67,10 +67,10 @@ func (s *view) window(length string) string {
 
 var weekdayNames = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// maxTimes is how many times of day a description lists.
+// maxTimes is the number of times of day that a description may list.
 const maxTimes = 6
 
-// cron describes the five fields of a cron; "" if a line of words cannot.
+// cron describes the five fields of a cron; "" if there is no short description.
 func (s *view) cron(fields []string) string {
 	if len(fields) != 5 || fields[3] != "*" || fields[2] != "*" && fields[4] != "*" {
 		return ""
@@ -148,8 +148,8 @@ func numbers(set uint64) (list []string) {
 	return list
 }
 
-// cronSet reads a field of a cron as a set of bits, 0 where it is not valid. The registry
-// has checked it; see package cadence for the grammar.
+// cronSet parses a field of a cron into a set of bits; 0 if it is not valid. Package cadence
+// defines the grammar, and the registry has checked it.
 func cronSet(field string, least, most int) (set uint64) {
 	value := func(word string) int {
 		if i := slices.IndexFunc(weekdayNames, func(day string) bool { return day[:3] == word }); i >= 0 && most == 7 {

@@ -17,24 +17,23 @@ import (
 //go:embed zones.txt
 var zonesText string
 
-// A Channel is one that recipients choose. The page shows its title or, where it has
-// none, the kind of channel that the driver is, and never its name.
+// A Channel is a channel that recipients can choose. The page shows its title or, without one,
+// the kind of its driver, never its name.
 type Channel struct{ Name, Title, Driver string }
 
-// An option of a list to choose from.
+// An option is an entry of a select field.
 type option struct {
 	Value, Label string
 	Selected     bool
 }
 
-// A zoneGroup has the time zones of one part of the world.
+// A zoneGroup has the time zones of one region.
 type zoneGroup struct {
-	Label   string // "" stands at the head of the list
+	Label   string // "": at the beginning of the list
 	Options []option
 }
 
-// Channels labels the channels and selects the chosen one. Those with the same label get
-// a number.
+// Channels returns the options for channels; channels with the same label are numbered.
 func (s *view) Channels(of []Channel, chosen string) []option {
 	options, labels := make([]option, len(of)), map[string]int{}
 	for i, c := range of {
@@ -61,7 +60,7 @@ func textOf(driver string) string {
 	return "channel_mail"
 }
 
-// Languages labels language tags, each in its own language, and selects the chosen one.
+// Languages returns the options for language tags, each labelled in its own language.
 func (*view) Languages(tags []string, chosen string) []option {
 	options, labels := make([]option, len(tags)), map[string]int{}
 	for i, tag := range tags {
@@ -81,14 +80,14 @@ func (*view) Languages(tags []string, chosen string) []option {
 	return options
 }
 
-// IsLanguage reports whether a tag names a language.
+// IsLanguage reports whether a tag is a language tag.
 func IsLanguage(tag string) bool {
 	_, err := language.Parse(tag)
 	return tag != "" && err == nil
 }
 
-// Zones lists the time zones by part of the world and selects the chosen one, which
-// comes first where the list lacks it.
+// Zones returns the options for time zones by region. A chosen zone that is not in the list
+// comes first.
 func (*view) Zones(chosen string) []zoneGroup {
 	zones := strings.Fields(zonesText)
 	groups := []zoneGroup{{Options: []option{{"UTC", "UTC", chosen == "UTC"}}}}
@@ -106,8 +105,8 @@ func (*view) Zones(chosen string) []zoneGroup {
 	return groups
 }
 
-// zoneLabel writes the part of a time zone's name behind the region for people.
+// zoneLabel returns the part of a time zone's name after the region, for people.
 func zoneLabel(place string) string { return strings.NewReplacer("_", " ", "/", ", ").Replace(place) }
 
-// OfName makes words of a name.
+// OfName turns a name into words.
 func OfName(name string) string { return words.OfName(name) }

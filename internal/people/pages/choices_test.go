@@ -109,12 +109,12 @@ func TestCadencesAreDescribedInWords(t *testing.T) {
 		"cron */15 * * * *":                                     "Every 15 minutes",
 		"cron 0 * * * *":                                        "Every hour",
 		"cron * * * * *":                                        "Every minute",
-		"cron */7 * * * *":                                      "On a schedule of its own",
-		"cron 0 8 * jan *":                                      "On a schedule of its own",
-		"cron 0 8 1 * mon":                                      "On a schedule of its own",
-		"cron * 8 * * *":                                        "On a schedule of its own",
-		"daily 08:00 of state":                                  "Every day at 08:00, latest news only",
-		"something of another kind":                             "On a schedule of its own",
+		"cron */7 * * * *":                                      "On a custom schedule",
+		"cron 0 8 * jan *":                                      "On a custom schedule",
+		"cron 0 8 1 * mon":                                      "On a custom schedule",
+		"cron * 8 * * *":                                        "On a custom schedule",
+		"daily 08:00 of state":                                  "Every day at 08:00, current status only",
+		"something of another kind":                             "On a custom schedule",
 	} {
 		t.Run(cadence, func(t *testing.T) {
 			if got := english().Cadence(cadence); got != want {

@@ -7,20 +7,20 @@ import (
 	"strconv"
 )
 
-// defaultColor is that of services without one.
+// defaultColor is used by services without a color.
 const defaultColor = "#1d4f91"
 
-// minContrast is what WCAG 2.2 asks of text (1.4.3, level AA).
+// minContrast is the contrast that WCAG 2.2 requires of text (1.4.3, level AA).
 const minContrast = 4.5
 
-// CheckColor refuses what is no color of the form #rrggbb.
+// CheckColor refuses a color that is not of the form #rrggbb.
 func CheckColor(s string) error {
 	_, err := luminance(s)
 	return err
 }
 
-// brandStyle sets the color of a service, and black or white for what stands on it,
-// whichever is easier to read: one of them always has minContrast.
+// brandStyle sets the color of a service, and black or white for the text on it, whichever has
+// more contrast: one of them always has minContrast.
 func brandStyle(color string) string {
 	l, err := luminance(color)
 	if color == "" || err != nil {
@@ -34,12 +34,12 @@ func brandStyle(color string) string {
 	return fmt.Sprintf(":root{--brand:%s;--on-brand:%s}\n", color, on)
 }
 
-// contrast is the ratio of WCAG 2.2, from 1 to 21.
+// contrast returns the contrast ratio of WCAG 2.2, from 1 to 21.
 func contrast(a, b float64) float64 {
 	return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 }
 
-// luminance is the relative luminance of WCAG 2.2.
+// luminance returns the relative luminance of WCAG 2.2.
 func luminance(s string) (float64, error) {
 	if len(s) != 7 || s[0] != '#' {
 		return 0, errors.New("write it as #rrggbb, such as #005ea5")

@@ -1,10 +1,10 @@
-// Package pages writes what recipients see in a browser: the pages behind the links
-// in messages. It keeps nothing and asks nobody: what stands
-// on a page comes with the call.
+// Package pages writes the pages that recipients open from links in messages: sign-up,
+// confirmation, preferences and unsubscribe. Package httpapi calls it with the contents. It
+// keeps no state and does no I/O.
 //
-// A page is one document of HTML. It needs no script, and nothing of another place;
-// its policy allows the style, and where there is one the script, that it has, by
-// their hashes. It is readable in light and dark, narrow and wide, with a keyboard
-// and with a screen reader (WCAG 2.2, level AA). Text is escaped by html/template;
-// what a service says about its looks comes in here checked.
+// A page is one HTML document. It needs no script and nothing from another place; its
+// Content-Security-Policy allows its own style and script by their hashes. It is usable in
+// light and dark mode, on narrow and wide screens, with a keyboard and with a screen reader
+// (WCAG 2.2, level AA). html/template escapes all texts. The registry checks the settings of
+// the appearance.
 package pages

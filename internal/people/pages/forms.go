@@ -4,41 +4,41 @@ import (
 	_ "embed"
 )
 
-// A Leaving is what can be left on one page.
+// An UnsubscribeForm lists subscriptions to end.
 type UnsubscribeForm struct {
-	Choices []Choice // what the person is subscribed to
+	Choices []Choice // subscriptions of the person
 	Reasons []string // names of texts, without reason_
 }
 
-// A Choice is one of them.
+// A Choice is one subscription.
 type Choice struct {
 	ID      string
 	Title   string // of the rule or of the topic
-	Detail  string // what the person chose, or ""
-	About   string // the description of the rule, or ""
+	Detail  string // params that the person chose, or ""
+	About   string // description of the rule, or ""
 	Paused  bool
-	Checked bool // the message was about it
+	Checked bool // the message belonged to it
 }
 
-// Single reports whether there is nothing to choose from.
+// Single reports whether there is only one subscription.
 func (l *UnsubscribeForm) Single() bool { return len(l.Choices) == 1 }
 
 //go:embed puzzle.js
 var proofOfWorkScript string
 
-// A SigningUp is the form to subscribe to a topic.
+// A SignUpForm is the form to subscribe to a topic.
 type SignUpForm struct {
-	Token string // sealed, which says when the form was given out
-	Bits  int    // how much work a proof is
+	Token string // sealed; contains the time when the form was sent out
+	Bits  int    // difficulty of the proof of work
 
 	To        string
-	Wrong     string // name of the field that was wrong, or ""
+	Wrong     string // name of the wrong field, or ""
 	Rules     []RuleChoice
-	Channels  []Channel // none: there is no choice
+	Channels  []Channel // empty: no choice
 	Channel   string
 	Cadences  []string
 	Cadence   string
-	Locales   []string // none: there is no choice
+	Locales   []string // empty: no choice
 	Locale    string
 	AskZone   bool
 	TimeZone  string
@@ -46,34 +46,34 @@ type SignUpForm struct {
 	TermsLink bool // the terms are a URL
 }
 
-// A RuleChoice is one of the rules of a topic.
+// A RuleChoice is one rule of a topic.
 type RuleChoice struct {
 	Name, Title string
-	About       string // a description, or ""
-	Labelled    bool   // it has a title or a description of its own
+	About       string // description, or ""
+	Labelled    bool   // it has its own title or description
 	Checked     bool
 	Params      []Param
 }
 
-// A Param is a field for a param of a rule.
+// A Param is the field of a param.
 type Param struct {
 	ID    string // of the field
 	Title string
-	Of    string // title of the rule, where there are several
+	Of    string // title of the rule, if there are several rules
 	Kind  string // string, number, boolean or strings
 	Value string
 }
 
-// A Confirming shows what is about to be confirmed.
+// A ConfirmForm shows the facts to be confirmed.
 type ConfirmForm struct {
 	Facts []Fact
 	Label Text
 }
 
-// A Fact is a name among the texts, and its value.
+// A Fact is the name of a text and a value.
 type Fact struct{ Name, Value string }
 
-// PreferencesForm is what somebody gets, to be changed.
+// A PreferencesForm lists the subscriptions of a person to be changed.
 type PreferencesForm struct {
 	List     []Preference
 	Locales  []string
@@ -85,7 +85,7 @@ type PreferencesForm struct {
 type Preference struct {
 	Choice
 	Cadence  string
-	Cadences []string // none: there is no choice
+	Cadences []string // empty: no choice
 	Channel  string
 	Channels []Channel
 }

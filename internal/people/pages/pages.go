@@ -17,16 +17,16 @@ var sources embed.FS
 //go:embed style.css
 var style string
 
-// A Site is how the pages of a service look.
+// A Site is the appearance of the pages of a service.
 type Site struct {
-	Name  string // whose pages they are
-	Color string // #rrggbb; "" is the built-in one
+	Name  string // name of the service for people
+	Color string // #rrggbb; "" is the built-in color
 	Logo  string // data:image/...;base64,..., or ""
-	Links []Link // at the foot
-	Texts Texts  // instead of the built-in ones
+	Links []Link // in the footer
+	Texts Texts  // replace the built-in ones
 }
 
-// A Link leads somewhere else.
+// A Link is a link in the footer.
 type Link struct {
 	Title string `json:"title"`
 	URL   string `json:"url"`
@@ -35,36 +35,36 @@ type Link struct {
 // A Page is one document.
 type Page struct {
 	Kind   Kind
-	Site   *Site  // nil: a plain one
-	Locale string // of who reads it; texts of it are taken where the site has them
+	Site   *Site  // nil: a plain page
+	Locale string // of the reader
 	Title  Text
 	Notes  []Text // paragraphs below the title
-	Done   Text   // what was done, above all else
-	Fault  Text   // what was wrong with what was sent, above all else
-	Form   any    // what the kind shows
+	Done   Text   // confirmation at the top
+	Fault  Text   // error at the top
+	Form   any    // content of the kind
 }
 
-// A Kind is a document of its own.
+// A Kind is a kind of page.
 type Kind string
 
-// The kinds, and what their Form is.
+// The kinds, with the types of their Form.
 const (
 	Notice      Kind = "notice"      // Button, or nil
-	Unsubscribe Kind = "unsubscribe" // *Leaving
-	SignUp      Kind = "signup"      // *SigningUp
-	Confirm     Kind = "confirm"     // *Confirming
-	Preferences Kind = "preferences" // *Choosing
+	Unsubscribe Kind = "unsubscribe" // *UnsubscribeForm
+	SignUp      Kind = "signup"      // *SignUpForm
+	Confirm     Kind = "confirm"     // *ConfirmForm
+	Preferences Kind = "preferences" // *PreferencesForm
 )
 
-// A Button is a form that has nothing to fill in.
+// A Button is a form with a button only.
 type Button struct {
 	Action string // relative to the page; "" is the page itself
 	Label  Text
 	Link   string // beside it, or ""
-	Other  Text   // what the link is called
+	Other  Text   // text of the link
 }
 
-// Texts and Text are what pages say.
+// Texts and Text are the texts of pages.
 type (
 	Texts = words.Texts
 	Text  = words.Text
@@ -73,7 +73,7 @@ type (
 // Say names a text.
 func Say(name string, values ...string) Text { return Text{Name: name, Values: values} }
 
-// view is what the templates see.
+// A view is the data of the templates.
 type view struct {
 	*Page
 	Lang   string
@@ -84,10 +84,10 @@ type view struct {
 	texts  func(Text) string
 }
 
-// T writes a text.
+// T returns a text in the reader's language.
 func (s *view) T(t Text) string { return s.texts(t) }
 
-// Say writes a text by its name.
+// Say returns a text by its name.
 func (s *view) Say(name string, values ...string) string {
 	return s.texts(Text{Name: name, Values: values})
 }
@@ -95,7 +95,7 @@ func (s *view) Say(name string, values ...string) string {
 // A Writer writes pages. It is safe for concurrent use.
 type Writer struct{ templates map[Kind]*template.Template }
 
-// NewWriter reads the templates.
+// NewWriter parses the templates.
 func NewWriter() *Writer {
 	w := &Writer{map[Kind]*template.Template{}}
 	for _, k := range []Kind{Notice, Unsubscribe, SignUp, Confirm, Preferences} {
@@ -124,7 +124,7 @@ func (w *Writer) Write(p *Page) (body []byte, policy string, err error) {
 	return b.Bytes(), s.policy(), nil
 }
 
-// policy allows what the page has in it, and forms that go back to the server.
+// policy allows the contents of the page, and forms that are sent to the server.
 func (s *view) policy() string {
 	p := "default-src 'none'; style-src " + hashOf(string(s.Style))
 	if s.Script != "" {
@@ -136,13 +136,13 @@ func (s *view) policy() string {
 	return p + "; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 }
 
-// hashOf is what a policy has to name so that an inline text counts.
+// hashOf returns the source expression of a policy for an inline text.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// rightToLeft are the languages that are written so.
+// rightToLeft are the languages that are written from right to left.
 var rightToLeft = map[string]bool{"ar": true, "fa": true, "he": true, "ur": true, "yi": true, "ps": true, "dv": true}
 
 func base(tag string) string {

@@ -9,7 +9,7 @@ import (
 	markup "golang.org/x/net/html"
 )
 
-// width is how wide a mail is, in pixels, and inside what its content has.
+// Widths in pixels: of a mail, and of its content.
 const (
 	width      = 600
 	inside     = 552
@@ -17,19 +17,17 @@ const (
 	ghostClose = "<![endif]-->"
 )
 
-// blockNames are the elements of our own.
+// blockNames are the elements that Fanfare adds to HTML.
 const blockNames = "f-button f-column f-divider f-image f-section f-spacer"
 
-// A section is one whose columns are written: those that do not say how wide they
-// are share what is left.
+// A section is an open f-section. Columns without a width share the rest of its width.
 type section struct {
 	columns []int // in pixels
 	at      int
 }
 
-// expandBlocks writes the elements of our own as tables, which Outlook's old readers
-// need, with columns that stand below one another where there is no room: without
-// a media query, so that readers which drop these do it as well.
+// expandBlocks replaces the block elements by tables, which old versions of Outlook need.
+// Columns stack if the screen is narrow, without a media query, since some readers drop those.
 func (b *builder) expandBlocks(f *File, source string) string {
 	if !strings.Contains(source, "<f-") {
 		return source
@@ -54,7 +52,7 @@ func (b *builder) expandBlocks(f *File, source string) string {
 			continue
 		}
 		if !strings.Contains(" "+blockNames+" ", " "+t.Data+" ") {
-			b.fail(f.fault(f.find(raw, t.Data), "there are "+strings.ReplaceAll(blockNames, " ", ", "), "unknown block "+t.Data))
+			b.fail(f.fault(f.find(raw, t.Data), "the blocks are "+strings.ReplaceAll(blockNames, " ", ", "), "unknown block "+t.Data))
 			return source
 		}
 		if kind == markup.EndTagToken {
@@ -69,7 +67,7 @@ func (b *builder) expandBlocks(f *File, source string) string {
 	}
 }
 
-// columnWidths lists the widths of the columns of each section.
+// columnWidths returns the widths of the columns of each section.
 func (b *builder) columnWidths(source string) (all [][]int) {
 	z := markup.NewTokenizer(strings.NewReader(source))
 	for {
@@ -109,11 +107,11 @@ func (b *builder) columnWidths(source string) (all [][]int) {
 	return all
 }
 
-// A lack is what a block needs and does not have.
+// A blockError says what is wrong with a block.
 type blockError struct{ message, hint string }
 
-// find is where a start tag stands in the file; one with Liquid, where the first of
-// its name stands.
+// find returns the offset of a start tag in the file; of a tag with Liquid, that of the first
+// tag with its name.
 func (f *File) find(raw, name string) int {
 	if at := strings.Index(f.Text, raw); at >= 0 {
 		return at
@@ -139,7 +137,7 @@ func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (
 		return table + ` width="100%"><tr><td class="f-section"` + style + `>`, nil
 	case "f-column":
 		if len(*open) == 0 {
-			return "", &blockError{"f-column outside of an f-section", "put the columns into one"}
+			return "", &blockError{"f-column outside an f-section", "put the columns into an f-section"}
 		}
 		s := &(*open)[len(*open)-1]
 		wide := inside
@@ -154,7 +152,7 @@ func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (
 		return before + fmt.Sprintf(`<div class="f-column" style="max-width: %dpx"><div class="f-inner"%s>`, wide, style), nil
 	case "f-button":
 		if attribute(t, "href") == "" {
-			return "", &blockError{"f-button without an address", "write f-button href=\"...\""}
+			return "", &blockError{"f-button without href", "write f-button href=\"...\""}
 		}
 		return table + ` class="f-button-around"><tr><td class="f-button-cell"` + style + `><a class="f-button" href="` + get("href") + `"` + style + `>`, nil
 	case "f-divider":
@@ -176,7 +174,7 @@ func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (
 			return `<img class="f-image" src="` + get("src") + `" alt="` + get("alt") + `"` + wide + style + `>`, nil
 		}
 	}
-	return "", &blockError{"f-image without alt", `say what it shows: alt="A map of the area", or alt="" where it shows nothing that matters`}
+	return "", &blockError{"f-image without alt", `describe the image: alt="A map of the area", or alt="" if it is decoration`}
 }
 
 func blockEnd(name string, open *[]section) string {

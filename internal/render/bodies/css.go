@@ -12,22 +12,22 @@ import (
 	markup "golang.org/x/net/html"
 )
 
-// A rule is one selector of a style sheet with what it declares.
+// A rule is one selector of a style sheet with its declarations.
 type rule struct {
 	selector     selector
 	declarations []declaration
 	order        int
 }
 
-// A declaration is a property and its value.
+// A declaration is a property with its value.
 type declaration struct {
 	property, value string
 	important       bool
 }
 
-// parseSheet reads a style sheet: the rules that can stand in attributes, and the text
-// of all others, such as those for a narrow or a dark screen, which stay.
-func parseSheet(text string, order int) (rules []rule, rest string) {
+// parseStyles returns the rules of a style sheet that can be inlined, and the text of all
+// others, such as media queries.
+func parseStyles(text string, order int) (rules []rule, rest string) {
 	var kept strings.Builder
 	for _, one := range parseStatements(text) {
 		block, ok := strings.CutSuffix(strings.TrimSpace(one.block), "}")
@@ -52,10 +52,11 @@ func parseSheet(text string, order int) (rules []rule, rest string) {
 	return rules, kept.String()
 }
 
-// A statement of a style sheet is a rule, or what begins with @.
+// A statement of a style sheet is a rule or an at-rule.
 type statement struct{ text, prelude, block string }
 
-// parseStatements splits a sheet. What cannot be read is a statement without a block.
+// parseStatements splits a style sheet. Text that cannot be parsed is a statement without a
+// block.
 func parseStatements(text string) []statement {
 	var all []statement
 	var whole, prelude, block strings.Builder
@@ -98,7 +99,7 @@ func parseStatements(text string) []statement {
 	return all
 }
 
-// parseDeclarations reads what stands between braces, or in an attribute.
+// parseDeclarations parses a block without its braces, or a style attribute.
 func parseDeclarations(text string) []declaration {
 	var all []declaration
 	var one strings.Builder
@@ -133,8 +134,8 @@ func parseDeclarations(text string) []declaration {
 	}
 }
 
-// mergeDeclarations is what an element has in its attribute: of each property the last, and
-// an important one before any other.
+// mergeDeclarations returns the text of a style attribute: the last declaration of each
+// property, unless an earlier one is important.
 func mergeDeclarations(all []declaration) string {
 	var kept []declaration
 	for _, d := range all {
@@ -160,28 +161,28 @@ func mergeDeclarations(all []declaration) string {
 	return out.String()
 }
 
-// An element is one that is open where the HTML is read.
+// An element is an open element.
 type element struct {
 	name, id string
 	classes  []string
 }
 
-// A selector is a chain of compounds: the last is of the element itself, those
-// before it of elements around it.
+// A selector is a chain of compounds: the last one describes the element, those before it its
+// ancestors.
 type selector struct {
 	parts       []compound
 	specificity int
 }
 
-// A compound says what one element is: td.card#first.
+// A compound describes one element: td.card#first.
 type compound struct {
 	name, id string
 	classes  []string
-	child    bool // it stands directly in what the compound before says
+	child    bool // the element is a child of the one that the compound before describes
 }
 
-// parseSelector reads names, classes and ids, within and directly in (>) one
-// another. All else is not known before the mail is read, or to few readers.
+// parseSelector parses names, classes and ids, combined as descendants or children (>). Other
+// selectors depend on the state of the reader, or few readers support them.
 func parseSelector(text string) (s selector, ok bool) {
 	child := false
 	for field := range strings.FieldsSeq(strings.ReplaceAll(text, ">", " > ")) {
@@ -240,8 +241,7 @@ func (c *compound) is(e element) bool {
 	return true
 }
 
-// matches reports whether the selector is of the last of open, the elements that
-// stand in one another.
+// matches reports whether the selector matches the last of the open elements.
 func (s *selector) matches(open []element) bool {
 	return matchesParts(s.parts, open)
 }
@@ -265,14 +265,13 @@ func matchesParts(parts []compound, open []element) bool {
 	return false
 }
 
-// inlineStyles puts what the style sheets in the HTML say into the style attributes of
-// its elements, since some readers of mail drop sheets. What is not of an element
-// itself (how a narrow or a dark screen differs, what is under a pointer) stays in
-// the sheet. A sheet with tags of Liquid is left alone. A library would read the
-// HTML as a tree and write it anew, which Liquid between and within elements does
-// not survive; here all but the start tags concerned stays as it was written.
+// inlineStyles moves the rules of style sheets into style attributes, since some readers drop
+// style sheets. Rules that do not concern an element itself (media queries, :hover) stay, and
+// so do style sheets with Liquid tags. A library would parse the HTML into a tree and write it
+// again, which Liquid between and within elements does not survive. Here everything but the
+// affected start tags stays as it was written.
 func (b *builder) inlineStyles(source, builtin string) string {
-	rules, _ := parseSheet(builtin, 0)
+	rules, _ := parseStyles(builtin, 0)
 	source, rules = b.takeStyles(source, rules)
 	if len(rules) == 0 {
 		return source
@@ -285,7 +284,7 @@ func (b *builder) inlineStyles(source, builtin string) string {
 		if kind == markup.ErrorToken {
 			return out.String()
 		}
-		raw := slices.Clone(z.Raw()) // the token is read after it, in place
+		raw := slices.Clone(z.Raw()) // the token overwrites it
 		switch kind {
 		case markup.StartTagToken, markup.SelfClosingTagToken:
 			t := z.Token()
@@ -305,7 +304,7 @@ func (b *builder) inlineStyles(source, builtin string) string {
 	}
 }
 
-// takeStyles takes the rules that can be inlined out of the style elements.
+// takeStyles removes the rules that can be inlined from the style elements, and returns them.
 func (b *builder) takeStyles(source string, rules []rule) (string, []rule) {
 	var out strings.Builder
 	z := markup.NewTokenizer(strings.NewReader(source))
@@ -331,7 +330,7 @@ func (b *builder) takeStyles(source string, rules []rule) (string, []rule) {
 		case markup.TextToken:
 			if inStyle && !b.hasTags(raw) {
 				var found []rule
-				found, raw = parseSheet(raw, len(rules)+1)
+				found, raw = parseStyles(raw, len(rules)+1)
 				rules = append(rules, found...)
 			}
 		}
@@ -340,7 +339,7 @@ func (b *builder) takeStyles(source string, rules []rule) (string, []rule) {
 	return strings.NewReplacer("<style></style>", "", "<style>\n</style>", "").Replace(out.String()), rules
 }
 
-// hasTags reports whether there are tags of Liquid in the text.
+// hasTags reports whether the text has tags of Liquid.
 func (b *builder) hasTags(text string) bool {
 	return slices.ContainsFunc(b.pattern.FindAllString(text, -1), func(w string) bool { return b.at(w).tag != "" })
 }
@@ -349,7 +348,7 @@ func elementOf(t markup.Token) element {
 	return element{t.Data, attribute(t, "id"), strings.Fields(attribute(t, "class"))}
 }
 
-// closeImplied closes the elements that end where another begins.
+// closeImplied closes the elements that end where an element begins.
 func closeImplied(open []element, name string) []element {
 	ends := map[string]string{"li": "li", "td": "td th", "th": "td th", "tr": "td th tr", "dt": "dt dd", "dd": "dt dd", "tbody": "td th tr thead tbody"}[name]
 	if blockElements[name] && ends == "" {
@@ -361,7 +360,7 @@ func closeImplied(open []element, name string) []element {
 	return open
 }
 
-// closeElement is what is open behind the end of an element.
+// closeElement closes an element.
 func closeElement(open []element, name string) []element {
 	for i, e := range slices.Backward(open) {
 		if e.name == name {
@@ -371,7 +370,7 @@ func closeElement(open []element, name string) []element {
 	return open
 }
 
-// withStyles is the start tag with the rules that are of it, "" without any.
+// withStyles returns the start tag with the matching rules, "" without any.
 func (b *builder) withStyles(t markup.Token, open []element, rules []rule) string {
 	var of []rule
 	for _, r := range rules {
@@ -390,7 +389,7 @@ func (b *builder) withStyles(t markup.Token, open []element, rules []rule) strin
 		return ""
 	}
 	own := attribute(t, "style")
-	if b.hasTags(own) { // which of them counts is not known
+	if b.hasTags(own) { // it is unknown which tags apply
 		own = mergeDeclarations(all) + "; " + own
 	} else {
 		own = mergeDeclarations(append(all, parseDeclarations(own)...))
@@ -400,7 +399,7 @@ func (b *builder) withStyles(t markup.Token, open []element, rules []rule) strin
 	return b.startTag(t)
 }
 
-// startTag writes a start tag. A word of Liquid between the attributes has no value.
+// startTag writes a start tag. A placeholder between the attributes has no value.
 func (b *builder) startTag(t markup.Token) string {
 	var out strings.Builder
 	out.WriteString("<" + t.Data)

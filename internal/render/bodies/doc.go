@@ -1,14 +1,19 @@
-// Package bodies turns what an author writes of a mail (Markdown or HTML, blocks,
-// a layout, partials) into the HTML and the text that the writer of messages
-// knows, which are Liquid.
+// Package bodies generates the HTML and the text of a mail from what an author wrote: Markdown
+// or HTML, blocks, a layout, partials. The result is Liquid, which package liquid compiles.
 //
-// State: none. All is done when a template is compiled, so that a message costs
-// what it costs with parts written by hand. Liquid is carried through as it
-// stands: each output and tag is exchanged for a mark, a word that no rule of
-// Markdown, HTML or CSS touches, and put back at the end. A value is therefore
-// never read as Markdown, and is escaped where every value is.
+//	make.go         what is generated, and from which source
+//	placeholder.go  replaces Liquid by placeholders, and partials by their text
+//	markdown.go     Markdown to HTML
+//	blocks.go       f-button and other blocks to tables
+//	layout.go       the page around the content
+//	css.go          style sheets to style attributes
+//	text.go         HTML to text; textwrap.go wraps its lines
 //
-// Failure: errors are *fanfare.Error with the pointer, line and column of what the
-// author wrote, also where it stands in a layout or in a partial. [Part.Origin]
-// leads from a line of what was made to the line that it was made from.
+// State: none. Everything happens when a template is compiled, so that a message costs the same
+// as with hand-written parts. Each output and tag of Liquid is replaced by a placeholder, a
+// word that no rule of Markdown, HTML or CSS changes, and restored at the end. Values are
+// therefore never parsed as Markdown, and they are escaped like all values.
+//
+// Failure: errors are *fanfare.Error with the pointer, line and column in what the author
+// wrote, layouts and partials included. [Part.Origin] returns the source of a generated line.
 package bodies

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Layouts names those that are built in: plain has a link to unsubscribe below the
-// content, letter has not.
+// Layouts are the names of the built-in layouts: plain has an unsubscribe link below the
+// content, the other does not.
 var Layouts = [...]string{"letter", "plain"}
 
 //go:embed layouts/page.html
@@ -26,7 +26,7 @@ var blockStyle string
 // rightToLeft are the languages that are written from right to left.
 var rightToLeft = []string{"ar", "arc", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi"}
 
-// unsubscribeLabels is what the link to unsubscribe says.
+// unsubscribeLabels has the text of the unsubscribe link by language.
 var unsubscribeLabels = map[string]string{
 	"ar": "إلغاء الاشتراك", "cs": "Odhlásit odběr", "cy": "Dad-danysgrifio", "da": "Afmeld", "de": "Abmelden", "en": "Unsubscribe",
 	"es": "Cancelar la suscripción", "fa": "لغو اشتراک", "fi": "Peruuta tilaus", "fr": "Se désabonner", "he": "ביטול הרשמה", "it": "Annulla l’iscrizione",
@@ -38,13 +38,13 @@ var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$`)
 
 var wholeOutput = regexp.MustCompile(`^\{\{-?\s*([\w.]+)\s*-?\}\}$`)
 
-// hasValidLang reports whether the language is one, or an output.
+// hasValidLang reports whether Lang is a language tag or an output.
 func (s *Source) hasValidLang() bool {
 	return s.Lang == "" || languageTag.MatchString(s.Lang) || wholeOutput.MatchString(s.Lang)
 }
 
-// byLanguage is what value says for the language: found now where it is known, and
-// else by a case over the variable that tells it.
+// byLanguage returns the value for a language. If an output tells the language, it returns a
+// Liquid case over all of them.
 func byLanguage(language string, names []string, value func(language string) string) string {
 	if found := wholeOutput.FindStringSubmatch(language); found != nil {
 		var out strings.Builder
@@ -74,10 +74,10 @@ func unsubscribeLabel(language string) string {
 	return unsubscribeLabels["en"]
 }
 
-// styleElement is one that belongs into the head, where its page has one.
+// styleElement matches a style element, which belongs into the head of the page.
 var styleElement = regexp.MustCompile(`(?s)<style>(.*?)</style>\n?`)
 
-// inBuiltinLayout puts content into the layout of the source. It is whole HTML then.
+// inBuiltinLayout puts the content into the built-in layout of the source.
 func (b *builder) inBuiltinLayout(src Source, content string) string {
 	title := b.replaceLiquid(src.file("subject", src.Subject))
 	language := b.replaceLiquid(&File{src.Name, "lang", cmp.Or(src.Lang, "en")})
@@ -103,7 +103,7 @@ func (b *builder) inBuiltinLayout(src Source, content string) string {
 	return strings.NewReplacer(pairs...).Replace(layoutPage)
 }
 
-// inCustomLayout puts content into a layout of the author's own.
+// inCustomLayout puts the content into a layout of the author's own.
 func (b *builder) inCustomLayout(src Source, content string) string {
 	if len(b.errors) > 0 {
 		return ""
@@ -125,12 +125,13 @@ func (b *builder) inCustomLayout(src Source, content string) string {
 		return word
 	})
 	if !placed {
-		b.fail(page.fault(0, "write {{ content }} where the template belongs", "the layout has no place for the content"))
+		b.fail(page.fault(0, "write {{ content }} at the place of the content", "the layout has no {{ content }}"))
 	}
 	return text
 }
 
-// replaceGenerated exchanges Liquid that is nobody's.
+// replaceGenerated replaces the Liquid of a generated text, which has no origin, by
+// placeholders.
 func (b *builder) replaceGenerated(text string) string {
 	if !strings.Contains(text, "{") {
 		return text

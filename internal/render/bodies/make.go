@@ -11,24 +11,23 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Source is what an author wrote of one message. Of Markdown and HTML at most
-// one is set.
+// A Source is the body of one message as its author wrote it. At most one of Markdown and HTML
+// is set.
 type Source struct {
 	Name         string // of the template
-	PathPrefix   string // where in the template this stands, such as locales/cy/, or ""
+	PathPrefix   string // path of a variant in the template, such as locales/cy/, or ""
 	Subject      string
 	Markdown     string
 	HTML         string
-	Text         string // "": it is made from the HTML
-	Layout       string // one that is built in, or ""
+	Text         string // "": generated from the HTML
+	Layout       string // a built-in layout, or ""
 	CustomLayout string // a layout of the author's own: HTML with {{ content }}
-	Lang         string // BCP 47, or an output of Liquid that tells it; "" is English
+	Lang         string // BCP 47, or an output of Liquid; "" is English
 
-	Partials map[string]string // what {% render "name" %} puts in
+	Partials map[string]string // inserted by {% render "name" %}
 }
 
-// IsComplete reports whether there is nothing to make: the parts are whole as they
-// are written.
+// IsComplete reports whether nothing has to be generated.
 func (s *Source) IsComplete() bool {
 	html := strings.ToLower(s.HTML)
 	if renderTag.MatchString(s.HTML + s.Text) {
@@ -37,29 +36,29 @@ func (s *Source) IsComplete() bool {
 	return s.hasValidLang() && s.CustomLayout == "" && s.Markdown == "" && s.Layout == "" && (s.HTML == "" || s.Text != "" && !strings.Contains(html, "<style") && !strings.Contains(html, "<f-"))
 }
 
-// Made is the source as the writer of messages takes it.
+// Made is the generated parts; a part that was complete is empty.
 type Made struct{ Text, HTML Part }
 
-// A Part is Liquid, and where its lines come from.
+// A Part is Liquid with the origin of its lines.
 type Part struct {
 	Source string
 	lines  []origin // by line
 }
 
-// A File is one text that an author wrote.
+// A File is one text that the author wrote.
 type File struct {
 	Template string
-	Part     string // subject, text, html, markdown, page, subject, or partials/NAME
+	Part     string // subject, text, html, markdown, page, lang, or partials/NAME
 	Text     string
 }
 
-// file is a text of the source.
+// file returns a text of the source.
 func (s *Source) file(part, text string) *File { return &File{s.Name, s.PathPrefix + part, text} }
 
-// Pointer names the file as its author finds it in the document.
+// Pointer returns the JSON pointer of the file in the document.
 func (f *File) Pointer() string { return Pointer(f.Template, f.Part) }
 
-// Pointer names a part of a template, or without one the template.
+// Pointer returns the JSON pointer of a part of a template; without a part, of the template.
 func Pointer(template, part string) string {
 	name := "/templates/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(template)
 	if part == "" {
@@ -68,14 +67,14 @@ func Pointer(template, part string) string {
 	return name + "/" + part
 }
 
-// A place is a line of a file.
+// An origin is a line of a file.
 type origin struct {
 	file *File
 	line int
 }
 
-// Origin returns the file and the line from which a line of the part was made:
-// nil where nothing of it is Liquid.
+// Origin returns the file and the line that a line of the part was generated from; nil if the
+// line has no Liquid.
 func (p Part) Origin(line int) (*File, int) {
 	if line < 1 || line > len(p.lines) {
 		return nil, 0
@@ -84,7 +83,7 @@ func (p Part) Origin(line int) (*File, int) {
 	return at.file, at.line
 }
 
-// fault is an error at an offset of a file.
+// fault returns an error at an offset of the file.
 func (f *File) fault(offset int, hint, message string) *fanfare.Error {
 	before := f.Text[:offset]
 	start := strings.LastIndexByte(before, '\n') + 1
@@ -92,17 +91,17 @@ func (f *File) fault(offset int, hint, message string) *fanfare.Error {
 		Line: strings.Count(before, "\n") + 1, Column: utf8.RuneCountInString(before[start:]) + 1}
 }
 
-// Make makes the parts, or says all that is wrong.
+// Make generates the parts, or returns all errors.
 func Make(src Source) (Made, []*fanfare.Error) {
 	b := newBuilder(src)
 	made := b.make(src)
 	return made, b.errors
 }
 
-// voidElements are the elements that have no end.
+// voidElements have no end tag.
 var voidElements = wordSet("area base br col embed hr img input link meta source track wbr f-divider f-image f-spacer")
 
-// make makes the parts of the template itself.
+// make generates the parts of the template.
 func (b *builder) make(src Source) Made {
 	file := src.file("html", src.HTML)
 	if src.Markdown != "" {
@@ -111,7 +110,7 @@ func (b *builder) make(src Source) Made {
 	content := b.replaceLiquid(file)
 	if src.Layout != "" && src.CustomLayout == "" && !slices.Contains(Layouts[:], src.Layout) {
 		b.fail(&fanfare.Error{Code: fanfare.Invalid, Pointer: Pointer(src.Name, "layout"), Message: "there is no layout " + strconv.Quote(src.Layout),
-			Hint: "built in are " + strings.Join(Layouts[:], " and ")})
+			Hint: "the built-in layouts are " + strings.Join(Layouts[:], " and ")})
 	}
 	if !src.hasValidLang() {
 		b.fail(&fanfare.Error{Code: fanfare.Invalid, Pointer: Pointer(src.Name, "lang"), Message: strconv.Quote(src.Lang) + " is not a language", Hint: "write a tag such as cy or pt-BR, or an output such as {{ event.locale }}"})
@@ -148,7 +147,7 @@ func (b *builder) make(src Source) Made {
 	return made
 }
 
-// withFooter puts below the text what the layout has below its content.
+// withFooter appends the footer of the layout to the text.
 func (b *builder) withFooter(src Source, text string) string {
 	if src.Layout != "plain" || src.CustomLayout != "" {
 		return text
@@ -156,9 +155,8 @@ func (b *builder) withFooter(src Source, text string) string {
 	return text + "\n-- \n" + b.replaceGenerated(byLanguage(src.Lang, slices.Sorted(maps.Keys(unsubscribeLabels)), unsubscribeLabel)) + ": " + b.replaceGenerated("{{ unsubscribe_url }}") + "\n"
 }
 
-// textLiquid is the Liquid as it stands in a text that was made from HTML: without
-// filters that make or escape HTML, and without the trimming of white space,
-// which has none left to trim.
+// textLiquid returns the Liquid for a text that is generated from HTML: without filters that
+// produce or escape HTML, and without the trimming of white space, which is already gone.
 func (m *placeholder) textLiquid() string {
 	source := m.source
 	if m.tag == "raw" {
@@ -184,8 +182,8 @@ var (
 	asMarkup = regexp.MustCompile(`\|\s*(raw|safe)\s*(\||[-]?[}%]\})`)
 )
 
-// withoutMarkup takes the filters that write HTML out of an output, and strips
-// the markup of a value that brings its own.
+// withoutMarkup removes the filters that produce HTML from an output, and strips the markup of
+// a value that is HTML.
 func withoutMarkup(source string) string {
 	for toMarkup.MatchString(source) {
 		source = toMarkup.ReplaceAllString(source, "$2")

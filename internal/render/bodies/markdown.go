@@ -15,11 +15,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown makes HTML of Markdown whose Liquid was exchanged. It is CommonMark
-// with the tables, strikethrough and bare links of GitHub, and three things of
-// our own: tags that stand alone on their lines are between what is around them,
-// lines that begin with ^ are an inset, and a link with the title "button" that
-// stands alone is a button.
+// markdown converts Markdown with placeholders to HTML. It is CommonMark with the tables,
+// strikethrough and bare links of GitHub, and three extensions: a line of Liquid tags separates
+// blocks, lines that begin with ^ are an inset, and a paragraph that is a link with the title
+// "button" is a button.
 func (b *builder) markdown(source string) string {
 	source = b.linkValues(source)
 	source = b.separateConditions(source)
@@ -31,26 +30,24 @@ func (b *builder) markdown(source string) string {
 			parser.WithASTTransformers(util.Prioritized(listJoiner{b}, 500), util.Prioritized(imageFinder{b}, 600)),
 		),
 		goldmark.WithRendererOptions(
-			html.WithUnsafe(), // the author may write HTML as well; values are escaped where all are
+			html.WithUnsafe(), // authors may write HTML; values are escaped elsewhere
 			renderer.WithNodeRenderers(util.Prioritized(nodeRenderer{}, 500)),
 		),
 	)
 	var out bytes.Buffer
-	if err := md.Convert([]byte(source), &out); err != nil { // a buffer does not fail
+	if err := md.Convert([]byte(source), &out); err != nil { // writing to a buffer does not fail
 		panic(err)
 	}
 	return asButtons(strings.NewReplacer("<table>", `<table class="data">`, "<th>", `<th scope="col">`, "<th style", `<th scope="col" style`).Replace(b.extractTagRows(out.String())))
 }
 
-// linkValues makes links of <{{ event.url }}>, which Markdown would not know
-// for an address.
+// linkValues makes links of <{{ event.url }}>, which Markdown does not recognise as an address.
 func (b *builder) linkValues(source string) string {
 	return regexp.MustCompile(`<(`+b.key+`[a-p]+x)>`).ReplaceAllString(source, "[$1]($1)")
 }
 
-// separateConditions puts the tags of a condition that has a paragraph of one line to
-// itself on lines of their own: where it does not hold, the paragraph is not there,
-// and no empty one is left.
+// separateConditions puts the tags of a condition that is a paragraph of one line on their own
+// lines, so that no empty paragraph is left if the condition is false.
 func (b *builder) separateConditions(source string) string {
 	lines := strings.Split(source, "\n")
 	blank := func(i int) bool { return i < 0 || i >= len(lines) || strings.TrimSpace(lines[i]) == "" }
@@ -65,8 +62,8 @@ func (b *builder) separateConditions(source string) string {
 	return strings.Join(out, "\n")
 }
 
-// splitCondition takes the tags of a line that is one condition as a whole from what stands
-// between them; any other line it leaves alone.
+// splitCondition splits a line that is one condition into tags and contents; it returns any
+// other line unchanged.
 func (b *builder) splitCondition(line string) []string {
 	words := b.pattern.FindAllStringIndex(line, -1)
 	if len(words) < 2 || strings.TrimSpace(line[:words[0][0]]) != "" || strings.TrimSpace(line[words[len(words)-1][1]:]) != "" {
@@ -97,7 +94,7 @@ func (b *builder) splitCondition(line string) []string {
 	return parts
 }
 
-// onlyTags returns the tags of a line that has nothing else, nil for any other.
+// onlyTags returns the tags of a line that has nothing else; nil for any other line.
 func (b *builder) onlyTags(line string) []*placeholder {
 	words := b.pattern.FindAllString(line, -1)
 	if len(words) == 0 || strings.TrimSpace(b.pattern.ReplaceAllString(line, "")) != "" {
@@ -112,8 +109,8 @@ func (b *builder) onlyTags(line string) []*placeholder {
 	return tags
 }
 
-// depth is how far tags leave the blocks of Liquid open, and how far they close
-// such as were open before.
+// depth returns how many blocks the tags leave open (negative: close), and the lowest depth on
+// the way.
 func depth(tags []*placeholder) (after, lowest int) {
 	for _, t := range tags {
 		switch {
@@ -129,9 +126,9 @@ func depth(tags []*placeholder) (after, lowest int) {
 
 var delimiterRow = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$`)
 
-// tagsAsRows makes rows of the tags between the rows of a table, so that they
-// do not end it; untable takes them out again. Tags that close or open what does
-// not lie in the table end it.
+// tagsAsRows turns tags between the rows of a table into rows, so that they do not end the
+// table; extractTagRows reverses this. Tags that close or open a block outside the table end
+// it.
 func (b *builder) tagsAsRows(source string) string {
 	lines := strings.Split(source, "\n")
 	out := make([]string, 0, len(lines))
@@ -165,8 +162,8 @@ func (b *builder) tagsAsRows(source string) string {
 	return strings.Join(out, "\n")
 }
 
-// balancedRows counts the rows at the beginning up to where all is closed that they
-// open: 1 for a row that is none of tags, 0 where they do not close.
+// balancedRows counts the first rows that close all blocks they open: 1 for a row without tags,
+// 0 if they do not close them.
 func (b *builder) balancedRows(rows []string) int {
 	open := 0
 	for i, row := range rows {
@@ -181,7 +178,7 @@ func (b *builder) balancedRows(rows []string) int {
 	return 0
 }
 
-// extractTagRows takes the rows of tags out of the table.
+// extractTagRows replaces rows of tags by the tags.
 func (b *builder) extractTagRows(text string) string {
 	row := regexp.MustCompile(`<tr>\n<td[^>]*>((?:` + b.key + `[a-p]+x ?)+)</td>\n(?:<td[^>]*></td>\n)*</tr>`)
 	return row.ReplaceAllStringFunc(text, func(found string) string {
@@ -214,7 +211,7 @@ func (n *tagLine) Dump(source []byte, level int) {
 	ast.DumpHelper(n, source, level, map[string]string{"words": n.words}, nil)
 }
 
-// tagLineParser reads them.
+// tagLineParser parses tag lines.
 type tagLineParser struct{ b *builder }
 
 func (p tagLineParser) Trigger() []byte { return []byte{p.b.key[0]} }
@@ -236,7 +233,7 @@ func (p tagLineParser) Close(ast.Node, text.Reader, parser.Context) {}
 func (p tagLineParser) CanInterruptParagraph() bool                 { return true }
 func (p tagLineParser) CanAcceptIndentedLine() bool                 { return false }
 
-// An inset is what stands behind ^, as in the Markdown of GOV.UK Notify.
+// An inset is a block of lines that begin with ^, as in the Markdown of GOV.UK Notify.
 type inset struct{ ast.BaseBlock }
 
 var kindInset = ast.NewNodeKind("Inset")
@@ -245,7 +242,7 @@ func (n *inset) Kind() ast.NodeKind { return kindInset }
 
 func (n *inset) Dump(source []byte, level int) { ast.DumpHelper(n, source, level, nil, nil) }
 
-// insetParser reads them, as quotations are read.
+// insetParser parses insets in the way of block quotes.
 type insetParser struct{}
 
 func (insetParser) Trigger() []byte { return []byte{'^'} }
@@ -282,13 +279,13 @@ func (insetParser) Close(ast.Node, text.Reader, parser.Context) {}
 func (insetParser) CanInterruptParagraph() bool                 { return true }
 func (insetParser) CanAcceptIndentedLine() bool                 { return false }
 
-// nodeRenderer writes both.
+// nodeRenderer renders tag lines and insets.
 type nodeRenderer struct{}
 
 func (nodeRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(kindTagLine, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
-			_, _ = w.WriteString(n.(*tagLine).words + "\n") // of a buffer, as below
+			_, _ = w.WriteString(n.(*tagLine).words + "\n") // to a buffer, as below
 		}
 		return ast.WalkSkipChildren, nil
 	})
@@ -302,8 +299,8 @@ func (nodeRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// listJoiner joins what Markdown reads as several lists, because tags stand between
-// their items: a loop makes items and not lists.
+// listJoiner joins lists that have only Liquid tags between them: a loop over items makes one
+// list.
 type listJoiner struct{ b *builder }
 
 func (l listJoiner) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
@@ -321,8 +318,8 @@ func (l listJoiner) join(parent ast.Node) {
 	}
 }
 
-// run finds the nodes from start to last that make one list, and the first list
-// of them; nil where there is nothing to join.
+// run returns the first list and the last node of the nodes from start that form one list; nil
+// if there is nothing to join.
 func (l listJoiner) run(start ast.Node) (first *ast.List, last ast.Node) {
 	open, tagged, worth := 0, false, false
 	var list *ast.List
@@ -355,8 +352,7 @@ func (l listJoiner) run(start ast.Node) (first *ast.List, last ast.Node) {
 	return first, last
 }
 
-// into makes one list of the items and tags from start to last, which takes their
-// place and is like the given one.
+// into replaces the nodes from start to last by one list of their items and tags.
 func (l listJoiner) into(parent ast.Node, like *ast.List, start, last ast.Node) ast.Node {
 	list := ast.NewList(like.Marker)
 	list.Start, list.IsTight = like.Start, like.IsTight

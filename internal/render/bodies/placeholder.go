@@ -11,29 +11,28 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A mark stands for one output or tag of Liquid. In a text it is written as
-// a word of letters alone, which may stand in an address as well: the key, its
-// number in sixteen letters, and an x.
+// A placeholder stands for one output or tag of Liquid. In a text it is a word,
+// which may also stand in an address: the key, its number in the digits a to p, and an x.
 type placeholder struct {
 	source string // the Liquid
-	tag    string // the name of a tag, "" for an output
+	tag    string // name of the tag, "" for an output
 	args   string
 	origin
 }
 
-// closes and opens tell what the tag does to the blocks of Liquid.
+// closes and opens tell whether the tag closes or opens a block.
 func (m *placeholder) closes() bool { return strings.HasPrefix(m.tag, "end") }
 func (m *placeholder) opens() bool {
 	return slices.Contains([]string{"if", "unless", "case", "for", "tablerow", "capture"}, m.tag)
 }
 
-// A builder makes the parts of one message.
+// A builder generates the parts of one message.
 type builder struct {
 	partials     map[string]string
 	key          string
-	pattern      *regexp.Regexp // of a mark
+	pattern      *regexp.Regexp // matches a placeholder
 	placeholders []placeholder
-	// withoutAlt has the address and the title of the images whose alternative text is missing.
+	// withoutAlt has the address and the title of each image without alternative text.
 	withoutAlt map[string]string
 	errors     []*fanfare.Error
 }
@@ -51,31 +50,31 @@ func newBuilder(src Source) *builder {
 	return b
 }
 
-// add keeps a mark and returns its word.
+// add stores a placeholder and returns its word.
 func (b *builder) add(m placeholder) string {
 	b.placeholders = append(b.placeholders, m)
-	return b.key + strings.Map(letter, strconv.FormatInt(int64(len(b.placeholders)-1), 16)) + "x"
+	return b.key + strings.Map(toWord, strconv.FormatInt(int64(len(b.placeholders)-1), 16)) + "x"
 }
 
-const digits, letters = "0123456789abcdef", "abcdefghijklmnop"
+const digits, wordDigits = "0123456789abcdef", "abcdefghijklmnop"
 
-func letter(digit rune) rune { return rune(letters[strings.IndexRune(digits, digit)]) }
-func digit(letter rune) rune { return rune(digits[strings.IndexRune(letters, letter)]) }
+func toWord(digit rune) rune { return rune(wordDigits[strings.IndexRune(digits, digit)]) }
+func toDigit(c rune) rune    { return rune(digits[strings.IndexRune(wordDigits, c)]) }
 
-// at returns the mark of a word.
+// at returns the placeholder of a word.
 func (b *builder) at(word string) *placeholder {
-	n, err := strconv.ParseInt(strings.Map(digit, word[len(b.key):len(word)-1]), 16, 32)
+	n, err := strconv.ParseInt(strings.Map(toDigit, word[len(b.key):len(word)-1]), 16, 32)
 	if err != nil || int(n) >= len(b.placeholders) {
 		return &placeholder{}
 	}
 	return &b.placeholders[n]
 }
 
-// replaceLiquid puts marks in place of the Liquid of a file. A block that is raw, and
-// one that is a comment, is one mark.
+// replaceLiquid replaces the Liquid of a file by placeholders. A raw block and a comment are
+// one placeholder.
 func (b *builder) replaceLiquid(f *File) string { return b.replaceLiquidIn(f, nil) }
 
-// replaceLiquidIn is exchange within partials, the innermost last.
+// replaceLiquidIn is replaceLiquid inside partials, the innermost last.
 func (b *builder) replaceLiquidIn(f *File, within []inclusion) string {
 	f.Text = strings.ReplaceAll(strings.ReplaceAll(f.Text, "\r\n", "\n"), "\r", "\n")
 	var out strings.Builder
@@ -125,13 +124,13 @@ func (b *builder) replaceLiquidIn(f *File, within []inclusion) string {
 	return out.String()
 }
 
-// An opened block of Liquid, and where it begins.
+// An openBlock is a block of Liquid that is open.
 type openBlock struct {
 	tag string
 	at  int
 }
 
-// checkNesting checks that the blocks of a file open and close in it.
+// checkNesting checks that the blocks of a file are closed in the file.
 func (b *builder) checkNesting(f *File, at int, m placeholder, open []openBlock) []openBlock {
 	switch {
 	case m.opens():
@@ -142,11 +141,11 @@ func (b *builder) checkNesting(f *File, at int, m placeholder, open []openBlock)
 	if n := len(open); n > 0 && m.tag == "end"+open[n-1].tag {
 		return open[:n-1]
 	}
-	hint := "nothing is open here"
+	hint := "no block is open here"
 	if n := len(open); n > 0 {
 		hint = "close {% " + open[n-1].tag + " %} first"
 	}
-	b.fail(f.fault(at, hint, m.tag+" without a begin"))
+	b.fail(f.fault(at, hint, m.tag+" without an opening tag"))
 	return open
 }
 
@@ -158,17 +157,17 @@ func (b *builder) checkUnclosed(f *File, at int, text string) {
 	}
 }
 
-// lineSeparator is a line break that is nobody's.
+// lineSeparator is a line break without output.
 const lineSeparator = "{%comment%}\n{%endcomment%}"
 
 func (b *builder) fail(err *fanfare.Error) { b.errors = append(b.errors, err) }
 
-// restoreLiquid puts the Liquid back, and breaks a line inside of Liquid wherever what
-// follows comes from another line, so that each line has one origin.
+// restoreLiquid replaces the placeholders by their Liquid. It starts a new line inside Liquid
+// if the next placeholder comes from another line, so that each line has one origin.
 func (b *builder) restoreLiquid(text string, liquid func(*placeholder) string) Part {
 	var out strings.Builder
 	var p Part
-	var last *placeholder // on the line that is being written
+	var last *placeholder // on the current line
 	from := 0
 	for _, at := range b.pattern.FindAllStringIndex(text, -1) {
 		between := text[from:at[0]]
@@ -205,7 +204,7 @@ func (b *builder) restoreLiquid(text string, liquid func(*placeholder) string) P
 	return p
 }
 
-// end notes the origin of a line that ends, and of those that are empty.
+// end sets the origin of the line that ends, and of empty lines.
 func (p *Part) end(m *placeholder, lines int) {
 	if m == nil {
 		m = &placeholder{}
@@ -216,7 +215,7 @@ func (p *Part) end(m *placeholder, lines int) {
 	}
 }
 
-// maxNesting bounds how deep partials stand in one another.
+// maxNesting is the greatest depth of partials in partials.
 const maxNesting = 8
 
 var (
@@ -227,7 +226,7 @@ var (
 	localName   = regexp.MustCompile(`^\s*([\pL_][\w\-]*)`)
 )
 
-// PartialNames lists the partials that a text names.
+// PartialNames returns the names of the partials that a text renders.
 func PartialNames(text string) (names []string) {
 	for _, at := range renderTag.FindAllStringIndex(text, -1) {
 		if found := partialName.FindStringSubmatch(text[at[1]:]); found != nil {
@@ -237,24 +236,24 @@ func PartialNames(text string) (names []string) {
 	return names
 }
 
-// An inclusion is a partial where it is rendered.
+// An inclusion is a partial with its arguments.
 type inclusion struct {
 	name  string
-	given map[string]string // its variables, as what they are to the template
+	given map[string]string // variables of the partial, as expressions of the template
 }
 
-// include is the partial that a render tag names, with its Liquid exchanged.
+// include returns the text of the partial that a render tag names, with placeholders.
 func (b *builder) include(f *File, at int, args string, within []inclusion) string {
 	found := partialName.FindStringSubmatch(args)
 	if found == nil {
-		b.fail(f.fault(at, `write {% render "name" %}, with name: value behind it for each variable that it needs`, "render without the name of a partial"))
+		b.fail(f.fault(at, `write {% render "name" %}, followed by name: value for each variable that the partial needs`, "render needs the name of a partial"))
 		return ""
 	}
 	one := inclusion{found[1], map[string]string{}}
 	for rest := args[len(found[0]):]; strings.TrimSpace(rest) != ""; {
 		arg := argument.FindStringSubmatch(rest)
 		if arg == nil {
-			b.fail(f.fault(at, "a partial is given variables and plain values: name: event.title", "render cannot read "+strings.TrimSpace(rest)))
+			b.fail(f.fault(at, "arguments of a partial are variables and literals, such as name: event.title", "render cannot parse "+strings.TrimSpace(rest)))
 			return ""
 		}
 		one.given[arg[1]] = renameVariables(arg[2], within)
@@ -262,23 +261,23 @@ func (b *builder) include(f *File, at int, args string, within []inclusion) stri
 	}
 	text, ok := b.partials[one.name]
 	if !ok {
-		b.fail(f.fault(at, "the document's partials have none of this name", "unknown partial "+one.name))
+		b.fail(f.fault(at, "define it under partials in the document", "unknown partial "+one.name))
 		return ""
 	}
 	for _, outer := range within {
 		if outer.name == one.name {
-			b.fail(f.fault(at, "a partial cannot stand in itself", "partial "+one.name+" renders itself"))
+			b.fail(f.fault(at, "a partial cannot render itself", "partial "+one.name+" renders itself"))
 			return ""
 		}
 	}
 	if len(within) == maxNesting {
-		b.fail(f.fault(at, "", "partials stand too deep in one another"))
+		b.fail(f.fault(at, "", "partials are nested too deeply"))
 		return ""
 	}
 	return b.replaceLiquidIn(&File{f.Template, "partials/" + one.name, strings.TrimSuffix(text, "\n")}, append(within[:len(within):len(within)], one))
 }
 
-// renameVariables exchanges the variables of a partial for what it was given.
+// renameVariables replaces the variables of a partial by its arguments.
 func renameVariables(expression string, within []inclusion) string {
 	if len(within) == 0 {
 		return expression
@@ -292,8 +291,8 @@ func renameVariables(expression string, within []inclusion) string {
 	})
 }
 
-// shadowedVariable is the fault of a partial whose own variable would stand in the way of
-// what it was given, nil where none does.
+// shadowedVariable returns the error of a partial that assigns a variable which one of its
+// arguments reads; nil if it does not.
 func shadowedVariable(f *File, at int, m placeholder, within []inclusion) *fanfare.Error {
 	if len(within) == 0 || m.tag != "for" && m.tag != "assign" && m.tag != "capture" && m.tag != "tablerow" {
 		return nil
@@ -305,7 +304,7 @@ func shadowedVariable(f *File, at int, m placeholder, within []inclusion) *fanfa
 	for name, value := range within[len(within)-1].given {
 		root, _, _ := strings.Cut(value, ".")
 		if found[1] == name || found[1] == root {
-			return f.fault(at, "give the partial's own variable another name", found[1]+" hides what the partial is given as "+name)
+			return f.fault(at, "rename the variable of the partial", found[1]+" hides the argument "+name)
 		}
 	}
 	return nil

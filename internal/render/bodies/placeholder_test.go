@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPartialsArePutInWhereTheyAreRendered(t *testing.T) {
+func TestPartialsAreInserted(t *testing.T) {
 	partials := map[string]string{
 		"greet":  "Hello {{ name }}{% if title != \"\" %}, {{ title | upcase }}{% endif %}",
 		"link":   "[{{ text }}]({{ url }}?name=1)",
@@ -19,11 +19,11 @@ func TestPartialsArePutInWhereTheyAreRendered(t *testing.T) {
 		{"within one another", "{% for o in event.list %}\n- {% render 'both', who: o %}\n{% endfor %}",
 			"<ul>\n{% for o in event.list %}\n<li>Hello {{ o.name }}{% if \"Dr\" != \"\" %}, {{ \"Dr\" | upcase }}{% endif %} and <a href=\"{{ o.url }}?name=1\">{{ o.name }}</a></li>\n{% endfor %}\n</ul>", ""},
 		{"with a loop of its own", `{% render "items", list: event.all, name: event.by %}`, "<ul>\n{% for x in event.all %}\n<li>{{ x.name }} {{ event.by }}</li>\n{% endfor %}\n</ul>", ""},
-		{"not what hides what is given", "{% for x in event.a %}{% render \"items\", list: x.all, name: event.by %}{% endfor %}", "", "x hides what the partial is given as list"},
+		{"not what hides what is given", "{% for x in event.a %}{% render \"items\", list: x.all, name: event.by %}{% endfor %}", "", "x hides the argument list"},
 		{"not one that there is not", "a\n{% render \"great\" %}", "", "unknown partial great"},
 		{"not in circles", `{% render "circle" %}`, "", "partial circle renders itself"},
-		{"not with filters", `{% render "greet", name: event.name | upcase %}`, "", "render cannot read | upcase"},
-		{"not by a variable", `{% render event.name %}`, "", "render without the name of a partial"},
+		{"not with filters", `{% render "greet", name: event.name | upcase %}`, "", "render cannot parse | upcase"},
+		{"not by a variable", `{% render event.name %}`, "", "render needs the name of a partial"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestPartialsArePutInWhereTheyAreRendered(t *testing.T) {
 	}
 }
 
-func TestPartialsAreInHTMLAndTextAsWell(t *testing.T) {
+func TestPartialsAreInHTMLAndText(t *testing.T) {
 	src := Source{Name: "t", HTML: `<p>{% render "p", a: event.a %}</p>`, Text: "T {% render \"p\", a: event.b %}\n", Partials: map[string]string{"p": "({{ a }})\n"}}
 	made, wrong := Make(src)
 	if len(wrong) > 0 || src.IsComplete() {
@@ -58,7 +58,7 @@ func TestPartialsAreInHTMLAndTextAsWell(t *testing.T) {
 	}
 }
 
-func TestALayoutOfOnesOwn(t *testing.T) {
+func TestCustomLayout(t *testing.T) {
 	src := Source{Name: "t", Subject: "S {{ event.s }}", Markdown: "Hi {{ event.a }}", Lang: "ar",
 		CustomLayout: "<html lang=\"{{ lang }}\" dir=\"{{ dir }}\"><head><title>{{ title }}</title><style>p { margin: 0 }</style></head><body>{{ content }}<p>By {{ meta.service }}</p></body></html>"}
 	made, wrong := Make(src)

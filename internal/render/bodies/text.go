@@ -16,57 +16,57 @@ import (
 	eastasian "golang.org/x/text/width"
 )
 
-// maxColumns is how wide a line of text is at most, if it can be broken.
+// maxColumns is the greatest width of a line that can be wrapped.
 const maxColumns = 76
 
-// valueWidth is what a value is taken to be wide.
+// valueWidth is the assumed width of a value.
 const valueWidth = 12
 
-// A writer makes text of HTML whose Liquid was exchanged.
+// A textWriter converts HTML with placeholders to text.
 type textWriter struct {
 	b         *builder
 	out       []byte
-	words     []textWord // of the paragraph at hand
-	space     bool       // white space has come since the last word
+	words     []textWord // of the current paragraph
+	space     bool       // white space follows the last word
 	indent    []string   // before each line
-	marker    string     // before the next line, in place of the last indent: the sign of an item
-	hasMarker bool       // there is one
-	blank     bool       // the last thing written is an empty line, or nothing is written
+	marker    string     // before the next line instead of the last indent: the marker of a list item
+	hasMarker bool       // marker is set
+	blank     bool       // the last line is empty, or there is none
 
-	skip   int // depth in what is not read
+	skip   int // depth inside an ignored element
 	pre    bool
 	lists  []openList
-	loops  int // loops of Liquid that are open
+	loops  int // open loops of Liquid
 	links  []openLink
-	cells  []string // of the row at hand
-	header []string // of the table at hand
+	cells  []string // of the current row
+	header []string // of the current table
 	inHead bool
-	tables []bool // those that are open: true for one with data
-	// inHeading reports whether tags are part of a heading, and not between paragraphs.
+	tables []bool // the open tables: true for a data table
+	// inHeading tells that tags belong to a heading, not between paragraphs.
 	inHeading    bool
-	headingLinks []string // the addresses of links in a heading, which stand below it
-	afterTerm    bool     // what is in words is a term, whose description follows
+	headingLinks []string // addresses of the links in a heading, written below it
+	afterTerm    bool     // words holds a term, whose description follows
 }
 
 type openList struct {
 	ordered bool
 	number  int
 	loops   int
-	loose   bool // an item has several paragraphs: an empty line separates the items
+	loose   bool // an item has several paragraphs, so an empty line separates the items
 }
 
 type openLink struct {
 	address string
-	at      int // words before it
+	at      int // number of words before it
 }
 
-// blockElements are the elements that begin and end a paragraph.
+// blockElements begin and end a paragraph.
 var blockElements = wordSet("address article aside blockquote body caption center dd div dl dt f-button f-column f-divider f-image f-section f-spacer fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html li main nav ol p pre section table tbody td tfoot th thead tr ul")
 
-// spacedElements are those that an empty line follows.
+// spacedElements are followed by an empty line.
 var spacedElements = wordSet("blockquote dl f-button f-image f-section figure h1 h2 h3 h4 h5 h6 ol p pre table ul")
 
-// ignoredElements are those of which nothing is text.
+// ignoredElements contain no text.
 var ignoredElements = wordSet("head style script title template noscript")
 
 func wordSet(names string) map[string]bool {
@@ -77,7 +77,7 @@ func wordSet(names string) map[string]bool {
 	return all
 }
 
-// text makes text of HTML.
+// text converts HTML to text.
 func (b *builder) text(source string) string {
 	w := &textWriter{b: b, blank: true}
 	z := html.NewTokenizer(strings.NewReader(source))
@@ -112,7 +112,7 @@ func attribute(t html.Token, name string) string {
 	return ""
 }
 
-// hidden elements are for other eyes, such as the line that a list of mails shows.
+// hidden reports whether readers do not show an element, such as the preview line.
 func hidden(t html.Token) bool {
 	style := strings.ReplaceAll(attribute(t, "style"), " ", "")
 	for _, a := range t.Attr {
@@ -235,7 +235,7 @@ func (w *textWriter) end(name string) {
 		w.trimIndent()
 		w.removeQuotedBlankLine()
 	case "li":
-		if w.hasMarker { // it was empty
+		if w.hasMarker { // the item is empty
 			w.hasMarker = false
 		}
 		w.trimIndent()
@@ -249,12 +249,12 @@ func (w *textWriter) end(name string) {
 	}
 }
 
-// inDataRow reports whether the table at hand has data, and its cells are gathered.
+// inDataRow reports whether the current table is a data table, whose cells are collected.
 func (w *textWriter) inDataRow() bool { return len(w.tables) > 0 && w.tables[len(w.tables)-1] }
 
 func (w *textWriter) trimIndent() { w.indent = w.indent[:max(0, len(w.indent)-1)] }
 
-// separateInItem leaves a line empty before a further paragraph of an item.
+// separateInItem writes an empty line before a further paragraph of an item.
 func (w *textWriter) separateInItem() {
 	if n := len(w.lists); n > 0 && !w.hasMarker && !w.blank {
 		w.lists[n-1].loose = true
@@ -262,7 +262,7 @@ func (w *textWriter) separateInItem() {
 	}
 }
 
-// removeQuotedBlankLine takes away the empty line below the last paragraph of a quotation.
+// removeQuotedBlankLine removes the empty line at the end of a quotation.
 func (w *textWriter) removeQuotedBlankLine() {
 	if !w.blank || len(w.out) == 0 {
 		return
@@ -292,7 +292,7 @@ func (w *textWriter) item() {
 	w.indent = append(w.indent, strings.Repeat(" ", min(w.b.width(sign), 4)))
 }
 
-// link puts the address behind what was said of it.
+// link writes the address after the text of a link.
 func (w *textWriter) link(button bool) {
 	if len(w.links) == 0 {
 		return
@@ -322,13 +322,13 @@ func (w *textWriter) link(button bool) {
 	}
 }
 
-// cell ends a cell of a table with data.
+// cell ends a cell of a data table.
 func (w *textWriter) cell() {
 	w.cells = append(w.cells, w.joinWords())
 	w.words, w.space = nil, false
 }
 
-// row writes a row: as one line, or with its header before each cell.
+// row writes a row of a data table: as one line, or with the header before each cell.
 func (w *textWriter) row() {
 	cells := w.cells
 	w.cells = nil
@@ -352,9 +352,9 @@ func (w *textWriter) row() {
 	}
 }
 
-// Columns counts the columns that a text takes on a terminal, those of its longest
-// line: two for the wide characters of East Asia and for most emoji (Unicode Standard
-// Annex 11), none for combining and invisible ones.
+// Columns returns the number of columns of the longest line on a terminal: two for the wide
+// characters of East Asia and for most emoji (Unicode Standard Annex 11), none for combining
+// and invisible ones.
 func Columns(text string) int {
 	most := 0
 	for line := range strings.Lines(text) {
@@ -378,14 +378,13 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// Underline returns a line of signs that is as wide as the text, and at most as wide as
-// a line may be.
+// Underline returns a line of signs as wide as the text, and at most as wide as a line.
 func Underline(text, sign string) string {
 	return strings.Repeat(sign, min(Columns(text), maxColumns))
 }
 
-// heading writes the words at hand, a line of signs below them, and then the addresses
-// of its links, which would make the heading hard to read.
+// heading writes the current words, a line of signs below them, and then the addresses of the
+// links.
 func (w *textWriter) heading(sign string) {
 	w.inHeading = false
 	most, taken := maxColumns-w.indented(), 0
@@ -412,9 +411,8 @@ func (w *textWriter) heading(sign string) {
 
 func isBreak(part textWord) bool { return part.text == lineBreakWord }
 
-// underline is the line below a heading of one line: signs where the heading has text,
-// each value with a filter that makes as many signs of it as it has columns, and the
-// same conditions. It reports false where a tag must not run twice.
+// underline returns the line below a heading of one line: signs below its text, each value with
+// the filter underline, and the same conditions. It reports false if a tag must not run twice.
 func (b *builder) underline(line, sign string) (string, bool) {
 	var out strings.Builder
 	from := 0
@@ -437,7 +435,7 @@ func (b *builder) underline(line, sign string) (string, bool) {
 	return out.String(), true
 }
 
-// withUnderline is an output whose value is underlined; "" for what is no output.
+// withUnderline adds the filter underline to an output; it returns "" for a tag.
 func withUnderline(source, sign string) string {
 	inner, ok := strings.CutSuffix(source, "}}")
 	if !ok {
@@ -447,9 +445,8 @@ func withUnderline(source, sign string) string {
 	return strings.TrimRight(trimmed, " \t\n") + ` | underline: "` + sign + `" ` + inner[len(trimmed):] + "}}"
 }
 
-// imageFinder notes the images of a Markdown source that have no alternative text. Its HTML
-// has an empty alt attribute for them, as for an image that its author declared to be
-// decoration.
+// imageFinder notes the images of Markdown that have no alternative text. Their alt attribute
+// in HTML is empty, as for an image that its author declared to be decoration.
 type imageFinder struct{ b *builder }
 
 func (p imageFinder) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
@@ -461,9 +458,9 @@ func (p imageFinder) Transform(doc *ast.Document, reader text.Reader, _ parser.C
 	})
 }
 
-// image writes the alternative text of an image. Where its author wrote none, it writes
-// the title, or else the address, unless that is useless in a text: an image within the
-// mail, a tracking pixel, or the label of a link, which has an address of its own.
+// image writes the alternative text of an image. If the author wrote none, it writes the title
+// or else the address, unless the address is useless in a text: an image in the mail, a
+// tracking pixel, or the label of a link.
 func (w *textWriter) image(t html.Token) {
 	alt, src := attribute(t, "alt"), attribute(t, "src")
 	title, missing := w.b.withoutAlt[src]
@@ -487,8 +484,8 @@ func hasAttribute(t html.Token, name string) bool {
 	return false
 }
 
-// isWebAddress reports whether a reader of the text can open the address. One that
-// begins with a value is taken for such.
+// isWebAddress reports whether a reader of the text can open the address. An address that
+// begins with a value is taken for one.
 func (b *builder) isWebAddress(address string) bool {
 	lower := strings.ToLower(address)
 	at := b.pattern.FindStringIndex(address)

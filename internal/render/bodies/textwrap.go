@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// A word is what stands between two spaces.
+// A textWord is text between two spaces.
 type textWord struct {
 	text     string
 	width    int
-	glued    bool // it follows the word before without a space
-	tagsOnly bool // it has tags alone, and no width
+	glued    bool // no space separates it from the word before
+	tagsOnly bool // it consists of tags and has no width
 }
 
 func (w *textWriter) addText(text string) {
@@ -36,7 +36,7 @@ func (w *textWriter) addText(text string) {
 	}
 }
 
-// addWords takes text without Liquid.
+// addWords adds text without Liquid.
 func (w *textWriter) addWords(text string) {
 	for text != "" {
 		rest := strings.TrimLeft(text, " \t\n\f")
@@ -54,8 +54,8 @@ func (w *textWriter) addWords(text string) {
 	}
 }
 
-// addLiquid takes a mark: a value is a word; a tag between two paragraphs stands
-// where it is, and one in a paragraph is a word of no width.
+// addLiquid adds a placeholder: a value is a word, a tag between paragraphs stays where it is,
+// and a tag in a paragraph is a word of no width.
 func (w *textWriter) addLiquid(text string) {
 	m := w.b.at(text)
 	if m.tag == "" || m.tag == "raw" {
@@ -86,8 +86,8 @@ func (w *textWriter) push(text string, tight bool) {
 		w.words[n-1].text += text
 		w.words[n-1].width += w.b.width(text)
 	} else {
-		// Before a tag that spaces surround there is one, and none behind: without
-		// what the tag holds, the two would be one too many.
+		// A tag between spaces keeps the space before it only: if the block is empty, two
+		// spaces would be left.
 		if n > 0 && w.words[n-1].tagsOnly && !w.words[n-1].glued {
 			tight = true
 		}
@@ -96,7 +96,7 @@ func (w *textWriter) push(text string, tight bool) {
 	w.space = false
 }
 
-// width counts characters, and takes values to have valueWidth and tags none.
+// width counts characters; a value counts as valueWidth and a tag as nothing.
 func (b *builder) width(text string) int {
 	n := utf8.RuneCountInString(b.pattern.ReplaceAllString(text, ""))
 	for _, found := range b.pattern.FindAllString(text, -1) {
@@ -107,7 +107,7 @@ func (b *builder) width(text string) int {
 	return n
 }
 
-// lineBreakWord is the word that breaks a line.
+// lineBreakWord breaks a line.
 const lineBreakWord = "\n"
 
 func (w *textWriter) lineBreak() {
@@ -115,7 +115,7 @@ func (w *textWriter) lineBreak() {
 	w.space = false
 }
 
-// joinWords is the paragraph at hand on one line.
+// joinWords returns the current paragraph on one line.
 func (w *textWriter) joinWords() string {
 	var line strings.Builder
 	for i, part := range w.words {
@@ -131,7 +131,7 @@ func (w *textWriter) joinWords() string {
 	return line.String()
 }
 
-// flush writes the paragraph at hand, wrapped.
+// flush writes the current paragraph, wrapped.
 func (w *textWriter) flush() {
 	words := w.words
 	w.words, w.space = nil, false
@@ -155,7 +155,7 @@ func (w *textWriter) flush() {
 			i++
 			continue
 		}
-		// What is not apart stays together.
+		// Glued words stay together.
 		end, wide := i+1, words[i].width
 		for end < len(words) && words[end].glued && words[end].text != lineBreakWord {
 			wide += words[end].width
@@ -181,7 +181,7 @@ func (w *textWriter) flush() {
 	}
 }
 
-// line writes one line with what stands before it.
+// line writes one line with the indentation before it.
 func (w *textWriter) line(text string) {
 	before := w.indent
 	if w.hasMarker {
@@ -200,7 +200,7 @@ func (w *textWriter) line(text string) {
 	w.blank = false
 }
 
-// verbatim writes the lines of text as they are.
+// verbatim writes the lines of text unchanged.
 func (w *textWriter) verbatim(text string) {
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
 		if strings.TrimSpace(line) == "" && !w.hasMarker {
@@ -211,7 +211,7 @@ func (w *textWriter) verbatim(text string) {
 	}
 }
 
-// blankLine leaves one line empty.
+// blankLine writes an empty line, unless one was just written.
 func (w *textWriter) blankLine() {
 	if !w.blank {
 		w.out = append(w.out, strings.TrimRight(strings.Join(w.indent, ""), " ")+"\n"...)
@@ -219,7 +219,7 @@ func (w *textWriter) blankLine() {
 	}
 }
 
-// blankLineBeforeList leaves a line empty before a list that follows text.
+// blankLineBeforeList writes an empty line before a list that is not in another list.
 func (w *textWriter) blankLineBeforeList() {
 	if len(w.indent) == 0 {
 		w.blankLine()

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// A colour is one that is written out; known is false where a value decides, or
-// where it is written in a way that is not read here.
+// A color is a color that is written out; known is false if a value decides, or if its notation
+// is not supported.
 type color struct {
 	red, green, blue float64 // 0 to 1
 	known            bool
@@ -20,14 +20,14 @@ var (
 	white = color{1, 1, 1, true}
 )
 
-// namedColors are those of HTML 4 and the other greys.
+// namedColors are those of HTML 4 and further greys.
 var namedColors = map[string]string{
 	"black": "000", "silver": "c0c0c0", "gray": "808080", "grey": "808080", "white": "fff", "maroon": "800000", "red": "f00", "purple": "800080",
 	"fuchsia": "f0f", "green": "008000", "lime": "0f0", "olive": "808000", "yellow": "ff0", "navy": "000080", "blue": "00f", "teal": "008080", "aqua": "0ff",
 	"orange": "ffa500", "lightgray": "d3d3d3", "lightgrey": "d3d3d3", "darkgray": "a9a9a9", "darkgrey": "a9a9a9", "dimgray": "696969", "dimgrey": "696969", "whitesmoke": "f5f5f5",
 }
 
-// parseColor reads #rgb, #rrggbb, rgb(r, g, b) and names.
+// parseColor parses #rgb, #rrggbb, rgb(r, g, b) and names.
 func parseColor(text string) color {
 	text = strings.ToLower(strings.TrimSpace(text))
 	hex, isHex := strings.CutPrefix(text, "#")
@@ -59,13 +59,13 @@ func parseColor(text string) color {
 	return color{float64(n>>16) / 255, float64(n>>8&255) / 255, float64(n&255) / 255, true}
 }
 
-// contrast is the ratio of WCAG 2.2 between two colours, 1 to 21.
+// contrast returns the contrast ratio of two colors (WCAG 2.2), from 1 to 21.
 func contrast(a, b color) float64 {
 	one, two := a.luminance(), b.luminance()
 	return (max(one, two) + 0.05) / (min(one, two) + 0.05)
 }
 
-// luminance is that of WCAG 2.2, relative to white.
+// luminance returns the relative luminance (WCAG 2.2).
 func (c color) luminance() float64 {
 	linear := func(v float64) float64 {
 		if v <= 0.04045 {
@@ -76,21 +76,20 @@ func (c color) luminance() float64 {
 	return 0.2126*linear(c.red) + 0.7152*linear(c.green) + 0.0722*linear(c.blue)
 }
 
-// A look is how words look in an element, as far as attributes say.
+// A textStyle is the style of the text in an element, as far as attributes tell.
 type textStyle struct {
 	color, background color
-	pixels            float64 // of the letters; below 0 where it is not known
+	pixels            float64 // font size; negative if unknown
 	bold, hidden      bool
 }
 
-// defaultStyle is how words look where nobody says.
+// defaultStyle is the style of text without any attributes.
 var defaultStyle = textStyle{color: black, background: white, pixels: 16}
 
-// headings are larger, and all of them are bold.
+// headings have their own font sizes, and all are bold.
 var headings = map[string]float64{"h1": 32, "h2": 24, "h3": 18.72, "h4": 16, "h5": 13.28, "h6": 10.72}
 
-// inside is how words look in an element within; own tells whether it says something
-// of colours itself.
+// inside returns the style inside an element; own tells whether the element sets a color.
 func (k textStyle) inside(name string, attributes []html.Attribute) (next textStyle, own bool) {
 	next = k
 	if size, ok := headings[name]; ok {
@@ -98,7 +97,7 @@ func (k textStyle) inside(name string, attributes []html.Attribute) (next textSt
 	}
 	switch name {
 	case "a":
-		next.color = color{} // the reader's own
+		next.color = color{} // set by the reader
 	case "b", "strong", "th":
 		next.bold = true
 	}
@@ -133,7 +132,7 @@ func (k textStyle) inside(name string, attributes []html.Attribute) (next textSt
 	return next, own
 }
 
-// applyDeclaration takes what a declaration says that is not of colours.
+// applyDeclaration applies a declaration that does not concern colors.
 func (k *textStyle) applyDeclaration(property, text string, around float64) {
 	switch {
 	case property == "display" && text == "none", property == "visibility" && text == "hidden", property == "opacity" && number(text) == 0:
@@ -153,8 +152,7 @@ func (k *textStyle) applyDeclaration(property, text string, around float64) {
 	}
 }
 
-// backgroundColor is the colour in the shorthand of a background; with an image it is
-// not known.
+// backgroundColor returns the color in a background shorthand, "" with an image.
 func backgroundColor(text string) string {
 	if strings.Contains(text, "url(") || strings.Contains(text, "gradient(") {
 		return ""
@@ -170,7 +168,7 @@ func backgroundColor(text string) string {
 	return ""
 }
 
-// pixels reads a size of letters; below 0 where it is none.
+// pixels parses a font size; negative if it is none.
 func pixels(text string, around float64) float64 {
 	for _, unit := range []struct {
 		name string
@@ -189,7 +187,7 @@ func pixels(text string, around float64) float64 {
 	return -1
 }
 
-// number reads one; below 0 where it is none.
+// number parses a number; negative if it is none.
 func number(text string) float64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil {
@@ -198,8 +196,8 @@ func number(text string) float64 {
 	return n
 }
 
-// large is what WCAG calls large, which may have less contrast.
+// large reports whether WCAG counts the text as large, which may have less contrast.
 func (k textStyle) large() bool { return k.pixels >= 24 || k.bold && k.pixels >= 18.66 }
 
-// isInvisible reports whether nobody sees words that look so.
+// isInvisible reports whether readers do not see the text.
 func (k textStyle) isInvisible() bool { return k.hidden || k.pixels >= 0 && k.pixels <= 1 }

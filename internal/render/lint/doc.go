@@ -1,10 +1,9 @@
-// Package lint looks at a template as mail readers, screen readers and filters
-// against spam will, and says what they are going to mind.
+// Package lint checks a template for what mail readers, screen readers and spam filters
+// dislike. Applying and previewing a template call it.
 //
-// State: none, and nothing is asked of the network: a link is judged by its shape.
-// What it finds are hints, never errors: a template with findings is applied and
-// sent as any other. RenderFails alone is an error, and told by the caller.
+// State: none. The network is not used: a link is checked by its syntax.
 //
-// Failure: there is none. Liquid is looked past: where a value decides, nothing is
-// said. Of style sheets nothing is known, only of style attributes.
+// Failure: none. Findings are hints: a template with findings is applied and sent. The only
+// error, RenderFails, is reported by the caller. Where a value decides, there is no finding.
+// It reads style attributes, no style sheets.
 package lint

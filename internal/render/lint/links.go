@@ -9,15 +9,15 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// A fault is what is wrong with an address.
+// An addressFault says what is wrong with an address.
 type addressFault struct{ rule, message, hint string }
 
-// checkAddress says what is wrong with the address of a link or of an image in a mail,
-// by its shape alone; nil where nothing is, or where a value decides.
+// checkAddress checks the address of a link or an image in a mail by its syntax; it returns nil
+// if nothing is wrong, or if a value decides.
 func checkAddress(address string) *addressFault {
 	address = strings.TrimSpace(address)
 	if strings.Trim(address, "#\x1b") == "" {
-		return &addressFault{LinkEmpty, "it leads nowhere", "give it an address, or leave the link away"}
+		return &addressFault{LinkEmpty, "it has no address", "give it an address, or remove it"}
 	}
 	if hasLiquid(address[:1]) {
 		return nil
@@ -31,7 +31,7 @@ func checkAddress(address string) *addressFault {
 	case address[0] == '#':
 		return nil
 	case !hasScheme:
-		return &addressFault{LinkBroken, shown + " is relative, and a mail stands on no page", "write the whole address, from https:// on"}
+		return &addressFault{LinkBroken, shown + " is relative, which does not work in a mail", "write the whole address, beginning with https://"}
 	}
 	switch strings.ToLower(scheme) {
 	case "mailto":
@@ -46,22 +46,22 @@ func checkAddress(address string) *addressFault {
 		if hasLiquid(scheme) {
 			return nil
 		}
-		return &addressFault{LinkBroken, scheme + ": is nothing that mail readers follow", "write an address with https, mailto or tel"}
+		return &addressFault{LinkBroken, scheme + ": is a scheme that mail readers do not open", "use https, mailto or tel"}
 	}
 	u, err := url.Parse(strings.NewReplacer("\x1a", "x", "\x1b", "x").Replace(address))
 	if err != nil || u.Hostname() == "" || strings.ContainsAny(address, " \t\n<>\"") {
-		return &addressFault{LinkBroken, shown + " is not an address", "write spaces as %20, and https:// with two slashes"}
+		return &addressFault{LinkBroken, shown + " is not a valid address", "write spaces as %20, and https:// with two slashes"}
 	}
 	if host := hostOf(address); host != "" && private(host) {
-		return &addressFault{LinkPrivate, host + " is known only where it was written", "write the address that the world knows"}
+		return &addressFault{LinkPrivate, host + " is reachable in a private network only", "write the public address"}
 	}
 	if strings.EqualFold(scheme, "http") {
-		return &addressFault{LinkInsecure, shown + " is not encrypted, and filters mind it", "write https"}
+		return &addressFault{LinkInsecure, shown + " is not encrypted, which spam filters dislike", "write https"}
 	}
 	return nil
 }
 
-// shortAddress is the address as a message shows it.
+// shortAddress shortens an address for a message.
 func shortAddress(address string) string {
 	const most = 80
 	address = values.ReplaceAllString(address, "…")
@@ -73,7 +73,7 @@ func shortAddress(address string) string {
 
 var values = regexp.MustCompile("[\x1a\x1b]+")
 
-// hostOf is the host of an address that its author wrote out, or "".
+// hostOf returns the host of an address, "" if a value decides.
 func hostOf(address string) string {
 	_, rest, _ := strings.Cut(address, "://")
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
@@ -89,7 +89,7 @@ func hostOf(address string) string {
 	return strings.ToLower(u.Hostname())
 }
 
-// private reports whether a host means something else elsewhere, or nothing.
+// private reports whether a host is not part of the public Internet.
 func private(host string) bool {
 	if at, err := netip.ParseAddr(host); err == nil {
 		return at.IsPrivate() || at.IsLoopback() || at.IsLinkLocalUnicast() || at.IsUnspecified()
@@ -102,7 +102,7 @@ func private(host string) bool {
 	return false
 }
 
-// hostInText is the host that words name which are an address themselves, or "".
+// hostInText returns the host if the text of a link is an address, otherwise "".
 func hostInText(words string) string {
 	words = strings.ToLower(strings.TrimSpace(words))
 	if hasLiquid(words) || strings.ContainsAny(words, " \n\t@") {
@@ -118,11 +118,11 @@ func hostInText(words string) string {
 	return host
 }
 
-// sameSite reports whether one of two hosts is the other, or below it.
+// sameSite reports whether two hosts are the same or one is below the other.
 func sameSite(a, b string) bool {
 	a, b = strings.TrimPrefix(a, "www."), strings.TrimPrefix(b, "www.")
 	return a == b || strings.HasSuffix(a, "."+b) || strings.HasSuffix(b, "."+a)
 }
 
-// vagueLinkTexts are words that do not say where a link leads to who hears only them.
+// vagueLinkTexts do not tell a person who hears only the links where they lead.
 var vagueLinkTexts = map[string]bool{"here": true, "click here": true, "this link": true, "link": true, "click": true, "hier": true, "hier klicken": true}

@@ -12,45 +12,45 @@ import (
 
 // Limits.
 const (
-	MaxFindings = 100       // of a template that are told one by one
-	ClipBytes   = 100 << 10 // of HTML: readers such as Gmail cut off what is beyond
-	LargeBytes  = 5_000_000 // of files as they are sent: with the rest of a mail, half of what many take
+	MaxFindings = 100       // findings of a template that are returned; the others are counted
+	ClipBytes   = 100 << 10 // of HTML: Gmail and others cut off the rest
+	LargeBytes  = 5_000_000 // of encoded files: half of the 10 MB that many servers accept
 )
 
-// The rules. docs/how-to/template-lint.md says of each what to do.
+// The rules. docs/how-to/template-lint.md explains each.
 const (
-	RenderFails    = "render-fails"    // it fails for a kind of recipient, told by who renders it
-	ImageAlt       = "image-alt"       // an image that nobody describes
-	ImageAddress   = "image-address"   // an image that cannot be shown
-	ImagesOnly     = "images-only"     // images, and hardly a word
-	ImageUnused    = "image-unused"    // an image that goes along and is not shown
-	FilesLarge     = "files-large"     // files that take more than some accept
-	LinkEmpty      = "link-empty"      // a link that leads nowhere
-	LinkBroken     = "link-broken"     // an address that is none in a mail
-	LinkPrivate    = "link-private"    // an address that only some networks know
-	LinkInsecure   = "link-insecure"   // http, where https is expected
-	LinkText       = "link-text"       // words that do not say where it leads
-	LinkMisleads   = "link-misleads"   // words that are the address of somebody else
-	HTMLSize       = "html-size"       // more than readers show
-	TextMissing    = "text-missing"    // HTML, and no text
-	TextHidden     = "text-hidden"     // words that nobody is to see
-	LangMissing    = "lang-missing"    // nobody says in which language it is
-	Contrast       = "contrast"        // colours that are hard to tell apart
-	ElementDropped = "element-dropped" // an element that readers take away
+	RenderFails    = "render-fails"    // the template fails for a kind of recipient; reported by the caller
+	ImageAlt       = "image-alt"       // an image without alternative text
+	ImageAddress   = "image-address"   // an image that readers cannot show
+	ImagesOnly     = "images-only"     // images and hardly any text
+	ImageUnused    = "image-unused"    // an image that the HTML does not show
+	FilesLarge     = "files-large"     // files that are larger than some servers accept
+	LinkEmpty      = "link-empty"      // a link without an address
+	LinkBroken     = "link-broken"     // an address that does not work in a mail
+	LinkPrivate    = "link-private"    // an address that works in a private network only
+	LinkInsecure   = "link-insecure"   // http instead of https
+	LinkText       = "link-text"       // a link text that does not say where the link leads
+	LinkMisleads   = "link-misleads"   // a link text that is the address of another site
+	HTMLSize       = "html-size"       // more HTML than readers show
+	TextMissing    = "text-missing"    // HTML without text
+	TextHidden     = "text-hidden"     // hidden text
+	LangMissing    = "lang-missing"    // HTML without a language
+	Contrast       = "contrast"        // colors with too little contrast
+	ElementDropped = "element-dropped" // an element that readers remove
 	SubjectCaps    = "subject-caps"    // a subject in capitals
-	SubjectMarks   = "subject-marks"   // a subject that shouts
-	SubjectReply   = "subject-reply"   // a subject that claims to be an answer
+	SubjectMarks   = "subject-marks"   // a subject with repeated punctuation
+	SubjectReply   = "subject-reply"   // a subject that claims to be a reply
 )
 
-// Source is a template that was compiled, and what it says with sample data.
+// A Source is a compiled template with its rendered sample.
 type Source struct {
 	Name       string
-	PathPrefix string // what comes before the names of parts, of a variant
+	PathPrefix string // of a variant: path in the document
 	Subject    string
 	Text       string
 	HTML       string
-	Markdown   string // in place of HTML
-	Layout     string // "": the HTML is whole
+	Markdown   string // instead of HTML
+	Layout     string // "": the HTML is complete
 	Lang       string
 
 	CustomLayout string            // a layout of the author's own
@@ -58,31 +58,31 @@ type Source struct {
 
 	Rendered Rendered
 
-	UnusedImages []string // images that go along and that nothing shows
-	FilesBytes   int      // what all files take in a mail
+	UnusedImages []string // images that the HTML does not show
+	FilesBytes   int      // encoded size of all files
 }
 
-// Rendered is what a template says to somebody.
+// Rendered is the template rendered with sample data.
 type Rendered struct{ Text, HTML string }
 
-// A Finding is one thing that somebody is going to mind.
+// A Finding is one problem of a template.
 type Finding struct {
 	Rule    string
 	Pointer string // part of the template: /templates/NAME/PART
 	Line    int    // of the part, from 1
-	Column  int    // of that line, from 1
+	Column  int    // of the line, from 1
 	Message string // what is wrong, without a full stop
 	Hint    string // what to do
 }
 
-// Check looks at a template. Beyond MaxFindings they are only counted.
+// Check returns the findings of a template, and the number of those beyond MaxFindings.
 func Check(src Source) (found []Finding, more int) {
 	l := &linter{src: src}
 	l.checkSubject()
-	within := src.Layout != "" || src.CustomLayout != "" // of which the page tells the language
+	within := src.Layout != "" || src.CustomLayout != "" // the page around it has the language
 	switch {
 	case src.Markdown != "":
-		// What is made of it is looked at, without the page around it.
+		// The generated HTML is checked without the page around it.
 		made, wrong := bodies.Make(bodies.Source{Name: src.Name, Subject: src.Subject, Markdown: src.Markdown, Lang: src.Lang, Partials: src.Partials})
 		if len(wrong) == 0 {
 			l.part, l.written = "markdown", src.Markdown
@@ -111,32 +111,32 @@ func Check(src Source) (found []Finding, more int) {
 	return found, len(l.pending) - len(found)
 }
 
-// checkFiles looks at what goes along.
+// checkFiles checks the files of the template.
 func (l *linter) checkFiles() {
 	l.written = ""
 	for _, name := range l.src.UnusedImages {
 		l.part = "images/" + name
-		l.add(ImageUnused, 0, "show it, as <img src=\"cid:"+name+"\">, or leave it away", "every mail has this image, and none shows it")
+		l.add(ImageUnused, 0, "show it, as <img src=\"cid:"+name+"\">, or remove it", "every mail contains this image, and the HTML does not show it")
 	}
 	if l.src.FilesBytes > LargeBytes {
 		l.part = "attachments"
-		l.add(FilesLarge, 0, "link to what is large", "the files take "+strconv.Itoa(l.src.FilesBytes/1e6)+" MB in every mail, and many mail servers take 10 MB in all")
+		l.add(FilesLarge, 0, "link to large files", "the files take "+strconv.Itoa(l.src.FilesBytes/1e6)+" MB in every mail, and many mail servers accept 10 MB in total")
 	}
 }
 
-// A linter looks at one template.
+// A linter checks one template.
 type linter struct {
 	src     Source
-	part    string // that is being looked at
+	part    string // the part that is being checked
 	written string // its text
 	pending []pendingFinding
 }
 
-// A spot is a finding whose line is not counted yet: only those that are told are worth
-// that.
+// A pendingFinding is a finding whose line is not yet counted, which is done only for findings
+// that are returned.
 type pendingFinding struct {
 	Finding
-	written string // the part that it is in
+	written string // text of the part
 	offset  int
 }
 
@@ -146,26 +146,26 @@ func (l *linter) add(rule string, offset int, hint, message string) {
 	l.pending = append(l.pending, pendingFinding{f, l.written, offset})
 }
 
-// checkWhole looks at the HTML as a whole, of which it is known how much was seen.
+// checkWhole checks the HTML as a whole.
 func (l *linter) checkWhole(images, words int) {
 	if size := len(l.src.Rendered.HTML); size > ClipBytes {
-		l.add(HTMLSize, 0, "leave details to a page that you link to, and styles to a layout", "with sample data the HTML has "+strconv.Itoa(size>>10)+" KB: Gmail cuts off what is beyond "+strconv.Itoa(ClipBytes>>10)+", and the link to unsubscribe with it")
+		l.add(HTMLSize, 0, "move details to a page that you link to, and styles to a layout", "with sample data the HTML has "+strconv.Itoa(size>>10)+" KB: Gmail cuts off everything after "+strconv.Itoa(ClipBytes>>10)+" KB, the unsubscribe link included")
 	}
 	if images > 0 && words < minWords && len(l.src.Partials) == 0 {
-		l.add(ImagesOnly, 0, "write as text what is to be read: many see no images until they ask for them", "it is made of images, as much spam is")
+		l.add(ImagesOnly, 0, "write the message as text: many readers load images only on request", "it consists of images, as spam often does")
 	}
 	if strings.TrimSpace(l.src.Rendered.Text) == "" && strings.TrimSpace(l.src.Rendered.HTML) != "" {
-		l.add(TextMissing, 0, "write a text: it is made from the HTML only where that has words", "there is no text for those who read mail without HTML")
+		l.add(TextMissing, 0, "write a text: none can be generated from HTML without words", "there is no text for people who read mail without HTML")
 	}
 }
 
-// minWords is how many are hardly any.
+// minWords is the number of words below which a mail consists of images.
 const minWords = 5
 
-// minShoutedLetters is how many letters in capitals are no abbreviation any more.
-const minShoutedLetters = 8
+// minCapitals is the number of capitals from which a subject is more than an abbreviation.
+const minCapitals = 8
 
-// checkSubject looks at the subject.
+// checkSubject checks the subject.
 func (l *linter) checkSubject() {
 	l.part, l.written = "subject", l.src.Subject
 	text := literal(maskLiquid(l.src.Subject))
@@ -178,19 +178,19 @@ func (l *linter) checkSubject() {
 			small++
 		}
 	}
-	if capitals >= minShoutedLetters && small == 0 {
-		l.add(SubjectCaps, 0, "write it as a sentence", "the subject is in capitals, as that of much spam is")
+	if capitals >= minCapitals && small == 0 {
+		l.add(SubjectCaps, 0, "write it in sentence case", "the subject is in capitals, as in spam")
 	}
 	for _, marks := range []string{"!!", "??", "!?", "$$", "€€", "££"} {
 		if at := strings.Index(l.src.Subject, marks); at >= 0 && strings.Contains(text, marks) {
-			l.add(SubjectMarks, at, "say it once", "the subject has "+marks+", as that of much spam has")
+			l.add(SubjectMarks, at, "use one punctuation mark", "the subject has "+marks+", as in spam")
 			break
 		}
 	}
 	lower := strings.ToLower(strings.TrimSpace(text))
 	for _, claim := range []string{"re:", "fw:", "fwd:", "aw:"} {
 		if strings.HasPrefix(lower, claim) && !hasLiquid(maskLiquid(l.src.Subject)[:1]) {
-			l.add(SubjectReply, 0, "begin with what it is about", "the subject begins as that of an answer, and answers nothing")
+			l.add(SubjectReply, 0, "begin with the topic of the message", "the subject begins like a reply, and the message is not one")
 		}
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// What stands in place of the bytes of Liquid, so that offsets stay: both are
-// characters that no template may rely on, and that HTML leaves alone.
+// Bytes that replace Liquid, so that offsets stay the same. No template can contain them, and
+// they have no meaning in HTML.
 const (
 	value = '\x1a' // of an output
 	tag   = '\x1b' // of a tag
 )
 
-// maskLiquid is the text with its Liquid put out of sight: comments, outputs, fields as
-// GOV.UK Notify writes them, and tags.
+// maskLiquid replaces the Liquid in a text: comments, outputs, tags and the placeholders of
+// GOV.UK Notify.
 func maskLiquid(text string) string {
 	m := masker{text: text, absent: map[string]bool{}}
 	out := []byte(text)
@@ -33,19 +33,18 @@ func maskLiquid(text string) string {
 	return string(out)
 }
 
-// A masking goes through a text from front to back. It remembers of which ends there
-// is none any more: looking for it anew at each beginning would take the square of
-// the text.
+// A masker goes through a text once. It remembers which end marks do not follow any more: a new
+// search for each beginning would take quadratic time.
 type masker struct {
 	text   string
 	absent map[string]bool
 }
 
-// endcomment is the tag that ends a comment.
+// endcomment matches the tag that ends a comment.
 var endcomment = regexp.MustCompile(`\{%-?\s*endcomment\s*-?%\}`)
 
-// endOf is where the Liquid ends that begins at a place, and what it is put out of
-// sight with; 0 where none begins.
+// endOf returns the end of the Liquid that begins at an offset, and the byte that replaces it;
+// 0 if none begins there.
 func (m *masker) endOf(at int) (end int, with byte) {
 	switch rest := m.text[at:]; {
 	case strings.HasPrefix(rest, "{{"):
@@ -64,7 +63,7 @@ func (m *masker) endOf(at int) (end int, with byte) {
 	return end, tag
 }
 
-// endAfter is where the first of some ends stops from a place on, 0 where there is none.
+// endAfter returns the offset behind the first end mark after from; 0 if there is none.
 func (m *masker) endAfter(from int, end string) int {
 	if m.absent[end] {
 		return 0
@@ -77,16 +76,16 @@ func (m *masker) endAfter(from int, end string) int {
 	return from + i + len(end)
 }
 
-// isComment reports whether a comment begins with a tag.
+// isComment reports whether a tag begins a comment.
 func isComment(within string) bool {
 	within = strings.TrimSuffix(strings.TrimPrefix(within, "-"), "-")
 	return strings.TrimSpace(within) == "comment"
 }
 
-// hasLiquid reports whether Liquid decides what the text is.
+// hasLiquid reports whether a text contains Liquid.
 func hasLiquid(text string) bool { return strings.ContainsAny(text, "\x1a\x1b") }
 
-// literal is what of the text its author wrote out.
+// literal returns the text without its Liquid.
 func literal(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == value || r == tag {
@@ -96,7 +95,7 @@ func literal(text string) string {
 	}, text)
 }
 
-// lineOf counts from 1.
+// lineOf returns the line and the column of an offset, from 1.
 func lineOf(text string, offset int) (line, column int) {
 	before := text[:min(offset, len(text))]
 	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1

@@ -8,52 +8,52 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxPreheader is how much may be hidden before all else: the line that lists of
-// mails show beside the subject.
+// maxPreheader is the longest hidden text at the beginning, which lists of mails show beside
+// the subject.
 const maxPreheader = 200
 
-// maxDepth is how deep elements are followed; those below look as the last.
+// maxDepth is the greatest depth of elements; deeper ones have the style of the last.
 const maxDepth = 512
 
-// An element that is open.
+// An element is an open element.
 type element struct {
 	name        string
 	offset      int
 	style       textStyle
-	setsColor   bool // it says something of colours
+	setsColor   bool // it sets a color
 	reported    bool
-	hiddenRunes int // runes that it hides
+	hiddenRunes int // number of hidden characters
 }
 
-// A link that is open.
+// A link is an open link.
 type link struct {
 	offset  int
 	address string
 	words   strings.Builder
 }
 
-// A page is HTML that is being looked at.
+// A page is HTML that is being checked.
 type page struct {
 	*linter
-	isMarkdown    bool   // of Markdown: offsets are not those of what was written
-	masked        string // of that, what was written with its Liquid out of sight
-	searches      int    // places in it that were looked for
+	isMarkdown    bool   // the HTML was generated from Markdown, so its offsets are not those of the source
+	masked        string // the Markdown with masked Liquid
+	searches      int    // number of searches in it
 	offset        int
 	open          []element
 	link          *link
 	images, words int
-	hasLanguage   bool // somebody said in which language it is
+	hasLanguage   bool // the language is known
 	elements      int
 }
 
 var voidElements = map[string]bool{"area": true, "base": true, "br": true, "col": true, "embed": true, "hr": true, "img": true, "input": true, "link": true, "meta": true, "source": true, "track": true, "wbr": true,
 	"f-divider": true, "f-image": true, "f-spacer": true}
 
-// droppedElements are elements that Gmail and others take away, most with what is in them.
+// droppedElements are removed by Gmail and others, most of them with their contents.
 var droppedElements = map[string]bool{"script": true, "iframe": true, "object": true, "embed": true, "form": true, "input": true, "select": true, "textarea": true, "svg": true, "canvas": true, "applet": true, "base": true}
 
-// checkPage looks at HTML, which is what was written or was made of it, and counts what
-// is to be seen. Of some it is told elsewhere in which language they are.
+// checkPage checks HTML and counts its images and visible words. language tells that the
+// language is known.
 func (l *linter) checkPage(source string, language bool) (images, words int) {
 	p := &page{linter: l, isMarkdown: l.part == "markdown", hasLanguage: language}
 	if p.isMarkdown {
@@ -78,18 +78,18 @@ func (l *linter) checkPage(source string, language bool) (images, words int) {
 	}
 	p.endLink()
 	if !p.hasLanguage && p.elements > 0 {
-		p.addAt(LangMissing, 0, "", `write <html lang="en">, or give the template a layout and lang`, "nobody says in which language it is: screen readers guess")
+		p.addAt(LangMissing, 0, "", `write <html lang="en">, or give the template a layout and lang`, "the language is missing: screen readers have to guess it")
 	}
 	return p.images, p.words
 }
 
-// addAt tells of what begins at an offset; where the HTML was made, the place is that
-// of text in what was written.
+// addAt adds a finding at an offset. In generated HTML the position is that of text in the
+// Markdown.
 func (p *page) addAt(rule string, offset int, text, hint, message string) {
 	if p.isMarkdown {
 		offset = 0
 		if p.searches++; p.searches > MaxFindings {
-			offset = len(p.written) // it is one of those that are only counted
+			offset = len(p.written) // it is only counted
 		} else if at := strings.Index(p.masked, text); text != "" && at >= 0 {
 			offset = at
 		}
@@ -108,7 +108,7 @@ func (p *page) start(t html.Token) {
 		p.hasLanguage = true
 	}
 	if droppedElements[t.Data] {
-		p.addAt(ElementDropped, p.offset, "<"+t.Data, "link to a page that has it", "mail readers take <"+t.Data+"> away")
+		p.addAt(ElementDropped, p.offset, "<"+t.Data, "link to a page with it", "mail readers take <"+t.Data+"> away")
 	}
 	switch t.Data {
 	case "img", "f-image":
@@ -119,7 +119,7 @@ func (p *page) start(t html.Token) {
 			p.link = &link{offset: p.offset, address: href}
 			p.checkAddress("the link", href)
 		} else if attributes["name"] == "" && attributes["id"] == "" && !hasLiquid(t.String()) {
-			p.addAt(LinkEmpty, p.offset, "", "give it an href, or leave the link away", "the link has no address")
+			p.addAt(LinkEmpty, p.offset, "", "give it an href, or remove the link", "the link has no address")
 		}
 	}
 	if voidElements[t.Data] || len(p.open) == maxDepth {
@@ -133,7 +133,7 @@ func (p *page) start(t html.Token) {
 	p.open = append(p.open, element{name: t.Data, offset: p.offset, style: next, setsColor: own})
 }
 
-// checkImage looks at an image.
+// checkImage checks an image.
 func (p *page) checkImage(attributes map[string]string) {
 	p.images++
 	src := attributes["src"]
@@ -142,21 +142,21 @@ func (p *page) checkImage(attributes map[string]string) {
 		p.link.words.WriteString(alt)
 	}
 	if !described && attributes["src"] != "" || p.isMarkdown && alt == "" {
-		p.addAt(ImageAlt, p.offset, src, `say in alt what it shows; alt="" where it is only an ornament`, "the image "+shortAddress(src)+" has no alternative text")
+		p.addAt(ImageAlt, p.offset, src, `describe the image in alt; use alt="" if it is decoration`, "the image "+shortAddress(src)+" has no alternative text")
 	}
 	lower := strings.ToLower(strings.TrimSpace(src))
 	switch {
 	case lower == "":
-		p.addAt(ImageAddress, p.offset, "", "give it a src, from https:// on", "the image has no address")
-	case strings.HasPrefix(lower, "cid:"): // a template that shows what is not there is refused
+		p.addAt(ImageAddress, p.offset, "", "give it a src that begins with https://", "the image has no address")
+	case strings.HasPrefix(lower, "cid:"): // CheckFiles refuses a missing image
 	case strings.HasPrefix(lower, "data:"):
-		p.addAt(ImageAddress, p.offset, src, "put the image on a server, and write its address", "Gmail and Outlook show no image that is written into the HTML (data:)")
+		p.addAt(ImageAddress, p.offset, src, "put the image on a server, or attach it under images", "Gmail and Outlook do not show images that are embedded with data:")
 	default:
 		p.checkAddress("the image", src)
 	}
 }
 
-// checkAddress looks at that of a link or an image.
+// checkAddress checks the address of a link or an image.
 func (p *page) checkAddress(what, address string) {
 	wrong := checkAddress(address)
 	if wrong == nil {
@@ -181,7 +181,7 @@ func (p *page) end(name string) {
 	}
 }
 
-// endLink looks at the words of the link that ends.
+// endLink checks the text of the link that ends.
 func (p *page) endLink() {
 	l := p.link
 	p.link = nil
@@ -190,19 +190,19 @@ func (p *page) endLink() {
 	}
 	words := strings.Join(strings.Fields(strings.ReplaceAll(l.words.String(), string(tag), " ")), " ")
 	if words == "" {
-		p.addAt(LinkText, l.offset, l.address, "write words, or say in alt where the image leads", "the link has no words: a screen reader reads out its address")
+		p.addAt(LinkText, l.offset, l.address, "write a text, or describe the image in alt", "the link has no text: a screen reader reads its address")
 		return
 	}
 	if vagueLinkTexts[strings.ToLower(strings.Trim(words, ".!»>→ "))] {
-		p.addAt(LinkText, l.offset, l.address, "say where it leads: who hears only the links hears nothing else", "the words of the link, "+words+", do not say where it leads")
+		p.addAt(LinkText, l.offset, l.address, "say where the link leads: some people hear only the links", "the link text "+words+" does not say where the link leads")
 	}
 	named, to := hostInText(words), hostOf(l.address)
 	if named != "" && to != "" && !sameSite(named, to) {
-		p.addAt(LinkMisleads, l.offset, l.address, "let the words be the address, or be no address", "the words of the link are an address of "+named+", and it leads to "+to+", as in a mail that phishes")
+		p.addAt(LinkMisleads, l.offset, l.address, "use the address as the text, or a text that is not an address", "the link text is an address of "+named+", but the link leads to "+to+", as in phishing")
 	}
 }
 
-// checkText looks at words where they stand.
+// checkText checks a text.
 func (p *page) checkText(text string) {
 	n := len(p.open)
 	if n == 0 || strings.TrimSpace(literalTags(text)) == "" {
@@ -227,24 +227,24 @@ func (p *page) checkText(text string) {
 	p.checkContrast(at.style)
 }
 
-// literalTags is the text with its values, and without tags.
+// literalTags returns the text with its values and without tags.
 func literalTags(text string) string { return strings.ReplaceAll(text, string(tag), "") }
 
-// checkHidden counts the words of the outermost element that hides them.
+// checkHidden counts the hidden characters of the outermost hidden element.
 func (p *page) checkHidden(text string) {
 	for i := range p.open {
 		if e := &p.open[i]; e.style.isInvisible() {
 			e.hiddenRunes += utf8.RuneCountInString(strings.TrimSpace(literalTags(text)))
 			if !e.reported && (p.words > 0 || e.hiddenRunes > maxPreheader) {
 				e.reported = true
-				p.addAt(TextHidden, e.offset, "", fmt.Sprintf("show it or leave it away; up to %d characters before all else are for the lists of mails", maxPreheader), "it hides words, as much spam does")
+				p.addAt(TextHidden, e.offset, "", fmt.Sprintf("show it or remove it; only a preview line of up to %d characters at the beginning may be hidden", maxPreheader), "it hides text, as spam often does")
 			}
 			return
 		}
 	}
 }
 
-// checkContrast looks at the colours of words, and blames the element that set them last.
+// checkContrast checks the colors of a text and reports the element that set them.
 func (p *page) checkContrast(k textStyle) {
 	least := 4.5
 	if k.large() {
@@ -261,7 +261,7 @@ func (p *page) checkContrast(k textStyle) {
 		if e := &p.open[i]; e.setsColor {
 			if !e.reported {
 				e.reported = true
-				p.addAt(Contrast, e.offset, "", fmt.Sprintf("take a darker or a lighter one: WCAG asks for %g to 1", least), fmt.Sprintf("its colours are hard to tell apart, %.1f to 1", ratio))
+				p.addAt(Contrast, e.offset, "", fmt.Sprintf("use a darker or a lighter color: WCAG requires %g to 1", least), fmt.Sprintf("the contrast of its colors is too low, %.1f to 1", ratio))
 			}
 			return
 		}

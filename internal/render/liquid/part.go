@@ -164,7 +164,7 @@ func convertError(err osteele.SourceError) *fanfare.Error {
 			message = message[:i]
 		}
 		if tag, ok := strings.CutSuffix(strings.TrimSpace(message), " not inside"); ok {
-			message = tag + " without a begin"
+			message = tag + " without an opening tag"
 		}
 		wrong.Message = message
 		return wrong

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Style is how much of a date is written out.
+// A Style is the length of a date.
 type Style uint8
 
-// The styles, by example.
+// The styles, with examples.
 const (
 	Full   Style = iota // Sunday, 8 March 2026
 	Long                // 8 March 2026
@@ -16,7 +16,7 @@ const (
 	Short               // 08/03/2026
 )
 
-// ParseStyle knows full, long, medium and short.
+// ParseStyle parses full, long, medium and short.
 func ParseStyle(name string) (Style, bool) {
 	for i, known := range []string{"full", "long", "medium", "short"} {
 		if name == known {
@@ -26,26 +26,26 @@ func ParseStyle(name string) (Style, bool) {
 	return 0, false
 }
 
-// Date writes the day of t.
+// Date writes the date of t.
 func (l *Locale) Date(t time.Time, style Style) string { return l.pattern(l.data.Dates[style], t) }
 
-// Time writes hour and minute of t.
+// Time writes the hour and minute of t.
 func (l *Locale) Time(t time.Time) string { return l.pattern(l.data.Time, t) }
 
-// DateTime writes day, hour and minute.
+// DateTime writes the date, hour and minute of t.
 func (l *Locale) DateTime(t time.Time, style Style) string {
 	var b strings.Builder
-	forEachField(l.data.Joined[style], func(letter byte, n int, text string) {
+	forEachField(l.data.Joined[style], func(field byte, n int, text string) {
 		b.WriteString(text)
 	})
 	return strings.NewReplacer("{1}", l.Date(t, style), "{0}", l.Time(t)).Replace(b.String())
 }
 
-// pattern writes t as a pattern of UTS 35 says.
+// pattern writes t by a pattern of UTS 35.
 func (l *Locale) pattern(pattern string, t time.Time) string {
 	var b strings.Builder
-	forEachField(pattern, func(letter byte, n int, text string) {
-		switch letter {
+	forEachField(pattern, func(field byte, n int, text string) {
+		switch field {
 		case 0:
 			b.WriteString(text)
 		case 'y':
@@ -88,9 +88,9 @@ func (l *Locale) pattern(pattern string, t time.Time) string {
 	return b.String()
 }
 
-// forEachField goes through a pattern: letters that stand for something, with their number,
-// and text, with the letter 0.
-func forEachField(pattern string, visit func(letter byte, n int, text string)) {
+// forEachField calls visit for the fields of a pattern, a character and its count, and for the
+// text between them, with the field 0.
+func forEachField(pattern string, visit func(field byte, n int, text string)) {
 	for i := 0; i < len(pattern); {
 		c := pattern[i]
 		start := i

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// localesText is what languages and regions say, a line each.
+// localesText has the data of languages and regions, one a line.
 //
 //go:embed cldr/locales.txt
 var localesText string
 
-// rulesText has the plural rules by language, and digits and fractions beside them.
+// rulesText has the plural rules of languages, the digits of systems, and the decimals of currencies.
 //
 //go:embed cldr/rules.txt
 var rulesText string
 
-// English is the tag of what is used where nothing else is known.
+// English is the tag of the default language.
 const English = "en"
 
-// A Locale is how one language, in one region, writes things.
+// A Locale tells how one language in one region writes dates and numbers.
 type Locale struct {
 	tag             string
-	digits          string // the ten digits, or "" for 0 to 9
+	digits          string // the ten digits; "" for 0 to 9
 	hasDigitSystems bool
 	plural          []rule
 
@@ -32,24 +32,24 @@ type Locale struct {
 	symbols map[string]string // of currencies, by code
 }
 
-// A description is a line of the data.
+// localeData is a line of the data.
 type localeData struct {
 	Months      []string `json:"months"`
 	ShortMonths []string `json:"shortMonths"`
 	Days        []string `json:"days"` // from Sunday
 	ShortDays   []string `json:"shortDays"`
-	Halves      []string `json:"halves"`  // of the day
-	Periods     []string `json:"periods"` // of the day, by hour, or none
+	Halves      []string `json:"halves"`  // AM and PM
+	Periods     []string `json:"periods"` // of the day, by hour; may be empty
 	Era         string   `json:"era"`
 	Dates       []string `json:"dates"`  // by Style
-	Joined      []string `json:"joined"` // date {1} with time {0}, by Style
+	Joined      []string `json:"joined"` // {1} is the date and {0} the time; by Style
 	Time        string   `json:"time"`
 	Digits      string   `json:"digits"`
-	Grouping    int      `json:"grouping"` // least digits before the first separator
+	Grouping    int      `json:"grouping"` // least number of digits before the first separator
 }
 
-// Find returns the locale of a language tag (BCP 47), such as cy, pt-BR or
-// ar-u-nu-arab, whose last part asks for digits of its own.
+// Find returns the locale of a language tag (BCP 47), such as cy, pt-BR or ar-u-nu-arab, which
+// selects digits.
 func Find(tag string) *Locale {
 	tag = Normal(tag)
 	tag, extensions, _ := strings.Cut(tag, "-u-")
@@ -99,16 +99,16 @@ func Known(tag string) bool {
 // HasDigitSystems reports whether the locale has several systems of digits.
 func (l *Locale) HasDigitSystems() bool { return l.hasDigitSystems }
 
-// Tag is the tag of the data that was found, such as pt for pt-XX.
+// Tag returns the tag of the data, such as pt for pt-XX.
 func (l *Locale) Tag() string { return l.tag }
 
-// read takes what the data say of a tag, over what they say of those above it.
+// read reads the data of a tag on top of the data of its parents.
 func (l *Locale) read(tag string, raw map[string]json.RawMessage) bool {
 	text, ok := dataLine(localesText, tag)
 	if !ok {
 		return false
 	}
-	if !strings.HasPrefix(text, "{") { // another name
+	if !strings.HasPrefix(text, "{") { // an alias
 		return l.read(text, raw)
 	}
 	for at := range Lookup(tag) {
@@ -117,13 +117,13 @@ func (l *Locale) read(tag string, raw map[string]json.RawMessage) bool {
 		}
 	}
 	l.tag = tag
-	// The data are the project's own, and the tests read every line of them.
+	// The data belong to the project, and the tests read every line.
 	_ = json.Unmarshal([]byte(text), &l.data)
 	_ = json.Unmarshal([]byte(text), &raw)
 	return true
 }
 
-// dataLine returns what follows a name and a tab at the beginning of a line.
+// dataLine returns the rest of the line that begins with a name and a tab.
 func dataLine(text, name string) (string, bool) {
 	name += "\t"
 	i := strings.Index(text, "\n"+name)
@@ -139,7 +139,7 @@ func dataLine(text, name string) (string, bool) {
 	return line, true
 }
 
-// Normal spells a language tag as BCP 47 recommends: zh-Hant-TW.
+// Normal returns a language tag in the recommended case of BCP 47: zh-Hant-TW.
 func Normal(tag string) string {
 	parts := strings.FieldsFunc(tag, func(r rune) bool { return r == '-' || r == '_' })
 	extension := false
@@ -158,8 +158,8 @@ func Normal(tag string) string {
 	return strings.Join(parts, "-")
 }
 
-// Lookup goes from a tag to those that are less exact, as RFC 4647, section 3.4,
-// does: zh-Hant-TW, zh-Hant, zh.
+// Lookup returns a tag and its less specific forms (RFC 4647, section 3.4): zh-Hant-TW,
+// zh-Hant, zh.
 func Lookup(tag string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for tag != "" && yield(tag) {
@@ -168,14 +168,14 @@ func Lookup(tag string) iter.Seq[string] {
 				return
 			}
 			tag = tag[:i]
-			if n := len(tag); n > 2 && tag[n-2] == '-' { // what a single letter begins
+			if n := len(tag); n > 2 && tag[n-2] == '-' { // a single character begins an extension
 				tag = tag[:n-2]
 			}
 		}
 	}
 }
 
-// Language is the first part of a tag.
+// Language returns the language of a tag.
 func Language(tag string) string {
 	language, _, _ := strings.Cut(Normal(tag), "-")
 	return language

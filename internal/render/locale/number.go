@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// numbers are the symbols and patterns of one system of digits.
+// numbers has the symbols and patterns of one system of digits.
 type numbers struct {
 	decimal, group, minus        string
-	standard, currency, spaced   string // patterns; spaced is for a currency written in letters
-	currencyDecimal, currencyGap string // of amounts, "" for those of numbers
+	standard, currency, spaced   string // patterns; spaced is for a currency that is written as a word
+	currencyDecimal, currencyGap string // of amounts; "": those of numbers
 }
 
 func (l *Locale) takeNumbers(raw map[string]json.RawMessage) {
@@ -30,13 +30,13 @@ func (l *Locale) takeNumbers(raw map[string]json.RawMessage) {
 	}
 }
 
-// maxFraction is how many digits behind the point are written where nobody said how many.
+// maxFraction is the default maximum of decimals.
 const maxFraction = 3
 
-// Number writes a number with at most three digits behind the point.
+// Number writes a number with at most three decimals.
 func (l *Locale) Number(d Decimal) string { return l.fixed(d.Round(0, maxFraction)) }
 
-// Fixed writes a number with so many digits behind the point.
+// Fixed writes a number with exactly so many decimals.
 func (l *Locale) Fixed(d Decimal, digits int) string { return l.fixed(d.Round(digits, digits)) }
 
 func (l *Locale) fixed(d Decimal) string {
@@ -44,7 +44,7 @@ func (l *Locale) fixed(d Decimal) string {
 	return l.fill(n.standard, d, n.decimal, n.group, "")
 }
 
-// CurrencyDigits is how many digits behind the point an amount in a currency has.
+// CurrencyDigits returns the usual number of decimals of a currency.
 func CurrencyDigits(currency string) int {
 	if text, ok := dataLine(rulesText, "fraction "+currency); ok {
 		digits, _ := strconv.Atoi(text)
@@ -53,8 +53,7 @@ func CurrencyDigits(currency string) int {
 	return 2
 }
 
-// Money writes an amount in a currency (ISO 4217) with so many digits behind the
-// point.
+// Money writes an amount in a currency (ISO 4217) with so many decimals.
 func (l *Locale) Money(d Decimal, currency string, digits int) string {
 	symbol := l.symbols[currency]
 	if symbol == "" {
@@ -62,7 +61,7 @@ func (l *Locale) Money(d Decimal, currency string, digits int) string {
 	}
 	n := &l.numbers
 	pattern, decimal, group := n.currency, n.decimal, n.group
-	if before, _, _ := strings.Cut(pattern, ";"); touchesLetter(before, symbol) {
+	if before, _, _ := strings.Cut(pattern, ";"); touchesWord(before, symbol) {
 		pattern = n.spaced
 	}
 	if n.currencyDecimal != "" {
@@ -74,8 +73,8 @@ func (l *Locale) Money(d Decimal, currency string, digits int) string {
 	return l.fill(pattern, d.Round(digits, digits), decimal, group, symbol)
 }
 
-// touchesLetter reports whether a letter of the symbol would stand next to the number.
-func touchesLetter(pattern, symbol string) bool {
+// touchesWord reports whether a symbol made of words, such as "kr", would stand next to the number.
+func touchesWord(pattern, symbol string) bool {
 	r, _ := utf8.DecodeRuneInString(symbol)
 	if i := strings.Index(pattern, "¤"); i >= 0 && i < strings.IndexAny(pattern, "#0") {
 		r, _ = utf8.DecodeLastRuneInString(symbol)
@@ -83,7 +82,7 @@ func touchesLetter(pattern, symbol string) bool {
 	return unicode.IsLetter(r)
 }
 
-// fill puts a number into a pattern such as #,##,##0.00 ¤.
+// fill writes a number by a pattern such as #,##,##0.00 ¤.
 func (l *Locale) fill(pattern string, d Decimal, decimal, group, symbol string) string {
 	positive, negative, own := strings.Cut(pattern, ";")
 	minus := ""
@@ -118,7 +117,7 @@ func (l *Locale) fill(pattern string, d Decimal, decimal, group, symbol string) 
 	return b.String()
 }
 
-// groups returns how many digits the last group of a pattern has, and the others.
+// groups returns the sizes of the last group and of the other groups of a pattern.
 func groups(pattern string) (first, others int) {
 	pattern, _, _ = strings.Cut(pattern, ".")
 	parts := strings.Split(pattern, ",")
@@ -132,7 +131,7 @@ func groups(pattern string) (first, others int) {
 	return first, others
 }
 
-// writeDigits writes digits in those of the locale.
+// writeDigits writes digits in the system of the locale.
 func (l *Locale) writeDigits(b *strings.Builder, digits string) {
 	if l.digits == "" {
 		b.WriteString(digits)
@@ -144,17 +143,17 @@ func (l *Locale) writeDigits(b *strings.Builder, digits string) {
 	}
 }
 
-// A Decimal is a number as it is written: 1.50 is not 1.5.
+// A Decimal is a number with its written decimals: 1.50 is not 1.5.
 type Decimal struct {
 	negative bool
 	whole    string // without leading zeros; "0" for none
 	fraction string
 }
 
-// maxDigits is how long a number may be that is written.
+// maxDigits is the longest number.
 const maxDigits = 64
 
-// ParseDecimal reads a number such as -12.50 or 1e6.
+// ParseDecimal parses a number such as -12.50 or 1e6.
 func ParseDecimal(s string) (Decimal, bool) {
 	s = strings.TrimSpace(s)
 	if strings.ContainsAny(s, "eE") && !strings.ContainsAny(s, "xXpPnN_") {
@@ -177,8 +176,7 @@ func ParseDecimal(s string) (Decimal, bool) {
 	return d, true
 }
 
-// Round gives the number at least and at most so many digits behind the point; half
-// goes to the even digit, as CLDR has it.
+// Round rounds to at least and at most so many decimals, half to even as CLDR defines.
 func (d Decimal) Round(least, most int) Decimal {
 	if n := len(d.fraction); n > most {
 		digits := []byte(d.whole + d.fraction[:most])

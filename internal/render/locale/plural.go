@@ -5,25 +5,26 @@ import (
 	"strings"
 )
 
-// PluralForms are the names of plural forms; a language has some of them, and always other.
+// PluralForms are the names of plural forms. Every language has other, and some of the others.
 func PluralForms() []string { return []string{"zero", "one", "two", "few", "many", "other"} }
 
-// A rule says which numbers take a form: those of which all conditions of one
-// alternative hold (UTS 35, part 3, section 5).
+// A rule lists the alternatives of a plural form. A number takes the form if all conditions of
+// one alternative hold (UTS 35, part 3, section 5).
 type rule struct {
 	form         string
 	alternatives [][]condition
 }
 
-// A condition is such as i % 10 != 2..4,7.
+// A condition is, for example, i % 10 != 2..4,7.
 type condition struct {
 	operand byte
-	modulus int // 0 for none
+	modulus int // 0: none
 	not     bool
 	ranges  [][2]int
 }
 
-// PluralForms lists the plural forms that the language has, as Forms orders them.
+// PluralForms returns the plural forms of the language, in the order of the function
+// PluralForms.
 func (l *Locale) PluralForms() []string {
 	var has []string
 	for _, form := range PluralForms() {
@@ -36,7 +37,7 @@ func (l *Locale) PluralForms() []string {
 	return append(has, "other")
 }
 
-// Plural returns the form that goes with a number.
+// Plural returns the plural form for a number.
 func (l *Locale) Plural(d Decimal) string {
 	for _, r := range l.plural {
 		for _, all := range r.alternatives {
@@ -73,7 +74,7 @@ func (c condition) holds(d Decimal) bool {
 	return false
 }
 
-// operand is a number that rules speak of.
+// operand returns the value of an operand.
 func (d Decimal) operand(name byte) (value int, whole bool) {
 	short := strings.TrimRight(d.fraction, "0")
 	switch name {
@@ -91,8 +92,8 @@ func (d Decimal) operand(name byte) (value int, whole bool) {
 	return 0, true // c and e: no number is written as 1.2 million
 }
 
-// lastDigits is the number that the last 15 digits make, with one above them all if
-// there are more: rules look at no more than the last seven, and at equality.
+// lastDigits returns the number of the last 15 digits, plus 1e15 if there are more: rules need
+// at most seven digits, and equality.
 func lastDigits(s string) int {
 	const most = 15
 	if len(s) <= most {
@@ -103,7 +104,7 @@ func lastDigits(s string) int {
 	return n + 1e15
 }
 
-// parseRules reads "one: i = 1 and v = 0; few: ...".
+// parseRules parses "one: i = 1 and v = 0; few: ...".
 func parseRules(text string) []rule {
 	var rules []rule
 	for part := range strings.SplitSeq(text, "; ") {

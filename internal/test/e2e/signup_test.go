@@ -143,7 +143,7 @@ func TestAFormKeepsRobotsOut(t *testing.T) {
 			t.Errorf("%s: %s", name, page)
 		}
 	}
-	if page := signUp(t, people, "no address@", nil); !strings.Contains(page, "This is not a valid e-mail address") {
+	if page := signUp(t, people, "no address@", nil); !strings.Contains(page, "This is not a valid email address") {
 		t.Errorf("the page is %s", page)
 	}
 	page := people.must(200, "GET", "/s/news/storm", "", "")
@@ -155,7 +155,7 @@ func TestAFormKeepsRobotsOut(t *testing.T) {
 	}
 	r.awaited(t, "eve@example.org", 1)
 	for range 4 { // an address gets three an hour, and who asks is told the same
-		if page := signUp(t, people, "eve@example.org", nil); !strings.Contains(page, "Check your mailbox") {
+		if page := signUp(t, people, "eve@example.org", nil); !strings.Contains(page, "Check your email") {
 			t.Errorf("the page is %s", page)
 		}
 	}

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// OfName makes words of a name, such as "Road closures" of road-closures, for what has
-// no title.
+// OfName turns a name without a title into words: road-closures into "Road closures".
 func OfName(name string) string {
 	text := strings.Join(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("_-. ", r) }), " ")
 	first, size := utf8.DecodeRuneInString(text)

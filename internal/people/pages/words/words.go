@@ -1,5 +1,5 @@
-// Package words holds the English texts of the pages and of their mails, and the names
-// under which a service can replace and translate them.
+// Package words holds the English texts of the pages for recipients and of their mails, and the
+// names under which a service can replace or translate them.
 package words
 
 import (
@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// Texts are texts of pages and mails, by language tag in lower case, by name.
+// Texts are texts by language tag in lower case and by name.
 type Texts map[string]map[string]string
 
-// Names lists the texts that a site may say in its own way, sorted.
+// Names returns the names of all texts, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(english)) }
 
 // Known reports whether there is a text of a name.
 func Known(name string) bool { return english[name] != "" }
 
-// A Text is named in this package; its values stand in the place of {0}, {1}, ...
+// A Text is a text of this package with the values of {0}, {1}, ...
 type Text struct {
 	Name   string
 	Values []string
 }
 
-// For returns the texts for a reader: those of their locale, of its language, and the
-// built-in ones in English. The language is that which the page is in.
+// For returns the texts for a reader: those of the locale, then of its language, then the
+// built-in English ones. language is the language of the page.
 func (t Texts) For(locale string) (language string, say func(Text) string) {
 	language = "en"
 	var own []map[string]string
@@ -41,7 +41,7 @@ func (t Texts) For(locale string) (language string, say func(Text) string) {
 		}
 		tag = tag[:cut]
 	}
-	if len(own) == 0 { // the site's own words in English count for everybody else
+	if len(own) == 0 { // the English texts of a service replace the built-in ones for everybody else
 		if texts, ok := t["en"]; ok {
 			own = append(own, texts)
 		}
@@ -56,7 +56,7 @@ func (t Texts) For(locale string) (language string, say func(Text) string) {
 	}
 }
 
-// Say writes a text in the language of a reader.
+// Say returns a text in the language of a reader.
 func (t Texts) Say(locale, name string, values ...string) string {
 	_, say := t.For(locale)
 	return say(Text{name, values})
@@ -84,7 +84,7 @@ var english = map[string]string{
 
 	"signup_title":      "Subscribe: {0}",
 	"signup_button":     "Subscribe",
-	"address":           "E-mail address",
+	"address":           "Email address",
 	"leave_empty":       "Leave this empty",
 	"which":             "Which messages do you want?",
 	"commas":            "Separate several values with commas",
@@ -98,9 +98,9 @@ var english = map[string]string{
 	"cadence_weekdays":  "At {0} on weekdays",
 	"cadence_weekends":  "At {0} on weekends",
 	"cadence_monthly":   "On day {0} of every month at {1}",
-	"cadence_custom":    "On a schedule of its own",
+	"cadence_custom":    "On a custom schedule",
 	"cadence_zone":      "{0} ({1} time)",
-	"cadence_state":     "{0}, latest news only",
+	"cadence_state":     "{0}, current status only",
 	"every_second":      "Every second", "every_seconds": "Every {0} seconds",
 	"every_minute": "Every minute", "every_minutes": "Every {0} minutes",
 	"every_hour": "Every hour", "every_hours": "Every {0} hours",
@@ -108,11 +108,12 @@ var english = map[string]string{
 	"day_monday": "Monday", "day_tuesday": "Tuesday", "day_wednesday": "Wednesday", "day_thursday": "Thursday", "day_friday": "Friday", "day_saturday": "Saturday", "day_sunday": "Sunday",
 	"agree":         "I agree to",
 	"agree_first":   "Please agree before you subscribe.",
-	"address_wrong": "This is not a valid e-mail address.",
-	"entry_wrong":   "A value is missing or not valid: {0}",
+	"address_wrong": "This is not a valid email address.",
+	"entry_wrong":   "Please check this field: {0}",
+	"entries_wrong": "Please check your entries and send the form again.",
 	"slowly":        "We could not accept the form. Please send it again.",
-	"sent_title":    "Check your mailbox",
-	"sent":          "We have sent a mail to {0}. Nothing changes until you open the link in that mail and confirm.",
+	"sent_title":    "Check your email",
+	"sent":          "We have sent an email to {0}. Nothing changes until you open the link in that email and confirm.",
 
 	"confirm_title":   "Confirm: {0}",
 	"confirm_ask":     "You will get these messages after you confirm.",
@@ -120,13 +121,13 @@ var english = map[string]string{
 	"topic":           "Messages",
 	"about":           "About",
 	"terms":           "You agree to",
-	"detail":          "Only",
+	"detail":          "Details",
 	"confirmed_title": "You are subscribed",
 	"confirmed":       "You will get messages from now on: {0}.",
 	"confirm_late":    "This link was used before or has expired. Please subscribe again.",
 
 	"preferences_title": "Your preferences",
-	"preferences_none":  "You get no messages.",
+	"preferences_none":  "You are not subscribed to any messages.",
 	"keep":              "Send me these messages",
 	"locale":            "Language",
 	"zone":              "Time zone",
@@ -134,26 +135,26 @@ var english = map[string]string{
 	"not_set":           "Not set",
 	"save":              "Save",
 	"saved":             "Your changes are saved.",
-	"save_wrong":        "This cannot be saved: {0}",
+	"save_wrong":        "Your changes could not be saved. Please check them and try again.",
 	"late_title":        "This link has expired",
 	"late":              "For your security, the link works for a limited time only. We can send a new one to your address.",
 	"late_button":       "Send me a new link",
 	"late_sent":         "If the link was valid, we have sent a new one to the address that it belongs to.",
 	"move_title":        "Change your address",
-	"move_to":           "New e-mail address",
+	"move_to":           "New email address",
 	"move_button":       "Change the address",
 	"move_ask":          "Your messages will go to this address after you confirm.",
 	"moved_title":       "Your address has changed",
 	"moved":             "Your messages will go to {0} from now on.",
 
 	"mail_confirm_subject": "Please confirm: {0}",
-	"mail_confirm":         "Somebody, probably you, asked for messages to this address: {0}. To get them, open the link below and confirm. If it was not you, ignore this mail; you will get no messages.",
+	"mail_confirm":         "Someone, probably you, asked to get these messages at this address: {0}. To get them, open the link below and confirm. If it was not you, ignore this email; you will not get any messages.",
 	"mail_known_subject":   "You are already subscribed: {0}",
-	"mail_known":           "Somebody, probably you, asked for messages to this address: {0}. You already get them. To change what you get, open the link below.",
+	"mail_known":           "Someone, probably you, asked to get these messages at this address: {0}. You already get them. To change what you get, open the link below.",
 	"mail_moved_subject":   "Your address has changed",
-	"mail_moved":           "The messages of {1} now go to another address, as requested on your preferences page. If you did not request this, please reply to this mail.",
+	"mail_moved":           "The messages of {1} now go to another address, as requested on your preferences page. If you did not request this, please reply to this email.",
 	"mail_goodbye_subject": "You are unsubscribed: {0}",
-	"mail_goodbye":         "You will get no more of these messages: {0}. If you unsubscribed by mistake, open the link below within a week to subscribe again.",
+	"mail_goodbye":         "You will no longer get these messages: {0}. If you unsubscribed by mistake, open the link below within a week to subscribe again.",
 	"mail_link_subject":    "Your preferences",
 	"mail_link":            "Open the link below to see and change what you get.",
 
@@ -164,21 +165,21 @@ var english = map[string]string{
 	"close":        "You can close this page.",
 
 	"leave_title":  "Unsubscribe?",
-	"leave_one":    "You will get no more of these messages: {0}.",
+	"leave_one":    "You will no longer get these messages: {0}.",
 	"leave_which":  "What do you want to stop?",
 	"leave_button": "Unsubscribe",
 	"leave_all":    "Unsubscribe from everything",
 	"leave_none":   "Choose at least one.",
-	"leave_reason": "Why are you leaving? (optional)",
+	"leave_reason": "Why are you unsubscribing? (optional)",
 	"reason_":      "No answer",
 	"reason_often": "Too many messages",
 	"reason_topic": "The messages do not interest me",
-	"reason_never": "I did not subscribe to them",
+	"reason_never": "I did not subscribe",
 	"reason_other": "Another reason",
 	"paused":       "paused",
 
 	"left_title":   "You are unsubscribed",
-	"left":         "You will get no more of these messages: {0}.",
+	"left":         "You will no longer get these messages: {0}.",
 	"left_already": "You do not get any of these messages.",
 	"undo":         "I made a mistake: subscribe me again",
 
@@ -186,7 +187,7 @@ var english = map[string]string{
 	"undo_ask":     "Your subscriptions will continue as they were before.",
 	"undo_button":  "Subscribe again",
 	"undone_title": "You are subscribed again",
-	"undone":       "Your subscriptions are as they were before. You will not get the messages that were sent meanwhile.",
+	"undone":       "Your subscriptions are as they were before. You will not get the messages that were sent in the meantime.",
 	"undo_late":    "It is too late to undo this. You can subscribe again.",
 }
 

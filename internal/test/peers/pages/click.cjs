@@ -86,7 +86,7 @@ async function walk (browser, to, scripts) {
     await until('the form is old enough', () => Date.now() > opened + 4000)
   }
   await press(page, 'button[type=submit]')
-  await title(page, 'Check your mailbox')
+  await title(page, 'Check your email')
   await look(page, 'sent', scripts)
 
   await page.goto(want.url + await link(to, 'c'))
