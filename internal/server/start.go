@@ -177,7 +177,10 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	if err := c.keys.Check(c.registry.Suppressed(), c.highest > 0 && (c.config.PublicURL != "" || hasReturnAddress(c.registry)), channels.SignedByServer(c.registry)); err != nil {
 		return err
 	}
-	return c.keys.Save()
+	if err := c.keys.Save(); err != nil {
+		return err
+	}
+	return adminKey(ctx, c.dir, c.registry)
 }
 
 // openBus opens the bus. After a restore, it holds the open deliveries.
