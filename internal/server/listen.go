@@ -35,9 +35,6 @@ import (
 
 // listen opens the API, the pages of recipients, and inbound mail.
 func (c *components) listen(ctx context.Context) error {
-	if err := adminKey(ctx, c.dir, c.registry); err != nil {
-		return err
-	}
 	traces := c.traces(c.store) // up to date, unlike those of the standby
 	accepting := new(privacy.Barrier)
 	direct := messages.New(messages.Options{
