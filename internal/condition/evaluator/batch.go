@@ -136,7 +136,8 @@ func appendValue(key []byte, v value) []byte {
 	}
 }
 
-// keep makes room for a result of so many bytes beside its key.
+// keep counts a result of so many bytes and its key. If the results exceed the limit, it first
+// forgets all of them.
 func (b *Batch) keep(sizeBytes int) {
 	const entry = 160 // of a map, a key and what refers to them
 	if b.kept += sizeBytes + len(b.key) + entry; b.kept > b.limit {

@@ -51,7 +51,7 @@ var deviations = []*deviation{
 	{"Field Selection", "has() of an operand that is an error, or a list, is false", func(n *node, args []value) bool {
 		return n.op == opHas && (args[0].kind == kindError || args[0].kind == kindList)
 	}},
-	{"Macros", "a text is the list of its letters, and what has no elements ends the evaluation", func(n *node, args []value) bool {
+	{"Macros", "a loop over a string visits its characters, and a loop over a value without elements ends the evaluation", func(n *node, args []value) bool {
 		return n.isMacro() && args[0].decided() && args[0].kind != kindList && args[0].kind != kindMap
 	}},
 	{"Logical Operators", "an error in exists_one, map or filter ends the evaluation, whatever is beside it", func(n *node, args []value) bool {

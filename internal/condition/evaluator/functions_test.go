@@ -10,10 +10,9 @@ import (
 	"unicode"
 )
 
-// TestCaseFoldingIsThatOfUnicode compares the folding with that of regular
-// expressions, which is Unicode's simple case folding as well, for every letter
-// that has another case, and with the pairs that the table of Unicode has
-// beside upper and lower case.
+// TestCaseFoldingIsThatOfUnicode compares the folding of every rune that has another case with that
+// of regular expressions, which also use Unicode's simple case folding, and tests the pairs of
+// Unicode's table that are not upper and lower case.
 func TestCaseFoldingIsThatOfUnicode(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		if r >= 0xD800 && r < 0xE000 {
@@ -24,7 +23,7 @@ func TestCaseFoldingIsThatOfUnicode(t *testing.T) {
 				t.Fatalf("%U does not fold to %U", r, next)
 			}
 			if foldRune(r) != foldRune(next) {
-				t.Fatalf("%U and %U are told apart", r, next)
+				t.Fatalf("%U and %U fold differently", r, next)
 			}
 		} else if foldRune(r) != r {
 			t.Fatalf("%U is folded", r)
@@ -46,11 +45,11 @@ func TestCaseFoldingIsThatOfUnicode(t *testing.T) {
 
 func TestCaseInsensitiveSearchIsThatOfRegularExpressions(t *testing.T) {
 	g, topic := newGenerator(*seed), &Topic{}
-	letters := []string{"a", "A", "k", "K", "\u212a", "s", "ſ", "ß", "ẞ", "ss", "σ", "ς", "Σ", "İ", "i", "I", "ı", "é", "e\u0301", "😀", " "}
+	characters := []string{"a", "A", "k", "K", "\u212a", "s", "ſ", "ß", "ẞ", "ss", "σ", "ς", "Σ", "İ", "i", "I", "ı", "é", "e\u0301", "😀", " "}
 	text := func(n int) string {
 		var out strings.Builder
 		for range g.IntN(n) {
-			out.WriteString(g.one(letters...))
+			out.WriteString(g.one(characters...))
 		}
 		return out.String()
 	}

@@ -127,7 +127,7 @@ func lexOne(source string, at int) (token, int, error) {
 			return inName(c) || c == '.' || c == '-' || c == '/' || c == ' '
 		})
 		if end == at+1 || end == len(source) || source[end] != '`' {
-			return token{}, 0, errorAt(source, at, "a name between backticks has letters, digits and . - / _ and spaces")
+			return token{}, 0, errorAt(source, at, "a name between backticks may have letters, digits, spaces and . - / _")
 		}
 		return token{tokenQuoted, source[at+1 : end], at}, end + 1, nil
 	}

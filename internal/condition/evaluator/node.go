@@ -58,8 +58,8 @@ func constant(v value) *node {
 	return &node{op: opLiteral, literal: v, truth: v.kind == kindBool, steps: literalSteps(v)}
 }
 
-// prepare compiles what a call has as a literal, so that this is done once. What
-// is wrong with a literal is said where it is evaluated.
+// prepare compiles the literal argument of a call once: a pattern or a time zone. An error in it is
+// reported when the call is evaluated.
 func (n *node) prepare() {
 	if n.op != opCall || len(n.args) != 2 || n.args[1].op != opLiteral || n.args[1].literal.kind != kindString {
 		return

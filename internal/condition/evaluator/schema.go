@@ -69,8 +69,8 @@ func readSchema(schema []byte) (*shape, error) {
 	}
 }
 
-// A part is a schema that holds for a place, directly or by a reference. What
-// stands in a branch holds for some data only.
+// A part is a schema that applies to a value, directly or by a reference. A schema in a branch (of
+// anyOf, for example) applies to some data only.
 type part struct {
 	schema *composite
 	branch bool
