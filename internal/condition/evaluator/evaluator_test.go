@@ -74,8 +74,8 @@ func TestReasonsNameWhatFailed(t *testing.T) {
 		"event['gone'] == 1":                      "no such field gone",
 		"event.o.map(k, k)[0] == 'a'":             noOrder,
 		"{[1]: 1} == {}":                          "a list cannot be a key",
-		"{1: 1, 1: 2} == {}":                      "a key stands twice in a map",
-		"timestamp('x') == ce.time":               `"x" is no time of RFC 3339`,
+		"{1: 1, 1: 2} == {}":                      "a map has the same key twice",
+		"timestamp('x') == ce.time":               `"x" is not a time in the format of RFC 3339`,
 		"ce.time.getHours('Local') == 1":          `there is no time zone "Local"`,
 		"[1, 2, 3].all(x, event.big.all(y, x>0))": tooManySteps,
 	} {
