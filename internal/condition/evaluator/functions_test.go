@@ -77,8 +77,8 @@ func resultOf(b bool) Result {
 	return False
 }
 
-// byVectors is the length of the great circle by another formula, that of the
-// angle between two vectors.
+// byVectors returns the length of the great circle by another formula: the angle between two
+// vectors.
 func byVectors(lat1, lon1, lat2, lon2 float64) float64 {
 	vector := func(lat, lon float64) [3]float64 {
 		lat, lon = lat*math.Pi/180, lon*math.Pi/180
@@ -106,7 +106,7 @@ func TestDistancesAreThoseOfAnotherFormula(t *testing.T) {
 			lat2, lon2 = math.Max(-90, lat1-g.Float64()/1000), lon1
 		}
 		a, b := distance(lat1, lon1, lat2, lon2), byVectors(lat1, lon1, lat2, lon2)
-		// Near the antipode the haversine loses digits: half of them at worst.
+		// Near the antipode, the haversine formula loses up to half of its digits.
 		limit := 1e-6
 		if b > 20_000 {
 			limit = 1e-3
@@ -211,7 +211,7 @@ func TestPatternsWithManyPartsAreErrors(t *testing.T) {
 	}
 }
 
-// TestTimesAreThoseOfCELNearTheirLimits compares arithmetic where it overflows.
+// The test compares arithmetic that overflows.
 func TestTimesAreThoseOfCELNearTheirLimits(t *testing.T) {
 	env, topic, g := celEnv(t), &Topic{}, newGenerator(*seed)
 	seconds := []int64{minSeconds, maxSeconds, 0, -9223372036, 9223372036, -9223372037, 9223372037, 1774632600}
@@ -249,8 +249,7 @@ func TestTimesAreThoseOfCELNearTheirLimits(t *testing.T) {
 	t.Logf("%d compared", count)
 }
 
-// TestTimesAreReadAsCELReadsThem compares what is taken for a time, a duration,
-// a number and a boolean.
+// The test compares which texts are accepted as a time, a duration, a number and a boolean.
 func TestTimesAreReadAsCELReadsThem(t *testing.T) {
 	env, topic, g := celEnv(t), &Topic{}, newGenerator(*seed)
 	forms := map[string][]string{
