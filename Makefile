@@ -34,7 +34,7 @@ export FANFARE_COMPARE_SEED = $(COMPARE_SEED)
 SUBSCRIPTIONS ?= 20000
 
 # Packages whose goroutines share data. Their tests also run under the race detector.
-RACE := condition httpapi bus pipeline/deliver pipeline/ingest pipeline/record registry sink
+RACE := condition httpapi bus pipeline/deliver pipeline/ingest pipeline/record people sink
 RACE_PACKAGES = $(addsuffix /...,$(wildcard $(addprefix ./internal/,$(RACE))))
 
 # Tests of these packages that compute in one goroutine for a long time have no race to find.

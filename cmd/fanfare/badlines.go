@@ -108,9 +108,8 @@ func (b *badLines) columns() []string {
 	return names
 }
 
-// cells are those of a row for these columns. What a row has too much stands
-// before what the command line says; there it is found and taken out. What it has
-// too little becomes empty: who imports the file has seen it.
+// cells returns the cells of a row for these columns. Surplus cells come before the
+// values of the command line, where they are easy to remove. Missing cells are empty.
 func (b *badLines) cells(row []string) []string {
 	cells := make([]string, 0, len(row)+len(b.preset)+1)
 	tooLong := len(row) > len(b.header)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestALargeHeapHasAsMuchRoomAsASmallerOne(t *testing.T) {
+func TestALargeHeapGrowsByAsManyBytesAsASmallerOne(t *testing.T) {
 	for _, c := range []struct {
 		live uint64
 		want int

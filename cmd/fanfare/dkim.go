@@ -139,7 +139,7 @@ func selectorOf(kind string, now time.Time) string { return kind + "-" + now.UTC
 func makeKey(domain, selector, kind, file string) (*dkim.Key, error) {
 	key := &dkim.Key{Domain: strings.ToLower(domain), Selector: strings.ToLower(selector)}
 	if !dkim.ValidName(key.Name()) || !strings.Contains(domain, ".") {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: key.Name() + " is not a valid DNS name", Hint: "use a domain such as example.org, and a selector of letters, digits and hyphens"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: key.Name() + " is not a valid DNS name", Hint: "use a domain such as example.org, and a selector of a-z, 0-9 and hyphens"}
 	}
 	private, err := dkim.Generate(kind)
 	if err != nil {

@@ -180,7 +180,7 @@ func keysOf(all []client.DKIMKey) (keys []*dkim.Key, err error) {
 func follow(k *dkim.Key, file string, now time.Time) (*dkim.Key, string, error) {
 	day := selectorOf(k.Algorithm(), now)
 	selector, path := day, ""
-	for next := 'b'; ; next++ { // the first of today has no letter
+	for next := 'b'; ; next++ { // the first key of a day has no suffix
 		path = filepath.Join(filepath.Dir(file), k.Domain+"."+selector+".pem")
 		if _, err := os.Stat(path); selector != k.Selector && err != nil || next > 'z' {
 			break

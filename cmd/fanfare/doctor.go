@@ -59,8 +59,8 @@ Exit code 1: there are problems, or, with --strict, warnings.`,
 	return command
 }
 
-// doctorOptions have the doctor look at what these settings name. What does not answer
-// soon is named on standard error while it is waited for.
+// doctorOptions tell the doctor what to check with these settings. If a check takes
+// long, its name is written to standard error.
 func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options {
 	database := "the database"
 	if !settings.SQLite() {

@@ -33,7 +33,7 @@ type noun struct {
 	about        string   // of put
 }
 
-// nouns are all of them. What is configured can be applied as a whole, too.
+// nouns are the resources that have a command. `fanfare apply` configures all of them at once.
 var nouns = []noun{
 	{name: "service", plural: "services", path: "/v1/services", short: "Manage services", columns: []string{"name", "title"},
 		verbs: "list get put delete", sample: "earthquakes", body: `{"title":"Earthquakes"}`},

@@ -18,12 +18,12 @@ type page struct {
 // line writes text with first before its first line and rest before the others
 // that it is broken into.
 func (w *page) line(first, rest, text string) {
-	room := 0
+	limit := 0
 	if w.width > 0 {
-		room = max(minWidth/2, w.width-columns(rest))
+		limit = max(minWidth/2, w.width-columns(rest))
 	}
 	before := first
-	for _, line := range wrap(text, room) {
+	for _, line := range wrap(text, limit) {
 		fmt.Fprintln(w.out, strings.TrimRight(before+line, " "))
 		before = rest
 	}

@@ -67,7 +67,7 @@ func leftOut(events int64) string {
 	if events == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", and %s found no room for theirs", amount(events, "event", "events"))
+	return fmt.Sprintf(", and %s had no space left for theirs", amount(events, "event", "events"))
 }
 
 // printProblems says which keys, passwords and secrets cannot be used, and what to do.
@@ -158,11 +158,11 @@ func (c *cli) printStatus(s client.Status) {
 	}
 	switch {
 	case s.Capture != "" && s.AllowRecipients > 0:
-		fmt.Fprintf(w, "\nCAPTURED: all letters but those to %d allow_recipients go to %s\n", s.AllowRecipients, s.Capture)
+		fmt.Fprintf(w, "\nCAPTURED: all messages except those to %d allow_recipients go to %s\n", s.AllowRecipients, s.Capture)
 	case s.Capture != "":
-		fmt.Fprintf(w, "\nCAPTURED: nothing leaves, all letters go to %s\n", s.Capture)
+		fmt.Fprintf(w, "\nCAPTURED: nothing leaves, all messages go to %s\n", s.Capture)
 	case s.AllowRecipients > 0:
-		fmt.Fprintf(w, "\nSTAGING: letters leave to %d allow_recipients alone, all others are suppressed\n", s.AllowRecipients)
+		fmt.Fprintf(w, "\nSTAGING: messages leave to %d allow_recipients alone, all others are suppressed\n", s.AllowRecipients)
 	}
 	if s.NextStart != "" {
 		fmt.Fprintf(w, "\nMOVED to another database: %s\n", s.NextStart)

@@ -67,19 +67,19 @@ func widthsOf(rows [][]string) []int {
 	return widths
 }
 
-// fit takes from the widest columns what is too much; 0 is wide enough for all. The
-// first one, which names the row, stays whole: it is what people copy.
-func fit(widths []int, room int) []int {
-	if room == 0 {
+// fit narrows the widest columns until the table fits; a limit of 0 means any width.
+// The first column names the row and stays whole, because people copy it.
+func fit(widths []int, limit int) []int {
+	if limit == 0 {
 		return widths
 	}
-	room -= columnGap * (len(widths) - 1)
+	limit -= columnGap * (len(widths) - 1)
 	for {
 		sum := 0
 		for _, w := range widths {
 			sum += w
 		}
-		if sum <= room || len(widths) == 1 {
+		if sum <= limit || len(widths) == 1 {
 			return widths
 		}
 		rest := widths[1:]

@@ -90,7 +90,7 @@ func wrap(text string, width int) []string {
 				continue
 			}
 			head := runewidth.Truncate(word, width, "")
-			if head == "" { // one letter that is wider than the line
+			if head == "" { // one character that is wider than the line
 				line = word
 				break
 			}

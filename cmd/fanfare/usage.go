@@ -74,7 +74,7 @@ func wrongArgs(command *cobra.Command, fits cobra.PositionalArgs, args []string)
 	return misused(command, "the arguments are invalid")
 }
 
-// typos is how many letters of a name may be wrong for another to be probably meant.
+// typos is how many characters of a name may be wrong for a suggestion.
 func typos(name string) int { return max(1, len(name)/3) }
 
 // flagForms says how the values of flags are written, by what pflag calls their type.
@@ -126,8 +126,8 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	return noCommand(found, verbs[0], "it has "+strings.Join(names, ", "))
 }
 
-// unrun returns what a command line says behind a command that does nothing by
-// itself. What is not found at the root is known when cobra has looked for it.
+// unrun returns the arguments behind a command that only has subcommands. Cobra
+// itself reports names that the root does not have.
 func unrun(root *cobra.Command, args []string) (*cobra.Command, []string) {
 	found, rest, err := root.Find(args)
 	if err != nil || found == root || found.Runnable() || found.ParseFlags(rest) != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -29,6 +30,8 @@ type ServerOptions struct {
 	Address   string // host:port; port 0 selects a free port
 	Cert, Key string // PEM files; both empty: plain HTTP
 	Log       *slog.Logger
+
+	Progress func() (phase string, done, total int64) // of the start, until Open; nil: unknown
 }
 
 // A Server listens from the start and answers 503 until Open is called, so that
@@ -37,7 +40,8 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	api      atomic.Pointer[API]
-	starting atomic.Pointer[string] // what the start waits for; nil: unknown
+	starting atomic.Pointer[string] // what the start waits for; nil or empty: nothing
+	progress func() (phase string, done, total int64)
 	served   chan struct{}
 	err      error // of serving; valid after served is closed
 	stopOnce sync.Once
@@ -61,7 +65,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error(), Hint: listenHint(err)}
 	}
-	s := &Server{listener: l, served: make(chan struct{})}
+	s := &Server{listener: l, progress: o.Progress, served: make(chan struct{})}
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
@@ -98,8 +102,8 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Open passes all further requests to the API.
 func (s *Server) Open(a *API) { s.api.Store(a) }
 
-// Starting sets what the start waits for, until Open. Only requests from this machine get
-// this text, because no key can be checked yet.
+// Starting sets what the start waits for, "" for nothing, until Open. Only requests from this machine get
+// this text and the counts of the phase, because no key can be checked yet.
 func (s *Server) Starting(waitsFor string) { s.starting.Store(&waitsFor) }
 
 // Done returns a channel that is closed when the server has stopped. Err returns the
@@ -141,10 +145,28 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte("ok\n"))
 		return
 	}
-	message := "the server is starting"
-	if waitsFor := s.starting.Load(); waitsFor != nil && isLocal(r) {
-		message += " and waits for " + *waitsFor
+	p := problemOf(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server is starting", Hint: "try again in a moment"}, requestID(r))
+	if s.progress != nil {
+		p.Phase, p.Done, p.Total = s.progress()
 	}
-	p := problemOf(&fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "try again in a moment"}, requestID(r))
+	if !isLocal(r) {
+		p.Done, p.Total = 0, 0
+	}
+	if waitsFor := s.starting.Load(); waitsFor != nil && *waitsFor != "" && isLocal(r) {
+		p.Detail += " and waits for " + *waitsFor
+	} else if p.Phase != "" {
+		p.Detail += ": " + phaseText(p.Phase, p.Done, p.Total)
+	}
 	p.write(w)
+}
+
+// phaseText says how far a phase is.
+func phaseText(phase string, done, total int64) string {
+	switch {
+	case total > 0:
+		return fmt.Sprintf("%s, %d of %d", phase, done, total)
+	case done > 0:
+		return fmt.Sprintf("%s, %d so far", phase, done)
+	}
+	return phase
 }

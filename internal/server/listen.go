@@ -25,19 +25,16 @@ import (
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/people/selfservice"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // listen opens the API, the pages of recipients, and inbound mail.
 func (c *components) listen(ctx context.Context) error {
-	if err := adminKey(ctx, c.dir, c.registry); err != nil {
-		return err
-	}
 	traces := c.traces(c.store) // up to date, unlike those of the standby
 	accepting := new(privacy.Barrier)
 	direct := messages.New(messages.Options{

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people/registry"
 )
 
 // housekeepingEvery is how often the control tables are cleaned up.

@@ -11,9 +11,9 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // DryRun matches an event as it would be matched now, and stores nothing. sample is the number of

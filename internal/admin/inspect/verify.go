@@ -6,8 +6,8 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // MatchCheck reports how matches are checked.

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/people/suppression"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Metrics returns the handler of /metrics.

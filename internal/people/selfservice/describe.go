@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/people/pages/words"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people/registry"
 )
 
 // choiceOf describes a subscription to whom it belongs. It shows no condition and no id

@@ -5,7 +5,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/people"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people/registry"
 )
 
 // nothingAtAll is the reason of what ends because its owner wanted nothing at all.

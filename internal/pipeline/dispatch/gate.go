@@ -3,9 +3,9 @@ package dispatch
 import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // gate decides about each message of one channel immediately before it leaves.

@@ -37,7 +37,7 @@ var calls = []call{
 	{"time", []string{"Now"},
 		func(f *file) bool {
 			return !f.isTest() && under(f, "internal/pipeline/ingest", "internal/condition", "internal/pipeline/plan", "internal/render",
-				"internal/pipeline/deliver", "internal/pipeline/record", "internal/registry") && realTime(f) == ""
+				"internal/pipeline/deliver", "internal/pipeline/record", "internal/people/registry") && realTime(f) == ""
 		},
 		"what a stage decides by time must be decided by the clock that tests set",
 		"take a clock.Clock; or, for sockets and plain measuring, add the file to realTimes with the reason", true},

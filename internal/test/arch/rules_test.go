@@ -35,7 +35,7 @@ func TestEachRuleSeesItsBreach(t *testing.T) {
 
 		{"nats outside bus", "internal/pipeline/ingest/x.go", `package collect; import "github.com/nats-io/nats.go/jetstream"`, librariesAtHome, "nats"},
 		{"nats in bus", "internal/bus/x.go", `package bus; import "github.com/nats-io/nats.go"`, librariesAtHome, ""},
-		{"sqlite outside store", "internal/registry/x.go", `package registry; import "zombiezen.com/go/sqlite/sqlitex"`, librariesAtHome, "sqlite"},
+		{"sqlite outside store", "internal/people/registry/x.go", `package registry; import "zombiezen.com/go/sqlite/sqlitex"`, librariesAtHome, "sqlite"},
 		{"cgo", "internal/condition/x.go", "package match\n\nimport \"C\"\n", librariesAtHome, "imports C"},
 		{"gob in a test", "internal/condition/x_test.go", `package match; import "encoding/gob"`, librariesAtHome, "gob"},
 		{"slog is not log", "internal/condition/x.go", `package match; import "log/slog"`, librariesAtHome, ""},

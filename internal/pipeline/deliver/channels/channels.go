@@ -18,9 +18,9 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Channels holds a sender for each channel, with a dispatch loop for each of its lanes. It is safe

@@ -11,9 +11,9 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // budgets holds the limits that several senders share: quotas of a day, and the rates of services.

@@ -14,8 +14,8 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // A recipient is a recipient of the request.

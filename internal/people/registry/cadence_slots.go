@@ -1,0 +1,362 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/schedule/cadence"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// kindSlot is the kind of a ConfigRecord: a cadence in a time zone.
+const kindSlot = "slot"
+
+// maxServiceSlots is how many cadences in time zones a service may ever have, of the
+// 65,535 of an installation: they have numbers, which are not given again.
+const maxServiceSlots = 16_384
+
+// A Slot is a cadence of a service in a time zone.
+type Slot = cadence.Slot
+
+// A slotKey is what makes a slot.
+type slotKey struct {
+	service uint32
+	cadence cadence.Cadence
+	zone    string
+}
+
+// slotBody is what is kept of a slot beside its name, the text of the cadence.
+type slotBody struct {
+	Zone string `json:"zone"`
+}
+
+// slots are those in force. One goroutine adds; any number read.
+type slots struct {
+	mu    sync.RWMutex
+	all   []keptSlot // by number, from 1
+	moves map[fanfare.RowID]Move
+}
+
+type keptSlot struct {
+	Slot
+	active int64 // subscriptions
+}
+
+func (s *slots) add(slot Slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.all) < int(slot.Number) {
+		s.all = append(s.all, keptSlot{})
+	}
+	s.all[slot.Number-1].Slot = slot
+}
+
+// at returns the slot of a number.
+func (s *slots) at(number uint16) (Slot, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if i := int(number) - 1; i >= 0 && i < len(s.all) && s.all[i].Number != 0 {
+		return s.all[i].Slot, true
+	}
+	return Slot{}, false
+}
+
+// use counts n active subscriptions more in the slot of s.
+func (s *slots) use(of *control.SubscriptionRecord, n int64) {
+	if of.Slot == 0 || !of.Active() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[of.Slot-1].active += n
+}
+
+// Slot returns the slot of a number.
+func (r *Registry) Slot(number uint16) (Slot, bool) { return r.slots.at(number) }
+
+// Slots lists the slots that have active subscriptions, by number.
+func (r *Registry) Slots() []Slot {
+	r.slots.mu.RLock()
+	defer r.slots.mu.RUnlock()
+	var list []Slot
+	for i := range r.slots.all {
+		if one := &r.slots.all[i]; one.active > 0 {
+			list = append(list, one.Slot)
+		}
+	}
+	return list
+}
+
+// cadenceOf is the cadence of a subscription.
+func (r *Registry) cadenceOf(s *control.SubscriptionRecord) cadence.Cadence {
+	slot, _ := r.slots.at(s.Slot)
+	return slot.Cadence
+}
+
+// loadSlot puts a kept record in force.
+func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error {
+	var body slotBody
+	if err := json.Unmarshal(c.Body, &body); err != nil {
+		return err
+	}
+	of, err := cadence.Parse(c.Name)
+	if err != nil {
+		return err
+	}
+	zone, err := time.LoadLocation(body.Zone)
+	if err != nil {
+		r.opt.Logger.Warn("registry: a time zone is not known any more, and is taken for UTC", "zone", body.Zone, "cadence", c.Name)
+		zone = time.UTC
+	}
+	slot := Slot{Number: uint16(c.Number), Service: s.ServiceNames[c.Service], Cadence: of, Zone: zone}
+	r.slots.add(slot)
+	r.writer.slots.add(slotKey{c.Service, of, body.Zone}, slot)
+	return nil
+}
+
+// A newSlot is one that a group makes.
+type newSlot struct {
+	key  slotKey
+	slot Slot
+}
+
+// plannedSlots are those of which the writer knows, in force or about to be.
+type plannedSlots struct {
+	numbers map[slotKey]uint16
+	all     map[uint16]Slot
+	had     map[uint32]int // how many, by service
+	last    int            // number; those of what failed are not given again
+}
+
+func newPlannedSlots() plannedSlots {
+	return plannedSlots{numbers: map[slotKey]uint16{}, all: map[uint16]Slot{}, had: map[uint32]int{}}
+}
+
+func (p *plannedSlots) add(key slotKey, slot Slot) {
+	p.numbers[key], p.all[slot.Number] = slot.Number, slot
+	p.had[key.service]++
+	p.last = max(p.last, int(slot.Number))
+}
+
+func (p *plannedSlots) drop(key slotKey) {
+	delete(p.all, p.numbers[key])
+	delete(p.numbers, key)
+	p.had[key.service]--
+}
+
+// slot returns the number of a cadence for somebody whose time zone is zone, "" if it
+// is not known.
+func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, error) {
+	switch {
+	case of.Immediate():
+		return 0, nil
+	case of.Zone() != "":
+		zone = of.Zone()
+	case !of.Local() || zone == "":
+		zone = time.UTC.String()
+	}
+	key := slotKey{service, of, zone}
+	planned := &g.w.slots
+	if number := planned.numbers[key]; number != 0 {
+		return number, nil
+	}
+	location, err := time.LoadLocation(zone)
+	if err != nil { // of a subscriber, from when it was known
+		return g.slot(service, of, "")
+	}
+	if had := planned.had[service]; had >= maxServiceSlots || planned.last >= math.MaxUint16 {
+		return 0, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/cadence", Message: fmt.Sprintf("there have been %d different cadences in time zones, and there can be no more", had),
+			Hint: "use one that others have"}
+	}
+	body, err := json.Marshal(slotBody{zone})
+	if err != nil {
+		return 0, err
+	}
+	slot := Slot{Number: uint16(planned.last + 1), Service: g.w.r.Snapshot().ServiceNames[service], Cadence: of, Zone: location}
+	planned.add(key, slot)
+	g.effects++
+	g.slots = append(g.slots, newSlot{key, slot})
+	g.batch.Config = append(g.batch.Config, control.ConfigRecord{Kind: kindSlot, Number: uint32(slot.Number), Service: service, Name: of.String(), Body: body})
+	return slot.Number, nil
+}
+
+// A Move is a subscription whose slot has changed.
+type Move = cadence.Move
+
+// maxWas is how many slots a subscription may be put out of before what waits in them
+// has been carried over. Who moves to another time zone is not refused.
+const maxWas = 16
+
+// noteMove makes what a committed row says of moves seen.
+func (s *slots) noteMove(of *control.SubscriptionRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if of.Ended || len(of.PastSlots) == 0 {
+		delete(s.moves, of.Place)
+		return
+	}
+	if s.moves == nil {
+		s.moves = map[fanfare.RowID]Move{}
+	}
+	s.moves[of.Place] = Move{Place: of.Place, Subscriber: of.Subscriber, Slot: of.Slot, Was: of.DecodePastSlots()}
+}
+
+// Moves lists the subscriptions that have got another slot and whose waiting items have
+// not been carried over, by place.
+func (r *Registry) Moves() []Move {
+	r.slots.mu.RLock()
+	defer r.slots.mu.RUnlock()
+	list := make([]Move, 0, len(r.slots.moves))
+	for _, m := range r.slots.moves {
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b Move) int { return int(int64(a.Place) - int64(b.Place)) })
+	return list
+}
+
+// Carried notes that what waited has been carried over; that is durable when it returns.
+// A subscription that has left its slot meanwhile is passed by: it comes with Moves again.
+func (r *Registry) Carried(ctx context.Context, moves []Move) error {
+	for some := range slices.Chunk(moves, maxJob) {
+		places := make([]fanfare.RowID, len(some))
+		for i := range some {
+			places[i] = some[i].Place
+		}
+		err := r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
+			if err := g.readUnknown(places); err != nil {
+				return nil, err
+			}
+			for i := range some {
+				if err := g.carried(&some[i]); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *group) carried(m *Move) error {
+	s, err := g.subscription(m.Place)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	if s == nil || s.Ended || s.Slot != m.Slot || len(s.PastSlots) == 0 {
+		return nil
+	}
+	if s, err = g.change(m.Place); err != nil {
+		return g.w.r.unreadable(err)
+	}
+	s.SetPastSlots(slices.DeleteFunc(s.DecodePastSlots(), func(n uint16) bool { return slices.Contains(m.Was, n) }))
+	return nil
+}
+
+// readUnknown reads the subscriptions that the group has not read, in one go.
+func (g *group) readUnknown(places []fanfare.RowID) error {
+	unknown := slices.DeleteFunc(slices.Clone(places), func(p fanfare.RowID) bool { return g.knows(p) || g.isNew(p) })
+	if err := g.readSubscriptions(context.Background(), control.SortPlaces(unknown)); err != nil {
+		return g.w.r.unreadable(err)
+	}
+	if g.aborted {
+		return errAborted
+	}
+	return nil
+}
+
+// rezone moves what a subscriber has on local clocks to the time zone that it has now.
+func (g *group) rezone(place fanfare.RowID) error {
+	head, err := g.subscriber(place)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	if g.w.slots.had[head.Service] == 0 {
+		return nil
+	}
+	service, zone := head.Service, head.TimeZone
+	for _, p := range head.Rows() {
+		waiting, err := g.subscriptionsOf(p.Place, func(s *control.SubscriptionRecord) bool { return !s.Ended && s.Slot != 0 })
+		if err != nil {
+			return err
+		}
+		for _, at := range waiting {
+			s, err := g.subscription(at)
+			if err != nil {
+				return g.w.r.unreadable(err)
+			}
+			slot, err := g.slot(service, g.w.slots.all[s.Slot].Cadence, zone)
+			if err != nil { // no number is left: it stays on the clock that it is on
+				continue
+			}
+			if err := g.setSlot(at, slot); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rezoneOf is rezone for the subscriber of a row.
+func (g *group) rezoneOf(row fanfare.RowID) error {
+	s, err := g.subscriber(row)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	return g.rezone(s.Head())
+}
+
+// slotFor is the slot of a cadence for the subscriber of a row.
+func (g *group) slotFor(row fanfare.RowID, of cadence.Cadence) (uint16, error) {
+	if of.Immediate() {
+		return 0, nil
+	}
+	s, err := g.subscriber(row)
+	if err != nil {
+		return 0, g.w.r.unreadable(err)
+	}
+	if s.Head() != s.Place {
+		if s, err = g.subscriber(s.Head()); err != nil {
+			return 0, g.w.r.unreadable(err)
+		}
+	}
+	return g.slot(s.Service, of, s.TimeZone)
+}
+
+// setSlot changes the slot of a subscription. Nothing can wait in that of a new one.
+func (g *group) setSlot(place fanfare.RowID, slot uint16) error {
+	s, err := g.subscription(place)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	switch {
+	case s.Slot == slot:
+		return nil
+	case g.isNew(place):
+		s.Slot = slot
+		return nil
+	}
+	if s, err = g.change(place); err != nil {
+		return g.w.r.unreadable(err)
+	}
+	s.MoveToSlot(slot)
+	return nil
+}
+
+// mayLeaveSlot refuses to put a subscription out of its slot once more.
+func mayLeaveSlot(s *control.SubscriptionRecord) error {
+	if len(s.PastSlots) == 0 || len(s.DecodePastSlots()) < maxWas {
+		return nil
+	}
+	return &fanfare.Error{Code: fanfare.Unavailable, Pointer: "/cadence",
+		Message: fmt.Sprintf("its cadence has changed %d times, and what waits has not been carried over yet", maxWas), Hint: "try again in a minute"}
+}

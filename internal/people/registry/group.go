@@ -1,0 +1,476 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people/placeindex"
+	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// A group is what one transaction does: the decisions on its jobs, in their
+// order, each seeing those before it.
+type group struct {
+	w       *writer
+	jobs    []*job
+	size    int             // of the jobs, see maxGroup
+	deed    audit.Operation // of the change that is being decided on: its line in the audit
+	effects int             // how often rows or tables were changed
+	batch   control.Batch
+	landed  chan error // the outcome of its commit
+	aborted bool       // what it was decided on top of has failed
+
+	// The first new place of each partition: what is at or above it is in batch.
+	baseSubscriber, baseSubscription [fanfare.Partitions]uint32
+
+	// Rows of the store that the group reads, as they are now in the group's
+	// eyes, and the ones that it changed.
+	subscribers   map[fanfare.RowID]*control.SubscriberRecord
+	subscriptions map[fanfare.RowID]*control.SubscriptionRecord
+	changed       map[fanfare.RowID]control.SubscriptionRecord // before the change
+
+	suppressed map[suppression.Key]suppression.Record // what the list says anew
+
+	filters map[string]uint32      // new ones
+	slots   []newSlot              // these too
+	planned map[uint32]plannedLoad // by topic
+	undone  []tableChange
+	leaving []tableChange // what is taken out of tables once the group is kept
+	entries []topicEntries
+	spare   []condition.Entry // room for those of the next topic
+}
+
+// A tableChange is how to take back one change of a table.
+type tableChange struct {
+	table      *placeindex.HashIndex
+	hash       uint64
+	old, place fanfare.RowID // old 0: place was inserted; place 0: old was removed
+}
+
+// begin starts the next transaction.
+func (g *group) begin() {
+	g.jobs, g.size, g.aborted, g.planned = nil, 0, false, nil
+	g.batch.ChangeSeq, g.batch.At = 0, g.w.r.opt.Now().UnixNano()
+	g.baseSubscriber, g.baseSubscription = g.w.nextSubscriber, g.w.nextSubscription
+}
+
+// decide goes through jobs, after those before. The error concerns all of them.
+func (g *group) decide(jobs []*job) error {
+	g.jobs = append(g.jobs, jobs...)
+	for _, j := range jobs {
+		g.size += j.size()
+	}
+	if err := g.prefetch(jobs); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if g.aborted {
+			return nil
+		}
+		switch err := j.orphaned(); {
+		case j.over:
+		case err != nil:
+			j.err = err
+		case j.alter != nil:
+			g.alter(j)
+		case j.end != nil:
+			j.err = g.end(j)
+		case j.note != nil:
+			g.batch.Audit = append(g.batch.Audit, *j.note)
+		case j.people:
+			g.createDirectRecipients(j)
+		default:
+			g.put(j)
+		}
+	}
+	return nil
+}
+
+// alter decides on a change of subscribers. One that fails when it has changed
+// something already is taken back, and with it the whole group, which is decided
+// on anew without it.
+func (g *group) alter(j *job) {
+	before := g.effects
+	g.deed = audit.Operation{}
+	switch err := j.alter(g); {
+	case g.aborted:
+	case err == nil:
+		if g.effects > before && g.deed.Action != "" {
+			g.batch.AddAudit(j.actor, g.deed, nil)
+		}
+	default:
+		if j.err, j.over = err, true; g.effects > before {
+			g.undo()
+			g.aborted = true
+		}
+	}
+}
+
+// answer tells the callers what came of their jobs; err is for all of them.
+func (g *group) answer(err error) {
+	for _, j := range g.jobs {
+		if err != nil && !j.over {
+			j.err = err
+		}
+		j.after = nil // or the first job of an import would live as long as the last
+		close(j.done)
+	}
+}
+
+// release lets go of everything that belongs to the callers; the large slices
+// are kept for the next transaction.
+func (g *group) release() {
+	b := &g.batch
+	for i := range fanfare.Partitions {
+		clear(b.Subscribers[i])
+		clear(b.Subscriptions[i])
+		b.Subscribers[i], b.Subscriptions[i] = b.Subscribers[i][:0], b.Subscriptions[i][:0]
+	}
+	clear(b.Audit)
+	b.Audit = b.Audit[:0]
+	b.Config, b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil, nil
+	b.Consents, b.DeletedConsents, b.Notices = nil, nil, nil
+	b.Suppressions, b.Erasures, b.ErasedFilters, b.RenamedAuditEntries, b.SecureDelete = nil, nil, nil, nil, false
+	g.subscribers, g.subscriptions, g.changed, g.filters, g.planned = nil, nil, nil, nil, nil
+	g.slots, g.suppressed = nil, nil
+	g.undone, g.leaving = g.undone[:0], g.leaving[:0]
+	g.jobs, g.deed, g.effects = nil, audit.Operation{}, 0
+}
+
+// prefetch reads the rows that the callers believe to be concerned, many at a
+// time, but for those that the group has read or made itself: they may be others
+// by now in its eyes. What the callers missed is read when its turn comes.
+func (g *group) prefetch(jobs []*job) error {
+	var subscribers, subscriptions []fanfare.RowID
+	for _, j := range jobs {
+		for i := range j.wants {
+			w := &j.wants[i]
+			if p := w.subscriber; p != 0 && p.Local() < g.baseSubscriber[p.Partition()] && g.subscribers[p] == nil {
+				subscribers = append(subscribers, p)
+			}
+			if p := w.subscription; p != 0 && p.Local() < g.baseSubscription[p.Partition()] && g.subscriptions[p] == nil {
+				subscriptions = append(subscriptions, p)
+			}
+		}
+	}
+	ctx := context.Background()
+	if err := g.readSubscribers(ctx, control.SortPlaces(subscribers)); err != nil {
+		return err
+	}
+	return g.readSubscriptions(ctx, control.SortPlaces(subscriptions))
+}
+
+func (g *group) readSubscribers(ctx context.Context, places []fanfare.RowID) error {
+	if len(places) == 0 {
+		return nil
+	}
+	if f := g.w.flight; f != nil && slices.ContainsFunc(places, f.touchesSubscriber) {
+		if g.w.land(); g.aborted {
+			return nil
+		}
+	}
+	if g.subscribers == nil {
+		g.subscribers = make(map[fanfare.RowID]*control.SubscriberRecord, len(places))
+	}
+	return g.w.r.opt.Store.SubscriberRecords(ctx, places, func(s *control.SubscriberRecord) error {
+		g.subscribers[s.Place] = cloneRecord(s)
+		return nil
+	})
+}
+
+func (g *group) readSubscriptions(ctx context.Context, places []fanfare.RowID) error {
+	if len(places) == 0 {
+		return nil
+	}
+	if f := g.w.flight; f != nil && slices.ContainsFunc(places, f.touchesSubscription) {
+		if g.w.land(); g.aborted {
+			return nil
+		}
+	}
+	if g.subscriptions == nil {
+		g.subscriptions = make(map[fanfare.RowID]*control.SubscriptionRecord, len(places))
+	}
+	return g.w.r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
+		kept := cloneSubscription(s)
+		g.subscriptions[s.Place] = &kept
+		return nil
+	})
+}
+
+// subscriber returns the row at p as the group sees it, nil if there is none.
+// The pointer is good until the next new row.
+func (g *group) subscriber(p fanfare.RowID) (*control.SubscriberRecord, error) {
+	if i, rows := int(p.Local())-int(g.baseSubscriber[p.Partition()]), g.batch.Subscribers[p.Partition()]; i >= 0 && i < len(rows) {
+		return &rows[i], nil
+	}
+	if s := g.subscribers[p]; s != nil {
+		return s, nil
+	}
+	err := g.readSubscribers(context.Background(), []fanfare.RowID{p})
+	if g.aborted {
+		err = errAborted
+	}
+	return g.subscribers[p], err
+}
+
+// subscription returns the row at p as the group sees it, nil if there is none.
+// The pointer is good until the next new row.
+func (g *group) subscription(p fanfare.RowID) (*control.SubscriptionRecord, error) {
+	if g.isNew(p) {
+		return &g.batch.Subscriptions[p.Partition()][p.Local()-g.baseSubscription[p.Partition()]], nil
+	}
+	if s := g.subscriptions[p]; s != nil {
+		return s, nil
+	}
+	err := g.readSubscriptions(context.Background(), []fanfare.RowID{p})
+	if g.aborted {
+		err = errAborted
+	}
+	return g.subscriptions[p], err
+}
+
+// touchesSubscriber and touchesSubscription report whether the row at p may be
+// another in the store once the group has landed.
+func (g *group) touchesSubscriber(p fanfare.RowID) bool {
+	return p.Local() >= g.baseSubscriber[p.Partition()] || g.subscribers[p] != nil
+}
+
+func (g *group) touchesSubscription(p fanfare.RowID) bool {
+	_, changed := g.changed[p]
+	return changed || p.Local() >= g.baseSubscription[p.Partition()]
+}
+
+// errAborted ends a decision of an aborted group. No caller gets it.
+var errAborted = errors.New("registry: the group before failed")
+
+// isNew reports whether the subscription at p was made by this group.
+func (g *group) isNew(p fanfare.RowID) bool {
+	i := int(p.Local()) - int(g.baseSubscription[p.Partition()])
+	return i >= 0 && i < len(g.batch.Subscriptions[p.Partition()])
+}
+
+// change returns the row at p for changing, and remembers what it was.
+func (g *group) change(p fanfare.RowID) (*control.SubscriptionRecord, error) {
+	s, err := g.subscription(p)
+	if err != nil || g.isNew(p) {
+		return s, err
+	}
+	g.effects++
+	if _, ok := g.changed[p]; !ok {
+		if g.changed == nil {
+			g.changed = map[fanfare.RowID]control.SubscriptionRecord{}
+		}
+		g.changed[p] = *s
+	}
+	return s, nil
+}
+
+func (g *group) insert(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
+	t.Insert(hash, place)
+	g.noteInsert(t, hash, place)
+}
+
+func (g *group) noteInsert(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
+	g.effects++
+	g.undone = append(g.undone, tableChange{t, hash, 0, place})
+}
+
+func (g *group) replace(t *placeindex.HashIndex, hash uint64, old, place fanfare.RowID) {
+	t.Replace(hash, old, place)
+	g.effects++
+	g.undone = append(g.undone, tableChange{t, hash, old, place})
+}
+
+// remove takes place out from under hash when the group is kept: until then it is
+// there for those who read. Who decides on a change compares the row.
+func (g *group) remove(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
+	g.effects++
+	g.leaving = append(g.leaving, tableChange{t, hash, place, 0})
+}
+
+// takeBack undoes an insert of the same group at once: the place is given out again.
+func (g *group) takeBack(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
+	t.Remove(hash, place)
+	g.effects++
+	g.undone = append(g.undone, tableChange{t, hash, place, 0})
+}
+
+// leave takes out of the tables what the group has removed.
+func (g *group) leave() {
+	for _, c := range g.leaving {
+		c.table.Remove(c.hash, c.old)
+	}
+}
+
+// undo takes back what the group did to the tables, the last first.
+func (g *group) undo() {
+	for i := range g.slots {
+		g.w.slots.drop(g.slots[i].key)
+	}
+	for _, c := range slices.Backward(g.undone) {
+		switch {
+		case c.old == 0:
+			c.table.Remove(c.hash, c.place)
+		case c.place == 0:
+			c.table.Insert(c.hash, c.old)
+		default:
+			c.table.Replace(c.hash, c.place, c.old)
+		}
+	}
+}
+
+// updateNewSubscribers writes what an insert leaves out.
+func (g *group) updateNewSubscribers() {
+	for i := range g.batch.Subscribers {
+		rows := g.batch.Subscribers[i]
+		for k := range rows {
+			if s := &rows[k]; s.Subscriber != 0 || len(s.RowsJSON) > 0 || s.Flags != 0 {
+				g.batch.SubscriberUpdates = append(g.batch.SubscriberUpdates, s)
+			}
+		}
+	}
+}
+
+// finish completes the batch. It is false if there is nothing to commit.
+func (g *group) finish() bool {
+	b := &g.batch
+	subscriptions := len(g.changed)
+	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Suppressions) + len(b.Erasures) + len(b.Audit) + len(b.Config) + len(b.Consents) + len(b.DeletedConsents)
+	for i := range fanfare.Partitions {
+		subscriptions += len(b.Subscriptions[i])
+		others += len(b.Subscribers[i])
+	}
+	if subscriptions == 0 && others == 0 {
+		return false
+	}
+	b.ChangeSeq = g.w.changeSeq + 1
+	g.updateNewSubscribers()
+	for _, p := range slices.Sorted(maps.Keys(g.changed)) {
+		b.SubscriptionUpdates = append(b.SubscriptionUpdates, g.subscriptions[p])
+	}
+	for i := range b.Subscriptions {
+		for k := range b.Subscriptions[i] {
+			s := &b.Subscriptions[i][k]
+			s.CreatedAt, s.CreatedSeq = b.At, b.ChangeSeq
+			if !s.Active() { // made and ended within the group, or made as a paused one
+				b.SubscriptionUpdates = append(b.SubscriptionUpdates, s)
+			}
+		}
+	}
+	for _, s := range b.SubscriptionUpdates {
+		if s.Ended && s.EndedSeq == 0 {
+			s.EndedAt, s.EndedSeq = b.At, b.ChangeSeq
+		}
+		switch {
+		case s.Paused && s.PausedSeq == 0:
+			s.PausedAt, s.PausedSeq = b.At, b.ChangeSeq
+		case !s.Paused && s.PausedSeq != 0 && s.ResumedSeq == 0:
+			s.ResumedSeq = b.ChangeSeq
+		}
+	}
+	return true
+}
+
+// publish makes a committed group seen: match index, live bits and counts. One
+// that has ended or is paused loses its bit first, so that nothing leaves for it
+// from here on.
+func (g *group) publish() error {
+	r := g.w.r
+	for i := range g.batch.Subscriptions {
+		for k := range g.batch.Subscriptions[i] {
+			s := &g.batch.Subscriptions[i][k]
+			r.subscriptionsOfRow.Add(s.Subscriber, s.Place)
+			g.w.use(s, 1)
+			r.slots.use(s, 1)
+			if s.Active() {
+				r.live.Set(s.Place)
+				g.enter(s)
+			}
+		}
+	}
+	for p, was := range g.changed {
+		s := g.subscriptions[p]
+		g.w.use(&was, -1)
+		g.w.use(s, 1)
+		r.slots.use(&was, -1)
+		r.slots.use(s, 1)
+		switch {
+		case !s.Active() && was.Active():
+			r.live.Clear(p)
+			if t := r.Snapshot().Topics[s.Topic]; t != nil {
+				r.opt.Conditions.Remove(t.ConditionKey(), p)
+			}
+		case !s.Active():
+		case !was.Active():
+			r.live.Set(p)
+			g.enter(s)
+		case s.Channel != was.Channel || s.Filter != was.Filter || s.Rule != was.Rule || s.Slot != was.Slot || !bytes.Equal(s.Params, was.Params):
+			g.enter(s) // in place of what is there, in one step
+		}
+	}
+	err := g.flush()
+	for p, was := range g.changed {
+		// Once the index has the new slots: what is gathered from here on is in them.
+		if s := g.subscriptions[p]; len(s.PastSlots)+len(was.PastSlots) > 0 {
+			r.slots.noteMove(s)
+		}
+	}
+	return err
+}
+
+// A topicEntries is what the match index gets of one topic.
+type topicEntries struct {
+	topic   *catalog.Topic
+	entries []condition.Entry
+}
+
+// enter takes s down for the match index.
+func (g *group) enter(s *control.SubscriptionRecord) {
+	// A group has few topics, and mostly the one that came last.
+	for i := len(g.entries) - 1; i >= 0; i-- {
+		if of := &g.entries[i]; of.topic.Number == s.Topic {
+			of.entries = append(of.entries, g.w.r.entry(of.topic, s))
+			return
+		}
+	}
+	if t := g.w.r.Snapshot().Topics[s.Topic]; t != nil {
+		g.entries = append(g.entries, topicEntries{t, append(g.spare, g.w.r.entry(t, s))})
+		g.spare = nil
+	}
+}
+
+func (r *Registry) entry(t *catalog.Topic, s *control.SubscriptionRecord) condition.Entry {
+	e := condition.Entry{Place: s.Place, Subscriber: s.Subscriber, Channel: s.Channel, Slot: s.Slot}
+	if s.Filter != 0 {
+		e.Filter = r.filters.Text(s.Filter)
+	}
+	if s.Rule != 0 {
+		e.Rule, e.Params = t.RuleName(s.Rule), s.Params
+		if e.Params == nil {
+			e.Params = []byte("{}")
+		}
+	}
+	return e
+}
+
+// flush gives the match index what was taken down. The index keeps no entries.
+func (g *group) flush() error {
+	var errs []error
+	for i := range g.entries {
+		of := &g.entries[i]
+		errs = append(errs, g.w.r.opt.Conditions.Add(of.topic.ConditionKey(), of.entries))
+		clear(of.entries)
+		g.spare = of.entries[:0]
+	}
+	clear(g.entries)
+	g.entries = g.entries[:0]
+	return errors.Join(errs...)
+}

@@ -1,0 +1,13 @@
+package registry
+
+import (
+	"fanfare.dev/fanfare/internal/people/addresskind"
+)
+
+// normal returns an address of a kind in its normal form.
+func (r *Registry) normal(kind uint8, address string) (string, error) {
+	if kind == addresskind.URL {
+		return r.opt.ParseURL(address)
+	}
+	return r.opt.ParseAddress(address)
+}

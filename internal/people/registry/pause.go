@@ -1,0 +1,108 @@
+package registry
+
+import (
+	"context"
+	"errors"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// PauseSubscription pauses a subscription, named by its public id. When it
+// returns, the pause is durable, no event that is accepted from now on matches
+// it, and no letter for it is on the wire; what waited to leave is not sent, as
+// with an end. To pause it again is no error.
+func (r *Registry) PauseSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error {
+	return r.setPaused(ctx, service, id, true, check)
+}
+
+// ResumeSubscription takes a pause back: events that are accepted from now on
+// match it again. One whose condition does not fit its topic any more stays
+// paused, with an error that says why. To resume what is active is no error.
+func (r *Registry) ResumeSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error {
+	return r.setPaused(ctx, service, id, false, check)
+}
+
+func (r *Registry) setPaused(ctx context.Context, service, id string, paused bool, check func(is *people.Subscription) error) error {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func(g *group) (silenced []fanfare.RowID, err error) {
+		place, err := g.byID(svc, id)
+		if err != nil {
+			return nil, err
+		}
+		s, err := g.subscription(place)
+		if err != nil {
+			return nil, r.unreadable(err)
+		}
+		if check != nil {
+			if err := g.ask(check, place); err != nil {
+				return nil, err
+			}
+		}
+		if s.Ended {
+			return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "the subscription has ended", Hint: "put it again to begin a new one"}
+		}
+		if paused {
+			silenced = []fanfare.RowID{place}
+		}
+		if s.Paused == paused {
+			return silenced, nil
+		}
+		if !paused {
+			if err := g.mayResume(s); err != nil {
+				return nil, err
+			}
+		}
+		if s, err = g.change(place); err != nil {
+			return nil, r.unreadable(err)
+		}
+		s.SetPaused(paused)
+		g.deed = audit.Operation{Service: svc.Name, Action: "resume", Kind: kindSubscription, Name: auditID(s.ID, place)}
+		if paused {
+			g.deed.Action = "pause"
+		}
+		return silenced, nil
+	})
+}
+
+// mayResume refuses a subscription whose condition does not fit the topic as it
+// has become, or that events of the topic have no time for.
+func (g *group) mayResume(s *control.SubscriptionRecord) error {
+	r := g.w.r
+	topic := r.Snapshot().Topics[s.Topic]
+	p := people.SubscriptionPut{ID: s.ID, Topic: topic.Name, Filter: r.filters.Text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, State: people.StateActive}
+	w := want{put: &p, service: topic.ServiceNumber, topic: topic, subscription: s.Place}
+	if s.ID != "" {
+		w.idHash = r.hash.ClientID(topic.ServiceNumber, s.ID)
+	}
+	if err := r.checkCondition(&p, &w); err != nil {
+		e := &fanfare.Error{Code: fanfare.Conflict, Message: "its condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + err.Error(),
+			Hint: "put the subscription with a condition that fits and the state active, or end it"}
+		if cause, ok := errors.AsType[*fanfare.Error](err); ok {
+			e.Message = "its condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + cause.Message
+		}
+		return e
+	}
+	return g.affords(&w)
+}
+
+// use counts n subscriptions more like s.
+func (w *writer) use(s *control.SubscriptionRecord, n int64) {
+	if s.Ended {
+		return
+	}
+	w.usage.Channels[s.Channel] += n
+	if s.Slot != 0 {
+		w.usage.Waiting[s.Topic] += n
+	}
+	if s.Paused {
+		w.usage.Paused[state.TopicRule{Topic: s.Topic, Rule: s.Rule}] += n
+	}
+}

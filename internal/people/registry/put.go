@@ -1,0 +1,547 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// PutSubscriptions makes each put so, and is durable when it returns. It writes
+// results[i] for puts[i]; results must be as long as puts. Members that are
+// wrong have their own error and do not hold up the others. The error is for
+// what concerns all: the service is unknown, or nothing could be kept.
+//
+// A put is the same subscription as before if it has the same ID, or, without
+// one, the same address, topic, channel and condition. Then nothing new is
+// made: what differs is changed in place. An ID that comes with another topic or
+// address ends the subscription that had it and begins a new one under that ID;
+// so does one whose subscription has ended.
+//
+// The puts and what they point to must not be changed until it returns.
+func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error {
+	if len(results) != len(puts) {
+		return fmt.Errorf("registry: %d results for %d puts", len(results), len(puts))
+	}
+	for from := 0; from < len(puts); from += maxJob {
+		to := min(from+maxJob, len(puts))
+		err := r.putSome(ctx, service, puts[from:to], results[from:to])
+		if err == nil {
+			continue
+		}
+		if from == 0 {
+			return err
+		}
+		for i := range results[from:] { // the members before are kept
+			results[from+i] = people.PutResult{Err: err}
+		}
+		return nil
+	}
+	return nil
+}
+
+func (r *Registry) putSome(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult) error {
+	over, stop := r.patience()
+	defer stop()
+	p, err := r.begin(ctx, name, puts, results, nil, over)
+	if err != nil {
+		return err
+	}
+	return p.wait(over)
+}
+
+// EndSubscription ends a subscription, named by its public id. When it returns,
+// the end is durable, no event that is accepted from now on matches it, and no
+// letter for it is on the wire. To end it again is no error.
+func (r *Registry) EndSubscription(ctx context.Context, service, id, reason string) error {
+	return r.EndSubscriptionIf(ctx, service, id, reason, nil)
+}
+
+// EndSubscriptionIf is EndSubscription unless check, which is asked with the
+// subscription as it is, has an error.
+func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *people.Subscription) error) error {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return err
+	}
+	return r.end(ctx, svc, &end{id: id, reason: reason, check: check})
+}
+
+// EndByPlace is EndSubscription for who has the place, such as a signed link.
+func (r *Registry) EndByPlace(ctx context.Context, place fanfare.RowID, reason string) error {
+	if place == 0 {
+		return people.UnknownSubscription("")
+	}
+	return r.end(ctx, nil, &end{place: place, reason: reason})
+}
+
+func (r *Registry) end(ctx context.Context, svc *catalog.ServiceSnapshot, e *end) error {
+	e.reason = catalog.CleanReason(e.reason)
+	if err := r.writer.submit(ctx, &job{svc: svc, actor: audit.ActorOf(ctx), end: e}); err != nil {
+		return err
+	}
+	if r.opt.AfterEnd != nil {
+		r.opt.AfterEnd(e.place)
+	}
+	return nil
+}
+
+// An Import puts subscriptions step by step. A step may begin before the one
+// before it is over: the steps are decided on in their order, and the next is
+// checked and decided on while the one before is being committed. Begin is for
+// one caller at a time.
+type Import struct {
+	r       *Registry
+	service string
+	last    *job
+	failed  error // of a step that could not be begun: none can from then on
+}
+
+// Import begins to put many subscriptions of a service.
+func (r *Registry) Import(service string) *Import { return &Import{r: r, service: service} }
+
+// Begin is PutSubscriptions without the wait: over gives its error when all is
+// durable and the results are set. It takes no more puts than MaxStep. Where a
+// step failed, so do those that were begun before that was known, and nothing of
+// them is kept. The puts and results must be left alone until then.
+func (i *Import) Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) (over <-chan error) {
+	told := make(chan error, 1)
+	if i.failed != nil {
+		told <- i.failed
+		return told
+	}
+	p, err := i.r.begin(ctx, i.service, puts, results, i.last, nil)
+	if err != nil {
+		i.failed = err
+		told <- err
+		return told
+	}
+	if !p.refused {
+		i.last = p.job
+	}
+	go func() { told <- p.wait(nil) }()
+	return told
+}
+
+// MaxStep is how many puts a step of an Import may have.
+const MaxStep = maxJob
+
+// A putting is puts that are under way.
+type putting struct {
+	*job
+	puts    []people.SubscriptionPut
+	results []people.PutResult
+	refused bool // all of them: there is nothing for the writer
+
+	afterEnd func(fanfare.RowID) // returns when no letter for what was replaced or paused can leave; may be nil
+}
+
+// begin checks puts and hands the good ones to the writer, which does them after
+// those of another job, and not at all if that one fails.
+func (r *Registry) begin(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult, after *job, over <-chan time.Time) (*putting, error) {
+	if len(puts) > maxJob || len(results) != len(puts) {
+		return nil, errors.New("registry: too many puts for one step, or results of another number")
+	}
+	conf := r.Snapshot()
+	svc, err := conf.Service(name)
+	if err != nil {
+		return nil, err
+	}
+	p := &putting{job: &job{svc: svc, conf: conf, actor: audit.ActorOf(ctx), wants: make([]want, len(puts)), after: after}, puts: puts, results: results, refused: true, afterEnd: r.opt.AfterEnd}
+	for i := range puts {
+		background.Yield(i)
+		w := &p.wants[i]
+		r.check(svc, &puts[i], w)
+		p.refused = p.refused && w.err != nil
+	}
+	if p.refused {
+		p.done = make(chan struct{})
+		close(p.done)
+		return p, nil
+	}
+	return p, r.writer.enqueue(ctx, p.job, over)
+}
+
+// wait returns when the puts are durable, and sets their results.
+func (p *putting) wait(over <-chan time.Time) error {
+	if err := p.await(over); err != nil {
+		return err
+	}
+	for i := range p.wants {
+		w := &p.wants[i]
+		for _, place := range [...]fanfare.RowID{w.replaced, w.silenced} {
+			if w.err == nil && place != 0 && p.afterEnd != nil {
+				p.afterEnd(place)
+			}
+		}
+		p.results[i] = w.result()
+	}
+	return nil
+}
+
+// put decides on each want of the job. A want that cannot be decided on gets
+// its own error.
+func (g *group) put(j *job) {
+	r := g.w.r
+	if conf := r.Snapshot(); conf != j.conf {
+		// The configuration changed after the caller checked.
+		svc, err := conf.Service(j.svc.Name)
+		for i := range j.wants {
+			if w := &j.wants[i]; err != nil {
+				w.err = err
+			} else if w.err == nil {
+				r.check(svc, w.put, w)
+			}
+		}
+	}
+	for i := range j.wants {
+		background.Yield(i)
+		w := &j.wants[i]
+		if w.err != nil {
+			continue
+		}
+		deed, fields, err := g.putOne(w)
+		if g.aborted {
+			return // it will be decided on anew
+		}
+		if w.err = err; err == nil {
+			g.noteConsent(w)
+			g.tellPut(w, fields)
+			g.notePut(j, w, deed, fields)
+		}
+	}
+}
+
+// putOne says what was done, create, update, replace or nothing, and to which
+// fields.
+func (g *group) putOne(w *want) (deed string, fields []string, err error) {
+	w.created, w.replaced, w.silenced, w.touched = false, 0, 0, nil
+	filter := w.filter
+	if w.put.Filter != "" && (filter == 0 || !g.w.r.filters.Is(filter, w.put.Filter)) { // new, or forgotten since the caller looked
+		filter = g.filter(w.put.Filter)
+	}
+	if err := g.allowed(w); err != nil {
+		return "", nil, err
+	}
+	if err := g.affords(w); err != nil {
+		return "", nil, err
+	}
+	owner, isNew, err := g.owner(w)
+	if err != nil {
+		return "", nil, err
+	}
+	asked := control.SubscriptionRecord{
+		Subscriber: owner, Topic: w.topic.Number, Channel: w.channel.Number, ID: w.put.ID,
+		Filter: filter, Rule: w.rule, Params: w.params, Data: w.put.Data, Paused: w.put.State == people.StatePaused,
+	}
+	if slices.Contains(w.touched, "time_zone") {
+		if err := g.rezoneOf(owner); err != nil {
+			return "", nil, err
+		}
+	}
+	hash := w.idHash
+	if asked.ID == "" {
+		hash = g.w.r.hash.NaturalKey(&asked)
+	}
+	var old fanfare.RowID
+	if !isNew || asked.ID != "" { // a new subscriber has no subscriptions yet
+		if old, err = g.find(hash, w.topic.ServiceNumber, &asked); err != nil {
+			return "", nil, err
+		}
+	}
+	deed = "create"
+	if old != 0 {
+		s, err := g.subscription(old)
+		if err != nil {
+			return "", nil, err
+		}
+		if w.put.State == "" {
+			asked.Paused = s.Paused && !s.Ended
+		}
+		if !s.Ended && s.Topic == asked.Topic && s.Subscriber == asked.Subscriber {
+			if w.place = old; asked.Paused && !s.Paused {
+				w.silenced = old
+			}
+			if asked.Slot = s.Slot; w.put.Cadence != "" {
+				if asked.Slot, err = g.slotFor(owner, w.cadence); err != nil {
+					return "", nil, err
+				}
+			}
+			changed, err := g.update(s, &asked)
+			if fields = append(w.touched, changed...); len(fields) > 0 {
+				return "update", fields, err
+			}
+			return "", nil, err
+		}
+		if err := g.mayAdd(owner, isNew); err != nil {
+			return "", nil, err
+		}
+		if !s.Ended {
+			if err := g.endPlace(old, people.Ending{Source: people.SourceAPI, Reason: people.ReasonReplaced, Text: "replaced"}); err != nil {
+				return "", nil, err
+			}
+			deed, w.replaced = "replace", old
+		}
+	} else if err := g.mayAdd(owner, isNew); err != nil {
+		return "", nil, err
+	}
+	if w.put.Cadence == "" {
+		w.cadence = w.topic.Cadence
+	}
+	if asked.Slot, err = g.slotFor(owner, w.cadence); err != nil {
+		return "", nil, err
+	}
+	partition := owner.Partition()
+	local := &g.w.nextSubscription[partition]
+	if *local > fanfare.MaxLocal {
+		return "", nil, full()
+	}
+	asked.Place = fanfare.NewRowID(partition, *local)
+	*local++
+	if old != 0 {
+		g.replace(&g.w.r.identities, hash, old, asked.Place)
+	} else {
+		g.insert(&g.w.r.identities, hash, asked.Place)
+	}
+	w.place, w.created = asked.Place, true
+	g.batch.Subscriptions[partition] = append(g.batch.Subscriptions[partition], asked)
+	return deed, nil, nil
+}
+
+// notePut adds the line about a put to the audit.
+func (g *group) notePut(j *job, w *want, deed string, fields []string) {
+	if j.actor == nil || deed == "" {
+		return
+	}
+	g.batch.AddAudit(j.actor, audit.Operation{Service: j.svc.Name, Action: deed, Kind: kindSubscription, Name: auditID(w.put.ID, w.place)}, &audit.Detail{Changed: fields})
+}
+
+// auditID is the id under which the audit names a subscription: its public one,
+// but for an id that a client has made of an address.
+func auditID(id string, place fanfare.RowID) string {
+	if id == "" || strings.Contains(id, "@") {
+		return fanfare.SubscriptionID(place)
+	}
+	return id
+}
+
+func full() error {
+	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the partition is full: no place is left for one more"}
+}
+
+// allowed asks the put's own check, if it has one.
+func (g *group) allowed(w *want) error {
+	if w.put.Check == nil {
+		return nil
+	}
+	if w.put.ID == "" {
+		return w.put.Check(nil)
+	}
+	old, err := g.find(w.idHash, w.topic.ServiceNumber, &control.SubscriptionRecord{ID: w.put.ID})
+	if err != nil {
+		return err
+	}
+	return g.ask(w.put.Check, old)
+}
+
+// ask calls check with the subscription at a place, nil if there is none there
+// that is active.
+func (g *group) ask(check func(*people.Subscription) error, place fanfare.RowID) error {
+	if place == 0 {
+		return check(nil)
+	}
+	s, err := g.subscription(place)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	if s.Ended {
+		return check(nil)
+	}
+	is := g.w.r.fullRecord(s)
+	row, err := g.subscriber(s.Subscriber)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	is.To = row.Address
+	if row, err = g.subscriber(row.Head()); err != nil {
+		return g.w.r.unreadable(err)
+	}
+	is.Subscriber = people.PublicSubscriberID(row)
+	return check(&is)
+}
+
+// owner finds or makes the subscriber.
+func (g *group) owner(w *want) (place fanfare.RowID, isNew bool, err error) {
+	if w.put.Subscriber != "" {
+		return g.ownerNamed(w)
+	}
+	table := &g.w.r.addresses
+	local := &g.w.nextSubscriber[w.partition]
+	if *local > fanfare.MaxLocal {
+		return 0, false, full()
+	}
+	place = fanfare.NewRowID(int(w.partition), *local)
+	first, others := table.Claim(w.addressHash, place)
+	if first == 0 {
+		g.noteInsert(table, w.addressHash, place)
+	}
+	for first != 0 {
+		s, err := g.subscriber(first)
+		if err != nil {
+			return 0, false, g.w.r.unreadable(err)
+		}
+		if s != nil && s.Service == w.service && s.Kind == w.kind && s.Address == w.address && s.HasAddress() {
+			if s.Subscriber != 0 {
+				if s, err = g.subscriber(s.Subscriber); err != nil {
+					return 0, false, g.w.r.unreadable(err)
+				}
+			}
+			g.updateSubscriber(s, w)
+			return first, false, nil
+		}
+		if len(others) == 0 { // all were other people with the same hash
+			g.insert(table, w.addressHash, place)
+			break
+		}
+		first, others = others[0], others[1:]
+	}
+	may := g.w.r.mayReach
+	if w.sent {
+		may = g.w.r.mayBeSent
+	}
+	if err := may(w.service, w.kind, w.address, "/to"); err != nil {
+		g.takeBack(table, w.addressHash, place)
+		return 0, false, err
+	}
+	g.respell(w.service, w.kind, w.address, place)
+	*local++
+	g.batch.Subscribers[w.partition] = append(g.batch.Subscribers[w.partition], control.SubscriberRecord{
+		Place: place, Service: w.service, Kind: w.kind, Address: w.address,
+		Locale: w.put.Locale, TimeZone: w.put.TimeZone, Attributes: w.put.Attributes,
+	})
+	return place, true, nil
+}
+
+// updateSubscriber takes over what the put says of the person; what it leaves
+// out stays.
+func (g *group) updateSubscriber(s *control.SubscriberRecord, w *want) {
+	p, deleted := w.put, s.Flags&control.FlagDeleted != 0
+	if p.Locale != "" && s.Locale != p.Locale {
+		s.Locale, w.touched = p.Locale, append(w.touched, "locale")
+	}
+	if p.TimeZone != "" && s.TimeZone != p.TimeZone {
+		s.TimeZone, w.touched = p.TimeZone, append(w.touched, "time_zone")
+	}
+	if len(p.Attributes) > 0 && !bytes.Equal(s.Attributes, p.Attributes) {
+		s.Attributes, w.touched = p.Attributes, append(w.touched, "attributes")
+	}
+	s.Flags &^= control.FlagDeleted // who subscribes is there again
+	if deleted || w.touched != nil {
+		g.touch(s)
+	}
+}
+
+// find returns the place of the subscription with the identity of asked, 0 if
+// there is none.
+func (g *group) find(hash uint64, service uint32, asked *control.SubscriptionRecord) (fanfare.RowID, error) {
+	first, others := g.w.r.identities.Lookup(hash)
+	for first != 0 {
+		s, err := g.subscription(first)
+		if err != nil {
+			return 0, g.w.r.unreadable(err)
+		}
+		if s != nil && g.w.r.sameIdentity(s, service, asked) {
+			return first, nil
+		}
+		if len(others) == 0 {
+			break
+		}
+		first, others = others[0], others[1:]
+	}
+	return 0, nil
+}
+
+// sameIdentity compares a row with what is asked for: by the client's id, or
+// without one by the natural key.
+func (r *Registry) sameIdentity(s *control.SubscriptionRecord, service uint32, asked *control.SubscriptionRecord) bool {
+	if asked.ID != "" {
+		return s.ID == asked.ID && r.serviceOf(s) == service
+	}
+	return s.ID == "" && s.Subscriber == asked.Subscriber && s.Topic == asked.Topic && s.Channel == asked.Channel &&
+		s.Filter == asked.Filter && s.Rule == asked.Rule && bytes.Equal(s.Params, asked.Params)
+}
+
+// serviceOf returns the number of the service that a subscription belongs to.
+func (r *Registry) serviceOf(s *control.SubscriptionRecord) uint32 {
+	if t := r.Snapshot().Topics[s.Topic]; t != nil {
+		return t.ServiceNumber
+	}
+	return 0
+}
+
+// update makes the subscription as asked for, and returns the fields in which
+// it was not so already.
+func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
+	var fields []string
+	for _, f := range [...]struct {
+		name string
+		same bool
+	}{
+		{"channel", s.Channel == asked.Channel}, {"filter", s.Filter == asked.Filter}, {"rule", s.Rule == asked.Rule},
+		{"params", bytes.Equal(s.Params, asked.Params)}, {"data", bytes.Equal(s.Data, asked.Data)}, {"state", s.Paused == asked.Paused},
+		{"cadence", s.Slot == asked.Slot},
+	} {
+		if !f.same {
+			fields = append(fields, f.name)
+		}
+	}
+	if fields == nil {
+		return nil, nil
+	}
+	if s.Slot != asked.Slot {
+		if err := mayLeaveSlot(s); err != nil {
+			return nil, err
+		}
+		if err := g.setSlot(s.Place, asked.Slot); err != nil {
+			return nil, err
+		}
+	}
+	s, err := g.change(s.Place)
+	if err != nil {
+		return nil, g.w.r.unreadable(err)
+	}
+	s.Channel, s.Filter, s.Rule, s.Params, s.Data = asked.Channel, asked.Filter, asked.Rule, asked.Params, asked.Data
+	s.SetPaused(asked.Paused)
+	return fields, nil
+}
+
+// filter returns the number of a text that no transaction before had.
+func (g *group) filter(text string) uint32 {
+	if n := g.w.r.filters.Number(text); n != 0 { // since the caller looked
+		return n
+	}
+	if n := g.filters[text]; n != 0 {
+		return n
+	}
+	if f := g.w.flight; f != nil && f.filters[text] != 0 {
+		return f.filters[text]
+	}
+	if g.filters == nil {
+		g.filters = map[string]uint32{}
+	}
+	n := g.w.nextFilter
+	g.w.nextFilter++
+	g.filters[text] = n
+	g.batch.Filters = append(g.batch.Filters, control.FilterRecord{Number: n, Text: strings.Clone(text)})
+	return n
+}

@@ -1,0 +1,167 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"sync"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// kindQuarantine is the kind of a ConfigRecord: a condition about which the matching index
+// was wrong.
+const kindQuarantine = "quarantine"
+
+// A Quarantine is a condition that is evaluated without the matching index.
+type Quarantine = condition.Quarantined
+
+// quarantineBody is what is kept of one: the text of a filter may be erased.
+type quarantineBody struct {
+	Quarantine
+	Filter uint32 `json:"filter,omitempty"` // its number
+}
+
+// quarantine holds what is in quarantine by number of record. Numbers that are free again
+// have a body without a topic.
+type quarantine struct {
+	mu  sync.RWMutex
+	all map[uint32]quarantineBody
+}
+
+func (q *quarantine) set(number uint32, body quarantineBody) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.all == nil {
+		q.all = map[uint32]quarantineBody{}
+	}
+	q.all[number] = body
+}
+
+// free returns the lowest number that is not in use, and not in taken.
+func (q *quarantine) free(taken map[uint32]bool) uint32 {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	for number := uint32(1); ; number++ {
+		if q.all[number].Topic == 0 && !taken[number] {
+			return number
+		}
+	}
+}
+
+// numberOf returns the number of an entry, 0 where there is none.
+func (q *quarantine) numberOf(one *quarantineBody) uint32 {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	for number, known := range q.all {
+		if known.Topic == one.Topic && known.Filter == one.Filter && known.Subscription == one.Subscription && known.Hash == one.Hash {
+			return number
+		}
+	}
+	return 0
+}
+
+// Quarantine puts conditions into quarantine. It is durable when it returns. A condition
+// that is there already stays as it is.
+func (r *Registry) Quarantine(ctx context.Context, list []Quarantine) error {
+	return r.writer.submit(ctx, &job{run: func(*writer) error {
+		bodies, taken := map[uint32]quarantineBody{}, map[uint32]bool{}
+		for _, one := range list {
+			body := quarantineBody{one, r.filters.Number(one.Filter)}
+			if r.quarantine.numberOf(&body) != 0 {
+				continue
+			}
+			number := r.quarantine.free(taken)
+			bodies[number], taken[number] = body, true
+		}
+		return r.keepQuarantine(bodies)
+	}})
+}
+
+// Release takes conditions out of quarantine. It is durable when it returns.
+func (r *Registry) Release(ctx context.Context, list []Quarantine) error {
+	return r.writer.submit(ctx, &job{run: func(*writer) error {
+		bodies := map[uint32]quarantineBody{}
+		for _, one := range list {
+			if number := r.quarantine.numberOf(&quarantineBody{one, r.filters.Number(one.Filter)}); number != 0 {
+				bodies[number] = quarantineBody{}
+			}
+		}
+		return r.keepQuarantine(bodies)
+	}})
+}
+
+// keepQuarantine stores entries, and then shows them. One without a topic is released.
+func (r *Registry) keepQuarantine(bodies map[uint32]quarantineBody) error {
+	if len(bodies) == 0 {
+		return nil
+	}
+	var b control.Batch
+	for number, body := range bodies {
+		text, err := json.Marshal(&body)
+		if err != nil {
+			return err
+		}
+		b.Config = append(b.Config, control.ConfigRecord{Kind: kindQuarantine, Number: number, Name: strconv.Itoa(int(number)), Body: text, Deleted: body.Topic == 0})
+	}
+	if err := r.commit(&b); err != nil {
+		return err
+	}
+	for number, body := range bodies {
+		r.quarantine.set(number, body)
+	}
+	return nil
+}
+
+// Quarantined lists what is in quarantine, the oldest first. The text of a filter that was
+// erased is empty, and the entry is left out: no subscription has it any more.
+func (r *Registry) Quarantined() (list []Quarantine) {
+	r.quarantine.mu.RLock()
+	defer r.quarantine.mu.RUnlock()
+	for _, body := range r.quarantine.all {
+		one := body.Quarantine
+		if body.Filter != 0 {
+			one.Filter = r.filters.Text(body.Filter)
+		}
+		if body.Topic != 0 && (body.Filter == 0 || one.Filter != "") {
+			list = append(list, one)
+		}
+	}
+	slices.SortFunc(list, func(a, b Quarantine) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Filter, b.Filter), cmp.Compare(a.Subscription, b.Subscription))
+	})
+	return list
+}
+
+func (r *Registry) loadQuarantine(c *control.ConfigRecord) error {
+	var body quarantineBody
+	if err := json.Unmarshal(c.Body, &body); err != nil {
+		return err
+	}
+	r.quarantine.set(c.Number, body)
+	return nil
+}
+
+// EntriesOf visits the active subscriptions that some subscribers have to a topic, as they
+// are stored, in the order of their places.
+func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
+	t := r.Snapshot().Topics[topic]
+	if t == nil {
+		return nil
+	}
+	var places []fanfare.RowID
+	for _, subscriber := range subscribers {
+		places = append(places, r.subscriptionsOfRow.Of(subscriber)...)
+	}
+	return r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(places), func(s *control.SubscriptionRecord) error {
+		if s.Topic != topic || !s.Active() {
+			return nil
+		}
+		e := r.entry(t, s)
+		return visit(&e)
+	})
+}

@@ -1,0 +1,509 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/addresskind"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// transact runs f on a group of its own while nothing is in flight, and commits
+// what it did. It is called by jobs that run.
+// The deed that f names goes into the audit with it, where something changed.
+func (w *writer) transact(actor *audit.Actor, f func(g *group) error) error {
+	g := w.groups[0]
+	g.begin()
+	defer g.release()
+	if err := f(g); err != nil {
+		g.undo()
+		return err
+	}
+	if !g.finish() {
+		return nil
+	}
+	if g.deed.Action != "" {
+		g.batch.AddAudit(actor, g.deed, nil)
+	}
+	if err := w.r.commit(&g.batch); err != nil {
+		g.undo()
+		return err
+	}
+	w.changeSeq = g.batch.ChangeSeq
+	w.seen(g)
+	return nil
+}
+
+// A change is made by a job of its own, and returns the subscriptions that ended
+// by it. It may be called again, when the group that it was in is decided on anew.
+type change func(g *group) (ended []fanfare.RowID, err error)
+
+// change has one made in one transaction with whatever else waits, and returns
+// when no message is on the wire for what ended by it.
+func (r *Registry) change(ctx context.Context, f change) error {
+	var ended []fanfare.RowID
+	j := &job{actor: audit.ActorOf(ctx), alter: func(g *group) (err error) {
+		ended, err = f(g)
+		return err
+	}}
+	if err := r.writer.submit(ctx, j); err != nil {
+		return err
+	}
+	r.awaitOff(ended)
+	return nil
+}
+
+// changeAlone is change in a transaction of its own.
+func (r *Registry) changeAlone(ctx context.Context, f change) error {
+	var ended []fanfare.RowID
+	err := r.writer.submit(ctx, &job{run: func(w *writer) error {
+		return w.transact(audit.ActorOf(ctx), func(g *group) (err error) {
+			ended, err = f(g)
+			return err
+		})
+	}})
+	if err != nil {
+		return err
+	}
+	r.awaitOff(ended)
+	return nil
+}
+
+func (r *Registry) awaitOff(ended []fanfare.RowID) {
+	if r.opt.AfterEnd != nil {
+		for _, place := range ended {
+			r.opt.AfterEnd(place)
+		}
+	}
+}
+
+// subscriberDeed is what the audit says of a change of a subscriber. An id that a
+// client has made of an address, or one that is being forgotten (""), is not shown.
+func subscriberDeed(svc *catalog.ServiceSnapshot, action, id string, place fanfare.RowID) audit.Operation {
+	if id == "" || strings.Contains(id, "@") {
+		id = people.SubscriberID(place)
+	}
+	return audit.Operation{Service: svc.Name, Action: action, Kind: kindSubscriber, Name: id}
+}
+
+// PutSubscriber creates a subscriber under a client's id, or replaces what is
+// known of it. Subscriptions to addresses that it does not have any more end. An
+// address that belongs to another subscriber is a Conflict.
+func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p people.SubscriberPut, check people.SubscriberCheck) (s people.Subscriber, created bool, err error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return s, false, err
+	}
+	f, err := r.putting(svc, id, p, check, &s, &created)
+	if err == nil {
+		err = r.change(ctx, f)
+	}
+	return s, created && err == nil, err
+}
+
+// putting is the change that PutSubscriber makes, and sets what it answers.
+func (r *Registry) putting(svc *catalog.ServiceSnapshot, id string, p people.SubscriberPut, check people.SubscriberCheck, s *people.Subscriber, created *bool) (change, error) {
+	_, ours := people.ParseSubscriberID(id)
+	if !ours {
+		if err := people.CheckSubscriberID(id); err != nil {
+			return nil, err
+		}
+	}
+	wants, err := r.checkSubscriber(svc, &p)
+	if err != nil {
+		return nil, err
+	}
+	return func(g *group) ([]fanfare.RowID, error) {
+		head, err := g.named(svc.Number, id)
+		if err != nil {
+			return nil, err
+		}
+		if head != nil && head.Flags&control.FlagMerged != 0 {
+			_, err := g.present(svc.Number, id)
+			return nil, err
+		}
+		if err := g.askSubscriber(check, head); err != nil {
+			return nil, err
+		}
+		*created = head == nil || head.Flags&control.FlagDeleted != 0
+		var place fanfare.RowID
+		switch {
+		case head != nil:
+			place = head.Place
+		case ours:
+			return nil, people.UnknownSubscriber(id)
+		default:
+			if place, err = g.create(svc, id, wants); err != nil {
+				return nil, err
+			}
+		}
+		ended, err := g.become(place, &p, wants)
+		if err == nil {
+			*s, err = g.shown(place)
+		}
+		g.deed = subscriberDeed(svc, "update", s.ID, place)
+		if *created {
+			g.deed.Action = "create"
+		}
+		return ended, err
+	}, nil
+}
+
+// CreateSubscriber makes a subscriber with an id of ours.
+func (r *Registry) CreateSubscriber(ctx context.Context, service string, p people.SubscriberPut) (s people.Subscriber, err error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return s, err
+	}
+	f, err := r.creating(svc, p, &s)
+	if err == nil {
+		err = r.change(ctx, f)
+	}
+	return s, err
+}
+
+// creating is the change that CreateSubscriber makes, and sets what it answers.
+func (r *Registry) creating(svc *catalog.ServiceSnapshot, p people.SubscriberPut, s *people.Subscriber) (change, error) {
+	wants, err := r.checkSubscriber(svc, &p)
+	if err != nil {
+		return nil, err
+	}
+	return func(g *group) ([]fanfare.RowID, error) {
+		place, err := g.create(svc, "", wants)
+		if err != nil {
+			return nil, err
+		}
+		ended, err := g.become(place, &p, wants)
+		if err == nil {
+			*s, err = g.shown(place)
+		}
+		g.deed = subscriberDeed(svc, "create", s.ID, place)
+		return ended, err
+	}, nil
+}
+
+// PatchSubscriber changes what a JSON merge patch (RFC 7396) names.
+func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check people.SubscriberCheck) (s people.Subscriber, err error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return s, err
+	}
+	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
+		head, err := g.present(svc.Number, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.askSubscriber(check, head); err != nil {
+			return nil, err
+		}
+		is, err := g.shown(head.Place)
+		if err != nil {
+			return nil, err
+		}
+		p, err := people.ApplyPatch(&is, patch)
+		if err != nil {
+			return nil, err
+		}
+		wants, err := r.checkSubscriber(svc, &p)
+		if err != nil {
+			return nil, err
+		}
+		ended, err := g.become(head.Place, &p, wants)
+		if err == nil {
+			s, err = g.shown(is.Place)
+		}
+		g.deed = subscriberDeed(svc, "update", is.ID, is.Place)
+		return ended, err
+	})
+	return s, err
+}
+
+// DeleteSubscriber ends all subscriptions of a subscriber, and takes it out of
+// the lists. Its history is kept, and so are its addresses: who subscribes with
+// one of them is this subscriber again. When it returns, no letter for it is on
+// the wire. One that is not there is no error, unless check has one.
+func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, check people.SubscriberCheck) error {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
+		head, err := g.named(svc.Number, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.askSubscriber(check, head); err != nil {
+			return nil, err
+		}
+		if head == nil || head.Flags&(control.FlagDeleted|control.FlagMerged) != 0 {
+			return nil, nil
+		}
+		head.Flags |= control.FlagDeleted
+		g.touch(head)
+		g.deed = subscriberDeed(svc, "delete", people.PublicSubscriberID(head), head.Place)
+		for _, p := range head.Rows() {
+			gone, err := g.endAll(p.Place, people.Ending{Source: people.SourceAPI, Reason: people.ReasonDeleted, Text: "the subscriber was deleted"})
+			if err != nil {
+				return nil, err
+			}
+			ended = append(ended, gone...)
+		}
+		return ended, nil
+	})
+}
+
+// create makes the first row of a subscriber, with the first of its addresses.
+func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []addressWant) (fanfare.RowID, error) {
+	s := control.SubscriberRecord{Service: svc.Number, ID: id}
+	if len(wants) == 0 {
+		if id == "" {
+			return 0, inputerror.Invalid("/addresses", "give an address, or choose an id and put it under that", "a subscriber needs an address or an id")
+		}
+		return g.add(people.PartitionOf(svc.Name, 0, id), s, 0, "")
+	}
+	first := &wants[0]
+	row, err := g.addressRow(svc.Number, first)
+	if err != nil {
+		return 0, err
+	}
+	if row != nil {
+		return 0, g.taken("/addresses/0/address", row)
+	}
+	s.Kind, s.Address = first.kind, first.address
+	return g.add(first.partition, s, first.hash, "/addresses/0/address")
+}
+
+// askSubscriber calls check with the subscriber as it is.
+func (g *group) askSubscriber(check people.SubscriberCheck, head *control.SubscriberRecord) error {
+	if check == nil {
+		return nil
+	}
+	if head == nil || head.Flags&(control.FlagDeleted|control.FlagMerged) != 0 {
+		return check(nil)
+	}
+	s, err := g.shown(head.Place)
+	if err != nil {
+		return err
+	}
+	return check(&s)
+}
+
+// shown returns the subscriber as it will be.
+func (g *group) shown(place fanfare.RowID) (people.Subscriber, error) {
+	head, err := g.subscriber(place)
+	if err != nil {
+		return people.Subscriber{}, g.w.r.unreadable(err)
+	}
+	list := head.Rows()
+	rows := make(map[fanfare.RowID]*control.SubscriberRecord, len(list))
+	for _, p := range list {
+		if rows[p.Place], err = g.subscriber(p.Place); err != nil {
+			return people.Subscriber{}, g.w.r.unreadable(err)
+		}
+	}
+	return people.NewSubscriber(head, list, rows), nil
+}
+
+// PutSubscribers makes each line so, in their order, and is durable when it
+// returns. It writes results[i] for lines[i]; one that is wrong has its own error
+// and does not hold up the others. The error is for what concerns all. It returns
+// when no message is on the wire for what ended by it.
+func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []people.ImportedSubscriber, results []people.PutResult) error {
+	if len(results) != len(lines) {
+		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
+	}
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return err
+	}
+	shown := make([]people.Subscriber, len(lines))
+	ended := make([][]fanfare.RowID, len(lines))
+	jobs := make([]*job, len(lines))
+	for i := range lines {
+		result := &results[i]
+		*result = people.PutResult{}
+		var f change
+		if lines[i].ID != "" {
+			f, result.Err = r.putting(svc, lines[i].ID, lines[i].SubscriberPut, nil, &shown[i], &result.Created)
+		} else {
+			result.Created = true
+			f, result.Err = r.creating(svc, lines[i].SubscriberPut, &shown[i])
+		}
+		if result.Err != nil {
+			continue
+		}
+		j := &job{actor: audit.ActorOf(ctx), alter: func(g *group) (err error) {
+			ended[i], err = f(g)
+			return err
+		}}
+		if result.Err = r.writer.enqueue(ctx, j, nil); result.Err == nil {
+			jobs[i] = j
+		}
+	}
+	for i, j := range jobs {
+		if j == nil {
+			continue
+		}
+		<-j.done
+		if results[i].Err = j.err; j.err == nil {
+			results[i].ID = shown[i].ID
+			r.awaitOff(ended[i])
+		}
+	}
+	return nil
+}
+
+// An addressWant is an address that was found good.
+type addressWant struct {
+	kind      uint8
+	partition int
+	address   string // normal form
+	hash      uint64
+	label     string
+}
+
+// checkSubscriber checks all of p, and returns its addresses in normal form.
+func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.SubscriberPut) ([]addressWant, error) {
+	if len(p.Addresses) > people.MaxAddresses {
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/addresses", Message: fmt.Sprintf("%d addresses, more than %d", len(p.Addresses), people.MaxAddresses)}
+	}
+	if string(p.Attributes) == "null" {
+		p.Attributes = nil
+	}
+	free := people.SubscriptionPut{Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes}
+	if err := people.CheckFields(&r.known, &free); err != nil {
+		return nil, err
+	}
+	if err := r.Snapshot().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); err != nil {
+		return nil, err
+	}
+	wants := make([]addressWant, 0, len(p.Addresses))
+	for i := range p.Addresses {
+		w, err := r.checkOneAddress(svc, &p.Addresses[i])
+		if err != nil {
+			return nil, inputerror.WithPrefix(fmt.Sprintf("/addresses/%d", i), err)
+		}
+		for _, other := range wants {
+			if other.kind == w.kind && other.address == w.address {
+				return nil, inputerror.Invalid(fmt.Sprintf("/addresses/%d/address", i), "", "the address stands twice")
+			}
+		}
+		wants = append(wants, w)
+	}
+	return wants, nil
+}
+
+func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Address) (w addressWant, err error) {
+	if w.kind = addresskind.Parse(a.Kind); w.kind == 0 {
+		return w, inputerror.Invalid("/kind", "use mail or url", "unknown kind of address %s", inputerror.Quote(a.Kind))
+	}
+	if a.Address == "" {
+		return w, inputerror.Invalid("/address", "", "address is missing")
+	}
+	if len(a.Label) > people.MaxLabelBytes || strings.ContainsAny(a.Label, "\r\n\x00") {
+		return w, inputerror.Invalid("/label", "", "a label is one line of at most %d bytes", people.MaxLabelBytes)
+	}
+	if strings.ContainsAny(a.Address, "\r\n\x00") {
+		return w, inputerror.Invalid("/address", "", "address has a line break or a zero byte in it")
+	}
+	if w.address, err = r.normal(w.kind, a.Address); err != nil {
+		return w, inputerror.Invalid("/address", "", "%s", people.AddressProblem(a.Address, "", err))
+	}
+	w.label = a.Label
+	w.partition = people.PartitionOf(svc.Name, w.kind, w.address)
+	w.hash = r.hash.Address(svc.Number, w.kind, w.address)
+	return w, nil
+}
+
+// MergeSubscriber moves all of one subscriber to another: addresses, what goes to
+// them, and history. Nothing is copied: the rows stay where they are and belong to
+// the other from then on, in whatever partition they lie. What the other does not
+// say of itself (locale, time zone, single attributes) it takes over. The former
+// id is not found any more; who asks for it is told the other's. To merge again
+// what was merged is no error.
+func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string) (s people.Subscriber, err error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return s, err
+	}
+	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
+		other, err := g.present(svc.Number, into)
+		if err != nil {
+			return nil, inputerror.WithPointer("/into", err)
+		}
+		from, err := g.named(svc.Number, id)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case from == nil:
+			return nil, people.UnknownSubscriber(id)
+		case from.Place == other.Place:
+			return nil, inputerror.Invalid("/into", "name another subscriber", "a subscriber cannot be merged into itself")
+		case from.Flags&control.FlagMerged == 0:
+			if err := g.merge(from, other); err != nil {
+				return nil, err
+			}
+			g.deed = subscriberDeed(svc, "merge", from.ID, from.Place)
+		case from.Subscriber != other.Place:
+			_, err := g.present(svc.Number, id)
+			return nil, err
+		}
+		s, err = g.shown(other.Place)
+		return nil, err
+	})
+	return s, err
+}
+
+// merge makes all rows of one subscriber the other's.
+func (g *group) merge(from, other *control.SubscriberRecord) error {
+	moving := from.Rows()
+	list := append(other.Rows(), moving...)
+	addresses := 0
+	for _, p := range list {
+		row, err := g.subscriber(p.Place)
+		if err != nil {
+			return g.w.r.unreadable(err)
+		}
+		if row.HasAddress() {
+			addresses++
+		}
+	}
+	if addresses > people.MaxAddresses {
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together they have %d addresses, more than %d", addresses, people.MaxAddresses), Hint: "take some away first"}
+	}
+	for _, p := range moving {
+		row, err := g.subscriber(p.Place)
+		if err != nil {
+			return g.w.r.unreadable(err)
+		}
+		row.Subscriber = other.Place
+		g.touch(row)
+	}
+	if other.Locale == "" {
+		other.Locale = from.Locale
+	}
+	if other.TimeZone == "" {
+		other.TimeZone = from.TimeZone
+	}
+	attributes, err := people.MergeAttributes(other.Attributes, from.Attributes)
+	if err != nil {
+		return err
+	}
+	if err := g.w.r.Snapshot().SubscriberSchemas.CheckAttributes(other.Service, attributes); err != nil {
+		return err
+	}
+	other.Attributes = attributes
+	other.SetRows(list)
+	g.touch(other)
+	from.Flags = from.Flags&^control.FlagDeleted | control.FlagMerged
+	from.RowsJSON, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
+	return g.rezone(other.Place)
+}

@@ -1,0 +1,462 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/people/addresskind"
+	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// Suppressed counts the addresses that are suppressed.
+func (r *Registry) Suppressed() int { return r.suppressions.Len() }
+
+// SuppressedBy counts them by reason.
+func (r *Registry) SuppressedBy() map[string]int { return r.suppressions.CountByReason() }
+
+// mayReach refuses an address that is suppressed.
+func (r *Registry) mayReach(service uint32, kind uint8, address, at string) error {
+	if r.suppressions.Len() == 0 {
+		return nil
+	}
+	key, s, ok := r.suppressions.InForce(service, kind, address, r.opt.Now().UnixNano())
+	if !ok {
+		return nil
+	}
+	return suppression.RefusedError(key, s, at)
+}
+
+// mayBeSent is mayReach for a message to somebody by name: of them, only who was
+// forgotten is refused; what goes to the others is settled as suppressed.
+func (r *Registry) mayBeSent(service uint32, kind uint8, address, at string) error {
+	key, s, ok := r.suppressions.InForce(service, kind, address, r.opt.Now().UnixNano())
+	if !ok || s.Reason != suppression.ReasonErased {
+		return nil
+	}
+	return suppression.RefusedError(key, s, at)
+}
+
+// Suppressing returns why nothing may be sent to an address in normal form over a
+// channel, "" where something may. It is asked before each message: seen is what the
+// caller remembers between two questions about the same address, 0 before the first,
+// and makes all but the first nearly free while the list does not change.
+func (r *Registry) Suppressing(c *catalog.Channel, address string, seen *uint64) string {
+	version := r.suppressions.Version() + 1
+	if *seen == version {
+		return ""
+	}
+	*seen = version
+	if r.suppressions.Len() == 0 {
+		return ""
+	}
+	kind := addresskind.OfDriver(c.Driver)
+	if !r.suppressions.HasTag(r.suppressions.Tag(kind, suppression.Fold(kind, address))) {
+		return ""
+	}
+	svc, err := r.Snapshot().Service(c.Service)
+	if err != nil {
+		return ""
+	}
+	key, s, ok := r.suppressions.InForce(svc.Number, kind, address, r.opt.Now().UnixNano())
+	switch {
+	case !ok:
+		return ""
+	case key.Service == suppression.AllServices:
+		*seen = 0 // it is asked again, as long as it is refused
+		return s.Reason + ", for all services"
+	}
+	*seen = 0
+	return s.Reason
+}
+
+// Unsuppress takes an address off the list of a service, or with no service off
+// that of all services. One that is not on it is no error. What came back of it
+// until now is forgotten with that, and the rules of bounces count anew.
+func (r *Registry) Unsuppress(ctx context.Context, service, address string) error {
+	return r.lift(ctx, service, address, people.SourceAPI, func(string) bool { return true })
+}
+
+// Unwelcome reports whether an address is on the list of a service because its owner
+// wanted nothing at all.
+func (r *Registry) Unwelcome(service, address string) bool {
+	asked, err := r.suppressionNamed(service, address)
+	if err != nil {
+		return false
+	}
+	is, known := r.suppressions.Get(suppression.KeyOf(&asked), r.opt.Now().UnixNano())
+	return known && is.Reason == suppression.ReasonUnsubscribed
+}
+
+// Welcome takes an address that is Unwelcome off the list: its owner has asked for
+// messages again. No other reason is theirs to take back, and what holds for all
+// services is not the business of one.
+func (r *Registry) Welcome(ctx context.Context, service, address, source string) error {
+	return r.lift(ctx, service, address, source, func(reason string) bool { return reason == suppression.ReasonUnsubscribed })
+}
+
+func (r *Registry) lift(ctx context.Context, service, address, source string, may func(reason string) bool) error {
+	asked, err := r.suppressionNamed(service, address)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
+		is, known, err := g.suppression(suppression.KeyOf(&asked))
+		if err == nil && known && may(is.Reason) {
+			asked.Lifted, asked.At, asked.Reason, asked.Until = true, g.batch.At, is.Reason, is.Until
+			g.keepSuppression(asked)
+			g.deed = audit.Operation{Service: service, Action: "lift", Kind: "suppression", Name: ""} // of whom is not told
+			err = g.tellSuppression(control.NoticeLifted, &asked, source)
+		}
+		return nil, err
+	})
+}
+
+// suppressionService is the number of a service, or of all of them.
+func (r *Registry) suppressionService(name string) (uint32, error) {
+	if name == "" {
+		return suppression.AllServices, nil
+	}
+	svc, err := r.Snapshot().Service(name)
+	if err != nil {
+		return 0, err
+	}
+	return svc.Number, nil
+}
+
+// suppressionNamed is what would be kept of an address as it is written; without a
+// service, for all services.
+func (r *Registry) suppressionNamed(service, address string) (suppression.Record, error) {
+	number, err := r.suppressionService(service)
+	if err != nil {
+		return suppression.Record{}, err
+	}
+	kind := addresskind.OfAddress(address)
+	normal, err := r.normal(kind, address)
+	if err != nil {
+		return suppression.Record{}, inputerror.Invalid("/address", "", "%s", people.AddressProblem(address, "", err))
+	}
+	s := r.suppressions.NewRecord(number, kind, normal)
+	s.Address = normal
+	return s, nil
+}
+
+// Suppress puts addresses of which enough came back on the suppression list, all or none. When it returns
+// that is durable, and whatever asks whether an address may be written to knows
+// it. An address that is on the list already stays there with the stronger of the
+// two reasons and for the longer of the two times, so that asking twice is asking
+// once. The pointer of an error begins with the index of the ask.
+func (r *Registry) Suppress(ctx context.Context, asks []suppression.Request) error {
+	records := make([]suppression.Record, len(asks))
+	for i := range asks {
+		record, err := r.CheckSuppression(&asks[i])
+		if err != nil {
+			return inputerror.WithPrefix(fmt.Sprintf("/%d", i), err)
+		}
+		records[i] = record
+	}
+	_, err := r.suppress(ctx, records, people.SourceReturn)
+	return err
+}
+
+// SuppressRecords is Suppress, by a program, of what CheckSuppression returned. It says
+// which of them say more than the list did.
+func (r *Registry) SuppressRecords(ctx context.Context, records []suppression.Record) (added []bool, err error) {
+	return r.suppress(ctx, records, people.SourceAPI)
+}
+
+func (r *Registry) suppress(ctx context.Context, records []suppression.Record, source string) (added []bool, err error) {
+	if len(records) == 0 {
+		return nil, nil
+	}
+	added = make([]bool, len(records))
+	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
+		if err := g.readHolders(records); err != nil {
+			return nil, err
+		}
+		for i := range records {
+			var err error
+			if added[i], err = g.suppress(records[i], source); err != nil {
+				return nil, err
+			}
+		}
+		g.deed = audit.Operation{Service: g.w.r.Snapshot().ServiceNames[records[0].Service], Action: "suppress", Kind: "suppression", Name: ""} // whom is not told
+		return nil, nil
+	})
+	return added, err
+}
+
+// CheckSuppression returns what would be kept of an ask.
+func (r *Registry) CheckSuppression(ask *suppression.Request) (s suppression.Record, err error) {
+	if !slices.Contains(suppression.Reasons, ask.Reason) {
+		return s, inputerror.Invalid("/reason", "use one of "+strings.Join(suppression.Reasons, ", "), "%s is no reason", inputerror.Quote(ask.Reason))
+	}
+	if len(ask.Source) > suppression.MaxSourceBytes || strings.ContainsFunc(ask.Source, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return s, inputerror.Invalid("/source", "", "the source is not one line of at most %d bytes", suppression.MaxSourceBytes)
+	}
+	if !ask.Until.IsZero() && !ask.Until.After(r.opt.Now()) {
+		return s, inputerror.Invalid("/until", "leave it out, and it is for good", "%s is over", ask.Until.UTC().Format(time.RFC3339))
+	}
+	if ask.Hash != "" && ask.Address == "" {
+		var service uint32
+		if service, err = r.suppressionService(ask.Service); err == nil {
+			s, err = r.suppressions.ParseHash(ask.Hash)
+			s.Service = service
+		}
+	} else {
+		s, err = r.suppressionNamed(ask.Service, ask.Address)
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Reason, s.Source = ask.Reason, ask.Source
+	if !ask.Until.IsZero() && ask.Until.Before(suppression.LastNano) {
+		s.Until = ask.Until.UnixNano()
+	}
+	if s.Reason == suppression.ReasonErased {
+		s.Address, s.Source = "", ""
+	}
+	return s, nil
+}
+
+// suppress puts an address on the list, where that says more than the list does.
+func (g *group) suppress(asked suppression.Record, source string) (more bool, err error) {
+	is, known, err := g.suppression(suppression.KeyOf(&asked))
+	if err != nil {
+		return false, err
+	}
+	asked.At = g.batch.At
+	if known {
+		stronger, longer := suppression.Strength(asked.Reason) > suppression.Strength(is.Reason), suppression.Outlasts(asked.Until, is.Until)
+		if !stronger && !longer || is.Reason == suppression.ReasonErased {
+			return false, nil
+		}
+		if !stronger {
+			asked.Reason, asked.At = is.Reason, is.At
+		}
+		if !longer {
+			asked.Until = is.Until
+		}
+	}
+	g.keepSuppression(asked)
+	return true, g.tellSuppression(control.NoticeSuppressed, &asked, source)
+}
+
+// suppression returns what the list says of an address in the group's eyes.
+func (g *group) suppression(key suppression.Key) (s suppression.State, known bool, err error) {
+	if r, ok := g.suppressed[key]; ok {
+		return suppression.State{Reason: r.Reason, At: r.At, Until: r.Until, Tag: r.Tag}, !r.Lifted, nil
+	}
+	if g.w.flight != nil && len(g.w.flight.suppressed) > 0 {
+		if g.w.land(); g.aborted {
+			return s, false, errAborted
+		}
+	}
+	s, known = g.w.r.suppressions.Get(key, g.batch.At)
+	return s, known, nil
+}
+
+// keepSuppression has the list say something else of an address.
+func (g *group) keepSuppression(s suppression.Record) {
+	g.effects++
+	if g.suppressed == nil {
+		g.suppressed = map[suppression.Key]suppression.Record{}
+	}
+	g.suppressed[suppression.KeyOf(&s)] = s
+	g.batch.Suppressions = append(g.batch.Suppressions, s)
+}
+
+// mayAdd refuses one more subscription to an address that is suppressed; what it has
+// already stays, and can be changed.
+func (g *group) mayAdd(owner fanfare.RowID, isNew bool) error {
+	if isNew || g.w.r.suppressions.Len() == 0 {
+		return nil // who is new was asked for
+	}
+	row, err := g.subscriber(owner)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	if row.Kind == 0 {
+		return nil
+	}
+	return g.w.r.mayReach(row.Service, row.Kind, row.Address, "/to")
+}
+
+// forgetAddress leaves of the suppressions of an address nothing but the hash:
+// with suppress its own service writes to it never again.
+func (g *group) forgetAddress(row *control.SubscriberRecord, suppress bool) error {
+	asked := g.w.r.suppressions.NewRecord(row.Service, row.Kind, row.Address)
+	asked.Reason, asked.At = suppression.ReasonErased, g.batch.At
+	for _, service := range [...]uint32{row.Service, suppression.AllServices} {
+		asked.Service = service
+		is, known, err := g.suppression(suppression.KeyOf(&asked))
+		switch {
+		case err != nil:
+			return err
+		case service == row.Service && suppress:
+			g.keepSuppression(asked)
+		case known:
+			bare := asked
+			bare.Reason, bare.At, bare.Until = is.Reason, is.At, is.Until
+			g.keepSuppression(bare)
+		}
+	}
+	return nil
+}
+
+func (r *Registry) shownSuppression(s *suppression.Record) suppression.Suppression {
+	shown := suppression.Suppression{Address: s.Address, Reason: s.Reason, Source: s.Source, At: time.Unix(0, s.At).UTC(), AllServices: s.Service == suppression.AllServices}
+	if s.Address == "" {
+		shown.Hash = r.suppressions.HashText(s)
+	}
+	if s.Until != 0 {
+		shown.Until = time.Unix(0, s.Until).UTC()
+	}
+	return shown
+}
+
+// Suppression returns what is known of a suppressed address: what its service says
+// of it, or else what holds for all services; without a service, the latter.
+// NotFound is an address that is not suppressed.
+func (r *Registry) Suppression(ctx context.Context, service, address string) (suppression.Suppression, error) {
+	asked, err := r.suppressionNamed(service, address)
+	if err != nil {
+		return suppression.Suppression{}, err
+	}
+	key, is, ok := r.suppressions.InForce(asked.Service, asked.Kind, asked.Address, r.opt.Now().UnixNano())
+	if !ok {
+		return suppression.Suppression{}, &fanfare.Error{Code: fanfare.NotFound, Message: "the address is not suppressed"}
+	}
+	kept := []suppression.Record{key.Record(is)}
+	if err := r.opt.Store.SuppressionRecords(ctx, kept); err != nil {
+		return suppression.Suppression{}, r.unreadable(err)
+	}
+	shown := r.shownSuppression(&kept[0])
+	shown.Address, shown.Hash = asked.Address, "" // whoever asks knows it
+	return shown, nil
+}
+
+// suppressionsAtOnce is how many are read from the store at a time.
+const suppressionsAtOnce = 1000
+
+// Suppressions returns a part of the list, the latest first, behind a cursor or from
+// the first on, and where the next part begins, nil at the end.
+func (r *Registry) Suppressions(ctx context.Context, f suppression.Filter, after *suppression.Cursor, limit int) (page []suppression.Suppression, next *suppression.Cursor, err error) {
+	all, err := r.picked(f, after)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(all) > limit {
+		all = all[:limit]
+		last := &all[limit-1]
+		next = &suppression.Cursor{At: last.At, Kind: last.Kind, Hash: last.Hash}
+	}
+	err = r.readSuppressions(ctx, all, func(s *suppression.Suppression) error {
+		page = append(page, *s)
+		return nil
+	})
+	return page, next, err
+}
+
+// EachSuppression visits the whole list as it is when it begins, the latest first.
+func (r *Registry) EachSuppression(ctx context.Context, f suppression.Filter, visit func(*suppression.Suppression) error) error {
+	all, err := r.picked(f, nil)
+	if err != nil {
+		return err
+	}
+	return r.readSuppressions(ctx, all, visit)
+}
+
+// picked returns what a filter picks and a cursor leaves of the list, in its order,
+// as far as memory has it.
+func (r *Registry) picked(f suppression.Filter, after *suppression.Cursor) ([]suppression.Record, error) {
+	service, err := r.suppressionService(f.Service)
+	if err != nil {
+		return nil, err
+	}
+	return r.suppressions.Select(service, f.Reason, after, r.opt.Now().UnixNano()), nil
+}
+
+// readSuppressions adds to some suppressions what only the store has.
+func (r *Registry) readSuppressions(ctx context.Context, all []suppression.Record, visit func(*suppression.Suppression) error) error {
+	for some := range slices.Chunk(all, suppressionsAtOnce) {
+		if err := r.opt.Store.SuppressionRecords(ctx, some); err != nil {
+			return r.unreadable(err)
+		}
+		for i := range some {
+			shown := r.shownSuppression(&some[i])
+			if err := visit(&shown); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// TrimSuppressions removes those whose time is over.
+func (r *Registry) TrimSuppressions(ctx context.Context) error {
+	over := r.suppressions.Expired(r.opt.Now().UnixNano(), maxJob)
+	if len(over) == 0 {
+		return nil
+	}
+	return r.change(audit.WithoutActor(ctx), func(g *group) ([]fanfare.RowID, error) {
+		for i := range over {
+			_, renewed, err := g.suppression(suppression.KeyOf(&over[i]))
+			if err != nil {
+				return nil, err
+			}
+			if !renewed {
+				g.keepSuppression(over[i])
+			}
+		}
+		return nil, nil
+	})
+}
+
+// SuppressionsOf visits what the list says of the addresses of a subscriber.
+func (r *Registry) SuppressionsOf(ctx context.Context, service string, places []fanfare.RowID, visit func(*suppression.Suppression) error) error {
+	rows, err := r.records(ctx, places)
+	if err != nil {
+		return r.unreadable(err)
+	}
+	for _, p := range places {
+		row := rows[p]
+		if row == nil || row.Address == "" {
+			continue
+		}
+		s, err := r.Suppression(ctx, service, row.Address)
+		if fanfare.CodeOf(err) == fanfare.NotFound {
+			continue
+		}
+		if err == nil {
+			err = visit(&s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BounceOf returns the record of an address of a service, without what came back.
+func (r *Registry) BounceOf(service, address string) (control.BounceRecord, error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return control.BounceRecord{}, err
+	}
+	kind := addresskind.OfAddress(address)
+	normal, err := r.normal(kind, address)
+	if err != nil {
+		return control.BounceRecord{}, inputerror.Invalid("", "", "%s", people.AddressProblem(address, "", err))
+	}
+	s := r.suppressions.NewRecord(svc.Number, kind, normal)
+	return control.BounceRecord{Service: s.Service, AddressKind: s.Kind, Hash: s.Hash}, nil
+}

@@ -1,0 +1,292 @@
+package registry
+
+import (
+	"context"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/store/control"
+)
+
+// end decides on one end. A subscription that has ended already is no error.
+func (g *group) end(j *job) error {
+	svc, e := j.svc, j.end
+	place := e.place
+	if place == 0 {
+		var err error
+		if place, err = g.byID(svc, e.id); err != nil {
+			return err
+		}
+	}
+	s, err := g.subscription(place)
+	switch {
+	case err != nil:
+		return g.w.r.unreadable(err)
+	case s == nil:
+		return people.UnknownSubscription(e.id)
+	}
+	e.place = place
+	if e.check != nil {
+		if err := g.ask(e.check, place); err != nil {
+			return err
+		}
+	}
+	if s.Ended {
+		return nil
+	}
+	if err := g.endPlace(place, people.Ending{Source: people.SourceAPI, Text: e.reason}); err != nil {
+		return err
+	}
+	topic := g.w.r.Snapshot().Topics[s.Topic]
+	g.batch.AddAudit(j.actor, audit.Operation{Service: topic.Service, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
+	return nil
+}
+
+func (g *group) endPlace(place fanfare.RowID, how people.Ending) error {
+	s, err := g.change(place)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	s.Ended, s.Reason, s.PastSlots = true, how.Text, nil
+	g.tell(control.NoticeUnsubscribed, s, how.Source, how.Reason)
+	return nil
+}
+
+// byID returns the place of the subscription with a public id.
+func (g *group) byID(svc *catalog.ServiceSnapshot, id string) (fanfare.RowID, error) {
+	r := g.w.r
+	if place, ok := fanfare.ParseSubscriptionID(id); ok {
+		s, err := g.subscription(place)
+		if err != nil {
+			return 0, g.w.r.unreadable(err)
+		}
+		if s != nil && s.ID == "" && r.serviceOf(s) == svc.Number {
+			return place, nil
+		}
+		return 0, people.UnknownSubscription(id)
+	}
+	place, err := g.find(r.hash.ClientID(svc.Number, id), svc.Number, &control.SubscriptionRecord{ID: id})
+	if err == nil && place == 0 {
+		err = people.UnknownSubscription(id)
+	}
+	return place, err
+}
+
+// PersonOf returns who has the subscription at a place, which may have ended.
+// NotFound is nobody, any more.
+func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p people.Person, err error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return p, err
+	}
+	head, row, err := r.ownerOf(ctx, svc, place)
+	if err != nil {
+		return p, err
+	}
+	p.Service = service
+	if row.HasAddress() {
+		p.Address = row.Address
+	}
+	if p.Subscriber, err = r.fullSubscriber(ctx, head); err != nil {
+		return p, err
+	}
+	c := chosen{service: svc.Number, active: true, paused: true, owners: control.PlacesOf(head.Rows())}
+	kept, _, err := r.rowsOfOwners(ctx, &c, 0, scanAtOnce)
+	if err != nil {
+		return p, r.unreadable(err)
+	}
+	owners, err := r.owners(ctx, ownersOf(kept))
+	if err != nil {
+		return p, r.unreadable(err)
+	}
+	for i := range kept {
+		full := r.fullRecord(&kept[i])
+		full.SetOwner(owners[kept[i].Subscriber])
+		p.Subscriptions = append(p.Subscriptions, full)
+	}
+	return p, nil
+}
+
+// ownerOf returns who has the subscription at a place, and the row of the address
+// that it goes to.
+func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, place fanfare.RowID) (head, row *control.SubscriberRecord, err error) {
+	owner := fanfare.RowID(0)
+	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.RowID{place}, func(s *control.SubscriptionRecord) error {
+		if r.serviceOf(s) == svc.Number {
+			owner = s.Subscriber
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, r.unreadable(err)
+	}
+	rows, err := r.records(ctx, []fanfare.RowID{owner})
+	if err != nil {
+		return nil, nil, r.unreadable(err)
+	}
+	if row = rows[owner]; row == nil || row.Flags&(control.FlagErasing|control.FlagErased) != 0 {
+		return nil, nil, people.UnknownSubscription("")
+	}
+	if row.Head() == row.Place {
+		return row, row, nil
+	}
+	if rows, err = r.records(ctx, []fanfare.RowID{row.Head()}); err != nil {
+		return nil, nil, r.unreadable(err)
+	}
+	if head = rows[row.Head()]; head == nil || head.Flags&(control.FlagErasing|control.FlagErased) != 0 {
+		return nil, nil, people.UnknownSubscription("")
+	}
+	return head, row, nil
+}
+
+// EndTogether ends subscriptions of one service in one transaction, and returns the
+// change sequence of the last end of them: of this one, unless all had ended before.
+// Those that are gone are passed by. When it returns, the ends are durable, and no
+// letter for one of them is on the wire.
+func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.RowID, how people.Ending) (seq uint64, err error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return 0, err
+	}
+	how.Text = catalog.CleanReason(how.Text)
+	err = r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
+		for _, place := range places {
+			s, err := g.subscription(place)
+			if err != nil {
+				return nil, r.unreadable(err)
+			}
+			if s == nil || r.serviceOf(s) != svc.Number {
+				continue
+			}
+			ended = append(ended, place)
+			if s.Ended {
+				continue
+			}
+			if err := g.endPlace(place, how); err != nil {
+				return nil, err
+			}
+			g.batch.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: svc.Name, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
+		}
+		return ended, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	err = r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(append([]fanfare.RowID(nil), places...)), func(s *control.SubscriptionRecord) error {
+		seq = max(seq, s.EndedSeq)
+		return nil
+	})
+	if err != nil {
+		return 0, r.unreadable(err)
+	}
+	return seq, nil
+}
+
+// Restore takes back ends that one request brought about: of the person who has the
+// subscription at a place, those with change sequence seq whose reason begins so. Each
+// is as it was: it keeps its id, what waits for its digest is told, and the time
+// between is like a pause, whose events it never sees. One is passed by whose topic or
+// channel is gone, whose condition does not fit any more, or that there is another of
+// by now; an address that is suppressed refuses all. It returns how many are in force
+// again, those that were already among them.
+func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID, seq uint64, reason string) (restored int, err error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return 0, err
+	}
+	head, _, err := r.ownerOf(ctx, svc, of)
+	if err != nil {
+		return 0, err
+	}
+	var places []fanfare.RowID
+	for _, row := range head.Rows() {
+		places = append(places, r.subscriptionsOfRow.Of(row.Place)...)
+	}
+	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
+		restored = 0
+		for _, place := range control.SortPlaces(places) {
+			back, err := g.restore(audit.ActorOf(ctx), svc, place, seq, reason)
+			if err != nil {
+				return nil, err
+			}
+			if back {
+				restored++
+			}
+		}
+		return nil, nil
+	})
+	return restored, err
+}
+
+// restore decides on one. It refuses before it changes anything.
+func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place fanfare.RowID, seq uint64, reason string) (bool, error) {
+	r := g.w.r
+	s, err := g.subscription(place)
+	switch {
+	case err != nil:
+		return false, r.unreadable(err)
+	case s == nil || r.serviceOf(s) != svc.Number:
+		return false, nil
+	case !s.Ended:
+		return s.ResumedSeq != 0 && s.PausedSeq == seq, nil
+	case s.EndedSeq != seq || !strings.HasPrefix(s.Reason, reason):
+		return false, nil
+	}
+	row, err := g.subscriber(s.Subscriber)
+	if err != nil {
+		return false, r.unreadable(err)
+	}
+	if !row.HasAddress() {
+		return false, nil
+	}
+	if err := r.mayReach(row.Service, row.Kind, row.Address, ""); err != nil {
+		return false, err
+	}
+	if !g.fits(svc, s) {
+		return false, nil
+	}
+	if s, err = g.change(place); err != nil {
+		return false, r.unreadable(err)
+	}
+	if !s.Paused { // the time between
+		s.PausedAt, s.PausedSeq, s.ResumedSeq = s.EndedAt, s.EndedSeq, 0
+	}
+	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
+	g.tell(control.NoticeResubscribed, s, people.SourceUndo, "")
+	g.batch.AddAudit(actor, audit.Operation{Service: svc.Name, Action: "restore", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
+	return true, g.returned(row)
+}
+
+// fits reports whether a subscription that has ended could be put as it was.
+func (g *group) fits(svc *catalog.ServiceSnapshot, s *control.SubscriptionRecord) bool {
+	conf := g.w.r.Snapshot()
+	topic, channel := conf.Topics[s.Topic], conf.Channels[s.Channel]
+	if topic == nil || svc.Topics[topic.Name] != topic || channel == nil || svc.Channels[channel.Name] != channel {
+		return false
+	}
+	if s.Slot != 0 && topic.CheckCadence(g.w.r.cadenceOf(s)) != nil {
+		return false
+	}
+	hash := g.w.r.hash.NaturalKey(s)
+	if s.ID != "" {
+		hash = g.w.r.hash.ClientID(svc.Number, s.ID)
+	}
+	now, err := g.find(hash, svc.Number, s)
+	return err == nil && now == s.Place && g.mayResume(s) == nil
+}
+
+// returned takes the mark of a deleted subscriber away: who is written to is there.
+func (g *group) returned(row *control.SubscriberRecord) error {
+	head, err := g.subscriber(row.Head())
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	if head.Flags&control.FlagDeleted != 0 {
+		head.Flags &^= control.FlagDeleted
+		g.touch(head)
+	}
+	return nil
+}
