@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 )
@@ -132,7 +134,7 @@ func TestAPatchOfAKeyChangesWhatItNames(t *testing.T) {
 		`[]`:                                    `cannot stand here`,
 		`{"expires_at":"2001-01-01T00:00:00Z"}`: `past`,
 	} {
-		rec := ask(t, newWorld().api(), "PATCH", "/v1/keys/key-2", body, "Content-Type", mergePatch)
+		rec := ask(t, newWorld().api(), "PATCH", "/v1/keys/key-2", body, "Content-Type", httpio.MergePatch)
 		if !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("%s: %d %s", body, rec.Code, rec.Body)
 		}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
@@ -23,11 +25,11 @@ func (a *API) applyRoutes() {
 }
 
 func (a *API) apply(x *exchange, r *http.Request, c caller) error {
-	dryRun, err := boolean(r, "dry_run")
+	dryRun, err := httpio.Boolean(r, "dry_run")
 	if err != nil {
 		return err
 	}
-	text, err := readLong(x, r, document.MaxUploadBytes)
+	text, err := httpio.ReadUpTo(x, r, document.MaxUploadBytes)
 	if err != nil {
 		return err
 	}
@@ -55,21 +57,5 @@ func (a *API) apply(x *exchange, r *http.Request, c caller) error {
 	if diff.Changes == nil {
 		diff.Changes = []catalog.Change{}
 	}
-	return writeJSON(x, http.StatusOK, "application/json", diff)
-}
-
-// boolean reads a parameter of the query that is a switch.
-func boolean(r *http.Request, name string) (bool, error) {
-	if r.URL.RawQuery == "" {
-		return false, nil
-	}
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return false, nil
-	}
-	on, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " is neither true nor false"}
-	}
-	return on, nil
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", diff)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare/internal/catalog"
@@ -94,7 +96,7 @@ func (a *API) topicRoutes() {
 			}
 			t := a.parts.Documents.Configuration().Topic(service, in.Topic)
 			if t == nil {
-				return page, notFound("topic", in.Topic)
+				return page, problem.NotFound("topic", in.Topic)
 			}
 			page.Rules, page.Next, err = inOrder(listingOf("rules", service, in.Topic), &in.Page, shownAs[[]wire.Rule](t.Rules))
 			return page, err

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
@@ -55,20 +57,20 @@ func (a *API) explainData(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
-		return unknownType(mt, "application/json")
+	if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" {
+		return httpio.UnknownType(mt, "application/json")
 	}
-	text, err := readBody(x, r)
+	text, err := httpio.ReadBody(x, r)
 	if err != nil {
 		return err
 	}
 	var data json.RawMessage
 	if err := json.Unmarshal(text, &data); err != nil {
-		return decodeError(text, err)
+		return httpio.DecodeError(text, err)
 	}
 	e, err := a.parts.Explaining.ExplainData(r.Context(), s, r.PathValue("id"), r.URL.Query().Get("topic"), data)
 	if err != nil {
 		return err
 	}
-	return writeJSON(x, http.StatusOK, "application/json", e)
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", e)
 }

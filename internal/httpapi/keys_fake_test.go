@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/state"
 )
@@ -20,7 +22,7 @@ func (k *keyBox) Keys(string) []state.Key { return []state.Key{k.key} }
 
 func (k *keyBox) Key(service, id string) (state.Key, error) {
 	if id != k.key.ID || service != "" && service != k.key.Service {
-		return state.Key{}, notFound("key", id)
+		return state.Key{}, problem.NotFound("key", id)
 	}
 	return k.key, nil
 }

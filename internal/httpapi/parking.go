@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
@@ -75,7 +77,7 @@ func (a *API) unpark(ctx context.Context, c caller, action, id string, do func(c
 	if c.principal.Service != "" {
 		own, err := a.parked(ctx, c)
 		if err == nil && !slices.ContainsFunc(own, func(p fanfare.Parked) bool { return p.ID == id }) {
-			err = notFound("parked work", id)
+			err = problem.NotFound("parked work", id)
 		}
 		if err != nil {
 			return err

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
@@ -32,7 +34,7 @@ func (a *API) previewRoutes() {
 			return err
 		}
 		var in wire.PreviewRequest
-		if err := readDraft(x, r, &in); err != nil {
+		if err := httpio.ReadTemplateJSON(x, r, &in); err != nil {
 			return err
 		}
 		name := r.PathValue("template")
@@ -43,7 +45,7 @@ func (a *API) previewRoutes() {
 			}
 			return err
 		}
-		return writeJSON(x, http.StatusOK, "application/json", p)
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", p)
 	})
 }
 

@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
@@ -108,7 +111,7 @@ func read[I, T any](a *API, op huma.Operation, who access, h func(ctx context.Co
 		if err != nil {
 			return nil, a.shown(ctx, err)
 		}
-		if x := ctx.Value(exchangeKey{}).(*exchange); isKnown(x.request.Header, x.Header().Get("ETag")) {
+		if x := ctx.Value(exchangeKey{}).(*exchange); httpio.IsKnown(x.request.Header, x.Header().Get("ETag")) {
 			return nil, huma.Status304NotModified()
 		}
 		return &answer[T]{body}, nil
@@ -152,10 +155,10 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 // shown converts err to a problem that huma writes.
 func (a *API) shown(ctx context.Context, err error) error {
 	x := ctx.Value(exchangeKey{}).(*exchange)
-	p := problemOf(err, x.id)
+	p := problem.Of(err, x.id)
 	if p.Status == http.StatusInternalServerError && (!errors.Is(err, context.Canceled) || x.request.Context().Err() == nil) {
 		a.log.Log(ctx, a.failureLevel(), "request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
 	}
-	p.headers(x.Header())
+	p.Headers(x.Header())
 	return p
 }

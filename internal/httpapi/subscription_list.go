@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
@@ -49,7 +51,7 @@ func (a *API) subscriptionListRoutes() {
 		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all active and paused subscriptions " +
 			"that the filters choose are streamed, each on a line of the form that an import takes: what is exported can be imported into an empty service. Ids of ours (sub-, per-) are left out."}
 	replies[SubscriptionList](a, &op, http.StatusOK, "A page, or everything", "application/json")
-	op.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaOf[wire.SubscriptionRequest](a)}
+	op.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaOf[wire.SubscriptionRequest](a)}
 	streamed(a, op, mayLookUp, a.listSubscriptions)
 }
 
@@ -99,7 +101,7 @@ func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptions
 		list.Next = l.cursor(placeKey(next))
 	}
 	return func(_ context.Context, x *exchange) error {
-		return writeJSON(x, http.StatusOK, "application/json", list)
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
 	}, nil
 }
 
@@ -107,7 +109,7 @@ func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptions
 func acceptsLines(accept string) bool {
 	for mt := range strings.SplitSeq(accept, ",") {
 		mt, _, _ = strings.Cut(mt, ";")
-		if isNDJSON(strings.ToLower(strings.TrimSpace(mt))) {
+		if httpio.IsNDJSON(strings.ToLower(strings.TrimSpace(mt))) {
 			return true
 		}
 	}
@@ -130,7 +132,7 @@ func newLineStream(x *exchange) *lineStream {
 	s := &lineStream{x: x}
 	s.json = json.NewEncoder(&s.buf)
 	s.json.SetEscapeHTML(false)
-	x.Header().Set("Content-Type", ndjson)
+	x.Header().Set("Content-Type", httpio.NDJSON)
 	return s
 }
 

@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fanfare.dev/fanfare/internal/httpapi/listener"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/clock"
@@ -54,7 +56,7 @@ type Server struct {
 
 	outage   *database.Outage // of the database; nil before it is open
 	giveUp   func() error     // closes a database that cannot be reached; nil before it is open
-	api      *httpapi.Server
+	api      *listener.Server
 	feedback *feedback.Processor
 	cleanups []func() error // run in reverse order
 	draining atomic.Bool
@@ -117,7 +119,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := backup.Interrupted(dir); err != nil {
 		return err
 	}
-	if s.api, err = httpapi.Listen(httpapi.ServerOptions{Address: s.config.Listen, Cert: s.config.TLSCert, Key: s.config.TLSKey, Log: s.log}); err != nil {
+	if s.api, err = listener.Listen(listener.Options{Address: s.config.Listen, Cert: s.config.TLSCert, Key: s.config.TLSKey, Log: s.log}); err != nil {
 		return err
 	}
 	s.onStop(s.shutDownAPI)
