@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // scoped is a world that knows a key for each combination of scopes: its secret

@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/listener"
 	"fanfare.dev/fanfare/internal/httpapi/ndjson"
-
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/httpapi/problem"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 

@@ -4,11 +4,10 @@ import (
 	"net/http"
 	"strconv"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 

@@ -11,10 +11,10 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/problem"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 //go:embed errors.html

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/httpapi/problem"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 func TestTypeOfAProblemLeadsToItsPlaceOnThePage(t *testing.T) {

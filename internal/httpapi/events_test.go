@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 

@@ -9,12 +9,11 @@ import (
 	"runtime/debug"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/httpapi/ndjson"
 	"fanfare.dev/fanfare/internal/httpapi/problem"
-
-	"fanfare.dev/fanfare"
 )
 
 // An exchange is one request and the state of its response.

@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // Explaining says why an event is for a subscription or not.

@@ -13,14 +13,13 @@ import (
 	"sync"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/httpapi/ndjson"
-	"fanfare.dev/fanfare/internal/httpapi/problem"
-	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"

@@ -3,11 +3,10 @@ package httpapi
 import (
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 func (a *API) healthRoutes() {

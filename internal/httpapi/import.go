@@ -4,9 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/httpapi/ndjson"
-
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 )

@@ -4,10 +4,9 @@ import (
 	"context"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/problem"
-
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 // keyBox is a Keyring that knows one key of service news.

@@ -5,7 +5,6 @@ import (
 
 	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
-
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 

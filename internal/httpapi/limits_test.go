@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/limits"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/people"
 )
 

@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-	"fanfare.dev/fanfare/internal/httpapi/problem"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 // Documents takes what is to be configured. Plan changes nothing.

@@ -11,9 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/problem"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 

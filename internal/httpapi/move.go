@@ -4,12 +4,11 @@ import (
 	"context"
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 

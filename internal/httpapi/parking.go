@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/httpapi/problem"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 

@@ -8,14 +8,13 @@ import (
 	"net/netip"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/limits"
-	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people"

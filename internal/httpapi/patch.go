@@ -6,9 +6,8 @@ import (
 	"reflect"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // A patch is a JSON Merge Patch (RFC 7396) of a flat object: by member its new

@@ -4,10 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"github.com/danielgtaylor/huma/v2"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/people"
 )
 

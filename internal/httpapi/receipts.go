@@ -5,9 +5,9 @@ import (
 	"io"
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // Receipts takes what providers say over HTTP of messages.

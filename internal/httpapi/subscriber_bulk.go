@@ -4,11 +4,10 @@ import (
 	"context"
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-	"fanfare.dev/fanfare/internal/httpapi/ndjson"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 )

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-	"fanfare.dev/fanfare/internal/httpapi/ndjson"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people/suppression"
 )

@@ -5,14 +5,13 @@ import (
 	"net/http"
 	"strconv"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-	"fanfare.dev/fanfare/internal/httpapi/problem"
-	"fanfare.dev/fanfare/internal/httpapi/templatediff"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+	"fanfare.dev/fanfare/internal/httpapi/templatediff"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 

@@ -5,12 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/problem"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"github.com/danielgtaylor/huma/v2"
 	swagger "github.com/swaggest/swgui/v5/static"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 //go:embed viewer

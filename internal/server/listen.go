@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/limits"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fanfare.dev/fanfare"
@@ -23,6 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
@@ -37,9 +36,6 @@ import (
 
 // listen opens the API, the pages of recipients, and inbound mail.
 func (c *components) listen(ctx context.Context) error {
-	if err := adminKey(ctx, c.dir, c.registry); err != nil {
-		return err
-	}
 	traces := c.traces(c.store) // up to date, unlike those of the standby
 	accepting := new(privacy.Barrier)
 	direct := messages.New(messages.Options{

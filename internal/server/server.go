@@ -20,16 +20,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/listener"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/listener"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/mail/feedback"
+	"fanfare.dev/fanfare/internal/progress"
 	"fanfare.dev/fanfare/internal/store/database"
 )
 
@@ -54,6 +54,7 @@ type Server struct {
 	log    *slog.Logger
 	clock  clock.Clock
 
+	progress progress.Reporter
 	outage   *database.Outage // of the database; nil before it is open
 	giveUp   func() error     // closes a database that cannot be reached; nil before it is open
 	api      *listener.Server
@@ -119,10 +120,13 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := backup.Interrupted(dir); err != nil {
 		return err
 	}
-	if s.api, err = listener.Listen(listener.Options{Address: s.config.Listen, Cert: s.config.TLSCert, Key: s.config.TLSKey, Log: s.log}); err != nil {
+	if s.api, err = listener.Listen(listener.Options{Address: s.config.Listen, Cert: s.config.TLSCert, Key: s.config.TLSKey, Log: s.log, Progress: s.progress.Now}); err != nil {
 		return err
 	}
 	s.onStop(s.shutDownAPI)
+	starting, stop := context.WithCancel(ctx)
+	defer stop()
+	go s.progress.Run(starting, s.log)
 	return s.withDatabase(ctx, func() error { return s.startComponents(ctx, o, started) })
 }
 

@@ -1,3 +1,4 @@
+// Package httpio reads request bodies, queries and headers, and writes responses.
 package httpio
 
 import (

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/document"
 )

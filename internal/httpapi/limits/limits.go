@@ -1,3 +1,4 @@
+// Package limits limits the requests of a key and the wrong keys of an address.
 package limits
 
 import (
@@ -8,9 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // Limits limit the load of the API. Zero means no limit.

@@ -1,9 +1,11 @@
+// Package listener listens for HTTP connections from the start of the server until its stop.
 package listener
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,10 +14,9 @@ import (
 	"syscall"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/problem"
-
-	"fanfare.dev/fanfare"
 )
 
 // Time-outs of a connection. Bulk bodies extend their own deadlines.
@@ -32,6 +33,8 @@ type Options struct {
 	Address   string // host:port; port 0 selects a free port
 	Cert, Key string // PEM files; both empty: plain HTTP
 	Log       *slog.Logger
+
+	Progress func() (phase string, done, total int64) // of the start, until Open; nil: unknown
 }
 
 // A Server listens from the start and answers 503 until Open is called, so that
@@ -40,7 +43,8 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	api      atomic.Pointer[handlerBox]
-	starting atomic.Pointer[string] // what the start waits for; nil: unknown
+	starting atomic.Pointer[string] // what the start waits for; nil or empty: nothing
+	progress func() (phase string, done, total int64)
 	served   chan struct{}
 	err      error // of serving; valid after served is closed
 	stopOnce sync.Once
@@ -73,7 +77,7 @@ func Listen(o Options) (*Server, error) {
 	if err != nil {
 		return nil, &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error(), Hint: listenHint(err)}
 	}
-	s := &Server{listener: l, served: make(chan struct{})}
+	s := &Server{listener: l, progress: o.Progress, served: make(chan struct{})}
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: headerTimeout, ReadTimeout: ReadTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
@@ -110,8 +114,8 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Open passes all further requests to the API.
 func (s *Server) Open(a Handler) { s.api.Store(&handlerBox{a}) }
 
-// Starting sets what the start waits for, until Open. Only requests from this machine get
-// this text, because no key can be checked yet.
+// Starting sets what the start waits for, "" for nothing, until Open. Only requests from this machine get
+// this text and the counts of the phase, because no key can be checked yet.
 func (s *Server) Starting(waitsFor string) { s.starting.Store(&waitsFor) }
 
 // Done returns a channel that is closed when the server has stopped. Err returns the
@@ -153,10 +157,28 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte("ok\n"))
 		return
 	}
-	message := "the server is starting"
-	if waitsFor := s.starting.Load(); waitsFor != nil && httpio.IsLocal(r) {
-		message += " and waits for " + *waitsFor
+	p := problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server is starting", Hint: "try again in a moment"}, httpio.RequestID(r))
+	if s.progress != nil {
+		p.Phase, p.Done, p.Total = s.progress()
 	}
-	p := problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "try again in a moment"}, httpio.RequestID(r))
+	if !httpio.IsLocal(r) {
+		p.Done, p.Total = 0, 0
+	}
+	if waitsFor := s.starting.Load(); waitsFor != nil && *waitsFor != "" && httpio.IsLocal(r) {
+		p.Detail += " and waits for " + *waitsFor
+	} else if p.Phase != "" {
+		p.Detail += ": " + phaseText(p.Phase, p.Done, p.Total)
+	}
 	p.Write(w)
+}
+
+// phaseText says how far a phase is.
+func phaseText(phase string, done, total int64) string {
+	switch {
+	case total > 0:
+		return fmt.Sprintf("%s, %d of %d", phase, done, total)
+	case done > 0:
+		return fmt.Sprintf("%s, %d so far", phase, done)
+	}
+	return phase
 }

@@ -11,6 +11,30 @@ import (
 
 // Only who asks from this machine is told where the database is: no key can be looked up
 // before it is there.
+func TestAStartReportsItsPhaseAndToThisMachineTheCounts(t *testing.T) {
+	s, err := Listen(Options{Address: "127.0.0.1:0", Progress: func() (string, int64, int64) { return "load subscriptions", 12, 100 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Shutdown(t.Context())
+	for from, want := range map[string]string{
+		"127.0.0.1:9": `"detail":"the server is starting: load subscriptions, 12 of 100","hint":"try again in a moment","phase":"load subscriptions","done":12,"total":100`,
+		"192.0.2.1:9": `"detail":"the server is starting: load subscriptions","hint":"try again in a moment","phase":"load subscriptions"}`,
+	} {
+		r := httptest.NewRequest("GET", "/readyz", nil)
+		r.RemoteAddr = from
+		w := httptest.NewRecorder()
+		s.serve(w, r)
+		if w.Code != 503 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s got %d: %s", from, w.Code, w.Body)
+		}
+	}
+	r, w := httptest.NewRequest("GET", "/healthz", nil), httptest.NewRecorder()
+	if s.serve(w, r); w.Code != 200 {
+		t.Errorf("/healthz answers %d", w.Code)
+	}
+}
+
 func TestAStartSaysWhatItWaitsForToThisMachineAlone(t *testing.T) {
 	s, err := Listen(Options{Address: "127.0.0.1:0"})
 	if err != nil {

@@ -1,3 +1,5 @@
+// Package ndjson serves bodies of one JSON object a line. It stores the lines in chunks and
+// answers each line while the rest of the body arrives.
 package ndjson
 
 import (
@@ -10,10 +12,9 @@ import (
 	"strconv"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // Limits of bodies that are read line by line.

@@ -1,3 +1,5 @@
+// Package openapi adds to the OpenAPI document what all endpoints have in common: problems,
+// headers, descriptions and examples.
 package openapi
 
 import (
@@ -7,12 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-	"fanfare.dev/fanfare/internal/httpapi/problem"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 // Complete writes into the document what all routes have in common, once

@@ -2,13 +2,12 @@ package openapi
 
 import (
 	"encoding/json"
-
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // A sample is one request of the examples in the document. They are run in the

@@ -1,3 +1,4 @@
+// Package problem turns errors into problem documents (RFC 9457).
 package problem
 
 import (
@@ -8,9 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 

@@ -1,3 +1,5 @@
+// Package recipientpages serves the pages of recipients: to sign up, to unsubscribe and to
+// change preferences.
 package recipientpages
 
 import (

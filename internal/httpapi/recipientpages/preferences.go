@@ -6,9 +6,8 @@ import (
 	"net/url"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 

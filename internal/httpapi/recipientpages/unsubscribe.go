@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
-
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 

@@ -1,3 +1,4 @@
+// Package templatediff compares two versions of a template.
 package templatediff
 
 import (

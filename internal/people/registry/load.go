@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
@@ -18,8 +15,9 @@ import (
 
 // load rebuilds everything in memory from the store.
 func (r *Registry) load(ctx context.Context) error {
-	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), filling: indexload.New(r.opt.Conditions.Add, r.misunderstood), progress: newProgress(&r.opt)}
+	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), filling: indexload.New(r.opt.Conditions.Add, r.misunderstood)}
 	err := r.opt.Store.Load(ctx, control.Loader{
+		Total:        r.opt.Progress.SetTotal,
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
 		Suppression:  func(s *suppression.Record) { r.suppressions.Set([]suppression.Record{*s}) },
@@ -69,8 +67,6 @@ type loader struct {
 	snapshot *catalog.Snapshot
 	filling  *indexload.Loader
 
-	progress *progress
-
 	// Places whose hash was taken when they came.
 	identityClash []clash
 }
@@ -88,7 +84,6 @@ func (l *loader) config(c *control.ConfigRecord) error {
 }
 
 func (l *loader) subscriber(s *control.SubscriberRecord) error {
-	l.progress.add(&l.progress.subscribers)
 	l.w.nextSubscriber[s.Place.Partition()] = s.Place.Local() + 1
 	// An address belongs to one subscriber, and so does an id. A taken hash is a
 	// collision and both stay; there is nothing to resolve.
@@ -105,7 +100,7 @@ func (l *loader) subscriber(s *control.SubscriberRecord) error {
 }
 
 func (l *loader) subscription(s *control.SubscriptionRecord) error {
-	l.progress.add(&l.progress.subscriptions)
+	l.r.opt.Progress.Add(1)
 	l.w.nextSubscription[s.Place.Partition()] = s.Place.Local() + 1
 	t := l.snapshot.Topics[s.Topic]
 	if t == nil {
@@ -189,40 +184,6 @@ func newer(a, b *control.SubscriptionRecord) bool {
 		return a.EndedSeq > b.EndedSeq
 	}
 	return a.Place > b.Place
-}
-
-// progressPause is the time between two lines of the log about a load that takes long,
-// and progressRecords after how many records the load looks at the clock.
-const (
-	progressPause   = 2 * time.Second
-	progressRecords = 4096
-)
-
-// progress tells the log how far a load is. Subscribers and subscriptions are loaded at
-// the same time.
-type progress struct {
-	opt                        *Options
-	subscribers, subscriptions atomic.Int64
-
-	mu     sync.Mutex
-	toldAt time.Time
-}
-
-func newProgress(opt *Options) *progress { return &progress{opt: opt, toldAt: opt.Now()} }
-
-// add counts a record, and tells the log if it is time.
-func (p *progress) add(count *atomic.Int64) {
-	if count.Add(1)%progressRecords != 0 {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.opt.Now()
-	if now.Sub(p.toldAt) < progressPause {
-		return
-	}
-	p.toldAt = now
-	p.opt.Logger.Info("loading subscriptions", "subscribers", p.subscribers.Load(), "subscriptions", p.subscriptions.Load())
 }
 
 // kindFloor is the kind of the record, number 1, of what SkipPlaces keeps.

@@ -19,6 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/filtertext"
 	"fanfare.dev/fanfare/internal/people/placeindex"
 	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/progress"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -68,6 +69,8 @@ type Options struct {
 	// where the store does not answer; 0 is for as long as it takes.
 	Away     func() error // nil: never
 	Patience time.Duration
+
+	Progress *progress.Phase // counts the subscriptions that Open loads; nil: nothing is counted
 
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: slog.Default

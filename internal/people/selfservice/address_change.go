@@ -6,9 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people"
 )

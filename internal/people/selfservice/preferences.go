@@ -7,13 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
-
-	"fanfare.dev/fanfare/internal/mail/signedlink"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/people/registry"

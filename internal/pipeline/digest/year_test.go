@@ -158,7 +158,7 @@ func (w *world) start() {
 	})
 	days, err := w.store.Days(w.t.Context())
 	if err == nil {
-		err = w.server.Load(w.t.Context(), days)
+		err = w.server.Load(w.t.Context(), days, nil)
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -20,7 +20,7 @@ func posted(data string) *fanfare.Event {
 
 func receiver() *Recipient {
 	return &Recipient{
-		Delivery: fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: 3}, Address: "https://desk.example.org/prices", ID: `desk "7"`,
+		Delivery: fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: 3}, Address: "https://hooks.example.org/prices", ID: `device "7"`,
 		Subscriptions: []Subscription{
 			{ID: "sub-1", Rule: "above", Params: json.RawMessage(`{"price":12}`), Data: json.RawMessage(`{"why":"asked"}`)}, {ID: "mine"},
 		},
@@ -38,27 +38,27 @@ func written(t *testing.T, p WebhookBatch, r *Recipient) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	letter, out, err := w.Write([]byte("before"), r)
+	message, out, err := w.Write([]byte("before"), r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !json.Valid(letter.Body) || string(out) != "before"+string(letter.Body) || letter.To != r.Address || letter.Delivery != r.Delivery {
-		t.Fatalf("%+v and %q", letter, out)
+	if !json.Valid(message.Body) || string(out) != "before"+string(message.Body) || message.To != r.Address || message.Delivery != r.Delivery {
+		t.Fatalf("%+v and %q", message, out)
 	}
-	return string(letter.Body)
+	return string(message.Body)
 }
 
-func TestADocumentHasTheEventAndWhatLedToIt(t *testing.T) {
+func TestWebhookDocumentHasEventAndSubscriptions(t *testing.T) {
 	got := written(t, WebhookBatch{Event: posted(`{"price":12.50}`), EventRef: fanfare.EventRef{Day: 20777, Seq: 64}, Topic: "price", Service: "stocks"}, receiver())
 	want := `{"type":"price","timestamp":"2026-11-20T08:15:00Z","data":{"event":{"specversion":"1.0","id":"q-1","source":"/exchange","type":"price","subject":"ACME",` +
 		`"time":"2026-11-20T08:15:00Z","level":3,"tenant":"t\"1","data":{"price":12.50}},"service":"stocks","topic":"price","ref":"` + fanfare.EventRef{Day: 20777, Seq: 64}.String() + `",` +
-		`"subscriber":{"id":"desk \"7\""},"subscriptions":[{"id":"sub-1","rule":"above","params":{"price":12},"data":{"why":"asked"}},{"id":"mine"}]}}`
+		`"subscriber":{"id":"device \"7\""},"subscriptions":[{"id":"sub-1","rule":"above","params":{"price":12},"data":{"why":"asked"}},{"id":"mine"}]}}`
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-func TestADirectSendHasItsMessageInTheDocument(t *testing.T) {
+func TestWebhookDocumentHasDirectMessage(t *testing.T) {
 	template, err := Compile(Source{Name: "content", Subject: "Hello {{ sub.name }}", Text: "Line \"one\"\nfor {{ sub.name }}\n", HTML: "<p>{{ sub.name }}</p>"})
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +82,9 @@ func TestADirectSendHasItsMessageInTheDocument(t *testing.T) {
 	}
 }
 
-func TestATemplateMakesTheDocument(t *testing.T) {
+func TestTemplateWritesTheWebhookDocument(t *testing.T) {
 	for source, want := range map[string]string{
-		`{"text":"{{ event.title }} for {{ subscriber.id }}"}`:                     `{"text":"a \"b\" \\ c\n for desk \"7\""}`,
+		`{"text":"{{ event.title }} for {{ subscriber.id }}"}`:                     `{"text":"a \"b\" \\ c\n for device \"7\""}`,
 		`{"event": {{ event | json }}, "price": {{ event.price }}}`:                `{"event": {"price":12.5,"title":"a \"b\" \\ c\n"}, "price": 12.5}`,
 		`[{% for s in subscriptions %}"{{ s.id }}",{% endfor %}null]`:              `["sub-1","mine",null]`,
 		`{"p": {{ subscription.params.price }}, "m": "{{ meta.subject }}"}`:        `{"p": 12, "m": "ACME"}`,
@@ -101,7 +101,7 @@ func TestATemplateMakesTheDocument(t *testing.T) {
 	}
 }
 
-func TestADocumentThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidWebhookDocumentIsRefused(t *testing.T) {
 	template, err := Compile(Source{Name: "hook", JSON: `{"price": {{ event.price }}}`})
 	if err != nil {
 		t.Fatal(err)
@@ -129,14 +129,14 @@ func TestADocumentThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestADocumentOfADigestHasTheEventsThatItTellsOf(t *testing.T) {
+func TestWebhookDocumentOfADigestHasItsEvents(t *testing.T) {
 	m := newDigest(t, Source{Text: "x"}, `{"price":1}`, `{"price":2.50}`)
 	p := WebhookBatch{Digest: m.Digest, EventRef: fanfare.EventRef{Day: 20777, Seq: 64}, Service: "stocks"}
 	r := receiver()
 	r.Items, r.Omitted = []RecipientItem{{0, []uint32{0}}, {1, []uint32{0, 1}}}, 3
 	ref := fanfare.EventRef{}.String()
 	want := `{"type":"digest","timestamp":"2026-06-01T07:00:00Z","data":{"digest":{"due":"2026-06-01T08:00:00+01:00","cadence":"daily 08:00","time_zone":"Europe/London"},` +
-		`"service":"stocks","ref":"` + p.EventRef.String() + `","subscriber":{"id":"desk \"7\""},` +
+		`"service":"stocks","ref":"` + p.EventRef.String() + `","subscriber":{"id":"device \"7\""},` +
 		`"subscriptions":[{"id":"sub-1","rule":"above","params":{"price":12},"data":{"why":"asked"}},{"id":"mine"}],"count":5,"more":3,"items":[` +
 		`{"event":{"specversion":"1.0","id":"e-0","source":"/s","type":"news","time":"2026-11-20T09:30:00Z","data":{"price":1}},"topic":"news","ref":"` + ref + `","subscriptions":["sub-1"]},` +
 		`{"event":{"specversion":"1.0","id":"e-1","source":"/s","type":"news","time":"2026-11-20T09:31:00Z","data":{"price":2.50}},"topic":"news","ref":"` + ref + `","subscriptions":["sub-1","mine"]}]}}`

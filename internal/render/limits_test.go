@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Each of these kept a core for hours, or took all memory of the machine. What is
-// looked at is that they end, and say why.
-func TestNoTemplateTakesTheServerForItself(t *testing.T) {
+// Without limits, each of these templates keeps a core busy for hours or takes all memory of
+// the machine. Rendering must stop with the reason.
+func TestExpensiveTemplatesAreStopped(t *testing.T) {
 	double := func(what string) string {
 		return `{% assign s = "abcdefgh" %}` + strings.Repeat(what, 60) + "{{ s | size }}"
 	}
@@ -40,8 +40,8 @@ func TestNoTemplateTakesTheServerForItself(t *testing.T) {
 	}
 }
 
-// An event with many tags took a minute: each was compared with all others.
-func TestManyThingsThatAreUnlikeAreToldApartAtOnce(t *testing.T) {
+// Comparing each value with all others would take a minute for an event with many tags.
+func TestUniqueIsFastForManyValues(t *testing.T) {
 	const many = 12_000
 	var tags, objects []string
 	for n := range many {
@@ -53,14 +53,14 @@ func TestManyThingsThatAreUnlikeAreToldApartAtOnce(t *testing.T) {
 	}
 }
 
-func TestOfEqualThingsOneIsKept(t *testing.T) {
+func TestUniqueKeepsOneOfEqualValues(t *testing.T) {
 	m := newMailing(t, Source{Subject: "s", Text: "{{ event.all | uniq | json }}"}, `{"all":["b","a","b",1,1,null,null,{"x":1,"y":[2]},{"y":[2],"x":1},[1],[1],[2],true,true]}`)
 	if out, want := string(write(t, m, newRecipient()).Body), `["b","a",1,null,{"x":1,"y":[2]},[1],[2],true]`; !strings.Contains(out, want) {
 		t.Errorf("%s, want %s", out, want)
 	}
 }
 
-func TestNamesOfTheCompilerAreNotForTemplates(t *testing.T) {
+func TestTemplatesCannotUseNamesOfTheCompiler(t *testing.T) {
 	for _, source := range []string{"{% assign fanfare_usage = 1 %}", "{% capture fanfare_usage %}x{% endcapture %}", "{% for fanfare_usage in event.list %}{% endfor %}", "{{ fanfare_usage }}", "{{ 1 | fanfare_count: 1, 1 }}"} {
 		if _, err := Compile(Source{Name: "x", Subject: "s", Text: source}); err == nil {
 			t.Errorf("%s is taken", source)
@@ -68,8 +68,8 @@ func TestNamesOfTheCompilerAreNotForTemplates(t *testing.T) {
 	}
 }
 
-// What is somebody's own is rendered piece by piece, with what all have in between.
-func TestThePiecesOfAPartHaveOneLimitTogether(t *testing.T) {
+// The personal pieces of a part are rendered separately and share its limit.
+func TestPiecesOfAPartShareOneLimit(t *testing.T) {
 	piece := "{% for i in (1..100) %}{{ event.long | append: subscriber.id | upcase | size }}{% endfor %} and {{ event.title }} " // which takes 40 MB
 	m := newMailing(t, Source{Subject: "s", Text: strings.Repeat(piece, 5)}, `{"title":"x","long":"`+strings.Repeat("x", 200<<10)+`"}`)
 	w, err := m.Writer()
@@ -81,7 +81,7 @@ func TestThePiecesOfAPartHaveOneLimitTogether(t *testing.T) {
 	}
 }
 
-func TestWhatOneMessageTookIsNotAnothers(t *testing.T) {
+func TestEachMessageHasItsOwnLimit(t *testing.T) {
 	m := newMailing(t, Source{Subject: "s", Text: "{% for i in (1..600) %}{% for j in (1..600) %}{% endfor %}{% endfor %}{% assign s = event.long %}{{ subscriber.id }}"}, `{"long":"`+strings.Repeat("x", 200<<10)+`"}`)
 	w, err := m.Writer()
 	if err != nil {
@@ -94,7 +94,7 @@ func TestWhatOneMessageTookIsNotAnothers(t *testing.T) {
 	}
 }
 
-func TestTagsOfTheCompilerAreUnknownToTemplates(t *testing.T) {
+func TestTemplatesCannotUseTagsOfTheCompiler(t *testing.T) {
 	for _, source := range []string{"{% fanfare_iteration %}", "{% fanfare_capture a %}x{% endfanfare_capture %}"} {
 		if _, err := Compile(Source{Name: "x", Subject: "s", Text: source}); err == nil || !strings.Contains(err.Error(), "undefined tag") {
 			t.Errorf("%s: %v", source, err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// throughLiquid returns the template with nothing written without Liquid.
+// throughLiquid returns the template without the fast path.
 func throughLiquid(t *Template) *Template {
 	plain := *t
 	for _, p := range []**templatePart{&plain.subject, &plain.text, &plain.html} {
@@ -19,7 +19,7 @@ func throughLiquid(t *Template) *Template {
 	return &plain
 }
 
-func TestWhatIsWrittenWithoutLiquidIsWhatLiquidWrites(t *testing.T) {
+func TestFastPathEqualsLiquid(t *testing.T) {
 	data := `{"title":"<b>&amp; \"so\"","n":-0.5,"big":12345678901234567890,"i":7,"yes":true,"none":null,"list":[1,"a<",null,{"x":1}],"empty":[],"in":{"b":2,"a":"<"},"text":"a\r\nb\u0000c\u2028{{ event.i }}"}`
 	for _, c := range []struct {
 		text     string
@@ -54,7 +54,7 @@ func TestWhatIsWrittenWithoutLiquidIsWhatLiquidWrites(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsNamedAsLiquidNamesIt(t *testing.T) {
+func TestFastPathReportsMissingVariablesAsLiquidDoes(t *testing.T) {
 	for _, text := range []string{"one\n{{ event.gone }}\n", "{{ event.title }}\n\n{{ event.title.gone }} {{ subscriber.id }}", "{{ event.list.gone }}"} {
 		m := newMailing(t, Source{Subject: "s", Text: text}, `{"title":"x"}`)
 		m.RefuseMissing = true

@@ -11,8 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-// poor is a recipient of a subscription with a filter, who has nothing that
-// he need not have.
+// poor returns a recipient who has only the required fields, and a subscription with a filter.
 func poor() *Recipient {
 	r := newRecipient()
 	r.Locale, r.TimeZone, r.Attributes = "", "", nil
@@ -20,7 +19,7 @@ func poor() *Recipient {
 	return r
 }
 
-func TestAKnownVariableThatIsAbsentIsEmpty(t *testing.T) {
+func TestKnownAbsentVariableIsEmpty(t *testing.T) {
 	for template, want := range map[string]string{
 		"{% for s in subscriptions %}{{ s.rule }}{{ s.params | json }}{% endfor %}":                                      "",
 		"{{ subscription.params }}{{ subscription.params.place }}{{ subscription.data.a.b }}":                            "",
@@ -61,7 +60,7 @@ func TestAKnownVariableThatIsAbsentIsEmpty(t *testing.T) {
 	}
 }
 
-func TestAKnownVariableThatIsAbsentIsEmptyInMarkdownLayoutsPartialsAndDevices(t *testing.T) {
+func TestKnownAbsentVariableIsEmptyInEveryPart(t *testing.T) {
 	const read = "[{{ event.gone }}{{ subscription.params | json }}{% for s in subscriptions %}{{ s.data.a.b }}{% endfor %}]"
 	for name, source := range map[string]Source{
 		"markdown": {Markdown: "a " + read},
@@ -87,7 +86,7 @@ func TestAKnownVariableThatIsAbsentIsEmptyInMarkdownLayoutsPartialsAndDevices(t 
 	}
 }
 
-func TestADigestSaysNothingOfWhatASubscriptionLacks(t *testing.T) {
+func TestDigestOmitsAbsentSubscriptionFields(t *testing.T) {
 	const text = "{{ count }}{% for item in items %}({{ item.subscription.rule }}{{ item.subscription.params | json }}{{ item.subscription.params.place }}{{ item.event.gone.er }}{{ item.meta.extensions.x }}{% for s in item.subscriptions %}{{ s.data.a }}{% endfor %}){% endfor %}"
 	m := newDigest(t, Source{Text: text, HTML: text}, `{"n":1}`, `{"n":2}`)
 	for _, subscriptions := range [][]Subscription{{{ID: "sub-1"}}, nil} {
@@ -103,7 +102,7 @@ func TestADigestSaysNothingOfWhatASubscriptionLacks(t *testing.T) {
 	}
 }
 
-func TestADocumentSaysNullOrNothingOfWhatIsAbsent(t *testing.T) {
+func TestWebhookDocumentWritesAbsentValueAsNullOrEmpty(t *testing.T) {
 	template, err := Compile(Source{Name: "hook", JSON: `{"a": {{ event.gone | json }}, "b": "{{ subscription.params.place }}", "c": {{ subscription.params | json }}}`})
 	if err != nil {
 		t.Fatal(err)
@@ -114,14 +113,13 @@ func TestADocumentSaysNullOrNothingOfWhatIsAbsent(t *testing.T) {
 	}
 	r := receiver()
 	r.Subscriptions = []Subscription{{ID: "sub-1"}}
-	letter, _, err := w.Write(nil, r)
-	if err != nil || string(letter.Body) != `{"a": null, "b": "", "c": null}` {
-		t.Errorf("%s %v", letter.Body, err)
+	message, _, err := w.Write(nil, r)
+	if err != nil || string(message.Body) != `{"a": null, "b": "", "c": null}` {
+		t.Errorf("%s %v", message.Body, err)
 	}
 }
 
-// No filter fails of what is not there, be it its value or what it is given.
-func TestNoFilterFailsOfWhatIsAbsent(t *testing.T) {
+func TestFiltersAcceptAbsentValuesAndArguments(t *testing.T) {
 	arguments := map[string][]string{"append": {"''"}, "concat": {"event.list"}, "date": {"'%Y'", "'long'"}, "default": {"'x'"}, "divided_by": {"2"}, "join": {"','"},
 		"map": {"'a'"}, "minus": {"1"}, "modulo": {"2"}, "plus": {"1"}, "prepend": {"'a'"}, "remove": {"'a'"}, "remove_first": {"'a'"}, "replace": {"'a', 'b'"},
 		"replace_first": {"'a', 'b'"}, "round": {"1"}, "slice": {"0, 2"}, "sort": {"'a'"}, "sort_natural": {"'a'"}, "split": {"','"}, "sum": {"'a'"}, "times": {"2"},
@@ -150,7 +148,7 @@ func TestNoFilterFailsOfWhatIsAbsent(t *testing.T) {
 	}
 }
 
-// rendersFor is what a template says to r, in text and HTML.
+// rendersFor returns the text and HTML of a template for r.
 func rendersFor(r *Recipient, text string) (Preview, error) {
 	template, err := Compile(Source{Name: "x", Subject: "s", Text: text, HTML: text})
 	if err != nil {
@@ -164,7 +162,7 @@ func rendersFor(r *Recipient, text string) (Preview, error) {
 	return w.Preview(r)
 }
 
-func TestAnUnknownNameIsAnErrorWithItsPlaceAndASuggestion(t *testing.T) {
+func TestUnknownVariableErrorHasPositionAndSuggestion(t *testing.T) {
 	const schema = `{"type":"object","properties":{"title":{"type":"string"},"list":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"}}}}}}`
 	for _, tt := range []struct {
 		template     string
@@ -203,7 +201,7 @@ func TestAnUnknownNameIsAnErrorWithItsPlaceAndASuggestion(t *testing.T) {
 	}
 }
 
-func TestATemplateIsTriedWithEveryKindOfRecipientAndEvent(t *testing.T) {
+func TestDryRunCoversEveryKindOfRecipientAndEvent(t *testing.T) {
 	const schema = `{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"number"},"list":{"type":"array","items":{"type":"string"}}},"required":["title"]}`
 	for name, tt := range map[string]struct{ source, kind string }{
 		"no params":        {`{"a": {{ subscription.params.n }}}`, "a subscription with a filter"},
@@ -242,8 +240,7 @@ func TestATemplateIsTriedWithEveryKindOfRecipientAndEvent(t *testing.T) {
 	}
 }
 
-// Where no schema says what there is, what was not there is told once a writer.
-func TestWhatNoSchemaKnowsAndWasNotThereIsToldOnce(t *testing.T) {
+func TestMissingVariableWithoutSchemaIsReportedOnce(t *testing.T) {
 	m := newMailing(t, Source{Subject: "s", Text: "{{ event.titel }}{{ event.a | default: 'x' }}{% if event.b %}{% endif %}{{ subscription.params.c }}{% if subscriber.id %}{{ event.d }}{% endif %}", HTML: "{{ event.titel | upcase }}"}, `{}`)
 	var told []string
 	m.OnMissing = func(variable string) { told = append(told, variable) }

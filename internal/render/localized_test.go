@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-func TestFiltersWriteAsThePersonsLanguageAndClockDo(t *testing.T) {
+func TestLocalizedFiltersUseLocaleAndTimeZone(t *testing.T) {
 	const data = `{"when":"2026-11-20T23:30:00Z","day":"2026-03-08","n":1234567.891,"one":1,"three":3,"price":"1234.5","none":null,"cur":"jpy","epoch":0}`
 	tests := []struct{ template, lang, locale, zone, want string }{
 		{`{{ event.when | date: "long" }}`, "", "", "", "November 20, 2026"},
@@ -65,7 +65,6 @@ func TestFiltersWriteAsThePersonsLanguageAndClockDo(t *testing.T) {
 	}
 }
 
-// The table of the reference is what templates write.
 func TestReferenceShowsWhatFiltersByLanguageWrite(t *testing.T) {
 	b, err := os.ReadFile("../../docs/reference/template-variables.md")
 	if err != nil {
@@ -99,8 +98,7 @@ func TestReferenceShowsWhatFiltersByLanguageWrite(t *testing.T) {
 	}
 }
 
-// Everybody is written to in their own way, whoever was written to before.
-func TestRecipientsOfOneBatchAreWrittenToInTheirOwnWay(t *testing.T) {
+func TestRecipientsOfABatchHaveTheirOwnLocale(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.when | date: 'long' }}", Text: "{{ subscriber.id }} {{ event.when | time }}",
 		HTML: "<p>{{ event.when | date: 'full' }}</p>"}, `{"when":"2026-11-20T23:30:00Z"}`)
 	w, err := m.Writer()
@@ -133,7 +131,7 @@ func TestRecipientsOfOneBatchAreWrittenToInTheirOwnWay(t *testing.T) {
 	}
 }
 
-func TestFiltersThatSpeakAreCheckedWhenTheTemplateIsCompiled(t *testing.T) {
+func TestCompileChecksLocalizedFilters(t *testing.T) {
 	for template, want := range map[string]string{
 		`{{ event.a | datetime: "longish" }}`:                    `unknown style "longish"`,
 		`{{ event.a | date: "long", "Europe/Lundon" }}`:          `unknown time zone "Europe/Lundon"`,
@@ -157,7 +155,7 @@ func TestFiltersThatSpeakAreCheckedWhenTheTemplateIsCompiled(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDateOrNumberIsNamed(t *testing.T) {
+func TestErrorNamesValueThatIsNoDateOrNumber(t *testing.T) {
 	for template, want := range map[string]string{
 		`{{ event.a | date: "long" }}`:                    `"soon" is not a date`,
 		`{{ event.a | number }}`:                          `"soon" is not a number`,
@@ -190,9 +188,9 @@ func TestWhatIsNoDateOrNumberIsNamed(t *testing.T) {
 	}
 }
 
-// A filter for dates on a field that the schema calls a text is refused with what to
-// write into the schema, and without a name that no template has.
-func TestADateOfAFieldWithoutAFormatIsRefusedWithTheFormat(t *testing.T) {
+// The error about a date filter on a string field says what to write into the schema and names
+// no internal filter.
+func TestDateFilterNeedsADateFormatInTheSchema(t *testing.T) {
 	for _, filter := range []string{"datetime", "time", `date: "long"`} {
 		template, err := Compile(Source{Name: "x", Subject: "x", Text: "\n{{ event.when | " + filter + " }}"})
 		if err != nil {
@@ -209,8 +207,7 @@ func TestADateOfAFieldWithoutAFormatIsRefusedWithTheFormat(t *testing.T) {
 	}
 }
 
-// What a message says of a value that is not a date names the filter as it is written.
-func TestErrorsNameFiltersAsTheyAreWritten(t *testing.T) {
+func TestErrorsNameFiltersAsWritten(t *testing.T) {
 	for filter, name := range map[string]string{"datetime": "datetime", `date: "long"`: "date", "time": "time", "number": "number", `money: "EUR"`: "money", `plural: "other: #"`: "plural"} {
 		template, err := Compile(Source{Name: "x", Subject: "x", Text: "{{ event.when | " + filter + " }}"})
 		if err != nil {
