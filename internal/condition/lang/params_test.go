@@ -37,7 +37,6 @@ func plainSeeds() []string {
 	}
 }
 
-// What the plain reader takes, it reads as the full reader does.
 func TestThePlainReaderAgreesWithTheFullOne(t *testing.T) {
 	params := paramsOf(t, plainTypes)
 	taken := 0
