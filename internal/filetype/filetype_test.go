@@ -15,7 +15,7 @@ const (
 	page = "<!doctype html><script>alert(1)</script>"
 )
 
-func TestTheTypeIsThatOfNameAndBytes(t *testing.T) {
+func TestTypeFollowsNameAndBytes(t *testing.T) {
 	for _, c := range []struct{ name, declared, content, want, refused string }{
 		{"terms.pdf", "", pdf, "application/pdf", ""},
 		{"Terms.PDF", "application/pdf; charset=binary", pdf, "application/pdf", ""},
@@ -69,7 +69,7 @@ func TestTheTypeIsThatOfNameAndBytes(t *testing.T) {
 	}
 }
 
-func TestAnOperatorLetsProgramsThrough(t *testing.T) {
+func TestOperatorCanAllowPrograms(t *testing.T) {
 	allow := Policy{"js", "exe"}
 	for name, content := range map[string]string{"a.js": "let x", "a.exe": exe, "blob": exe} {
 		if media, err := allow.Attachment(name, "", []byte(content)); err != nil {
@@ -81,7 +81,7 @@ func TestAnOperatorLetsProgramsThrough(t *testing.T) {
 	}
 }
 
-func TestImagesAreThoseThatReadersShow(t *testing.T) {
+func TestInlineImageTypes(t *testing.T) {
 	for _, c := range []struct{ name, declared, content, want, refused string }{
 		{"logo.png", "", png, "image/png", ""},
 		{"logo", "image/png", png, "image/png", ""},

@@ -2,7 +2,7 @@ package render
 
 import "testing"
 
-func TestAMistakeIsFoundInItsLineAndColumn(t *testing.T) {
+func TestErrorsHaveLineAndColumn(t *testing.T) {
 	for template, want := range map[string][2]int{
 		"{{ evnt.x }}":                                                 {1, 4},
 		"a\n  ü {{ event.a }}{{ evnt.x }}":                             {2, 21},

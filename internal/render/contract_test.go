@@ -14,22 +14,22 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// keepsItsWord looks at what a letter says of itself, on which drivers rely without
-// looking: a dot at the start of a line that is not doubled would end the message early.
-func keepsItsWord(t tester, letter *driver.Message) {
+// checkFlags checks the flags of a message, on which drivers rely: a line that begins with
+// a dot and is not stuffed would end the message early.
+func checkFlags(t tester, message *driver.Message) {
 	t.Helper()
-	if dotted := bytes.HasPrefix(letter.Body, []byte(".")) || bytes.Contains(letter.Body, []byte("\n.")); dotted && letter.NoDotStuffing {
-		t.Fatalf("a line of the body begins with a dot, and none is said to:\n%s", letter.Body)
+	if dotted := bytes.HasPrefix(message.Body, []byte(".")) || bytes.Contains(message.Body, []byte("\n.")); dotted && message.NoDotStuffing {
+		t.Fatalf("a line of the body begins with a dot although NoDotStuffing is set:\n%s", message.Body)
 	}
-	if !bytes.HasSuffix(letter.Body, []byte("\r\n")) || bytes.Count(letter.Body, []byte("\n")) != bytes.Count(letter.Body, []byte("\r\n")) {
-		t.Fatalf("the body has lines that do not end with CRLF:\n%q", letter.Body)
+	if !bytes.HasSuffix(message.Body, []byte("\r\n")) || bytes.Count(message.Body, []byte("\n")) != bytes.Count(message.Body, []byte("\r\n")) {
+		t.Fatalf("the body has lines that do not end with CRLF:\n%q", message.Body)
 	}
-	if len(letter.Attachments) == 0 {
+	if len(message.Attachments) == 0 {
 		return
 	}
-	lines, ended := strings.CutSuffix(string(letter.Attachments), "\r\n")
+	lines, ended := strings.CutSuffix(string(message.Attachments), "\r\n")
 	if !ended || !isPlainASCII(lines) {
-		t.Fatalf("what is enclosed is not ASCII in lines:\n%q", letter.Attachments)
+		t.Fatalf("the attachments are not lines of ASCII:\n%q", message.Attachments)
 	}
 	for line := range strings.SplitSeq(lines, "\r\n") {
 		if strings.HasPrefix(line, ".") || strings.ContainsAny(line, "\r\n") {
@@ -38,10 +38,10 @@ func keepsItsWord(t tester, letter *driver.Message) {
 	}
 }
 
-// TestALetterKeepsItsWordInWhateverWayItIsMade draws mailings of one event and of
-// several, for one and for many, with links, files and signatures, out of pieces in
-// which dots stand wherever they could come to the start of a line.
-func TestALetterKeepsItsWordInWhateverWayItIsMade(t *testing.T) {
+// TestMessageFlagsAreTrue generates mailings of one event and of several, for one recipient and
+// for many, with links, files and signatures, from pieces that put dots wherever they could
+// come to the start of a line.
+func TestMessageFlagsAreTrue(t *testing.T) {
 	piece := rapid.SampledFrom([]string{".", "..", "\n", "\r\n", "x", " ", "=", "ü", "--=_", "{{ unsubscribe_url }}", "{{ event.title }}", "{{ subscriber.id }}", strings.Repeat("long.", 20)})
 	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces"), "") })
 	value := rapid.StringMatching(`[.x\n ü=]{0,6}`)
@@ -69,29 +69,29 @@ func TestALetterKeepsItsWordInWhateverWayItIsMade(t *testing.T) {
 			return // it says so, and makes nothing
 		}
 		var dst []byte
-		var letters []driver.Message
+		var messages []driver.Message
 		for n := range 3 {
 			r := another(n)
 			if r.ID = "id" + value.Draw(t, "id"); several {
 				r.Items = told(0, uint32(n%2)).Items
 			}
-			letter, longer, err := w.Write(dst, r)
+			message, longer, err := w.Write(dst, r)
 			if err != nil {
-				continue // so does a message
+				continue // and so does the message
 			}
-			dst, letters = longer, append(letters, letter)
+			dst, messages = longer, append(messages, message)
 		}
 		if err := signing.Finish(); err != nil {
 			t.Fatal(err)
 		}
-		for i := range letters {
-			if keepsItsWord(t, &letters[i]); letters[i].NoDotStuffing {
+		for i := range messages {
+			if checkFlags(t, &messages[i]); messages[i].NoDotStuffing {
 				undotted++
 			}
 		}
 	})
 	if undotted == 0 {
-		t.Error("no letter was said to have no dots: nothing was looked at")
+		t.Error("no generated message has NoDotStuffing: the test checked nothing")
 	}
 }
 
@@ -116,7 +116,7 @@ func drawMailing(t *rapid.T, source Source, several bool, value *rapid.Generator
 	return newDigest(t, source, first, second)
 }
 
-func TestALetterOfPlainTextSaysThatItHasNoDots(t *testing.T) {
+func TestPlainTextNeedsNoDotStuffing(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Hello {{ subscriber.id }}.\nBye.":            true,
 		"Hello\n{{ subscriber.id }}":                  true,
@@ -129,12 +129,12 @@ func TestALetterOfPlainTextSaysThatItHasNoDots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		letter, _, err := w.Write(nil, newRecipient())
+		message, _, err := w.Write(nil, newRecipient())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if letter.NoDotStuffing != want {
-			t.Errorf("%q: %t", text, letter.NoDotStuffing)
+		if message.NoDotStuffing != want {
+			t.Errorf("%q: %t", text, message.NoDotStuffing)
 		}
 	}
 }

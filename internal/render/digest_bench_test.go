@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The workload: digests of 5 of 2,000 events, everybody's own, in text and HTML.
+// The workload: individual digests of 5 of 2,000 events, in text and HTML.
 func BenchmarkWriteDigest(b *testing.B) {
 	data := make([]string, 2000)
 	for i := range data {
@@ -17,7 +17,7 @@ func BenchmarkWriteDigest(b *testing.B) {
 	for name, src := range map[string]Source{
 		"items": {
 			Subject: "{{ count }} new notices",
-			Text:    "Dear {{ subscriber.id }},\n{% for item in items %}\n{{ item.event.title }}\n{{ item.event.summary }}\n{{ item.event.link }}\n{% endfor %}\n{% if more > 0 %}and {{ more }} more\n{% endif %}{{ unsubscribe_url }}\n",
+			Text:    "Hello {{ subscriber.id }},\n{% for item in items %}\n{{ item.event.title }}\n{{ item.event.summary }}\n{{ item.event.link }}\n{% endfor %}\n{% if more > 0 %}and {{ more }} more\n{% endif %}{{ unsubscribe_url }}\n",
 			HTML:    "<h1>{{ count }} new notices</h1>{% for item in items %}<h2><a href=\"{{ item.event.link }}\">{{ item.event.title }}</a></h2>\n<p>{{ item.event.summary }}</p>\n{% endfor %}{{ unsubscribe_url }}\n",
 		},
 		"numbered, lists that come again": {

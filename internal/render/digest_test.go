@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-// newDigest is a mailing about several events, item n of which has the nth data.
+// newDigest returns a mailing about several events. Item n has the nth data.
 func newDigest(t tester, src Source, data ...string) MailBatch {
 	t.Helper()
 	m := newMailing(t, src, "")
@@ -34,8 +34,8 @@ func newDigest(t tester, src Source, data ...string) MailBatch {
 	return m
 }
 
-// told is a recipient who is told of items, each because of the first subscription
-// but odd ones because of the second.
+// told returns a recipient of items: the even ones match the first subscription, the odd ones
+// the second.
 func told(more int, numbers ...uint32) *Recipient {
 	r := newRecipient()
 	r.Omitted = more
@@ -54,7 +54,7 @@ func textOf(t tester, w *MailWriter, r *Recipient) string {
 	return p.Subject + "|" + p.Text + "|" + p.HTML
 }
 
-func TestADigestTellsOfTheItemsOfEachRecipient(t *testing.T) {
+func TestDigestHasTheItemsOfEachRecipient(t *testing.T) {
 	m := newDigest(t, Source{
 		Subject: "{{ count }} news, first: {{ items.first.event.title }}",
 		Text: "{{ digest.cadence }} {{ digest.due }} {{ digest.time_zone }} {{ digest.service }} for {{ subscriber.id }}\n" +
@@ -83,9 +83,9 @@ func TestADigestTellsOfTheItemsOfEachRecipient(t *testing.T) {
 	parse(t, write(t, m, told(0, 0, 1, 2)).Body)
 }
 
-// TestADigestIsTheSameWhateverWasWrittenBefore is what keeping texts for the next
-// recipient rests on: each message is as if it were rendered whole, alone.
-func TestADigestIsTheSameWhateverWasWrittenBefore(t *testing.T) {
+// TestDigestDoesNotDependOnEarlierMessages checks the cache of rendered items: each message
+// equals one that is rendered whole and alone.
+func TestDigestDoesNotDependOnEarlierMessages(t *testing.T) {
 	pieces := []string{
 		"{% for item in items %}[{{ item.event.a }}{% if item.event.b %}!{% endif %}]{% endfor %}",
 		"{% for item in items %}{{ forloop.index }}{% unless forloop.last %},{% endunless %}{% endfor %}",
@@ -146,8 +146,8 @@ func TestADigestIsTheSameWhateverWasWrittenBefore(t *testing.T) {
 	}
 }
 
-// everyTime returns the template with every part rendered whole for each recipient,
-// and nothing kept.
+// everyTime returns the template with every part rendered whole for each recipient, without a
+// cache.
 func everyTime(t *Template) *Template {
 	whole := undivided(t)
 	for _, p := range []*templatePart{whole.subject, whole.text, whole.html} {
@@ -156,7 +156,7 @@ func everyTime(t *Template) *Template {
 	return whole
 }
 
-func TestWhatIsKeptOfADigestIsBounded(t *testing.T) {
+func TestDigestCacheIsBounded(t *testing.T) {
 	big := fmt.Sprintf(`{"title":%q}`, strings.Repeat("x", maxCachedBytes/3))
 	m := newDigest(t, Source{Text: "{% for item in items %}{{ item.event.title }}\n{% endfor %}"}, big, big, big, big, big, big)
 	w, err := m.Writer()
@@ -173,7 +173,7 @@ func TestWhatIsKeptOfADigestIsBounded(t *testing.T) {
 	}
 }
 
-func TestATemplateIsForOneEventOrForSeveral(t *testing.T) {
+func TestTemplateIsForOneEventOrForADigest(t *testing.T) {
 	for source, wrong := range map[string]string{
 		"{{ event.title }} {{ count }}":                                "event.title: the template also reads count, and a digest has several events",
 		"{% for item in items %}{{ item.evnt.a }}{% endfor %}":         "unknown variable item.evnt.a",
@@ -212,7 +212,7 @@ func TestATemplateIsForOneEventOrForSeveral(t *testing.T) {
 	}
 }
 
-func TestADigestIsCheckedAgainstTheTopicsItTellsOf(t *testing.T) {
+func TestDigestTemplateIsCheckedAgainstItsTopics(t *testing.T) {
 	quakes := json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"},"mag":{"type":"number"}}}`)
 	news := json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"}}}`)
 	for source, wrong := range map[string]string{

@@ -9,9 +9,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A direct send has no topic and no subscriptions; what is a recipient's own is
-// sub.
-func TestADirectMessageSeesDataAndTheRecipientsOwn(t *testing.T) {
+// A direct send has no topic and no subscriptions. The data of the recipient is sub.
+func TestDirectMessageHasSharedAndPersonalData(t *testing.T) {
 	for name, text := range map[string]string{
 		"in place":      "{{ event.order }} for {{ sub.name }}, {{ sub.seat.row }}",
 		"in a block":    "{% if sub.name %}{{ event.order }} for {{ sub.name }}, {{ sub.seat.row }}{% endif %}",
@@ -43,7 +42,7 @@ func TestADirectMessageSeesDataAndTheRecipientsOwn(t *testing.T) {
 	}
 }
 
-func TestTheVariableOfDirectSendsIsRefusedInATopicsTemplate(t *testing.T) {
+func TestTopicTemplateRefusesVariableOfDirectSends(t *testing.T) {
 	template, err := Compile(Source{Name: "both", Subject: "S", Text: "a\n{{ sub.name }}"})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 const earthquakes = "../../examples/earthquakes"
 
-// document is as much of fanfare.yaml as this test needs.
+// document is the part of fanfare.yaml that this test needs.
 type document struct {
 	Topics map[string]struct {
 		SchemaFile string `yaml:"schema_file"`
@@ -42,7 +42,7 @@ func readExample(t *testing.T, name string) []byte {
 	return b
 }
 
-func TestEveryEarthquakeFitsTheSchema(t *testing.T) {
+func TestEarthquakesMatchTheSchema(t *testing.T) {
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(readExample(t, "schema.json")))
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestEveryEarthquakeFitsTheSchema(t *testing.T) {
 	}
 }
 
-func TestTheExampleMailsAreGood(t *testing.T) {
+func TestMailsOfTheEarthquakeExample(t *testing.T) {
 	var doc document
 	if err := yaml.Unmarshal(readExample(t, "fanfare.yaml"), &doc); err != nil {
 		t.Fatal(err)
@@ -121,15 +121,15 @@ func TestTheExampleMailsAreGood(t *testing.T) {
 			m := newMailing(t, Source{Text: "x"}, "{}")
 			m.Template, m.Event.Data = template, data
 			m.From = mail.Address{Name: "Earthquake Watch", Address: "quakes@example.org"}
-			letter := write(t, m, r)
-			p := parse(t, letter.Body)
+			message := write(t, m, r)
+			p := parse(t, message.Body)
 			for _, part := range p.parts {
 				if !strings.Contains(part, "https://example.org/u/person-1") {
 					t.Fatalf("%s, line %d: no way to unsubscribe", name, i+1)
 				}
 			}
 			if i == 2 {
-				golden(t, name, letter.Body)
+				golden(t, name, message.Body)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// exampleDocument is as much of the examples' fanfare.yaml as their mails need.
+// exampleDocument is the part of an example's fanfare.yaml that its mails need.
 type exampleDocument struct {
 	Partials  map[string]struct{ File string }
 	Templates map[string]struct {
@@ -81,7 +81,7 @@ func documents(t *testing.T) (paths, data []string) {
 	return paths, data
 }
 
-// published are the documents with some paths, in that order.
+// published returns the documents with the given paths, in that order.
 func published(t *testing.T, paths ...string) (data []string) {
 	t.Helper()
 	known, all := documents(t)
@@ -95,7 +95,7 @@ func published(t *testing.T, paths ...string) (data []string) {
 	return data
 }
 
-func TestEveryDocumentOfTheExampleCanBeWritten(t *testing.T) {
+func TestEveryGOVUKDocumentRenders(t *testing.T) {
 	_, all := documents(t)
 	if len(all) != 248 {
 		t.Errorf("%d documents, want 248", len(all))
@@ -122,10 +122,10 @@ const (
 	ofLibya     = "/government/speeches/this-resolution-marks-the-beginning-of-the-end-of-the-libyan-chemical-weapons-programme.ar"
 )
 
-// TestTheMailsOfTheExamplesAreAsTheyWere writes mails of the examples on their data, in
-// each language that they have. What is kept of them is read, checked and looked at by
-// other programs: see peers.
-func TestTheMailsOfTheExamplesAreAsTheyWere(t *testing.T) {
+// TestMailsOfTheExamplesEqualTheGoldenFiles writes mails of the examples on their data, in
+// each language that they have. The tests in internal/test/peers check the golden files with
+// other programs.
+func TestMailsOfTheExamplesEqualTheGoldenFiles(t *testing.T) {
 	price := []string{`{"id":"AAPL 2010-03-01","symbol":"AAPL","date":"2010-03-01T00:00:00Z","price":223.02}`}
 	prices := append(price, `{"id":"GOOG 2010-03-01","symbol":"GOOG","date":"2010-03-01T00:00:00Z","price":560.19}`)
 	for _, c := range []struct {
@@ -156,9 +156,9 @@ func TestTheMailsOfTheExamplesAreAsTheyWere(t *testing.T) {
 					r.Items = append(r.Items, RecipientItem{Number: uint32(i), Subscriptions: []uint32{0}})
 				}
 			}
-			letter := write(t, m, r)
-			golden(t, "mail-"+c.example+"-"+c.template+"."+c.locale+".md.liquid", letter.Body)
-			p := parse(t, letter.Body)
+			message := write(t, m, r)
+			golden(t, "mail-"+c.example+"-"+c.template+"."+c.locale+".md.liquid", message.Body)
+			p := parse(t, message.Body)
 			html, text := p.parts["text/html"], p.parts["text/plain"]
 			if got := p.subject(t); got != c.subject {
 				t.Errorf("subject %q", got)

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A fault names part, line and variables, and no value.
-func TestAFaultNamesTheVariablesOfItsLineAndNoValue(t *testing.T) {
+func TestRenderErrorNamesVariablesButNoValues(t *testing.T) {
 	for want, source := range map[string]Source{
 		"text, line 2, which reads event.a":                          {Text: "{{ event.b }}\n{{ event.a | number }}"},
 		"text, line 1, which reads subscription.data.since, event.b": {Text: "{{ subscription.data.since | date: 'long' }}{{ event.b }}\n{{ event.a }}"},

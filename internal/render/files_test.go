@@ -17,7 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
-// contents are the bytes of files, by sum.
+// contents has the bytes of files by their checksum.
 type contents map[fanfare.Sum][]byte
 
 func (c contents) file(name, mediaType, image, content string) fanfare.File {
@@ -37,15 +37,15 @@ func (c contents) enclose(of mime.FileSet) (*mime.EncodedFiles, error) {
 }
 
 const (
-	aLogo   = "\x89PNG\r\n\x1a\nlogo"
-	aMap    = "\x89PNG\r\n\x1a\nmap"
-	aLetter = "%PDF-1.7\n.\r\n..\r\n--=_mixed\r\n"
+	aLogo     = "\x89PNG\r\n\x1a\nlogo"
+	aMap      = "\x89PNG\r\n\x1a\nmap"
+	aDocument = "%PDF-1.7\n.\r\n..\r\n--=_mixed\r\n"
 )
 
-func TestMessagesWithFilesAreAsTheyWere(t *testing.T) {
+func TestMessagesWithFilesEqualTheGoldenFiles(t *testing.T) {
 	kept := contents{}
 	logo, plan := kept.file("logo.png", "image/png", "logo", aLogo), kept.file("Übersicht.png", "image/png", "map", aMap)
-	terms, table := kept.file("Terms & \"Conditions\".pdf", "application/pdf", "", aLetter), kept.file("Preise für Ödön.csv", "text/csv", "", "a;ü\n1;2\n")
+	terms, table := kept.file("Terms & \"Conditions\".pdf", "application/pdf", "", aDocument), kept.file("Preise für Ödön.csv", "text/csv", "", "a;ü\n1;2\n")
 	long := kept.file(strings.Repeat("東京都", 30)+".txt", "text/plain", "", "")
 	html := `<p>{{ subscriber.id }} <img src="cid:logo" alt="Logo"> <img alt="Map" SRC='cid:map'></p>`
 	for _, tt := range []struct {
@@ -70,16 +70,16 @@ func TestMessagesWithFilesAreAsTheyWere(t *testing.T) {
 			if err := m.Template.CheckFiles(1 << 20); err != nil {
 				t.Fatal(err)
 			}
-			letter := write(t, m, newRecipient())
-			raw := slices.Concat(letter.Body, letter.Attachments)
+			message := write(t, m, newRecipient())
+			raw := slices.Concat(message.Body, message.Attachments)
 			files := slices.Concat(tt.source.Files, tt.more)
 			if got := tree(t, raw, kept, files); got != tt.tree {
 				t.Errorf("read again it is\n%s, want\n%s", got, tt.tree)
 			}
-			if most := mime.EncodedSize(files); len(letter.Attachments) > most+128 {
-				t.Errorf("%d bytes, and %d were foreseen", len(letter.Attachments), most)
+			if most := mime.EncodedSize(files); len(message.Attachments) > most+128 {
+				t.Errorf("%d bytes, and %d were foreseen", len(message.Attachments), most)
 			}
-			for line := range strings.SplitSeq(string(letter.Attachments), "\r\n") {
+			for line := range strings.SplitSeq(string(message.Attachments), "\r\n") {
 				if strings.HasPrefix(line, ".") || len(line) > wantedLine || !isPlainASCII(line) || strings.ContainsAny(line, "\r\n") {
 					t.Errorf("line %q", line)
 				}
@@ -89,8 +89,8 @@ func TestMessagesWithFilesAreAsTheyWere(t *testing.T) {
 	}
 }
 
-// tree reads a message with go-message and tells how its parts stand in each other,
-// having compared the files with what they were made of.
+// tree reads a message with go-message, compares its files with the originals and returns the
+// structure of its parts.
 func tree(t tester, raw []byte, kept contents, files []fanfare.File) string {
 	t.Helper()
 	e, err := message.Read(bytes.NewReader(raw))
@@ -147,9 +147,9 @@ func tree(t tester, raw []byte, kept contents, files []fanfare.File) string {
 	return walk(e)
 }
 
-func TestFilesAreTheSameMemoryInAllMessages(t *testing.T) {
+func TestMessagesShareTheMemoryOfFiles(t *testing.T) {
 	kept := contents{}
-	m := newMailing(t, Source{Text: "{{ subscriber.id }}", Files: []fanfare.File{kept.file("a.pdf", "application/pdf", "", aLetter)}}, `{}`)
+	m := newMailing(t, Source{Text: "{{ subscriber.id }}", Files: []fanfare.File{kept.file("a.pdf", "application/pdf", "", aDocument)}}, `{}`)
 	m.EncodeFiles = kept.enclose
 	w, err := m.Writer()
 	if err != nil {
@@ -172,16 +172,16 @@ func TestFilesAreTheSameMemoryInAllMessages(t *testing.T) {
 	}
 }
 
-func TestOtherBytesUnderTheSameNameAreAnotherFile(t *testing.T) {
+func TestFilesWithTheSameNameDifferByContent(t *testing.T) {
 	kept := contents{}
-	letter := func(content string, multicast bool) string {
+	message := func(content string, multicast bool) string {
 		m := newMailing(t, Source{HTML: `<img src="cid:logo" alt="">`, Files: []fanfare.File{kept.file("logo.png", "image/png", "logo", content)}}, `{}`)
 		m.EncodeFiles, m.Multicast, m.UnsubscribeURL = kept.enclose, multicast, nil
 		l := write2(t, m)
 		return string(l.Body) + string(l.Attachments)
 	}
 	for _, multicast := range []bool{false, true} {
-		one, same, other := letter(aLogo, multicast), letter(aLogo, multicast), letter(aMap, multicast)
+		one, same, other := message(aLogo, multicast), message(aLogo, multicast), message(aMap, multicast)
 		id := func(s string) string { _, after, _ := strings.Cut(s, "cid:"); return after[:20] }
 		if one != same || one == other || id(one) == id(other) {
 			t.Errorf("of the same bytes %v, of others %v", one == same, one == other)
@@ -199,17 +199,17 @@ func write2(t *testing.T, m MailBatch) driver.Message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	letter, _, err := w.Write(nil, newRecipient())
+	message, _, err := w.Write(nil, newRecipient())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return letter
+	return message
 }
 
-func TestAVariantHasTheFilesOfItsTemplateOrItsOwn(t *testing.T) {
+func TestVariantHasItsOwnFilesOrThoseOfItsTemplate(t *testing.T) {
 	kept := contents{}
-	logo, terms := kept.file("logo.png", "image/png", "logo", aLogo), kept.file("terms.pdf", "application/pdf", "", aLetter)
-	welsh, telerau := kept.file("logo-cy.png", "image/png", "logo", aMap), kept.file("telerau.pdf", "application/pdf", "", aLetter)
+	logo, terms := kept.file("logo.png", "image/png", "logo", aLogo), kept.file("terms.pdf", "application/pdf", "", aDocument)
+	welsh, telerau := kept.file("logo-cy.png", "image/png", "logo", aMap), kept.file("telerau.pdf", "application/pdf", "", aDocument)
 	m := newMailing(t, Source{Subject: "Terms", Text: "x", HTML: `<img src="cid:logo" alt="">`, Files: []fanfare.File{logo, terms}, Variants: []Variant{
 		{Locale: "cy", Subject: "Telerau", Files: []fanfare.File{telerau, welsh}},
 		{Locale: "de", Subject: "Bedingungen"},
@@ -234,19 +234,19 @@ func TestAVariantHasTheFilesOfItsTemplateOrItsOwn(t *testing.T) {
 	} {
 		r := newRecipient()
 		r.Locale = locale
-		letter, _, err := w.Write(nil, r)
+		message, _, err := w.Write(nil, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tree(t, slices.Concat(letter.Body, letter.Attachments), kept, []fanfare.File{logo, terms, welsh, telerau}); got != want {
+		if got := tree(t, slices.Concat(message.Body, message.Attachments), kept, []fanfare.File{logo, terms, welsh, telerau}); got != want {
 			t.Errorf("%s: %s, want %s", locale, got, want)
 		}
 	}
 }
 
-func TestWhatIsWrongWithFilesIsNamed(t *testing.T) {
+func TestErrorsNameTheWrongFile(t *testing.T) {
 	kept := contents{}
-	logo, terms := kept.file("logo.png", "image/png", "logo", aLogo), kept.file("terms.pdf", "application/pdf", "", aLetter)
+	logo, terms := kept.file("logo.png", "image/png", "logo", aLogo), kept.file("terms.pdf", "application/pdf", "", aDocument)
 	big := terms
 	big.Size = 3 << 20
 	for name, c := range map[string]struct {
@@ -282,7 +282,7 @@ func TestWhatIsWrongWithFilesIsNamed(t *testing.T) {
 	}
 }
 
-func TestImagesThatNothingShowsAreKnown(t *testing.T) {
+func TestUnusedInlineImagesAreReported(t *testing.T) {
 	kept := contents{}
 	m := newMailing(t, Source{HTML: `<img src="cid:a">`, Files: []fanfare.File{kept.file("a.png", "image/png", "a", "a"), kept.file("b.png", "image/png", "b", "b")},
 		Variants: []Variant{{Locale: "cy", HTML: `<img src="cid:c">`, Files: []fanfare.File{kept.file("c.png", "image/png", "c", "c")}}}}, `{}`)

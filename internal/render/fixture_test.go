@@ -20,7 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// newMailing is a mailing with every optional header.
+// newMailing returns a mailing with every optional header.
 func newMailing(t tester, src Source, data string) MailBatch {
 	t.Helper()
 	if src.Name == "" {
@@ -37,7 +37,7 @@ func newMailing(t tester, src Source, data string) MailBatch {
 	return MailBatch{
 		Template: template,
 		From:     mail.Address{Name: "Earthquake Watch", Address: "quakes@example.org"},
-		ReplyTo:  "Desk <desk@example.org>",
+		ReplyTo:  "Info <info@example.org>",
 		Sender:   "bounces@example.org",
 		Domain:   "example.org",
 		Event: &fanfare.Event{ID: "us2000crkq", Source: "/usgs", Type: "earthquake", Time: at,
@@ -73,14 +73,14 @@ func write(t tester, m MailBatch, r *Recipient) driver.Message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	letter, out, err := w.Write(nil, r)
+	message, out, err := w.Write(nil, r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(letter.Body, out) {
-		t.Fatal("the letter's body is not what was appended")
+	if !bytes.Equal(message.Body, out) {
+		t.Fatal("the message's body is not what was appended")
 	}
-	return letter
+	return message
 }
 
 // A parsed message, as the standard library reads it.
@@ -222,7 +222,7 @@ func (p parsed) subject(t tester) string {
 	return s
 }
 
-// tester is what the fixtures need of a test, so that rapid's can be one.
+// tester has the methods of a test that the fixtures need. rapid.T has them too.
 type tester interface {
 	Helper()
 	Fatal(args ...any)

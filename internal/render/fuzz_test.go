@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-// FuzzMessage puts arbitrary values everywhere: what comes out is a valid message
-// with the same header fields, or an error.
+// FuzzMessage puts arbitrary values everywhere. The result is a valid message with the same
+// header fields, or an error.
 func FuzzMessage(f *testing.F) {
 	f.Add("title", "Ada", "ada@example.net", "id", "en", "link", "Watch", "a@example.org", "list", []byte(`{"a":1}`), int64(1700000000))
 	f.Add("a\r\nBcc: x", "\x00", "дмитрий@почта.example", "\r", "--=_", "<&>", "Ärger", "a@bücher.example", "x.y", []byte(`{"a":"\u0000\r\n"}`), int64(0))
@@ -40,38 +40,38 @@ func FuzzMessage(f *testing.F) {
 			problem(t, err)
 			return
 		}
-		letter, _, err := w.Write(nil, r)
+		message, _, err := w.Write(nil, r)
 		if err != nil {
 			problem(t, err)
 			return
 		}
-		p := parse(t, letter.Body)
+		p := parse(t, message.Body)
 		want := 13
 		if list == "" {
 			want--
 		}
 		if p.count != want || len(p.parts) != 2 || len(p.header) != want {
-			t.Fatalf("%d header fields, %d parts, want %d and 2:\n%s", p.count, len(p.parts), want, letter.Body)
+			t.Fatalf("%d header fields, %d parts, want %d and 2:\n%s", p.count, len(p.parts), want, message.Body)
 		}
-		if !letter.UTF8 && !isPlainASCII(letter.Body) {
+		if !message.UTF8 && !isPlainASCII(message.Body) {
 			t.Fatal("not ASCII, and nobody is told")
 		}
-		if letter.NoDotStuffing && bytes.Contains(letter.Body, []byte("\n.")) {
-			t.Fatalf("said to have no dot at the start of a line: %q", letter.Body)
+		if message.NoDotStuffing && bytes.Contains(message.Body, []byte("\n.")) {
+			t.Fatalf("NoDotStuffing is set, but a line begins with a dot: %q", message.Body)
 		}
-		signedLetter(t, m, r)
+		signedMessage(t, m, r)
 		m.Template = undivided(template)
 		if w, err = m.Writer(); err != nil {
 			t.Fatal(err)
 		}
 		whole, _, err := w.Write(nil, r)
-		if err != nil || !bytes.Equal(whole.Body, letter.Body) {
-			t.Fatalf("whole, %v:\n%s\nsplit:\n%s", err, whole.Body, letter.Body)
+		if err != nil || !bytes.Equal(whole.Body, message.Body) {
+			t.Fatalf("whole, %v:\n%s\nsplit:\n%s", err, whole.Body, message.Body)
 		}
 	})
 }
 
-// FuzzField reads a value where it stands and expects what decoding gives.
+// FuzzField compares the value read in place with the decoded one.
 func FuzzField(f *testing.F) {
 	for _, s := range []string{`{"a":{"b":"x"}}`, `{"a":1,"a":2}`, `{"\u0061":1}`, `{"a":[1,2]}`, `{"a":"\ud83c\udf0b"}`, ` { "a" : -0.0 } `,
 		`{"a":1e400}`, `{"a":{"b":{"size":1}}}`, `{"a":"b\"}`, `{"x":"}","a":true}`, "{\"a\":\"\xff\"}", `{"a":007}`, `{"a":nul}`} {
@@ -103,8 +103,8 @@ func FuzzField(f *testing.F) {
 	})
 }
 
-// FuzzCompile compiles arbitrary sources: never a panic, and what compiles can be
-// tried.
+// FuzzCompile compiles arbitrary sources. It must not panic, and a dry run of every compiled
+// template must return.
 func FuzzCompile(f *testing.F) {
 	for _, s := range append(templatePieces(), "{{ event.a", "{%", "{{{ x }}}", "{% for x in (1..3) %}{{ x }}{% endfor %}", "{{ 'a' | date }}") {
 		f.Add(s)

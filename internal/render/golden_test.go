@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestMessagesAreAsTheyWere(t *testing.T) {
+func TestMessagesEqualTheGoldenFiles(t *testing.T) {
 	const data = `{"title":"M 5.3 - Sangiang","place":"50km NNW of Sangiang","felt":null,"list":["one","two"]}`
 	tests := []struct {
 		name      string
@@ -60,8 +60,8 @@ func TestMessagesAreAsTheyWere(t *testing.T) {
 			if tt.recipient != nil {
 				tt.recipient(r)
 			}
-			letter := write(t, m, r)
-			p := parse(t, letter.Body)
+			message := write(t, m, r)
+			p := parse(t, message.Body)
 			if got := p.subject(t); got != tt.subject {
 				t.Errorf("subject %q, want %q", got, tt.subject)
 			}
@@ -72,7 +72,7 @@ func TestMessagesAreAsTheyWere(t *testing.T) {
 			if got := p.parts["text/html"]; trim(got) != trim(tt.html) {
 				t.Errorf("html %q, want %q", got, tt.html)
 			}
-			golden(t, tt.name, letter.Body)
+			golden(t, tt.name, message.Body)
 		})
 	}
 }
@@ -98,7 +98,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func TestAddressesLeaveAsTheirRouteNeeds(t *testing.T) {
+func TestAddressesAreEncodedForTheirRoute(t *testing.T) {
 	tests := []struct {
 		address, to string
 		utf8        bool
@@ -112,25 +112,25 @@ func TestAddressesLeaveAsTheirRouteNeeds(t *testing.T) {
 	for _, tt := range tests {
 		r := newRecipient()
 		r.Address = tt.address
-		letter := write(t, m, r)
-		if letter.To != tt.to || letter.UTF8 != tt.utf8 || letter.EightBit {
-			t.Errorf("%s: to %s, utf8 %v, eight bit %v", tt.address, letter.To, letter.UTF8, letter.EightBit)
+		message := write(t, m, r)
+		if message.To != tt.to || message.UTF8 != tt.utf8 || message.EightBit {
+			t.Errorf("%s: to %s, utf8 %v, eight bit %v", tt.address, message.To, message.UTF8, message.EightBit)
 		}
-		if letter.From != "bounces@example.org" || letter.Delivery != r.Delivery {
-			t.Errorf("%s: from %s, delivery %v", tt.address, letter.From, letter.Delivery)
+		if message.From != "bounces@example.org" || message.Delivery != r.Delivery {
+			t.Errorf("%s: from %s, delivery %v", tt.address, message.From, message.Delivery)
 		}
-		if got := parse(t, letter.Body).header.Get("To"); got != tt.to {
+		if got := parse(t, message.Body).header.Get("To"); got != tt.to {
 			t.Errorf("%s: header %s", tt.address, got)
 		}
 	}
 }
 
-func TestHeadersAreThoseOfTheStandards(t *testing.T) {
-	letter := write(t, newMailing(t, Source{Text: "x", HTML: "y"}, `{}`), newRecipient())
-	h := parse(t, letter.Body).header
+func TestHeadersFollowTheStandards(t *testing.T) {
+	message := write(t, newMailing(t, Source{Text: "x", HTML: "y"}, `{}`), newRecipient())
+	h := parse(t, message.Body).header
 	for name, want := range map[string]string{
 		"From":                  "Earthquake Watch <quakes@example.org>",
-		"Reply-To":              "Desk <desk@example.org>",
+		"Reply-To":              "Info <info@example.org>",
 		"To":                    "ada@example.net",
 		"Subject":               "Hello",
 		"Date":                  "Fri, 20 Nov 2026 09:30:01 +0000",
@@ -149,7 +149,7 @@ func TestHeadersAreThoseOfTheStandards(t *testing.T) {
 	}
 }
 
-func TestASecondAttemptHasTheSameBytes(t *testing.T) {
+func TestRetryHasTheSameBytes(t *testing.T) {
 	m, r := newMailing(t, Source{Text: "{{ subscriber.id }}", HTML: "ü"}, `{}`), newRecipient()
 	w, err := m.Writer()
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// The guide names all variables that make a message somebody's own.
-func TestTheGuideListsEveryPersonalVariable(t *testing.T) {
+func TestGuideListsEveryPersonalVariable(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/how-to/multicast.md")
 	if err != nil {
 		t.Fatal(err)

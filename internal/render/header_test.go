@@ -12,7 +12,7 @@ import (
 
 const injection = "x\r\nBcc: all@example.org\r\n\r\nbody"
 
-func TestNoValueCanAddAHeader(t *testing.T) {
+func TestValuesCannotAddHeaders(t *testing.T) {
 	tests := []struct {
 		name    string
 		change  func(*MailBatch, *Recipient)
@@ -52,13 +52,13 @@ func TestNoValueCanAddAHeader(t *testing.T) {
 			m, r := newMailing(t, source, `{"title":"x"}`), newRecipient()
 			tt.change(&m, r)
 			w, err := m.Writer()
-			var letter driver.Message
+			var message driver.Message
 			if err == nil {
-				letter, _, err = w.Write(nil, r)
+				message, _, err = w.Write(nil, r)
 			}
 			if tt.pointer != "" {
 				if err == nil {
-					t.Fatalf("written:\n%s", letter.Body)
+					t.Fatalf("written:\n%s", message.Body)
 				}
 				if e := problem(t, err); e.Pointer != tt.pointer || e.Code != fanfare.Invalid {
 					t.Errorf("%+v, want %s", *e, tt.pointer)
@@ -68,9 +68,9 @@ func TestNoValueCanAddAHeader(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := parse(t, letter.Body)
+			p := parse(t, message.Body)
 			if p.count != fields || p.header.Get("Bcc") != "" {
-				t.Errorf("%d header fields, want %d:\n%s", p.count, fields, letter.Body)
+				t.Errorf("%d header fields, want %d:\n%s", p.count, fields, message.Body)
 			}
 		})
 	}
@@ -94,11 +94,11 @@ func TestHeadersAreFoldedAndEncoded(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMailing(t, Source{Subject: "{{ event.s }}", Text: "x"}, "{}")
 			m.Event.Data, _ = json.Marshal(map[string]string{"s": tt.subject})
-			letter := write(t, m, newRecipient())
-			if got := parse(t, letter.Body).subject(t); got != tt.want {
+			message := write(t, m, newRecipient())
+			if got := parse(t, message.Body).subject(t); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
-			head, _, _ := strings.Cut(string(letter.Body), "\r\n\r\n")
+			head, _, _ := strings.Cut(string(message.Body), "\r\n\r\n")
 			for line := range strings.SplitSeq(head, "\r\n") {
 				if strings.Contains(line, "=?utf-8?") && len(line) > maxEncodedLine {
 					t.Errorf("line of %d bytes: %s", len(line), line)

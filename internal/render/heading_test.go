@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAHeadingIsUnderlinedAsFarAsItsValuesReach(t *testing.T) {
+func TestHeadingIsUnderlinedToItsRenderedWidth(t *testing.T) {
 	tests := []struct{ name, markdown, data, want string }{
 		{"a short value", "# Now: {{ event.title }}", `{"title":"Storm"}`, "Now: Storm\n=========="},
 		{"a long value", "## {{ event.title }}", `{"title":"A long title of the day"}`, "A long title of the day\n-----------------------"},
@@ -29,7 +29,7 @@ func TestAHeadingIsUnderlinedAsFarAsItsValuesReach(t *testing.T) {
 	}
 }
 
-func TestUnderlineRefusesWhatIsNoCharacter(t *testing.T) {
+func TestUnderlineRefusesInvalidCharacter(t *testing.T) {
 	if _, err := rendersFor(poor(), `{{ "a" | underline: "==" }}`); err == nil || !strings.Contains(err.Error(), "one ASCII character") {
 		t.Errorf("got %v", err)
 	}

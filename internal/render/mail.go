@@ -39,7 +39,7 @@ type MailBatch struct {
 	RefuseMissing bool                  // refuse a message that lacks such a variable
 
 	// Sign appends the signature headers to out and moves the message, which begins at start,
-	// behind them; files follow the message. It may leave room that is filled in before the
+	// behind them; files follow the message. It may leave bytes that are filled in before the
 	// message is sent. Nil signs nothing.
 	Sign func(out []byte, start int, files []byte) []byte
 
@@ -240,8 +240,8 @@ func (w *MailWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte, er
 		return one.Write(dst, r)
 	}
 	if w.multicast.on && !r.Individual {
-		letter, err := w.writeShared(r)
-		return letter, dst, err
+		message, err := w.writeShared(r)
+		return message, dst, err
 	}
 	start := len(dst)
 	fail := func(err error) (driver.Message, []byte, error) { return driver.Message{}, dst[:start], err }

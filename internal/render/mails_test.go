@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// realMail is one of testdata/mails with what it is about.
+// realMail is one of testdata/mails with its event.
 type realMail struct{ file, lang, layout, subject, data string }
 
 var realMails = []realMail{
@@ -33,14 +33,14 @@ func (m realMail) source(t *testing.T) Source {
 	return s
 }
 
-// TestRealMailsAreAsTheyWere writes mails in four languages as they leave. What is
-// kept of them is read by other programs: see peers.
-func TestRealMailsAreAsTheyWere(t *testing.T) {
+// TestRealMailsEqualTheGoldenFiles writes mails in four languages. The tests in
+// internal/test/peers read the golden files with other programs.
+func TestRealMailsEqualTheGoldenFiles(t *testing.T) {
 	for _, m := range realMails {
 		t.Run(m.file, func(t *testing.T) {
-			letter := write(t, newMailing(t, m.source(t), m.data), newRecipient())
-			golden(t, "mail-"+m.file, letter.Body)
-			p := parse(t, letter.Body)
+			message := write(t, newMailing(t, m.source(t), m.data), newRecipient())
+			golden(t, "mail-"+m.file, message.Body)
+			p := parse(t, message.Body)
 			html, text := p.parts["text/html"], p.parts["text/plain"]
 			dir := map[bool]string{true: "rtl", false: "ltr"}[m.lang == "ar"]
 			for _, want := range []string{`<html lang="` + m.lang + `" dir="` + dir + `">`, `name="color-scheme"`, "@media (prefers-color-scheme: dark)", `style="margin: 0 0 16px`} {

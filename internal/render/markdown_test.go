@@ -9,20 +9,20 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-func TestAMailMayBeWrittenInMarkdown(t *testing.T) {
-	m := newMailing(t, Source{Subject: "S", Markdown: "# {{ event.title }}\n\nDear {{ subscriber.attributes.name }},\n{% for x in event.list %}\n- *{{ x }}*\n{% endfor %}\n"},
+func TestMarkdownBecomesMail(t *testing.T) {
+	m := newMailing(t, Source{Subject: "S", Markdown: "# {{ event.title }}\n\nHello {{ subscriber.attributes.name }},\n{% for x in event.list %}\n- *{{ x }}*\n{% endfor %}\n"},
 		`{"title":"a <b> & *c*","list":["one","two"]}`)
 	p := parse(t, write(t, m, newRecipient()).Body)
-	if got, want := p.parts["text/plain"], "a <b> & *c*\n===========\n\nDear Ada & Co,\n\n- one\n- two\n"; got != want {
+	if got, want := p.parts["text/plain"], "a <b> & *c*\n===========\n\nHello Ada & Co,\n\n- one\n- two\n"; got != want {
 		t.Errorf("text %q, want %q", got, want)
 	}
-	want := "<h1>a &lt;b&gt; &amp; *c*</h1>\n<p>Dear Ada &amp; Co,</p>\n<ul>\n\n<li><em>one</em></li>\n\n<li><em>two</em></li>\n\n</ul>"
+	want := "<h1>a &lt;b&gt; &amp; *c*</h1>\n<p>Hello Ada &amp; Co,</p>\n<ul>\n\n<li><em>one</em></li>\n\n<li><em>two</em></li>\n\n</ul>"
 	if got := p.parts["text/html"]; got != want {
 		t.Errorf("html %q, want %q", got, want)
 	}
 }
 
-func TestErrorsInMarkdownAreWhereTheAuthorWroteThem(t *testing.T) {
+func TestMarkdownErrorsHaveTheLineOfTheSource(t *testing.T) {
 	tests := []struct {
 		name, markdown string
 		when           func(*Template) error
@@ -62,14 +62,14 @@ func TestErrorsInMarkdownAreWhereTheAuthorWroteThem(t *testing.T) {
 	}
 }
 
-func TestMarkdownAndHTMLAreNotBothWritten(t *testing.T) {
+func TestMarkdownExcludesHTML(t *testing.T) {
 	_, err := Compile(Source{Name: "t", Subject: "S", Markdown: "a", HTML: "b"})
 	if e, ok := errors.AsType[*fanfare.Error](err); !ok || e.Pointer != "/templates/t/markdown" {
 		t.Error(err)
 	}
 }
 
-func TestAVariantInMarkdownHasTheLayoutInItsLanguage(t *testing.T) {
+func TestMarkdownVariantHasTheLayoutInItsLanguage(t *testing.T) {
 	source := Source{Name: "t", Subject: "S", Markdown: "Hello", Layout: "plain", Variants: []Variant{{Locale: "cy", Markdown: "Helo"}}}
 	m, r := newMailing(t, source, `{}`), newRecipient()
 	r.Locale = "cy"

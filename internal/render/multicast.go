@@ -76,31 +76,31 @@ func (w *MailWriter) writeShared(r *Recipient) (driver.Message, error) {
 	for i := range r.Items {
 		s.key = binary.AppendUvarint(s.key, uint64(r.Items[i].Number))
 	}
-	message, ok := s.known[string(s.key)]
+	shared, ok := s.known[string(s.key)]
 	if !ok {
 		// The message names no recipient, the first included.
-		if message, err = w.makeShared(&Recipient{Items: r.Items, Omitted: r.Omitted, Date: r.Date}); err != nil {
+		if shared, err = w.makeShared(&Recipient{Items: r.Items, Omitted: r.Omitted, Date: r.Date}); err != nil {
 			return driver.Message{}, err
 		}
-		if s.size += len(s.key) + len(message.body); s.known == nil || s.size > maxSharedBytes {
-			s.known, s.size = map[string]sharedMessage{}, len(s.key)+len(message.body)
+		if s.size += len(s.key) + len(shared.body); s.known == nil || s.size > maxSharedBytes {
+			s.known, s.size = map[string]sharedMessage{}, len(s.key)+len(shared.body)
 		}
-		s.known[string(s.key)] = message
+		s.known[string(s.key)] = shared
 	}
-	letter := driver.Message{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, Attachments: w.files.Bytes(), UTF8: utf8Needed || w.utf8, NoDotStuffing: !message.dotLine, SharedContent: message.contentID}
+	message := driver.Message{Delivery: r.Delivery, From: s.sender, To: to, Body: shared.body, Attachments: w.files.Bytes(), UTF8: utf8Needed || w.utf8, NoDotStuffing: !shared.dotLine, SharedContent: shared.contentID}
 	if utf8Needed {
-		letter.SharedContent++ // it needs another envelope
+		message.SharedContent++ // it needs another envelope
 	}
 	if w.batch.Individual != nil {
-		plain := letter
-		letter.Individual = func() (driver.Message, error) { return w.writeIndividual(plain, message, r) }
+		plain := message
+		message.Individual = func() (driver.Message, error) { return w.writeIndividual(plain, shared, r) }
 	}
-	return letter, nil
+	return message, nil
 }
 
 // writeIndividual turns a shared message into one for its recipient. The Message-ID stays: an
 // earlier attempt with an unknown outcome may have sent the shared message.
-func (w *MailWriter) writeIndividual(letter driver.Message, message sharedMessage, r *Recipient) (driver.Message, error) {
+func (w *MailWriter) writeIndividual(message driver.Message, shared sharedMessage, r *Recipient) (driver.Message, error) {
 	s := &w.multicast
 	s.individualMutex.Lock()
 	defer s.individualMutex.Unlock()
@@ -112,7 +112,7 @@ func (w *MailWriter) writeIndividual(letter driver.Message, message sharedMessag
 	if s.individual.UnsubscribeURL != nil {
 		url = s.individual.UnsubscribeURL(nil, r)
 		if err := mime.CheckURL(url, "unsubscribe_url"); err != nil {
-			return letter, err
+			return message, err
 		}
 	}
 	if w.hasPersonalMailto() {
@@ -120,49 +120,49 @@ func (w *MailWriter) writeIndividual(letter driver.Message, message sharedMessag
 	} else {
 		mailto = w.mailto
 	}
-	out := make([]byte, 0, len(message.body)+len(letter.To)+2*(len(url)+len(mailto))+128)
-	out = append(out, message.before...)
+	out := make([]byte, 0, len(shared.body)+len(message.To)+2*(len(url)+len(mailto))+128)
+	out = append(out, shared.before...)
 	out = append(out, "To: "...)
-	out = append(out, letter.To...)
+	out = append(out, message.To...)
 	out = append(out, "\r\n"...)
-	out = append(out, message.between...)
+	out = append(out, shared.between...)
 	out = appendUnsubscribe(out, url, mailto)
-	out = append(out, message.behind...)
+	out = append(out, shared.behind...)
 	if s.individual.Sign != nil {
 		var err error
-		if out, err = s.individual.Sign(out, letter.Attachments); err != nil {
-			return letter, err
+		if out, err = s.individual.Sign(out, message.Attachments); err != nil {
+			return message, err
 		}
 	}
-	letter.Body, letter.SharedContent = out, 0
+	message.Body, message.SharedContent = out, 0
 	if s.individual.ReturnAddress != nil {
-		letter.From = string(s.individual.ReturnAddress(nil, signedlink.BounceReturn, r.Delivery, false))
+		message.From = string(s.individual.ReturnAddress(nil, signedlink.BounceReturn, r.Delivery, false))
 	}
-	return letter, nil
+	return message, nil
 }
 
 // makeShared writes a message for all recipients with the items of r. Its Message-ID is derived
 // from the content, so that a retry has the same one, and a mail reader shows the message once
 // to a person who gets it by several lists.
 func (w *MailWriter) makeShared(r *Recipient) (sharedMessage, error) {
-	var message sharedMessage
+	var shared sharedMessage
 	if err := w.setDate(r.Date); err != nil {
-		return message, err
+		return shared, err
 	}
 	var vars map[string]any
 	var err error
 	w.url = w.url[:0]
 	if w.needs.any {
 		if vars, err = w.variables(r); err != nil {
-			return message, err
+			return shared, err
 		}
 	}
 	out := append([]byte(nil), w.head...)
-	message.before = w.head
+	shared.before = w.head
 	out = append(out, "To: undisclosed-recipients:;\r\n"...)
 	beyond := len(out)
 	if out, err = w.appendSubject(out, r, vars); err != nil {
-		return message, err
+		return shared, err
 	}
 	out = append(out, "Date: "...)
 	out = append(out, w.date...)
@@ -174,7 +174,7 @@ func (w *MailWriter) makeShared(r *Recipient) (sharedMessage, error) {
 	leave := len(rest)
 	rest = append(rest, w.tail...)
 	if rest, err = w.appendParts(rest, r, vars); err != nil {
-		return message, err
+		return shared, err
 	}
 	content := sha256.New()
 	content.Write(out)
@@ -196,10 +196,10 @@ func (w *MailWriter) makeShared(r *Recipient) (sharedMessage, error) {
 	plain := len(out)
 	out = w.sign(out, 0)
 	unsigned := out[len(out)-plain:]
-	message.between, message.behind = unsigned[beyond:unsubscribe], unsigned[unsubscribe+leave-len(w.list):]
-	message.body, message.dotLine = slices.Clip(out), w.dotLine
+	shared.between, shared.behind = unsigned[beyond:unsubscribe], unsigned[unsubscribe+leave-len(w.list):]
+	shared.body, shared.dotLine = slices.Clip(out), w.dotLine
 	// The signatures are part of the content.
 	whole := sha256.Sum256(out)
-	message.contentID = binary.BigEndian.Uint64(whole[:8])&^1 | 2
-	return message, nil
+	shared.contentID = binary.BigEndian.Uint64(whole[:8])&^1 | 2
+	return shared, nil
 }

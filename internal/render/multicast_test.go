@@ -12,7 +12,7 @@ import (
 	ours "fanfare.dev/fanfare/internal/mail/dkim"
 )
 
-// another is a recipient of whom all is different.
+// another returns a recipient with different fields.
 func another(n int) *Recipient {
 	r := newRecipient()
 	r.Address, r.ID = fmt.Sprintf("bob-%d@example.com", n), fmt.Sprintf("secret-%d", n)
@@ -21,7 +21,7 @@ func another(n int) *Recipient {
 	return r
 }
 
-func TestWhatSaysTheSameToAllIsOneMessageAndWhatIsPersonalIsNot(t *testing.T) {
+func TestOnlyImpersonalMessagesAreShared(t *testing.T) {
 	for name, c := range map[string]struct {
 		source Source
 		shared bool
@@ -66,13 +66,13 @@ func TestWhatSaysTheSameToAllIsOneMessageAndWhatIsPersonalIsNot(t *testing.T) {
 				t.Errorf("a personal message has the share %d", one.SharedContent|two.SharedContent)
 			}
 			if one.To != ada.Address || two.To != bob.Address || one.Delivery != ada.Delivery || two.Delivery != bob.Delivery {
-				t.Errorf("the letters are for %s and %s", one.To, two.To)
+				t.Errorf("the messages are for %s and %s", one.To, two.To)
 			}
 		})
 	}
 }
 
-func TestAMessageToSeveralTellsNothingOfAnyOfThem(t *testing.T) {
+func TestSharedMessageHasNoPersonalData(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}", HTML: "<p>{{ event.title }}</p>"}, `{"title":"M 5.3"}`)
 	m.Multicast = true
 	var first []byte
@@ -82,19 +82,19 @@ func TestAMessageToSeveralTellsNothingOfAnyOfThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := another(n)
-		letter, _, err := w.Write(nil, r)
+		message, _, err := w.Write(nil, r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, secret := range []string{r.Address, r.ID, r.Delivery.String(), r.Subscriptions[0].ID} {
-			if bytes.Contains(letter.Body, []byte(secret)) {
-				t.Errorf("%q is in the message:\n%s", secret, letter.Body)
+			if bytes.Contains(message.Body, []byte(secret)) {
+				t.Errorf("%q is in the message:\n%s", secret, message.Body)
 			}
 		}
 		if first == nil {
-			first = letter.Body
-		} else if !bytes.Equal(first, letter.Body) {
-			t.Errorf("the message depends on who is written to first:\n%s\n%s", first, letter.Body)
+			first = message.Body
+		} else if !bytes.Equal(first, message.Body) {
+			t.Errorf("the message depends on who is written to first:\n%s\n%s", first, message.Body)
 		}
 	}
 	parsed, err := mail.ReadMessage(bytes.NewReader(first))
@@ -113,7 +113,7 @@ func TestAMessageToSeveralTellsNothingOfAnyOfThem(t *testing.T) {
 	}
 }
 
-func TestAShareIsOfOneContentAndOneEnvelope(t *testing.T) {
+func TestSharedContentDependsOnContentAndEnvelope(t *testing.T) {
 	shareOf := func(change func(*MailBatch), r *Recipient) uint64 {
 		t.Helper()
 		m := newDigest(t, Source{Subject: "{{ count }} news", Text: "{% for item in items %}{{ item.event.title }}\n{% endfor %}"}, `{"title":"A"}`, `{"title":"B"}`, `{"title":"C"}`)
@@ -123,11 +123,11 @@ func TestAShareIsOfOneContentAndOneEnvelope(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		letter, _, err := w.Write(nil, r)
+		message, _, err := w.Write(nil, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return letter.SharedContent
+		return message.SharedContent
 	}
 	same := func(*MailBatch) {}
 	unicode := told(0, 0, 1)
@@ -154,9 +154,8 @@ func TestAShareIsOfOneContentAndOneEnvelope(t *testing.T) {
 	}
 }
 
-// TestSharedMessagesAreKeptWithinABound has more different messages than are kept:
-// those of letters stay as they are.
-func TestSharedMessagesAreKeptWithinABound(t *testing.T) {
+// TestCacheOfSharedMessagesIsBounded writes more different messages than the cache holds.
+func TestCacheOfSharedMessagesIsBounded(t *testing.T) {
 	long := `{"title":"` + strings.Repeat("x", 100_000) + `"}`
 	m := newDigest(t, Source{Subject: "news", Text: "{% for item in items %}{{ item.event.title }}{{ item.meta.id }}\n{% endfor %}"}, long, long, long, long, long, long, long)
 	m.Multicast = true
@@ -172,11 +171,11 @@ func TestSharedMessagesAreKeptWithinABound(t *testing.T) {
 				numbers = append(numbers, bit)
 			}
 		}
-		letter, _, err := w.Write(nil, told(0, numbers...))
+		message, _, err := w.Write(nil, told(0, numbers...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		firsts[fmt.Sprint(numbers)] = bytes.Clone(letter.Body)
+		firsts[fmt.Sprint(numbers)] = bytes.Clone(message.Body)
 		if w.multicast.size > maxSharedBytes {
 			t.Fatalf("%d bytes are kept, %d is the most", w.multicast.size, maxSharedBytes)
 		}
@@ -187,17 +186,16 @@ func TestSharedMessagesAreKeptWithinABound(t *testing.T) {
 	}
 }
 
-// unsigned has the functions of a mailing for messages to one recipient, which sign
-// nothing.
+// unsigned returns the functions of a mailing for individual messages, without a signature.
 func unsigned(m *MailBatch) func() IndividualFuncs {
 	return func() IndividualFuncs {
 		return IndividualFuncs{UnsubscribeURL: m.UnsubscribeURL, ReturnAddress: m.ReturnAddress}
 	}
 }
 
-// TestASharedMessageThatOneRecipientGetsIsAddressedToHim compares it with the one that
-// is made where nothing is shared: they differ in the Message-ID alone.
-func TestASharedMessageThatOneRecipientGetsIsAddressedToHim(t *testing.T) {
+// TestIndividualMessageNamesItsRecipient compares an individual message with one of a mailing
+// without multicast: only the Message-ID differs.
+func TestIndividualMessageNamesItsRecipient(t *testing.T) {
 	for name, change := range map[string]func(*MailBatch){
 		"with a mailto of the channel": func(*MailBatch) {},
 		"without any":                  func(m *MailBatch) { m.UnsubscribeMailto = "" },
@@ -243,7 +241,7 @@ func TestASharedMessageThatOneRecipientGetsIsAddressedToHim(t *testing.T) {
 				t.Errorf("the message is\n%s\nwant\n%s", got, want)
 			}
 			if alone.From != single.From || alone.To != single.To || alone.SharedContent != 0 || alone.NoDotStuffing != single.NoDotStuffing || alone.Delivery != shared.Delivery {
-				t.Errorf("the letter is from %s to %s, want %s and %s", alone.From, alone.To, single.From, single.To)
+				t.Errorf("the message is from %s to %s, want %s and %s", alone.From, alone.To, single.From, single.To)
 			}
 			if again, err := shared.Individual(); err != nil || !bytes.Equal(again.Body, alone.Body) || string(shared.Body) != before {
 				t.Errorf("made again it is another: %v", err)
@@ -257,19 +255,18 @@ func returning(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool)
 	return fmt.Appendf(dst, "%c-%s-%v@bounces.example.org", kind, delivery, shared)
 }
 
-func TestWhoeverAloneGetsAMailingHasAnOrdinaryMessage(t *testing.T) {
+func TestSingleRecipientGetsAnIndividualMessage(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}"}, `{"title":"M 5.3"}`)
 	single := write(t, m, newRecipient())
 	m.Multicast, m.Individual = true, unsigned(&m)
 	r := newRecipient()
 	r.Individual = true
-	if letter := write(t, m, r); !bytes.Equal(letter.Body, single.Body) || letter.SharedContent != 0 || letter.Individual != nil {
-		t.Errorf("the message is\n%s\nwant\n%s", letter.Body, single.Body)
+	if message := write(t, m, r); !bytes.Equal(message.Body, single.Body) || message.SharedContent != 0 || message.Individual != nil {
+		t.Errorf("the message is\n%s\nwant\n%s", message.Body, single.Body)
 	}
 }
 
-// TestAMessageThatIsMadeForOneRecipientIsSigned has another implementation verify it.
-func TestAMessageThatIsMadeForOneRecipientIsSigned(t *testing.T) {
+func TestIndividualMessageIsSigned(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}"}, `{"title":"M 5.3"}`)
 	m.Multicast = true
 	m.Individual = func() IndividualFuncs {
@@ -280,13 +277,13 @@ func TestAMessageThatIsMadeForOneRecipientIsSigned(t *testing.T) {
 			return message, signing.Finish()
 		}}
 	}
-	for _, letter := range signed(t, m, signers, newRecipient(), another(1)) {
-		alone, err := letter.Individual()
+	for _, message := range signed(t, m, signers, newRecipient(), another(1)) {
+		alone, err := message.Individual()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Contains(alone.Body, []byte("To: "+letter.To+"\r\n")) {
-			t.Errorf("it is not addressed to %s:\n%s", letter.To, alone.Body)
+		if !bytes.Contains(alone.Body, []byte("To: "+message.To+"\r\n")) {
+			t.Errorf("it is not addressed to %s:\n%s", message.To, alone.Body)
 		}
 		verify(t, signers, alone)
 	}

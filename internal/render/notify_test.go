@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/render/liquid"
 )
 
-func TestTemplatesOfNotifySayWhatNotifySays(t *testing.T) {
+func TestNotifySyntaxRendersAsNotifyDoes(t *testing.T) {
 	const event = `{"title":"Flood","list":["a"," b ",null,"","c"],"two":["x","y"],"none":[],"n":5,"flag":"yes","off":"no","on":true,"null":null,"html":"<b>"}`
 	tests := []struct{ template, sub, text string }{
 		{"((title)) ((TITLE)) (( Ti_t-le ))", "", "Flood Flood Flood"},
@@ -49,7 +49,7 @@ func TestTemplatesOfNotifySayWhatNotifySays(t *testing.T) {
 	}
 }
 
-func TestAFieldThatAMessageOfNotifyLacksIsNamed(t *testing.T) {
+func TestErrorNamesMissingNotifyField(t *testing.T) {
 	for template, want := range map[string]string{
 		"((first name))":      "undefined variable ((first name))",
 		"((is old??too old))": "undefined variable ((is old))",
@@ -80,7 +80,7 @@ func TestAFieldThatAMessageOfNotifyLacksIsNamed(t *testing.T) {
 	}
 }
 
-func TestATemplateOfNotifyIsCheckedAgainstTheTopic(t *testing.T) {
+func TestNotifyTemplateIsCheckedAgainstTheTopic(t *testing.T) {
 	const schema = `{"type":"object","properties":{"title":{"type":"string"},"is_old":{"type":"boolean"}}}`
 	template, err := Compile(Source{Name: "x", Subject: "((Title))", Text: "((is old??x)) ((unsubscribe url))", Syntax: liquid.SyntaxNotify})
 	if err != nil {
@@ -117,7 +117,7 @@ func TestATemplateOfNotifyIsCheckedAgainstTheTopic(t *testing.T) {
 	}
 }
 
-func TestMarkdownMayBeInTheSyntaxOfNotify(t *testing.T) {
+func TestMarkdownAcceptsNotifySyntax(t *testing.T) {
 	m := newMailing(t, Source{Text: "x"}, `{"title":"A <b>flood</b>","url":"https://example.org/?a=1&b=2","late":"no"}`)
 	var err error
 	if m.Template, err = Compile(Source{Name: "x", Subject: "((title))", Markdown: "# ((title))\n\n[read {{ it }}](((url)))((late??, late))\n", Syntax: liquid.SyntaxNotify}); err != nil {
@@ -137,7 +137,7 @@ func TestMarkdownMayBeInTheSyntaxOfNotify(t *testing.T) {
 	}
 }
 
-// Whatever somebody writes in the syntax of Notify, it is a template and its text is kept.
+// Any text in the syntax of Notify is a valid template and keeps its text.
 func FuzzTextOfNotifyIsKept(f *testing.F) {
 	for _, seed := range []string{"{{", "{((a))", "{%((a??{%))%}", "((a\n??b))", "{{{", "((a'\"b))", "\\((a))", "{{ '{' }}{% raw %}"} {
 		f.Add(seed)

@@ -25,11 +25,11 @@ func (w *MailWriter) Preview(r *Recipient) (Preview, error) {
 		}
 		return one.Preview(r)
 	}
-	letter, _, err := w.Write(nil, r)
+	message, _, err := w.Write(nil, r)
 	if err != nil {
 		return Preview{}, err
 	}
-	p := Preview{Message: letter}
+	p := Preview{Message: message}
 	if w.files != nil {
 		p.Files = w.files.Set.Files
 	}

@@ -10,14 +10,14 @@ import (
 
 func testSigner(t testing.TB) *signedlink.Signer {
 	t.Helper()
-	s, err := signedlink.NewReturnSigner([]byte("a key of 24 letters....."))
+	s, err := signedlink.NewReturnSigner([]byte("a key of 24 characters.."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// returningMailing is one whose messages say where what comes back goes.
+// returningMailing returns a mailing whose messages have return addresses.
 func returningMailing(t testing.TB, multicast bool) *MailWriter {
 	t.Helper()
 	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "x"}, `{"title":"M 5.3"}`)
@@ -33,17 +33,17 @@ func returningMailing(t testing.TB, multicast bool) *MailWriter {
 	return w
 }
 
-func TestEachMessageSaysWhereWhatComesBackGoes(t *testing.T) {
+func TestMessagesHaveReturnAddresses(t *testing.T) {
 	w, s := returningMailing(t, false), testSigner(t)
 	for n := range 3 {
 		r := another(n)
-		letter, _, err := w.Write(nil, r)
+		message, _, err := w.Write(nil, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, address, _ := strings.Cut(string(letter.Body), "<mailto:")
+		_, address, _ := strings.Cut(string(message.Body), "<mailto:")
 		address, _, _ = strings.Cut(address, "?subject=unsubscribe>\r\n")
-		for kind, address := range map[byte]string{signedlink.BounceReturn: letter.From, signedlink.UnsubscribeReturn: address} {
+		for kind, address := range map[byte]string{signedlink.BounceReturn: message.From, signedlink.UnsubscribeReturn: address} {
 			local, ok := strings.CutSuffix(address, "@bounces.example.org")
 			got, ref, shared, err := s.VerifyReturn(local)
 			if !ok || err != nil || got != kind || ref != r.Delivery || shared {
@@ -53,19 +53,19 @@ func TestEachMessageSaysWhereWhatComesBackGoes(t *testing.T) {
 	}
 }
 
-// A message to several has one sender, whoever of them is asked first: it names the
-// event alone. Nobody's address to unsubscribe is in it.
-func TestAMessageToSeveralHasOneSender(t *testing.T) {
+// The sender of a shared message names the event only, and the message has no personal address
+// for unsubscribing.
+func TestSharedMessageHasOneSender(t *testing.T) {
 	var senders []string
 	for _, n := range []int{1, 2} {
-		letter, _, err := returningMailing(t, true).Write(nil, another(n))
+		message, _, err := returningMailing(t, true).Write(nil, another(n))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if letter.SharedContent == 0 || strings.Contains(string(letter.Body), "mailto:u-") {
-			t.Errorf("%d\n%s", letter.SharedContent, letter.Body)
+		if message.SharedContent == 0 || strings.Contains(string(message.Body), "mailto:u-") {
+			t.Errorf("%d\n%s", message.SharedContent, message.Body)
 		}
-		senders = append(senders, letter.From)
+		senders = append(senders, message.From)
 	}
 	local, _, _ := strings.Cut(senders[0], "@")
 	_, ref, shared, err := testSigner(t).VerifyReturn(local)

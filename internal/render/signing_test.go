@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// signers are keys of both kinds, made once.
+// signers are keys of both types, generated once.
 var signers = func() (keys []*ours.Key) {
 	for _, algorithm := range []string{ours.Ed25519, ours.RSA} {
 		private, err := ours.Generate(algorithm)
@@ -27,9 +27,9 @@ var signers = func() (keys []*ours.Key) {
 	return keys
 }()
 
-// signed writes the letters of a mailing with signatures, and has another
-// implementation verify them.
-func signed(t tester, m MailBatch, keys []*ours.Key, recipients ...*Recipient) (letters []driver.Message) {
+// signed writes the signed messages of a mailing and verifies them with another
+// implementation.
+func signed(t tester, m MailBatch, keys []*ours.Key, recipients ...*Recipient) (messages []driver.Message) {
 	t.Helper()
 	var signing ours.Signing
 	signing.Begin(keys, time.Unix(1_790_000_000, 0))
@@ -40,21 +40,21 @@ func signed(t tester, m MailBatch, keys []*ours.Key, recipients ...*Recipient) (
 	}
 	var dst []byte
 	for _, r := range recipients {
-		var letter driver.Message
-		if letter, dst, err = w.Write(dst, r); err != nil {
+		var message driver.Message
+		if message, dst, err = w.Write(dst, r); err != nil {
 			t.Fatal(err)
 		}
-		letters = append(letters, letter)
+		messages = append(messages, message)
 	}
 	if err := signing.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	verify(t, keys, letters...)
-	return letters
+	verify(t, keys, messages...)
+	return messages
 }
 
-// verify has another implementation verify that letters are signed with all keys.
-func verify(t tester, keys []*ours.Key, letters ...driver.Message) {
+// verify checks with another implementation that messages are signed with all keys.
+func verify(t tester, keys []*ours.Key, messages ...driver.Message) {
 	t.Helper()
 	records := func(name string) ([]string, error) {
 		for _, k := range keys {
@@ -64,32 +64,32 @@ func verify(t tester, keys []*ours.Key, letters ...driver.Message) {
 		}
 		return nil, errors.New("no such name")
 	}
-	for _, letter := range letters {
-		all, err := dkim.VerifyWithOptions(bytes.NewReader(slices.Concat(letter.Body, letter.Attachments)), &dkim.VerifyOptions{LookupTXT: records})
+	for _, message := range messages {
+		all, err := dkim.VerifyWithOptions(bytes.NewReader(slices.Concat(message.Body, message.Attachments)), &dkim.VerifyOptions{LookupTXT: records})
 		if err != nil || len(all) != len(keys) {
-			t.Fatalf("%d signatures, %v:\n%s", len(all), err, letter.Body)
+			t.Fatalf("%d signatures, %v:\n%s", len(all), err, message.Body)
 		}
 		for _, v := range all {
 			if v.Err != nil {
-				t.Fatalf("%v:\n%s", v.Err, letter.Body)
+				t.Fatalf("%v:\n%s", v.Err, message.Body)
 			}
 		}
 	}
 }
 
-// signedLetter is the letter of one recipient: behind the signature it is what it is
-// without.
-func signedLetter(t tester, m MailBatch, r *Recipient) {
+// signedMessage checks that the message of one recipient equals the unsigned message after its
+// signature.
+func signedMessage(t tester, m MailBatch, r *Recipient) {
 	t.Helper()
-	letter, plain := signed(t, m, signers[:1], r)[0], write(t, m, r)
-	if !bytes.HasPrefix(letter.Body, []byte("DKIM-Signature: v=1; a=ed25519-sha256; ")) || !bytes.HasSuffix(letter.Body, plain.Body) {
-		t.Fatalf("%s", letter.Body)
+	message, plain := signed(t, m, signers[:1], r)[0], write(t, m, r)
+	if !bytes.HasPrefix(message.Body, []byte("DKIM-Signature: v=1; a=ed25519-sha256; ")) || !bytes.HasSuffix(message.Body, plain.Body) {
+		t.Fatalf("%s", message.Body)
 	}
 }
 
-func TestWhatTheListsAskForIsSigned(t *testing.T) {
-	letter := signed(t, newMailing(t, Source{Text: "x", HTML: "<p>  y</p>\n\n"}, `{}`), signers, newRecipient(), another(1))[1]
-	all, err := dkim.VerifyWithOptions(bytes.NewReader(letter.Body), &dkim.VerifyOptions{LookupTXT: func(string) ([]string, error) { return nil, nil }})
+func TestRequiredHeadersAreSigned(t *testing.T) {
+	message := signed(t, newMailing(t, Source{Text: "x", HTML: "<p>  y</p>\n\n"}, `{}`), signers, newRecipient(), another(1))[1]
+	all, err := dkim.VerifyWithOptions(bytes.NewReader(message.Body), &dkim.VerifyOptions{LookupTXT: func(string) ([]string, error) { return nil, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,37 +102,37 @@ func TestWhatTheListsAskForIsSigned(t *testing.T) {
 	}
 }
 
-func TestAMessageToSeveralIsSignedOnce(t *testing.T) {
+func TestSharedMessageIsSignedOnce(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}"}, `{"title":"M 5.3"}`)
 	m.Multicast = true
-	letters := signed(t, m, signers, newRecipient(), another(1))
-	if &letters[0].Body[0] != &letters[1].Body[0] || letters[0].SharedContent == 0 || letters[0].SharedContent != letters[1].SharedContent {
+	messages := signed(t, m, signers, newRecipient(), another(1))
+	if &messages[0].Body[0] != &messages[1].Body[0] || messages[0].SharedContent == 0 || messages[0].SharedContent != messages[1].SharedContent {
 		t.Error("two were made")
 	}
 	again := signed(t, m, signers, another(2))[0]
-	if again.SharedContent != letters[0].SharedContent || !bytes.Equal(again.Body, letters[0].Body) {
+	if again.SharedContent != messages[0].SharedContent || !bytes.Equal(again.Body, messages[0].Body) {
 		t.Error("another writer makes another message")
 	}
 	other := signed(t, m, signers[:1], another(2))[0]
-	if other.SharedContent == letters[0].SharedContent {
+	if other.SharedContent == messages[0].SharedContent {
 		t.Error("what others sign is another message")
 	}
 }
 
-// What is enclosed belongs to the body that is signed, also where text, image and
-// attachment change from one letter to the next, and where letters are one message.
+// The signature covers the files of a message, also where text and files change from one
+// message to the next, and in a shared message.
 func TestFilesAreSignedWithTheMessage(t *testing.T) {
 	kept := contents{}
-	files := []fanfare.File{kept.file("logo.png", "image/png", "logo", aLogo), kept.file("terms.pdf", "application/pdf", "", aLetter)}
+	files := []fanfare.File{kept.file("logo.png", "image/png", "logo", aLogo), kept.file("terms.pdf", "application/pdf", "", aDocument)}
 	m := newMailing(t, Source{Text: "{{ subscriber.id }}", HTML: `<img src="cid:logo" alt="">`, Files: files}, `{}`)
 	m.EncodeFiles = kept.enclose
-	letters := signed(t, m, signers, newRecipient(), another(1))
-	if len(letters[0].Attachments) == 0 || unsafe.SliceData(letters[0].Attachments) != unsafe.SliceData(letters[1].Attachments) {
+	messages := signed(t, m, signers, newRecipient(), another(1))
+	if len(messages[0].Attachments) == 0 || unsafe.SliceData(messages[0].Attachments) != unsafe.SliceData(messages[1].Attachments) {
 		t.Error("each message has files of its own")
 	}
 	m.Template = newMailing(t, Source{Text: "x", Files: files[1:]}, `{}`).Template
 	m.Multicast = true
-	if letters = signed(t, m, signers, newRecipient(), another(1)); letters[0].SharedContent == 0 || len(letters[0].Attachments) == 0 {
-		t.Errorf("%+v", letters[0])
+	if messages = signed(t, m, signers, newRecipient(), another(1)); messages[0].SharedContent == 0 || len(messages[0].Attachments) == 0 {
+		t.Errorf("%+v", messages[0])
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// undivided returns the template with every part rendered whole for each
-// recipient.
+// undivided returns the template with every part rendered whole for each recipient.
 func undivided(t *Template) *Template {
 	whole := *t
 	for _, p := range []**templatePart{&whole.subject, &whole.text, &whole.html} {
@@ -26,7 +25,7 @@ func undivided(t *Template) *Template {
 	return &whole
 }
 
-// TestSplitAndWholeRenderingGiveTheSameBytes is what partial evaluation rests on.
+// TestSplitAndWholeRenderingGiveTheSameBytes checks partial evaluation.
 func TestSplitAndWholeRenderingGiveTheSameBytes(t *testing.T) {
 	splits := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -64,7 +63,7 @@ func TestSplitAndWholeRenderingGiveTheSameBytes(t *testing.T) {
 			t.Fatal(err2)
 		}
 		if err1 != nil {
-			// What all share is wrong: then each message is.
+			// An error in the shared part fails every message.
 			if _, _, err := w2.Write(nil, newRecipient()); err == nil {
 				t.Fatalf("only the split template fails: %v", err1)
 			}
@@ -106,7 +105,7 @@ func TestSplitAndWholeRenderingGiveTheSameBytes(t *testing.T) {
 }
 
 // One template serves all goroutines at once.
-func TestWritersOfOneTemplateDoNotMeet(t *testing.T) {
+func TestTemplateServesConcurrentWriters(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.a }} {{ subscriber.id | upcase }}",
 		Text: "{% assign v = subscriber.id %}{{ v }}", HTML: "{% for s in subscriptions %}{{ s.data.link }}{% endfor %}"}, `{"a":"ü"}`)
 	m.UnsubscribeURL = nil
@@ -121,10 +120,10 @@ func TestWritersOfOneTemplateDoNotMeet(t *testing.T) {
 			}
 			var dst []byte
 			for range 100 {
-				var letter driver.Message
-				letter, dst, err = w.Write(dst[:0], newRecipient())
-				if err != nil || !bytes.Equal(letter.Body, want) {
-					t.Errorf("%v: %s", err, letter.Body)
+				var message driver.Message
+				message, dst, err = w.Write(dst[:0], newRecipient())
+				if err != nil || !bytes.Equal(message.Body, want) {
+					t.Errorf("%v: %s", err, message.Body)
 					return
 				}
 			}

@@ -20,7 +20,7 @@ func problem(t *testing.T, err error) *fanfare.Error {
 	return e
 }
 
-func TestTemplateErrorsHaveTheirLine(t *testing.T) {
+func TestTemplateErrorsHaveALine(t *testing.T) {
 	tests := []struct {
 		name, html string
 		line       int
@@ -60,7 +60,7 @@ func TestTemplateErrorsHaveTheirLine(t *testing.T) {
 	}
 }
 
-func TestATemplateNeedsASubjectAndABodyWithinTheLimits(t *testing.T) {
+func TestTemplateNeedsSubjectAndBodyWithinLimits(t *testing.T) {
 	for _, tt := range []struct {
 		source  Source
 		pointer string
@@ -88,7 +88,7 @@ func TestATemplateNeedsASubjectAndABodyWithinTheLimits(t *testing.T) {
 	}
 }
 
-func TestAFailedRecipientLeavesTheWriterUsable(t *testing.T) {
+func TestWriterSurvivesAFailedRecipient(t *testing.T) {
 	w, err := newMailing(t, Source{Text: "{{ subscription.data.link }}{% if subscription.id == 'x' %}{{ subscription.id | divided_by: 0 }}{% endif %}"}, `{}`).Writer()
 	if err != nil {
 		t.Fatal(err)
@@ -99,16 +99,16 @@ func TestAFailedRecipientLeavesTheWriterUsable(t *testing.T) {
 	if _, dst, err = w.Write(dst, poor); err == nil || string(dst) != "kept" {
 		t.Fatalf("%v, %q", err, dst)
 	}
-	letter, _, err := w.Write(dst, newRecipient())
+	message, _, err := w.Write(dst, newRecipient())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := parse(t, letter.Body).parts["text/plain"]; got != "https://example.com/?a=1&b=2\n" {
+	if got := parse(t, message.Body).parts["text/plain"]; got != "https://example.com/?a=1&b=2\n" {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestWhatTemplatesRender(t *testing.T) {
+func TestTemplatesRender(t *testing.T) {
 	const data = `{"s":"<b>&\"'","n":null,"i":9007199254740993,"f":4.50,"whole":5.0,"t":true,"list":["a","b"],"o":{"k":1},"html":"<i>x</i>","lines":"a\r\nb\rc\u0000\u0007d","felt":0}`
 	tests := []struct{ template, text, html string }{
 		{"{{ event.s }}", `<b>&"'`, "&lt;b&gt;&amp;&#34;&#39;"},
@@ -158,7 +158,7 @@ func TestWhatTemplatesRender(t *testing.T) {
 	}
 }
 
-func TestCheckFindsWhatTheSchemaLacks(t *testing.T) {
+func TestCheckFindsVariablesThatTheSchemaLacks(t *testing.T) {
 	const schema = `{"type":"object","properties":{
 		"title":{"type":"string"},"felt":{"type":["integer","null"]},
 		"place":{"$ref":"#/$defs/place"},"free":{"type":"object"},

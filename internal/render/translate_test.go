@@ -8,8 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// The template of the page on languages is one, and says what the page says.
-func TestTheTemplateOfThePageOnLanguagesWorks(t *testing.T) {
+func TestTranslationGuideTemplateWorks(t *testing.T) {
 	page, err := os.ReadFile("../../docs/how-to/localization.md")
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWhoIsWrittenToGetsWhatIsNearestToTheirLanguageAndDevice(t *testing.T) {
+func TestRecipientGetsTheBestVariantForLanguageAndDevice(t *testing.T) {
 	template, err := Compile(Source{Name: "x", Subject: "base {{ subscriber.id }}", Text: "base", Variants: []Variant{
 		{Locale: "pt", Subject: "pt", Text: "pt"},
 		{Locale: "pt-BR", Text: "pt-BR"},
@@ -53,7 +53,7 @@ func TestWhoIsWrittenToGetsWhatIsNearestToTheirLanguageAndDevice(t *testing.T) {
 	}
 }
 
-func TestTheDeviceIsWhatTheMessageTheSubscriptionOrThePersonSays(t *testing.T) {
+func TestDeviceComesFromMessageSubscriptionOrSubscriber(t *testing.T) {
 	for _, tt := range []struct{ data, subscription, attributes, want string }{
 		{`{"device":"a"}`, `{"device":"b"}`, `{"device":"c"}`, "a"},
 		{``, `{"device":"b"}`, `{"device":"c"}`, "b"},
@@ -68,7 +68,7 @@ func TestTheDeviceIsWhatTheMessageTheSubscriptionOrThePersonSays(t *testing.T) {
 	}
 }
 
-func TestDatesOfAVariantAreInItsLanguage(t *testing.T) {
+func TestVariantWritesDatesInItsLanguage(t *testing.T) {
 	template, err := Compile(Source{Name: "x", Subject: "s", Text: `{{ event.when | date: "long" }}`, Variants: []Variant{
 		{Locale: "cy", Text: `Ar {{ event.when | date: "full" }}`}, {Locale: "ja", Text: `{{ event.when | date: "long" }}`}, {Locale: "ar", Subject: "ar"},
 	}})
@@ -93,7 +93,7 @@ func TestDatesOfAVariantAreInItsLanguage(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAVariantIsNamedWhereItStands(t *testing.T) {
+func TestVariantErrorsHaveAPointer(t *testing.T) {
 	const schema = `{"type":"object","properties":{"title":{"type":"string"}}}`
 	tests := []struct {
 		variant Variant
@@ -130,8 +130,7 @@ func TestWhatIsWrongWithAVariantIsNamedWhereItStands(t *testing.T) {
 	}
 }
 
-// What fails in one language fails for those who read it, and for nobody else.
-func TestAVariantThatFailsFailsNobodyElse(t *testing.T) {
+func TestFailingVariantAffectsOnlyItsReaders(t *testing.T) {
 	template, err := Compile(Source{Name: "x", Subject: "s", Text: "base", Variants: []Variant{{Locale: "cy", Text: "{{ subscriber.id | date: \"long\" }}"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +151,7 @@ func TestAVariantThatFailsFailsNobodyElse(t *testing.T) {
 	}
 }
 
-func TestAWebhookGetsTheMessageInTheLanguageOfItsSubscriber(t *testing.T) {
+func TestWebhookMessageIsInTheLanguageOfTheSubscriber(t *testing.T) {
 	template, err := Compile(Source{Name: "x", JSON: `{"text": "{{ event.a | number }}"}`, Variants: []Variant{{Locale: "de", JSON: `{"text": "de {{ event.a | number }}"}`}}})
 	if err != nil {
 		t.Fatal(err)
@@ -165,9 +164,9 @@ func TestAWebhookGetsTheMessageInTheLanguageOfItsSubscriber(t *testing.T) {
 	for tag, want := range map[string]string{"": `{"text": "1.5"}`, "de": `{"text": "de 1,5"}`, "fr": `{"text": "1.5"}`} {
 		r := newRecipient()
 		r.Locale, r.Address = tag, "https://receiver.example.org/"
-		letter, _, err := w.Write(nil, r)
-		if err != nil || string(letter.Body) != want {
-			t.Errorf("%s: %s %v", tag, letter.Body, err)
+		message, _, err := w.Write(nil, r)
+		if err != nil || string(message.Body) != want {
+			t.Errorf("%s: %s %v", tag, message.Body, err)
 		}
 	}
 }

@@ -152,7 +152,7 @@ func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 			return driver.Message{}, dst, err
 		}
 	}
-	letter := func(b []byte) (driver.Message, []byte, error) {
+	message := func(b []byte) (driver.Message, []byte, error) {
 		return driver.Message{Delivery: r.Delivery, To: to, Body: b[start:len(b):len(b)]}, b, nil
 	}
 	if w.document != nil {
@@ -163,7 +163,7 @@ func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 		if !json.Valid(b[start:]) {
 			return driver.Message{}, dst, w.template.setRenderedPosition(w.document.part, notJSON())
 		}
-		return letter(b)
+		return message(b)
 	}
 	b := append(dst, w.head...)
 	b = appendString(b, r.ID)
@@ -196,7 +196,7 @@ func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 	if len(w.message) > 0 {
 		b = append(b, '}')
 	}
-	return letter(append(b, "}}"...))
+	return message(append(b, "}}"...))
 }
 
 // notJSON is the error of a JSON part that does not render to JSON.

@@ -13,7 +13,7 @@ func benchmarkMailing(b *testing.B, body string) MailBatch {
 	filler := strings.Repeat(body+"\n", 5)
 	m := newMailing(b, Source{
 		Subject: "{{ event.title }}",
-		Text: "Dear {{ subscriber.id }},\n\n{{ event.title }}\n" + filler +
+		Text: "Hello {{ subscriber.id }},\n\n{{ event.title }}\n" + filler +
 			"Your link: {{ subscription.data.link }}\nUnsubscribe: {{ unsubscribe_url }}\n",
 		HTML: "<html><body><h1>{{ event.title }}</h1>\n<p>" + filler +
 			"</p>\n<a href=\"{{ subscription.data.link }}\">open</a>\n</body></html>\n",
@@ -51,7 +51,7 @@ func BenchmarkWrite(b *testing.B) {
 	filtered := m
 	var err error
 	if filtered.Template, err = Compile(Source{Name: "x", Subject: "{{ event.title }}",
-		Text: "Dear {{ subscriber.attributes.name | default: 'friend' }},\n" + strings.Repeat(ascii+"\n", 10) + "{{ unsubscribe_url }}\n"}); err != nil {
+		Text: "Hello {{ subscriber.attributes.name | default: 'friend' }},\n" + strings.Repeat(ascii+"\n", 10) + "{{ unsubscribe_url }}\n"}); err != nil {
 		b.Fatal(err)
 	}
 	run("split, one filter", filtered)

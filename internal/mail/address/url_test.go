@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAURLHasOneNormalForm(t *testing.T) {
+func TestURLHasOneNormalForm(t *testing.T) {
 	for written, want := range map[string]string{
 		"https://example.org":                                     "https://example.org/",
 		"HTTPS://Example.ORG:443/A?b=C":                           "https://example.org/A?b=C",
@@ -48,7 +48,7 @@ func TestAURLHasOneNormalForm(t *testing.T) {
 	}
 }
 
-func TestADestinationIsAHostWithItsPort(t *testing.T) {
+func TestDestinationIsHostAndPort(t *testing.T) {
 	for written, want := range map[string]string{
 		"https://example.org/a?b=c:d": "example.org:443", "http://example.org/": "example.org:80",
 		"https://example.org:8443/": "example.org:8443", "https://[2001:db8::1]/": "[2001:db8::1]:443", "http://[::1]:8080/x": "[::1]:8080",

@@ -8,8 +8,8 @@ import (
 // machine is the header of a bounce that is text for people.
 const machine = "From: MAILER-DAEMON@example.org\r\nSubject: Undelivered Mail\r\nContent-Type: "
 
-// Letters whose other case has another length in UTF-8: what was found in the one
-// text stands elsewhere in the other.
+// Some characters have another length in UTF-8 in the other case: a position in the one
+// text is not the position in the other.
 func TestCaseFoldingKeepsPositions(t *testing.T) {
 	longer, shorter := strings.Repeat("Ⱥ", 400), strings.Repeat("İ", 400)
 	for name, raw := range map[string]string{
@@ -28,8 +28,8 @@ func TestCaseFoldingKeepsPositions(t *testing.T) {
 	}
 }
 
-// What is dearest to read: anybody may send it, to abuse at least. The time of each should
-// grow with its size and not with its square.
+// The messages are the most expensive to parse, and anybody may send them. The time of each should
+// grow in proportion to its size.
 func BenchmarkHostileMessages(b *testing.B) {
 	const size = 250 << 10
 	for name, raw := range hostile(size) {

@@ -46,7 +46,7 @@ func TestTheNewestKeySigns(t *testing.T) {
 	verified(t, signOne(t, plain, At(keys, day(2))...), keys[2], keys[1])
 }
 
-func TestKeysAreReadAsOthersWriteThem(t *testing.T) {
+func TestKeysOfOtherToolsAreRead(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestKeysAreReadAsOthersWriteThem(t *testing.T) {
 	}
 }
 
-func TestAKeyThatCannotBeUsedIsNamedAndNotShown(t *testing.T) {
+func TestErrorNamesUnusableKeyButNotItsValue(t *testing.T) {
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestRecordsAreThoseOfTheKey(t *testing.T) {
 	}
 }
 
-func TestALineOfAZoneHasStringsThatAreNotTooLong(t *testing.T) {
+func TestZoneLineSplitsLongStrings(t *testing.T) {
 	for _, algorithm := range []string{Ed25519, RSA} {
 		key := keyOf(t, algorithm)
 		line := key.ZoneLine()

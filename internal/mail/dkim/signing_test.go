@@ -88,7 +88,7 @@ func signOne(t tester, message string, keys ...*Key) []byte {
 
 const plain = "From: Ada <ada@example.org>\r\nTo: bob@example.net\r\nSubject: Hello\r\n\r\nHello\r\n"
 
-func TestWhatIsSignedIsVerifiedByAnother(t *testing.T) {
+func TestOtherImplementationVerifiesSignatures(t *testing.T) {
 	ed, rsa := keyOf(t, Ed25519), keyOf(t, RSA)
 	other := *ed
 	other.Domain = "news." + strings.Repeat("a", 63) + "." + strings.Repeat("b", 63) + "." + strings.Repeat("c", 63) + ".example"
@@ -98,7 +98,7 @@ func TestWhatIsSignedIsVerifiedByAnother(t *testing.T) {
 }
 
 // The mails that internal/render is tested with.
-func TestEveryGoldenMailIsVerifiedByAnother(t *testing.T) {
+func TestOtherImplementationVerifiesGoldenMails(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "render", "testdata", "golden", "*.eml"))
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -130,7 +130,7 @@ func TestHeaderLinesAreShort(t *testing.T) {
 	}
 }
 
-func TestWhoeverChangesWhatIsSignedIsNoticed(t *testing.T) {
+func TestChangedMessageFailsVerification(t *testing.T) {
 	message := "From: a@example.org\r\nTo: b@example.net\r\nSubject: x\r\nDate: Fri, 20 Nov 2026 09:30:00 +0000\r\n" +
 		"Message-ID: <1@example.org>\r\nList-Unsubscribe: <https://example.org/u>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" +
 		"X-Other: x\r\nMIME-Version: 1.0\r\nContent-Type: text/plain\r\n\r\nPay 10.\r\n"
@@ -162,7 +162,7 @@ func TestWhoeverChangesWhatIsSignedIsNoticed(t *testing.T) {
 }
 
 // Any message that a standard allows, folded and spaced in any way.
-func TestAnyMessageIsVerifiedByAnother(t *testing.T) {
+func TestOtherImplementationVerifiesAnyMessage(t *testing.T) {
 	ed, rsa := keyOf(t, Ed25519), keyOf(t, RSA)
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching("[!-9;-~é]{1,9}")
@@ -195,7 +195,7 @@ func TestAnyMessageIsVerifiedByAnother(t *testing.T) {
 	})
 }
 
-func TestMessagesOfABatchAreSignedAtOnce(t *testing.T) {
+func TestMessagesOfABatchAreSignedConcurrently(t *testing.T) {
 	ed, rsa := keyOf(t, Ed25519), keyOf(t, RSA)
 	var s Signing
 	for _, n := range []int{100, 1, 0, 7} {
@@ -256,7 +256,7 @@ func signerOf(t tester, algorithm string) crypto.Signer {
 	return key.(crypto.Signer)
 }
 
-func TestFilesThatManyHaveAreSignedWithEach(t *testing.T) {
+func TestSharedFilesAreSignedWithEachMessage(t *testing.T) {
 	ed := keyOf(t, Ed25519)
 	for _, files := range []string{"--=_mixed\r\nContent-Type: x\r\n\r\nAAAA\r\n--=_mixed--\r\n", "--=_mixed\r\nX: a  b\t c \r\n\r\nAAAA\r\n--=_mixed--\r\n\r\n \r\n", ""} {
 		shared := []byte(files)

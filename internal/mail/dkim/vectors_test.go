@@ -9,7 +9,7 @@ import (
 )
 
 // The example of RFC 6376, section 3.4.5.
-func TestTheRelaxedFormIsThatOfTheExample(t *testing.T) {
+func TestRelaxedFormEqualsTheRFCExample(t *testing.T) {
 	for field, want := range map[string]string{
 		"A: X\r\n":                  "a:X\r\n",
 		"B : Y\t\r\n\tZ  \r\n":      "b:Y Z\r\n",
@@ -73,7 +73,7 @@ const (
 	exampleRecord = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
 )
 
-func TestTheSignatureOfTheExampleIsTheSame(t *testing.T) {
+func TestSignatureEqualsTheRFCExample(t *testing.T) {
 	key, err := ParsePrivate([]byte(exampleSeed + "\n"))
 	if err != nil {
 		t.Fatal(err)

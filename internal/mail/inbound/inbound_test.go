@@ -60,8 +60,8 @@ func TestCommandsAreRefusedWhereTheyDoNotBelong(t *testing.T) {
 		{"no end of the brackets", "EHLO a\nMAIL FROM:<a@example.org", "501 5.5.4"},
 		{"not an address", "EHLO a\nMAIL FROM:<a>", "501 5.1.7"},
 		{"a long address", "EHLO a\nMAIL FROM:<" + strings.Repeat("a", 260) + "@example.org>", "501 5.5.4"},
-		{"letters without SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org>", "553 5.6.7"},
-		{"letters with SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org> SMTPUTF8", "250 2.1.0"},
+		{"UTF-8 without SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org>", "553 5.6.7"},
+		{"UTF-8 with SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org> SMTPUTF8", "250 2.1.0"},
 		{"too large, said ahead", "EHLO a\nMAIL FROM:<> SIZE=1048577", "552 5.3.4"},
 		{"a size that is none", "EHLO a\nMAIL FROM:<> SIZE=-1", "501 5.5.4"},
 		{"a parameter that was not offered", "EHLO a\nMAIL FROM:<> RET=FULL", "555 5.5.4"},
@@ -356,7 +356,7 @@ func TestStopFinishesTheCurrentMessage(t *testing.T) {
 }
 
 // The server does not answer 250 to a message that takes longer than the patience.
-func TestStopGivesUpAfterItsPatience(t *testing.T) {
+func TestStopGivesUpAfterItsTimeout(t *testing.T) {
 	w := start(t)
 	c := w.ready(bounceTo)
 	w.hold = make(chan struct{})

@@ -21,7 +21,7 @@ func key(t *testing.T, secret byte) *linktoken.Key {
 	return k
 }
 
-func TestAPassIsGoodForItsPurposeUntilItEnds(t *testing.T) {
+func TestTokenIsValidForItsPurposeUntilItExpires(t *testing.T) {
 	k := key(t, 1)
 	p, err := k.Seal('c', noon, []byte("ada@example.org"))
 	if err != nil {

@@ -21,7 +21,7 @@ func exchangers(hosts ...string) []*net.MX {
 	return records
 }
 
-func TestASiteIsWhoRunsTheExchangers(t *testing.T) {
+func TestSiteIsTheOperatorOfTheExchangers(t *testing.T) {
 	for _, c := range []struct {
 		domain string
 		hosts  []string
@@ -76,7 +76,7 @@ func told(s *Sites, domain, site string) error {
 	return nil
 }
 
-func TestADomainIsLookedUpOnceWhileItsAnswerIsGood(t *testing.T) {
+func TestLookupIsCachedForItsLifetime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dns{answers: map[string][]*net.MX{"a.example": exchangers("mx.one.example."), "b.example": exchangers("mx.one.example.")}}
 		s := New(Options{LookupMX: d.lookup, Clock: clock.System{}})
@@ -102,7 +102,7 @@ func TestADomainIsLookedUpOnceWhileItsAnswerIsGood(t *testing.T) {
 	})
 }
 
-func TestAFailedLookUpForgetsNothingAndIsTriedAgain(t *testing.T) {
+func TestFailedLookupKeepsTheOldAnswerAndIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dns{answers: map[string][]*net.MX{"a.example": exchangers("mx.one.example."), "b.example": exchangers("mx.one.example.")}}
 		s := New(Options{LookupMX: d.lookup, Clock: clock.System{}})
@@ -123,7 +123,7 @@ func TestAFailedLookUpForgetsNothingAndIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestWhatIsAskedAndKeptIsBounded(t *testing.T) {
+func TestLookupsAndCacheAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dns{}
 		s := New(Options{LookupMX: d.lookup, Clock: clock.System{}})

@@ -21,9 +21,9 @@ func verdictOf(name string, code int) driver.Verdict {
 	return driver.Permanent
 }
 
-// TestAnswersOfReceiversHaveTheirClass goes through answers as receivers give
+// TestRepliesAreClassified goes through answers as receivers give
 // them: those of the RFCs, and those that large receivers publish.
-func TestAnswersOfReceiversHaveTheirClass(t *testing.T) {
+func TestRepliesAreClassified(t *testing.T) {
 	rules := Builtin()
 	for _, c := range []struct {
 		driver string
@@ -104,7 +104,7 @@ func TestAnswersOfReceiversHaveTheirClass(t *testing.T) {
 	}
 }
 
-func TestABrokenConnectionIsTheNetworkWithAnyDriver(t *testing.T) {
+func TestBrokenConnectionIsANetworkErrorForEveryDriver(t *testing.T) {
 	for _, name := range []string{"smtp", "webhook", "file"} {
 		r := Builtin().Read(name, "", &driver.Outcome{Verdict: driver.Lost, Text: "the connection broke"})
 		if r.Class != fanfare.ClassNetwork || r.Verdict != driver.Lost {
@@ -113,14 +113,14 @@ func TestABrokenConnectionIsTheNetworkWithAnyDriver(t *testing.T) {
 	}
 }
 
-func TestWhatADriverSaysItselfStays(t *testing.T) {
+func TestClassOfADriverIsKept(t *testing.T) {
 	r := Builtin().Read("webhook", "", &driver.Outcome{Verdict: driver.Temporary, Code: 503, Class: fanfare.ClassThrottled, RetryAfter: 7 * time.Second, Text: "try again in 5 minutes"})
 	if r.Class != fanfare.ClassThrottled || r.RetryAfter != 7*time.Second {
 		t.Errorf("read as %+v", r)
 	}
 }
 
-func TestAWaitThatATextAsksForIsFound(t *testing.T) {
+func TestWaitIsReadFromTheText(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"4.7.1 Greylisting in action, please come back in 00:04:59": 4*time.Minute + 59*time.Second,
 		"4.7.1 Greylisted for 300 seconds":                          5 * time.Minute,
@@ -145,14 +145,14 @@ func TestAWaitThatATextAsksForIsFound(t *testing.T) {
 	}
 }
 
-func TestARefusalForGoodAsksForNoWait(t *testing.T) {
+func TestPermanentRefusalHasNoWait(t *testing.T) {
 	o := &driver.Outcome{Verdict: driver.Permanent, Code: 550, Text: "5.7.1 blocked for 10 minutes"}
 	if r := Builtin().Read("smtp", "", o); r.RetryAfter != 0 {
 		t.Errorf("it asks to wait %v", r.RetryAfter)
 	}
 }
 
-func TestAWaitOfAGreylistIsAssumedWhereItSaysNone(t *testing.T) {
+func TestGreylistingHasADefaultWait(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"4.7.1 Greylisted, see the postmaster": 5 * time.Minute,
 		"4.7.1 Greylisted for 30 seconds":      30 * time.Second,
@@ -164,7 +164,7 @@ func TestAWaitOfAGreylistIsAssumedWhereItSaysNone(t *testing.T) {
 	}
 }
 
-func TestTheRulesOfAnOperatorGoFirstAndTheFirstThatFitsCounts(t *testing.T) {
+func TestOwnRulesPrecedeBuiltinOnes(t *testing.T) {
 	own, err := Parse([]byte(`
 rules:
   - {name: one domain, driver: smtp, codes: [550], to: ["*.example.org", example.net], then: retry, class: throttled, suspend: 1h}
@@ -200,7 +200,7 @@ rules:
 	}
 }
 
-func TestWhatIsWrongWithRulesIsNamedWithItsPlace(t *testing.T) {
+func TestRuleErrorsHaveAPosition(t *testing.T) {
 	for text, want := range map[string]string{
 		"rules:\n  - {name: a, class: full, colour: red}":                            `line 2 /rules/0: unknown field "colour"`,
 		"rules:\n  - {name: a, class: full}\n  - {name: b, class: spam}":             `line 3 /rules/1/class: "spam" is not a class`,
@@ -235,7 +235,7 @@ func TestWhatIsWrongWithRulesIsNamedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestAnEnhancedStatusCodeIsFoundWhereItIsOne(t *testing.T) {
+func TestEnhancedStatusCodeIsRecognized(t *testing.T) {
 	for text, want := range map[string]enhanced{
 		"4.7.28 slow": {4, 7, 28}, "see 5.1.1": {5, 1, 1}, "(#5.1.1)": {5, 1, 1}, "no 4.2.2.": {4, 2, 2}, "4.2.2": {4, 2, 2}, "x 4.7.500 y": {4, 7, 500},
 		"192.0.2.1 then 5.7.1 x": {5, 7, 1}, "4.7.1.2": {}, "14.7.1": {}, "4.7": {}, "4..7": {}, "3.1.1": {}, "4.7.1000": {}, "": {}, ".": {}, "5.": {}, "5.1.": {},
@@ -257,7 +257,7 @@ func told(e *fanfare.Error) string {
 	return at + e.Pointer + ": " + e.Message
 }
 
-func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
+func TestAllRuleErrorsAreReported(t *testing.T) {
 	_, err := Parse([]byte("rules:\n  - {class: full, then: no}\n  - {name: b, codes: [x]}"))
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok || len(e.Details) != 4 {
@@ -265,7 +265,7 @@ func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFileHasNoRules(t *testing.T) {
+func TestEmptyFileHasNoRules(t *testing.T) {
 	for _, text := range []string{"", "# nothing yet\n", "rules: []", "rules:\n"} {
 		if rules, err := Parse([]byte(text)); err != nil || len(rules.All()) != 0 {
 			t.Errorf("%q: %v, %v", text, rules, err)
@@ -273,9 +273,9 @@ func TestAnEmptyFileHasNoRules(t *testing.T) {
 	}
 }
 
-// TestEachBuiltinRuleCanCount: a rule that another one before it hides would never
+// TestEveryBuiltinRuleMatches: a rule that another one before it hides would never
 // be seen to be wrong.
-func TestEachBuiltinRuleCanCount(t *testing.T) {
+func TestEveryBuiltinRuleMatches(t *testing.T) {
 	witness := map[string]*driver.Outcome{
 		"connection-lost": {Verdict: driver.Lost}, "greylisted": at(450, "greylisted"), "google-rate": at(421, "4.7.28 slow down"),
 		"google-unsolicited-rate": at(421, "unusual rate of unsolicited mail"), "yahoo-user-complaints": at(421, "4.7.0 [TSS04] no"),
@@ -319,9 +319,9 @@ func hook(code int) *driver.Outcome {
 	return &driver.Outcome{Verdict: verdictOf("webhook", code), Code: code}
 }
 
-// FuzzAnyAnswerAndAnyFileOfRules: nothing that a peer says and no file breaks the
+// FuzzReplyAndRules: nothing that a peer says and no file breaks the
 // reading, and what it grants has an end.
-func FuzzAnyAnswerAndAnyFileOfRules(f *testing.F) {
+func FuzzReplyAndRules(f *testing.F) {
 	f.Add("rules: [{name: a, class: full, text: quota}]", 452, "4.2.2 over quota, try again in 5 minutes")
 	f.Add("rules: [{name: b, then: retry, enhanced: ['*.7.1-9']}]", 550, "5.7.1 wait 999999 hours")
 	builtin := Builtin()

@@ -28,7 +28,7 @@ func aLink() Link {
 	return Link{Service: "earthquakes", Subscription: fanfare.NewRowID(7, 0x4e), Delivery: testDelivery}
 }
 
-func TestALinkComesBackAsItWas(t *testing.T) {
+func TestLinkRoundTrips(t *testing.T) {
 	s := newSigner(t, newKey)
 	url := string(s.AppendURL([]byte("see "), aLink()))
 	token, ok := strings.CutPrefix(url, "see https://example.org/u/")
@@ -44,7 +44,7 @@ func TestALinkComesBackAsItWas(t *testing.T) {
 	}
 }
 
-func TestAChangedLinkIsRefused(t *testing.T) {
+func TestChangedLinkIsRefused(t *testing.T) {
 	s := newSigner(t, newKey)
 	token := strings.TrimPrefix(string(s.AppendURL(nil, aLink())), "https://example.org/u/")
 	for i := range len(token) {
@@ -75,7 +75,7 @@ func TestOldKeysAreAcceptedDuringRotation(t *testing.T) {
 	}
 }
 
-func TestASignerNeedsAURLAndAKey(t *testing.T) {
+func TestSignerNeedsAURLAndAKey(t *testing.T) {
 	key := []byte(newKey)
 	for _, base := range []string{"", "example.org", "ftp://example.org", "https://", "https://example.org/?a=1", "https://example.org/#a",
 		"https://u:p@example.org", "https://example.org/\r\nBcc: x"} {
@@ -111,7 +111,7 @@ func BenchmarkAppendURL(b *testing.B) {
 	}
 }
 
-func TestALinkToPreferencesIsNoOther(t *testing.T) {
+func TestPreferencesLinkHasOnlyItsPurpose(t *testing.T) {
 	s, err := NewSigner("https://news.example.org/at", []byte("a key of enough bytes"))
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func returnSigner(t testing.TB, keys ...string) *Signer {
 
 var farRef = fanfare.DeliveryRef{Day: 1<<23 - 1, Manifest: 1<<64 - 1, Position: 1<<32 - 1}
 
-func TestAReturnAddressComesBackAsItWas(t *testing.T) {
+func TestReturnAddressRoundTrips(t *testing.T) {
 	s := returnSigner(t, newKey)
 	for _, ref := range []fanfare.DeliveryRef{aLink().Delivery, {}, farRef} {
 		for _, kind := range []byte{BounceReturn, UnsubscribeReturn} {
@@ -45,7 +45,7 @@ func TestAReturnAddressComesBackAsItWas(t *testing.T) {
 	}
 }
 
-func TestAChangedReturnAddressIsRefused(t *testing.T) {
+func TestChangedReturnAddressIsRefused(t *testing.T) {
 	s := returnSigner(t, newKey)
 	local := string(s.AppendReturn(nil, BounceReturn, aLink().Delivery, false))
 	refused := func(bad string) {
@@ -69,7 +69,7 @@ func TestAChangedReturnAddressIsRefused(t *testing.T) {
 
 // A link shows everybody who has it bits of an HMAC: they sign no address, and those
 // of an address no link and no address of the other kind.
-func TestNoSignatureServesForAnotherPurpose(t *testing.T) {
+func TestSignatureIsBoundToItsPurpose(t *testing.T) {
 	s := newSigner(t, newKey)
 	bounce := string(s.AppendReturn(nil, BounceReturn, farRef, false))
 	leave := string(s.AppendReturn(nil, UnsubscribeReturn, farRef, false))
@@ -81,7 +81,7 @@ func TestNoSignatureServesForAnotherPurpose(t *testing.T) {
 	}
 }
 
-func TestReturnAddressesFollowTheRotationOfKeys(t *testing.T) {
+func TestOldKeysOfReturnAddressesAreAccepted(t *testing.T) {
 	local := string(returnSigner(t, oldKey).AppendReturn(nil, UnsubscribeReturn, farRef, false))
 	if _, _, _, err := returnSigner(t, newKey, oldKey).VerifyReturn(local); err != nil {
 		t.Error(err)

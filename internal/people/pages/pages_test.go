@@ -29,7 +29,7 @@ func all(site *Site) map[Kind]*Page {
 
 var plainSite = Site{Name: "City <of> X", Color: "#005ea5", Logo: "data:image/png;base64,AAAA", Links: []Link{{"Imprint", "https://city.example/imprint"}}}
 
-func TestAPageHasNothingOfOthersAndAllowsNothingElse(t *testing.T) {
+func TestPageLoadsNothingFromOthers(t *testing.T) {
 	w := NewWriter()
 	for kind, p := range all(&plainSite) {
 		p.Kind, p.Site = kind, &plainSite
@@ -55,7 +55,7 @@ func TestAPageHasNothingOfOthersAndAllowsNothingElse(t *testing.T) {
 	}
 }
 
-func TestTextsAreTakenInTheReadersLanguageAndElseInEnglish(t *testing.T) {
+func TestTextsAreInTheReadersLanguageOrEnglish(t *testing.T) {
 	texts := Texts{"de": {"leave_title": "Abmelden?"}, "de-at": {"leave_button": "Pfiat di"}, "ar": {"leave_title": "إلغاء"}, "en": {"leave_all": "Everything"}}
 	for _, c := range []struct{ locale, lang, title, button, all string }{
 		{"", "en", "Unsubscribe?", "Unsubscribe", "Everything"},
@@ -75,7 +75,7 @@ func TestTextsAreTakenInTheReadersLanguageAndElseInEnglish(t *testing.T) {
 	}
 }
 
-func TestWhatStandsOnAnyColorCanBeRead(t *testing.T) {
+func TestTextOnAnyColorHasContrast(t *testing.T) {
 	for r := 0; r < 256; r += 15 {
 		for g := 0; g < 256; g += 15 {
 			for b := 0; b < 256; b += 15 {
@@ -110,7 +110,7 @@ func hex(n int) string {
 }
 
 // The style is what all pages share: its own colors can be read, too.
-func TestTheStylesColorsCanBeRead(t *testing.T) {
+func TestDefaultColorsHaveContrast(t *testing.T) {
 	for i, scheme := range strings.SplitAfterN(style, "prefers-color-scheme:dark", 2) {
 		color := func(name string) float64 {
 			l, err := luminance(regexp.MustCompile(name + `:(#[0-9a-f]{6})`).FindStringSubmatch(scheme)[1])

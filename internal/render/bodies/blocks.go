@@ -27,7 +27,7 @@ type section struct {
 }
 
 // expandBlocks replaces the block elements by tables, which old versions of Outlook need.
-// Columns stack if there is no room, without a media query, since some readers drop those.
+// Columns stack if the screen is narrow, without a media query, since some readers drop those.
 func (b *builder) expandBlocks(f *File, source string) string {
 	if !strings.Contains(source, "<f-") {
 		return source

@@ -25,9 +25,9 @@ type declaration struct {
 	important       bool
 }
 
-// parseSheet returns the rules of a style sheet that can be inlined, and the text of all
+// parseStyles returns the rules of a style sheet that can be inlined, and the text of all
 // others, such as media queries.
-func parseSheet(text string, order int) (rules []rule, rest string) {
+func parseStyles(text string, order int) (rules []rule, rest string) {
 	var kept strings.Builder
 	for _, one := range parseStatements(text) {
 		block, ok := strings.CutSuffix(strings.TrimSpace(one.block), "}")
@@ -271,7 +271,7 @@ func matchesParts(parts []compound, open []element) bool {
 // again, which Liquid between and within elements does not survive. Here everything but the
 // affected start tags stays as it was written.
 func (b *builder) inlineStyles(source, builtin string) string {
-	rules, _ := parseSheet(builtin, 0)
+	rules, _ := parseStyles(builtin, 0)
 	source, rules = b.takeStyles(source, rules)
 	if len(rules) == 0 {
 		return source
@@ -330,7 +330,7 @@ func (b *builder) takeStyles(source string, rules []rule) (string, []rule) {
 		case markup.TextToken:
 			if inStyle && !b.hasTags(raw) {
 				var found []rule
-				found, raw = parseSheet(raw, len(rules)+1)
+				found, raw = parseStyles(raw, len(rules)+1)
 				rules = append(rules, found...)
 			}
 		}

@@ -18,13 +18,13 @@ func TestStylesAreInlined(t *testing.T) {
 		{"one list, both kinds", `<style>b, b:hover { color: red }</style><b>x</b>`, "<style>\nb:hover { color: red }</style><b style=\"color: red\">x</b>"},
 		{"elements that end where others begin", `<style>li p { color: red }</style><ul><li><p>a<li>b</ul><p>c</p>`, `<ul><li><p style="color: red">a<li>b</ul><p>c</p>`},
 		{"values", `<style>p { color: {{ event.c }} }</style><p>x</p>`, `<p style="color: {{ event.c }}">x</p>`},
-		{"a sheet on a condition is left alone", `<style>{% if event.c %}p { color: red }{% endif %}</style><p>x</p>`, `<style>{% if event.c %}p { color: red }{% endif %}</style><p>x</p>`},
+		{"styles on a condition are left alone", `<style>{% if event.c %}p { color: red }{% endif %}</style><p>x</p>`, `<style>{% if event.c %}p { color: red }{% endif %}</style><p>x</p>`},
 		{"Liquid between attributes", `<style>p { color: red }</style><p {% if event.c %}class="x"{% endif %} title="{{ event.t }}" hidden>x</p>`,
 			`<p {% if event.c %}class="x" {% endif %} title="{{ event.t }}" hidden="" style="color: red">x</p>`},
 		{"Liquid in the attribute", `<style>p { color: red }</style><p style="{% if event.c %}top: 0{% endif %}">x</p>`, `<p style="color: red; {% if event.c %}top: 0{% endif %}">x</p>`},
 		{"addresses, comments and quotes", `<style>/* p { */ p { background: url(data:image/png;base64,AA==); font-family: "A B", 'C' }</style><p>x</p>`,
 			`<p style="background: url(data:image/png;base64,AA==); font-family: &#34;A B&#34;, 'C'">x</p>`},
-		{"a sheet for another medium", `<style media="print">p { color: red }</style><p>x</p>`, `<style media="print">p { color: red }</style><p>x</p>`},
+		{"styles for another medium", `<style media="print">p { color: red }</style><p>x</p>`, `<style media="print">p { color: red }</style><p>x</p>`},
 		{"what is left open", `<style>p { color: red`, `<style>p { color: red`},
 	}
 	for _, tt := range tests {
@@ -40,7 +40,7 @@ func TestStylesAreInlined(t *testing.T) {
 	}
 }
 
-func TestBlocksAreWrittenForOldReadersToo(t *testing.T) {
+func TestBlocksWorkInOldReaders(t *testing.T) {
 	made, wrong := Make(Source{Name: "t", HTML: `<f-section><f-column width="25%">a</f-column><f-column>b</f-column><f-column>c</f-column></f-section><f-button href="{{ event.url }}">{{ event.a }}</f-button><f-spacer height="40"></f-spacer><f-image src="m.png" alt="" width="300"></f-image><f-divider></f-divider>`})
 	if len(wrong) > 0 {
 		t.Fatal(wrong[0])
@@ -56,7 +56,7 @@ func TestBlocksAreWrittenForOldReadersToo(t *testing.T) {
 	}
 }
 
-func TestWhatABlockLacksIsNamed(t *testing.T) {
+func TestErrorNamesMissingAttributeOfABlock(t *testing.T) {
 	for html, message := range map[string]string{
 		"a\n<f-card>x</f-card>":         "unknown block f-card",
 		"<f-image src=\"x\"></f-image>": "f-image without alt",
@@ -71,7 +71,7 @@ func TestWhatABlockLacksIsNamed(t *testing.T) {
 	}
 }
 
-func TestALayoutSpeaksTheLanguageOfTheTemplate(t *testing.T) {
+func TestLayoutIsInTheLanguageOfTheTemplate(t *testing.T) {
 	tests := []struct{ lang, html, text string }{
 		{"", `<html lang="en" dir="ltr">`, "Unsubscribe: {{ unsubscribe_url }}"},
 		{"cy-GB", `<html lang="cy-GB" dir="ltr">`, "Dad-danysgrifio: "},
@@ -92,7 +92,7 @@ func TestALayoutSpeaksTheLanguageOfTheTemplate(t *testing.T) {
 	}
 }
 
-func TestAnUnknownLayoutOrLanguageIsNamed(t *testing.T) {
+func TestErrorNamesUnknownLayoutOrLanguage(t *testing.T) {
 	for pointer, src := range map[string]Source{
 		"/templates/t/layout": {Name: "t", Markdown: "x", Layout: "plane"},
 		"/templates/t/lang":   {Name: "t", HTML: "<p>x</p>", Text: "x", Lang: "not a language"},

@@ -11,7 +11,7 @@ import (
 )
 
 // Layouts are the names of the built-in layouts: plain has an unsubscribe link below the
-// content, letter does not.
+// content, the other does not.
 var Layouts = [...]string{"letter", "plain"}
 
 //go:embed layouts/page.html

@@ -82,7 +82,7 @@ func plainLiquid(source string) string {
 	return strings.ReplaceAll(source, lineSeparator, "")
 }
 
-func TestTextIsMadeOfHTML(t *testing.T) {
+func TestHTMLBecomesText(t *testing.T) {
 	tests := []struct{ name, html, text string }{
 		{"what is not for reading is left out", `<html><head><title>T</title><script>p</script></head><body><div style="display: none">first words</div><p>Hi&nbsp;&amp; bye<script>x</script></p></body></html>`, "Hi\u00a0& bye"},
 		{"lines break where they are broken", "<p>a<br>b\n c</p>", "a\nb c"},
@@ -116,7 +116,7 @@ func TestTextIsMadeOfHTML(t *testing.T) {
 	}
 }
 
-func TestLinesOfTextAreNotTooLong(t *testing.T) {
+func TestLinesOfTextAreWrapped(t *testing.T) {
 	made, wrong := Make(Source{Name: "t", Markdown: "> - " + strings.Repeat("some words and {{ event.a }} ", 40)})
 	if len(wrong) > 0 {
 		t.Fatal(wrong[0])
@@ -135,7 +135,7 @@ func TestLinesOfTextAreNotTooLong(t *testing.T) {
 	}
 }
 
-func TestFaultsAreWhereTheAuthorWroteThem(t *testing.T) {
+func TestErrorsHaveTheLineOfTheSource(t *testing.T) {
 	tests := []struct {
 		markdown     string
 		line, column int
@@ -160,7 +160,7 @@ func TestFaultsAreWhereTheAuthorWroteThem(t *testing.T) {
 }
 
 // The golden file is what a careful person would write.
-func TestTextOfMarkdownReadsAsIfSomebodyWroteIt(t *testing.T) {
+func TestTextOfMarkdownIsReadable(t *testing.T) {
 	source, err := os.ReadFile("testdata/elements.md")
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestTextOfMarkdownReadsAsIfSomebodyWroteIt(t *testing.T) {
 	}
 }
 
-func TestColumnsAreThoseOfATerminal(t *testing.T) {
+func TestTextWidthIsThatOfATerminal(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "abc": 3, "地震 x": 6, "Ｆ": 2, "é": 1, "e\u0301": 1, "🌋": 2, "two\nlines": 5, "a\u200bb": 2} {
 		if got := Columns(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)

@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A placeholder stands for one output or tag of Liquid. In a text it is a word of letters,
-// which may also stand in an address: the key, its number as letters, and an x.
+// A placeholder stands for one output or tag of Liquid. In a text it is a word,
+// which may also stand in an address: the key, its number in the digits a to p, and an x.
 type placeholder struct {
 	source string // the Liquid
 	tag    string // name of the tag, "" for an output
@@ -53,17 +53,17 @@ func newBuilder(src Source) *builder {
 // add stores a placeholder and returns its word.
 func (b *builder) add(m placeholder) string {
 	b.placeholders = append(b.placeholders, m)
-	return b.key + strings.Map(letter, strconv.FormatInt(int64(len(b.placeholders)-1), 16)) + "x"
+	return b.key + strings.Map(toWord, strconv.FormatInt(int64(len(b.placeholders)-1), 16)) + "x"
 }
 
-const digits, letters = "0123456789abcdef", "abcdefghijklmnop"
+const digits, wordDigits = "0123456789abcdef", "abcdefghijklmnop"
 
-func letter(digit rune) rune { return rune(letters[strings.IndexRune(digits, digit)]) }
-func digit(letter rune) rune { return rune(digits[strings.IndexRune(letters, letter)]) }
+func toWord(digit rune) rune { return rune(wordDigits[strings.IndexRune(digits, digit)]) }
+func toDigit(c rune) rune    { return rune(digits[strings.IndexRune(wordDigits, c)]) }
 
 // at returns the placeholder of a word.
 func (b *builder) at(word string) *placeholder {
-	n, err := strconv.ParseInt(strings.Map(digit, word[len(b.key):len(word)-1]), 16, 32)
+	n, err := strconv.ParseInt(strings.Map(toDigit, word[len(b.key):len(word)-1]), 16, 32)
 	if err != nil || int(n) >= len(b.placeholders) {
 		return &placeholder{}
 	}

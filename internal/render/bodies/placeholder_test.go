@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPartialsArePutInWhereTheyAreRendered(t *testing.T) {
+func TestPartialsAreInserted(t *testing.T) {
 	partials := map[string]string{
 		"greet":  "Hello {{ name }}{% if title != \"\" %}, {{ title | upcase }}{% endif %}",
 		"link":   "[{{ text }}]({{ url }}?name=1)",
@@ -44,7 +44,7 @@ func TestPartialsArePutInWhereTheyAreRendered(t *testing.T) {
 	}
 }
 
-func TestPartialsAreInHTMLAndTextAsWell(t *testing.T) {
+func TestPartialsAreInHTMLAndText(t *testing.T) {
 	src := Source{Name: "t", HTML: `<p>{% render "p", a: event.a %}</p>`, Text: "T {% render \"p\", a: event.b %}\n", Partials: map[string]string{"p": "({{ a }})\n"}}
 	made, wrong := Make(src)
 	if len(wrong) > 0 || src.IsComplete() {
@@ -58,7 +58,7 @@ func TestPartialsAreInHTMLAndTextAsWell(t *testing.T) {
 	}
 }
 
-func TestALayoutOfOnesOwn(t *testing.T) {
+func TestCustomLayout(t *testing.T) {
 	src := Source{Name: "t", Subject: "S {{ event.s }}", Markdown: "Hi {{ event.a }}", Lang: "ar",
 		CustomLayout: "<html lang=\"{{ lang }}\" dir=\"{{ dir }}\"><head><title>{{ title }}</title><style>p { margin: 0 }</style></head><body>{{ content }}<p>By {{ meta.service }}</p></body></html>"}
 	made, wrong := Make(src)

@@ -5,5 +5,5 @@
 //
 // Failure: none. Findings are hints: a template with findings is applied and sent. The only
 // error, RenderFails, is reported by the caller. Where a value decides, there is no finding.
-// Style sheets are not read, only style attributes.
+// It reads style attributes, no style sheets.
 package lint

@@ -24,7 +24,7 @@ var hostile = map[string]Source{
 	"comment and blank": {HTML: strings.Repeat("{% ", large/3)},
 }
 
-func TestWhatIsFoundManyTimesIsLookedAtOnce(t *testing.T) {
+func TestRepeatedFindingsAreComputedOnce(t *testing.T) {
 	for name, src := range hostile {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

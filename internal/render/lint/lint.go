@@ -162,8 +162,8 @@ func (l *linter) checkWhole(images, words int) {
 // minWords is the number of words below which a mail consists of images.
 const minWords = 5
 
-// minShoutedLetters is the number of capitals that are no abbreviation any more.
-const minShoutedLetters = 8
+// minCapitals is the number of capitals from which a subject is more than an abbreviation.
+const minCapitals = 8
 
 // checkSubject checks the subject.
 func (l *linter) checkSubject() {
@@ -178,7 +178,7 @@ func (l *linter) checkSubject() {
 			small++
 		}
 	}
-	if capitals >= minShoutedLetters && small == 0 {
+	if capitals >= minCapitals && small == 0 {
 		l.add(SubjectCaps, 0, "write it in sentence case", "the subject is in capitals, as in spam")
 	}
 	for _, marks := range []string{"!!", "??", "!?", "$$", "€€", "££"} {

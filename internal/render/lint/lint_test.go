@@ -15,7 +15,7 @@ func pageOf(body string) string { return `<html lang="en"><body>` + body + "</bo
 // words are enough for a mail.
 const words = "<p>There was an earthquake near you, and it was a strong one.</p>"
 
-func TestEachRuleFindsWhatItIsAboutAndNothingElse(t *testing.T) {
+func TestEachRuleFindsOnlyItsOwnCase(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		src  Source
@@ -93,7 +93,7 @@ func TestEachRuleFindsWhatItIsAboutAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestWhatIsBeyondTheLimitIsCounted(t *testing.T) {
+func TestFindingsBeyondTheLimitAreCounted(t *testing.T) {
 	found, more := Check(Source{Name: "x", HTML: pageOf(words + strings.Repeat("<img alt=''>", MaxFindings+7))})
 	if len(found) != MaxFindings || more != 7 {
 		t.Errorf("%d findings and %d more", len(found), more)
@@ -112,7 +112,7 @@ func TestEachRuleIsExplained(t *testing.T) {
 	}
 }
 
-func TestTheExamplesGiveNothingToMind(t *testing.T) {
+func TestExamplesHaveNoFindings(t *testing.T) {
 	files, err := filepath.Glob("../../../examples/*/*.html.liquid")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files (%v)", len(files), err)
@@ -128,7 +128,7 @@ func TestTheExamplesGiveNothingToMind(t *testing.T) {
 	}
 }
 
-func FuzzNothingThatIsWrittenStopsIt(f *testing.F) {
+func FuzzLint(f *testing.F) {
 	f.Add("<a href='{{ x }}'", "# a ![](b)")
 	f.Add("{% comment %}<p style='font:1px/'", "[a](http://b)")
 	f.Fuzz(func(t *testing.T, html, markdown string) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatGoesThroughAllOfAValueIsCounted(t *testing.T) {
+func TestFiltersThatReadWholeValuesAreCounted(t *testing.T) {
 	for source, want := range map[string]string{
 		"x | upcase | size":               "x | fanfare_count: fanfare_usage, 1 | upcase | size",
 		`x | default: "a" | sort: "n"`:    `x | default: "a" | fanfare_count: fanfare_usage, 16 | sort: "n"`,

@@ -35,7 +35,7 @@ func (l *Locale) Time(t time.Time) string { return l.pattern(l.data.Time, t) }
 // DateTime writes the date, hour and minute of t.
 func (l *Locale) DateTime(t time.Time, style Style) string {
 	var b strings.Builder
-	forEachField(l.data.Joined[style], func(letter byte, n int, text string) {
+	forEachField(l.data.Joined[style], func(field byte, n int, text string) {
 		b.WriteString(text)
 	})
 	return strings.NewReplacer("{1}", l.Date(t, style), "{0}", l.Time(t)).Replace(b.String())
@@ -44,8 +44,8 @@ func (l *Locale) DateTime(t time.Time, style Style) string {
 // pattern writes t by a pattern of UTS 35.
 func (l *Locale) pattern(pattern string, t time.Time) string {
 	var b strings.Builder
-	forEachField(pattern, func(letter byte, n int, text string) {
-		switch letter {
+	forEachField(pattern, func(field byte, n int, text string) {
+		switch field {
 		case 0:
 			b.WriteString(text)
 		case 'y':
@@ -88,9 +88,9 @@ func (l *Locale) pattern(pattern string, t time.Time) string {
 	return b.String()
 }
 
-// forEachField calls visit for the fields of a pattern, a letter and its count, and for the
-// text between them, with the letter 0.
-func forEachField(pattern string, visit func(letter byte, n int, text string)) {
+// forEachField calls visit for the fields of a pattern, a character and its count, and for the
+// text between them, with the field 0.
+func forEachField(pattern string, visit func(field byte, n int, text string)) {
 	for i := 0; i < len(pattern); {
 		c := pattern[i]
 		start := i

@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/render/locale"
 )
 
-// What ICU writes is written by testdata/icu.mjs.
-func TestWhatIsWrittenIsWhatICUWrites(t *testing.T) {
+// testdata/icu.mjs writes the table with ICU.
+func TestFormatsEqualThoseOfICU(t *testing.T) {
 	path := "testdata/icu.txt"
 	if all := os.Getenv("ICU_TABLE"); all != "" {
 		path = all

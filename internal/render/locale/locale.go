@@ -168,7 +168,7 @@ func Lookup(tag string) iter.Seq[string] {
 				return
 			}
 			tag = tag[:i]
-			if n := len(tag); n > 2 && tag[n-2] == '-' { // a single letter begins an extension
+			if n := len(tag); n > 2 && tag[n-2] == '-' { // a single character begins an extension
 				tag = tag[:n-2]
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/render/locale"
 )
 
-func TestATagIsSpelledAndShortenedAsBCP47Says(t *testing.T) {
+func TestTagsFollowBCP47(t *testing.T) {
 	for tag, want := range map[string]string{
 		"": "", "EN": "en", "pt_br": "pt-BR pt", "zh-hant-tw": "zh-Hant-TW zh-Hant zh", "es-419": "es-419 es",
 		"ar-EG-u-nu-latn": "ar-EG-u-nu-latn ar-EG-u-nu ar-EG ar", "de-x-own": "de-x-own de",
@@ -21,7 +21,7 @@ func TestATagIsSpelledAndShortenedAsBCP47Says(t *testing.T) {
 	}
 }
 
-func TestALocaleIsTheNearestThatIsKnown(t *testing.T) {
+func TestNearestKnownLocaleIsChosen(t *testing.T) {
 	for tag, want := range map[string]string{
 		"": "en", "tlh": "en", "de-XX": "de", "pt_br": "pt", "pt-PT": "pt-PT", "zh-TW": "zh-Hant", "iw": "he", "no-nynorsk": "nn",
 		"en-GB-oxendict": "en-GB", "ar-u-nu-arab": "ar", "\x00": "en", "-": "en", strings.Repeat("x-", 500): "en",
@@ -33,7 +33,7 @@ func TestALocaleIsTheNearestThatIsKnown(t *testing.T) {
 }
 
 // A locale that lacks a name or a pattern would panic in somebody's mail.
-func TestEveryLocaleOfTheDataWritesEverything(t *testing.T) {
+func TestEveryLocaleHasAllFormats(t *testing.T) {
 	data, err := os.ReadFile("cldr/locales.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestLanguagesHaveTheirPluralForms(t *testing.T) {
 	}
 }
 
-func TestHalfIsRoundedToTheEvenDigit(t *testing.T) {
+func TestHalfRoundsToEven(t *testing.T) {
 	for _, tt := range []struct {
 		number string
 		digits int

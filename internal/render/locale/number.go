@@ -11,7 +11,7 @@ import (
 // numbers has the symbols and patterns of one system of digits.
 type numbers struct {
 	decimal, group, minus        string
-	standard, currency, spaced   string // patterns; spaced is for a currency that is written in letters
+	standard, currency, spaced   string // patterns; spaced is for a currency that is written as a word
 	currencyDecimal, currencyGap string // of amounts; "": those of numbers
 }
 
@@ -61,7 +61,7 @@ func (l *Locale) Money(d Decimal, currency string, digits int) string {
 	}
 	n := &l.numbers
 	pattern, decimal, group := n.currency, n.decimal, n.group
-	if before, _, _ := strings.Cut(pattern, ";"); touchesLetter(before, symbol) {
+	if before, _, _ := strings.Cut(pattern, ";"); touchesWord(before, symbol) {
 		pattern = n.spaced
 	}
 	if n.currencyDecimal != "" {
@@ -73,8 +73,8 @@ func (l *Locale) Money(d Decimal, currency string, digits int) string {
 	return l.fill(pattern, d.Round(digits, digits), decimal, group, symbol)
 }
 
-// touchesLetter reports whether a letter of the symbol would stand next to the number.
-func touchesLetter(pattern, symbol string) bool {
+// touchesWord reports whether a symbol made of words, such as "kr", would stand next to the number.
+func touchesWord(pattern, symbol string) bool {
 	r, _ := utf8.DecodeRuneInString(symbol)
 	if i := strings.Index(pattern, "¤"); i >= 0 && i < strings.IndexAny(pattern, "#0") {
 		r, _ = utf8.DecodeLastRuneInString(symbol)

@@ -21,7 +21,7 @@ func drawBody(t *rapid.T, stretch *rapid.Generator[string]) (b Body) {
 }
 
 // The bound that spares measuring gives the answer that measuring gives.
-func TestWhetherABodyIsSevenBitIsWhatItsMeasureSays(t *testing.T) {
+func TestMeasureTellsWhetherBodyIsSevenBit(t *testing.T) {
 	stretch := rapid.Custom(func(t *rapid.T) string {
 		return strings.Repeat("x", rapid.IntRange(0, hardLine/2+1).Draw(t, "x")) + rapid.SampledFrom([]string{"", "\n", "ä", "\n\n", "a\nb"}).Draw(t, "end")
 	})
@@ -36,7 +36,7 @@ func TestWhetherABodyIsSevenBitIsWhatItsMeasureSays(t *testing.T) {
 
 // A body that is said to have no dot at the start of a line has none, and one that is
 // not said so has a line end before a dot somewhere.
-func TestDotsAtTheStartOfLinesAreSeenWhateverTheyAreMadeOf(t *testing.T) {
+func TestDotsAtLineStartsAreFound(t *testing.T) {
 	stretch := rapid.StringMatching(`[.x\n]{0,4}`)
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBody(t, stretch)

@@ -54,7 +54,7 @@ func nameIsRead(t interface {
 	}
 }
 
-// TestAnyFileNameIsReadAsItIs writes names and reads them by RFC 2231 again.
-func TestAnyFileNameIsReadAsItIs(t *testing.T) {
+// TestFileNamesRoundTrip writes names and reads them by RFC 2231 again.
+func TestFileNamesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { nameIsRead(rt, rapid.StringN(1, 80, 250).Draw(rt, "name")) })
 }

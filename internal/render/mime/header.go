@@ -175,7 +175,7 @@ func appendEncoded(dst []byte, text string, col int) []byte {
 			dst = append(dst, '\r', '\n', ' ')
 			col = 1
 		}
-		room := max(encodedLine-col-len("=?utf-8?q??="), 16)
+		free := max(encodedLine-col-len("=?utf-8?q??="), 16)
 		n, used := 0, 0
 		for n < len(text) {
 			_, size := utf8.DecodeRuneInString(text[n:])
@@ -187,7 +187,7 @@ func appendEncoded(dst []byte, text string, col int) []byte {
 					cost += quotedLen(text[i])
 				}
 			}
-			if used+cost > room {
+			if used+cost > free {
 				break
 			}
 			used += cost
@@ -249,7 +249,7 @@ func CheckHostName(s, value string) error {
 		}
 		for i := range len(label) {
 			if c := label[i]; !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
-				return invalidHeader(value, "%q is not a host name: only letters, digits, dots, - and _ are allowed", s)
+				return invalidHeader(value, "%q is not a host name: only A to Z, a to z, 0 to 9, dots, - and _ are allowed", s)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Who writes texts of their own reads there which there are.
+// The reference lists the names and texts that a service can replace.
 func TestTheReferenceHasEveryText(t *testing.T) {
 	reference, err := os.ReadFile("../../../../docs/reference/page-texts.md")
 	if err != nil {
