@@ -48,22 +48,35 @@ const readyLimit = time.Second
 
 // whyNot asks the server why it takes so long.
 func (c *Client) whyNot(ctx context.Context) string {
+	err := c.Ready(ctx)
+	if _, silent := errors.AsType[*Unreachable](err); silent {
+		return "it does not answer at all"
+	}
+	if err != nil {
+		return sentence(err)
+	}
+	return "it is ready and still works on it"
+}
+
+// Ready asks the server whether it is ready, and returns the reason if it is not: an *Unreachable if it does not
+// answer within a second. It needs no key.
+func (c *Client) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/readyz", http.NoBody)
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return "it does not answer at all"
+		return &Unreachable{c.base, err}
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= 300 {
-		return sentence(refusal(response))
+		return refusal(response)
 	}
 	_, _ = io.Copy(io.Discard, response.Body) // so that the connection can be used again
-	return "it is ready and still works on it"
+	return nil
 }
 
 // tellNextTry tells of the wait before another try.

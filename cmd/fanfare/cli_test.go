@@ -300,6 +300,16 @@ func TestKeyOfALocalServerIsFound(t *testing.T) {
 	}
 }
 
+func TestACommandWithoutAKeyReportsThatTheServerIsStarting(t *testing.T) {
+	s := httptest.NewServer(&fake{answers: map[string]string{"GET /readyz": `503 {"code":"unavailable","detail":"the server is starting: load subscriptions, 12 of 100"}`}})
+	defer s.Close()
+	var errs bytes.Buffer
+	c := &cli{out: io.Discard, err: &errs, lookupEnv: func(string) (string, bool) { return "", false }}
+	if code := c.run(t.Context(), []string{"status", "--server", s.URL, "--data-dir", t.TempDir()}); code == 0 || !strings.Contains(errs.String(), "load subscriptions, 12 of 100") {
+		t.Errorf("it ended with %d: %s", code, errs.String())
+	}
+}
+
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	c := &cli{lookupEnv: func(string) (string, bool) { return "", false }}
 	for _, command := range c.root().Commands() {

@@ -149,13 +149,16 @@ func (c *cli) connect() (*client.Client, error) {
 	if err := c.checkServer(c.server, c.dataDir, "--data-dir "+c.dataDir); err != nil { // completions come here unchecked
 		return nil, err
 	}
-	key, err := c.findKey()
-	if err != nil {
-		return nil, err
-	}
+	key, noKey := c.findKey()
 	api, err := client.New(c.setting(c.server, "FANFARE_SERVER", defaultServer), key)
 	if err != nil {
 		return nil, err
+	}
+	if noKey != nil {
+		if err := api.Ready(context.Background()); fanfare.CodeOf(err) == fanfare.Unavailable { // the key may come with the start
+			return nil, err
+		}
+		return nil, noKey
 	}
 	return api.ForService(c.setting(c.service, "FANFARE_SERVICE", "")).ToldOfWaits(tellWaitAfter, c.tellWait), nil
 }

@@ -70,7 +70,7 @@ func TestAnAudienceIsRefusedWithItsPosition(t *testing.T) {
 	}
 }
 
-// What a person costs is multiplied by all whom an event would reach.
+// An audience filter is evaluated for every subscriber whom an event could reach, so each loop counts.
 func TestAnAudienceWithALoopInALoopIsRefused(t *testing.T) {
 	loop := "subscriber.attributes.tags.all(a, a.size() > 1 && a.startsWith('x'))"
 	if _, err := NewAudience(loop, nil); err != nil {

@@ -87,11 +87,11 @@ func TestABucketReleasesTheMemoryOfRemovedRows(t *testing.T) {
 			b.remove(float64(row*7919%n), row)
 		}
 	}
-	left, room := 0, 0
+	left, capacity := 0, 0
 	for i := range b.leaves {
-		left, room = left+len(b.leaves[i].rows), room+cap(b.leaves[i].rows)+cap(b.leaves[i].keys)
+		left, capacity = left+len(b.leaves[i].rows), capacity+cap(b.leaves[i].rows)+cap(b.leaves[i].keys)
 	}
-	if left != n/every || room > 16*left {
-		t.Errorf("%d rows take the room of %d", left, room)
+	if left != n/every || capacity > 16*left {
+		t.Errorf("%d rows have the capacity of %d", left, capacity)
 	}
 }

@@ -80,7 +80,7 @@ func (c *subscriptionColumns) release(p fanfare.RowID) {
 	}
 }
 
-// ensureEntry returns the entry for the page of p and makes room for it.
+// ensureEntry returns the entry for the page of p. It makes the table longer if it has none.
 func (c *subscriptionColumns) ensureEntry(p fanfare.RowID) *pageEntry {
 	number := int(p.Local() >> pageBits)
 	table := c.tables[p.Partition()].Load()

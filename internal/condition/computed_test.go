@@ -135,12 +135,12 @@ func TestTimesOfTheEvent(t *testing.T) {
 func TestAttributesOfTheEvent(t *testing.T) {
 	x, key := shop(t, "", nil)
 	at := time.Date(2026, 7, 1, 6, 30, 0, 0, time.UTC)
-	event := expr.Event{Data: json.RawMessage(`{"n":5,"title":"/desk"}`), Attributes: expr.Attributes{
-		ID: "42", Source: "/desk", Type: "order", Time: at,
+	event := expr.Event{Data: json.RawMessage(`{"n":5,"title":"/shop"}`), Attributes: expr.Attributes{
+		ID: "42", Source: "/shop", Type: "order", Time: at,
 		Extensions: map[string]json.RawMessage{"tenant": json.RawMessage(`"blue"`), "weight": json.RawMessage("3"), "dry": json.RawMessage("true"), "id": json.RawMessage(`"no"`)},
 	}}
 	for filter, want := range map[string]bool{
-		"ce.source == '/desk' && ce.type == 'order'": true,
+		"ce.source == '/shop' && ce.type == 'order'": true,
 		"ce.id == '42'":      true,
 		"ce.source == title": true,
 		"ce.tenant == 'blue' && ce.weight >= 3 && ce.dry":               true,
@@ -149,7 +149,7 @@ func TestAttributesOfTheEvent(t *testing.T) {
 		"has(ce.subject)":                                               false,
 		"has(ce.tenant) && !has(ce.colour)":                             true,
 		"'tenant' in ce":                                                true,
-		"contains_ci(ce.source, 'DESK')":                                true,
+		"contains_ci(ce.source, 'SHOP')":                                true,
 		"ce.time > timestamp('2026-01-01T00:00:00Z')":                   true,
 		"ce.time.getHours('America/Vancouver') == 23":                   true,
 		"ce.time.getHours() in [6, 7] && n == 5":                        true,

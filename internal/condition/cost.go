@@ -332,22 +332,22 @@ func (t *topic) eachUnindexed(visit func(UnindexedCondition)) {
 		}
 	}
 	s := t.filters
-	dear := func(number uint32, cost fanfare.Cost) {
+	visitFilter := func(number uint32, cost fanfare.Cost) {
 		fl := s.list[number]
 		visit(UnindexedCondition{Filter: fl.text, Subscriptions: int(fl.count), Cost: cost})
 	}
 	for _, tb := range s.shapes {
-		tb.eachUnindexed(t.texts, dear)
+		tb.eachUnindexed(t.texts, visitFilter)
 	}
-	compound := func(number uint32) {
+	visitConjunction := func(number uint32) {
 		if cost := s.conjunctionCost(s.list[number], t.texts); !cost.Indexed() {
-			dear(number, cost)
+			visitFilter(number, cost)
 		}
 	}
-	s.conjunctShapes.guards.each(everyEventKey, compound)
+	s.conjunctShapes.guards.each(everyEventKey, visitConjunction)
 	for _, tb := range s.conjunctShapes.list {
 		if tb.conjunct.accessPathRows > 0 {
-			tb.eachUnindexed(t.texts, func(number uint32, _ fanfare.Cost) { compound(number) })
+			tb.eachUnindexed(t.texts, func(number uint32, _ fanfare.Cost) { visitConjunction(number) })
 		}
 	}
 }

@@ -83,13 +83,13 @@ func TestALevelIsCrossedWhereTheValueReachesIt(t *testing.T) {
 		{`crosses(price, -event.open)`, `{"price":-9}`, `{"price":-11,"open":10}`, true},
 		{`crosses(size, 9007199254740993)`, `{"size":9007199254740992}`, `{"size":9007199254740993}`, true}, // integers, exactly
 		{`crosses(price, 1e308)`, `{"price":1}`, `{"price":1e999}`, true},
-		// What arithmetic makes of fields: a move in percent.
+		// A computed value: a change in percent.
 		{`crosses((price - open) / open * 100.0, 5.0)`, `{"price":104,"open":100}`, `{"price":105.5,"open":100}`, true},
 		{`crosses((price - open) / open * 100.0, 5.0)`, `{"price":106,"open":100}`, `{"price":107,"open":100}`, false},
 		{`crosses((price - open) / open * 100.0, 5.0)`, `{"price":104}`, `{"price":106,"open":100}`, false},
 		{`!crosses((price - open) / open * 100.0, 5.0)`, `{"price":104}`, `{"price":106,"open":100}`, true},
 		{`crosses_below(double(event.any), -5.0)`, `{"any":"-4"}`, `{"any":"-6"}`, true},
-		// Beside the rest of CEL.
+		// Together with the rest of CEL.
 		{`symbol == 'A' && crosses(event["price"], 10)`, `{"price":9}`, `{"symbol":"A","price":11}`, true},
 		{`symbol == 'A' && crosses(event["price"], 10)`, `{"price":9}`, `{"symbol":"B","price":11}`, false},
 		{`[8, 10].exists(level, crosses(price, level))`, `{"price":9}`, `{"price":11}`, true},

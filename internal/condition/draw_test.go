@@ -10,8 +10,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// What the model tests draw: conditions, events and params that have enough in
-// common to meet each other, and now and then something odd.
+// The model tests draw conditions, events and params from small sets of values, so that many of
+// them match, and now and then an unusual value.
 
 var (
 	sampleTexts = []string{"", "a", "ab", "Vancouver", "vancouver island", "ANCOUV", "couver", "VICTORIA", "abcdabcd", "bcda",
@@ -24,8 +24,8 @@ func pick[T any](t *rapid.T, from []T) T { return from[rapid.IntRange(0, len(fro
 // oneIn is true once in n times.
 func oneIn(t *rapid.T, n int) bool { return rapid.IntRange(0, n-1).Draw(t, "one in") == n-1 }
 
-// drawAccepted draws until good takes what was drawn; some falls back to what it
-// takes always.
+// drawAccepted draws a value that good accepts. After eight attempts it returns some, which good
+// always accepts.
 func drawAccepted[T any](t *rapid.T, good func(T) error, some T, draw func() T) T {
 	for range 8 {
 		if one := draw(); good(one) == nil {

@@ -55,7 +55,7 @@ func TestATopicHasSoManyKindsOfFilters(t *testing.T) {
 				t.Errorf("%d kinds of %d bytes are left", topic.shapeCount(), left)
 			}
 			if _, err := x.FilterCost(key, kind(n)); err != nil {
-				t.Errorf("where others ended, there is room: %v", err)
+				t.Errorf("a filter after others of the same number were removed: %v", err)
 			}
 		})
 	}

@@ -160,8 +160,7 @@ func live(t *rapid.T) (pairs int) {
 	return w.pairs()
 }
 
-// pairsWanted is how many pairs the oracle compares: CI asks for more than
-// somebody has patience for.
+// pairsWanted is the number of pairs that the oracle compares. CI asks for more.
 func pairsWanted(t *testing.T) int {
 	text := os.Getenv("FANFARE_TEST_PAIRS")
 	if text == "" {
@@ -174,9 +173,8 @@ func pairsWanted(t *testing.T) int {
 	return pairs
 }
 
-// tellFirst says what was found before rapid looks for a smaller example, which takes
-// minutes where the example is large. Who only wants to know whether there is one is
-// done.
+// tellFirst prints the first difference before rapid looks for a smaller example, which takes
+// minutes if the example is large. With FANFARE_TEST_FIRST, the process ends there.
 func tellFirst(why any) {
 	fmt.Fprintf(os.Stderr, "--- FAIL: TestHitsAreThoseOfNaiveEvaluation, the first difference: %v\n", why)
 	if os.Getenv("FANFARE_TEST_FIRST") != "" {
@@ -184,10 +182,9 @@ func tellFirst(why any) {
 	}
 }
 
-// TestHitsAreThoseOfNaiveEvaluation holds an index against cel-go's opinion on
-// every condition for every event, through random schemas, rules, additions,
-// replacements, removals, redefinitions and restarts, until the wanted pairs of a
-// condition and an event were compared.
+// TestHitsAreThoseOfNaiveEvaluation compares an index with cel-go for every condition and event,
+// through random schemas, rules, additions, replacements, removals, redefinitions and restarts,
+// until it has compared the wanted number of pairs.
 func TestHitsAreThoseOfNaiveEvaluation(t *testing.T) {
 	const lanes = 2
 	wanted, pairs := pairsWanted(t), make([]int, lanes)

@@ -99,7 +99,7 @@ func TestTheMostExpensiveConditionsComeFirst(t *testing.T) {
 		t.Fatalf("%d of %d, want 3 of 3002", len(list), all)
 	}
 	if list[0].Rule != "other" || list[0].Subscriptions != 100 || list[0].Cost.Nanos <= list[1].Cost.Nanos || list[0].Cost.Why == "" {
-		t.Errorf("the dearest is %+v, want the rule with 100 subscriptions", list[0])
+		t.Errorf("the most expensive is %+v, want the rule with 100 subscriptions", list[0])
 	}
 	if list[1].Filter != "place.matches('^[0-9]+ km')" || list[2].Filter != "place != '7'" || list[2].Subscriptions != 2 {
 		t.Errorf("then %+v, want the pattern, and then the filter that two have", list[1:])
@@ -135,7 +135,7 @@ func TestTheLoadCountsFiltersOfManyKinds(t *testing.T) {
 		t.Errorf("the load is %d ns, want %d", got, want)
 	}
 	if list, all := x.MostExpensive(quakes, 100); all != len(fields)*len(fields) || len(list) != all {
-		t.Errorf("%d are dear and %d are listed, want those with != alone, %d", all, len(list), len(fields)*len(fields))
+		t.Errorf("%d are unindexed and %d are listed, want those with only !=, %d", all, len(list), len(fields)*len(fields))
 	}
 	for i := range number {
 		x.Remove(quakes, placeNumber(i+1))

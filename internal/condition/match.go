@@ -104,7 +104,7 @@ func (t *topic) collect(f *matchFrame, hits []Hit) []Hit {
 	return w.hits
 }
 
-// A hitWriter looks up the columns of hits page by page. The caller provides room for all hits.
+// A hitWriter looks up the columns of hits page by page. The caller provides a slice with capacity for all hits.
 type hitWriter struct {
 	columns *subscriptionColumns
 	page    *columnPage

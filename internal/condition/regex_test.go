@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// TestARegularExpressionIsAsLargeAsWhatItRepeats: one of 4096 bytes may stand for a
-// million parts, each of which is looked at for every letter of a text.
+// A pattern of 4096 bytes can expand to a million parts, each of which is tried at every character
+// of a text.
 func TestARegularExpressionIsAsLargeAsWhatItRepeats(t *testing.T) {
 	x := newQuakes(t)
 	for pattern, refused := range map[string]bool{

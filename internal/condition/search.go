@@ -248,7 +248,7 @@ func (r *residual) evalRow(f *matchFrame) expr.Truth {
 	return result
 }
 
-// memo returns the memo of a residual, with room for every text.
+// memo returns the memo of a residual, with an element for every text.
 func (f *matchFrame) memo(n int) []uint32 {
 	for len(f.memos) <= n {
 		f.memos = append(f.memos, nil)

@@ -93,7 +93,7 @@ func TestAConditionHoldsOrNot(t *testing.T) {
 		// Depth, macros, and the rest of CEL.
 		{`event.a.b.c.d[1].e == 'x'`, deep, true},
 		{`event.a['b'].c.d.exists(x, x == 1)`, deep, true},
-		// What is gone over and is no list.
+		// Loops over a value that is not a list.
 		{`!event.list.exists(x, x == null)`, `{"list":""}`, true},
 		{`!event.list.exists(x, x == null)`, `{"list":"a"}`, false},
 		{`!event.list.exists(x, x == null)`, `{"list":{}}`, true},

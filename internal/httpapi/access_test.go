@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // scoped is a world that knows a key for each combination of scopes: its secret
@@ -132,7 +133,7 @@ func TestAPatchOfAKeyChangesWhatItNames(t *testing.T) {
 		`[]`:                                    `cannot stand here`,
 		`{"expires_at":"2001-01-01T00:00:00Z"}`: `past`,
 	} {
-		rec := ask(t, newWorld().api(), "PATCH", "/v1/keys/key-2", body, "Content-Type", mergePatch)
+		rec := ask(t, newWorld().api(), "PATCH", "/v1/keys/key-2", body, "Content-Type", httpio.MergePatch)
 		if !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("%s: %d %s", body, rec.Code, rec.Body)
 		}

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -12,6 +10,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
+	"fanfare.dev/fanfare/internal/httpapi/openapi"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
@@ -26,12 +28,12 @@ type API struct {
 	waiting chan struct{} // one slot for each request that waits for a message
 	page    *pages.Writer
 
-	running atomic.Int64 // requests
-	access  *accessLog
-	origins origins
-	gauges  *gauges
-	guesses *guesses
-	doors   *doors
+	running        atomic.Int64 // requests
+	access         *accessLog
+	origins        httpio.Origins
+	gauges         *limits.KeyLimits
+	guesses        *limits.WrongKeys
+	recipientPages *recipientpages.Handlers
 
 	stop     sync.Once
 	stopping chan struct{} // closed by Stop
@@ -52,8 +54,8 @@ func New(parts Parts) *API {
 		a.now = time.Now
 	}
 	a.access = &accessLog{log: a.log, what: parts.AccessLog}
-	a.origins, a.gauges, a.guesses = parts.Origins, newGauges(parts.Limits), &guesses{proxies: parts.Proxies}
-	a.doors = &doors{seals: parts.Seals}
+	a.origins, a.gauges, a.guesses = parts.Origins, limits.NewKeyLimits(parts.Limits), &limits.WrongKeys{Proxies: parts.Proxies}
+	a.recipientPages = recipientpages.NewHandlers(recipientpages.Handlers{Leaving: parts.Leaving, Signups: parts.Signups, Choices: parts.Choices, From: a.guesses.ClientAddress, Now: a.now}, parts.Seals)
 	a.spec = humago.New(a.mux, a.openAPI())
 	a.spec.UseMiddleware(a.admit)
 
@@ -91,7 +93,7 @@ func New(parts Parts) *API {
 	a.preferenceRoutes()
 	a.errorRoutes()
 	a.viewerRoutes()
-	a.finishOpenAPI()
+	openapi.Complete(a.spec.OpenAPI())
 	return a
 }
 
@@ -100,17 +102,4 @@ func New(parts Parts) *API {
 // called twice.
 func (a *API) Stop() {
 	a.stop.Do(func() { close(a.stopping) })
-}
-
-// writeJSON writes v as the response.
-func writeJSON(w http.ResponseWriter, status int, contentType string, v any) error { //nolint:unparam // the type stands where the answer is written, as in writeAll
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", contentType)
-	writeAll(w, status, body.Bytes())
-	return nil
 }

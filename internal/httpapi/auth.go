@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -70,18 +68,4 @@ func (a *API) oneService(c caller) (string, error) {
 		e.Hint += " (" + strings.Join(all, ", ") + ")"
 	}
 	return "", e
-}
-
-// isLocal reports whether a request comes from this machine. A request that a proxy on
-// this machine forwards is not local.
-func isLocal(r *http.Request) bool {
-	if r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "" {
-		return false
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }

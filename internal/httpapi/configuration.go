@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -94,7 +95,7 @@ func (a *API) topicRoutes() {
 			}
 			t := a.parts.Documents.Configuration().Topic(service, in.Topic)
 			if t == nil {
-				return page, notFound("topic", in.Topic)
+				return page, problem.NotFound("topic", in.Topic)
 			}
 			page.Rules, page.Next, err = inOrder(listingOf("rules", service, in.Topic), &in.Page, shownAs[[]wire.Rule](t.Rules))
 			return page, err

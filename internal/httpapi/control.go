@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -27,14 +28,14 @@ func (a *API) controlRoutes() {
 		replies[any](a, &op, http.StatusNoContent, "Done, and kept over a restart")
 		a.handle(op, mayConfigure, func(x *exchange, r *http.Request, c caller) error {
 			var in wire.Control
-			if err := readJSON(x, r, &in); err != nil {
+			if err := httpio.ReadJSON(x, r, &in); err != nil {
 				return err
 			}
 			scope, err := a.reach(r.Context(), c, in.Scope)
 			if err != nil {
 				return err
 			}
-			patient(x)
+			httpio.AllowLongResponse(x)
 			if err := s.do(a.parts.Switches, r.Context(), scope, in.Reason); err != nil {
 				return err
 			}

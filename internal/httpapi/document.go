@@ -5,13 +5,15 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 )
 
 // nobody stands in for what is described and not asked.
 type nobody struct {
-	Leaving
-	Signups
-	Choices
+	recipientpages.Leaving
+	recipientpages.Signups
+	recipientpages.Choices
 }
 
 // WriteOpenAPI writes the OpenAPI 3.1 document that a server of this version

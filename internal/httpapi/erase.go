@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // Forgetting forgets people for good.
@@ -39,14 +41,14 @@ func (a *API) eraseRoutes() {
 			return err
 		}
 		var in EraseRequest
-		if err := readJSON(x, r, &in); err != nil {
+		if err := httpio.ReadJSON(x, r, &in); err != nil {
 			return err
 		}
-		patient(x)
+		httpio.AllowLongResponse(x)
 		erased, err := a.parts.Forgetting.Erase(r.Context(), s, r.PathValue("id"), in.Suppress)
 		if err != nil {
 			return err
 		}
-		return writeJSON(x, http.StatusOK, "application/json", erased)
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", erased)
 	})
 }

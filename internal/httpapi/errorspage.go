@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 //go:embed errors.html
@@ -21,7 +24,7 @@ var errorsHTML string
 func (a *API) errorRoutes() {
 	var body bytes.Buffer
 	page := template.Must(template.New("errors").Funcs(template.FuncMap{"code": inlineCode}).Parse(errorsHTML))
-	if err := page.Execute(&body, codes()); err != nil {
+	if err := page.Execute(&body, problem.Codes()); err != nil {
 		panic(err) // the page and its rows are both compiled in
 	}
 	policy := "default-src 'none'; style-src " + styleHash(errorsHTML) + "; base-uri 'none'; frame-ancestors 'none'"
@@ -33,7 +36,7 @@ func (a *API) errorRoutes() {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		writeAll(x, http.StatusOK, body.Bytes())
+		httpio.WriteAll(x, http.StatusOK, body.Bytes())
 		return nil
 	})
 }

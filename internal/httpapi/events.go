@@ -13,13 +13,11 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/cloudevents"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
-)
-
-const (
-	cloudEvent      = "application/cloudevents+json"
-	cloudEventBatch = "application/cloudevents-batch+json"
 )
 
 func (a *API) eventRoutes() {
@@ -28,8 +26,8 @@ func (a *API) eventRoutes() {
 			Parameters: slices.Concat(extra, ofEvents(), []*huma.Param{
 				query("format", "NDJSON: data (each line is the data of an event) or cloudevents (each line is a CloudEvent)"),
 				flag("quiet", "NDJSON: answer only a summary")}),
-			RequestBody: body[any](a, "An event, or many", cloudEvent, cloudEventBatch, "application/json", ndjson)}
-		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Kept; duplicates are answered with the id of the first one. Of NDJSON: one answer (a member of events, without the rest) or a LineError on each line", "application/json", ndjson)
+			RequestBody: body[any](a, "An event, or many", httpio.CloudEvent, httpio.CloudEventBatch, "application/json", httpio.NDJSON)}
+		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Kept; duplicates are answered with the id of the first one. Of NDJSON: one answer (a member of events, without the rest) or a LineError on each line", "application/json", httpio.NDJSON)
 		orSummary[wire.EventSummary](a, &o, http.StatusAccepted)
 		return o
 	}
@@ -71,18 +69,18 @@ func (a *API) publish(x *exchange, r *http.Request, c caller, topic string) erro
 	if err != nil {
 		return err
 	}
-	mt := mediaType(r.Header)
-	if isNDJSON(mt) && !cloudevents.IsBinary(r.Header) {
+	mt := httpio.MediaType(r.Header)
+	if httpio.IsNDJSON(mt) && !cloudevents.IsBinary(r.Header) {
 		return a.publishLines(x, r, p)
 	}
-	text, err := readBody(x, r)
+	text, err := httpio.ReadBody(x, r)
 	if err != nil {
 		return err
 	}
-	if mt == cloudEventBatch {
+	if mt == httpio.CloudEventBatch {
 		return a.publishBatch(x, r, p, text)
 	}
-	e, err := oneEvent(r, p, text, "application/json", cloudEvent, cloudEventBatch, ndjson)
+	e, err := oneEvent(r, p, text, "application/json", httpio.CloudEvent, httpio.CloudEventBatch, httpio.NDJSON)
 	if err != nil {
 		return err
 	}
@@ -91,11 +89,11 @@ func (a *API) publish(x *exchange, r *http.Request, c caller, topic string) erro
 
 // oneEvent reads a body that is one event; types are those that may be sent.
 func oneEvent(r *http.Request, p posting, text []byte, types ...string) (e fanfare.Event, err error) {
-	switch mt := mediaType(r.Header); {
-	case mt == cloudEvent:
+	switch mt := httpio.MediaType(r.Header); {
+	case mt == httpio.CloudEvent:
 		return cloudevents.Decode(text)
 	case strings.HasPrefix(mt, "application/cloudevents"): // another form, also where headers say binary
-		return e, unknownType(mt, types...)
+		return e, httpio.UnknownType(mt, types...)
 	case cloudevents.IsBinary(r.Header):
 		return cloudevents.Binary(r.Header, text)
 	case mt == "" || cloudevents.IsJSON(mt):
@@ -105,7 +103,7 @@ func oneEvent(r *http.Request, p posting, text []byte, types ...string) (e fanfa
 		}
 		return e, err
 	default:
-		return e, unknownType(mt, types...)
+		return e, httpio.UnknownType(mt, types...)
 	}
 }
 
@@ -257,7 +255,7 @@ func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte)
 func (a *API) check(p *fanfare.AcceptedEvent) error {
 	topic, ok := a.parts.Topics.Topic(p.Service, p.Topic)
 	if !ok {
-		return notFound("topic", p.Topic)
+		return problem.NotFound("topic", p.Topic)
 	}
 	if err := ingest.CheckTimes(p, a.now()); err != nil {
 		return err
@@ -283,7 +281,7 @@ func writeKept(x *exchange, kept []ingest.Result) {
 		out = appendKept(out, &kept[i])
 	}
 	x.Header().Set("Content-Type", "application/json")
-	writeAll(x, http.StatusAccepted, append(out, "]}\n"...))
+	httpio.WriteAll(x, http.StatusAccepted, append(out, "]}\n"...))
 }
 
 // appendKept appends a wire.Accepted.
@@ -304,7 +302,7 @@ const (
 
 // publishLines keeps the event on each line of the body.
 func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
-	quiet, err := wantsSummary(r)
+	quiet, err := httpio.WantsSummary(r)
 	if err != nil {
 		return err
 	}
@@ -318,18 +316,18 @@ func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
 		return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown format " + strconv.Quote(format), Hint: "use data or cloudevents"}
 	}
 	sum := wire.EventSummary{Errors: []wire.LineError{}}
-	return run(a, x, r, lineWork[fanfare.AcceptedEvent]{
-		maxLineBytes: eventLineBytes, maxLines: eventChunkLines, status: http.StatusAccepted, quiet: quiet,
-		decode: func(line []byte, posted *fanfare.AcceptedEvent) error {
+	return run(a, x, r, ndjson.Endpoint[fanfare.AcceptedEvent]{
+		MaxLineBytes: eventLineBytes, MaxLines: eventChunkLines, Status: http.StatusAccepted, Quiet: quiet,
+		Decode: func(line []byte, posted *fanfare.AcceptedEvent) error {
 			e, err := decode(line)
 			if err == nil {
 				*posted, err = p.posted(e)
 			}
 			return err
 		},
-		keep: func(ctx context.Context, events []fanfare.AcceptedEvent) (<-chan error, outcome) {
+		Store: func(ctx context.Context, events []fanfare.AcceptedEvent) (<-chan error, ndjson.ResultFunc) {
 			kept, err := a.parts.Intake.Post(ctx, events)
-			return over(err), func(dst []byte, i int) ([]byte, error) {
+			return ndjson.Done(err), func(dst []byte, i int) ([]byte, error) {
 				k := &kept[i]
 				switch {
 				case k.Err != nil:
@@ -348,12 +346,12 @@ func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
 				return dst, nil
 			}
 		},
-		refused: func(e wire.LineError) {
+		Rejected: func(e wire.LineError) {
 			sum.Failed++
 			if len(sum.Errors) < wire.MaxErrors {
 				sum.Errors = append(sum.Errors, e)
 			}
 		},
-		summary: func() any { return sum },
+		Summary: func() any { return sum },
 	})
 }

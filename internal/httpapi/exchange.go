@@ -1,17 +1,19 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/hex"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 // An exchange is one request and the state of its response.
@@ -24,8 +26,8 @@ type exchange struct {
 	api     *API
 
 	began time.Time
-	key   string // id of the key of the request, "" if unknown
-	gauge *gauge // the gauge that counts the request, or nil
+	key   string           // id of the key of the request, "" if unknown
+	gauge *limits.KeyLimit // the gauge that counts the request, or nil
 }
 
 // Unwrap returns the writer of the connection, for http.ResponseController.
@@ -68,20 +70,20 @@ func (x *exchange) refuseRoute(status int) {
 
 // refuse answers with err in place of a handler.
 func (x *exchange) refuse(err error) {
-	p := problemOf(err, x.id)
+	p := problem.Of(err, x.id)
 	x.status, x.own = p.Status, true
-	p.write(x.ResponseWriter)
+	p.Write(x.ResponseWriter)
 }
 
 // ServeHTTP answers one request of the API.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, request: r, id: requestID(r), api: a, began: a.now()}
+	x := &exchange{ResponseWriter: w, request: r, id: httpio.RequestID(r), api: a, began: a.now()}
 	w.Header().Set("X-Request-Id", x.id)
 	defer a.changes.enter(r)()
 	running := a.running.Add(1)
 	defer func() {
 		a.running.Add(-1)
-		x.gauge.leave()
+		x.gauge.Leave()
 	}()
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -93,11 +95,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		a.access.answered(x, a.now())
 	}()
-	if a.origins.share(w.Header(), r) {
+	if a.origins.Share(w.Header(), r) {
 		x.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if most := a.parts.Limits.requestsOf(r); most > 0 && running > int64(most) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+	if most := a.parts.Limits.MaxRequests(r); most > 0 && running > int64(most) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
 		x.refuse(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server has too many requests under way", Hint: "send this one again in a moment"})
 		return
 	}
@@ -114,66 +116,45 @@ func (a *API) admitted(x *exchange, who access) (caller, error) {
 	c, err := a.allowed(r, who)
 	if x.key = c.principal.KeyID; x.key != "" {
 		var over error
-		if x.gauge, over = a.gauges.enter(x.Header(), x.key, x.began); over != nil {
+		if x.gauge, over = a.gauges.Enter(x.Header(), x.key, x.began); over != nil {
 			return caller{}, over
 		}
 	} else if fanfare.CodeOf(err) == fanfare.Unauthenticated && r.Header.Get("Authorization") != "" {
-		if tooMany := a.guesses.wrong(r, x.began); tooMany != nil {
+		if tooMany := a.guesses.Count(r, x.began); tooMany != nil {
 			err = tooMany
 		}
 	}
 	return c, err
 }
 
-// requestID returns the id that the client sent if a log may contain it, or a new one.
-func requestID(r *http.Request) string {
-	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 64 && harmless(id) {
-		return id
+// statusClientGone is logged, never sent.
+const statusClientGone = 499
+
+// fail answers with err, or aborts a response that has already begun.
+func (a *API) fail(x *exchange, err error) {
+	if errors.Is(err, context.Canceled) && x.request.Context().Err() != nil {
+		x.status = statusClientGone // the client has disconnected
+		return
 	}
-	var b [8]byte
-	n := rand.Uint64()
-	for i := range b {
-		b[i] = byte(n >> (8 * i))
+	p := problem.Of(err, x.id)
+	if p.Status == http.StatusInternalServerError {
+		a.log.Log(x.request.Context(), a.failureLevel(), "request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
 	}
-	return hex.EncodeToString(b[:])
+	if x.status != 0 {
+		panic(http.ErrAbortHandler) // abort the response, so that the client does not take it for complete
+	}
+	p.Write(x)
 }
 
-func harmless(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != '_' && c != '.' {
-			return false
-		}
-	}
-	return true
+// logPanic logs a panic; the client gets only the request id.
+func logPanic(log *slog.Logger, x *exchange, reason any, stack []byte) {
+	log.Error("handler panicked", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "panic", reason, "stack", string(stack))
 }
 
-// maxBodyBytes limits the bodies that are read into memory.
-const maxBodyBytes = 1 << 20
+// Started reports whether the response has begun.
+func (x *exchange) Started() bool { return x.status != 0 }
 
-// readBody reads the whole body, up to maxBodyBytes.
-func readBody(x *exchange, r *http.Request) ([]byte, error) { return readLong(x, r, maxBodyBytes) }
-
-// readLong reads the whole body, up to most bytes. It allocates memory beyond
-// maxBodyBytes only as the data arrives.
-func readLong(x *exchange, r *http.Request, most int64) ([]byte, error) {
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " cannot be read", Hint: "send it plain"}
-	}
-	if r.ContentLength > most {
-		x.Header().Set("Connection", "close")
-		return nil, tooLargeBody(most)
-	}
-	if r.ContentLength >= 0 && r.ContentLength <= maxBodyBytes {
-		body := make([]byte, r.ContentLength)
-		if _, err := io.ReadFull(r.Body, body); err != nil {
-			return nil, bodyError(err, most)
-		}
-		return body, nil
-	}
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(http.MaxBytesReader(x.ResponseWriter, r.Body, most)); err != nil {
-		return nil, bodyError(err, most)
-	}
-	return body.Bytes(), nil
+// run reads the lines of a bulk body and answers them.
+func run[T any](a *API, x *exchange, r *http.Request, w ndjson.Endpoint[T]) error {
+	return ndjson.Serve(&ndjson.BodyLimit{Stopping: a.stopping, Slots: a.bulk}, x, r, w, func(err error) { a.fail(x, err) })
 }

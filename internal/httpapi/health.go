@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 func (a *API) healthRoutes() {
@@ -32,7 +33,7 @@ func (a *API) healthRoutes() {
 		return
 	}
 	a.handle(op("get-metrics", "/metrics", "Counters for Prometheus; from elsewhere than this machine it needs the operator's key", "text/plain"), anybody, func(x *exchange, r *http.Request, _ caller) error {
-		if !a.parts.MetricsOpen && !isLocal(r) {
+		if !a.parts.MetricsOpen && !httpio.IsLocal(r) {
 			if _, err := a.admitted(x, operator); err != nil {
 				return err
 			}
@@ -44,5 +45,5 @@ func (a *API) healthRoutes() {
 
 func writeText(x *exchange, text string) {
 	x.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	writeAll(x, http.StatusOK, []byte(text))
+	httpio.WriteAll(x, http.StatusOK, []byte(text))
 }

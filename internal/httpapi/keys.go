@@ -11,6 +11,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -48,7 +49,7 @@ func (a *API) keyRoutes() {
 		})
 
 	change := op("change-key", http.MethodPatch, "/v1/keys/{id}", "Change the name, scopes or expiry of a key, or disable it", id, service())
-	change.RequestBody = body[wire.KeyPatch](a, "What is to be another", mergePatch, "application/json")
+	change.RequestBody = body[wire.KeyPatch](a, "What is to be another", httpio.MergePatch, "application/json")
 	replies[wire.Key](a, &change, http.StatusOK, "The key as it is now", "application/json")
 	a.handle(change, mayConfigure, a.changeKey)
 
@@ -78,7 +79,7 @@ func keyOf(k state.Key) wire.Key {
 
 func (a *API) createKey(x *exchange, r *http.Request, c caller) error {
 	var in wire.KeyRequest
-	if err := readJSON(x, r, &in); err != nil {
+	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
 	}
 	if in.Service == "" && !in.AllServices {
@@ -122,7 +123,7 @@ func (a *API) checkExpiry(at time.Time) error {
 // writeSecret answers with a key and its secret, which no cache may keep.
 func writeSecret(x *exchange, status int, key state.Key, secret string) error {
 	x.Header().Set("Cache-Control", "no-store")
-	return writeJSON(x, status, "application/json", wire.NewKey{Key: keyOf(key), Secret: secret})
+	return httpio.WriteJSON(x, status, "application/json", wire.NewKey{Key: keyOf(key), Secret: secret})
 }
 
 func (a *API) changeKey(x *exchange, r *http.Request, c caller) error {
@@ -147,13 +148,13 @@ func (a *API) changeKey(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(x, http.StatusOK, "application/json", keyOf(key))
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", keyOf(key))
 }
 
 func (a *API) rotateKey(x *exchange, r *http.Request, c caller) error {
 	var in wire.Rotation
 	if r.ContentLength != 0 {
-		if err := readJSON(x, r, &in); err != nil {
+		if err := httpio.ReadJSON(x, r, &in); err != nil {
 			return err
 		}
 	}

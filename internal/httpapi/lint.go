@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -21,7 +22,7 @@ func (a *API) lintRoutes() {
 			return err
 		}
 		var in wire.LintRequest
-		if err := readDraft(x, r, &in); err != nil {
+		if err := httpio.ReadTemplateJSON(x, r, &in); err != nil {
 			return err
 		}
 		name := r.PathValue("template")
@@ -32,6 +33,6 @@ func (a *API) lintRoutes() {
 			}
 			return err
 		}
-		return writeJSON(x, http.StatusOK, "application/json", found)
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", found)
 	})
 }

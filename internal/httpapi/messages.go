@@ -19,6 +19,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/listener"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -140,7 +143,7 @@ func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
 		x.Header().Set("Idempotency-Replayed", "true")
 	}
 	x.Header().Set("Location", "/v1/messages/"+url.PathEscape(sent.Message.ID))
-	return writeJSON(x, http.StatusCreated, "application/json", sent.Message)
+	return httpio.WriteJSON(x, http.StatusCreated, "application/json", sent.Message)
 }
 
 func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
@@ -152,7 +155,7 @@ func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
 	id := r.PathValue("id")
 	ref, ok := fanfare.ParseEventRef(id)
 	if !ok {
-		return notFound("message", id)
+		return problem.NotFound("message", id)
 	}
 	message, err := a.parts.Messages.Message(r.Context(), c.service, ref)
 	if err == nil && patience > 0 && !message.Settled() {
@@ -161,14 +164,14 @@ func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(x, http.StatusOK, "application/json", message)
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", message)
 }
 
 // settled waits until a message is settled, or for as long as the client has
 // patience, and returns it as it is then.
 func (a *API) settled(x *exchange, r *http.Request, service string, ref fanfare.EventRef, patience time.Duration) (wire.Message, error) {
 	// A connection on which nothing is read for readTimeout ends its request.
-	if err := http.NewResponseController(x).SetReadDeadline(time.Now().Add(patience + readTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := http.NewResponseController(x).SetReadDeadline(time.Now().Add(patience + listener.ReadTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return wire.Message{}, err
 	}
 	ctx := r.Context()
@@ -248,15 +251,15 @@ func idempotencyKey(r *http.Request) (string, error) {
 // readMessage reads the body and checks all that can be told from it alone. The
 // digest is of the body as it came.
 func readMessage(x *exchange, r *http.Request) (*wire.MessageRequest, string, error) {
-	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
-		return nil, "", unknownType(mt, "application/json")
+	if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" {
+		return nil, "", httpio.UnknownType(mt, "application/json")
 	}
-	text, err := readLong(x, r, wire.MaxMessageBytes)
+	text, err := httpio.ReadUpTo(x, r, wire.MaxMessageBytes)
 	if err != nil {
 		return nil, "", err
 	}
 	m := &wire.MessageRequest{}
-	if err := decodeStrictly(text, m); err != nil {
+	if err := httpio.DecodeStrictly(text, m); err != nil {
 		return nil, "", err
 	}
 	sum := sha256.Sum256(text)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -57,7 +58,7 @@ func (o *outbox) Message(_ context.Context, service string, ref fanfare.EventRef
 	defer o.mu.Unlock()
 	o.looks++
 	if ref.Day != 20000 || service == "games" {
-		return wire.Message{}, notFound("message", ref.MessageID())
+		return wire.Message{}, problem.NotFound("message", ref.MessageID())
 	}
 	m := wire.Message{ID: ref.MessageID(), State: "pending"}
 	if at, ok := o.settled[ref]; ok {

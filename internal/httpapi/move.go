@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -52,14 +53,14 @@ func (a *API) moveRoutes() {
 
 func (a *API) startMove(x *exchange, r *http.Request, _ caller) error {
 	var in wire.MoveRequest
-	if err := readJSON(x, r, &in); err != nil {
+	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
 	}
-	patient(x) // the other database may be slow to answer
+	httpio.AllowLongResponse(x) // the other database may be slow to answer
 	m, err := a.parts.Moves.Start(r.Context(), in.To)
 	if err != nil {
 		return err
 	}
 	a.note(r.Context(), audit.Operation{Action: "start", Kind: "move", Name: m.To}, nil)
-	return writeJSON(x, http.StatusAccepted, "application/json", m)
+	return httpio.WriteJSON(x, http.StatusAccepted, "application/json", m)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -43,14 +44,14 @@ func (a *API) describe(op *huma.Operation, who access) {
 	}
 	schemas := a.spec.OpenAPI().Components.Schemas
 	op.Responses["default"] = &huma.Response{Description: "What was wrong",
-		Content: map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")}}}
+		Content: map[string]*huma.MediaType{problem.MediaType: {Schema: schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")}}}
 }
 
 // transform gives huma's own refusals the form that all others have.
 func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 	refusal, ok := v.(*huma.ErrorModel)
 	if !ok {
-		if p, ok := v.(*problem); ok {
+		if p, ok := v.(*problem.Document); ok {
 			return p.Problem, nil
 		}
 		return v, nil
@@ -67,9 +68,9 @@ func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 	if len(m.Errors) == 1 {
 		m = m.Errors[0]
 	}
-	p := wire.Problem{Type: typeOf(m.Code), Title: http.StatusText(refusal.Status), Status: refusal.Status, Member: m}
+	p := wire.Problem{Type: problem.TypeOf(m.Code), Title: http.StatusText(refusal.Status), Status: refusal.Status, Member: m}
 	if refusal.Status >= 500 {
-		p.Type, p.Code, p.Detail = typeOf(fanfare.Internal), fanfare.Internal, "something went wrong inside the server"
+		p.Type, p.Code, p.Detail = problem.TypeOf(fanfare.Internal), fanfare.Internal, "something went wrong inside the server"
 	}
 	if x, ok := ctx.Context().Value(exchangeKey{}).(*exchange); ok {
 		p.RequestID = x.id

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -75,7 +76,7 @@ func (a *API) unpark(ctx context.Context, c caller, action, id string, do func(c
 	if c.principal.Service != "" {
 		own, err := a.parked(ctx, c)
 		if err == nil && !slices.ContainsFunc(own, func(p fanfare.Parked) bool { return p.ID == id }) {
-			err = notFound("parked work", id)
+			err = problem.NotFound("parked work", id)
 		}
 		if err != nil {
 			return err

@@ -13,6 +13,8 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people"
@@ -50,17 +52,17 @@ type Parts struct {
 
 	Receipts Receipts
 
-	Leaving  Leaving // these three are nil without a public URL, and there are no pages then
-	Signups  Signups
-	Choices  Choices
-	Consents Consents
+	Leaving  recipientpages.Leaving // these three are nil without a public URL, and there are no pages then
+	Signups  recipientpages.Signups
+	Choices  recipientpages.Choices
+	Consents recipientpages.Consents
 	Seals    *linktoken.Key // of forms
 
 	Ready       func() error // nil: ready; else why not, while starting or draining
 	Metrics     http.Handler // nil leaves the endpoint away
 	MetricsOpen bool         // serve it without a key to others than this machine
 
-	Limits    Limits
+	Limits    limits.Limits
 	Origins   []string       // whose scripts may read answers (CORS)
 	Proxies   []netip.Prefix // whose X-Forwarded-For is believed
 	AccessLog string         // LogNone, LogErrors or LogAll

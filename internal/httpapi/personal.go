@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/suppression"
@@ -79,7 +80,7 @@ func (a *API) personalRoutes() {
 			return err
 		}
 		var in MergeRequest
-		if err := readJSON(x, r, &in); err != nil {
+		if err := httpio.ReadJSON(x, r, &in); err != nil {
 			return err
 		}
 		merged, err := a.parts.Merging.MergeSubscriber(r.Context(), s, r.PathValue("id"), in.Into)
@@ -94,7 +95,7 @@ func (a *API) personalRoutes() {
 		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, what they agreed to, all deliveries with their attempts of all days that are kept, the latest first, " +
 			"what messages said, and the audit. Deleted subscribers are found, too. It is what a person may ask for (GDPR, articles 15 and 20).",
 		Parameters: []*huma.Param{param("id", "chosen by the client, or per-..."), service()}}
-	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", ndjson)
+	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", httpio.NDJSON)
 	a.handle(export, mayLookUp, func(x *exchange, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {

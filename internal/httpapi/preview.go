@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -32,7 +33,7 @@ func (a *API) previewRoutes() {
 			return err
 		}
 		var in wire.PreviewRequest
-		if err := readDraft(x, r, &in); err != nil {
+		if err := httpio.ReadTemplateJSON(x, r, &in); err != nil {
 			return err
 		}
 		name := r.PathValue("template")
@@ -43,7 +44,7 @@ func (a *API) previewRoutes() {
 			}
 			return err
 		}
-		return writeJSON(x, http.StatusOK, "application/json", p)
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", p)
 	})
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 // A handler answers a request, or returns an error before it has written anything.
@@ -108,7 +110,7 @@ func read[I, T any](a *API, op huma.Operation, who access, h func(ctx context.Co
 		if err != nil {
 			return nil, a.shown(ctx, err)
 		}
-		if x := ctx.Value(exchangeKey{}).(*exchange); isKnown(x.request.Header, x.Header().Get("ETag")) {
+		if x := ctx.Value(exchangeKey{}).(*exchange); httpio.IsKnown(x.request.Header, x.Header().Get("ETag")) {
 			return nil, huma.Status304NotModified()
 		}
 		return &answer[T]{body}, nil
@@ -152,10 +154,10 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 // shown converts err to a problem that huma writes.
 func (a *API) shown(ctx context.Context, err error) error {
 	x := ctx.Value(exchangeKey{}).(*exchange)
-	p := problemOf(err, x.id)
+	p := problem.Of(err, x.id)
 	if p.Status == http.StatusInternalServerError && (!errors.Is(err, context.Canceled) || x.request.Context().Err() == nil) {
 		a.log.Log(ctx, a.failureLevel(), "request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
 	}
-	p.headers(x.Header())
+	p.Headers(x.Header())
 	return p
 }

@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -28,14 +29,14 @@ func (a *API) steerRoutes() {
 
 func (a *API) approve(x *exchange, r *http.Request, c caller) error {
 	var in wire.Approve
-	if err := readJSON(x, r, &in); err != nil {
+	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
 	}
 	ref, b, err := a.event(r.Context(), c, in.Event)
 	if err != nil {
 		return err
 	}
-	patient(x)
+	httpio.AllowLongResponse(x)
 	if err := a.parts.Switches.Approve(r.Context(), ref.String(), c.title()); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (c caller) title() string {
 
 func (a *API) setRate(x *exchange, r *http.Request, c caller) error {
 	var in wire.SetRate
-	if err := readJSON(x, r, &in); err != nil {
+	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
 	}
 	scope, err := a.reach(r.Context(), c, in.Scope)
@@ -67,7 +68,7 @@ func (a *API) setRate(x *exchange, r *http.Request, c caller) error {
 			return err
 		}
 	}
-	patient(x)
+	httpio.AllowLongResponse(x)
 	if err := a.parts.Switches.SetRate(r.Context(), scope, in.Rate); err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 )
@@ -17,10 +19,10 @@ const subscriberChunkLines = 1000
 func (a *API) importSubscribers(x *exchange, r *http.Request, service string, quiet bool) error {
 	sum := putSum{Errors: []wire.LineError{}}
 	defer a.noteImport(r, service, "subscribers", &sum)
-	return run(a, x, r, lineWork[people.ImportedSubscriber]{
-		decode:       func(line []byte, l *people.ImportedSubscriber) error { return decodeStrictly(line, l) },
-		maxLineBytes: importLineBytes, maxLines: subscriberChunkLines, status: http.StatusOK, quiet: quiet,
-		keep: func(ctx context.Context, lines []people.ImportedSubscriber) (<-chan error, outcome) {
+	return run(a, x, r, ndjson.Endpoint[people.ImportedSubscriber]{
+		Decode:       func(line []byte, l *people.ImportedSubscriber) error { return httpio.DecodeStrictly(line, l) },
+		MaxLineBytes: importLineBytes, MaxLines: subscriberChunkLines, Status: http.StatusOK, Quiet: quiet,
+		Store: func(ctx context.Context, lines []people.ImportedSubscriber) (<-chan error, ndjson.ResultFunc) {
 			results := make([]people.PutResult, len(lines))
 			done := make(chan error, 1)
 			done <- a.parts.Subscribers.PutSubscribers(audit.WithoutActor(ctx), service, lines, results)
@@ -28,8 +30,8 @@ func (a *API) importSubscribers(x *exchange, r *http.Request, service string, qu
 				return sum.add(dst, &results[i], quiet)
 			}
 		},
-		refused: sum.refused,
-		summary: func() any { return wire.PutSummary(sum) },
+		Rejected: sum.refused,
+		Summary:  func() any { return wire.PutSummary(sum) },
 	})
 }
 

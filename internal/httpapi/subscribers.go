@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 )
@@ -57,7 +58,7 @@ func (a *API) subscriberRoutes() {
 		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all subscribers " +
 			"are streamed, each on a line of the form that an import takes. Ids of ours (per-) are left out."}
 	replies[SubscriberList](a, &list, http.StatusOK, "A page, or everybody", "application/json")
-	list.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, ndjson)}
+	list.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, httpio.NDJSON)}
 	streamed(a, list, mayLookUp, a.subscribers)
 	read(a, huma.Operation{OperationID: "get-subscriber", Method: http.MethodGet, Path: one, Tags: tags, Summary: "One subscriber with all addresses",
 		Description: "A subscriber that was merged into another is not found; the hint of the answer names the one that it was merged into. Change that one: an old id is never followed silently."}, mayLookUp,
@@ -78,10 +79,10 @@ func (a *API) subscriberRoutes() {
 		Description: "NDJSON is streamed: each line is put by itself, under its id where it has one, and answered by a line, in order; a bad line does not stop the others.",
 		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
 		RequestBody: body[people.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
-	post.RequestBody.Content[ndjson] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, ndjson)}
+	post.RequestBody.Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, httpio.NDJSON)}
 	replies[people.Subscriber](a, &post, http.StatusCreated, "Added", "application/json")
 	replies[wire.PutSummary](a, &post, http.StatusOK, "Of NDJSON: one answer or error on each line, or with quiet=true a summary", "application/json")
-	post.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[wire.Subscribed](a, ndjson)}
+	post.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[wire.Subscribed](a, httpio.NDJSON)}
 	a.handle(post, maySubscribe, a.postSubscriber)
 
 	put := huma.Operation{OperationID: "put-subscriber", Method: http.MethodPut, Path: one, Tags: tags,
@@ -96,7 +97,7 @@ func (a *API) subscriberRoutes() {
 	patch := huma.Operation{OperationID: "patch-subscriber", Method: http.MethodPatch, Path: one, Tags: tags,
 		Summary:     "Change what a JSON merge patch (RFC 7396) names",
 		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()},
-		RequestBody: body[people.SubscriberPut](a, "What changes; null removes a member", mergePatch, "application/json")}
+		RequestBody: body[people.SubscriberPut](a, "What changes; null removes a member", httpio.MergePatch, "application/json")}
 	replies[people.Subscriber](a, &patch, http.StatusOK, "As it is now", "application/json")
 	a.handle(patch, maySubscribe, a.patchSubscriber)
 
@@ -124,7 +125,7 @@ func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (fun
 	}
 	list, err := a.listSubscribers(ctx, c, in)
 	return func(_ context.Context, x *exchange) error {
-		return writeJSON(x, http.StatusOK, "application/json", list)
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
 	}, err
 }
 
@@ -186,12 +187,12 @@ func placeAfter(l listing, cursor string) (fanfare.RowID, error) {
 }
 
 func (a *API) postSubscriber(x *exchange, r *http.Request, c caller) error {
-	if isNDJSON(mediaType(r.Header)) {
+	if httpio.IsNDJSON(httpio.MediaType(r.Header)) {
 		service, err := a.oneService(c)
 		if err != nil {
 			return err
 		}
-		quiet, err := wantsSummary(r)
+		quiet, err := httpio.WantsSummary(r)
 		if err != nil {
 			return err
 		}
@@ -213,8 +214,8 @@ func (a *API) putSubscriber(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	patient(x)
-	s, created, err := a.parts.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, preconditions[people.Subscriber](r))
+	httpio.AllowLongResponse(x)
+	s, created, err := a.parts.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, httpio.Preconditions[people.Subscriber](r))
 	if err != nil {
 		return err
 	}
@@ -230,15 +231,15 @@ func (a *API) patchSubscriber(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	if mt := mediaType(r.Header); mt != "" && mt != mergePatch && mt != "application/json" {
-		return unknownType(mt, mergePatch, "application/json")
+	if mt := httpio.MediaType(r.Header); mt != "" && mt != httpio.MergePatch && mt != "application/json" {
+		return httpio.UnknownType(mt, httpio.MergePatch, "application/json")
 	}
-	text, err := readBody(x, r)
+	text, err := httpio.ReadBody(x, r)
 	if err != nil {
 		return err
 	}
-	patient(x)
-	s, err := a.parts.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, preconditions[people.Subscriber](r))
+	httpio.AllowLongResponse(x)
+	s, err := a.parts.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, httpio.Preconditions[people.Subscriber](r))
 	if err != nil {
 		return err
 	}
@@ -250,8 +251,8 @@ func (a *API) deleteSubscriber(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	patient(x)
-	if err := a.parts.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), preconditions[people.Subscriber](r)); err != nil {
+	httpio.AllowLongResponse(x)
+	if err := a.parts.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), httpio.Preconditions[people.Subscriber](r)); err != nil {
 		return err
 	}
 	x.WriteHeader(http.StatusNoContent)
@@ -260,7 +261,7 @@ func (a *API) deleteSubscriber(x *exchange, r *http.Request, c caller) error {
 
 func (a *API) subscriberBody(x *exchange, r *http.Request, c caller) (service string, p people.SubscriberPut, err error) {
 	if service, err = a.oneService(c); err == nil {
-		err = readJSON(x, r, &p)
+		err = httpio.ReadJSON(x, r, &p)
 	}
 	return service, p, err
 }
@@ -272,12 +273,12 @@ func answerSubscriber(x *exchange, status int, s *people.Subscriber) error {
 	if status == http.StatusCreated {
 		x.Header().Set("Location", "/v1/subscribers/"+url.PathEscape(s.ID))
 	}
-	return writeJSON(x, status, "application/json", s)
+	return httpio.WriteJSON(x, status, "application/json", s)
 }
 
 // setTag gives the answer the entity tag of what it shows.
 func setTag(x *exchange, v any) error {
-	tag, err := tagOf(v)
+	tag, err := httpio.TagOf(v)
 	if err == nil {
 		x.Header().Set("ETag", tag)
 	}

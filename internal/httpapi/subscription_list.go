@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 )
@@ -49,7 +50,7 @@ func (a *API) subscriptionListRoutes() {
 		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all active and paused subscriptions " +
 			"that the filters choose are streamed, each on a line of the form that an import takes: what is exported can be imported into an empty service. Ids of ours (sub-, per-) are left out."}
 	replies[SubscriptionList](a, &op, http.StatusOK, "A page, or everything", "application/json")
-	op.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaOf[wire.SubscriptionRequest](a)}
+	op.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaOf[wire.SubscriptionRequest](a)}
 	streamed(a, op, mayLookUp, a.listSubscriptions)
 }
 
@@ -99,7 +100,7 @@ func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptions
 		list.Next = l.cursor(placeKey(next))
 	}
 	return func(_ context.Context, x *exchange) error {
-		return writeJSON(x, http.StatusOK, "application/json", list)
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
 	}, nil
 }
 
@@ -107,7 +108,7 @@ func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptions
 func acceptsLines(accept string) bool {
 	for mt := range strings.SplitSeq(accept, ",") {
 		mt, _, _ = strings.Cut(mt, ";")
-		if isNDJSON(strings.ToLower(strings.TrimSpace(mt))) {
+		if httpio.IsNDJSON(strings.ToLower(strings.TrimSpace(mt))) {
 			return true
 		}
 	}
@@ -130,7 +131,7 @@ func newLineStream(x *exchange) *lineStream {
 	s := &lineStream{x: x}
 	s.json = json.NewEncoder(&s.buf)
 	s.json.SetEscapeHTML(false)
-	x.Header().Set("Content-Type", ndjson)
+	x.Header().Set("Content-Type", httpio.NDJSON)
 	return s
 }
 

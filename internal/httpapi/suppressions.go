@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
@@ -105,7 +106,7 @@ func (a *API) suppressionScope(c caller, all bool) (string, error) {
 
 func (a *API) suppress(x *exchange, r *http.Request, c caller) error {
 	var in SuppressionRequest
-	if err := readJSON(x, r, &in); err != nil {
+	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
 	}
 	s, err := a.suppressionScope(c, in.AllServices)
@@ -126,5 +127,5 @@ func (a *API) suppress(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(x, http.StatusOK, "application/json", is)
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", is)
 }

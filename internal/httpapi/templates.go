@@ -9,6 +9,9 @@ import (
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+	"fanfare.dev/fanfare/internal/httpapi/templatediff"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -90,7 +93,7 @@ func (a *API) listVersions(_ context.Context, c caller, in *OfTemplate) (page wi
 	}
 	versions := a.parts.Documents.Configuration().TemplateVersions(service, in.Template)
 	if len(versions) == 0 {
-		return page, notFound("template", in.Template)
+		return page, problem.NotFound("template", in.Template)
 	}
 	all := make([]wire.Template, len(versions))
 	for i, v := range versions {
@@ -108,7 +111,7 @@ func (a *API) getVersion(_ context.Context, c caller, in *OfVersion) (wire.Templ
 	if v := a.parts.Documents.Configuration().TemplateVersion(service, in.Template, in.Version); v != nil {
 		return seen(v), nil
 	}
-	return wire.Template{}, notFound("version", in.Template+"@"+strconv.Itoa(in.Version))
+	return wire.Template{}, problem.NotFound("version", in.Template+"@"+strconv.Itoa(in.Version))
 }
 
 func (a *API) publicationRoute(template *huma.Param) {
@@ -128,7 +131,7 @@ func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	var in wire.Publication
-	if err := readJSON(x, r, &in); err != nil {
+	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
 	}
 	name := r.PathValue("template")
@@ -138,15 +141,15 @@ func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
 	}
 	after, err := a.parts.Documents.ApplyMember(r.Context(), publication, func(now catalog.Configuration) error {
 		if len(now.TemplateVersions(service, name)) == 0 {
-			return notFound("template", name)
+			return problem.NotFound("template", name)
 		}
 		tag := ""
 		if t := now.Template(service, name); t != nil {
-			if tag, err = tagOf(seen(&catalog.TemplateVersion{TemplateSource: t, State: catalog.VersionPublished})); err != nil {
+			if tag, err = httpio.TagOf(seen(&catalog.TemplateVersion{TemplateSource: t, State: catalog.VersionPublished})); err != nil {
 				return err
 			}
 		}
-		return mayChange(r.Header, tag)
+		return httpio.MayChange(r.Header, tag)
 	})
 	if err != nil {
 		return err
@@ -155,5 +158,37 @@ func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
 	if err := setTag(x, shown); err != nil {
 		return err
 	}
-	return writeJSON(x, http.StatusOK, "application/json", shown)
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", shown)
+}
+
+// BetweenVersions names two versions of a template.
+type BetweenVersions struct {
+	Named
+	Template string `path:"template" doc:"name of the template"`
+	From     string `query:"from" maxLength:"20" doc:"a number, draft or published; without: what is published, or what was before it where to is that"`
+	To       string `query:"to" maxLength:"20" doc:"a number, draft or published; without: the draft, or where there is none what is published"`
+}
+
+func (a *API) versionDiffRoute() {
+	op := huma.Operation{OperationID: "diff-versions", Method: http.MethodGet, Path: "/v1/templates/{template}/diff", Tags: []string{"templates"},
+		Summary: "What differs between two versions of a template",
+		Description: "Each part that differs as a unified diff: subject, text, HTML, and all that is said in other languages and on devices; of files their names, types, sizes and SHA-256. " +
+			"Without parameters: what the draft would change, or, where there is none, what the last publication has changed."}
+	read(a, op, mayRead, a.diffVersions)
+}
+
+func (a *API) diffVersions(_ context.Context, c caller, in *BetweenVersions) (diff wire.TemplateDiff, err error) {
+	service, err := a.oneService(c)
+	if err != nil {
+		return diff, err
+	}
+	all := a.parts.Documents.Configuration().TemplateVersions(service, in.Template)
+	if len(all) == 0 {
+		return diff, problem.NotFound("template", in.Template)
+	}
+	from, to, err := templatediff.Versions(all, in.Template, in.From, in.To)
+	if err != nil {
+		return diff, err
+	}
+	return wire.TemplateDiff{Template: in.Template, From: templatediff.Ref(from), To: templatediff.Ref(to), Parts: templatediff.Parts(from, to)}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -151,11 +152,11 @@ type oneDelivery struct {
 func (a *API) delivery(ctx context.Context, c caller, in *oneDelivery) (fanfare.Delivery, error) {
 	ref, ok := fanfare.ParseDeliveryRef(in.ID)
 	if !ok {
-		return fanfare.Delivery{}, notFound("delivery", in.ID)
+		return fanfare.Delivery{}, problem.NotFound("delivery", in.ID)
 	}
 	d, err := a.parts.Reports.Delivery(ctx, ref)
 	if err == nil && c.service != "" && d.Service != c.service {
-		err = notFound("delivery", in.ID)
+		err = problem.NotFound("delivery", in.ID)
 	}
 	if err != nil {
 		return fanfare.Delivery{}, err
@@ -178,7 +179,7 @@ func (a *API) event(ctx context.Context, c caller, id string) (fanfare.EventRef,
 	}
 	b, err := a.parts.Reports.Broadcast(ctx, ref)
 	if err == nil && c.service != "" && b.Service != c.service {
-		err = notFound("event", id)
+		err = problem.NotFound("event", id)
 	}
 	if err != nil {
 		return ref, fanfare.Broadcast{}, err

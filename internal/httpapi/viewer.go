@@ -10,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	swagger "github.com/swaggest/swgui/v5/static"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 //go:embed viewer
@@ -51,7 +53,7 @@ func (a *API) view(x *exchange, name string) error {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 	}
 	if body, err := viewerFiles.ReadFile("viewer/" + name); err == nil {
-		writeAll(x, http.StatusOK, body)
+		httpio.WriteAll(x, http.StatusOK, body)
 		return nil
 	}
 	packed, err := swagger.FS.ReadFile(name + ".gz")
@@ -62,7 +64,7 @@ func (a *API) view(x *exchange, name string) error {
 	h.Set("Cache-Control", "max-age=3600")
 	if strings.Contains(x.request.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		writeAll(x, http.StatusOK, packed)
+		httpio.WriteAll(x, http.StatusOK, packed)
 		return nil
 	}
 	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
@@ -73,6 +75,6 @@ func (a *API) view(x *exchange, name string) error {
 	if err != nil {
 		return err
 	}
-	writeAll(x, http.StatusOK, body)
+	httpio.WriteAll(x, http.StatusOK, body)
 	return nil
 }

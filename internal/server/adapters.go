@@ -122,7 +122,7 @@ func (i *importing) Begin(ctx context.Context, puts []people.SubscriptionPut, re
 	return i.Import.Begin(ctx, puts, results)
 }
 
-// adminKey makes an admin key at the first start and when its file was removed.
+// adminKey makes an admin key at the first start and when its file was removed. The file is complete once it exists.
 func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
 	path := filepath.Join(dir, datadir.AdminKey)
 	if secret, err := os.ReadFile(path); err == nil {
@@ -136,5 +136,5 @@ func adminKey(ctx context.Context, dir string, people *registry.Registry) error 
 	if err != nil {
 		return fmt.Errorf("admin key: %w", err)
 	}
-	return os.WriteFile(path, []byte(secret+"\n"), 0o600)
+	return datadir.WriteFile(path, []byte(secret+"\n"))
 }

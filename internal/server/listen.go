@@ -21,6 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
@@ -35,9 +36,6 @@ import (
 
 // listen opens the API, the pages of recipients, and inbound mail.
 func (c *components) listen(ctx context.Context) error {
-	if err := adminKey(ctx, c.dir, c.registry); err != nil {
-		return err
-	}
 	traces := c.traces(c.store) // up to date, unlike those of the standby
 	accepting := new(privacy.Barrier)
 	direct := messages.New(messages.Options{
@@ -115,7 +113,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: c.registry, Handler: c.feedback, Clock: c.clock, Logger: c.log}),
 		Backups:  &backup.Server{Dir: c.dir, DB: c.db, Bus: c.bus, Version: c.version, Clock: c.clock, Exclusive: c.exclusive},
 		Ready:    c.ready, Metrics: reports.Metrics(), MetricsOpen: c.config.MetricsOpen,
-		Limits: httpapi.Limits{Requests: c.config.MaxRequests, RequestsPerKey: c.config.MaxRequestsPerKey, RatePerSecond: c.config.RateLimit, Burst: c.config.RateBurst}, Origins: c.config.CORSOrigins, Proxies: c.config.Proxies(), AccessLog: c.config.AccessLog,
+		Limits: limits.Limits{Requests: c.config.MaxRequests, RequestsPerKey: c.config.MaxRequestsPerKey, RatePerSecond: c.config.RateLimit, Burst: c.config.RateBurst}, Origins: c.config.CORSOrigins, Proxies: c.config.Proxies(), AccessLog: c.config.AccessLog,
 		Version: c.version, Now: c.clock.Now, Log: c.log,
 	}
 }

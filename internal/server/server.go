@@ -26,8 +26,10 @@ import (
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/listener"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/mail/feedback"
+	"fanfare.dev/fanfare/internal/progress"
 	"fanfare.dev/fanfare/internal/store/database"
 )
 
@@ -52,9 +54,10 @@ type Server struct {
 	log    *slog.Logger
 	clock  clock.Clock
 
+	progress progress.Reporter
 	outage   *database.Outage // of the database; nil before it is open
 	giveUp   func() error     // closes a database that cannot be reached; nil before it is open
-	api      *httpapi.Server
+	api      *listener.Server
 	feedback *feedback.Processor
 	cleanups []func() error // run in reverse order
 	draining atomic.Bool
@@ -117,10 +120,13 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := backup.Interrupted(dir); err != nil {
 		return err
 	}
-	if s.api, err = httpapi.Listen(httpapi.ServerOptions{Address: s.config.Listen, Cert: s.config.TLSCert, Key: s.config.TLSKey, Log: s.log}); err != nil {
+	if s.api, err = listener.Listen(listener.Options{Address: s.config.Listen, Cert: s.config.TLSCert, Key: s.config.TLSKey, Log: s.log, Progress: s.progress.Now}); err != nil {
 		return err
 	}
 	s.onStop(s.shutDownAPI)
+	starting, stop := context.WithCancel(ctx)
+	defer stop()
+	go s.progress.Run(starting, s.log)
 	return s.withDatabase(ctx, func() error { return s.startComponents(ctx, o, started) })
 }
 

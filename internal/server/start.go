@@ -40,6 +40,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
+	"fanfare.dev/fanfare/internal/progress"
 	controlstore "fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -127,11 +128,13 @@ func (c *components) openDatabase(ctx context.Context) (err error) {
 	if c.backupNote, err = backup.ReadNote(c.dir); err != nil {
 		return err
 	}
+	c.progress.Begin("open the database", 0)
 	if c.db, err = database.Open(ctx, &c.config, c.version, c.log); err != nil {
 		return err
 	}
 	c.onStop(c.db.Close)
 	c.watch(c.db)
+	c.api.Starting("")
 	c.store, c.standby, c.control = deliveries.New(c.db), deliveries.New(c.db.Late()), controlstore.New(c.db)
 	if c.days, err = c.store.Days(ctx); err != nil {
 		return err
@@ -157,8 +160,8 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	c.registry, err = registry.Open(ctx, registry.Options{
 		Store: c.control, Conditions: c.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: c.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(c.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(c.config.AllowAttachments),
-		AfterEnd: c.awaitEnded, Now: c.clock.Now, SuppressionKey: c.keys.Suppression.Bytes,
-		Away: c.outage.Err, Patience: c.db.Patience(), Logger: c.log,
+		WaitInFlight: c.awaitEnded, Now: c.clock.Now, SuppressionKey: c.keys.Suppression.Bytes, Progress: c.progress.Begin("load subscriptions", 0),
+		StoreOutage: c.outage.Err, MaxWait: c.db.Patience(), Logger: c.log,
 	})
 	if err != nil {
 		return err
@@ -171,10 +174,13 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	if err := c.db.CheckPairing(c.dir, knowsKey); err != nil {
 		return err
 	}
-	if err := c.keys.Check(c.registry.Suppressed(), c.highest > 0 && (c.config.PublicURL != "" || hasReturnAddress(c.registry)), channels.SignedByServer(c.registry)); err != nil {
+	if err := c.keys.Check(c.registry.SuppressionCount(), c.highest > 0 && (c.config.PublicURL != "" || hasReturnAddress(c.registry)), channels.SignedByServer(c.registry)); err != nil {
 		return err
 	}
-	return c.keys.Save()
+	if err := c.keys.Save(); err != nil {
+		return err
+	}
+	return adminKey(ctx, c.dir, c.registry)
 }
 
 // openBus opens the bus. After a restore, it holds the open deliveries.
@@ -184,6 +190,7 @@ func (c *components) openBus(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	c.progress.Begin("open the bus", 0)
 	c.bus, err = bus.Open(ctx, bus.Options{
 		Dir: filepath.Join(c.dir, datadir.Bus), URL: c.config.NATS, Sync: c.config.Fsync(), Lease: c.config.Lease,
 		FirstSeq: recovery.FirstGroup(c.highest, c.backupNote), Logger: c.log,
@@ -196,6 +203,7 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	if !c.backupNote.New() {
 		return nil
 	}
+	c.progress.Begin("fill the bus from the backup", 0)
 	if err := c.recovery.Restore(ctx, c.days, recovery.FirstGroup(c.highest, c.backupNote)); err != nil {
 		return err
 	}
@@ -224,6 +232,7 @@ func (c *components) startRecorder(ctx context.Context) error {
 	if err := c.loadOpen(ctx); err != nil || !c.busLost {
 		return err
 	}
+	c.progress.Begin("replace the lost bus", 0)
 	open, err := c.recovery.ReplaceBus(ctx, c.days, c.due)
 	if err != nil {
 		return err
@@ -234,8 +243,10 @@ func (c *components) startRecorder(ctx context.Context) error {
 
 // loadOpen reads the open broadcasts, due work and switches.
 func (c *components) loadOpen(ctx context.Context) error {
+	phase := c.progress.Begin("load open broadcasts", 0)
 	for _, day := range c.days {
 		err := c.store.Open(ctx, day, func(seq fanfare.EventSeq, messages int64, progress fanfare.Progress) {
+			phase.Add(1)
 			c.recorder.Begin(fanfare.EventRef{Day: day, Seq: seq}, messages, progress)
 		})
 		if err != nil {
@@ -263,6 +274,7 @@ func (c *components) startDelivery(ctx context.Context) (err error) {
 		return err
 	}
 	c.dispatch = dispatch.New(o)
+	c.progress.Begin("start the channels", 0)
 	err = c.channels.Start(ctx, channels.Parts{
 		Registry: c.registry, Recorder: c.recorder, Faults: c.faults, Release: c.switches.ReleaseSoon, Gate: c.dispatch.Gate, Flows: c.switches.Rates(), Waiting: c.bus.Waiting,
 		Dispatch: func(ctx context.Context, l channels.Loop) (func(context.Context), error) {
@@ -283,9 +295,10 @@ func (c *components) startDelivery(ctx context.Context) (err error) {
 func (c *components) startMaintenance(ctx context.Context) error {
 	c.states = topicstate.New()
 	c.archive = maintain.NewStateArchive(c.states, c.store, c.control, c.registry.KeySeries, c.exclusive, c.log)
-	if err := c.archive.Load(ctx, c.days); err != nil {
+	if err := c.archive.Load(ctx, c.days, c.progress.Begin("load topic states", 0)); err != nil {
 		return fmt.Errorf("states: %w", err)
 	}
+	c.progress.Begin("clean up the index of deliveries", 0)
 	c.history = maintain.NewHistory(c.store, c.log)
 	if err := c.history.Sweep(ctx); err != nil {
 		return err
@@ -323,7 +336,7 @@ func (c *components) startMatching(ctx context.Context) error {
 			return err
 		},
 	})
-	if err := digests.Load(ctx, c.days); err != nil {
+	if err := digests.Load(ctx, c.days, c.progress.Begin("load digests", int64(len(c.days)))); err != nil {
 		return fmt.Errorf("digests: %w", err)
 	}
 	c.background(digests.Run)
@@ -365,7 +378,16 @@ func (c *components) startIntake(ctx context.Context) error {
 	c.disk = &datadir.DiskFloor{Dir: c.dir, Floor: c.config.DiskFloor}
 	c.ingester = ingest.Start(ingest.Options{Log: c.bus, Topics: topics{c.registry, c.audiences}, Clock: c.clock, Floor: c.disk.Check})
 	c.onStopDo(c.ingester.Stop)
-	err := c.bus.ReplayEvents(ctx, c.clock.Now().Add(-ingest.Horizon), func(seq uint64, _ time.Time, group []byte) error {
+	next, err := c.bus.NextEvent(ctx)
+	if err != nil {
+		return err
+	}
+	var phase *progress.Phase
+	err = c.bus.ReplayEvents(ctx, c.clock.Now().Add(-ingest.Horizon), func(seq uint64, _ time.Time, group []byte) error {
+		if phase == nil {
+			phase = c.progress.Begin("read the ids of recent events", int64(next-seq))
+		}
+		phase.Add(1)
 		events, err := eventgroup.Decode(group, seq)
 		c.ingester.LoadIDs(events)
 		return err

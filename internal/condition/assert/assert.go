@@ -4,8 +4,8 @@ package assert
 
 import "fmt"
 
-// True panics if ok is false. A caller that computes something for the check asks
-// [Enabled] first, so that other builds do not compute it.
+// True panics if ok is false. A caller that computes something for the check looks at [Enabled]
+// first, so that other builds do not compute it.
 func True(ok bool, format string, args ...any) {
 	if Enabled && !ok {
 		panic("condition: assertion failed: " + fmt.Sprintf(format, args...))

@@ -5,51 +5,49 @@ import (
 	"math/bits"
 )
 
-// memoBytes is about the memory that a batch may take for what it keeps; it
-// forgets all of that when there would be more, and computes it anew.
+// memoBytes limits the approximate memory of the results that a batch keeps. A batch that exceeds
+// it forgets all results and computes them again.
 const memoBytes = 64 << 20
 
-// Batch evaluates conditions over the same events. It computes a part that
-// several conditions have in common once for all events, and keeps up to 64 MiB
-// of such results. Its verdicts are those of Condition.Evaluate. A Batch is for
-// one goroutine.
+// Batch evaluates conditions over the same events. It computes a part that several conditions
+// share once for all events, and keeps up to 64 MiB of such results. Its verdicts are those of
+// Condition.Evaluate. A Batch is for one goroutine.
 type Batch struct {
-	inputs  []*Input
-	words   int
-	valid   []uint64                // the bits of the events
-	beyond  [len(rungs) + 1]*beyond // by the rung of a node
-	memo    map[string]*verdicts
-	vectors map[string]*vector
-	kept    int // bytes in both, about
-	limit   int // of them
-	key     []byte
-	results [3][]uint64
+	inputs    []*Input
+	words     int
+	valid     []uint64                        // the bits of the events
+	oversized [len(sizeClasses) + 1]*eventSet // by the rung of a node
+	memo      map[string]*verdicts
+	vectors   map[string]*vector
+	kept      int // bytes in both, about
+	limit     int // of them
+	key       []byte
+	results   [3][]uint64
 }
 
-// beyond are the events whose extent is not within a rung; nil where all are.
-type beyond struct{ set []uint64 }
+// eventSet are the events whose extent is not within a rung; nil where all are.
+type eventSet struct{ set []uint64 }
 
-func (x *beyond) has(i int) bool { return x != nil && x.set[i>>6]&(1<<(i&63)) != 0 }
+func (x *eventSet) has(i int) bool { return x != nil && x.set[i>>6]&(1<<(i&63)) != 0 }
 
-// NewBatch prepares a batch over inputs. They and the conditions that it is
-// asked come from the topic.
+// NewBatch prepares a batch over inputs. The inputs and the conditions must be of the same topic.
 func NewBatch(_ *Topic, inputs []*Input) *Batch {
 	b := &Batch{inputs: inputs, words: (len(inputs) + 63) / 64, limit: memoBytes}
 	b.valid = make([]uint64, b.words)
 	for i := range inputs {
 		b.valid[i>>6] |= 1 << (i & 63)
 	}
-	for rung := range b.beyond {
+	for rung := range b.oversized {
 		set := make([]uint64, b.words)
 		some := false
 		for i, in := range inputs {
-			if rung == 0 || !in.extent.within(rungs[rung-1]) {
+			if rung == 0 || !in.extent.within(sizeClasses[rung-1]) {
 				set[i>>6] |= 1 << (i & 63)
 				some = true
 			}
 		}
 		if some {
-			b.beyond[rung] = &beyond{set}
+			b.oversized[rung] = &eventSet{set}
 		}
 	}
 	for i := range b.results {
@@ -63,17 +61,17 @@ func (b *Batch) forget() {
 	b.memo, b.vectors, b.kept = map[string]*verdicts{}, map[string]*vector{}, 0
 }
 
-// Evaluate decides a condition for all events: bit i of a result is that of
-// event i. The results are valid until the next call.
+// Evaluate decides a condition for all events: bit i of a result belongs to event i. The results
+// are valid until the next call.
 func (b *Batch) Evaluate(c *Condition, p *Params) (true_, error_, undecided []uint64) {
 	true_, error_, undecided = b.results[0], b.results[1], b.results[2]
 	for _, set := range b.results {
 		clear(set)
 	}
-	alone := b.beyond[c.root.rung]
+	alone := b.oversized[c.root.sizeClass]
 	switch {
-	case p == nil && c.params != nil, p != nil && (c.root.rung == 0 || !p.extent.within(rungs[c.root.rung-1])):
-		alone = &beyond{b.valid}
+	case p == nil && c.params != nil, p != nil && (c.root.sizeClass == 0 || !p.extent.within(sizeClasses[c.root.sizeClass-1])):
+		alone = &eventSet{b.valid}
 	default:
 		r := b.decide(c.root, p)
 		copy(true_, r.true_)
@@ -101,8 +99,8 @@ func (b *Batch) Evaluate(c *Condition, p *Params) (true_, error_, undecided []ui
 	return true_, error_, undecided
 }
 
-// name returns the key under which the result of a node is kept: its canonical
-// text and the params that it asks for. It is valid until the next call.
+// name returns the key of the result of a node: its canonical text and the params that it reads.
+// The key is valid until the next call.
 func (b *Batch) name(prefix string, n *node, p *Params) []byte {
 	b.key = append(append(b.key[:0], prefix...), n.text...)
 	for _, name := range n.params {
@@ -116,7 +114,7 @@ func (b *Batch) name(prefix string, n *node, p *Params) []byte {
 	return b.key
 }
 
-// appendValue writes a param so that different ones are written differently.
+// appendValue appends an encoding of a param that no other value has.
 func appendValue(key []byte, v value) []byte {
 	key = append(key, byte(v.kind))
 	switch v.kind {
@@ -136,7 +134,8 @@ func appendValue(key []byte, v value) []byte {
 	}
 }
 
-// keep makes room for a result of so many bytes beside its key.
+// keep counts a result of so many bytes and its key. If the results exceed the limit, it first
+// forgets all of them.
 func (b *Batch) keep(sizeBytes int) {
 	const entry = 160 // of a map, a key and what refers to them
 	if b.kept += sizeBytes + len(b.key) + entry; b.kept > b.limit {
@@ -145,8 +144,8 @@ func (b *Batch) keep(sizeBytes int) {
 	}
 }
 
-// decide evaluates a node as a boolean for all events. For an event beyond the
-// rung of the node the result means nothing.
+// decide evaluates a node as a boolean for all events. The result is undefined for an event that
+// is too large for the size class of the node.
 func (b *Batch) decide(n *node, p *Params) *verdicts {
 	switch {
 	case !n.truth:
@@ -175,7 +174,7 @@ func (b *Batch) decide(n *node, p *Params) *verdicts {
 	return r
 }
 
-// constant is the same for all events.
+// constant returns the verdicts of a node with the same value for all events.
 func (b *Batch) constant(v value) *verdicts {
 	w := newVerdicts(b.words)
 	switch {
@@ -189,7 +188,7 @@ func (b *Batch) constant(v value) *verdicts {
 	return &w.verdicts
 }
 
-// truthOf makes booleans of values; what is none is an error.
+// truthOf converts values to verdicts; a value that is no boolean is an error.
 func (b *Batch) truthOf(x *vector) *verdicts {
 	if x.each == nil {
 		return b.constant(x.same)
@@ -201,7 +200,7 @@ func (b *Batch) truthOf(x *vector) *verdicts {
 	return &w.verdicts
 }
 
-// decideLeaf evaluates a node whose result is made of values.
+// decideLeaf evaluates a node that computes its boolean from values.
 func (b *Batch) decideLeaf(n *node, p *Params) *verdicts {
 	switch n.op {
 	case opHas:
@@ -221,7 +220,7 @@ func (b *Batch) decideLeaf(n *node, p *Params) *verdicts {
 		})
 	case opCross:
 		now, level, before := b.vector(n.args[0], p), b.vector(n.args[1], p), b.before(n.args[0], p)
-		return b.decideEach(n, func(i int) value { return n.cross.passed(now.at(i), level.at(i), before.at(i)) })
+		return b.decideEach(n, func(i int) value { return n.cross.happened(now.at(i), level.at(i), before.at(i)) })
 	}
 	e := b.evaluation(p)
 	return b.decideEach(n, func(i int) value {
@@ -230,10 +229,9 @@ func (b *Batch) decideLeaf(n *node, p *Params) *verdicts {
 	})
 }
 
-// decideEach makes booleans of what result gives for the events within the rung
-// of a node.
+// decideEach calls result for each event within the size class of n and collects the verdicts.
 func (b *Batch) decideEach(n *node, result func(i int) value) *verdicts {
-	w, skip := newVerdicts(b.words), b.beyond[n.rung]
+	w, skip := newVerdicts(b.words), b.oversized[n.sizeClass]
 	for i := range b.inputs {
 		if !skip.has(i) {
 			v := result(i)

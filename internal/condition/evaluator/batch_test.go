@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ruleParams are the params of the rules that are generated, and some values.
+// ruleParams are the params of the generated rules, and some values.
 var ruleParams = map[string]string{"level": "number", "word": "string", "words": "strings", "flag": "boolean"}
 
 func (g *generator) paramsText() string {
@@ -19,7 +19,7 @@ func (g *generator) paramsText() string {
 	return o.String()
 }
 
-// schemas are some that topics may have.
+// schemas are JSON schemas for the generated topics.
 var schemas = []string{"",
 	`{"properties":{"n":{"type":"integer"},"m":{"type":"number"},"d":{"type":["number","null"]},"l":{"items":{"type":"number"}},"o":{"properties":{"a":{"type":"integer"}}}}}`}
 
@@ -43,7 +43,7 @@ func (g *generator) inputs(t testing.TB, topic *Topic, n int) []*Input {
 	return inputs
 }
 
-// large writes data in which texts and lists are long.
+// large generates data with long texts and lists.
 func (g *generator) large() string {
 	var o object
 	o.add("s", jsonText(strings.Repeat(g.one("a", "ab", "é"), g.IntN(20_000))))
@@ -59,7 +59,7 @@ func (g *generator) large() string {
 
 func bit(set []uint64, i int) bool { return set[i/64]&(1<<(i%64)) != 0 }
 
-// batchResult is what a batch said of event i.
+// batchResult returns the result of a batch for event i.
 func batchResult(t testing.TB, i int, sets ...[]uint64) Result {
 	t.Helper()
 	result, found := False, 0
@@ -121,8 +121,7 @@ func TestABatchSaysWhatASingleEvaluationSays(t *testing.T) {
 	t.Logf("%+v in %v", count, time.Since(start))
 }
 
-// filters makes n conditions as people have them, which share some of their
-// parts.
+// filters returns n realistic conditions, many of which share parts.
 func (g *generator) filters(n int) []string {
 	part := func() string {
 		switch g.IntN(12) {
@@ -216,8 +215,8 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// BenchmarkBatchWithoutSharing has params that differ for each condition, so
-// that nothing but the fields is shared.
+// BenchmarkBatchWithoutSharing has different params for each condition, so that conditions share
+// only the fields.
 func BenchmarkBatchWithoutSharing(b *testing.B) {
 	g, topic := newGenerator(1), &Topic{}
 	c, err := topic.Condition("event.region == sub.word && event.price >= sub.level && contains_ci(event.title, sub.title)",

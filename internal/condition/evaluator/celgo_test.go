@@ -19,7 +19,7 @@ var (
 	seed  = flag.Uint64("seed", 1, "of the generated conditions")
 )
 
-// celLimit is the cost above which the product has cel-go give up.
+// celLimit is the cost at which the product makes cel-go stop.
 const celLimit = 20_000
 
 func celEnv(t testing.TB) *cel.Env {
@@ -32,7 +32,8 @@ func celEnv(t testing.TB) *cel.Env {
 	return env
 }
 
-// celValue makes of JSON what cel-go takes: numbers as they are written.
+// celValue converts JSON to the types that cel-go reads, with each number of the kind in which it
+// is written.
 func celValue(t testing.TB, text string) any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -73,20 +74,20 @@ func celAttributes() map[string]any {
 	return map[string]any{"id": attributes.ID, "source": attributes.Source, "time": attributes.Time}
 }
 
-// A comparison counts what was compared.
+// A comparison counts the pairs that were compared.
 type comparison struct {
 	pairs, true_, false_, errors, undecided, refused, unchecked int
 
-	// brokenOff counts evaluations in which cel-go itself failed: it panics where
-	// bytes are looked up in a map, even where && or || would leave that out.
+	// brokenOff counts evaluations in which cel-go itself failed: it panics when bytes are looked
+	// up in a map, even if && or || does not need the result.
 	brokenOff int
-	// dispatched counts results that differ with the type checker only: it takes
-	// an overload for the element of an empty list, whatever is in the list later.
+	// dispatched counts results that differ only with the type checker, which chooses the
+	// overload for an element of an empty list before the list has elements.
 	dispatched int
 }
 
-// celResult evaluates a program as the product does; costly tells that it was
-// given up because of its cost.
+// celResult evaluates a program as the product does; costly reports that it stopped because of its
+// cost.
 func celResult(program cel.Program, variables map[string]any) (result Result, costly bool, reason string) {
 	out, _, err := program.Eval(variables)
 	switch {
@@ -117,7 +118,7 @@ func (c *comparison) add(r Result) {
 	}
 }
 
-// uncheckedResult is that of cel-go without its type checker.
+// uncheckedResult returns the result of cel-go without its type checker.
 func uncheckedResult(t *testing.T, env *cel.Env, text string, variables map[string]any) Result {
 	t.Helper()
 	ast, issues := env.Parse(text)

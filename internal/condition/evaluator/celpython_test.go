@@ -14,16 +14,15 @@ import (
 	"testing"
 )
 
-// A deviation is a way in which cel-python differs from CEL. It is known by an
-// operation that takes place while the condition is evaluated for the event, so
-// that nothing else may differ.
+// A deviation is a way in which cel-python differs from CEL. It is recognized by an operation
+// during the evaluation of a condition, so that no other difference is accepted.
 type deviation struct {
 	section string // of the language definition of CEL, doc/langdef.md
 	what    string
 	occurs  func(n *node, args []value) bool
 }
 
-// textFunctions are those that cel-python finds as methods of its own texts.
+// textFunctions are the functions that cel-python finds as methods of its own text type.
 var textFunctions = []string{"contains", "startsWith", "endsWith", "matches", "size"}
 
 var deviations = []*deviation{
@@ -36,13 +35,13 @@ var deviations = []*deviation{
 		return n.calls("@in") && (args[1].kind == kindList && unlikeAny(args[0], args[1].ref.items) ||
 			args[1].kind == kindMap && unlikeAny(args[0], args[1].ref.keys))
 	}},
-	{"List of Standard Definitions, in", "a text has its parts as elements", func(n *node, args []value) bool {
+	{"List of Standard Definitions, in", "a text contains its substrings", func(n *node, args []value) bool {
 		return n.calls("@in") && (args[1].kind == kindString || args[1].kind == kindBytes)
 	}},
-	{"List of Standard Definitions, _[_]", "a list has no index that is a double or unsigned, and a map no key of another kind", func(n *node, args []value) bool {
+	{"List of Standard Definitions, _[_]", "a double or unsigned integer is no index of a list, and a key of another kind is no key of a map", func(n *node, args []value) bool {
 		return n.calls("_[_]") && (args[0].kind == kindList && args[1].kind != kindInt || args[0].kind == kindMap && unlikeAny(args[1], args[0].ref.keys))
 	}},
-	{"List of Standard Definitions, _[_]", "a list has indexes below 0, from its end, and a text has indexes", func(n *node, args []value) bool {
+	{"List of Standard Definitions, _[_]", "negative indexes count from the end of a list, and a text has indexes", func(n *node, args []value) bool {
 		return n.calls("_[_]") && (args[0].kind == kindList && args[1].kind == kindInt && args[1].int() < 0 || args[0].kind == kindString)
 	}},
 	{"Aggregate Values", "keys of different kinds in one map are an error", func(n *node, args []value) bool {
@@ -51,45 +50,45 @@ var deviations = []*deviation{
 	{"Field Selection", "has() of an operand that is an error, or a list, is false", func(n *node, args []value) bool {
 		return n.op == opHas && (args[0].kind == kindError || args[0].kind == kindList)
 	}},
-	{"Macros", "a text is the list of its letters, and what has no elements ends the evaluation", func(n *node, args []value) bool {
+	{"Macros", "a loop over a string visits its characters, and a loop over a value without elements ends the evaluation", func(n *node, args []value) bool {
 		return n.isMacro() && args[0].decided() && args[0].kind != kindList && args[0].kind != kindMap
 	}},
-	{"Logical Operators", "an error in exists_one, map or filter ends the evaluation, whatever is beside it", func(n *node, args []value) bool {
+	{"Logical Operators", "an error in exists_one, map or filter ends the evaluation, even if another operand decides", func(n *node, args []value) bool {
 		return (n.op == opExistsOne || n.op == opCollect) && slices.ContainsFunc(args[1:], func(v value) bool { return v.kind == kindError || n.op == opExistsOne && v.kind != kindBool })
 	}},
 	{"Evaluation", "a list or a map may have errors in it", func(n *node, args []value) bool {
 		return (n.op == opList || n.op == opMap) && slices.ContainsFunc(args, func(v value) bool { return v.kind == kindError })
 	}},
-	{"List of Standard Definitions, type conversions", "what has no conversion is converted all the same", func(n *node, args []value) bool {
+	{"List of Standard Definitions, type conversions", "values without a conversion in CEL are converted", func(n *node, args []value) bool {
 		return n.calls("string", "double", "int", "uint", "bytes", "bool") && n.fn.one(n, args[0]).str == noOverload
 	}},
-	{"List of Standard Definitions, string", "what is no text and no integer is written as Python writes it", func(n *node, args []value) bool {
+	{"List of Standard Definitions, string", "values other than texts and integers have Python's format", func(n *node, args []value) bool {
 		return n.calls("string") && args[0].kind != kindString && args[0].kind != kindInt
 	}},
-	{"List of Standard Definitions, size", "what has no size has the size 0", func(n *node, args []value) bool {
+	{"List of Standard Definitions, size", "a value without a size has the size 0", func(n *node, args []value) bool {
 		return n.calls("size") && n.fn.one(n, args[0]).kind == kindError
 	}},
-	{"List of Standard Definitions, _+_ and others", "arithmetic mixes kinds, and takes booleans and lists for numbers", func(n *node, args []value) bool {
+	{"List of Standard Definitions, _+_ and others", "arithmetic mixes kinds, and accepts booleans and lists as numbers", func(n *node, args []value) bool {
 		return n.calls("_+_", "_-_", "_*_", "_/_", "_%_") && args[0].decided() && args[1].decided() && n.fn.two(n, args[0], args[1]).str == noOverload
 	}},
-	{"List of Standard Definitions, timestamp", "an integer is no time", func(n *node, args []value) bool {
+	{"List of Standard Definitions, timestamp", "an integer cannot be converted to a time", func(n *node, args []value) bool {
 		return n.calls("timestamp") && args[0].kind == kindInt
 	}},
-	{"Overflow", "a duration may be longer than 292 years, which it may not in cel-go and Fanfare", func(n *node, args []value) bool {
+	{"Overflow", "a duration may be longer than 292 years, which cel-go and Fanfare refuse", func(n *node, args []value) bool {
 		return n.calls("_-_", "_+_") && args[0].decided() && args[1].decided() && n.fn.two(n, args[0], args[1]).str == durationOverflow
 	}},
 	{"List of Standard Definitions, duration", "a day is a unit, and 0 needs one", func(n *node, args []value) bool {
 		return n.calls("duration") && (args[0].str == "1d" || args[0].str == "0")
 	}},
-	{"List of Standard Definitions, contains and others", "a list has them too", func(n *node, args []value) bool {
+	{"List of Standard Definitions, contains and others", "a list has these functions too", func(n *node, args []value) bool {
 		return n.calls(textFunctions...) && len(args) == 2 && args[0].decided() && args[0].kind != kindString
 	}},
-	{"List of Standard Definitions, _+_", "the sum of two texts has no functions", func(n *node, args []value) bool {
+	{"List of Standard Definitions, _+_", "the sum of two texts does not have these functions", func(n *node, args []value) bool {
 		return n.calls(textFunctions...) && (n.args[0].adds() || n.args[0].op == opVariable && args[0].kind == kindString)
 	}},
 }
 
-// adds reports whether there is a sum in a node.
+// adds reports whether a node contains a sum.
 func (n *node) adds() bool {
 	return n.calls("_+_") || slices.ContainsFunc(n.args, (*node).adds)
 }
@@ -108,7 +107,7 @@ func (n *node) calls(names ...string) bool {
 
 func (n *node) isMacro() bool { return n.op >= opAll && n.op <= opCollect }
 
-// unlike reports whether somewhere in two values kinds differ.
+// unlike reports whether two values contain values of different kinds in corresponding positions.
 func unlike(a, b value) bool {
 	switch {
 	case !a.decided() || !b.decided():
@@ -140,8 +139,8 @@ func unlikeAny(a value, list []value) bool {
 	return false
 }
 
-// visit shows all operations of an evaluation with their operands, those inside
-// macros for each element.
+// visit calls a function with every operation of an evaluation and its operands, inside macros for
+// each element.
 func (e *evaluation) visit(n *node, show func(n *node, args []value)) {
 	if n.isMacro() {
 		e.visit(n.args[0], show)
@@ -176,8 +175,7 @@ func (e *evaluation) visit(n *node, show func(n *node, args []value)) {
 	show(n, args)
 }
 
-// lacking is syntax that cel-python does not have; conditions with it are left
-// out.
+// lacking is syntax that cel-python does not support; the test omits conditions with it.
 var lacking = []*regexp.Regexp{
 	regexp.MustCompile("`"),                                  // Syntax: ESC_IDENT
 	regexp.MustCompile(`--|!!`),                              // Syntax: an even run of these is none in cel-go, and two operations in Python
@@ -283,8 +281,8 @@ func TestVerdictsAreThoseOfCELInPython(t *testing.T) {
 		t.Logf("%5d: %s", count, what)
 		differ += count
 	}
-	t.Logf("%d pairs compared, %d undecided here, %d differ by deviations of cel-python", compared, undecided, differ)
+	t.Logf("%d pairs compared, %d undecided by the evaluator, %d differ by deviations of cel-python", compared, undecided, differ)
 	if differ*5 > compared {
-		t.Error("more than a fifth differs: that proves little")
+		t.Error("more than a fifth differs: the comparison proves too little")
 	}
 }

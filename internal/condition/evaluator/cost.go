@@ -2,14 +2,13 @@ package evaluator
 
 import "math"
 
-// maxSteps is the number of steps above which an evaluation is undecided: a
-// quarter of what CEL's cost limit of 20,000 allows, since engines count
-// differently.
+// maxSteps limits the steps of an evaluation; one with more steps is undecided. It is a quarter of
+// CEL's cost limit of 20,000, because engines count differently.
 const maxSteps = 5000
 
 const tooManySteps = "the evaluation takes more than 5000 steps, so that an engine may refuse it"
 
-// effort is how the steps of a function grow with its arguments.
+// effort is the kind of growth of the steps of a function with its arguments.
 type effort uint8
 
 const (
@@ -23,8 +22,8 @@ const (
 	effortConvert         // with the text
 )
 
-// An extent is how large a value is, or may be at most. Extents and steps are
-// whole numbers; as doubles they may become very large.
+// An extent is the size of a value, or its upper bound. Extents and steps are whole numbers,
+// stored as doubles because they can be very large.
 type extent struct {
 	text     float64 // bytes of the longest text in it
 	elements float64 // elements of the longest list or map in it
@@ -41,14 +40,14 @@ func (x extent) within(y extent) bool {
 	return x.text <= y.text && x.elements <= y.elements && x.weight <= y.weight
 }
 
-// length is what is scanned of a text, and what cel-go counts of a list in its
-// place.
+// length is the size that counts when a text is scanned; cel-go counts the elements of a list
+// there.
 func (x extent) length() float64 { return x.text + x.elements }
 
-// tens counts the tens that a text is scanned in.
+// tens returns the number of ten-byte units in which a text is scanned.
 func tens(text float64) float64 { return math.Ceil(text / 10) }
 
-// extentOf measures a value.
+// extentOf returns the extent of a value.
 func extentOf(v value) extent {
 	text := float64(len(v.str))
 	x := extent{text: text, weight: 1 + tens(text)}
@@ -66,7 +65,7 @@ func extentOf(v value) extent {
 	return x
 }
 
-// steps returns what a function with the effort takes for its arguments.
+// steps returns the steps of a function with this effort for its arguments.
 func (e effort) steps(a, b extent) float64 {
 	switch e {
 	case effortCompare:
@@ -88,7 +87,7 @@ func (e effort) steps(a, b extent) float64 {
 	}
 }
 
-// The steps that are taken once, or for each element, beside those of operands.
+// Steps that are counted once, or for each element, in addition to those of the operands.
 const (
 	listSteps    = 10
 	mapSteps     = 30
@@ -97,7 +96,7 @@ const (
 	collectSteps = 16
 )
 
-// literalSteps returns the steps of a literal with all that is in it.
+// literalSteps returns the steps of a literal with everything in it.
 func literalSteps(v value) float64 {
 	steps := 1.0
 	switch v.kind {
@@ -116,26 +115,26 @@ func literalSteps(v value) float64 {
 	return steps
 }
 
-// rungs are extents of events, from small to large. For each node it is known
-// up to which of them no event can make it take more than maxSteps.
-var rungs = [...]extent{
+// sizeClasses are bounds for the extent of an event, from small to large. Each node stores the
+// number of the largest class in which no event can make it take more than maxSteps, or 0.
+var sizeClasses = [...]extent{
 	{32, 4, 32}, {64, 8, 64}, {128, 16, 128}, {256, 16, 256}, {512, 32, 512},
 	{1024, 64, 1024}, {2048, 64, 2048}, {4096, 128, 4096}, {8192, 256, 8192}, {16384, 512, 16384}, {65536, 4096, 65536},
 }
 
-// A bounder finds the most steps that a node can take, and the greatest extent
-// that its value can have, for events and params of an extent.
+// A bounder computes the most steps that a node can take, and the greatest extent of its value,
+// for events and params up to an extent.
 type bounder struct {
 	given     extent
 	variables []extent
-	rung      uint8 // noted in each node that stays below maxSteps; 0 notes nothing
+	sizeClass uint8 // noted in each node that stays below maxSteps; 0 notes nothing
 }
 
 // bound returns the most steps and the greatest extent of a node.
 func (b *bounder) bound(n *node) (steps float64, result extent) {
 	steps, result = b.boundNode(n)
-	if b.rung > 0 && steps <= maxSteps {
-		n.rung = b.rung
+	if b.sizeClass > 0 && steps <= maxSteps {
+		n.sizeClass = b.sizeClass
 	}
 	return steps, result
 }
@@ -209,7 +208,7 @@ func (b *bounder) boundMacro(n *node) (steps float64, result extent) {
 	return steps, extent{body.text, max(over.elements, body.elements), 1 + over.elements*body.weight}
 }
 
-// extent returns the greatest extent of a result.
+// extent returns the greatest extent of the result of f.
 func (f *function) extent(a, b extent) extent {
 	switch f.name {
 	case "_+_":
@@ -223,11 +222,11 @@ func (f *function) extent(a, b extent) extent {
 	return scalar
 }
 
-// climb finds the rungs of a node and of all below it.
-func (n *node) climb() {
+// setSizeClasses sets the size classes of a node and of all nodes below it.
+func (n *node) setSizeClasses() {
 	b := &bounder{}
-	for i, rung := range rungs {
-		b.given, b.rung = rung, uint8(i)+1
+	for i, rung := range sizeClasses {
+		b.given, b.sizeClass = rung, uint8(i)+1
 		b.bound(n)
 	}
 }

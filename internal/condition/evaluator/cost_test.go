@@ -9,8 +9,8 @@ import (
 	"cel.dev/cel-go/cel"
 )
 
-// typedFields are variables with the types that a schema would give them, since
-// cel-go counts what it knows the types of differently.
+// typedFields are variables with the types that a schema gives them, because cel-go counts
+// differently when it knows a type.
 func typedEnv(t *testing.T) *cel.Env {
 	t.Helper()
 	env, err := cel.NewEnv(cel.CrossTypeNumericComparisons(true), cel.DefaultUTCTimeZone(true),
@@ -29,7 +29,7 @@ var bareField = regexp.MustCompile(`\bevent\.(s|t|n|l|ls|os|o)\b`)
 
 const typedSchema = `{"properties":{"s":{},"t":{},"n":{},"l":{},"ls":{},"os":{},"o":{}}}`
 
-// costly are conditions that take long of large events.
+// costly are conditions that are expensive for large events.
 var costly = []string{
 	"event.l.exists(x, event.l.exists(y, x + y == -1))",
 	"event.l.all(x, event.l.all(y, x * y >= 0))",
@@ -53,9 +53,8 @@ var costly = []string{
 	"event.l.map(x, x > 1, event.l.map(y, y)).exists(z, z == event.l)",
 }
 
-// TestWhatCELRefusesByItsCostIsUndecided compares counts: wherever steps are
-// counted to the end, cel-go's cost is below four times as many, so that what
-// costs it more than its limit takes more than maxSteps here.
+// Wherever all steps are counted, the cost of cel-go is below four times the steps. Therefore a
+// condition that exceeds the cost limit of cel-go takes more than maxSteps.
 func TestWhatCELRefusesByItsCostIsUndecided(t *testing.T) {
 	topic, err := NewTopic([]byte(typedSchema))
 	if err != nil {

@@ -1,6 +1,6 @@
 package evaluator
 
-// A crossing is the way in which a value passes a level.
+// A crossing is the direction in which a value crosses a level.
 type crossing uint8
 
 const (
@@ -15,8 +15,8 @@ func (c crossing) String() string {
 	return [...]string{crossEither: "crosses", crossUp: "crosses_above", crossDown: "crosses_below"}[c]
 }
 
-// measure returns the error of what cannot be compared with a level.
-func measure(v value) (problem value, ok bool) {
+// checkComparable returns the error of a value that cannot be compared with a level.
+func checkComparable(v value) (problem value, ok bool) {
 	switch {
 	case !v.decided():
 		return v, false
@@ -28,23 +28,23 @@ func measure(v value) (problem value, ok bool) {
 	return v, true
 }
 
-// passed decides a crossing of the value now, the level, and the value of the
-// event before, which is an error where there is none.
-func (c crossing) passed(now, level, before value) value {
+// happened reports whether the value crossed the level since the previous event. before is an
+// error if there is no previous event.
+func (c crossing) happened(now, level, before value) value {
 	for _, v := range [...]value{now, level} {
 		if v.kind == kindError {
 			return v
 		}
 	}
 	for _, v := range [...]value{now, level} {
-		if problem, ok := measure(v); !ok {
+		if problem, ok := checkComparable(v); !ok {
 			return problem
 		}
 	}
 	if before.kind == kindUndecided {
 		return before
 	}
-	if _, ok := measure(before); !ok {
+	if _, ok := checkComparable(before); !ok {
 		return falseValue
 	}
 	was, _ := compareNumbers(before, level)

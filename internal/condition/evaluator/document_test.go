@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// document is the reference of the language, whose examples must hold here too.
+// document is the reference of the language. Its examples are tested here too.
 const document = "../../../docs/reference/conditions.md"
 
-// An example is one line of the document with what stands above it.
+// An example is one line of the document with the lines above it that apply to it.
 type example struct {
 	line                           int
 	schema, event, ce, sub, before string
@@ -68,7 +68,7 @@ func examples(t *testing.T) []example {
 	return all
 }
 
-// attributesOf reads the attributes of an example.
+// attributesOf reads the CloudEvents attributes of an example.
 func attributesOf(t *testing.T, text string) Attributes {
 	t.Helper()
 	var a Attributes
@@ -105,7 +105,7 @@ func attributesOf(t *testing.T, text string) Attributes {
 	return a
 }
 
-// paramTypesOf guesses the types of params from their values.
+// paramTypesOf derives the types of params from their values.
 func paramTypesOf(t *testing.T, text string) map[string]string {
 	t.Helper()
 	var raw map[string]any

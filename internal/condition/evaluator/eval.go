@@ -1,6 +1,6 @@
 package evaluator
 
-// An evaluation is one of a condition for an event.
+// An evaluation evaluates a condition for one event.
 type evaluation struct {
 	in        *Input
 	params    value
@@ -10,14 +10,14 @@ type evaluation struct {
 	variables []value
 }
 
-// spend counts steps; false means that there were too many.
+// spend counts steps; it returns false if there are too many.
 func (e *evaluation) spend(steps float64) bool {
 	e.steps += steps
 	return e.steps <= maxSteps
 }
 
-// eval returns the value of a node. An operand that is an error makes all but
-// && || and the macros all and exists an error.
+// eval returns the value of a node. An error in an operand is the result, except in &&, || and the
+// macros all and exists.
 func (e *evaluation) eval(n *node) value {
 	if e.counting && !e.spend(max(n.steps, 1)) {
 		return undecided(tooManySteps)
@@ -74,8 +74,8 @@ func join(decisive bool) joined {
 	return joined{decisive: decisive, result: boolValue(!decisive)}
 }
 
-// add takes one more operand. An operand that decides comes before an undecided
-// one, that before an error, and the first error before later ones.
+// add adds an operand. A decisive operand takes precedence over an undecided one, that over an
+// error, and the first error over later ones.
 func (j *joined) add(v value) {
 	switch {
 	case v.kind == kindBool:
@@ -136,7 +136,7 @@ func (e *evaluation) composite(n *node) value {
 	return build(n, values)
 }
 
-// build makes the list or the map of a node of the values of its operands.
+// build makes the list or map of a node from the values of its operands.
 func build(n *node, values []value) value {
 	if bad := strict(values...); !bad.decided() {
 		return bad
@@ -151,8 +151,8 @@ func build(n *node, values []value) value {
 	return mapValue(keys, items)
 }
 
-// strict returns the first error of the operands of a function, else the first
-// that is undecided, else null.
+// strict returns the first error among the operands of a function, else the first undecided one,
+// else null.
 func strict(values ...value) value {
 	found := nullValue
 	for i := range values {
@@ -207,7 +207,7 @@ func (e *evaluation) call(n *node) value {
 	}
 }
 
-// either is strict of two values, one of which is an error or undecided.
+// either is strict for two values of which at least one is an error or undecided.
 func either(a, b value) value {
 	switch {
 	case a.kind == kindError:
@@ -229,7 +229,7 @@ func (e *evaluation) cross(n *node) value {
 		before = e.eval(n.args[0])
 		e.past = false
 	}
-	return n.cross.passed(now, level, before)
+	return n.cross.happened(now, level, before)
 }
 
 // macro evaluates a macro over the elements of a list or the keys of a map.
@@ -252,7 +252,8 @@ func (e *evaluation) macroOver(n *node, over value) value {
 	case kindMap:
 		elements, unordered = over.ref.keys, true
 	default:
-		// cel-go takes the empty text for an empty list; CEL itself takes neither.
+		// cel-go treats the empty text as an empty list; the CEL specification treats neither
+		// so.
 		if over.kind != kindString && over.kind != kindBytes || over.str != "" {
 			return errorValue("a " + typeNames[over.kind] + " has no elements")
 		}
@@ -279,14 +280,14 @@ func (e *evaluation) macroOver(n *node, over value) value {
 	return j.value()
 }
 
-// A collected is the result of a macro that every error makes an error.
+// A collected is the state of a macro whose result is an error if any element is one.
 type collected struct {
 	items []value
 	found int
 	bad   value // the first error, else something undecided; null without
 }
 
-// fail notes what is no value; true means that nothing can change that.
+// fail records an error or undecided value, and reports whether the result is final.
 func (c *collected) fail(v value) bool {
 	if c.bad.kind != kindError {
 		c.bad = v
@@ -346,7 +347,7 @@ func (e *evaluation) collect(n *node, elements []value, unordered bool) value {
 	return value{kind: kindList, ref: &composite{items: c.items, unordered: unordered}}
 }
 
-// predicate makes an error of what is no boolean.
+// predicate returns an error for a value that is no boolean.
 func predicate(v value) value {
 	if v.kind > kindUndecided && v.kind != kindBool {
 		return errorValue(noOverload)

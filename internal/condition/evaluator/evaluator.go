@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Result is what a condition says of an event.
+// Result is the result of a condition for an event.
 type Result uint8
 
 const (
@@ -23,27 +23,24 @@ func (r Result) String() string {
 	return [...]string{False: "false", True: "true", Error: "error", Undecided: "undecided"}[r]
 }
 
-// Verdict is a result and its reason. An Error says what failed, such as "no
-// such field gone". Undecided means that the language leaves the answer open:
-// the evaluation takes so many steps that an engine may refuse it, it depends on
-// the order of the keys of a map, or it makes a map with keys that CEL does not
-// have.
+// Verdict is a result and its reason. An Error has the failure as its reason, such as "no such
+// field gone". Undecided means that the language leaves the answer open: the evaluation takes so
+// many steps that an engine may refuse it, it depends on the order of the keys of a map, or it
+// makes a map with keys that CEL does not allow.
 type Verdict struct {
 	Result Result
 	Reason string
 }
 
-// Topic is what a topic says of its events: its JSON Schema decides which
-// fields may be written bare and of what kind a number is. A Topic may be used
-// by several goroutines.
+// Topic holds the JSON Schema of a topic, which determines the fields that a condition may name
+// without "event." and the kinds of numbers. Several goroutines may use a Topic.
 type Topic struct {
 	shape    *shape
 	patterns cache[*regexp.Regexp]
 	zones    cache[*time.Location]
 }
 
-// NewTopic reads the JSON Schema of a topic. Without a schema nothing is known of
-// its events.
+// NewTopic reads the JSON Schema of a topic. Without a schema, no field has a known kind.
 func NewTopic(schema []byte) (*Topic, error) {
 	if len(schema) == 0 {
 		return &Topic{}, nil
@@ -55,7 +52,7 @@ func NewTopic(schema []byte) (*Topic, error) {
 	return &Topic{shape: s}, nil
 }
 
-// bare reports whether a name may stand for a field of the event.
+// bare reports whether a name without "event." is a field of the event.
 func (t *Topic) bare(name string) bool {
 	if t.shape == nil || slices.Contains(ownWords, name) || slices.Contains(reserved, name) {
 		return false
@@ -64,18 +61,16 @@ func (t *Topic) bare(name string) bool {
 	return known
 }
 
-// Condition is a filter, or a rule with params. It may be used by several
-// goroutines.
+// Condition is a filter, or a rule with params. Several goroutines may use it.
 type Condition struct {
 	topic  *Topic
 	root   *node
 	params map[string]string
 }
 
-// Condition parses a text. params is nil for a filter; for a rule it maps the
-// name of each param to its type, number, string, boolean or strings. The empty
-// text is met by every event. A text that is no CEL, and a name or a function
-// that does not exist, are refused; types are not checked.
+// Condition parses a text. params is nil for a filter; for a rule it maps the name of each param
+// to its type: number, string, boolean or strings. The empty text is true for every event.
+// Condition refuses invalid CEL and unknown names and functions; it does not check types.
 func (t *Topic) Condition(text string, params map[string]string) (*Condition, error) {
 	if err := checkParams(params); err != nil {
 		return nil, err
@@ -84,9 +79,9 @@ func (t *Topic) Condition(text string, params map[string]string) (*Condition, er
 	if err != nil {
 		return nil, err
 	}
-	root.describe()
-	root.label()
-	root.climb()
+	root.collectParams()
+	root.setText()
+	root.setSizeClasses()
 	return &Condition{t, root, params}, nil
 }
 
@@ -96,15 +91,15 @@ type Params struct {
 	extent extent
 }
 
-// Params decodes the params of a subscription, a JSON object with exactly the
-// names that the rule has. Numbers are doubles.
+// Params decodes the params of a subscription: a JSON object with exactly the names that the rule
+// declares. Numbers are doubles.
 func (c *Condition) Params(raw []byte) (*Params, error) {
 	object, err := decodeJSON(raw, nil)
 	if err != nil {
-		return nil, fmt.Errorf("the params are no JSON: %w", err)
+		return nil, fmt.Errorf("the params are not valid JSON: %w", err)
 	}
 	if object.kind != kindMap {
-		return nil, errors.New("the params are no object")
+		return nil, errors.New("the params are not an object")
 	}
 	given := object.ref
 	for i, key := range given.keys {
@@ -114,7 +109,7 @@ func (c *Condition) Params(raw []byte) (*Params, error) {
 		}
 		v, ok := paramValue(given.items[i], kind)
 		if !ok {
-			return nil, fmt.Errorf("param %q is no %s", key.str, kind)
+			return nil, fmt.Errorf("param %q is not a %s", key.str, kind)
 		}
 		given.items[i] = v
 	}
@@ -126,7 +121,7 @@ func (c *Condition) Params(raw []byte) (*Params, error) {
 	return &Params{object, extentOf(object)}, nil
 }
 
-// paramValue checks the type of a param, and makes a double of a number.
+// paramValue checks the type of a param, and converts a number to a double.
 func paramValue(v value, kind string) (value, bool) {
 	switch kind {
 	case "number":
@@ -141,24 +136,23 @@ func paramValue(v value, kind string) (value, bool) {
 	}
 }
 
-// Event is an event as it was published, and the data of the last event of the
-// same key; Was is empty where there is none. Empty data are null.
+// Event is a published event and the data of the previous event with the same key; Was is empty if
+// there is none. Empty data are null.
 type Event struct {
 	Data, Was  []byte
 	Attributes Attributes
 }
 
-// Attributes are those of CloudEvents. An empty text and the zero time are
-// missing. Extensions are JSON strings, numbers and booleans by their names,
-// which cannot hide the other attributes.
+// Attributes are those of CloudEvents. An empty text and the zero time are missing attributes.
+// Extensions are JSON strings, numbers and booleans by name; they cannot replace the other
+// attributes.
 type Attributes struct {
 	ID, Source, Type, Subject string
 	Time                      time.Time
 	Extensions                map[string][]byte
 }
 
-// Input is an event in decoded form. Any number of conditions can be asked of
-// it; nothing is changed by that.
+// Input is a decoded event. It is read only, so any number of conditions can be evaluated for it.
 type Input struct {
 	event      value
 	was        value
@@ -173,13 +167,13 @@ func (t *Topic) Event(e Event) (*Input, error) {
 	var err error
 	if len(e.Data) > 0 {
 		if in.event, err = decodeJSON(e.Data, t.shape); err != nil {
-			return nil, fmt.Errorf("the data are no JSON: %w", err)
+			return nil, fmt.Errorf("the data are not valid JSON: %w", err)
 		}
 	}
 	if len(e.Was) > 0 {
 		in.hasWas = true
 		if in.was, err = decodeJSON(e.Was, t.shape); err != nil {
-			return nil, fmt.Errorf("the data of the last event are no JSON: %w", err)
+			return nil, fmt.Errorf("the data of the previous event are not valid JSON: %w", err)
 		}
 	}
 	if in.attributes, err = e.Attributes.value(); err != nil {
@@ -189,7 +183,7 @@ func (t *Topic) Event(e Event) (*Input, error) {
 	return in, nil
 }
 
-// value makes the map that ce is.
+// value returns the map ce.
 func (a Attributes) value() (value, error) {
 	object := &composite{}
 	set := func(name string, v value) {
@@ -213,10 +207,10 @@ func (a Attributes) value() (value, error) {
 		}
 		v, err := decodeJSON(raw, nil)
 		if err != nil {
-			return value{}, fmt.Errorf("extension %s is no JSON: %w", name, err)
+			return value{}, fmt.Errorf("extension %s is not valid JSON: %w", name, err)
 		}
 		if v.kind != kindString && v.kind != kindBool && !v.isNumber() {
-			return value{}, fmt.Errorf("extension %s is no string, number or boolean", name)
+			return value{}, fmt.Errorf("extension %s is not a string, number or boolean", name)
 		}
 		set(name, v)
 	}
@@ -226,7 +220,7 @@ func (a Attributes) value() (value, error) {
 // Evaluate decides the condition for an event. p is nil for a filter.
 func (c *Condition) Evaluate(in *Input, p *Params) Verdict {
 	if p == nil && c.params != nil {
-		return Verdict{Error, "the rule has no params here"}
+		return Verdict{Error, "the params of the rule are missing"}
 	}
 	e := evaluation{in: in}
 	given := in.extent
@@ -234,7 +228,7 @@ func (c *Condition) Evaluate(in *Input, p *Params) Verdict {
 		e.params = p.values
 		given = given.max(p.extent)
 	}
-	if c.root.rung == 0 || !given.within(rungs[c.root.rung-1]) {
+	if c.root.sizeClass == 0 || !given.within(sizeClasses[c.root.sizeClass-1]) {
 		b := bounder{given: given}
 		steps, _ := b.bound(c.root)
 		e.counting = steps > maxSteps
@@ -256,10 +250,10 @@ func (c *Condition) Evaluate(in *Input, p *Params) Verdict {
 	}
 }
 
-// cacheEntries is how many results a cache keeps; it is emptied when it is full.
+// cacheEntries limits the results in a cache, which is emptied when it is full.
 const cacheEntries = 1024
 
-// A cache keeps what was made of a text, an error too.
+// A cache keeps the results of a function of a text, errors too.
 type cache[T any] struct {
 	mu   sync.Mutex
 	made map[string]cached[T]
@@ -270,7 +264,7 @@ type cached[T any] struct {
 	err    error
 }
 
-// get returns what was made of a text, or makes it.
+// get returns the result for a text; it calls make if it is not cached.
 func (c *cache[T]) get(text string, build func(string) (T, error)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,7 +42,7 @@ func TestNamesMeanWhatTheLanguageSays(t *testing.T) {
 		"google.protobuf.Duration{}", "event.a{}", "timestamp == 1", "dyn", " ", "a.b.c(1)", "event.?a", strings.Repeat("(", 300) + "1" + strings.Repeat(")", 300),
 		strings.Repeat("true || ", 9000) + "true"} {
 		if _, err := topic.Condition(text, nil); err == nil {
-			t.Errorf("%.60s was taken", text)
+			t.Errorf("%.60s was accepted", text)
 		}
 	}
 }
@@ -74,8 +74,8 @@ func TestReasonsNameWhatFailed(t *testing.T) {
 		"event['gone'] == 1":                      "no such field gone",
 		"event.o.map(k, k)[0] == 'a'":             noOrder,
 		"{[1]: 1} == {}":                          "a list cannot be a key",
-		"{1: 1, 1: 2} == {}":                      "a key stands twice in a map",
-		"timestamp('x') == ce.time":               `"x" is no time of RFC 3339`,
+		"{1: 1, 1: 2} == {}":                      "a map has the same key twice",
+		"timestamp('x') == ce.time":               `"x" is not a time in the format of RFC 3339`,
 		"ce.time.getHours('Local') == 1":          `there is no time zone "Local"`,
 		"[1, 2, 3].all(x, event.big.all(y, x>0))": tooManySteps,
 	} {
@@ -169,10 +169,10 @@ func TestParamsAreExactlyThoseOfTheRule(t *testing.T) {
 		}
 	}
 	if _, err := topic.Condition("sub.other == 1", ruleParams); err == nil {
-		t.Error("a param that the rule does not have was taken")
+		t.Error("a param that the rule does not have was accepted")
 	}
 	if _, err := topic.Condition("true", map[string]string{"a": "date"}); err == nil {
-		t.Error("a param of an unknown type was taken")
+		t.Error("a param of an unknown type was accepted")
 	}
 }
 
@@ -181,7 +181,7 @@ func TestEventsThatAreNoJSONAreRefused(t *testing.T) {
 	for _, e := range []Event{{Data: []byte("{")}, {Data: []byte("1 2")}, {Data: []byte(" ")}, {Was: []byte("x")},
 		{Attributes: Attributes{Extensions: map[string][]byte{"a": []byte("{}")}}}, {Attributes: Attributes{Extensions: map[string][]byte{"a": nil}}}} {
 		if _, err := topic.Event(e); err == nil {
-			t.Errorf("%+v was taken", e)
+			t.Errorf("%+v was accepted", e)
 		}
 	}
 	in, err := topic.Event(Event{Attributes: Attributes{ID: "own", Extensions: map[string][]byte{"id": []byte(`"other"`), "n": []byte("7"), "flag": []byte("true")}}})
@@ -204,12 +204,11 @@ func TestABatchOfNothingIsEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	if true_, error_, undecided := NewBatch(topic, nil).Evaluate(c, nil); len(true_)+len(error_)+len(undecided) != 0 {
-		t.Error("there are results of no events")
+		t.Error("there are results without events")
 	}
 }
 
-// TestABatchForgetsWhatDoesNotFit asks so many different conditions that the
-// memory for results is used up several times.
+// The test evaluates so many different conditions that the results exceed the limit several times.
 func TestABatchForgetsWhatDoesNotFit(t *testing.T) {
 	g, topic := newGenerator(*seed), &Topic{}
 	batch := NewBatch(topic, g.inputs(t, topic, 500))
@@ -231,8 +230,7 @@ func TestABatchForgetsWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestConditionsAndTopicsAreForSeveralGoroutines is of use with the race
-// detector.
+// This test is useful with the race detector.
 func TestConditionsAndTopicsAreForSeveralGoroutines(t *testing.T) {
 	topic := &Topic{}
 	c, err := topic.Condition("event.s.matches(event.t) || ce.time.getHours(event.z) == 3", nil)

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// fold replaces each letter by one that stands for all those that Unicode's
-// simple case folding makes equal (CaseFolding.txt, statuses C and S): the least
-// of them.
+// fold replaces each rune by the smallest of the runes that are equal to it under Unicode's simple
+// case folding (CaseFolding.txt, statuses C and S).
 func fold(text string) string {
 	for i := range len(text) {
 		if c := text[i]; c >= utf8.RuneSelf || c >= 'a' && c <= 'z' {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// A function is an operator or a function of the language. It is strict: an
-// error among its arguments is its result, so that it is called without one.
+// A function is an operator or a function of the language. It is strict: an error among its
+// arguments is its result, and it is not called.
 type function struct {
 	name   string
 	global []int // the numbers of arguments that it takes
@@ -21,16 +21,16 @@ type function struct {
 	effort effort
 }
 
-// operators and functions by name. Both tables are read only.
+// operators and functions, by name. Neither table is changed after initialization.
 var (
 	operators = table([]*function{
 		{name: "!_", global: []int{1}, one: notFunction, truth: true},
 		{name: "-_", global: []int{1}, one: negate},
 		{name: "_+_", global: []int{2}, two: add, effort: effortJoin},
 		{name: "_-_", global: []int{2}, two: subtract},
-		{name: "_*_", global: []int{2}, two: multiply},
-		{name: "_/_", global: []int{2}, two: divide},
-		{name: "_%_", global: []int{2}, two: remainder},
+		{name: "_*_", global: []int{2}, two: sameKind(multiply)},
+		{name: "_/_", global: []int{2}, two: sameKind(divide)},
+		{name: "_%_", global: []int{2}, two: sameKind(remainder)},
 		{name: "_==_", global: []int{2}, two: equals, truth: true, effort: effortCompare},
 		{name: "_!=_", global: []int{2}, two: differs, truth: true, effort: effortCompare},
 		{name: "_<_", global: []int{2}, two: ordering(func(o int) bool { return o < 0 }), truth: true, effort: effortCompare},
@@ -70,7 +70,7 @@ func table(list []*function) map[string]*function {
 	return byName
 }
 
-// timeFunctions are the getters, each with and without a zone.
+// timeFunctions returns the functions that read a part of a time, with and without a time zone.
 func timeFunctions() []*function {
 	var list []*function
 	for name, get := range getters {
@@ -111,7 +111,7 @@ func size(_ *node, a value) value {
 	return errorValue(noOverload)
 }
 
-// onText makes a function of two texts.
+// onText returns a function of two texts.
 func onText(is func(text, part string) bool) func(*node, value, value) value {
 	return func(_ *node, a, b value) value {
 		if a.kind != kindString || b.kind != kindString {
@@ -121,8 +121,8 @@ func onText(is func(text, part string) bool) func(*node, value, value) value {
 	}
 }
 
-// onFolded is onText with upper and lower case alike, false where either text
-// is empty.
+// onFolded is onText without regard to upper and lower case; the result is false if either text is
+// empty.
 func onFolded(is func(text, part string) bool) func(*node, value, value) value {
 	return onText(func(text, part string) bool {
 		return text != "" && part != "" && is(fold(text), fold(part))
@@ -140,7 +140,7 @@ func matches(n *node, a, b value) value {
 	return boolValue(pattern.MatchString(a.str))
 }
 
-func badText(to string) value { return errorValue("the text is no " + to) }
+func badText(to string) value { return errorValue("the text is not a valid " + to) }
 
 func toInt(_ *node, a value) value {
 	switch a.kind {
@@ -149,7 +149,7 @@ func toInt(_ *node, a value) value {
 	case kindUint:
 		return intOr(int64(a.num), a.num <= math.MaxInt64)
 	case kindDouble:
-		// Both ends of the range are refused, since doubles near them are rounded.
+		// Both limits are refused, because doubles near them are rounded.
 		if d := a.double(); d > math.MinInt64 && d < math.MaxInt64 {
 			return intValue(int64(d))
 		}
@@ -160,9 +160,7 @@ func toInt(_ *node, a value) value {
 			return badText("integer")
 		}
 		return intValue(n)
-	case kindTime:
-		return intValue(a.int())
-	case kindDuration:
+	case kindTime, kindDuration:
 		return intValue(a.int())
 	}
 	return errorValue(noOverload)

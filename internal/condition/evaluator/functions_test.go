@@ -10,10 +10,9 @@ import (
 	"unicode"
 )
 
-// TestCaseFoldingIsThatOfUnicode compares the folding with that of regular
-// expressions, which is Unicode's simple case folding as well, for every letter
-// that has another case, and with the pairs that the table of Unicode has
-// beside upper and lower case.
+// TestCaseFoldingIsThatOfUnicode compares the folding of every rune that has another case with that
+// of regular expressions, which also use Unicode's simple case folding, and tests the pairs of
+// Unicode's table that are not upper and lower case.
 func TestCaseFoldingIsThatOfUnicode(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		if r >= 0xD800 && r < 0xE000 {
@@ -24,7 +23,7 @@ func TestCaseFoldingIsThatOfUnicode(t *testing.T) {
 				t.Fatalf("%U does not fold to %U", r, next)
 			}
 			if foldRune(r) != foldRune(next) {
-				t.Fatalf("%U and %U are told apart", r, next)
+				t.Fatalf("%U and %U fold differently", r, next)
 			}
 		} else if foldRune(r) != r {
 			t.Fatalf("%U is folded", r)
@@ -46,11 +45,11 @@ func TestCaseFoldingIsThatOfUnicode(t *testing.T) {
 
 func TestCaseInsensitiveSearchIsThatOfRegularExpressions(t *testing.T) {
 	g, topic := newGenerator(*seed), &Topic{}
-	letters := []string{"a", "A", "k", "K", "\u212a", "s", "ſ", "ß", "ẞ", "ss", "σ", "ς", "Σ", "İ", "i", "I", "ı", "é", "e\u0301", "😀", " "}
+	characters := []string{"a", "A", "k", "K", "\u212a", "s", "ſ", "ß", "ẞ", "ss", "σ", "ς", "Σ", "İ", "i", "I", "ı", "é", "e\u0301", "😀", " "}
 	text := func(n int) string {
 		var out strings.Builder
 		for range g.IntN(n) {
-			out.WriteString(g.one(letters...))
+			out.WriteString(g.one(characters...))
 		}
 		return out.String()
 	}
@@ -78,8 +77,8 @@ func resultOf(b bool) Result {
 	return False
 }
 
-// byVectors is the length of the great circle by another formula, that of the
-// angle between two vectors.
+// byVectors returns the length of the great circle by another formula: the angle between two
+// vectors.
 func byVectors(lat1, lon1, lat2, lon2 float64) float64 {
 	vector := func(lat, lon float64) [3]float64 {
 		lat, lon = lat*math.Pi/180, lon*math.Pi/180
@@ -107,7 +106,7 @@ func TestDistancesAreThoseOfAnotherFormula(t *testing.T) {
 			lat2, lon2 = math.Max(-90, lat1-g.Float64()/1000), lon1
 		}
 		a, b := distance(lat1, lon1, lat2, lon2), byVectors(lat1, lon1, lat2, lon2)
-		// Near the antipode the haversine loses digits: half of them at worst.
+		// Near the antipode, the haversine formula loses up to half of its digits.
 		limit := 1e-6
 		if b > 20_000 {
 			limit = 1e-3
@@ -212,7 +211,7 @@ func TestPatternsWithManyPartsAreErrors(t *testing.T) {
 	}
 }
 
-// TestTimesAreThoseOfCELNearTheirLimits compares arithmetic where it overflows.
+// The test compares arithmetic that overflows.
 func TestTimesAreThoseOfCELNearTheirLimits(t *testing.T) {
 	env, topic, g := celEnv(t), &Topic{}, newGenerator(*seed)
 	seconds := []int64{minSeconds, maxSeconds, 0, -9223372036, 9223372036, -9223372037, 9223372037, 1774632600}
@@ -250,8 +249,7 @@ func TestTimesAreThoseOfCELNearTheirLimits(t *testing.T) {
 	t.Logf("%d compared", count)
 }
 
-// TestTimesAreReadAsCELReadsThem compares what is taken for a time, a duration,
-// a number and a boolean.
+// The test compares which texts are accepted as a time, a duration, a number and a boolean.
 func TestTimesAreReadAsCELReadsThem(t *testing.T) {
 	env, topic, g := celEnv(t), &Topic{}, newGenerator(*seed)
 	forms := map[string][]string{

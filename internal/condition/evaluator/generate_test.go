@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A generator writes conditions and events at random. Most parts have the type
-// that is asked for, so that most conditions give true or false; some have not.
+// A generator generates random conditions and events. Most parts have the requested type, so that
+// most conditions are true or false; some do not.
 type generator struct {
 	*rand.Rand
 	variables []variable // of the macros around
@@ -26,7 +26,7 @@ func newGenerator(seed uint64) *generator {
 
 func (g *generator) one(of ...string) string { return of[g.IntN(len(of))] }
 
-// chance is true once in n.
+// chance returns true once in n calls.
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 // The fields of an event by their kinds.
@@ -49,16 +49,16 @@ var (
 	durations = []string{"1h", "-90s", "1.5h", "0", "1ns", "2562047h47m16.854775807s", "1d", "10m1ms"}
 )
 
-// quoted writes a text as a literal.
+// quoted returns a text as a literal.
 func quoted(text string) string {
 	text = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\x00", `\x00`).Replace(text)
 	return "'" + text + "'"
 }
 
-// condition writes a condition.
+// condition generates a condition.
 func (g *generator) condition() string { return g.boolean(g.IntN(4)) }
 
-// of writes an expression of a kind.
+// of generates an expression of a kind.
 func (g *generator) of(kind string, depth int) string {
 	if g.chance(40) {
 		kind = g.one(kinds...)
@@ -181,7 +181,7 @@ func elementOf(kind string) string {
 	}
 }
 
-// within writes a body in which a variable of a kind is known.
+// within generates the body of a macro in which a variable of a kind is defined.
 func (g *generator) within(kind string, body func(name string) string) string {
 	name := g.one("x", "y", "z", "x", "event", "n")
 	g.variables = append([]variable{{name, kind}}, g.variables...)
@@ -284,7 +284,7 @@ func (g *generator) comparison(depth int) string {
 	}
 }
 
-// fanfare writes a call of one of Fanfare's own functions.
+// fanfare generates a call of one of Fanfare's own functions.
 func (g *generator) fanfare(depth int) string {
 	hidden := slices.ContainsFunc(g.variables, func(v variable) bool { return v.name == "event" })
 	switch choice := g.IntN(3); {
@@ -301,7 +301,7 @@ func (g *generator) fanfare(depth int) string {
 	}
 }
 
-// path writes a field of the event, or of something in it.
+// path generates a field of the event, or a field of such a field.
 func (g *generator) path() string {
 	return g.one("event", "event", "event.o", "event.nul", "event.s", "event.gone", "event.os[0]", "event.l", "event.n", "event['o']")
 }
@@ -370,7 +370,7 @@ func (o *object) add(name, text string) { *o = append(*o, strconv.Quote(name)+":
 
 func (o object) String() string { return "{" + strings.Join(o, ",") + "}" }
 
-// event writes the data of an event.
+// event generates the data of an event.
 func (g *generator) event() string {
 	var o object
 	for _, kind := range []string{"int", "double", "string", "bool", "ints", "strings", "map", "maps", "time", "duration", "any"} {

@@ -5,11 +5,11 @@ import "math"
 // earthRadius is the Earth's mean radius, in kilometres.
 const earthRadius = 6371.0088
 
-// tolerance is how far beyond a distance a place may lie, in kilometres, since
-// the same place has several coordinates that round differently.
+// tolerance is the distance in kilometres by which a place may exceed the limit: several
+// coordinates denote the same place and round differently.
 const tolerance = 1e-9
 
-// within decides geo.within(lat, lon, lat, lon, km).
+// within evaluates geo.within(lat, lon, lat, lon, km).
 func within(args []value) value {
 	var n [5]float64
 	for i, arg := range args {
@@ -19,22 +19,22 @@ func within(args []value) value {
 		n[i] = arg.asDouble()
 	}
 	for i := 0; i < 4; i += 2 {
-		// Written so that NaN is refused.
+		// This form also refuses NaN.
 		if !(math.Abs(n[i]) <= 90) {
-			return errorValue("a latitude is -90 to 90")
+			return errorValue("a latitude must be -90 to 90")
 		}
 		if !(math.Abs(n[i+1]) <= 180) {
-			return errorValue("a longitude is -180 to 180")
+			return errorValue("a longitude must be -180 to 180")
 		}
 	}
 	if !(n[4] >= 0) || math.IsInf(n[4], 1) {
-		return errorValue("a distance is 0 or more")
+		return errorValue("a distance must be 0 or more")
 	}
 	return boolValue(distance(n[0], n[1], n[2], n[3]) <= n[4]+tolerance)
 }
 
-// distance is the length of the great circle between two places in kilometres,
-// by the haversine formula.
+// distance returns the length of the great circle between two places in kilometres, by the
+// haversine formula.
 func distance(lat1, lon1, lat2, lon2 float64) float64 {
 	const degree = math.Pi / 180
 	north := math.Sin((lat2 - lat1) * degree / 2)

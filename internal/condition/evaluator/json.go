@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep lists and objects may lie in one another.
+// maxDepth limits the nesting of lists and objects.
 const maxDepth = 10_000
 
-// decodeJSON reads exactly one JSON value. Each byte that is not UTF-8, and each
-// half of a surrogate pair that stands alone, reads as U+FFFD. The last of several
-// members of one name counts. A number is read as s says.
+// decodeJSON reads exactly one JSON value. It replaces each byte that is not UTF-8, and each
+// unpaired surrogate, by U+FFFD. Of several members with one name, the last one counts. The shape
+// s determines the kind of numbers.
 func decodeJSON(data []byte, s *shape) (value, error) {
 	d := decoder{data: string(data)}
 	d.space()
@@ -88,7 +88,7 @@ func (d *decoder) value(s *shape, depth int) (value, error) {
 			return word.v, nil
 		}
 	}
-	return value{}, d.problem("this is no value")
+	return value{}, d.problem("expected a value")
 }
 
 func (d *decoder) list(s *shape, depth int) (value, error) {
@@ -174,7 +174,7 @@ func (d *decoder) text() (string, error) {
 	return "", d.problem("the string has no end")
 }
 
-// longText goes on with a string in which something must be decoded.
+// longText reads the rest of a string that contains escapes or invalid UTF-8.
 func (d *decoder) longText(start int) (string, error) {
 	var out strings.Builder
 	out.WriteString(d.data[start:d.at])
@@ -233,7 +233,7 @@ func (d *decoder) escape() (rune, error) {
 	return utf8.RuneError, nil
 }
 
-// hex reads \uXXXX; without it, it stays where it is.
+// hex reads \uXXXX, or nothing if the next characters are others.
 func (d *decoder) hex() (rune, bool) {
 	if d.at+6 > len(d.data) || d.data[d.at:d.at+2] != `\u` {
 		return 0, false
@@ -249,8 +249,8 @@ func (d *decoder) hex() (rune, bool) {
 	return rune(n), err == nil
 }
 
-// number reads a number: a double where s says so, else an integer where it is
-// written as one and has 64 bits, or where s says integer and it is one.
+// number reads a number. It is a double if s requires that; else an integer, if it is written as
+// one and has 64 bits, or if s requires an integer and it is a whole number.
 func (d *decoder) number(s *shape) (value, error) {
 	start, written := d.at, true
 	d.accept('-')
@@ -293,8 +293,7 @@ func (d *decoder) number(s *shape) (value, error) {
 	return doubleValue(parseDouble(text)), nil
 }
 
-// parseDouble converts a number as JSON writes it; what is beyond the doubles
-// is infinite.
+// parseDouble converts a JSON number. A number outside of the range of doubles is infinite.
 func parseDouble(text string) float64 {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -303,8 +302,8 @@ func parseDouble(text string) float64 {
 	return f
 }
 
-// integral returns the integer of 64 bits that a number with a fraction or an
-// exponent is, exactly.
+// integral returns the exact value of a number with a fraction or an exponent that is a whole
+// number of 64 bits.
 func integral(text string) (int64, bool) {
 	sign := ""
 	if rest, negative := strings.CutPrefix(text, "-"); negative {

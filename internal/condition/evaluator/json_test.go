@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// jsonTexts are values and what looks like them.
+// jsonTexts are JSON values and texts that resemble them.
 var jsonTexts = []string{`null`, `true`, `tru`, `truex`, `0`, `-0`, `00`, `01`, `-`, `1.`, `.5`, `1.5e`, `1e5`, `1E+05`, `1e-5`, `+1`, `1 2`, `"a"`, `"a`, `'a'`,
 	`"\u00e9\ud83d\ude00"`, `"\ud800"`, `"\ud800\u0041"`, `"\ud800\ud800\udc00"`, `"\udc00\ud800"`, `"\u12"`, `"\uXYZW"`, `"\x41"`, `"\/\b\f\n\r\t\\\""`,
 	"\"\xff\xfe\"", "\"\xed\xa0\x80\"", "\"a\nb\"", "\"\x7f\"", "\"\x00\"", `[]`, `[1,]`, `[,]`, `[1 2]`, `[1,[2,[3]]]`, `{}`, `{"a":1,"a":2}`, `{"a":1,}`,
@@ -17,7 +17,7 @@ var jsonTexts = []string{`null`, `true`, `tru`, `truex`, `0`, `-0`, `00`, `01`, 
 	`1e999`, `-1e999`, `1e-999`, `{"\u0061":1,"a":2}`, "{\"\xff\":1,\"\ufffd\":2}", `nul`, `[`, `{`, `{"a"`, `{"a":`, `[1`, `"\`, `"\u`, `1e`, `-a`, `NaN`, `Infinity`,
 	`12345678901234567890123456789`, `0.1e1`, `[null,true,false]`}
 
-// sameJSON compares a value with what encoding/json makes of the same text.
+// sameJSON compares a value with the result of encoding/json for the same text.
 func sameJSON(v value, other any) bool {
 	switch x := other.(type) {
 	case nil:
@@ -145,12 +145,12 @@ func TestNumbersAreReadAsTheSchemaSays(t *testing.T) {
 	}
 	for _, text := range []string{"loop == 1", "nothing == 1", "x == 1"} {
 		if _, err := topic.Condition(text, nil); err == nil {
-			t.Errorf("%s was taken: no such name may be written bare", text)
+			t.Errorf("%s was accepted, although the name needs a prefix", text)
 		}
 	}
 	for _, schema := range []string{`[]`, `1`, `{`, `"x"`} {
 		if _, err := NewTopic([]byte(schema)); err == nil {
-			t.Errorf("%s was taken for a schema", schema)
+			t.Errorf("%s was accepted as a schema", schema)
 		}
 	}
 	for _, schema := range []string{`true`, `false`, `{}`} {

@@ -21,15 +21,15 @@ const (
 	tokenSymbol // an operator or a bracket
 )
 
-// A token is one lexical element. The text of a number is that of the source, the
-// text of a string its decoded content.
+// A token is one lexical element. Its text is the source of a number, and the decoded content of a
+// string.
 type token struct {
 	kind tokenKind
 	text string
 	at   int // offset in the source, in bytes
 }
 
-// A syntaxError says where a text is not CEL.
+// A syntaxError is the position at which a text is not valid CEL, and the reason.
 type syntaxError struct {
 	line, column int
 	problem      string
@@ -39,7 +39,7 @@ func (e *syntaxError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.line, e.column, e.problem)
 }
 
-// errorAt makes an error of an offset in source.
+// errorAt returns an error at an offset in source.
 func errorAt(source string, at int, format string, args ...any) error {
 	at = min(at, len(source))
 	before := source[:at]
@@ -72,8 +72,8 @@ func lex(source string) ([]token, error) {
 	}
 }
 
-// skipBlank returns the offset of the next token: white space is tab, line
-// feed, form feed, carriage return and space, and a comment ends with its line.
+// skipBlank returns the offset of the next token. White space is tab, line feed, form feed,
+// carriage return and space; a comment ends with its line.
 func skipBlank(source string, at int) int {
 	for at < len(source) {
 		switch c := source[at]; {
@@ -102,7 +102,7 @@ func startsName(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= '
 
 func inName(c byte) bool { return startsName(c) || isDigit(c) }
 
-// span returns the end of the run of bytes from at that is accepts.
+// span returns the end of the run of bytes that is accepts, from offset at.
 func span(source string, at int, is func(byte) bool) int {
 	for at < len(source) && is(source[at]) {
 		at++
@@ -127,7 +127,7 @@ func lexOne(source string, at int) (token, int, error) {
 			return inName(c) || c == '.' || c == '-' || c == '/' || c == ' '
 		})
 		if end == at+1 || end == len(source) || source[end] != '`' {
-			return token{}, 0, errorAt(source, at, "a name between backticks has letters, digits and . - / _ and spaces")
+			return token{}, 0, errorAt(source, at, "a name between backticks may have letters, digits, spaces and . - / _")
 		}
 		return token{tokenQuoted, source[at+1 : end], at}, end + 1, nil
 	}
@@ -140,8 +140,8 @@ func lexOne(source string, at int) (token, int, error) {
 	return token{}, 0, errorAt(source, at, "unexpected character %q", r)
 }
 
-// lexNumber returns the kind and the end of the number at at, the suffix of an
-// unsigned integer included. A point belongs to a number where digits follow.
+// lexNumber returns the kind and the end of the number at an offset, including the suffix of an
+// unsigned integer. A point belongs to the number if digits follow.
 func lexNumber(source string, at int) (tokenKind, int) {
 	kind, end := tokenInt, span(source, at, isDigit)
 	if strings.HasPrefix(source[at:], "0x") && at+2 < len(source) && isHex(source[at+2]) {
@@ -160,7 +160,7 @@ func lexNumber(source string, at int) (tokenKind, int) {
 	return kind, end
 }
 
-// exponentEnd returns the end of the exponent at at, or at where there is none.
+// exponentEnd returns the end of the exponent at an offset, or the offset itself if there is none.
 func exponentEnd(source string, at int) int {
 	if at >= len(source) || source[at] != 'e' && source[at] != 'E' {
 		return at
@@ -175,8 +175,8 @@ func exponentEnd(source string, at int) int {
 	return at
 }
 
-// stringPrefix reports whether a string literal starts at at, and where its
-// opening quote is: b makes it bytes, r keeps backslashes, in this order.
+// stringPrefix reports whether a string literal starts at an offset, and where its opening quote
+// is. The prefix b makes it bytes, r keeps backslashes; b comes first.
 func stringPrefix(source string, at int) (quote int, raw, isBytes, ok bool) {
 	if at < len(source) && (source[at] == 'b' || source[at] == 'B') {
 		isBytes = true
@@ -190,9 +190,8 @@ func stringPrefix(source string, at int) (quote int, raw, isBytes, ok bool) {
 	return at, raw, isBytes, ok
 }
 
-// lexString reads the literal that starts at start and whose opening quote is
-// at quote. Between three quotes it may have several lines, whose ends become
-// line feeds.
+// lexString reads the literal that starts at start and has its opening quote at quote. A literal
+// in triple quotes may have several lines, whose ends become line feeds.
 func lexString(source string, start, quote int, raw, isBytes bool) (token, int, error) {
 	mark := source[quote : quote+1]
 	long := strings.HasPrefix(source[quote:], strings.Repeat(mark, 3))
@@ -232,8 +231,8 @@ func lexString(source string, start, quote int, raw, isBytes bool) (token, int, 
 var plainEscapes = map[byte]byte{'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v',
 	'\\': '\\', '\'': '\'', '"': '"', '`': '`', '?': '?'}
 
-// unescape decodes the escapes of a literal: of bytes, \x and octal digits make
-// octets; of a string, code points. The second result says what is wrong.
+// unescape decodes the escapes of a literal. In bytes, \x and octal digits denote octets; in a
+// string, code points. The second result is the problem, if any.
 func unescape(content string, isBytes bool) (decoded, problem string) {
 	if strings.IndexByte(content, '\\') < 0 {
 		return content, ""

@@ -34,32 +34,31 @@ const (
 
 // A node is an expression whose names are resolved.
 type node struct {
-	op      op
-	cross   crossing
-	truth   bool // the result is a boolean, an error or undecided
-	loose   bool // it has a variable of a macro around it
-	rung    uint8
-	level   int // of a variable: the number of macros around the one that has it
-	args    []*node
-	name    string
-	why     string // the error where the field is missing
-	literal value
-	steps   float64 // of a literal: what making it takes
-	fn      *function
-	topic   *Topic
-	text    string   // the canonical text: nodes of one topic with equal texts are equal
-	params  []string // the params that it asks for, sorted
-	regex   *regexp.Regexp
-	where   *time.Location
+	op        op
+	cross     crossing
+	truth     bool // the result is a boolean, an error or undecided
+	sizeClass uint8
+	level     int // of a variable: the number of macros around the one that has it
+	args      []*node
+	name      string
+	why       string // the error where the field is missing
+	literal   value
+	steps     float64 // of a literal: what making it takes
+	fn        *function
+	topic     *Topic
+	text      string   // the canonical text: nodes of one topic with equal texts are equal
+	params    []string // the params that it asks for, sorted
+	regex     *regexp.Regexp
+	where     *time.Location
 }
 
-// constant makes the node of a literal.
+// constant returns the node of a literal.
 func constant(v value) *node {
 	return &node{op: opLiteral, literal: v, truth: v.kind == kindBool, steps: literalSteps(v)}
 }
 
-// prepare compiles what a call has as a literal, so that this is done once. What
-// is wrong with a literal is said where it is evaluated.
+// prepare compiles the literal argument of a call once: a pattern or a time zone. An error in it is
+// reported when the call is evaluated.
 func (n *node) prepare() {
 	if n.op != opCall || len(n.args) != 2 || n.args[1].op != opLiteral || n.args[1].literal.kind != kindString {
 		return
@@ -89,9 +88,8 @@ func (n *node) zone(name string) (*time.Location, error) {
 	return n.topic.zones.get(name, zone)
 }
 
-// label writes the canonical text of a node and of all below it, which have
-// parts of the same string.
-func (n *node) label() {
+// setText sets the canonical texts of a node and of all nodes below it, as parts of one string.
+func (n *node) setText() {
 	var out strings.Builder
 	type piece struct {
 		n        *node
@@ -121,7 +119,8 @@ func (n *node) label() {
 	}
 }
 
-// writeHead writes what tells a node from others with the same operands.
+// writeHead writes the part of the text that distinguishes a node from others with the same
+// operands.
 func (n *node) writeHead(out *strings.Builder) {
 	switch n.op {
 	case opLiteral:
@@ -189,27 +188,16 @@ func writeLiteral(out *strings.Builder, v value) {
 	}
 }
 
-// wholeParams stands for all params of a rule, where sub is asked for as one.
+// wholeParams represents all params of a rule, for a condition that uses sub as one value.
 const wholeParams = "*"
 
-// describe finds out what a node needs of its surroundings: the params, and
-// whether there are variables of macros around it. It returns the lowest level
-// of such a variable.
-func (n *node) describe() (lowest int) {
-	const none = 1 << 30
-	lowest = none
-	switch n.op {
-	case opVariable:
-		lowest = n.level
-	case opParams:
+// collectParams sets the params that a node and all nodes below it read.
+func (n *node) collectParams() {
+	if n.op == opParams {
 		n.params = []string{wholeParams}
 	}
-	for i, arg := range n.args {
-		below := arg.describe()
-		if i > 0 && n.op >= opAll && n.op <= opCollect && below == n.level {
-			below = none // its own variable
-		}
-		lowest = min(lowest, below)
+	for _, arg := range n.args {
+		arg.collectParams()
 		for _, name := range arg.params {
 			if !slices.Contains(n.params, name) {
 				n.params = append(n.params, name)
@@ -220,6 +208,4 @@ func (n *node) describe() (lowest int) {
 		n.params = []string{n.name}
 	}
 	slices.Sort(n.params)
-	n.loose = lowest < none
-	return lowest
 }

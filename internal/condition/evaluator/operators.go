@@ -7,8 +7,8 @@ import (
 
 const (
 	noOverload   = "no such overload"
-	intOverflow  = "the integer is beyond 64 bits"
-	uintOverflow = "the unsigned integer is beyond 64 bits"
+	intOverflow  = "the integer does not fit into 64 bits"
+	uintOverflow = "the unsigned integer does not fit into 64 bits"
 	byZero       = "division by zero"
 	noOrder      = "the keys of a map have no order"
 )
@@ -98,10 +98,7 @@ func subtract(_ *node, a, b value) value {
 	return errorValue(noOverload)
 }
 
-func multiply(_ *node, a, b value) value {
-	if a.kind != b.kind {
-		return errorValue(noOverload)
-	}
+func multiply(a, b value) value {
 	switch a.kind {
 	case kindInt:
 		product, ok := mulInt(a.int(), b.int())
@@ -117,10 +114,7 @@ func multiply(_ *node, a, b value) value {
 	return errorValue(noOverload)
 }
 
-func divide(_ *node, a, b value) value {
-	if a.kind != b.kind {
-		return errorValue(noOverload)
-	}
+func divide(a, b value) value {
 	switch a.kind {
 	case kindInt:
 		if why := divisible(a, b); why != "" {
@@ -138,10 +132,7 @@ func divide(_ *node, a, b value) value {
 	return errorValue(noOverload)
 }
 
-func remainder(_ *node, a, b value) value {
-	if a.kind != b.kind {
-		return errorValue(noOverload)
-	}
+func remainder(a, b value) value {
 	switch a.kind {
 	case kindInt:
 		if why := divisible(a, b); why != "" {
@@ -157,7 +148,7 @@ func remainder(_ *node, a, b value) value {
 	return errorValue(noOverload)
 }
 
-// divisible says why an integer cannot be divided by another.
+// divisible explains why an integer cannot be divided by another.
 func divisible(a, b value) string {
 	switch {
 	case b.int() == 0:
@@ -194,20 +185,27 @@ func equals(_ *node, a, b value) value {
 	}
 }
 
-func differs(_ *node, a, b value) value {
-	switch equal(a, b) {
-	case equalYes:
-		return falseValue
-	case equalNo:
-		return trueValue
-	default:
-		return undecided(noOrder)
+func differs(n *node, a, b value) value {
+	same := equals(n, a, b)
+	if !same.decided() {
+		return same
+	}
+	return boolValue(!same.isTrue())
+}
+
+// sameKind returns an operator that refuses operands of different kinds.
+func sameKind(apply func(a, b value) value) func(*node, value, value) value {
+	return func(_ *node, a, b value) value {
+		if a.kind != b.kind {
+			return errorValue(noOverload)
+		}
+		return apply(a, b)
 	}
 }
 
-// ordering makes the function of an operator that holds for some orders. NaN is
-// below and above nothing; as in cel-go, that includes values of other kinds
-// that have an order, and on the right of NaN all values.
+// ordering returns an operator that is true for the orders that holds accepts. NaN is neither
+// below nor above any value; as in cel-go, this includes values of other kinds that have an order,
+// and all values if NaN is on the right.
 func ordering(holds func(order int) bool) func(*node, value, value) value {
 	return func(_ *node, a, b value) value {
 		order, ordered, ok := compare(a, b)
@@ -218,7 +216,7 @@ func ordering(holds func(order int) bool) func(*node, value, value) value {
 	}
 }
 
-// isIn decides whether a list has an element, or a map a key.
+// isIn reports whether a list contains an element, or a map a key.
 func isIn(_ *node, a, b value) value {
 	switch b.kind {
 	case kindList:
@@ -253,7 +251,7 @@ func hasText(items []value, text string) bool {
 	return false
 }
 
-// index gets an element of a list or the value of a key.
+// index returns an element of a list, or the value of a key.
 func index(_ *node, a, b value) value {
 	switch a.kind {
 	case kindList:
@@ -283,7 +281,7 @@ func index(_ *node, a, b value) value {
 	return errorValue("no such key")
 }
 
-// selectField gets a field of a map; why is the error where there is none.
+// selectField returns a field of a map; why is the error if the field is missing.
 func selectField(a value, name, why string) value {
 	if a.kind == kindMap {
 		if at := a.ref.findText(name); at >= 0 {
@@ -293,7 +291,7 @@ func selectField(a value, name, why string) value {
 	return errorValue(why)
 }
 
-// hasField decides has(): what is no map and no list has no field.
+// hasField evaluates has(). A value that is neither a map nor a list has no field.
 func hasField(a value, name string) value {
 	switch a.kind {
 	case kindMap:

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// The limits of a text. The product takes less: 4096 bytes and 64 levels.
+// Limits of a text. The product has lower ones: 4096 bytes and 64 levels.
 const (
 	maxTextBytes = 64 << 10
 	maxLevels    = 250
@@ -22,8 +22,8 @@ const (
 	exprMap              // args: key, value, key, value
 )
 
-// An expr is a node of the syntax tree. Operators are calls of functions that
-// are named as CEL names them: _==_, _&&_, !_, _?_:_, _[_].
+// An expr is a node of the syntax tree. Operators are calls of functions with the names that CEL
+// gives them: _==_, _&&_, !_, _?_:_, _[_].
 type expr struct {
 	kind    exprKind
 	name    string
@@ -34,8 +34,7 @@ type expr struct {
 	at      int
 }
 
-// inBrackets is operand[index]. A text that is written out names a field, as one behind a
-// point does.
+// inBrackets returns operand[index]. A literal text as the index selects a field, like .field.
 func inBrackets(at int, operand, index *expr) *expr {
 	if index.kind == exprLiteral && index.literal.kind == kindString {
 		return &expr{kind: exprSelect, name: index.literal.str, args: []*expr{operand}, at: at}
@@ -43,8 +42,8 @@ func inBrackets(at int, operand, index *expr) *expr {
 	return operator("_[_]", at, operand, index)
 }
 
-// reserved are the words that no variable may be called; of them in, true,
-// false and null are no field either, unless between backticks.
+// reserved are the words that cannot name a variable. Of these, neverFields cannot name a field
+// either, except between backticks.
 var reserved = []string{"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
 	"let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
 
@@ -57,7 +56,7 @@ type parser struct {
 	levels int
 }
 
-// parse makes the syntax tree of a text.
+// parse returns the syntax tree of a text.
 func parse(source string) (*expr, error) {
 	if len(source) > maxTextBytes {
 		return nil, &syntaxError{1, 1, "the text has more than " + strconv.Itoa(maxTextBytes) + " bytes"}
@@ -93,7 +92,7 @@ func (p *parser) is(symbol string) bool {
 	return t.kind == tokenSymbol && t.text == symbol
 }
 
-// accept takes the symbol where it is next.
+// accept consumes the symbol if it is next.
 func (p *parser) accept(symbol string) bool {
 	if p.is(symbol) {
 		p.next++
@@ -117,7 +116,7 @@ func (p *parser) message() error {
 	return errorAt(p.source, p.peek().at, "messages are not part of the language")
 }
 
-// enter counts a level of nesting; the caller leaves it with leave.
+// enter counts a level of nesting; the caller ends it with leave.
 func (p *parser) enter() error {
 	if p.levels++; p.levels > maxLevels {
 		return errorAt(p.source, p.peek().at, "more than %d levels", maxLevels)
@@ -131,8 +130,7 @@ func operator(name string, at int, args ...*expr) *expr {
 	return &expr{kind: exprCall, name: name, args: args, at: at}
 }
 
-// expression parses a conditional: the operand between ? and : is no
-// conditional itself.
+// expression parses a conditional. The operand between ? and : cannot be a conditional itself.
 func (p *parser) expression() (*expr, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
@@ -163,8 +161,7 @@ func (p *parser) disjunction() (*expr, error) {
 	})
 }
 
-// chain parses operands that one symbol joins; the tree has one node for all of
-// them.
+// chain parses operands that are joined by one symbol; one node holds all of them.
 func (p *parser) chain(symbol, name string, operand func() (*expr, error)) (*expr, error) {
 	first, err := operand()
 	if err != nil || !p.is(symbol) {
@@ -181,7 +178,7 @@ func (p *parser) chain(symbol, name string, operand func() (*expr, error)) (*exp
 	return joined, nil
 }
 
-// binary parses operands that symbols of one precedence join, from the left.
+// binary parses operands that are joined by symbols of one precedence, from the left.
 func (p *parser) binary(symbols []string, operand func() (*expr, error)) (*expr, error) {
 	left, err := operand()
 	for err == nil {
@@ -215,8 +212,8 @@ func (p *parser) sum() (*expr, error) { return p.binary(additions, p.product) }
 
 func (p *parser) product() (*expr, error) { return p.binary(multiplications, p.unary) }
 
-// unary parses a run of ! or a run of -; an even number of them is none. One -
-// before a number belongs to it, so that the lowest integer can be written.
+// unary parses a run of ! or a run of -; an even number of them cancels out. One - before a number
+// belongs to the number, so that the lowest integer can be written.
 func (p *parser) unary() (*expr, error) {
 	at, runs := p.peek().at, 0
 	switch {
@@ -245,7 +242,7 @@ func (p *parser) unary() (*expr, error) {
 	return p.member()
 }
 
-// member parses an operand and the selections, calls and indexes behind it.
+// member parses an operand and the selections, calls and indexes that follow it.
 func (p *parser) member() (*expr, error) {
 	e, err := p.primary()
 	for err == nil {
@@ -287,7 +284,7 @@ func (p *parser) selection(operand *expr) (*expr, error) {
 	return &expr{kind: exprCall, name: name.text, args: append([]*expr{operand}, args...), member: true, at: name.at}, nil
 }
 
-// arguments parses those of a call, with its brackets.
+// arguments parses the arguments of a call with their brackets.
 func (p *parser) arguments() ([]*expr, error) {
 	if err := p.expect("("); err != nil {
 		return nil, err
@@ -424,19 +421,19 @@ func (p *parser) literal(t token, sign string) (*expr, error) {
 	case tokenInt:
 		n, err := strconv.ParseInt(sign+digits, base, 64)
 		if err != nil {
-			return nil, errorAt(p.source, t.at, "%s is no integer of 64 bits", t.text)
+			return nil, errorAt(p.source, t.at, "%s does not fit into an integer of 64 bits", t.text)
 		}
 		e.literal = intValue(n)
 	case tokenUint:
 		n, err := strconv.ParseUint(digits[:len(digits)-1], base, 64)
 		if err != nil {
-			return nil, errorAt(p.source, t.at, "%s is no unsigned integer of 64 bits", t.text)
+			return nil, errorAt(p.source, t.at, "%s does not fit into an unsigned integer of 64 bits", t.text)
 		}
 		e.literal = uintValue(n)
 	case tokenDouble:
 		d, err := strconv.ParseFloat(sign+t.text, 64)
 		if err != nil {
-			return nil, errorAt(p.source, t.at, "%s is beyond the doubles", t.text)
+			return nil, errorAt(p.source, t.at, "%s is outside of the range of doubles", t.text)
 		}
 		e.literal = doubleValue(d)
 	case tokenString:

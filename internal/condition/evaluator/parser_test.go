@@ -8,15 +8,15 @@ import (
 	"cel.dev/cel-go/cel"
 )
 
-// leftToTheResolver are complaints of cel-go's parser about macros, which are
-// made here when names are resolved.
+// leftToTheResolver are errors of cel-go's parser about macros. The evaluator reports them when it
+// resolves names.
 var leftToTheResolver = []string{"argument must be a simple name", "argument is not an identifier",
 	"invalid argument to has() macro", "overwrites accumulator"}
 
-// outside is syntax that is CEL, but not the language of conditions.
+// outside is CEL syntax that conditions do not support.
 var outside = regexp.MustCompile("messages are not part of the language")
 
-// parsesAlike compares whether a text is taken.
+// parsesAlike checks that both parsers accept a text, or both refuse it.
 func parsesAlike(t *testing.T, env *cel.Env, text string) (taken bool) {
 	t.Helper()
 	_, err := parse(text)
@@ -42,13 +42,13 @@ func parsesAlike(t *testing.T, env *cel.Env, text string) (taken bool) {
 	return false
 }
 
-// fragments are what is put into texts, so that what results is nearly CEL.
+// fragments are inserted into texts to produce texts that are almost CEL.
 var fragments = []string{"(", ")", "[", "]", "{", "}", ",", ".", ":", "?", "!", "-", "+", "*", "/", "%", "==", "!=", "<", "<=", "&&", "||", "=",
 	"in", "true", "null", "if", "event", "x", "_a1", "`a-b`", "`", "0", "1", "0x", "0x1f", "1u", "1.5", ".5", "1.", "1e", "1e5", "1e+", "9223372036854775808",
 	"18446744073709551616u", "1e999", "'", `"`, "'''", `"""`, "r'", "b'", "br'", "rb'", `\n`, `\x4`, `\u00e9`, `\101`, `\8`, "\\", "\n", "\r", "\t", " ", "\f", "//", "é", "\x00",
 	"has(", ".map(", "size(", "@", "$", "#", ";", "&", "|"}
 
-// mutated changes a text at some places.
+// mutated changes a text at some positions.
 func (g *generator) mutated(text string) string {
 	for range 1 + g.IntN(3) {
 		at := g.IntN(len(text) + 1)
@@ -88,8 +88,8 @@ func TestTheParserTakesWhatCELTakes(t *testing.T) {
 	t.Logf("%d of %d texts taken", taken, *cases*3)
 }
 
-// FuzzCondition looks for a text that only one of the two parsers takes, and
-// for one that breaks the evaluator.
+// FuzzCondition searches for a text that only one of the two parsers accepts, and for one that
+// breaks the evaluator.
 func FuzzCondition(f *testing.F) {
 	for _, text := range []string{"event.a == 1 && b in [1, 2u, .5]", "event.l.all(x, x.`a-b` ? true : has(x.y))",
 		`r'a\' == b'''\xff''' || !(-1 < -x[0])`, "geo.within(1, 2, 3, 4, 5) // here\n || crosses(event.a, 3)", "{'a': 1}.a == \"\\u00e9\""} {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// ownWords are the names that no field of an event can have when it is written
-// bare, beside the reserved ones.
+// ownWords are names, besides the reserved ones, that do not denote a field of the event without
+// "event.".
 var ownWords = []string{"event", "sub", "ce", "bool", "bytes", "double", "duration", "dyn", "int", "list", "map",
 	"null_type", "string", "timestamp", "type", "uint"}
 
-// typeWords are the names of types as values.
+// typeWords are the names of types that are values.
 var typeWords = []string{"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}
 
-// A resolver makes nodes of a syntax tree: it finds what each name means.
+// A resolver converts a syntax tree to nodes: it finds the meaning of each name.
 type resolver struct {
 	source    string
 	topic     *Topic
@@ -22,7 +22,7 @@ type resolver struct {
 	variables []string          // of the macros around, the outermost first
 }
 
-// condition makes the node of a text.
+// condition returns the node of a text.
 func (t *Topic) condition(text string, params map[string]string) (*node, error) {
 	if text == "" {
 		return constant(trueValue), nil
@@ -55,7 +55,7 @@ func (r *resolver) resolve(e *expr) (*node, error) {
 	}
 }
 
-// compose makes the node of a list or a map, a literal where all in it are.
+// compose returns the node of a list or a map; it is a literal if all its elements are.
 func compose(kind exprKind, args []*node) *node {
 	n := &node{op: opList, args: args}
 	if kind == exprMap {
@@ -85,8 +85,8 @@ func (r *resolver) all(list []*expr) ([]*node, error) {
 	return nodes, nil
 }
 
-// name resolves a word: the innermost variable of that name, a root, a type, a
-// field of the event. A point before it leaves the variables out.
+// name resolves a word: the innermost variable with that name, a root, a type, or a field of the
+// event. A leading point excludes variables.
 func (r *resolver) name(e *expr) (*node, error) {
 	if !e.rooted {
 		for level := len(r.variables) - 1; level >= 0; level-- {
@@ -126,8 +126,7 @@ func (r *resolver) selection(e *expr) (*node, error) {
 	return n, r.checkParam(e, n)
 }
 
-// checkParam refuses a param that the rule does not have, and notes one that it
-// has.
+// checkParam refuses a param that the rule does not declare, and records one that it does.
 func (r *resolver) checkParam(e *expr, n *node) error {
 	if n.args[0].op != opParams {
 		return nil
@@ -195,8 +194,8 @@ func (r *resolver) call(e *expr) (*node, error) {
 	return n, nil
 }
 
-// junction joins the operands of && or ||, those of the same operator below it
-// included: what decides such a chain does not depend on the brackets in it.
+// junction joins the operands of && or ||, and those of nested calls of the same operator, because
+// the result of such a chain does not depend on its brackets.
 func (r *resolver) junction(e *expr) (*node, error) {
 	n := &node{op: opAnd, truth: true}
 	if e.name == "_||_" {
@@ -216,7 +215,7 @@ func (r *resolver) junction(e *expr) (*node, error) {
 	return n, nil
 }
 
-// macro resolves a macro, or returns nil where e is none.
+// macro resolves a macro, or returns nil if e is none.
 func (r *resolver) macro(e *expr) (*node, error) {
 	if !e.member {
 		if e.name == "has" && len(e.args) == 1 {
@@ -276,8 +275,8 @@ func (r *resolver) has(e *expr) (*node, error) {
 	return &node{op: opHas, args: arg.args, name: arg.name, truth: true}, nil
 }
 
-// cross resolves crosses() and its relatives. The value is evaluated of the
-// last event too, so that no macro may be around it or in it.
+// cross resolves crosses(), crosses_above() and crosses_below(). The value is also evaluated for
+// the previous event, so it can neither contain a macro nor be in one.
 func (r *resolver) cross(e *expr, kind crossing) (*node, error) {
 	if len(e.args) != 2 {
 		return nil, r.problem(e, "%s takes a value and a level", e.name)
@@ -292,7 +291,7 @@ func (r *resolver) cross(e *expr, kind crossing) (*node, error) {
 	return &node{op: opCross, cross: kind, args: args, truth: true}, nil
 }
 
-// repeatable reports whether a node can be evaluated of another event.
+// repeatable reports whether a node can be evaluated for another event.
 func repeatable(n *node) bool {
 	if n.op == opVariable || n.op == opCross || n.op >= opAll && n.op <= opCollect {
 		return false
@@ -300,7 +299,7 @@ func repeatable(n *node) bool {
 	return !slices.ContainsFunc(n.args, func(arg *node) bool { return !repeatable(arg) })
 }
 
-// paramTypes are the types that a rule may give its params.
+// paramTypes are the types of params.
 var paramTypes = []string{"number", "string", "boolean", "strings"}
 
 func checkParams(params map[string]string) error {

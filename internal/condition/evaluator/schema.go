@@ -15,10 +15,9 @@ const (
 	numberDouble
 )
 
-// A shape is what a JSON Schema says of one place in the data: the kind of a
-// number there, and the shapes below it. Nil is a shape of which nothing is
-// known. Shapes of a recursive schema refer to themselves, so that they are
-// made when they are first asked for.
+// A shape holds what a JSON Schema requires of a value: the kind of a number, and the shapes of
+// its fields and elements. A nil shape requires nothing. The shapes of a recursive schema refer to
+// themselves.
 type shape struct {
 	kind   numberKind
 	fields map[string]*shape // the known fields; nil where nothing is promised of one
@@ -46,17 +45,17 @@ func (s *shape) element() *shape {
 	return s.items
 }
 
-// A schemaReader makes shapes of the parts of a schema.
+// A schemaReader converts the parts of a schema to shapes.
 type schemaReader struct {
 	root  value
 	known map[*composite]*shape
 }
 
-// readSchema makes the shape of the data of a schema.
+// readSchema returns the shape of the data of a schema.
 func readSchema(schema []byte) (*shape, error) {
 	root, err := decodeJSON(schema, nil)
 	if err != nil {
-		return nil, fmt.Errorf("the schema is no JSON: %w", err)
+		return nil, fmt.Errorf("the schema is not valid JSON: %w", err)
 	}
 	switch root.kind {
 	case kindBool:
@@ -69,14 +68,14 @@ func readSchema(schema []byte) (*shape, error) {
 	}
 }
 
-// A part is a schema that holds for a place, directly or by a reference. What
-// stands in a branch holds for some data only.
+// A part is a schema that applies to a value, directly or by a reference. A schema in a branch (of
+// anyOf, for example) applies to some data only.
 type part struct {
 	schema *composite
 	branch bool
 }
 
-// shape makes the shape of one schema with everything that it refers to.
+// shape returns the shape of a schema with everything that it refers to.
 func (r *schemaReader) shape(schema value) *shape {
 	if schema.kind != kindMap {
 		return nil
@@ -93,7 +92,7 @@ func (r *schemaReader) shape(schema value) *shape {
 	return s
 }
 
-// parts collects what holds for the place of a schema.
+// parts collects the schemas that apply to the same value as schema.
 func (r *schemaReader) parts(found []part, seen map[*composite]bool, schema value, branch bool) []part {
 	if schema.kind != kindMap || seen[schema.ref] {
 		return found
@@ -132,7 +131,7 @@ func member(object *composite, name string) (value, bool) {
 	return object.items[at], true
 }
 
-// resolve follows a reference within the schema: # or a JSON Pointer behind it.
+// resolve follows a reference within the schema: # and a JSON Pointer.
 func (r *schemaReader) resolve(ref string) (value, bool) {
 	pointer, local := strings.CutPrefix(ref, "#")
 	if !local || pointer != "" && pointer[0] != '/' {
@@ -168,8 +167,8 @@ func (r *schemaReader) resolve(ref string) (value, bool) {
 	return at, true
 }
 
-// numberOf returns the kind that the parts promise: the one type that they
-// name, null beside it aside.
+// numberOf returns the kind of numbers that the parts require: the only type that they name
+// besides null.
 func numberOf(parts []part) numberKind {
 	types := map[string]bool{}
 	for _, p := range parts {
@@ -199,8 +198,8 @@ func numberOf(parts []part) numberKind {
 	}
 }
 
-// fieldsOf returns the fields that the parts name. Nothing is promised of one
-// that stands in two places, or in a branch.
+// fieldsOf returns the fields that the parts name. A field that two parts name, or a branch,
+// requires nothing.
 func (r *schemaReader) fieldsOf(parts []part) map[string]*shape {
 	fields := map[string]*shape{}
 	for _, p := range parts {
@@ -219,8 +218,7 @@ func (r *schemaReader) fieldsOf(parts []part) map[string]*shape {
 	return fields
 }
 
-// itemsOf returns the shape of the elements of a list, where one place alone
-// names it for all of them.
+// itemsOf returns the shape of all elements of a list, if only one part names it.
 func (r *schemaReader) itemsOf(parts []part) *shape {
 	var items *shape
 	places := 0

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A time lies in the years 1 to 9999.
+// Times are in the years 1 to 9999.
 const (
 	minSeconds = -62135596800
 	maxSeconds = 253402300799
@@ -17,10 +17,10 @@ const (
 
 const (
 	timeOverflow     = "the time is not in the years 1 to 9999"
-	durationOverflow = "the duration is beyond 292 years"
+	durationOverflow = "the duration is longer than 292 years"
 )
 
-// timeValue makes a time of what time has: an instant and its distance from UTC.
+// timeValue returns the value of a time: an instant and its offset from UTC.
 func timeValue(t time.Time) value {
 	_, offset := t.Zone()
 	return timeOf(t.Unix(), int32(t.Nanosecond()), int32(offset))
@@ -37,7 +37,7 @@ func timeOf(seconds int64, nanos, offset int32) value {
 	return v
 }
 
-// goTime is the instant in its own zone.
+// goTime returns the instant in its own time zone.
 func (v value) goTime() time.Time {
 	t := time.Unix(v.int(), int64(v.nanos)).UTC()
 	if v.ref != nil {
@@ -46,10 +46,10 @@ func (v value) goTime() time.Time {
 	return t
 }
 
-// parseTime reads a time of RFC 3339, section 5.6, with T and Z in upper case,
-// without leap seconds. Digits beyond the nanoseconds are cut off.
+// parseTime reads a time of RFC 3339, section 5.6, with T and Z in upper case and without leap
+// seconds. It ignores digits after the nanoseconds.
 func parseTime(text string) value {
-	bad := func() value { return errorValue(fmt.Sprintf("%q is no time of RFC 3339", text)) }
+	bad := func() value { return errorValue(fmt.Sprintf("%q is not a time in the format of RFC 3339", text)) }
 	const layout = "0000-00-00T00:00:00"
 	if len(text) <= len(layout) {
 		return bad()
@@ -86,7 +86,7 @@ func parseTime(text string) value {
 	return timeOf(t.Unix()-int64(offset), nanos, int32(offset))
 }
 
-// nanoseconds reads the digits behind the point of seconds as nanoseconds; more of them are cut off.
+// nanoseconds reads the fraction of a second. It ignores digits after the nanoseconds.
 func nanoseconds(digits string) int32 {
 	n := int32(0)
 	for i := range 9 {
@@ -98,7 +98,7 @@ func nanoseconds(digits string) int32 {
 	return n
 }
 
-// timeOffset reads the end of a time: Z, or a distance from UTC.
+// timeOffset reads the end of a time: Z, or an offset from UTC.
 func timeOffset(text string) (seconds int, ok bool) {
 	if text == "Z" {
 		return 0, true
@@ -118,7 +118,7 @@ func timeOffset(text string) (seconds int, ok bool) {
 	return seconds, true
 }
 
-// formatDuration writes a duration in seconds.
+// formatDuration formats a duration in seconds.
 func formatDuration(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
 }
@@ -155,7 +155,7 @@ func magnitude(n int64) uint64 {
 	return uint64(n)
 }
 
-// addToTime adds a duration to a time, which keeps its distance from UTC.
+// addToTime adds a duration to a time, which keeps its offset from UTC.
 func addToTime(t value, d time.Duration) value {
 	nanos := int64(t.nanos) + int64(d%time.Second)
 	seconds := t.int() + int64(d/time.Second)
@@ -178,8 +178,8 @@ func subtractDuration(t value, d time.Duration) value {
 	return addToTime(t, -d)
 }
 
-// subtractTimes makes the duration from b to a. The whole seconds and the parts
-// of a second are subtracted apart, and each step must stay within 64 bits.
+// subtractTimes returns the duration from b to a. It subtracts whole seconds and fractions
+// separately, and each step must stay within 64 bits.
 func subtractTimes(a, b value) value {
 	nanos, ok := mulInt(a.int()-b.int(), int64(time.Second))
 	if ok {
@@ -191,8 +191,8 @@ func subtractTimes(a, b value) value {
 	return durationValue(time.Duration(nanos))
 }
 
-// zone finds a time zone: a name of the tz database, or hours and minutes from
-// UTC as in -03:30. The zone of the machine has no name.
+// zone finds a time zone: a name of the tz database, or hours and minutes from UTC such as -03:30.
+// It does not accept "Local".
 func zone(name string) (*time.Location, error) {
 	hours, minutes, isOffset := strings.Cut(name, ":")
 	if !isOffset {
@@ -203,11 +203,11 @@ func zone(name string) (*time.Location, error) {
 	}
 	h, err := strconv.Atoi(hours)
 	if err != nil || h < -23 || h > 23 {
-		return nil, fmt.Errorf("%q is no distance from UTC", name)
+		return nil, fmt.Errorf("%q is not an offset from UTC", name)
 	}
 	m, err := strconv.Atoi(minutes)
 	if err != nil || m < 0 || m > 59 {
-		return nil, fmt.Errorf("%q is no distance from UTC", name)
+		return nil, fmt.Errorf("%q is not an offset from UTC", name)
 	}
 	if strings.HasPrefix(hours, "-") {
 		m = -m
@@ -215,7 +215,7 @@ func zone(name string) (*time.Location, error) {
 	return time.FixedZone(name, (h*60+m)*60), nil
 }
 
-// getters are the functions that ask a time for one of its parts.
+// getters are the functions that return a part of a time.
 var getters = map[string]func(time.Time) int{
 	"getFullYear":     time.Time.Year,
 	"getMonth":        func(t time.Time) int { return int(t.Month()) - 1 },
@@ -229,8 +229,7 @@ var getters = map[string]func(time.Time) int{
 	"getMilliseconds": func(t time.Time) int { return t.Nanosecond() / int(time.Millisecond) },
 }
 
-// durationGetters are those of them that a duration answers too, for the whole
-// of it.
+// durationGetters are the getters that also accept a duration, which they convert as a whole.
 var durationGetters = map[string]func(time.Duration) int64{
 	"getHours":        func(d time.Duration) int64 { return int64(d.Hours()) },
 	"getMinutes":      func(d time.Duration) int64 { return int64(d.Minutes()) },

@@ -26,13 +26,12 @@ const (
 	kindType
 )
 
-// typeNames are what type() says of a value.
+// typeNames are the results of type().
 var typeNames = [...]string{kindNull: "null_type", kindBool: "bool", kindInt: "int", kindUint: "uint", kindDouble: "double",
 	kindString: "string", kindBytes: "bytes", kindList: "list", kindMap: "map", kindTime: "google.protobuf.Timestamp",
 	kindDuration: "google.protobuf.Duration", kindType: "type"}
 
-// A value is what a node of a condition gives for an event. The zero value is
-// an error.
+// A value is the value of a node of a condition for an event. The zero value is an error.
 type value struct {
 	kind  kind
 	nanos int32      // of a time: the part of a second
@@ -41,8 +40,8 @@ type value struct {
 	ref   *composite // of a list, of a map, and of a time that is not in UTC
 }
 
-// A composite holds what does not fit into a value. It is never changed once it
-// can be reached from two places.
+// A composite holds the parts of a value that do not fit into it. It is never changed after it is
+// shared.
 type composite struct {
 	items     []value          // the elements of a list, the values of a map
 	keys      []value          // the keys of a map, in no promised order
@@ -51,7 +50,7 @@ type composite struct {
 	offset    int32            // of a time: seconds east of UTC
 }
 
-// indexedKeys is the number of keys above which a map finds them by an index.
+// indexedKeys is the number of keys above which a map has an index.
 const indexedKeys = 8
 
 var (
@@ -85,19 +84,19 @@ func (v value) double() float64         { return math.Float64frombits(v.num) }
 func (v value) isTrue() bool            { return v.num != 0 }
 func (v value) duration() time.Duration { return time.Duration(v.num) }
 
-// decided reports whether there is a value at all, not an error or Undecided.
+// decided reports whether v is neither an error nor undecided.
 func (v value) decided() bool { return v.kind > kindUndecided }
 
 func (v value) isNumber() bool { return v.kind >= kindInt && v.kind <= kindDouble }
 
-// hasOrder reports whether values of the kind are ordered among themselves.
+// hasOrder reports whether values of the kind have an order.
 func (v value) hasOrder() bool {
 	return v.kind >= kindBool && v.kind <= kindBytes || v.kind == kindTime || v.kind == kindDuration
 }
 
 func isNaN(v value) bool { return v.kind == kindDouble && math.IsNaN(v.double()) }
 
-// asDouble converts a number of any kind.
+// asDouble converts a number of any kind to a double.
 func (v value) asDouble() float64 {
 	switch v.kind {
 	case kindInt:
@@ -109,9 +108,8 @@ func (v value) asDouble() float64 {
 	}
 }
 
-// mapValue makes a map of keys and values. CEL has no keys but booleans, integers
-// and texts, and refuses a key that stands twice; since engines take both, a map
-// that has them is undecided.
+// mapValue returns a map of keys and values. CEL allows only booleans, integers and texts as keys,
+// and refuses duplicate keys. Some engines accept both, so such a map is undecided.
 func mapValue(keys, items []value) value {
 	m := &composite{}
 	for i, key := range keys {
@@ -119,7 +117,7 @@ func mapValue(keys, items []value) value {
 			return undecided("a " + typeNames[k] + " cannot be a key")
 		}
 		if m.lookup(key) >= 0 {
-			return undecided("a key stands twice in a map")
+			return undecided("a map has the same key twice")
 		}
 		m.keys, m.items = append(m.keys, key), append(m.items, items[i])
 		m.indexKey(len(m.keys) - 1)
@@ -127,7 +125,7 @@ func mapValue(keys, items []value) value {
 	return value{kind: kindMap, ref: m}
 }
 
-// indexKey notes the key at a place that was just appended.
+// indexKey adds the key that was appended last to the index.
 func (m *composite) indexKey(at int) {
 	switch {
 	case len(m.keys) <= indexedKeys:
@@ -145,7 +143,7 @@ func (m *composite) indexKey(at int) {
 	}
 }
 
-// find returns the place of a key of the same kind, or -1.
+// find returns the position of a key of the same kind, or -1.
 func (m *composite) find(key value) int {
 	if key.kind == kindString {
 		return m.findText(key.str)
@@ -174,8 +172,8 @@ func (m *composite) findText(key string) int {
 	return -1
 }
 
-// lookup returns the place of a key, or -1. A number is found as an integer of
-// either kind too: 1.0 finds 1 and 1u.
+// lookup returns the position of a key, or -1. A number is also found as an integer of either
+// kind: 1.0 finds 1 and 1u.
 func (m *composite) lookup(key value) int {
 	at := m.find(key)
 	if at >= 0 || !key.isNumber() {
@@ -191,7 +189,7 @@ func (m *composite) lookup(key value) int {
 	return -1
 }
 
-// integers returns the integers that a number is.
+// integers returns the integers that equal a number.
 func integers(v value) []value {
 	var found []value
 	switch v.kind {
@@ -220,8 +218,7 @@ func integers(v value) []value {
 	return found
 }
 
-// equality is the result of ==; two lists whose elements have no order are
-// neither equal nor different for certain.
+// equality is the result of ==. It is unknown whether two lists without an order are equal.
 type equality uint8
 
 const (
@@ -237,8 +234,8 @@ func equalIf(yes bool) equality {
 	return equalNo
 }
 
-// equal compares two values. Numbers of different kinds are equal by value, an
-// integer meeting a double as a double; other values of different kinds differ.
+// equal compares two values. Numbers of different kinds are equal by value, and an integer is
+// compared with a double as a double. Other values of different kinds differ.
 func equal(a, b value) equality {
 	if a.kind != b.kind {
 		if a.isNumber() && b.isNumber() {
@@ -304,7 +301,7 @@ func equalMaps(a, b *composite) equality {
 	return all
 }
 
-// compareNumbers orders two numbers of any kinds; NaN has no order.
+// compareNumbers compares two numbers of any kinds; NaN has no order.
 func compareNumbers(a, b value) (order int, ordered bool) {
 	switch {
 	case a.kind == kindInt && b.kind == kindInt:
@@ -333,8 +330,8 @@ func compareNumbers(a, b value) (order int, ordered bool) {
 	}
 }
 
-// compare orders two values. ok is false where their kinds have no order;
-// ordered is false where one of them is NaN.
+// compare compares two values. ok is false if their kinds have no order; ordered is false if one
+// of them is NaN.
 func compare(a, b value) (order int, ordered, ok bool) {
 	if a.isNumber() && b.isNumber() {
 		order, ordered = compareNumbers(a, b)

@@ -2,8 +2,7 @@ package evaluator
 
 import "strings"
 
-// A vector is what a node gives for each event: the values of each, or same for
-// all of them where each is nil.
+// A vector is the value of a node for each event. If each is nil, all events have the value same.
 type vector struct {
 	each []value
 	same value
@@ -16,8 +15,7 @@ func (x *vector) at(i int) value {
 	return x.each[i]
 }
 
-// sizeBytes is about the memory that the values take, beside texts and lists of
-// the events themselves.
+// sizeBytes estimates the memory of the values, without texts and lists that belong to the events.
 func (x *vector) sizeBytes(made bool) int {
 	const valueBytes = 40
 	total := valueBytes * len(x.each)
@@ -32,8 +30,8 @@ func (x *vector) sizeBytes(made bool) int {
 	return total
 }
 
-// vector evaluates a node for all events. For an event beyond the rung of the
-// node the value means nothing.
+// vector evaluates a node for all events. The value is undefined for an event that is too large
+// for the size class of the node.
 func (b *Batch) vector(n *node, p *Params) *vector {
 	switch n.op {
 	case opLiteral:
@@ -45,12 +43,19 @@ func (b *Batch) vector(n *node, p *Params) *vector {
 			return &vector{same: selectField(p.values, n.name, n.why)}
 		}
 	}
-	if known, ok := b.vectors[string(b.name("", n, p))]; ok {
+	made := n.op != opSelect && n.op != opEvent && n.op != opAttributes
+	return b.memoized("", n, p, made, func() *vector { return b.compute(n, p) })
+}
+
+// memoized returns the vector of a node, and computes it if it is not kept. made reports that the
+// values are new and do not belong to the events.
+func (b *Batch) memoized(prefix string, n *node, p *Params, made bool, compute func() *vector) *vector {
+	if known, ok := b.vectors[string(b.name(prefix, n, p))]; ok {
 		return known
 	}
-	x := b.compute(n, p)
-	key := string(b.name("", n, p))
-	b.keep(x.sizeBytes(n.op != opSelect && n.op != opEvent && n.op != opAttributes))
+	x := compute()
+	key := string(b.name(prefix, n, p))
+	b.keep(x.sizeBytes(made))
 	b.vectors[key] = x
 	return x
 }
@@ -80,7 +85,8 @@ func (b *Batch) compute(n *node, p *Params) *vector {
 	case opChoose:
 		return b.choose(n, p)
 	case opCollect:
-		return b.macro(n, p)
+		over := b.vector(n.args[0], p)
+		return b.each(n, p, func(e *evaluation, i int) value { return e.macroOver(n, over.at(i)) })
 	case opCall:
 		switch len(n.args) {
 		case 1:
@@ -89,12 +95,12 @@ func (b *Batch) compute(n *node, p *Params) *vector {
 			return b.applyPair(n, b.vector(n.args[0], p), b.vector(n.args[1], p))
 		}
 	}
-	return b.each(n, p)
+	return b.each(n, p, func(e *evaluation, _ int) value { return e.eval(n) })
 }
 
 func (b *Batch) values() *vector { return &vector{each: make([]value, len(b.inputs))} }
 
-// applyOne gives the value of a node of one operand.
+// applyOne applies a node with one operand.
 func applyOne(n *node, a value) value {
 	switch {
 	case !a.decided():
@@ -112,7 +118,7 @@ func (b *Batch) apply(n *node, x *vector) *vector {
 	if x.each == nil {
 		return &vector{same: applyOne(n, x.same)}
 	}
-	result, skip := b.values(), b.beyond[n.rung]
+	result, skip := b.values(), b.oversized[n.sizeClass]
 	for i := range x.each {
 		if !skip.has(i) {
 			result.each[i] = applyOne(n, x.each[i])
@@ -132,7 +138,7 @@ func (b *Batch) applyPair(n *node, x, y *vector) *vector {
 	if x.each == nil && y.each == nil {
 		return &vector{same: applyTwo(n, x.same, y.same)}
 	}
-	result, skip := b.values(), b.beyond[n.rung]
+	result, skip := b.values(), b.oversized[n.sizeClass]
 	for i := range result.each {
 		if !skip.has(i) {
 			result.each[i] = applyTwo(n, x.at(i), y.at(i))
@@ -157,7 +163,7 @@ func (b *Batch) choose(n *node, p *Params) *vector {
 	return result
 }
 
-// evaluation is one of a single event, for what is not done for all at once.
+// evaluation returns an evaluation for work that is done event by event.
 func (b *Batch) evaluation(p *Params) *evaluation {
 	e := &evaluation{}
 	if p != nil {
@@ -167,70 +173,43 @@ func (b *Batch) evaluation(p *Params) *evaluation {
 }
 
 // each evaluates a node event by event.
-func (b *Batch) each(n *node, p *Params) *vector {
-	result, skip := b.values(), b.beyond[n.rung]
+func (b *Batch) each(n *node, p *Params, eval func(e *evaluation, i int) value) *vector {
+	result, skip := b.values(), b.oversized[n.sizeClass]
 	e := b.evaluation(p)
 	for i, in := range b.inputs {
 		if !skip.has(i) {
 			e.in = in
-			result.each[i] = e.eval(n)
+			result.each[i] = eval(e, i)
 		}
 	}
 	return result
 }
 
-// macro evaluates a macro whose range several conditions may have.
-func (b *Batch) macro(n *node, p *Params) *vector {
-	over := b.vector(n.args[0], p)
-	result, skip := b.values(), b.beyond[n.rung]
-	e := b.evaluation(p)
-	for i, in := range b.inputs {
-		if !skip.has(i) {
-			e.in = in
-			result.each[i] = e.macroOver(n, over.at(i))
-		}
-	}
-	return result
-}
-
-// before evaluates a node of the last events of the keys.
+// before evaluates a node for the previous event of each key.
 func (b *Batch) before(n *node, p *Params) *vector {
-	const prefix = "before "
-	if known, ok := b.vectors[string(b.name(prefix, n, p))]; ok {
-		return known
-	}
-	result, skip := b.values(), b.beyond[n.rung]
-	e := b.evaluation(p)
-	e.past = true
-	for i, in := range b.inputs {
-		if in.hasWas && !skip.has(i) {
-			e.in = in
-			result.each[i] = e.eval(n)
-		}
-	}
-	key := string(b.name(prefix, n, p))
-	b.keep(result.sizeBytes(true))
-	b.vectors[key] = result
-	return result
+	return b.memoized("before ", n, p, true, func() *vector {
+		return b.each(n, p, func(e *evaluation, _ int) value {
+			if !e.in.hasWas {
+				return value{}
+			}
+			e.past = true
+			return e.eval(n)
+		})
+	})
 }
 
-// folded is a vector whose texts are folded, for contains_ci and the like.
+// folded returns a vector with its texts folded, for contains_ci and starts_with_ci.
 func (b *Batch) folded(n *node, x *vector, p *Params) *vector {
-	const prefix = "fold "
 	if x.each == nil {
 		return &vector{same: foldValue(x.same)}
 	}
-	if known, ok := b.vectors[string(b.name(prefix, n, p))]; ok {
-		return known
-	}
-	result := b.values()
-	for i := range x.each {
-		result.each[i] = foldValue(x.each[i])
-	}
-	key := string(b.name(prefix, n, p))
-	b.keep(result.sizeBytes(true))
-	b.vectors[key] = result
-	return result
+	return b.memoized("fold ", n, p, true, func() *vector {
+		result := b.values()
+		for i := range x.each {
+			result.each[i] = foldValue(x.each[i])
+		}
+		return result
+	})
 }
 
 func foldValue(v value) value {
@@ -240,8 +219,8 @@ func foldValue(v value) value {
 	return v
 }
 
-// decidePair evaluates a function of two values that gives a boolean, the most
-// common ones without a call for each event.
+// decidePair evaluates a function of two values that returns a boolean. The most common functions
+// need no call for each event.
 func (b *Batch) decidePair(n *node, x, y *vector, p *Params) *verdicts {
 	if x.each == nil && y.each == nil {
 		return b.constant(applyTwo(n, x.same, y.same))
@@ -268,7 +247,7 @@ func (b *Batch) decidePair(n *node, x, y *vector, p *Params) *verdicts {
 	return b.decideEach(n, func(i int) value { return applyTwo(n, x.at(i), y.at(i)) })
 }
 
-// decideFolded is contains_ci or starts_with_ci of texts that are folded.
+// decideFolded is contains_ci or starts_with_ci on folded texts.
 func decideFolded(is func(text, part string) bool, a, b value) value {
 	switch {
 	case !a.decided() || !b.decided():
@@ -280,7 +259,7 @@ func decideFolded(is func(text, part string) bool, a, b value) value {
 	}
 }
 
-// equalText decides whether values are a text, or differ from it.
+// equalText decides values == text, or != if equal is false.
 func (w *verdictWriter) equalText(values []value, text string, equal bool) {
 	for i := range values {
 		v := &values[i]
@@ -299,11 +278,11 @@ func (w *verdictWriter) equalText(values []value, text string, equal bool) {
 	}
 }
 
-// comparisons are the operators that compare numbers, each with the orders, as
-// bits for below, equal and above, for which it holds.
+// comparisons holds the operators that compare numbers, each with the orders for which it is true,
+// as bits: 1 for less, 2 for equal, 4 for greater.
 var comparisons = map[string]uint8{"_<_": 1, "_==_": 2, "_<=_": 3, "_>_": 4, "_!=_": 5, "_>=_": 6}
 
-// compareNumber compares values with a number that is not NaN.
+// compareNumber compares values with a number, which is not NaN.
 func (w *verdictWriter) compareNumber(n *node, values []value, with value, holds uint8) {
 	number := with.asDouble()
 	for i := range values {

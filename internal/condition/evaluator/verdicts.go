@@ -1,13 +1,13 @@
 package evaluator
 
-// verdicts holds the results of a node that gives a boolean, bit i for event i: true,
-// error, undecided; false where none is set. Nil is a set without bits. Bits
-// beyond the events mean nothing.
+// verdicts holds the results of a node that is a boolean as bit sets, bit i for event i: true,
+// error and undecided. An event in none of them is false. A nil set is empty. Bits after the last
+// event are undefined.
 type verdicts struct {
 	true_, error_, undecided []uint64
 }
 
-// A verdictWriter makes verdicts of values, one event after the other.
+// A verdictWriter converts values to verdicts, event by event.
 type verdictWriter struct {
 	verdicts
 	words int
@@ -59,10 +59,10 @@ func (x *verdicts) at(i int) value {
 	}
 }
 
-// noReason stands for the reason of an error that a batch does not keep.
+// noReason replaces the reason of an error, which a batch does not keep.
 const noReason = "an operand failed"
 
-// sizeBytes is the memory that the sets take.
+// sizeBytes returns the memory of the sets.
 func (x *verdicts) sizeBytes() int { return 8 * (len(x.true_) + len(x.error_) + len(x.undecided)) }
 
 // union adds the bits of y to x.
@@ -97,7 +97,7 @@ func word(x []uint64, i int) uint64 {
 	return x[i]
 }
 
-// joinVerdicts joins operands by || where decisive is true, by && where it is false.
+// joinVerdicts joins operands by || if decisive is true, and by && if it is false.
 func joinVerdicts(words int, decisive bool, operands []*verdicts) *verdicts {
 	decided := make([]uint64, words) // true of ||, false of &&
 	joined := &verdicts{}
@@ -124,7 +124,7 @@ func joinVerdicts(words int, decisive bool, operands []*verdicts) *verdicts {
 	return joined
 }
 
-// negateVerdicts is ! of a result.
+// negateVerdicts returns !x.
 func negateVerdicts(x *verdicts) *verdicts {
 	negated := &verdicts{true_: make([]uint64, len(x.true_)), error_: x.error_, undecided: x.undecided}
 	for i := range x.true_ {
@@ -133,7 +133,7 @@ func negateVerdicts(x *verdicts) *verdicts {
 	return negated
 }
 
-// chooseVerdicts is condition ? yes : no.
+// chooseVerdicts returns condition ? yes : no.
 func chooseVerdicts(condition, yes, no *verdicts) *verdicts {
 	words := len(condition.true_)
 	chosen := newVerdicts(words)

@@ -39,7 +39,7 @@ func (s Source) Nanos() int64 {
 //	a loop of a comparison              7140             6061
 //	a loop in a loop                   29340            27854
 //
-// Most are within a factor of two. A regular expression that ends at the first letters of the text,
+// Most are within a factor of two. A regular expression that ends at the first characters of the text,
 // or has hundreds of parts of which few are tried, takes a sixth of its estimate.
 const (
 	RowNanos       = 20   // go to the next row
@@ -47,7 +47,7 @@ const (
 	textNanos      = 35   // search a text in another
 	elementNanos   = 40   // visit an element of a list
 	regexNanos     = 600  // start a regular expression
-	regexScanNanos = 1500 // try it from each letter of a title, if it has no literal prefix
+	regexScanNanos = 1500 // try it from each character of a title, if it has no literal prefix
 	regexPartNanos = 60   // each node of a regular expression
 	placeNanos     = 300  // compute the distance of two places
 	TimePartNanos  = 60   // read a part of a time

@@ -112,7 +112,7 @@ const (
 	ready              // folded is set as well
 )
 
-// Begin prepares f for an event with room for the values of paths. The caller then sets Data.
+// Begin prepares f for an event and as many paths as slots. The caller then sets Data.
 func (f *Frame) Begin(event *Event, t *TextTable, slots int) {
 	f.event, f.Texts = event, t
 	clear(f.values)

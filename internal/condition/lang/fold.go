@@ -23,7 +23,7 @@ func Fold(s string) string {
 	return s
 }
 
-// foldRune returns the representative of all runes that fold together with r: the lower-case letter
+// foldRune returns the representative of all runes that fold together with r: the lower-case one
 // if one of them is ASCII, else the smallest.
 func foldRune(r rune) rune {
 	if r < utf8.RuneSelf {
@@ -43,11 +43,11 @@ func foldRune(r rune) rune {
 }
 
 // ContainsFolded is contains_ci on folded texts: false if either is empty.
-func ContainsFolded(hay, needle string) bool {
-	return hay != "" && needle != "" && strings.Contains(hay, needle)
+func ContainsFolded(text, part string) bool {
+	return text != "" && part != "" && strings.Contains(text, part)
 }
 
 // HasFoldedPrefix is starts_with_ci on folded texts: false if either is empty.
-func HasFoldedPrefix(hay, needle string) bool {
-	return hay != "" && needle != "" && strings.HasPrefix(hay, needle)
+func HasFoldedPrefix(text, part string) bool {
+	return text != "" && part != "" && strings.HasPrefix(text, part)
 }

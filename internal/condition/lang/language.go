@@ -39,15 +39,15 @@ func LanguageOptions() []cel.EnvOption {
 }
 
 // foldedFunction declares a function that compares two strings after case folding.
-func foldedFunction(name string, compare func(hay, needle string) bool) cel.EnvOption {
+func foldedFunction(name string, compare func(text, part string) bool) cel.EnvOption {
 	return cel.Function(name, cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
-		cel.BinaryBinding(func(hay, needle ref.Val) ref.Val {
-			h, ok1 := hay.(types.String)
-			n, ok2 := needle.(types.String)
+		cel.BinaryBinding(func(first, second ref.Val) ref.Val {
+			text, ok1 := first.(types.String)
+			part, ok2 := second.(types.String)
 			if !ok1 || !ok2 {
 				return types.NewErr("no such overload")
 			}
-			return types.Bool(compare(Fold(string(h)), Fold(string(n))))
+			return types.Bool(compare(Fold(string(text)), Fold(string(part))))
 		})))
 }
 

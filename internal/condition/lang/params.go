@@ -76,7 +76,7 @@ func readSimpleParams(raw []byte, params []Param) (v ParamValues, ok bool) {
 	return v, r.consume('}') && r.end()
 }
 
-// newParamValues returns values with room for every param.
+// newParamValues returns values with an element for every param.
 func newParamValues(params []Param) (v ParamValues) {
 	texts := 0
 	for _, p := range params {

@@ -2,11 +2,14 @@ package lang
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare"
 )
 
 func paramsOf(t testing.TB, types map[string]string) []Param {
@@ -34,7 +37,6 @@ func plainSeeds() []string {
 	}
 }
 
-// What the plain reader takes, it reads as the full reader does.
 func TestThePlainReaderAgreesWithTheFullOne(t *testing.T) {
 	params := paramsOf(t, plainTypes)
 	taken := 0
@@ -99,5 +101,17 @@ func BenchmarkReadParams(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestAMissingParamDoesNotHideAnUnknownOne(t *testing.T) {
+	params := paramsOf(t, map[string]string{"city": "string", "limit": "number"})
+	_, err := ReadParams(json.RawMessage(`{"city":"Oslo","limits":3}`), params)
+	var first *fanfare.Error
+	if !errors.As(err, &first) || first.Pointer != "/params/limit" {
+		t.Fatalf("the error is %v", err)
+	}
+	if len(first.Details) != 1 || first.Details[0].Pointer != "/params/limits" {
+		t.Errorf("the details are %v", first.Details)
 	}
 }

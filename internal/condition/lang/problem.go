@@ -171,8 +171,7 @@ func closestName(given string, names []string) string {
 	return best
 }
 
-// distance counts the letters to insert, delete, change or swap with their neighbour to turn a into
-// b.
+// distance counts the bytes to insert, delete, change or swap with their neighbour to turn a into b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

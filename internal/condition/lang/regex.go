@@ -11,7 +11,7 @@ import (
 )
 
 // MaxRegexSize is the largest number of nodes of a regular expression with its repetitions
-// expanded. (a?){1000} is short, and takes longer than a whole match for every letter of the text.
+// expanded. (a?){1000} is short, and takes longer than a whole match for every character of the text.
 const MaxRegexSize = 1000
 
 // RegexSize counts the nodes of a pattern with its repetitions expanded. It is an error if the

@@ -26,6 +26,9 @@ type Problem struct {
 	Status    int    `json:"status" doc:"the HTTP status"`
 	RequestID string `json:"request_id,omitempty" doc:"the server's log has more under this id"`
 	Member
+	Phase string `json:"phase,omitempty" doc:"while the server starts: the step that it is at"`
+	Done  int64  `json:"done,omitempty" doc:"while the server starts: how many records of the phase are processed; only for requests from the machine of the server"`
+	Total int64  `json:"total,omitempty" doc:"while the server starts: how many records the phase has, if that is known; only for requests from the machine of the server"`
 }
 
 // MemberOf returns err as it may be shown: of an error that is not a

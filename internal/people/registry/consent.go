@@ -15,7 +15,7 @@ import (
 )
 
 // checkConsent reads what the put says of it.
-func checkConsent(p *people.SubscriptionPut, w *want) error {
+func checkConsent(p *people.SubscriptionPut, w *subscriptionChange) error {
 	w.consent = nil
 	if len(p.Consent) == 0 || bytes.Equal(p.Consent, []byte("null")) {
 		return nil
@@ -45,8 +45,8 @@ func checkConsent(p *people.SubscriptionPut, w *want) error {
 	return nil
 }
 
-// noteConsent adds the consent that came with a put which was done.
-func (g *group) noteConsent(w *want) {
+// addConsent adds the consent that came with a put which was done.
+func (g *group) addConsent(w *subscriptionChange) {
 	if w.consent == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]people.C
 		return nil
 	})
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	list := []people.Consent{}
 	err = r.opt.Store.ConsentRecords(ctx, of, func(c *control.ConsentRecord) error {
@@ -96,7 +96,7 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]people.C
 		return nil
 	})
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	slices.SortStableFunc(list, func(a, b people.Consent) int { return b.At.Compare(a.At) })
 	return list, nil
@@ -109,7 +109,7 @@ func (r *Registry) CheckPut(service string, p *people.SubscriptionPut) (address 
 	if err != nil {
 		return "", err
 	}
-	var w want
+	var w subscriptionChange
 	r.check(svc, p, &w)
 	return w.address, w.err
 }

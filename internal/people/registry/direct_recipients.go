@@ -31,7 +31,7 @@ func (r *Registry) FindDirectRecipients(ctx context.Context, service string, cha
 			}
 			continue
 		}
-		w := want{channel: channel}
+		w := subscriptionChange{channel: channel}
 		if a.Err = r.checkAddress(svc, &people.SubscriptionPut{To: a.Address}, &w); a.Err != nil {
 			continue
 		}
@@ -54,11 +54,11 @@ func (r *Registry) FindDirectRecipients(ctx context.Context, service string, cha
 		return nil
 	})
 	if err != nil {
-		return r.unreadable(err)
+		return r.readError(err)
 	}
 	for i := range all {
 		if a := &all[i]; a.Err == nil && a.Subscriber == "" {
-			a.Err = r.mayBeSent(svc.Number, kind, a.Address, "/to")
+			a.Err = r.checkNotErased(svc.Number, kind, a.Address, "/to")
 		}
 	}
 	return nil
@@ -68,7 +68,7 @@ func (r *Registry) FindDirectRecipients(ctx context.Context, service string, cha
 func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, channel *catalog.Channel, a *people.DirectRecipient) error {
 	head, err := r.subscriberRecord(ctx, svc, a.Subscriber)
 	if err == nil {
-		err = r.present(ctx, head, a.Subscriber)
+		err = r.checkAvailable(ctx, head, a.Subscriber)
 	}
 	if e, ours := errors.AsType[*fanfare.Error](err); ours && e.Code == fanfare.NotFound {
 		a.Err = inputerror.Invalid("/subscriber", e.Hint, "%s", e.Message)
@@ -80,7 +80,7 @@ func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, 
 	rows := map[fanfare.RowID]*control.SubscriberRecord{head.Place: head}
 	if len(head.RowsJSON) > 0 {
 		if rows, err = r.records(ctx, control.PlacesOf(head.Rows())); err != nil {
-			return r.unreadable(err)
+			return r.readError(err)
 		}
 	}
 	kind := addresskind.OfDriver(channel.Driver)
@@ -107,11 +107,11 @@ func (r *Registry) CreateDirectRecipients(ctx context.Context, service string, c
 			missing = append(missing, i)
 		}
 	}
-	for some := range slices.Chunk(missing, maxJob) {
-		j := &job{svc: svc, people: true, wants: make([]want, len(some))}
+	for some := range slices.Chunk(missing, maxJobChanges) {
+		j := &job{svc: svc, recipientsOnly: true, changes: make([]subscriptionChange, len(some))}
 		for k, i := range some {
-			w := &j.wants[k]
-			*w = want{put: &people.SubscriptionPut{To: all[i].Address}, channel: channel, service: svc.Number, sent: true}
+			w := &j.changes[k]
+			*w = subscriptionChange{put: &people.SubscriptionPut{To: all[i].Address}, channel: channel, service: svc.Number, direct: true}
 			if w.err = r.checkAddress(svc, w.put, w); w.err == nil {
 				w.addressHash = r.hash.Address(svc.Number, w.kind, w.address)
 			}
@@ -120,7 +120,7 @@ func (r *Registry) CreateDirectRecipients(ctx context.Context, service string, c
 			return err
 		}
 		for k, i := range some {
-			all[i].Place, all[i].Err = j.wants[k].place, j.wants[k].err
+			all[i].Place, all[i].Err = j.changes[k].place, j.changes[k].err
 		}
 	}
 	return nil
@@ -128,8 +128,8 @@ func (r *Registry) CreateDirectRecipients(ctx context.Context, service string, c
 
 // createDirectRecipients finds or makes the subscriber of each want, and nothing else.
 func (g *group) createDirectRecipients(j *job) {
-	for i := range j.wants {
-		w := &j.wants[i]
+	for i := range j.changes {
+		w := &j.changes[i]
 		if w.err != nil {
 			continue
 		}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
@@ -18,8 +15,9 @@ import (
 
 // load rebuilds everything in memory from the store.
 func (r *Registry) load(ctx context.Context) error {
-	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), filling: indexload.New(r.opt.Conditions.Add, r.misunderstood), progress: newProgress(&r.opt)}
+	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), index: indexload.New(r.opt.Conditions.Add, r.logInvalidCondition)}
 	err := r.opt.Store.Load(ctx, control.Loader{
+		Total:        r.opt.Progress.SetTotal,
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
 		Suppression:  func(s *suppression.Record) { r.suppressions.Set([]suppression.Record{*s}) },
@@ -28,14 +26,14 @@ func (r *Registry) load(ctx context.Context) error {
 		Subscriber:   l.subscriber,
 		Subscription: l.subscription,
 	})
-	if ended := l.filling.Close(); err == nil {
+	if ended := l.index.Close(); err == nil {
 		err = ended
 	}
 	if err != nil {
 		return fmt.Errorf("load the registry: %w", err)
 	}
-	if r.unmatched > 0 {
-		r.opt.Logger.Error("registry: subscriptions have conditions that are not understood any more, and match nothing until they are changed", "subscriptions", r.unmatched)
+	if r.invalidConditions > 0 {
+		r.opt.Logger.Error("registry: subscriptions have conditions that are not understood any more, and match nothing until they are changed", "subscriptions", r.invalidConditions)
 	}
 	if err := l.resolve(ctx); err != nil {
 		return fmt.Errorf("load the registry: %w", err)
@@ -44,38 +42,36 @@ func (r *Registry) load(ctx context.Context) error {
 		return fmt.Errorf("load the registry: %w", err)
 	}
 	r.writer.nextFilter = r.filters.Next()
-	r.writer.raise(&r.floor)
+	r.writer.raiseNext(&r.minRows)
 	r.SetSnapshot(l.snapshot)
 	return nil
 }
 
-// misunderstood tells of a condition that is kept and not understood any more. Logs
+// logInvalidCondition tells of a condition that is kept and not understood any more. Logs
 // show the first ones; all are counted.
-func (r *Registry) misunderstood(of condition.Key, place fanfare.RowID, err error) {
-	if r.unmatched++; r.unmatched <= misunderstoodShown {
+func (r *Registry) logInvalidCondition(of condition.Key, place fanfare.RowID, err error) {
+	if r.invalidConditions++; r.invalidConditions <= maxLoggedInvalid {
 		r.opt.Logger.Error("registry: a condition is not understood any more", "subscription", fanfare.SubscriptionID(place), "service", of.Service, "topic", of.Topic, "error", err)
 	}
 }
 
-const misunderstoodShown = 20
+const maxLoggedInvalid = 20
 
-// Unmatched is how many subscriptions of the start have conditions that are not
+// InvalidConditions is how many subscriptions of the start have conditions that are not
 // understood any more: they match nothing.
-func (r *Registry) Unmatched() int { return r.unmatched }
+func (r *Registry) InvalidConditions() int { return r.invalidConditions }
 
 type loader struct {
 	r        *Registry
 	w        *writer
 	snapshot *catalog.Snapshot
-	filling  *indexload.Loader
-
-	progress *progress
+	index    *indexload.Loader
 
 	// Places whose hash was taken when they came.
-	identityClash []clash
+	identityClash []identityClash
 }
 
-type clash struct {
+type identityClash struct {
 	hash  uint64
 	place fanfare.RowID
 }
@@ -88,14 +84,13 @@ func (l *loader) config(c *control.ConfigRecord) error {
 }
 
 func (l *loader) subscriber(s *control.SubscriberRecord) error {
-	l.progress.add(&l.progress.subscribers)
 	l.w.nextSubscriber[s.Place.Partition()] = s.Place.Local() + 1
 	// An address belongs to one subscriber, and so does an id. A taken hash is a
 	// collision and both stay; there is nothing to resolve.
 	if s.HasAddress() {
 		l.r.addresses.Insert(l.r.hash.Address(s.Service, s.Kind, s.Address), s.Place)
 		if small := suppression.Fold(s.Kind, s.Address); small != s.Address {
-			l.r.respelled.Insert(l.r.hash.Address(s.Service, s.Kind, small), s.Place)
+			l.r.foldedAddresses.Insert(l.r.hash.Address(s.Service, s.Kind, small), s.Place)
 		}
 	}
 	if s.ID != "" && s.Flags&(control.FlagErasing|control.FlagErased) == 0 {
@@ -105,7 +100,7 @@ func (l *loader) subscriber(s *control.SubscriberRecord) error {
 }
 
 func (l *loader) subscription(s *control.SubscriptionRecord) error {
-	l.progress.add(&l.progress.subscriptions)
+	l.r.opt.Progress.Add(1)
 	l.w.nextSubscription[s.Place.Partition()] = s.Place.Local() + 1
 	t := l.snapshot.Topics[s.Topic]
 	if t == nil {
@@ -116,7 +111,7 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	case s.ID != "":
 		hash := l.r.hash.ClientID(t.ServiceNumber, s.ID)
 		if l.r.identities.Insert(hash, s.Place) != 0 {
-			l.identityClash = append(l.identityClash, clash{hash, s.Place})
+			l.identityClash = append(l.identityClash, identityClash{hash, s.Place})
 		}
 	case !s.Ended:
 		l.r.identities.Insert(l.r.hash.NaturalKey(s), s.Place)
@@ -124,21 +119,21 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	if s.Ended {
 		return nil
 	}
-	l.w.use(s, 1)
+	l.w.countSubscription(s, 1)
 	if s.Slot != 0 {
 		if _, known := l.r.slots.at(s.Slot); !known {
 			return fmt.Errorf("subscription %s has the unknown slot %d", fanfare.SubscriptionID(s.Place), s.Slot)
 		}
 	}
 	if len(s.PastSlots) > 0 {
-		l.r.slots.noteMove(s)
+		l.r.slots.setMove(s)
 	}
 	if s.Paused {
 		return nil
 	}
 	l.r.live.Set(s.Place)
-	l.r.slots.use(s, 1)
-	return l.filling.Add(t.ConditionKey(), l.r.entry(t, s))
+	l.r.slots.countActive(s, 1)
+	return l.index.Add(t.ConditionKey(), l.r.entry(t, s))
 }
 
 // resolve decides which row an id belongs to where several have its hash: of
@@ -160,7 +155,7 @@ func (l *loader) resolve(ctx context.Context) error {
 			}
 			id := fmt.Sprint(l.snapshot.Topics[s.Topic].ServiceNumber, "/", s.ID)
 			loser := *s
-			if was, ok := newest[id]; !ok || newer(s, &was) {
+			if was, ok := newest[id]; !ok || isCurrent(s, &was) {
 				loser, newest[id] = was, *s
 			}
 			if loser.Place != 0 {
@@ -178,8 +173,8 @@ func (l *loader) resolve(ctx context.Context) error {
 	return nil
 }
 
-// newer reports whether a is what the id of a and b stands for now.
-func newer(a, b *control.SubscriptionRecord) bool {
+// isCurrent reports whether a is what the id of a and b stands for now.
+func isCurrent(a, b *control.SubscriptionRecord) bool {
 	switch {
 	case a.Ended != b.Ended:
 		return b.Ended
@@ -191,57 +186,23 @@ func newer(a, b *control.SubscriptionRecord) bool {
 	return a.Place > b.Place
 }
 
-// progressPause is the time between two lines of the log about a load that takes long,
-// and progressRecords after how many records the load looks at the clock.
-const (
-	progressPause   = 2 * time.Second
-	progressRecords = 4096
-)
+// kindRowMinimums is the kind of the record, number 1, that SkipRowIDs stores.
+const kindRowMinimums = "floor"
 
-// progress tells the log how far a load is. Subscribers and subscriptions are loaded at
-// the same time.
-type progress struct {
-	opt                        *Options
-	subscribers, subscriptions atomic.Int64
-
-	mu     sync.Mutex
-	toldAt time.Time
-}
-
-func newProgress(opt *Options) *progress { return &progress{opt: opt, toldAt: opt.Now()} }
-
-// add counts a record, and tells the log if it is time.
-func (p *progress) add(count *atomic.Int64) {
-	if count.Add(1)%progressRecords != 0 {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.opt.Now()
-	if now.Sub(p.toldAt) < progressPause {
-		return
-	}
-	p.toldAt = now
-	p.opt.Logger.Info("loading subscriptions", "subscribers", p.subscribers.Load(), "subscriptions", p.subscriptions.Load())
-}
-
-// kindFloor is the kind of the record, number 1, of what SkipPlaces keeps.
-const kindFloor = "floor"
-
-// placeFloor is the lowest number that a new row of each partition may have.
-type placeFloor struct {
+// rowMinimums is the lowest number that a new row of each partition may have.
+type rowMinimums struct {
 	Subscribers   [fanfare.Partitions]uint32 `json:"subscribers"`
 	Subscriptions [fanfare.Partitions]uint32 `json:"subscriptions"`
 }
 
-// SkipPlaces leaves out the next n places of each partition, for subscribers and
+// SkipRowIDs leaves out the next n places of each partition, for subscribers and
 // for subscriptions. A store that was restored from a backup does not know which
 // places were given out after it; links in mails that left then still name them,
 // and must not end the subscription of somebody else. It is durable when it
 // returns.
-func (r *Registry) SkipPlaces(ctx context.Context, n uint32) error {
-	return r.writer.submit(ctx, &job{run: func(w *writer) error {
-		floor := placeFloor{w.nextSubscriber, w.nextSubscription}
+func (r *Registry) SkipRowIDs(ctx context.Context, n uint32) error {
+	return r.writer.submit(ctx, &job{exclusive: func(w *writer) error {
+		floor := rowMinimums{w.nextSubscriber, w.nextSubscription}
 		for p := range fanfare.Partitions {
 			floor.Subscribers[p] = min(floor.Subscribers[p]+n, fanfare.MaxLocal)
 			floor.Subscriptions[p] = min(floor.Subscriptions[p]+n, fanfare.MaxLocal)
@@ -250,23 +211,25 @@ func (r *Registry) SkipPlaces(ctx context.Context, n uint32) error {
 		if err != nil {
 			return err
 		}
-		if err := r.commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindFloor, Number: 1, Body: body}}}); err != nil {
+		if err := r.commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindRowMinimums, Number: 1, Body: body}}}); err != nil {
 			return err
 		}
-		w.raise(&floor)
+		w.raiseNext(&floor)
 		return nil
 	}})
 }
 
-// raise lets no new row be below a floor.
-func (w *writer) raise(floor *placeFloor) {
+// raiseNext lets no new row be below a floor.
+func (w *writer) raiseNext(floor *rowMinimums) {
 	for p := range fanfare.Partitions {
 		w.nextSubscriber[p] = max(w.nextSubscriber[p], floor.Subscribers[p])
 		w.nextSubscription[p] = max(w.nextSubscription[p], floor.Subscriptions[p])
 	}
 }
 
-func (r *Registry) loadFloor(c *control.ConfigRecord) error { return json.Unmarshal(c.Body, &r.floor) }
+func (r *Registry) loadRowMinimums(c *control.ConfigRecord) error {
+	return json.Unmarshal(c.Body, &r.minRows)
+}
 
 // What the audit calls people and what they want.
 const (
@@ -277,8 +240,8 @@ const (
 // loadConfig loads a record. Records of services come first.
 func (r *Registry) loadConfig(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	switch c.Kind {
-	case kindFloor:
-		return r.loadFloor(c)
+	case kindRowMinimums:
+		return r.loadRowMinimums(c)
 	case kindQuarantine:
 		return r.loadQuarantine(c)
 	case kindSlot:

@@ -16,8 +16,8 @@ import (
 // NewNotices gives a word when there is something to tell since the last.
 func (r *Registry) NewNotices() <-chan struct{} { return r.newNotices }
 
-// hearing are the topics of a name in which somebody hears, of one service or of all.
-func (r *Registry) hearing(service uint32, name string) (all []*catalog.Topic) {
+// subscribedReservedTopics are the topics of a name in which somebody hears, of one service or of all.
+func (r *Registry) subscribedReservedTopics(service uint32, name string) (all []*catalog.Topic) {
 	for _, t := range r.ReservedTopics() {
 		if t.Name == name && (service == suppression.AllServices || t.ServiceNumber == service) && r.opt.Conditions.Len(t.ConditionKey()) > 0 {
 			all = append(all, t)
@@ -26,21 +26,21 @@ func (r *Registry) hearing(service uint32, name string) (all []*catalog.Topic) {
 	return all
 }
 
-// tell notes what happened to a subscription, where its service hears of that. What
+// addNotice notes what happened to a subscription, where its service hears of that. What
 // happens to those of who hears is told to nobody, and nobody is told of whom it is to
 // forget.
-func (g *group) tell(kind control.NoticeKind, s *control.SubscriptionRecord, source, reason string, fields ...string) {
+func (g *group) addNotice(kind control.NoticeKind, s *control.SubscriptionRecord, source, reason string, fields ...string) {
 	r := g.w.r
 	t := r.Snapshot().Topics[s.Topic]
-	if t == nil || reason == people.ReasonErased || fanfare.ReservedTopic(t.Name) || len(r.hearing(t.ServiceNumber, fanfare.TopicSubscriptions)) == 0 {
+	if t == nil || reason == people.ReasonErased || fanfare.ReservedTopic(t.Name) || len(r.subscribedReservedTopics(t.ServiceNumber, fanfare.TopicSubscriptions)) == 0 {
 		return
 	}
 	g.batch.Notices = append(g.batch.Notices, control.Notice{Kind: kind, Source: source, Reason: reason, At: g.batch.At, Service: t.ServiceNumber,
 		Subscription: s.Place, Topic: s.Topic, Channel: s.Channel, Fields: fields, Subscriber: s.Subscriber})
 }
 
-// tellPut notes what a person put themselves.
-func (g *group) tellPut(w *want, fields []string) {
+// addPutNotice notes what a person put themselves.
+func (g *group) addPutNotice(w *subscriptionChange, fields []string) {
 	if w.put.By == "" || !w.created && len(fields) == 0 {
 		return
 	}
@@ -48,20 +48,20 @@ func (g *group) tellPut(w *want, fields []string) {
 	switch {
 	case err != nil || s == nil: // it was decided on just now, and is at hand
 	case w.created:
-		g.tell(control.NoticeSubscribed, s, w.put.By, "")
+		g.addNotice(control.NoticeSubscribed, s, w.put.By, "")
 	default:
-		g.tell(control.NoticeChanged, s, w.put.By, "", fields...)
+		g.addNotice(control.NoticeChanged, s, w.put.By, "", fields...)
 	}
 }
 
-// tellSuppression notes what the list says anew of an address, for each service that
+// addSuppressionNotices notes what the list says anew of an address, for each service that
 // hears of that and has the address; of one that is a hash alone nobody can be told.
-func (g *group) tellSuppression(kind control.NoticeKind, s *suppression.Record, source string) error {
+func (g *group) addSuppressionNotices(kind control.NoticeKind, s *suppression.Record, source string) error {
 	if s.Address == "" {
 		return nil
 	}
-	for _, t := range g.w.r.hearing(s.Service, fanfare.TopicSuppressions) {
-		rows, err := g.holders(t.ServiceNumber, s.Kind, s.Address)
+	for _, t := range g.w.r.subscribedReservedTopics(s.Service, fanfare.TopicSuppressions) {
+		rows, err := g.rowsWithAddress(t.ServiceNumber, s.Kind, s.Address)
 		if err != nil {
 			return err
 		}
@@ -73,13 +73,13 @@ func (g *group) tellSuppression(kind control.NoticeKind, s *suppression.Record, 
 	return nil
 }
 
-// holders returns the rows that have an address, however they spell it, by place.
-func (g *group) holders(service uint32, kind uint8, address string) (rows []*control.SubscriberRecord, err error) {
+// rowsWithAddress returns the rows that have an address, however they spell it, by place.
+func (g *group) rowsWithAddress(service uint32, kind uint8, address string) (rows []*control.SubscriberRecord, err error) {
 	small := suppression.Fold(kind, address)
-	for _, p := range g.w.r.mayHold(service, kind, small) {
+	for _, p := range g.w.r.rowsWithAddressHash(service, kind, small) {
 		row, err := g.subscriber(p)
 		if err != nil {
-			return nil, g.w.r.unreadable(err)
+			return nil, g.w.r.readError(err)
 		}
 		if row != nil && row.Service == service && row.HasAddress() && row.Kind == kind && suppression.Fold(kind, row.Address) == small {
 			rows = append(rows, row)
@@ -88,11 +88,11 @@ func (g *group) holders(service uint32, kind uint8, address string) (rows []*con
 	return rows, nil
 }
 
-// mayHold are the places of those who have an address that is small when it is
+// rowsWithAddressHash are the places of those who have an address that is small when it is
 // folded, and of others whose address has the same hash.
-func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []fanfare.RowID) {
+func (r *Registry) rowsWithAddressHash(service uint32, kind uint8, small string) (places []fanfare.RowID) {
 	hash := r.hash.Address(service, kind, small)
-	for _, t := range []*placeindex.HashIndex{&r.addresses, &r.respelled} {
+	for _, t := range []*placeindex.HashIndex{&r.addresses, &r.foldedAddresses} {
 		if first, others := t.Lookup(hash); first != 0 {
 			places = append(append(places, first), others...)
 		}
@@ -101,31 +101,31 @@ func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []f
 	return slices.Compact(places)
 }
 
-// respell has a row found by its address however that is spelled; what is spelled as
+// insertFoldedAddress has a row found by its address however that is spelled; what is spelled as
 // it is folded is found anyway.
-func (g *group) respell(service uint32, kind uint8, address string, place fanfare.RowID) {
+func (g *group) insertFoldedAddress(service uint32, kind uint8, address string, place fanfare.RowID) {
 	if small := suppression.Fold(kind, address); small != address {
-		g.insert(&g.w.r.respelled, g.w.r.hash.Address(service, kind, small), place)
+		g.insert(&g.w.r.foldedAddresses, g.w.r.hash.Address(service, kind, small), place)
 	}
 }
 
-// withdraw has a row found by its address no more.
-func (g *group) withdraw(row *control.SubscriberRecord) {
+// removeAddress has a row found by its address no more.
+func (g *group) removeAddress(row *control.SubscriberRecord) {
 	r := g.w.r
 	g.remove(&r.addresses, r.hash.Address(row.Service, row.Kind, row.Address), row.Place)
 	if small := suppression.Fold(row.Kind, row.Address); small != row.Address {
-		g.remove(&r.respelled, r.hash.Address(row.Service, row.Kind, small), row.Place)
+		g.remove(&r.foldedAddresses, r.hash.Address(row.Service, row.Kind, small), row.Place)
 	}
 }
 
-// readHolders has the rows at hand of who may have one of many addresses.
-func (g *group) readHolders(records []suppression.Record) error {
+// prefetchAddressRows has the rows at hand of who may have one of many addresses.
+func (g *group) prefetchAddressRows(records []suppression.Record) error {
 	r := g.w.r
 	var places []fanfare.RowID
 	for i := range records {
 		s := &records[i]
-		for _, t := range r.hearing(s.Service, fanfare.TopicSuppressions) {
-			for _, p := range r.mayHold(t.ServiceNumber, s.Kind, suppression.Fold(s.Kind, s.Address)) {
+		for _, t := range r.subscribedReservedTopics(s.Service, fanfare.TopicSuppressions) {
+			for _, p := range r.rowsWithAddressHash(t.ServiceNumber, s.Kind, suppression.Fold(s.Kind, s.Address)) {
 				if g.subscribers[p] == nil {
 					places = append(places, p)
 				}
@@ -133,7 +133,7 @@ func (g *group) readHolders(records []suppression.Record) error {
 		}
 	}
 	if err := g.readSubscribers(context.Background(), control.SortPlaces(places)); err != nil {
-		return r.unreadable(err)
+		return r.readError(err)
 	}
 	if g.aborted {
 		return errAborted
@@ -164,7 +164,7 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	}
 	who, err := r.namesOfOwners(ctx, control.SortPlaces(rows))
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	what := map[fanfare.RowID]string{}
 	err = r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(subscriptions), func(s *control.SubscriptionRecord) error {
@@ -172,7 +172,7 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 		return nil
 	})
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	conf := r.Snapshot()
 	names := make([]NoticeNames, len(news))
@@ -220,9 +220,9 @@ func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.RowID) (m
 	return names, nil
 }
 
-// OfReserved reports whether a subscription is one to a topic that Fanfare publishes
+// HasReservedTopic reports whether a subscription is one to a topic that Fanfare publishes
 // to: what becomes of its messages is told to nobody.
-func (r *Registry) OfReserved(s *people.SubscriptionRow) bool {
+func (r *Registry) HasReservedTopic(s *people.SubscriptionRow) bool {
 	t := r.Snapshot().Topics[s.Topic]
 	return t != nil && fanfare.ReservedTopic(t.Name)
 }

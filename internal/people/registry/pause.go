@@ -32,17 +32,17 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 	if err != nil {
 		return err
 	}
-	return r.change(ctx, func(g *group) (silenced []fanfare.RowID, err error) {
+	return r.transact(ctx, func(g *group) (silenced []fanfare.RowID, err error) {
 		place, err := g.byID(svc, id)
 		if err != nil {
 			return nil, err
 		}
 		s, err := g.subscription(place)
 		if err != nil {
-			return nil, r.unreadable(err)
+			return nil, r.readError(err)
 		}
 		if check != nil {
-			if err := g.ask(check, place); err != nil {
+			if err := g.checkSubscription(check, place); err != nil {
 				return nil, err
 			}
 		}
@@ -56,29 +56,29 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 			return silenced, nil
 		}
 		if !paused {
-			if err := g.mayResume(s); err != nil {
+			if err := g.checkResume(s); err != nil {
 				return nil, err
 			}
 		}
 		if s, err = g.change(place); err != nil {
-			return nil, r.unreadable(err)
+			return nil, r.readError(err)
 		}
 		s.SetPaused(paused)
-		g.deed = audit.Operation{Service: svc.Name, Action: "resume", Kind: kindSubscription, Name: auditID(s.ID, place)}
+		g.operation = audit.Operation{Service: svc.Name, Action: "resume", Kind: kindSubscription, Name: auditID(s.ID, place)}
 		if paused {
-			g.deed.Action = "pause"
+			g.operation.Action = "pause"
 		}
 		return silenced, nil
 	})
 }
 
-// mayResume refuses a subscription whose condition does not fit the topic as it
+// checkResume refuses a subscription whose condition does not fit the topic as it
 // has become, or that events of the topic have no time for.
-func (g *group) mayResume(s *control.SubscriptionRecord) error {
+func (g *group) checkResume(s *control.SubscriptionRecord) error {
 	r := g.w.r
 	topic := r.Snapshot().Topics[s.Topic]
 	p := people.SubscriptionPut{ID: s.ID, Topic: topic.Name, Filter: r.filters.Text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, State: people.StateActive}
-	w := want{put: &p, service: topic.ServiceNumber, topic: topic, subscription: s.Place}
+	w := subscriptionChange{put: &p, service: topic.ServiceNumber, topic: topic, subscription: s.Place}
 	if s.ID != "" {
 		w.idHash = r.hash.ClientID(topic.ServiceNumber, s.ID)
 	}
@@ -90,11 +90,11 @@ func (g *group) mayResume(s *control.SubscriptionRecord) error {
 		}
 		return e
 	}
-	return g.affords(&w)
+	return g.checkBudget(&w)
 }
 
-// use counts n subscriptions more like s.
-func (w *writer) use(s *control.SubscriptionRecord, n int64) {
+// countSubscription counts n subscriptions more like s.
+func (w *writer) countSubscription(s *control.SubscriptionRecord, n int64) {
 	if s.Ended {
 		return
 	}

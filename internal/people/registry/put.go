@@ -33,9 +33,9 @@ func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []
 	if len(results) != len(puts) {
 		return fmt.Errorf("registry: %d results for %d puts", len(results), len(puts))
 	}
-	for from := 0; from < len(puts); from += maxJob {
-		to := min(from+maxJob, len(puts))
-		err := r.putSome(ctx, service, puts[from:to], results[from:to])
+	for from := 0; from < len(puts); from += maxJobChanges {
+		to := min(from+maxJobChanges, len(puts))
+		err := r.putChunk(ctx, service, puts[from:to], results[from:to])
 		if err == nil {
 			continue
 		}
@@ -50,10 +50,10 @@ func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []
 	return nil
 }
 
-func (r *Registry) putSome(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult) error {
-	over, stop := r.patience()
+func (r *Registry) putChunk(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult) error {
+	over, stop := r.maxWaitTimer()
 	defer stop()
-	p, err := r.begin(ctx, name, puts, results, nil, over)
+	p, err := r.enqueuePuts(ctx, name, puts, results, nil, over)
 	if err != nil {
 		return err
 	}
@@ -74,24 +74,24 @@ func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason st
 	if err != nil {
 		return err
 	}
-	return r.end(ctx, svc, &end{id: id, reason: reason, check: check})
+	return r.endSubscription(ctx, svc, &endRequest{id: id, reason: reason, check: check})
 }
 
-// EndByPlace is EndSubscription for who has the place, such as a signed link.
-func (r *Registry) EndByPlace(ctx context.Context, place fanfare.RowID, reason string) error {
+// EndSubscriptionByRow is EndSubscription for who has the place, such as a signed link.
+func (r *Registry) EndSubscriptionByRow(ctx context.Context, place fanfare.RowID, reason string) error {
 	if place == 0 {
 		return people.UnknownSubscription("")
 	}
-	return r.end(ctx, nil, &end{place: place, reason: reason})
+	return r.endSubscription(ctx, nil, &endRequest{place: place, reason: reason})
 }
 
-func (r *Registry) end(ctx context.Context, svc *catalog.ServiceSnapshot, e *end) error {
+func (r *Registry) endSubscription(ctx context.Context, svc *catalog.ServiceSnapshot, e *endRequest) error {
 	e.reason = catalog.CleanReason(e.reason)
-	if err := r.writer.submit(ctx, &job{svc: svc, actor: audit.ActorOf(ctx), end: e}); err != nil {
+	if err := r.writer.submit(ctx, &job{svc: svc, actor: audit.ActorOf(ctx), endRequest: e}); err != nil {
 		return err
 	}
-	if r.opt.AfterEnd != nil {
-		r.opt.AfterEnd(e.place)
+	if r.opt.WaitInFlight != nil {
+		r.opt.WaitInFlight(e.place)
 	}
 	return nil
 }
@@ -120,13 +120,13 @@ func (i *Import) Begin(ctx context.Context, puts []people.SubscriptionPut, resul
 		told <- i.failed
 		return told
 	}
-	p, err := i.r.begin(ctx, i.service, puts, results, i.last, nil)
+	p, err := i.r.enqueuePuts(ctx, i.service, puts, results, i.last, nil)
 	if err != nil {
 		i.failed = err
 		told <- err
 		return told
 	}
-	if !p.refused {
+	if !p.allRefused {
 		i.last = p.job
 	}
 	go func() { told <- p.wait(nil) }()
@@ -134,22 +134,22 @@ func (i *Import) Begin(ctx context.Context, puts []people.SubscriptionPut, resul
 }
 
 // MaxStep is how many puts a step of an Import may have.
-const MaxStep = maxJob
+const MaxStep = maxJobChanges
 
 // A putting is puts that are under way.
-type putting struct {
+type pendingPut struct {
 	*job
-	puts    []people.SubscriptionPut
-	results []people.PutResult
-	refused bool // all of them: there is nothing for the writer
+	puts       []people.SubscriptionPut
+	results    []people.PutResult
+	allRefused bool // all of them: there is nothing for the writer
 
-	afterEnd func(fanfare.RowID) // returns when no letter for what was replaced or paused can leave; may be nil
+	waitInFlight func(fanfare.RowID) // returns when no letter for what was replaced or paused can leave; may be nil
 }
 
-// begin checks puts and hands the good ones to the writer, which does them after
+// enqueuePuts checks puts and hands the good ones to the writer, which does them after
 // those of another job, and not at all if that one fails.
-func (r *Registry) begin(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult, after *job, over <-chan time.Time) (*putting, error) {
-	if len(puts) > maxJob || len(results) != len(puts) {
+func (r *Registry) enqueuePuts(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult, after *job, over <-chan time.Time) (*pendingPut, error) {
+	if len(puts) > maxJobChanges || len(results) != len(puts) {
 		return nil, errors.New("registry: too many puts for one step, or results of another number")
 	}
 	conf := r.Snapshot()
@@ -157,14 +157,14 @@ func (r *Registry) begin(ctx context.Context, name string, puts []people.Subscri
 	if err != nil {
 		return nil, err
 	}
-	p := &putting{job: &job{svc: svc, conf: conf, actor: audit.ActorOf(ctx), wants: make([]want, len(puts)), after: after}, puts: puts, results: results, refused: true, afterEnd: r.opt.AfterEnd}
+	p := &pendingPut{job: &job{svc: svc, conf: conf, actor: audit.ActorOf(ctx), changes: make([]subscriptionChange, len(puts)), dependsOn: after}, puts: puts, results: results, allRefused: true, waitInFlight: r.opt.WaitInFlight}
 	for i := range puts {
 		background.Yield(i)
-		w := &p.wants[i]
+		w := &p.changes[i]
 		r.check(svc, &puts[i], w)
-		p.refused = p.refused && w.err != nil
+		p.allRefused = p.allRefused && w.err != nil
 	}
-	if p.refused {
+	if p.allRefused {
 		p.done = make(chan struct{})
 		close(p.done)
 		return p, nil
@@ -173,15 +173,15 @@ func (r *Registry) begin(ctx context.Context, name string, puts []people.Subscri
 }
 
 // wait returns when the puts are durable, and sets their results.
-func (p *putting) wait(over <-chan time.Time) error {
+func (p *pendingPut) wait(over <-chan time.Time) error {
 	if err := p.await(over); err != nil {
 		return err
 	}
-	for i := range p.wants {
-		w := &p.wants[i]
-		for _, place := range [...]fanfare.RowID{w.replaced, w.silenced} {
-			if w.err == nil && place != 0 && p.afterEnd != nil {
-				p.afterEnd(place)
+	for i := range p.changes {
+		w := &p.changes[i]
+		for _, place := range [...]fanfare.RowID{w.replaced, w.paused} {
+			if w.err == nil && place != 0 && p.waitInFlight != nil {
+				p.waitInFlight(place)
 			}
 		}
 		p.results[i] = w.result()
@@ -196,17 +196,17 @@ func (g *group) put(j *job) {
 	if conf := r.Snapshot(); conf != j.conf {
 		// The configuration changed after the caller checked.
 		svc, err := conf.Service(j.svc.Name)
-		for i := range j.wants {
-			if w := &j.wants[i]; err != nil {
+		for i := range j.changes {
+			if w := &j.changes[i]; err != nil {
 				w.err = err
 			} else if w.err == nil {
 				r.check(svc, w.put, w)
 			}
 		}
 	}
-	for i := range j.wants {
+	for i := range j.changes {
 		background.Yield(i)
-		w := &j.wants[i]
+		w := &j.changes[i]
 		if w.err != nil {
 			continue
 		}
@@ -215,25 +215,25 @@ func (g *group) put(j *job) {
 			return // it will be decided on anew
 		}
 		if w.err = err; err == nil {
-			g.noteConsent(w)
-			g.tellPut(w, fields)
-			g.notePut(j, w, deed, fields)
+			g.addConsent(w)
+			g.addPutNotice(w, fields)
+			g.addPutAudit(j, w, deed, fields)
 		}
 	}
 }
 
 // putOne says what was done, create, update, replace or nothing, and to which
 // fields.
-func (g *group) putOne(w *want) (deed string, fields []string, err error) {
-	w.created, w.replaced, w.silenced, w.touched = false, 0, 0, nil
+func (g *group) putOne(w *subscriptionChange) (deed string, fields []string, err error) {
+	w.created, w.replaced, w.paused, w.subscriberFields = false, 0, 0, nil
 	filter := w.filter
 	if w.put.Filter != "" && (filter == 0 || !g.w.r.filters.Is(filter, w.put.Filter)) { // new, or forgotten since the caller looked
 		filter = g.filter(w.put.Filter)
 	}
-	if err := g.allowed(w); err != nil {
+	if err := g.checkCurrent(w); err != nil {
 		return "", nil, err
 	}
-	if err := g.affords(w); err != nil {
+	if err := g.checkBudget(w); err != nil {
 		return "", nil, err
 	}
 	owner, isNew, err := g.owner(w)
@@ -244,8 +244,8 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 		Subscriber: owner, Topic: w.topic.Number, Channel: w.channel.Number, ID: w.put.ID,
 		Filter: filter, Rule: w.rule, Params: w.params, Data: w.put.Data, Paused: w.put.State == people.StatePaused,
 	}
-	if slices.Contains(w.touched, "time_zone") {
-		if err := g.rezoneOf(owner); err != nil {
+	if slices.Contains(w.subscriberFields, "time_zone") {
+		if err := g.updateTimeZoneOfRow(owner); err != nil {
 			return "", nil, err
 		}
 	}
@@ -270,7 +270,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 		}
 		if !s.Ended && s.Topic == asked.Topic && s.Subscriber == asked.Subscriber {
 			if w.place = old; asked.Paused && !s.Paused {
-				w.silenced = old
+				w.paused = old
 			}
 			if asked.Slot = s.Slot; w.put.Cadence != "" {
 				if asked.Slot, err = g.slotFor(owner, w.cadence); err != nil {
@@ -278,21 +278,21 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 				}
 			}
 			changed, err := g.update(s, &asked)
-			if fields = append(w.touched, changed...); len(fields) > 0 {
+			if fields = append(w.subscriberFields, changed...); len(fields) > 0 {
 				return "update", fields, err
 			}
 			return "", nil, err
 		}
-		if err := g.mayAdd(owner, isNew); err != nil {
+		if err := g.checkOwnerNotSuppressed(owner, isNew); err != nil {
 			return "", nil, err
 		}
 		if !s.Ended {
-			if err := g.endPlace(old, people.Ending{Source: people.SourceAPI, Reason: people.ReasonReplaced, Text: "replaced"}); err != nil {
+			if err := g.endRow(old, people.Ending{Source: people.SourceAPI, Reason: people.ReasonReplaced, Text: "replaced"}); err != nil {
 				return "", nil, err
 			}
 			deed, w.replaced = "replace", old
 		}
-	} else if err := g.mayAdd(owner, isNew); err != nil {
+	} else if err := g.checkOwnerNotSuppressed(owner, isNew); err != nil {
 		return "", nil, err
 	}
 	if w.put.Cadence == "" {
@@ -304,7 +304,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	partition := owner.Partition()
 	local := &g.w.nextSubscription[partition]
 	if *local > fanfare.MaxLocal {
-		return "", nil, full()
+		return "", nil, partitionFullError()
 	}
 	asked.Place = fanfare.NewRowID(partition, *local)
 	*local++
@@ -318,8 +318,8 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	return deed, nil, nil
 }
 
-// notePut adds the line about a put to the audit.
-func (g *group) notePut(j *job, w *want, deed string, fields []string) {
+// addPutAudit adds the line about a put to the audit.
+func (g *group) addPutAudit(j *job, w *subscriptionChange, deed string, fields []string) {
 	if j.actor == nil || deed == "" {
 		return
 	}
@@ -335,12 +335,12 @@ func auditID(id string, place fanfare.RowID) string {
 	return id
 }
 
-func full() error {
+func partitionFullError() error {
 	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the partition is full: no place is left for one more"}
 }
 
-// allowed asks the put's own check, if it has one.
-func (g *group) allowed(w *want) error {
+// checkCurrent asks the put's own check, if it has one.
+func (g *group) checkCurrent(w *subscriptionChange) error {
 	if w.put.Check == nil {
 		return nil
 	}
@@ -351,59 +351,59 @@ func (g *group) allowed(w *want) error {
 	if err != nil {
 		return err
 	}
-	return g.ask(w.put.Check, old)
+	return g.checkSubscription(w.put.Check, old)
 }
 
-// ask calls check with the subscription at a place, nil if there is none there
+// checkSubscription calls check with the subscription at a place, nil if there is none there
 // that is active.
-func (g *group) ask(check func(*people.Subscription) error, place fanfare.RowID) error {
+func (g *group) checkSubscription(check func(*people.Subscription) error, place fanfare.RowID) error {
 	if place == 0 {
 		return check(nil)
 	}
 	s, err := g.subscription(place)
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	if s.Ended {
 		return check(nil)
 	}
-	is := g.w.r.fullRecord(s)
+	is := g.w.r.fullSubscription(s)
 	row, err := g.subscriber(s.Subscriber)
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	is.To = row.Address
 	if row, err = g.subscriber(row.Head()); err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	is.Subscriber = people.PublicSubscriberID(row)
 	return check(&is)
 }
 
 // owner finds or makes the subscriber.
-func (g *group) owner(w *want) (place fanfare.RowID, isNew bool, err error) {
+func (g *group) owner(w *subscriptionChange) (place fanfare.RowID, isNew bool, err error) {
 	if w.put.Subscriber != "" {
-		return g.ownerNamed(w)
+		return g.ownerByID(w)
 	}
 	table := &g.w.r.addresses
 	local := &g.w.nextSubscriber[w.partition]
 	if *local > fanfare.MaxLocal {
-		return 0, false, full()
+		return 0, false, partitionFullError()
 	}
 	place = fanfare.NewRowID(int(w.partition), *local)
 	first, others := table.Claim(w.addressHash, place)
 	if first == 0 {
-		g.noteInsert(table, w.addressHash, place)
+		g.recordInsert(table, w.addressHash, place)
 	}
 	for first != 0 {
 		s, err := g.subscriber(first)
 		if err != nil {
-			return 0, false, g.w.r.unreadable(err)
+			return 0, false, g.w.r.readError(err)
 		}
 		if s != nil && s.Service == w.service && s.Kind == w.kind && s.Address == w.address && s.HasAddress() {
 			if s.Subscriber != 0 {
 				if s, err = g.subscriber(s.Subscriber); err != nil {
-					return 0, false, g.w.r.unreadable(err)
+					return 0, false, g.w.r.readError(err)
 				}
 			}
 			g.updateSubscriber(s, w)
@@ -415,15 +415,15 @@ func (g *group) owner(w *want) (place fanfare.RowID, isNew bool, err error) {
 		}
 		first, others = others[0], others[1:]
 	}
-	may := g.w.r.mayReach
-	if w.sent {
-		may = g.w.r.mayBeSent
+	may := g.w.r.checkNotSuppressed
+	if w.direct {
+		may = g.w.r.checkNotErased
 	}
 	if err := may(w.service, w.kind, w.address, "/to"); err != nil {
-		g.takeBack(table, w.addressHash, place)
+		g.undoInsert(table, w.addressHash, place)
 		return 0, false, err
 	}
-	g.respell(w.service, w.kind, w.address, place)
+	g.insertFoldedAddress(w.service, w.kind, w.address, place)
 	*local++
 	g.batch.Subscribers[w.partition] = append(g.batch.Subscribers[w.partition], control.SubscriberRecord{
 		Place: place, Service: w.service, Kind: w.kind, Address: w.address,
@@ -434,20 +434,20 @@ func (g *group) owner(w *want) (place fanfare.RowID, isNew bool, err error) {
 
 // updateSubscriber takes over what the put says of the person; what it leaves
 // out stays.
-func (g *group) updateSubscriber(s *control.SubscriberRecord, w *want) {
+func (g *group) updateSubscriber(s *control.SubscriberRecord, w *subscriptionChange) {
 	p, deleted := w.put, s.Flags&control.FlagDeleted != 0
 	if p.Locale != "" && s.Locale != p.Locale {
-		s.Locale, w.touched = p.Locale, append(w.touched, "locale")
+		s.Locale, w.subscriberFields = p.Locale, append(w.subscriberFields, "locale")
 	}
 	if p.TimeZone != "" && s.TimeZone != p.TimeZone {
-		s.TimeZone, w.touched = p.TimeZone, append(w.touched, "time_zone")
+		s.TimeZone, w.subscriberFields = p.TimeZone, append(w.subscriberFields, "time_zone")
 	}
 	if len(p.Attributes) > 0 && !bytes.Equal(s.Attributes, p.Attributes) {
-		s.Attributes, w.touched = p.Attributes, append(w.touched, "attributes")
+		s.Attributes, w.subscriberFields = p.Attributes, append(w.subscriberFields, "attributes")
 	}
 	s.Flags &^= control.FlagDeleted // who subscribes is there again
-	if deleted || w.touched != nil {
-		g.touch(s)
+	if deleted || w.subscriberFields != nil {
+		g.updateRow(s)
 	}
 }
 
@@ -458,7 +458,7 @@ func (g *group) find(hash uint64, service uint32, asked *control.SubscriptionRec
 	for first != 0 {
 		s, err := g.subscription(first)
 		if err != nil {
-			return 0, g.w.r.unreadable(err)
+			return 0, g.w.r.readError(err)
 		}
 		if s != nil && g.w.r.sameIdentity(s, service, asked) {
 			return first, nil
@@ -509,7 +509,7 @@ func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 		return nil, nil
 	}
 	if s.Slot != asked.Slot {
-		if err := mayLeaveSlot(s); err != nil {
+		if err := checkPastSlots(s); err != nil {
 			return nil, err
 		}
 		if err := g.setSlot(s.Place, asked.Slot); err != nil {
@@ -518,7 +518,7 @@ func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 	}
 	s, err := g.change(s.Place)
 	if err != nil {
-		return nil, g.w.r.unreadable(err)
+		return nil, g.w.r.readError(err)
 	}
 	s.Channel, s.Filter, s.Rule, s.Params, s.Data = asked.Channel, asked.Filter, asked.Rule, asked.Params, asked.Data
 	s.SetPaused(asked.Paused)
@@ -533,7 +533,7 @@ func (g *group) filter(text string) uint32 {
 	if n := g.filters[text]; n != 0 {
 		return n
 	}
-	if f := g.w.flight; f != nil && f.filters[text] != 0 {
+	if f := g.w.committing; f != nil && f.filters[text] != 0 {
 		return f.filters[text]
 	}
 	if g.filters == nil {

@@ -68,7 +68,7 @@ func (q *quarantine) numberOf(one *quarantineBody) uint32 {
 // Quarantine puts conditions into quarantine. It is durable when it returns. A condition
 // that is there already stays as it is.
 func (r *Registry) Quarantine(ctx context.Context, list []Quarantine) error {
-	return r.writer.submit(ctx, &job{run: func(*writer) error {
+	return r.writer.submit(ctx, &job{exclusive: func(*writer) error {
 		bodies, taken := map[uint32]quarantineBody{}, map[uint32]bool{}
 		for _, one := range list {
 			body := quarantineBody{one, r.filters.Number(one.Filter)}
@@ -78,25 +78,25 @@ func (r *Registry) Quarantine(ctx context.Context, list []Quarantine) error {
 			number := r.quarantine.free(taken)
 			bodies[number], taken[number] = body, true
 		}
-		return r.keepQuarantine(bodies)
+		return r.storeQuarantine(bodies)
 	}})
 }
 
 // Release takes conditions out of quarantine. It is durable when it returns.
 func (r *Registry) Release(ctx context.Context, list []Quarantine) error {
-	return r.writer.submit(ctx, &job{run: func(*writer) error {
+	return r.writer.submit(ctx, &job{exclusive: func(*writer) error {
 		bodies := map[uint32]quarantineBody{}
 		for _, one := range list {
 			if number := r.quarantine.numberOf(&quarantineBody{one, r.filters.Number(one.Filter)}); number != 0 {
 				bodies[number] = quarantineBody{}
 			}
 		}
-		return r.keepQuarantine(bodies)
+		return r.storeQuarantine(bodies)
 	}})
 }
 
-// keepQuarantine stores entries, and then shows them. One without a topic is released.
-func (r *Registry) keepQuarantine(bodies map[uint32]quarantineBody) error {
+// storeQuarantine stores entries, and then shows them. One without a topic is released.
+func (r *Registry) storeQuarantine(bodies map[uint32]quarantineBody) error {
 	if len(bodies) == 0 {
 		return nil
 	}
@@ -146,9 +146,9 @@ func (r *Registry) loadQuarantine(c *control.ConfigRecord) error {
 	return nil
 }
 
-// EntriesOf visits the active subscriptions that some subscribers have to a topic, as they
+// ConditionEntries visits the active subscriptions that some subscribers have to a topic, as they
 // are stored, in the order of their places.
-func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
+func (r *Registry) ConditionEntries(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
 	t := r.Snapshot().Topics[topic]
 	if t == nil {
 		return nil

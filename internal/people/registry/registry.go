@@ -19,6 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/filtertext"
 	"fanfare.dev/fanfare/internal/people/placeindex"
 	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/progress"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -58,7 +59,7 @@ type Options struct {
 	// AfterEnd is called for an ended subscription once the end is durable and
 	// out of the index. It returns when no letter for it is on the wire. Nil
 	// is nothing to wait for.
-	AfterEnd func(fanfare.RowID)
+	WaitInFlight func(fanfare.RowID)
 
 	// SuppressionKey is what addresses of the suppression list are hashed with.
 	SuppressionKey []byte
@@ -66,8 +67,10 @@ type Options struct {
 	// Away says why nothing can be kept at this moment, nil while it can: changes
 	// are refused at once then. Patience is how long a call waits for its outcome
 	// where the store does not answer; 0 is for as long as it takes.
-	Away     func() error // nil: never
-	Patience time.Duration
+	StoreOutage func() error // nil: never
+	MaxWait     time.Duration
+
+	Progress *progress.Phase // counts the subscriptions that Open loads; nil: nothing is counted
 
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: slog.Default
@@ -79,19 +82,19 @@ type Registry struct {
 
 	opt                Options
 	hash               people.Hasher
-	filters            *filtertext.Table
+	filters            *filtertext.Dictionary
 	addresses          placeindex.HashIndex // address -> subscriber
-	respelled          placeindex.HashIndex // folded address -> subscriber, where the address itself is spelled otherwise
+	foldedAddresses    placeindex.HashIndex // folded address -> subscriber, where the address itself is spelled otherwise
 	subscribers        placeindex.HashIndex // client's id -> subscriber
 	identities         placeindex.HashIndex // client's id or natural key -> subscription
 	subscriptionsOfRow placeindex.BySubscriber
 	live               *placeindex.ActiveSet
 	changeSeq          atomic.Uint64
-	known              people.FieldCache
+	fieldCache         people.FieldCache
 	slots              slots
 	quarantine         quarantine
-	floor              placeFloor // as it was at the start
-	unmatched          int        // subscriptions whose conditions were not understood at the start
+	minRows            rowMinimums // as it was at the start
+	invalidConditions  int         // subscriptions whose conditions were not understood at the start
 	newNotices         chan struct{}
 
 	suppressions suppression.List
@@ -114,8 +117,8 @@ func open(ctx context.Context, opt Options, h people.Hasher) (*Registry, error) 
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
-	if opt.Away == nil {
-		opt.Away = func() error { return nil }
+	if opt.StoreOutage == nil {
+		opt.StoreOutage = func() error { return nil }
 	}
 	r := &Registry{opt: opt, hash: h, filters: filtertext.New(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
 	r.suppressions.Key, r.suppressions.TagKey = opt.SuppressionKey, suppression.TagKeyOf(opt.SuppressionKey)
@@ -140,7 +143,7 @@ func (r *Registry) Close() {
 	r.closed = true
 	close(r.writer.jobs)
 	r.closing.Unlock()
-	r.writer.gone.Wait()
+	r.writer.goroutines.Wait()
 }
 
 // ChangeSeq returns the number of the last change of subscriptions that the

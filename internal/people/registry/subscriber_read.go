@@ -26,7 +26,7 @@ func (r *Registry) Subscriber(ctx context.Context, service, id string) (people.S
 	if err != nil {
 		return people.Subscriber{}, err
 	}
-	if err := r.present(ctx, head, id); err != nil {
+	if err := r.checkAvailable(ctx, head, id); err != nil {
 		return people.Subscriber{}, err
 	}
 	return r.fullSubscriber(ctx, head)
@@ -36,7 +36,7 @@ func (r *Registry) Subscriber(ctx context.Context, service, id string) (people.S
 func (r *Registry) subscriberRecord(ctx context.Context, svc *catalog.ServiceSnapshot, id string) (*control.SubscriberRecord, error) {
 	rows, err := r.records(ctx, r.candidates(svc.Number, id))
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	for _, s := range rows {
 		if people.HasPublicID(s, svc.Number, id) && s.Flags&control.FlagErasing == 0 {
@@ -58,16 +58,16 @@ func (r *Registry) candidates(service uint32, id string) []fanfare.RowID {
 	return append(others, first)
 }
 
-// present refuses a subscriber that goes by another id now, or was deleted.
-func (r *Registry) present(ctx context.Context, s *control.SubscriberRecord, id string) error {
+// checkAvailable refuses a subscriber that goes by another id now, or was deleted.
+func (r *Registry) checkAvailable(ctx context.Context, s *control.SubscriberRecord, id string) error {
 	switch {
 	case s.Flags&control.FlagMerged != 0:
 		heads, err := r.records(ctx, []fanfare.RowID{s.Subscriber})
 		if err != nil {
-			return r.unreadable(err)
+			return r.readError(err)
 		}
 		if head := heads[s.Subscriber]; head != nil {
-			return merged(id, head)
+			return mergedError(id, head)
 		}
 		return people.UnknownSubscriber(id)
 	case s.Flags&control.FlagDeleted != 0:
@@ -77,7 +77,7 @@ func (r *Registry) present(ctx context.Context, s *control.SubscriberRecord, id 
 	return nil
 }
 
-func merged(id string, into *control.SubscriberRecord) error {
+func mergedError(id string, into *control.SubscriberRecord) error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + inputerror.Quote(id) + " was merged into another",
 		Hint: "merged_into: " + people.PublicSubscriberID(into)}
 }
@@ -88,7 +88,7 @@ func (r *Registry) fullSubscriber(ctx context.Context, head *control.SubscriberR
 	if len(list) > 1 {
 		var err error
 		if rows, err = r.records(ctx, control.PlacesOf(list)); err != nil {
-			return people.Subscriber{}, r.unreadable(err)
+			return people.Subscriber{}, r.readError(err)
 		}
 	}
 	return people.NewSubscriber(head, list, rows), nil
@@ -105,7 +105,7 @@ func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID st
 	s, err := r.subscriberRecord(ctx, svc, addressOrID)
 	if err == nil {
 		if s.Flags&control.FlagMerged != 0 {
-			return nil, r.present(ctx, s, addressOrID)
+			return nil, r.checkAvailable(ctx, s, addressOrID)
 		}
 		return control.PlacesOf(s.Rows()), nil
 	}
@@ -131,7 +131,7 @@ func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID stri
 	}
 	rows, err := r.records(ctx, places)
 	if err != nil {
-		return 0, r.unreadable(err)
+		return 0, r.readError(err)
 	}
 	for _, row := range rows {
 		if row.Subscriber != 0 {
@@ -160,7 +160,7 @@ func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapsh
 	}
 	rows, err := r.records(ctx, append(others, first))
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	for _, s := range rows {
 		if s.Service == svc.Number && s.HasAddress() && s.Kind == kind && s.Address == normal {
@@ -185,7 +185,7 @@ func (r *Registry) SubscriberByAddress(ctx context.Context, service, address str
 	}
 	heads, err := r.records(ctx, []fanfare.RowID{row.Head()})
 	if err != nil {
-		return people.Subscriber{}, r.unreadable(err)
+		return people.Subscriber{}, r.readError(err)
 	}
 	head := heads[row.Head()]
 	if head == nil || head.Flags&control.FlagDeleted != 0 {
@@ -194,9 +194,9 @@ func (r *Registry) SubscriberByAddress(ctx context.Context, service, address str
 	return r.fullSubscriber(ctx, head)
 }
 
-// scanAtOnce is how many rows a page of a list is sought in. A page may
+// maxScanRows is how many rows a page of a list is sought in. A page may
 // therefore be short although more follow; its next place says so.
-const scanAtOnce = 100_000
+const maxScanRows = 100_000
 
 // errEnough ends a scan.
 var errEnough = errors.New("registry: enough")
@@ -211,7 +211,7 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 	var heads []*control.SubscriberRecord
 	seen := 0
 	err = r.opt.Store.ScanSubscribers(ctx, control.Range{First: after + 1, Last: ^fanfare.RowID(0)}, func(s *control.SubscriberRecord) error {
-		if len(heads) == limit || seen == scanAtOnce {
+		if len(heads) == limit || seen == maxScanRows {
 			next = after
 			return errEnough
 		}
@@ -223,7 +223,7 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return nil, 0, r.unreadable(err)
+		return nil, 0, r.readError(err)
 	}
 	var others []fanfare.RowID
 	for _, h := range heads {
@@ -233,7 +233,7 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 	}
 	rows, err := r.records(ctx, others)
 	if err != nil {
-		return nil, 0, r.unreadable(err)
+		return nil, 0, r.readError(err)
 	}
 	page = make([]people.Subscriber, len(heads))
 	for i, h := range heads {
@@ -322,7 +322,7 @@ func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (peop
 		return people.Subscriber{}, nil, err
 	}
 	if head.Flags&control.FlagMerged != 0 {
-		return people.Subscriber{}, nil, r.present(ctx, head, id)
+		return people.Subscriber{}, nil, r.checkAvailable(ctx, head, id)
 	}
 	s, err := r.fullSubscriber(ctx, head)
 	return s, control.PlacesOf(head.Rows()), err
@@ -334,7 +334,7 @@ func (r *Registry) PersonalAudit(ctx context.Context, service string, places []f
 	names := map[audit.Operation]bool{}
 	rows, err := r.records(ctx, places)
 	if err != nil {
-		return r.unreadable(err)
+		return r.readError(err)
 	}
 	for _, p := range places {
 		names[audit.Operation{Service: service, Kind: kindSubscriber, Name: people.SubscriberID(p)}] = true
@@ -349,7 +349,7 @@ func (r *Registry) PersonalAudit(ctx context.Context, service string, places []f
 			return nil
 		})
 		if err != nil {
-			return r.unreadable(err)
+			return r.readError(err)
 		}
 	}
 	var visited error
@@ -360,7 +360,7 @@ func (r *Registry) PersonalAudit(ctx context.Context, service string, places []f
 		return visited == nil
 	})
 	if err != nil {
-		return r.unreadable(err)
+		return r.readError(err)
 	}
 	return visited
 }

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/progress"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
@@ -26,8 +27,8 @@ type Slots interface {
 	Slots() []Slot
 	// Moves lists subscriptions whose waiting events may have to move to another run. Carried
 	// notes durably that they have moved.
-	Moves() []Move
-	Carried(context.Context, []Move) error
+	PendingMoves() []Move
+	ConfirmMoves(context.Context, []Move) error
 }
 
 // A Topic says how a digest reports the events of a topic.
@@ -87,8 +88,8 @@ func New(o Options) *Scheduler {
 	return &Scheduler{Options: o, rounds: rounds{clock: o.Clock, slots: o.Slots}, runs: map[runKey]*run{}, wake: make(chan struct{}, 1)}
 }
 
-// Load reads the runs for which events of some days wait, and the runs that were published.
-func (g *Scheduler) Load(ctx context.Context, days []fanfare.Day) error {
+// Load reads the runs for which events of some days wait, and the runs that were published. It counts the days.
+func (g *Scheduler) Load(ctx context.Context, days []fanfare.Day, count *progress.Phase) error {
 	for _, day := range days {
 		if err := g.loadDay(ctx, day); err != nil {
 			return err
@@ -96,6 +97,7 @@ func (g *Scheduler) Load(ctx context.Context, days []fanfare.Day) error {
 		if err := g.Store.LastRuns(ctx, day, g.closeSlot); err != nil {
 			return err
 		}
+		count.Add(1)
 	}
 	for _, r := range g.selectRuns(func(*run) bool { return true }) {
 		_, frozen, err := g.Store.RunAt(ctx, r.Slot, r.Due)

@@ -175,7 +175,7 @@ func parseSelector(text string) (cascadia.Sel, bool) {
 // inlineStyles moves the rules of style sheets into style attributes, since some readers drop
 // style sheets. Rules that do not concern an element itself (media queries, :hover) stay, and
 // so do style sheets with Liquid tags. An inlining library would parse the HTML into a tree, which
-// moves a loop out of the table whose rows it repeats (docs/decisions/0030-libraries.md). Here
+// moves a loop out of the table whose rows it repeats (docs/decisions/0031-libraries.md). Here
 // everything but the affected start tags stays as it was written.
 func (b *builder) inlineStyles(source, builtin string) string {
 	rules, _ := parseStyles(builtin, 0)

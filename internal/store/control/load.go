@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -12,6 +13,11 @@ import (
 func (s *Store) Load(ctx context.Context, v Loader) error {
 	if err := s.part.Read(ctx, func(from store.Session) error { return loadSmall(from, v) }); err != nil {
 		return err
+	}
+	if v.Total != nil {
+		if err := s.part.Read(ctx, func(from store.Session) error { return countSubscriptions(from, v.Total) }); err != nil {
+			return err
+		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -21,6 +27,25 @@ func (s *Store) Load(ctx context.Context, v Loader) error {
 		return s.part.Read(ctx, func(from store.Session) error { return from.Each(subscriptions.all, readSubscriptions(v.Subscription)) })
 	})
 	return g.Wait()
+}
+
+// countSubscriptions adds the number of rows in each partition. It does not read the table, which would take seconds.
+func countSubscriptions(s store.Session, total func(int64)) error {
+	var n int64
+	for partition := range fanfare.Partitions {
+		first := int64(fanfare.NewRowID(partition, 0))
+		err := s.Each("subscriptions_last", func(r store.Row) error {
+			if !r.IsNull(0) {
+				n += r.Int64(0) - first + 1
+			}
+			return nil
+		}, first, first+fanfare.MaxLocal)
+		if err != nil {
+			return err
+		}
+	}
+	total(n)
+	return nil
 }
 
 func loadSmall(s store.Session, v Loader) error {

@@ -42,6 +42,7 @@ type Range struct {
 
 // A Loader has the callbacks of Load. They may keep nothing of a record, not even its strings.
 type Loader struct {
+	Total        func(subscriptions int64) // at most that many; nil: nobody wants to know
 	ChangeSeq    func(uint64)
 	Config       func(*ConfigRecord) error
 	Suppression  func(*suppression.Record)

@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
+	"fanfare.dev/fanfare/internal/progress"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -48,13 +49,14 @@ func NewStateArchive(states *topicstate.States, days *deliveries.Store, control 
 	return &StateArchive{states: states, days: days, control: control, series: series, copying: copying, logger: logger}
 }
 
-// Load reads the states of the control tables and of some days. It removes states of topics
+// Load reads the states of the control tables and of some days, and counts them. It removes states of topics
 // that are gone or have another key.
-func (a *StateArchive) Load(ctx context.Context, days []fanfare.Day) error {
+func (a *StateArchive) Load(ctx context.Context, days []fanfare.Day, count *progress.Phase) error {
 	current := a.series()
 	a.archived = current
 	stale := map[fanfare.KeyRef]bool{}
 	take := func(l *fanfare.Last) error {
+		count.Add(1)
 		if series, ok := current[l.Of.Topic]; ok && series == l.Of.Series {
 			a.states.Put(l)
 		} else {

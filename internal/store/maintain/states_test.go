@@ -63,7 +63,7 @@ func TestStateArchiveKeepsStatesOfRemovedDays(t *testing.T) {
 	}
 
 	// A start knows them all again.
-	if err := a.Load(t.Context(), days); err != nil {
+	if err := a.Load(t.Context(), days, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := a.states.Size(1, 1).Keys; got != len(many)+1 {
@@ -96,7 +96,7 @@ func TestStateArchiveKeepsStatesOfRemovedDays(t *testing.T) {
 	for range 2 {
 		a.states = topicstate.New()
 		current = map[uint32]uint32{1: 2}
-		if err := a.Load(t.Context(), nil); err != nil {
+		if err := a.Load(t.Context(), nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := a.states.Size(1, 2).Keys + a.states.Size(1, 1).Keys; got != 0 {
@@ -104,7 +104,7 @@ func TestStateArchiveKeepsStatesOfRemovedDays(t *testing.T) {
 		}
 	}
 	current = map[uint32]uint32{1: 1}
-	if err := a.Load(t.Context(), nil); err != nil || a.states.Size(1, 1).Keys != 0 {
+	if err := a.Load(t.Context(), nil, nil); err != nil || a.states.Size(1, 1).Keys != 0 {
 		t.Errorf("the old series is kept: %d keys, %v", a.states.Size(1, 1).Keys, err)
 	}
 }

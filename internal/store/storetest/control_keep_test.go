@@ -38,9 +38,11 @@ func checkControl(t *testing.T, c *control.Store, when string, want *controlRows
 	t.Helper()
 	// Nothing of a record may be kept: each is written down when it is visited.
 	var seq uint64
+	var total int64
 	var config, suppressions, erasures, filters, subscribers, subscriptions strings.Builder
 	note := func(b *strings.Builder, record any) error { fmt.Fprintf(b, "%+v\n", record); return nil }
 	err := c.Load(t.Context(), control.Loader{
+		Total:        func(n int64) { total = n },
 		ChangeSeq:    func(s uint64) { seq = s },
 		Config:       func(r *control.ConfigRecord) error { return note(&config, *r) },
 		Suppression:  func(r *suppression.Record) { _ = note(&suppressions, *r) },
@@ -51,6 +53,9 @@ func checkControl(t *testing.T, c *control.Store, when string, want *controlRows
 	})
 	if err != nil || seq != want.seq {
 		t.Errorf("%s: change sequence %d (%v), want %d", when, seq, err, want.seq)
+	}
+	if total < int64(len(want.subscriptions)) {
+		t.Errorf("%s: at most %d subscriptions, and there are %d", when, total, len(want.subscriptions))
 	}
 	same := func(what, got, want string) {
 		t.Helper()

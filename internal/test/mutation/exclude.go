@@ -33,6 +33,7 @@ var notMatching = []struct{ name, why string }{
 	{"expr.ParamPage.Values", "it gives the params of a row to the estimate of a cost"},
 	{"expr.nanosOf*", "it estimates a cost"},
 	{"expr.NanosOf*", "it estimates a cost"},
+	{"expr.weigh", "it estimates a cost"},
 	{"lang.Param.expected", "it words an error"},
 	{"lang.setPosition", "it gives an error its position"},
 	{"lang.lengthBefore", "it gives an error its position"},

@@ -51,6 +51,9 @@ WHERE place = $10
 SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
 FROM subscriptions ORDER BY place
 
+-- name: subscriptions_last
+SELECT max(place) FROM subscriptions WHERE place BETWEEN $1 AND $2
+
 -- name: subscriptions_between
 SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
 FROM subscriptions WHERE place BETWEEN $1 AND $2 ORDER BY place LIMIT $3

@@ -34,6 +34,8 @@ WHERE place = ?
 -- name: subscriptions
 SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
 FROM subscriptions ORDER BY place
+-- name: subscriptions_last
+SELECT max(place) FROM subscriptions WHERE place BETWEEN ? AND ?
 -- name: subscriptions_between
 SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
 FROM subscriptions WHERE place BETWEEN ? AND ? ORDER BY place LIMIT ? + 0
