@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // scoped is a world that knows a key for each combination of scopes: its secret
@@ -66,7 +67,7 @@ func TestAnEndpointOpensForItsScopesOnly(t *testing.T) {
 		for _, scope := range []string{"admin", "publish", "subscribe", "read", "secrets", "approve"} {
 			t.Run(test.method+" "+test.path+" "+scope, func(t *testing.T) {
 				w := newWorld()
-				a := w.api(func(p *Parts) { p.Keys = scoped{w} })
+				a := w.api(func(p *Dependencies) { p.Keys = scoped{w} })
 				rec := ask(t, a, test.method, test.path, test.body, "Authorization", "Bearer "+scope)
 				if scope == "admin" || strings.Contains(test.open, scope) {
 					if rec.Code == http.StatusForbidden {
@@ -86,7 +87,7 @@ func TestAnEndpointOpensForItsScopesOnly(t *testing.T) {
 func TestOnlyTheOperatorReachesEverything(t *testing.T) {
 	for key, status := range map[string]int{"all admin": 204, "all publish+read": 403, "admin": 403} {
 		w := newWorld()
-		rec := ask(t, w.api(func(p *Parts) { p.Keys = scoped{w} }), "POST", "/v1/pause", `{"scope":{"kind":"all"}}`, "Authorization", "Bearer "+key)
+		rec := ask(t, w.api(func(p *Dependencies) { p.Keys = scoped{w} }), "POST", "/v1/pause", `{"scope":{"kind":"all"}}`, "Authorization", "Bearer "+key)
 		if rec.Code != status {
 			t.Errorf("%s: %d %s", key, rec.Code, rec.Body)
 		}
@@ -100,7 +101,7 @@ func TestAKeyOfAServiceMakesNoKeyThatReachesFurther(t *testing.T) {
 		`{"service":"news","all_services":true}`: 422, `{"scopes":["write"]}`: 422, `{"scopes":[]}`: 422, `{"expires_at":"2001-01-01T00:00:00Z"}`: 422,
 	} {
 		w := newWorld()
-		rec := ask(t, w.api(func(p *Parts) { p.Keys = scoped{w} }), "POST", "/v1/keys", body, "Authorization", "Bearer admin")
+		rec := ask(t, w.api(func(p *Dependencies) { p.Keys = scoped{w} }), "POST", "/v1/keys", body, "Authorization", "Bearer admin")
 		if rec.Code != status {
 			t.Errorf("%s: %d %s", body, rec.Code, rec.Body)
 		}
@@ -132,7 +133,7 @@ func TestAPatchOfAKeyChangesWhatItNames(t *testing.T) {
 		`[]`:                                    `cannot stand here`,
 		`{"expires_at":"2001-01-01T00:00:00Z"}`: `past`,
 	} {
-		rec := ask(t, newWorld().api(), "PATCH", "/v1/keys/key-2", body, "Content-Type", mergePatch)
+		rec := ask(t, newWorld().api(), "PATCH", "/v1/keys/key-2", body, "Content-Type", httpio.MergePatch)
 		if !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("%s: %d %s", body, rec.Code, rec.Body)
 		}

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -12,12 +10,16 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
+	"fanfare.dev/fanfare/internal/httpapi/openapi"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
 // An API handles all HTTP requests of the server. It is safe for concurrent use.
 type API struct {
-	parts   Parts
+	deps    Dependencies
 	mux     *http.ServeMux
 	spec    huma.API
 	log     *slog.Logger
@@ -26,12 +28,12 @@ type API struct {
 	waiting chan struct{} // one slot for each request that waits for a message
 	page    *pages.Writer
 
-	running atomic.Int64 // requests
-	access  *accessLog
-	origins origins
-	gauges  *gauges
-	guesses *guesses
-	doors   *doors
+	running        atomic.Int64 // requests
+	access         *accessLog
+	origins        httpio.Origins
+	keyLimits      *limits.KeyLimits
+	wrongKeys      *limits.WrongKeys
+	recipientPages *recipientpages.Handlers
 
 	stop     sync.Once
 	stopping chan struct{} // closed by Stop
@@ -42,8 +44,8 @@ type API struct {
 const maxBulk = 16
 
 // New returns an API that uses parts.
-func New(parts Parts) *API {
-	a := &API{parts: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
+func New(parts Dependencies) *API {
+	a := &API{deps: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
 		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), page: pages.NewWriter(), stopping: make(chan struct{}), changes: requestCount{underWay: new(sync.WaitGroup)}}
 	if a.log == nil {
 		a.log = slog.Default()
@@ -52,8 +54,8 @@ func New(parts Parts) *API {
 		a.now = time.Now
 	}
 	a.access = &accessLog{log: a.log, what: parts.AccessLog}
-	a.origins, a.gauges, a.guesses = parts.Origins, newGauges(parts.Limits), &guesses{proxies: parts.Proxies}
-	a.doors = &doors{seals: parts.Seals}
+	a.origins, a.keyLimits, a.wrongKeys = parts.Origins, limits.NewKeyLimits(parts.Limits), &limits.WrongKeys{Proxies: parts.Proxies}
+	a.recipientPages = recipientpages.NewHandlers(recipientpages.Handlers{Unsubscriber: parts.Unsubscriber, Signups: parts.Signups, Choices: parts.Choices, From: a.wrongKeys.ClientAddress, Now: a.now}, parts.Seals)
 	a.spec = humago.New(a.mux, a.openAPI())
 	a.spec.UseMiddleware(a.admit)
 
@@ -77,7 +79,7 @@ func New(parts Parts) *API {
 	a.lintRoutes()
 	a.statusRoutes()
 	a.controlRoutes()
-	a.steerRoutes()
+	a.approvalRoutes()
 	a.destinationRoutes()
 	a.parkingRoutes()
 	a.backupRoutes()
@@ -91,7 +93,7 @@ func New(parts Parts) *API {
 	a.preferenceRoutes()
 	a.errorRoutes()
 	a.viewerRoutes()
-	a.finishOpenAPI()
+	openapi.Complete(a.spec.OpenAPI())
 	return a
 }
 
@@ -100,17 +102,4 @@ func New(parts Parts) *API {
 // called twice.
 func (a *API) Stop() {
 	a.stop.Do(func() { close(a.stopping) })
-}
-
-// writeJSON writes v as the response.
-func writeJSON(w http.ResponseWriter, status int, contentType string, v any) error { //nolint:unparam // the type stands where the answer is written, as in writeAll
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", contentType)
-	writeAll(w, status, body.Bytes())
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -56,7 +57,7 @@ func TestEveryEndpointAnswers(t *testing.T) {
 }
 
 func TestEveryRefusalIsAProblemDocument(t *testing.T) {
-	big := `{"to":"` + strings.Repeat("x", maxBodyBytes) + `"}`
+	big := `{"to":"` + strings.Repeat("x", httpio.MaxBodyBytes) + `"}`
 	for name, test := range map[string]struct {
 		method, path, body string
 		header             []string

@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -22,12 +23,12 @@ func (a *API) applyRoutes() {
 	a.handle(op, mayConfigure, a.apply)
 }
 
-func (a *API) apply(x *exchange, r *http.Request, c caller) error {
-	dryRun, err := boolean(r, "dry_run")
+func (a *API) apply(x *responseWriter, r *http.Request, c caller) error {
+	dryRun, err := httpio.Boolean(r, "dry_run")
 	if err != nil {
 		return err
 	}
-	text, err := readLong(x, r, document.MaxUploadBytes)
+	text, err := httpio.ReadUpTo(x, r, document.MaxUploadBytes)
 	if err != nil {
 		return err
 	}
@@ -44,9 +45,9 @@ func (a *API) apply(x *exchange, r *http.Request, c caller) error {
 		}
 		return e
 	}
-	change := a.parts.Documents.Apply
+	change := a.deps.Documents.Apply
 	if dryRun {
-		change = a.parts.Documents.Plan
+		change = a.deps.Documents.Plan
 	}
 	diff, err := change(r.Context(), document)
 	if err != nil {
@@ -55,21 +56,5 @@ func (a *API) apply(x *exchange, r *http.Request, c caller) error {
 	if diff.Changes == nil {
 		diff.Changes = []catalog.Change{}
 	}
-	return writeJSON(x, http.StatusOK, "application/json", diff)
-}
-
-// boolean reads a parameter of the query that is a switch.
-func boolean(r *http.Request, name string) (bool, error) {
-	if r.URL.RawQuery == "" {
-		return false, nil
-	}
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return false, nil
-	}
-	on, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " is neither true nor false"}
-	}
-	return on, nil
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", diff)
 }

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
+	"fanfare.dev/fanfare/internal/httpapi/listener"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 )
@@ -42,7 +45,7 @@ func (stub) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]ingest.Re
 }
 
 func (s stub) api() *API {
-	return s.world.api(func(p *Parts) { p.Subscriptions, p.Intake = s, s })
+	return s.world.api(func(p *Dependencies) { p.Subscriptions, p.Intake = s, s })
 }
 
 // importLines is n subscriptions as an import has them.
@@ -65,7 +68,7 @@ func BenchmarkImport(b *testing.B) {
 			for b.Loop() {
 				r := httptest.NewRequest("POST", "/v1/subscriptions"+mode, bytes.NewReader(body))
 				r.Header.Set("Authorization", "Bearer "+adminSecret)
-				r.Header.Set("Content-Type", ndjson)
+				r.Header.Set("Content-Type", httpio.NDJSON)
 				w := &sinkWriter{header: http.Header{}}
 				a.ServeHTTP(w, r)
 				if w.status != 200 {
@@ -82,7 +85,7 @@ func BenchmarkSinglePost(b *testing.B) {
 	for name, post := range map[string]struct{ path, body, contentType string }{
 		"subscription": {"/v1/subscriptions", strings.TrimSpace(string(importLines(1))), "application/json"},
 		"plain":        {intake, `{"mag":4.5,"place":"Alaska"}`, "application/json"},
-		"cloudevent":   {intake, quakeEvent, cloudEvent},
+		"cloudevent":   {intake, quakeEvent, httpio.CloudEvent},
 		"read of huma": {"/v1/broadcasts", "", ""},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -118,7 +121,7 @@ func (w *sinkWriter) Write(b []byte) (int, error) { return len(b), nil }
 // BenchmarkSocket posts single requests from 50 connections; the cost of the
 // client is in it.
 func BenchmarkSocket(b *testing.B) {
-	s, err := Listen(ServerOptions{Address: "127.0.0.1:0"})
+	s, err := listener.Listen(listener.Options{Address: "127.0.0.1:0"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -157,23 +160,23 @@ func BenchmarkSocket(b *testing.B) {
 
 // BenchmarkLimits is what the limits of a key cost a request.
 func BenchmarkLimits(b *testing.B) {
-	for name, limits := range map[string]Limits{
+	for name, l := range map[string]limits.Limits{
 		"none":       {},
 		"as preset":  {Requests: 4096, RequestsPerKey: 2048},
 		"and a rate": {Requests: 4096, RequestsPerKey: 2048, RatePerSecond: 1_000_000},
 	} {
 		b.Run(name, func(b *testing.B) {
-			g := newGauges(limits)
+			g := limits.NewKeyLimits(l)
 			h := http.Header{}
 			now := time.Unix(1_800_000_000, 0)
 			b.ReportAllocs()
 			for b.Loop() {
 				now = now.Add(time.Microsecond)
-				mine, err := g.enter(h, "key-1", now)
+				mine, err := g.Acquire(h, "key-1", now)
 				if err != nil {
 					b.Fatal(err)
 				}
-				mine.leave()
+				mine.Release()
 			}
 		})
 	}

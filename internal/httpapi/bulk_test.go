@@ -14,13 +14,16 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/listener"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // live serves the world on a real socket.
-func live(t testing.TB, w *world) (address string, s *Server) {
+func live(t testing.TB, w *world) (address string, s *listener.Server) {
 	t.Helper()
-	s, err := Listen(ServerOptions{Address: "127.0.0.1:0"})
+	s, err := listener.Listen(listener.Options{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +47,7 @@ func bulk(t testing.TB, address, query string, body io.Reader) *http.Response {
 	t.Helper()
 	r, _ := http.NewRequest("POST", "http://"+address+"/v1/subscriptions"+query, body)
 	r.Header.Set("Authorization", "Bearer "+adminSecret)
-	r.Header.Set("Content-Type", ndjson)
+	r.Header.Set("Content-Type", httpio.NDJSON)
 	response, err := impatient().Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +99,7 @@ func TestImportAnswersEachLineInOrder(t *testing.T) {
 		}
 	}
 	response := bulk(t, address, "", strings.NewReader(body.String()))
-	if response.StatusCode != 200 || response.Header.Get("Content-Type") != ndjson {
+	if response.StatusCode != 200 || response.Header.Get("Content-Type") != httpio.NDJSON {
 		t.Fatalf("%d %s", response.StatusCode, response.Header.Get("Content-Type"))
 	}
 	got := lines(t, response.Body)
@@ -141,18 +144,18 @@ func TestImportSummaryCountsAndNamesTheFirstBadLines(t *testing.T) {
 func TestAnImportTellsWhatItsConditionsCost(t *testing.T) {
 	lines := oneSub + "\n" + strings.Replace(oneSub, "{", `{"filter":"event.mag != 4","id":"dear",`, 1)
 	const dear = `{"id":"dear","created":true,"matching":{"indexed":false,"ns_per_event":40,"reason":"!= cannot be indexed"}}`
-	rec := ask(t, newWorld().api(), "POST", "/v1/subscriptions", lines, "Content-Type", ndjson)
+	rec := ask(t, newWorld().api(), "POST", "/v1/subscriptions", lines, "Content-Type", httpio.NDJSON)
 	if answers := strings.Split(rec.Body.String(), "\n"); strings.Contains(answers[0], "matching") || answers[1] != dear {
 		t.Errorf("answered %s", rec.Body)
 	}
-	rec = ask(t, newWorld().api(), "POST", "/v1/subscriptions?quiet=true", lines, "Content-Type", ndjson)
+	rec = ask(t, newWorld().api(), "POST", "/v1/subscriptions?quiet=true", lines, "Content-Type", httpio.NDJSON)
 	if !strings.Contains(rec.Body.String(), `"unindexed":1,"ns_per_event":40}`) {
 		t.Errorf("in short %s", rec.Body)
 	}
 }
 
 func TestImportPrefersMinimalAnswers(t *testing.T) {
-	rec := ask(t, newWorld().api(), "POST", "/v1/subscriptions", oneSub, "Content-Type", ndjson, "Prefer", "return=minimal")
+	rec := ask(t, newWorld().api(), "POST", "/v1/subscriptions", oneSub, "Content-Type", httpio.NDJSON, "Prefer", "return=minimal")
 	if rec.Code != 200 || !strings.Contains(rec.Body.String(), `"created":1`) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
@@ -256,7 +259,7 @@ func TestClientThatWaitsForAnswersGetsThem(t *testing.T) {
 }
 
 func TestLongLineIsRefusedAndTheOthersGoOn(t *testing.T) {
-	for name, size := range map[string]int{"over the line limit": importLineBytes + 1, "over a chunk": chunkBytes + 1, "over several chunks": 5*chunkBytes + 77} {
+	for name, size := range map[string]int{"over the line limit": importLineBytes + 1, "over a chunk": ndjson.ChunkBytes + 1, "over several chunks": 5*ndjson.ChunkBytes + 77} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			address, _ := live(t, w)
@@ -323,9 +326,9 @@ func TestTooManyImportsAreRefused(t *testing.T) {
 	for range maxBulk {
 		a.bulk <- struct{}{}
 	}
-	problemIn(t, ask(t, a, "POST", "/v1/subscriptions", oneSub, "Content-Type", ndjson), 503, fanfare.Unavailable)
+	problemIn(t, ask(t, a, "POST", "/v1/subscriptions", oneSub, "Content-Type", httpio.NDJSON), 503, fanfare.Unavailable)
 	<-a.bulk
-	if rec := ask(t, a, "POST", "/v1/subscriptions", oneSub, "Content-Type", ndjson); rec.Code != 200 {
+	if rec := ask(t, a, "POST", "/v1/subscriptions", oneSub, "Content-Type", httpio.NDJSON); rec.Code != 200 {
 		t.Errorf("a free place is not used: %d", rec.Code)
 	}
 	if len(a.bulk) != maxBulk-1 {
@@ -354,7 +357,7 @@ func FuzzImportNeverLosesALine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, step int) {
 		r, _ := http.NewRequest("POST", "/v1/subscriptions", io.NopCloser(&slow{body, max(1, step%100)}))
 		r.Header.Set("Authorization", "Bearer "+adminSecret)
-		r.Header.Set("Content-Type", ndjson)
+		r.Header.Set("Content-Type", httpio.NDJSON)
 		rec := serve(newWorld().api(), r)
 		want := 0
 		for l := range bytes.SplitSeq(body, []byte("\n")) {

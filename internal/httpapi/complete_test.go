@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/httpapi/openapi"
 )
 
 // everyRoute is the document with every endpoint switched on.
@@ -56,7 +58,7 @@ func TestTheDocumentSaysWhatEverythingMeans(t *testing.T) {
 				t.Errorf("%s: tag %s is not explained", where, tag)
 			}
 		}
-		if op[sampleKey] == nil {
+		if op[openapi.ExamplesKey] == nil {
 			t.Errorf("%s (%s) has no example: add one to samples", where, op["operationId"])
 		}
 	})
@@ -83,9 +85,9 @@ func TestTheDocumentHasEveryProblemThatARouteCanGive(t *testing.T) {
 func TestSamplesNameWhatThereIs(t *testing.T) {
 	var known []string
 	eachOperation(everyRoute(t), func(_ string, op map[string]any) { known = append(known, op["operationId"].(string)) })
-	for _, s := range samples() {
-		if !slices.Contains(known, s.operation) {
-			t.Errorf("a sample is for %s, which is no operation", s.operation)
+	for _, s := range openapi.ExampleOperations() {
+		if !slices.Contains(known, s) {
+			t.Errorf("a sample is for %s, which is no operation", s)
 		}
 	}
 }

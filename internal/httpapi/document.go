@@ -5,20 +5,22 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 )
 
 // nobody stands in for what is described and not asked.
 type nobody struct {
-	Leaving
-	Signups
-	Choices
+	recipientpages.Unsubscriber
+	recipientpages.Signups
+	recipientpages.Choices
 }
 
 // WriteOpenAPI writes the OpenAPI 3.1 document that a server of this version
 // answers at /openapi.json. It needs no server: routes are described before
 // anything stands behind them.
 func WriteOpenAPI(w io.Writer, version string) error {
-	everything := Parts{Version: version, Metrics: http.NotFoundHandler(), Leaving: nobody{}, Signups: nobody{}, Choices: nobody{}}
+	everything := Dependencies{Version: version, Metrics: http.NotFoundHandler(), Unsubscriber: nobody{}, Signups: nobody{}, Choices: nobody{}}
 	compact, err := json.Marshal(New(everything).spec.OpenAPI())
 	if err != nil {
 		return err

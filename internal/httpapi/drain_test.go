@@ -3,8 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -42,18 +40,4 @@ func TestDrainWaitsNoLongerThanItsContext(t *testing.T) {
 		a.Drain(ctx)
 		leave()
 	})
-}
-
-func TestAServerThatStartsIsAliveAndSaysWhyItIsNotReady(t *testing.T) {
-	s := new(Server)
-	for path, want := range map[string]struct {
-		status int
-		text   string
-	}{"/healthz": {http.StatusOK, "ok"}, "/readyz": {http.StatusServiceUnavailable, "the server is starting"}} {
-		w := httptest.NewRecorder()
-		s.serve(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
-		if w.Code != want.status || !strings.Contains(w.Body.String(), want.text) {
-			t.Errorf("%s answers %d: %s", path, w.Code, w.Body)
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -25,7 +26,7 @@ func (a *API) dryRunRoutes() {
 			"A key that may publish and not look people up gets the numbers and an empty sample.",
 		Parameters: append(append([]*huma.Param{param("topic", "name of the topic")}, ofEvents()...),
 			query("sample", "how many subscriptions to name, 0 to 1000; 10")),
-		RequestBody: body[any](a, "An event", "application/json", cloudEvent)}
+		RequestBody: body[any](a, "An event", "application/json", httpio.CloudEvent)}
 	replies[wire.DryRun](a, &match, http.StatusOK, "For whom it would be", "application/json")
 	a.handle(match, mayTry, a.matchEvent)
 
@@ -38,7 +39,7 @@ func (a *API) dryRunRoutes() {
 	a.handle(try, mayPublish, a.tryMessage)
 }
 
-func (a *API) matchEvent(x *exchange, r *http.Request, c caller) error {
+func (a *API) matchEvent(x *responseWriter, r *http.Request, c caller) error {
 	p, err := a.posting(r, c, r.PathValue("topic"))
 	if err != nil {
 		return err
@@ -47,11 +48,11 @@ func (a *API) matchEvent(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	text, err := readBody(x, r)
+	text, err := httpio.ReadBody(x, r)
 	if err != nil {
 		return err
 	}
-	event, err := oneEvent(r, p, text, "application/json", cloudEvent)
+	event, err := oneEvent(r, p, text, "application/json", httpio.CloudEvent)
 	if err != nil {
 		return err
 	}
@@ -62,11 +63,11 @@ func (a *API) matchEvent(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	run, err := a.parts.Conditions.DryRun(r.Context(), &posted, sample)
+	run, err := a.deps.Conditions.DryRun(r.Context(), &posted, sample)
 	if err != nil {
 		return err
 	}
-	return writeJSON(x, http.StatusOK, "application/json", run)
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", run)
 }
 
 // sampleFor is how many people are named to the caller: none who may not look
@@ -85,7 +86,7 @@ func sampleFor(r *http.Request, c caller) (int, error) {
 	return sample, nil
 }
 
-func (a *API) tryMessage(x *exchange, r *http.Request, c caller) error {
+func (a *API) tryMessage(x *responseWriter, r *http.Request, c caller) error {
 	service, err := a.oneService(c)
 	if err != nil {
 		return err
@@ -94,9 +95,9 @@ func (a *API) tryMessage(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	run, err := a.parts.Messages.Try(r.Context(), service, request)
+	run, err := a.deps.Messages.Try(r.Context(), service, request)
 	if err != nil {
 		return err
 	}
-	return writeJSON(x, http.StatusOK, "application/json", run)
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", run)
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // Forgetting forgets people for good.
@@ -33,20 +35,20 @@ func (a *API) eraseRoutes() {
 		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service()},
 		RequestBody: body[EraseRequest](a, "How", "application/json")}
 	replies[Erased](a, &erase, http.StatusOK, "Nothing is left", "application/json")
-	a.handle(erase, maySubscribe, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(erase, maySubscribe, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {
 			return err
 		}
 		var in EraseRequest
-		if err := readJSON(x, r, &in); err != nil {
+		if err := httpio.ReadJSON(x, r, &in); err != nil {
 			return err
 		}
-		patient(x)
-		erased, err := a.parts.Forgetting.Erase(r.Context(), s, r.PathValue("id"), in.Suppress)
+		httpio.AllowLongResponse(x)
+		erased, err := a.deps.Forgetting.Erase(r.Context(), s, r.PathValue("id"), in.Suppress)
 		if err != nil {
 			return err
 		}
-		return writeJSON(x, http.StatusOK, "application/json", erased)
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", erased)
 	})
 }

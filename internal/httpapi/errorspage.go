@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 //go:embed errors.html
@@ -21,19 +24,19 @@ var errorsHTML string
 func (a *API) errorRoutes() {
 	var body bytes.Buffer
 	page := template.Must(template.New("errors").Funcs(template.FuncMap{"code": inlineCode}).Parse(errorsHTML))
-	if err := page.Execute(&body, codes()); err != nil {
+	if err := page.Execute(&body, problem.Codes()); err != nil {
 		panic(err) // the page and its rows are both compiled in
 	}
 	policy := "default-src 'none'; style-src " + styleHash(errorsHTML) + "; base-uri 'none'; frame-ancestors 'none'"
 	op := huma.Operation{OperationID: "show-errors", Method: http.MethodGet, Path: "/errors", Tags: []string{"reference"},
 		Summary: "Every code of a problem, and what to do about it", Description: "The type of a problem document leads here, to the place of its code."}
 	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
-	a.handle(op, anybody, func(x *exchange, _ *http.Request, _ caller) error {
+	a.handle(op, anybody, func(x *responseWriter, _ *http.Request, _ caller) error {
 		h := x.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		writeAll(x, http.StatusOK, body.Bytes())
+		httpio.WriteAll(x, http.StatusOK, body.Bytes())
 		return nil
 	})
 }

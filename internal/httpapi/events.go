@@ -13,13 +13,11 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/cloudevents"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
-)
-
-const (
-	cloudEvent      = "application/cloudevents+json"
-	cloudEventBatch = "application/cloudevents-batch+json"
 )
 
 func (a *API) eventRoutes() {
@@ -28,8 +26,8 @@ func (a *API) eventRoutes() {
 			Parameters: slices.Concat(extra, ofEvents(), []*huma.Param{
 				query("format", "NDJSON: data (each line is the data of an event) or cloudevents (each line is a CloudEvent)"),
 				flag("quiet", "NDJSON: answer only a summary")}),
-			RequestBody: body[any](a, "An event, or many", cloudEvent, cloudEventBatch, "application/json", ndjson)}
-		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Kept; duplicates are answered with the id of the first one. Of NDJSON: one answer (a member of events, without the rest) or a LineError on each line", "application/json", ndjson)
+			RequestBody: body[any](a, "An event, or many", httpio.CloudEvent, httpio.CloudEventBatch, "application/json", httpio.NDJSON)}
+		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Kept; duplicates are answered with the id of the first one. Of NDJSON: one answer (a member of events, without the rest) or a LineError on each line", "application/json", httpio.NDJSON)
 		orSummary[wire.EventSummary](a, &o, http.StatusAccepted)
 		return o
 	}
@@ -37,9 +35,11 @@ func (a *API) eventRoutes() {
 		"CloudEvents 1.0 in the structured, batched and binary mode, plain JSON (the body is the data) and NDJSON. A batch is kept as a whole or not at all; of NDJSON each line stands by itself. "+
 			"An event with the id and source of one that is known already is answered with duplicate true and not kept again.",
 		param("topic", "name of the topic")), mayPublish,
-		func(x *exchange, r *http.Request, c caller) error { return a.publish(x, r, c, r.PathValue("topic")) })
+		func(x *responseWriter, r *http.Request, c caller) error {
+			return a.publish(x, r, c, r.PathValue("topic"))
+		})
 	a.handle(op("publish-by-type", "/v1/events", "Publish CloudEvents whose type is the name of a topic", "As /v1/topics/{topic}/events, but for plain data."), mayPublish,
-		func(x *exchange, r *http.Request, c caller) error { return a.publish(x, r, c, "") })
+		func(x *responseWriter, r *http.Request, c caller) error { return a.publish(x, r, c, "") })
 }
 
 // ofEvents are the parameters by which a request says more of its events than
@@ -66,23 +66,23 @@ type posting struct {
 	mapping cloudevents.Mapping
 }
 
-func (a *API) publish(x *exchange, r *http.Request, c caller, topic string) error {
+func (a *API) publish(x *responseWriter, r *http.Request, c caller, topic string) error {
 	p, err := a.posting(r, c, topic)
 	if err != nil {
 		return err
 	}
-	mt := mediaType(r.Header)
-	if isNDJSON(mt) && !cloudevents.IsBinary(r.Header) {
+	mt := httpio.MediaType(r.Header)
+	if httpio.IsNDJSON(mt) && !cloudevents.IsBinary(r.Header) {
 		return a.publishLines(x, r, p)
 	}
-	text, err := readBody(x, r)
+	text, err := httpio.ReadBody(x, r)
 	if err != nil {
 		return err
 	}
-	if mt == cloudEventBatch {
+	if mt == httpio.CloudEventBatch {
 		return a.publishBatch(x, r, p, text)
 	}
-	e, err := oneEvent(r, p, text, "application/json", cloudEvent, cloudEventBatch, ndjson)
+	e, err := oneEvent(r, p, text, "application/json", httpio.CloudEvent, httpio.CloudEventBatch, httpio.NDJSON)
 	if err != nil {
 		return err
 	}
@@ -91,11 +91,11 @@ func (a *API) publish(x *exchange, r *http.Request, c caller, topic string) erro
 
 // oneEvent reads a body that is one event; types are those that may be sent.
 func oneEvent(r *http.Request, p posting, text []byte, types ...string) (e fanfare.Event, err error) {
-	switch mt := mediaType(r.Header); {
-	case mt == cloudEvent:
+	switch mt := httpio.MediaType(r.Header); {
+	case mt == httpio.CloudEvent:
 		return cloudevents.Decode(text)
 	case strings.HasPrefix(mt, "application/cloudevents"): // another form, also where headers say binary
-		return e, unknownType(mt, types...)
+		return e, httpio.UnknownType(mt, types...)
 	case cloudevents.IsBinary(r.Header):
 		return cloudevents.Binary(r.Header, text)
 	case mt == "" || cloudevents.IsJSON(mt):
@@ -105,7 +105,7 @@ func oneEvent(r *http.Request, p posting, text []byte, types ...string) (e fanfa
 		}
 		return e, err
 	default:
-		return e, unknownType(mt, types...)
+		return e, httpio.UnknownType(mt, types...)
 	}
 }
 
@@ -194,12 +194,12 @@ func audienceOf(e *fanfare.Event, otherwise string) (filter string, err error) {
 	return filter, err
 }
 
-func (a *API) publishOne(x *exchange, r *http.Request, p posting, e fanfare.Event) error {
+func (a *API) publishOne(x *responseWriter, r *http.Request, p posting, e fanfare.Event) error {
 	posted, err := p.posted(e)
 	if err != nil {
 		return err
 	}
-	kept, err := a.parts.Intake.Post(r.Context(), []fanfare.AcceptedEvent{posted})
+	kept, err := a.deps.Intake.Post(r.Context(), []fanfare.AcceptedEvent{posted})
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (a *API) publishOne(x *exchange, r *http.Request, p posting, e fanfare.Even
 }
 
 // publishBatch keeps all events of a batch, or none and names all bad ones.
-func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte) error {
+func (a *API) publishBatch(x *responseWriter, r *http.Request, p posting, text []byte) error {
 	events, err := cloudevents.DecodeBatch(text)
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte)
 	}
 	var kept []ingest.Result
 	if len(batch) > 0 {
-		if kept, err = a.parts.Intake.Post(r.Context(), batch); err != nil {
+		if kept, err = a.deps.Intake.Post(r.Context(), batch); err != nil {
 			return err
 		}
 	}
@@ -255,9 +255,9 @@ func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte)
 
 // check tells before anything of a batch is kept what intake would refuse.
 func (a *API) check(p *fanfare.AcceptedEvent) error {
-	topic, ok := a.parts.Topics.Topic(p.Service, p.Topic)
+	topic, ok := a.deps.Topics.Topic(p.Service, p.Topic)
 	if !ok {
-		return notFound("topic", p.Topic)
+		return problem.NotFound("topic", p.Topic)
 	}
 	if err := ingest.CheckTimes(p, a.now()); err != nil {
 		return err
@@ -268,12 +268,12 @@ func (a *API) check(p *fanfare.AcceptedEvent) error {
 		}
 	}
 	if p.Audience != nil {
-		return a.parts.Topics.CheckAudience(p.Service, p.Audience.Filter)
+		return a.deps.Topics.CheckAudience(p.Service, p.Audience.Filter)
 	}
 	return nil
 }
 
-func writeKept(x *exchange, kept []ingest.Result) {
+func writeKept(x *responseWriter, kept []ingest.Result) {
 	out := make([]byte, 0, 32+64*len(kept))
 	out = append(out, `{"events":[`...)
 	for i := range kept {
@@ -283,7 +283,7 @@ func writeKept(x *exchange, kept []ingest.Result) {
 		out = appendKept(out, &kept[i])
 	}
 	x.Header().Set("Content-Type", "application/json")
-	writeAll(x, http.StatusAccepted, append(out, "]}\n"...))
+	httpio.WriteAll(x, http.StatusAccepted, append(out, "]}\n"...))
 }
 
 // appendKept appends a wire.Accepted.
@@ -303,8 +303,8 @@ const (
 )
 
 // publishLines keeps the event on each line of the body.
-func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
-	quiet, err := wantsSummary(r)
+func (a *API) publishLines(x *responseWriter, r *http.Request, p posting) error {
+	quiet, err := httpio.WantsSummary(r)
 	if err != nil {
 		return err
 	}
@@ -318,18 +318,18 @@ func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
 		return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown format " + strconv.Quote(format), Hint: "use data or cloudevents"}
 	}
 	sum := wire.EventSummary{Errors: []wire.LineError{}}
-	return run(a, x, r, lineWork[fanfare.AcceptedEvent]{
-		maxLineBytes: eventLineBytes, maxLines: eventChunkLines, status: http.StatusAccepted, quiet: quiet,
-		decode: func(line []byte, posted *fanfare.AcceptedEvent) error {
+	return run(a, x, r, ndjson.Endpoint[fanfare.AcceptedEvent]{
+		MaxLineBytes: eventLineBytes, MaxLines: eventChunkLines, Status: http.StatusAccepted, Quiet: quiet,
+		Decode: func(line []byte, posted *fanfare.AcceptedEvent) error {
 			e, err := decode(line)
 			if err == nil {
 				*posted, err = p.posted(e)
 			}
 			return err
 		},
-		keep: func(ctx context.Context, events []fanfare.AcceptedEvent) (<-chan error, outcome) {
-			kept, err := a.parts.Intake.Post(ctx, events)
-			return over(err), func(dst []byte, i int) ([]byte, error) {
+		Store: func(ctx context.Context, events []fanfare.AcceptedEvent) (<-chan error, ndjson.ResultFunc) {
+			kept, err := a.deps.Intake.Post(ctx, events)
+			return ndjson.Done(err), func(dst []byte, i int) ([]byte, error) {
 				k := &kept[i]
 				switch {
 				case k.Err != nil:
@@ -348,12 +348,12 @@ func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
 				return dst, nil
 			}
 		},
-		refused: func(e wire.LineError) {
+		Rejected: func(e wire.LineError) {
 			sum.Failed++
 			if len(sum.Errors) < wire.MaxErrors {
 				sum.Errors = append(sum.Errors, e)
 			}
 		},
-		summary: func() any { return sum },
+		Summary: func() any { return sum },
 	})
 }

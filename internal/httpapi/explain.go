@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // Explaining says why an event is for a subscription or not.
@@ -34,11 +35,11 @@ func (a *API) explainRoutes() {
 			if err != nil {
 				return fanfare.Explanation{}, err
 			}
-			ref, err := a.parts.Reports.FindEvent(ctx, s, in.Event)
+			ref, err := a.deps.Reports.FindEvent(ctx, s, in.Event)
 			if err != nil {
 				return fanfare.Explanation{}, err
 			}
-			return a.parts.Explaining.ExplainEvent(ctx, s, in.ID, ref)
+			return a.deps.Explaining.ExplainEvent(ctx, s, in.ID, ref)
 		})
 
 	post := huma.Operation{OperationID: "explain-data", Method: http.MethodPost, Path: "/v1/subscriptions/{id}/explain", Tags: tags,
@@ -50,25 +51,25 @@ func (a *API) explainRoutes() {
 	a.handle(post, mayRead, a.explainData)
 }
 
-func (a *API) explainData(x *exchange, r *http.Request, c caller) error {
+func (a *API) explainData(x *responseWriter, r *http.Request, c caller) error {
 	s, err := a.oneService(c)
 	if err != nil {
 		return err
 	}
-	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
-		return unknownType(mt, "application/json")
+	if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" {
+		return httpio.UnknownType(mt, "application/json")
 	}
-	text, err := readBody(x, r)
+	text, err := httpio.ReadBody(x, r)
 	if err != nil {
 		return err
 	}
 	var data json.RawMessage
 	if err := json.Unmarshal(text, &data); err != nil {
-		return decodeError(text, err)
+		return httpio.DecodeError(text, err)
 	}
-	e, err := a.parts.Explaining.ExplainData(r.Context(), s, r.PathValue("id"), r.URL.Query().Get("topic"), data)
+	e, err := a.deps.Explaining.ExplainData(r.Context(), s, r.PathValue("id"), r.URL.Query().Get("topic"), data)
 	if err != nil {
 		return err
 	}
-	return writeJSON(x, http.StatusOK, "application/json", e)
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", e)
 }

@@ -17,6 +17,9 @@ import (
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
@@ -38,7 +41,7 @@ type world struct {
 	known    map[string]fanfare.EventRef
 	controls []string
 	tokens   []string
-	left     Leave
+	left     recipientpages.UnsubscribeRequest
 	applied  []string
 	ended    []string
 	fail     error // of everything that writes
@@ -97,7 +100,7 @@ func (w *world) Import(service string) Import {
 type imports func(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) error
 
 func (i imports) Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) <-chan error {
-	return over(i(ctx, puts, results))
+	return ndjson.Done(i(ctx, puts, results))
 }
 
 func (w *world) PutSubscriptions(_ context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error {
@@ -143,14 +146,14 @@ func clonePut(p people.SubscriptionPut) people.SubscriptionPut {
 func (w *world) Subscription(_ context.Context, service, id string) (people.Subscription, error) {
 	p, ok := w.subs[service+"/"+id]
 	if !ok {
-		return people.Subscription{}, notFound("subscription", id)
+		return people.Subscription{}, problem.NotFound("subscription", id)
 	}
 	return people.Subscription{ID: id, Service: service, Topic: p.Topic, To: p.To, State: "active"}, nil
 }
 
 func (w *world) EndSubscriptionIf(_ context.Context, service, id, reason string, _ func(*people.Subscription) error) error {
 	if _, ok := w.subs[service+"/"+id]; !ok {
-		return notFound("subscription", id)
+		return problem.NotFound("subscription", id)
 	}
 	w.ended = append(w.ended, id+": "+reason)
 	return w.fail
@@ -158,7 +161,7 @@ func (w *world) EndSubscriptionIf(_ context.Context, service, id, reason string,
 
 func (w *world) PauseSubscription(_ context.Context, service, id string, _ func(*people.Subscription) error) error {
 	if _, ok := w.subs[service+"/"+id]; !ok {
-		return notFound("subscription", id)
+		return problem.NotFound("subscription", id)
 	}
 	return w.fail
 }
@@ -169,7 +172,7 @@ func (w *world) ResumeSubscription(ctx context.Context, service, id string, chec
 
 func (w *world) SubscriberPlaces(_ context.Context, service, who string) ([]fanfare.RowID, error) {
 	if who != "a@example.com" {
-		return nil, notFound("subscriber", who)
+		return nil, problem.NotFound("subscriber", who)
 	}
 	return []fanfare.RowID{7}, nil
 }
@@ -209,7 +212,7 @@ func (w *world) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]inges
 	kept := make([]ingest.Result, len(events))
 	for i, e := range events {
 		if _, ok := w.Topic(e.Service, e.Topic); !ok {
-			kept[i].Err = notFound("topic", e.Topic)
+			kept[i].Err = problem.NotFound("topic", e.Topic)
 			continue
 		}
 		if err := validate(e.Event.Data); err != nil {
@@ -258,7 +261,7 @@ func (w *world) FindEvent(_ context.Context, service, id string) (fanfare.EventR
 	if ref, ok := fanfare.ParseEventRef(id); ok && (ref == newsEvent || ref == otherEvent) {
 		return ref, nil
 	}
-	return fanfare.EventRef{}, notFound("event", id)
+	return fanfare.EventRef{}, problem.NotFound("event", id)
 }
 
 func (w *world) Broadcast(_ context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error) {
@@ -326,18 +329,18 @@ func (w *world) RetryParked(_ context.Context, id string) error {
 }
 func (w *world) DropParked(_ context.Context, id string) error {
 	if id != "p1" {
-		return notFound("parked work", id)
+		return problem.NotFound("parked work", id)
 	}
 	return nil
 }
 
 // api serves the world.
-func (w *world) api(change ...func(*Parts)) *API {
-	parts := Parts{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
-		Leaving: leavingWorld{w},
-		Ready:   func() error { return w.notReady },
-		Metrics: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "fanfare_up 1\n") }),
-		Version: "test", Log: slog.New(slog.DiscardHandler),
+func (w *world) api(change ...func(*Dependencies)) *API {
+	parts := Dependencies{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
+		Unsubscriber: unsubscribeWorld{w},
+		Ready:        func() error { return w.notReady },
+		Metrics:      http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "fanfare_up 1\n") }),
+		Version:      "test", Log: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
 		c(&parts)
@@ -369,7 +372,7 @@ func problemIn(t testing.TB, rec *httptest.ResponseRecorder, status int, code fa
 	if rec.Code != status {
 		t.Errorf("status is %d, not %d: %s", rec.Code, status, rec.Body)
 	}
-	if ct := rec.Header().Get("Content-Type"); ct != problemType {
+	if ct := rec.Header().Get("Content-Type"); ct != problem.MediaType {
 		t.Errorf("content type is %q", ct)
 	}
 	if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 )
@@ -16,14 +17,14 @@ const (
 )
 
 // importSubscriptions puts the subscription on each line of the body.
-func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, quiet bool) error {
-	steps := a.parts.Subscriptions.Import(service)
+func (a *API) importSubscriptions(x *responseWriter, r *http.Request, service string, quiet bool) error {
+	steps := a.deps.Subscriptions.Import(service)
 	var spare [][]people.PutResult // of steps that are over
 	sum := putSum{Errors: []wire.LineError{}}
 	defer a.noteImport(r, service, "subscriptions", &sum)
-	return run(a, x, r, lineWork[people.SubscriptionPut]{
-		decode: people.DecodeSubscription, maxLineBytes: importLineBytes, maxLines: importChunkLines, ahead: 2, status: http.StatusOK, quiet: quiet,
-		keep: func(ctx context.Context, puts []people.SubscriptionPut) (<-chan error, outcome) {
+	return run(a, x, r, ndjson.Endpoint[people.SubscriptionPut]{
+		Decode: people.DecodeSubscription, MaxLineBytes: importLineBytes, MaxLines: importChunkLines, ChunksAhead: 2, Status: http.StatusOK, Quiet: quiet,
+		Store: func(ctx context.Context, puts []people.SubscriptionPut) (<-chan error, ndjson.ResultFunc) {
 			var results []people.PutResult
 			if last := len(spare) - 1; last >= 0 {
 				results, spare = spare[last], spare[:last]
@@ -41,8 +42,8 @@ func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, 
 				return sum.add(dst, result, quiet)
 			}
 		},
-		refused: sum.refused,
-		summary: func() any { return wire.PutSummary(sum) },
+		Rejected: sum.refused,
+		Summary:  func() any { return wire.PutSummary(sum) },
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 // keyBox is a Keyring that knows one key of service news.
@@ -20,7 +21,7 @@ func (k *keyBox) Keys(string) []state.Key { return []state.Key{k.key} }
 
 func (k *keyBox) Key(service, id string) (state.Key, error) {
 	if id != k.key.ID || service != "" && service != k.key.Service {
-		return state.Key{}, notFound("key", id)
+		return state.Key{}, problem.NotFound("key", id)
 	}
 	return k.key, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/people"
 )
 
@@ -21,13 +22,13 @@ type hand struct{ at time.Time }
 
 func (h *hand) now() time.Time { return h.at }
 
-func limited(l Limits, change ...func(*Parts)) (*API, *hand) {
+func limited(l limits.Limits, change ...func(*Dependencies)) (*API, *hand) {
 	clock := &hand{time.Unix(1_800_000_000, 0)}
-	return newWorld().api(append(change, func(p *Parts) { p.Limits, p.Now = l, clock.now })...), clock
+	return newWorld().api(append(change, func(p *Dependencies) { p.Limits, p.Now = l, clock.now })...), clock
 }
 
 func TestAKeySendsNoMoreThanItsRate(t *testing.T) {
-	a, clock := limited(Limits{RatePerSecond: 2, Burst: 4})
+	a, clock := limited(limits.Limits{RatePerSecond: 2, Burst: 4})
 	for i, step := range []struct {
 		rest        time.Duration
 		status      int
@@ -58,7 +59,7 @@ func TestAKeySendsNoMoreThanItsRate(t *testing.T) {
 }
 
 func TestKeysDoNotUseUpEachOthersRate(t *testing.T) {
-	a, _ := limited(Limits{RatePerSecond: 1})
+	a, _ := limited(limits.Limits{RatePerSecond: 1})
 	for _, key := range []string{adminSecret, newsSecret} {
 		if rec := ask(t, a, "GET", "/v1/status", "", "Authorization", "Bearer "+key); rec.Code != 200 {
 			t.Errorf("first request of a key: %d", rec.Code)
@@ -68,7 +69,7 @@ func TestKeysDoNotUseUpEachOthersRate(t *testing.T) {
 }
 
 func TestARateHoldsUnderConcurrency(t *testing.T) {
-	a, _ := limited(Limits{RatePerSecond: 1, Burst: 50})
+	a, _ := limited(limits.Limits{RatePerSecond: 1, Burst: 50})
 	var good sync.Map
 	var all sync.WaitGroup
 	for i := range 200 {
@@ -100,16 +101,16 @@ func (h held) PutSubscriptions(ctx context.Context, service string, puts []peopl
 
 func TestRequestsUnderWayAreBounded(t *testing.T) {
 	for name, test := range map[string]struct {
-		limits Limits
+		limits limits.Limits
 		status int
 		code   fanfare.Code
 	}{
-		"of the server": {Limits{Requests: 1}, 503, fanfare.Unavailable},
-		"of a key":      {Limits{RequestsPerKey: 1}, 429, fanfare.RateLimited},
+		"of the server": {limits.Limits{Requests: 1}, 503, fanfare.Unavailable},
+		"of a key":      {limits.Limits{RequestsPerKey: 1}, 429, fanfare.RateLimited},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := held{newWorld(), make(chan struct{}), make(chan struct{})}
-			a := w.api(func(p *Parts) { p.Limits, p.Subscriptions = test.limits, w })
+			a := w.api(func(p *Dependencies) { p.Limits, p.Subscriptions = test.limits, w })
 			done := make(chan int)
 			go func() { done <- ask(t, a, "POST", "/v1/subscriptions", oneSub).Code }()
 			<-w.inside
@@ -132,7 +133,7 @@ func TestRequestsUnderWayAreBounded(t *testing.T) {
 }
 
 func TestKeysCannotBeGuessedAtSpeed(t *testing.T) {
-	a, clock := limited(Limits{}, func(p *Parts) { p.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
+	a, clock := limited(limits.Limits{}, func(p *Dependencies) { p.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
 	try := func(key, from, forwarded string) int {
 		r, _ := http.NewRequest("GET", "/v1/status", nil)
 		r.RemoteAddr = from
@@ -143,7 +144,7 @@ func TestKeysCannotBeGuessedAtSpeed(t *testing.T) {
 		return serve(a, r).Code
 	}
 	const guesser = "192.0.2.1:99"
-	for i := range guessBurst {
+	for i := range limits.WrongKeyBurst {
 		if got := try(fmt.Sprint("guess-", i), guesser, ""); got != 401 {
 			t.Fatalf("guess %d: %d", i, got)
 		}
@@ -165,58 +166,25 @@ func TestKeysCannotBeGuessedAtSpeed(t *testing.T) {
 			t.Errorf("%s: %d, not %d", name, got, step.want)
 		}
 	}
-	clock.at = clock.at.Add(guessInterval)
+	clock.at = clock.at.Add(limits.WrongKeyInterval)
 	if got := try("guess", guesser, ""); got != 401 {
 		t.Errorf("after a second: %d", got)
 	}
 }
 
 func TestKeysCannotBeTriedAtTheMetricsEither(t *testing.T) {
-	a, _ := limited(Limits{})
-	for i := range guessBurst + 5 {
+	a, _ := limited(limits.Limits{})
+	for i := range limits.WrongKeyBurst + 5 {
 		r, _ := http.NewRequest("GET", "/metrics", nil)
 		r.RemoteAddr = "192.0.2.1:99"
 		r.Header.Set("Authorization", "Bearer guess")
 		want := 401
-		if i >= guessBurst {
+		if i >= limits.WrongKeyBurst {
 			want = 429
 		}
 		if got := serve(a, r).Code; got != want {
 			t.Fatalf("guess %d: %d, not %d", i, got, want)
 		}
-	}
-}
-
-func TestANetworkOfIPv6IsOneGuesser(t *testing.T) {
-	var g guesses
-	r := func(from string) *http.Request { return &http.Request{RemoteAddr: from, Header: http.Header{}} }
-	now := time.Unix(1_800_000_000, 0)
-	for i := range guessBurst {
-		g.wrong(r(fmt.Sprintf("[2001:db8::%x]:1", i)), now)
-	}
-	if g.wrong(r("[2001:db8::ffff]:1"), now) == nil {
-		t.Error("a neighbour in the same network may go on")
-	}
-	if err := g.wrong(r("[2001:db8:0:1::1]:1"), now); err != nil {
-		t.Errorf("another network: %v", err)
-	}
-}
-
-func TestGuessersAreBounded(t *testing.T) {
-	var g guesses
-	now := time.Unix(1_800_000_000, 0)
-	at := netip.MustParseAddr("198.18.0.0")
-	for range maxGuessers + 500 {
-		g.wrong(&http.Request{RemoteAddr: at.String() + ":1"}, now)
-		at = at.Next()
-	}
-	if len(g.byFrom) > maxGuessers+1 {
-		t.Errorf("%d addresses are remembered", len(g.byFrom))
-	}
-	later := now.Add(time.Minute)
-	g.wrong(&http.Request{RemoteAddr: at.String() + ":1"}, later)
-	if len(g.byFrom) > 2 {
-		t.Errorf("%d are remembered when their time is over", len(g.byFrom))
 	}
 }
 
@@ -235,7 +203,7 @@ func TestBrowsersAreToldWhoMayRead(t *testing.T) {
 		"not from script": {[]string{ours}, "", "", "Origin"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newWorld().api(func(p *Parts) { p.Origins = test.origins })
+			a := newWorld().api(func(p *Dependencies) { p.Origins = test.origins })
 			rec := ask(t, a, "GET", "/v1/status", "", "Origin", test.origin)
 			if got := rec.Header().Get("Access-Control-Allow-Origin"); rec.Code != 200 || got != test.allowed || rec.Header().Get("Vary") != test.varying {
 				t.Errorf("%d, allow %q, vary %q", rec.Code, got, rec.Header().Get("Vary"))
@@ -260,7 +228,7 @@ func TestBrowsersAreToldWhoMayRead(t *testing.T) {
 }
 
 func TestARefusalIsReadableForAScriptToo(t *testing.T) {
-	a := newWorld().api(func(p *Parts) { p.Origins = []string{"*"} })
+	a := newWorld().api(func(p *Dependencies) { p.Origins = []string{"*"} })
 	if rec := ask(t, a, "GET", "/v1/nothing", "", "Origin", "https://a.example"); rec.Code != 404 || rec.Header().Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("%d %v", rec.Code, rec.Header())
 	}
@@ -270,7 +238,7 @@ func TestAccessLogHasWhatItIsAskedFor(t *testing.T) {
 	const address = "somebody@example.org"
 	for what, want := range map[string]int{LogNone: 0, LogErrors: 2, LogAll: 3} {
 		var out bytes.Buffer
-		a := newWorld().api(func(p *Parts) { p.AccessLog, p.Log = what, slog.New(slog.NewTextHandler(&out, nil)) })
+		a := newWorld().api(func(p *Dependencies) { p.AccessLog, p.Log = what, slog.New(slog.NewTextHandler(&out, nil)) })
 		ask(t, a, "GET", "/v1/status?service=news", "")
 		ask(t, a, "GET", "/v1/subscribers/"+address+"/deliveries?service=news", "")
 		ask(t, a, "GET", "/v1/status?service="+address, "", "Authorization", "Bearer secret-of-nobody")
@@ -291,7 +259,7 @@ func TestAccessLogHasWhatItIsAskedFor(t *testing.T) {
 
 func TestAFloodDoesNotFloodTheLog(t *testing.T) {
 	var out bytes.Buffer
-	a, clock := limited(Limits{}, func(p *Parts) { p.AccessLog, p.Log = LogErrors, slog.New(slog.NewTextHandler(&out, nil)) })
+	a, clock := limited(limits.Limits{}, func(p *Dependencies) { p.AccessLog, p.Log = LogErrors, slog.New(slog.NewTextHandler(&out, nil)) })
 	for range 1000 {
 		ask(t, a, "GET", "/v1/subscriptions/none", "")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -14,11 +15,11 @@ import (
 // it is not one JSON value, generated clients must know.
 func schemaIn[T any](a *API, mediaType string) *huma.Schema {
 	switch {
-	case mediaType == cloudEvent:
+	case mediaType == httpio.CloudEvent:
 		return schemaOf[wire.CloudEvent](a)
-	case mediaType == cloudEventBatch:
+	case mediaType == httpio.CloudEventBatch:
 		return &huma.Schema{Type: huma.TypeArray, Items: schemaOf[wire.CloudEvent](a)}
-	case mediaType == ndjson:
+	case mediaType == httpio.NDJSON:
 		return &huma.Schema{Type: huma.TypeString, Description: "On each line " + onLine[T]() + "; of an answer, where the line was refused, a LineError"}
 	case mediaType == "application/yaml", strings.HasPrefix(mediaType, "text/"):
 		return &huma.Schema{Type: huma.TypeString}

@@ -10,6 +10,8 @@ import (
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 // Documents takes what is to be configured. Plan changes nothing.
@@ -53,23 +55,23 @@ func addMember[T any](a *API, k memberKind[T]) {
 	get := op("get", http.MethodGet, "One "+k.kind, ifNoneMatch("answer 304 without a body while it still has this ETag"))
 	replies[T](a, &get, http.StatusOK, "As it is", "application/json")
 	replies[any](a, &get, http.StatusNotModified, "It still has the ETag that was given")
-	a.handle(get, mayRead, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(get, mayRead, func(x *responseWriter, r *http.Request, c caller) error {
 		m, err := a.member(k.kind, r, c)
 		if err != nil {
 			return err
 		}
-		v, ok := k.see(a.parts.Documents.Configuration(), m)
+		v, ok := k.see(a.deps.Documents.Configuration(), m)
 		if !ok {
-			return notFound(k.kind, named(m))
+			return problem.NotFound(k.kind, named(m))
 		}
 		if err := setTag(x, v); err != nil {
 			return err
 		}
-		if isKnown(r.Header, x.Header().Get("ETag")) {
+		if httpio.IsKnown(r.Header, x.Header().Get("ETag")) {
 			x.WriteHeader(http.StatusNotModified)
 			return nil
 		}
-		return writeJSON(x, http.StatusOK, "application/json", v)
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", v)
 	})
 
 	put := op("put", http.MethodPut, "Make or replace a "+k.kind, ifMatch(), ifNoneMatch("*: only make it, do not replace one"))
@@ -77,17 +79,17 @@ func addMember[T any](a *API, k memberKind[T]) {
 	put.RequestBody = body[T](a, "What it shall be; what is left out is at its default", "application/json", "application/yaml")
 	replies[T](a, &put, http.StatusCreated, "Made", "application/json")
 	replies[T](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
-	a.handle(put, k.change, func(x *exchange, r *http.Request, c caller) error { return putMember(a, k, x, r, c) })
+	a.handle(put, k.change, func(x *responseWriter, r *http.Request, c caller) error { return putMember(a, k, x, r, c) })
 
 	del := op("delete", http.MethodDelete, "Delete a "+k.kind, ifMatch())
 	del.Description = "To delete it again is no error. " + cmp.Or(k.gone, "What active or paused subscriptions need is a conflict.")
 	replies[any](a, &del, http.StatusNoContent, "Done, or it was not there")
-	a.handle(del, k.change, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(del, k.change, func(x *responseWriter, r *http.Request, c caller) error {
 		m, err := a.member(k.kind, r, c)
 		if err != nil {
 			return err
 		}
-		err = a.parts.Documents.DeleteMember(r.Context(), m, func(now catalog.Configuration) error {
+		err = a.deps.Documents.DeleteMember(r.Context(), m, func(now catalog.Configuration) error {
 			_, err := checkMember(k, now, m, r.Header)
 			return err
 		})
@@ -99,15 +101,15 @@ func addMember[T any](a *API, k memberKind[T]) {
 	})
 }
 
-func putMember[T any](a *API, k memberKind[T], x *exchange, r *http.Request, c caller) error {
+func putMember[T any](a *API, k memberKind[T], x *responseWriter, r *http.Request, c caller) error {
 	m, err := a.member(k.kind, r, c)
 	if err != nil {
 		return err
 	}
-	if mt := mediaType(r.Header); mt != "" && mt != "application/json" && mt != "application/yaml" {
-		return unknownType(mt, "application/json", "application/yaml")
+	if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" && mt != "application/yaml" {
+		return httpio.UnknownType(mt, "application/json", "application/yaml")
 	}
-	text, err := readLong(x, r, document.MaxUploadBytes)
+	text, err := httpio.ReadUpTo(x, r, document.MaxUploadBytes)
 	if err != nil {
 		return err
 	}
@@ -116,13 +118,13 @@ func putMember[T any](a *API, k memberKind[T], x *exchange, r *http.Request, c c
 		return err
 	}
 	status := http.StatusOK
-	after, err := a.parts.Documents.ApplyMember(r.Context(), document, func(now catalog.Configuration) error {
+	after, err := a.deps.Documents.ApplyMember(r.Context(), document, func(now catalog.Configuration) error {
 		there, err := checkMember(k, now, m, r.Header)
 		if status = http.StatusOK; !there {
 			status = http.StatusCreated
 		}
 		if err == nil && k.kind != "service" && now.Service(m.Service) == nil {
-			err = notFound("service", m.Service)
+			err = problem.NotFound("service", m.Service)
 		}
 		return err
 	})
@@ -136,7 +138,7 @@ func putMember[T any](a *API, k memberKind[T], x *exchange, r *http.Request, c c
 	if status == http.StatusCreated {
 		x.Header().Set("Location", r.URL.EscapedPath())
 	}
-	return writeJSON(x, status, "application/json", v)
+	return httpio.WriteJSON(x, status, "application/json", v)
 }
 
 // checkMember asks the preconditions of a request about the member as it is, and
@@ -145,11 +147,11 @@ func checkMember[T any](k memberKind[T], now catalog.Configuration, m document.M
 	v, there := k.see(now, m)
 	tag := ""
 	if there {
-		if tag, err = tagOf(v); err != nil {
+		if tag, err = httpio.TagOf(v); err != nil {
 			return there, err
 		}
 	}
-	return there, mayChange(h, tag)
+	return there, httpio.MayChange(h, tag)
 }
 
 // member is what the path names.
@@ -159,7 +161,7 @@ func (a *API) member(kind string, r *http.Request, c caller) (document.Member, e
 	case "service":
 		m.Service = m.Name
 		if c.service != "" && c.service != m.Service {
-			return m, notFound("service", m.Name) // another service's things do not exist
+			return m, problem.NotFound("service", m.Name) // another service's things do not exist
 		}
 		return m, nil
 	case "draft":

@@ -19,6 +19,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/listener"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -92,7 +95,7 @@ func (a *API) messageRoutes() {
 				return page, err
 			}
 			before, _ := fanfare.ParseEventRef(key) // zero on the first page
-			if page.Messages, err = a.parts.Messages.WithReference(ctx, service, in.Reference, before, in.Limit+1); err != nil {
+			if page.Messages, err = a.deps.Messages.WithReference(ctx, service, in.Reference, before, in.Limit+1); err != nil {
 				return page, err
 			}
 			if len(page.Messages) > in.Limit {
@@ -103,7 +106,7 @@ func (a *API) messageRoutes() {
 		})
 }
 
-func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
+func (a *API) sendMessage(x *responseWriter, r *http.Request, c caller) error {
 	service, err := a.oneService(c)
 	if err != nil {
 		return err
@@ -125,7 +128,7 @@ func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
 	if key != "" {
 		once.Digest = digest
 	}
-	sent, err := a.parts.Messages.Send(r.Context(), service, request, once)
+	sent, err := a.deps.Messages.Send(r.Context(), service, request, once)
 	if err != nil {
 		return err
 	}
@@ -140,10 +143,10 @@ func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
 		x.Header().Set("Idempotency-Replayed", "true")
 	}
 	x.Header().Set("Location", "/v1/messages/"+url.PathEscape(sent.Message.ID))
-	return writeJSON(x, http.StatusCreated, "application/json", sent.Message)
+	return httpio.WriteJSON(x, http.StatusCreated, "application/json", sent.Message)
 }
 
-func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
+func (a *API) getMessage(x *responseWriter, r *http.Request, c caller) error {
 	patience, leave, err := a.mayWait(r)
 	if err != nil {
 		return err
@@ -152,29 +155,29 @@ func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
 	id := r.PathValue("id")
 	ref, ok := fanfare.ParseEventRef(id)
 	if !ok {
-		return notFound("message", id)
+		return problem.NotFound("message", id)
 	}
-	message, err := a.parts.Messages.Message(r.Context(), c.service, ref)
+	message, err := a.deps.Messages.Message(r.Context(), c.service, ref)
 	if err == nil && patience > 0 && !message.Settled() {
 		message, err = a.settled(x, r, c.service, ref, patience)
 	}
 	if err != nil {
 		return err
 	}
-	return writeJSON(x, http.StatusOK, "application/json", message)
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", message)
 }
 
 // settled waits until a message is settled, or for as long as the client has
 // patience, and returns it as it is then.
-func (a *API) settled(x *exchange, r *http.Request, service string, ref fanfare.EventRef, patience time.Duration) (wire.Message, error) {
+func (a *API) settled(x *responseWriter, r *http.Request, service string, ref fanfare.EventRef, patience time.Duration) (wire.Message, error) {
 	// A connection on which nothing is read for readTimeout ends its request.
-	if err := http.NewResponseController(x).SetReadDeadline(time.Now().Add(patience + readTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := http.NewResponseController(x).SetReadDeadline(time.Now().Add(patience + listener.ReadTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return wire.Message{}, err
 	}
 	ctx := r.Context()
-	done, forget := a.parts.Messages.Await(ref)
+	done, forget := a.deps.Messages.Await(ref)
 	defer forget()
-	message, err := a.parts.Messages.Message(ctx, service, ref) // it may have been settled before the waiting began
+	message, err := a.deps.Messages.Message(ctx, service, ref) // it may have been settled before the waiting began
 	if err != nil || message.Settled() {
 		return message, err
 	}
@@ -187,7 +190,7 @@ func (a *API) settled(x *exchange, r *http.Request, service string, ref fanfare.
 	case <-ctx.Done():
 		return message, ctx.Err()
 	}
-	return a.parts.Messages.Message(ctx, service, ref)
+	return a.deps.Messages.Message(ctx, service, ref)
 }
 
 // mayWait returns how long a request wants to wait, and takes its place among
@@ -247,16 +250,16 @@ func idempotencyKey(r *http.Request) (string, error) {
 
 // readMessage reads the body and checks all that can be told from it alone. The
 // digest is of the body as it came.
-func readMessage(x *exchange, r *http.Request) (*wire.MessageRequest, string, error) {
-	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
-		return nil, "", unknownType(mt, "application/json")
+func readMessage(x *responseWriter, r *http.Request) (*wire.MessageRequest, string, error) {
+	if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" {
+		return nil, "", httpio.UnknownType(mt, "application/json")
 	}
-	text, err := readLong(x, r, wire.MaxMessageBytes)
+	text, err := httpio.ReadUpTo(x, r, wire.MaxMessageBytes)
 	if err != nil {
 		return nil, "", err
 	}
 	m := &wire.MessageRequest{}
-	if err := decodeStrictly(text, m); err != nil {
+	if err := httpio.DecodeStrictly(text, m); err != nil {
 		return nil, "", err
 	}
 	sum := sha256.Sum256(text)

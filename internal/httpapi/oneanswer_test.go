@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // An answered is how the document says that an operation answers.
@@ -71,14 +73,14 @@ func TestAnOperationHasOneAnswer(t *testing.T) {
 // with. Where lines may be sent as well, the first of the choices is meant: the
 // others are what lines are answered with.
 func (r answered) toJSON() string {
-	_, lines := r.Content[ndjson]
+	_, lines := r.Content[httpio.NDJSON]
 	if lines {
 		var choice struct{ OneOf []json.RawMessage }
-		schema := r.Content[jsonType].Schema
+		schema := r.Content["application/json"].Schema
 		if json.Unmarshal(schema, &choice) == nil && len(choice.OneOf) > 0 {
 			schema = choice.OneOf[0]
 		}
-		return jsonType + " " + compact(schema)
+		return "application/json" + " " + compact(schema)
 	}
 	said := []string{}
 	for _, mediaType := range slices.Sorted(maps.Keys(r.Content)) {

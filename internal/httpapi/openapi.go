@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -18,7 +19,7 @@ const accessKey = "access"
 
 // openAPI returns what huma works with.
 func (a *API) openAPI() huma.Config {
-	c := huma.DefaultConfig("Fanfare", a.parts.Version)
+	c := huma.DefaultConfig("Fanfare", a.deps.Version)
 	c.Info.Description = "Publish one event; everybody who wants it gets a personal message. Errors are problem documents (RFC 9457) with a code."
 	c.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
 	c.CreateHooks = nil // no $schema members in answers
@@ -43,14 +44,14 @@ func (a *API) describe(op *huma.Operation, who access) {
 	}
 	schemas := a.spec.OpenAPI().Components.Schemas
 	op.Responses["default"] = &huma.Response{Description: "What was wrong",
-		Content: map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")}}}
+		Content: map[string]*huma.MediaType{problem.MediaType: {Schema: schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")}}}
 }
 
 // transform gives huma's own refusals the form that all others have.
 func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 	refusal, ok := v.(*huma.ErrorModel)
 	if !ok {
-		if p, ok := v.(*problem); ok {
+		if p, ok := v.(*problem.Document); ok {
 			return p.Problem, nil
 		}
 		return v, nil
@@ -67,11 +68,11 @@ func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 	if len(m.Errors) == 1 {
 		m = m.Errors[0]
 	}
-	p := wire.Problem{Type: typeOf(m.Code), Title: http.StatusText(refusal.Status), Status: refusal.Status, Member: m}
+	p := wire.Problem{Type: problem.TypeOf(m.Code), Title: http.StatusText(refusal.Status), Status: refusal.Status, Member: m}
 	if refusal.Status >= 500 {
-		p.Type, p.Code, p.Detail = typeOf(fanfare.Internal), fanfare.Internal, "something went wrong inside the server"
+		p.Type, p.Code, p.Detail = problem.TypeOf(fanfare.Internal), fanfare.Internal, "something went wrong inside the server"
 	}
-	if x, ok := ctx.Context().Value(exchangeKey{}).(*exchange); ok {
+	if x, ok := ctx.Context().Value(exchangeKey{}).(*responseWriter); ok {
 		p.RequestID = x.id
 	}
 	return p, nil

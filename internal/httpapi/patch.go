@@ -7,9 +7,8 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
-
-const mergePatch = "application/merge-patch+json"
 
 // A patch is a JSON Merge Patch (RFC 7396) of a flat object: by member its new
 // value, null where it is to go.
@@ -17,17 +16,17 @@ type patch map[string]json.RawMessage
 
 // readPatch reads a patch that may have the members that T has, by their names
 // in JSON.
-func readPatch[T any](x *exchange, r *http.Request) (patch, error) {
-	if mt := mediaType(r.Header); mt != "" && mt != "application/json" && mt != mergePatch {
-		return nil, unknownType(mt, mergePatch, "application/json")
+func readPatch[T any](x *responseWriter, r *http.Request) (patch, error) {
+	if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" && mt != httpio.MergePatch {
+		return nil, httpio.UnknownType(mt, httpio.MergePatch, "application/json")
 	}
-	text, err := readBody(x, r)
+	text, err := httpio.ReadBody(x, r)
 	if err != nil {
 		return nil, err
 	}
 	var p patch
 	if err := json.Unmarshal(text, &p); err != nil {
-		return nil, decodeError(text, err)
+		return nil, httpio.DecodeError(text, err)
 	}
 	if p == nil {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the body is not an object"}

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/suppression"
@@ -73,16 +74,16 @@ func (a *API) personalRoutes() {
 		Parameters:  []*huma.Param{param("id", "of the subscriber that goes"), service()},
 		RequestBody: body[MergeRequest](a, "The one that stays", "application/json")}
 	replies[people.Subscriber](a, &merge, http.StatusOK, "The one that stays, as it is now", "application/json")
-	a.handle(merge, maySubscribe, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(merge, maySubscribe, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {
 			return err
 		}
 		var in MergeRequest
-		if err := readJSON(x, r, &in); err != nil {
+		if err := httpio.ReadJSON(x, r, &in); err != nil {
 			return err
 		}
-		merged, err := a.parts.Merging.MergeSubscriber(r.Context(), s, r.PathValue("id"), in.Into)
+		merged, err := a.deps.Merging.MergeSubscriber(r.Context(), s, r.PathValue("id"), in.Into)
 		if err != nil {
 			return err
 		}
@@ -94,14 +95,14 @@ func (a *API) personalRoutes() {
 		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, what they agreed to, all deliveries with their attempts of all days that are kept, the latest first, " +
 			"what messages said, and the audit. Deleted subscribers are found, too. It is what a person may ask for (GDPR, articles 15 and 20).",
 		Parameters: []*huma.Param{param("id", "chosen by the client, or per-..."), service()}}
-	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", ndjson)
-	a.handle(export, mayLookUp, func(x *exchange, r *http.Request, c caller) error {
+	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", httpio.NDJSON)
+	a.handle(export, mayLookUp, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {
 			return err
 		}
 		out := newLineStream(x)
-		if err := a.parts.Personal.Export(r.Context(), s, r.PathValue("id"), func(line *PersonalLine) error { return out.write(line) }); err != nil {
+		if err := a.deps.Personal.Export(r.Context(), s, r.PathValue("id"), func(line *PersonalLine) error { return out.write(line) }); err != nil {
 			return err
 		}
 		return out.flush()

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // Receipts takes what providers say over HTTP of messages.
@@ -46,18 +48,18 @@ func (a *API) receiptRoutes() {
 		Parameters:  []*huma.Param{param("service", "of the channel"), param("channel", "name of the channel")},
 		RequestBody: body[Receipt](a, "What happened", "application/json")}
 	replies[ReceiptTaken](a, &op, http.StatusOK, "It is kept, and need not be sent again", "application/json")
-	a.handle(op, anybody, func(x *exchange, r *http.Request, _ caller) error {
-		if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
-			return unknownType(mt, "application/json")
+	a.handle(op, anybody, func(x *responseWriter, r *http.Request, _ caller) error {
+		if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" {
+			return httpio.UnknownType(mt, "application/json")
 		}
 		text, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, r.Body, maxReceiptBytes))
 		if err != nil {
-			return bodyError(err, maxReceiptBytes)
+			return httpio.BodyError(err, maxReceiptBytes)
 		}
-		patient(x)
-		if err := a.parts.Receipts.TakeReceipt(r.Context(), r.PathValue("service"), r.PathValue("channel"), r.Header, text); err != nil {
+		httpio.AllowLongResponse(x)
+		if err := a.deps.Receipts.TakeReceipt(r.Context(), r.PathValue("service"), r.PathValue("channel"), r.Header, text); err != nil {
 			return err
 		}
-		return writeJSON(x, http.StatusOK, "application/json", ReceiptTaken{Taken: true})
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", ReceiptTaken{Taken: true})
 	})
 }

@@ -21,11 +21,13 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/listener"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
 func TestServerAnswersWhileEverythingLoads(t *testing.T) {
-	s, err := Listen(ServerOptions{Address: "127.0.0.1:0"})
+	s, err := listener.Listen(listener.Options{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,7 @@ func TestServerAnswersWhileEverythingLoads(t *testing.T) {
 		t.Errorf("healthz is %d", code)
 	}
 	for _, path := range []string{"/readyz", "/v1/status"} {
-		if code, header := status(path); code != 503 || header.Get("Retry-After") == "" || header.Get("Content-Type") != problemType {
+		if code, header := status(path); code != 503 || header.Get("Retry-After") == "" || header.Get("Content-Type") != problem.MediaType {
 			t.Errorf("%s is %d %v", path, code, header)
 		}
 	}
@@ -53,7 +55,7 @@ func TestServerAnswersWhileEverythingLoads(t *testing.T) {
 }
 
 func TestShutdownMayBeCalledTwice(t *testing.T) {
-	s, err := Listen(ServerOptions{Address: "127.0.0.1:0"})
+	s, err := listener.Listen(listener.Options{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,20 +103,6 @@ func TestShutdownWaitsForTheRequestUnderWay(t *testing.T) {
 	}
 }
 
-func TestListenSaysWhatIsWrong(t *testing.T) {
-	first, err := Listen(ServerOptions{Address: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.Shutdown(t.Context())
-	if _, err := Listen(ServerOptions{Address: first.Addr().String()}); fanfare.CodeOf(err) != fanfare.Unavailable {
-		t.Errorf("second listener: %v", err)
-	}
-	if _, err := Listen(ServerOptions{Address: "127.0.0.1:0", Cert: "none.pem", Key: "none.pem"}); fanfare.CodeOf(err) != fanfare.Invalid {
-		t.Errorf("without a certificate: %v", err)
-	}
-}
-
 // certificate writes a key pair for 127.0.0.1.
 func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	t.Helper()
@@ -141,7 +129,7 @@ func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 func TestImportStreamsOverTLSAndHTTP2(t *testing.T) {
 	cert, key, roots := certificate(t)
 	w := newWorld()
-	s, err := Listen(ServerOptions{Address: "127.0.0.1:0", Cert: cert, Key: key})
+	s, err := listener.Listen(listener.Options{Address: "127.0.0.1:0", Cert: cert, Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +139,7 @@ func TestImportStreamsOverTLSAndHTTP2(t *testing.T) {
 	out, in := io.Pipe()
 	r, _ := http.NewRequestWithContext(t.Context(), "POST", "https://"+s.Addr().String()+"/v1/subscriptions", out)
 	r.Header.Set("Authorization", "Bearer "+adminSecret)
-	r.Header.Set("Content-Type", ndjson)
+	r.Header.Set("Content-Type", httpio.NDJSON)
 	go io.WriteString(in, sub("one"))
 	response, err := client.Do(r)
 	if err != nil {
@@ -180,7 +168,7 @@ func TestPanicInTheMiddleOfAnAnswerCutsIt(t *testing.T) {
 		io.WriteString(w, "half of it")
 		panic("boom")
 	})
-	s, err := Listen(ServerOptions{Address: "127.0.0.1:0"})
+	s, err := listener.Listen(listener.Options{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 )
@@ -14,22 +16,22 @@ import (
 const subscriberChunkLines = 1000
 
 // importSubscribers puts the subscriber on each line of the body.
-func (a *API) importSubscribers(x *exchange, r *http.Request, service string, quiet bool) error {
+func (a *API) importSubscribers(x *responseWriter, r *http.Request, service string, quiet bool) error {
 	sum := putSum{Errors: []wire.LineError{}}
 	defer a.noteImport(r, service, "subscribers", &sum)
-	return run(a, x, r, lineWork[people.ImportedSubscriber]{
-		decode:       func(line []byte, l *people.ImportedSubscriber) error { return decodeStrictly(line, l) },
-		maxLineBytes: importLineBytes, maxLines: subscriberChunkLines, status: http.StatusOK, quiet: quiet,
-		keep: func(ctx context.Context, lines []people.ImportedSubscriber) (<-chan error, outcome) {
+	return run(a, x, r, ndjson.Endpoint[people.ImportedSubscriber]{
+		Decode:       func(line []byte, l *people.ImportedSubscriber) error { return httpio.DecodeStrictly(line, l) },
+		MaxLineBytes: importLineBytes, MaxLines: subscriberChunkLines, Status: http.StatusOK, Quiet: quiet,
+		Store: func(ctx context.Context, lines []people.ImportedSubscriber) (<-chan error, ndjson.ResultFunc) {
 			results := make([]people.PutResult, len(lines))
 			done := make(chan error, 1)
-			done <- a.parts.Subscribers.PutSubscribers(audit.WithoutActor(ctx), service, lines, results)
+			done <- a.deps.Subscribers.PutSubscribers(audit.WithoutActor(ctx), service, lines, results)
 			return done, func(dst []byte, i int) ([]byte, error) {
 				return sum.add(dst, &results[i], quiet)
 			}
 		},
-		refused: sum.refused,
-		summary: func() any { return wire.PutSummary(sum) },
+		Rejected: sum.refused,
+		Summary:  func() any { return wire.PutSummary(sum) },
 	})
 }
 
@@ -38,10 +40,10 @@ const exportPage = 1000
 
 // exportSubscribers streams all subscribers as the lines that an import takes.
 // Ids of ours are left out: they are places, which are given anew.
-func (a *API) exportSubscribers(ctx context.Context, x *exchange, service string) error {
+func (a *API) exportSubscribers(ctx context.Context, x *responseWriter, service string) error {
 	out := newLineStream(x)
 	for after, more := fanfare.RowID(0), true; more; {
-		page, next, err := a.parts.Subscribers.SubscriberPage(ctx, service, after, exportPage)
+		page, next, err := a.deps.Subscribers.SubscriberPage(ctx, service, after, exportPage)
 		if err != nil {
 			return err
 		}

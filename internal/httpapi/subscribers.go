@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 )
@@ -57,7 +58,7 @@ func (a *API) subscriberRoutes() {
 		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all subscribers " +
 			"are streamed, each on a line of the form that an import takes. Ids of ours (per-) are left out."}
 	replies[SubscriberList](a, &list, http.StatusOK, "A page, or everybody", "application/json")
-	list.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, ndjson)}
+	list.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, httpio.NDJSON)}
 	streamed(a, list, mayLookUp, a.subscribers)
 	read(a, huma.Operation{OperationID: "get-subscriber", Method: http.MethodGet, Path: one, Tags: tags, Summary: "One subscriber with all addresses",
 		Description: "A subscriber that was merged into another is not found; the hint of the answer names the one that it was merged into. Change that one: an old id is never followed silently."}, mayLookUp,
@@ -66,9 +67,9 @@ func (a *API) subscriberRoutes() {
 			if err != nil {
 				return people.Subscriber{}, err
 			}
-			found, err := a.parts.Subscribers.Subscriber(ctx, s, in.ID)
+			found, err := a.deps.Subscribers.Subscriber(ctx, s, in.ID)
 			if err == nil {
-				err = setTag(ctx.Value(exchangeKey{}).(*exchange), found)
+				err = setTag(ctx.Value(exchangeKey{}).(*responseWriter), found)
 			}
 			return found, err
 		})
@@ -78,10 +79,10 @@ func (a *API) subscriberRoutes() {
 		Description: "NDJSON is streamed: each line is put by itself, under its id where it has one, and answered by a line, in order; a bad line does not stop the others.",
 		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
 		RequestBody: body[people.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
-	post.RequestBody.Content[ndjson] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, ndjson)}
+	post.RequestBody.Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, httpio.NDJSON)}
 	replies[people.Subscriber](a, &post, http.StatusCreated, "Added", "application/json")
 	replies[wire.PutSummary](a, &post, http.StatusOK, "Of NDJSON: one answer or error on each line, or with quiet=true a summary", "application/json")
-	post.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[wire.Subscribed](a, ndjson)}
+	post.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[wire.Subscribed](a, httpio.NDJSON)}
 	a.handle(post, maySubscribe, a.postSubscriber)
 
 	put := huma.Operation{OperationID: "put-subscriber", Method: http.MethodPut, Path: one, Tags: tags,
@@ -96,7 +97,7 @@ func (a *API) subscriberRoutes() {
 	patch := huma.Operation{OperationID: "patch-subscriber", Method: http.MethodPatch, Path: one, Tags: tags,
 		Summary:     "Change what a JSON merge patch (RFC 7396) names",
 		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()},
-		RequestBody: body[people.SubscriberPut](a, "What changes; null removes a member", mergePatch, "application/json")}
+		RequestBody: body[people.SubscriberPut](a, "What changes; null removes a member", httpio.MergePatch, "application/json")}
 	replies[people.Subscriber](a, &patch, http.StatusOK, "As it is now", "application/json")
 	a.handle(patch, maySubscribe, a.patchSubscriber)
 
@@ -114,17 +115,17 @@ func ifMatch() *huma.Param {
 }
 
 // subscribers returns how to answer who asks for a list.
-func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (func(context.Context, *exchange) error, error) {
+func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (func(context.Context, *responseWriter) error, error) {
 	if acceptsLines(in.Accept) {
 		s, err := a.oneService(c)
 		if err == nil && (in.ID != "" || in.Address != "" || in.Cursor != "") {
 			err = &fanfare.Error{Code: fanfare.Invalid, Message: "an export has all subscribers: it knows no cursor and no filters", Hint: "ask for application/json to have pages"}
 		}
-		return func(ctx context.Context, x *exchange) error { return a.exportSubscribers(ctx, x, s) }, err
+		return func(ctx context.Context, x *responseWriter) error { return a.exportSubscribers(ctx, x, s) }, err
 	}
 	list, err := a.listSubscribers(ctx, c, in)
-	return func(_ context.Context, x *exchange) error {
-		return writeJSON(x, http.StatusOK, "application/json", list)
+	return func(_ context.Context, x *responseWriter) error {
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
 	}, err
 }
 
@@ -143,7 +144,7 @@ func (a *API) listSubscribers(ctx context.Context, c caller, in *subscribersBy) 
 	if err != nil {
 		return list, err
 	}
-	page, next, err := a.parts.Subscribers.SubscriberPage(ctx, s, after, in.Limit)
+	page, next, err := a.deps.Subscribers.SubscriberPage(ctx, s, after, in.Limit)
 	if next != 0 {
 		list.Next = l.cursor(placeKey(next))
 	}
@@ -156,11 +157,11 @@ func (a *API) subscribersNamed(ctx context.Context, service string, in *subscrib
 	var found people.Subscriber
 	var err error
 	if in.ID != "" {
-		found, err = a.parts.Subscribers.Subscriber(ctx, service, in.ID)
+		found, err = a.deps.Subscribers.Subscriber(ctx, service, in.ID)
 	}
 	if in.Address != "" && err == nil {
 		byID := found.ID
-		if found, err = a.parts.Subscribers.SubscriberByAddress(ctx, service, in.Address); err == nil && byID != "" && found.ID != byID {
+		if found, err = a.deps.Subscribers.SubscriberByAddress(ctx, service, in.Address); err == nil && byID != "" && found.ID != byID {
 			return []people.Subscriber{}, nil
 		}
 	}
@@ -185,13 +186,13 @@ func placeAfter(l listing, cursor string) (fanfare.RowID, error) {
 	return fanfare.RowID(p), err
 }
 
-func (a *API) postSubscriber(x *exchange, r *http.Request, c caller) error {
-	if isNDJSON(mediaType(r.Header)) {
+func (a *API) postSubscriber(x *responseWriter, r *http.Request, c caller) error {
+	if httpio.IsNDJSON(httpio.MediaType(r.Header)) {
 		service, err := a.oneService(c)
 		if err != nil {
 			return err
 		}
-		quiet, err := wantsSummary(r)
+		quiet, err := httpio.WantsSummary(r)
 		if err != nil {
 			return err
 		}
@@ -201,20 +202,20 @@ func (a *API) postSubscriber(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.parts.Subscribers.CreateSubscriber(r.Context(), service, p)
+	s, err := a.deps.Subscribers.CreateSubscriber(r.Context(), service, p)
 	if err != nil {
 		return err
 	}
 	return answerSubscriber(x, http.StatusCreated, &s)
 }
 
-func (a *API) putSubscriber(x *exchange, r *http.Request, c caller) error {
+func (a *API) putSubscriber(x *responseWriter, r *http.Request, c caller) error {
 	service, p, err := a.subscriberBody(x, r, c)
 	if err != nil {
 		return err
 	}
-	patient(x)
-	s, created, err := a.parts.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, preconditions[people.Subscriber](r))
+	httpio.AllowLongResponse(x)
+	s, created, err := a.deps.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, httpio.Preconditions[people.Subscriber](r))
 	if err != nil {
 		return err
 	}
@@ -225,59 +226,59 @@ func (a *API) putSubscriber(x *exchange, r *http.Request, c caller) error {
 	return answerSubscriber(x, status, &s)
 }
 
-func (a *API) patchSubscriber(x *exchange, r *http.Request, c caller) error {
+func (a *API) patchSubscriber(x *responseWriter, r *http.Request, c caller) error {
 	service, err := a.oneService(c)
 	if err != nil {
 		return err
 	}
-	if mt := mediaType(r.Header); mt != "" && mt != mergePatch && mt != "application/json" {
-		return unknownType(mt, mergePatch, "application/json")
+	if mt := httpio.MediaType(r.Header); mt != "" && mt != httpio.MergePatch && mt != "application/json" {
+		return httpio.UnknownType(mt, httpio.MergePatch, "application/json")
 	}
-	text, err := readBody(x, r)
+	text, err := httpio.ReadBody(x, r)
 	if err != nil {
 		return err
 	}
-	patient(x)
-	s, err := a.parts.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, preconditions[people.Subscriber](r))
+	httpio.AllowLongResponse(x)
+	s, err := a.deps.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, httpio.Preconditions[people.Subscriber](r))
 	if err != nil {
 		return err
 	}
 	return answerSubscriber(x, http.StatusOK, &s)
 }
 
-func (a *API) deleteSubscriber(x *exchange, r *http.Request, c caller) error {
+func (a *API) deleteSubscriber(x *responseWriter, r *http.Request, c caller) error {
 	service, err := a.oneService(c)
 	if err != nil {
 		return err
 	}
-	patient(x)
-	if err := a.parts.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), preconditions[people.Subscriber](r)); err != nil {
+	httpio.AllowLongResponse(x)
+	if err := a.deps.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), httpio.Preconditions[people.Subscriber](r)); err != nil {
 		return err
 	}
 	x.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-func (a *API) subscriberBody(x *exchange, r *http.Request, c caller) (service string, p people.SubscriberPut, err error) {
+func (a *API) subscriberBody(x *responseWriter, r *http.Request, c caller) (service string, p people.SubscriberPut, err error) {
 	if service, err = a.oneService(c); err == nil {
-		err = readJSON(x, r, &p)
+		err = httpio.ReadJSON(x, r, &p)
 	}
 	return service, p, err
 }
 
-func answerSubscriber(x *exchange, status int, s *people.Subscriber) error {
+func answerSubscriber(x *responseWriter, status int, s *people.Subscriber) error {
 	if err := setTag(x, s); err != nil {
 		return err
 	}
 	if status == http.StatusCreated {
 		x.Header().Set("Location", "/v1/subscribers/"+url.PathEscape(s.ID))
 	}
-	return writeJSON(x, status, "application/json", s)
+	return httpio.WriteJSON(x, status, "application/json", s)
 }
 
 // setTag gives the answer the entity tag of what it shows.
-func setTag(x *exchange, v any) error {
-	tag, err := tagOf(v)
+func setTag(x *responseWriter, v any) error {
+	tag, err := httpio.TagOf(v)
 	if err == nil {
 		x.Header().Set("ETag", tag)
 	}

@@ -2,21 +2,17 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 )
-
-const ndjson = "application/x-ndjson"
 
 func (a *API) subscriptionRoutes() {
 	a.pauseRoutes()
@@ -26,9 +22,9 @@ func (a *API) subscriptionRoutes() {
 		Description: "NDJSON is streamed: each line is put by itself and answered by a line, in order; a bad line does not stop the others. " +
 			"Read the answers while you send, or ask for a summary with quiet=true or Prefer: return=minimal. Where a body breaks off, its whole lines are stored.",
 		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
-		RequestBody: body[wire.SubscriptionRequest](a, "A subscription, or one on each line", "application/json", ndjson)}
+		RequestBody: body[wire.SubscriptionRequest](a, "A subscription, or one on each line", "application/json", httpio.NDJSON)}
 	replies[wire.Subscribed](a, &post, http.StatusCreated, "Added", "application/json")
-	replies[wire.Subscribed](a, &post, http.StatusOK, "It was there, and is now as asked; of NDJSON: one answer or error on each line", "application/json", ndjson)
+	replies[wire.Subscribed](a, &post, http.StatusOK, "It was there, and is now as asked; of NDJSON: one answer or error on each line", "application/json", httpio.NDJSON)
 	orSummary[wire.PutSummary](a, &post, http.StatusOK)
 	a.handle(post, maySubscribe, a.postSubscriptions)
 
@@ -51,9 +47,9 @@ func (a *API) subscriptionRoutes() {
 			if err != nil {
 				return people.Subscription{}, err
 			}
-			found, err := a.parts.Subscriptions.Subscription(ctx, s, in.ID)
+			found, err := a.deps.Subscriptions.Subscription(ctx, s, in.ID)
 			if err == nil {
-				err = setTag(ctx.Value(exchangeKey{}).(*exchange), found)
+				err = setTag(ctx.Value(exchangeKey{}).(*responseWriter), found)
 			}
 			return found, err
 		})
@@ -73,25 +69,20 @@ func (a *API) subscriptionRoutes() {
 			if in.Reason == "" {
 				in.Reason = "ended over the API"
 			}
-			x := ctx.Value(exchangeKey{}).(*exchange)
-			patient(x)
-			return a.parts.Subscriptions.EndSubscriptionIf(ctx, s, in.ID, in.Reason, preconditions[people.Subscription](x.request))
+			x := ctx.Value(exchangeKey{}).(*responseWriter)
+			httpio.AllowLongResponse(x)
+			return a.deps.Subscriptions.EndSubscriptionIf(ctx, s, in.ID, in.Reason, httpio.Preconditions[people.Subscription](x.request))
 		})
 }
 
-// patient allows an answer to take as long as a letter may be on the wire.
-func patient(x *exchange) {
-	http.NewResponseController(x).SetWriteDeadline(time.Now().Add(10 * time.Minute))
-}
-
-func (a *API) postSubscriptions(x *exchange, r *http.Request, c caller) error {
+func (a *API) postSubscriptions(x *responseWriter, r *http.Request, c caller) error {
 	s, err := a.oneService(c)
 	if err != nil {
 		return err
 	}
-	switch mt := mediaType(r.Header); {
-	case isNDJSON(mt):
-		quiet, err := wantsSummary(r)
+	switch mt := httpio.MediaType(r.Header); {
+	case httpio.IsNDJSON(mt):
+		quiet, err := httpio.WantsSummary(r)
 		if err != nil {
 			return err
 		}
@@ -99,11 +90,11 @@ func (a *API) postSubscriptions(x *exchange, r *http.Request, c caller) error {
 	case mt == "application/json" || mt == "":
 		return a.keepSubscription(x, r, s, "")
 	default:
-		return unknownType(mt, "application/json", ndjson)
+		return httpio.UnknownType(mt, "application/json", httpio.NDJSON)
 	}
 }
 
-func (a *API) putSubscription(x *exchange, r *http.Request, c caller) error {
+func (a *API) putSubscription(x *responseWriter, r *http.Request, c caller) error {
 	s, err := a.oneService(c)
 	if err != nil {
 		return err
@@ -113,8 +104,8 @@ func (a *API) putSubscription(x *exchange, r *http.Request, c caller) error {
 
 // keepSubscription puts the one subscription in the body; id is that of the
 // path, or "".
-func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string) error {
-	text, err := readBody(x, r)
+func (a *API) keepSubscription(x *responseWriter, r *http.Request, service, id string) error {
+	text, err := httpio.ReadBody(x, r)
 	if err != nil {
 		return err
 	}
@@ -127,10 +118,10 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/id", Message: "is not the id of the path", Hint: "leave it out"}
 		}
 		puts[0].ID = id
-		puts[0].Check = preconditions[people.Subscription](r)
+		puts[0].Check = httpio.Preconditions[people.Subscription](r)
 	}
 	results := make([]people.PutResult, 1)
-	if err := a.parts.Subscriptions.PutSubscriptions(r.Context(), service, puts, results); err != nil {
+	if err := a.deps.Subscriptions.PutSubscriptions(r.Context(), service, puts, results); err != nil {
 		return err
 	}
 	if results[0].Err != nil {
@@ -142,7 +133,7 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 		x.Header().Set("Location", "/v1/subscriptions/"+url.PathEscape(results[0].ID))
 	}
 	x.Header().Set("Content-Type", "application/json")
-	writeAll(x, status, append(appendPut(nil, &results[0], true), '\n'))
+	httpio.WriteAll(x, status, append(appendPut(nil, &results[0], true), '\n'))
 	return nil
 }
 
@@ -150,7 +141,7 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 // is asked for, or no index leads to it.
 func appendPut(dst []byte, r *people.PutResult, cost bool) []byte {
 	dst = append(dst, `{"id":`...)
-	dst = appendString(dst, r.ID)
+	dst = httpio.AppendString(dst, r.ID)
 	dst = append(dst, `,"created":`...)
 	dst = strconv.AppendBool(dst, r.Created)
 	switch {
@@ -158,56 +149,9 @@ func appendPut(dst []byte, r *people.PutResult, cost bool) []byte {
 		dst = append(dst, `,"matching":{"indexed":false,"ns_per_event":`...)
 		dst = strconv.AppendInt(dst, r.Cost.Nanos, 10)
 		dst = append(dst, `,"reason":`...)
-		dst = append(appendString(dst, r.Cost.Why), '}')
+		dst = append(httpio.AppendString(dst, r.Cost.Why), '}')
 	case cost:
 		dst = append(dst, `,"matching":{"indexed":true}`...)
 	}
 	return append(dst, '}')
-}
-
-// appendString appends s as JSON. Ids hardly ever need an escape.
-func appendString(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
-			quoted, _ := json.Marshal(s) // a string cannot fail
-			return append(dst, quoted...)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
-}
-
-// mediaType returns the type of the body without its parameters.
-func mediaType(h http.Header) string {
-	v := h.Get("Content-Type")
-	if v == "application/json" {
-		return v
-	}
-	v, _, _ = strings.Cut(v, ";")
-	return strings.ToLower(strings.TrimSpace(v))
-}
-
-func isNDJSON(mediaType string) bool {
-	switch mediaType {
-	case ndjson, "application/ndjson", "application/jsonl", "application/jsonlines":
-		return true
-	}
-	return false
-}
-
-func unknownType(mediaType string, known ...string) error {
-	return &fanfare.Error{Code: fanfare.Invalid, Message: "a body of type " + mediaType + " cannot be read",
-		Hint: "send the header Content-Type with one of " + strings.Join(known, ", ")}
-}
-
-// wantsSummary reports whether the client asks for a short answer (quiet, or
-// return=minimal of RFC 7240, section 4.2).
-func wantsSummary(r *http.Request) (bool, error) {
-	for _, v := range r.Header["Prefer"] {
-		if strings.Contains(strings.ToLower(v), "return=minimal") {
-			return true, nil
-		}
-	}
-	return boolean(r, "quiet")
 }

@@ -10,6 +10,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/ndjson"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people/suppression"
 )
@@ -40,7 +42,7 @@ func (a *API) suppressionListRoutes() {
 		Description: "Of whoever was forgotten there is no address, but a hash. " +
 			"With Accept: application/x-ndjson all are streamed, each on a line of the form that an import takes. What holds for all services is a list of its own."}
 	replies[SuppressionList](a, &list, http.StatusOK, "A page, or everything", "application/json")
-	list.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[SuppressionRequest](a, ndjson)}
+	list.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[SuppressionRequest](a, httpio.NDJSON)}
 	streamed(a, list, mayLookUp, a.listSuppressions)
 
 	fill := huma.Operation{OperationID: "import-suppressions", Method: http.MethodPost, Path: path, Tags: tags,
@@ -48,14 +50,14 @@ func (a *API) suppressionListRoutes() {
 		Description: "NDJSON is streamed: each line is kept by itself and answered by a line, in order; a bad line does not stop the others. Read the answers while you send, or ask for a summary with quiet=true.",
 		Parameters: []*huma.Param{service(), flag("quiet", "answer only a summary"),
 			flag("all_services", "for all services; asks for a key with the scope admin that is for all services")},
-		RequestBody: body[SuppressionRequest](a, "An address on each line", ndjson)}
+		RequestBody: body[SuppressionRequest](a, "An address on each line", httpio.NDJSON)}
 	replies[SuppressionSummary](a, &fill, http.StatusOK, "One answer or error on each line, or with quiet=true a summary", "application/json")
-	fill.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[SuppressionAdded](a, ndjson)}
+	fill.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[SuppressionAdded](a, httpio.NDJSON)}
 	a.handle(fill, maySubscribe, a.importSuppressions)
 }
 
 // listSuppressions returns how to answer.
-func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy) (func(context.Context, *exchange) error, error) {
+func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy) (func(context.Context, *responseWriter) error, error) {
 	s, err := a.suppressionScope(c, in.AllServices)
 	if err != nil {
 		return nil, err
@@ -65,14 +67,14 @@ func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy
 		if in.Cursor != "" {
 			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export has the whole list: it knows no cursor", Hint: "ask for application/json to have pages"}
 		}
-		return func(ctx context.Context, x *exchange) error { return a.exportSuppressions(ctx, x, f) }, nil
+		return func(ctx context.Context, x *responseWriter) error { return a.exportSuppressions(ctx, x, f) }, nil
 	}
 	l := listingOf("suppressions", s, in.Reason)
 	after, err := suppressionAfter(l, in.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := a.parts.Suppressions.Suppressions(ctx, f, after, in.Limit)
+	page, next, err := a.deps.Suppressions.Suppressions(ctx, f, after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +82,8 @@ func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy
 	if next != nil {
 		list.Next = l.cursor(fmt.Sprintf("%x.%x.%x", next.At, next.Kind, next.Hash))
 	}
-	return func(_ context.Context, x *exchange) error {
-		return writeJSON(x, http.StatusOK, "application/json", list)
+	return func(_ context.Context, x *responseWriter) error {
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
 	}, nil
 }
 
@@ -103,21 +105,21 @@ func suppressionAfter(l listing, cursor string) (*suppression.Cursor, error) {
 }
 
 // exportSuppressions streams the list.
-func (a *API) exportSuppressions(ctx context.Context, x *exchange, f suppression.Filter) error {
+func (a *API) exportSuppressions(ctx context.Context, x *responseWriter, f suppression.Filter) error {
 	out := newLineStream(x)
-	if err := a.parts.Suppressions.EachSuppression(ctx, f, func(s *suppression.Suppression) error { return out.write(s) }); err != nil {
+	if err := a.deps.Suppressions.EachSuppression(ctx, f, func(s *suppression.Suppression) error { return out.write(s) }); err != nil {
 		return err
 	}
 	return out.flush()
 }
 
 // importSuppressions puts the address on each line of the body on the list.
-func (a *API) importSuppressions(x *exchange, r *http.Request, c caller) error {
-	quiet, err := wantsSummary(r)
+func (a *API) importSuppressions(x *responseWriter, r *http.Request, c caller) error {
+	quiet, err := httpio.WantsSummary(r)
 	if err != nil {
 		return err
 	}
-	all, err := boolean(r, "all_services")
+	all, err := httpio.Boolean(r, "all_services")
 	if err != nil {
 		return err
 	}
@@ -125,8 +127,8 @@ func (a *API) importSuppressions(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	if mt := mediaType(r.Header); !isNDJSON(mt) {
-		return unknownType(mt, ndjson)
+	if mt := httpio.MediaType(r.Header); !httpio.IsNDJSON(mt) {
+		return httpio.UnknownType(mt, httpio.NDJSON)
 	}
 	sum := SuppressionSummary{Errors: []wire.LineError{}}
 	defer func() {
@@ -136,22 +138,22 @@ func (a *API) importSuppressions(x *exchange, r *http.Request, c caller) error {
 		a.note(context.WithoutCancel(r.Context()), audit.Operation{Service: s, Action: "import", Kind: "suppressions"},
 			&audit.Detail{Counts: map[string]int64{"added": sum.Added, "kept": sum.Kept, "failed": sum.Failed}})
 	}()
-	return run(a, x, r, lineWork[suppression.Record]{
-		decode:       func(line []byte, to *suppression.Record) error { return a.decodeSuppression(line, s, all, to) },
-		maxLineBytes: importLineBytes, maxLines: suppressionChunkLines, status: http.StatusOK, quiet: quiet,
-		keep: func(ctx context.Context, records []suppression.Record) (<-chan error, outcome) {
-			added, err := a.parts.Suppressions.SuppressRecords(audit.WithoutActor(ctx), records)
+	return run(a, x, r, ndjson.Endpoint[suppression.Record]{
+		Decode:       func(line []byte, to *suppression.Record) error { return a.decodeSuppression(line, s, all, to) },
+		MaxLineBytes: importLineBytes, MaxLines: suppressionChunkLines, Status: http.StatusOK, Quiet: quiet,
+		Store: func(ctx context.Context, records []suppression.Record) (<-chan error, ndjson.ResultFunc) {
+			added, err := a.deps.Suppressions.SuppressRecords(audit.WithoutActor(ctx), records)
 			done := make(chan error, 1)
 			done <- err
 			return done, func(dst []byte, i int) ([]byte, error) { return sum.add(dst, added[i], quiet), nil }
 		},
-		refused: func(e wire.LineError) {
+		Rejected: func(e wire.LineError) {
 			sum.Failed++
 			if len(sum.Errors) < wire.MaxErrors {
 				sum.Errors = append(sum.Errors, e)
 			}
 		},
-		summary: func() any { return sum },
+		Summary: func() any { return sum },
 	})
 }
 
@@ -172,13 +174,13 @@ func (s *SuppressionSummary) add(dst []byte, added, quiet bool) []byte {
 
 func (a *API) decodeSuppression(line []byte, service string, all bool, to *suppression.Record) (err error) {
 	var in SuppressionRequest
-	if err := decodeStrictly(line, &in); err != nil {
+	if err := httpio.DecodeStrictly(line, &in); err != nil {
 		return err
 	}
 	if in.AllServices && !all {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "the line is for all services, and the list is that of one",
 			Hint: "send it with ?all_services=true, or leave that out"}
 	}
-	*to, err = a.parts.Suppressions.CheckSuppression(in.ask(service, suppression.ReasonImported))
+	*to, err = a.deps.Suppressions.CheckSuppression(in.ask(service, suppression.ReasonImported))
 	return err
 }

@@ -9,6 +9,9 @@ import (
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+	"fanfare.dev/fanfare/internal/httpapi/templatediff"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
@@ -68,7 +71,7 @@ func (a *API) listTemplates(_ context.Context, c caller, in *OfTemplates) (page 
 	if err != nil {
 		return page, err
 	}
-	now := a.parts.Documents.Configuration()
+	now := a.deps.Documents.Configuration()
 	var all []wire.Template
 	if in.State == catalog.VersionDraft {
 		for _, d := range now.Drafts(service) {
@@ -88,9 +91,9 @@ func (a *API) listVersions(_ context.Context, c caller, in *OfTemplate) (page wi
 	if err != nil {
 		return page, err
 	}
-	versions := a.parts.Documents.Configuration().TemplateVersions(service, in.Template)
+	versions := a.deps.Documents.Configuration().TemplateVersions(service, in.Template)
 	if len(versions) == 0 {
-		return page, notFound("template", in.Template)
+		return page, problem.NotFound("template", in.Template)
 	}
 	all := make([]wire.Template, len(versions))
 	for i, v := range versions {
@@ -105,10 +108,10 @@ func (a *API) getVersion(_ context.Context, c caller, in *OfVersion) (wire.Templ
 	if err != nil {
 		return wire.Template{}, err
 	}
-	if v := a.parts.Documents.Configuration().TemplateVersion(service, in.Template, in.Version); v != nil {
+	if v := a.deps.Documents.Configuration().TemplateVersion(service, in.Template, in.Version); v != nil {
 		return seen(v), nil
 	}
-	return wire.Template{}, notFound("version", in.Template+"@"+strconv.Itoa(in.Version))
+	return wire.Template{}, problem.NotFound("version", in.Template+"@"+strconv.Itoa(in.Version))
 }
 
 func (a *API) publicationRoute(template *huma.Param) {
@@ -122,13 +125,13 @@ func (a *API) publicationRoute(template *huma.Param) {
 	a.handle(op, mayConfigure, a.publishTemplate)
 }
 
-func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
+func (a *API) publishTemplate(x *responseWriter, r *http.Request, c caller) error {
 	service, err := a.oneService(c)
 	if err != nil {
 		return err
 	}
 	var in wire.Publication
-	if err := readJSON(x, r, &in); err != nil {
+	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
 	}
 	name := r.PathValue("template")
@@ -136,17 +139,17 @@ func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	after, err := a.parts.Documents.ApplyMember(r.Context(), publication, func(now catalog.Configuration) error {
+	after, err := a.deps.Documents.ApplyMember(r.Context(), publication, func(now catalog.Configuration) error {
 		if len(now.TemplateVersions(service, name)) == 0 {
-			return notFound("template", name)
+			return problem.NotFound("template", name)
 		}
 		tag := ""
 		if t := now.Template(service, name); t != nil {
-			if tag, err = tagOf(seen(&catalog.TemplateVersion{TemplateSource: t, State: catalog.VersionPublished})); err != nil {
+			if tag, err = httpio.TagOf(seen(&catalog.TemplateVersion{TemplateSource: t, State: catalog.VersionPublished})); err != nil {
 				return err
 			}
 		}
-		return mayChange(r.Header, tag)
+		return httpio.MayChange(r.Header, tag)
 	})
 	if err != nil {
 		return err
@@ -155,5 +158,37 @@ func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
 	if err := setTag(x, shown); err != nil {
 		return err
 	}
-	return writeJSON(x, http.StatusOK, "application/json", shown)
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", shown)
+}
+
+// BetweenVersions names two versions of a template.
+type BetweenVersions struct {
+	Named
+	Template string `path:"template" doc:"name of the template"`
+	From     string `query:"from" maxLength:"20" doc:"a number, draft or published; without: what is published, or what was before it where to is that"`
+	To       string `query:"to" maxLength:"20" doc:"a number, draft or published; without: the draft, or where there is none what is published"`
+}
+
+func (a *API) versionDiffRoute() {
+	op := huma.Operation{OperationID: "diff-versions", Method: http.MethodGet, Path: "/v1/templates/{template}/diff", Tags: []string{"templates"},
+		Summary: "What differs between two versions of a template",
+		Description: "Each part that differs as a unified diff: subject, text, HTML, and all that is said in other languages and on devices; of files their names, types, sizes and SHA-256. " +
+			"Without parameters: what the draft would change, or, where there is none, what the last publication has changed."}
+	read(a, op, mayRead, a.diffVersions)
+}
+
+func (a *API) diffVersions(_ context.Context, c caller, in *BetweenVersions) (diff wire.TemplateDiff, err error) {
+	service, err := a.oneService(c)
+	if err != nil {
+		return diff, err
+	}
+	all := a.deps.Documents.Configuration().TemplateVersions(service, in.Template)
+	if len(all) == 0 {
+		return diff, problem.NotFound("template", in.Template)
+	}
+	from, to, err := templatediff.Versions(all, in.Template, in.From, in.To)
+	if err != nil {
+		return diff, err
+	}
+	return wire.TemplateDiff{Template: in.Template, From: templatediff.Ref(from), To: templatediff.Ref(to), Parts: templatediff.Parts(from, to)}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 // The extension attributes by which a CloudEvent says when it may leave;
@@ -16,9 +17,6 @@ const (
 	expiresExtension   = "expires"
 	expirytime         = "expirytime"
 )
-
-// timeForm is what to do about a time that cannot be read.
-const timeForm = "write it with its zone, as 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00 (RFC 3339)"
 
 // times is when the messages of an event may leave. Zero: at any time.
 type times struct{ notBefore, expires time.Time }
@@ -59,7 +57,7 @@ func timeIn(name, text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: fmt.Sprintf("%q is not a time", text), Hint: timeForm}
+		return at, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: fmt.Sprintf("%q is not a time", text), Hint: httpio.TimeHint}
 	}
 	return at.UTC(), nil
 }

@@ -1,17 +1,21 @@
 package httpapi
 
-import "testing"
+import (
+	"testing"
+
+	"fanfare.dev/fanfare/internal/httpapi/limits"
+)
 
 func TestAPartOfTheRequestsIsKeptForUrgentOnes(t *testing.T) {
 	w := held{newWorld(), make(chan struct{}), make(chan struct{})}
-	a := w.api(func(p *Parts) { p.Limits, p.Subscriptions = Limits{Requests: keptForUrgent}, w })
+	a := w.api(func(p *Dependencies) { p.Limits, p.Subscriptions = limits.Limits{Requests: limits.UrgentShare}, w })
 	done := make(chan int)
-	for range keptForUrgent - 1 {
+	for range limits.UrgentShare - 1 {
 		go func() { done <- ask(t, a, "POST", "/v1/subscriptions", oneSub).Code }()
 		<-w.inside
 	}
 	if rec := ask(t, a, "GET", "/v1/status", ""); rec.Code != 503 {
-		t.Errorf("beside %d others one that is not urgent is answered %d", keptForUrgent-1, rec.Code)
+		t.Errorf("beside %d others one that is not urgent is answered %d", limits.UrgentShare-1, rec.Code)
 	}
 	if rec := ask(t, a, "POST", "/v1/nothing?lane=urgent", ""); rec.Code != 404 {
 		t.Errorf("one that says so in its query is answered %d", rec.Code)
@@ -20,7 +24,7 @@ func TestAPartOfTheRequestsIsKeptForUrgentOnes(t *testing.T) {
 		t.Errorf("one that says so in its header is answered %d", rec.Code)
 	}
 	close(w.goOn)
-	for range keptForUrgent - 1 {
+	for range limits.UrgentShare - 1 {
 		if got := <-done; got != 200 && got != 201 {
 			t.Errorf("one of the others ended with %d", got)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	swagger "github.com/swaggest/swgui/v5/static"
+
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
 //go:embed viewer
@@ -25,10 +27,10 @@ func (a *API) viewerRoutes() {
 	op := huma.Operation{OperationID: "show-documentation", Method: http.MethodGet, Path: "/docs", Tags: []string{"reference"},
 		Summary: "This document for people, to read and to try"}
 	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
-	a.handle(op, anybody, func(x *exchange, _ *http.Request, _ caller) error { return a.view(x, "index.html") })
+	a.handle(op, anybody, func(x *responseWriter, _ *http.Request, _ caller) error { return a.view(x, "index.html") })
 	for _, name := range []string{"start.js", "swagger-ui.css", "swagger-ui-bundle.js"} { // parts of the page, no endpoints
 		a.mux.HandleFunc("GET /docs/"+name, func(w http.ResponseWriter, _ *http.Request) {
-			x := w.(*exchange)
+			x := w.(*responseWriter)
 			if err := a.view(x, name); err != nil {
 				a.fail(x, err)
 			}
@@ -37,7 +39,7 @@ func (a *API) viewerRoutes() {
 }
 
 // view answers with a file of the viewer.
-func (a *API) view(x *exchange, name string) error {
+func (a *API) view(x *responseWriter, name string) error {
 	h := x.Header()
 	h.Set("Content-Security-Policy", viewerPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -51,7 +53,7 @@ func (a *API) view(x *exchange, name string) error {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 	}
 	if body, err := viewerFiles.ReadFile("viewer/" + name); err == nil {
-		writeAll(x, http.StatusOK, body)
+		httpio.WriteAll(x, http.StatusOK, body)
 		return nil
 	}
 	packed, err := swagger.FS.ReadFile(name + ".gz")
@@ -62,7 +64,7 @@ func (a *API) view(x *exchange, name string) error {
 	h.Set("Cache-Control", "max-age=3600")
 	if strings.Contains(x.request.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		writeAll(x, http.StatusOK, packed)
+		httpio.WriteAll(x, http.StatusOK, packed)
 		return nil
 	}
 	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
@@ -73,6 +75,6 @@ func (a *API) view(x *exchange, name string) error {
 	if err != nil {
 		return err
 	}
-	writeAll(x, http.StatusOK, body)
+	httpio.WriteAll(x, http.StatusOK, body)
 	return nil
 }

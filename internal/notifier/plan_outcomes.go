@@ -128,7 +128,7 @@ func (n *Notifier) named(ctx context.Context, all []Outcome, members []fanfare.M
 	}
 	err = n.registry.Subscriptions(ctx, slices.Compact(what), func(s *people.SubscriptionRow) error {
 		subscriptions[s.Place] = s.ID
-		ours[s.Place] = n.registry.OfReserved(s)
+		ours[s.Place] = n.registry.HasReservedTopic(s)
 		return nil
 	})
 	if err != nil {

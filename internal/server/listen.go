@@ -21,6 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
@@ -97,9 +98,9 @@ func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *s
 }
 
 // parts are the components that the API calls, except those with loops of their own.
-func (c *components) parts(traces *report.Traces, reports *status.Reporter) httpapi.Parts {
+func (c *components) parts(traces *report.Traces, reports *status.Reporter) httpapi.Dependencies {
 	inspector := inspect.New(inspect.Options{Index: c.index, Verifier: c.verifier, Registry: c.registry, States: c.states, Samples: c.samples, Audiences: c.audiences, Clock: c.clock})
-	return httpapi.Parts{
+	return httpapi.Dependencies{
 		States:     inspector,
 		Secrets:    c.channels,
 		Previews:   preview.Previewer{Registry: c.registry, Store: c.store, Traces: traces, Attachments: c.dispatch.Attachments, MaxBytes: int(c.config.MaxAttachments), PublicURL: c.publicURL(), Clock: c.clock},
@@ -112,19 +113,19 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: c.registry, Handler: c.feedback, Clock: c.clock, Logger: c.log}),
 		Backups:  &backup.Server{Dir: c.dir, DB: c.db, Bus: c.bus, Version: c.version, Clock: c.clock, Exclusive: c.exclusive},
 		Ready:    c.ready, Metrics: reports.Metrics(), MetricsOpen: c.config.MetricsOpen,
-		Limits: httpapi.Limits{Requests: c.config.MaxRequests, RequestsPerKey: c.config.MaxRequestsPerKey, RatePerSecond: c.config.RateLimit, Burst: c.config.RateBurst}, Origins: c.config.CORSOrigins, Proxies: c.config.Proxies(), AccessLog: c.config.AccessLog,
+		Limits: limits.Limits{Requests: c.config.MaxRequests, RequestsPerKey: c.config.MaxRequestsPerKey, RatePerSecond: c.config.RateLimit, Burst: c.config.RateBurst}, Origins: c.config.CORSOrigins, Proxies: c.config.Proxies(), AccessLog: c.config.AccessLog,
 		Version: c.version, Now: c.clock.Now, Log: c.log,
 	}
 }
 
 // pages adds the pages of recipients, which need the public URL.
-func (c *components) pages(parts *httpapi.Parts, direct *messages.Messages) error {
+func (c *components) pages(parts *httpapi.Dependencies, direct *messages.Messages) error {
 	passes, err := linktoken.New(c.keys.Links.Bytes)
 	if err != nil {
 		return err
 	}
 	self := selfservice.New(selfservice.Options{Registry: c.registry, Signer: c.dispatch.Links, Seals: passes, Clock: c.clock, PublicURL: c.publicURL(), Manifests: c.store, Messages: direct})
-	parts.Leaving, parts.Choices, parts.Signups, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, passes
+	parts.Unsubscriber, parts.Choices, parts.Signups, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, passes
 	return nil
 }
 

@@ -26,6 +26,7 @@ import (
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/listener"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/progress"
@@ -56,7 +57,7 @@ type Server struct {
 	progress progress.Reporter
 	outage   *database.Outage // of the database; nil before it is open
 	giveUp   func() error     // closes a database that cannot be reached; nil before it is open
-	api      *httpapi.Server
+	api      *listener.Server
 	feedback *feedback.Processor
 	cleanups []func() error // run in reverse order
 	draining atomic.Bool
@@ -119,7 +120,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := backup.Interrupted(dir); err != nil {
 		return err
 	}
-	if s.api, err = httpapi.Listen(httpapi.ServerOptions{Address: s.config.Listen, Cert: s.config.TLSCert, Key: s.config.TLSKey, Log: s.log, Progress: s.progress.Now}); err != nil {
+	if s.api, err = listener.Listen(listener.Options{Address: s.config.Listen, Cert: s.config.TLSCert, Key: s.config.TLSKey, Log: s.log, Progress: s.progress.Now}); err != nil {
 		return err
 	}
 	s.onStop(s.shutDownAPI)

@@ -160,8 +160,8 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	c.registry, err = registry.Open(ctx, registry.Options{
 		Store: c.control, Conditions: c.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: c.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(c.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(c.config.AllowAttachments),
-		AfterEnd: c.awaitEnded, Now: c.clock.Now, SuppressionKey: c.keys.Suppression.Bytes, Progress: c.progress.Begin("load subscriptions", 0),
-		Away: c.outage.Err, Patience: c.db.Patience(), Logger: c.log,
+		WaitInFlight: c.awaitEnded, Now: c.clock.Now, SuppressionKey: c.keys.Suppression.Bytes, Progress: c.progress.Begin("load subscriptions", 0),
+		StoreOutage: c.outage.Err, MaxWait: c.db.Patience(), Logger: c.log,
 	})
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	if err := c.db.CheckPairing(c.dir, knowsKey); err != nil {
 		return err
 	}
-	if err := c.keys.Check(c.registry.Suppressed(), c.highest > 0 && (c.config.PublicURL != "" || hasReturnAddress(c.registry)), channels.SignedByServer(c.registry)); err != nil {
+	if err := c.keys.Check(c.registry.SuppressionCount(), c.highest > 0 && (c.config.PublicURL != "" || hasReturnAddress(c.registry)), channels.SignedByServer(c.registry)); err != nil {
 		return err
 	}
 	if err := c.keys.Save(); err != nil {

@@ -46,7 +46,7 @@ func (r *Recovery) ReplaceBus(ctx context.Context, days []fanfare.Day, waiting R
 		}
 	}
 	// The database may be older than the mails that contain its row ids.
-	if err := r.Registry.SkipPlaces(ctx, skippedRows); err != nil {
+	if err := r.Registry.SkipRowIDs(ctx, skippedRows); err != nil {
 		return broadcasts, err
 	}
 	if err := waiting.ReleaseHeld(ctx, func(*fanfare.Batch) bool { return false }); err != nil {

@@ -69,7 +69,7 @@ func (r *Recovery) Restore(ctx context.Context, days []fanfare.Day, first uint64
 	if err := r.Registry.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeAll}, true, reason); err != nil {
 		return err
 	}
-	if err := r.Registry.SkipPlaces(ctx, skippedRows); err != nil {
+	if err := r.Registry.SkipRowIDs(ctx, skippedRows); err != nil {
 		return err
 	}
 	return r.Note.Finish(r.Dir, func(add func(*backup.Uncertain) error) error {

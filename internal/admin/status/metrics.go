@@ -52,7 +52,7 @@ func (r *Reporter) Metrics() http.Handler {
 	gauge("fanfare_notices_lag_seconds", "For how long the oldest of these has waited.", func() float64 { return r.options.Notifier.Lag().Seconds() })
 	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.options.Disk.Free()) })
 	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.options.Registry.ChangeSeq()) })
-	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions the start did not understand: they match nothing.", func() float64 { return float64(r.options.Registry.Unmatched()) })
+	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions the start did not understand: they match nothing.", func() float64 { return float64(r.options.Registry.InvalidConditions()) })
 	for _, register := range r.options.Register {
 		register(metrics)
 	}
@@ -72,7 +72,7 @@ var suppressionsDesc = prometheus.NewDesc("fanfare_suppressions", "Addresses on 
 func (m suppressionMetrics) Describe(to chan<- *prometheus.Desc) { to <- suppressionsDesc }
 
 func (m suppressionMetrics) Collect(to chan<- prometheus.Metric) {
-	counts := m.registry.SuppressedBy()
+	counts := m.registry.SuppressionsByReason()
 	for _, reason := range suppression.Reasons {
 		to <- prometheus.MustNewConstMetric(suppressionsDesc, prometheus.GaugeValue, float64(counts[reason]), reason)
 	}

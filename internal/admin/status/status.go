@@ -103,7 +103,7 @@ func (r *Reporter) status(ctx context.Context) (wire.Status, error) {
 	known := r.options.States.Total()
 	s.MatchCheck = r.options.MatchCheck()
 	s.Untold = r.options.Notifier.Waiting()
-	s.Suppressions = int64(r.options.Registry.Suppressed())
+	s.Suppressions = int64(r.options.Registry.SuppressionCount())
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
 	s.Capture, s.AllowRecipients = r.options.Capture.To, r.options.Capture.Allowed()
 	s.Inbound = inboundStatus(r.options.Inbound)

@@ -154,7 +154,7 @@ func (p *Processor) countable(r *report) bool {
 	if kind == 0 || r.last.Address == "" || r.last.State == fanfare.Failed || r.last.State == fanfare.Delivered && kind != control.BounceComplaint {
 		return false // most likely a repeated report
 	}
-	bounce, err := p.options.Registry.BounceOf(r.service, r.last.Address)
+	bounce, err := p.options.Registry.NewBounceRecord(r.service, r.last.Address)
 	if err != nil {
 		return false // the service was deleted
 	}

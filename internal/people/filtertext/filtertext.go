@@ -13,24 +13,24 @@ import (
 
 // A Table has the distinct texts of filters by number, from 1. One goroutine changes it. Any number
 // may read at the same time.
-type Table struct {
+type Dictionary struct {
 	mu      sync.RWMutex
 	numbers map[string]uint32
 	texts   []string // by number
 }
 
 // New returns an empty Table.
-func New() *Table { return &Table{numbers: map[string]uint32{}, texts: make([]string, 1)} }
+func New() *Dictionary { return &Dictionary{numbers: map[string]uint32{}, texts: make([]string, 1)} }
 
 // Number returns the number of a text, 0 if it has none.
-func (f *Table) Number(text string) uint32 {
+func (f *Dictionary) Number(text string) uint32 {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.numbers[text]
 }
 
 // Text returns the text of a number, "" if there is none.
-func (f *Table) Text(number uint32) string {
+func (f *Dictionary) Text(number uint32) string {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if int(number) >= len(f.texts) {
@@ -40,13 +40,13 @@ func (f *Table) Text(number uint32) string {
 }
 
 // Is reports whether a text has the number. The numbers of erased texts have no text.
-func (f *Table) Is(number uint32, text string) bool { return f.Text(number) == text }
+func (f *Dictionary) Is(number uint32, text string) bool { return f.Text(number) == text }
 
 // Next returns the lowest number that was never used.
-func (f *Table) Next() uint32 { return uint32(len(f.texts)) }
+func (f *Dictionary) Next() uint32 { return uint32(len(f.texts)) }
 
 // Add adds texts with their numbers.
-func (f *Table) Add(records []control.FilterRecord) {
+func (f *Dictionary) Add(records []control.FilterRecord) {
 	if len(records) == 0 {
 		return
 	}
@@ -65,7 +65,7 @@ func (f *Table) Add(records []control.FilterRecord) {
 }
 
 // Containing returns the numbers of the texts that contain one of the names, given in lower case.
-func (f *Table) Containing(names []string) []uint32 {
+func (f *Dictionary) Containing(names []string) []uint32 {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	var found []uint32
@@ -79,7 +79,7 @@ func (f *Table) Containing(names []string) []uint32 {
 }
 
 // Erase removes texts. Their numbers are not reused.
-func (f *Table) Erase(numbers []uint32) {
+func (f *Dictionary) Erase(numbers []uint32) {
 	if len(numbers) == 0 {
 		return
 	}

@@ -258,7 +258,7 @@ func TestTheUseOfAKeyIsKept(t *testing.T) {
 // waits for what is on the wire there.
 func TestAReplacedSubscriptionIsWaitedForLikeAnEndedOne(t *testing.T) {
 	var awaited []fanfare.RowID
-	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.AfterEnd = func(p fanfare.RowID) { awaited = append(awaited, p) } })
+	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.WaitInFlight = func(p fanfare.RowID) { awaited = append(awaited, p) } })
 	apply(t, r, weather)
 	good(t, putAll(t, r, people.SubscriptionPut{ID: "x", Topic: "change", Channel: "email", To: "a@example.org"}))
 	first, err := r.Subscription(t.Context(), "notify", "x")

@@ -15,36 +15,36 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// kindSlot is the kind of a ConfigRecord: a cadence in a time zone.
+// kindSlot is the kind of a ConfigRecord that holds a cadence in a time zone.
 const kindSlot = "slot"
 
-// maxServiceSlots is how many cadences in time zones a service may ever have, of the
-// 65,535 of an installation: they have numbers, which are not given again.
+// maxServiceSlots is the maximum number of cadences in time zones that a service may ever have. An
+// installation has 65,535 numbers for all services, and a number is never reused.
 const maxServiceSlots = 16_384
 
 // A Slot is a cadence of a service in a time zone.
 type Slot = cadence.Slot
 
-// A slotKey is what makes a slot.
+// A slotKey identifies a slot.
 type slotKey struct {
 	service uint32
 	cadence cadence.Cadence
 	zone    string
 }
 
-// slotBody is what is kept of a slot beside its name, the text of the cadence.
+// slotBody is the stored part of a slot beside its name, which is the text of the cadence.
 type slotBody struct {
 	Zone string `json:"zone"`
 }
 
-// slots are those in force. One goroutine adds; any number read.
+// slots holds the slots in force. One goroutine adds slots; any number may read them.
 type slots struct {
 	mu    sync.RWMutex
-	all   []keptSlot // by number, from 1
+	all   []countedSlot // by number, from 1
 	moves map[fanfare.RowID]Move
 }
 
-type keptSlot struct {
+type countedSlot struct {
 	Slot
 	active int64 // subscriptions
 }
@@ -53,12 +53,12 @@ func (s *slots) add(slot Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.all) < int(slot.Number) {
-		s.all = append(s.all, keptSlot{})
+		s.all = append(s.all, countedSlot{})
 	}
 	s.all[slot.Number-1].Slot = slot
 }
 
-// at returns the slot of a number.
+// at returns the slot with a number.
 func (s *slots) at(number uint16) (Slot, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -68,8 +68,8 @@ func (s *slots) at(number uint16) (Slot, bool) {
 	return Slot{}, false
 }
 
-// use counts n active subscriptions more in the slot of s.
-func (s *slots) use(of *control.SubscriptionRecord, n int64) {
+// countActive adds n to the active subscriptions in the slot of a subscription.
+func (s *slots) countActive(of *control.SubscriptionRecord, n int64) {
 	if of.Slot == 0 || !of.Active() {
 		return
 	}
@@ -78,7 +78,7 @@ func (s *slots) use(of *control.SubscriptionRecord, n int64) {
 	s.all[of.Slot-1].active += n
 }
 
-// Slot returns the slot of a number.
+// Slot returns the slot with a number.
 func (r *Registry) Slot(number uint16) (Slot, bool) { return r.slots.at(number) }
 
 // Slots lists the slots that have active subscriptions, by number.
@@ -94,13 +94,13 @@ func (r *Registry) Slots() []Slot {
 	return list
 }
 
-// cadenceOf is the cadence of a subscription.
+// cadenceOf returns the cadence of a subscription.
 func (r *Registry) cadenceOf(s *control.SubscriptionRecord) cadence.Cadence {
 	slot, _ := r.slots.at(s.Slot)
 	return slot.Cadence
 }
 
-// loadSlot puts a kept record in force.
+// loadSlot loads a stored slot.
 func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	var body slotBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
@@ -115,44 +115,47 @@ func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error 
 		r.opt.Logger.Warn("registry: a time zone is not known any more, and is taken for UTC", "zone", body.Zone, "cadence", c.Name)
 		zone = time.UTC
 	}
-	slot := Slot{Number: uint16(c.Number), Service: s.ServiceNames[c.Service], Cadence: of, Zone: zone}
+	service, known := s.ServiceNames[c.Service]
+	if !known {
+		return fmt.Errorf("no service %d", c.Service)
+	}
+	slot := Slot{Number: uint16(c.Number), Service: service, Cadence: of, Zone: zone}
 	r.slots.add(slot)
 	r.writer.slots.add(slotKey{c.Service, of, body.Zone}, slot)
 	return nil
 }
 
-// A newSlot is one that a group makes.
+// A newSlot is a slot that a group creates.
 type newSlot struct {
 	key  slotKey
 	slot Slot
 }
 
-// plannedSlots are those of which the writer knows, in force or about to be.
+// plannedSlots holds the slots that the writer knows: those in force and those being committed.
 type plannedSlots struct {
 	numbers map[slotKey]uint16
 	all     map[uint16]Slot
-	had     map[uint32]int // how many, by service
-	last    int            // number; those of what failed are not given again
+	counts  map[uint32]int // by service
+	last    int            // highest number; the numbers of failed commits are not reused
 }
 
 func newPlannedSlots() plannedSlots {
-	return plannedSlots{numbers: map[slotKey]uint16{}, all: map[uint16]Slot{}, had: map[uint32]int{}}
+	return plannedSlots{numbers: map[slotKey]uint16{}, all: map[uint16]Slot{}, counts: map[uint32]int{}}
 }
 
 func (p *plannedSlots) add(key slotKey, slot Slot) {
 	p.numbers[key], p.all[slot.Number] = slot.Number, slot
-	p.had[key.service]++
+	p.counts[key.service]++
 	p.last = max(p.last, int(slot.Number))
 }
 
-func (p *plannedSlots) drop(key slotKey) {
+func (p *plannedSlots) remove(key slotKey) {
 	delete(p.all, p.numbers[key])
 	delete(p.numbers, key)
-	p.had[key.service]--
+	p.counts[key.service]--
 }
 
-// slot returns the number of a cadence for somebody whose time zone is zone, "" if it
-// is not known.
+// slot returns the number of the slot for a cadence in a time zone. An empty zone is unknown.
 func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, error) {
 	switch {
 	case of.Immediate():
@@ -168,10 +171,10 @@ func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, e
 		return number, nil
 	}
 	location, err := time.LoadLocation(zone)
-	if err != nil { // of a subscriber, from when it was known
+	if err != nil { // the subscriber was stored with a zone that is no longer known
 		return g.slot(service, of, "")
 	}
-	if had := planned.had[service]; had >= maxServiceSlots || planned.last >= math.MaxUint16 {
+	if had := planned.counts[service]; had >= maxServiceSlots || planned.last >= math.MaxUint16 {
 		return 0, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/cadence", Message: fmt.Sprintf("there have been %d different cadences in time zones, and there can be no more", had),
 			Hint: "use one that others have"}
 	}
@@ -181,7 +184,7 @@ func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, e
 	}
 	slot := Slot{Number: uint16(planned.last + 1), Service: g.w.r.Snapshot().ServiceNames[service], Cadence: of, Zone: location}
 	planned.add(key, slot)
-	g.effects++
+	g.changeCount++
 	g.slots = append(g.slots, newSlot{key, slot})
 	g.batch.Config = append(g.batch.Config, control.ConfigRecord{Kind: kindSlot, Number: uint32(slot.Number), Service: service, Name: of.String(), Body: body})
 	return slot.Number, nil
@@ -190,12 +193,12 @@ func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, e
 // A Move is a subscription whose slot has changed.
 type Move = cadence.Move
 
-// maxWas is how many slots a subscription may be put out of before what waits in them
-// has been carried over. Who moves to another time zone is not refused.
-const maxWas = 16
+// maxPastSlots is the maximum number of past slots of a subscription whose waiting events have not
+// moved yet. A change of time zone is allowed beyond it.
+const maxPastSlots = 16
 
-// noteMove makes what a committed row says of moves seen.
-func (s *slots) noteMove(of *control.SubscriptionRecord) {
+// setMove publishes the past slots of a committed row.
+func (s *slots) setMove(of *control.SubscriptionRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if of.Ended || len(of.PastSlots) == 0 {
@@ -205,12 +208,11 @@ func (s *slots) noteMove(of *control.SubscriptionRecord) {
 	if s.moves == nil {
 		s.moves = map[fanfare.RowID]Move{}
 	}
-	s.moves[of.Place] = Move{Place: of.Place, Subscriber: of.Subscriber, Slot: of.Slot, Was: of.DecodePastSlots()}
+	s.moves[of.Place] = Move{Place: of.Place, Subscriber: of.Subscriber, Slot: of.Slot, PastSlots: of.DecodePastSlots()}
 }
 
-// Moves lists the subscriptions that have got another slot and whose waiting items have
-// not been carried over, by place.
-func (r *Registry) Moves() []Move {
+// PendingMoves lists the subscriptions with waiting events in past slots, by row id.
+func (r *Registry) PendingMoves() []Move {
 	r.slots.mu.RLock()
 	defer r.slots.mu.RUnlock()
 	list := make([]Move, 0, len(r.slots.moves))
@@ -221,20 +223,20 @@ func (r *Registry) Moves() []Move {
 	return list
 }
 
-// Carried notes that what waited has been carried over; that is durable when it returns.
-// A subscription that has left its slot meanwhile is passed by: it comes with Moves again.
-func (r *Registry) Carried(ctx context.Context, moves []Move) error {
-	for some := range slices.Chunk(moves, maxJob) {
+// ConfirmMoves records durably that the waiting events of subscriptions have moved. It skips a
+// subscription whose slot has changed since; PendingMoves lists that one again.
+func (r *Registry) ConfirmMoves(ctx context.Context, moves []Move) error {
+	for some := range slices.Chunk(moves, maxJobChanges) {
 		places := make([]fanfare.RowID, len(some))
 		for i := range some {
 			places[i] = some[i].Place
 		}
-		err := r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
-			if err := g.readUnknown(places); err != nil {
+		err := r.transact(ctx, func(g *group) ([]fanfare.RowID, error) {
+			if err := g.readMissing(places); err != nil {
 				return nil, err
 			}
 			for i := range some {
-				if err := g.carried(&some[i]); err != nil {
+				if err := g.confirmMove(&some[i]); err != nil {
 					return nil, err
 				}
 			}
@@ -247,26 +249,26 @@ func (r *Registry) Carried(ctx context.Context, moves []Move) error {
 	return nil
 }
 
-func (g *group) carried(m *Move) error {
+func (g *group) confirmMove(m *Move) error {
 	s, err := g.subscription(m.Place)
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	if s == nil || s.Ended || s.Slot != m.Slot || len(s.PastSlots) == 0 {
 		return nil
 	}
 	if s, err = g.change(m.Place); err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
-	s.SetPastSlots(slices.DeleteFunc(s.DecodePastSlots(), func(n uint16) bool { return slices.Contains(m.Was, n) }))
+	s.SetPastSlots(slices.DeleteFunc(s.DecodePastSlots(), func(n uint16) bool { return slices.Contains(m.PastSlots, n) }))
 	return nil
 }
 
-// readUnknown reads the subscriptions that the group has not read, in one go.
-func (g *group) readUnknown(places []fanfare.RowID) error {
-	unknown := slices.DeleteFunc(slices.Clone(places), func(p fanfare.RowID) bool { return g.knows(p) || g.isNew(p) })
+// readMissing reads all subscriptions at once that the group has not read yet.
+func (g *group) readMissing(places []fanfare.RowID) error {
+	unknown := slices.DeleteFunc(slices.Clone(places), func(p fanfare.RowID) bool { return g.hasSubscription(p) || g.isNew(p) })
 	if err := g.readSubscriptions(context.Background(), control.SortPlaces(unknown)); err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	if g.aborted {
 		return errAborted
@@ -274,13 +276,14 @@ func (g *group) readUnknown(places []fanfare.RowID) error {
 	return nil
 }
 
-// rezone moves what a subscriber has on local clocks to the time zone that it has now.
-func (g *group) rezone(place fanfare.RowID) error {
+// updateTimeZone moves the subscriptions of a subscriber that follow local time to its current
+// time zone.
+func (g *group) updateTimeZone(place fanfare.RowID) error {
 	head, err := g.subscriber(place)
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
-	if g.w.slots.had[head.Service] == 0 {
+	if g.w.slots.counts[head.Service] == 0 {
 		return nil
 	}
 	service, zone := head.Service, head.TimeZone
@@ -292,10 +295,10 @@ func (g *group) rezone(place fanfare.RowID) error {
 		for _, at := range waiting {
 			s, err := g.subscription(at)
 			if err != nil {
-				return g.w.r.unreadable(err)
+				return g.w.r.readError(err)
 			}
 			slot, err := g.slot(service, g.w.slots.all[s.Slot].Cadence, zone)
-			if err != nil { // no number is left: it stays on the clock that it is on
+			if err != nil { // no number is left: the subscription keeps its slot
 				continue
 			}
 			if err := g.setSlot(at, slot); err != nil {
@@ -306,37 +309,37 @@ func (g *group) rezone(place fanfare.RowID) error {
 	return nil
 }
 
-// rezoneOf is rezone for the subscriber of a row.
-func (g *group) rezoneOf(row fanfare.RowID) error {
+// updateTimeZoneOfRow is updateTimeZone for the subscriber of a row.
+func (g *group) updateTimeZoneOfRow(row fanfare.RowID) error {
 	s, err := g.subscriber(row)
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
-	return g.rezone(s.Head())
+	return g.updateTimeZone(s.Head())
 }
 
-// slotFor is the slot of a cadence for the subscriber of a row.
+// slotFor returns the slot of a cadence for the subscriber of a row.
 func (g *group) slotFor(row fanfare.RowID, of cadence.Cadence) (uint16, error) {
 	if of.Immediate() {
 		return 0, nil
 	}
 	s, err := g.subscriber(row)
 	if err != nil {
-		return 0, g.w.r.unreadable(err)
+		return 0, g.w.r.readError(err)
 	}
 	if s.Head() != s.Place {
 		if s, err = g.subscriber(s.Head()); err != nil {
-			return 0, g.w.r.unreadable(err)
+			return 0, g.w.r.readError(err)
 		}
 	}
 	return g.slot(s.Service, of, s.TimeZone)
 }
 
-// setSlot changes the slot of a subscription. Nothing can wait in that of a new one.
+// setSlot changes the slot of a subscription. No event can wait for a new subscription.
 func (g *group) setSlot(place fanfare.RowID, slot uint16) error {
 	s, err := g.subscription(place)
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	switch {
 	case s.Slot == slot:
@@ -346,17 +349,17 @@ func (g *group) setSlot(place fanfare.RowID, slot uint16) error {
 		return nil
 	}
 	if s, err = g.change(place); err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	s.MoveToSlot(slot)
 	return nil
 }
 
-// mayLeaveSlot refuses to put a subscription out of its slot once more.
-func mayLeaveSlot(s *control.SubscriptionRecord) error {
-	if len(s.PastSlots) == 0 || len(s.DecodePastSlots()) < maxWas {
+// checkPastSlots refuses one more change of the slot if too many past slots are left.
+func checkPastSlots(s *control.SubscriptionRecord) error {
+	if len(s.PastSlots) == 0 || len(s.DecodePastSlots()) < maxPastSlots {
 		return nil
 	}
 	return &fanfare.Error{Code: fanfare.Unavailable, Pointer: "/cadence",
-		Message: fmt.Sprintf("its cadence has changed %d times, and what waits has not been carried over yet", maxWas), Hint: "try again in a minute"}
+		Message: fmt.Sprintf("its cadence has changed %d times, and what waits has not been carried over yet", maxPastSlots), Hint: "try again in a minute"}
 }

@@ -14,8 +14,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// checkConsent reads what the put says of it.
-func checkConsent(p *people.SubscriptionPut, w *want) error {
+// checkConsent checks the consent of a put.
+func checkConsent(p *people.SubscriptionPut, w *subscriptionChange) error {
 	w.consent = nil
 	if len(p.Consent) == 0 || bytes.Equal(p.Consent, []byte("null")) {
 		return nil
@@ -45,8 +45,8 @@ func checkConsent(p *people.SubscriptionPut, w *want) error {
 	return nil
 }
 
-// noteConsent adds the consent that came with a put which was done.
-func (g *group) noteConsent(w *want) {
+// addConsent stores the consent that came with an accepted put.
+func (g *group) addConsent(w *subscriptionChange) {
 	if w.consent == nil {
 		return
 	}
@@ -63,11 +63,11 @@ func (g *group) noteConsent(w *want) {
 			}
 		}
 	}
-	body, _ := json.Marshal(kept) // plain: cannot fail
+	body, _ := json.Marshal(kept) // plain fields: cannot fail
 	g.batch.Consents = append(g.batch.Consents, control.ConsentRecord{Subscription: w.place, At: g.batch.At, Body: body})
 }
 
-// Consents lists what a subscriber agreed to, the latest first.
+// Consents lists the consents of a subscriber, the latest first.
 func (r *Registry) Consents(ctx context.Context, service, id string) ([]people.Consent, error) {
 	_, places, err := r.PersonalRecord(ctx, service, id)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]people.C
 		return nil
 	})
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	list := []people.Consent{}
 	err = r.opt.Store.ConsentRecords(ctx, of, func(c *control.ConsentRecord) error {
@@ -96,20 +96,20 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]people.C
 		return nil
 	})
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	slices.SortStableFunc(list, func(a, b people.Consent) int { return b.At.Compare(a.At) })
 	return list, nil
 }
 
-// CheckPut refuses a put that could not be made so now, and makes nothing. It returns
-// the address in its normal form.
+// CheckPut returns the error that a put would get now, without making a change. It also returns
+// the address in normal form.
 func (r *Registry) CheckPut(service string, p *people.SubscriptionPut) (address string, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return "", err
 	}
-	var w want
+	var w subscriptionChange
 	r.check(svc, p, &w)
 	return w.address, w.err
 }

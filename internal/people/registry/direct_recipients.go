@@ -13,9 +13,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// FindDirectRecipients looks for those whom a message by a channel goes to. It changes
-// nothing but its argument: who is wrong gets an error, with the pointer /to or
-// /subscriber.
+// FindDirectRecipients looks up the recipients of a message over a channel and sets their rows. A
+// wrong recipient gets an error with the pointer /to or /subscriber. Nothing is stored.
 func (r *Registry) FindDirectRecipients(ctx context.Context, service string, channel *catalog.Channel, all []people.DirectRecipient) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -31,7 +30,7 @@ func (r *Registry) FindDirectRecipients(ctx context.Context, service string, cha
 			}
 			continue
 		}
-		w := want{channel: channel}
+		w := subscriptionChange{channel: channel}
 		if a.Err = r.checkAddress(svc, &people.SubscriptionPut{To: a.Address}, &w); a.Err != nil {
 			continue
 		}
@@ -54,21 +53,21 @@ func (r *Registry) FindDirectRecipients(ctx context.Context, service string, cha
 		return nil
 	})
 	if err != nil {
-		return r.unreadable(err)
+		return r.readError(err)
 	}
 	for i := range all {
 		if a := &all[i]; a.Err == nil && a.Subscriber == "" {
-			a.Err = r.mayBeSent(svc.Number, kind, a.Address, "/to")
+			a.Err = r.checkNotErased(svc.Number, kind, a.Address, "/to")
 		}
 	}
 	return nil
 }
 
-// findNamed finds the address of a subscriber that a channel writes to.
+// findNamed finds the address of a named subscriber for a channel.
 func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, channel *catalog.Channel, a *people.DirectRecipient) error {
 	head, err := r.subscriberRecord(ctx, svc, a.Subscriber)
 	if err == nil {
-		err = r.present(ctx, head, a.Subscriber)
+		err = r.checkAvailable(ctx, head, a.Subscriber)
 	}
 	if e, ours := errors.AsType[*fanfare.Error](err); ours && e.Code == fanfare.NotFound {
 		a.Err = inputerror.Invalid("/subscriber", e.Hint, "%s", e.Message)
@@ -80,7 +79,7 @@ func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, 
 	rows := map[fanfare.RowID]*control.SubscriberRecord{head.Place: head}
 	if len(head.RowsJSON) > 0 {
 		if rows, err = r.records(ctx, control.PlacesOf(head.Rows())); err != nil {
-			return r.unreadable(err)
+			return r.readError(err)
 		}
 	}
 	kind := addresskind.OfDriver(channel.Driver)
@@ -94,8 +93,8 @@ func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, 
 	return nil
 }
 
-// CreateDirectRecipients makes a subscriber for each address that was found to have
-// none, and is durable when it returns. The error means that nothing was kept.
+// CreateDirectRecipients creates a subscriber for each valid address that has none. The
+// subscribers are durable when it returns. After an error nothing is stored.
 func (r *Registry) CreateDirectRecipients(ctx context.Context, service string, channel *catalog.Channel, all []people.DirectRecipient) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -107,11 +106,11 @@ func (r *Registry) CreateDirectRecipients(ctx context.Context, service string, c
 			missing = append(missing, i)
 		}
 	}
-	for some := range slices.Chunk(missing, maxJob) {
-		j := &job{svc: svc, people: true, wants: make([]want, len(some))}
+	for some := range slices.Chunk(missing, maxJobChanges) {
+		j := &job{svc: svc, recipientsOnly: true, changes: make([]subscriptionChange, len(some))}
 		for k, i := range some {
-			w := &j.wants[k]
-			*w = want{put: &people.SubscriptionPut{To: all[i].Address}, channel: channel, service: svc.Number, sent: true}
+			w := &j.changes[k]
+			*w = subscriptionChange{put: &people.SubscriptionPut{To: all[i].Address}, channel: channel, service: svc.Number, direct: true}
 			if w.err = r.checkAddress(svc, w.put, w); w.err == nil {
 				w.addressHash = r.hash.Address(svc.Number, w.kind, w.address)
 			}
@@ -120,22 +119,22 @@ func (r *Registry) CreateDirectRecipients(ctx context.Context, service string, c
 			return err
 		}
 		for k, i := range some {
-			all[i].Place, all[i].Err = j.wants[k].place, j.wants[k].err
+			all[i].Place, all[i].Err = j.changes[k].place, j.changes[k].err
 		}
 	}
 	return nil
 }
 
-// createDirectRecipients finds or makes the subscriber of each want, and nothing else.
+// createDirectRecipients finds or creates the subscriber of each change of the job.
 func (g *group) createDirectRecipients(j *job) {
-	for i := range j.wants {
-		w := &j.wants[i]
+	for i := range j.changes {
+		w := &j.changes[i]
 		if w.err != nil {
 			continue
 		}
 		w.place, _, w.err = g.owner(w)
 		if g.aborted {
-			w.err = nil // it will be decided on anew
+			w.err = nil // the job will be decided again
 			return
 		}
 	}

@@ -14,22 +14,21 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// An Erasure is a subscriber who is being forgotten. It is durable from its
-// begin, and gone without a trace after its end.
+// An Erasure is the erasure of a subscriber. It is durable once it has begun; nothing of it is
+// left after its end.
 type Erasure struct {
 	Subscriber fanfare.RowID   `json:"subscriber"`
 	Service    string          `json:"service"`
-	Places     []fanfare.RowID `json:"places"` // of all rows, ascending
-	Ended      int             `json:"ended"`  // how many subscriptions ended by it
-	// Names are what must not be found in any file afterwards: addresses, their
-	// local parts, and ids that clients chose. ASCII letters are in lower case, and
-	// are searched for without regard to it; others stand as they were written, and
-	// once more in lower case.
+	Places     []fanfare.RowID `json:"places"` // all rows, ascending
+	Ended      int             `json:"ended"`  // number of subscriptions that it ended
+	// Names must not be found in any file afterwards: addresses, their local parts, and ids that
+	// clients chose. ASCII characters are in lower case and are found in any case. Other
+	// characters are listed as they were written, and once more in lower case.
 	Names []string `json:"names"`
 }
 
-// minNameBytes is how long a local part or an id must be to be searched for by
-// itself. Shorter ones are in every file by chance.
+// minNameBytes is the minimum length of a local part or an id that is searched for. Every file
+// contains shorter ones by chance.
 const minNameBytes = 4
 
 type erasures struct {
@@ -42,11 +41,11 @@ func (e *erasures) load(r *control.ErasureRecord) error {
 	if err := json.Unmarshal(r.Body, &one); err != nil {
 		return err
 	}
-	e.begun(one)
+	e.add(one)
 	return nil
 }
 
-func (e *erasures) begun(one Erasure) {
+func (e *erasures) add(one Erasure) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.all == nil {
@@ -55,13 +54,13 @@ func (e *erasures) begun(one Erasure) {
 	e.all[one.Subscriber] = one
 }
 
-func (e *erasures) over(place fanfare.RowID) {
+func (e *erasures) remove(place fanfare.RowID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.all, place)
 }
 
-// Erasures lists the erasures that were begun and are not over.
+// Erasures lists the erasures that have begun and not finished.
 func (r *Registry) Erasures() []Erasure {
 	r.erasures.mu.Lock()
 	defer r.erasures.mu.Unlock()
@@ -73,30 +72,29 @@ func (r *Registry) Erasures() []Erasure {
 	return all
 }
 
-// BeginErasure ends all subscriptions of a subscriber and makes sure that nobody
-// finds it any more; with suppress its addresses go on the suppression list.
-// When it returns, that is durable, and no letter for a subscription of it is on
-// the wire. Deleted subscribers can be erased.
+// BeginErasure ends all subscriptions of a subscriber and hides the subscriber. If suppress is
+// set, its addresses are added to the suppression list. When it returns, this is durable and no
+// message for its subscriptions is in flight. It also erases deleted subscribers.
 func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppress bool) (e Erasure, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return e, err
 	}
-	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
-		head, err := g.named(svc.Number, id)
+	err = r.transactAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
+		head, err := g.subscriberByID(svc.Number, id)
 		switch {
 		case err != nil:
 			return nil, err
 		case head == nil:
 			return nil, people.UnknownSubscriber(id)
 		case head.Flags&control.FlagMerged != 0:
-			_, err := g.present(svc.Number, id)
+			_, err := g.availableSubscriber(svc.Number, id)
 			return nil, err
 		}
 		e = Erasure{Subscriber: head.Place, Service: service, Places: control.PlacesOf(head.Rows())}
 		var ended []fanfare.RowID
 		for _, p := range e.Places {
-			gone, err := g.hide(p, &e, suppress)
+			gone, err := g.hideRow(p, &e, suppress)
 			if err != nil {
 				return nil, err
 			}
@@ -106,39 +104,39 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 		body, err := json.Marshal(e)
 		g.batch.Erasures = append(g.batch.Erasures, control.ErasureRecord{Place: e.Subscriber, Body: body})
 		g.batch.SecureDelete = true
-		g.deed = subscriberDeed(svc, "erase", "", e.Subscriber)
+		g.operation = subscriberOperation(svc, "erase", "", e.Subscriber)
 		return ended, err
 	})
 	if err == nil {
-		r.erasures.begun(e)
+		r.erasures.add(e)
 	}
 	return e, err
 }
 
-// hide takes one row out of the tables and ends what goes to it.
-func (g *group) hide(place fanfare.RowID, e *Erasure, suppress bool) ([]fanfare.RowID, error) {
+// hideRow removes a row from the indexes and ends its subscriptions.
+func (g *group) hideRow(place fanfare.RowID, e *Erasure, suppress bool) ([]fanfare.RowID, error) {
 	r := g.w.r
 	row, err := g.subscriber(place)
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	if row.Kind != 0 {
-		e.names(row.Address)
+		e.addNames(row.Address)
 		local, _, _ := strings.Cut(row.Address, "@")
-		e.names(local)
+		e.addNames(local)
 		if err := g.forgetAddress(row, suppress && row.HasAddress()); err != nil {
 			return nil, err
 		}
 	}
 	if row.HasAddress() {
-		g.withdraw(row)
+		g.removeAddress(row)
 	}
 	if row.ID != "" {
-		e.names(row.ID)
+		e.addNames(row.ID)
 		g.remove(&r.subscribers, r.hash.SubscriberID(row.Service, row.ID), place)
 	}
 	row.Flags |= control.FlagErasing
-	g.touch(row)
+	g.updateRow(row)
 	all, err := g.subscriptionsOf(place, func(*control.SubscriptionRecord) bool { return true })
 	if err != nil {
 		return nil, err
@@ -147,21 +145,21 @@ func (g *group) hide(place fanfare.RowID, e *Erasure, suppress bool) ([]fanfare.
 	for _, p := range all {
 		s, err := g.subscription(p)
 		if err != nil {
-			return nil, r.unreadable(err)
+			return nil, r.readError(err)
 		}
-		e.names(s.ID)
+		e.addNames(s.ID)
 		if s.Ended {
 			continue
 		}
 		ended = append(ended, p)
-		if err := g.endPlace(p, people.Ending{Source: people.SourceAPI, Reason: people.ReasonErased, Text: "erased"}); err != nil {
+		if err := g.endRow(p, people.Ending{Source: people.SourceAPI, Reason: people.ReasonErased, Text: "erased"}); err != nil {
 			return nil, err
 		}
 	}
 	return ended, nil
 }
 
-func (e *Erasure) names(name string) {
+func (e *Erasure) addNames(name string) {
 	for _, name := range [...]string{lowerASCII(name), strings.ToLower(name)} {
 		if len(name) >= minNameBytes && !slices.Contains(e.Names, name) {
 			e.Names = append(e.Names, name)
@@ -178,17 +176,16 @@ func lowerASCII(s string) string {
 	}, s)
 }
 
-// FinishErasures empties the rows of subscribers whose erasure was begun, and
-// ends these erasures: from then on the registry's files have nothing of them.
-// Everything else must be forgotten by then. It may be called again after an
-// error, or after a crash.
+// FinishErasures empties the rows of subscribers whose erasure has begun, and ends the erasures.
+// After that the files of the store contain nothing about them. All other data must be erased
+// before. It may be repeated after an error or a crash.
 func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
-	err := r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
+	err := r.transactAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
 		g.batch.SecureDelete = true
 		ids := map[audit.Operation]string{}
 		for i := range all {
 			for _, p := range all[i].Places {
-				if err := g.empty(all[i].Service, p, ids); err != nil {
+				if err := g.eraseRow(all[i].Service, p, ids); err != nil {
 					return nil, err
 				}
 			}
@@ -196,7 +193,7 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 		if err := g.renameInAudit(ids); err != nil {
 			return nil, err
 		}
-		return nil, g.emptyFilters(all)
+		return nil, g.eraseFilters(all)
 	})
 	if err != nil {
 		return err
@@ -208,9 +205,9 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 		}
 	}
 	if err := r.opt.Store.Scrub(names); err != nil {
-		return r.unreadable(err)
+		return r.readError(err)
 	}
-	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
+	err = r.transactAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
 		g.batch.SecureDelete = true
 		for i := range all {
 			g.batch.Erasures = append(g.batch.Erasures, control.ErasureRecord{Place: all[i].Subscriber})
@@ -221,22 +218,21 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 		return err
 	}
 	if err := r.opt.Store.Scrub(nil); err != nil {
-		return r.unreadable(err)
+		return r.readError(err)
 	}
 	for i := range all {
-		r.erasures.over(all[i].Subscriber)
+		r.erasures.remove(all[i].Subscriber)
 	}
 	return nil
 }
 
-// empty leaves nothing of a row but its place, nor of its subscriptions, which
-// keep no filter from being forgotten with the last one who has it. It adds
-// to ids by which names the audit knows them, and by which it shall.
-func (g *group) empty(service string, place fanfare.RowID, ids map[audit.Operation]string) error {
+// eraseRow empties a row and its subscriptions, and removes their use of filters. It adds the
+// names in the audit log, and the names that replace them, to ids.
+func (g *group) eraseRow(service string, place fanfare.RowID, ids map[audit.Operation]string) error {
 	r := g.w.r
 	row, err := g.subscriber(place)
 	if err != nil {
-		return r.unreadable(err)
+		return r.readError(err)
 	}
 	if row == nil {
 		return nil
@@ -245,7 +241,7 @@ func (g *group) empty(service string, place fanfare.RowID, ids map[audit.Operati
 		ids[audit.Operation{Service: service, Kind: kindSubscriber, Name: row.ID}] = people.SubscriberID(place)
 	}
 	*row = control.SubscriberRecord{Place: row.Place, Service: row.Service, Flags: control.FlagErased}
-	g.touch(row)
+	g.updateRow(row)
 	all, err := g.subscriptionsOf(place, func(*control.SubscriptionRecord) bool { return true })
 	if err != nil {
 		return err
@@ -253,7 +249,7 @@ func (g *group) empty(service string, place fanfare.RowID, ids map[audit.Operati
 	for _, p := range all {
 		s, err := g.change(p)
 		if err != nil {
-			return r.unreadable(err)
+			return r.readError(err)
 		}
 		if s.ID != "" {
 			ids[audit.Operation{Service: service, Kind: kindSubscription, Name: s.ID}] = fanfare.SubscriptionID(p)
@@ -265,7 +261,7 @@ func (g *group) empty(service string, place fanfare.RowID, ids map[audit.Operati
 	return nil
 }
 
-// renameInAudit puts ids of ours in the place of those that clients chose.
+// renameInAudit replaces ids that clients chose with generated ids.
 func (g *group) renameInAudit(ids map[audit.Operation]string) error {
 	if len(ids) == 0 {
 		return nil
@@ -278,15 +274,14 @@ func (g *group) renameInAudit(ids map[audit.Operation]string) error {
 		return true
 	})
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	g.batch.RenamedAuditEntries = names
 	return nil
 }
 
-// emptyFilters lets the texts go that name an erased subscriber, where nobody
-// else has them.
-func (g *group) emptyFilters(all []Erasure) error {
+// eraseFilters deletes the filter texts that name an erased subscriber and that nobody else uses.
+func (g *group) eraseFilters(all []Erasure) error {
 	r := g.w.r
 	naming := map[uint32]bool{}
 	erased := map[fanfare.RowID]bool{}
@@ -308,7 +303,7 @@ func (g *group) emptyFilters(all []Erasure) error {
 		return nil
 	})
 	if err != nil {
-		return r.unreadable(err)
+		return r.readError(err)
 	}
 	for n := range naming {
 		g.batch.ErasedFilters = append(g.batch.ErasedFilters, n)

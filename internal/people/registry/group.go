@@ -16,41 +16,41 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// A group is what one transaction does: the decisions on its jobs, in their
-// order, each seeing those before it.
+// A group is the content of one transaction: the decisions on its jobs in order, each of which
+// sees those before it.
 type group struct {
-	w       *writer
-	jobs    []*job
-	size    int             // of the jobs, see maxGroup
-	deed    audit.Operation // of the change that is being decided on: its line in the audit
-	effects int             // how often rows or tables were changed
-	batch   control.Batch
-	landed  chan error // the outcome of its commit
-	aborted bool       // what it was decided on top of has failed
+	w           *writer
+	jobs        []*job
+	size        int             // of the jobs, see maxGroupChanges
+	operation   audit.Operation // audit operation of the change that is being decided
+	changeCount int             // number of changed rows and indexes
+	batch       control.Batch
+	committed   chan error // receives the result of the commit
+	aborted     bool       // the group before it failed
 
-	// The first new place of each partition: what is at or above it is in batch.
+	// The first new row of each partition. Rows from there on are in batch.
 	baseSubscriber, baseSubscription [fanfare.Partitions]uint32
 
-	// Rows of the store that the group reads, as they are now in the group's
-	// eyes, and the ones that it changed.
+	// Rows of the store that the group reads, with the changes of the group, and the former
+	// versions of the rows that it changed.
 	subscribers   map[fanfare.RowID]*control.SubscriberRecord
 	subscriptions map[fanfare.RowID]*control.SubscriptionRecord
 	changed       map[fanfare.RowID]control.SubscriptionRecord // before the change
 
-	suppressed map[suppression.Key]suppression.Record // what the list says anew
+	suppressions map[suppression.Key]suppression.Record // changes of the suppression list
 
-	filters map[string]uint32      // new ones
-	slots   []newSlot              // these too
-	planned map[uint32]plannedLoad // by topic
-	undone  []tableChange
-	leaving []tableChange // what is taken out of tables once the group is kept
-	entries []topicEntries
-	spare   []condition.Entry // room for those of the next topic
+	filters       map[string]uint32      // new filters
+	slots         []newSlot              // new slots
+	planned       map[uint32]plannedCost // by topic
+	indexChanges  []indexChange
+	indexRemovals []indexChange // removed from the indexes after the commit
+	entries       []topicEntries
+	spare         []condition.Entry // reused for the entries of the next topic
 }
 
-// A tableChange is how to take back one change of a table.
-type tableChange struct {
-	table      *placeindex.HashIndex
+// An indexChange holds what is needed to undo one change of an index.
+type indexChange struct {
+	index      *placeindex.HashIndex
 	hash       uint64
 	old, place fanfare.RowID // old 0: place was inserted; place 0: old was removed
 }
@@ -62,7 +62,7 @@ func (g *group) begin() {
 	g.baseSubscriber, g.baseSubscription = g.w.nextSubscriber, g.w.nextSubscription
 }
 
-// decide goes through jobs, after those before. The error concerns all of them.
+// decide decides on further jobs. An error concerns all jobs.
 func (g *group) decide(jobs []*job) error {
 	g.jobs = append(g.jobs, jobs...)
 	for _, j := range jobs {
@@ -75,17 +75,17 @@ func (g *group) decide(jobs []*job) error {
 		if g.aborted {
 			return nil
 		}
-		switch err := j.orphaned(); {
-		case j.over:
+		switch err := j.dependencyError(); {
+		case j.undone:
 		case err != nil:
 			j.err = err
-		case j.alter != nil:
-			g.alter(j)
-		case j.end != nil:
-			j.err = g.end(j)
-		case j.note != nil:
-			g.batch.Audit = append(g.batch.Audit, *j.note)
-		case j.people:
+		case j.decide != nil:
+			g.decideTransaction(j)
+		case j.endRequest != nil:
+			j.err = g.endSubscription(j)
+		case j.auditEntry != nil:
+			g.batch.Audit = append(g.batch.Audit, *j.auditEntry)
+		case j.recipientsOnly:
 			g.createDirectRecipients(j)
 		default:
 			g.put(j)
@@ -94,39 +94,38 @@ func (g *group) decide(jobs []*job) error {
 	return nil
 }
 
-// alter decides on a change of subscribers. One that fails when it has changed
-// something already is taken back, and with it the whole group, which is decided
-// on anew without it.
-func (g *group) alter(j *job) {
-	before := g.effects
-	g.deed = audit.Operation{}
-	switch err := j.alter(g); {
+// decideTransaction decides on a transaction. If it fails after it has changed something, the
+// whole group is undone and decided again without it.
+func (g *group) decideTransaction(j *job) {
+	before := g.changeCount
+	g.operation = audit.Operation{}
+	switch err := j.decide(g); {
 	case g.aborted:
 	case err == nil:
-		if g.effects > before && g.deed.Action != "" {
-			g.batch.AddAudit(j.actor, g.deed, nil)
+		if g.changeCount > before && g.operation.Action != "" {
+			g.batch.AddAudit(j.actor, g.operation, nil)
 		}
 	default:
-		if j.err, j.over = err, true; g.effects > before {
+		if j.err, j.undone = err, true; g.changeCount > before {
 			g.undo()
 			g.aborted = true
 		}
 	}
 }
 
-// answer tells the callers what came of their jobs; err is for all of them.
+// answer gives the callers the results of their jobs. err applies to all jobs.
 func (g *group) answer(err error) {
 	for _, j := range g.jobs {
-		if err != nil && !j.over {
+		if err != nil && !j.undone {
 			j.err = err
 		}
-		j.after = nil // or the first job of an import would live as long as the last
+		j.dependsOn = nil // else the first job of an import would be kept in memory until the last
 		close(j.done)
 	}
 }
 
-// release lets go of everything that belongs to the callers; the large slices
-// are kept for the next transaction.
+// release drops everything that belongs to the callers. It keeps the large slices for the next
+// transaction.
 func (g *group) release() {
 	b := &g.batch
 	for i := range fanfare.Partitions {
@@ -140,19 +139,18 @@ func (g *group) release() {
 	b.Consents, b.DeletedConsents, b.Notices = nil, nil, nil
 	b.Suppressions, b.Erasures, b.ErasedFilters, b.RenamedAuditEntries, b.SecureDelete = nil, nil, nil, nil, false
 	g.subscribers, g.subscriptions, g.changed, g.filters, g.planned = nil, nil, nil, nil, nil
-	g.slots, g.suppressed = nil, nil
-	g.undone, g.leaving = g.undone[:0], g.leaving[:0]
-	g.jobs, g.deed, g.effects = nil, audit.Operation{}, 0
+	g.slots, g.suppressions = nil, nil
+	g.indexChanges, g.indexRemovals = g.indexChanges[:0], g.indexRemovals[:0]
+	g.jobs, g.operation, g.changeCount = nil, audit.Operation{}, 0
 }
 
-// prefetch reads the rows that the callers believe to be concerned, many at a
-// time, but for those that the group has read or made itself: they may be others
-// by now in its eyes. What the callers missed is read when its turn comes.
+// prefetch reads the rows that the callers expect to need, many at a time. It leaves out rows that
+// the group has read or made. A row that the callers did not expect is read when it is needed.
 func (g *group) prefetch(jobs []*job) error {
 	var subscribers, subscriptions []fanfare.RowID
 	for _, j := range jobs {
-		for i := range j.wants {
-			w := &j.wants[i]
+		for i := range j.changes {
+			w := &j.changes[i]
 			if p := w.subscriber; p != 0 && p.Local() < g.baseSubscriber[p.Partition()] && g.subscribers[p] == nil {
 				subscribers = append(subscribers, p)
 			}
@@ -172,8 +170,8 @@ func (g *group) readSubscribers(ctx context.Context, places []fanfare.RowID) err
 	if len(places) == 0 {
 		return nil
 	}
-	if f := g.w.flight; f != nil && slices.ContainsFunc(places, f.touchesSubscriber) {
-		if g.w.land(); g.aborted {
+	if f := g.w.committing; f != nil && slices.ContainsFunc(places, f.touchesSubscriber) {
+		if g.w.waitCommit(); g.aborted {
 			return nil
 		}
 	}
@@ -190,8 +188,8 @@ func (g *group) readSubscriptions(ctx context.Context, places []fanfare.RowID) e
 	if len(places) == 0 {
 		return nil
 	}
-	if f := g.w.flight; f != nil && slices.ContainsFunc(places, f.touchesSubscription) {
-		if g.w.land(); g.aborted {
+	if f := g.w.committing; f != nil && slices.ContainsFunc(places, f.touchesSubscription) {
+		if g.w.waitCommit(); g.aborted {
 			return nil
 		}
 	}
@@ -205,8 +203,8 @@ func (g *group) readSubscriptions(ctx context.Context, places []fanfare.RowID) e
 	})
 }
 
-// subscriber returns the row at p as the group sees it, nil if there is none.
-// The pointer is good until the next new row.
+// subscriber returns the row at p with the changes of the group, or nil. The pointer is valid
+// until the next row is added.
 func (g *group) subscriber(p fanfare.RowID) (*control.SubscriberRecord, error) {
 	if i, rows := int(p.Local())-int(g.baseSubscriber[p.Partition()]), g.batch.Subscribers[p.Partition()]; i >= 0 && i < len(rows) {
 		return &rows[i], nil
@@ -221,8 +219,8 @@ func (g *group) subscriber(p fanfare.RowID) (*control.SubscriberRecord, error) {
 	return g.subscribers[p], err
 }
 
-// subscription returns the row at p as the group sees it, nil if there is none.
-// The pointer is good until the next new row.
+// subscription returns the row at p with the changes of the group, or nil. The pointer is valid
+// until the next row is added.
 func (g *group) subscription(p fanfare.RowID) (*control.SubscriptionRecord, error) {
 	if g.isNew(p) {
 		return &g.batch.Subscriptions[p.Partition()][p.Local()-g.baseSubscription[p.Partition()]], nil
@@ -237,8 +235,8 @@ func (g *group) subscription(p fanfare.RowID) (*control.SubscriptionRecord, erro
 	return g.subscriptions[p], err
 }
 
-// touchesSubscriber and touchesSubscription report whether the row at p may be
-// another in the store once the group has landed.
+// touchesSubscriber and touchesSubscription report whether the commit of the group may change the
+// stored row at p.
 func (g *group) touchesSubscriber(p fanfare.RowID) bool {
 	return p.Local() >= g.baseSubscriber[p.Partition()] || g.subscribers[p] != nil
 }
@@ -248,22 +246,22 @@ func (g *group) touchesSubscription(p fanfare.RowID) bool {
 	return changed || p.Local() >= g.baseSubscription[p.Partition()]
 }
 
-// errAborted ends a decision of an aborted group. No caller gets it.
+// errAborted ends a decision of an aborted group. No caller receives it.
 var errAborted = errors.New("registry: the group before failed")
 
-// isNew reports whether the subscription at p was made by this group.
+// isNew reports whether the group made the subscription at p.
 func (g *group) isNew(p fanfare.RowID) bool {
 	i := int(p.Local()) - int(g.baseSubscription[p.Partition()])
 	return i >= 0 && i < len(g.batch.Subscriptions[p.Partition()])
 }
 
-// change returns the row at p for changing, and remembers what it was.
+// change returns the row at p for a change, and keeps its former version.
 func (g *group) change(p fanfare.RowID) (*control.SubscriptionRecord, error) {
 	s, err := g.subscription(p)
 	if err != nil || g.isNew(p) {
 		return s, err
 	}
-	g.effects++
+	g.changeCount++
 	if _, ok := g.changed[p]; !ok {
 		if g.changed == nil {
 			g.changed = map[fanfare.RowID]control.SubscriptionRecord{}
@@ -275,59 +273,59 @@ func (g *group) change(p fanfare.RowID) (*control.SubscriptionRecord, error) {
 
 func (g *group) insert(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
 	t.Insert(hash, place)
-	g.noteInsert(t, hash, place)
+	g.recordInsert(t, hash, place)
 }
 
-func (g *group) noteInsert(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
-	g.effects++
-	g.undone = append(g.undone, tableChange{t, hash, 0, place})
+func (g *group) recordInsert(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
+	g.changeCount++
+	g.indexChanges = append(g.indexChanges, indexChange{t, hash, 0, place})
 }
 
 func (g *group) replace(t *placeindex.HashIndex, hash uint64, old, place fanfare.RowID) {
 	t.Replace(hash, old, place)
-	g.effects++
-	g.undone = append(g.undone, tableChange{t, hash, old, place})
+	g.changeCount++
+	g.indexChanges = append(g.indexChanges, indexChange{t, hash, old, place})
 }
 
-// remove takes place out from under hash when the group is kept: until then it is
-// there for those who read. Who decides on a change compares the row.
+// remove removes place from an index after the commit. Until then readers find it, and a decision
+// compares the row.
 func (g *group) remove(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
-	g.effects++
-	g.leaving = append(g.leaving, tableChange{t, hash, place, 0})
+	g.changeCount++
+	g.indexRemovals = append(g.indexRemovals, indexChange{t, hash, place, 0})
 }
 
-// takeBack undoes an insert of the same group at once: the place is given out again.
-func (g *group) takeBack(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
+// undoInsert undoes an insert of the same group at once, because the row id is used again.
+func (g *group) undoInsert(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
 	t.Remove(hash, place)
-	g.effects++
-	g.undone = append(g.undone, tableChange{t, hash, place, 0})
+	g.changeCount++
+	g.indexChanges = append(g.indexChanges, indexChange{t, hash, place, 0})
 }
 
-// leave takes out of the tables what the group has removed.
-func (g *group) leave() {
-	for _, c := range g.leaving {
-		c.table.Remove(c.hash, c.old)
+// applyRemovals removes the removed rows from the indexes.
+func (g *group) applyRemovals() {
+	for _, c := range g.indexRemovals {
+		c.index.Remove(c.hash, c.old)
 	}
 }
 
-// undo takes back what the group did to the tables, the last first.
+// undo undoes the changes of the indexes in reverse order.
 func (g *group) undo() {
 	for i := range g.slots {
-		g.w.slots.drop(g.slots[i].key)
+		g.w.slots.remove(g.slots[i].key)
 	}
-	for _, c := range slices.Backward(g.undone) {
+	for _, c := range slices.Backward(g.indexChanges) {
 		switch {
 		case c.old == 0:
-			c.table.Remove(c.hash, c.place)
+			c.index.Remove(c.hash, c.place)
 		case c.place == 0:
-			c.table.Insert(c.hash, c.old)
+			c.index.Insert(c.hash, c.old)
 		default:
-			c.table.Replace(c.hash, c.place, c.old)
+			c.index.Replace(c.hash, c.place, c.old)
 		}
 	}
 }
 
-// updateNewSubscribers writes what an insert leaves out.
+// updateNewSubscribers writes the fields that an insert does not write.
 func (g *group) updateNewSubscribers() {
 	for i := range g.batch.Subscribers {
 		rows := g.batch.Subscribers[i]
@@ -339,7 +337,7 @@ func (g *group) updateNewSubscribers() {
 	}
 }
 
-// finish completes the batch. It is false if there is nothing to commit.
+// finish completes the batch. It returns false if there is nothing to commit.
 func (g *group) finish() bool {
 	b := &g.batch
 	subscriptions := len(g.changed)
@@ -360,7 +358,7 @@ func (g *group) finish() bool {
 		for k := range b.Subscriptions[i] {
 			s := &b.Subscriptions[i][k]
 			s.CreatedAt, s.CreatedSeq = b.At, b.ChangeSeq
-			if !s.Active() { // made and ended within the group, or made as a paused one
+			if !s.Active() { // ended within the group, or created as paused
 				b.SubscriptionUpdates = append(b.SubscriptionUpdates, s)
 			}
 		}
@@ -379,29 +377,28 @@ func (g *group) finish() bool {
 	return true
 }
 
-// publish makes a committed group seen: match index, live bits and counts. One
-// that has ended or is paused loses its bit first, so that nothing leaves for it
-// from here on.
-func (g *group) publish() error {
+// updateMatchIndex publishes a committed group to the match index, the active bits and the counts.
+// An ended or paused subscription loses its bit first, so that no more message leaves for it.
+func (g *group) updateMatchIndex() error {
 	r := g.w.r
 	for i := range g.batch.Subscriptions {
 		for k := range g.batch.Subscriptions[i] {
 			s := &g.batch.Subscriptions[i][k]
 			r.subscriptionsOfRow.Add(s.Subscriber, s.Place)
-			g.w.use(s, 1)
-			r.slots.use(s, 1)
+			g.w.countSubscription(s, 1)
+			r.slots.countActive(s, 1)
 			if s.Active() {
 				r.live.Set(s.Place)
-				g.enter(s)
+				g.queueEntry(s)
 			}
 		}
 	}
 	for p, was := range g.changed {
 		s := g.subscriptions[p]
-		g.w.use(&was, -1)
-		g.w.use(s, 1)
-		r.slots.use(&was, -1)
-		r.slots.use(s, 1)
+		g.w.countSubscription(&was, -1)
+		g.w.countSubscription(s, 1)
+		r.slots.countActive(&was, -1)
+		r.slots.countActive(s, 1)
 		switch {
 		case !s.Active() && was.Active():
 			r.live.Clear(p)
@@ -411,30 +408,30 @@ func (g *group) publish() error {
 		case !s.Active():
 		case !was.Active():
 			r.live.Set(p)
-			g.enter(s)
+			g.queueEntry(s)
 		case s.Channel != was.Channel || s.Filter != was.Filter || s.Rule != was.Rule || s.Slot != was.Slot || !bytes.Equal(s.Params, was.Params):
-			g.enter(s) // in place of what is there, in one step
+			g.queueEntry(s) // replaces the entry in one step
 		}
 	}
-	err := g.flush()
+	err := g.addEntries()
 	for p, was := range g.changed {
-		// Once the index has the new slots: what is gathered from here on is in them.
+		// The index has the new slots from here on, so events are collected in them.
 		if s := g.subscriptions[p]; len(s.PastSlots)+len(was.PastSlots) > 0 {
-			r.slots.noteMove(s)
+			r.slots.setMove(s)
 		}
 	}
 	return err
 }
 
-// A topicEntries is what the match index gets of one topic.
+// A topicEntries has the new entries of one topic for the match index.
 type topicEntries struct {
 	topic   *catalog.Topic
 	entries []condition.Entry
 }
 
-// enter takes s down for the match index.
-func (g *group) enter(s *control.SubscriptionRecord) {
-	// A group has few topics, and mostly the one that came last.
+// queueEntry adds s to the entries for the match index.
+func (g *group) queueEntry(s *control.SubscriptionRecord) {
+	// A group has few topics, and most entries belong to the latest one.
 	for i := len(g.entries) - 1; i >= 0; i-- {
 		if of := &g.entries[i]; of.topic.Number == s.Topic {
 			of.entries = append(of.entries, g.w.r.entry(of.topic, s))
@@ -461,8 +458,8 @@ func (r *Registry) entry(t *catalog.Topic, s *control.SubscriptionRecord) condit
 	return e
 }
 
-// flush gives the match index what was taken down. The index keeps no entries.
-func (g *group) flush() error {
+// addEntries adds the queued entries to the match index, which keeps no reference to them.
+func (g *group) addEntries() error {
 	var errs []error
 	for i := range g.entries {
 		of := &g.entries[i]

@@ -31,7 +31,7 @@ func TestWhatOneRequestEndedIsRestoredAsItWas(t *testing.T) {
 		before[id] = stateOf(t, r, id)
 		places = append(places, before[id].Place)
 	}
-	seq, err := r.EndTogether(ctx, "notify", places, people.Ending{Source: people.SourceOneClick, Text: byLink})
+	seq, err := r.EndSubscriptions(ctx, "notify", places, people.Ending{Source: people.SourceOneClick, Text: byLink})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestWhatOneRequestEndedIsRestoredAsItWas(t *testing.T) {
 	if err != nil || len(person.Subscriptions) != 0 || person.Address != "a@example.org" {
 		t.Fatalf("%+v, %v", person, err)
 	}
-	if again, err := r.EndTogether(ctx, "notify", places, people.Ending{Source: people.SourceOneClick, Text: byLink}); err != nil || again != seq {
+	if again, err := r.EndSubscriptions(ctx, "notify", places, people.Ending{Source: people.SourceOneClick, Text: byLink}); err != nil || again != seq {
 		t.Errorf("ended again: %d, %v, want %d", again, err, seq)
 	}
 	if n, err := r.Restore(ctx, "notify", places[0], seq+1, byLink); err != nil || n != 0 {
@@ -70,7 +70,7 @@ func TestWhatOneRequestEndedIsRestoredAsItWas(t *testing.T) {
 	if a := stateOf(t, r, "a"); a.PausedSeq != seq || a.ResumedSeq <= seq {
 		t.Errorf("the time between is %d to %d, ended at %d", a.PausedSeq, a.ResumedSeq, seq)
 	}
-	if n, err := r.EndTogether(ctx, "notify", places[:1], people.Ending{Text: byLink}); err != nil || n <= seq || stateOf(t, r, "a").State != "ended" {
+	if n, err := r.EndSubscriptions(ctx, "notify", places[:1], people.Ending{Text: byLink}); err != nil || n <= seq || stateOf(t, r, "a").State != "ended" {
 		t.Errorf("ended once more: %d, %v, %+v", n, err, stateOf(t, r, "a"))
 	}
 }
@@ -91,7 +91,7 @@ func TestWhatIsElsewhereOrForgottenIsNotRestored(t *testing.T) {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	places := []fanfare.RowID{page[0].Place, page[1].Place}
-	seq, err := r.EndTogether(ctx, "notify", places, people.Ending{Source: people.SourceOneClick, Text: byLink})
+	seq, err := r.EndSubscriptions(ctx, "notify", places, people.Ending{Source: people.SourceOneClick, Text: byLink})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestWhatIsElsewhereOrForgottenIsNotRestored(t *testing.T) {
 	}
 
 	gone := stateOf(t, r, "gone").Place
-	if seq, err = r.EndTogether(ctx, "notify", []fanfare.RowID{gone}, people.Ending{Text: byLink}); err != nil {
+	if seq, err = r.EndSubscriptions(ctx, "notify", []fanfare.RowID{gone}, people.Ending{Text: byLink}); err != nil {
 		t.Fatal(err)
 	}
 	whose, err := r.SubscriberByAddress(ctx, "notify", "gone@example.org")

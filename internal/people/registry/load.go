@@ -13,9 +13,9 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// load rebuilds everything in memory from the store.
+// load rebuilds the memory from the store.
 func (r *Registry) load(ctx context.Context) error {
-	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), filling: indexload.New(r.opt.Conditions.Add, r.misunderstood)}
+	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), index: indexload.New(r.opt.Conditions.Add, r.logInvalidCondition)}
 	err := r.opt.Store.Load(ctx, control.Loader{
 		Total:        r.opt.Progress.SetTotal,
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
@@ -26,14 +26,14 @@ func (r *Registry) load(ctx context.Context) error {
 		Subscriber:   l.subscriber,
 		Subscription: l.subscription,
 	})
-	if ended := l.filling.Close(); err == nil {
+	if ended := l.index.Close(); err == nil {
 		err = ended
 	}
 	if err != nil {
 		return fmt.Errorf("load the registry: %w", err)
 	}
-	if r.unmatched > 0 {
-		r.opt.Logger.Error("registry: subscriptions have conditions that are not understood any more, and match nothing until they are changed", "subscriptions", r.unmatched)
+	if r.invalidConditions > 0 {
+		r.opt.Logger.Error("registry: subscriptions have conditions that are not understood any more, and match nothing until they are changed", "subscriptions", r.invalidConditions)
 	}
 	if err := l.resolve(ctx); err != nil {
 		return fmt.Errorf("load the registry: %w", err)
@@ -42,36 +42,36 @@ func (r *Registry) load(ctx context.Context) error {
 		return fmt.Errorf("load the registry: %w", err)
 	}
 	r.writer.nextFilter = r.filters.Next()
-	r.writer.raise(&r.floor)
+	r.writer.raiseNext(&r.minRows)
 	r.SetSnapshot(l.snapshot)
 	return nil
 }
 
-// misunderstood tells of a condition that is kept and not understood any more. Logs
-// show the first ones; all are counted.
-func (r *Registry) misunderstood(of condition.Key, place fanfare.RowID, err error) {
-	if r.unmatched++; r.unmatched <= misunderstoodShown {
+// logInvalidCondition logs a stored condition that is no longer valid. It logs the first ones and
+// counts all.
+func (r *Registry) logInvalidCondition(of condition.Key, place fanfare.RowID, err error) {
+	if r.invalidConditions++; r.invalidConditions <= maxLoggedInvalid {
 		r.opt.Logger.Error("registry: a condition is not understood any more", "subscription", fanfare.SubscriptionID(place), "service", of.Service, "topic", of.Topic, "error", err)
 	}
 }
 
-const misunderstoodShown = 20
+const maxLoggedInvalid = 20
 
-// Unmatched is how many subscriptions of the start have conditions that are not
-// understood any more: they match nothing.
-func (r *Registry) Unmatched() int { return r.unmatched }
+// InvalidConditions returns the number of subscriptions whose stored conditions were no longer
+// valid at start. They match nothing.
+func (r *Registry) InvalidConditions() int { return r.invalidConditions }
 
 type loader struct {
 	r        *Registry
 	w        *writer
 	snapshot *catalog.Snapshot
-	filling  *indexload.Loader
+	index    *indexload.Loader
 
-	// Places whose hash was taken when they came.
-	identityClash []clash
+	// Rows whose hash was already in the index.
+	identityClash []identityClash
 }
 
-type clash struct {
+type identityClash struct {
 	hash  uint64
 	place fanfare.RowID
 }
@@ -85,12 +85,12 @@ func (l *loader) config(c *control.ConfigRecord) error {
 
 func (l *loader) subscriber(s *control.SubscriberRecord) error {
 	l.w.nextSubscriber[s.Place.Partition()] = s.Place.Local() + 1
-	// An address belongs to one subscriber, and so does an id. A taken hash is a
-	// collision and both stay; there is nothing to resolve.
+	// An address belongs to one subscriber, and so does an id. If the hash exists, it is a
+	// collision and both rows stay.
 	if s.HasAddress() {
 		l.r.addresses.Insert(l.r.hash.Address(s.Service, s.Kind, s.Address), s.Place)
 		if small := suppression.Fold(s.Kind, s.Address); small != s.Address {
-			l.r.respelled.Insert(l.r.hash.Address(s.Service, s.Kind, small), s.Place)
+			l.r.foldedAddresses.Insert(l.r.hash.Address(s.Service, s.Kind, small), s.Place)
 		}
 	}
 	if s.ID != "" && s.Flags&(control.FlagErasing|control.FlagErased) == 0 {
@@ -111,7 +111,7 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	case s.ID != "":
 		hash := l.r.hash.ClientID(t.ServiceNumber, s.ID)
 		if l.r.identities.Insert(hash, s.Place) != 0 {
-			l.identityClash = append(l.identityClash, clash{hash, s.Place})
+			l.identityClash = append(l.identityClash, identityClash{hash, s.Place})
 		}
 	case !s.Ended:
 		l.r.identities.Insert(l.r.hash.NaturalKey(s), s.Place)
@@ -119,25 +119,25 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	if s.Ended {
 		return nil
 	}
-	l.w.use(s, 1)
+	l.w.countSubscription(s, 1)
 	if s.Slot != 0 {
 		if _, known := l.r.slots.at(s.Slot); !known {
 			return fmt.Errorf("subscription %s has the unknown slot %d", fanfare.SubscriptionID(s.Place), s.Slot)
 		}
 	}
 	if len(s.PastSlots) > 0 {
-		l.r.slots.noteMove(s)
+		l.r.slots.setMove(s)
 	}
 	if s.Paused {
 		return nil
 	}
 	l.r.live.Set(s.Place)
-	l.r.slots.use(s, 1)
-	return l.filling.Add(t.ConditionKey(), l.r.entry(t, s))
+	l.r.slots.countActive(s, 1)
+	return l.index.Add(t.ConditionKey(), l.r.entry(t, s))
 }
 
-// resolve decides which row an id belongs to where several have its hash: of
-// one id, the active row, or else the newest.
+// resolve decides which row has an id if several rows have its hash: the active row, else the
+// newest.
 func (l *loader) resolve(ctx context.Context) error {
 	done := map[uint64]bool{}
 	for _, c := range l.identityClash {
@@ -155,7 +155,7 @@ func (l *loader) resolve(ctx context.Context) error {
 			}
 			id := fmt.Sprint(l.snapshot.Topics[s.Topic].ServiceNumber, "/", s.ID)
 			loser := *s
-			if was, ok := newest[id]; !ok || newer(s, &was) {
+			if was, ok := newest[id]; !ok || isCurrent(s, &was) {
 				loser, newest[id] = was, *s
 			}
 			if loser.Place != 0 {
@@ -173,36 +173,35 @@ func (l *loader) resolve(ctx context.Context) error {
 	return nil
 }
 
-// newer reports whether a is what the id of a and b stands for now.
-func newer(a, b *control.SubscriptionRecord) bool {
+// isCurrent reports whether the id of a and b refers to a.
+func isCurrent(a, b *control.SubscriptionRecord) bool {
 	switch {
 	case a.Ended != b.Ended:
 		return b.Ended
 	case a.CreatedSeq != b.CreatedSeq:
 		return a.CreatedSeq > b.CreatedSeq
-	case a.EndedSeq != b.EndedSeq: // made in one transaction, in which the second ended the first
+	case a.EndedSeq != b.EndedSeq: // made in one transaction in which the second ended the first
 		return a.EndedSeq > b.EndedSeq
 	}
 	return a.Place > b.Place
 }
 
-// kindFloor is the kind of the record, number 1, of what SkipPlaces keeps.
-const kindFloor = "floor"
+// kindRowMinimums is the kind of the record, number 1, that SkipRowIDs stores.
+const kindRowMinimums = "floor"
 
-// placeFloor is the lowest number that a new row of each partition may have.
-type placeFloor struct {
+// rowMinimums has the lowest number of a new row in each partition.
+type rowMinimums struct {
 	Subscribers   [fanfare.Partitions]uint32 `json:"subscribers"`
 	Subscriptions [fanfare.Partitions]uint32 `json:"subscriptions"`
 }
 
-// SkipPlaces leaves out the next n places of each partition, for subscribers and
-// for subscriptions. A store that was restored from a backup does not know which
-// places were given out after it; links in mails that left then still name them,
-// and must not end the subscription of somebody else. It is durable when it
-// returns.
-func (r *Registry) SkipPlaces(ctx context.Context, n uint32) error {
-	return r.writer.submit(ctx, &job{run: func(w *writer) error {
-		floor := placeFloor{w.nextSubscriber, w.nextSubscription}
+// SkipRowIDs skips the next n row ids of each partition, for subscribers and for subscriptions,
+// and stores that. A store that was restored from a backup does not know the row ids that were
+// used after the backup. Links in mails still contain them and must not end the subscription of
+// another person.
+func (r *Registry) SkipRowIDs(ctx context.Context, n uint32) error {
+	return r.writer.submit(ctx, &job{exclusive: func(w *writer) error {
+		floor := rowMinimums{w.nextSubscriber, w.nextSubscription}
 		for p := range fanfare.Partitions {
 			floor.Subscribers[p] = min(floor.Subscribers[p]+n, fanfare.MaxLocal)
 			floor.Subscriptions[p] = min(floor.Subscriptions[p]+n, fanfare.MaxLocal)
@@ -211,25 +210,27 @@ func (r *Registry) SkipPlaces(ctx context.Context, n uint32) error {
 		if err != nil {
 			return err
 		}
-		if err := r.commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindFloor, Number: 1, Body: body}}}); err != nil {
+		if err := r.commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindRowMinimums, Number: 1, Body: body}}}); err != nil {
 			return err
 		}
-		w.raise(&floor)
+		w.raiseNext(&floor)
 		return nil
 	}})
 }
 
-// raise lets no new row be below a floor.
-func (w *writer) raise(floor *placeFloor) {
+// raiseNext raises the numbers of the next rows to a minimum.
+func (w *writer) raiseNext(floor *rowMinimums) {
 	for p := range fanfare.Partitions {
 		w.nextSubscriber[p] = max(w.nextSubscriber[p], floor.Subscribers[p])
 		w.nextSubscription[p] = max(w.nextSubscription[p], floor.Subscriptions[p])
 	}
 }
 
-func (r *Registry) loadFloor(c *control.ConfigRecord) error { return json.Unmarshal(c.Body, &r.floor) }
+func (r *Registry) loadRowMinimums(c *control.ConfigRecord) error {
+	return json.Unmarshal(c.Body, &r.minRows)
+}
 
-// What the audit calls people and what they want.
+// Kinds of people's data in the audit log.
 const (
 	kindSubscriber   = "subscriber"
 	kindSubscription = "subscription"
@@ -238,8 +239,8 @@ const (
 // loadConfig loads a record. Records of services come first.
 func (r *Registry) loadConfig(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	switch c.Kind {
-	case kindFloor:
-		return r.loadFloor(c)
+	case kindRowMinimums:
+		return r.loadRowMinimums(c)
 	case kindQuarantine:
 		return r.loadQuarantine(c)
 	case kindSlot:

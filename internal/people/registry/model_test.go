@@ -262,12 +262,12 @@ func checkModel(t *rapid.T, bits int) {
 
 // carry notes of some of what has moved that it was carried over.
 func (m *model) carry(t *rapid.T, r *registry.Registry) {
-	moves := r.Moves()
+	moves := r.PendingMoves()
 	if len(moves) == 0 {
 		return
 	}
 	some := moves[:rapid.IntRange(1, len(moves)).Draw(t, "moves")]
-	if err := r.Carried(t.Context(), some); err != nil {
+	if err := r.ConfirmMoves(t.Context(), some); err != nil {
 		t.Fatal(err)
 	}
 	for _, move := range some {
@@ -303,9 +303,9 @@ func compareSlots(t *rapid.T, r *registry.Registry, m *model, places map[*record
 		}
 	}
 	got, inUse := map[fanfare.RowID]string{}, map[string]bool{}
-	for _, move := range r.Moves() {
+	for _, move := range r.PendingMoves() {
 		var was []string
-		for _, n := range move.Was {
+		for _, n := range move.PastSlots {
 			was = append(was, nameOf(r, n))
 		}
 		slices.Sort(was)

@@ -103,11 +103,11 @@ func TestWhoHearsIsToldOfEachEndAndWhatCameOfIt(t *testing.T) {
 	l.hear(fanfare.TopicSubscriptions)
 	places := l.ada()
 	l.check("a program subscribes her")
-	seq, err := l.EndTogether(ctx, "notify", places, people.Ending{Source: people.SourcePage, Reason: "often", Text: byLink + ": too many messages"})
+	seq, err := l.EndSubscriptions(ctx, "notify", places, people.Ending{Source: people.SourcePage, Reason: "often", Text: byLink + ": too many messages"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.EndTogether(ctx, "notify", places, people.Ending{Source: people.SourcePage, Text: byLink}); err != nil {
+	if _, err := l.EndSubscriptions(ctx, "notify", places, people.Ending{Source: people.SourcePage, Text: byLink}); err != nil {
 		t.Fatal(err)
 	}
 	l.check("by the page", "notify unsubscribed page often| change email a [] of ada", "notify unsubscribed page often| change email b [] of ada")

@@ -13,11 +13,12 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// NewNotices gives a word when there is something to tell since the last.
+// NewNotices returns a channel that receives a value after new notices are stored.
 func (r *Registry) NewNotices() <-chan struct{} { return r.newNotices }
 
-// hearing are the topics of a name in which somebody hears, of one service or of all.
-func (r *Registry) hearing(service uint32, name string) (all []*catalog.Topic) {
+// subscribedReservedTopics returns the reserved topics with a name that have subscriptions, of one
+// service or of all.
+func (r *Registry) subscribedReservedTopics(service uint32, name string) (all []*catalog.Topic) {
 	for _, t := range r.ReservedTopics() {
 		if t.Name == name && (service == suppression.AllServices || t.ServiceNumber == service) && r.opt.Conditions.Len(t.ConditionKey()) > 0 {
 			all = append(all, t)
@@ -26,42 +27,41 @@ func (r *Registry) hearing(service uint32, name string) (all []*catalog.Topic) {
 	return all
 }
 
-// tell notes what happened to a subscription, where its service hears of that. What
-// happens to those of who hears is told to nobody, and nobody is told of whom it is to
-// forget.
-func (g *group) tell(kind control.NoticeKind, s *control.SubscriptionRecord, source, reason string, fields ...string) {
+// addNotice adds a notice about a subscription if its service has subscribed to such notices. It
+// adds none about subscriptions to reserved topics or about erased subscribers.
+func (g *group) addNotice(kind control.NoticeKind, s *control.SubscriptionRecord, source, reason string, fields ...string) {
 	r := g.w.r
 	t := r.Snapshot().Topics[s.Topic]
-	if t == nil || reason == people.ReasonErased || fanfare.ReservedTopic(t.Name) || len(r.hearing(t.ServiceNumber, fanfare.TopicSubscriptions)) == 0 {
+	if t == nil || reason == people.ReasonErased || fanfare.ReservedTopic(t.Name) || len(r.subscribedReservedTopics(t.ServiceNumber, fanfare.TopicSubscriptions)) == 0 {
 		return
 	}
 	g.batch.Notices = append(g.batch.Notices, control.Notice{Kind: kind, Source: source, Reason: reason, At: g.batch.At, Service: t.ServiceNumber,
 		Subscription: s.Place, Topic: s.Topic, Channel: s.Channel, Fields: fields, Subscriber: s.Subscriber})
 }
 
-// tellPut notes what a person put themselves.
-func (g *group) tellPut(w *want, fields []string) {
+// addPutNotice adds a notice about a put by the subscriber.
+func (g *group) addPutNotice(w *subscriptionChange, fields []string) {
 	if w.put.By == "" || !w.created && len(fields) == 0 {
 		return
 	}
 	s, err := g.subscription(w.place)
 	switch {
-	case err != nil || s == nil: // it was decided on just now, and is at hand
+	case err != nil || s == nil: // the row was decided just now and is in memory
 	case w.created:
-		g.tell(control.NoticeSubscribed, s, w.put.By, "")
+		g.addNotice(control.NoticeSubscribed, s, w.put.By, "")
 	default:
-		g.tell(control.NoticeChanged, s, w.put.By, "", fields...)
+		g.addNotice(control.NoticeChanged, s, w.put.By, "", fields...)
 	}
 }
 
-// tellSuppression notes what the list says anew of an address, for each service that
-// hears of that and has the address; of one that is a hash alone nobody can be told.
-func (g *group) tellSuppression(kind control.NoticeKind, s *suppression.Record, source string) error {
+// addSuppressionNotices adds a notice for each service that has the address and has subscribed to
+// such notices. There is none for an address of which only the hash is stored.
+func (g *group) addSuppressionNotices(kind control.NoticeKind, s *suppression.Record, source string) error {
 	if s.Address == "" {
 		return nil
 	}
-	for _, t := range g.w.r.hearing(s.Service, fanfare.TopicSuppressions) {
-		rows, err := g.holders(t.ServiceNumber, s.Kind, s.Address)
+	for _, t := range g.w.r.subscribedReservedTopics(s.Service, fanfare.TopicSuppressions) {
+		rows, err := g.rowsWithAddress(t.ServiceNumber, s.Kind, s.Address)
 		if err != nil {
 			return err
 		}
@@ -73,26 +73,26 @@ func (g *group) tellSuppression(kind control.NoticeKind, s *suppression.Record, 
 	return nil
 }
 
-// holders returns the rows that have an address, however they spell it, by place.
-func (g *group) holders(service uint32, kind uint8, address string) (rows []*control.SubscriberRecord, err error) {
-	small := suppression.Fold(kind, address)
-	for _, p := range g.w.r.mayHold(service, kind, small) {
+// rowsWithAddress returns the rows with an address in any spelling, by row id.
+func (g *group) rowsWithAddress(service uint32, kind uint8, address string) (rows []*control.SubscriberRecord, err error) {
+	folded := suppression.Fold(kind, address)
+	for _, p := range g.w.r.rowsWithAddressHash(service, kind, folded) {
 		row, err := g.subscriber(p)
 		if err != nil {
-			return nil, g.w.r.unreadable(err)
+			return nil, g.w.r.readError(err)
 		}
-		if row != nil && row.Service == service && row.HasAddress() && row.Kind == kind && suppression.Fold(kind, row.Address) == small {
+		if row != nil && row.Service == service && row.HasAddress() && row.Kind == kind && suppression.Fold(kind, row.Address) == folded {
 			rows = append(rows, row)
 		}
 	}
 	return rows, nil
 }
 
-// mayHold are the places of those who have an address that is small when it is
-// folded, and of others whose address has the same hash.
-func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []fanfare.RowID) {
-	hash := r.hash.Address(service, kind, small)
-	for _, t := range []*placeindex.HashIndex{&r.addresses, &r.respelled} {
+// rowsWithAddressHash returns the rows whose folded address is equal, and rows with the same
+// hash.
+func (r *Registry) rowsWithAddressHash(service uint32, kind uint8, folded string) (places []fanfare.RowID) {
+	hash := r.hash.Address(service, kind, folded)
+	for _, t := range []*placeindex.HashIndex{&r.addresses, &r.foldedAddresses} {
 		if first, others := t.Lookup(hash); first != 0 {
 			places = append(append(places, first), others...)
 		}
@@ -101,31 +101,31 @@ func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []f
 	return slices.Compact(places)
 }
 
-// respell has a row found by its address however that is spelled; what is spelled as
-// it is folded is found anyway.
-func (g *group) respell(service uint32, kind uint8, address string, place fanfare.RowID) {
-	if small := suppression.Fold(kind, address); small != address {
-		g.insert(&g.w.r.respelled, g.w.r.hash.Address(service, kind, small), place)
+// insertFoldedAddress makes a row findable by its folded address. An address that equals its
+// folded form needs no second entry.
+func (g *group) insertFoldedAddress(service uint32, kind uint8, address string, place fanfare.RowID) {
+	if folded := suppression.Fold(kind, address); folded != address {
+		g.insert(&g.w.r.foldedAddresses, g.w.r.hash.Address(service, kind, folded), place)
 	}
 }
 
-// withdraw has a row found by its address no more.
-func (g *group) withdraw(row *control.SubscriberRecord) {
+// removeAddress removes a row from the indexes of addresses.
+func (g *group) removeAddress(row *control.SubscriberRecord) {
 	r := g.w.r
 	g.remove(&r.addresses, r.hash.Address(row.Service, row.Kind, row.Address), row.Place)
-	if small := suppression.Fold(row.Kind, row.Address); small != row.Address {
-		g.remove(&r.respelled, r.hash.Address(row.Service, row.Kind, small), row.Place)
+	if folded := suppression.Fold(row.Kind, row.Address); folded != row.Address {
+		g.remove(&r.foldedAddresses, r.hash.Address(row.Service, row.Kind, folded), row.Place)
 	}
 }
 
-// readHolders has the rows at hand of who may have one of many addresses.
-func (g *group) readHolders(records []suppression.Record) error {
+// prefetchAddressRows reads the rows that may have one of many addresses.
+func (g *group) prefetchAddressRows(records []suppression.Record) error {
 	r := g.w.r
 	var places []fanfare.RowID
 	for i := range records {
 		s := &records[i]
-		for _, t := range r.hearing(s.Service, fanfare.TopicSuppressions) {
-			for _, p := range r.mayHold(t.ServiceNumber, s.Kind, suppression.Fold(s.Kind, s.Address)) {
+		for _, t := range r.subscribedReservedTopics(s.Service, fanfare.TopicSuppressions) {
+			for _, p := range r.rowsWithAddressHash(t.ServiceNumber, s.Kind, suppression.Fold(s.Kind, s.Address)) {
 				if g.subscribers[p] == nil {
 					places = append(places, p)
 				}
@@ -133,7 +133,7 @@ func (g *group) readHolders(records []suppression.Record) error {
 		}
 	}
 	if err := g.readSubscribers(context.Background(), control.SortPlaces(places)); err != nil {
-		return r.unreadable(err)
+		return r.readError(err)
 	}
 	if g.aborted {
 		return errAborted
@@ -141,19 +141,19 @@ func (g *group) readHolders(records []suppression.Record) error {
 	return nil
 }
 
-// NoticeNames are what is called how that news are of. Whoever is being forgotten, and
-// what they were subscribed to, has no names but those that we made.
+// NoticeNames are the names for a notice. An erased subscriber and its subscriptions have only
+// generated ids.
 type NoticeNames struct {
 	Service string
-	Topic   string // deleted ones have names, too
+	Topic   string // also for deleted topics
 	Channel string
 
 	Subscription string // public id
 	Subscriber   string // public id
-	Address      string // its kind, mail or url
+	Address      string // kind of address: mail or url
 }
 
-// NoticeNames returns the names of each of several news.
+// NoticeNames returns the names for notices.
 func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]NoticeNames, error) {
 	var rows, subscriptions []fanfare.RowID
 	for i := range news {
@@ -164,7 +164,7 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	}
 	who, err := r.namesOfOwners(ctx, control.SortPlaces(rows))
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	what := map[fanfare.RowID]string{}
 	err = r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(subscriptions), func(s *control.SubscriptionRecord) error {
@@ -172,7 +172,7 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 		return nil
 	})
 	if err != nil {
-		return nil, r.unreadable(err)
+		return nil, r.readError(err)
 	}
 	conf := r.Snapshot()
 	names := make([]NoticeNames, len(news))
@@ -196,8 +196,8 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	return names, nil
 }
 
-// namesOfOwners returns the public ids of who has some rows, by row; none of who is
-// being forgotten.
+// namesOfOwners returns the public ids of the subscribers of rows, by row. Subscribers that are
+// being erased are left out.
 func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]string, error) {
 	rows, err := r.records(ctx, places)
 	if err != nil {
@@ -220,9 +220,9 @@ func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.RowID) (m
 	return names, nil
 }
 
-// OfReserved reports whether a subscription is one to a topic that Fanfare publishes
-// to: what becomes of its messages is told to nobody.
-func (r *Registry) OfReserved(s *people.SubscriptionRow) bool {
+// HasReservedTopic reports whether a subscription belongs to a topic that Fanfare publishes to.
+// There are no notices about its messages.
+func (r *Registry) HasReservedTopic(s *people.SubscriptionRow) bool {
 	t := r.Snapshot().Topics[s.Topic]
 	return t != nil && fanfare.ReservedTopic(t.Name)
 }

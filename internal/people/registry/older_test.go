@@ -45,8 +45,8 @@ func TestAServerStartsWithConditionsThatAreNotUnderstoodAnyMore(t *testing.T) {
 	r.Close()
 	var log strings.Builder
 	r, index := openAt(t, place, func(o *registry.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	if r.Unmatched() != 1 || !strings.Contains(log.String(), "more than 1000 parts") {
-		t.Errorf("%d are said not to be understood: %s", r.Unmatched(), log.String())
+	if r.InvalidConditions() != 1 || !strings.Contains(log.String(), "more than 1000 parts") {
+		t.Errorf("%d are said not to be understood: %s", r.InvalidConditions(), log.String())
 	}
 	hits, err := index.Match(condition.Key{Service: "notify", Topic: "change"}, condition.Event{Data: []byte(`{"title":"Victoria","mag":4}`)}, nil)
 	if err != nil || len(hits) != 2 {

@@ -12,17 +12,16 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// PauseSubscription pauses a subscription, named by its public id. When it
-// returns, the pause is durable, no event that is accepted from now on matches
-// it, and no letter for it is on the wire; what waited to leave is not sent, as
-// with an end. To pause it again is no error.
+// PauseSubscription pauses a subscription with a public id. When it returns, the pause is durable,
+// events that are accepted from now on do not match it, and no message for it is in flight. As
+// with an end, waiting messages are not sent. Pausing it again is no error.
 func (r *Registry) PauseSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error {
 	return r.setPaused(ctx, service, id, true, check)
 }
 
-// ResumeSubscription takes a pause back: events that are accepted from now on
-// match it again. One whose condition does not fit its topic any more stays
-// paused, with an error that says why. To resume what is active is no error.
+// ResumeSubscription resumes a subscription: events that are accepted from now on match it again.
+// If its condition no longer fits the topic, it stays paused and the error says why. Resuming an
+// active subscription is no error.
 func (r *Registry) ResumeSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error {
 	return r.setPaused(ctx, service, id, false, check)
 }
@@ -32,17 +31,17 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 	if err != nil {
 		return err
 	}
-	return r.change(ctx, func(g *group) (silenced []fanfare.RowID, err error) {
+	return r.transact(ctx, func(g *group) (silenced []fanfare.RowID, err error) {
 		place, err := g.byID(svc, id)
 		if err != nil {
 			return nil, err
 		}
 		s, err := g.subscription(place)
 		if err != nil {
-			return nil, r.unreadable(err)
+			return nil, r.readError(err)
 		}
 		if check != nil {
-			if err := g.ask(check, place); err != nil {
+			if err := g.checkSubscription(check, place); err != nil {
 				return nil, err
 			}
 		}
@@ -56,29 +55,29 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 			return silenced, nil
 		}
 		if !paused {
-			if err := g.mayResume(s); err != nil {
+			if err := g.checkResume(s); err != nil {
 				return nil, err
 			}
 		}
 		if s, err = g.change(place); err != nil {
-			return nil, r.unreadable(err)
+			return nil, r.readError(err)
 		}
 		s.SetPaused(paused)
-		g.deed = audit.Operation{Service: svc.Name, Action: "resume", Kind: kindSubscription, Name: auditID(s.ID, place)}
+		g.operation = audit.Operation{Service: svc.Name, Action: "resume", Kind: kindSubscription, Name: auditID(s.ID, place)}
 		if paused {
-			g.deed.Action = "pause"
+			g.operation.Action = "pause"
 		}
 		return silenced, nil
 	})
 }
 
-// mayResume refuses a subscription whose condition does not fit the topic as it
-// has become, or that events of the topic have no time for.
-func (g *group) mayResume(s *control.SubscriptionRecord) error {
+// checkResume refuses a subscription whose condition no longer fits its topic or exceeds the
+// matching budget.
+func (g *group) checkResume(s *control.SubscriptionRecord) error {
 	r := g.w.r
 	topic := r.Snapshot().Topics[s.Topic]
 	p := people.SubscriptionPut{ID: s.ID, Topic: topic.Name, Filter: r.filters.Text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, State: people.StateActive}
-	w := want{put: &p, service: topic.ServiceNumber, topic: topic, subscription: s.Place}
+	w := subscriptionChange{put: &p, service: topic.ServiceNumber, topic: topic, subscription: s.Place}
 	if s.ID != "" {
 		w.idHash = r.hash.ClientID(topic.ServiceNumber, s.ID)
 	}
@@ -90,11 +89,11 @@ func (g *group) mayResume(s *control.SubscriptionRecord) error {
 		}
 		return e
 	}
-	return g.affords(&w)
+	return g.checkBudget(&w)
 }
 
-// use counts n subscriptions more like s.
-func (w *writer) use(s *control.SubscriptionRecord, n int64) {
+// countSubscription adds n to the counts of a subscription's configuration.
+func (w *writer) countSubscription(s *control.SubscriptionRecord, n int64) {
 	if s.Ended {
 		return
 	}

@@ -27,7 +27,7 @@ func stateOf(t *testing.T, r *registry.Registry, id string) people.Subscription 
 func TestAPauseIsInForceWhenItIsAnswered(t *testing.T) {
 	ctx, place := t.Context(), storetest.Place(t)
 	var silent []fanfare.RowID
-	r, index := openAt(t, place, func(o *registry.Options) { o.AfterEnd = func(p fanfare.RowID) { silent = append(silent, p) } })
+	r, index := openAt(t, place, func(o *registry.Options) { o.WaitInFlight = func(p fanfare.RowID) { silent = append(silent, p) } })
 	apply(t, r, weather)
 	one := people.SubscriptionPut{ID: "one", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0"}
 	good(t, putAll(t, r, one))
@@ -74,7 +74,7 @@ func TestAPauseIsInForceWhenItIsAnswered(t *testing.T) {
 
 func TestAPutThatPausesWaitsForWhatIsOnTheWire(t *testing.T) {
 	var silent []fanfare.RowID
-	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.AfterEnd = func(p fanfare.RowID) { silent = append(silent, p) } })
+	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.WaitInFlight = func(p fanfare.RowID) { silent = append(silent, p) } })
 	apply(t, r, weather)
 	one := people.SubscriptionPut{ID: "one", Topic: "change", Channel: "email", To: "a@example.org"}
 	good(t, putAll(t, r, one))

@@ -17,32 +17,31 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// PutSubscriptions makes each put so, and is durable when it returns. It writes
-// results[i] for puts[i]; results must be as long as puts. Members that are
-// wrong have their own error and do not hold up the others. The error is for
-// what concerns all: the service is unknown, or nothing could be kept.
+// PutSubscriptions creates or changes subscriptions, and is durable when it returns. It writes
+// results[i] for puts[i]; both must have the same length. A wrong put has its own error and does
+// not stop the others. The returned error concerns all: the service is unknown, or nothing was
+// stored.
 //
-// A put is the same subscription as before if it has the same ID, or, without
-// one, the same address, topic, channel and condition. Then nothing new is
-// made: what differs is changed in place. An ID that comes with another topic or
-// address ends the subscription that had it and begins a new one under that ID;
-// so does one whose subscription has ended.
+// A put refers to an existing subscription if it has the same ID or, without an ID, the same
+// address, topic, channel and condition. It then changes that subscription in place. If an ID
+// comes with another topic or address, or if its subscription has ended, a new subscription begins
+// under that ID and the former one ends.
 //
-// The puts and what they point to must not be changed until it returns.
+// The caller must not change the puts and their data until it returns.
 func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error {
 	if len(results) != len(puts) {
 		return fmt.Errorf("registry: %d results for %d puts", len(results), len(puts))
 	}
-	for from := 0; from < len(puts); from += maxJob {
-		to := min(from+maxJob, len(puts))
-		err := r.putSome(ctx, service, puts[from:to], results[from:to])
+	for from := 0; from < len(puts); from += maxJobChanges {
+		to := min(from+maxJobChanges, len(puts))
+		err := r.putChunk(ctx, service, puts[from:to], results[from:to])
 		if err == nil {
 			continue
 		}
 		if from == 0 {
 			return err
 		}
-		for i := range results[from:] { // the members before are kept
+		for i := range results[from:] { // the puts before are stored
 			results[from+i] = people.PutResult{Err: err}
 		}
 		return nil
@@ -50,106 +49,104 @@ func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []
 	return nil
 }
 
-func (r *Registry) putSome(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult) error {
-	over, stop := r.patience()
+func (r *Registry) putChunk(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult) error {
+	over, stop := r.maxWaitTimer()
 	defer stop()
-	p, err := r.begin(ctx, name, puts, results, nil, over)
+	p, err := r.enqueuePuts(ctx, name, puts, results, nil, over)
 	if err != nil {
 		return err
 	}
 	return p.wait(over)
 }
 
-// EndSubscription ends a subscription, named by its public id. When it returns,
-// the end is durable, no event that is accepted from now on matches it, and no
-// letter for it is on the wire. To end it again is no error.
+// EndSubscription ends the subscription with a public id. When it returns, the end is durable,
+// events that are accepted from now on do not match it, and no message for it is in flight. Ending
+// it again is no error.
 func (r *Registry) EndSubscription(ctx context.Context, service, id, reason string) error {
 	return r.EndSubscriptionIf(ctx, service, id, reason, nil)
 }
 
-// EndSubscriptionIf is EndSubscription unless check, which is asked with the
-// subscription as it is, has an error.
+// EndSubscriptionIf is EndSubscription if check accepts the subscription as it is now.
 func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *people.Subscription) error) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}
-	return r.end(ctx, svc, &end{id: id, reason: reason, check: check})
+	return r.endSubscription(ctx, svc, &endRequest{id: id, reason: reason, check: check})
 }
 
-// EndByPlace is EndSubscription for who has the place, such as a signed link.
-func (r *Registry) EndByPlace(ctx context.Context, place fanfare.RowID, reason string) error {
+// EndSubscriptionByRow is EndSubscription for a caller that has the row id, such as a signed link.
+func (r *Registry) EndSubscriptionByRow(ctx context.Context, place fanfare.RowID, reason string) error {
 	if place == 0 {
 		return people.UnknownSubscription("")
 	}
-	return r.end(ctx, nil, &end{place: place, reason: reason})
+	return r.endSubscription(ctx, nil, &endRequest{place: place, reason: reason})
 }
 
-func (r *Registry) end(ctx context.Context, svc *catalog.ServiceSnapshot, e *end) error {
+func (r *Registry) endSubscription(ctx context.Context, svc *catalog.ServiceSnapshot, e *endRequest) error {
 	e.reason = catalog.CleanReason(e.reason)
-	if err := r.writer.submit(ctx, &job{svc: svc, actor: audit.ActorOf(ctx), end: e}); err != nil {
+	if err := r.writer.submit(ctx, &job{svc: svc, actor: audit.ActorOf(ctx), endRequest: e}); err != nil {
 		return err
 	}
-	if r.opt.AfterEnd != nil {
-		r.opt.AfterEnd(e.place)
+	if r.opt.WaitInFlight != nil {
+		r.opt.WaitInFlight(e.place)
 	}
 	return nil
 }
 
-// An Import puts subscriptions step by step. A step may begin before the one
-// before it is over: the steps are decided on in their order, and the next is
-// checked and decided on while the one before is being committed. Begin is for
-// one caller at a time.
+// An Import puts subscriptions in steps. The next step may begin before the previous one has
+// finished: it is checked and decided while the previous one is being committed. Steps are decided
+// in order. Only one goroutine may call Begin.
 type Import struct {
 	r       *Registry
 	service string
 	last    *job
-	failed  error // of a step that could not be begun: none can from then on
+	failed  error // of a step that could not begin: no further step can
 }
 
-// Import begins to put many subscriptions of a service.
+// Import begins an import into a service.
 func (r *Registry) Import(service string) *Import { return &Import{r: r, service: service} }
 
-// Begin is PutSubscriptions without the wait: over gives its error when all is
-// durable and the results are set. It takes no more puts than MaxStep. Where a
-// step failed, so do those that were begun before that was known, and nothing of
-// them is kept. The puts and results must be left alone until then.
+// Begin is PutSubscriptions without waiting. The channel receives the error when the puts are
+// durable and the results are set. It takes at most MaxStep puts. If a step fails, the steps that
+// have begun after it fail too, and nothing of them is stored. The caller must not use the puts
+// and results until then.
 func (i *Import) Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) (over <-chan error) {
 	told := make(chan error, 1)
 	if i.failed != nil {
 		told <- i.failed
 		return told
 	}
-	p, err := i.r.begin(ctx, i.service, puts, results, i.last, nil)
+	p, err := i.r.enqueuePuts(ctx, i.service, puts, results, i.last, nil)
 	if err != nil {
 		i.failed = err
 		told <- err
 		return told
 	}
-	if !p.refused {
+	if !p.allRefused {
 		i.last = p.job
 	}
 	go func() { told <- p.wait(nil) }()
 	return told
 }
 
-// MaxStep is how many puts a step of an Import may have.
-const MaxStep = maxJob
+// MaxStep is the maximum number of puts in a step of an Import.
+const MaxStep = maxJobChanges
 
-// A putting is puts that are under way.
-type putting struct {
+// A pendingPut is a job with puts that has been handed in.
+type pendingPut struct {
 	*job
-	puts    []people.SubscriptionPut
-	results []people.PutResult
-	refused bool // all of them: there is nothing for the writer
+	puts       []people.SubscriptionPut
+	results    []people.PutResult
+	allRefused bool // the writer has nothing to do
 
-	afterEnd func(fanfare.RowID) // returns when no letter for what was replaced or paused can leave; may be nil
+	waitInFlight func(fanfare.RowID) // returns when no message for a replaced or paused subscription is in flight; may be nil
 }
 
-// begin checks puts and hands the good ones to the writer, which does them after
-// those of another job, and not at all if that one fails.
-func (r *Registry) begin(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult, after *job, over <-chan time.Time) (*putting, error) {
-	if len(puts) > maxJob || len(results) != len(puts) {
+// enqueuePuts checks puts and hands the valid ones to the writer. They are decided after the job
+// after, and fail if it fails.
+func (r *Registry) enqueuePuts(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult, after *job, over <-chan time.Time) (*pendingPut, error) {
+	if len(puts) > maxJobChanges || len(results) != len(puts) {
 		return nil, errors.New("registry: too many puts for one step, or results of another number")
 	}
 	conf := r.Snapshot()
@@ -157,14 +154,14 @@ func (r *Registry) begin(ctx context.Context, name string, puts []people.Subscri
 	if err != nil {
 		return nil, err
 	}
-	p := &putting{job: &job{svc: svc, conf: conf, actor: audit.ActorOf(ctx), wants: make([]want, len(puts)), after: after}, puts: puts, results: results, refused: true, afterEnd: r.opt.AfterEnd}
+	p := &pendingPut{job: &job{svc: svc, conf: conf, actor: audit.ActorOf(ctx), changes: make([]subscriptionChange, len(puts)), dependsOn: after}, puts: puts, results: results, allRefused: true, waitInFlight: r.opt.WaitInFlight}
 	for i := range puts {
 		background.Yield(i)
-		w := &p.wants[i]
+		w := &p.changes[i]
 		r.check(svc, &puts[i], w)
-		p.refused = p.refused && w.err != nil
+		p.allRefused = p.allRefused && w.err != nil
 	}
-	if p.refused {
+	if p.allRefused {
 		p.done = make(chan struct{})
 		close(p.done)
 		return p, nil
@@ -173,15 +170,15 @@ func (r *Registry) begin(ctx context.Context, name string, puts []people.Subscri
 }
 
 // wait returns when the puts are durable, and sets their results.
-func (p *putting) wait(over <-chan time.Time) error {
+func (p *pendingPut) wait(over <-chan time.Time) error {
 	if err := p.await(over); err != nil {
 		return err
 	}
-	for i := range p.wants {
-		w := &p.wants[i]
-		for _, place := range [...]fanfare.RowID{w.replaced, w.silenced} {
-			if w.err == nil && place != 0 && p.afterEnd != nil {
-				p.afterEnd(place)
+	for i := range p.changes {
+		w := &p.changes[i]
+		for _, place := range [...]fanfare.RowID{w.replaced, w.paused} {
+			if w.err == nil && place != 0 && p.waitInFlight != nil {
+				p.waitInFlight(place)
 			}
 		}
 		p.results[i] = w.result()
@@ -189,51 +186,50 @@ func (p *putting) wait(over <-chan time.Time) error {
 	return nil
 }
 
-// put decides on each want of the job. A want that cannot be decided on gets
-// its own error.
+// put decides on each change of the job. A change that is refused gets its own error.
 func (g *group) put(j *job) {
 	r := g.w.r
 	if conf := r.Snapshot(); conf != j.conf {
-		// The configuration changed after the caller checked.
+		// The configuration has changed since the caller checked.
 		svc, err := conf.Service(j.svc.Name)
-		for i := range j.wants {
-			if w := &j.wants[i]; err != nil {
+		for i := range j.changes {
+			if w := &j.changes[i]; err != nil {
 				w.err = err
 			} else if w.err == nil {
 				r.check(svc, w.put, w)
 			}
 		}
 	}
-	for i := range j.wants {
+	for i := range j.changes {
 		background.Yield(i)
-		w := &j.wants[i]
+		w := &j.changes[i]
 		if w.err != nil {
 			continue
 		}
 		deed, fields, err := g.putOne(w)
 		if g.aborted {
-			return // it will be decided on anew
+			return // the job will be decided again
 		}
 		if w.err = err; err == nil {
-			g.noteConsent(w)
-			g.tellPut(w, fields)
-			g.notePut(j, w, deed, fields)
+			g.addConsent(w)
+			g.addPutNotice(w, fields)
+			g.addPutAudit(j, w, deed, fields)
 		}
 	}
 }
 
-// putOne says what was done, create, update, replace or nothing, and to which
-// fields.
-func (g *group) putOne(w *want) (deed string, fields []string, err error) {
-	w.created, w.replaced, w.silenced, w.touched = false, 0, 0, nil
+// putOne decides on a change. It returns the operation (create, update, replace or none) and the
+// changed fields.
+func (g *group) putOne(w *subscriptionChange) (deed string, fields []string, err error) {
+	w.created, w.replaced, w.paused, w.subscriberFields = false, 0, 0, nil
 	filter := w.filter
-	if w.put.Filter != "" && (filter == 0 || !g.w.r.filters.Is(filter, w.put.Filter)) { // new, or forgotten since the caller looked
+	if w.put.Filter != "" && (filter == 0 || !g.w.r.filters.Is(filter, w.put.Filter)) { // new, or erased since the check
 		filter = g.filter(w.put.Filter)
 	}
-	if err := g.allowed(w); err != nil {
+	if err := g.checkCurrent(w); err != nil {
 		return "", nil, err
 	}
-	if err := g.affords(w); err != nil {
+	if err := g.checkBudget(w); err != nil {
 		return "", nil, err
 	}
 	owner, isNew, err := g.owner(w)
@@ -244,8 +240,8 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 		Subscriber: owner, Topic: w.topic.Number, Channel: w.channel.Number, ID: w.put.ID,
 		Filter: filter, Rule: w.rule, Params: w.params, Data: w.put.Data, Paused: w.put.State == people.StatePaused,
 	}
-	if slices.Contains(w.touched, "time_zone") {
-		if err := g.rezoneOf(owner); err != nil {
+	if slices.Contains(w.subscriberFields, "time_zone") {
+		if err := g.updateTimeZoneOfRow(owner); err != nil {
 			return "", nil, err
 		}
 	}
@@ -270,7 +266,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 		}
 		if !s.Ended && s.Topic == asked.Topic && s.Subscriber == asked.Subscriber {
 			if w.place = old; asked.Paused && !s.Paused {
-				w.silenced = old
+				w.paused = old
 			}
 			if asked.Slot = s.Slot; w.put.Cadence != "" {
 				if asked.Slot, err = g.slotFor(owner, w.cadence); err != nil {
@@ -278,21 +274,21 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 				}
 			}
 			changed, err := g.update(s, &asked)
-			if fields = append(w.touched, changed...); len(fields) > 0 {
+			if fields = append(w.subscriberFields, changed...); len(fields) > 0 {
 				return "update", fields, err
 			}
 			return "", nil, err
 		}
-		if err := g.mayAdd(owner, isNew); err != nil {
+		if err := g.checkOwnerNotSuppressed(owner, isNew); err != nil {
 			return "", nil, err
 		}
 		if !s.Ended {
-			if err := g.endPlace(old, people.Ending{Source: people.SourceAPI, Reason: people.ReasonReplaced, Text: "replaced"}); err != nil {
+			if err := g.endRow(old, people.Ending{Source: people.SourceAPI, Reason: people.ReasonReplaced, Text: "replaced"}); err != nil {
 				return "", nil, err
 			}
 			deed, w.replaced = "replace", old
 		}
-	} else if err := g.mayAdd(owner, isNew); err != nil {
+	} else if err := g.checkOwnerNotSuppressed(owner, isNew); err != nil {
 		return "", nil, err
 	}
 	if w.put.Cadence == "" {
@@ -304,7 +300,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	partition := owner.Partition()
 	local := &g.w.nextSubscription[partition]
 	if *local > fanfare.MaxLocal {
-		return "", nil, full()
+		return "", nil, partitionFullError()
 	}
 	asked.Place = fanfare.NewRowID(partition, *local)
 	*local++
@@ -318,16 +314,16 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	return deed, nil, nil
 }
 
-// notePut adds the line about a put to the audit.
-func (g *group) notePut(j *job, w *want, deed string, fields []string) {
+// addPutAudit adds the audit entry of a put.
+func (g *group) addPutAudit(j *job, w *subscriptionChange, deed string, fields []string) {
 	if j.actor == nil || deed == "" {
 		return
 	}
 	g.batch.AddAudit(j.actor, audit.Operation{Service: j.svc.Name, Action: deed, Kind: kindSubscription, Name: auditID(w.put.ID, w.place)}, &audit.Detail{Changed: fields})
 }
 
-// auditID is the id under which the audit names a subscription: its public one,
-// but for an id that a client has made of an address.
+// auditID returns the id of a subscription in the audit log: its public id, or the generated one
+// if the client's id contains an address.
 func auditID(id string, place fanfare.RowID) string {
 	if id == "" || strings.Contains(id, "@") {
 		return fanfare.SubscriptionID(place)
@@ -335,12 +331,12 @@ func auditID(id string, place fanfare.RowID) string {
 	return id
 }
 
-func full() error {
+func partitionFullError() error {
 	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the partition is full: no place is left for one more"}
 }
 
-// allowed asks the put's own check, if it has one.
-func (g *group) allowed(w *want) error {
+// checkCurrent calls the check of the put.
+func (g *group) checkCurrent(w *subscriptionChange) error {
 	if w.put.Check == nil {
 		return nil
 	}
@@ -351,79 +347,79 @@ func (g *group) allowed(w *want) error {
 	if err != nil {
 		return err
 	}
-	return g.ask(w.put.Check, old)
+	return g.checkSubscription(w.put.Check, old)
 }
 
-// ask calls check with the subscription at a place, nil if there is none there
-// that is active.
-func (g *group) ask(check func(*people.Subscription) error, place fanfare.RowID) error {
+// checkSubscription calls check with the subscription at a row, or with nil if it is missing or
+// has ended.
+func (g *group) checkSubscription(check func(*people.Subscription) error, place fanfare.RowID) error {
 	if place == 0 {
 		return check(nil)
 	}
 	s, err := g.subscription(place)
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	if s.Ended {
 		return check(nil)
 	}
-	is := g.w.r.fullRecord(s)
+	is := g.w.r.fullSubscription(s)
 	row, err := g.subscriber(s.Subscriber)
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	is.To = row.Address
 	if row, err = g.subscriber(row.Head()); err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	is.Subscriber = people.PublicSubscriberID(row)
 	return check(&is)
 }
 
-// owner finds or makes the subscriber.
-func (g *group) owner(w *want) (place fanfare.RowID, isNew bool, err error) {
+// owner finds or creates the subscriber.
+func (g *group) owner(w *subscriptionChange) (place fanfare.RowID, isNew bool, err error) {
 	if w.put.Subscriber != "" {
-		return g.ownerNamed(w)
+		return g.ownerByID(w)
 	}
 	table := &g.w.r.addresses
 	local := &g.w.nextSubscriber[w.partition]
 	if *local > fanfare.MaxLocal {
-		return 0, false, full()
+		return 0, false, partitionFullError()
 	}
 	place = fanfare.NewRowID(int(w.partition), *local)
 	first, others := table.Claim(w.addressHash, place)
 	if first == 0 {
-		g.noteInsert(table, w.addressHash, place)
+		g.recordInsert(table, w.addressHash, place)
 	}
 	for first != 0 {
 		s, err := g.subscriber(first)
 		if err != nil {
-			return 0, false, g.w.r.unreadable(err)
+			return 0, false, g.w.r.readError(err)
 		}
 		if s != nil && s.Service == w.service && s.Kind == w.kind && s.Address == w.address && s.HasAddress() {
 			if s.Subscriber != 0 {
 				if s, err = g.subscriber(s.Subscriber); err != nil {
-					return 0, false, g.w.r.unreadable(err)
+					return 0, false, g.w.r.readError(err)
 				}
 			}
 			g.updateSubscriber(s, w)
 			return first, false, nil
 		}
-		if len(others) == 0 { // all were other people with the same hash
+		if len(others) == 0 { // all have the same hash but are other people
 			g.insert(table, w.addressHash, place)
 			break
 		}
 		first, others = others[0], others[1:]
 	}
-	may := g.w.r.mayReach
-	if w.sent {
-		may = g.w.r.mayBeSent
+	may := g.w.r.checkNotSuppressed
+	if w.direct {
+		may = g.w.r.checkNotErased
 	}
 	if err := may(w.service, w.kind, w.address, "/to"); err != nil {
-		g.takeBack(table, w.addressHash, place)
+		g.undoInsert(table, w.addressHash, place)
 		return 0, false, err
 	}
-	g.respell(w.service, w.kind, w.address, place)
+	g.insertFoldedAddress(w.service, w.kind, w.address, place)
 	*local++
 	g.batch.Subscribers[w.partition] = append(g.batch.Subscribers[w.partition], control.SubscriberRecord{
 		Place: place, Service: w.service, Kind: w.kind, Address: w.address,
@@ -432,33 +428,31 @@ func (g *group) owner(w *want) (place fanfare.RowID, isNew bool, err error) {
 	return place, true, nil
 }
 
-// updateSubscriber takes over what the put says of the person; what it leaves
-// out stays.
-func (g *group) updateSubscriber(s *control.SubscriberRecord, w *want) {
+// updateSubscriber sets the fields of the subscriber that the put contains.
+func (g *group) updateSubscriber(s *control.SubscriberRecord, w *subscriptionChange) {
 	p, deleted := w.put, s.Flags&control.FlagDeleted != 0
 	if p.Locale != "" && s.Locale != p.Locale {
-		s.Locale, w.touched = p.Locale, append(w.touched, "locale")
+		s.Locale, w.subscriberFields = p.Locale, append(w.subscriberFields, "locale")
 	}
 	if p.TimeZone != "" && s.TimeZone != p.TimeZone {
-		s.TimeZone, w.touched = p.TimeZone, append(w.touched, "time_zone")
+		s.TimeZone, w.subscriberFields = p.TimeZone, append(w.subscriberFields, "time_zone")
 	}
 	if len(p.Attributes) > 0 && !bytes.Equal(s.Attributes, p.Attributes) {
-		s.Attributes, w.touched = p.Attributes, append(w.touched, "attributes")
+		s.Attributes, w.subscriberFields = p.Attributes, append(w.subscriberFields, "attributes")
 	}
-	s.Flags &^= control.FlagDeleted // who subscribes is there again
-	if deleted || w.touched != nil {
-		g.touch(s)
+	s.Flags &^= control.FlagDeleted // a deleted subscriber that subscribes is restored
+	if deleted || w.subscriberFields != nil {
+		g.updateRow(s)
 	}
 }
 
-// find returns the place of the subscription with the identity of asked, 0 if
-// there is none.
+// find returns the row of the subscription with the identity of asked, or 0.
 func (g *group) find(hash uint64, service uint32, asked *control.SubscriptionRecord) (fanfare.RowID, error) {
 	first, others := g.w.r.identities.Lookup(hash)
 	for first != 0 {
 		s, err := g.subscription(first)
 		if err != nil {
-			return 0, g.w.r.unreadable(err)
+			return 0, g.w.r.readError(err)
 		}
 		if s != nil && g.w.r.sameIdentity(s, service, asked) {
 			return first, nil
@@ -471,8 +465,7 @@ func (g *group) find(hash uint64, service uint32, asked *control.SubscriptionRec
 	return 0, nil
 }
 
-// sameIdentity compares a row with what is asked for: by the client's id, or
-// without one by the natural key.
+// sameIdentity compares a row with asked: by the client's id, or without one by the natural key.
 func (r *Registry) sameIdentity(s *control.SubscriptionRecord, service uint32, asked *control.SubscriptionRecord) bool {
 	if asked.ID != "" {
 		return s.ID == asked.ID && r.serviceOf(s) == service
@@ -481,7 +474,7 @@ func (r *Registry) sameIdentity(s *control.SubscriptionRecord, service uint32, a
 		s.Filter == asked.Filter && s.Rule == asked.Rule && bytes.Equal(s.Params, asked.Params)
 }
 
-// serviceOf returns the number of the service that a subscription belongs to.
+// serviceOf returns the number of the service of a subscription.
 func (r *Registry) serviceOf(s *control.SubscriptionRecord) uint32 {
 	if t := r.Snapshot().Topics[s.Topic]; t != nil {
 		return t.ServiceNumber
@@ -489,8 +482,7 @@ func (r *Registry) serviceOf(s *control.SubscriptionRecord) uint32 {
 	return 0
 }
 
-// update makes the subscription as asked for, and returns the fields in which
-// it was not so already.
+// update changes the subscription to asked, and returns the changed fields.
 func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 	var fields []string
 	for _, f := range [...]struct {
@@ -509,7 +501,7 @@ func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 		return nil, nil
 	}
 	if s.Slot != asked.Slot {
-		if err := mayLeaveSlot(s); err != nil {
+		if err := checkPastSlots(s); err != nil {
 			return nil, err
 		}
 		if err := g.setSlot(s.Place, asked.Slot); err != nil {
@@ -518,22 +510,22 @@ func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 	}
 	s, err := g.change(s.Place)
 	if err != nil {
-		return nil, g.w.r.unreadable(err)
+		return nil, g.w.r.readError(err)
 	}
 	s.Channel, s.Filter, s.Rule, s.Params, s.Data = asked.Channel, asked.Filter, asked.Rule, asked.Params, asked.Data
 	s.SetPaused(asked.Paused)
 	return fields, nil
 }
 
-// filter returns the number of a text that no transaction before had.
+// filter returns the number of a text that is not stored yet.
 func (g *group) filter(text string) uint32 {
-	if n := g.w.r.filters.Number(text); n != 0 { // since the caller looked
+	if n := g.w.r.filters.Number(text); n != 0 { // stored since the check
 		return n
 	}
 	if n := g.filters[text]; n != 0 {
 		return n
 	}
-	if f := g.w.flight; f != nil && f.filters[text] != 0 {
+	if f := g.w.committing; f != nil && f.filters[text] != 0 {
 		return f.filters[text]
 	}
 	if g.filters == nil {

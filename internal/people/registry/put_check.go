@@ -16,14 +16,14 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// A want is a Put that was found good: what the writer needs to decide on it.
-type want struct {
+// A subscriptionChange is a checked put with everything that the writer needs to decide on it.
+type subscriptionChange struct {
 	put         *people.SubscriptionPut
-	service     uint32 // its number
+	service     uint32 // number of the service
 	topic       *catalog.Topic
 	channel     *catalog.Channel
 	rule        uint32 // number, or 0
-	filter      uint32 // number; 0 with a text in put: not interned yet
+	filter      uint32 // number; 0 although put has a text: not stored yet
 	kind        uint8
 	partition   uint8
 	address     string // normal form
@@ -33,24 +33,24 @@ type want struct {
 	cadence     cadence.Cadence
 	consent     *people.Consent
 	cost        fanfare.Cost
-	added       int64 // of it, where others do not have the condition
+	addedCost   int64 // the cost that others do not cause already
 
-	// Where the rows seem to be, so that they can be read before their turn.
+	// The expected rows, which are read ahead.
 	subscriber, subscription fanfare.RowID
 
-	sent    bool  // somebody is to be sent one message, and nothing is subscribed
-	err     error // refused: the writer passes it by
+	direct  bool  // the recipient of one direct message: no subscription is made
+	err     error // refused: the writer skips it
 	place   fanfare.RowID
 	created bool
 
-	replaced fanfare.RowID // what had the id before and has ended for it, or 0
-	silenced fanfare.RowID // what is paused by it, or 0
-	touched  []string      // fields of the subscriber that changed
+	replaced         fanfare.RowID // the subscription that had the id and has ended, or 0
+	paused           fanfare.RowID // the subscription that it pauses, or 0
+	subscriberFields []string      // fields of the subscriber that changed
 }
 
-// result is what came of it.
-func (w *want) result() people.PutResult {
-	result := people.PutResult{Created: w.created, Cost: w.cost, Added: w.added, Err: w.err}
+// result returns the result for the caller.
+func (w *subscriptionChange) result() people.PutResult {
+	result := people.PutResult{Created: w.created, Cost: w.cost, Added: w.addedCost, Err: w.err}
 	switch {
 	case w.err != nil:
 	case w.put.ID != "":
@@ -62,15 +62,15 @@ func (w *want) result() people.PutResult {
 }
 
 // check fills w from p, or sets w.err.
-func (r *Registry) check(svc *catalog.ServiceSnapshot, p *people.SubscriptionPut, w *want) {
-	*w = want{put: p, service: svc.Number}
+func (r *Registry) check(svc *catalog.ServiceSnapshot, p *people.SubscriptionPut, w *subscriptionChange) {
+	*w = subscriptionChange{put: p, service: svc.Number}
 	if w.err = r.checkNames(svc, p, w); w.err != nil {
 		return
 	}
 	if w.err = r.checkAddress(svc, p, w); w.err != nil {
 		return
 	}
-	if w.err = people.CheckFields(&r.known, p); w.err != nil {
+	if w.err = people.CheckFields(&r.fieldCache, p); w.err != nil {
 		return
 	}
 	if len(p.Attributes) > 0 {
@@ -105,7 +105,7 @@ func (r *Registry) check(svc *catalog.ServiceSnapshot, p *people.SubscriptionPut
 	}
 }
 
-func (r *Registry) checkNames(svc *catalog.ServiceSnapshot, p *people.SubscriptionPut, w *want) error {
+func (r *Registry) checkNames(svc *catalog.ServiceSnapshot, p *people.SubscriptionPut, w *subscriptionChange) error {
 	var ok bool
 	if w.topic, ok = svc.Topics[p.Topic]; !ok {
 		if p.Topic == "" {
@@ -122,7 +122,7 @@ func (r *Registry) checkNames(svc *catalog.ServiceSnapshot, p *people.Subscripti
 	return people.CheckID(p.ID)
 }
 
-func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.SubscriptionPut, w *want) error {
+func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.SubscriptionPut, w *subscriptionChange) error {
 	w.kind = addresskind.OfDriver(w.channel.Driver)
 	if p.Subscriber != "" {
 		if _, ours := people.ParseSubscriberID(p.Subscriber); !ours {
@@ -131,7 +131,7 @@ func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.Subscrip
 			}
 		}
 		if p.To == "" {
-			return nil // the subscriber's default
+			return nil // the default address of the subscriber
 		}
 	}
 	if p.To == "" {
@@ -152,18 +152,18 @@ func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.Subscrip
 	return nil
 }
 
-// checkCadence reads the cadence that the put names.
-func (r *Registry) checkCadence(p *people.SubscriptionPut, w *want) (err error) {
+// checkCadence parses the cadence of the put.
+func (r *Registry) checkCadence(p *people.SubscriptionPut, w *subscriptionChange) (err error) {
 	if p.Cadence == "" {
 		return nil
 	}
-	if w.cadence, err = r.known.Cadences.Check(p.Cadence, cadence.Parse); err != nil {
+	if w.cadence, err = r.fieldCache.Cadences.Check(p.Cadence, cadence.Parse); err != nil {
 		return inputerror.WithPointer("/cadence", err)
 	}
 	return w.topic.CheckCadence(w.cadence)
 }
 
-func (r *Registry) checkCondition(p *people.SubscriptionPut, w *want) error {
+func (r *Registry) checkCondition(p *people.SubscriptionPut, w *subscriptionChange) error {
 	hasParams := len(p.Params) > 0 && !bytes.Equal(p.Params, []byte("null"))
 	switch {
 	case p.Filter != "" && p.Rule != "":
@@ -186,7 +186,7 @@ func (r *Registry) checkCondition(p *people.SubscriptionPut, w *want) error {
 	return nil
 }
 
-func (r *Registry) checkRule(p *people.SubscriptionPut, w *want) error {
+func (r *Registry) checkRule(p *people.SubscriptionPut, w *subscriptionChange) error {
 	rule := w.topic.Rule(p.Rule)
 	if rule == nil {
 		return inputerror.Invalid("/rule", inputerror.DidYouMean(p.Rule, w.topic.RuleNames(), "the topic has no rules, use a filter"),
@@ -207,44 +207,43 @@ func (r *Registry) checkRule(p *people.SubscriptionPut, w *want) error {
 	return nil
 }
 
-// A plannedLoad is what a group adds to the load of a topic.
-type plannedLoad struct {
+// A plannedCost is what a group adds to the matching cost of a topic.
+type plannedCost struct {
 	nanos   int64
-	filters map[string]struct{} // that are counted
+	filters map[string]struct{} // already counted
 }
 
-// affords refuses a want with which an event of its topic would take longer than
-// the service's budget. What is there already costs nothing more, and nothing is
-// taken away where the budget was lowered.
-func (g *group) affords(w *want) error {
-	w.added = 0
+// checkBudget refuses a change that raises the matching cost of an event above the budget of the
+// service. Existing conditions cost nothing more. They stay if the budget is lowered.
+func (g *group) checkBudget(w *subscriptionChange) error {
+	w.addedCost = 0
 	if w.cost.Indexed() || w.put.State == people.StatePaused {
 		return nil
 	}
 	kept, err := g.keepsCondition(w)
-	if err != nil || kept || w.put.Filter != "" && (g.plans(w) || g.w.r.opt.Conditions.HasFilter(w.topic.ConditionKey(), w.put.Filter)) {
+	if err != nil || kept || w.put.Filter != "" && (g.isPlanned(w) || g.w.r.opt.Conditions.HasFilter(w.topic.ConditionKey(), w.put.Filter)) {
 		return err
 	}
 	budget := g.w.r.Snapshot().Services[w.topic.Service].Budget()
-	load := g.loadOf(w)
-	if f := g.w.flight; f != nil && load+w.cost.Nanos > int64(budget) {
-		// Of what is being committed the index may have some, and it is counted twice.
-		if g.w.land(); g.aborted {
+	load := g.topicCost(w)
+	if f := g.w.committing; f != nil && load+w.cost.Nanos > int64(budget) {
+		// The index may have a part of the group that is being committed, which would count twice.
+		if g.w.waitCommit(); g.aborted {
 			return errAborted
 		}
-		load = g.loadOf(w)
+		load = g.topicCost(w)
 	}
 	if load+w.cost.Nanos > int64(budget) {
-		return overBudget(w, load, budget)
+		return overBudgetError(w, load, budget)
 	}
-	w.added = w.cost.Nanos
-	g.plan(w)
+	w.addedCost = w.cost.Nanos
+	g.addPlanned(w)
 	return nil
 }
 
-// keepsCondition reports whether a want leaves the condition of its subscription,
-// and does not resume it.
-func (g *group) keepsCondition(w *want) (bool, error) {
+// keepsCondition reports whether a change keeps the condition of its subscription and does not
+// resume it.
+func (g *group) keepsCondition(w *subscriptionChange) (bool, error) {
 	place := w.subscription
 	if w.put.ID != "" {
 		var err error
@@ -257,33 +256,33 @@ func (g *group) keepsCondition(w *want) (bool, error) {
 	}
 	s, err := g.subscription(place)
 	if err != nil {
-		return false, g.w.r.unreadable(err)
+		return false, g.w.r.readError(err)
 	}
 	return s != nil && !s.Ended && (!s.Paused || w.put.State != people.StateActive) && s.Topic == w.topic.Number && s.Rule == w.rule && g.w.r.filters.Is(s.Filter, w.put.Filter) && bytes.Equal(s.Params, w.params), nil
 }
 
-// loadOf is what an event of the want's topic takes, with all that is decided.
-func (g *group) loadOf(w *want) int64 {
+// topicCost returns the matching cost of an event of the topic, with all decided changes.
+func (g *group) topicCost(w *subscriptionChange) int64 {
 	load := g.w.r.opt.Conditions.UnindexedCost(w.topic.ConditionKey()) + g.planned[w.topic.Number].nanos
-	if f := g.w.flight; f != nil {
+	if f := g.w.committing; f != nil {
 		load += f.planned[w.topic.Number].nanos
 	}
 	return load
 }
 
-// plans reports whether the filter of a want is counted by what is decided.
-func (g *group) plans(w *want) bool {
+// isPlanned reports whether the decided changes contain the filter.
+func (g *group) isPlanned(w *subscriptionChange) bool {
 	_, mine := g.planned[w.topic.Number].filters[w.put.Filter]
-	if f := g.w.flight; f != nil && !mine {
+	if f := g.w.committing; f != nil && !mine {
 		_, mine = f.planned[w.topic.Number].filters[w.put.Filter]
 	}
 	return mine
 }
 
-// plan counts the condition of a want.
-func (g *group) plan(w *want) {
+// addPlanned counts the condition of a change.
+func (g *group) addPlanned(w *subscriptionChange) {
 	if g.planned == nil {
-		g.planned = map[uint32]plannedLoad{}
+		g.planned = map[uint32]plannedCost{}
 	}
 	p := g.planned[w.topic.Number]
 	if p.nanos += w.cost.Nanos; w.put.Filter != "" {
@@ -295,7 +294,7 @@ func (g *group) plan(w *want) {
 	g.planned[w.topic.Number] = p
 }
 
-func overBudget(w *want, load int64, budget time.Duration) error {
+func overBudgetError(w *subscriptionChange, load int64, budget time.Duration) error {
 	at := "/filter"
 	if w.rule != 0 {
 		at = "/rule"

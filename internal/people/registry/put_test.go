@@ -82,7 +82,7 @@ func TestAfterEndIsCalledWhenNothingCanMatchAnyMore(t *testing.T) {
 	var r *registry.Registry
 	var ended []fanfare.RowID
 	opt := options(openStore(t, storetest.Place(t)), index)
-	opt.AfterEnd = func(p fanfare.RowID) {
+	opt.WaitInFlight = func(p fanfare.RowID) {
 		if r.Live(p) || index.Len(condition.Key{Service: "notify", Topic: "change"}) != 0 {
 			t.Error("still live")
 		}
@@ -97,7 +97,7 @@ func TestAfterEndIsCalledWhenNothingCanMatchAnyMore(t *testing.T) {
 	res := good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "a@example.org"}))
 	place, _ := fanfare.ParseSubscriptionID(res[0].ID)
 	for range 2 { // the second click on an unsubscribe link is no error
-		if err := r.EndByPlace(context.Background(), place, "link"); err != nil {
+		if err := r.EndSubscriptionByRow(context.Background(), place, "link"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -71,7 +71,7 @@ func TestEntriesAreThoseOfTheActiveSubscriptionsOfSomePeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	var filters []string
-	err = r.EntriesOf(ctx, topic.Number, []fanfare.RowID{who}, func(e *condition.Entry) error {
+	err = r.ConditionEntries(ctx, topic.Number, []fanfare.RowID{who}, func(e *condition.Entry) error {
 		if e.Subscriber != who {
 			t.Errorf("%+v is somebody else's", e)
 		}
@@ -82,7 +82,7 @@ func TestEntriesAreThoseOfTheActiveSubscriptionsOfSomePeople(t *testing.T) {
 	if err != nil || !slices.Equal(filters, []string{"", "event.mag > 5.0"}) {
 		t.Errorf("%v, %q", err, filters)
 	}
-	if err := r.EntriesOf(ctx, topic.Number+100, []fanfare.RowID{who}, func(e *condition.Entry) error { t.Errorf("%+v", e); return nil }); err != nil {
+	if err := r.ConditionEntries(ctx, topic.Number+100, []fanfare.RowID{who}, func(e *condition.Entry) error { t.Errorf("%+v", e); return nil }); err != nil {
 		t.Error(err)
 	}
 }

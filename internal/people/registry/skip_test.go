@@ -34,7 +34,7 @@ func TestSkippedPlacesAreGivenToNobodyAlsoAfterARestart(t *testing.T) {
 		}
 	}
 	put(r, "early")
-	if err := r.SkipPlaces(context.Background(), skipped); err != nil {
+	if err := r.SkipRowIDs(context.Background(), skipped); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()

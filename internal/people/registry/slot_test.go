@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -81,6 +84,20 @@ func TestNumbersOfSlotsAreKeptAndNotGivenAgain(t *testing.T) {
 	}
 }
 
+func TestOpenRefusesASlotOfAnUnknownService(t *testing.T) {
+	place := storetest.Place(t)
+	r, _ := openAt(t, place)
+	r.Close()
+	slot := control.ConfigRecord{Kind: "slot", Number: 1, Service: 7, Name: "daily 08:00", Body: []byte(`{"zone":"UTC"}`)}
+	if err := openStore(t, place).Commit(&control.Batch{Config: []control.ConfigRecord{slot}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := registry.Open(t.Context(), options(openStore(t, place), condition.New()))
+	if err == nil || !strings.Contains(err.Error(), "slot daily 08:00: no service 7") {
+		t.Errorf("Open returned %v", err)
+	}
+}
+
 // All ways to change somebody's time zone, and what they do to what is due on a clock.
 func TestWhoMovesToAnotherZoneGetsDigestsOnTheClockThere(t *testing.T) {
 	tokyo := people.SubscriberPut{Addresses: []people.Address{{Kind: "mail", Address: "a@example.org"}}, TimeZone: "Asia/Tokyo"}
@@ -126,7 +143,7 @@ func TestWhoMovesToAnotherZoneGetsDigestsOnTheClockThere(t *testing.T) {
 					t.Errorf("%s is due %q, want %q", id, got, want)
 				}
 			}
-			if moves := r.Moves(); len(moves) != 1 || !slices.Equal(moves[0].Was, []uint16{before}) {
+			if moves := r.PendingMoves(); len(moves) != 1 || !slices.Equal(moves[0].PastSlots, []uint16{before}) {
 				t.Errorf("moved are %+v, want one that was in %d", moves, before)
 			}
 		})
@@ -145,33 +162,33 @@ func TestWhatWasCarriedIntoASlotThatWasLeftIsCarriedAgain(t *testing.T) {
 	_, eight := slotWithID(t, r, "a")
 	put("daily 09:00")
 	_, nine := slotWithID(t, r, "a")
-	seen := r.Moves()
+	seen := r.PendingMoves()
 	put("daily 10:00")
-	if err := r.Carried(t.Context(), seen); err != nil {
+	if err := r.ConfirmMoves(t.Context(), seen); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()
 	r, _ = openAt(t, place)
-	moves := r.Moves()
-	if len(moves) != 1 || !slices.Equal(moves[0].Was, []uint16{eight, nine}) {
+	moves := r.PendingMoves()
+	if len(moves) != 1 || !slices.Equal(moves[0].PastSlots, []uint16{eight, nine}) {
 		t.Fatalf("open are %+v, want one from %d and %d", moves, eight, nine)
 	}
-	if err := r.Carried(t.Context(), moves); err != nil {
+	if err := r.ConfirmMoves(t.Context(), moves); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()
 	r, _ = openAt(t, place)
-	if moves := r.Moves(); len(moves) != 0 {
+	if moves := r.PendingMoves(); len(moves) != 0 {
 		t.Fatalf("open are %+v after they were carried", moves)
 	}
 	put("immediate")
-	if moves := r.Moves(); len(moves) != 1 || moves[0].Slot != 0 {
+	if moves := r.PendingMoves(); len(moves) != 1 || moves[0].Slot != 0 {
 		t.Fatalf("open are %+v, want one that is due at once", moves)
 	}
 	if err := r.EndSubscription(t.Context(), "notify", "a", ""); err != nil {
 		t.Fatal(err)
 	}
-	if moves := r.Moves(); len(moves) != 0 {
+	if moves := r.PendingMoves(); len(moves) != 0 {
 		t.Fatalf("open are %+v of what has ended", moves)
 	}
 }

@@ -34,7 +34,7 @@ func TestNobodyWaitsLongForAStoreThatDoesNotAnswer(t *testing.T) {
 		store := &silentStore{Store: openStore(t, t.TempDir()), answer: make(chan struct{})}
 		index := condition.New()
 		o := options(store, index)
-		o.Patience = 5 * time.Second
+		o.MaxWait = 5 * time.Second
 		r, err := registry.Open(ctx, o)
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestNobodyWaitsLongForAStoreThatDoesNotAnswer(t *testing.T) {
 		for what, answer := range said {
 			told[what] = <-answer
 		}
-		if took := time.Since(begun); took != o.Patience {
+		if took := time.Since(begun); took != o.MaxWait {
 			t.Errorf("took %v", took)
 		}
 
@@ -104,7 +104,7 @@ func TestNothingIsHandedInWhileTheStoreIsAway(t *testing.T) {
 	ctx := context.Background()
 	o := options(openStore(t, storetest.Place(t)), condition.New())
 	var away error
-	o.Away = func() error { return away }
+	o.StoreOutage = func() error { return away }
 	r, err := registry.Open(ctx, o)
 	if err != nil {
 		t.Fatal(err)

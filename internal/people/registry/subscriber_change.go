@@ -15,10 +15,10 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// transact runs f on a group of its own while nothing is in flight, and commits
-// what it did. It is called by jobs that run.
-// The deed that f names goes into the audit with it, where something changed.
-func (w *writer) transact(actor *audit.Actor, f func(g *group) error) error {
+// transactAlone runs f on a group of its own while no commit is in progress, and commits its
+// changes. Only exclusive jobs call it. If something changed, the operation that f sets is added
+// to the audit log.
+func (w *writer) transactAlone(actor *audit.Actor, f func(g *group) error) error {
 	g := w.groups[0]
 	g.begin()
 	defer g.release()
@@ -29,42 +29,42 @@ func (w *writer) transact(actor *audit.Actor, f func(g *group) error) error {
 	if !g.finish() {
 		return nil
 	}
-	if g.deed.Action != "" {
-		g.batch.AddAudit(actor, g.deed, nil)
+	if g.operation.Action != "" {
+		g.batch.AddAudit(actor, g.operation, nil)
 	}
 	if err := w.r.commit(&g.batch); err != nil {
 		g.undo()
 		return err
 	}
 	w.changeSeq = g.batch.ChangeSeq
-	w.seen(g)
+	w.publish(g)
 	return nil
 }
 
-// A change is made by a job of its own, and returns the subscriptions that ended
-// by it. It may be called again, when the group that it was in is decided on anew.
-type change func(g *group) (ended []fanfare.RowID, err error)
+// A transaction is the change of one job. It returns the subscriptions that it ended. It may be
+// called again if its group is decided again.
+type transaction func(g *group) (ended []fanfare.RowID, err error)
 
-// change has one made in one transaction with whatever else waits, and returns
-// when no message is on the wire for what ended by it.
-func (r *Registry) change(ctx context.Context, f change) error {
+// transact commits f together with other waiting jobs. It returns when no message is in flight for
+// the ended subscriptions.
+func (r *Registry) transact(ctx context.Context, f transaction) error {
 	var ended []fanfare.RowID
-	j := &job{actor: audit.ActorOf(ctx), alter: func(g *group) (err error) {
+	j := &job{actor: audit.ActorOf(ctx), decide: func(g *group) (err error) {
 		ended, err = f(g)
 		return err
 	}}
 	if err := r.writer.submit(ctx, j); err != nil {
 		return err
 	}
-	r.awaitOff(ended)
+	r.waitInFlight(ended)
 	return nil
 }
 
-// changeAlone is change in a transaction of its own.
-func (r *Registry) changeAlone(ctx context.Context, f change) error {
+// transactAlone is transact in a database transaction of its own.
+func (r *Registry) transactAlone(ctx context.Context, f transaction) error {
 	var ended []fanfare.RowID
-	err := r.writer.submit(ctx, &job{run: func(w *writer) error {
-		return w.transact(audit.ActorOf(ctx), func(g *group) (err error) {
+	err := r.writer.submit(ctx, &job{exclusive: func(w *writer) error {
+		return w.transactAlone(audit.ActorOf(ctx), func(g *group) (err error) {
 			ended, err = f(g)
 			return err
 		})
@@ -72,44 +72,43 @@ func (r *Registry) changeAlone(ctx context.Context, f change) error {
 	if err != nil {
 		return err
 	}
-	r.awaitOff(ended)
+	r.waitInFlight(ended)
 	return nil
 }
 
-func (r *Registry) awaitOff(ended []fanfare.RowID) {
-	if r.opt.AfterEnd != nil {
+func (r *Registry) waitInFlight(ended []fanfare.RowID) {
+	if r.opt.WaitInFlight != nil {
 		for _, place := range ended {
-			r.opt.AfterEnd(place)
+			r.opt.WaitInFlight(place)
 		}
 	}
 }
 
-// subscriberDeed is what the audit says of a change of a subscriber. An id that a
-// client has made of an address, or one that is being forgotten (""), is not shown.
-func subscriberDeed(svc *catalog.ServiceSnapshot, action, id string, place fanfare.RowID) audit.Operation {
+// subscriberOperation is the audit operation of a change of a subscriber. It shows the generated
+// id in place of an id that contains an address or that is being erased ("").
+func subscriberOperation(svc *catalog.ServiceSnapshot, action, id string, place fanfare.RowID) audit.Operation {
 	if id == "" || strings.Contains(id, "@") {
 		id = people.SubscriberID(place)
 	}
 	return audit.Operation{Service: svc.Name, Action: action, Kind: kindSubscriber, Name: id}
 }
 
-// PutSubscriber creates a subscriber under a client's id, or replaces what is
-// known of it. Subscriptions to addresses that it does not have any more end. An
-// address that belongs to another subscriber is a Conflict.
+// PutSubscriber creates a subscriber with a client's id, or replaces its data. Subscriptions to
+// removed addresses end. An address that belongs to another subscriber is a Conflict.
 func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p people.SubscriberPut, check people.SubscriberCheck) (s people.Subscriber, created bool, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, false, err
 	}
-	f, err := r.putting(svc, id, p, check, &s, &created)
+	f, err := r.putSubscriberTransaction(svc, id, p, check, &s, &created)
 	if err == nil {
-		err = r.change(ctx, f)
+		err = r.transact(ctx, f)
 	}
 	return s, created && err == nil, err
 }
 
-// putting is the change that PutSubscriber makes, and sets what it answers.
-func (r *Registry) putting(svc *catalog.ServiceSnapshot, id string, p people.SubscriberPut, check people.SubscriberCheck, s *people.Subscriber, created *bool) (change, error) {
+// putSubscriberTransaction returns the transaction of PutSubscriber, which sets its results.
+func (r *Registry) putSubscriberTransaction(svc *catalog.ServiceSnapshot, id string, p people.SubscriberPut, check people.SubscriberCheck, s *people.Subscriber, created *bool) (transaction, error) {
 	_, ours := people.ParseSubscriberID(id)
 	if !ours {
 		if err := people.CheckSubscriberID(id); err != nil {
@@ -121,15 +120,15 @@ func (r *Registry) putting(svc *catalog.ServiceSnapshot, id string, p people.Sub
 		return nil, err
 	}
 	return func(g *group) ([]fanfare.RowID, error) {
-		head, err := g.named(svc.Number, id)
+		head, err := g.subscriberByID(svc.Number, id)
 		if err != nil {
 			return nil, err
 		}
 		if head != nil && head.Flags&control.FlagMerged != 0 {
-			_, err := g.present(svc.Number, id)
+			_, err := g.availableSubscriber(svc.Number, id)
 			return nil, err
 		}
-		if err := g.askSubscriber(check, head); err != nil {
+		if err := g.checkSubscriber(check, head); err != nil {
 			return nil, err
 		}
 		*created = head == nil || head.Flags&control.FlagDeleted != 0
@@ -144,33 +143,33 @@ func (r *Registry) putting(svc *catalog.ServiceSnapshot, id string, p people.Sub
 				return nil, err
 			}
 		}
-		ended, err := g.become(place, &p, wants)
+		ended, err := g.replaceSubscriber(place, &p, wants)
 		if err == nil {
-			*s, err = g.shown(place)
+			*s, err = g.fullSubscriber(place)
 		}
-		g.deed = subscriberDeed(svc, "update", s.ID, place)
+		g.operation = subscriberOperation(svc, "update", s.ID, place)
 		if *created {
-			g.deed.Action = "create"
+			g.operation.Action = "create"
 		}
 		return ended, err
 	}, nil
 }
 
-// CreateSubscriber makes a subscriber with an id of ours.
+// CreateSubscriber creates a subscriber with a generated id.
 func (r *Registry) CreateSubscriber(ctx context.Context, service string, p people.SubscriberPut) (s people.Subscriber, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
 	}
-	f, err := r.creating(svc, p, &s)
+	f, err := r.createSubscriberTransaction(svc, p, &s)
 	if err == nil {
-		err = r.change(ctx, f)
+		err = r.transact(ctx, f)
 	}
 	return s, err
 }
 
-// creating is the change that CreateSubscriber makes, and sets what it answers.
-func (r *Registry) creating(svc *catalog.ServiceSnapshot, p people.SubscriberPut, s *people.Subscriber) (change, error) {
+// createSubscriberTransaction returns the transaction of CreateSubscriber, which sets its result.
+func (r *Registry) createSubscriberTransaction(svc *catalog.ServiceSnapshot, p people.SubscriberPut, s *people.Subscriber) (transaction, error) {
 	wants, err := r.checkSubscriber(svc, &p)
 	if err != nil {
 		return nil, err
@@ -180,30 +179,30 @@ func (r *Registry) creating(svc *catalog.ServiceSnapshot, p people.SubscriberPut
 		if err != nil {
 			return nil, err
 		}
-		ended, err := g.become(place, &p, wants)
+		ended, err := g.replaceSubscriber(place, &p, wants)
 		if err == nil {
-			*s, err = g.shown(place)
+			*s, err = g.fullSubscriber(place)
 		}
-		g.deed = subscriberDeed(svc, "create", s.ID, place)
+		g.operation = subscriberOperation(svc, "create", s.ID, place)
 		return ended, err
 	}, nil
 }
 
-// PatchSubscriber changes what a JSON merge patch (RFC 7396) names.
+// PatchSubscriber applies a JSON merge patch (RFC 7396).
 func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check people.SubscriberCheck) (s people.Subscriber, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
 	}
-	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
-		head, err := g.present(svc.Number, id)
+	err = r.transact(ctx, func(g *group) ([]fanfare.RowID, error) {
+		head, err := g.availableSubscriber(svc.Number, id)
 		if err != nil {
 			return nil, err
 		}
-		if err := g.askSubscriber(check, head); err != nil {
+		if err := g.checkSubscriber(check, head); err != nil {
 			return nil, err
 		}
-		is, err := g.shown(head.Place)
+		is, err := g.fullSubscriber(head.Place)
 		if err != nil {
 			return nil, err
 		}
@@ -215,39 +214,39 @@ func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patc
 		if err != nil {
 			return nil, err
 		}
-		ended, err := g.become(head.Place, &p, wants)
+		ended, err := g.replaceSubscriber(head.Place, &p, wants)
 		if err == nil {
-			s, err = g.shown(is.Place)
+			s, err = g.fullSubscriber(is.Place)
 		}
-		g.deed = subscriberDeed(svc, "update", is.ID, is.Place)
+		g.operation = subscriberOperation(svc, "update", is.ID, is.Place)
 		return ended, err
 	})
 	return s, err
 }
 
-// DeleteSubscriber ends all subscriptions of a subscriber, and takes it out of
-// the lists. Its history is kept, and so are its addresses: who subscribes with
-// one of them is this subscriber again. When it returns, no letter for it is on
-// the wire. One that is not there is no error, unless check has one.
+// DeleteSubscriber ends all subscriptions of a subscriber and removes it from the lists. Its
+// history and addresses are kept: a new subscription with one of the addresses restores the
+// subscriber. When it returns, no message for it is in flight. A missing subscriber is no error,
+// unless check returns one.
 func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, check people.SubscriberCheck) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}
-	return r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
-		head, err := g.named(svc.Number, id)
+	return r.transact(ctx, func(g *group) (ended []fanfare.RowID, err error) {
+		head, err := g.subscriberByID(svc.Number, id)
 		if err != nil {
 			return nil, err
 		}
-		if err := g.askSubscriber(check, head); err != nil {
+		if err := g.checkSubscriber(check, head); err != nil {
 			return nil, err
 		}
 		if head == nil || head.Flags&(control.FlagDeleted|control.FlagMerged) != 0 {
 			return nil, nil
 		}
 		head.Flags |= control.FlagDeleted
-		g.touch(head)
-		g.deed = subscriberDeed(svc, "delete", people.PublicSubscriberID(head), head.Place)
+		g.updateRow(head)
+		g.operation = subscriberOperation(svc, "delete", people.PublicSubscriberID(head), head.Place)
 		for _, p := range head.Rows() {
 			gone, err := g.endAll(p.Place, people.Ending{Source: people.SourceAPI, Reason: people.ReasonDeleted, Text: "the subscriber was deleted"})
 			if err != nil {
@@ -259,14 +258,14 @@ func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, che
 	})
 }
 
-// create makes the first row of a subscriber, with the first of its addresses.
-func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []addressWant) (fanfare.RowID, error) {
+// create adds the first row of a subscriber, with its first address.
+func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []checkedAddress) (fanfare.RowID, error) {
 	s := control.SubscriberRecord{Service: svc.Number, ID: id}
 	if len(wants) == 0 {
 		if id == "" {
 			return 0, inputerror.Invalid("/addresses", "give an address, or choose an id and put it under that", "a subscriber needs an address or an id")
 		}
-		return g.add(people.PartitionOf(svc.Name, 0, id), s, 0, "")
+		return g.addRow(people.PartitionOf(svc.Name, 0, id), s, 0, "")
 	}
 	first := &wants[0]
 	row, err := g.addressRow(svc.Number, first)
@@ -274,47 +273,46 @@ func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []addressW
 		return 0, err
 	}
 	if row != nil {
-		return 0, g.taken("/addresses/0/address", row)
+		return 0, g.addressConflict("/addresses/0/address", row)
 	}
 	s.Kind, s.Address = first.kind, first.address
-	return g.add(first.partition, s, first.hash, "/addresses/0/address")
+	return g.addRow(first.partition, s, first.hash, "/addresses/0/address")
 }
 
-// askSubscriber calls check with the subscriber as it is.
-func (g *group) askSubscriber(check people.SubscriberCheck, head *control.SubscriberRecord) error {
+// checkSubscriber calls check with the current subscriber.
+func (g *group) checkSubscriber(check people.SubscriberCheck, head *control.SubscriberRecord) error {
 	if check == nil {
 		return nil
 	}
 	if head == nil || head.Flags&(control.FlagDeleted|control.FlagMerged) != 0 {
 		return check(nil)
 	}
-	s, err := g.shown(head.Place)
+	s, err := g.fullSubscriber(head.Place)
 	if err != nil {
 		return err
 	}
 	return check(&s)
 }
 
-// shown returns the subscriber as it will be.
-func (g *group) shown(place fanfare.RowID) (people.Subscriber, error) {
+// fullSubscriber returns the subscriber with the changes of the group.
+func (g *group) fullSubscriber(place fanfare.RowID) (people.Subscriber, error) {
 	head, err := g.subscriber(place)
 	if err != nil {
-		return people.Subscriber{}, g.w.r.unreadable(err)
+		return people.Subscriber{}, g.w.r.readError(err)
 	}
 	list := head.Rows()
 	rows := make(map[fanfare.RowID]*control.SubscriberRecord, len(list))
 	for _, p := range list {
 		if rows[p.Place], err = g.subscriber(p.Place); err != nil {
-			return people.Subscriber{}, g.w.r.unreadable(err)
+			return people.Subscriber{}, g.w.r.readError(err)
 		}
 	}
 	return people.NewSubscriber(head, list, rows), nil
 }
 
-// PutSubscribers makes each line so, in their order, and is durable when it
-// returns. It writes results[i] for lines[i]; one that is wrong has its own error
-// and does not hold up the others. The error is for what concerns all. It returns
-// when no message is on the wire for what ended by it.
+// PutSubscribers puts subscribers in order, and is durable when it returns. It writes results[i]
+// for lines[i]; a wrong line has its own error and does not stop the others. The returned error
+// concerns all. It returns when no message is in flight for the ended subscriptions.
 func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []people.ImportedSubscriber, results []people.PutResult) error {
 	if len(results) != len(lines) {
 		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
@@ -329,17 +327,17 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []p
 	for i := range lines {
 		result := &results[i]
 		*result = people.PutResult{}
-		var f change
+		var f transaction
 		if lines[i].ID != "" {
-			f, result.Err = r.putting(svc, lines[i].ID, lines[i].SubscriberPut, nil, &shown[i], &result.Created)
+			f, result.Err = r.putSubscriberTransaction(svc, lines[i].ID, lines[i].SubscriberPut, nil, &shown[i], &result.Created)
 		} else {
 			result.Created = true
-			f, result.Err = r.creating(svc, lines[i].SubscriberPut, &shown[i])
+			f, result.Err = r.createSubscriberTransaction(svc, lines[i].SubscriberPut, &shown[i])
 		}
 		if result.Err != nil {
 			continue
 		}
-		j := &job{actor: audit.ActorOf(ctx), alter: func(g *group) (err error) {
+		j := &job{actor: audit.ActorOf(ctx), decide: func(g *group) (err error) {
 			ended[i], err = f(g)
 			return err
 		}}
@@ -354,14 +352,14 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []p
 		<-j.done
 		if results[i].Err = j.err; j.err == nil {
 			results[i].ID = shown[i].ID
-			r.awaitOff(ended[i])
+			r.waitInFlight(ended[i])
 		}
 	}
 	return nil
 }
 
-// An addressWant is an address that was found good.
-type addressWant struct {
+// A checkedAddress is a valid address.
+type checkedAddress struct {
 	kind      uint8
 	partition int
 	address   string // normal form
@@ -369,8 +367,8 @@ type addressWant struct {
 	label     string
 }
 
-// checkSubscriber checks all of p, and returns its addresses in normal form.
-func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.SubscriberPut) ([]addressWant, error) {
+// checkSubscriber checks p, and returns its addresses in normal form.
+func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.SubscriberPut) ([]checkedAddress, error) {
 	if len(p.Addresses) > people.MaxAddresses {
 		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/addresses", Message: fmt.Sprintf("%d addresses, more than %d", len(p.Addresses), people.MaxAddresses)}
 	}
@@ -378,13 +376,13 @@ func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.Subsc
 		p.Attributes = nil
 	}
 	free := people.SubscriptionPut{Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes}
-	if err := people.CheckFields(&r.known, &free); err != nil {
+	if err := people.CheckFields(&r.fieldCache, &free); err != nil {
 		return nil, err
 	}
 	if err := r.Snapshot().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); err != nil {
 		return nil, err
 	}
-	wants := make([]addressWant, 0, len(p.Addresses))
+	wants := make([]checkedAddress, 0, len(p.Addresses))
 	for i := range p.Addresses {
 		w, err := r.checkOneAddress(svc, &p.Addresses[i])
 		if err != nil {
@@ -400,7 +398,7 @@ func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.Subsc
 	return wants, nil
 }
 
-func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Address) (w addressWant, err error) {
+func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Address) (w checkedAddress, err error) {
 	if w.kind = addresskind.Parse(a.Kind); w.kind == 0 {
 		return w, inputerror.Invalid("/kind", "use mail or url", "unknown kind of address %s", inputerror.Quote(a.Kind))
 	}
@@ -422,23 +420,22 @@ func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Addre
 	return w, nil
 }
 
-// MergeSubscriber moves all of one subscriber to another: addresses, what goes to
-// them, and history. Nothing is copied: the rows stay where they are and belong to
-// the other from then on, in whatever partition they lie. What the other does not
-// say of itself (locale, time zone, single attributes) it takes over. The former
-// id is not found any more; who asks for it is told the other's. To merge again
-// what was merged is no error.
+// MergeSubscriber moves the addresses, subscriptions and history of a subscriber to another one.
+// Nothing is copied: the rows keep their ids and partitions and belong to the other subscriber
+// from then on. The other subscriber takes over locale, time zone and attributes that it does not
+// have. The former id is not found any more; the error names the new id. Merging again is no
+// error.
 func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string) (s people.Subscriber, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
 	}
-	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
-		other, err := g.present(svc.Number, into)
+	err = r.transactAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
+		other, err := g.availableSubscriber(svc.Number, into)
 		if err != nil {
 			return nil, inputerror.WithPointer("/into", err)
 		}
-		from, err := g.named(svc.Number, id)
+		from, err := g.subscriberByID(svc.Number, id)
 		if err != nil {
 			return nil, err
 		}
@@ -451,18 +448,18 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 			if err := g.merge(from, other); err != nil {
 				return nil, err
 			}
-			g.deed = subscriberDeed(svc, "merge", from.ID, from.Place)
+			g.operation = subscriberOperation(svc, "merge", from.ID, from.Place)
 		case from.Subscriber != other.Place:
-			_, err := g.present(svc.Number, id)
+			_, err := g.availableSubscriber(svc.Number, id)
 			return nil, err
 		}
-		s, err = g.shown(other.Place)
+		s, err = g.fullSubscriber(other.Place)
 		return nil, err
 	})
 	return s, err
 }
 
-// merge makes all rows of one subscriber the other's.
+// merge gives all rows of a subscriber to the other one.
 func (g *group) merge(from, other *control.SubscriberRecord) error {
 	moving := from.Rows()
 	list := append(other.Rows(), moving...)
@@ -470,7 +467,7 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 	for _, p := range list {
 		row, err := g.subscriber(p.Place)
 		if err != nil {
-			return g.w.r.unreadable(err)
+			return g.w.r.readError(err)
 		}
 		if row.HasAddress() {
 			addresses++
@@ -482,10 +479,10 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 	for _, p := range moving {
 		row, err := g.subscriber(p.Place)
 		if err != nil {
-			return g.w.r.unreadable(err)
+			return g.w.r.readError(err)
 		}
 		row.Subscriber = other.Place
-		g.touch(row)
+		g.updateRow(row)
 	}
 	if other.Locale == "" {
 		other.Locale = from.Locale
@@ -502,8 +499,8 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 	}
 	other.Attributes = attributes
 	other.SetRows(list)
-	g.touch(other)
+	g.updateRow(other)
 	from.Flags = from.Flags&^control.FlagDeleted | control.FlagMerged
 	from.RowsJSON, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
-	return g.rezone(other.Place)
+	return g.updateTimeZone(other.Place)
 }

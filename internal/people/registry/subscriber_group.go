@@ -13,16 +13,15 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// What a group does with subscribers. Pointers to rows are good until the next
-// new row, so rows are asked for by place again after one was made.
+// Changes of subscribers in a group. Pointers to rows are valid until a row is added; after that
+// the rows must be looked up again.
 
-// named returns the subscriber that a public id stands for, or stood for; nil if
-// there is none.
-func (g *group) named(service uint32, id string) (*control.SubscriberRecord, error) {
+// subscriberByID returns the subscriber that has, or had, a public id; nil if there is none.
+func (g *group) subscriberByID(service uint32, id string) (*control.SubscriberRecord, error) {
 	for _, p := range g.w.r.candidates(service, id) {
 		s, err := g.subscriber(p)
 		if err != nil {
-			return nil, g.w.r.unreadable(err)
+			return nil, g.w.r.readError(err)
 		}
 		if s != nil && people.HasPublicID(s, service, id) && s.Flags&control.FlagErasing == 0 {
 			return s, nil
@@ -31,10 +30,10 @@ func (g *group) named(service uint32, id string) (*control.SubscriberRecord, err
 	return nil, nil
 }
 
-// present returns the subscriber that an id stands for, and for one that was
-// merged or deleted the error for users.
-func (g *group) present(service uint32, id string) (*control.SubscriberRecord, error) {
-	s, err := g.named(service, id)
+// availableSubscriber returns the subscriber with an id, and the error for users if it was merged
+// or deleted.
+func (g *group) availableSubscriber(service uint32, id string) (*control.SubscriberRecord, error) {
+	s, err := g.subscriberByID(service, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -43,15 +42,15 @@ func (g *group) present(service uint32, id string) (*control.SubscriberRecord, e
 	case s.Flags&control.FlagMerged != 0:
 		into, err := g.subscriber(s.Subscriber)
 		if err != nil {
-			return nil, g.w.r.unreadable(err)
+			return nil, g.w.r.readError(err)
 		}
-		return nil, merged(id, into)
+		return nil, mergedError(id, into)
 	}
-	return s, g.w.r.present(context.Background(), s, id)
+	return s, g.w.r.checkAvailable(context.Background(), s, id)
 }
 
-// addressRow returns the row that has an address, nil if nobody has it.
-func (g *group) addressRow(service uint32, a *addressWant) (*control.SubscriberRecord, error) {
+// addressRow returns the row with an address, or nil.
+func (g *group) addressRow(service uint32, a *checkedAddress) (*control.SubscriberRecord, error) {
 	first, others := g.w.r.addresses.Lookup(a.hash)
 	if first == 0 {
 		return nil, nil
@@ -59,7 +58,7 @@ func (g *group) addressRow(service uint32, a *addressWant) (*control.SubscriberR
 	for _, p := range append(others, first) {
 		s, err := g.subscriber(p)
 		if err != nil {
-			return nil, g.w.r.unreadable(err)
+			return nil, g.w.r.readError(err)
 		}
 		if s != nil && s.Service == service && s.HasAddress() && s.Kind == a.kind && s.Address == a.address {
 			return s, nil
@@ -68,24 +67,24 @@ func (g *group) addressRow(service uint32, a *addressWant) (*control.SubscriberR
 	return nil, nil
 }
 
-// add makes a row and enters it into the tables. at points to its address.
-func (g *group) add(partition int, s control.SubscriberRecord, addressHash uint64, at string) (fanfare.RowID, error) {
+// addRow adds a row, also to the indexes. at points to its address.
+func (g *group) addRow(partition int, s control.SubscriberRecord, addressHash uint64, at string) (fanfare.RowID, error) {
 	if s.HasAddress() {
-		if err := g.w.r.mayReach(s.Service, s.Kind, s.Address, at); err != nil {
+		if err := g.w.r.checkNotSuppressed(s.Service, s.Kind, s.Address, at); err != nil {
 			return 0, err
 		}
 	}
 	local := &g.w.nextSubscriber[partition]
 	if *local > fanfare.MaxLocal {
-		return 0, full()
+		return 0, partitionFullError()
 	}
-	g.effects++
+	g.changeCount++
 	s.Place = fanfare.NewRowID(partition, *local)
 	*local++
 	g.batch.Subscribers[partition] = append(g.batch.Subscribers[partition], s)
 	if s.HasAddress() {
 		g.insert(&g.w.r.addresses, addressHash, s.Place)
-		g.respell(s.Service, s.Kind, s.Address, s.Place)
+		g.insertFoldedAddress(s.Service, s.Kind, s.Address, s.Place)
 	}
 	if s.ID != "" {
 		g.insert(&g.w.r.subscribers, g.w.r.hash.SubscriberID(s.Service, s.ID), s.Place)
@@ -93,29 +92,29 @@ func (g *group) add(partition int, s control.SubscriberRecord, addressHash uint6
 	return s.Place, nil
 }
 
-// touch has a changed row written; a new one is written as it is in the end.
-func (g *group) touch(s *control.SubscriberRecord) {
-	g.effects++
+// updateRow writes a changed row. A new row is written in its final state.
+func (g *group) updateRow(s *control.SubscriberRecord) {
+	g.changeCount++
 	if g.subscribers[s.Place] == s {
 		g.batch.SubscriberUpdates = append(g.batch.SubscriberUpdates, s)
 	}
 }
 
-// taken says that an address is somebody else's.
-func (g *group) taken(at string, row *control.SubscriberRecord) error {
+// addressConflict returns the error for an address of another subscriber.
+func (g *group) addressConflict(at string, row *control.SubscriberRecord) error {
 	head, err := g.subscriber(row.Head())
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address belongs to subscriber " + inputerror.Quote(people.PublicSubscriberID(head)),
 		Hint: "name that one, or merge the two"}
 }
 
-// give makes an address the subscriber's, and returns the place of its row.
-func (g *group) give(head fanfare.RowID, a *addressWant, at string) (fanfare.RowID, error) {
+// addAddress adds an address to a subscriber, and returns its row.
+func (g *group) addAddress(head fanfare.RowID, a *checkedAddress, at string) (fanfare.RowID, error) {
 	owner, err := g.subscriber(head)
 	if err != nil {
-		return 0, g.w.r.unreadable(err)
+		return 0, g.w.r.readError(err)
 	}
 	row, err := g.addressRow(owner.Service, a)
 	if err != nil {
@@ -123,75 +122,75 @@ func (g *group) give(head fanfare.RowID, a *addressWant, at string) (fanfare.Row
 	}
 	if row != nil {
 		if row.Head() != head {
-			return 0, g.taken(at, row)
+			return 0, g.addressConflict(at, row)
 		}
 		return row.Place, nil
 	}
 	list := owner.Rows()
-	for _, p := range list { // it had the address before
+	for _, p := range list { // the subscriber had the address before
 		row, err := g.subscriber(p.Place)
 		if err != nil {
-			return 0, g.w.r.unreadable(err)
+			return 0, g.w.r.readError(err)
 		}
 		if row != nil && row.Kind == a.kind && row.Address == a.address && row.Flags&control.FlagAddressGone != 0 {
-			if err := g.w.r.mayReach(row.Service, row.Kind, row.Address, at); err != nil {
+			if err := g.w.r.checkNotSuppressed(row.Service, row.Kind, row.Address, at); err != nil {
 				return 0, err
 			}
 			row.Flags &^= control.FlagAddressGone
-			g.touch(row)
+			g.updateRow(row)
 			g.insert(&g.w.r.addresses, a.hash, row.Place)
-			g.respell(row.Service, row.Kind, row.Address, row.Place)
+			g.insertFoldedAddress(row.Service, row.Kind, row.Address, row.Place)
 			return row.Place, nil
 		}
 	}
-	place, err := g.add(a.partition, control.SubscriberRecord{Service: owner.Service, Kind: a.kind, Address: a.address, Subscriber: head}, a.hash, at)
+	place, err := g.addRow(a.partition, control.SubscriberRecord{Service: owner.Service, Kind: a.kind, Address: a.address, Subscriber: head}, a.hash, at)
 	if err != nil {
 		return 0, err
 	}
 	if owner, err = g.subscriber(head); err != nil {
-		return 0, g.w.r.unreadable(err)
+		return 0, g.w.r.readError(err)
 	}
 	owner.SetRows(append(list, control.AddressRow{Place: place, Label: a.label}))
-	g.touch(owner)
+	g.updateRow(owner)
 	return place, nil
 }
 
-// takeAway ends what goes to an address, which is nobody's from then on.
-func (g *group) takeAway(place fanfare.RowID) ([]fanfare.RowID, error) {
+// endAddress ends the subscriptions of an address and removes it from its subscriber.
+func (g *group) endAddress(place fanfare.RowID) ([]fanfare.RowID, error) {
 	row, err := g.subscriber(place)
 	if err != nil {
-		return nil, g.w.r.unreadable(err)
+		return nil, g.w.r.readError(err)
 	}
 	row.Flags |= control.FlagAddressGone
-	g.touch(row)
-	g.withdraw(row)
+	g.updateRow(row)
+	g.removeAddress(row)
 	return g.endAll(place, people.Ending{Source: people.SourceAPI, Reason: people.ReasonAddress, Text: "the address was removed"})
 }
 
-// endAll ends the subscriptions of one row, paused ones too, and returns them.
+// endAll ends the active and paused subscriptions of a row, and returns them.
 func (g *group) endAll(row fanfare.RowID, how people.Ending) ([]fanfare.RowID, error) {
 	ended, err := g.subscriptionsOf(row, func(s *control.SubscriptionRecord) bool { return !s.Ended })
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range ended {
-		if err := g.endPlace(p, how); err != nil {
+		if err := g.endRow(p, how); err != nil {
 			return nil, err
 		}
 	}
 	return ended, nil
 }
 
-// subscriptionsOf returns the subscriptions of one row that want accepts, those
-// that this very group made included.
+// subscriptionsOf returns the subscriptions of a row that want accepts, including those that the
+// group made.
 func (g *group) subscriptionsOf(row fanfare.RowID, want func(*control.SubscriptionRecord) bool) ([]fanfare.RowID, error) {
-	g.w.land() // what is in flight is nowhere else yet
+	g.w.waitCommit() // the index does not have that group yet
 	if g.aborted {
 		return nil, errAborted
 	}
 	kept := g.w.r.subscriptionsOfRow.Of(row)
-	if err := g.readSubscriptions(context.Background(), slices.DeleteFunc(slices.Clone(kept), g.knows)); err != nil {
-		return nil, g.w.r.unreadable(err)
+	if err := g.readSubscriptions(context.Background(), slices.DeleteFunc(slices.Clone(kept), g.hasSubscription)); err != nil {
+		return nil, g.w.r.readError(err)
 	}
 	var places []fanfare.RowID
 	for _, p := range kept {
@@ -208,15 +207,15 @@ func (g *group) subscriptionsOf(row fanfare.RowID, want func(*control.Subscripti
 	return places, nil
 }
 
-// knows reports whether the group has read a subscription.
-func (g *group) knows(p fanfare.RowID) bool { return g.subscriptions[p] != nil }
+// hasSubscription reports whether the group has read a subscription.
+func (g *group) hasSubscription(p fanfare.RowID) bool { return g.subscriptions[p] != nil }
 
-// become makes the subscriber what p asks for. It returns the subscriptions that
-// ended because their address is none of the subscriber's any more.
-func (g *group) become(place fanfare.RowID, p *people.SubscriberPut, wants []addressWant) (ended []fanfare.RowID, err error) {
+// replaceSubscriber changes the subscriber to p. It returns the subscriptions that ended because
+// their address was removed.
+func (g *group) replaceSubscriber(place fanfare.RowID, p *people.SubscriberPut, wants []checkedAddress) (ended []fanfare.RowID, err error) {
 	var list []control.AddressRow
 	for i := range wants {
-		at, err := g.give(place, &wants[i], inputerror.Pointer("addresses", strconv.Itoa(i), "address"))
+		at, err := g.addAddress(place, &wants[i], inputerror.Pointer("addresses", strconv.Itoa(i), "address"))
 		if err != nil {
 			return nil, err
 		}
@@ -224,7 +223,7 @@ func (g *group) become(place fanfare.RowID, p *people.SubscriberPut, wants []add
 	}
 	head, err := g.subscriber(place)
 	if err != nil {
-		return nil, g.w.r.unreadable(err)
+		return nil, g.w.r.readError(err)
 	}
 	for _, old := range head.Rows() {
 		if slices.ContainsFunc(list, func(p control.AddressRow) bool { return p.Place == old.Place }) {
@@ -233,10 +232,10 @@ func (g *group) become(place fanfare.RowID, p *people.SubscriberPut, wants []add
 		list = append(list, control.AddressRow{Place: old.Place})
 		row, err := g.subscriber(old.Place)
 		if err != nil {
-			return nil, g.w.r.unreadable(err)
+			return nil, g.w.r.readError(err)
 		}
 		if row != nil && row.HasAddress() {
-			gone, err := g.takeAway(old.Place)
+			gone, err := g.endAddress(old.Place)
 			if err != nil {
 				return nil, err
 			}
@@ -249,24 +248,23 @@ func (g *group) become(place fanfare.RowID, p *people.SubscriberPut, wants []add
 	head.Flags &^= control.FlagDeleted
 	if head.Locale != was.Locale || head.TimeZone != was.TimeZone || head.Flags != was.Flags ||
 		!bytes.Equal(head.Attributes, was.Attributes) || !bytes.Equal(head.RowsJSON, was.RowsJSON) {
-		g.touch(head)
+		g.updateRow(head)
 	}
 	if head.TimeZone != was.TimeZone {
-		err = g.rezone(place)
+		err = g.updateTimeZone(place)
 	}
 	return ended, err
 }
 
-// ownerNamed finds the row that a subscription goes to whose put names the
-// subscriber. What is missing of subscriber and address is made, where the put
-// has both.
-func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error) {
-	head, err := g.named(w.topic.ServiceNumber, w.put.Subscriber)
+// ownerByID finds the row for a put that names the subscriber. If the put has both a subscriber
+// and an address, it creates what is missing.
+func (g *group) ownerByID(w *subscriptionChange) (place fanfare.RowID, isNew bool, err error) {
+	head, err := g.subscriberByID(w.topic.ServiceNumber, w.put.Subscriber)
 	if err != nil {
 		return 0, false, err
 	}
 	if head != nil && head.Flags&control.FlagMerged != 0 {
-		_, err := g.present(w.topic.ServiceNumber, w.put.Subscriber)
+		_, err := g.availableSubscriber(w.topic.ServiceNumber, w.put.Subscriber)
 		return 0, false, inputerror.WithPointer("/subscriber", err)
 	}
 	if w.put.To == "" {
@@ -278,14 +276,14 @@ func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error)
 		}
 		return place, false, err
 	}
-	a := addressWant{kind: w.kind, partition: int(w.partition), address: w.address, hash: g.w.r.hash.Address(w.topic.ServiceNumber, w.kind, w.address)}
+	a := checkedAddress{kind: w.kind, partition: int(w.partition), address: w.address, hash: g.w.r.hash.Address(w.topic.ServiceNumber, w.kind, w.address)}
 	if head != nil {
 		at := head.Place
-		if place, err = g.give(at, &a, "/to"); err != nil {
+		if place, err = g.addAddress(at, &a, "/to"); err != nil {
 			return 0, false, err
 		}
 		if head, err = g.subscriber(at); err != nil {
-			return 0, false, g.w.r.unreadable(err)
+			return 0, false, g.w.r.readError(err)
 		}
 		g.updateSubscriber(head, w)
 		return place, false, nil
@@ -298,20 +296,20 @@ func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error)
 		return 0, false, err
 	}
 	if row != nil {
-		return 0, false, g.taken("/to", row)
+		return 0, false, g.addressConflict("/to", row)
 	}
-	place, err = g.add(a.partition, control.SubscriberRecord{Service: w.topic.ServiceNumber, Kind: a.kind, Address: a.address, ID: w.put.Subscriber,
+	place, err = g.addRow(a.partition, control.SubscriberRecord{Service: w.topic.ServiceNumber, Kind: a.kind, Address: a.address, ID: w.put.Subscriber,
 		Locale: w.put.Locale, TimeZone: w.put.TimeZone, Attributes: w.put.Attributes}, a.hash, "/to")
 	return place, err == nil, err
 }
 
-// defaultAddress is the first of the subscriber's addresses of the channel's kind.
-func (g *group) defaultAddress(head *control.SubscriberRecord, w *want) (fanfare.RowID, error) {
+// defaultAddress returns the first address of the subscriber for the kind of the channel.
+func (g *group) defaultAddress(head *control.SubscriberRecord, w *subscriptionChange) (fanfare.RowID, error) {
 	id := people.PublicSubscriberID(head)
 	for _, p := range head.Rows() {
 		row, err := g.subscriber(p.Place)
 		if err != nil {
-			return 0, g.w.r.unreadable(err)
+			return 0, g.w.r.readError(err)
 		}
 		if row != nil && row.HasAddress() && row.Kind == w.kind {
 			return row.Place, nil

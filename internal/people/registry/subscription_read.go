@@ -14,8 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// Subscription returns the full record of a subscription by its public id, ended
-// ones too.
+// Subscription returns the subscription with a public id, even an ended one.
 func (r *Registry) Subscription(ctx context.Context, service, id string) (people.Subscription, error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -39,23 +38,23 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (people
 	})
 	switch {
 	case err != nil:
-		return people.Subscription{}, r.unreadable(err)
+		return people.Subscription{}, r.readError(err)
 	case found == nil && id == "":
 		return people.Subscription{}, people.UnknownSubscription(fanfare.SubscriptionID(places[0]))
 	case found == nil:
 		return people.Subscription{}, people.UnknownSubscription(id)
 	}
-	full := r.fullRecord(found)
+	full := r.fullSubscription(found)
 	owners, err := r.owners(ctx, []fanfare.RowID{found.Subscriber})
 	if err != nil {
-		return people.Subscription{}, r.unreadable(err)
+		return people.Subscription{}, r.readError(err)
 	}
 	full.SetOwner(owners[found.Subscriber])
 	return full, nil
 }
 
-// fullRecord is what users see of a subscription, but for its owner.
-func (r *Registry) fullRecord(s *control.SubscriptionRecord) people.Subscription {
+// fullSubscription returns the public form of a subscription without its owner.
+func (r *Registry) fullSubscription(s *control.SubscriptionRecord) people.Subscription {
 	conf := r.Snapshot()
 	topic := conf.Topics[s.Topic]
 	full := people.Subscription{
@@ -78,9 +77,8 @@ func (r *Registry) fullRecord(s *control.SubscriptionRecord) people.Subscription
 	return full
 }
 
-// Subscriptions visits the rows at places, which must be sorted ascending, in
-// that order. Missing ones are skipped. An error of visit ends it and is
-// returned.
+// Subscriptions visits the rows at places, which must be sorted, in that order. Missing rows are
+// skipped. It stops at an error of visit and returns it.
 func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*people.SubscriptionRow) error) error {
 	conf := r.Snapshot()
 	var row people.SubscriptionRow
@@ -96,8 +94,8 @@ func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.RowID, vi
 	})
 }
 
-// A chosen is a SubscriptionFilter with numbers for names.
-type chosen struct {
+// A subscriptionQuery is a SubscriptionFilter with numbers in place of names.
+type subscriptionQuery struct {
 	service, topic uint32
 	channel        uint16
 	owners         []fanfare.RowID // nil: all
@@ -105,13 +103,13 @@ type chosen struct {
 	active, paused, ended bool
 }
 
-func (r *Registry) choose(ctx context.Context, service string, f *people.SubscriptionFilter) (c chosen, err error) {
+func (r *Registry) newSubscriptionQuery(ctx context.Context, service string, f *people.SubscriptionFilter) (c subscriptionQuery, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return c, err
 	}
 	in := func(state string) bool { return f.State == "" || f.State == state }
-	c = chosen{service: svc.Number, active: in(people.StateActive), paused: in(people.StatePaused), ended: in(people.StateEnded)}
+	c = subscriptionQuery{service: svc.Number, active: in(people.StateActive), paused: in(people.StatePaused), ended: in(people.StateEnded)}
 	if f.Topic != "" {
 		t := svc.Topics[f.Topic]
 		if t == nil {
@@ -132,7 +130,7 @@ func (r *Registry) choose(ctx context.Context, service string, f *people.Subscri
 	return c, err
 }
 
-func (c *chosen) wants(r *Registry, s *control.SubscriptionRecord) bool {
+func (c *subscriptionQuery) matches(r *Registry, s *control.SubscriptionRecord) bool {
 	switch {
 	case s.Ended && !c.ended, !s.Ended && s.Paused && !c.paused, s.Active() && !c.active:
 		return false
@@ -143,25 +141,24 @@ func (c *chosen) wants(r *Registry, s *control.SubscriptionRecord) bool {
 	return r.serviceOf(s) == c.service
 }
 
-// SubscriptionPage lists subscriptions in the order of their places, from behind
-// after on; it may find fewer than limit although there are more. next is where
-// the next page begins, 0 at the end.
+// SubscriptionPage lists subscriptions by row id, those after the row after. It may return fewer
+// than limit although more follow. next is the start of the next page, 0 at the end.
 func (r *Registry) SubscriptionPage(ctx context.Context, service string, f people.SubscriptionFilter, after fanfare.RowID, limit int) (page []people.Subscription, next fanfare.RowID, err error) {
-	c, err := r.choose(ctx, service, &f)
+	c, err := r.newSubscriptionQuery(ctx, service, &f)
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, next, err := r.chosenRows(ctx, &c, after, limit)
+	rows, next, err := r.queryRows(ctx, &c, after, limit)
 	if err != nil {
-		return nil, 0, r.unreadable(err)
+		return nil, 0, r.readError(err)
 	}
 	owners, err := r.owners(ctx, ownersOf(rows))
 	if err != nil {
-		return nil, 0, r.unreadable(err)
+		return nil, 0, r.readError(err)
 	}
 	page = make([]people.Subscription, len(rows))
 	for i := range rows {
-		page[i] = r.fullRecord(&rows[i])
+		page[i] = r.fullSubscription(&rows[i])
 		page[i].SetOwner(owners[rows[i].Subscriber])
 	}
 	return page, next, nil
@@ -175,20 +172,20 @@ func ownersOf(rows []control.SubscriptionRecord) []fanfare.RowID {
 	return places
 }
 
-// chosenRows reads the rows of one page.
-func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.RowID, limit int) (rows []control.SubscriptionRecord, next fanfare.RowID, err error) {
+// queryRows reads the rows of one page.
+func (r *Registry) queryRows(ctx context.Context, c *subscriptionQuery, after fanfare.RowID, limit int) (rows []control.SubscriptionRecord, next fanfare.RowID, err error) {
 	if c.owners != nil {
 		return r.rowsOfOwners(ctx, c, after, limit)
 	}
 	seen := 0
 	err = r.opt.Store.ScanSubscriptions(ctx, control.Range{First: after + 1, Last: ^fanfare.RowID(0)}, func(s *control.SubscriptionRecord) error {
-		if len(rows) == limit || seen == scanAtOnce {
+		if len(rows) == limit || seen == maxScanRows {
 			next = after
 			return errEnough
 		}
 		seen++
 		after = s.Place
-		if c.wants(r, s) {
+		if c.matches(r, s) {
 			rows = append(rows, cloneSubscription(s))
 		}
 		return nil
@@ -199,15 +196,15 @@ func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.RowI
 	return rows, next, err
 }
 
-// rowsOfOwners reads what few people have.
-func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.RowID, limit int) (rows []control.SubscriptionRecord, next fanfare.RowID, err error) {
+// rowsOfOwners reads the subscriptions of a few subscriber rows.
+func (r *Registry) rowsOfOwners(ctx context.Context, c *subscriptionQuery, after fanfare.RowID, limit int) (rows []control.SubscriptionRecord, next fanfare.RowID, err error) {
 	var places []fanfare.RowID
 	for _, owner := range c.owners {
 		places = append(places, r.subscriptionsOfRow.Of(owner)...)
 	}
 	places = slices.DeleteFunc(control.SortPlaces(places), func(p fanfare.RowID) bool { return p <= after })
 	err = r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
-		if !c.wants(r, s) {
+		if !c.matches(r, s) {
 			return nil
 		}
 		if len(rows) == limit {
@@ -223,37 +220,37 @@ func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.Ro
 	return rows, next, err
 }
 
-// cloneSubscription copies a row out of what a visit lends.
+// cloneSubscription copies a row that is valid only during a visit.
 func cloneSubscription(s *control.SubscriptionRecord) control.SubscriptionRecord {
 	kept := *s
 	kept.Params, kept.Data, kept.PastSlots = bytes.Clone(s.Params), bytes.Clone(s.Data), bytes.Clone(s.PastSlots)
 	return kept
 }
 
-// exportAtOnce is how many subscriptions an export has in memory.
-const exportAtOnce = 4096
+// exportPageRows is the number of subscriptions that an export holds in memory.
+const exportPageRows = 4096
 
-// ExportSubscriptions visits the subscriptions that f chooses, but for ended ones, as
-// the puts that make them again in an empty service; p is good until visit returns. It
-// reads a few thousand at a time, so that what changes meanwhile may or may not
-// be in it. Ids of ours are left out: they are places, which are given anew.
+// ExportSubscriptions visits the subscriptions that f selects, except ended ones, as puts that
+// create them again in an empty service. p is valid until visit returns. It reads a few thousand
+// at a time, so that changes in the meantime may or may not be included. Generated ids are left
+// out, because the import generates others.
 func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f people.SubscriptionFilter, visit func(p *people.SubscriptionPut) error) error {
-	c, err := r.choose(ctx, service, &f)
+	c, err := r.newSubscriptionQuery(ctx, service, &f)
 	if err != nil {
 		return err
 	}
 	c.ended = false
 	for after := fanfare.RowID(0); ; {
-		rows, next, err := r.chosenRows(ctx, &c, after, exportAtOnce)
+		rows, next, err := r.queryRows(ctx, &c, after, exportPageRows)
 		if err != nil {
-			return r.unreadable(err)
+			return r.readError(err)
 		}
-		people, err := r.rowsAt(ctx, ownersOf(rows))
+		people, err := r.subscriberRows(ctx, ownersOf(rows))
 		if err != nil {
-			return r.unreadable(err)
+			return r.readError(err)
 		}
 		for i := range rows {
-			p := r.putOf(&rows[i], people[rows[i].Subscriber])
+			p := r.newPut(&rows[i], people[rows[i].Subscriber])
 			if err := visit(&p); err != nil {
 				return err
 			}
@@ -265,8 +262,8 @@ func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f pe
 	}
 }
 
-// rowsAt reads what delivery sees of subscribers.
-func (r *Registry) rowsAt(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]people.SubscriberRow, error) {
+// subscriberRows reads the subscriber rows that delivery uses.
+func (r *Registry) subscriberRows(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]people.SubscriberRow, error) {
 	rows := make(map[fanfare.RowID]people.SubscriberRow, len(places))
 	err := r.Subscribers(ctx, control.SortPlaces(places), func(s *people.SubscriberRow) error {
 		kept := *s
@@ -277,9 +274,9 @@ func (r *Registry) rowsAt(ctx context.Context, places []fanfare.RowID) (map[fanf
 	return rows, err
 }
 
-// putOf is the put that makes a subscription.
-func (r *Registry) putOf(s *control.SubscriptionRecord, of people.SubscriberRow) people.SubscriptionPut {
-	full := r.fullRecord(s)
+// newPut returns the put that creates a subscription.
+func (r *Registry) newPut(s *control.SubscriptionRecord, of people.SubscriberRow) people.SubscriptionPut {
+	full := r.fullSubscription(s)
 	p := people.SubscriptionPut{ID: s.ID, Topic: full.Topic, Channel: full.Channel, To: of.Address, Filter: full.Filter, Rule: full.Rule, Params: full.Params, Data: full.Data,
 		Locale: of.Locale, TimeZone: of.TimeZone, Attributes: of.Attributes}
 	if s.Paused {

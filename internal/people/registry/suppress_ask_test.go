@@ -60,7 +60,7 @@ func TestOneBadAskKeepsNothing(t *testing.T) {
 			t.Errorf("%s: %v", pointer, err)
 		}
 	}
-	if r.Suppressed() != 0 {
+	if r.SuppressionCount() != 0 {
 		t.Error("something was kept")
 	}
 }
@@ -90,14 +90,14 @@ func TestWhatIsSuppressedIsSoAfterARestart(t *testing.T) {
 	}
 	channel, _ := r.ChannelNamed("notify", "email")
 	var seen, other uint64
-	if why := r.Suppressing(channel, "ADA@example.org", &seen); why != suppression.ReasonHardBounce {
+	if why := r.SuppressionReason(channel, "ADA@example.org", &seen); why != suppression.ReasonHardBounce {
 		t.Errorf("a message to it may leave: %q", why)
 	}
-	if why := r.Suppressing(channel, "bob@example.org", &other); why != "" {
+	if why := r.SuppressionReason(channel, "bob@example.org", &other); why != "" {
 		t.Errorf("a message to another may not: %q", why)
 	}
 	suppress(t, r, suppression.Request{Address: "bob@example.org", Reason: suppression.ReasonComplaint})
-	if why := r.Suppressing(channel, "bob@example.org", &other); why != suppression.ReasonComplaint {
+	if why := r.SuppressionReason(channel, "bob@example.org", &other); why != suppression.ReasonComplaint {
 		t.Errorf("who asked before does not hear of it: %q", why)
 	}
 }
@@ -115,7 +115,7 @@ func TestASuppressionToTheEndOfTimeIsForGood(t *testing.T) {
 			t.Errorf("%s: it is %+v (%v)", address, s, err)
 		}
 		var seen uint64
-		if why := r.Suppressing(channel, address, &seen); why != suppression.ReasonManual {
+		if why := r.SuppressionReason(channel, address, &seen); why != suppression.ReasonManual {
 			t.Errorf("a message to %s may leave: %q", address, why)
 		}
 	}
@@ -137,11 +137,11 @@ func TestASuppressionEndsByItself(t *testing.T) {
 	now = now.Add(2 * time.Hour)
 	channel, _ := r.ChannelNamed("notify", "email")
 	var seen uint64
-	if why := r.Suppressing(channel, "ada@example.org", &seen); why != "" {
+	if why := r.SuppressionReason(channel, "ada@example.org", &seen); why != "" {
 		t.Errorf("it is suppressed still: %s", why)
 	}
-	if err := r.TrimSuppressions(ctx); err != nil || r.Suppressed() != 1 {
-		t.Errorf("%d are kept (%v)", r.Suppressed(), err)
+	if err := r.TrimSuppressions(ctx); err != nil || r.SuppressionCount() != 1 {
+		t.Errorf("%d are kept (%v)", r.SuppressionCount(), err)
 	}
 	if page, _, err := r.Suppressions(ctx, suppression.Filter{Service: "notify"}, nil, 10); err != nil || len(page) != 1 || page[0].Address != "bob@example.org" {
 		t.Errorf("the list is %+v (%v)", page, err)
@@ -248,13 +248,13 @@ func BenchmarkSuppressing(b *testing.B) {
 			b.Run("first", func(b *testing.B) {
 				for b.Loop() {
 					var seen uint64
-					r.Suppressing(channel, "ada.lovelace@example.org", &seen)
+					r.SuppressionReason(channel, "ada.lovelace@example.org", &seen)
 				}
 			})
 			b.Run("again", func(b *testing.B) {
 				var seen uint64
 				for b.Loop() {
-					r.Suppressing(channel, "ada.lovelace@example.org", &seen)
+					r.SuppressionReason(channel, "ada.lovelace@example.org", &seen)
 				}
 			})
 		})

@@ -11,9 +11,10 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// end decides on one end. A subscription that has ended already is no error.
-func (g *group) end(j *job) error {
-	svc, e := j.svc, j.end
+// endSubscription decides on the end of a subscription. A subscription that has already ended is
+// no error.
+func (g *group) endSubscription(j *job) error {
+	svc, e := j.svc, j.endRequest
 	place := e.place
 	if place == 0 {
 		var err error
@@ -24,20 +25,20 @@ func (g *group) end(j *job) error {
 	s, err := g.subscription(place)
 	switch {
 	case err != nil:
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	case s == nil:
 		return people.UnknownSubscription(e.id)
 	}
 	e.place = place
 	if e.check != nil {
-		if err := g.ask(e.check, place); err != nil {
+		if err := g.checkSubscription(e.check, place); err != nil {
 			return err
 		}
 	}
 	if s.Ended {
 		return nil
 	}
-	if err := g.endPlace(place, people.Ending{Source: people.SourceAPI, Text: e.reason}); err != nil {
+	if err := g.endRow(place, people.Ending{Source: people.SourceAPI, Text: e.reason}); err != nil {
 		return err
 	}
 	topic := g.w.r.Snapshot().Topics[s.Topic]
@@ -45,23 +46,23 @@ func (g *group) end(j *job) error {
 	return nil
 }
 
-func (g *group) endPlace(place fanfare.RowID, how people.Ending) error {
+func (g *group) endRow(place fanfare.RowID, how people.Ending) error {
 	s, err := g.change(place)
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	s.Ended, s.Reason, s.PastSlots = true, how.Text, nil
-	g.tell(control.NoticeUnsubscribed, s, how.Source, how.Reason)
+	g.addNotice(control.NoticeUnsubscribed, s, how.Source, how.Reason)
 	return nil
 }
 
-// byID returns the place of the subscription with a public id.
+// byID returns the row of the subscription with a public id.
 func (g *group) byID(svc *catalog.ServiceSnapshot, id string) (fanfare.RowID, error) {
 	r := g.w.r
 	if place, ok := fanfare.ParseSubscriptionID(id); ok {
 		s, err := g.subscription(place)
 		if err != nil {
-			return 0, g.w.r.unreadable(err)
+			return 0, g.w.r.readError(err)
 		}
 		if s != nil && s.ID == "" && r.serviceOf(s) == svc.Number {
 			return place, nil
@@ -75,8 +76,8 @@ func (g *group) byID(svc *catalog.ServiceSnapshot, id string) (fanfare.RowID, er
 	return place, err
 }
 
-// PersonOf returns who has the subscription at a place, which may have ended.
-// NotFound is nobody, any more.
+// PersonOf returns the subscriber of a subscription, which may have ended. NotFound: nobody has it
+// any more.
 func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p people.Person, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -93,25 +94,25 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.R
 	if p.Subscriber, err = r.fullSubscriber(ctx, head); err != nil {
 		return p, err
 	}
-	c := chosen{service: svc.Number, active: true, paused: true, owners: control.PlacesOf(head.Rows())}
-	kept, _, err := r.rowsOfOwners(ctx, &c, 0, scanAtOnce)
+	c := subscriptionQuery{service: svc.Number, active: true, paused: true, owners: control.PlacesOf(head.Rows())}
+	kept, _, err := r.rowsOfOwners(ctx, &c, 0, maxScanRows)
 	if err != nil {
-		return p, r.unreadable(err)
+		return p, r.readError(err)
 	}
 	owners, err := r.owners(ctx, ownersOf(kept))
 	if err != nil {
-		return p, r.unreadable(err)
+		return p, r.readError(err)
 	}
 	for i := range kept {
-		full := r.fullRecord(&kept[i])
+		full := r.fullSubscription(&kept[i])
 		full.SetOwner(owners[kept[i].Subscriber])
 		p.Subscriptions = append(p.Subscriptions, full)
 	}
 	return p, nil
 }
 
-// ownerOf returns who has the subscription at a place, and the row of the address
-// that it goes to.
+// ownerOf returns the subscriber of a subscription, and the row of the address to which it is
+// sent.
 func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, place fanfare.RowID) (head, row *control.SubscriberRecord, err error) {
 	owner := fanfare.RowID(0)
 	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.RowID{place}, func(s *control.SubscriptionRecord) error {
@@ -121,11 +122,11 @@ func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, pl
 		return nil
 	})
 	if err != nil {
-		return nil, nil, r.unreadable(err)
+		return nil, nil, r.readError(err)
 	}
 	rows, err := r.records(ctx, []fanfare.RowID{owner})
 	if err != nil {
-		return nil, nil, r.unreadable(err)
+		return nil, nil, r.readError(err)
 	}
 	if row = rows[owner]; row == nil || row.Flags&(control.FlagErasing|control.FlagErased) != 0 {
 		return nil, nil, people.UnknownSubscription("")
@@ -134,7 +135,7 @@ func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, pl
 		return row, row, nil
 	}
 	if rows, err = r.records(ctx, []fanfare.RowID{row.Head()}); err != nil {
-		return nil, nil, r.unreadable(err)
+		return nil, nil, r.readError(err)
 	}
 	if head = rows[row.Head()]; head == nil || head.Flags&(control.FlagErasing|control.FlagErased) != 0 {
 		return nil, nil, people.UnknownSubscription("")
@@ -142,21 +143,21 @@ func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, pl
 	return head, row, nil
 }
 
-// EndTogether ends subscriptions of one service in one transaction, and returns the
-// change sequence of the last end of them: of this one, unless all had ended before.
-// Those that are gone are passed by. When it returns, the ends are durable, and no
-// letter for one of them is on the wire.
-func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.RowID, how people.Ending) (seq uint64, err error) {
+// EndSubscriptions ends subscriptions of one service in one transaction. It returns the change
+// sequence of the latest end among them, which is this one unless all had ended before. It skips
+// missing subscriptions. When it returns, the ends are durable and no message for the
+// subscriptions is in flight.
+func (r *Registry) EndSubscriptions(ctx context.Context, service string, places []fanfare.RowID, how people.Ending) (seq uint64, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return 0, err
 	}
 	how.Text = catalog.CleanReason(how.Text)
-	err = r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
+	err = r.transact(ctx, func(g *group) (ended []fanfare.RowID, err error) {
 		for _, place := range places {
 			s, err := g.subscription(place)
 			if err != nil {
-				return nil, r.unreadable(err)
+				return nil, r.readError(err)
 			}
 			if s == nil || r.serviceOf(s) != svc.Number {
 				continue
@@ -165,7 +166,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 			if s.Ended {
 				continue
 			}
-			if err := g.endPlace(place, how); err != nil {
+			if err := g.endRow(place, how); err != nil {
 				return nil, err
 			}
 			g.batch.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: svc.Name, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
@@ -180,18 +181,17 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 		return nil
 	})
 	if err != nil {
-		return 0, r.unreadable(err)
+		return 0, r.readError(err)
 	}
 	return seq, nil
 }
 
-// Restore takes back ends that one request brought about: of the person who has the
-// subscription at a place, those with change sequence seq whose reason begins so. Each
-// is as it was: it keeps its id, what waits for its digest is told, and the time
-// between is like a pause, whose events it never sees. One is passed by whose topic or
-// channel is gone, whose condition does not fit any more, or that there is another of
-// by now; an address that is suppressed refuses all. It returns how many are in force
-// again, those that were already among them.
+// Restore undoes the ends that one request caused: those of the subscriber of a subscription with
+// the change sequence seq and a reason that begins with reason. A restored subscription keeps its
+// id and waiting events; the time in between counts as a pause. Restore skips a subscription whose
+// topic or channel is deleted, whose condition no longer fits, or whose id or condition another
+// one has now. A suppressed address refuses the whole call. It returns the number of active
+// subscriptions, including those that were already restored.
 func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID, seq uint64, reason string) (restored int, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -205,7 +205,7 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID
 	for _, row := range head.Rows() {
 		places = append(places, r.subscriptionsOfRow.Of(row.Place)...)
 	}
-	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
+	err = r.transact(ctx, func(g *group) ([]fanfare.RowID, error) {
 		restored = 0
 		for _, place := range control.SortPlaces(places) {
 			back, err := g.restore(audit.ActorOf(ctx), svc, place, seq, reason)
@@ -221,13 +221,13 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID
 	return restored, err
 }
 
-// restore decides on one. It refuses before it changes anything.
+// restore decides on one subscription. It refuses before it changes anything.
 func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place fanfare.RowID, seq uint64, reason string) (bool, error) {
 	r := g.w.r
 	s, err := g.subscription(place)
 	switch {
 	case err != nil:
-		return false, r.unreadable(err)
+		return false, r.readError(err)
 	case s == nil || r.serviceOf(s) != svc.Number:
 		return false, nil
 	case !s.Ended:
@@ -237,31 +237,31 @@ func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place 
 	}
 	row, err := g.subscriber(s.Subscriber)
 	if err != nil {
-		return false, r.unreadable(err)
+		return false, r.readError(err)
 	}
 	if !row.HasAddress() {
 		return false, nil
 	}
-	if err := r.mayReach(row.Service, row.Kind, row.Address, ""); err != nil {
+	if err := r.checkNotSuppressed(row.Service, row.Kind, row.Address, ""); err != nil {
 		return false, err
 	}
-	if !g.fits(svc, s) {
+	if !g.canRestore(svc, s) {
 		return false, nil
 	}
 	if s, err = g.change(place); err != nil {
-		return false, r.unreadable(err)
+		return false, r.readError(err)
 	}
-	if !s.Paused { // the time between
+	if !s.Paused { // the time in between counts as a pause
 		s.PausedAt, s.PausedSeq, s.ResumedSeq = s.EndedAt, s.EndedSeq, 0
 	}
 	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
-	g.tell(control.NoticeResubscribed, s, people.SourceUndo, "")
+	g.addNotice(control.NoticeResubscribed, s, people.SourceUndo, "")
 	g.batch.AddAudit(actor, audit.Operation{Service: svc.Name, Action: "restore", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
-	return true, g.returned(row)
+	return true, g.restoreSubscriber(row)
 }
 
-// fits reports whether a subscription that has ended could be put as it was.
-func (g *group) fits(svc *catalog.ServiceSnapshot, s *control.SubscriptionRecord) bool {
+// canRestore reports whether an ended subscription could be put again.
+func (g *group) canRestore(svc *catalog.ServiceSnapshot, s *control.SubscriptionRecord) bool {
 	conf := g.w.r.Snapshot()
 	topic, channel := conf.Topics[s.Topic], conf.Channels[s.Channel]
 	if topic == nil || svc.Topics[topic.Name] != topic || channel == nil || svc.Channels[channel.Name] != channel {
@@ -275,18 +275,18 @@ func (g *group) fits(svc *catalog.ServiceSnapshot, s *control.SubscriptionRecord
 		hash = g.w.r.hash.ClientID(svc.Number, s.ID)
 	}
 	now, err := g.find(hash, svc.Number, s)
-	return err == nil && now == s.Place && g.mayResume(s) == nil
+	return err == nil && now == s.Place && g.checkResume(s) == nil
 }
 
-// returned takes the mark of a deleted subscriber away: who is written to is there.
-func (g *group) returned(row *control.SubscriberRecord) error {
+// restoreSubscriber restores a deleted subscriber.
+func (g *group) restoreSubscriber(row *control.SubscriberRecord) error {
 	head, err := g.subscriber(row.Head())
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return g.w.r.readError(err)
 	}
 	if head.Flags&control.FlagDeleted != 0 {
 		head.Flags &^= control.FlagDeleted
-		g.touch(head)
+		g.updateRow(head)
 	}
 	return nil
 }

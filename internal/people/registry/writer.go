@@ -16,161 +16,161 @@ import (
 )
 
 const (
-	// maxQueue is how many calls may wait for the writer; more block.
-	maxQueue = 256
-	// maxGroup is how many subscriptions one transaction takes, unless a single
+	// maxQueuedJobs is the number of calls that may wait for the writer; further calls block.
+	maxQueuedJobs = 256
+	// maxGroupChanges is the maximum number of subscriptions in a transaction, unless a single
 	// call has more.
-	maxGroup = 16_384
-	// minOverlap is from how many subscriptions on a call is worth deciding on
-	// while another group is being committed. Smaller ones are better gathered.
+	maxGroupChanges = 16_384
+	// minOverlap is the minimum number of subscriptions of a call that is decided while another
+	// group is being committed. Smaller calls are collected first.
 	minOverlap = 512
-	// maxJob is how many subscriptions one call hands in at a time.
-	maxJob = 8_192
+	// maxJobChanges is the maximum number of subscriptions in a job.
+	maxJobChanges = 8_192
 )
 
-// A job is what one call asks of the writer. Exactly one of the kinds is set.
+// A job is a request to the writer. Exactly one of changes, endRequest, auditEntry, decide and
+// exclusive is set.
 type job struct {
-	svc    *catalog.ServiceSnapshot
-	conf   *catalog.Snapshot // that wants were checked against
-	wants  []want            // puts, or with people only their subscribers
-	people bool
-	end    *end
-	actor  *audit.Actor        // who asks for the puts or the end, or nil
-	note   *audit.Entry        // a line of the audit about something else
-	alter  func(*group) error  // a change of subscribers: all of it, or nothing
-	run    func(*writer) error // a change of the configuration: by itself
-	over   bool                // it failed, and what it did is undone
-	after  *job                // fails with this one; nil: stands alone
+	svc            *catalog.ServiceSnapshot
+	conf           *catalog.Snapshot    // used to check the changes
+	changes        []subscriptionChange // puts, or with recipientsOnly their subscribers
+	recipientsOnly bool
+	endRequest     *endRequest
+	actor          *audit.Actor        // of the puts or the end, or nil
+	auditEntry     *audit.Entry        // about an action elsewhere
+	decide         func(*group) error  // changes subscribers or subscriptions, all or nothing
+	exclusive      func(*writer) error // changes the configuration, in a transaction of its own
+	undone         bool                // it failed and was undone
+	dependsOn      *job                // fails with this one; may be nil
 
-	taken atomic.Bool // by the writer, or by the caller who gave it up
-	err   error
-	done  chan struct{}
+	claimed atomic.Bool // by the writer, or by the caller that gave up
+	err     error
+	done    chan struct{}
 }
 
-// An end asks for the end of one subscription, by place or by service and id.
-type end struct {
+// An endRequest asks for the end of a subscription, by row or by service and id.
+type endRequest struct {
 	place  fanfare.RowID // 0: by id
 	id     string
 	reason string
 	check  func(*people.Subscription) error // nil allows all
 }
 
-// A writer is the one goroutine that decides on changes, and beside it one that
-// commits what was decided, so that a long import keeps both cores busy.
+// A writer has one goroutine that decides on changes and one that commits them, so that a long
+// import uses both cores.
 //
-// At most one group is in flight. While it is, the next one is decided on as if
-// it had landed already, and grows by what comes until it has. If it fails, both
-// are undone, and the next is decided on anew.
+// At most one group is being committed. Meanwhile the next one is decided as if the commit had
+// succeeded, and takes arriving jobs until it ends. If the commit fails, both are undone and the
+// next group is decided again.
 type writer struct {
-	r       *Registry
-	jobs    chan *job
-	commits chan *group
-	gone    sync.WaitGroup
+	r          *Registry
+	jobs       chan *job
+	commits    chan *group
+	goroutines sync.WaitGroup
 
 	changeSeq        uint64
 	nextSubscriber   [fanfare.Partitions]uint32
 	nextSubscription [fanfare.Partitions]uint32
 	nextFilter       uint32
 	slots            plannedSlots
-	lastAudit        int64 // id; of the committer, and of the writer while nothing is in flight
+	lastAudit        int64 // id; the committer uses it, and the writer only between commits
 
-	groups  [2]*group
-	current *group // being decided on, or nil
-	flight  *group // being committed, or nil
-	held    *job   // the one that did not fit into the last group
+	groups     [2]*group
+	current    *group // being decided on, or nil
+	committing *group // being committed, or nil
+	deferred   *job   // did not fit into the last group
 
-	// The committer changes it; the writer reads it while no group is in flight.
+	// The committer changes it; the writer reads it between commits.
 	usage state.Usage
 }
 
 func newWriter(r *Registry) *writer {
-	w := &writer{r: r, jobs: make(chan *job, maxQueue), commits: make(chan *group, 1), usage: state.Usage{Channels: map[uint16]int64{}, Paused: map[state.TopicRule]int64{}, Waiting: map[uint32]int64{}}, slots: newPlannedSlots()}
+	w := &writer{r: r, jobs: make(chan *job, maxQueuedJobs), commits: make(chan *group, 1), usage: state.Usage{Channels: map[uint16]int64{}, Paused: map[state.TopicRule]int64{}, Waiting: map[uint32]int64{}}, slots: newPlannedSlots()}
 	for i := range fanfare.Partitions {
-		w.nextSubscriber[i], w.nextSubscription[i] = 1, 1 // place 0 is nobody's
+		w.nextSubscriber[i], w.nextSubscription[i] = 1, 1 // row id 0 is never used
 	}
 	for i := range w.groups {
-		w.groups[i] = &group{w: w, landed: make(chan error, 1)}
+		w.groups[i] = &group{w: w, committed: make(chan error, 1)}
 	}
 	return w
 }
 
 func (w *writer) start() {
-	w.gone.Go(w.loop)
-	w.gone.Go(w.commitLoop)
+	w.goroutines.Go(w.loop)
+	w.goroutines.Go(w.commitLoop)
 }
 
-// orphaned is the error of the job that j comes after, where that has failed,
-// also as an orphan in the group that j is in. One that is not over yet takes j
-// with it, if its commit fails: they share a transaction, or j is decided on anew.
-// Only the writer's goroutine sets and asks for errors before a job is done.
-func (j *job) orphaned() error {
-	if j.after == nil {
+// dependencyError returns the error of the job on which j depends. A dependency that has not
+// finished either shares the transaction of j, or its failure causes j to be decided again. Only
+// the goroutine of the writer uses errors of unfinished jobs.
+func (j *job) dependencyError() error {
+	if j.dependsOn == nil {
 		return nil
 	}
-	return j.after.err
+	return j.dependsOn.err
 }
 
-// loop gathers what waits, and does it, until the queue is closed and empty.
+// loop processes jobs until the queue is closed and empty.
 func (w *writer) loop() {
 	defer close(w.commits)
 	for {
 		first := w.next()
 		if first == nil {
-			w.land()
+			w.waitCommit()
 			return
 		}
-		if first.run != nil {
-			w.land()
-			first.err = first.run(w)
+		if first.exclusive != nil {
+			w.waitCommit()
+			first.err = first.exclusive(w)
 			close(first.done)
 			continue
 		}
 		if first.size() < minOverlap {
-			w.land() // meanwhile more of the small ones come together
+			w.waitCommit() // meanwhile more small jobs arrive
 		}
 		for jobs := w.gather(first); len(jobs) > 0; {
-			jobs = w.change(jobs)
+			jobs = w.decideGroup(jobs)
 		}
 	}
 }
 
-// next waits for a job. It is nil when there will be none.
+// next waits for a job. It returns nil when the queue is closed.
 func (w *writer) next() *job {
-	if first := w.held; first != nil {
-		w.held = nil
+	if first := w.deferred; first != nil {
+		w.deferred = nil
 		return first
 	}
-	for w.flight != nil {
+	for w.committing != nil {
 		select {
 		case first := <-w.jobs:
-			if first == nil || first.take() {
+			if first == nil || first.claim() {
 				return first
 			}
-		case err := <-w.flight.landed:
-			w.settle(err)
+		case err := <-w.committing.committed:
+			w.finishCommit(err)
 		}
 	}
 	for {
-		if first := <-w.jobs; first == nil || first.take() {
+		if first := <-w.jobs; first == nil || first.claim() {
 			return first
 		}
 	}
 }
 
-// gather takes what waits and fits into one group with first.
+// gather returns first and the waiting jobs that fit into one group with it.
 func (w *writer) gather(first *job) []*job {
 	jobs, size := []*job{first}, first.size()
-	for size < maxGroup {
+	for size < maxGroupChanges {
 		select {
 		case next := <-w.jobs:
 			if next == nil { // closed
 				return jobs
 			}
-			if !next.take() {
+			if !next.claim() {
 				continue
 			}
-			if next.run != nil || size+next.size() > maxGroup {
-				w.held = next
+			if next.exclusive != nil || size+next.size() > maxGroupChanges {
+				w.deferred = next
 				return jobs
 			}
 			jobs, size = append(jobs, next), size+next.size()
@@ -181,26 +181,26 @@ func (w *writer) gather(first *job) []*job {
 	return jobs
 }
 
-func (j *job) size() int { return max(1, len(j.wants)) }
+func (j *job) size() int { return max(1, len(j.changes)) }
 
-// change decides on jobs and hands them to the committer. If the group in flight
-// failed meanwhile, nothing was done, and it returns what is to be changed anew.
-func (w *writer) change(jobs []*job) (again []*job) {
+// decideGroup decides on jobs and hands them to the committer. If the commit in progress failed,
+// it does nothing and returns the jobs that have to be decided again.
+func (w *writer) decideGroup(jobs []*job) (again []*job) {
 	g := w.groups[0]
-	if g == w.flight {
+	if g == w.committing {
 		g = w.groups[1]
 	}
 	g.begin()
 	w.current = g
 	err := g.decide(jobs)
 	for err == nil && !g.aborted {
-		next := w.join(g)
+		next := w.gatherDuringCommit(g)
 		if next == nil {
 			break
 		}
 		err = g.decide([]*job{next})
 	}
-	w.land()
+	w.waitCommit()
 	w.current = nil
 	switch {
 	case g.aborted:
@@ -209,54 +209,53 @@ func (w *writer) change(jobs []*job) (again []*job) {
 		return again
 	case err != nil:
 		g.undo()
-		g.answer(w.r.unreadable(err))
+		g.answer(w.r.readError(err))
 		g.release()
 	case !g.finish():
-		g.answer(nil) // all was as asked already
+		g.answer(nil) // nothing had to change
 		g.release()
 	default:
 		w.changeSeq = g.batch.ChangeSeq
-		w.flight = g
+		w.committing = g
 		w.commits <- g
 	}
 	return nil
 }
 
-// join waits for a job to go along with g while another group is in flight: g has to
-// wait anyway, and one large transaction costs less than two, which write the ends of
-// all partitions twice. It is nil when the flight is over, or g is full.
-func (w *writer) join(g *group) *job {
-	for w.flight != nil && w.held == nil && g.size < maxGroup {
+// gatherDuringCommit waits for a further job for g while another group is being committed. One
+// large transaction costs less than two, which write the ends of all partitions twice. It returns
+// nil when the commit has ended or g is full.
+func (w *writer) gatherDuringCommit(g *group) *job {
+	for w.committing != nil && w.deferred == nil && g.size < maxGroupChanges {
 		select {
 		case next := <-w.jobs:
 			switch {
 			case next == nil: // closed
 				return nil
-			case !next.take():
-			case next.run != nil || g.size+next.size() > maxGroup:
-				w.held = next
+			case !next.claim():
+			case next.exclusive != nil || g.size+next.size() > maxGroupChanges:
+				w.deferred = next
 			default:
 				return next
 			}
-		case err := <-w.flight.landed:
-			w.settle(err)
+		case err := <-w.committing.committed:
+			w.finishCommit(err)
 		}
 	}
 	return nil
 }
 
-// land waits for the group in flight, if there is one.
-func (w *writer) land() {
-	if w.flight != nil {
-		w.settle(<-w.flight.landed)
+// waitCommit waits for the group that is being committed, if any.
+func (w *writer) waitCommit() {
+	if w.committing != nil {
+		w.finishCommit(<-w.committing.committed)
 	}
 }
 
-// settle ends a flight. If it failed, it is as if nothing of it, nor of the group
-// that is being decided on, had been asked.
-func (w *writer) settle(err error) {
-	g := w.flight
-	w.flight = nil
+// finishCommit ends a commit. If it failed, its group and the group being decided are undone.
+func (w *writer) finishCommit(err error) {
+	g := w.committing
+	w.committing = nil
 	if err != nil {
 		if w.current != nil {
 			w.current.undo()
@@ -269,30 +268,30 @@ func (w *writer) settle(err error) {
 	g.release()
 }
 
-// commitLoop makes groups durable, then seen, and then answers.
+// commitLoop commits groups, publishes them, and then answers.
 func (w *writer) commitLoop() {
 	for g := range w.commits {
 		err := w.r.commit(&g.batch)
 		if err == nil {
-			w.seen(g)
+			w.publish(g)
 			g.answer(nil)
 		}
-		g.landed <- err
+		g.committed <- err
 	}
 }
 
-// seen puts a committed group in force.
-func (w *writer) seen(g *group) {
-	g.leave()
+// publish puts a committed group in force.
+func (w *writer) publish(g *group) {
+	g.applyRemovals()
 	w.r.filters.Add(g.batch.Filters)
 	w.r.filters.Erase(g.batch.ErasedFilters)
 	for i := range g.slots {
 		w.r.slots.add(g.slots[i].slot)
 	}
 	w.r.suppressions.Set(g.batch.Suppressions)
-	if err := g.publish(); err != nil {
-		// What was checked before cannot be refused now; if it is, the index
-		// lacks it until the next start, and somebody must know.
+	if err := g.updateMatchIndex(); err != nil {
+		// The entries were checked before. If the index refuses one, it lacks the entry until the
+		// next start.
 		w.r.opt.Logger.Error("registry: the match index refused what is committed", "error", err)
 	}
 	w.r.changeSeq.Store(g.batch.ChangeSeq)
@@ -304,9 +303,9 @@ func (w *writer) seen(g *group) {
 	}
 }
 
-// commit keeps b. What the user is told is the error; the log has its cause.
+// commit stores b. The returned error is for users; the log has the cause.
 func (r *Registry) commit(b *control.Batch) error {
-	r.writer.stamp(b)
+	r.writer.assignAuditIDs(b)
 	err := r.opt.Store.Commit(b)
 	if err == nil {
 		return nil
@@ -315,8 +314,8 @@ func (r *Registry) commit(b *control.Batch) error {
 	return control.UserError(err, "the control store could not be written, nothing was kept")
 }
 
-// unreadable is the error for users of one that came from reading the store.
-func (r *Registry) unreadable(err error) error {
+// readError returns the error for users of a failed read.
+func (r *Registry) readError(err error) error {
 	if errors.Is(err, errAborted) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -324,8 +323,8 @@ func (r *Registry) unreadable(err error) error {
 	return control.UserError(err, "the control store could not be read")
 }
 
-// stamp gives the lines of b their ids. It runs where batches are committed.
-func (w *writer) stamp(b *control.Batch) {
+// assignAuditIDs sets the ids of the audit entries. It runs where batches are committed.
+func (w *writer) assignAuditIDs(b *control.Batch) {
 	now := w.r.opt.Now().UnixMicro()
 	for i := range b.Audit {
 		w.lastAudit = max(w.lastAudit+1, now)
@@ -335,7 +334,7 @@ func (w *writer) stamp(b *control.Batch) {
 
 // Run calls f while no other change is in progress.
 func (w *writer) Run(ctx context.Context, f func() error) error {
-	return w.submit(ctx, &job{run: func(*writer) error { return f() }})
+	return w.submit(ctx, &job{exclusive: func(*writer) error { return f() }})
 }
 
 // Commit stores b durably. Only functions that Run calls may use it.
@@ -343,18 +342,17 @@ func (w *writer) Commit(b *control.Batch) error { return w.r.commit(b) }
 
 // AddEntry stores an audit entry durably, in one transaction with other changes.
 func (w *writer) AddEntry(ctx context.Context, e *audit.Entry) error {
-	return w.submit(ctx, &job{note: e})
+	return w.submit(ctx, &job{auditEntry: e})
 }
 
 // Usage returns the numbers of subscriptions that use the configuration. Only functions that Run
 // calls may read it.
 func (w *writer) Usage() *state.Usage { return &w.usage }
 
-// submit hands j in and waits until it is done, at most as long as
-// Options.Patience says. When ctx ends before the writer took it, nothing of it
-// happens; afterwards its outcome is waited for.
+// submit enqueues j and waits until it is done, at most Options.MaxWait. If ctx ends before the
+// writer takes j, j does not happen; after that submit waits for the result.
 func (w *writer) submit(ctx context.Context, j *job) error {
-	over, stop := w.r.patience()
+	over, stop := w.r.maxWaitTimer()
 	defer stop()
 	if err := w.enqueue(ctx, j, over); err != nil {
 		return err
@@ -362,25 +360,24 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 	return j.await(over)
 }
 
-// patience gives a word when a call has waited long enough for the store; nil
-// never does.
-func (r *Registry) patience() (over <-chan time.Time, stop func() bool) {
-	if r.opt.Patience == 0 {
+// maxWaitTimer returns a timer for MaxWait; nil never fires.
+func (r *Registry) maxWaitTimer() (over <-chan time.Time, stop func() bool) {
+	if r.opt.MaxWait == 0 {
 		return nil, func() bool { return false }
 	}
-	timer := time.NewTimer(r.opt.Patience)
+	timer := time.NewTimer(r.opt.MaxWait)
 	return timer.C, timer.Stop
 }
 
 var (
-	errNotTaken = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer, nothing was kept", Hint: "send it again in a moment"}
-	errUnknown  = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer, this may still be kept",
+	errNotStored      = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer, nothing was kept", Hint: "send it again in a moment"}
+	errOutcomeUnknown = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer, this may still be kept",
 		Hint: "send it again in a moment: what was kept is not made twice where it has an id or a name; else look first"}
 )
 
-// enqueue is submit without the wait for the outcome.
+// enqueue is submit without waiting for the result.
 func (w *writer) enqueue(ctx context.Context, j *job, over <-chan time.Time) error {
-	if err := w.r.opt.Away(); err != nil {
+	if err := w.r.opt.StoreOutage(); err != nil {
 		return err
 	}
 	j.done = make(chan struct{})
@@ -393,26 +390,25 @@ func (w *writer) enqueue(ctx context.Context, j *job, over <-chan time.Time) err
 	case w.jobs <- j:
 		return nil
 	case <-over:
-		return errNotTaken
+		return errNotStored
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// await returns when j is done, or over. One that the writer has not taken then
-// never happens; of one that it has taken nobody knows, and nothing that it sets
-// may be read.
+// await returns when j is done or the time is over. A job that the writer has not taken then never
+// happens. The outcome of a job that it has taken is unknown, and its fields must not be read.
 func (j *job) await(over <-chan time.Time) error {
 	select {
 	case <-j.done:
 		return j.err
 	case <-over:
 	}
-	if j.take() {
-		return errNotTaken
+	if j.claim() {
+		return errNotStored
 	}
-	return errUnknown
+	return errOutcomeUnknown
 }
 
-// take is true once: for the writer, or for the caller who gives j up.
-func (j *job) take() bool { return j.taken.CompareAndSwap(false, true) }
+// claim returns true once: to the writer, or to the caller that gives up.
+func (j *job) claim() bool { return j.claimed.CompareAndSwap(false, true) }

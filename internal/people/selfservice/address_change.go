@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people"
 )
@@ -28,7 +28,7 @@ type addressChange struct {
 }
 
 // Move mails a link to a new address that has what goes to the old one go there.
-func (p *Preferences) Move(ctx context.Context, token, to string, may httpapi.MayMail) error {
+func (p *Preferences) Move(ctx context.Context, token, to string, may recipientpages.MayMail) error {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late || person.Address == "" {
 		return err
@@ -64,9 +64,9 @@ func (p *Preferences) Move(ctx context.Context, token, to string, may httpapi.Ma
 }
 
 // LookMove tells what a link moves.
-func (p *Preferences) LookMove(_ context.Context, token string) (httpapi.Confirmation, error) {
+func (p *Preferences) LookMove(_ context.Context, token string) (recipientpages.Confirmation, error) {
 	of, late, err := p.openMove(token)
-	return httpapi.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}, err
+	return recipientpages.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}, err
 }
 
 func (p *Preferences) openMove(token string) (of addressChange, late bool, err error) {
@@ -97,9 +97,9 @@ func (p *Preferences) owner(ctx context.Context, of *addressChange, person *peop
 
 // ConfirmMove has every subscription to the old address go on at the new one, and
 // tells the old one.
-func (p *Preferences) ConfirmMove(ctx context.Context, token string) (httpapi.Confirmation, error) {
+func (p *Preferences) ConfirmMove(ctx context.Context, token string) (recipientpages.Confirmation, error) {
 	of, late, err := p.openMove(token)
-	c := httpapi.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}
+	c := recipientpages.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}
 	if err != nil || late {
 		return c, err
 	}
@@ -139,7 +139,7 @@ func (p *Preferences) ConfirmMove(ctx context.Context, token string) (httpapi.Co
 		}
 		return c, err
 	}
-	if _, err := p.registry.EndTogether(ctx, of.Service, ends, people.Ending{Source: people.SourceMove, Text: byAddress}); err != nil {
+	if _, err := p.registry.EndSubscriptions(ctx, of.Service, ends, people.Ending{Source: people.SourceMove, Text: byAddress}); err != nil {
 		return c, err
 	}
 	return c, quietly(p.mails.send(ctx, &pageMail{kind: "moved", service: of.Service, channel: firstMail(p.registry, of.Service), to: of.From, locale: person.Locale,

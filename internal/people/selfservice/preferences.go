@@ -7,12 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare/internal/mail/signedlink"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/people/registry"
@@ -56,12 +55,12 @@ func (p *Preferences) open(ctx context.Context, token string) (link signedlink.L
 }
 
 // Preferences shows what a link leads to.
-func (p *Preferences) Preferences(ctx context.Context, token string) (httpapi.Preferences, error) {
+func (p *Preferences) Preferences(ctx context.Context, token string) (recipientpages.Preferences, error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil {
-		return httpapi.Preferences{}, err
+		return recipientpages.Preferences{}, err
 	}
-	shown := httpapi.Preferences{Site: siteOf(p.registry, link.Service), Locale: person.Locale, Late: late}
+	shown := recipientpages.Preferences{Site: siteOf(p.registry, link.Service), Locale: person.Locale, Late: late}
 	if late {
 		return shown, nil
 	}
@@ -124,7 +123,7 @@ func with(list []string, one string) []string {
 }
 
 // Choose changes what the page says. What it does not name stays as it is.
-func (p *Preferences) Choose(ctx context.Context, token string, ask httpapi.Chosen) (left httpapi.Left, err error) {
+func (p *Preferences) Choose(ctx context.Context, token string, ask recipientpages.PreferenceChange) (left recipientpages.Unsubscribed, err error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late {
 		return left, err
@@ -197,7 +196,7 @@ func putAgain(s *people.Subscription) people.SubscriptionPut {
 
 // Renew mails a new link to the address that a late one is about. Whoever asks is told
 // the same in any case.
-func (p *Preferences) Renew(ctx context.Context, token string, may httpapi.MayMail) error {
+func (p *Preferences) Renew(ctx context.Context, token string, may recipientpages.MayMail) error {
 	link, person, _, err := p.open(ctx, token)
 	if err != nil {
 		return err

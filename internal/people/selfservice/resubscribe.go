@@ -15,7 +15,7 @@ const nothingAtAll = "its owner wanted nothing at all"
 // and has confirmed now that they want something. They get that alone: what they were
 // subscribed to before ends. Source is what they confirmed by.
 func liftUnwanted(ctx context.Context, r *registry.Registry, service, address, source string) error {
-	if !r.Unwelcome(service, address) {
+	if !r.Unsubscribed(service, address) {
 		return nil
 	}
 	before, err := ofAddress(ctx, r, service, people.SubscriptionFilter{Subscriber: address})
@@ -29,11 +29,11 @@ func liftUnwanted(ctx context.Context, r *registry.Registry, service, address, s
 		}
 	}
 	if len(ends) > 0 {
-		if _, err := r.EndTogether(ctx, service, ends, people.Ending{Source: source, Reason: "unwanted", Text: nothingAtAll}); err != nil {
+		if _, err := r.EndSubscriptions(ctx, service, ends, people.Ending{Source: source, Reason: "unwanted", Text: nothingAtAll}); err != nil {
 			return err
 		}
 	}
-	return r.Welcome(ctx, service, address, source)
+	return r.LiftUnsubscribed(ctx, service, address, source)
 }
 
 // ofAddress lists the subscriptions of the address in the place of a subscriber.

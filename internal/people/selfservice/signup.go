@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
@@ -62,8 +62,8 @@ func (a *request) subscription() *people.Subscription {
 }
 
 // Form tells what there is to fill in for a topic that lets people sign up.
-func (s *Signups) Form(service, topic string) (httpapi.SignupForm, error) {
-	f := httpapi.SignupForm{}
+func (s *Signups) Form(service, topic string) (recipientpages.SignupForm, error) {
+	f := recipientpages.SignupForm{}
 	t := s.registry.Configuration().Topic(service, topic)
 	if t == nil || t.Settings().Signup == nil {
 		return f, &fanfare.Error{Code: fanfare.NotFound, Message: "there is nothing to sign up to", Hint: "a topic has a page to sign up where its document says signup: true"}
@@ -89,7 +89,7 @@ func (s *Signups) Form(service, topic string) (httpapi.SignupForm, error) {
 // learns nothing of it: one that has the subscription gets another mail, one that is
 // suppressed none, but for who wanted nothing at all and asks again. The error is about
 // what was asked for.
-func (s *Signups) Ask(ctx context.Context, service string, ask *httpapi.SignupAsk, may httpapi.MayMail) error {
+func (s *Signups) Ask(ctx context.Context, service string, ask *recipientpages.SignupAsk, may recipientpages.MayMail) error {
 	a := request{Service: service, Topic: ask.Topic, Channel: ask.Channel, To: ask.To, Rule: ask.Rule, Params: ask.Params, Cadence: ask.Cadence, Locale: ask.Locale, TimeZone: ask.TimeZone,
 		Terms: ask.Terms, Source: ask.Source, At: s.clock.Now().UnixNano()}
 	put := a.put()
@@ -142,7 +142,7 @@ func (s *Signups) title(a *request) string {
 // has finds the active subscription that a sign-up asks for, 0 if there is none. Who
 // wants nothing at all has nothing.
 func (s *Signups) has(ctx context.Context, a *request) (fanfare.RowID, error) {
-	if s.registry.Unwelcome(a.Service, a.To) {
+	if s.registry.Unsubscribed(a.Service, a.To) {
 		return 0, nil
 	}
 	found, err := s.of(ctx, a, "active")
@@ -172,10 +172,10 @@ func equalParams(a, b json.RawMessage) bool {
 }
 
 // Look tells what a link confirms.
-func (s *Signups) Look(_ context.Context, token string) (httpapi.Confirmation, error) {
+func (s *Signups) Look(_ context.Context, token string) (recipientpages.Confirmation, error) {
 	a, late, err := s.open(token)
 	if err != nil {
-		return httpapi.Confirmation{}, err
+		return recipientpages.Confirmation{}, err
 	}
 	return s.shown(a, late), nil
 }
@@ -189,8 +189,8 @@ func (s *Signups) open(token string) (a *request, late bool, err error) {
 	return a, late, json.Unmarshal(b, a)
 }
 
-func (s *Signups) shown(a *request, late bool) httpapi.Confirmation {
-	c := httpapi.Confirmation{Site: siteOf(s.registry, a.Service), Locale: a.Locale, Title: s.title(a), Address: a.To, Terms: a.Terms, Late: late}
+func (s *Signups) shown(a *request, late bool) recipientpages.Confirmation {
+	c := recipientpages.Confirmation{Site: siteOf(s.registry, a.Service), Locale: a.Locale, Title: s.title(a), Address: a.To, Terms: a.Terms, Late: late}
 	c.Detail = detailOf(s.registry, a.subscription(), a.Locale)
 	if rule := ruleOf(s.registry, a.subscription()); rule != nil {
 		c.About = rule.Description
@@ -200,13 +200,13 @@ func (s *Signups) shown(a *request, late bool) httpapi.Confirmation {
 
 // Confirm makes the subscription, and keeps what was agreed to. A link that was used
 // before brings nothing back that has ended since.
-func (s *Signups) Confirm(ctx context.Context, token string) (httpapi.Confirmation, error) {
+func (s *Signups) Confirm(ctx context.Context, token string) (recipientpages.Confirmation, error) {
 	a, late, err := s.open(token)
 	if err != nil || late {
 		if err == nil {
 			return s.shown(a, true), nil
 		}
-		return httpapi.Confirmation{}, err
+		return recipientpages.Confirmation{}, err
 	}
 	c := s.shown(a, false)
 	of, err := s.has(ctx, a)

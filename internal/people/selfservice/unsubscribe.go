@@ -8,12 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare/internal/mail/signedlink"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/people/registry"
@@ -82,12 +81,12 @@ func (l *Unsubscriber) reader(ctx context.Context, link signedlink.Link, listed 
 }
 
 // Offer tells what a link lets somebody leave. It changes nothing.
-func (l *Unsubscriber) Offer(ctx context.Context, token string) (httpapi.Offer, error) {
+func (l *Unsubscriber) Offer(ctx context.Context, token string) (recipientpages.UnsubscribeOffer, error) {
 	link, err := l.verify(token)
 	if err != nil {
-		return httpapi.Offer{}, err
+		return recipientpages.UnsubscribeOffer{}, err
 	}
-	offer := httpapi.Offer{Site: siteOf(l.registry, link.Service)}
+	offer := recipientpages.UnsubscribeOffer{Site: siteOf(l.registry, link.Service)}
 	listed := l.listed(ctx, link)
 	person, err := l.reader(ctx, link, listed)
 	if err != nil {
@@ -101,8 +100,8 @@ func (l *Unsubscriber) Offer(ctx context.Context, token string) (httpapi.Offer, 
 	return offer, nil
 }
 
-// Leave ends what is asked for, and is idempotent.
-func (l *Unsubscriber) Leave(ctx context.Context, token string, ask httpapi.Leave) (left httpapi.Left, err error) {
+// Unsubscribe ends what is asked for, and is idempotent.
+func (l *Unsubscriber) Unsubscribe(ctx context.Context, token string, ask recipientpages.UnsubscribeRequest) (left recipientpages.Unsubscribed, err error) {
 	link, err := l.verify(token)
 	if err != nil {
 		return left, err
@@ -135,7 +134,7 @@ func (l *Unsubscriber) Leave(ctx context.Context, token string, ask httpapi.Leav
 		how.Source = people.SourcePage
 	}
 	if ask.Reason != "" {
-		how.Reason, how.Text = ask.Reason, byLink+": "+httpapi.LeaveReasons[ask.Reason]
+		how.Reason, how.Text = ask.Reason, byLink+": "+recipientpages.UnsubscribeReasons[ask.Reason]
 	}
 	left, err = l.end(ctx, &person, link.Subscription, ends, how)
 	if err == nil && len(left.Titles) > 0 {
@@ -145,15 +144,15 @@ func (l *Unsubscriber) Leave(ctx context.Context, token string, ask httpapi.Leav
 }
 
 // end ends subscriptions of a person, and makes the pass to take that back.
-func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfare.RowID, ends []fanfare.RowID, how people.Ending) (left httpapi.Left, err error) {
-	left = httpapi.Left{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
+func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfare.RowID, ends []fanfare.RowID, how people.Ending) (left recipientpages.Unsubscribed, err error) {
+	left = recipientpages.Unsubscribed{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
 	for i := range person.Subscriptions {
 		if s := &person.Subscriptions[i]; slices.Contains(ends, s.Place) {
 			left.Titles = append(left.Titles, titleOf(l.registry, s))
 		}
 	}
 	left.Titles = distinct(left.Titles)
-	seq, err := l.registry.EndTogether(ctx, person.Service, ends, how)
+	seq, err := l.registry.EndSubscriptions(ctx, person.Service, ends, how)
 	if err != nil || seq == 0 {
 		return left, err
 	}
@@ -166,7 +165,7 @@ func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfar
 }
 
 // confirmByMail acknowledges by mail what has ended, where the service's document says so.
-func (l *Unsubscriber) confirmByMail(ctx context.Context, person *people.Person, left *httpapi.Left) error {
+func (l *Unsubscriber) confirmByMail(ctx context.Context, person *people.Person, left *recipientpages.Unsubscribed) error {
 	svc := l.registry.Configuration().Service(person.Service)
 	channel := firstMail(l.registry, person.Service)
 	if svc == nil || !svc.Pages.Goodbye || person.Address == "" || channel == "" {
@@ -177,16 +176,16 @@ func (l *Unsubscriber) confirmByMail(ctx context.Context, person *people.Person,
 }
 
 // Undo takes back what a Leave ended.
-func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (httpapi.Undone, error) {
+func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (recipientpages.UndoResult, error) {
 	b, err := l.passes.Open(undoing, token, l.clock.Now())
 	if errors.Is(err, linktoken.ErrForeign) {
-		return httpapi.Undone{}, errForeignLink()
+		return recipientpages.UndoResult{}, errForeignLink()
 	}
 	var of undo
 	if bad := json.Unmarshal(b, &of); bad != nil {
-		return httpapi.Undone{}, bad
+		return recipientpages.UndoResult{}, bad
 	}
-	done := httpapi.Undone{Site: siteOf(l.registry, of.Service), Late: err != nil}
+	done := recipientpages.UndoResult{Site: siteOf(l.registry, of.Service), Late: err != nil}
 	person, err := l.registry.PersonOf(ctx, of.Service, of.Of)
 	done.Locale = person.Locale
 	if err == nil && really && !done.Late {

@@ -33,9 +33,9 @@ func (m *morning) Slot(uint16) (digest.Slot, bool) {
 	c, err := cadence.Parse("daily 08:00")
 	return digest.Slot{Number: 1, Service: "news", Cadence: c, Zone: time.UTC}, err == nil
 }
-func (m *morning) Slots() []digest.Slot                         { return nil }
-func (m *morning) Moves() []digest.Move                         { return nil }
-func (m *morning) Carried(context.Context, []digest.Move) error { return nil }
+func (m *morning) Slots() []digest.Slot                              { return nil }
+func (m *morning) PendingMoves() []digest.Move                       { return nil }
+func (m *morning) ConfirmMoves(context.Context, []digest.Move) error { return nil }
 
 // BenchmarkMillionRecipients stores five events that wait for a million people, and merges and
 // freezes their digest. It is the part of L10 that the database takes.

@@ -57,16 +57,16 @@ func (r *rush) current() uint16 {
 func (r *rush) Slot(number uint16) (digest.Slot, bool) { return r.slots[number], number > 0 }
 func (r *rush) Slots() []digest.Slot                   { return r.slots[1:] }
 
-func (r *rush) Moves() []digest.Move {
+func (r *rush) PendingMoves() []digest.Move {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.was) == 0 {
 		return nil
 	}
-	return []digest.Move{{Place: 1, Subscriber: 1, Slot: r.slot, Was: r.was}}
+	return []digest.Move{{Place: 1, Subscriber: 1, Slot: r.slot, PastSlots: r.was}}
 }
 
-func (r *rush) Carried(_ context.Context, moves []digest.Move) error {
+func (r *rush) ConfirmMoves(_ context.Context, moves []digest.Move) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.slot == moves[0].Slot {

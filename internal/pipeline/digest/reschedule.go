@@ -11,7 +11,7 @@ import (
 // reschedule moves the waiting events of subscriptions whose cadence has changed to the next run of
 // the new cadence. Runs that are frozen do not change.
 func (g *Scheduler) reschedule(ctx context.Context) error {
-	moves := g.Slots.Moves()
+	moves := g.Slots.PendingMoves()
 	if len(moves) == 0 {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (g *Scheduler) reschedule(ctx context.Context) error {
 			failpoint.Hit("after-carry")
 		}
 	}
-	return g.Slots.Carried(ctx, moves)
+	return g.Slots.ConfirmMoves(ctx, moves)
 }
 
 // reschedules returns the new runs of subscriptions by former slot. Events that wait for a
@@ -53,7 +53,7 @@ func (g *Scheduler) reschedules(round *Round, moves []Move) map[uint16]plan.Resc
 	bySlot := map[uint16]plan.Reschedule{}
 	atOnce := map[string]time.Time{}
 	for _, m := range moves {
-		for _, was := range m.Was {
+		for _, was := range m.PastSlots {
 			due, runs := round.Due(m.Slot)
 			if m.Slot == 0 {
 				slot, known := g.Slots.Slot(was)

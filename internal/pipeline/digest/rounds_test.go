@@ -22,9 +22,9 @@ func (daily) Slot(number uint16) (Slot, bool) {
 	c, err := cadence.Parse("daily 08:00")
 	return Slot{Number: 1, Service: "news", Cadence: c, Zone: time.UTC}, number == 1 && err == nil
 }
-func (daily) Slots() []Slot                         { return nil }
-func (daily) Moves() []Move                         { return nil }
-func (daily) Carried(context.Context, []Move) error { return nil }
+func (daily) Slots() []Slot                              { return nil }
+func (daily) PendingMoves() []Move                       { return nil }
+func (daily) ConfirmMoves(context.Context, []Move) error { return nil }
 
 func TestRunWaitsForRoundsThatMayAddToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

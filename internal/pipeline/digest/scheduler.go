@@ -27,8 +27,8 @@ type Slots interface {
 	Slots() []Slot
 	// Moves lists subscriptions whose waiting events may have to move to another run. Carried
 	// notes durably that they have moved.
-	Moves() []Move
-	Carried(context.Context, []Move) error
+	PendingMoves() []Move
+	ConfirmMoves(context.Context, []Move) error
 }
 
 // A Topic says how a digest reports the events of a topic.

@@ -103,10 +103,10 @@ func (w *world) Slots() (list []digest.Slot) {
 	return list
 }
 
-func (w *world) Moves() (moves []digest.Move) {
+func (w *world) PendingMoves() (moves []digest.Move) {
 	for _, s := range w.subs {
 		if len(s.was) > 0 && !s.ended {
-			moves = append(moves, digest.Move{Place: s.place, Subscriber: s.subscriber, Slot: s.slot, Was: s.was})
+			moves = append(moves, digest.Move{Place: s.place, Subscriber: s.subscriber, Slot: s.slot, PastSlots: s.was})
 		}
 	}
 	return moves
@@ -127,7 +127,7 @@ func (w *world) faulty(do func()) error {
 	return nil
 }
 
-func (w *world) Carried(_ context.Context, moves []digest.Move) error {
+func (w *world) ConfirmMoves(_ context.Context, moves []digest.Move) error {
 	return w.faulty(func() {
 		for _, m := range moves {
 			for _, s := range w.subs {

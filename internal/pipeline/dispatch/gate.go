@@ -43,7 +43,7 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 // suppressing returns the recorded reason if the suppression list forbids a message to an address,
 // or "". A recipient who wants no mail at all still gets a message that it has asked for.
 func suppressing(r *registry.Registry, channel *catalog.Channel, to string, asked bool, seen *uint64) string {
-	reason := r.Suppressing(channel, to, seen)
+	reason := r.SuppressionReason(channel, to, seen)
 	if reason == "" || asked && reason == suppression.ReasonUnsubscribed {
 		return ""
 	}

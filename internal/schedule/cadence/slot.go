@@ -23,5 +23,5 @@ func (s *Slot) Next(after time.Time) time.Time { return s.Cadence.Next(after, s.
 type Move struct {
 	Place, Subscriber fanfare.RowID
 	Slot              uint16 // 0: immediate
-	Was               []uint16
+	PastSlots         []uint16
 }

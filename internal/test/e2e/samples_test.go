@@ -80,7 +80,7 @@ func TestEveryExampleOfTheDocumentIsAnsweredAsItSays(t *testing.T) {
 	}
 	for id, ran := range shown {
 		if !ran {
-			t.Errorf("%s has no example: add one to samples in internal/httpapi", id)
+			t.Errorf("%s has no example: add one to samples in internal/httpapi/openapi", id)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (x *examination) decideSubscribers(ctx context.Context, affected map[fanfar
 	var found []condition.Hit
 	known := map[string]evaluator.Verdict{} // by filter
 	for some := range slices.Chunk(subscribers, subscriberBatch) {
-		err := x.v.opt.Store.EntriesOf(ctx, x.t.Number, some, func(e *condition.Entry) error {
+		err := x.v.opt.Store.ConditionEntries(ctx, x.t.Number, some, func(e *condition.Entry) error {
 			verdict, ok := known[e.Filter]
 			if !ok || e.Rule != "" {
 				if verdict = x.evaluate(&condition.Condition{Filter: e.Filter, Rule: e.Rule, Params: e.Params}); e.Rule == "" {

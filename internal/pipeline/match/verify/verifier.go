@@ -25,9 +25,9 @@ type Index interface {
 
 // Store keeps subscriptions and the quarantine.
 type Store interface {
-	// EntriesOf visits the stored active subscriptions of some subscribers to a topic. The
+	// ConditionEntries visits the stored active subscriptions of some subscribers to a topic. The
 	// visitor may keep only the strings of an entry.
-	EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error
+	ConditionEntries(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error
 	// Quarantine stores conditions durably before it returns.
 	Quarantine(ctx context.Context, list []condition.Quarantined) error
 	// Release removes conditions from the quarantine.

@@ -86,7 +86,7 @@ type memoryStore struct {
 	fails      error
 }
 
-func (s *memoryStore) EntriesOf(_ context.Context, _ uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
+func (s *memoryStore) ConditionEntries(_ context.Context, _ uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
 	for _, e := range s.entries {
 		if slices.Contains(subscribers, e.Subscriber) {
 			if err := visit(&e); err != nil {

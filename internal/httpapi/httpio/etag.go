@@ -1,0 +1,102 @@
+package httpio
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// TagOf returns the entity tag of v as it is shown: a strong one, for it is a
+// hash of the very JSON (RFC 9110, section 8.8.3). Members come in the order of
+// their struct and maps sorted, so equal values have equal tags.
+func TagOf(v any) (string, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, nil
+}
+
+// MayChange checks the preconditions of a change against the tag of what is
+// there now, "" where nothing is (RFC 9110, sections 13.1.1, 13.1.2 and 13.2.2).
+// A request without such headers has no preconditions.
+func MayChange(h http.Header, tag string) error {
+	if wanted := h.Values("If-Match"); len(wanted) > 0 && !matches(wanted, tag, false) {
+		e := &fanfare.Error{Code: fanfare.PreconditionFailed, Message: "it was changed since it was read: If-Match does not fit", Hint: "read it again, and send the change with the ETag of what is there now"}
+		if tag == "" {
+			e.Message, e.Hint = "If-Match does not fit: there is no such thing", "leave the header out to create it"
+		}
+		return e
+	}
+	if unwanted := h.Values("If-None-Match"); len(unwanted) > 0 && matches(unwanted, tag, true) {
+		return &fanfare.Error{Code: fanfare.PreconditionFailed, Message: "it is there already: If-None-Match does not fit", Hint: "leave the header out to replace it"}
+	}
+	return nil
+}
+
+// Preconditions asks those of a request in the writer, with the thing as it is at
+// that moment, nil where there is none; it is nil where the request has none.
+func Preconditions[T any](r *http.Request) func(is *T) error {
+	if len(r.Header["If-Match"]) == 0 && len(r.Header["If-None-Match"]) == 0 {
+		return nil
+	}
+	return func(is *T) error {
+		tag := ""
+		if is != nil {
+			var err error
+			if tag, err = TagOf(is); err != nil {
+				return err
+			}
+		}
+		return MayChange(r.Header, tag)
+	}
+}
+
+// IsKnown reports whether the client has the version with this tag already (304).
+func IsKnown(h http.Header, tag string) bool {
+	return matches(h.Values("If-None-Match"), tag, true)
+}
+
+// matches looks for tag in the lists of tags of a header. A star is any thing
+// that is there. Of weak tags only the weak comparison knows something (RFC
+// 9110, section 8.8.3.2). What is not a tag ends a list: the rest has no meaning.
+func matches(lists []string, tag string, weak bool) bool {
+	if tag == "" {
+		return false
+	}
+	for _, list := range lists {
+		if strings.TrimSpace(list) == "*" {
+			return true
+		}
+		for rest := list; ; {
+			var candidate string
+			var isWeak bool
+			if candidate, isWeak, rest = nextTag(rest); candidate == "" {
+				break
+			}
+			if candidate == tag && (weak || !isWeak) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nextTag splits the first tag off a list; tag is "" if there is none.
+func nextTag(list string) (tag string, weak bool, rest string) {
+	list = strings.TrimLeft(list, " \t,")
+	list, weak = strings.CutPrefix(list, "W/")
+	if list == "" || list[0] != '"' {
+		return "", false, ""
+	}
+	end := strings.IndexByte(list[1:], '"')
+	if end < 0 {
+		return "", false, ""
+	}
+	return list[:end+2], weak, list[end+2:]
+}

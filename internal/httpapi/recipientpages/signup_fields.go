@@ -1,0 +1,140 @@
+package recipientpages
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/people/pages"
+)
+
+// fieldOf is the name of a param's field.
+func fieldOf(rule, param string) string { return "p-" + rule + "-" + param }
+
+// ruleChoices are the rules of a topic with a field for each param, filled in as sent.
+func ruleChoices(rules []catalog.Rule, sent url.Values) []pages.RuleChoice {
+	var list []pages.RuleChoice
+	for i := range rules {
+		r := &rules[i]
+		one := pages.RuleChoice{Name: r.Name, Title: r.Title, About: r.Description, Labelled: r.Title != "" || r.Description != "", Checked: sent.Get("rule") == r.Name || i == 0 && sent.Get("rule") == ""}
+		if one.Title == "" {
+			one.Title = pages.OfName(r.Name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.Params)) {
+			p := pages.Param{ID: fieldOf(r.Name, name), Title: pages.OfName(name), Kind: r.Params[name], Value: sent.Get(fieldOf(r.Name, name))}
+			if len(rules) > 1 {
+				p.Of = one.Title
+			}
+			one.Params = append(one.Params, p)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// paramsOf reads the params of the chosen rule, the first where none is chosen. The
+// pointer of an error names the field.
+func paramsOf(rules []catalog.Rule, chosen *string, sent url.Values) (json.RawMessage, error) {
+	if len(rules) == 0 {
+		*chosen = ""
+		return nil, nil
+	}
+	if *chosen == "" {
+		*chosen = rules[0].Name
+	}
+	i := slices.IndexFunc(rules, func(r catalog.Rule) bool { return r.Name == *chosen })
+	if i < 0 {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/rule"}
+	}
+	if len(rules[i].Params) == 0 {
+		return nil, nil
+	}
+	values := map[string]any{}
+	for name, kind := range rules[i].Params {
+		text := strings.TrimSpace(sent.Get(fieldOf(*chosen, name)))
+		switch kind {
+		case "number":
+			n, err := strconv.ParseFloat(text, 64)
+			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+				return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/params/" + name}
+			}
+			values[name] = n
+		case "boolean":
+			values[name] = text == "true"
+		case "strings":
+			list := []string{}
+			for one := range strings.SplitSeq(text, ",") {
+				if one = strings.TrimSpace(one); one != "" {
+					list = append(list, one)
+				}
+			}
+			values[name] = list
+		default:
+			if text == "" {
+				return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/params/" + name}
+			}
+			values[name] = text
+		}
+	}
+	return json.Marshal(values)
+}
+
+// fieldFault is the text about a field of a form that was not accepted. It names the field
+// as the page does and never quotes the error, which is meant for users of the API.
+func fieldFault(site *pages.Site, locale string, err error) pages.Text {
+	label := map[string]string{"/channel": "channel", "/cadence": "cadence", "/locale": "locale", "/time_zone": "zone", "/rule": "which"}[pointerOf(err)]
+	param, isParam := strings.CutPrefix(pointerOf(err), "/params/")
+	switch {
+	case pointerOf(err) == "/to":
+		return pages.Say("address_wrong")
+	case isParam:
+		return pages.Say("entry_wrong", pages.OfName(param))
+	case label != "" && site != nil:
+		return pages.Say("entry_wrong", site.Texts.Say(locale, label))
+	}
+	return pages.Say("entries_wrong")
+}
+
+// pointerOf returns the pointer of an error, "" without one.
+func pointerOf(err error) string {
+	if e, ok := errors.AsType[*fanfare.Error](err); ok {
+		return e.Pointer
+	}
+	return ""
+}
+
+// chosenLocale is the language that a form says, and else that of the browser.
+func chosenLocale(r *http.Request, sent url.Values) string {
+	if sent.Get("locale") != "" {
+		return sent.Get("locale")
+	}
+	return localeOf(r)
+}
+
+// offered are the languages to choose from, with the wanted one, and which of them is
+// chosen. A wanted one that differs from an offered one in its case alone is that.
+func offered(locales []string, wanted string) (list []string, chosen string) {
+	if i := slices.IndexFunc(locales, func(tag string) bool { return strings.EqualFold(tag, wanted) }); i >= 0 {
+		return locales, locales[i]
+	}
+	if !pages.IsLanguage(wanted) {
+		return locales, "en"
+	}
+	return append([]string{wanted}, locales...), wanted
+}
+
+func channelNames(channels []pages.Channel) []string {
+	names := make([]string, len(channels))
+	for i, c := range channels {
+		names[i] = c.Name
+	}
+	return names
+}
