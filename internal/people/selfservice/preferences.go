@@ -123,7 +123,7 @@ func with(list []string, one string) []string {
 }
 
 // Choose applies the choices of the page. Everything else does not change.
-func (p *Preferences) Choose(ctx context.Context, token string, ask recipientpages.Chosen) (left recipientpages.Left, err error) {
+func (p *Preferences) Choose(ctx context.Context, token string, ask recipientpages.PreferenceChange) (left recipientpages.Unsubscribed, err error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late {
 		return left, err
