@@ -123,7 +123,7 @@ func with(list []string, one string) []string {
 }
 
 // Choose changes what the page says. What it does not name stays as it is.
-func (p *Preferences) Choose(ctx context.Context, token string, ask recipientpages.Chosen) (left recipientpages.Left, err error) {
+func (p *Preferences) Choose(ctx context.Context, token string, ask recipientpages.PreferenceChange) (left recipientpages.Unsubscribed, err error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late {
 		return left, err

@@ -58,6 +58,8 @@ var homes = []home{
 		"YAML is a format of files that people write: settings, the apply document, rules", "use JSON"},
 	{"github.com/osteele/liquid", []string{"internal/render/liquid", "internal/render/bodies", "internal/bench"},
 		"templates are compiled and escaped in one place; bench measures what the library does with nothing around it", "take a function"},
+	{"github.com/andybalholm/cascadia", []string{"internal/render/bodies"},
+		"selectors of style sheets are read when a template is compiled, and nowhere else", "write the styles in the template"},
 	{"github.com/tdewolff/parse/", []string{"internal/render/bodies"},
 		"style sheets are read when a template is compiled, and nowhere else", "write the styles in the template"},
 	{"github.com/yuin/goldmark", []string{"internal/render/bodies"},

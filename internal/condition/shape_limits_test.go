@@ -9,9 +9,9 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// TestATopicHasSoManyKindsOfFilters because an event asks each kind's index: those that
-// are there go on, and so do filters of their kinds.
-func TestATopicHasSoManyKindsOfFilters(t *testing.T) {
+// An event searches the index of each shape. Existing filters stay, and further filters of their
+// shapes are accepted.
+func TestATopicLimitsItsShapes(t *testing.T) {
 	const few = 100
 	for name, kind := range map[string]func(i int) string{
 		"single conditions": func(i int) string { return fmt.Sprintf("event.f%d == 'x'", i) },

@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// TestFiltersAtTheirEdges holds values that lie where a comparison begins or ends.
-func TestFiltersAtTheirEdges(t *testing.T) {
+// The test has values at which the result of a comparison changes.
+func TestFiltersAtTheBoundsOfComparisons(t *testing.T) {
 	x, key := shop(t, "", nil)
 	for _, c := range []struct {
 		filter, data string
@@ -28,7 +28,7 @@ func TestFiltersAtTheirEdges(t *testing.T) {
 	}
 }
 
-// TestAListWithoutEndIsRefused has texts that end inside of a list of texts.
+// The texts end inside of a list of texts.
 func TestAListWithoutEndIsRefused(t *testing.T) {
 	x, key := shop(t, "", nil)
 	for _, filter := range []string{"title in [", "title in [ ", "title in ['a'", "title in ['a' ", "title in ['a',", "title in ['a', ", "title in ['a"} {
@@ -38,8 +38,7 @@ func TestAListWithoutEndIsRefused(t *testing.T) {
 	}
 }
 
-// TestAPartThatReadsParamsByTheirNameIsOfOneRow has rows that differ in what is read by a name
-// of the event.
+// The rows differ in a param that selects a field of the event by its name.
 func TestAPartThatReadsParamsByTheirNameIsOfOneRow(t *testing.T) {
 	x, key := shop(t, "n > 0 && (sub[event.title] == 'x' || sub.s.contains('z'))", map[string]string{"s": "string", "t": "string"})
 	mustAdd(t, x, key, Entry{Place: 1, Rule: "r", Params: json.RawMessage(`{"s":"a","t":"y"}`)},
@@ -49,8 +48,8 @@ func TestAPartThatReadsParamsByTheirNameIsOfOneRow(t *testing.T) {
 	}
 }
 
-// TestAFilterReadsTheSchemaThatThereIs has a sum that integers have not, and doubles have.
-func TestAFilterReadsTheSchemaThatThereIs(t *testing.T) {
+// The filter has a sum that is invalid for integers and valid for doubles.
+func TestAFilterUsesTheCurrentSchema(t *testing.T) {
 	x, key := New(), Key{"s", "t"}
 	for _, kind := range []string{"integer", "number", "integer"} {
 		def := Definition{Schema: json.RawMessage(`{"properties":{"n":{"type":"` + kind + `"},"m":{"type":"` + kind + `"}}}`)}
@@ -70,9 +69,8 @@ func TestAFilterReadsTheSchemaThatThereIs(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadOfASubscriptionOnly has conditions in which params stand where a field of the event
-// mostly stands.
-func TestWhatIsReadOfASubscriptionOnly(t *testing.T) {
+// The conditions have params where a field of the event is usual.
+func TestConditionsOnParamsOnly(t *testing.T) {
 	for _, c := range []struct{ when, data string }{
 		{"timestamp(sub.s).getHours(sub.t) == n", `{"n":1}`},
 		{"{'a': sub.t}['a'] == '+01:00'", `{"n":1}`},
@@ -88,8 +86,8 @@ func TestWhatIsReadOfASubscriptionOnly(t *testing.T) {
 	}
 }
 
-// TestPagesOfPlacesGrow has places just behind the pages that there are.
-func TestPagesOfPlacesGrow(t *testing.T) {
+// The ids are just after the existing pages.
+func TestPagesOfIDsGrow(t *testing.T) {
 	x, key := shop(t, "", nil)
 	for _, page := range []fanfare.RowID{0, 8, 16, 33} {
 		mustAdd(t, x, key, Entry{Place: page << pageBits, Filter: "n > 0"})

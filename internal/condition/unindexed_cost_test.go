@@ -16,7 +16,7 @@ func costOf(t *testing.T, x *Index, filter string) int64 {
 	return cost.Nanos
 }
 
-func TestTheLoadIsTheSumOfWhatNoIndexLeadsTo(t *testing.T) {
+func TestUnindexedCostIsTheSumOfUnindexedConditions(t *testing.T) {
 	other := Rule{Name: "other", When: "place != sub.text", Params: map[string]string{"text": "string"}}
 	x := newQuakes(t, near, other)
 	want := func(nanos int64, why string) {
@@ -54,7 +54,7 @@ func TestTheLoadIsTheSumOfWhatNoIndexLeadsTo(t *testing.T) {
 	want(0, "the last one went")
 }
 
-func TestTheLoadIsThatOfTheTopicAsItIsDefinedNow(t *testing.T) {
+func TestUnindexedCostFollowsTheDefinition(t *testing.T) {
 	rule := Rule{Name: "other", When: "place != sub.text", Params: map[string]string{"text": "string"}}
 	x := newQuakes(t, rule)
 	mustAdd(t, x, quakes, Entry{Place: 1, Rule: "other", Params: []byte(`{"text":"a"}`)})
@@ -70,8 +70,9 @@ func TestTheLoadIsThatOfTheTopicAsItIsDefinedNow(t *testing.T) {
 	}
 }
 
-// BenchmarkLoad asks as often as a want of such a condition does.
-func BenchmarkLoad(b *testing.B) {
+// BenchmarkUnindexedCost measures the call that the registry makes before it adds an unindexed
+// condition.
+func BenchmarkUnindexedCost(b *testing.B) {
 	x := newQuakes(b)
 	var entries []Entry
 	for i := range 20_000 {
@@ -110,8 +111,8 @@ func placeNumber(i int) fanfare.RowID {
 	return fanfare.NewRowID(i%fanfare.Partitions, uint32(i/fanfare.Partitions))
 }
 
-// Filters of kinds that few others have are found by their parts (compound.go).
-func TestTheLoadCountsFiltersOfManyKinds(t *testing.T) {
+// Filters whose shapes few others have are conjunctions (conjunction.go).
+func TestUnindexedCostCountsConjunctions(t *testing.T) {
 	x := newQuakes(t)
 	fields := []string{"place", "event.type", "event.geo.lat", "event.sig", "mag"}
 	want, number := int64(0), 0

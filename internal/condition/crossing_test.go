@@ -28,7 +28,7 @@ func newQuotes(t testing.TB, rules ...Rule) *Index {
 	return x
 }
 
-func TestALevelIsCrossedWhereTheValueReachesIt(t *testing.T) {
+func TestALevelIsCrossedWhenTheValueReachesIt(t *testing.T) {
 	for _, c := range []struct {
 		filter, was, is string
 		want            bool
@@ -47,7 +47,7 @@ func TestALevelIsCrossedWhereTheValueReachesIt(t *testing.T) {
 		{`crosses_below(price, 10)`, `{"price":11}`, `{"price":9}`, true},
 		{`crosses_below(price, 10)`, `{"price":11}`, `{"price":10}`, true},
 		{`crosses_below(price, 10)`, `{"price":9}`, `{"price":11}`, false},
-		// Nothing before, or no number.
+		// No previous value, or none that is a number.
 		{`crosses(price, 10)`, ``, `{"price":11}`, false},
 		{`!crosses(price, 10)`, ``, `{"price":11}`, true},
 		{`crosses(price, 10)`, `{}`, `{"price":11}`, false},
@@ -55,12 +55,13 @@ func TestALevelIsCrossedWhereTheValueReachesIt(t *testing.T) {
 		{`crosses(event.any, 10)`, `{"any":"9"}`, `{"any":11}`, false},
 		{`!crosses(event.any, 10)`, `{"any":"9"}`, `{"any":11}`, true},
 		{`crosses(event.any, 10)`, `null`, `{"any":11}`, false},
-		// No number now: an error, which is no match.
+		// The current value is not a number: an error, so no match.
 		{`crosses(event.any, 10)`, `{"any":9}`, `{}`, false},
 		{`!crosses(event.any, 10)`, `{"any":9}`, `{}`, false},
 		{`!crosses(event.any, 10)`, `{"any":9}`, `{"any":"x"}`, false},
 		{`crosses(event.any, 10) || true`, `{"any":9}`, `{}`, true},
-		// NaN now, or as the level, is an error in every spelling; before, it crosses nothing.
+		// NaN as the current value or the level is an error in every spelling; as the previous
+		// value, it crosses nothing.
 		{`crosses(event.any - open, 2.0)`, ``, `{"any":1e999,"open":1e999}`, false},
 		{`!crosses(event.any - open, 2.0)`, ``, `{"any":1e999,"open":1e999}`, false},
 		{`crosses(event.any - open, 2.0) == false`, ``, `{"any":1e999,"open":1e999}`, false},
@@ -117,7 +118,7 @@ func TestALevelIsCrossedWhereTheValueReachesIt(t *testing.T) {
 	}
 }
 
-func TestCrossingsThatCannotBeAreRefused(t *testing.T) {
+func TestImpossibleCrossingsAreRefused(t *testing.T) {
 	for _, c := range []struct{ filter, message string }{
 		{`crosses(price)`, "takes two numbers"},
 		{`crosses(price, 1, 2)`, "takes two numbers"},
@@ -214,8 +215,8 @@ func TestTheKeyOfAnEventIsTheTextOfItsField(t *testing.T) {
 	}
 }
 
-// TestRowsFindTheirCrossingsAsCELDoes draws rules and rows, and follows a random
-// walk: each event has the hits that cel-go finds row by row.
+// The test draws rules and rows and follows a random walk: each event has the hits that cel-go
+// finds row by row.
 func TestRowsFindTheirCrossingsAsCELDoes(t *testing.T) {
 	params := map[string]string{"symbol": "string", "level": "number", "part": "string"}
 	whens := []string{
@@ -336,7 +337,7 @@ func price(p int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"symbol":"A","price":%d,"open":0}`, p))
 }
 
-func TestTheLevelsOfFiltersAreRowsOfOneForm(t *testing.T) {
+func TestFiltersWithDifferentLevelsShareAShape(t *testing.T) {
 	x := newQuotes(t)
 	for i := range 100 {
 		mustAdd(t, x, quotes, Entry{Place: fanfare.NewRowID(0, uint32(i)), Filter: fmt.Sprintf("symbol == 'A' && crosses(price, %d)", i)})

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestFiltersThatDifferInLiteralsShareAForm(t *testing.T) {
+func TestFiltersThatDifferInLiteralsShareAShape(t *testing.T) {
 	for name, c := range map[string]struct {
 		filters []string
 		forms   int // and terms
@@ -59,8 +59,8 @@ func TestFiltersThatDifferInLiteralsShareAForm(t *testing.T) {
 	}
 }
 
-// TestAFilterOfAKnownFormIsCELToo because only the first one of a form is compiled.
-func TestAFilterOfAKnownFormIsCELToo(t *testing.T) {
+// Only the first filter of a shape is compiled, so the others need their own check.
+func TestAFilterOfAKnownShapeIsChecked(t *testing.T) {
 	x, key := New(), Key{"s", "t"}
 	if err := x.Define(key, Definition{}); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestAFilterOfAKnownFormIsCELToo(t *testing.T) {
 	}
 }
 
-func TestEachFilterOfAFormHasItsOwnLiterals(t *testing.T) {
+func TestEachFilterOfAShapeHasItsOwnLiterals(t *testing.T) {
 	x, key := New(), Key{"s", "t"}
 	if err := x.Define(key, Definition{}); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func (a *API) pageRoute(op huma.Operation, h pageHandler) {
 	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusInsufficientStorage} {
 		replies[any](a, &op, status, "A page that says to try again", "text/html")
 	}
-	a.handle(op, anybody, func(x *exchange, r *http.Request, _ caller) error {
+	a.handle(op, anybody, func(x *responseWriter, r *http.Request, _ caller) error {
 		status := http.StatusOK
 		page, err := h(audit.WithActor(r.Context(), audit.Actor{KeyName: "recipient", Request: x.id}), x, r)
 		if err != nil {
@@ -35,7 +35,7 @@ func (a *API) pageRoute(op huma.Operation, h pageHandler) {
 	})
 }
 
-func (a *API) show(x *exchange, status int, p *pages.Page) error {
+func (a *API) show(x *responseWriter, status int, p *pages.Page) error {
 	body, policy, err := a.page.Write(p)
 	if err != nil {
 		return err
@@ -66,12 +66,12 @@ func (a *API) signupRoutes() {
 			if err != nil {
 				return err
 			}
-			if a.parts.Signups == nil {
+			if a.deps.Signups == nil {
 				return &fanfare.Error{Code: fanfare.Conflict, Message: "the server has no public_url, so that a link would lead nowhere", Hint: "set public_url to where recipients reach the server"}
 			}
-			return a.parts.Signups.Ask(ctx, s, &in.Body, a.recipientPages.MayMail)
+			return a.deps.Signups.Ask(ctx, s, &in.Body, a.recipientPages.MayMail)
 		})
-	if a.parts.Signups == nil {
+	if a.deps.Signups == nil {
 		return
 	}
 	form := huma.Operation{OperationID: "show-signup", Method: http.MethodGet, Path: "/s/{service}/{topic}", Tags: []string{"recipients"}, Summary: "The form to subscribe to a topic; changes nothing",
@@ -89,13 +89,13 @@ func (a *API) signupRoutes() {
 // because mail scanners follow links; POST acts, from the page's button or as
 // the one click of RFC 8058, without any key: the token is signed.
 func (a *API) unsubscribeRoutes() {
-	if a.parts.Leaving == nil {
+	if a.deps.Unsubscriber == nil {
 		return
 	}
-	a.pageRoute(linked("show-unsubscribe", http.MethodGet, "/u/{token}", "Ask a recipient what to unsubscribe from; changes nothing"), a.recipientPages.OfferLeave)
+	a.pageRoute(linked("show-unsubscribe", http.MethodGet, "/u/{token}", "Ask a recipient what to unsubscribe from; changes nothing"), a.recipientPages.OfferUnsubscribe)
 	post := linked("unsubscribe", http.MethodPost, "/u/{token}", "Unsubscribe (RFC 8058 one-click); no key is needed")
 	post.Description = "The body of RFC 8058, or any other that is not the page's own form, ends what the message was about."
-	a.pageRoute(post, a.recipientPages.Leave)
+	a.pageRoute(post, a.recipientPages.Unsubscribe)
 	a.pageRoute(linked("show-undo", http.MethodGet, "/r/{token}", "Ask whether to take an unsubscribe back; changes nothing"), a.recipientPages.Undo)
 	a.pageRoute(linked("undo-unsubscribe", http.MethodPost, "/r/{token}", "Take an unsubscribe back; no key is needed"), a.recipientPages.Undo)
 }
@@ -111,11 +111,11 @@ func (a *API) preferenceRoutes() {
 		func(ctx context.Context, c caller, in *One) (page ConsentList, err error) {
 			s, err := a.oneService(c)
 			if err == nil {
-				page.Consents, err = a.parts.Consents.Consents(ctx, s, in.ID)
+				page.Consents, err = a.deps.Consents.Consents(ctx, s, in.ID)
 			}
 			return page, err
 		})
-	if a.parts.Choices == nil {
+	if a.deps.Choices == nil {
 		return
 	}
 	a.pageRoute(linked("show-preferences", http.MethodGet, "/p/{token}", "What a recipient gets; changes nothing"), a.recipientPages.ShowPreferences)
@@ -136,7 +136,7 @@ func linked(id, method, path, summary string) huma.Operation {
 }
 
 // faultPage is what people see of an error.
-func (a *API) faultPage(x *exchange, err error) (status int, p *pages.Page) {
+func (a *API) faultPage(x *responseWriter, err error) (status int, p *pages.Page) {
 	switch code := fanfare.CodeOf(err); code {
 	case fanfare.NotFound, fanfare.Invalid:
 		return http.StatusNotFound, &pages.Page{Kind: pages.Notice, Title: pages.Say("broken_title"), Notes: []pages.Text{pages.Say("broken")}}

@@ -10,8 +10,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// BenchmarkPlaces is a million people who want what happens around them, 10 to 200 km
-// away, everywhere on the Earth.
+// BenchmarkPlaces has a million subscriptions to the surroundings of a place, with 10 to 200 km,
+// all over the Earth.
 func BenchmarkPlaces(b *testing.B) {
 	const n = 1_000_000
 	x, random := New(), rand.New(rand.NewPCG(1, 2))
@@ -33,7 +33,7 @@ func BenchmarkPlaces(b *testing.B) {
 	})
 }
 
-// BenchmarkRanges is a million price bands of ten thousand symbols.
+// BenchmarkRanges has a million price ranges for ten thousand symbols.
 func BenchmarkRanges(b *testing.B) {
 	const n = 1_000_000
 	x, random, key := New(), rand.New(rand.NewPCG(1, 2)), Key{"s", "quote"}
@@ -53,7 +53,7 @@ func BenchmarkRanges(b *testing.B) {
 	})
 }
 
-// benchEvents matches events that are drawn before.
+// benchEvents matches prepared events.
 func benchEvents(b *testing.B, x *Index, key Key, n int, memory uint64, draw func() string) {
 	b.Helper()
 	events := make([]Event, 4096)

@@ -186,7 +186,7 @@ func TestAnUnknownTopicIsNotFound(t *testing.T) {
 	}
 }
 
-func TestATypeThatNoParamHasIsRefused(t *testing.T) {
+func TestUnknownParamTypesAreRefused(t *testing.T) {
 	e := asError(t, New().Check(Definition{Rules: []Rule{{Name: "r", When: "event.a == sub.a", Params: map[string]string{"a": "text"}}}}))
 	if e.Pointer != "/rules/0/params/a" || !strings.Contains(e.Message, `unknown type "text"`) || e.Hint != "use number, string, boolean or strings" {
 		t.Errorf("got %s: %v (%s)", e.Pointer, e, e.Hint)

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// A line is one axis: boxes and points are given.
+// A line is a space with one axis and given boxes and points.
 type line struct {
 	low, high, at float64
 }
@@ -25,9 +25,9 @@ func (l *line) box(*expr.ParamPage, int) (box, bool) {
 }
 func (l *line) point(*expr.Frame) ([maxAxes]float64, bool) { return [maxAxes]float64{l.at}, true }
 
-// TestAnEventFindsEveryBoxThatItLiesIn draws numbers of all sizes, with their
-// neighbours, as ends and between them.
-func TestAnEventFindsEveryBoxThatItLiesIn(t *testing.T) {
+// The test draws numbers of all magnitudes and their neighbours, as ends of boxes and between
+// them.
+func TestAnEventFindsEveryBoxThatContainsIt(t *testing.T) {
 	finite := rapid.Custom(func(t *rapid.T) float64 {
 		x := rapid.SampledFrom([]float64{0, 1, -1, 0.1, 1 << 53, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, -1e-320, 1e300}).Draw(t, "from")
 		if rapid.Bool().Draw(t, "any") {
@@ -62,7 +62,7 @@ func TestAnEventFindsEveryBoxThatItLiesIn(t *testing.T) {
 	})
 }
 
-// candidates is how many rows an event leads to.
+// candidates returns the number of rows that an event leads to.
 func candidates(t *testing.T, x *Index, key Key, data string) int {
 	t.Helper()
 	tp := x.topics[key]
@@ -167,8 +167,8 @@ func TestFiltersWithRangesAreRowsInCells(t *testing.T) {
 	}
 }
 
-// TestLevelsAreFew however wide what people ask for is: an event looks on each.
-func TestLevelsAreFew(t *testing.T) {
+// An event visits every level, so there must be few for any widths.
+func TestAGridHasFewLevels(t *testing.T) {
 	var c grid
 	for exponent := -1074; exponent < 1024; exponent++ {
 		b := box{high: [maxAxes]float64{math.Ldexp(1, exponent)}}
@@ -179,8 +179,8 @@ func TestLevelsAreFew(t *testing.T) {
 	}
 }
 
-// TestRowsOfOtherKeysAreInOtherCells: numbers of texts and of levels are both small, and the cells
-// of one symbol were those of others on other levels.
+// The number of a text and that of a level are both small: once, the cells of one symbol were
+// those of another symbol on another level.
 func TestRowsOfOtherKeysAreInOtherCells(t *testing.T) {
 	x, key := New(), Key{"s", "t"}
 	def := Definition{Rules: []Rule{{Name: "r", When: "event.symbol == sub.symbol && event.price >= sub.low && event.price <= sub.high", Params: map[string]string{"low": "number", "high": "number", "symbol": "string"}}}}

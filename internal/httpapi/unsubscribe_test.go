@@ -19,19 +19,19 @@ func TestThePageEndsWhatIsChosenOnIt(t *testing.T) {
 	}
 	for _, c := range []struct {
 		body string
-		want recipientpages.Leave
+		want recipientpages.UnsubscribeRequest
 		acts bool
 		says string
 	}{
-		{"List-Unsubscribe=One-Click", recipientpages.Leave{}, true, "You are unsubscribed"},
-		{"", recipientpages.Leave{}, true, "You are unsubscribed"},
-		{"%%%", recipientpages.Leave{}, true, "You are unsubscribed"},
-		{"page=1&s=sub-2", recipientpages.Leave{Chosen: []string{"sub-2"}}, true, "You are unsubscribed"},
-		{"page=1&s=sub-2&s=sub-1&why=often", recipientpages.Leave{Chosen: []string{"sub-2", "sub-1"}, Reason: "often"}, true, `action="../r/back"`},
-		{"page=1&all=1&why=of+course", recipientpages.Leave{Chosen: []string{}, All: true}, true, "You are unsubscribed"},
-		{"page=1", recipientpages.Leave{}, false, "Choose at least one"},
+		{"List-Unsubscribe=One-Click", recipientpages.UnsubscribeRequest{}, true, "You are unsubscribed"},
+		{"", recipientpages.UnsubscribeRequest{}, true, "You are unsubscribed"},
+		{"%%%", recipientpages.UnsubscribeRequest{}, true, "You are unsubscribed"},
+		{"page=1&s=sub-2", recipientpages.UnsubscribeRequest{Chosen: []string{"sub-2"}}, true, "You are unsubscribed"},
+		{"page=1&s=sub-2&s=sub-1&why=often", recipientpages.UnsubscribeRequest{Chosen: []string{"sub-2", "sub-1"}, Reason: "often"}, true, `action="../r/back"`},
+		{"page=1&all=1&why=of+course", recipientpages.UnsubscribeRequest{Chosen: []string{}, All: true}, true, "You are unsubscribed"},
+		{"page=1", recipientpages.UnsubscribeRequest{}, false, "Choose at least one"},
 	} {
-		w.tokens, w.left = nil, recipientpages.Leave{}
+		w.tokens, w.left = nil, recipientpages.UnsubscribeRequest{}
 		rec := ask(t, a, "POST", "/u/good", c.body, "Authorization", "", "Content-Type", "application/x-www-form-urlencoded")
 		if rec.Code != 200 || len(w.tokens) == 1 != c.acts || !reflect.DeepEqual(w.left, c.want) || !strings.Contains(rec.Body.String(), c.says) {
 			t.Errorf("%q: %d, %v, %+v, %s", c.body, rec.Code, w.tokens, w.left, rec.Body)

@@ -17,7 +17,7 @@ import (
 )
 
 // An exchange is one request and the state of its response.
-type exchange struct {
+type responseWriter struct {
 	http.ResponseWriter
 	request *http.Request
 	id      string
@@ -25,17 +25,17 @@ type exchange struct {
 	own     bool // we wrote the response: further output of the mux is dropped
 	api     *API
 
-	began time.Time
-	key   string           // id of the key of the request, "" if unknown
-	gauge *limits.KeyLimit // the gauge that counts the request, or nil
+	began    time.Time
+	key      string           // id of the key of the request, "" if unknown
+	keyLimit *limits.KeyLimit // the gauge that counts the request, or nil
 }
 
 // Unwrap returns the writer of the connection, for http.ResponseController.
-func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+func (x *responseWriter) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // WriteHeader begins the response. A problem document replaces the text that the mux
 // writes for an unknown path or method.
-func (x *exchange) WriteHeader(status int) {
+func (x *responseWriter) WriteHeader(status int) {
 	if x.status == 0 && x.request.Pattern == "" && status >= 400 {
 		x.refuseRoute(status)
 		return
@@ -50,7 +50,7 @@ func (x *exchange) WriteHeader(status int) {
 }
 
 // Write writes a part of the body.
-func (x *exchange) Write(b []byte) (int, error) {
+func (x *responseWriter) Write(b []byte) (int, error) {
 	if x.own {
 		return len(b), nil
 	}
@@ -60,7 +60,7 @@ func (x *exchange) Write(b []byte) (int, error) {
 	return x.ResponseWriter.Write(b)
 }
 
-func (x *exchange) refuseRoute(status int) {
+func (x *responseWriter) refuseRoute(status int) {
 	err := &fanfare.Error{Code: fanfare.NotFound, Message: x.request.Method + " " + x.request.URL.Path + " does not exist", Hint: "/docs shows every endpoint, /openapi.json lists them"}
 	if status == http.StatusMethodNotAllowed {
 		err = &fanfare.Error{Code: fanfare.MethodNotAllowed, Message: x.request.URL.Path + " does not know the method " + x.request.Method, Hint: "the header Allow lists those that it knows"}
@@ -69,7 +69,7 @@ func (x *exchange) refuseRoute(status int) {
 }
 
 // refuse answers with err in place of a handler.
-func (x *exchange) refuse(err error) {
+func (x *responseWriter) refuse(err error) {
 	p := problem.Of(err, x.id)
 	x.status, x.own = p.Status, true
 	p.Write(x.ResponseWriter)
@@ -77,13 +77,13 @@ func (x *exchange) refuse(err error) {
 
 // ServeHTTP answers one request of the API.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, request: r, id: httpio.RequestID(r), api: a, began: a.now()}
+	x := &responseWriter{ResponseWriter: w, request: r, id: httpio.RequestID(r), api: a, began: a.now()}
 	w.Header().Set("X-Request-Id", x.id)
 	defer a.changes.enter(r)()
 	running := a.running.Add(1)
 	defer func() {
 		a.running.Add(-1)
-		x.gauge.Leave()
+		x.keyLimit.Release()
 	}()
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -99,7 +99,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if most := a.parts.Limits.MaxRequests(r); most > 0 && running > int64(most) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+	if most := a.deps.Limits.MaxRequests(r); most > 0 && running > int64(most) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
 		x.refuse(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server has too many requests under way", Hint: "send this one again in a moment"})
 		return
 	}
@@ -108,7 +108,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // admitted authenticates the request, checks the scope of its key and applies the limits
 // of the key.
-func (a *API) admitted(x *exchange, who access) (caller, error) {
+func (a *API) admitted(x *responseWriter, who access) (caller, error) {
 	if who == anybody {
 		return caller{}, nil
 	}
@@ -116,11 +116,11 @@ func (a *API) admitted(x *exchange, who access) (caller, error) {
 	c, err := a.allowed(r, who)
 	if x.key = c.principal.KeyID; x.key != "" {
 		var over error
-		if x.gauge, over = a.gauges.Enter(x.Header(), x.key, x.began); over != nil {
+		if x.keyLimit, over = a.keyLimits.Acquire(x.Header(), x.key, x.began); over != nil {
 			return caller{}, over
 		}
 	} else if fanfare.CodeOf(err) == fanfare.Unauthenticated && r.Header.Get("Authorization") != "" {
-		if tooMany := a.guesses.Count(r, x.began); tooMany != nil {
+		if tooMany := a.wrongKeys.Count(r, x.began); tooMany != nil {
 			err = tooMany
 		}
 	}
@@ -131,7 +131,7 @@ func (a *API) admitted(x *exchange, who access) (caller, error) {
 const statusClientGone = 499
 
 // fail answers with err, or aborts a response that has already begun.
-func (a *API) fail(x *exchange, err error) {
+func (a *API) fail(x *responseWriter, err error) {
 	if errors.Is(err, context.Canceled) && x.request.Context().Err() != nil {
 		x.status = statusClientGone // the client has disconnected
 		return
@@ -147,14 +147,14 @@ func (a *API) fail(x *exchange, err error) {
 }
 
 // logPanic logs a panic; the client gets only the request id.
-func logPanic(log *slog.Logger, x *exchange, reason any, stack []byte) {
+func logPanic(log *slog.Logger, x *responseWriter, reason any, stack []byte) {
 	log.Error("handler panicked", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "panic", reason, "stack", string(stack))
 }
 
 // Started reports whether the response has begun.
-func (x *exchange) Started() bool { return x.status != 0 }
+func (x *responseWriter) Started() bool { return x.status != 0 }
 
 // run reads the lines of a bulk body and answers them.
-func run[T any](a *API, x *exchange, r *http.Request, w ndjson.Endpoint[T]) error {
+func run[T any](a *API, x *responseWriter, r *http.Request, w ndjson.Endpoint[T]) error {
 	return ndjson.Serve(&ndjson.BodyLimit{Stopping: a.stopping, Slots: a.bulk}, x, r, w, func(err error) { a.fail(x, err) })
 }

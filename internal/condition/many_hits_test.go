@@ -9,9 +9,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// TestManyHitsOfRulesAndFiltersComeInOrder fills many pages and leaves, so that
-// hits of two rules and three filters are sorted and merged in bulk, before and
-// after removals and a redefinition.
+// The test fills many pages and leaves, so that hits of two rules and three filters are sorted and
+// merged in bulk, before and after removals and a redefinition.
 func TestManyHitsOfRulesAndFiltersComeInOrder(t *testing.T) {
 	const n = 30_000
 	strong := Rule{Name: "strong", When: "sub.min < event.mag", Params: map[string]string{"min": "number"}}

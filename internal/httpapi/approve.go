@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-func (a *API) steerRoutes() {
+func (a *API) approvalRoutes() {
 	approve := huma.Operation{OperationID: "approve", Method: http.MethodPost, Path: "/v1/approve", Tags: []string{"operations"},
 		Summary:     "Let a broadcast leave that waits for approval",
 		Description: "A broadcast of more messages than hold_above of its topic or service is frozen and held. A key needs the scope approve. To refuse it, cancel it.",
@@ -27,7 +27,7 @@ func (a *API) steerRoutes() {
 	a.handle(rate, mayConfigure, a.setRate)
 }
 
-func (a *API) approve(x *exchange, r *http.Request, c caller) error {
+func (a *API) approve(x *responseWriter, r *http.Request, c caller) error {
 	var in wire.Approve
 	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (a *API) approve(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	httpio.AllowLongResponse(x)
-	if err := a.parts.Switches.Approve(r.Context(), ref.String(), c.title()); err != nil {
+	if err := a.deps.Switches.Approve(r.Context(), ref.String(), c.title()); err != nil {
 		return err
 	}
 	a.note(r.Context(), audit.Operation{Service: b.Service, Action: "approve", Kind: string(fanfare.ScopeBroadcast), Name: b.Event}, nil)
@@ -53,7 +53,7 @@ func (c caller) title() string {
 	return c.principal.KeyID + " (" + c.principal.Name + ")"
 }
 
-func (a *API) setRate(x *exchange, r *http.Request, c caller) error {
+func (a *API) setRate(x *responseWriter, r *http.Request, c caller) error {
 	var in wire.SetRate
 	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (a *API) setRate(x *exchange, r *http.Request, c caller) error {
 		}
 	}
 	httpio.AllowLongResponse(x)
-	if err := a.parts.Switches.SetRate(r.Context(), scope, in.Rate); err != nil {
+	if err := a.deps.Switches.SetRate(r.Context(), scope, in.Rate); err != nil {
 		return err
 	}
 	if scope.Kind == fanfare.ScopeBroadcast { // a channel's is the registry's, which notes it

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestConditionsThatTheComparisonFound holds conditions about which the index and the
-// independent evaluator did not agree once.
-func TestConditionsThatTheComparisonFound(t *testing.T) {
+// The index and the independent evaluator once had different results for these conditions.
+func TestConditionsThatOnceDiffered(t *testing.T) {
 	const schema = `{"properties":{"host":{"type":"string"},"n":{"type":"number"},"l":{"type":"array"}},"additionalProperties":true}`
 	for _, c := range []struct {
 		name, when, params, data string

@@ -31,7 +31,7 @@ func drawValue(t *rapid.T, depth int) string {
 	return drawObject(t, depth-1)
 }
 
-// drawEvent draws an event, and mostly one that was before it.
+// drawEvent draws an event, and mostly a previous one.
 func drawEvent(t *rapid.T) Event {
 	e := expr.Event{Data: drawData(t), Attributes: expr.Attributes{ID: "1", Source: pick(t, sampleTexts), Type: pick(t, sampleTexts), Subject: pick(t, sampleTexts)}}
 	if !oneIn(t, 5) {
@@ -46,7 +46,7 @@ func drawEvent(t *rapid.T) Event {
 	return e
 }
 
-// drawData draws the data of an event: mostly an object.
+// drawData draws the data of an event, mostly an object.
 func drawData(t *rapid.T) json.RawMessage {
 	if oneIn(t, 30) {
 		return json.RawMessage(drawValue(t, 1))

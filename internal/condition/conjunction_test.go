@@ -13,8 +13,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// An ad asks for some of many facts, as advertising does: facts 0 to 9 are words, of
-// which there are few or many, 10 to 19 numbers.
+// An ad is a filter with some of many facts, as in advertising: facts 0 to 9 are words with few or
+// many values, 10 to 19 numbers.
 type ad []adPredicate
 
 type adPredicate struct {
@@ -50,7 +50,7 @@ func (a ad) filter() string {
 	return strings.Join(conjuncts, " && ")
 }
 
-// meets is what the filter says, evaluated by itself.
+// meets returns the expected result of the filter.
 func (a ad) meets(event map[int]int) bool {
 	return !slices.ContainsFunc(a, func(p adPredicate) bool {
 		value, there := event[p.fact]
@@ -74,9 +74,9 @@ func drawAdEvent(random *rand.Rand) (event map[int]int, data string) {
 	return event, "{" + strings.Join(members, ",") + "}"
 }
 
-// TestCompoundsAreFoundByWhateverGuardsThem has so many filters over the same facts
-// that lists grow long and pairs come to be, and takes most away again.
-func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
+// The test adds so many filters over the same facts that lists grow long and pairs are used, and
+// removes most of them again.
+func TestConjunctionsAreFoundByEachGuard(t *testing.T) {
 	x, key := New(), Key{"s", "ads"}
 	if err := x.Define(key, Definition{}); err != nil {
 		t.Fatal(err)
@@ -161,8 +161,8 @@ func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
 	}
 }
 
-// TestAFilterOfManyOthersKindGetsAForm because a form answers many rows at once.
-func TestAFilterOfManyOthersKindGetsAForm(t *testing.T) {
+// A shape finds many rows at once.
+func TestAFrequentKindOfFilterGetsAShape(t *testing.T) {
 	x, key := New(), Key{"s", "t"}
 	if err := x.Define(key, Definition{}); err != nil {
 		t.Fatal(err)
@@ -181,8 +181,8 @@ func TestAFilterOfManyOthersKindGetsAForm(t *testing.T) {
 	}
 }
 
-// TestAPartThatIsNeitherTrueNorFalseIsRefused as it is in the whole.
-func TestAPartThatIsNeitherTrueNorFalseIsRefused(t *testing.T) {
+// A conjunct that is not Boolean is refused as in the whole condition.
+func TestAConjunctThatIsNotBooleanIsRefused(t *testing.T) {
 	x := newQuakes(t)
 	for _, part := range []string{"0u", "1", "'a'", "null", "[true]", "{}", "duration('1s')", "place.size()"} {
 		if x.CheckFilter(quakes, "mag > 1.0 && "+part) == nil {
@@ -213,8 +213,8 @@ func TestOnlyAChainIsTakenApart(t *testing.T) {
 	}
 }
 
-// TestARangeMeetsTheStepOfItsNumber for every order of two numbers.
-func TestARangeMeetsTheStepOfItsNumber(t *testing.T) {
+// The test covers every order of two numbers.
+func TestARangeHasTheQuantizedBoundOfItsNumber(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	number := func() float64 {
 		return []float64{0, -0.5, 1, -1e300, 1e300, 5e-324, 1000 * random.NormFloat64(), float64(random.IntN(9))}[random.IntN(8)]
@@ -235,7 +235,7 @@ func TestARangeMeetsTheStepOfItsNumber(t *testing.T) {
 	}
 }
 
-// BenchmarkAdvertising is B6, smaller.
+// BenchmarkAdvertising is a smaller B6.
 func BenchmarkAdvertising(b *testing.B) {
 	const n = 300_000
 	x, key := New(), Key{"s", "ads"}
@@ -262,9 +262,9 @@ func BenchmarkAdvertising(b *testing.B) {
 	b.ReportMetric(float64(memory)/n, "B/sub")
 }
 
-// TestNobodyCanTellTheKeysOfOthers because who can writes a value under the key of
-// another's, or of what every event meets, and it is found twice.
-func TestNobodyCanTellTheKeysOfOthers(t *testing.T) {
+// Otherwise somebody could choose a value whose key collides with that of another filter, or with
+// everyEventKey, so that a filter is found twice.
+func TestKeysAreUnpredictable(t *testing.T) {
 	salts := map[uint64]bool{}
 	for range 3 {
 		x, key := New(), Key{"s", "t"}

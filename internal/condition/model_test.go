@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A scale is how much there is in a world.
+// A scale is the size of a world.
 type scale struct {
 	locals  uint32 // places of a partition
 	entries int    // that are added at once, at most
@@ -24,7 +24,7 @@ type scale struct {
 	events  int // after each change
 }
 
-// entryKind is what a subscription waits for.
+// entryKind is the kind of condition of a subscription.
 type entryKind uint8
 
 const (
@@ -36,9 +36,8 @@ const (
 	ruleEntry
 )
 
-// scales have few conditions of all kinds, or many of one: a judge has the program of
-// a rule once. Their names are what FANFARE_TEST_WORLDS takes, for who looks for
-// something that he knows.
+// scales have few conditions of all kinds, or many of one: a judge compiles a rule once.
+// FANFARE_TEST_WORLDS selects them by name.
 func scales() map[string]scale {
 	mixed := []entryKind{everyEventEntry, filterEntry, likeEntry, ruleEntry, ruleEntry, ruleEntry}
 	rows := append(slices.Repeat([]entryKind{ruleEntry}, 60), filterEntry, likeEntry)
@@ -65,7 +64,7 @@ func drawScale(t *rapid.T) scale {
 	return s
 }
 
-// drawPlace draws a place: where the partition has many, they are on two pages.
+// drawPlace draws an id. In a partition with many ids, they are on two pages.
 func (s scale) drawPlace(t *rapid.T) fanfare.RowID {
 	local := rapid.Uint32Range(0, s.locals-1).Draw(t, "local")
 	if local > s.locals/2 {
@@ -97,8 +96,8 @@ func (w *world) drawEntry(t *rapid.T, s scale) Entry {
 	return e
 }
 
-// redefine changes a rule and the order of all, or the schema. Where a filter is
-// in the way, it is refused, and nothing changes.
+// redefine changes a rule, the order of all rules, or the schema. If a filter conflicts, the
+// change is refused and nothing changes.
 func (w *world) redefine(t *rapid.T) {
 	def := w.def
 	if oneIn(t, 3) {
@@ -116,8 +115,8 @@ func (w *world) redefine(t *rapid.T) {
 	}
 }
 
-// live drives a world through random changes, and compares the complete hits of
-// several events with the judges' after each.
+// live applies random changes to a world, and compares the complete hits of several events with
+// those of the judges after each change.
 func live(t *rapid.T) (pairs int) {
 	w, s := newWorld(t), drawScale(t)
 	t.Repeat(map[string]func(*rapid.T){

@@ -21,7 +21,7 @@ var (
 
 func pick[T any](t *rapid.T, from []T) T { return from[rapid.IntRange(0, len(from)-1).Draw(t, "pick")] }
 
-// oneIn is true once in n times.
+// oneIn returns true once in n calls.
 func oneIn(t *rapid.T, n int) bool { return rapid.IntRange(0, n-1).Draw(t, "one in") == n-1 }
 
 // drawAccepted draws a value that good accepts. After eight attempts it returns some, which good
@@ -35,7 +35,7 @@ func drawAccepted[T any](t *rapid.T, good func(T) error, some T, draw func() T) 
 	return some
 }
 
-// drawField draws a way to name something in the event.
+// drawField draws a way to name a value of the event.
 func drawField(t *rapid.T, bare bool) string {
 	fields := []string{"event.n", "event.m", "event.s", "event.p", "event.b", "event.o.n", "event.o.s", "event.o.o.s", "event['s']", "event.list", "event.gone",
 		"ce.source", "ce.subject", "ce.ext", "event.s + event.p", "event.n + 1.0", "event.n + 1", "size(event.list)",
@@ -67,8 +67,7 @@ func drawLiteral(t *rapid.T) string {
 
 var comparisons = []string{" < ", " <= ", " > ", " >= "}
 
-// drawCondition draws an expression that is true or false; operand draws what
-// is compared.
+// drawCondition draws an expression that is true or false; operand draws the values to compare.
 func drawCondition(t *rapid.T, depth int, operand func() string) string {
 	again := func() string { return drawCondition(t, depth-1, operand) }
 	kinds := 14
@@ -121,8 +120,7 @@ func drawCondition(t *rapid.T, depth int, operand func() string) string {
 	return fmt.Sprintf("(%s ? %s : %s)", again(), again(), again())
 }
 
-// drawWithin asks whether the event is near a place: numbers are those that may
-// name one, distances how far that may be, in km.
+// drawWithin draws a geo.within; numbers draws its coordinates, distances its radius in km.
 func drawWithin(t *rapid.T, numbers, distances []string) string {
 	here, there := pick(t, []string{"event.o.n, event.m", "event.m, event.n"}), pick(t, numbers)+", "+pick(t, numbers)
 	if rapid.Bool().Draw(t, "swapped") {
@@ -133,7 +131,7 @@ func drawWithin(t *rapid.T, numbers, distances []string) string {
 
 var sampleTimes = []string{"2026-01-31T23:30:00Z", "2026-02-01T00:30:00+01:00", "2026-07-01T12:00:00.25Z", "2024-02-29T06:00:00Z"}
 
-// drawTime asks for a time of the event, or its attributes.
+// drawTime draws a condition on a time of the event, or on its attributes.
 func drawTime(t *rapid.T) string {
 	of := pick(t, []string{"ce.time", "timestamp(event.at)", "timestamp(event.s)"})
 	switch rapid.IntRange(0, 4).Draw(t, "time") {
@@ -150,14 +148,13 @@ func drawTime(t *rapid.T) string {
 	return pick(t, []string{"ce.type.startsWith('a')", "ce.type == 'ab'", "ce.source in ['a', 'Vancouver']", "contains_ci(ce.subject, 'AN')", "ce.ext == 2", "ce.ext == true", "ce.id != ''"})
 }
 
-// drawCrossing asks whether a value of the event passed a level since the last one.
+// drawCrossing draws a crossing of a level since the previous event.
 func drawCrossing(t *rapid.T, level string) string {
 	value := pick(t, []string{"event.n", "event.n", "event.m", "event['o'].n", "event.m * 2.0", "(event.n - event.m)", "event.gone"})
 	return fmt.Sprintf("%s(%s, %s)", pick(t, []string{"crosses", "crosses_above", "crosses_below"}), value, level)
 }
 
-// drawFilter draws a filter: anything that CEL can say, or a chain of predicates
-// such as people write.
+// drawFilter draws a filter: any CEL expression, or a realistic chain of predicates.
 func drawFilter(t *rapid.T, bare bool) string {
 	if rapid.Bool().Draw(t, "predicates") {
 		return drawPredicates(t, bare)
@@ -178,9 +175,9 @@ func drawPredicates(t *rapid.T, bare bool) string {
 	return strings.Join(predicates, pick(t, []string{" && ", " && ", " && ", " || "}))
 }
 
-// drawAlike draws a filter that has two equalities in common with many, and other
-// conjuncts that few have: nothing but the two together leads to it. Some ask for one
-// text more, or for one of the two twice.
+// drawAlike draws a filter with two equalities that many others share, and conjuncts that few
+// share, so that only the pair of equalities is a selective guard. Some have a further text, or
+// one of the two equalities twice.
 func drawAlike(t *rapid.T, _ bool) string {
 	text := func() string { return quote(pick(t, sampleTexts[1:4])) }
 	number := func() string {
@@ -191,7 +188,7 @@ func drawAlike(t *rapid.T, _ bool) string {
 	return fmt.Sprintf("event.s == %s && %s && event.p == %s && %s", s, number(), text(), number()) + more
 }
 
-// drawPredicate compares a field with a literal of its kind.
+// drawPredicate draws a comparison of a field with a literal of its kind.
 func drawPredicate(t *rapid.T, bare bool) string {
 	number := func() string {
 		return pick(t, []string{"0", "1", "2", "2.0", "2.5", "-3", "7", "9007199254740992", "9007199254740993"})
@@ -221,7 +218,7 @@ func drawPredicate(t *rapid.T, bare bool) string {
 	return fmt.Sprintf("(%s || %s)", drawPredicate(t, bare), drawPredicate(t, bare))
 }
 
-// redraw draws other literals for a filter.
+// redraw replaces the literals of a filter.
 func redraw(t *rapid.T, filter string) string {
 	tf, ok := lang.Tokenize(filter, nil)
 	if !ok {
@@ -242,7 +239,7 @@ func redraw(t *rapid.T, filter string) string {
 	return b.String()
 }
 
-// drawSchema draws the schema of a topic; "" is none.
+// drawSchema draws the schema of a topic; "" for none.
 func drawSchema(t *rapid.T) string {
 	if oneIn(t, 4) {
 		return ""
@@ -273,7 +270,7 @@ func drawTopic(t *rapid.T) Definition {
 	return Definition{Schema: json.RawMessage(drawSchema(t)), Key: pick(t, []string{"", "s", "s"})}
 }
 
-// ruleParams are those of every rule that is drawn.
+// ruleParams are the params of every rule that is drawn.
 func ruleParams() map[string]string {
 	return map[string]string{"x": "number", "y": "number", "z": "string", "w": "string", "v": "boolean", "l": "strings"}
 }
@@ -286,7 +283,7 @@ func drawRule(t *rapid.T, name string, bare bool) Rule {
 	return Rule{Name: name, Params: ruleParams(), When: strings.Join(conjuncts, " && ")}
 }
 
-// drawConjunct draws a part of a rule.
+// drawConjunct draws a conjunct of a rule.
 func drawConjunct(t *rapid.T, bare bool) string {
 	switch rapid.IntRange(0, 13).Draw(t, "conjunct") {
 	case 0:

@@ -9,9 +9,9 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// TestConditionsThatSayTheSameHaveEqualHits needs no judge: one of the two is found
-// exactly where the other is, however differently they are kept.
-func TestConditionsThatSayTheSameHaveEqualHits(t *testing.T) {
+// The test needs no judge: two equivalent conditions match the same events, however the index
+// stores them.
+func TestEquivalentConditionsHaveEqualHits(t *testing.T) {
 	const a, b = "%[1]s", "%[2]s"
 	same := [][2]string{
 		{a + " && " + b, b + " && " + a},

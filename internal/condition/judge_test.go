@@ -11,12 +11,11 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// fataler is what a naive evaluation needs of a test.
+// fataler is the part of a test that a naive evaluation uses.
 type fataler interface{ Fatalf(string, ...any) }
 
-// A judge evaluates conditions the slow and sure way: each as a whole, by
-// cel-go, for one subscription and one event. It keeps the programs of texts that
-// it has met.
+// A judge evaluates conditions in the slow and simple way: each as a whole, by cel-go, for one
+// subscription and one event. It caches compiled programs.
 type judge struct {
 	env      *cel.Env
 	programs map[string]cel.Program
@@ -26,7 +25,7 @@ type judge struct {
 
 func newJudge(env *cel.Env) *judge { return &judge{env: env, programs: map[string]cel.Program{}} }
 
-// variables are what conditions may name of an event, as the schema s reads it.
+// variables are the names that conditions may use for an event, with the schema s.
 func variables(t fataler, event Event, s *lang.SchemaType) map[string]any {
 	as := func(raw json.RawMessage, s *lang.SchemaType) any {
 		v, err := expr.DecodeData(raw, s)
@@ -48,7 +47,7 @@ func variables(t fataler, event Event, s *lang.SchemaType) map[string]any {
 	return vars
 }
 
-// attributesOf is what ce is: what an event does not have is not there.
+// attributesOf returns the value of ce: only the attributes that the event has.
 func attributesOf(a *Attributes, read func(json.RawMessage) any) map[string]any {
 	ce := map[string]any{}
 	for name, raw := range a.Extensions {
@@ -87,14 +86,14 @@ func (j *judge) holds(t fataler, text string, sub map[string]any) bool {
 	return err == nil && out == types.True
 }
 
-// naive asks a judge of its own about one condition and one event.
+// naive evaluates one condition for one event with a new judge.
 func naive(t fataler, sc *lang.Scope, text string, event Event, sub map[string]any) bool {
 	j := newJudge(sc.Env)
 	j.vars = variables(t, event, sc.Event)
 	return j.holds(t, text, sub)
 }
 
-// readSub is what a rule's sub is, of params that were found good.
+// readSub returns the value of sub for valid params of a rule.
 func readSub(t fataler, params json.RawMessage) (sub map[string]any) {
 	if err := json.Unmarshal(params, &sub); err != nil {
 		t.Fatalf("params %s: %v", params, err)

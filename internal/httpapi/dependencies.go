@@ -21,9 +21,9 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 )
 
-// Parts are the dependencies of the API. All are required except Metrics and the parts
+// Dependencies are the dependencies of the API. All are required except Metrics and the parts
 // for recipient pages.
-type Parts struct {
+type Dependencies struct {
 	Keys              Keys
 	Keyring           Keyring
 	Documents         Documents
@@ -52,11 +52,11 @@ type Parts struct {
 
 	Receipts Receipts
 
-	Leaving  recipientpages.Leaving // these three are nil without a public URL, and there are no pages then
-	Signups  recipientpages.Signups
-	Choices  recipientpages.Choices
-	Consents recipientpages.Consents
-	Seals    *linktoken.Key // of forms
+	Unsubscriber recipientpages.Unsubscriber // these three are nil without a public URL, and there are no pages then
+	Signups      recipientpages.Signups
+	Choices      recipientpages.Choices
+	Consents     recipientpages.Consents
+	Seals        *linktoken.Key // of forms
 
 	Ready       func() error // nil: ready; else why not, while starting or draining
 	Metrics     http.Handler // nil leaves the endpoint away
