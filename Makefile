@@ -42,7 +42,7 @@ RACE := condition httpapi bus pipeline/deliver pipeline/ingest pipeline/record p
 RACE_PACKAGES = $(addsuffix /...,$(wildcard $(addprefix ./internal/,$(RACE))))
 
 # Tests of these packages that compute in one goroutine for a long time have no race to find.
-RACE_NONE := TestRowsFindTheirCrossingsAsCELDoes|TestEveryGuardOfAConditionThatIsTrueFires|TestABucketIsASortedList|TestATopicHasSoManyKindsOfFilters|TestCompoundsAreFoundByWhateverGuardsThem|TestAScanReadsWhatDecodeReads
+RACE_NONE := TestRowsFindTheirCrossingsAsCELDoes|TestEveryGuardFindsTrueConditions|TestABucketIsASortedList|TestATopicLimitsItsShapes|TestConjunctionsAreFoundByEachGuard|TestAScanReadsWhatDecodeReads
 
 # Packages whose tests start whole servers or databases. `make test` runs the tests that
 # internal/test/e2e/quick.md lists, and `make ci` all of them.

@@ -83,8 +83,7 @@ func (h *Handlers) SendSignup(ctx context.Context, w http.ResponseWriter, r *htt
 	case len(f.Cadences) == 0 || !among(f.Cadences, &ask.Cadence):
 		ask.Cadence = ""
 	}
-	if ask.Params, err = paramsOf(f.Rules, &ask.Rule, sent); err != nil {
-		page.Fault = fieldFault(f.Site, page.Locale, err)
+	if ask.Params, page.Fault = paramsOf(f.Site, page.Locale, f.Rules, &ask.Rule, sent); page.Fault.Name != "" {
 		return page, nil
 	}
 	if !strings.Contains(ask.To, "@") {
