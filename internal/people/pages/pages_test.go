@@ -96,8 +96,7 @@ func TestTextOnAnyColorHasContrast(t *testing.T) {
 	}
 	for _, wrong := range []string{"", "red", "#fff", "#12345g", "#1234567", "#12 456", "#+12345"} {
 		if _, err := luminance(wrong); err == nil {
-		if _, err := luminance(wrong); err == nil {
-			t.Errorf("%q is accepted as a color", wrong)
+			t.Errorf("%q is taken for a color", wrong)
 		}
 	}
 	if white, _ := luminance("#ffffff"); math.Abs(contrast(white, 0)-21) > 0.001 {
