@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
@@ -219,7 +221,7 @@ func cellOf(v any) string {
 		if at, err := time.Parse(time.RFC3339, x); err == nil {
 			return at.Local().Format(time.DateTime)
 		}
-		return short(x)
+		return terminal.Short(x)
 	case []any:
 		parts := make([]string, len(x))
 		for i, one := range x {
@@ -236,7 +238,7 @@ func cellOf(v any) string {
 		return strings.Join(parts, ", ")
 	}
 	text, _ := json.Marshal(v) // it came as JSON
-	return short(string(text))
+	return terminal.Short(string(text))
 }
 
 func (c *cli) nounGet(n *noun) *cobra.Command {

@@ -282,8 +282,8 @@ type Signup struct {
 	Intro    string   `json:"intro,omitempty"`    // what stands above the form
 }
 
-// reservedSchemas are what the events of topics that Fanfare publishes to look like,
-// so that conditions are checked against them. What an event has not is left out.
+// reservedSchemas are the schemas of the events that Fanfare publishes, against which conditions
+// are checked. An event leaves out the fields that it does not have.
 var reservedSchemas = map[string]json.RawMessage{
 	fanfare.TopicDeliveries: outcomesSchema,
 	fanfare.TopicFailures:   outcomesSchema,

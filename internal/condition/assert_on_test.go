@@ -11,9 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// TestAnAssertionFiresWhereAnAssumptionIsWrong makes mistakes that a change of the index could
-// make, and matches.
-func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
+// The test puts the index into wrong states, as a faulty change could, and matches events.
+func TestAssertionsDetectWrongAssumptions(t *testing.T) {
 	const percent = `event.percent > 90 && (event.disk > 80 && has(event.ack))`
 	for name, c := range map[string]struct {
 		entries []Entry
@@ -108,7 +107,7 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 	}
 }
 
-// flipping is true every other time.
+// flipping returns true in every other call.
 type flipping struct{ is bool }
 
 func (t *flipping) Eval(*expr.Frame) expr.Truth { t.is = !t.is; return expr.TruthOf(t.is) }

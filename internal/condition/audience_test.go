@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAnAudienceHasWhomItsConditionHolds(t *testing.T) {
+func TestAnAudienceHasTheSubscribersForWhomItsConditionIsTrue(t *testing.T) {
 	ada := &Person{ID: "ada", Locale: "de-AT", TimeZone: "Europe/Vienna", Attributes: []byte(`{"region":"Wien","age":44,"tags":["a","b"]}`), Params: []byte(`{"min_mag":5,"place":"Graz"}`)}
 	nobody := &Person{ID: "per-1"}
 	for _, c := range []struct {

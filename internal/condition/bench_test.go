@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// addMany adds n entries in groups, numbered like real ones over all partitions.
+// addMany adds n entries in groups, with ids spread over all partitions.
 func addMany(b *testing.B, x *Index, key Key, n int, fill func(i int, e *Entry)) {
 	b.Helper()
 	group := make([]Entry, 0, 10_000)
@@ -25,7 +25,7 @@ func addMany(b *testing.B, x *Index, key Key, n int, fill func(i int, e *Entry))
 	}
 }
 
-// heap is the memory in use after a collection.
+// heap returns the bytes in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -33,7 +33,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkSharedFilter is B3: a million subscriptions with NotifyBC's filter.
+// BenchmarkSharedFilter (B3) has a million subscriptions with NotifyBC's filter.
 func BenchmarkSharedFilter(b *testing.B) {
 	const n = 1_000_000
 	x, key := New(), Key{"s", "load"}
@@ -54,8 +54,8 @@ func BenchmarkSharedFilter(b *testing.B) {
 	b.ReportMetric(float64(memory)/n, "B/sub")
 }
 
-// BenchmarkDistinctFilters is B4: 10,000 different contains_ci, one in a
-// hundred of which matches.
+// BenchmarkDistinctFilters (B4) has 10,000 different contains_ci filters, one in a hundred of
+// which matches.
 func BenchmarkDistinctFilters(b *testing.B) {
 	const n = 10_000
 	x := newQuakes(b)
@@ -73,8 +73,8 @@ func BenchmarkDistinctFilters(b *testing.B) {
 	b.ReportMetric(float64(memory)/n, "B/sub")
 }
 
-// BenchmarkDistinctAlternatives is NotifyBC's filter with two words of each
-// subscription's own.
+// BenchmarkDistinctAlternatives has NotifyBC's filter with two different words for each
+// subscription.
 func BenchmarkDistinctAlternatives(b *testing.B) {
 	const n = 100_000
 	x := newQuakes(b)
@@ -94,8 +94,8 @@ func BenchmarkDistinctAlternatives(b *testing.B) {
 	b.ReportMetric(float64(memory)/n, "B/sub")
 }
 
-// BenchmarkEqualityAndRange is B1j: a million stock alerts of 10,000 symbols,
-// ten matches an event.
+// BenchmarkEqualityAndRange (B1j) has a million stock alerts for 10,000 symbols, ten of which
+// match each event.
 func BenchmarkEqualityAndRange(b *testing.B) {
 	const n, symbols = 1_000_000, 10_000
 	x, key := New(), Key{"s", "quote"}
@@ -125,8 +125,7 @@ func BenchmarkEqualityAndRange(b *testing.B) {
 	b.ReportMetric(float64(memory)/n, "B/sub")
 }
 
-// BenchmarkBroadRule is B2: a range alone, of which one in a hundred of a
-// million matches.
+// BenchmarkBroadRule (B2) has a million rows with only a range; one in a hundred matches.
 func BenchmarkBroadRule(b *testing.B) {
 	const n = 1_000_000
 	x := newQuakes(b, Rule{Name: "strong", When: "event.mag >= sub.min", Params: map[string]string{"min": "number"}})
@@ -142,7 +141,7 @@ func BenchmarkBroadRule(b *testing.B) {
 	b.ReportMetric(float64(len(hits)), "hits/event")
 }
 
-// BenchmarkBroadPlaces is B2 where nobody asks for an order.
+// BenchmarkBroadPlaces is B2 without an order of the hits.
 func BenchmarkBroadPlaces(b *testing.B) {
 	const n = 1_000_000
 	x := newQuakes(b, Rule{Name: "strong", When: "event.mag >= sub.min", Params: map[string]string{"min": "number"}})
@@ -158,8 +157,8 @@ func BenchmarkBroadPlaces(b *testing.B) {
 	b.ReportMetric(float64(len(ids)), "hits/event")
 }
 
-// BenchmarkEarthquakes is the demo: 100,000 subscriptions with a minimum
-// magnitude and a place, and a week of events.
+// BenchmarkEarthquakes is the demo: 100,000 subscriptions with a minimum magnitude and a place,
+// and the events of a week.
 func BenchmarkEarthquakes(b *testing.B) {
 	const n = 100_000
 	x := newQuakes(b, near)
@@ -186,7 +185,7 @@ func BenchmarkEarthquakes(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(events)), "ns/event")
 }
 
-// BenchmarkNewFilter is the cost of a filter that nobody had before.
+// BenchmarkNewFilter measures adding a filter that no subscription has.
 func BenchmarkNewFilter(b *testing.B) {
 	x := newQuakes(b)
 	i := 0
@@ -200,7 +199,7 @@ func BenchmarkNewFilter(b *testing.B) {
 	}
 }
 
-// BenchmarkAddRules is the cost of subscriptions to a rule, in groups of 10,000.
+// BenchmarkAddRules measures adding subscriptions to a rule, in groups of 10,000.
 func BenchmarkAddRules(b *testing.B) {
 	x := newQuakes(b, near)
 	next := 0
@@ -215,8 +214,8 @@ func BenchmarkAddRules(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(next), "ns/sub")
 }
 
-// BenchmarkCriteria is GOV.UK's way to subscribe: any or all of some values, of
-// several lists, where an empty one asks for nothing.
+// BenchmarkCriteria has subscriptions like those of GOV.UK: any or all of the values of several
+// lists; an empty list matches everything.
 func BenchmarkCriteria(b *testing.B) {
 	const n, kinds, bodies = 20_000, 60, 1000
 	x, key := New(), Key{"govuk", "change"}

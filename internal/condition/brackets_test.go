@@ -96,7 +96,7 @@ func TestAFieldInBracketsIsTheSameFieldAsWithADot(t *testing.T) {
 	}
 }
 
-// inBrackets writes each field of an expression between before and behind.
+// inBrackets writes each field of an expression between before and after.
 func inBrackets(filter, before, behind string) string {
 	words := map[string]bool{"start": true, "a": true, "b": true, "n": true, "m": true, "o": true, "s": true, "on": true, "t": true, "list": true, "ext": true, "source": true, "subject": true, "gone": true}
 	var b strings.Builder
@@ -118,7 +118,7 @@ func inBrackets(filter, before, behind string) string {
 	return b.String()
 }
 
-// TestFieldsThatAreNoNamesAreWrittenInBracketsOrBackticks holds fields that dots cannot name.
+// The test has fields that cannot follow a dot.
 func TestFieldsThatAreNoNamesAreWrittenInBracketsOrBackticks(t *testing.T) {
 	x, key := New(), Key{"s", "t"}
 	if err := x.Define(key, Definition{Rules: []Rule{{Name: "r", When: `event['start-time'] == sub.s && double(event["wind speed"]) >= sub['n']`, Params: map[string]string{"s": "string", "n": "number"}}}}); err != nil {

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// TestABucketIsASortedList drives a bucket over many splits beside a plain list.
+// The test compares a bucket with a plain list over many splits.
 func TestABucketIsASortedList(t *testing.T) {
 	type entry struct {
 		key float64

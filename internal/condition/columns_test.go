@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestSlotsTakeNoMemoryWhereAllAreDueAtOnce(t *testing.T) {
+func TestSlotsTakeNoMemoryIfAllAreDueAtOnce(t *testing.T) {
 	x := New()
 	key := Key{"s", "t"}
 	if err := x.Define(key, Definition{}); err != nil {

@@ -7,9 +7,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// TestComputedValuesThatDifferInTheKindOfANumberAreTwo: 1 and 1.0 are not the same
-// in CEL's arithmetic.
-func TestComputedValuesThatDifferInTheKindOfANumberAreTwo(t *testing.T) {
+// 1 and 1.0 differ in CEL's arithmetic.
+func TestIntegersAndDoublesAreDifferentComputedValues(t *testing.T) {
 	filters := []string{"event.n + 1 == 3", "event.n + 1.0 == 3.0", "event.n + 1u == 3u", "string(event.n) + '1' == '21'", "size(event.l + [1.0]) == 1", "size(event.l + ['1.0']) == 1"}
 	for _, order := range [][]int{{0, 1, 2, 3, 4, 5}, {5, 4, 3, 2, 1, 0}} {
 		x, key := New(), Key{"s", "t"}

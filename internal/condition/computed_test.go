@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// shop is a topic with a rule for each way to ask for what an event comes to.
+// shop returns an index with a topic that has a rule for each kind of computed value.
 func shop(t *testing.T, when string, params map[string]string) (*Index, Key) {
 	t.Helper()
 	x, key := New(), Key{"shop", "order"}
@@ -26,7 +26,7 @@ func shop(t *testing.T, when string, params map[string]string) (*Index, Key) {
 	return x, key
 }
 
-// meets reports whether an event meets a filter.
+// meets reports whether a filter is true for an event.
 func meets(t *testing.T, x *Index, key Key, filter string, event Event) bool {
 	t.Helper()
 	mustAdd(t, x, key, Entry{Place: 1, Filter: filter})
@@ -38,7 +38,7 @@ func meets(t *testing.T, x *Index, key Key, filter string, event Event) bool {
 	return len(hits) == 1
 }
 
-func TestWhatAnEventComesToLeadsToRows(t *testing.T) {
+func TestComputedValuesLeadToRows(t *testing.T) {
 	const n = 200
 	for when, c := range map[string]struct {
 		params map[string]string
@@ -180,9 +180,8 @@ func TestAttributesOfTheEvent(t *testing.T) {
 	}
 }
 
-// TestAFieldNamedAsTheAttributesAreStaysWithinReach: ce is one of the names that are
-// not written bare.
-func TestAFieldNamedAsTheAttributesAreStaysWithinReach(t *testing.T) {
+// A field named ce has to be written event.ce.
+func TestAFieldNamedCeIsReachable(t *testing.T) {
 	x, key := New(), Key{"s", "t"}
 	if err := x.Define(key, Definition{Schema: json.RawMessage(`{"properties":{"ce":{"type":"string"}}}`)}); err != nil {
 		t.Fatal(err)
@@ -208,9 +207,8 @@ func TestAttributesLeadToRows(t *testing.T) {
 	}
 }
 
-// TestAVariableThatHidesAFieldLeadsNowhere: the field of that name says nothing about
-// the list.
-func TestAVariableThatHidesAFieldLeadsNowhere(t *testing.T) {
+// The value of the field with that name is unrelated to the elements of the list.
+func TestAVariableThatHidesAFieldIsNotIndexed(t *testing.T) {
 	for when, want := range map[string]bool{
 		"sub.l.exists(title, title == title)":         true,
 		"sub.l.all(title, title == title)":            true,

@@ -11,10 +11,9 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// TestMatchesBesideChangesSeeWholeSubscriptions runs matches while groups of
-// subscriptions come and go: a match sees each wholly or not at all, and what
-// stays is always there.
-func TestMatchesBesideChangesSeeWholeSubscriptions(t *testing.T) {
+// The test runs matches while groups of subscriptions are added and removed. A match sees each
+// subscription completely or not at all, and always those that stay.
+func TestConcurrentMatchesSeeWholeSubscriptions(t *testing.T) {
 	x := newQuakes(t, near)
 	params := func(n int) json.RawMessage {
 		return json.RawMessage(fmt.Sprintf(`{"min_mag":%d,"place":"place %d"}`, n%5, n))

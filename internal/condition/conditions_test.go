@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// TestARoundVisitsEachConditionOnce adds and removes subscriptions and goes round the
-// conditions of the topic in steps of all sizes.
+// The test adds and removes subscriptions and visits the conditions of the topic in steps of all
+// sizes.
 func TestARoundVisitsEachConditionOnce(t *testing.T) {
 	x, key := New(), Key{"s", "topic"}
 	def := Definition{Rules: []Rule{{Name: "least", When: "event.n >= sub.least", Params: map[string]string{"least": "number"}},

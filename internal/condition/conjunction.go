@@ -31,8 +31,8 @@ func (s *filters) addConjunction(fl *filter, parts []compiledFilter, t *topic) {
 	}
 	ix := t.indexerFor(&s.pages)
 	cost := s.chooseKeys(fl)
-	if way, wayCost := s.rarestAccessPath(fl, ix); way >= 0 && (fl.guard == guardEveryEvent || wayCost < cost) {
-		fl.conjuncts[0], fl.conjuncts[way] = fl.conjuncts[way], fl.conjuncts[0]
+	if part, partCost := s.rarestAccessPath(fl, ix); part >= 0 && (fl.guard == guardEveryEvent || partCost < cost) {
+		fl.conjuncts[0], fl.conjuncts[part] = fl.conjuncts[part], fl.conjuncts[0]
 		fl.guard = guardAccessPath
 		tb := s.pages.page(fl.conjuncts[0]).table
 		tb.conjunct.accessPathRows++

@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// costKinds are conditions to which no index leads, one for each kind of part that a cost counts.
-// %[1]d differs from filter to filter.
+// costKinds are unindexed conditions, one for each part that the estimate counts. %[1]d differs
+// between filters.
 var costKinds = []struct{ name, filter string }{
 	{"unequal", `place != '%[1]d'`},
 	{"unequal, two", `place != '%[1]d' && event.type != 'automatic'`},
@@ -59,15 +59,15 @@ var costKinds = []struct{ name, filter string }{
 	{"list of numbers", `tags.exists(t, t.n in [%[1]d, 1000001, 1000002, 1000003])`},
 }
 
-// costEvent has a list of loopElements, and a text as long as a title.
+// costEvent has a list of loopElements elements, and a text as long as a title.
 const costEvent = `{"place":"12 km north-north-east of Nowhere, the middle of it","type":"reviewed","mag":1.5,"sig":7,"at":"2026-07-01T06:30:00Z","geo":{"lat":3.0},
 	"tags":[{"name":"tag-1","n":1},{"name":"tag-2","n":2},{"name":"tag-3","n":3},{"name":"tag-4","n":4},{"name":"tag-5","n":5},{"name":"tag-6","n":6},{"name":"tag-7","n":7},{"name":"tag-8","n":8}]}`
 
 const costSchema = `{"type":"object","properties":{"place":{"type":"string"},"type":{"type":"string"},"mag":{"type":"number"},"sig":{"type":"integer"},"at":{"type":"string"},
 	"geo":{"properties":{"lat":{"type":"number"}}},"tags":{"type":"array","items":{"properties":{"name":{"type":"string"},"n":{"type":"integer"}}}}}}`
 
-// BenchmarkCost has what a condition costs beside what it was taken to cost: some hundreds
-// that differ in a literal, and an event that meets none of them. ratio is measured / estimated.
+// BenchmarkCost prints the measured and the estimated cost of conditions: some hundreds that
+// differ in a literal, and an event for which none is true. ratio is measured / estimated.
 func BenchmarkCost(b *testing.B) {
 	const n = 10_000
 	for _, kind := range costKinds {

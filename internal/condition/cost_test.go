@@ -10,8 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// costs are conditions over quakes with what leads to no index in them, "" where
-// an index leads to the whole.
+// costs are conditions of quakes with the reason why they are unindexed; "" for indexed ones.
 var costs = []struct{ filter, why string }{
 	{``, ``},
 	{`mag >= 4.5`, ``},
@@ -37,7 +36,7 @@ var costs = []struct{ filter, why string }{
 	{`true`, `constant`},
 }
 
-func TestACostSaysWhyNoIndexLeadsToACondition(t *testing.T) {
+func TestACostExplainsWhyAConditionIsUnindexed(t *testing.T) {
 	x := newQuakes(t)
 	for _, c := range costs {
 		cost, err := x.FilterCost(quakes, c.filter)
@@ -51,7 +50,7 @@ func TestACostSaysWhyNoIndexLeadsToACondition(t *testing.T) {
 	}
 }
 
-func TestACostGrowsWithWhatIsEvaluated(t *testing.T) {
+func TestACostGrowsWithTheEvaluatedParts(t *testing.T) {
 	x := newQuakes(t)
 	last := int64(0)
 	for _, filter := range []string{
@@ -69,9 +68,9 @@ func TestACostGrowsWithWhatIsEvaluated(t *testing.T) {
 	}
 }
 
-// TestLoopsInLoopsCostWhatAnEvaluationMay: were they multiplied without end, they would
-// cost less than nothing, and so would all conditions of the topic.
-func TestLoopsInLoopsCostWhatAnEvaluationMay(t *testing.T) {
+// Without a bound, the product of the loops would overflow to a negative cost, for the whole
+// topic.
+func TestTheCostOfNestedLoopsIsBounded(t *testing.T) {
 	x := newQuakes(t)
 	filter := "true"
 	for depth := range 30 {
@@ -87,7 +86,7 @@ func TestLoopsInLoopsCostWhatAnEvaluationMay(t *testing.T) {
 	}
 }
 
-func TestARuleIsPricedByItsParams(t *testing.T) {
+func TestTheCostOfARuleDependsOnItsParams(t *testing.T) {
 	x := newQuakes(t,
 		Rule{Name: "near", When: "place.contains(sub.text)", Params: map[string]string{"text": "string"}},
 		Rule{Name: "other", When: "place != sub.text", Params: map[string]string{"text": "string"}})
@@ -105,9 +104,8 @@ func TestARuleIsPricedByItsParams(t *testing.T) {
 	}
 }
 
-// TestWhereTheRuleAloneSaysThatAnIndexLeadsParamsCannotSayOtherwise: most rules are such, and
-// an import asks for the price of each of its rows.
-func TestWhereTheRuleAloneSaysThatAnIndexLeadsParamsCannotSayOtherwise(t *testing.T) {
+// Most rules are indexed with any params, and an import asks for the cost of each of its rows.
+func TestParamsDoNotChangeTheCostOfAnIndexedRule(t *testing.T) {
 	text, least := map[string]string{"text": "string"}, map[string]string{"least": "number"}
 	rules := []Rule{
 		{Name: "same", When: "place == sub.text", Params: text},
@@ -141,9 +139,8 @@ func TestWhereTheRuleAloneSaysThatAnIndexLeadsParamsCannotSayOtherwise(t *testin
 	}
 }
 
-// TestWhatIsComputedOfTheEventCostsOnce: the first condition that asks for it is told
-// so, those after it share it.
-func TestWhatIsComputedOfTheEventCostsOnce(t *testing.T) {
+// Only the first condition that needs the value is charged for it; later ones share the value.
+func TestAComputedValueCostsOnce(t *testing.T) {
 	x := newQuakes(t)
 	const sum, clock = "mag * 2.0 + geo.lat > 10.0", "ce.time.getHours('Europe/Berlin') == 8"
 	price := func(filter string) int64 {
@@ -172,9 +169,8 @@ func TestWhatIsComputedOfTheEventCostsOnce(t *testing.T) {
 	}
 }
 
-// A criterion that asks for nothing is not looked for by any value, and one that asks
-// for something is.
-func TestARowIsPricedByTheSideThatItIsOn(t *testing.T) {
+// An empty criterion matches every event, so no index leads to its row.
+func TestTheCostDependsOnTheSideOfAnOrThatLeadsToARow(t *testing.T) {
 	x, key := changes(t)
 	for _, c := range []struct {
 		params  string

@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// An example is one condition of docs/reference/conditions.md, with all that stands around it.
+// An example is one condition of docs/reference/conditions.md with its context.
 type example struct {
 	key, schema, before, event, ce, sub string
 	result, condition, comment          string
@@ -52,7 +52,7 @@ func readExamples(t *testing.T) (list []example) {
 	return list
 }
 
-// asEvent puts the event of an example together.
+// asEvent returns the event of an example.
 func (e *example) asEvent(t *testing.T) Event {
 	t.Helper()
 	event := expr.Event{Data: json.RawMessage(e.event), Previous: json.RawMessage(e.before)}
@@ -74,7 +74,7 @@ func (e *example) asEvent(t *testing.T) Event {
 	return event
 }
 
-// entry is the subscription of an example, and its topic.
+// entry returns the subscription of an example, and its topic.
 func (e *example) entry(t *testing.T) (Definition, Entry) {
 	t.Helper()
 	def := Definition{Schema: json.RawMessage(e.schema), Key: e.key}
@@ -98,8 +98,7 @@ func isA[T any](v any) bool {
 	return ok
 }
 
-// TestTheExamplesOfTheDocumentation holds the page against the index and against the
-// explanation.
+// The test compares the page with the index and with the explanation.
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	list := readExamples(t)
 	results := map[string]int{}

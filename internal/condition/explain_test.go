@@ -11,8 +11,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// TestTheExplanationAgreesWithTheMatch holds every part of every explanation
-// against cel-go, and the whole against Match.
+// The test compares every part of every explanation with cel-go, and the whole with Match.
 func TestTheExplanationAgreesWithTheMatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -58,7 +57,7 @@ func TestTheExplanationAgreesWithTheMatch(t *testing.T) {
 	})
 }
 
-// outline writes an explanation as a tree.
+// outline formats an explanation as a tree.
 func outline(p fanfare.Part, depth int) string {
 	line := fmt.Sprintf("%s%s %s", strings.Repeat("  ", depth), p.Result, p.Text)
 	if p.Value != nil {
@@ -74,7 +73,7 @@ func outline(p fanfare.Part, depth int) string {
 	return line
 }
 
-func TestAnExplanationNamesWhatDecided(t *testing.T) {
+func TestAnExplanationNamesTheDecidingParts(t *testing.T) {
 	x := newQuakes(t, near)
 	params := json.RawMessage(`{"min_mag":5,"place":"alaska"}`)
 	for _, c := range []struct {

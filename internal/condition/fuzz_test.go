@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// fuzzEvents are what conditions out of the fuzzer are asked about.
+// fuzzEvents are the events for which fuzzed conditions are evaluated.
 func fuzzEvents() []Event {
 	at := time.Date(2026, 2, 1, 23, 30, 0, 0, time.UTC)
 	return []Event{
@@ -30,7 +30,7 @@ func fuzzTopic() Definition {
 	return Definition{Key: "place", Schema: json.RawMessage(quakeSchema), Rules: []Rule{near}}
 }
 
-// relative is the filter with other literals of the same kinds.
+// relative returns the filter with other literals of the same kinds.
 func relative(filter string) string {
 	tf, ok := lang.Tokenize(filter, nil)
 	if !ok {
@@ -51,7 +51,7 @@ func relative(filter string) string {
 	return b.String()
 }
 
-// checkRefusal fails where a refusal does not say why and where.
+// checkRefusal checks that an error has a reason and a position.
 func checkRefusal(t *testing.T, err error, where string) {
 	t.Helper()
 	if e := asError(t, err); e.Message == "" || e.Pointer != where {
@@ -59,8 +59,8 @@ func checkRefusal(t *testing.T, err error, where string) {
 	}
 }
 
-// FuzzFilter feeds any text as a filter: it is refused with a reason, or agrees
-// with cel-go on every sample event, beside one that differs in its literals.
+// FuzzFilter adds any text as a filter. It is refused with a reason, or agrees with cel-go on
+// every sample event, next to a filter that differs in its literals.
 func FuzzFilter(f *testing.F) {
 	for _, seed := range []string{
 		"event.mag >= 5.0", "contains_ci(place,'x') || !has(event.geo.lat)", "mag in [1, 2.0, 'a', null]", "event['mag'] == null",
@@ -101,8 +101,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// FuzzRule feeds any text as the condition of a rule, for subscriptions with several
-// params.
+// FuzzRule adds any text as the condition of a rule, for subscriptions with several params.
 func FuzzRule(f *testing.F) {
 	for _, seed := range []string{
 		"event.mag >= sub.x && contains_ci(place, sub.z)", "sub.l.exists(x, x == place) || mag == sub.x", "crosses(mag, sub.x)", "geo.within(geo.lat, geo.lon, sub.x, sub.y, 500)",
@@ -137,7 +136,7 @@ func FuzzRule(f *testing.F) {
 	})
 }
 
-// met are the places that an event meets.
+// met returns the ids of the matching subscriptions.
 func met(t *testing.T, x *Index, event Event) map[fanfare.RowID]bool {
 	t.Helper()
 	hits, err := x.Match(quakes, event, nil)

@@ -12,9 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// TestABoxHasTheEdgeOfItsCircleInIt: km is exactly the distance, whichever way that
-// was rounded.
-func TestABoxHasTheEdgeOfItsCircleInIt(t *testing.T) {
+// km is exactly the distance, rounded up or down.
+func TestABoxContainsTheEdgeOfItsCircle(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 20_000 {
 		a, b := drawPlace(random), drawPlace(random)
@@ -48,7 +47,7 @@ func TestABoxHasTheEdgeOfItsCircleInIt(t *testing.T) {
 var nearby = Rule{Name: "nearby", When: "geo.within(event.lat, event.lon, sub.lat, sub.lon, sub.km) && event.mag >= sub.mag",
 	Params: map[string]string{"lat": "number", "lon": "number", "km": "number", "mag": "number"}}
 
-// drawPlace is anywhere, mostly where a grid of degrees would be odd.
+// drawPlace draws a place, mostly where a grid of degrees has special cases.
 func drawPlace(random *rand.Rand) lang.GeoPoint {
 	switch random.IntN(5) {
 	case 0:
@@ -113,7 +112,7 @@ func newQuakesOf(t *testing.T, rules ...Rule) *Index {
 	return x
 }
 
-func TestGeoWithinIsAnErrorWhereThereIsNoSuchPlace(t *testing.T) {
+func TestGeoWithinRefusesInvalidPlaces(t *testing.T) {
 	x := newQuakesOf(t, nearby)
 	here := `{"lat":49.3,"lon":-123,"km":50,"mag":0}`
 	for i, c := range []struct {
@@ -187,7 +186,7 @@ func TestGeoWithinInFilters(t *testing.T) {
 	}
 }
 
-// TestGeoAsAFieldStaysAField: a topic may have a field of the function's first name.
+// A topic may have a field named geo.
 func TestGeoAsAFieldStaysAField(t *testing.T) {
 	x := newQuakes(t)
 	mustAdd(t, x, quakes, Entry{Place: 1, Filter: "geo.within(geo.lat, geo.lon, 10, 20, 5) && geo.lat > 9"})
@@ -196,7 +195,7 @@ func TestGeoAsAFieldStaysAField(t *testing.T) {
 	}
 }
 
-func TestAnExplanationSaysWhatIsNoPlace(t *testing.T) {
+func TestAnExplanationNamesAnInvalidPlace(t *testing.T) {
 	x := newQuakesOf(t, nearby)
 	for data, want := range map[string]string{
 		`{"lat":95,"lon":20,"mag":5}`:   lang.GeoRange,

@@ -7,10 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEveryGuardOfAConditionThatIsTrueFires puts a row on each guard of its plan in
-// turn, not only on the one by which it is met the most rarely: whenever cel-go finds
-// the condition true, the event must come along.
-func TestEveryGuardOfAConditionThatIsTrueFires(t *testing.T) {
+// The test puts a row on each guard of its plan in turn, not only on the rarest: whenever cel-go
+// finds the condition true, the guard must lead the event to the row.
+func TestEveryGuardFindsTrueConditions(t *testing.T) {
 	several, fired := 0, 0
 	for tries := 0; fired == 0; tries++ { // one condition in twenty has several guards, and few of those are true
 		if tries == 30 {
@@ -27,8 +26,8 @@ func TestEveryGuardOfAConditionThatIsTrueFires(t *testing.T) {
 	}
 }
 
-// everyGuard draws a condition, and asks each of its guards for several events. hits are
-// what there was to find.
+// everyGuard draws a condition and tests each of its guards with several events. hits counts the
+// true results.
 func everyGuard(t *rapid.T) (guards, hits int) {
 	w := newWorld(t)
 	entry := w.drawEntry(t, scale{locals: 2, of: []entryKind{filterEntry, ruleEntry, ruleEntry, ruleEntry}})
@@ -59,7 +58,7 @@ func everyGuard(t *rapid.T) (guards, hits int) {
 	return len(tb.plan.guards), hits
 }
 
-// entryRow is the row of an entry, if it has one.
+// entryRow returns the row of an entry, if it has one.
 func entryRow(t *topic, e Entry) (*table, uint32) {
 	if e.Rule == "" {
 		fl := t.filters.byText[e.Filter]

@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// changes is a topic whose rule has criteria as GOV.UK's lists have them: any of
-// some values, all of some values, and no criterion where the list is empty.
+// changes returns a topic with a rule like the lists of GOV.UK: any of some values, all of some
+// values, and no criterion if the list is empty.
 func changes(t *testing.T) (*Index, Key) {
 	t.Helper()
 	x, key := New(), Key{"govuk", "change"}
@@ -85,7 +85,7 @@ func TestManyListsStayApart(t *testing.T) {
 	}
 }
 
-func TestAListThatIsNoneIsRefused(t *testing.T) {
+func TestAValueThatIsNotAListIsRefused(t *testing.T) {
 	x, key := changes(t)
 	for _, kinds := range []string{`"guide"`, `null`, `{}`, `[1]`, `["a",null]`, `[["a"]]`, `true`} {
 		err := x.CheckParams(key, "criteria", json.RawMessage(`{"kinds":`+kinds+`,"any":[],"all":[]}`))
@@ -95,7 +95,7 @@ func TestAListThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestAMistakeWithAListIsSeenInTheRule(t *testing.T) {
+func TestAMistakeWithAListIsReportedForTheRule(t *testing.T) {
 	for when, want := range map[string]string{
 		"event.s == sub.l":                     "a string cannot be compared with a list",
 		"event.s.contains(sub.l)":              "contains takes strings, this is a list",

@@ -66,7 +66,7 @@ func TestFiltersThatNameSeveralValuesAreFoundByThem(t *testing.T) {
 	}
 }
 
-func TestMembershipHoldsOrNot(t *testing.T) {
+func TestMembership(t *testing.T) {
 	for filter, want := range map[string]bool{
 		"event.n in [1, 2.0, 'a']":            true,
 		"!(event.n in [1, 3])":                true,

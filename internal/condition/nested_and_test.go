@@ -8,9 +8,9 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// TestAParenthesisedAndIsTestedWhole holds conditions in which an operand of && is itself an
-// && of one comparison and of parts that name no literal. Such an operand becomes a term, and
-// a term must not be taken for its comparison alone.
+// In these conditions, an operand of && is itself an && of one comparison and parts without a
+// literal. Such an operand becomes a conjunct of the conjunction, which must not be reduced to its
+// comparison.
 func TestAParenthesisedAndIsTestedWhole(t *testing.T) {
 	const (
 		schema = `{"type":"object","properties":{"host":{"type":"string"},"percent":{"type":"number"},"disk":{"type":"number"},"ack":{"type":"string"}}}`

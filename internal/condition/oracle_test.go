@@ -14,8 +14,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A world is an index with one topic beside what tells how it must answer: the
-// plain list of its subscriptions. Both go through the same changes.
+// A world is an index with one topic, and a plain list of its subscriptions as the reference. Both
+// go through the same changes.
 type world struct {
 	x       *Index
 	shards  []*Index // each with a part of the partitions; none where only the whole is looked at
@@ -29,7 +29,7 @@ type world struct {
 	asked          int // pairs, of judges that went
 }
 
-// newWorld defines a topic that was drawn.
+// newWorld defines a random topic.
 func newWorld(t *rapid.T) *world {
 	w := &world{x: New(), key: Key{"svc", "topic"}, entries: map[fanfare.RowID]Entry{}, subs: map[string]map[string]any{}}
 	if oneIn(t, 3) {
@@ -45,10 +45,10 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// bare tells whether fields may be named without event.
+// bare reports whether fields may be named without "event.".
 func (w *world) bare() bool { return len(w.def.Schema) > 0 }
 
-// drawRule draws a rule that def may have.
+// drawRule draws a rule that is valid in def.
 func (w *world) drawRule(t *rapid.T, def Definition, name string) Rule {
 	good := func(r Rule) error {
 		def.Rules = []Rule{r}
@@ -59,8 +59,8 @@ func (w *world) drawRule(t *rapid.T, def Definition, name string) Rule {
 
 func (w *world) shard(p fanfare.RowID) *Index { return w.shards[p.Partition()%len(w.shards)] }
 
-// define redefines the topic, or nothing. All indexes must be of one mind, but
-// for shards that lack the subscription which is in the way.
+// define redefines the topic, or is refused. All indexes must agree, except shards without the
+// subscription that conflicts.
 func (w *world) define(def Definition) error {
 	fits := w.x.CheckDefine(w.key, def)
 	err := w.x.Define(w.key, def)
@@ -85,7 +85,7 @@ func (w *world) define(def Definition) error {
 	return nil
 }
 
-// pairs are the (condition, event) pairs that were evaluated.
+// pairs returns the number of evaluated pairs of a condition and an event.
 func (w *world) pairs() int {
 	if w.filters == nil {
 		return 0
@@ -115,7 +115,7 @@ func (w *world) remove(p fanfare.RowID) {
 	delete(w.entries, p)
 }
 
-// restart fills a new index with what is there, in an order that may be another.
+// restart fills a new index with the same subscriptions, in any order.
 func (w *world) restart(t *rapid.T) {
 	places := slices.Sorted(maps.Keys(w.entries))
 	if rapid.Bool().Draw(t, "another order") {
@@ -137,7 +137,7 @@ func (w *world) restart(t *rapid.T) {
 	}
 }
 
-// hits are those of an index, ordered by place.
+// hits returns the hits of an index, ordered by id.
 func (w *world) hits(t fataler, x *Index, event Event) []Hit {
 	hits, err := x.Match(w.key, event, []Hit{})
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *world) hits(t fataler, x *Index, event Event) []Hit {
 	return hits
 }
 
-// naive are the hits that there must be: each condition is evaluated by a judge.
+// naive returns the expected hits: a judge evaluates each condition.
 func (w *world) naive(t fataler, event Event) []Hit {
 	vars := variables(t, event, w.x.topics[w.key].compiled.Load().filterScope.Event)
 	w.filters.vars, w.rules.vars = vars, vars
@@ -175,7 +175,7 @@ func (w *world) naive(t fataler, event Event) []Hit {
 	return hits
 }
 
-// sub is what params are to a rule.
+// sub returns the value of sub for params of a rule.
 func (w *world) sub(t fataler, params string) map[string]any {
 	known := w.subs[params]
 	if known == nil {
@@ -216,7 +216,7 @@ func (w *world) check(t fataler, event Event) {
 	}
 }
 
-// difference words what an index found too much or too little.
+// difference describes the hits that are missing or extra.
 func (w *world) difference(got, want []Hit) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d hits, want %d, among %d subscriptions", len(got), len(want), len(w.entries))

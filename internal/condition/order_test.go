@@ -12,15 +12,15 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// A history is a world's subscriptions after each of its changes, as the hits that
-// there must be: one change is one subscription added, replaced or removed.
+// A history holds the expected hits after each change of a world; a change adds, replaces or
+// removes one subscription.
 type history struct {
 	changes []change
 	events  []expr.Event
 	want    [][][]Hit // by number of changes, and event
 }
 
-// A change adds entries, in their order, or removes a place.
+// A change adds entries in their order, or removes an id.
 type change struct {
 	add    []Entry
 	remove fanfare.RowID
@@ -52,7 +52,7 @@ func drawHistory(t *rapid.T, w *world) *history {
 	return h
 }
 
-// remember keeps what must be found now.
+// remember records the expected hits after a change.
 func (h *history) remember(t *rapid.T, w *world) {
 	hits := make([][]Hit, len(h.events))
 	for i, event := range h.events {
@@ -61,11 +61,10 @@ func (h *history) remember(t *rapid.T, w *world) {
 	h.want = append(h.want, hits)
 }
 
-// TestAMatchBesideChangesIsThatOfAMomentBetween runs matches while subscriptions come
-// and go one by one: the complete hits of each are those after some number of changes,
-// at least as many as were over when it began, and at most as many as had begun when it
-// was over.
-func TestAMatchBesideChangesIsThatOfAMomentBetween(t *testing.T) {
+// The test runs matches while subscriptions are added and removed one by one. The complete hits of
+// each match are those after some number of changes: at least the changes that had ended before
+// the match began, and at most those that had begun before it ended.
+func TestAConcurrentMatchSeesOneMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		h := drawHistory(t, w)

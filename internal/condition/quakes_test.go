@@ -35,7 +35,7 @@ func mustAdd(t testing.TB, x *Index, key Key, entries ...Entry) {
 	}
 }
 
-// places returns the places that match, never nil.
+// places returns the ids that match; it is never nil.
 func places(t testing.TB, x *Index, key Key, data string) []fanfare.RowID {
 	t.Helper()
 	hits, err := x.Match(key, Event{Data: json.RawMessage(data)}, nil)

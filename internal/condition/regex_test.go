@@ -10,7 +10,7 @@ import (
 
 // A pattern of 4096 bytes can expand to a million parts, each of which is tried at every character
 // of a text.
-func TestARegularExpressionIsAsLargeAsWhatItRepeats(t *testing.T) {
+func TestRepetitionsCountForTheSizeOfARegularExpression(t *testing.T) {
 	x := newQuakes(t)
 	for pattern, refused := range map[string]bool{
 		"^[0-9]+ km":                              false,
@@ -44,7 +44,7 @@ func TestALargeRegularExpressionThatIsComputedIsAnError(t *testing.T) {
 	}
 }
 
-func TestARegularExpressionIsPricedByItsSize(t *testing.T) {
+func TestTheCostOfARegularExpressionGrowsWithItsSize(t *testing.T) {
 	x := newQuakes(t)
 	small, err1 := x.FilterCost(quakes, "place.matches('a')")
 	large, err2 := x.FilterCost(quakes, "place.matches('(a?b?){100}')")

@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// TestAConditionHoldsOrNot is the table of the cases that the package decides.
-func TestAConditionHoldsOrNot(t *testing.T) {
+// The table has the cases whose result the package defines.
+func TestResultsOfConditions(t *testing.T) {
 	const deep = `{"a":{"b":{"c":{"d":[1,{"e":"x"}]}}}}`
 	for _, c := range []struct {
 		filter, data string
@@ -28,7 +28,7 @@ func TestAConditionHoldsOrNot(t *testing.T) {
 		{`has(event.a.b)`, `{}`, false},
 		{`!has(event.a.b)`, `{}`, false},
 		{`contains_ci(event.place, 'x')`, `{"place":null}`, false},
-		// An error beside what decides.
+		// An error next to an operand that decides.
 		{`event.gone > 1 || true`, `{}`, true},
 		{`true || event.gone > 1`, `{}`, true},
 		{`event.gone > 1 || false`, `{}`, false},
@@ -74,7 +74,7 @@ func TestAConditionHoldsOrNot(t *testing.T) {
 		{`event.zero / 0.0 == event.zero / 0.0`, `{"zero":0.0}`, false},
 		{`event.zero / 0.0 != 1.0`, `{"zero":0.0}`, true},
 		{`event.zero / 0.0 >= 1.0 && event.zero / 0.0 <= 2.0`, `{"zero":0.0}`, false},
-		// Text, as it is and folded.
+		// Text, exact and folded.
 		{`event.place.contains('')`, `{"place":"x"}`, true},
 		{`contains_ci(event.place, '')`, `{"place":"x"}`, false},
 		{`starts_with_ci(event.place, '')`, `{"place":"x"}`, false},
@@ -103,7 +103,7 @@ func TestAConditionHoldsOrNot(t *testing.T) {
 		{`event.a.b.c.d.all(x, x == 1)`, deep, false},
 		{`timestamp(event.time) > timestamp('2018-01-01T00:00:00Z')`, `{"time":"2018-01-31T01:49:59.65Z"}`, true},
 		{`event.place.matches('^[0-9]+km')`, `{"place":"37km NNE of Amboy"}`, true},
-		// Data that is no object.
+		// Data that is not an object.
 		{`event == 5`, `5`, true},
 		{`event.x == 5`, `5`, false},
 		{`event == null`, ``, true},
@@ -123,7 +123,7 @@ func TestAConditionHoldsOrNot(t *testing.T) {
 	}
 }
 
-func TestTheSchemaSaysWhatANumberIs(t *testing.T) {
+func TestTheSchemaDeterminesTheKindOfANumber(t *testing.T) {
 	x := newQuakes(t)
 	mustAdd(t, x, quakes, Entry{Place: 1, Filter: "mag * 2.0 >= 10.0"}, Entry{Place: 2, Filter: "sig % 2 == 0"})
 	if got := places(t, x, quakes, `{"mag":5,"sig":4.0}`); len(got) != 2 {

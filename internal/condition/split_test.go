@@ -9,10 +9,10 @@ import (
 	"fanfare.dev/fanfare/internal/condition/expr"
 )
 
-// splitRules are conditions that the index takes apart in ways that could go wrong: each with
-// parts that lead to rows, and others beside them that must not be lost.
+// splitRules are conditions that the index splits into parts: some lead to rows, and the others
+// must not be lost.
 var splitRules = []string{
-	// An && in parentheses inside of ||, with what names no param and what names no field.
+	// An && in parentheses inside of an ||, with parts without params and parts without fields.
 	`(event.s == sub.s && event.n > 1 || event.p == sub.t && sub.x > 1.0)`,
 	`event.b && (event.s == sub.s && has(event.p) || (event.p == sub.t && !event.b))`,
 	`(event.s == sub.s || event.n > 1) && (event.p == sub.t || sub.v)`,
@@ -87,7 +87,7 @@ var splitRules = []string{
 	`geo.within(event.n / event.m, event.m, sub.x, sub.y, 9000)`,
 }
 
-// splitFilters are such filters: they become terms, forms, and compounds.
+// splitFilters are such filters; they become conjuncts, shapes and conjunctions.
 var splitFilters = []string{
 	`event.s == 'a' && (event.n > 1 && event.n > 1)`,
 	`event.s == 'a' && (event.n > 1 && event.n < 3)`,
@@ -152,10 +152,9 @@ var splitParams = []string{
 	`{"s":"\ufffd","t":"\u00ff","x":-1e308,"y":1e308,"v":true,"l":["a\u0000b"],"w":"x"}`,
 }
 
-// TestWhatIsTakenApartAgreesWithTheWhole evaluates each condition by the index, alone and among
-// all others, and by cel-go: with rows that are there twice, that were removed, and whose topic
-// was redefined.
-func TestWhatIsTakenApartAgreesWithTheWhole(t *testing.T) {
+// The test evaluates each condition by the index, alone and among all others, and by cel-go: with
+// duplicate rows, removed rows, and a redefined topic.
+func TestCompositeConditionsAgreeWithCEL(t *testing.T) {
 	params := map[string]string{"s": "string", "t": "string", "w": "string", "x": "number", "y": "number", "v": "boolean", "l": "strings"}
 	const schema = `{"properties":{"s":{},"n":{},"sub":{}},"additionalProperties":true}`
 	var good []string

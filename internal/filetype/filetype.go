@@ -214,6 +214,7 @@ var signatures = []signature{
 	{name: "lnk", prefix: "L\x00\x00\x00\x01\x14\x02\x00"},
 	{name: "cab", prefix: "MSCF\x00\x00\x00\x00"},
 	{name: "sh", prefix: "#!/"},
+	{name: "sh", prefix: "#! /"},
 	{media: "application/pdf", prefix: "%PDF-"},
 	{media: "image/png", prefix: "\x89PNG\r\n\x1a\n"},
 	{media: "image/jpeg", prefix: "\xff\xd8\xff"},

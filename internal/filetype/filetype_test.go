@@ -37,6 +37,7 @@ func TestTypeFollowsNameAndBytes(t *testing.T) {
 		{"invoice.pdf.js", "", "x", "", "are programs"},
 		{"invoice.pdf", "", exe, "", "is a program"},
 		{"notes.txt", "", "#!/bin/sh\n", "", "is a program"},
+		{"notes.txt", "", "#! /usr/bin/env python3\n", "", "is a program"},
 		{"data.bin", "", "\x7fELF\x02", "", "is a program"},
 		{"terms.pdf", "", "words", "", "but the content is not"},
 		{"terms.pdf", "", page, "", "but the content is not"},

@@ -67,7 +67,7 @@ func TestAnEndpointOpensForItsScopesOnly(t *testing.T) {
 		for _, scope := range []string{"admin", "publish", "subscribe", "read", "secrets", "approve"} {
 			t.Run(test.method+" "+test.path+" "+scope, func(t *testing.T) {
 				w := newWorld()
-				a := w.api(func(p *Parts) { p.Keys = scoped{w} })
+				a := w.api(func(p *Dependencies) { p.Keys = scoped{w} })
 				rec := ask(t, a, test.method, test.path, test.body, "Authorization", "Bearer "+scope)
 				if scope == "admin" || strings.Contains(test.open, scope) {
 					if rec.Code == http.StatusForbidden {
@@ -87,7 +87,7 @@ func TestAnEndpointOpensForItsScopesOnly(t *testing.T) {
 func TestOnlyTheOperatorReachesEverything(t *testing.T) {
 	for key, status := range map[string]int{"all admin": 204, "all publish+read": 403, "admin": 403} {
 		w := newWorld()
-		rec := ask(t, w.api(func(p *Parts) { p.Keys = scoped{w} }), "POST", "/v1/pause", `{"scope":{"kind":"all"}}`, "Authorization", "Bearer "+key)
+		rec := ask(t, w.api(func(p *Dependencies) { p.Keys = scoped{w} }), "POST", "/v1/pause", `{"scope":{"kind":"all"}}`, "Authorization", "Bearer "+key)
 		if rec.Code != status {
 			t.Errorf("%s: %d %s", key, rec.Code, rec.Body)
 		}
@@ -101,7 +101,7 @@ func TestAKeyOfAServiceMakesNoKeyThatReachesFurther(t *testing.T) {
 		`{"service":"news","all_services":true}`: 422, `{"scopes":["write"]}`: 422, `{"scopes":[]}`: 422, `{"expires_at":"2001-01-01T00:00:00Z"}`: 422,
 	} {
 		w := newWorld()
-		rec := ask(t, w.api(func(p *Parts) { p.Keys = scoped{w} }), "POST", "/v1/keys", body, "Authorization", "Bearer admin")
+		rec := ask(t, w.api(func(p *Dependencies) { p.Keys = scoped{w} }), "POST", "/v1/keys", body, "Authorization", "Bearer admin")
 		if rec.Code != status {
 			t.Errorf("%s: %d %s", body, rec.Code, rec.Body)
 		}

@@ -32,7 +32,7 @@ type accessLog struct {
 	left    int // out, since the last line
 }
 
-func (l *accessLog) answered(x *exchange, now time.Time) {
+func (l *accessLog) answered(x *responseWriter, now time.Time) {
 	level := slog.LevelInfo
 	refused := x.status >= http.StatusBadRequest
 	switch {

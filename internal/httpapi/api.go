@@ -19,7 +19,7 @@ import (
 
 // An API handles all HTTP requests of the server. It is safe for concurrent use.
 type API struct {
-	parts   Parts
+	deps    Dependencies
 	mux     *http.ServeMux
 	spec    huma.API
 	log     *slog.Logger
@@ -31,8 +31,8 @@ type API struct {
 	running        atomic.Int64 // requests
 	access         *accessLog
 	origins        httpio.Origins
-	gauges         *limits.KeyLimits
-	guesses        *limits.WrongKeys
+	keyLimits      *limits.KeyLimits
+	wrongKeys      *limits.WrongKeys
 	recipientPages *recipientpages.Handlers
 
 	stop     sync.Once
@@ -44,8 +44,8 @@ type API struct {
 const maxBulk = 16
 
 // New returns an API that uses parts.
-func New(parts Parts) *API {
-	a := &API{parts: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
+func New(parts Dependencies) *API {
+	a := &API{deps: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
 		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), page: pages.NewWriter(), stopping: make(chan struct{}), changes: requestCount{underWay: new(sync.WaitGroup)}}
 	if a.log == nil {
 		a.log = slog.Default()
@@ -54,8 +54,8 @@ func New(parts Parts) *API {
 		a.now = time.Now
 	}
 	a.access = &accessLog{log: a.log, what: parts.AccessLog}
-	a.origins, a.gauges, a.guesses = parts.Origins, limits.NewKeyLimits(parts.Limits), &limits.WrongKeys{Proxies: parts.Proxies}
-	a.recipientPages = recipientpages.NewHandlers(recipientpages.Handlers{Leaving: parts.Leaving, Signups: parts.Signups, Choices: parts.Choices, From: a.guesses.ClientAddress, Now: a.now}, parts.Seals)
+	a.origins, a.keyLimits, a.wrongKeys = parts.Origins, limits.NewKeyLimits(parts.Limits), &limits.WrongKeys{Proxies: parts.Proxies}
+	a.recipientPages = recipientpages.NewHandlers(recipientpages.Handlers{Unsubscriber: parts.Unsubscriber, Signups: parts.Signups, Choices: parts.Choices, From: a.wrongKeys.ClientAddress, Now: a.now}, parts.Seals)
 	a.spec = humago.New(a.mux, a.openAPI())
 	a.spec.UseMiddleware(a.admit)
 
@@ -79,7 +79,7 @@ func New(parts Parts) *API {
 	a.lintRoutes()
 	a.statusRoutes()
 	a.controlRoutes()
-	a.steerRoutes()
+	a.approvalRoutes()
 	a.destinationRoutes()
 	a.parkingRoutes()
 	a.backupRoutes()

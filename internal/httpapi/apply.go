@@ -23,7 +23,7 @@ func (a *API) applyRoutes() {
 	a.handle(op, mayConfigure, a.apply)
 }
 
-func (a *API) apply(x *exchange, r *http.Request, c caller) error {
+func (a *API) apply(x *responseWriter, r *http.Request, c caller) error {
 	dryRun, err := httpio.Boolean(r, "dry_run")
 	if err != nil {
 		return err
@@ -45,9 +45,9 @@ func (a *API) apply(x *exchange, r *http.Request, c caller) error {
 		}
 		return e
 	}
-	change := a.parts.Documents.Apply
+	change := a.deps.Documents.Apply
 	if dryRun {
-		change = a.parts.Documents.Plan
+		change = a.deps.Documents.Plan
 	}
 	diff, err := change(r.Context(), document)
 	if err != nil {

@@ -37,7 +37,7 @@ func (a *API) listAudit(ctx context.Context, c caller, in *auditOf) (wire.AuditP
 		return wire.AuditPage{}, err
 	}
 	before, _ := strconv.ParseInt(after, 10, 64) // 0 for none: from the latest on
-	lines, next, err := a.parts.Audit.Audit(ctx, audit.Query{Service: c.service, KeyID: in.Key, Action: in.Action, Kind: in.Kind,
+	lines, next, err := a.deps.Audit.Audit(ctx, audit.Query{Service: c.service, KeyID: in.Key, Action: in.Action, Kind: in.Kind,
 		Name: in.Name, Since: in.Since, Until: in.Until, Before: before, Limit: in.Limit})
 	page := wire.AuditPage{Audit: make([]wire.AuditEntry, len(lines))}
 	for i := range lines {
@@ -64,7 +64,7 @@ func auditEntry(l *audit.Entry) wire.AuditEntry {
 
 // acting returns a context whose changes are the caller's. Endpoints that change
 // nothing of what the audit is about need none.
-func (c caller) acting(ctx context.Context, x *exchange, who access) context.Context {
+func (c caller) acting(ctx context.Context, x *responseWriter, who access) context.Context {
 	switch who {
 	case anybody, mayRead, mayLookUp, mayPublish, mayTry:
 		return ctx
@@ -75,7 +75,7 @@ func (c caller) acting(ctx context.Context, x *exchange, who access) context.Con
 // note adds an entry to the audit about what was done outside the registry. It
 // was done, so that a failure here is not one of the request: the log has it.
 func (a *API) note(ctx context.Context, d audit.Operation, detail *audit.Detail) {
-	if err := a.parts.Audit.Record(ctx, d, detail); err != nil {
+	if err := a.deps.Audit.Record(ctx, d, detail); err != nil {
 		a.log.Error("a change could not be noted in the audit", "service", d.Service, "action", d.Action, "kind", d.Kind, "name", d.Name, "err", err)
 	}
 }

@@ -21,7 +21,7 @@ func (a *API) caller(r *http.Request) (caller, error) {
 	if !ok {
 		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "this needs a key", Hint: "send the header Authorization: Bearer <key>"}
 	}
-	principal, ok := a.parts.Keys.Authenticate(secret)
+	principal, ok := a.deps.Keys.Authenticate(secret)
 	if !ok {
 		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "nobody knows this key", Hint: "keys are made with fanfare key create; the first one is in admin.key of the data directory"}
 	}
@@ -56,7 +56,7 @@ func (a *API) oneService(c caller) (string, error) {
 	if c.service != "" {
 		return c.service, nil
 	}
-	all := a.parts.Topics.Services()
+	all := a.deps.Topics.Services()
 	if len(all) == 1 {
 		return all[0], nil
 	}

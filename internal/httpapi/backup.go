@@ -36,7 +36,7 @@ func (a *API) backupRoutes() {
 		Description: "404 where it was not restored."}, operator, a.restored)
 }
 
-func (a *API) takeBackup(x *exchange, r *http.Request, _ caller) error {
+func (a *API) takeBackup(x *responseWriter, r *http.Request, _ caller) error {
 	var bytesPerSecond int64
 	if text := r.URL.Query().Get("rate"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -57,7 +57,7 @@ func (a *API) takeBackup(x *exchange, r *http.Request, _ caller) error {
 	}()
 	x.Header().Set("Content-Type", backupType)
 	x.Header().Set("Content-Disposition", `attachment; filename="fanfare-`+a.now().UTC().Format("20060102T150405Z")+`.tar"`)
-	err := a.parts.Backups.Backup(ctx, &flowing{x: x, rc: http.NewResponseController(x)}, bytesPerSecond)
+	err := a.deps.Backups.Backup(ctx, &flowing{x: x, rc: http.NewResponseController(x)}, bytesPerSecond)
 	if err != nil && x.status == 0 {
 		x.Header().Del("Content-Disposition")
 	}
@@ -69,7 +69,7 @@ func (a *API) takeBackup(x *exchange, r *http.Request, _ caller) error {
 
 // flowing moves the deadline of a long answer on as long as it is taken.
 type flowing struct {
-	x     *exchange
+	x     *responseWriter
 	rc    *http.ResponseController
 	moved time.Time
 }
@@ -96,7 +96,7 @@ func (a *API) restored(_ context.Context, _ caller, in *Page) (wire.Restored, er
 			return wire.Restored{}, err
 		}
 	}
-	from, list, next, err := a.parts.Backups.Restored(offset, in.Limit)
+	from, list, next, err := a.deps.Backups.Restored(offset, in.Limit)
 	if err != nil {
 		return wire.Restored{}, err
 	}

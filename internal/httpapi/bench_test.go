@@ -45,7 +45,7 @@ func (stub) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]ingest.Re
 }
 
 func (s stub) api() *API {
-	return s.world.api(func(p *Parts) { p.Subscriptions, p.Intake = s, s })
+	return s.world.api(func(p *Dependencies) { p.Subscriptions, p.Intake = s, s })
 }
 
 // importLines is n subscriptions as an import has them.
@@ -172,11 +172,11 @@ func BenchmarkLimits(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				now = now.Add(time.Microsecond)
-				mine, err := g.Enter(h, "key-1", now)
+				mine, err := g.Acquire(h, "key-1", now)
 				if err != nil {
 					b.Fatal(err)
 				}
-				mine.Leave()
+				mine.Release()
 			}
 		})
 	}

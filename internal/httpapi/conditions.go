@@ -34,6 +34,6 @@ func (a *API) conditionRoutes() {
 			if err != nil {
 				return wire.ConditionReport{}, err
 			}
-			return a.parts.Conditions.Report(s, in.Topic, in.Limit)
+			return a.deps.Conditions.Report(s, in.Topic, in.Limit)
 		})
 }

@@ -40,7 +40,7 @@ func (a *API) serviceRoutes() {
 	read(a, listOp("list-services", "/v1/services", "configuration", "The services that the key may see, by name"), mayRead,
 		func(_ context.Context, c caller, in *Page) (page wire.ServicePage, err error) {
 			var all []wire.Service
-			for _, s := range a.parts.Documents.Configuration().Services() {
+			for _, s := range a.deps.Documents.Configuration().Services() {
 				if c.service == "" || c.service == s.Name {
 					all = append(all, see(s))
 				}
@@ -71,7 +71,7 @@ func (a *API) topicRoutes() {
 				return page, err
 			}
 			var all []wire.Topic
-			for _, t := range a.parts.Documents.Configuration().Topics(service) {
+			for _, t := range a.deps.Documents.Configuration().Topics(service) {
 				all = append(all, see(t))
 			}
 			page.Topics, page.Next, err = pageOf(listingOf("topics", service), in, all, func(t *wire.Topic) string { return t.Name })
@@ -93,7 +93,7 @@ func (a *API) topicRoutes() {
 			if err != nil {
 				return page, err
 			}
-			t := a.parts.Documents.Configuration().Topic(service, in.Topic)
+			t := a.deps.Documents.Configuration().Topic(service, in.Topic)
 			if t == nil {
 				return page, problem.NotFound("topic", in.Topic)
 			}
@@ -141,7 +141,7 @@ func (a *API) channelRoutes() {
 				return page, err
 			}
 			var all []wire.ChannelSettings
-			for _, ch := range a.parts.Documents.Configuration().Channels(service) {
+			for _, ch := range a.deps.Documents.Configuration().Channels(service) {
 				all = append(all, see(ch))
 			}
 			page.Channels, page.Next, err = pageOf(listingOf("channels", service), in, all, func(ch *wire.ChannelSettings) string { return ch.Name })

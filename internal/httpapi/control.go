@@ -26,7 +26,7 @@ func (a *API) controlRoutes() {
 			Description: "A key of a service reaches its own service, channels and broadcasts; everything needs the operator's key.",
 			Parameters:  []*huma.Param{service()}, RequestBody: body[wire.Control](a, "What to reach", "application/json")}
 		replies[any](a, &op, http.StatusNoContent, "Done, and kept over a restart")
-		a.handle(op, mayConfigure, func(x *exchange, r *http.Request, c caller) error {
+		a.handle(op, mayConfigure, func(x *responseWriter, r *http.Request, c caller) error {
 			var in wire.Control
 			if err := httpio.ReadJSON(x, r, &in); err != nil {
 				return err
@@ -36,7 +36,7 @@ func (a *API) controlRoutes() {
 				return err
 			}
 			httpio.AllowLongResponse(x)
-			if err := s.do(a.parts.Switches, r.Context(), scope, in.Reason); err != nil {
+			if err := s.do(a.deps.Switches, r.Context(), scope, in.Reason); err != nil {
 				return err
 			}
 			if scope.Kind == fanfare.ScopeBroadcast || s.id == "cancel" { // the others are the registry's, which notes them

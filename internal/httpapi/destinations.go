@@ -36,7 +36,7 @@ func (a *API) destinationRoutes() {
 			if err != nil {
 				return wire.Destinations{}, err
 			}
-			all, err := a.parts.Destinations.Destinations(ctx, service, in.Channel)
+			all, err := a.deps.Destinations.Destinations(ctx, service, in.Channel)
 			if err != nil {
 				return wire.Destinations{}, err
 			}
@@ -58,7 +58,7 @@ func (a *API) destinationRoutes() {
 				return err
 			}
 			name := strings.ToLower(in.Destination)
-			if err := a.parts.Destinations.ResumeDestination(ctx, service, in.Channel, name); err != nil {
+			if err := a.deps.Destinations.ResumeDestination(ctx, service, in.Channel, name); err != nil {
 				return err
 			}
 			a.note(ctx, audit.Operation{Service: service, Action: "resume", Kind: "destination", Name: in.Channel + "/" + name}, nil)

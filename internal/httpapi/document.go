@@ -11,7 +11,7 @@ import (
 
 // nobody stands in for what is described and not asked.
 type nobody struct {
-	recipientpages.Leaving
+	recipientpages.Unsubscriber
 	recipientpages.Signups
 	recipientpages.Choices
 }
@@ -20,7 +20,7 @@ type nobody struct {
 // answers at /openapi.json. It needs no server: routes are described before
 // anything stands behind them.
 func WriteOpenAPI(w io.Writer, version string) error {
-	everything := Parts{Version: version, Metrics: http.NotFoundHandler(), Leaving: nobody{}, Signups: nobody{}, Choices: nobody{}}
+	everything := Dependencies{Version: version, Metrics: http.NotFoundHandler(), Unsubscriber: nobody{}, Signups: nobody{}, Choices: nobody{}}
 	compact, err := json.Marshal(New(everything).spec.OpenAPI())
 	if err != nil {
 		return err

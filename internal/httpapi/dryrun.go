@@ -39,7 +39,7 @@ func (a *API) dryRunRoutes() {
 	a.handle(try, mayPublish, a.tryMessage)
 }
 
-func (a *API) matchEvent(x *exchange, r *http.Request, c caller) error {
+func (a *API) matchEvent(x *responseWriter, r *http.Request, c caller) error {
 	p, err := a.posting(r, c, r.PathValue("topic"))
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (a *API) matchEvent(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	run, err := a.parts.Conditions.DryRun(r.Context(), &posted, sample)
+	run, err := a.deps.Conditions.DryRun(r.Context(), &posted, sample)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func sampleFor(r *http.Request, c caller) (int, error) {
 	return sample, nil
 }
 
-func (a *API) tryMessage(x *exchange, r *http.Request, c caller) error {
+func (a *API) tryMessage(x *responseWriter, r *http.Request, c caller) error {
 	service, err := a.oneService(c)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (a *API) tryMessage(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	run, err := a.parts.Messages.Try(r.Context(), service, request)
+	run, err := a.deps.Messages.Try(r.Context(), service, request)
 	if err != nil {
 		return err
 	}

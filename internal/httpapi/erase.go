@@ -35,7 +35,7 @@ func (a *API) eraseRoutes() {
 		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service()},
 		RequestBody: body[EraseRequest](a, "How", "application/json")}
 	replies[Erased](a, &erase, http.StatusOK, "Nothing is left", "application/json")
-	a.handle(erase, maySubscribe, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(erase, maySubscribe, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func (a *API) eraseRoutes() {
 			return err
 		}
 		httpio.AllowLongResponse(x)
-		erased, err := a.parts.Forgetting.Erase(r.Context(), s, r.PathValue("id"), in.Suppress)
+		erased, err := a.deps.Forgetting.Erase(r.Context(), s, r.PathValue("id"), in.Suppress)
 		if err != nil {
 			return err
 		}

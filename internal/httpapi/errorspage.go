@@ -31,7 +31,7 @@ func (a *API) errorRoutes() {
 	op := huma.Operation{OperationID: "show-errors", Method: http.MethodGet, Path: "/errors", Tags: []string{"reference"},
 		Summary: "Every code of a problem, and what to do about it", Description: "The type of a problem document leads here, to the place of its code."}
 	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
-	a.handle(op, anybody, func(x *exchange, _ *http.Request, _ caller) error {
+	a.handle(op, anybody, func(x *responseWriter, _ *http.Request, _ caller) error {
 		h := x.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Security-Policy", policy)

@@ -35,9 +35,11 @@ func (a *API) eventRoutes() {
 		"CloudEvents 1.0 in the structured, batched and binary mode, plain JSON (the body is the data) and NDJSON. A batch is kept as a whole or not at all; of NDJSON each line stands by itself. "+
 			"An event with the id and source of one that is known already is answered with duplicate true and not kept again.",
 		param("topic", "name of the topic")), mayPublish,
-		func(x *exchange, r *http.Request, c caller) error { return a.publish(x, r, c, r.PathValue("topic")) })
+		func(x *responseWriter, r *http.Request, c caller) error {
+			return a.publish(x, r, c, r.PathValue("topic"))
+		})
 	a.handle(op("publish-by-type", "/v1/events", "Publish CloudEvents whose type is the name of a topic", "As /v1/topics/{topic}/events, but for plain data."), mayPublish,
-		func(x *exchange, r *http.Request, c caller) error { return a.publish(x, r, c, "") })
+		func(x *responseWriter, r *http.Request, c caller) error { return a.publish(x, r, c, "") })
 }
 
 // ofEvents are the parameters by which a request says more of its events than
@@ -64,7 +66,7 @@ type posting struct {
 	mapping cloudevents.Mapping
 }
 
-func (a *API) publish(x *exchange, r *http.Request, c caller, topic string) error {
+func (a *API) publish(x *responseWriter, r *http.Request, c caller, topic string) error {
 	p, err := a.posting(r, c, topic)
 	if err != nil {
 		return err
@@ -192,12 +194,12 @@ func audienceOf(e *fanfare.Event, otherwise string) (filter string, err error) {
 	return filter, err
 }
 
-func (a *API) publishOne(x *exchange, r *http.Request, p posting, e fanfare.Event) error {
+func (a *API) publishOne(x *responseWriter, r *http.Request, p posting, e fanfare.Event) error {
 	posted, err := p.posted(e)
 	if err != nil {
 		return err
 	}
-	kept, err := a.parts.Intake.Post(r.Context(), []fanfare.AcceptedEvent{posted})
+	kept, err := a.deps.Intake.Post(r.Context(), []fanfare.AcceptedEvent{posted})
 	if err != nil {
 		return err
 	}
@@ -209,7 +211,7 @@ func (a *API) publishOne(x *exchange, r *http.Request, p posting, e fanfare.Even
 }
 
 // publishBatch keeps all events of a batch, or none and names all bad ones.
-func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte) error {
+func (a *API) publishBatch(x *responseWriter, r *http.Request, p posting, text []byte) error {
 	events, err := cloudevents.DecodeBatch(text)
 	if err != nil {
 		return err
@@ -234,7 +236,7 @@ func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte)
 	}
 	var kept []ingest.Result
 	if len(batch) > 0 {
-		if kept, err = a.parts.Intake.Post(r.Context(), batch); err != nil {
+		if kept, err = a.deps.Intake.Post(r.Context(), batch); err != nil {
 			return err
 		}
 	}
@@ -253,7 +255,7 @@ func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte)
 
 // check tells before anything of a batch is kept what intake would refuse.
 func (a *API) check(p *fanfare.AcceptedEvent) error {
-	topic, ok := a.parts.Topics.Topic(p.Service, p.Topic)
+	topic, ok := a.deps.Topics.Topic(p.Service, p.Topic)
 	if !ok {
 		return problem.NotFound("topic", p.Topic)
 	}
@@ -266,12 +268,12 @@ func (a *API) check(p *fanfare.AcceptedEvent) error {
 		}
 	}
 	if p.Audience != nil {
-		return a.parts.Topics.CheckAudience(p.Service, p.Audience.Filter)
+		return a.deps.Topics.CheckAudience(p.Service, p.Audience.Filter)
 	}
 	return nil
 }
 
-func writeKept(x *exchange, kept []ingest.Result) {
+func writeKept(x *responseWriter, kept []ingest.Result) {
 	out := make([]byte, 0, 32+64*len(kept))
 	out = append(out, `{"events":[`...)
 	for i := range kept {
@@ -301,7 +303,7 @@ const (
 )
 
 // publishLines keeps the event on each line of the body.
-func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
+func (a *API) publishLines(x *responseWriter, r *http.Request, p posting) error {
 	quiet, err := httpio.WantsSummary(r)
 	if err != nil {
 		return err
@@ -326,7 +328,7 @@ func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
 			return err
 		},
 		Store: func(ctx context.Context, events []fanfare.AcceptedEvent) (<-chan error, ndjson.ResultFunc) {
-			kept, err := a.parts.Intake.Post(ctx, events)
+			kept, err := a.deps.Intake.Post(ctx, events)
 			return ndjson.Done(err), func(dst []byte, i int) ([]byte, error) {
 				k := &kept[i]
 				switch {

@@ -35,11 +35,11 @@ func (a *API) explainRoutes() {
 			if err != nil {
 				return fanfare.Explanation{}, err
 			}
-			ref, err := a.parts.Reports.FindEvent(ctx, s, in.Event)
+			ref, err := a.deps.Reports.FindEvent(ctx, s, in.Event)
 			if err != nil {
 				return fanfare.Explanation{}, err
 			}
-			return a.parts.Explaining.ExplainEvent(ctx, s, in.ID, ref)
+			return a.deps.Explaining.ExplainEvent(ctx, s, in.ID, ref)
 		})
 
 	post := huma.Operation{OperationID: "explain-data", Method: http.MethodPost, Path: "/v1/subscriptions/{id}/explain", Tags: tags,
@@ -51,7 +51,7 @@ func (a *API) explainRoutes() {
 	a.handle(post, mayRead, a.explainData)
 }
 
-func (a *API) explainData(x *exchange, r *http.Request, c caller) error {
+func (a *API) explainData(x *responseWriter, r *http.Request, c caller) error {
 	s, err := a.oneService(c)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (a *API) explainData(x *exchange, r *http.Request, c caller) error {
 	if err := json.Unmarshal(text, &data); err != nil {
 		return httpio.DecodeError(text, err)
 	}
-	e, err := a.parts.Explaining.ExplainData(r.Context(), s, r.PathValue("id"), r.URL.Query().Get("topic"), data)
+	e, err := a.deps.Explaining.ExplainData(r.Context(), s, r.PathValue("id"), r.URL.Query().Get("topic"), data)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ type world struct {
 	known    map[string]fanfare.EventRef
 	controls []string
 	tokens   []string
-	left     recipientpages.Leave
+	left     recipientpages.UnsubscribeRequest
 	applied  []string
 	ended    []string
 	fail     error // of everything that writes
@@ -335,12 +335,12 @@ func (w *world) DropParked(_ context.Context, id string) error {
 }
 
 // api serves the world.
-func (w *world) api(change ...func(*Parts)) *API {
-	parts := Parts{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
-		Leaving: leavingWorld{w},
-		Ready:   func() error { return w.notReady },
-		Metrics: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "fanfare_up 1\n") }),
-		Version: "test", Log: slog.New(slog.DiscardHandler),
+func (w *world) api(change ...func(*Dependencies)) *API {
+	parts := Dependencies{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
+		Unsubscriber: unsubscribeWorld{w},
+		Ready:        func() error { return w.notReady },
+		Metrics:      http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "fanfare_up 1\n") }),
+		Version:      "test", Log: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
 		c(&parts)

@@ -15,12 +15,12 @@ func (a *API) healthRoutes() {
 		replies[any](a, &o, http.StatusOK, "It is", mediaType)
 		return o
 	}
-	a.handle(op("is-alive", "/healthz", "Whether the process answers", "text/plain"), anybody, func(x *exchange, _ *http.Request, _ caller) error {
+	a.handle(op("is-alive", "/healthz", "Whether the process answers", "text/plain"), anybody, func(x *responseWriter, _ *http.Request, _ caller) error {
 		writeText(x, "ok\n")
 		return nil
 	})
-	a.handle(op("is-ready", "/readyz", "Whether it takes work: 503 with the reason while it starts or stops, or its database is away", "text/plain"), anybody, func(x *exchange, _ *http.Request, _ caller) error {
-		if err := a.parts.Ready(); err != nil {
+	a.handle(op("is-ready", "/readyz", "Whether it takes work: 503 with the reason while it starts or stops, or its database is away", "text/plain"), anybody, func(x *responseWriter, _ *http.Request, _ caller) error {
+		if err := a.deps.Ready(); err != nil {
 			if fanfare.CodeOf(err) == fanfare.Internal {
 				err = &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error()}
 			}
@@ -29,21 +29,21 @@ func (a *API) healthRoutes() {
 		writeText(x, "ready\n")
 		return nil
 	})
-	if a.parts.Metrics == nil {
+	if a.deps.Metrics == nil {
 		return
 	}
-	a.handle(op("get-metrics", "/metrics", "Counters for Prometheus; from elsewhere than this machine it needs the operator's key", "text/plain"), anybody, func(x *exchange, r *http.Request, _ caller) error {
-		if !a.parts.MetricsOpen && !httpio.IsLocal(r) {
+	a.handle(op("get-metrics", "/metrics", "Counters for Prometheus; from elsewhere than this machine it needs the operator's key", "text/plain"), anybody, func(x *responseWriter, r *http.Request, _ caller) error {
+		if !a.deps.MetricsOpen && !httpio.IsLocal(r) {
 			if _, err := a.admitted(x, operator); err != nil {
 				return err
 			}
 		}
-		a.parts.Metrics.ServeHTTP(x, r)
+		a.deps.Metrics.ServeHTTP(x, r)
 		return nil
 	})
 }
 
-func writeText(x *exchange, text string) {
+func writeText(x *responseWriter, text string) {
 	x.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	httpio.WriteAll(x, http.StatusOK, []byte(text))
 }

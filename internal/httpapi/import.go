@@ -17,8 +17,8 @@ const (
 )
 
 // importSubscriptions puts the subscription on each line of the body.
-func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, quiet bool) error {
-	steps := a.parts.Subscriptions.Import(service)
+func (a *API) importSubscriptions(x *responseWriter, r *http.Request, service string, quiet bool) error {
+	steps := a.deps.Subscriptions.Import(service)
 	var spare [][]people.PutResult // of steps that are over
 	sum := putSum{Errors: []wire.LineError{}}
 	defer a.noteImport(r, service, "subscriptions", &sum)

@@ -31,7 +31,7 @@ func (a *API) keyRoutes() {
 
 	read(a, op("list-keys", http.MethodGet, "/v1/keys", "The keys, in the order in which they were made"), mayConfigure,
 		func(_ context.Context, c caller, in *Page) (wire.KeyPage, error) {
-			keys, next, err := pageOf(listingOf("keys", c.service), in, a.parts.Keyring.Keys(c.service), func(k *state.Key) string { return padded(k.ID) })
+			keys, next, err := pageOf(listingOf("keys", c.service), in, a.deps.Keyring.Keys(c.service), func(k *state.Key) string { return padded(k.ID) })
 			page := wire.KeyPage{Keys: make([]wire.Key, len(keys)), Next: next}
 			for i, k := range keys {
 				page.Keys[i] = keyOf(k)
@@ -44,7 +44,7 @@ func (a *API) keyRoutes() {
 	}
 	read(a, op("get-key", http.MethodGet, "/v1/keys/{id}", "One key, without its secret"), mayConfigure,
 		func(_ context.Context, c caller, in *One) (wire.Key, error) {
-			k, err := a.parts.Keyring.Key(c.service, in.ID)
+			k, err := a.deps.Keyring.Key(c.service, in.ID)
 			return keyOf(k), err
 		})
 
@@ -62,7 +62,7 @@ func (a *API) keyRoutes() {
 
 	act(a, op("delete-key", http.MethodDelete, "/v1/keys/{id}", "End a key for good"), mayConfigure,
 		func(ctx context.Context, c caller, in *One) error {
-			return a.parts.Keyring.DeleteKey(ctx, c.service, in.ID)
+			return a.deps.Keyring.DeleteKey(ctx, c.service, in.ID)
 		})
 }
 
@@ -77,7 +77,7 @@ func keyOf(k state.Key) wire.Key {
 		ExpiresAt: k.ExpiresAt, Disabled: k.Disabled, LastUsed: k.LastUsed, OldValidUntil: k.OldUntil, OldLastUsed: k.OldUsed}
 }
 
-func (a *API) createKey(x *exchange, r *http.Request, c caller) error {
+func (a *API) createKey(x *responseWriter, r *http.Request, c caller) error {
 	var in wire.KeyRequest
 	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (a *API) createKey(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	key, secret, err := a.parts.Keyring.CreateKey(r.Context(), in.Service, state.KeySettings{Name: in.Name, Scopes: scopes, ExpiresAt: in.ExpiresAt})
+	key, secret, err := a.deps.Keyring.CreateKey(r.Context(), in.Service, state.KeySettings{Name: in.Name, Scopes: scopes, ExpiresAt: in.ExpiresAt})
 	if err != nil {
 		return err
 	}
@@ -121,17 +121,17 @@ func (a *API) checkExpiry(at time.Time) error {
 }
 
 // writeSecret answers with a key and its secret, which no cache may keep.
-func writeSecret(x *exchange, status int, key state.Key, secret string) error {
+func writeSecret(x *responseWriter, status int, key state.Key, secret string) error {
 	x.Header().Set("Cache-Control", "no-store")
 	return httpio.WriteJSON(x, status, "application/json", wire.NewKey{Key: keyOf(key), Secret: secret})
 }
 
-func (a *API) changeKey(x *exchange, r *http.Request, c caller) error {
+func (a *API) changeKey(x *responseWriter, r *http.Request, c caller) error {
 	p, err := readPatch[wire.KeyPatch](x, r)
 	if err != nil {
 		return err
 	}
-	key, err := a.parts.Keyring.ChangeKey(r.Context(), c.service, r.PathValue("id"), func(k *state.KeySettings) error {
+	key, err := a.deps.Keyring.ChangeKey(r.Context(), c.service, r.PathValue("id"), func(k *state.KeySettings) error {
 		scopes := k.Scopes.Names()
 		err := errors.Join(p.into("name", &k.Name), p.into("scopes", &scopes), p.into("expires_at", &k.ExpiresAt), p.into("disabled", &k.Disabled))
 		if err != nil {
@@ -151,7 +151,7 @@ func (a *API) changeKey(x *exchange, r *http.Request, c caller) error {
 	return httpio.WriteJSON(x, http.StatusOK, "application/json", keyOf(key))
 }
 
-func (a *API) rotateKey(x *exchange, r *http.Request, c caller) error {
+func (a *API) rotateKey(x *responseWriter, r *http.Request, c caller) error {
 	var in wire.Rotation
 	if r.ContentLength != 0 {
 		if err := httpio.ReadJSON(x, r, &in); err != nil {
@@ -161,7 +161,7 @@ func (a *API) rotateKey(x *exchange, r *http.Request, c caller) error {
 	if most := int(state.MaxGrace / time.Second); in.Grace < 0 || in.Grace > most {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/grace", Message: "must be a number of seconds up to seven days"}
 	}
-	key, secret, err := a.parts.Keyring.RotateKey(r.Context(), c.service, r.PathValue("id"), time.Duration(in.Grace)*time.Second)
+	key, secret, err := a.deps.Keyring.RotateKey(r.Context(), c.service, r.PathValue("id"), time.Duration(in.Grace)*time.Second)
 	if err != nil {
 		return err
 	}

@@ -22,9 +22,9 @@ type hand struct{ at time.Time }
 
 func (h *hand) now() time.Time { return h.at }
 
-func limited(l limits.Limits, change ...func(*Parts)) (*API, *hand) {
+func limited(l limits.Limits, change ...func(*Dependencies)) (*API, *hand) {
 	clock := &hand{time.Unix(1_800_000_000, 0)}
-	return newWorld().api(append(change, func(p *Parts) { p.Limits, p.Now = l, clock.now })...), clock
+	return newWorld().api(append(change, func(p *Dependencies) { p.Limits, p.Now = l, clock.now })...), clock
 }
 
 func TestAKeySendsNoMoreThanItsRate(t *testing.T) {
@@ -110,7 +110,7 @@ func TestRequestsUnderWayAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := held{newWorld(), make(chan struct{}), make(chan struct{})}
-			a := w.api(func(p *Parts) { p.Limits, p.Subscriptions = test.limits, w })
+			a := w.api(func(p *Dependencies) { p.Limits, p.Subscriptions = test.limits, w })
 			done := make(chan int)
 			go func() { done <- ask(t, a, "POST", "/v1/subscriptions", oneSub).Code }()
 			<-w.inside
@@ -133,7 +133,7 @@ func TestRequestsUnderWayAreBounded(t *testing.T) {
 }
 
 func TestKeysCannotBeGuessedAtSpeed(t *testing.T) {
-	a, clock := limited(limits.Limits{}, func(p *Parts) { p.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
+	a, clock := limited(limits.Limits{}, func(p *Dependencies) { p.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
 	try := func(key, from, forwarded string) int {
 		r, _ := http.NewRequest("GET", "/v1/status", nil)
 		r.RemoteAddr = from
@@ -203,7 +203,7 @@ func TestBrowsersAreToldWhoMayRead(t *testing.T) {
 		"not from script": {[]string{ours}, "", "", "Origin"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newWorld().api(func(p *Parts) { p.Origins = test.origins })
+			a := newWorld().api(func(p *Dependencies) { p.Origins = test.origins })
 			rec := ask(t, a, "GET", "/v1/status", "", "Origin", test.origin)
 			if got := rec.Header().Get("Access-Control-Allow-Origin"); rec.Code != 200 || got != test.allowed || rec.Header().Get("Vary") != test.varying {
 				t.Errorf("%d, allow %q, vary %q", rec.Code, got, rec.Header().Get("Vary"))
@@ -228,7 +228,7 @@ func TestBrowsersAreToldWhoMayRead(t *testing.T) {
 }
 
 func TestARefusalIsReadableForAScriptToo(t *testing.T) {
-	a := newWorld().api(func(p *Parts) { p.Origins = []string{"*"} })
+	a := newWorld().api(func(p *Dependencies) { p.Origins = []string{"*"} })
 	if rec := ask(t, a, "GET", "/v1/nothing", "", "Origin", "https://a.example"); rec.Code != 404 || rec.Header().Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("%d %v", rec.Code, rec.Header())
 	}
@@ -238,7 +238,7 @@ func TestAccessLogHasWhatItIsAskedFor(t *testing.T) {
 	const address = "somebody@example.org"
 	for what, want := range map[string]int{LogNone: 0, LogErrors: 2, LogAll: 3} {
 		var out bytes.Buffer
-		a := newWorld().api(func(p *Parts) { p.AccessLog, p.Log = what, slog.New(slog.NewTextHandler(&out, nil)) })
+		a := newWorld().api(func(p *Dependencies) { p.AccessLog, p.Log = what, slog.New(slog.NewTextHandler(&out, nil)) })
 		ask(t, a, "GET", "/v1/status?service=news", "")
 		ask(t, a, "GET", "/v1/subscribers/"+address+"/deliveries?service=news", "")
 		ask(t, a, "GET", "/v1/status?service="+address, "", "Authorization", "Bearer secret-of-nobody")
@@ -259,7 +259,7 @@ func TestAccessLogHasWhatItIsAskedFor(t *testing.T) {
 
 func TestAFloodDoesNotFloodTheLog(t *testing.T) {
 	var out bytes.Buffer
-	a, clock := limited(limits.Limits{}, func(p *Parts) { p.AccessLog, p.Log = LogErrors, slog.New(slog.NewTextHandler(&out, nil)) })
+	a, clock := limited(limits.Limits{}, func(p *Dependencies) { p.AccessLog, p.Log = LogErrors, slog.New(slog.NewTextHandler(&out, nil)) })
 	for range 1000 {
 		ask(t, a, "GET", "/v1/subscriptions/none", "")
 	}

@@ -16,7 +16,7 @@ func (a *API) lintRoutes() {
 		Parameters:  []*huma.Param{param("template", "its name; of a draft any"), service()},
 		RequestBody: body[wire.LintRequest](a, "What to look at; {} takes what is stored", "application/json")}
 	replies[wire.Lint](a, &op, http.StatusOK, "What was found; nothing is good", "application/json")
-	a.handle(op, mayRead, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(op, mayRead, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {
 			return err
@@ -26,7 +26,7 @@ func (a *API) lintRoutes() {
 			return err
 		}
 		name := r.PathValue("template")
-		found, err := a.parts.Previews.Lint(r.Context(), s, name, in)
+		found, err := a.deps.Previews.Lint(r.Context(), s, name, in)
 		if err != nil {
 			if in.Template != nil {
 				err = inDraft(name, err)

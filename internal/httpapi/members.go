@@ -55,12 +55,12 @@ func addMember[T any](a *API, k memberKind[T]) {
 	get := op("get", http.MethodGet, "One "+k.kind, ifNoneMatch("answer 304 without a body while it still has this ETag"))
 	replies[T](a, &get, http.StatusOK, "As it is", "application/json")
 	replies[any](a, &get, http.StatusNotModified, "It still has the ETag that was given")
-	a.handle(get, mayRead, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(get, mayRead, func(x *responseWriter, r *http.Request, c caller) error {
 		m, err := a.member(k.kind, r, c)
 		if err != nil {
 			return err
 		}
-		v, ok := k.see(a.parts.Documents.Configuration(), m)
+		v, ok := k.see(a.deps.Documents.Configuration(), m)
 		if !ok {
 			return problem.NotFound(k.kind, named(m))
 		}
@@ -79,17 +79,17 @@ func addMember[T any](a *API, k memberKind[T]) {
 	put.RequestBody = body[T](a, "What it shall be; what is left out is at its default", "application/json", "application/yaml")
 	replies[T](a, &put, http.StatusCreated, "Made", "application/json")
 	replies[T](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
-	a.handle(put, k.change, func(x *exchange, r *http.Request, c caller) error { return putMember(a, k, x, r, c) })
+	a.handle(put, k.change, func(x *responseWriter, r *http.Request, c caller) error { return putMember(a, k, x, r, c) })
 
 	del := op("delete", http.MethodDelete, "Delete a "+k.kind, ifMatch())
 	del.Description = "To delete it again is no error. " + cmp.Or(k.gone, "What active or paused subscriptions need is a conflict.")
 	replies[any](a, &del, http.StatusNoContent, "Done, or it was not there")
-	a.handle(del, k.change, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(del, k.change, func(x *responseWriter, r *http.Request, c caller) error {
 		m, err := a.member(k.kind, r, c)
 		if err != nil {
 			return err
 		}
-		err = a.parts.Documents.DeleteMember(r.Context(), m, func(now catalog.Configuration) error {
+		err = a.deps.Documents.DeleteMember(r.Context(), m, func(now catalog.Configuration) error {
 			_, err := checkMember(k, now, m, r.Header)
 			return err
 		})
@@ -101,7 +101,7 @@ func addMember[T any](a *API, k memberKind[T]) {
 	})
 }
 
-func putMember[T any](a *API, k memberKind[T], x *exchange, r *http.Request, c caller) error {
+func putMember[T any](a *API, k memberKind[T], x *responseWriter, r *http.Request, c caller) error {
 	m, err := a.member(k.kind, r, c)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func putMember[T any](a *API, k memberKind[T], x *exchange, r *http.Request, c c
 		return err
 	}
 	status := http.StatusOK
-	after, err := a.parts.Documents.ApplyMember(r.Context(), document, func(now catalog.Configuration) error {
+	after, err := a.deps.Documents.ApplyMember(r.Context(), document, func(now catalog.Configuration) error {
 		there, err := checkMember(k, now, m, r.Header)
 		if status = http.StatusOK; !there {
 			status = http.StatusCreated

@@ -95,7 +95,7 @@ func (a *API) messageRoutes() {
 				return page, err
 			}
 			before, _ := fanfare.ParseEventRef(key) // zero on the first page
-			if page.Messages, err = a.parts.Messages.WithReference(ctx, service, in.Reference, before, in.Limit+1); err != nil {
+			if page.Messages, err = a.deps.Messages.WithReference(ctx, service, in.Reference, before, in.Limit+1); err != nil {
 				return page, err
 			}
 			if len(page.Messages) > in.Limit {
@@ -106,7 +106,7 @@ func (a *API) messageRoutes() {
 		})
 }
 
-func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
+func (a *API) sendMessage(x *responseWriter, r *http.Request, c caller) error {
 	service, err := a.oneService(c)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
 	if key != "" {
 		once.Digest = digest
 	}
-	sent, err := a.parts.Messages.Send(r.Context(), service, request, once)
+	sent, err := a.deps.Messages.Send(r.Context(), service, request, once)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
 	return httpio.WriteJSON(x, http.StatusCreated, "application/json", sent.Message)
 }
 
-func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
+func (a *API) getMessage(x *responseWriter, r *http.Request, c caller) error {
 	patience, leave, err := a.mayWait(r)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
 	if !ok {
 		return problem.NotFound("message", id)
 	}
-	message, err := a.parts.Messages.Message(r.Context(), c.service, ref)
+	message, err := a.deps.Messages.Message(r.Context(), c.service, ref)
 	if err == nil && patience > 0 && !message.Settled() {
 		message, err = a.settled(x, r, c.service, ref, patience)
 	}
@@ -169,15 +169,15 @@ func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
 
 // settled waits until a message is settled, or for as long as the client has
 // patience, and returns it as it is then.
-func (a *API) settled(x *exchange, r *http.Request, service string, ref fanfare.EventRef, patience time.Duration) (wire.Message, error) {
+func (a *API) settled(x *responseWriter, r *http.Request, service string, ref fanfare.EventRef, patience time.Duration) (wire.Message, error) {
 	// A connection on which nothing is read for readTimeout ends its request.
 	if err := http.NewResponseController(x).SetReadDeadline(time.Now().Add(patience + listener.ReadTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return wire.Message{}, err
 	}
 	ctx := r.Context()
-	done, forget := a.parts.Messages.Await(ref)
+	done, forget := a.deps.Messages.Await(ref)
 	defer forget()
-	message, err := a.parts.Messages.Message(ctx, service, ref) // it may have been settled before the waiting began
+	message, err := a.deps.Messages.Message(ctx, service, ref) // it may have been settled before the waiting began
 	if err != nil || message.Settled() {
 		return message, err
 	}
@@ -190,7 +190,7 @@ func (a *API) settled(x *exchange, r *http.Request, service string, ref fanfare.
 	case <-ctx.Done():
 		return message, ctx.Err()
 	}
-	return a.parts.Messages.Message(ctx, service, ref)
+	return a.deps.Messages.Message(ctx, service, ref)
 }
 
 // mayWait returns how long a request wants to wait, and takes its place among
@@ -250,7 +250,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 
 // readMessage reads the body and checks all that can be told from it alone. The
 // digest is of the body as it came.
-func readMessage(x *exchange, r *http.Request) (*wire.MessageRequest, string, error) {
+func readMessage(x *responseWriter, r *http.Request) (*wire.MessageRequest, string, error) {
 	if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" {
 		return nil, "", httpio.UnknownType(mt, "application/json")
 	}

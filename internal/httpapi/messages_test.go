@@ -101,7 +101,7 @@ const oneMessage = `{"channel":"email","to":"a@b.c","template":"t"}`
 func TestAWaitingRequestIsAnsweredWhenItsMessageIsSettledAndLooksNoOftener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutbox()
-		a := newWorld().api(func(p *Parts) { p.Messages = o })
+		a := newWorld().api(func(p *Dependencies) { p.Messages = o })
 		began := time.Now()
 		answered := make(chan *httptest.ResponseRecorder, 2)
 		go func() { answered <- ask(t, a, "POST", "/v1/messages?wait=20s", oneMessage) }()
@@ -138,7 +138,7 @@ func TestWaitingEndsWithTheTimeAndWithTheServer(t *testing.T) {
 	}{"time": {time.Hour, 3 * time.Second}, "server": {time.Second, time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newWorld().api(func(p *Parts) { p.Messages = newOutbox() })
+				a := newWorld().api(func(p *Dependencies) { p.Messages = newOutbox() })
 				began := time.Now()
 				stop := time.AfterFunc(test.stop, a.Stop)
 				defer stop.Stop()
@@ -153,7 +153,7 @@ func TestWaitingEndsWithTheTimeAndWithTheServer(t *testing.T) {
 
 func TestOnlySoManyRequestsWait(t *testing.T) {
 	o := newOutbox()
-	a := newWorld().api(func(p *Parts) { p.Messages = o })
+	a := newWorld().api(func(p *Dependencies) { p.Messages = o })
 	for range maxWaiting {
 		a.waiting <- struct{}{}
 	}
@@ -173,7 +173,7 @@ func TestOnlySoManyRequestsWait(t *testing.T) {
 
 func TestTheIdempotencyKeyIsReadAsTheDraftWritesItAndAsClientsDo(t *testing.T) {
 	o := newOutbox()
-	a := newWorld().api(func(p *Parts) { p.Messages = o })
+	a := newWorld().api(func(p *Dependencies) { p.Messages = o })
 	for i, header := range []string{`"k-1"`, "k-1", `  "k-1" `} {
 		rec := ask(t, a, "POST", "/v1/messages", oneMessage, "Idempotency-Key", header)
 		if replayed := rec.Header().Get("Idempotency-Replayed") == "true"; rec.Code != 201 || replayed != (i > 0) || rec.Header().Get("Location") == "" {
@@ -196,7 +196,7 @@ func TestTheIdempotencyKeyIsReadAsTheDraftWritesItAndAsClientsDo(t *testing.T) {
 }
 
 func TestMessagesAreListedInPagesByReference(t *testing.T) {
-	a := newWorld().api(func(p *Parts) { p.Messages = newOutbox() })
+	a := newWorld().api(func(p *Dependencies) { p.Messages = newOutbox() })
 	var got []string
 	for path := "/v1/messages?reference=r&limit=2"; path != ""; {
 		rec := ask(t, a, "GET", path, "")
@@ -221,7 +221,7 @@ func TestMessagesAreListedInPagesByReference(t *testing.T) {
 
 func TestWhatIsWrongWithAMessageByItselfIsSaidBeforeAnythingElse(t *testing.T) {
 	o := newOutbox()
-	a := newWorld().api(func(p *Parts) { p.Messages = o })
+	a := newWorld().api(func(p *Dependencies) { p.Messages = o })
 	many := strings.Repeat(`{"to":"a@b.c"},`, wire.MaxRecipients) + `{"to":"a@b.c"}`
 	for body, pointer := range map[string]string{
 		`{"channel":"e","template":"t"}`:                                                                "/to",

@@ -36,7 +36,7 @@ func (a *API) moveRoutes() {
 	read(a, huma.Operation{OperationID: "get-move", Method: http.MethodGet, Path: "/v1/move", Tags: tags,
 		Summary: "How far the move is, or what came of the last", Description: "404 where none was started since the server was."},
 		operator, func(context.Context, caller, *struct{}) (wire.Move, error) {
-			m, ok := a.parts.Moves.Move()
+			m, ok := a.deps.Moves.Move()
 			if !ok {
 				return m, &fanfare.Error{Code: fanfare.NotFound, Message: "no move was started since the server was"}
 			}
@@ -45,19 +45,19 @@ func (a *API) moveRoutes() {
 	act(a, huma.Operation{OperationID: "stop-move", Method: http.MethodDelete, Path: "/v1/move", Tags: tags,
 		Summary: "End the move that is under way", Description: "The old database stays in charge. Done also where none is under way."},
 		operator, func(ctx context.Context, _ caller, _ *struct{}) error {
-			a.parts.Moves.Stop()
+			a.deps.Moves.Stop()
 			a.note(ctx, audit.Operation{Action: "stop", Kind: "move"}, nil)
 			return nil
 		})
 }
 
-func (a *API) startMove(x *exchange, r *http.Request, _ caller) error {
+func (a *API) startMove(x *responseWriter, r *http.Request, _ caller) error {
 	var in wire.MoveRequest
 	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
 	}
 	httpio.AllowLongResponse(x) // the other database may be slow to answer
-	m, err := a.parts.Moves.Start(r.Context(), in.To)
+	m, err := a.deps.Moves.Start(r.Context(), in.To)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ const accessKey = "access"
 
 // openAPI returns what huma works with.
 func (a *API) openAPI() huma.Config {
-	c := huma.DefaultConfig("Fanfare", a.parts.Version)
+	c := huma.DefaultConfig("Fanfare", a.deps.Version)
 	c.Info.Description = "Publish one event; everybody who wants it gets a personal message. Errors are problem documents (RFC 9457) with a code."
 	c.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
 	c.CreateHooks = nil // no $schema members in answers
@@ -72,7 +72,7 @@ func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 	if refusal.Status >= 500 {
 		p.Type, p.Code, p.Detail = problem.TypeOf(fanfare.Internal), fanfare.Internal, "something went wrong inside the server"
 	}
-	if x, ok := ctx.Context().Value(exchangeKey{}).(*exchange); ok {
+	if x, ok := ctx.Context().Value(exchangeKey{}).(*responseWriter); ok {
 		p.RequestID = x.id
 	}
 	return p, nil

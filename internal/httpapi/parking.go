@@ -33,12 +33,12 @@ func (a *API) parkingRoutes() {
 	act(a, huma.Operation{OperationID: "retry-parked", Method: http.MethodPost, Path: "/v1/parked/{id}/retry", Tags: tags,
 		Summary: "Try parked work again"}, mayConfigure,
 		func(ctx context.Context, c caller, in *one) error {
-			return a.unpark(ctx, c, "retry", in.ID, a.parts.Parking.RetryParked)
+			return a.unpark(ctx, c, "retry", in.ID, a.deps.Parking.RetryParked)
 		})
 	act(a, huma.Operation{OperationID: "drop-parked", Method: http.MethodDelete, Path: "/v1/parked/{id}", Tags: tags,
 		Summary: "Give parked work up; its deliveries are settled as cancelled"}, mayConfigure,
 		func(ctx context.Context, c caller, in *one) error {
-			return a.unpark(ctx, c, "drop", in.ID, a.parts.Parking.DropParked)
+			return a.unpark(ctx, c, "drop", in.ID, a.deps.Parking.DropParked)
 		})
 }
 
@@ -52,7 +52,7 @@ func parkedOrder(id string) string {
 // its own events set off. What is of several services, or too damaged to tell, is
 // the operator's: one service must not drop what another was promised.
 func (a *API) parked(ctx context.Context, c caller) ([]fanfare.Parked, error) {
-	list, err := a.parts.Parking.Parked(ctx)
+	list, err := a.deps.Parking.Parked(ctx)
 	if err != nil || c.principal.Service == "" {
 		return list, err
 	}

@@ -22,7 +22,7 @@ func (sharing) DropParked(context.Context, string) error { return nil }
 // service cannot drop those of another with its own.
 func TestParkedWorkOfSeveralServicesIsTheOperators(t *testing.T) {
 	w := newWorld()
-	a := w.api(func(p *Parts) { p.Parking = sharing{w} })
+	a := w.api(func(p *Dependencies) { p.Parking = sharing{w} })
 	if got := ask(t, a, "GET", "/v1/parked", "", "Authorization", "Bearer "+newsSecret); !strings.Contains(got.Body.String(), `"own"`) || strings.Contains(got.Body.String(), "shared") {
 		t.Errorf("listed: %s", got.Body)
 	}

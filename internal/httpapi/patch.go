@@ -16,7 +16,7 @@ type patch map[string]json.RawMessage
 
 // readPatch reads a patch that may have the members that T has, by their names
 // in JSON.
-func readPatch[T any](x *exchange, r *http.Request) (patch, error) {
+func readPatch[T any](x *responseWriter, r *http.Request) (patch, error) {
 	if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" && mt != httpio.MergePatch {
 		return nil, httpio.UnknownType(mt, httpio.MergePatch, "application/json")
 	}

@@ -26,9 +26,9 @@ func (a *API) pauseRoutes() {
 				if err != nil {
 					return err
 				}
-				x := ctx.Value(exchangeKey{}).(*exchange)
+				x := ctx.Value(exchangeKey{}).(*responseWriter)
 				httpio.AllowLongResponse(x)
-				return set(a.parts.Subscriptions, ctx, s, in.ID, httpio.Preconditions[people.Subscription](x.request))
+				return set(a.deps.Subscriptions, ctx, s, in.ID, httpio.Preconditions[people.Subscription](x.request))
 			})
 	}
 	verb("pause", "Pause a subscription", "No event that is accepted after the answer is for it, until it is resumed. Answers when no message for it can leave any more; "+

@@ -74,7 +74,7 @@ func (a *API) personalRoutes() {
 		Parameters:  []*huma.Param{param("id", "of the subscriber that goes"), service()},
 		RequestBody: body[MergeRequest](a, "The one that stays", "application/json")}
 	replies[people.Subscriber](a, &merge, http.StatusOK, "The one that stays, as it is now", "application/json")
-	a.handle(merge, maySubscribe, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(merge, maySubscribe, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ func (a *API) personalRoutes() {
 		if err := httpio.ReadJSON(x, r, &in); err != nil {
 			return err
 		}
-		merged, err := a.parts.Merging.MergeSubscriber(r.Context(), s, r.PathValue("id"), in.Into)
+		merged, err := a.deps.Merging.MergeSubscriber(r.Context(), s, r.PathValue("id"), in.Into)
 		if err != nil {
 			return err
 		}
@@ -96,13 +96,13 @@ func (a *API) personalRoutes() {
 			"what messages said, and the audit. Deleted subscribers are found, too. It is what a person may ask for (GDPR, articles 15 and 20).",
 		Parameters: []*huma.Param{param("id", "chosen by the client, or per-..."), service()}}
 	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", httpio.NDJSON)
-	a.handle(export, mayLookUp, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(export, mayLookUp, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {
 			return err
 		}
 		out := newLineStream(x)
-		if err := a.parts.Personal.Export(r.Context(), s, r.PathValue("id"), func(line *PersonalLine) error { return out.write(line) }); err != nil {
+		if err := a.deps.Personal.Export(r.Context(), s, r.PathValue("id"), func(line *PersonalLine) error { return out.write(line) }); err != nil {
 			return err
 		}
 		return out.flush()

@@ -27,7 +27,7 @@ func (a *API) previewRoutes() {
 		Parameters:  []*huma.Param{param("template", "its name; of a draft any"), service()},
 		RequestBody: body[wire.PreviewRequest](a, "What to take; {} takes samples", "application/json")}
 	replies[wire.Preview](a, &op, http.StatusOK, "What it says", "application/json")
-	a.handle(op, mayRead, func(x *exchange, r *http.Request, c caller) error {
+	a.handle(op, mayRead, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {
 			return err
@@ -37,7 +37,7 @@ func (a *API) previewRoutes() {
 			return err
 		}
 		name := r.PathValue("template")
-		p, err := a.parts.Previews.Preview(r.Context(), s, name, in)
+		p, err := a.deps.Previews.Preview(r.Context(), s, name, in)
 		if err != nil {
 			if in.Template != nil {
 				err = inDraft(name, err)

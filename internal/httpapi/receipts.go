@@ -48,7 +48,7 @@ func (a *API) receiptRoutes() {
 		Parameters:  []*huma.Param{param("service", "of the channel"), param("channel", "name of the channel")},
 		RequestBody: body[Receipt](a, "What happened", "application/json")}
 	replies[ReceiptTaken](a, &op, http.StatusOK, "It is kept, and need not be sent again", "application/json")
-	a.handle(op, anybody, func(x *exchange, r *http.Request, _ caller) error {
+	a.handle(op, anybody, func(x *responseWriter, r *http.Request, _ caller) error {
 		if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" {
 			return httpio.UnknownType(mt, "application/json")
 		}
@@ -57,7 +57,7 @@ func (a *API) receiptRoutes() {
 			return httpio.BodyError(err, maxReceiptBytes)
 		}
 		httpio.AllowLongResponse(x)
-		if err := a.parts.Receipts.TakeReceipt(r.Context(), r.PathValue("service"), r.PathValue("channel"), r.Header, text); err != nil {
+		if err := a.deps.Receipts.TakeReceipt(r.Context(), r.PathValue("service"), r.PathValue("channel"), r.Header, text); err != nil {
 			return err
 		}
 		return httpio.WriteJSON(x, http.StatusOK, "application/json", ReceiptTaken{Taken: true})

@@ -19,7 +19,7 @@ import (
 )
 
 // A handler answers a request, or returns an error before it has written anything.
-type handler func(x *exchange, r *http.Request, c caller) error
+type handler func(x *responseWriter, r *http.Request, c caller) error
 
 // handle adds an endpoint that reads its body itself. The query may have only the
 // parameters of op.
@@ -33,7 +33,7 @@ func (a *API) handle(op huma.Operation, who access, h handler) {
 		}
 	}
 	a.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
-		x := w.(*exchange)
+		x := w.(*responseWriter)
 		c, err := a.admitted(x, who)
 		if err == nil {
 			err = checkQuery(r, known)
@@ -110,7 +110,7 @@ func read[I, T any](a *API, op huma.Operation, who access, h func(ctx context.Co
 		if err != nil {
 			return nil, a.shown(ctx, err)
 		}
-		if x := ctx.Value(exchangeKey{}).(*exchange); httpio.IsKnown(x.request.Header, x.Header().Get("ETag")) {
+		if x := ctx.Value(exchangeKey{}).(*responseWriter); httpio.IsKnown(x.request.Header, x.Header().Get("ETag")) {
 			return nil, huma.Status304NotModified()
 		}
 		return &answer[T]{body}, nil
@@ -137,7 +137,7 @@ type (
 // admit is the middleware that checks the key of every huma endpoint.
 func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	x := w.(*exchange)
+	x := w.(*responseWriter)
 	who, _ := ctx.Operation().Metadata[accessKey].(access)
 	c, err := a.admitted(x, who)
 	if err == nil {
@@ -153,7 +153,7 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 
 // shown converts err to a problem that huma writes.
 func (a *API) shown(ctx context.Context, err error) error {
-	x := ctx.Value(exchangeKey{}).(*exchange)
+	x := ctx.Value(exchangeKey{}).(*responseWriter)
 	p := problem.Of(err, x.id)
 	if p.Status == http.StatusInternalServerError && (!errors.Is(err, context.Canceled) || x.request.Context().Err() == nil) {
 		a.log.Log(ctx, a.failureLevel(), "request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)

@@ -26,6 +26,6 @@ func (a *API) secretRoutes() {
 		if err != nil {
 			return wire.ReceiverSecret{}, err
 		}
-		return a.parts.Secrets.ReceiverSecret(service, in.Channel, in.To)
+		return a.deps.Secrets.ReceiverSecret(service, in.Channel, in.To)
 	})
 }

@@ -43,7 +43,7 @@ func (a *API) stateRoutes() {
 		if err != nil {
 			return page, err
 		}
-		page, err = a.parts.States.States(service, in.Topic, behind, in.Limit+1)
+		page, err = a.deps.States.States(service, in.Topic, behind, in.Limit+1)
 		if n := pageOfStates(page.States, in.Limit); n < len(page.States) {
 			page.States = page.States[:n]
 			page.Next = l.cursor(page.States[n-1].Key)
@@ -61,6 +61,6 @@ func (a *API) stateRoutes() {
 			if err != nil {
 				return wire.KeyState{}, err
 			}
-			return a.parts.States.State(service, in.Topic, in.Key)
+			return a.deps.States.State(service, in.Topic, in.Key)
 		})
 }

@@ -16,7 +16,7 @@ func (a *API) statusRoutes() {
 	read(a, huma.Operation{OperationID: "get-status", Method: http.MethodGet, Path: "/v1/status", Tags: []string{"operations"},
 		Summary: "How the server is doing"}, mayRead,
 		func(ctx context.Context, c caller, _ *Named) (wire.Status, error) {
-			s, err := a.parts.Reports.Status(ctx)
+			s, err := a.deps.Reports.Status(ctx)
 			if c.service != "" {
 				s = ofService(s, c.service, c.principal.Service == "")
 			}

@@ -16,7 +16,7 @@ import (
 const subscriberChunkLines = 1000
 
 // importSubscribers puts the subscriber on each line of the body.
-func (a *API) importSubscribers(x *exchange, r *http.Request, service string, quiet bool) error {
+func (a *API) importSubscribers(x *responseWriter, r *http.Request, service string, quiet bool) error {
 	sum := putSum{Errors: []wire.LineError{}}
 	defer a.noteImport(r, service, "subscribers", &sum)
 	return run(a, x, r, ndjson.Endpoint[people.ImportedSubscriber]{
@@ -25,7 +25,7 @@ func (a *API) importSubscribers(x *exchange, r *http.Request, service string, qu
 		Store: func(ctx context.Context, lines []people.ImportedSubscriber) (<-chan error, ndjson.ResultFunc) {
 			results := make([]people.PutResult, len(lines))
 			done := make(chan error, 1)
-			done <- a.parts.Subscribers.PutSubscribers(audit.WithoutActor(ctx), service, lines, results)
+			done <- a.deps.Subscribers.PutSubscribers(audit.WithoutActor(ctx), service, lines, results)
 			return done, func(dst []byte, i int) ([]byte, error) {
 				return sum.add(dst, &results[i], quiet)
 			}
@@ -40,10 +40,10 @@ const exportPage = 1000
 
 // exportSubscribers streams all subscribers as the lines that an import takes.
 // Ids of ours are left out: they are places, which are given anew.
-func (a *API) exportSubscribers(ctx context.Context, x *exchange, service string) error {
+func (a *API) exportSubscribers(ctx context.Context, x *responseWriter, service string) error {
 	out := newLineStream(x)
 	for after, more := fanfare.RowID(0), true; more; {
-		page, next, err := a.parts.Subscribers.SubscriberPage(ctx, service, after, exportPage)
+		page, next, err := a.deps.Subscribers.SubscriberPage(ctx, service, after, exportPage)
 		if err != nil {
 			return err
 		}

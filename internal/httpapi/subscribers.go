@@ -67,9 +67,9 @@ func (a *API) subscriberRoutes() {
 			if err != nil {
 				return people.Subscriber{}, err
 			}
-			found, err := a.parts.Subscribers.Subscriber(ctx, s, in.ID)
+			found, err := a.deps.Subscribers.Subscriber(ctx, s, in.ID)
 			if err == nil {
-				err = setTag(ctx.Value(exchangeKey{}).(*exchange), found)
+				err = setTag(ctx.Value(exchangeKey{}).(*responseWriter), found)
 			}
 			return found, err
 		})
@@ -115,16 +115,16 @@ func ifMatch() *huma.Param {
 }
 
 // subscribers returns how to answer who asks for a list.
-func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (func(context.Context, *exchange) error, error) {
+func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (func(context.Context, *responseWriter) error, error) {
 	if acceptsLines(in.Accept) {
 		s, err := a.oneService(c)
 		if err == nil && (in.ID != "" || in.Address != "" || in.Cursor != "") {
 			err = &fanfare.Error{Code: fanfare.Invalid, Message: "an export has all subscribers: it knows no cursor and no filters", Hint: "ask for application/json to have pages"}
 		}
-		return func(ctx context.Context, x *exchange) error { return a.exportSubscribers(ctx, x, s) }, err
+		return func(ctx context.Context, x *responseWriter) error { return a.exportSubscribers(ctx, x, s) }, err
 	}
 	list, err := a.listSubscribers(ctx, c, in)
-	return func(_ context.Context, x *exchange) error {
+	return func(_ context.Context, x *responseWriter) error {
 		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
 	}, err
 }
@@ -144,7 +144,7 @@ func (a *API) listSubscribers(ctx context.Context, c caller, in *subscribersBy) 
 	if err != nil {
 		return list, err
 	}
-	page, next, err := a.parts.Subscribers.SubscriberPage(ctx, s, after, in.Limit)
+	page, next, err := a.deps.Subscribers.SubscriberPage(ctx, s, after, in.Limit)
 	if next != 0 {
 		list.Next = l.cursor(placeKey(next))
 	}
@@ -157,11 +157,11 @@ func (a *API) subscribersNamed(ctx context.Context, service string, in *subscrib
 	var found people.Subscriber
 	var err error
 	if in.ID != "" {
-		found, err = a.parts.Subscribers.Subscriber(ctx, service, in.ID)
+		found, err = a.deps.Subscribers.Subscriber(ctx, service, in.ID)
 	}
 	if in.Address != "" && err == nil {
 		byID := found.ID
-		if found, err = a.parts.Subscribers.SubscriberByAddress(ctx, service, in.Address); err == nil && byID != "" && found.ID != byID {
+		if found, err = a.deps.Subscribers.SubscriberByAddress(ctx, service, in.Address); err == nil && byID != "" && found.ID != byID {
 			return []people.Subscriber{}, nil
 		}
 	}
@@ -186,7 +186,7 @@ func placeAfter(l listing, cursor string) (fanfare.RowID, error) {
 	return fanfare.RowID(p), err
 }
 
-func (a *API) postSubscriber(x *exchange, r *http.Request, c caller) error {
+func (a *API) postSubscriber(x *responseWriter, r *http.Request, c caller) error {
 	if httpio.IsNDJSON(httpio.MediaType(r.Header)) {
 		service, err := a.oneService(c)
 		if err != nil {
@@ -202,20 +202,20 @@ func (a *API) postSubscriber(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.parts.Subscribers.CreateSubscriber(r.Context(), service, p)
+	s, err := a.deps.Subscribers.CreateSubscriber(r.Context(), service, p)
 	if err != nil {
 		return err
 	}
 	return answerSubscriber(x, http.StatusCreated, &s)
 }
 
-func (a *API) putSubscriber(x *exchange, r *http.Request, c caller) error {
+func (a *API) putSubscriber(x *responseWriter, r *http.Request, c caller) error {
 	service, p, err := a.subscriberBody(x, r, c)
 	if err != nil {
 		return err
 	}
 	httpio.AllowLongResponse(x)
-	s, created, err := a.parts.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, httpio.Preconditions[people.Subscriber](r))
+	s, created, err := a.deps.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, httpio.Preconditions[people.Subscriber](r))
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (a *API) putSubscriber(x *exchange, r *http.Request, c caller) error {
 	return answerSubscriber(x, status, &s)
 }
 
-func (a *API) patchSubscriber(x *exchange, r *http.Request, c caller) error {
+func (a *API) patchSubscriber(x *responseWriter, r *http.Request, c caller) error {
 	service, err := a.oneService(c)
 	if err != nil {
 		return err
@@ -239,34 +239,34 @@ func (a *API) patchSubscriber(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	httpio.AllowLongResponse(x)
-	s, err := a.parts.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, httpio.Preconditions[people.Subscriber](r))
+	s, err := a.deps.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, httpio.Preconditions[people.Subscriber](r))
 	if err != nil {
 		return err
 	}
 	return answerSubscriber(x, http.StatusOK, &s)
 }
 
-func (a *API) deleteSubscriber(x *exchange, r *http.Request, c caller) error {
+func (a *API) deleteSubscriber(x *responseWriter, r *http.Request, c caller) error {
 	service, err := a.oneService(c)
 	if err != nil {
 		return err
 	}
 	httpio.AllowLongResponse(x)
-	if err := a.parts.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), httpio.Preconditions[people.Subscriber](r)); err != nil {
+	if err := a.deps.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), httpio.Preconditions[people.Subscriber](r)); err != nil {
 		return err
 	}
 	x.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-func (a *API) subscriberBody(x *exchange, r *http.Request, c caller) (service string, p people.SubscriberPut, err error) {
+func (a *API) subscriberBody(x *responseWriter, r *http.Request, c caller) (service string, p people.SubscriberPut, err error) {
 	if service, err = a.oneService(c); err == nil {
 		err = httpio.ReadJSON(x, r, &p)
 	}
 	return service, p, err
 }
 
-func answerSubscriber(x *exchange, status int, s *people.Subscriber) error {
+func answerSubscriber(x *responseWriter, status int, s *people.Subscriber) error {
 	if err := setTag(x, s); err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func answerSubscriber(x *exchange, status int, s *people.Subscriber) error {
 }
 
 // setTag gives the answer the entity tag of what it shows.
-func setTag(x *exchange, v any) error {
+func setTag(x *responseWriter, v any) error {
 	tag, err := httpio.TagOf(v)
 	if err == nil {
 		x.Header().Set("ETag", tag)

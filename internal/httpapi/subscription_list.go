@@ -56,7 +56,7 @@ func (a *API) subscriptionListRoutes() {
 
 // streamed is read for an answer that may be too large to be made as a whole: h
 // returns how to write it.
-func streamed[I any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) (func(context.Context, *exchange) error, error)) {
+func streamed[I any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) (func(context.Context, *responseWriter) error, error)) {
 	a.describe(&op, who)
 	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
 		answer, err := h(ctx, ctx.Value(callerKey{}).(caller), in)
@@ -65,7 +65,7 @@ func streamed[I any](a *API, op huma.Operation, who access, h func(ctx context.C
 		}
 		return &huma.StreamResponse{Body: func(hc huma.Context) {
 			r, w := humago.Unwrap(hc)
-			x := w.(*exchange)
+			x := w.(*responseWriter)
 			if err := answer(r.Context(), x); err != nil {
 				a.fail(x, err)
 			}
@@ -74,7 +74,7 @@ func streamed[I any](a *API, op huma.Operation, who access, h func(ctx context.C
 }
 
 // listSubscriptions returns how to answer.
-func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptionsBy) (func(context.Context, *exchange) error, error) {
+func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptionsBy) (func(context.Context, *responseWriter) error, error) {
 	s, err := a.oneService(c)
 	if err != nil {
 		return nil, err
@@ -84,14 +84,16 @@ func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptions
 			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export has active and paused subscriptions: it knows no cursor, and no ended ones",
 				Hint: "ask for application/json to have pages"}
 		}
-		return func(ctx context.Context, x *exchange) error { return a.exportSubscriptions(ctx, x, s, in.filter()) }, nil
+		return func(ctx context.Context, x *responseWriter) error {
+			return a.exportSubscriptions(ctx, x, s, in.filter())
+		}, nil
 	}
 	l := listingOf("subscriptions", s, in.Topic, in.Channel, in.Subscriber, in.State)
 	after, err := placeAfter(l, in.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := a.parts.SubscriptionLists.SubscriptionPage(ctx, s, in.filter(), after, in.Limit)
+	page, next, err := a.deps.SubscriptionLists.SubscriptionPage(ctx, s, in.filter(), after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +101,7 @@ func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptions
 	if next != 0 {
 		list.Next = l.cursor(placeKey(next))
 	}
-	return func(_ context.Context, x *exchange) error {
+	return func(_ context.Context, x *responseWriter) error {
 		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
 	}, nil
 }
@@ -122,12 +124,12 @@ const (
 
 // A lineStream writes values as NDJSON, a piece at a time.
 type lineStream struct {
-	x    *exchange
+	x    *responseWriter
 	buf  bytes.Buffer
 	json *json.Encoder
 }
 
-func newLineStream(x *exchange) *lineStream {
+func newLineStream(x *responseWriter) *lineStream {
 	s := &lineStream{x: x}
 	s.json = json.NewEncoder(&s.buf)
 	s.json.SetEscapeHTML(false)
@@ -152,9 +154,9 @@ func (s *lineStream) flush() error {
 	return err
 }
 
-func (a *API) exportSubscriptions(ctx context.Context, x *exchange, service string, f people.SubscriptionFilter) error {
+func (a *API) exportSubscriptions(ctx context.Context, x *responseWriter, service string, f people.SubscriptionFilter) error {
 	out := newLineStream(x)
-	err := a.parts.SubscriptionLists.ExportSubscriptions(ctx, service, f, func(p *people.SubscriptionPut) error {
+	err := a.deps.SubscriptionLists.ExportSubscriptions(ctx, service, f, func(p *people.SubscriptionPut) error {
 		return out.write(wire.SubscriptionRequest{ID: p.ID, Topic: p.Topic, Channel: p.Channel, To: p.To, Subscriber: p.Subscriber, Filter: p.Filter, Rule: p.Rule,
 			Params: p.Params, Data: p.Data, Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes, State: p.State, Title: p.Title, Description: p.Description, Cadence: p.Cadence})
 	})

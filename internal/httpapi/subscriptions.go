@@ -47,9 +47,9 @@ func (a *API) subscriptionRoutes() {
 			if err != nil {
 				return people.Subscription{}, err
 			}
-			found, err := a.parts.Subscriptions.Subscription(ctx, s, in.ID)
+			found, err := a.deps.Subscriptions.Subscription(ctx, s, in.ID)
 			if err == nil {
-				err = setTag(ctx.Value(exchangeKey{}).(*exchange), found)
+				err = setTag(ctx.Value(exchangeKey{}).(*responseWriter), found)
 			}
 			return found, err
 		})
@@ -69,13 +69,13 @@ func (a *API) subscriptionRoutes() {
 			if in.Reason == "" {
 				in.Reason = "ended over the API"
 			}
-			x := ctx.Value(exchangeKey{}).(*exchange)
+			x := ctx.Value(exchangeKey{}).(*responseWriter)
 			httpio.AllowLongResponse(x)
-			return a.parts.Subscriptions.EndSubscriptionIf(ctx, s, in.ID, in.Reason, httpio.Preconditions[people.Subscription](x.request))
+			return a.deps.Subscriptions.EndSubscriptionIf(ctx, s, in.ID, in.Reason, httpio.Preconditions[people.Subscription](x.request))
 		})
 }
 
-func (a *API) postSubscriptions(x *exchange, r *http.Request, c caller) error {
+func (a *API) postSubscriptions(x *responseWriter, r *http.Request, c caller) error {
 	s, err := a.oneService(c)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (a *API) postSubscriptions(x *exchange, r *http.Request, c caller) error {
 	}
 }
 
-func (a *API) putSubscription(x *exchange, r *http.Request, c caller) error {
+func (a *API) putSubscription(x *responseWriter, r *http.Request, c caller) error {
 	s, err := a.oneService(c)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (a *API) putSubscription(x *exchange, r *http.Request, c caller) error {
 
 // keepSubscription puts the one subscription in the body; id is that of the
 // path, or "".
-func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string) error {
+func (a *API) keepSubscription(x *responseWriter, r *http.Request, service, id string) error {
 	text, err := httpio.ReadBody(x, r)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 		puts[0].Check = httpio.Preconditions[people.Subscription](r)
 	}
 	results := make([]people.PutResult, 1)
-	if err := a.parts.Subscriptions.PutSubscriptions(r.Context(), service, puts, results); err != nil {
+	if err := a.deps.Subscriptions.PutSubscriptions(r.Context(), service, puts, results); err != nil {
 		return err
 	}
 	if results[0].Err != nil {

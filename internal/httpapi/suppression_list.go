@@ -57,7 +57,7 @@ func (a *API) suppressionListRoutes() {
 }
 
 // listSuppressions returns how to answer.
-func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy) (func(context.Context, *exchange) error, error) {
+func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy) (func(context.Context, *responseWriter) error, error) {
 	s, err := a.suppressionScope(c, in.AllServices)
 	if err != nil {
 		return nil, err
@@ -67,14 +67,14 @@ func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy
 		if in.Cursor != "" {
 			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export has the whole list: it knows no cursor", Hint: "ask for application/json to have pages"}
 		}
-		return func(ctx context.Context, x *exchange) error { return a.exportSuppressions(ctx, x, f) }, nil
+		return func(ctx context.Context, x *responseWriter) error { return a.exportSuppressions(ctx, x, f) }, nil
 	}
 	l := listingOf("suppressions", s, in.Reason)
 	after, err := suppressionAfter(l, in.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := a.parts.Suppressions.Suppressions(ctx, f, after, in.Limit)
+	page, next, err := a.deps.Suppressions.Suppressions(ctx, f, after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy
 	if next != nil {
 		list.Next = l.cursor(fmt.Sprintf("%x.%x.%x", next.At, next.Kind, next.Hash))
 	}
-	return func(_ context.Context, x *exchange) error {
+	return func(_ context.Context, x *responseWriter) error {
 		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
 	}, nil
 }
@@ -105,16 +105,16 @@ func suppressionAfter(l listing, cursor string) (*suppression.Cursor, error) {
 }
 
 // exportSuppressions streams the list.
-func (a *API) exportSuppressions(ctx context.Context, x *exchange, f suppression.Filter) error {
+func (a *API) exportSuppressions(ctx context.Context, x *responseWriter, f suppression.Filter) error {
 	out := newLineStream(x)
-	if err := a.parts.Suppressions.EachSuppression(ctx, f, func(s *suppression.Suppression) error { return out.write(s) }); err != nil {
+	if err := a.deps.Suppressions.EachSuppression(ctx, f, func(s *suppression.Suppression) error { return out.write(s) }); err != nil {
 		return err
 	}
 	return out.flush()
 }
 
 // importSuppressions puts the address on each line of the body on the list.
-func (a *API) importSuppressions(x *exchange, r *http.Request, c caller) error {
+func (a *API) importSuppressions(x *responseWriter, r *http.Request, c caller) error {
 	quiet, err := httpio.WantsSummary(r)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (a *API) importSuppressions(x *exchange, r *http.Request, c caller) error {
 		Decode:       func(line []byte, to *suppression.Record) error { return a.decodeSuppression(line, s, all, to) },
 		MaxLineBytes: importLineBytes, MaxLines: suppressionChunkLines, Status: http.StatusOK, Quiet: quiet,
 		Store: func(ctx context.Context, records []suppression.Record) (<-chan error, ndjson.ResultFunc) {
-			added, err := a.parts.Suppressions.SuppressRecords(audit.WithoutActor(ctx), records)
+			added, err := a.deps.Suppressions.SuppressRecords(audit.WithoutActor(ctx), records)
 			done := make(chan error, 1)
 			done <- err
 			return done, func(dst []byte, i int) ([]byte, error) { return sum.add(dst, added[i], quiet), nil }
@@ -181,6 +181,6 @@ func (a *API) decodeSuppression(line []byte, service string, all bool, to *suppr
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "the line is for all services, and the list is that of one",
 			Hint: "send it with ?all_services=true, or leave that out"}
 	}
-	*to, err = a.parts.Suppressions.CheckSuppression(in.ask(service, suppression.ReasonImported))
+	*to, err = a.deps.Suppressions.CheckSuppression(in.ask(service, suppression.ReasonImported))
 	return err
 }

@@ -72,7 +72,7 @@ func (a *API) suppressionRoutes() {
 			if err != nil {
 				return suppression.Suppression{}, err
 			}
-			return a.parts.Suppressions.Suppression(ctx, s, in.Address)
+			return a.deps.Suppressions.Suppression(ctx, s, in.Address)
 		})
 
 	add := huma.Operation{OperationID: "suppress", Method: http.MethodPost, Path: one, Tags: tags,
@@ -90,7 +90,7 @@ func (a *API) suppressionRoutes() {
 			if err != nil {
 				return err
 			}
-			return a.parts.Suppressions.Unsuppress(ctx, s, in.Address)
+			return a.deps.Suppressions.Unsuppress(ctx, s, in.Address)
 		})
 	a.suppressionListRoutes()
 }
@@ -104,7 +104,7 @@ func (a *API) suppressionScope(c caller, all bool) (string, error) {
 	return a.oneService(c)
 }
 
-func (a *API) suppress(x *exchange, r *http.Request, c caller) error {
+func (a *API) suppress(x *responseWriter, r *http.Request, c caller) error {
 	var in SuppressionRequest
 	if err := httpio.ReadJSON(x, r, &in); err != nil {
 		return err
@@ -116,14 +116,14 @@ func (a *API) suppress(x *exchange, r *http.Request, c caller) error {
 	if in.Address == "" {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/address", Message: "an address is missing"}
 	}
-	record, err := a.parts.Suppressions.CheckSuppression(in.ask(s, suppression.ReasonManual))
+	record, err := a.deps.Suppressions.CheckSuppression(in.ask(s, suppression.ReasonManual))
 	if err != nil {
 		return err
 	}
-	if _, err := a.parts.Suppressions.SuppressRecords(r.Context(), []suppression.Record{record}); err != nil {
+	if _, err := a.deps.Suppressions.SuppressRecords(r.Context(), []suppression.Record{record}); err != nil {
 		return err
 	}
-	is, err := a.parts.Suppressions.Suppression(r.Context(), s, in.Address)
+	is, err := a.deps.Suppressions.Suppression(r.Context(), s, in.Address)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (a *API) listTemplates(_ context.Context, c caller, in *OfTemplates) (page 
 	if err != nil {
 		return page, err
 	}
-	now := a.parts.Documents.Configuration()
+	now := a.deps.Documents.Configuration()
 	var all []wire.Template
 	if in.State == catalog.VersionDraft {
 		for _, d := range now.Drafts(service) {
@@ -91,7 +91,7 @@ func (a *API) listVersions(_ context.Context, c caller, in *OfTemplate) (page wi
 	if err != nil {
 		return page, err
 	}
-	versions := a.parts.Documents.Configuration().TemplateVersions(service, in.Template)
+	versions := a.deps.Documents.Configuration().TemplateVersions(service, in.Template)
 	if len(versions) == 0 {
 		return page, problem.NotFound("template", in.Template)
 	}
@@ -108,7 +108,7 @@ func (a *API) getVersion(_ context.Context, c caller, in *OfVersion) (wire.Templ
 	if err != nil {
 		return wire.Template{}, err
 	}
-	if v := a.parts.Documents.Configuration().TemplateVersion(service, in.Template, in.Version); v != nil {
+	if v := a.deps.Documents.Configuration().TemplateVersion(service, in.Template, in.Version); v != nil {
 		return seen(v), nil
 	}
 	return wire.Template{}, problem.NotFound("version", in.Template+"@"+strconv.Itoa(in.Version))
@@ -125,7 +125,7 @@ func (a *API) publicationRoute(template *huma.Param) {
 	a.handle(op, mayConfigure, a.publishTemplate)
 }
 
-func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
+func (a *API) publishTemplate(x *responseWriter, r *http.Request, c caller) error {
 	service, err := a.oneService(c)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	after, err := a.parts.Documents.ApplyMember(r.Context(), publication, func(now catalog.Configuration) error {
+	after, err := a.deps.Documents.ApplyMember(r.Context(), publication, func(now catalog.Configuration) error {
 		if len(now.TemplateVersions(service, name)) == 0 {
 			return problem.NotFound("template", name)
 		}
@@ -182,7 +182,7 @@ func (a *API) diffVersions(_ context.Context, c caller, in *BetweenVersions) (di
 	if err != nil {
 		return diff, err
 	}
-	all := a.parts.Documents.Configuration().TemplateVersions(service, in.Template)
+	all := a.deps.Documents.Configuration().TemplateVersions(service, in.Template)
 	if len(all) == 0 {
 		return diff, problem.NotFound("template", in.Template)
 	}

@@ -98,7 +98,7 @@ func (a *API) broadcasts(ctx context.Context, c caller, list string, in *broadca
 	if p.After, err = l.key(in.Cursor); err != nil {
 		return nil, "", err
 	}
-	page, next, err = a.parts.Reports.Broadcasts(ctx, p)
+	page, next, err = a.deps.Reports.Broadcasts(ctx, p)
 	return orEmpty(page), l.next(next), err
 }
 
@@ -107,7 +107,7 @@ func (a *API) history(ctx context.Context, c caller, in *historyOf) (page wire.D
 	if err != nil {
 		return page, err
 	}
-	places, err := a.parts.Subscriptions.SubscriberPlaces(ctx, s, in.Subscriber)
+	places, err := a.deps.Subscriptions.SubscriberPlaces(ctx, s, in.Subscriber)
 	if err != nil {
 		return page, err
 	}
@@ -117,7 +117,7 @@ func (a *API) history(ctx context.Context, c caller, in *historyOf) (page wire.D
 	if p.After, err = l.key(in.Cursor); err != nil {
 		return page, err
 	}
-	list, next, err := a.parts.Reports.History(ctx, places, p)
+	list, next, err := a.deps.Reports.History(ctx, places, p)
 	return wire.DeliveryPage{Deliveries: orEmpty(list), Next: l.next(next)}, err
 }
 
@@ -127,8 +127,8 @@ func (a *API) deliveries(ctx context.Context, c caller, in *deliveriesOf) (page 
 		return page, err
 	}
 	if in.Recipient != "" {
-		if page.Deliveries, err = a.parts.Reports.DeliveryOf(ctx, ref, in.Recipient); err == nil {
-			page.Gathered, err = a.parts.Reports.WaitingOf(ctx, ref, in.Recipient)
+		if page.Deliveries, err = a.deps.Reports.DeliveryOf(ctx, ref, in.Recipient); err == nil {
+			page.Gathered, err = a.deps.Reports.WaitingOf(ctx, ref, in.Recipient)
 		}
 	} else {
 		l := listingOf("deliveries", ref.String(), in.State)
@@ -136,7 +136,7 @@ func (a *API) deliveries(ctx context.Context, c caller, in *deliveriesOf) (page 
 		if bad != nil {
 			return page, bad
 		}
-		page.Deliveries, page.Next, err = a.parts.Reports.Deliveries(ctx, ref, in.State, after, in.Limit)
+		page.Deliveries, page.Next, err = a.deps.Reports.Deliveries(ctx, ref, in.State, after, in.Limit)
 		page.Next = l.next(page.Next)
 	}
 	page.Deliveries = orEmpty(page.Deliveries)
@@ -154,7 +154,7 @@ func (a *API) delivery(ctx context.Context, c caller, in *oneDelivery) (fanfare.
 	if !ok {
 		return fanfare.Delivery{}, problem.NotFound("delivery", in.ID)
 	}
-	d, err := a.parts.Reports.Delivery(ctx, ref)
+	d, err := a.deps.Reports.Delivery(ctx, ref)
 	if err == nil && c.service != "" && d.Service != c.service {
 		err = problem.NotFound("delivery", in.ID)
 	}
@@ -173,11 +173,11 @@ func (a *API) event(ctx context.Context, c caller, id string) (fanfare.EventRef,
 			return fanfare.EventRef{}, fanfare.Broadcast{}, err
 		}
 	}
-	ref, err := a.parts.Reports.FindEvent(ctx, service, id)
+	ref, err := a.deps.Reports.FindEvent(ctx, service, id)
 	if err != nil {
 		return ref, fanfare.Broadcast{}, err
 	}
-	b, err := a.parts.Reports.Broadcast(ctx, ref)
+	b, err := a.deps.Reports.Broadcast(ctx, ref)
 	if err == nil && c.service != "" && b.Service != c.service {
 		err = problem.NotFound("event", id)
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestAPartOfTheRequestsIsKeptForUrgentOnes(t *testing.T) {
 	w := held{newWorld(), make(chan struct{}), make(chan struct{})}
-	a := w.api(func(p *Parts) { p.Limits, p.Subscriptions = limits.Limits{Requests: limits.UrgentShare}, w })
+	a := w.api(func(p *Dependencies) { p.Limits, p.Subscriptions = limits.Limits{Requests: limits.UrgentShare}, w })
 	done := make(chan int)
 	for range limits.UrgentShare - 1 {
 		go func() { done <- ask(t, a, "POST", "/v1/subscriptions", oneSub).Code }()

@@ -27,10 +27,10 @@ func (a *API) viewerRoutes() {
 	op := huma.Operation{OperationID: "show-documentation", Method: http.MethodGet, Path: "/docs", Tags: []string{"reference"},
 		Summary: "This document for people, to read and to try"}
 	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
-	a.handle(op, anybody, func(x *exchange, _ *http.Request, _ caller) error { return a.view(x, "index.html") })
+	a.handle(op, anybody, func(x *responseWriter, _ *http.Request, _ caller) error { return a.view(x, "index.html") })
 	for _, name := range []string{"start.js", "swagger-ui.css", "swagger-ui-bundle.js"} { // parts of the page, no endpoints
 		a.mux.HandleFunc("GET /docs/"+name, func(w http.ResponseWriter, _ *http.Request) {
-			x := w.(*exchange)
+			x := w.(*responseWriter)
 			if err := a.view(x, name); err != nil {
 				a.fail(x, err)
 			}
@@ -39,7 +39,7 @@ func (a *API) viewerRoutes() {
 }
 
 // view answers with a file of the viewer.
-func (a *API) view(x *exchange, name string) error {
+func (a *API) view(x *responseWriter, name string) error {
 	h := x.Header()
 	h.Set("Content-Security-Policy", viewerPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -25,15 +25,14 @@ const (
 	maxAttributesBytes = 16 << 10
 )
 
-// CheckID allows letters, digits and . _ : @ / - and no id that looks like one
-// of Fanfare's own.
+// CheckID allows ASCII alphanumerics and . _ : @ / - but no id that looks like a generated one.
 func CheckID(id string) error {
 	if len(id) > maxIDBytes {
 		return inputerror.TooLarge("/id", len(id), maxIDBytes)
 	}
 	for i := range len(id) {
 		if !idByte[id[i]] {
-			return inputerror.Invalid("/id", "use letters, digits and . _ : @ / -", "id has the character %q", id[i])
+			return inputerror.Invalid("/id", "use letters and digits, or . _ : @ / -", "id has the character %q", id[i])
 		}
 	}
 	if fanfare.ReservedID(id) {

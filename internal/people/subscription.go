@@ -28,7 +28,7 @@ func UnknownSubscription(id string) error {
 	return e
 }
 
-// What brings changes about.
+// Sources of changes.
 const (
 	SourceOneClick    = "one_click"   // RFC 8058, or a body that is not the page's
 	SourcePage        = "page"        // to which the link to unsubscribe leads

@@ -98,9 +98,9 @@ func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *s
 }
 
 // parts are the components that the API calls, except those with loops of their own.
-func (c *components) parts(traces *report.Traces, reports *status.Reporter) httpapi.Parts {
+func (c *components) parts(traces *report.Traces, reports *status.Reporter) httpapi.Dependencies {
 	inspector := inspect.New(inspect.Options{Index: c.index, Verifier: c.verifier, Registry: c.registry, States: c.states, Samples: c.samples, Audiences: c.audiences, Clock: c.clock})
-	return httpapi.Parts{
+	return httpapi.Dependencies{
 		States:     inspector,
 		Secrets:    c.channels,
 		Previews:   preview.Previewer{Registry: c.registry, Store: c.store, Traces: traces, Attachments: c.dispatch.Attachments, MaxBytes: int(c.config.MaxAttachments), PublicURL: c.publicURL(), Clock: c.clock},
@@ -119,13 +119,13 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 }
 
 // pages adds the pages of recipients, which need the public URL.
-func (c *components) pages(parts *httpapi.Parts, direct *messages.Messages) error {
+func (c *components) pages(parts *httpapi.Dependencies, direct *messages.Messages) error {
 	passes, err := linktoken.New(c.keys.Links.Bytes)
 	if err != nil {
 		return err
 	}
 	self := selfservice.New(selfservice.Options{Registry: c.registry, Signer: c.dispatch.Links, Seals: passes, Clock: c.clock, PublicURL: c.publicURL(), Manifests: c.store, Messages: direct})
-	parts.Leaving, parts.Choices, parts.Signups, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, passes
+	parts.Unsubscriber, parts.Choices, parts.Signups, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, passes
 	return nil
 }
 

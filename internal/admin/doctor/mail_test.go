@@ -136,6 +136,9 @@ func TestDNSProblemsAreReportedWithTheRecord(t *testing.T) {
 		"another's record": {func(_ *testing.T, s *sender) {
 			s.dns.Texts["bounces.fanfare.dev"], s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 redirect=_spf.fanfare.dev"}, []string{"v=spf1 -all"}
 		}, spf, OK, "(1 of 10", ""},
+		"anybody, says another":    {func(_ *testing.T, s *sender) { s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 +all"} }, spf, Warning, "anybody may send, because of include:_spf.fanfare.dev", "remove include:_spf.fanfare.dev"},
+		"a name that exists":       {is("v=spf1 exists:relay.fanfare.dev -all"), spf, Warning, "anybody may send, because of exists:relay.fanfare.dev", "remove exists:"},
+		"nobody, says another":     {is("v=spf1 include:_spf.fanfare.dev -all"), spf, OK, "(2 of 10", ""},
 		"what depends on the mail": {is("v=spf1 include:%{i}.fanfare.dev exists:%{l}.x.dev exp=why.fanfare.dev note=1 ~all"), spf, OK, "(2 of 10", ""},
 		"a word":                   {is("v=spf1 ipv4:192.0.2.1 -all"), spf, Wrong, "ipv4:192.0.2.1 is not known", `"v=spf1 ipv4:192.0.2.1 -all"`},
 		"an address of the other":  {is("v=spf1 ip4:2001:db8::1 -all"), spf, Wrong, "ip4:2001:db8::1", ""},

@@ -112,6 +112,7 @@ type spfWalk struct {
 	options       *Options
 	zone          *zone
 	lookups, void int
+	open          string // the term that permits everybody, other than all
 }
 
 // errSPF is an error for which receivers ignore the whole record.
@@ -125,6 +126,7 @@ func (w *spfWalk) follow(ctx context.Context, domain string, terms []spfTerm) (o
 	redirect := ""
 	for _, t := range terms {
 		if t.name == "all" {
+			w.open = ""
 			return t.qualifier, nil // evaluation ends here
 		}
 		if t.name == "redirect=" {
@@ -144,11 +146,16 @@ func (w *spfWalk) follow(ctx context.Context, domain string, terms []spfTerm) (o
 		if strings.ContainsRune(at, '%') { // depends on the message
 			continue
 		}
-		if err := w.term(ctx, t, at); err != nil {
+		matches, err := w.term(ctx, t, at)
+		if err != nil {
 			return 0, err
 		}
 		if w.void > maxVoid {
 			return 0, errSPF{fmt.Sprintf("more than %d of its names are not in the DNS; the first above the limit is %s of %s", maxVoid, t.text, domain)}
+		}
+		if matches {
+			w.open = t.text
+			return t.qualifier, nil
 		}
 	}
 	if redirect == "" || strings.ContainsRune(redirect, '%') {
@@ -160,29 +167,29 @@ func (w *spfWalk) follow(ctx context.Context, domain string, terms []spfTerm) (o
 	return w.enter(ctx, redirect, "redirect="+redirect)
 }
 
-// term looks up the names of a term.
-func (w *spfWalk) term(ctx context.Context, t spfTerm, at string) error {
+// term looks up the names of a term. It reports whether the term matches every sender: an include of a record that
+// permits everybody, or exists with a name that exists.
+func (w *spfWalk) term(ctx context.Context, t spfTerm, at string) (matches bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var err error
 	switch t.name {
 	case "include":
-		_, err = w.enter(ctx, at, t.text)
-		return err
-	case "a":
+		others, err := w.enter(ctx, at, t.text)
+		return others == '+', err
+	case "a", "exists":
 		_, err = w.options.LookupHost(ctx, at+".")
 	case "mx":
 		var hosts []string
 		if hosts, err = w.options.LookupMX(ctx, at+"."); len(hosts) > maxExchanges {
-			return errSPF{fmt.Sprintf("%s has %d hosts, more than %d", t.text, len(hosts), maxExchanges)}
+			return false, errSPF{fmt.Sprintf("%s has %d hosts, more than %d", t.text, len(hosts), maxExchanges)}
 		}
 	}
 	if isMissing(err) {
 		w.void++
-		return nil
+		return false, nil
 	}
 	w.zone.heard(err)
-	return err
+	return t.name == "exists" && err == nil, err
 }
 
 // enter evaluates the record of another domain.
@@ -234,6 +241,10 @@ func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 	}
 	if err != nil {
 		r.warn(at, mendDNS, "the names in its record could not be looked up: %v", err)
+		return
+	}
+	if others == '+' && w.open != "" {
+		r.warn(at, "remove "+w.open+", or ask its operator to correct it", "its record says that anybody may send, because of %s: %s", w.open, records[0])
 		return
 	}
 	if others != '-' && others != '~' {

@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
-// What the audit calls them.
+// Actions in the audit log.
 const (
 	actionDraft   = "draft"
 	actionPublish = "publish"

@@ -75,7 +75,7 @@ func batchResult(t testing.TB, i int, sets ...[]uint64) Result {
 	return result
 }
 
-func TestABatchSaysWhatASingleEvaluationSays(t *testing.T) {
+func TestABatchAgreesWithSingleEvaluations(t *testing.T) {
 	g := newGenerator(*seed)
 	g.own = true
 	var count comparison

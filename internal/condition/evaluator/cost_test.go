@@ -55,7 +55,7 @@ var costly = []string{
 
 // Wherever all steps are counted, the cost of cel-go is below four times the steps. Therefore a
 // condition that exceeds the cost limit of cel-go takes more than maxSteps.
-func TestWhatCELRefusesByItsCostIsUndecided(t *testing.T) {
+func TestConditionsBeyondTheCostLimitOfCELAreUndecided(t *testing.T) {
 	topic, err := NewTopic([]byte(typedSchema))
 	if err != nil {
 		t.Fatal(err)

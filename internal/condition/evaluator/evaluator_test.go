@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestNamesMeanWhatTheLanguageSays(t *testing.T) {
+func TestNamesFollowTheLanguage(t *testing.T) {
 	topic, err := NewTopic([]byte(`{"properties":{"title":{},"type":{},"event":{},"ce":{},"int":{},"size":{},"if":{},"x-y":{},"geo":{}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestNamesMeanWhatTheLanguageSays(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhereTheyAre(t *testing.T) {
+func TestErrorsHavePositions(t *testing.T) {
 	for text, want := range map[string]string{
 		"event.a ==\n  titel": `2:3: unknown name "titel"`,
 		"event.a === 1":       "1:11: unexpected character '='",
@@ -63,7 +63,7 @@ func TestErrorsSayWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestReasonsNameWhatFailed(t *testing.T) {
+func TestReasonsNameTheFailure(t *testing.T) {
 	topic := &Topic{}
 	for text, want := range map[string]string{
 		"event.gone == 1":                         "no such field gone",
@@ -176,7 +176,7 @@ func TestParamsAreExactlyThoseOfTheRule(t *testing.T) {
 	}
 }
 
-func TestEventsThatAreNoJSONAreRefused(t *testing.T) {
+func TestEventsThatAreNotJSONAreRefused(t *testing.T) {
 	topic := &Topic{}
 	for _, e := range []Event{{Data: []byte("{")}, {Data: []byte("1 2")}, {Data: []byte(" ")}, {Was: []byte("x")},
 		{Attributes: Attributes{Extensions: map[string][]byte{"a": []byte("{}")}}}, {Attributes: Attributes{Extensions: map[string][]byte{"a": nil}}}} {
@@ -197,7 +197,7 @@ func TestEventsThatAreNoJSONAreRefused(t *testing.T) {
 	}
 }
 
-func TestABatchOfNothingIsEmpty(t *testing.T) {
+func TestABatchWithoutEventsIsEmpty(t *testing.T) {
 	topic := &Topic{}
 	c, err := topic.Condition("event.a == 1", nil)
 	if err != nil {
@@ -209,7 +209,7 @@ func TestABatchOfNothingIsEmpty(t *testing.T) {
 }
 
 // The test evaluates so many different conditions that the results exceed the limit several times.
-func TestABatchForgetsWhatDoesNotFit(t *testing.T) {
+func TestABatchLimitsItsMemory(t *testing.T) {
 	g, topic := newGenerator(*seed), &Topic{}
 	batch := NewBatch(topic, g.inputs(t, topic, 500))
 	batch.limit = 200_000
@@ -231,7 +231,7 @@ func TestABatchForgetsWhatDoesNotFit(t *testing.T) {
 }
 
 // This test is useful with the race detector.
-func TestConditionsAndTopicsAreForSeveralGoroutines(t *testing.T) {
+func TestConditionsAndTopicsAreSafeForConcurrentUse(t *testing.T) {
 	topic := &Topic{}
 	c, err := topic.Condition("event.s.matches(event.t) || ce.time.getHours(event.z) == 3", nil)
 	if err != nil {

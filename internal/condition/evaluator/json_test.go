@@ -88,7 +88,7 @@ func TestJSONIsReadAsEncodingJSONReadsIt(t *testing.T) {
 	}
 }
 
-func TestJSONHasALimitOfDepth(t *testing.T) {
+func TestTheDepthOfJSONIsLimited(t *testing.T) {
 	for _, levels := range []int{maxDepth, maxDepth + 1} {
 		data := []byte(strings.Repeat("[", levels) + strings.Repeat("]", levels))
 		if _, err := decodeJSON(data, nil); (err == nil) != (levels <= maxDepth) {
@@ -105,7 +105,7 @@ func FuzzJSON(f *testing.F) {
 	f.Fuzz(readsAlike)
 }
 
-func TestNumbersAreReadAsTheSchemaSays(t *testing.T) {
+func TestTheSchemaDeterminesTheKindOfANumber(t *testing.T) {
 	schema := `{"$defs":{"count":{"type":"integer"},"tree":{"properties":{"n":{"type":"number"},"next":{"$ref":"#/$defs/tree"},"below":{"items":{"$ref":"#/$defs/tree"}}}},
 		"a/b~c %":{"type":"number"}},
 		"properties":{

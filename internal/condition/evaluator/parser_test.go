@@ -65,7 +65,7 @@ func (g *generator) mutated(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-func TestTheParserTakesWhatCELTakes(t *testing.T) {
+func TestTheParserAcceptsWhatCELAccepts(t *testing.T) {
 	env, g := celEnv(t), newGenerator(*seed)
 	taken := 0
 	for range *cases * 3 {

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// scanned are JSON and almost JSON.
+// scanned are JSON texts and invalid texts.
 var scanned = []string{
 	`{"a":1,"b":"text","c":[1,{"a":2}],"d":{"a":{"b":3},"b":null},"e":true}`,
 	`{"a":1,"a":2,"d":{"b":1},"d":{"a":1}}`, `{"a":-0.5e+3,"b":1e999,"c":12345678901234567890}`, ` { "a" : false , "b" : [ ] , "c" : { } } `,
@@ -20,7 +20,7 @@ var scanned = []string{
 	`{"a":` + strings.Repeat(`{"a":`, 9_999) + "1" + strings.Repeat("}", 9_999) + `}`, `{"a":` + strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000) + `}`,
 }
 
-// scanPaths are asked for; some of their members are not in the text.
+// scanPaths are the paths to read; some of their members are not in the text.
 func scanPaths() (list []*Path, all PathTable) {
 	for _, steps := range [][]string{{"a"}, {"b"}, {"c"}, {"d", "a"}, {"d", "a", "b"}, {"d", "b"}, {"ä"}, {"gone"}, {}} {
 		list = append(list, &Path{Source: Source{Steps: steps}})
@@ -33,7 +33,7 @@ var scanShape = &lang.SchemaType{Kind: lang.KindMap, Open: true, Fields: map[str
 	"a": {Kind: lang.KindDouble}, "c": {Kind: lang.KindList, Items: &lang.SchemaType{Kind: lang.KindInt}}, "d": {Kind: lang.KindMap, Fields: map[string]*lang.SchemaType{"b": {Kind: lang.KindInt}}},
 }}
 
-// checkScan compares what is read of a text with what decode makes of it.
+// checkScan compares the values that a scan reads with those of decode.
 func checkScan(t *testing.T, text string) {
 	t.Helper()
 	list, all := scanPaths()

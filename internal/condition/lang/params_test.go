@@ -37,7 +37,7 @@ func plainSeeds() []string {
 	}
 }
 
-func TestThePlainReaderAgreesWithTheFullOne(t *testing.T) {
+func TestReadSimpleParamsAgreesWithReadAnyParams(t *testing.T) {
 	params := paramsOf(t, plainTypes)
 	taken := 0
 	for _, raw := range plainSeeds() {
@@ -53,8 +53,8 @@ func TestThePlainReaderAgreesWithTheFullOne(t *testing.T) {
 	}
 }
 
-// TestAParamThatStandsTwiceIsNotReadPlainly has more params than the plain reader tells apart.
-func TestAParamThatStandsTwiceIsNotReadPlainly(t *testing.T) {
+// The test has more params than the simple reader can track.
+func TestARepeatedParamIsNotSimple(t *testing.T) {
 	types, twice := map[string]string{}, "{"
 	for n := range 65 {
 		types[fmt.Sprintf("p%02d", n)] = "number"
@@ -81,7 +81,7 @@ func agrees(t *testing.T, raw string, params []Param) (taken bool) {
 	return ok
 }
 
-func FuzzThePlainReaderAgreesWithTheFullOne(f *testing.F) {
+func FuzzReadSimpleParams(f *testing.F) {
 	for _, seed := range plainSeeds() {
 		f.Add(seed)
 	}

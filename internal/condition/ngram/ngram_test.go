@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-func TestATextIsFoundWhereverItsGramLies(t *testing.T) {
+func TestATextIsFoundAtAnyPositionOfItsNgram(t *testing.T) {
 	var n Index
 	texts := []string{"a", "ab", "abc", "abcd", "xabcd", "abcdx", "cabcabcd", "ü", "日本", "abcabc", "bcab", "abcdefgh", "xabcdefghabcdefgh", "bcdefghabcdefg"}
 	for i, text := range texts {

@@ -64,11 +64,11 @@ func NewKeyLimits(l Limits) *KeyLimits {
 	return g
 }
 
-// Enter counts a request of a key in, or refuses it. The gauge that it returns
+// Acquire counts a request of a key in, or refuses it. The gauge that it returns
 // is left at the end of the request. RateLimit and RateLimit-Policy are those
 // of draft-ietf-httpapi-ratelimit-headers-11: r is what is left of the burst,
 // t the seconds until it is whole again, or, of a refusal, until the next try.
-func (g *KeyLimits) Enter(h http.Header, key string, now time.Time) (*KeyLimit, error) {
+func (g *KeyLimits) Acquire(h http.Header, key string, now time.Time) (*KeyLimit, error) {
 	if g.interval == 0 && g.limits.RequestsPerKey == 0 {
 		return nil, nil
 	}
@@ -114,8 +114,8 @@ func (g *KeyLimit) take(now, interval, burst int64) (left int64, full, wait time
 	}
 }
 
-// Leave ends the count of a request.
-func (g *KeyLimit) Leave() {
+// Release ends the count of a request.
+func (g *KeyLimit) Release() {
 	if g != nil {
 		g.running.Add(-1)
 	}

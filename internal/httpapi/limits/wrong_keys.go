@@ -18,7 +18,7 @@ const (
 	WrongKeyBurst    = 30
 	// maxGuessers limits the addresses with a bucket of their own; further addresses
 	// share one.
-	maxGuessers = 10_000
+	maxAddresses = 10_000
 )
 
 // WrongKeys limits the wrong keys from one address: after guessBurst wrong keys the address
@@ -26,9 +26,9 @@ const (
 // random bits and cannot be guessed, and a program with an old key must not lock out the
 // others behind the same address.
 type WrongKeys struct {
-	Proxies []netip.Prefix // trusted for X-Forwarded-For
-	mu      sync.Mutex
-	byFrom  map[netip.Addr]*KeyLimit
+	Proxies   []netip.Prefix // trusted for X-Forwarded-For
+	mu        sync.Mutex
+	byAddress map[netip.Addr]*KeyLimit
 }
 
 // Count counts a wrong key and returns an error if the address has sent too many.
@@ -36,20 +36,20 @@ func (g *WrongKeys) Count(r *http.Request, now time.Time) error {
 	from := g.ClientAddress(r)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	tried := g.byFrom[from]
+	tried := g.byAddress[from]
 	if tried == nil {
-		if len(g.byFrom) >= maxGuessers {
+		if len(g.byAddress) >= maxAddresses {
 			g.forget(now)
 		}
-		if len(g.byFrom) >= maxGuessers {
+		if len(g.byAddress) >= maxAddresses {
 			from = netip.Addr{}
 		}
-		if tried = g.byFrom[from]; tried == nil {
-			if g.byFrom == nil {
-				g.byFrom = map[netip.Addr]*KeyLimit{}
+		if tried = g.byAddress[from]; tried == nil {
+			if g.byAddress == nil {
+				g.byAddress = map[netip.Addr]*KeyLimit{}
 			}
 			tried = new(KeyLimit)
-			g.byFrom[from] = tried
+			g.byAddress[from] = tried
 		}
 	}
 	over := time.Duration(tried.full.Load()-now.UnixNano()) - (WrongKeyBurst-1)*WrongKeyInterval
@@ -62,9 +62,9 @@ func (g *WrongKeys) Count(r *http.Request, now time.Time) error {
 
 // forget removes the addresses whose bucket is full again.
 func (g *WrongKeys) forget(now time.Time) {
-	for from, tried := range g.byFrom {
+	for from, tried := range g.byAddress {
 		if tried.full.Load() <= now.UnixNano() {
-			delete(g.byFrom, from)
+			delete(g.byAddress, from)
 		}
 	}
 }

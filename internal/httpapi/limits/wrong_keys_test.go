@@ -27,16 +27,16 @@ func TestGuessersAreBounded(t *testing.T) {
 	var g WrongKeys
 	now := time.Unix(1_800_000_000, 0)
 	at := netip.MustParseAddr("198.18.0.0")
-	for range maxGuessers + 500 {
+	for range maxAddresses + 500 {
 		g.Count(&http.Request{RemoteAddr: at.String() + ":1"}, now)
 		at = at.Next()
 	}
-	if len(g.byFrom) > maxGuessers+1 {
-		t.Errorf("%d addresses are remembered", len(g.byFrom))
+	if len(g.byAddress) > maxAddresses+1 {
+		t.Errorf("%d addresses are remembered", len(g.byAddress))
 	}
 	later := now.Add(time.Minute)
 	g.Count(&http.Request{RemoteAddr: at.String() + ":1"}, later)
-	if len(g.byFrom) > 2 {
-		t.Errorf("%d are remembered when their time is over", len(g.byFrom))
+	if len(g.byAddress) > 2 {
+		t.Errorf("%d are remembered when their time is over", len(g.byAddress))
 	}
 }

@@ -43,14 +43,14 @@ func Done(err error) <-chan error {
 }
 
 // A keeping is a chunk whose items are being kept.
-type keeping[T any] struct {
+type pendingChunk[T any] struct {
 	*chunk[T]
-	over <-chan error
-	of   ResultFunc
+	done   <-chan error
+	result ResultFunc
 }
 
-// answers writes the results of the lines in order.
-type answers[T any] struct {
+// resultWriter writes the results of the lines in order.
+type resultWriter[T any] struct {
 	Endpoint[T]
 	x     response
 	rc    *http.ResponseController
@@ -59,14 +59,14 @@ type answers[T any] struct {
 	lines int64 // answered so far
 }
 
-// keepAll keeps the chunks of lines and answers them, in order: while some are
+// storeAll keeps the chunks of lines and answers them, in order: while some are
 // under way it begins others, and it does not hold an answer back for the chunk
 // that comes next. It is false where it had to stop before the end.
-func (o *answers[T]) keepAll(ctx context.Context, lines *stream[T]) bool {
-	var underWay []keeping[T] // the oldest first
+func (o *resultWriter[T]) storeAll(ctx context.Context, lines *stream[T]) bool {
+	var underWay []pendingChunk[T] // the oldest first
 	defer func() {
 		for _, k := range underWay { // until it is over its items are in use
-			<-k.over //nolint:errcheck // what came of it is not told any more
+			<-k.done //nolint:errcheck // what came of it is not told any more
 		}
 	}()
 	for open := true; open || len(underWay) > 0; {
@@ -75,7 +75,7 @@ func (o *answers[T]) keepAll(ctx context.Context, lines *stream[T]) bool {
 			next = nil
 		}
 		if len(underWay) > 0 {
-			oldest = underWay[0].over
+			oldest = underWay[0].done
 		}
 		select {
 		case c, more := <-next:
@@ -89,7 +89,7 @@ func (o *answers[T]) keepAll(ctx context.Context, lines *stream[T]) bool {
 				o.abort(k.first, err)
 				return false
 			}
-			if err := o.chunk(k); err != nil {
+			if err := o.writeChunk(k); err != nil {
 				return false // the client reads no more; what it was not told is put again
 			}
 			lines.recycle(k.chunk)
@@ -99,38 +99,38 @@ func (o *answers[T]) keepAll(ctx context.Context, lines *stream[T]) bool {
 }
 
 // begin begins to keep the items of a chunk.
-func (o *answers[T]) begin(ctx context.Context, c *chunk[T]) keeping[T] {
+func (o *resultWriter[T]) begin(ctx context.Context, c *chunk[T]) pendingChunk[T] {
 	<-c.ready
-	k := keeping[T]{chunk: c, over: Done(nil)}
+	k := pendingChunk[T]{chunk: c, done: Done(nil)}
 	if len(c.items) > 0 {
-		k.over, k.of = o.Store(ctx, c.items)
+		k.done, k.result = o.Store(ctx, c.items)
 	}
 	return k
 }
 
-// chunk writes the results of the lines of c.
-func (o *answers[T]) chunk(c keeping[T]) error {
+// writeChunk writes the results of the lines of c.
+func (o *resultWriter[T]) writeChunk(c pendingChunk[T]) error {
 	bad := c.bad
-	for i, number := range c.where {
+	for i, number := range c.lineNumbers {
 		for len(bad) > 0 && bad[0].number < number {
-			o.refuse(bad[0].number, bad[0].err)
+			o.reject(bad[0].number, bad[0].err)
 			bad = bad[1:]
 		}
 		var err error
-		if o.buf, err = c.of(o.buf, i); err != nil {
-			o.refuse(number, err)
+		if o.buf, err = c.result(o.buf, i); err != nil {
+			o.reject(number, err)
 		} else if !o.Quiet {
 			o.buf = append(o.buf, '\n')
 		}
 		o.lines++
 	}
 	for _, b := range bad {
-		o.refuse(b.number, b.err)
+		o.reject(b.number, b.err)
 	}
 	return o.flush()
 }
 
-func (o *answers[T]) refuse(number int, err error) {
+func (o *resultWriter[T]) reject(number int, err error) {
 	e := wire.LineError{Line: number, Error: wire.MemberOf(err)}
 	o.Rejected(e)
 	if o.Quiet {
@@ -141,11 +141,11 @@ func (o *answers[T]) refuse(number int, err error) {
 }
 
 // flush sends the buffered results.
-func (o *answers[T]) flush() error {
+func (o *resultWriter[T]) flush() error {
 	if o.Quiet || len(o.buf) == 0 {
 		return nil
 	}
-	o.head(httpio.NDJSON)
+	o.writeHeader(httpio.NDJSON)
 	o.rc.SetWriteDeadline(time.Now().Add(bulkIdle))
 	_, err := o.x.Write(o.buf)
 	o.buf = o.buf[:0]
@@ -158,7 +158,7 @@ func (o *answers[T]) flush() error {
 	return err
 }
 
-func (o *answers[T]) head(contentType string) {
+func (o *resultWriter[T]) writeHeader(contentType string) {
 	if !o.x.Started() {
 		o.x.Header().Set("Content-Type", contentType)
 		o.x.WriteHeader(o.Status)
@@ -167,7 +167,7 @@ func (o *answers[T]) head(contentType string) {
 
 // abort ends the answer where nothing more can be kept: from line number on
 // nothing was.
-func (o *answers[T]) abort(number int, err error) {
+func (o *resultWriter[T]) abort(number int, err error) {
 	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		at := *e
 		at.Line = number
@@ -182,17 +182,17 @@ func (o *answers[T]) abort(number int, err error) {
 		o.rc.Flush() // before the rest of the body is read
 		return
 	}
-	o.refuse(number, err)
+	o.reject(number, err)
 	_ = o.flush() // the answer ends here, whether the client reads it or not
 }
 
 // finish ends a complete response.
-func (o *answers[T]) finish() error {
+func (o *resultWriter[T]) finish() error {
 	o.rc.SetWriteDeadline(time.Now().Add(bulkIdle))
 	if o.Quiet {
 		return httpio.WriteJSON(o.x, o.Status, "application/json", o.Summary())
 	}
-	o.head(httpio.NDJSON)
+	o.writeHeader(httpio.NDJSON)
 	return o.flush()
 }
 
@@ -241,12 +241,12 @@ func Serve[T any](b *BodyLimit, x response, r *http.Request, w Endpoint[T], fail
 	defer lines.close()
 
 	ctx := context.WithoutCancel(r.Context())
-	out := &answers[T]{Endpoint: w, x: x, rc: rc, fail: fail}
-	if !out.keepAll(ctx, lines) {
+	out := &resultWriter[T]{Endpoint: w, x: x, rc: rc, fail: fail}
+	if !out.storeAll(ctx, lines) {
 		return nil
 	}
 	if b := lines.broken; b != nil {
-		out.refuse(b.number, b.err)
+		out.reject(b.number, b.err)
 	}
 	return out.finish()
 }

@@ -19,14 +19,14 @@ import (
 
 // Limits of bodies that are read line by line.
 const (
-	maxBulkBytes   = 4 << 30
-	ChunkBytes     = 1 << 20   // what is read before it is worked on; longer than any line may be
-	pieceBytes     = 128 << 10 // of one Read
-	patientLines   = 256       // of a chunk, those behind which give way to others
-	chunksInFlight = 4         // read, being decoded, or waiting for their turn; then reading waits
-	bulkIdle       = 60 * time.Second
-	lingering      = time.Second // for what a client still sends when it was answered
-	lingerBytes    = 64 << 20
+	maxBulkBytes     = 4 << 30
+	ChunkBytes       = 1 << 20   // what is read before it is worked on; longer than any line may be
+	pieceBytes       = 128 << 10 // of one Read
+	linesBeforeYield = 256       // of a chunk, those behind which give way to others
+	chunksInFlight   = 4         // read, being decoded, or waiting for their turn; then reading waits
+	bulkIdle         = 60 * time.Second
+	lingerTime       = time.Second // for what a client still sends when it was answered
+	lingerBytes      = 64 << 20
 )
 
 // A chunk holds consecutive complete lines of a stream. Chunks are reused.
@@ -34,10 +34,10 @@ type chunk[T any] struct {
 	data  []byte // lines, each with its end
 	first int    // number of the first one, from 1
 
-	items []T       // of the lines that could be decoded
-	where []int     // the number of the line of each item
-	bad   []badLine // of the others, in order
-	ready chan struct{}
+	items       []T       // of the lines that could be decoded
+	lineNumbers []int     // the number of the line of each item
+	bad         []badLine // of the others, in order
+	ready       chan struct{}
 }
 
 type badLine struct {
@@ -60,17 +60,17 @@ type stream[T any] struct {
 	rc           *http.ResponseController
 	stop         <-chan struct{} // closed when the server stops
 
-	spare  chan []byte // read buffers that are free
-	pieces chan piece  // what was read
-	free   chan *chunk[T]
-	idle   chan struct{} // a chunk came back
-	work   chan *chunk[T]
-	order  chan *chunk[T]
-	done   chan struct{} // closed when the caller takes no more
-	read   chan struct{} // closed when nothing is read any more
-	eof    bool          // the body was read to its end; set before read is closed
-	ended  error         // why there are no more pieces
-	broken *badLine      // why the body ended before its end; set before order is closed
+	freeBuffers chan []byte // read buffers that are free
+	pieces      chan piece  // what was read
+	free        chan *chunk[T]
+	idle        chan struct{} // a chunk came back
+	work        chan *chunk[T]
+	order       chan *chunk[T]
+	done        chan struct{} // closed when the caller takes no more
+	read        chan struct{} // closed when nothing is read any more
+	eof         bool          // the body was read to its end; set before read is closed
+	ended       error         // why there are no more pieces
+	broken      *badLine      // why the body ended before its end; set before order is closed
 }
 
 // A piece is the result of one Read.
@@ -82,12 +82,12 @@ type piece struct {
 // start starts to read. The caller ranges over order, waits for ready of each chunk,
 // returns the chunk with recycle, and finally calls close.
 func (s *stream[T]) start() {
-	s.spare, s.pieces = make(chan []byte, 2), make(chan piece)
+	s.freeBuffers, s.pieces = make(chan []byte, 2), make(chan piece)
 	s.free, s.idle = make(chan *chunk[T], chunksInFlight), make(chan struct{}, 1)
 	s.order, s.work = make(chan *chunk[T], chunksInFlight), make(chan *chunk[T], chunksInFlight)
 	s.done, s.read = make(chan struct{}), make(chan struct{})
-	for range cap(s.spare) {
-		s.spare <- make([]byte, pieceBytes)
+	for range cap(s.freeBuffers) {
+		s.freeBuffers <- make([]byte, pieceBytes)
 	}
 	for range chunksInFlight {
 		s.free <- &chunk[T]{ready: make(chan struct{}, 1)}
@@ -104,7 +104,7 @@ func (s *stream[T]) start() {
 	go func() {
 		defer close(s.order)
 		defer close(s.work)
-		s.cut()
+		s.buildChunks()
 	}()
 	go func() {
 		var until time.Time
@@ -112,7 +112,7 @@ func (s *stream[T]) start() {
 		case <-s.stop:
 			until = time.Unix(1, 0)
 		case <-s.done:
-			until = time.Now().Add(lingering)
+			until = time.Now().Add(lingerTime)
 		case <-s.read:
 		}
 		select {
@@ -138,7 +138,7 @@ func (s *stream[T]) close() {
 	close(s.done)
 	<-s.read
 	if !s.eof {
-		s.rc.SetReadDeadline(time.Now().Add(lingering))
+		s.rc.SetReadDeadline(time.Now().Add(lingerTime))
 		_, _ = io.CopyN(io.Discard, s.body, lingerBytes) // its error does not matter
 	}
 }
@@ -151,7 +151,7 @@ func (s *stream[T]) readBody() {
 	for {
 		var into []byte
 		select {
-		case into = <-s.spare:
+		case into = <-s.freeBuffers:
 		case <-s.done:
 			return
 		}
@@ -194,8 +194,8 @@ func (s *stream[T]) stopped() bool {
 	}
 }
 
-// cut builds chunks from the pieces until the body ends.
-func (s *stream[T]) cut() {
+// buildChunks builds chunks from the pieces until the body ends.
+func (s *stream[T]) buildChunks() {
 	var tail []byte // the beginning of a line whose rest has not come yet
 	number := 1     // of the line that comes next
 	for {
@@ -229,7 +229,7 @@ func (s *stream[T]) cut() {
 			return
 		}
 		if err != nil {
-			s.broken = &badLine{number, breakage(err)}
+			s.broken = &badLine{number, bodyEndError(err)}
 			return
 		}
 	}
@@ -262,7 +262,7 @@ func (s *stream[T]) gather(c *chunk[T]) (lines, whole int, err error) {
 		select {
 		case p := <-s.pieces:
 			c.data = append(c.data, p.data...)
-			s.took(p)
+			s.recycleBuffer(p)
 		case <-s.idle:
 		case <-s.done:
 			return 0, 0, errStopping
@@ -279,7 +279,7 @@ func (s *stream[T]) skipLine(rest []byte) []byte {
 			if i >= 0 {
 				rest = append(rest, p.data[i+1:]...)
 			}
-			s.took(p)
+			s.recycleBuffer(p)
 			if i >= 0 {
 				return rest
 			}
@@ -290,23 +290,23 @@ func (s *stream[T]) skipLine(rest []byte) []byte {
 	return rest
 }
 
-// took returns the buffer of p and records the error that ended the body.
-func (s *stream[T]) took(p piece) {
+// recycleBuffer returns the buffer of p and records the error that ended the body.
+func (s *stream[T]) recycleBuffer(p piece) {
 	s.ended = p.err
-	s.spare <- p.data[:cap(p.data)]
+	s.freeBuffers <- p.data[:cap(p.data)]
 }
 
 // decodeChunk decodes the lines of c.
 func (s *stream[T]) decodeChunk(c *chunk[T]) {
 	var zero T
-	c.items, c.where = c.items[:0], c.where[:0]
+	c.items, c.lineNumbers = c.items[:0], c.lineNumbers[:0]
 	number := c.first - 1
 	for rest := c.data; len(rest) > 0; {
 		i := bytes.IndexByte(rest, '\n')
 		line := bytes.TrimSpace(rest[:i])
 		rest = rest[i+1:]
 		number++
-		if n := number - c.first; n > patientLines {
+		if n := number - c.first; n > linesBeforeYield {
 			background.Yield(n)
 		}
 		if len(line) == 0 {
@@ -322,7 +322,7 @@ func (s *stream[T]) decodeChunk(c *chunk[T]) {
 			c.bad = append(c.bad, badLine{number, err})
 			continue
 		}
-		c.where = append(c.where, number)
+		c.lineNumbers = append(c.lineNumbers, number)
 	}
 }
 
@@ -331,8 +331,8 @@ var (
 	errBulkTooLarge = errors.New("the body is too large")
 )
 
-// breakage returns the error for the client when a body was not read to its end.
-func breakage(err error) error {
+// bodyEndError returns the error for the client when a body was not read to its end.
+func bodyEndError(err error) error {
 	switch {
 	case errors.Is(err, errStopping):
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "what stands before this line is answered; send the rest again in a moment"}

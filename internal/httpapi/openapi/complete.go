@@ -28,7 +28,7 @@ func Complete(doc *huma.OpenAPI) {
 	doc.Tags = tags()
 	used := map[string]bool{}
 	for name, schema := range schemas {
-		explainSchema(name, schema)
+		describeSchema(name, schema)
 	}
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
 		tagChangeable(doc.Paths[path])
@@ -149,7 +149,7 @@ func completeOperation(method string, op *huma.Operation) {
 	}
 	for _, p := range op.Parameters {
 		if p.Description == "" {
-			p.Description = parameterMeaning(p.Name)
+			p.Description = parameterDescription(p.Name)
 		}
 		if p.Example == nil {
 			p.Example = parameterExample(p.Name)

@@ -6,11 +6,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// explainSchema fills in what members of a schema mean, where the type that
+// describeSchema fills in what members of a schema mean, where the type that
 // they come from does not say.
-func explainSchema(name string, s *huma.Schema) {
+func describeSchema(name string, s *huma.Schema) {
 	if s.Description == "" {
-		s.Description = schemaMeanings()[name]
+		s.Description = schemaDescriptions()[name]
 	}
 	for member, m := range s.Properties {
 		if m.Type == "" && m.Ref == "" && strings.HasPrefix(m.Description, "object: ") {
@@ -19,15 +19,15 @@ func explainSchema(name string, s *huma.Schema) {
 		if m.Description != "" || m.Ref != "" {
 			continue
 		}
-		if m.Description = schemaMeanings()[name+"."+member]; m.Description == "" {
-			m.Description = memberMeanings()[member]
+		if m.Description = schemaDescriptions()[name+"."+member]; m.Description == "" {
+			m.Description = memberDescriptions()[member]
 		}
 	}
 }
 
-// schemaMeanings explains schemas, and members whose name means something else
+// schemaDescriptions explains schemas, and members whose name means something else
 // elsewhere.
-func schemaMeanings() map[string]string {
+func schemaDescriptions() map[string]string {
 	return map[string]string{
 		"MessageRun": "What a message would set off.",
 
@@ -299,8 +299,8 @@ func schemaMeanings() map[string]string {
 	}
 }
 
-// memberMeanings explains members that mean the same wherever they stand.
-func memberMeanings() map[string]string {
+// memberDescriptions explains members that mean the same wherever they stand.
+func memberDescriptions() map[string]string {
 	return map[string]string{
 		"attempts": "Every try, the first one first.", "attempt": "Number of the try, from 1.",
 		"broadcasts": "The broadcasts of this page.", "deliveries": "The deliveries of this page.", "keys": "The keys of this page.", "parked": "The parked work of this page.",
@@ -322,8 +322,8 @@ func memberMeanings() map[string]string {
 	}
 }
 
-// parameterMeaning explains parameters that say the same wherever they stand.
-func parameterMeaning(name string) string {
+// parameterDescription explains parameters that say the same wherever they stand.
+func parameterDescription(name string) string {
 	switch name {
 	case "limit":
 		return "How many members a page has at most."

@@ -9,12 +9,12 @@ const (
 	jsonType = "application/json"
 )
 
-// samples are the examples of the document, in an order in which they can be
+// examples are the examples of the document, in an order in which they can be
 // run: what is made stands before what is read, and that before what is ended.
 // The ids that the server makes are those of another day: who runs the samples
 // puts those in their place that it was answered.
-func samples() []sample {
-	return []sample{
+func examples() []example {
+	return []example{
 		{operation: "is-alive", status: 200},
 		{operation: "is-ready", status: 200},
 		{operation: "get-metrics", status: 200},

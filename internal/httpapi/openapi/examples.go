@@ -12,7 +12,7 @@ import (
 
 // A sample is one request of the examples in the document. They are run in the
 // order of the list by a test, against a real server.
-type sample struct {
+type example struct {
 	operation string
 	parameter map[string]string // of the path and the query, beside those that every operation has
 	mediaType string
@@ -43,12 +43,12 @@ func addExamples(doc *huma.OpenAPI) {
 			ops[op.OperationID] = op
 		}
 	}
-	for i, s := range samples() {
+	for i, s := range examples() {
 		op := ops[s.operation]
 		if op == nil {
 			continue // its endpoint is switched off
 		}
-		name := "example" + string(rune('A'+len(samplesOf(op))))
+		name := "example" + string(rune('A'+len(examplesOf(op))))
 		entry := map[string]any{"name": name, "order": i, "status": s.status}
 		if len(s.parameter) > 0 {
 			entry["parameters"] = s.parameter
@@ -70,7 +70,7 @@ func addExamples(doc *huma.OpenAPI) {
 		if op.Extensions == nil {
 			op.Extensions = map[string]any{}
 		}
-		op.Extensions[ExamplesKey] = append(samplesOf(op), entry)
+		op.Extensions[ExamplesKey] = append(examplesOf(op), entry)
 	}
 }
 
@@ -83,13 +83,13 @@ func typed(text string, s *huma.Schema) any {
 	return text
 }
 
-func samplesOf(op *huma.Operation) []map[string]any {
+func examplesOf(op *huma.Operation) []map[string]any {
 	list, _ := op.Extensions[ExamplesKey].([]map[string]any)
 	return list
 }
 
 // exampleBody is a JSON body as a value, any other as text.
-func exampleBody(s sample) any {
+func exampleBody(s example) any {
 	if strings.HasSuffix(s.mediaType, "json") && s.mediaType != httpio.NDJSON {
 		var v any
 		if json.Unmarshal([]byte(s.body), &v) == nil {
@@ -110,7 +110,7 @@ func with(pairs ...string) map[string]string {
 
 // ExampleOperations returns the ids of the operations that have examples.
 func ExampleOperations() (ids []string) {
-	for _, s := range samples() {
+	for _, s := range examples() {
 		ids = append(ids, s.operation)
 	}
 	return ids

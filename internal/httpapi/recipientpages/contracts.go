@@ -24,7 +24,7 @@ type Signups interface {
 // Choices show people what they get, and change it, by a link.
 type Choices interface {
 	Preferences(ctx context.Context, token string) (Preferences, error)
-	Choose(ctx context.Context, token string, ask Chosen) (Left, error)
+	Choose(ctx context.Context, token string, ask PreferenceChange) (Unsubscribed, error)
 	// Renew mails a new link to whom an old one belongs, if may says so.
 	Renew(ctx context.Context, token string, may MayMail) error
 	// Move mails a link to another address, that ConfirmMove has all go to, if may
@@ -91,20 +91,20 @@ type Preferences struct {
 	Late     bool // the link is too old: there is nothing but how to get another
 }
 
-// Chosen is what somebody wants to get from now on.
-type Chosen struct {
+// PreferenceChange is what somebody wants to get from now on.
+type PreferenceChange struct {
 	Locale, TimeZone string
-	Each             map[string]ChosenOne // by id; what is not named stays
+	Each             map[string]SubscriptionChange // by id; what is not named stays
 }
 
 // A ChosenOne is one subscription as it shall be. What is no choice of it stays.
-type ChosenOne struct {
+type SubscriptionChange struct {
 	Keep             bool
 	Cadence, Channel string
 }
 
 // Person is the merge patch of a subscriber, nil where nothing changes.
-func (c *Chosen) Person(locale, zone string) map[string]any {
+func (c *PreferenceChange) Person(locale, zone string) map[string]any {
 	patch := map[string]any{}
 	for name, change := range map[string]struct{ is, was string }{"locale": {c.Locale, locale}, "time_zone": {c.TimeZone, zone}} {
 		if change.is == change.was {

@@ -43,7 +43,7 @@ func (h *Handlers) ChangePreferences(ctx context.Context, w http.ResponseWriter,
 		return nil, err
 	}
 	if shown.Late || sent.Get("do") == "link" {
-		defer h.even(ctx, h.Now())
+		defer h.delayResponse(ctx, h.Now())
 		if err := h.Choices.Renew(ctx, token, h.MayMail); err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func (h *Handlers) ChangePreferences(ctx context.Context, w http.ResponseWriter,
 		return nil, err
 	}
 	if left.Undo != "" {
-		page := leftPage(&left)
+		page := unsubscribedPage(&left)
 		page.Form = &pages.Button{Action: "../r/" + left.Undo, Label: pages.Say("undo"), Link: "../p/" + token, Other: pages.Say("to_preferences")}
 		return page, nil
 	}
@@ -90,8 +90,8 @@ func wrongEntry(shown *Preferences, err error) *pages.Text {
 	return &fault
 }
 
-func chosenOf(shown *Preferences, sent url.Values) Chosen {
-	c := Chosen{Locale: shown.Locale, TimeZone: shown.TimeZone, Each: map[string]ChosenOne{}}
+func chosenOf(shown *Preferences, sent url.Values) PreferenceChange {
+	c := PreferenceChange{Locale: shown.Locale, TimeZone: shown.TimeZone, Each: map[string]SubscriptionChange{}}
 	if sent.Has("locale") {
 		c.Locale = sent.Get("locale")
 	}
@@ -99,17 +99,17 @@ func chosenOf(shown *Preferences, sent url.Values) Chosen {
 		c.TimeZone = strings.TrimSpace(sent.Get("zone"))
 	}
 	for _, id := range sent["s"] {
-		c.Each[id] = ChosenOne{Keep: sent.Get("keep-"+id) != "", Cadence: sent.Get("cadence-" + id), Channel: sent.Get("channel-" + id)}
+		c.Each[id] = SubscriptionChange{Keep: sent.Get("keep-"+id) != "", Cadence: sent.Get("cadence-" + id), Channel: sent.Get("channel-" + id)}
 	}
 	return c
 }
 
 func (h *Handlers) MayMail(service, address string) bool {
-	return h.doors.mayMail(service, address, h.Now())
+	return h.limits.mayMail(service, address, h.Now())
 }
 
 func (h *Handlers) askMove(ctx context.Context, shown *Preferences, token, to string) (*pages.Page, error) {
-	defer h.even(ctx, h.Now())
+	defer h.delayResponse(ctx, h.Now())
 	err := h.Choices.Move(ctx, token, to, h.MayMail)
 	if fault := wrongEntry(shown, err); fault != nil {
 		page := preferencesPage(shown)

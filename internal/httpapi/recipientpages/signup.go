@@ -23,7 +23,7 @@ func (h *Handlers) signupPage(r *http.Request, sent url.Values) (*pages.Page, er
 	if err != nil {
 		return nil, err
 	}
-	token, err := h.doors.token(service+"/"+topic, h.Now())
+	token, err := h.limits.token(service+"/"+topic, h.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -83,26 +83,25 @@ func (h *Handlers) SendSignup(ctx context.Context, w http.ResponseWriter, r *htt
 	case len(f.Cadences) == 0 || !among(f.Cadences, &ask.Cadence):
 		ask.Cadence = ""
 	}
-	if ask.Params, err = paramsOf(f.Rules, &ask.Rule, sent); err != nil {
-		page.Fault = fieldFault(f.Site, page.Locale, err)
+	if ask.Params, page.Fault = paramsOf(f.Site, page.Locale, f.Rules, &ask.Rule, sent); page.Fault.Name != "" {
 		return page, nil
 	}
 	if !strings.Contains(ask.To, "@") {
 		page.Fault, form.Wrong = pages.Say("address_wrong"), "to"
 		return page, nil
 	}
-	defer h.even(ctx, h.Now())
+	defer h.delayResponse(ctx, h.Now())
 	told := &pages.Page{Kind: pages.Notice, Site: f.Site, Locale: page.Locale, Title: pages.Say("sent_title"), Notes: []pages.Text{pages.Say("sent", ask.To)}}
-	switch h.doors.enter(h.From(r), service, topic, sent, h.Now()) {
-	case tooSoon:
+	switch h.limits.decide(h.From(r), service, topic, sent, h.Now()) {
+	case tooFast:
 		page.Fault, form.Token = pages.Say("slowly"), sent.Get("token") // which will be old enough
 		return page, nil
-	case tooQuick:
+	case staleForm:
 		page.Fault = pages.Say("slowly")
 		return page, nil
 	case tooMany:
 		return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "too many sign-ups"}
-	case robot:
+	case hiddenFieldFilled:
 		return told, nil
 	}
 	if err = h.Signups.Ask(ctx, service, &ask, h.MayMail); pointerOf(err) == "/locale" { // which the browser said, and nobody chose
@@ -118,9 +117,9 @@ func (h *Handlers) SendSignup(ctx context.Context, w http.ResponseWriter, r *htt
 	return told, err
 }
 
-// even waits until an answer has taken as long as any.
-func (h *Handlers) even(ctx context.Context, began time.Time) {
-	rest := time.NewTimer(evenly - h.Now().Sub(began))
+// delayResponse waits until an answer has taken as long as any.
+func (h *Handlers) delayResponse(ctx context.Context, began time.Time) {
+	rest := time.NewTimer(minResponseTime - h.Now().Sub(began))
 	defer rest.Stop()
 	select {
 	case <-rest.C:

@@ -40,22 +40,22 @@ func ruleChoices(rules []catalog.Rule, sent url.Values) []pages.RuleChoice {
 	return list
 }
 
-// paramsOf reads the params of the chosen rule, the first where none is chosen. The
-// pointer of an error names the field.
-func paramsOf(rules []catalog.Rule, chosen *string, sent url.Values) (json.RawMessage, error) {
+// paramsOf reads the params of the chosen rule, by default the first. The fault names the field
+// that is not valid and says what to enter; it is empty if all are valid.
+func paramsOf(site *pages.Site, locale string, rules []catalog.Rule, chosen *string, sent url.Values) (params json.RawMessage, fault pages.Text) {
 	if len(rules) == 0 {
 		*chosen = ""
-		return nil, nil
+		return nil, fault
 	}
 	if *chosen == "" {
 		*chosen = rules[0].Name
 	}
 	i := slices.IndexFunc(rules, func(r catalog.Rule) bool { return r.Name == *chosen })
 	if i < 0 {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/rule"}
+		return nil, fieldFault(site, locale, &fanfare.Error{Pointer: "/rule"})
 	}
 	if len(rules[i].Params) == 0 {
-		return nil, nil
+		return nil, fault
 	}
 	values := map[string]any{}
 	for name, kind := range rules[i].Params {
@@ -64,7 +64,7 @@ func paramsOf(rules []catalog.Rule, chosen *string, sent url.Values) (json.RawMe
 		case "number":
 			n, err := strconv.ParseFloat(text, 64)
 			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-				return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/params/" + name}
+				return nil, pages.Say("entry_number", pages.OfName(name))
 			}
 			values[name] = n
 		case "boolean":
@@ -79,21 +79,25 @@ func paramsOf(rules []catalog.Rule, chosen *string, sent url.Values) (json.RawMe
 			values[name] = list
 		default:
 			if text == "" {
-				return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/params/" + name}
+				return nil, pages.Say("entry_missing", pages.OfName(name))
 			}
 			values[name] = text
 		}
 	}
-	return json.Marshal(values)
+	params, err := json.Marshal(values)
+	if err != nil {
+		fault = pages.Say("entries_wrong")
+	}
+	return params, fault
 }
 
 // fieldFault is the text about a field of a form that was not accepted. It names the field
 // as the page does and never quotes the error, which is meant for users of the API.
 func fieldFault(site *pages.Site, locale string, err error) pages.Text {
-	label := map[string]string{"/channel": "channel", "/cadence": "cadence", "/locale": "locale", "/time_zone": "zone", "/rule": "which"}[pointerOf(err)]
+	label := map[string]string{"/channel": "channel", "/cadence": "cadence", "/locale": "locale", "/time_zone": "zone", "/rule": "which", "/params": "which", "/filter": "which"}[pointerOf(err)]
 	param, isParam := strings.CutPrefix(pointerOf(err), "/params/")
 	switch {
-	case pointerOf(err) == "/to":
+	case pointerOf(err) == "/to", pointerOf(err) == "/address":
 		return pages.Say("address_wrong")
 	case isParam:
 		return pages.Say("entry_wrong", pages.OfName(param))

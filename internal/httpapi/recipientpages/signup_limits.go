@@ -14,99 +14,99 @@ import (
 )
 
 const (
-	filling linktoken.Purpose = 'f'
-	// fillFor is how long a form stays valid.
-	fillFor = 2 * time.Hour
+	formPurpose linktoken.Purpose = 'f'
+	// formLifetime is how long a form stays valid.
+	formLifetime = 2 * time.Hour
 	// proofBits is how much a browser has to look for: 32,768 hashes on average, some
 	// tenths of a second.
 	proofBits = 15
-	// slowly is the least time that a person needs for the form; it applies without proof.
-	slowly = 3 * time.Second
-	// maxDoors limits the entries in memory. When it is reached, new clients are rejected
+	// minFillTime is the least time that a person needs for the form; it applies without proof.
+	minFillTime = 3 * time.Second
+	// maxEntries limits the entries in memory. When it is reached, new clients are rejected
 	// until entries expire: to drop entries would lift the limits of the clients that
 	// filled the table.
-	maxDoors = 200_000
-	// evenly is the least duration of the response to a form, so that its duration does
+	maxEntries = 200_000
+	// minResponseTime is the least duration of the response to a form, so that its duration does
 	// not reveal whether an address is known.
-	evenly = 300 * time.Millisecond
+	minResponseTime = 300 * time.Millisecond
 )
 
-// A door is a rate limit: burst requests at once, and one more every interval.
-type door struct {
+// A rateLimit allows burst requests at once, and one more every interval.
+type rateLimit struct {
 	burst int64
 	every time.Duration
 }
 
 // Rate limits of sign-ups. A network without proof of work has a lower one.
 var (
-	perNetwork = door{20, 30 * time.Second}
-	perUnproof = door{5, 5 * time.Minute}
-	perAddress = door{3, time.Hour}
-	perService = door{600, 500 * time.Millisecond}
+	perNetwork             = rateLimit{20, 30 * time.Second}
+	perNetworkWithoutProof = rateLimit{5, 5 * time.Minute}
+	perAddress             = rateLimit{3, time.Hour}
+	perService             = rateLimit{600, 500 * time.Millisecond}
 )
 
-// doors apply the rate limits of the forms that need no key. They keep a limited number
+// signupLimits apply the rate limits of the forms that need no key. They keep a limited number
 // of entries in memory, with hashes of the addresses.
-type doors struct {
+type signupLimits struct {
 	seals *linktoken.Key
 
-	mu    sync.Mutex
-	full  map[[16]byte]int64     // when the limit is unused again, in Unix nanoseconds
-	spent map[[16]byte]time.Time // submitted forms and their expiry
+	mu        sync.Mutex
+	fullAt    map[[16]byte]int64     // when the limit is unused again, in Unix nanoseconds
+	usedForms map[[16]byte]time.Time // submitted forms and their expiry
 }
 
 // An entry is the decision about a submitted form.
-type entry int
+type decision int
 
 const (
-	welcome  entry = iota
-	tooQuick       // the form is too old, or was sent before
-	tooSoon        // the form is too new
+	allowed   decision = iota
+	staleForm          // the form is too old, or was sent before
+	tooFast            // the form is too new
 	tooMany
-	robot // it filled in the hidden field
+	hiddenFieldFilled // it filled in the hidden field
 )
 
 // token seals the purpose of a form and the time at which it was issued.
-func (d *doors) token(what string, now time.Time) (string, error) {
+func (d *signupLimits) token(what string, now time.Time) (string, error) {
 	payload := binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli()))
-	return d.seals.Seal(filling, now.Add(fillFor), append(payload, what...))
+	return d.seals.Seal(formPurpose, now.Add(formLifetime), append(payload, what...))
 }
 
-// enter decides about a submitted form.
-func (d *doors) enter(from netip.Addr, service, topic string, sent url.Values, now time.Time) entry {
+// decide decides about a submitted form.
+func (d *signupLimits) decide(from netip.Addr, service, topic string, sent url.Values, now time.Time) decision {
 	if sent.Get("website") != "" {
-		return robot
+		return hiddenFieldFilled
 	}
 	token := sent.Get("token")
-	payload, err := d.seals.Open(filling, token, now)
+	payload, err := d.seals.Open(formPurpose, token, now)
 	if err != nil || len(payload) < 8 || string(payload[8:]) != service+"/"+topic {
-		return tooQuick
+		return staleForm
 	}
 	proven := proves(token, sent.Get("proof"))
-	if given := time.UnixMilli(int64(binary.BigEndian.Uint64(payload))); !proven && now.Sub(given) < slowly {
-		return tooSoon
+	if given := time.UnixMilli(int64(binary.BigEndian.Uint64(payload))); !proven && now.Sub(given) < minFillTime {
+		return tooFast
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.once(token, now) {
-		return tooQuick
+	if !d.firstUse(token, now) {
+		return staleForm
 	}
 	network := perNetwork
 	if !proven {
-		network = perUnproof
+		network = perNetworkWithoutProof
 	}
-	if !d.pass(network, now, "from", from.String()) || !d.pass(perService, now, "service", service) {
+	if !d.allow(network, now, "from", from.String()) || !d.allow(perService, now, "service", service) {
 		return tooMany
 	}
-	return welcome
+	return allowed
 }
 
 // mayMail counts a mail to a normalized address and reports whether the limit of the
 // address allows it. The client does not learn the result.
-func (d *doors) mayMail(service, to string, now time.Time) bool {
+func (d *signupLimits) mayMail(service, to string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.pass(perAddress, now, "to", service, mailbox(to))
+	return d.allow(perAddress, now, "to", service, mailbox(to))
 }
 
 // mailbox returns an address in lower case without its tag ("+tag").
@@ -126,54 +126,54 @@ func proves(token, number string) bool {
 	return bits.LeadingZeros64(binary.BigEndian.Uint64(sum[:])) >= proofBits
 }
 
-// once reports whether the form is submitted for the first time.
-func (d *doors) once(token string, now time.Time) bool {
-	key := whoOf("form", token)
-	if until, ok := d.spent[key]; ok && now.Before(until) {
+// firstUse reports whether the form is submitted for the first time.
+func (d *signupLimits) firstUse(token string, now time.Time) bool {
+	key := entryKey("form", token)
+	if until, ok := d.usedForms[key]; ok && now.Before(until) {
 		return false
 	}
-	if len(d.spent) >= maxDoors {
-		for k, until := range d.spent {
+	if len(d.usedForms) >= maxEntries {
+		for k, until := range d.usedForms {
 			if !now.Before(until) {
-				delete(d.spent, k)
+				delete(d.usedForms, k)
 			}
 		}
-		if len(d.spent) >= maxDoors {
+		if len(d.usedForms) >= maxEntries {
 			return false
 		}
 	}
-	if d.spent == nil {
-		d.spent = map[[16]byte]time.Time{}
+	if d.usedForms == nil {
+		d.usedForms = map[[16]byte]time.Time{}
 	}
-	d.spent[key] = now.Add(fillFor)
+	d.usedForms[key] = now.Add(formLifetime)
 	return true
 }
 
-// pass takes one request from the rate limit of who and reports whether it is allowed.
-func (d *doors) pass(of door, now time.Time, who ...string) bool {
-	key, at := whoOf(who...), now.UnixNano()
-	full := max(d.full[key], at)
+// allow takes one request from the rate limit of who and reports whether it is allowed.
+func (d *signupLimits) allow(of rateLimit, now time.Time, who ...string) bool {
+	key, at := entryKey(who...), now.UnixNano()
+	full := max(d.fullAt[key], at)
 	if full-at > (of.burst-1)*int64(of.every) {
 		return false
 	}
-	if len(d.full) >= maxDoors {
-		for k, until := range d.full {
+	if len(d.fullAt) >= maxEntries {
+		for k, until := range d.fullAt {
 			if until <= at {
-				delete(d.full, k)
+				delete(d.fullAt, k)
 			}
 		}
-		if _, known := d.full[key]; !known && len(d.full) >= maxDoors {
+		if _, known := d.fullAt[key]; !known && len(d.fullAt) >= maxEntries {
 			return false
 		}
 	}
-	if d.full == nil {
-		d.full = map[[16]byte]int64{}
+	if d.fullAt == nil {
+		d.fullAt = map[[16]byte]int64{}
 	}
-	d.full[key] = full + int64(of.every)
+	d.fullAt[key] = full + int64(of.every)
 	return true
 }
 
-func whoOf(parts ...string) (key [16]byte) {
+func entryKey(parts ...string) (key [16]byte) {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	copy(key[:], sum[:])
 	return key

@@ -10,17 +10,17 @@ import (
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 )
 
-func newDoors(t *testing.T) *doors {
+func newSignupLimits(t *testing.T) *signupLimits {
 	t.Helper()
 	seals, err := linktoken.New([]byte("a secret of enough bytes"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &doors{seals: seals}
+	return &signupLimits{seals: seals}
 }
 
 // form is one as it was given out at a time, to be sent without the work of a script.
-func (d *doors) form(t *testing.T, what string, at time.Time) url.Values {
+func (d *signupLimits) form(t *testing.T, what string, at time.Time) url.Values {
 	t.Helper()
 	token, err := d.token(what, at)
 	if err != nil {
@@ -30,7 +30,7 @@ func (d *doors) form(t *testing.T, what string, at time.Time) url.Values {
 }
 
 func TestAFormIsGoodOnceForItsTopicAndForAWhile(t *testing.T) {
-	d, home, began := newDoors(t), netip.MustParseAddr("192.0.2.1"), time.Unix(1_800_000_000, 0)
+	d, home, began := newSignupLimits(t), netip.MustParseAddr("192.0.2.1"), time.Unix(1_800_000_000, 0)
 	sent := d.form(t, "news/storm", began)
 	trap := url.Values{"token": sent["token"], "website": {"x"}}
 	for _, c := range []struct {
@@ -38,34 +38,34 @@ func TestAFormIsGoodOnceForItsTopicAndForAWhile(t *testing.T) {
 		topic string
 		sent  url.Values
 		after time.Duration
-		want  entry
+		want  decision
 	}{
-		{"at once and without proof", "storm", sent, 2 * time.Second, tooSoon},
-		{"of another topic", "story", sent, time.Minute, tooQuick},
-		{"with the hidden field", "storm", trap, time.Minute, robot},
-		{"of nobody", "storm", url.Values{"token": {"AAAA"}}, time.Minute, tooQuick},
-		{"as people do", "storm", sent, time.Minute, welcome},
-		{"again", "storm", sent, 2 * time.Minute, tooQuick},
-		{"too old", "storm", d.form(t, "news/storm", began), fillFor + 2*time.Second, tooQuick},
+		{"at once and without proof", "storm", sent, 2 * time.Second, tooFast},
+		{"of another topic", "story", sent, time.Minute, staleForm},
+		{"with the hidden field", "storm", trap, time.Minute, hiddenFieldFilled},
+		{"of nobody", "storm", url.Values{"token": {"AAAA"}}, time.Minute, staleForm},
+		{"as people do", "storm", sent, time.Minute, allowed},
+		{"again", "storm", sent, 2 * time.Minute, staleForm},
+		{"too old", "storm", d.form(t, "news/storm", began), formLifetime + 2*time.Second, staleForm},
 	} {
-		if got := d.enter(home, "news", c.topic, c.sent, began.Add(c.after)); got != c.want {
+		if got := d.decide(home, "news", c.topic, c.sent, began.Add(c.after)); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
 }
 
 func TestANetworkAndAMailboxHaveEnoughAtSomeTime(t *testing.T) {
-	d, now := newDoors(t), time.Unix(1_800_000_000, 0)
+	d, now := newSignupLimits(t), time.Unix(1_800_000_000, 0)
 	one, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	enter := func(from netip.Addr, at time.Time) entry {
-		return d.enter(from, "news", "storm", d.form(t, "news/storm", at.Add(-slowly)), at)
+	enter := func(from netip.Addr, at time.Time) decision {
+		return d.decide(from, "news", "storm", d.form(t, "news/storm", at.Add(-minFillTime)), at)
 	}
-	for range perUnproof.burst {
-		if got := enter(one, now); got != welcome {
+	for range perNetworkWithoutProof.burst {
+		if got := enter(one, now); got != allowed {
 			t.Fatalf("%d", got)
 		}
 	}
-	if enter(one, now) != tooMany || enter(other, now) != welcome || enter(one, now.Add(perUnproof.every)) != welcome {
+	if enter(one, now) != tooMany || enter(other, now) != allowed || enter(one, now.Add(perNetworkWithoutProof.every)) != allowed {
 		t.Error("the rate of one network is not its own")
 	}
 	for _, to := range []string{"ada@example.org", "ADA@example.org", "ada+more@example.org"} {
@@ -80,12 +80,12 @@ func TestANetworkAndAMailboxHaveEnoughAtSomeTime(t *testing.T) {
 
 // Whoever fills what is remembered does not open the doors.
 func TestWhenAllIsFullNobodyElseIsLetIn(t *testing.T) {
-	d, now := newDoors(t), time.Unix(1_800_000_000, 0)
+	d, now := newSignupLimits(t), time.Unix(1_800_000_000, 0)
 	if !d.mayMail("news", "known@example.org", now) {
 		t.Fatal("the first has had enough")
 	}
-	for i := 0; len(d.full) < maxDoors; i++ {
-		d.full[whoOf(fmt.Sprint(i))] = now.Add(time.Hour).UnixNano()
+	for i := 0; len(d.fullAt) < maxEntries; i++ {
+		d.fullAt[entryKey(fmt.Sprint(i))] = now.Add(time.Hour).UnixNano()
 	}
 	if d.mayMail("news", "new@example.org", now) || !d.mayMail("news", "known@example.org", now) {
 		t.Error("who is new is let in, or who is known is not")

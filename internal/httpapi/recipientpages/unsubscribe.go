@@ -9,17 +9,17 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
-func (h *Handlers) OfferLeave(ctx context.Context, _ http.ResponseWriter, r *http.Request) (*pages.Page, error) {
-	offer, err := h.Leaving.Offer(ctx, r.PathValue("token"))
+func (h *Handlers) OfferUnsubscribe(ctx context.Context, _ http.ResponseWriter, r *http.Request) (*pages.Page, error) {
+	offer, err := h.Unsubscriber.Offer(ctx, r.PathValue("token"))
 	if err != nil {
 		return nil, err
 	}
-	return leavePage(&offer), nil
+	return offerPage(&offer), nil
 }
 
-func leavePage(offer *Offer) *pages.Page {
+func offerPage(offer *UnsubscribeOffer) *pages.Page {
 	if len(offer.Choices) == 0 {
-		return leftPage(&Left{Site: offer.Site, Locale: offer.Locale})
+		return unsubscribedPage(&Unsubscribed{Site: offer.Site, Locale: offer.Locale})
 	}
 	p := &pages.Page{Kind: pages.Unsubscribe, Site: offer.Site, Locale: offer.Locale, Title: pages.Say("leave_title"),
 		Form: &pages.UnsubscribeForm{Choices: offer.Choices, Reasons: []string{"", "often", "topic", "never", "other"}}}
@@ -29,33 +29,33 @@ func leavePage(offer *Offer) *pages.Page {
 	return p
 }
 
-func (h *Handlers) Leave(ctx context.Context, w http.ResponseWriter, r *http.Request) (*pages.Page, error) {
+func (h *Handlers) Unsubscribe(ctx context.Context, w http.ResponseWriter, r *http.Request) (*pages.Page, error) {
 	token, form := r.PathValue("token"), httpio.ReadForm(w, r)
-	ask := Leave{}
+	ask := UnsubscribeRequest{}
 	if form.Get("page") != "" { // else it is one click
-		ask = Leave{Chosen: append([]string{}, form["s"]...), All: form.Get("all") != ""}
-		if why := form.Get("why"); LeaveReasons[why] != "" {
+		ask = UnsubscribeRequest{Chosen: append([]string{}, form["s"]...), All: form.Get("all") != ""}
+		if why := form.Get("why"); UnsubscribeReasons[why] != "" {
 			ask.Reason = why
 		}
 		if len(ask.Chosen) == 0 && !ask.All {
-			offer, err := h.Leaving.Offer(ctx, token)
+			offer, err := h.Unsubscriber.Offer(ctx, token)
 			if err != nil {
 				return nil, err
 			}
-			page := leavePage(&offer)
+			page := offerPage(&offer)
 			page.Fault = pages.Say("leave_none")
 			return page, nil
 		}
 	}
 	httpio.AllowLongResponse(w)
-	left, err := h.Leaving.Leave(ctx, token, ask)
+	left, err := h.Unsubscriber.Unsubscribe(ctx, token, ask)
 	if err != nil {
 		return nil, err
 	}
-	return leftPage(&left), nil
+	return unsubscribedPage(&left), nil
 }
 
-func leftPage(left *Left) *pages.Page {
+func unsubscribedPage(left *Unsubscribed) *pages.Page {
 	p := &pages.Page{Kind: pages.Notice, Site: left.Site, Locale: left.Locale, Title: pages.Say("left_title"), Notes: []pages.Text{pages.Say("left_already"), pages.Say("close")}}
 	if len(left.Titles) > 0 {
 		p.Notes[0] = pages.Say("left", strings.Join(left.Titles, ", "))
@@ -72,7 +72,7 @@ func (h *Handlers) Undo(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		httpio.ReadForm(w, r)
 		httpio.AllowLongResponse(w)
 	}
-	done, err := h.Leaving.Undo(ctx, r.PathValue("token"), really)
+	done, err := h.Unsubscriber.Undo(ctx, r.PathValue("token"), really)
 	if err != nil {
 		return nil, err
 	}

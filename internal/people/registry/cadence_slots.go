@@ -15,29 +15,29 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// kindSlot is the kind of a ConfigRecord: a cadence in a time zone.
+// kindSlot is the kind of a ConfigRecord that holds a cadence in a time zone.
 const kindSlot = "slot"
 
-// maxServiceSlots is how many cadences in time zones a service may ever have, of the
-// 65,535 of an installation: they have numbers, which are not given again.
+// maxServiceSlots is the maximum number of cadences in time zones that a service may ever have. An
+// installation has 65,535 numbers for all services, and a number is never reused.
 const maxServiceSlots = 16_384
 
 // A Slot is a cadence of a service in a time zone.
 type Slot = cadence.Slot
 
-// A slotKey is what makes a slot.
+// A slotKey identifies a slot.
 type slotKey struct {
 	service uint32
 	cadence cadence.Cadence
 	zone    string
 }
 
-// slotBody is what is kept of a slot beside its name, the text of the cadence.
+// slotBody is the stored part of a slot beside its name, which is the text of the cadence.
 type slotBody struct {
 	Zone string `json:"zone"`
 }
 
-// slots are those in force. One goroutine adds; any number read.
+// slots holds the slots in force. One goroutine adds slots; any number may read them.
 type slots struct {
 	mu    sync.RWMutex
 	all   []countedSlot // by number, from 1
@@ -58,7 +58,7 @@ func (s *slots) add(slot Slot) {
 	s.all[slot.Number-1].Slot = slot
 }
 
-// at returns the slot of a number.
+// at returns the slot with a number.
 func (s *slots) at(number uint16) (Slot, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -68,7 +68,7 @@ func (s *slots) at(number uint16) (Slot, bool) {
 	return Slot{}, false
 }
 
-// countActive counts n active subscriptions more in the slot of s.
+// countActive adds n to the active subscriptions in the slot of a subscription.
 func (s *slots) countActive(of *control.SubscriptionRecord, n int64) {
 	if of.Slot == 0 || !of.Active() {
 		return
@@ -78,7 +78,7 @@ func (s *slots) countActive(of *control.SubscriptionRecord, n int64) {
 	s.all[of.Slot-1].active += n
 }
 
-// Slot returns the slot of a number.
+// Slot returns the slot with a number.
 func (r *Registry) Slot(number uint16) (Slot, bool) { return r.slots.at(number) }
 
 // Slots lists the slots that have active subscriptions, by number.
@@ -94,13 +94,13 @@ func (r *Registry) Slots() []Slot {
 	return list
 }
 
-// cadenceOf is the cadence of a subscription.
+// cadenceOf returns the cadence of a subscription.
 func (r *Registry) cadenceOf(s *control.SubscriptionRecord) cadence.Cadence {
 	slot, _ := r.slots.at(s.Slot)
 	return slot.Cadence
 }
 
-// loadSlot puts a kept record in force.
+// loadSlot loads a stored slot.
 func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	var body slotBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
@@ -125,18 +125,18 @@ func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error 
 	return nil
 }
 
-// A newSlot is one that a group makes.
+// A newSlot is a slot that a group creates.
 type newSlot struct {
 	key  slotKey
 	slot Slot
 }
 
-// plannedSlots are those of which the writer knows, in force or about to be.
+// plannedSlots holds the slots that the writer knows: those in force and those being committed.
 type plannedSlots struct {
 	numbers map[slotKey]uint16
 	all     map[uint16]Slot
-	counts  map[uint32]int // how many, by service
-	last    int            // number; those of what failed are not given again
+	counts  map[uint32]int // by service
+	last    int            // highest number; the numbers of failed commits are not reused
 }
 
 func newPlannedSlots() plannedSlots {
@@ -155,8 +155,7 @@ func (p *plannedSlots) remove(key slotKey) {
 	p.counts[key.service]--
 }
 
-// slot returns the number of a cadence for somebody whose time zone is zone, "" if it
-// is not known.
+// slot returns the number of the slot for a cadence in a time zone. An empty zone is unknown.
 func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, error) {
 	switch {
 	case of.Immediate():
@@ -172,7 +171,7 @@ func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, e
 		return number, nil
 	}
 	location, err := time.LoadLocation(zone)
-	if err != nil { // of a subscriber, from when it was known
+	if err != nil { // the subscriber was stored with a zone that is no longer known
 		return g.slot(service, of, "")
 	}
 	if had := planned.counts[service]; had >= maxServiceSlots || planned.last >= math.MaxUint16 {
@@ -194,11 +193,11 @@ func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, e
 // A Move is a subscription whose slot has changed.
 type Move = cadence.Move
 
-// maxPastSlots is how many slots a subscription may be put out of before what waits in them
-// has been carried over. Who moves to another time zone is not refused.
+// maxPastSlots is the maximum number of past slots of a subscription whose waiting events have not
+// moved yet. A change of time zone is allowed beyond it.
 const maxPastSlots = 16
 
-// setMove makes what a committed row says of moves seen.
+// setMove publishes the past slots of a committed row.
 func (s *slots) setMove(of *control.SubscriptionRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,8 +211,7 @@ func (s *slots) setMove(of *control.SubscriptionRecord) {
 	s.moves[of.Place] = Move{Place: of.Place, Subscriber: of.Subscriber, Slot: of.Slot, PastSlots: of.DecodePastSlots()}
 }
 
-// PendingMoves lists the subscriptions that have got another slot and whose waiting items have
-// not been carried over, by place.
+// PendingMoves lists the subscriptions with waiting events in past slots, by row id.
 func (r *Registry) PendingMoves() []Move {
 	r.slots.mu.RLock()
 	defer r.slots.mu.RUnlock()
@@ -225,8 +223,8 @@ func (r *Registry) PendingMoves() []Move {
 	return list
 }
 
-// ConfirmMoves notes that what waited has been carried over; that is durable when it returns.
-// A subscription that has left its slot meanwhile is passed by: it comes with Moves again.
+// ConfirmMoves records durably that the waiting events of subscriptions have moved. It skips a
+// subscription whose slot has changed since; PendingMoves lists that one again.
 func (r *Registry) ConfirmMoves(ctx context.Context, moves []Move) error {
 	for some := range slices.Chunk(moves, maxJobChanges) {
 		places := make([]fanfare.RowID, len(some))
@@ -266,7 +264,7 @@ func (g *group) confirmMove(m *Move) error {
 	return nil
 }
 
-// readMissing reads the subscriptions that the group has not read, in one go.
+// readMissing reads all subscriptions at once that the group has not read yet.
 func (g *group) readMissing(places []fanfare.RowID) error {
 	unknown := slices.DeleteFunc(slices.Clone(places), func(p fanfare.RowID) bool { return g.hasSubscription(p) || g.isNew(p) })
 	if err := g.readSubscriptions(context.Background(), control.SortPlaces(unknown)); err != nil {
@@ -278,7 +276,8 @@ func (g *group) readMissing(places []fanfare.RowID) error {
 	return nil
 }
 
-// updateTimeZone moves what a subscriber has on local clocks to the time zone that it has now.
+// updateTimeZone moves the subscriptions of a subscriber that follow local time to its current
+// time zone.
 func (g *group) updateTimeZone(place fanfare.RowID) error {
 	head, err := g.subscriber(place)
 	if err != nil {
@@ -299,7 +298,7 @@ func (g *group) updateTimeZone(place fanfare.RowID) error {
 				return g.w.r.readError(err)
 			}
 			slot, err := g.slot(service, g.w.slots.all[s.Slot].Cadence, zone)
-			if err != nil { // no number is left: it stays on the clock that it is on
+			if err != nil { // no number is left: the subscription keeps its slot
 				continue
 			}
 			if err := g.setSlot(at, slot); err != nil {
@@ -310,7 +309,7 @@ func (g *group) updateTimeZone(place fanfare.RowID) error {
 	return nil
 }
 
-// updateTimeZoneOfRow is rezone for the subscriber of a row.
+// updateTimeZoneOfRow is updateTimeZone for the subscriber of a row.
 func (g *group) updateTimeZoneOfRow(row fanfare.RowID) error {
 	s, err := g.subscriber(row)
 	if err != nil {
@@ -319,7 +318,7 @@ func (g *group) updateTimeZoneOfRow(row fanfare.RowID) error {
 	return g.updateTimeZone(s.Head())
 }
 
-// slotFor is the slot of a cadence for the subscriber of a row.
+// slotFor returns the slot of a cadence for the subscriber of a row.
 func (g *group) slotFor(row fanfare.RowID, of cadence.Cadence) (uint16, error) {
 	if of.Immediate() {
 		return 0, nil
@@ -336,7 +335,7 @@ func (g *group) slotFor(row fanfare.RowID, of cadence.Cadence) (uint16, error) {
 	return g.slot(s.Service, of, s.TimeZone)
 }
 
-// setSlot changes the slot of a subscription. Nothing can wait in that of a new one.
+// setSlot changes the slot of a subscription. No event can wait for a new subscription.
 func (g *group) setSlot(place fanfare.RowID, slot uint16) error {
 	s, err := g.subscription(place)
 	if err != nil {
@@ -356,7 +355,7 @@ func (g *group) setSlot(place fanfare.RowID, slot uint16) error {
 	return nil
 }
 
-// checkPastSlots refuses to put a subscription out of its slot once more.
+// checkPastSlots refuses one more change of the slot if too many past slots are left.
 func checkPastSlots(s *control.SubscriptionRecord) error {
 	if len(s.PastSlots) == 0 || len(s.DecodePastSlots()) < maxPastSlots {
 		return nil

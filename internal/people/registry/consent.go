@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// checkConsent reads what the put says of it.
+// checkConsent checks the consent of a put.
 func checkConsent(p *people.SubscriptionPut, w *subscriptionChange) error {
 	w.consent = nil
 	if len(p.Consent) == 0 || bytes.Equal(p.Consent, []byte("null")) {
@@ -45,7 +45,7 @@ func checkConsent(p *people.SubscriptionPut, w *subscriptionChange) error {
 	return nil
 }
 
-// addConsent adds the consent that came with a put which was done.
+// addConsent stores the consent that came with an accepted put.
 func (g *group) addConsent(w *subscriptionChange) {
 	if w.consent == nil {
 		return
@@ -63,11 +63,11 @@ func (g *group) addConsent(w *subscriptionChange) {
 			}
 		}
 	}
-	body, _ := json.Marshal(kept) // plain: cannot fail
+	body, _ := json.Marshal(kept) // plain fields: cannot fail
 	g.batch.Consents = append(g.batch.Consents, control.ConsentRecord{Subscription: w.place, At: g.batch.At, Body: body})
 }
 
-// Consents lists what a subscriber agreed to, the latest first.
+// Consents lists the consents of a subscriber, the latest first.
 func (r *Registry) Consents(ctx context.Context, service, id string) ([]people.Consent, error) {
 	_, places, err := r.PersonalRecord(ctx, service, id)
 	if err != nil {
@@ -102,8 +102,8 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]people.C
 	return list, nil
 }
 
-// CheckPut refuses a put that could not be made so now, and makes nothing. It returns
-// the address in its normal form.
+// CheckPut returns the error that a put would get now, without making a change. It also returns
+// the address in normal form.
 func (r *Registry) CheckPut(service string, p *people.SubscriptionPut) (address string, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// FindDirectRecipients looks for those whom a message by a channel goes to. It changes
-// nothing but its argument: who is wrong gets an error, with the pointer /to or
-// /subscriber.
+// FindDirectRecipients looks up the recipients of a message over a channel and sets their rows. A
+// wrong recipient gets an error with the pointer /to or /subscriber. Nothing is stored.
 func (r *Registry) FindDirectRecipients(ctx context.Context, service string, channel *catalog.Channel, all []people.DirectRecipient) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -64,7 +63,7 @@ func (r *Registry) FindDirectRecipients(ctx context.Context, service string, cha
 	return nil
 }
 
-// findNamed finds the address of a subscriber that a channel writes to.
+// findNamed finds the address of a named subscriber for a channel.
 func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, channel *catalog.Channel, a *people.DirectRecipient) error {
 	head, err := r.subscriberRecord(ctx, svc, a.Subscriber)
 	if err == nil {
@@ -94,8 +93,8 @@ func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, 
 	return nil
 }
 
-// CreateDirectRecipients makes a subscriber for each address that was found to have
-// none, and is durable when it returns. The error means that nothing was kept.
+// CreateDirectRecipients creates a subscriber for each valid address that has none. The
+// subscribers are durable when it returns. After an error nothing is stored.
 func (r *Registry) CreateDirectRecipients(ctx context.Context, service string, channel *catalog.Channel, all []people.DirectRecipient) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -126,7 +125,7 @@ func (r *Registry) CreateDirectRecipients(ctx context.Context, service string, c
 	return nil
 }
 
-// createDirectRecipients finds or makes the subscriber of each want, and nothing else.
+// createDirectRecipients finds or creates the subscriber of each change of the job.
 func (g *group) createDirectRecipients(j *job) {
 	for i := range j.changes {
 		w := &j.changes[i]
@@ -135,7 +134,7 @@ func (g *group) createDirectRecipients(j *job) {
 		}
 		w.place, _, w.err = g.owner(w)
 		if g.aborted {
-			w.err = nil // it will be decided on anew
+			w.err = nil // the job will be decided again
 			return
 		}
 	}

@@ -1,41 +1,34 @@
-// Package registry holds what people configure and subscribe to: services,
-// topics with their rules, templates, channels, subscribers, subscriptions,
-// keys and switches.
+// Package registry stores subscribers, subscriptions, consents, suppressions and erasures. It also
+// writes the configuration of package catalog/state, because all changes share one writer.
 //
-// State. Everything is durable in the control store (control.db) before the
-// call that changed it returns. Held in memory, and rebuilt by Open: the
-// configuration (small), the distinct filter texts, one bit for each
-// subscription (is it active, neither ended nor paused), hash tables that find a subscriber by address or
-// id and a subscription by identity, and for each subscription the one before it
-// of the same subscriber (belongings). A row itself is read from the store when
-// it is needed. The match index is filled from here and from nowhere else.
+// State. A change is durable in the control store before its call returns. Open rebuilds the
+// memory: the configuration, the distinct filter texts, one bit for each subscription (is it
+// active), hash indexes that find a subscriber by address or id and a subscription by identity,
+// and for each subscriber its subscriptions. Rows are read from the store when they are needed.
+// Only this package fills the match index.
 //
-// Order. One goroutine decides on changes. It gathers those that wait (at most
-// maxGroup) and decides on each against the state before it; another commits the
-// group in one transaction, then updates live bits and match index, and only then
-// answers. So whoever has an answer knows that every event accepted from now on
-// sees the change, and whoever has none knows nothing. While a group is being
-// committed the next may be decided on, as if it had landed, and what comes
-// meanwhile goes along with it. A change of a
-// subscriber that fails halfway is taken back with its group, which is decided on
-// anew without it. Changes of the configuration, merges and erasures have
+// Order. One goroutine decides on changes. It collects the waiting jobs into a group of at most
+// maxGroupChanges and decides on each job against the state after the jobs before it. A second
+// goroutine commits the group in one transaction, then updates the active bits and the match
+// index, and only then answers. After an answer, every event that is accepted sees the change.
+// While a group is being committed, the writer decides on the next group as if the commit had
+// succeeded, and adds arriving jobs to it. If a change of a subscriber fails halfway, its group is
+// undone and decided again without it. Changes of the configuration, merges and erasures have
 // transactions of their own.
 //
-// Audit. Who asks for a change travels with the context (As). A change that has
-// an actor commits with a line of the audit; what is changed elsewhere is noted
-// with Record. Lines are never changed, and removed by age.
+// Audit. The actor of a change travels in the context (audit.WithActor). A change with an actor
+// commits together with an audit entry. Record adds entries about other actions. Entries do not
+// change, except that an erasure renames the ids in them; old entries are deleted.
 //
-// Failure. A commit that fails leaves memory and store as they were: all callers
-// of that group get the error (fanfare.DiskFull when the disk is full, else
-// fanfare.Unavailable), a group that was decided on top of it is decided on anew,
-// and the next commit is tried afresh. Places taken by the failed group are not
-// handed out again while the process runs.
+// Failure. A failed commit leaves memory and store as they were. All callers of the group get the
+// error: fanfare.DiskFull if the disk is full, else fanfare.Unavailable. A group that was decided
+// on top of it is decided again. The row ids of the failed group are not reused while the process
+// runs.
 //
-// Queues. maxQueue calls may wait for the writer; more block until there is room
-// or their context ends. A filter's text stays known (and in memory, once for all
-// that share it) after its last subscription has ended.
+// Queues. At most maxQueuedJobs calls wait for the writer. Further calls block until the queue has
+// space or their context ends. The text of a filter stays in memory, once for all subscriptions
+// that share it, after its last subscription has ended.
 //
-// Subscribers are found or made by address: an address belongs to one
-// subscriber per service and kind ("mail" for the drivers smtp and file). A
-// subscriber whose client chose no id is called per- and its place in hex.
+// An address belongs to one subscriber for each service and kind (mail for the drivers smtp and
+// file). A subscriber without a client's id has the id "per-" and its row id in hexadecimal.
 package registry

@@ -14,22 +14,21 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// An Erasure is a subscriber who is being forgotten. It is durable from its
-// begin, and gone without a trace after its end.
+// An Erasure is the erasure of a subscriber. It is durable once it has begun; nothing of it is
+// left after its end.
 type Erasure struct {
 	Subscriber fanfare.RowID   `json:"subscriber"`
 	Service    string          `json:"service"`
-	Places     []fanfare.RowID `json:"places"` // of all rows, ascending
-	Ended      int             `json:"ended"`  // how many subscriptions ended by it
-	// Names are what must not be found in any file afterwards: addresses, their
-	// local parts, and ids that clients chose. ASCII letters are in lower case, and
-	// are searched for without regard to it; others stand as they were written, and
-	// once more in lower case.
+	Places     []fanfare.RowID `json:"places"` // all rows, ascending
+	Ended      int             `json:"ended"`  // number of subscriptions that it ended
+	// Names must not be found in any file afterwards: addresses, their local parts, and ids that
+	// clients chose. ASCII characters are in lower case and are found in any case. Other
+	// characters are listed as they were written, and once more in lower case.
 	Names []string `json:"names"`
 }
 
-// minNameBytes is how long a local part or an id must be to be searched for by
-// itself. Shorter ones are in every file by chance.
+// minNameBytes is the minimum length of a local part or an id that is searched for. Every file
+// contains shorter ones by chance.
 const minNameBytes = 4
 
 type erasures struct {
@@ -61,7 +60,7 @@ func (e *erasures) remove(place fanfare.RowID) {
 	delete(e.all, place)
 }
 
-// Erasures lists the erasures that were begun and are not over.
+// Erasures lists the erasures that have begun and not finished.
 func (r *Registry) Erasures() []Erasure {
 	r.erasures.mu.Lock()
 	defer r.erasures.mu.Unlock()
@@ -73,10 +72,9 @@ func (r *Registry) Erasures() []Erasure {
 	return all
 }
 
-// BeginErasure ends all subscriptions of a subscriber and makes sure that nobody
-// finds it any more; with suppress its addresses go on the suppression list.
-// When it returns, that is durable, and no letter for a subscription of it is on
-// the wire. Deleted subscribers can be erased.
+// BeginErasure ends all subscriptions of a subscriber and hides the subscriber. If suppress is
+// set, its addresses are added to the suppression list. When it returns, this is durable and no
+// message for its subscriptions is in flight. It also erases deleted subscribers.
 func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppress bool) (e Erasure, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -115,7 +113,7 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 	return e, err
 }
 
-// hideRow takes one row out of the tables and ends what goes to it.
+// hideRow removes a row from the indexes and ends its subscriptions.
 func (g *group) hideRow(place fanfare.RowID, e *Erasure, suppress bool) ([]fanfare.RowID, error) {
 	r := g.w.r
 	row, err := g.subscriber(place)
@@ -178,10 +176,9 @@ func lowerASCII(s string) string {
 	}, s)
 }
 
-// FinishErasures empties the rows of subscribers whose erasure was begun, and
-// ends these erasures: from then on the registry's files have nothing of them.
-// Everything else must be forgotten by then. It may be called again after an
-// error, or after a crash.
+// FinishErasures empties the rows of subscribers whose erasure has begun, and ends the erasures.
+// After that the files of the store contain nothing about them. All other data must be erased
+// before. It may be repeated after an error or a crash.
 func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 	err := r.transactAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
 		g.batch.SecureDelete = true
@@ -229,9 +226,8 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 	return nil
 }
 
-// eraseRow leaves nothing of a row but its place, nor of its subscriptions, which
-// keep no filter from being forgotten with the last one who has it. It adds
-// to ids by which names the audit knows them, and by which it shall.
+// eraseRow empties a row and its subscriptions, and removes their use of filters. It adds the
+// names in the audit log, and the names that replace them, to ids.
 func (g *group) eraseRow(service string, place fanfare.RowID, ids map[audit.Operation]string) error {
 	r := g.w.r
 	row, err := g.subscriber(place)
@@ -265,7 +261,7 @@ func (g *group) eraseRow(service string, place fanfare.RowID, ids map[audit.Oper
 	return nil
 }
 
-// renameInAudit puts ids of ours in the place of those that clients chose.
+// renameInAudit replaces ids that clients chose with generated ids.
 func (g *group) renameInAudit(ids map[audit.Operation]string) error {
 	if len(ids) == 0 {
 		return nil
@@ -284,8 +280,7 @@ func (g *group) renameInAudit(ids map[audit.Operation]string) error {
 	return nil
 }
 
-// eraseFilters lets the texts go that name an erased subscriber, where nobody
-// else has them.
+// eraseFilters deletes the filter texts that name an erased subscriber and that nobody else uses.
 func (g *group) eraseFilters(all []Erasure) error {
 	r := g.w.r
 	naming := map[uint32]bool{}

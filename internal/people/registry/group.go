@@ -16,39 +16,39 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// A group is what one transaction does: the decisions on its jobs, in their
-// order, each seeing those before it.
+// A group is the content of one transaction: the decisions on its jobs in order, each of which
+// sees those before it.
 type group struct {
 	w           *writer
 	jobs        []*job
-	size        int             // of the jobs, see maxGroup
-	operation   audit.Operation // of the change that is being decided on: its line in the audit
-	changeCount int             // how often rows or tables were changed
+	size        int             // of the jobs, see maxGroupChanges
+	operation   audit.Operation // audit operation of the change that is being decided
+	changeCount int             // number of changed rows and indexes
 	batch       control.Batch
-	committed   chan error // the outcome of its commit
-	aborted     bool       // what it was decided on top of has failed
+	committed   chan error // receives the result of the commit
+	aborted     bool       // the group before it failed
 
-	// The first new place of each partition: what is at or above it is in batch.
+	// The first new row of each partition. Rows from there on are in batch.
 	baseSubscriber, baseSubscription [fanfare.Partitions]uint32
 
-	// Rows of the store that the group reads, as they are now in the group's
-	// eyes, and the ones that it changed.
+	// Rows of the store that the group reads, with the changes of the group, and the former
+	// versions of the rows that it changed.
 	subscribers   map[fanfare.RowID]*control.SubscriberRecord
 	subscriptions map[fanfare.RowID]*control.SubscriptionRecord
 	changed       map[fanfare.RowID]control.SubscriptionRecord // before the change
 
-	suppressions map[suppression.Key]suppression.Record // what the list says anew
+	suppressions map[suppression.Key]suppression.Record // changes of the suppression list
 
-	filters       map[string]uint32      // new ones
-	slots         []newSlot              // these too
+	filters       map[string]uint32      // new filters
+	slots         []newSlot              // new slots
 	planned       map[uint32]plannedCost // by topic
 	indexChanges  []indexChange
-	indexRemovals []indexChange // what is taken out of tables once the group is kept
+	indexRemovals []indexChange // removed from the indexes after the commit
 	entries       []topicEntries
-	spare         []condition.Entry // room for those of the next topic
+	spare         []condition.Entry // reused for the entries of the next topic
 }
 
-// A tableChange is how to take back one change of a table.
+// An indexChange holds what is needed to undo one change of an index.
 type indexChange struct {
 	index      *placeindex.HashIndex
 	hash       uint64
@@ -62,7 +62,7 @@ func (g *group) begin() {
 	g.baseSubscriber, g.baseSubscription = g.w.nextSubscriber, g.w.nextSubscription
 }
 
-// decide goes through jobs, after those before. The error concerns all of them.
+// decide decides on further jobs. An error concerns all jobs.
 func (g *group) decide(jobs []*job) error {
 	g.jobs = append(g.jobs, jobs...)
 	for _, j := range jobs {
@@ -94,9 +94,8 @@ func (g *group) decide(jobs []*job) error {
 	return nil
 }
 
-// decideTransaction decides on a change of subscribers. One that fails when it has changed
-// something already is taken back, and with it the whole group, which is decided
-// on anew without it.
+// decideTransaction decides on a transaction. If it fails after it has changed something, the
+// whole group is undone and decided again without it.
 func (g *group) decideTransaction(j *job) {
 	before := g.changeCount
 	g.operation = audit.Operation{}
@@ -114,19 +113,19 @@ func (g *group) decideTransaction(j *job) {
 	}
 }
 
-// answer tells the callers what came of their jobs; err is for all of them.
+// answer gives the callers the results of their jobs. err applies to all jobs.
 func (g *group) answer(err error) {
 	for _, j := range g.jobs {
 		if err != nil && !j.undone {
 			j.err = err
 		}
-		j.dependsOn = nil // or the first job of an import would live as long as the last
+		j.dependsOn = nil // else the first job of an import would be kept in memory until the last
 		close(j.done)
 	}
 }
 
-// release lets go of everything that belongs to the callers; the large slices
-// are kept for the next transaction.
+// release drops everything that belongs to the callers. It keeps the large slices for the next
+// transaction.
 func (g *group) release() {
 	b := &g.batch
 	for i := range fanfare.Partitions {
@@ -145,9 +144,8 @@ func (g *group) release() {
 	g.jobs, g.operation, g.changeCount = nil, audit.Operation{}, 0
 }
 
-// prefetch reads the rows that the callers believe to be concerned, many at a
-// time, but for those that the group has read or made itself: they may be others
-// by now in its eyes. What the callers missed is read when its turn comes.
+// prefetch reads the rows that the callers expect to need, many at a time. It leaves out rows that
+// the group has read or made. A row that the callers did not expect is read when it is needed.
 func (g *group) prefetch(jobs []*job) error {
 	var subscribers, subscriptions []fanfare.RowID
 	for _, j := range jobs {
@@ -205,8 +203,8 @@ func (g *group) readSubscriptions(ctx context.Context, places []fanfare.RowID) e
 	})
 }
 
-// subscriber returns the row at p as the group sees it, nil if there is none.
-// The pointer is good until the next new row.
+// subscriber returns the row at p with the changes of the group, or nil. The pointer is valid
+// until the next row is added.
 func (g *group) subscriber(p fanfare.RowID) (*control.SubscriberRecord, error) {
 	if i, rows := int(p.Local())-int(g.baseSubscriber[p.Partition()]), g.batch.Subscribers[p.Partition()]; i >= 0 && i < len(rows) {
 		return &rows[i], nil
@@ -221,8 +219,8 @@ func (g *group) subscriber(p fanfare.RowID) (*control.SubscriberRecord, error) {
 	return g.subscribers[p], err
 }
 
-// subscription returns the row at p as the group sees it, nil if there is none.
-// The pointer is good until the next new row.
+// subscription returns the row at p with the changes of the group, or nil. The pointer is valid
+// until the next row is added.
 func (g *group) subscription(p fanfare.RowID) (*control.SubscriptionRecord, error) {
 	if g.isNew(p) {
 		return &g.batch.Subscriptions[p.Partition()][p.Local()-g.baseSubscription[p.Partition()]], nil
@@ -237,8 +235,8 @@ func (g *group) subscription(p fanfare.RowID) (*control.SubscriptionRecord, erro
 	return g.subscriptions[p], err
 }
 
-// touchesSubscriber and touchesSubscription report whether the row at p may be
-// another in the store once the group has landed.
+// touchesSubscriber and touchesSubscription report whether the commit of the group may change the
+// stored row at p.
 func (g *group) touchesSubscriber(p fanfare.RowID) bool {
 	return p.Local() >= g.baseSubscriber[p.Partition()] || g.subscribers[p] != nil
 }
@@ -248,16 +246,16 @@ func (g *group) touchesSubscription(p fanfare.RowID) bool {
 	return changed || p.Local() >= g.baseSubscription[p.Partition()]
 }
 
-// errAborted ends a decision of an aborted group. No caller gets it.
+// errAborted ends a decision of an aborted group. No caller receives it.
 var errAborted = errors.New("registry: the group before failed")
 
-// isNew reports whether the subscription at p was made by this group.
+// isNew reports whether the group made the subscription at p.
 func (g *group) isNew(p fanfare.RowID) bool {
 	i := int(p.Local()) - int(g.baseSubscription[p.Partition()])
 	return i >= 0 && i < len(g.batch.Subscriptions[p.Partition()])
 }
 
-// change returns the row at p for changing, and remembers what it was.
+// change returns the row at p for a change, and keeps its former version.
 func (g *group) change(p fanfare.RowID) (*control.SubscriptionRecord, error) {
 	s, err := g.subscription(p)
 	if err != nil || g.isNew(p) {
@@ -289,28 +287,28 @@ func (g *group) replace(t *placeindex.HashIndex, hash uint64, old, place fanfare
 	g.indexChanges = append(g.indexChanges, indexChange{t, hash, old, place})
 }
 
-// remove takes place out from under hash when the group is kept: until then it is
-// there for those who read. Who decides on a change compares the row.
+// remove removes place from an index after the commit. Until then readers find it, and a decision
+// compares the row.
 func (g *group) remove(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
 	g.changeCount++
 	g.indexRemovals = append(g.indexRemovals, indexChange{t, hash, place, 0})
 }
 
-// undoInsert undoes an insert of the same group at once: the place is given out again.
+// undoInsert undoes an insert of the same group at once, because the row id is used again.
 func (g *group) undoInsert(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
 	t.Remove(hash, place)
 	g.changeCount++
 	g.indexChanges = append(g.indexChanges, indexChange{t, hash, place, 0})
 }
 
-// applyRemovals takes out of the tables what the group has removed.
+// applyRemovals removes the removed rows from the indexes.
 func (g *group) applyRemovals() {
 	for _, c := range g.indexRemovals {
 		c.index.Remove(c.hash, c.old)
 	}
 }
 
-// undo takes back what the group did to the tables, the last first.
+// undo undoes the changes of the indexes in reverse order.
 func (g *group) undo() {
 	for i := range g.slots {
 		g.w.slots.remove(g.slots[i].key)
@@ -327,7 +325,7 @@ func (g *group) undo() {
 	}
 }
 
-// updateNewSubscribers writes what an insert leaves out.
+// updateNewSubscribers writes the fields that an insert does not write.
 func (g *group) updateNewSubscribers() {
 	for i := range g.batch.Subscribers {
 		rows := g.batch.Subscribers[i]
@@ -339,7 +337,7 @@ func (g *group) updateNewSubscribers() {
 	}
 }
 
-// finish completes the batch. It is false if there is nothing to commit.
+// finish completes the batch. It returns false if there is nothing to commit.
 func (g *group) finish() bool {
 	b := &g.batch
 	subscriptions := len(g.changed)
@@ -360,7 +358,7 @@ func (g *group) finish() bool {
 		for k := range b.Subscriptions[i] {
 			s := &b.Subscriptions[i][k]
 			s.CreatedAt, s.CreatedSeq = b.At, b.ChangeSeq
-			if !s.Active() { // made and ended within the group, or made as a paused one
+			if !s.Active() { // ended within the group, or created as paused
 				b.SubscriptionUpdates = append(b.SubscriptionUpdates, s)
 			}
 		}
@@ -379,9 +377,8 @@ func (g *group) finish() bool {
 	return true
 }
 
-// updateMatchIndex makes a committed group seen: match index, live bits and counts. One
-// that has ended or is paused loses its bit first, so that nothing leaves for it
-// from here on.
+// updateMatchIndex publishes a committed group to the match index, the active bits and the counts.
+// An ended or paused subscription loses its bit first, so that no more message leaves for it.
 func (g *group) updateMatchIndex() error {
 	r := g.w.r
 	for i := range g.batch.Subscriptions {
@@ -413,12 +410,12 @@ func (g *group) updateMatchIndex() error {
 			r.live.Set(p)
 			g.queueEntry(s)
 		case s.Channel != was.Channel || s.Filter != was.Filter || s.Rule != was.Rule || s.Slot != was.Slot || !bytes.Equal(s.Params, was.Params):
-			g.queueEntry(s) // in place of what is there, in one step
+			g.queueEntry(s) // replaces the entry in one step
 		}
 	}
 	err := g.addEntries()
 	for p, was := range g.changed {
-		// Once the index has the new slots: what is gathered from here on is in them.
+		// The index has the new slots from here on, so events are collected in them.
 		if s := g.subscriptions[p]; len(s.PastSlots)+len(was.PastSlots) > 0 {
 			r.slots.setMove(s)
 		}
@@ -426,15 +423,15 @@ func (g *group) updateMatchIndex() error {
 	return err
 }
 
-// A topicEntries is what the match index gets of one topic.
+// A topicEntries has the new entries of one topic for the match index.
 type topicEntries struct {
 	topic   *catalog.Topic
 	entries []condition.Entry
 }
 
-// queueEntry takes s down for the match index.
+// queueEntry adds s to the entries for the match index.
 func (g *group) queueEntry(s *control.SubscriptionRecord) {
-	// A group has few topics, and mostly the one that came last.
+	// A group has few topics, and most entries belong to the latest one.
 	for i := len(g.entries) - 1; i >= 0; i-- {
 		if of := &g.entries[i]; of.topic.Number == s.Topic {
 			of.entries = append(of.entries, g.w.r.entry(of.topic, s))
@@ -461,7 +458,7 @@ func (r *Registry) entry(t *catalog.Topic, s *control.SubscriptionRecord) condit
 	return e
 }
 
-// addEntries gives the match index what was taken down. The index keeps no entries.
+// addEntries adds the queued entries to the match index, which keeps no reference to them.
 func (g *group) addEntries() error {
 	var errs []error
 	for i := range g.entries {

@@ -4,7 +4,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/addresskind"
 )
 
-// normal returns an address of a kind in its normal form.
+// normal returns the normal form of an address.
 func (r *Registry) normal(kind uint8, address string) (string, error) {
 	if kind == addresskind.URL {
 		return r.opt.ParseURL(address)

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// load rebuilds everything in memory from the store.
+// load rebuilds the memory from the store.
 func (r *Registry) load(ctx context.Context) error {
 	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), index: indexload.New(r.opt.Conditions.Add, r.logInvalidCondition)}
 	err := r.opt.Store.Load(ctx, control.Loader{
@@ -47,8 +47,8 @@ func (r *Registry) load(ctx context.Context) error {
 	return nil
 }
 
-// logInvalidCondition tells of a condition that is kept and not understood any more. Logs
-// show the first ones; all are counted.
+// logInvalidCondition logs a stored condition that is no longer valid. It logs the first ones and
+// counts all.
 func (r *Registry) logInvalidCondition(of condition.Key, place fanfare.RowID, err error) {
 	if r.invalidConditions++; r.invalidConditions <= maxLoggedInvalid {
 		r.opt.Logger.Error("registry: a condition is not understood any more", "subscription", fanfare.SubscriptionID(place), "service", of.Service, "topic", of.Topic, "error", err)
@@ -57,8 +57,8 @@ func (r *Registry) logInvalidCondition(of condition.Key, place fanfare.RowID, er
 
 const maxLoggedInvalid = 20
 
-// InvalidConditions is how many subscriptions of the start have conditions that are not
-// understood any more: they match nothing.
+// InvalidConditions returns the number of subscriptions whose stored conditions were no longer
+// valid at start. They match nothing.
 func (r *Registry) InvalidConditions() int { return r.invalidConditions }
 
 type loader struct {
@@ -67,7 +67,7 @@ type loader struct {
 	snapshot *catalog.Snapshot
 	index    *indexload.Loader
 
-	// Places whose hash was taken when they came.
+	// Rows whose hash was already in the index.
 	identityClash []identityClash
 }
 
@@ -85,8 +85,8 @@ func (l *loader) config(c *control.ConfigRecord) error {
 
 func (l *loader) subscriber(s *control.SubscriberRecord) error {
 	l.w.nextSubscriber[s.Place.Partition()] = s.Place.Local() + 1
-	// An address belongs to one subscriber, and so does an id. A taken hash is a
-	// collision and both stay; there is nothing to resolve.
+	// An address belongs to one subscriber, and so does an id. If the hash exists, it is a
+	// collision and both rows stay.
 	if s.HasAddress() {
 		l.r.addresses.Insert(l.r.hash.Address(s.Service, s.Kind, s.Address), s.Place)
 		if small := suppression.Fold(s.Kind, s.Address); small != s.Address {
@@ -136,8 +136,8 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	return l.index.Add(t.ConditionKey(), l.r.entry(t, s))
 }
 
-// resolve decides which row an id belongs to where several have its hash: of
-// one id, the active row, or else the newest.
+// resolve decides which row has an id if several rows have its hash: the active row, else the
+// newest.
 func (l *loader) resolve(ctx context.Context) error {
 	done := map[uint64]bool{}
 	for _, c := range l.identityClash {
@@ -173,14 +173,14 @@ func (l *loader) resolve(ctx context.Context) error {
 	return nil
 }
 
-// isCurrent reports whether a is what the id of a and b stands for now.
+// isCurrent reports whether the id of a and b refers to a.
 func isCurrent(a, b *control.SubscriptionRecord) bool {
 	switch {
 	case a.Ended != b.Ended:
 		return b.Ended
 	case a.CreatedSeq != b.CreatedSeq:
 		return a.CreatedSeq > b.CreatedSeq
-	case a.EndedSeq != b.EndedSeq: // made in one transaction, in which the second ended the first
+	case a.EndedSeq != b.EndedSeq: // made in one transaction in which the second ended the first
 		return a.EndedSeq > b.EndedSeq
 	}
 	return a.Place > b.Place
@@ -189,17 +189,16 @@ func isCurrent(a, b *control.SubscriptionRecord) bool {
 // kindRowMinimums is the kind of the record, number 1, that SkipRowIDs stores.
 const kindRowMinimums = "floor"
 
-// rowMinimums is the lowest number that a new row of each partition may have.
+// rowMinimums has the lowest number of a new row in each partition.
 type rowMinimums struct {
 	Subscribers   [fanfare.Partitions]uint32 `json:"subscribers"`
 	Subscriptions [fanfare.Partitions]uint32 `json:"subscriptions"`
 }
 
-// SkipRowIDs leaves out the next n places of each partition, for subscribers and
-// for subscriptions. A store that was restored from a backup does not know which
-// places were given out after it; links in mails that left then still name them,
-// and must not end the subscription of somebody else. It is durable when it
-// returns.
+// SkipRowIDs skips the next n row ids of each partition, for subscribers and for subscriptions,
+// and stores that. A store that was restored from a backup does not know the row ids that were
+// used after the backup. Links in mails still contain them and must not end the subscription of
+// another person.
 func (r *Registry) SkipRowIDs(ctx context.Context, n uint32) error {
 	return r.writer.submit(ctx, &job{exclusive: func(w *writer) error {
 		floor := rowMinimums{w.nextSubscriber, w.nextSubscription}
@@ -219,7 +218,7 @@ func (r *Registry) SkipRowIDs(ctx context.Context, n uint32) error {
 	}})
 }
 
-// raiseNext lets no new row be below a floor.
+// raiseNext raises the numbers of the next rows to a minimum.
 func (w *writer) raiseNext(floor *rowMinimums) {
 	for p := range fanfare.Partitions {
 		w.nextSubscriber[p] = max(w.nextSubscriber[p], floor.Subscribers[p])
@@ -231,7 +230,7 @@ func (r *Registry) loadRowMinimums(c *control.ConfigRecord) error {
 	return json.Unmarshal(c.Body, &r.minRows)
 }
 
-// What the audit calls people and what they want.
+// Kinds of people's data in the audit log.
 const (
 	kindSubscriber   = "subscriber"
 	kindSubscription = "subscription"

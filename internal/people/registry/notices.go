@@ -13,10 +13,11 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// NewNotices gives a word when there is something to tell since the last.
+// NewNotices returns a channel that receives a value after new notices are stored.
 func (r *Registry) NewNotices() <-chan struct{} { return r.newNotices }
 
-// subscribedReservedTopics are the topics of a name in which somebody hears, of one service or of all.
+// subscribedReservedTopics returns the reserved topics with a name that have subscriptions, of one
+// service or of all.
 func (r *Registry) subscribedReservedTopics(service uint32, name string) (all []*catalog.Topic) {
 	for _, t := range r.ReservedTopics() {
 		if t.Name == name && (service == suppression.AllServices || t.ServiceNumber == service) && r.opt.Conditions.Len(t.ConditionKey()) > 0 {
@@ -26,9 +27,8 @@ func (r *Registry) subscribedReservedTopics(service uint32, name string) (all []
 	return all
 }
 
-// addNotice notes what happened to a subscription, where its service hears of that. What
-// happens to those of who hears is told to nobody, and nobody is told of whom it is to
-// forget.
+// addNotice adds a notice about a subscription if its service has subscribed to such notices. It
+// adds none about subscriptions to reserved topics or about erased subscribers.
 func (g *group) addNotice(kind control.NoticeKind, s *control.SubscriptionRecord, source, reason string, fields ...string) {
 	r := g.w.r
 	t := r.Snapshot().Topics[s.Topic]
@@ -39,14 +39,14 @@ func (g *group) addNotice(kind control.NoticeKind, s *control.SubscriptionRecord
 		Subscription: s.Place, Topic: s.Topic, Channel: s.Channel, Fields: fields, Subscriber: s.Subscriber})
 }
 
-// addPutNotice notes what a person put themselves.
+// addPutNotice adds a notice about a put by the subscriber.
 func (g *group) addPutNotice(w *subscriptionChange, fields []string) {
 	if w.put.By == "" || !w.created && len(fields) == 0 {
 		return
 	}
 	s, err := g.subscription(w.place)
 	switch {
-	case err != nil || s == nil: // it was decided on just now, and is at hand
+	case err != nil || s == nil: // the row was decided just now and is in memory
 	case w.created:
 		g.addNotice(control.NoticeSubscribed, s, w.put.By, "")
 	default:
@@ -54,8 +54,8 @@ func (g *group) addPutNotice(w *subscriptionChange, fields []string) {
 	}
 }
 
-// addSuppressionNotices notes what the list says anew of an address, for each service that
-// hears of that and has the address; of one that is a hash alone nobody can be told.
+// addSuppressionNotices adds a notice for each service that has the address and has subscribed to
+// such notices. There is none for an address of which only the hash is stored.
 func (g *group) addSuppressionNotices(kind control.NoticeKind, s *suppression.Record, source string) error {
 	if s.Address == "" {
 		return nil
@@ -73,25 +73,25 @@ func (g *group) addSuppressionNotices(kind control.NoticeKind, s *suppression.Re
 	return nil
 }
 
-// rowsWithAddress returns the rows that have an address, however they spell it, by place.
+// rowsWithAddress returns the rows with an address in any spelling, by row id.
 func (g *group) rowsWithAddress(service uint32, kind uint8, address string) (rows []*control.SubscriberRecord, err error) {
-	small := suppression.Fold(kind, address)
-	for _, p := range g.w.r.rowsWithAddressHash(service, kind, small) {
+	folded := suppression.Fold(kind, address)
+	for _, p := range g.w.r.rowsWithAddressHash(service, kind, folded) {
 		row, err := g.subscriber(p)
 		if err != nil {
 			return nil, g.w.r.readError(err)
 		}
-		if row != nil && row.Service == service && row.HasAddress() && row.Kind == kind && suppression.Fold(kind, row.Address) == small {
+		if row != nil && row.Service == service && row.HasAddress() && row.Kind == kind && suppression.Fold(kind, row.Address) == folded {
 			rows = append(rows, row)
 		}
 	}
 	return rows, nil
 }
 
-// rowsWithAddressHash are the places of those who have an address that is small when it is
-// folded, and of others whose address has the same hash.
-func (r *Registry) rowsWithAddressHash(service uint32, kind uint8, small string) (places []fanfare.RowID) {
-	hash := r.hash.Address(service, kind, small)
+// rowsWithAddressHash returns the rows whose folded address is equal, and rows with the same
+// hash.
+func (r *Registry) rowsWithAddressHash(service uint32, kind uint8, folded string) (places []fanfare.RowID) {
+	hash := r.hash.Address(service, kind, folded)
 	for _, t := range []*placeindex.HashIndex{&r.addresses, &r.foldedAddresses} {
 		if first, others := t.Lookup(hash); first != 0 {
 			places = append(append(places, first), others...)
@@ -101,24 +101,24 @@ func (r *Registry) rowsWithAddressHash(service uint32, kind uint8, small string)
 	return slices.Compact(places)
 }
 
-// insertFoldedAddress has a row found by its address however that is spelled; what is spelled as
-// it is folded is found anyway.
+// insertFoldedAddress makes a row findable by its folded address. An address that equals its
+// folded form needs no second entry.
 func (g *group) insertFoldedAddress(service uint32, kind uint8, address string, place fanfare.RowID) {
-	if small := suppression.Fold(kind, address); small != address {
-		g.insert(&g.w.r.foldedAddresses, g.w.r.hash.Address(service, kind, small), place)
+	if folded := suppression.Fold(kind, address); folded != address {
+		g.insert(&g.w.r.foldedAddresses, g.w.r.hash.Address(service, kind, folded), place)
 	}
 }
 
-// removeAddress has a row found by its address no more.
+// removeAddress removes a row from the indexes of addresses.
 func (g *group) removeAddress(row *control.SubscriberRecord) {
 	r := g.w.r
 	g.remove(&r.addresses, r.hash.Address(row.Service, row.Kind, row.Address), row.Place)
-	if small := suppression.Fold(row.Kind, row.Address); small != row.Address {
-		g.remove(&r.foldedAddresses, r.hash.Address(row.Service, row.Kind, small), row.Place)
+	if folded := suppression.Fold(row.Kind, row.Address); folded != row.Address {
+		g.remove(&r.foldedAddresses, r.hash.Address(row.Service, row.Kind, folded), row.Place)
 	}
 }
 
-// prefetchAddressRows has the rows at hand of who may have one of many addresses.
+// prefetchAddressRows reads the rows that may have one of many addresses.
 func (g *group) prefetchAddressRows(records []suppression.Record) error {
 	r := g.w.r
 	var places []fanfare.RowID
@@ -141,19 +141,19 @@ func (g *group) prefetchAddressRows(records []suppression.Record) error {
 	return nil
 }
 
-// NoticeNames are what is called how that news are of. Whoever is being forgotten, and
-// what they were subscribed to, has no names but those that we made.
+// NoticeNames are the names for a notice. An erased subscriber and its subscriptions have only
+// generated ids.
 type NoticeNames struct {
 	Service string
-	Topic   string // deleted ones have names, too
+	Topic   string // also for deleted topics
 	Channel string
 
 	Subscription string // public id
 	Subscriber   string // public id
-	Address      string // its kind, mail or url
+	Address      string // kind of address: mail or url
 }
 
-// NoticeNames returns the names of each of several news.
+// NoticeNames returns the names for notices.
 func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]NoticeNames, error) {
 	var rows, subscriptions []fanfare.RowID
 	for i := range news {
@@ -196,8 +196,8 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	return names, nil
 }
 
-// namesOfOwners returns the public ids of who has some rows, by row; none of who is
-// being forgotten.
+// namesOfOwners returns the public ids of the subscribers of rows, by row. Subscribers that are
+// being erased are left out.
 func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]string, error) {
 	rows, err := r.records(ctx, places)
 	if err != nil {
@@ -220,8 +220,8 @@ func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.RowID) (m
 	return names, nil
 }
 
-// HasReservedTopic reports whether a subscription is one to a topic that Fanfare publishes
-// to: what becomes of its messages is told to nobody.
+// HasReservedTopic reports whether a subscription belongs to a topic that Fanfare publishes to.
+// There are no notices about its messages.
 func (r *Registry) HasReservedTopic(s *people.SubscriptionRow) bool {
 	t := r.Snapshot().Topics[s.Topic]
 	return t != nil && fanfare.ReservedTopic(t.Name)

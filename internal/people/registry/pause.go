@@ -12,17 +12,16 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// PauseSubscription pauses a subscription, named by its public id. When it
-// returns, the pause is durable, no event that is accepted from now on matches
-// it, and no letter for it is on the wire; what waited to leave is not sent, as
-// with an end. To pause it again is no error.
+// PauseSubscription pauses a subscription with a public id. When it returns, the pause is durable,
+// events that are accepted from now on do not match it, and no message for it is in flight. As
+// with an end, waiting messages are not sent. Pausing it again is no error.
 func (r *Registry) PauseSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error {
 	return r.setPaused(ctx, service, id, true, check)
 }
 
-// ResumeSubscription takes a pause back: events that are accepted from now on
-// match it again. One whose condition does not fit its topic any more stays
-// paused, with an error that says why. To resume what is active is no error.
+// ResumeSubscription resumes a subscription: events that are accepted from now on match it again.
+// If its condition no longer fits the topic, it stays paused and the error says why. Resuming an
+// active subscription is no error.
 func (r *Registry) ResumeSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error {
 	return r.setPaused(ctx, service, id, false, check)
 }
@@ -72,8 +71,8 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 	})
 }
 
-// checkResume refuses a subscription whose condition does not fit the topic as it
-// has become, or that events of the topic have no time for.
+// checkResume refuses a subscription whose condition no longer fits its topic or exceeds the
+// matching budget.
 func (g *group) checkResume(s *control.SubscriptionRecord) error {
 	r := g.w.r
 	topic := r.Snapshot().Topics[s.Topic]
@@ -93,7 +92,7 @@ func (g *group) checkResume(s *control.SubscriptionRecord) error {
 	return g.checkBudget(&w)
 }
 
-// countSubscription counts n subscriptions more like s.
+// countSubscription adds n to the counts of a subscription's configuration.
 func (w *writer) countSubscription(s *control.SubscriptionRecord, n int64) {
 	if s.Ended {
 		return

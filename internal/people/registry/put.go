@@ -17,18 +17,17 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// PutSubscriptions makes each put so, and is durable when it returns. It writes
-// results[i] for puts[i]; results must be as long as puts. Members that are
-// wrong have their own error and do not hold up the others. The error is for
-// what concerns all: the service is unknown, or nothing could be kept.
+// PutSubscriptions creates or changes subscriptions, and is durable when it returns. It writes
+// results[i] for puts[i]; both must have the same length. A wrong put has its own error and does
+// not stop the others. The returned error concerns all: the service is unknown, or nothing was
+// stored.
 //
-// A put is the same subscription as before if it has the same ID, or, without
-// one, the same address, topic, channel and condition. Then nothing new is
-// made: what differs is changed in place. An ID that comes with another topic or
-// address ends the subscription that had it and begins a new one under that ID;
-// so does one whose subscription has ended.
+// A put refers to an existing subscription if it has the same ID or, without an ID, the same
+// address, topic, channel and condition. It then changes that subscription in place. If an ID
+// comes with another topic or address, or if its subscription has ended, a new subscription begins
+// under that ID and the former one ends.
 //
-// The puts and what they point to must not be changed until it returns.
+// The caller must not change the puts and their data until it returns.
 func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error {
 	if len(results) != len(puts) {
 		return fmt.Errorf("registry: %d results for %d puts", len(results), len(puts))
@@ -42,7 +41,7 @@ func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []
 		if from == 0 {
 			return err
 		}
-		for i := range results[from:] { // the members before are kept
+		for i := range results[from:] { // the puts before are stored
 			results[from+i] = people.PutResult{Err: err}
 		}
 		return nil
@@ -60,15 +59,14 @@ func (r *Registry) putChunk(ctx context.Context, name string, puts []people.Subs
 	return p.wait(over)
 }
 
-// EndSubscription ends a subscription, named by its public id. When it returns,
-// the end is durable, no event that is accepted from now on matches it, and no
-// letter for it is on the wire. To end it again is no error.
+// EndSubscription ends the subscription with a public id. When it returns, the end is durable,
+// events that are accepted from now on do not match it, and no message for it is in flight. Ending
+// it again is no error.
 func (r *Registry) EndSubscription(ctx context.Context, service, id, reason string) error {
 	return r.EndSubscriptionIf(ctx, service, id, reason, nil)
 }
 
-// EndSubscriptionIf is EndSubscription unless check, which is asked with the
-// subscription as it is, has an error.
+// EndSubscriptionIf is EndSubscription if check accepts the subscription as it is now.
 func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *people.Subscription) error) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -77,7 +75,7 @@ func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason st
 	return r.endSubscription(ctx, svc, &endRequest{id: id, reason: reason, check: check})
 }
 
-// EndSubscriptionByRow is EndSubscription for who has the place, such as a signed link.
+// EndSubscriptionByRow is EndSubscription for a caller that has the row id, such as a signed link.
 func (r *Registry) EndSubscriptionByRow(ctx context.Context, place fanfare.RowID, reason string) error {
 	if place == 0 {
 		return people.UnknownSubscription("")
@@ -96,24 +94,23 @@ func (r *Registry) endSubscription(ctx context.Context, svc *catalog.ServiceSnap
 	return nil
 }
 
-// An Import puts subscriptions step by step. A step may begin before the one
-// before it is over: the steps are decided on in their order, and the next is
-// checked and decided on while the one before is being committed. Begin is for
-// one caller at a time.
+// An Import puts subscriptions in steps. The next step may begin before the previous one has
+// finished: it is checked and decided while the previous one is being committed. Steps are decided
+// in order. Only one goroutine may call Begin.
 type Import struct {
 	r       *Registry
 	service string
 	last    *job
-	failed  error // of a step that could not be begun: none can from then on
+	failed  error // of a step that could not begin: no further step can
 }
 
-// Import begins to put many subscriptions of a service.
+// Import begins an import into a service.
 func (r *Registry) Import(service string) *Import { return &Import{r: r, service: service} }
 
-// Begin is PutSubscriptions without the wait: over gives its error when all is
-// durable and the results are set. It takes no more puts than MaxStep. Where a
-// step failed, so do those that were begun before that was known, and nothing of
-// them is kept. The puts and results must be left alone until then.
+// Begin is PutSubscriptions without waiting. The channel receives the error when the puts are
+// durable and the results are set. It takes at most MaxStep puts. If a step fails, the steps that
+// have begun after it fail too, and nothing of them is stored. The caller must not use the puts
+// and results until then.
 func (i *Import) Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) (over <-chan error) {
 	told := make(chan error, 1)
 	if i.failed != nil {
@@ -133,21 +130,21 @@ func (i *Import) Begin(ctx context.Context, puts []people.SubscriptionPut, resul
 	return told
 }
 
-// MaxStep is how many puts a step of an Import may have.
+// MaxStep is the maximum number of puts in a step of an Import.
 const MaxStep = maxJobChanges
 
-// A putting is puts that are under way.
+// A pendingPut is a job with puts that has been handed in.
 type pendingPut struct {
 	*job
 	puts       []people.SubscriptionPut
 	results    []people.PutResult
-	allRefused bool // all of them: there is nothing for the writer
+	allRefused bool // the writer has nothing to do
 
-	waitInFlight func(fanfare.RowID) // returns when no letter for what was replaced or paused can leave; may be nil
+	waitInFlight func(fanfare.RowID) // returns when no message for a replaced or paused subscription is in flight; may be nil
 }
 
-// enqueuePuts checks puts and hands the good ones to the writer, which does them after
-// those of another job, and not at all if that one fails.
+// enqueuePuts checks puts and hands the valid ones to the writer. They are decided after the job
+// after, and fail if it fails.
 func (r *Registry) enqueuePuts(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult, after *job, over <-chan time.Time) (*pendingPut, error) {
 	if len(puts) > maxJobChanges || len(results) != len(puts) {
 		return nil, errors.New("registry: too many puts for one step, or results of another number")
@@ -189,12 +186,11 @@ func (p *pendingPut) wait(over <-chan time.Time) error {
 	return nil
 }
 
-// put decides on each want of the job. A want that cannot be decided on gets
-// its own error.
+// put decides on each change of the job. A change that is refused gets its own error.
 func (g *group) put(j *job) {
 	r := g.w.r
 	if conf := r.Snapshot(); conf != j.conf {
-		// The configuration changed after the caller checked.
+		// The configuration has changed since the caller checked.
 		svc, err := conf.Service(j.svc.Name)
 		for i := range j.changes {
 			if w := &j.changes[i]; err != nil {
@@ -212,7 +208,7 @@ func (g *group) put(j *job) {
 		}
 		deed, fields, err := g.putOne(w)
 		if g.aborted {
-			return // it will be decided on anew
+			return // the job will be decided again
 		}
 		if w.err = err; err == nil {
 			g.addConsent(w)
@@ -222,12 +218,12 @@ func (g *group) put(j *job) {
 	}
 }
 
-// putOne says what was done, create, update, replace or nothing, and to which
-// fields.
+// putOne decides on a change. It returns the operation (create, update, replace or none) and the
+// changed fields.
 func (g *group) putOne(w *subscriptionChange) (deed string, fields []string, err error) {
 	w.created, w.replaced, w.paused, w.subscriberFields = false, 0, 0, nil
 	filter := w.filter
-	if w.put.Filter != "" && (filter == 0 || !g.w.r.filters.Is(filter, w.put.Filter)) { // new, or forgotten since the caller looked
+	if w.put.Filter != "" && (filter == 0 || !g.w.r.filters.Is(filter, w.put.Filter)) { // new, or erased since the check
 		filter = g.filter(w.put.Filter)
 	}
 	if err := g.checkCurrent(w); err != nil {
@@ -319,7 +315,7 @@ func (g *group) putOne(w *subscriptionChange) (deed string, fields []string, err
 	return deed, nil, nil
 }
 
-// addPutAudit adds the line about a put to the audit.
+// addPutAudit adds the audit entry of a put.
 func (g *group) addPutAudit(j *job, w *subscriptionChange, deed string, fields []string) {
 	if j.actor == nil || deed == "" {
 		return
@@ -327,8 +323,8 @@ func (g *group) addPutAudit(j *job, w *subscriptionChange, deed string, fields [
 	g.batch.AddAudit(j.actor, audit.Operation{Service: j.svc.Name, Action: deed, Kind: kindSubscription, Name: auditID(w.put.ID, w.place)}, &audit.Detail{Changed: fields})
 }
 
-// auditID is the id under which the audit names a subscription: its public one,
-// but for an id that a client has made of an address.
+// auditID returns the id of a subscription in the audit log: its public id, or the generated one
+// if the client's id contains an address.
 func auditID(id string, place fanfare.RowID) string {
 	if id == "" || strings.Contains(id, "@") {
 		return fanfare.SubscriptionID(place)
@@ -340,7 +336,7 @@ func partitionFullError() error {
 	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the partition is full: no place is left for one more"}
 }
 
-// checkCurrent asks the put's own check, if it has one.
+// checkCurrent calls the check of the put.
 func (g *group) checkCurrent(w *subscriptionChange) error {
 	if w.put.Check == nil {
 		return nil
@@ -355,8 +351,8 @@ func (g *group) checkCurrent(w *subscriptionChange) error {
 	return g.checkSubscription(w.put.Check, old)
 }
 
-// checkSubscription calls check with the subscription at a place, nil if there is none there
-// that is active.
+// checkSubscription calls check with the subscription at a row, or with nil if it is missing or
+// has ended.
 func (g *group) checkSubscription(check func(*people.Subscription) error, place fanfare.RowID) error {
 	if place == 0 {
 		return check(nil)
@@ -381,7 +377,7 @@ func (g *group) checkSubscription(check func(*people.Subscription) error, place 
 	return check(&is)
 }
 
-// owner finds or makes the subscriber.
+// owner finds or creates the subscriber.
 func (g *group) owner(w *subscriptionChange) (place fanfare.RowID, isNew bool, err error) {
 	if w.put.Subscriber != "" {
 		return g.ownerByID(w)
@@ -410,7 +406,7 @@ func (g *group) owner(w *subscriptionChange) (place fanfare.RowID, isNew bool, e
 			g.updateSubscriber(s, w)
 			return first, false, nil
 		}
-		if len(others) == 0 { // all were other people with the same hash
+		if len(others) == 0 { // all have the same hash but are other people
 			g.insert(table, w.addressHash, place)
 			break
 		}
@@ -433,8 +429,7 @@ func (g *group) owner(w *subscriptionChange) (place fanfare.RowID, isNew bool, e
 	return place, true, nil
 }
 
-// updateSubscriber takes over what the put says of the person; what it leaves
-// out stays.
+// updateSubscriber sets the fields of the subscriber that the put contains.
 func (g *group) updateSubscriber(s *control.SubscriberRecord, w *subscriptionChange) {
 	p, deleted := w.put, s.Flags&control.FlagDeleted != 0
 	if p.Locale != "" && s.Locale != p.Locale {
@@ -446,14 +441,13 @@ func (g *group) updateSubscriber(s *control.SubscriberRecord, w *subscriptionCha
 	if len(p.Attributes) > 0 && !bytes.Equal(s.Attributes, p.Attributes) {
 		s.Attributes, w.subscriberFields = p.Attributes, append(w.subscriberFields, "attributes")
 	}
-	s.Flags &^= control.FlagDeleted // who subscribes is there again
+	s.Flags &^= control.FlagDeleted // a deleted subscriber that subscribes is restored
 	if deleted || w.subscriberFields != nil {
 		g.updateRow(s)
 	}
 }
 
-// find returns the place of the subscription with the identity of asked, 0 if
-// there is none.
+// find returns the row of the subscription with the identity of asked, or 0.
 func (g *group) find(hash uint64, service uint32, asked *control.SubscriptionRecord) (fanfare.RowID, error) {
 	first, others := g.w.r.identities.Lookup(hash)
 	for first != 0 {
@@ -472,8 +466,7 @@ func (g *group) find(hash uint64, service uint32, asked *control.SubscriptionRec
 	return 0, nil
 }
 
-// sameIdentity compares a row with what is asked for: by the client's id, or
-// without one by the natural key.
+// sameIdentity compares a row with asked: by the client's id, or without one by the natural key.
 func (r *Registry) sameIdentity(s *control.SubscriptionRecord, service uint32, asked *control.SubscriptionRecord) bool {
 	if asked.ID != "" {
 		return s.ID == asked.ID && r.serviceOf(s) == service
@@ -482,7 +475,7 @@ func (r *Registry) sameIdentity(s *control.SubscriptionRecord, service uint32, a
 		s.Filter == asked.Filter && s.Rule == asked.Rule && bytes.Equal(s.Params, asked.Params)
 }
 
-// serviceOf returns the number of the service that a subscription belongs to.
+// serviceOf returns the number of the service of a subscription.
 func (r *Registry) serviceOf(s *control.SubscriptionRecord) uint32 {
 	if t := r.Snapshot().Topics[s.Topic]; t != nil {
 		return t.ServiceNumber
@@ -490,8 +483,7 @@ func (r *Registry) serviceOf(s *control.SubscriptionRecord) uint32 {
 	return 0
 }
 
-// update makes the subscription as asked for, and returns the fields in which
-// it was not so already.
+// update changes the subscription to asked, and returns the changed fields.
 func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 	var fields []string
 	for _, f := range [...]struct {
@@ -527,9 +519,9 @@ func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 	return fields, nil
 }
 
-// filter returns the number of a text that no transaction before had.
+// filter returns the number of a text that is not stored yet.
 func (g *group) filter(text string) uint32 {
-	if n := g.w.r.filters.Number(text); n != 0 { // since the caller looked
+	if n := g.w.r.filters.Number(text); n != 0 { // stored since the check
 		return n
 	}
 	if n := g.filters[text]; n != 0 {

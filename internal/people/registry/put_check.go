@@ -16,14 +16,14 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// A want is a Put that was found good: what the writer needs to decide on it.
+// A subscriptionChange is a checked put with everything that the writer needs to decide on it.
 type subscriptionChange struct {
 	put         *people.SubscriptionPut
-	service     uint32 // its number
+	service     uint32 // number of the service
 	topic       *catalog.Topic
 	channel     *catalog.Channel
 	rule        uint32 // number, or 0
-	filter      uint32 // number; 0 with a text in put: not interned yet
+	filter      uint32 // number; 0 although put has a text: not stored yet
 	kind        uint8
 	partition   uint8
 	address     string // normal form
@@ -33,22 +33,22 @@ type subscriptionChange struct {
 	cadence     cadence.Cadence
 	consent     *people.Consent
 	cost        fanfare.Cost
-	addedCost   int64 // of it, where others do not have the condition
+	addedCost   int64 // the cost that others do not cause already
 
-	// Where the rows seem to be, so that they can be read before their turn.
+	// The expected rows, which are read ahead.
 	subscriber, subscription fanfare.RowID
 
-	direct  bool  // somebody is to be sent one message, and nothing is subscribed
-	err     error // refused: the writer passes it by
+	direct  bool  // the recipient of one direct message: no subscription is made
+	err     error // refused: the writer skips it
 	place   fanfare.RowID
 	created bool
 
-	replaced         fanfare.RowID // what had the id before and has ended for it, or 0
-	paused           fanfare.RowID // what is paused by it, or 0
+	replaced         fanfare.RowID // the subscription that had the id and has ended, or 0
+	paused           fanfare.RowID // the subscription that it pauses, or 0
 	subscriberFields []string      // fields of the subscriber that changed
 }
 
-// result is what came of it.
+// result returns the result for the caller.
 func (w *subscriptionChange) result() people.PutResult {
 	result := people.PutResult{Created: w.created, Cost: w.cost, Added: w.addedCost, Err: w.err}
 	switch {
@@ -131,7 +131,7 @@ func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.Subscrip
 			}
 		}
 		if p.To == "" {
-			return nil // the subscriber's default
+			return nil // the default address of the subscriber
 		}
 	}
 	if p.To == "" {
@@ -152,7 +152,7 @@ func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.Subscrip
 	return nil
 }
 
-// checkCadence reads the cadence that the put names.
+// checkCadence parses the cadence of the put.
 func (r *Registry) checkCadence(p *people.SubscriptionPut, w *subscriptionChange) (err error) {
 	if p.Cadence == "" {
 		return nil
@@ -207,15 +207,14 @@ func (r *Registry) checkRule(p *people.SubscriptionPut, w *subscriptionChange) e
 	return nil
 }
 
-// A plannedLoad is what a group adds to the load of a topic.
+// A plannedCost is what a group adds to the matching cost of a topic.
 type plannedCost struct {
 	nanos   int64
-	filters map[string]struct{} // that are counted
+	filters map[string]struct{} // already counted
 }
 
-// checkBudget refuses a want with which an event of its topic would take longer than
-// the service's budget. What is there already costs nothing more, and nothing is
-// taken away where the budget was lowered.
+// checkBudget refuses a change that raises the matching cost of an event above the budget of the
+// service. Existing conditions cost nothing more. They stay if the budget is lowered.
 func (g *group) checkBudget(w *subscriptionChange) error {
 	w.addedCost = 0
 	if w.cost.Indexed() || w.put.State == people.StatePaused {
@@ -228,7 +227,7 @@ func (g *group) checkBudget(w *subscriptionChange) error {
 	budget := g.w.r.Snapshot().Services[w.topic.Service].Budget()
 	load := g.topicCost(w)
 	if f := g.w.committing; f != nil && load+w.cost.Nanos > int64(budget) {
-		// Of what is being committed the index may have some, and it is counted twice.
+		// The index may have a part of the group that is being committed, which would count twice.
 		if g.w.waitCommit(); g.aborted {
 			return errAborted
 		}
@@ -242,8 +241,8 @@ func (g *group) checkBudget(w *subscriptionChange) error {
 	return nil
 }
 
-// keepsCondition reports whether a want leaves the condition of its subscription,
-// and does not resume it.
+// keepsCondition reports whether a change keeps the condition of its subscription and does not
+// resume it.
 func (g *group) keepsCondition(w *subscriptionChange) (bool, error) {
 	place := w.subscription
 	if w.put.ID != "" {
@@ -262,7 +261,7 @@ func (g *group) keepsCondition(w *subscriptionChange) (bool, error) {
 	return s != nil && !s.Ended && (!s.Paused || w.put.State != people.StateActive) && s.Topic == w.topic.Number && s.Rule == w.rule && g.w.r.filters.Is(s.Filter, w.put.Filter) && bytes.Equal(s.Params, w.params), nil
 }
 
-// topicCost is what an event of the want's topic takes, with all that is decided.
+// topicCost returns the matching cost of an event of the topic, with all decided changes.
 func (g *group) topicCost(w *subscriptionChange) int64 {
 	load := g.w.r.opt.Conditions.UnindexedCost(w.topic.ConditionKey()) + g.planned[w.topic.Number].nanos
 	if f := g.w.committing; f != nil {
@@ -271,7 +270,7 @@ func (g *group) topicCost(w *subscriptionChange) int64 {
 	return load
 }
 
-// isPlanned reports whether the filter of a want is counted by what is decided.
+// isPlanned reports whether the decided changes contain the filter.
 func (g *group) isPlanned(w *subscriptionChange) bool {
 	_, mine := g.planned[w.topic.Number].filters[w.put.Filter]
 	if f := g.w.committing; f != nil && !mine {
@@ -280,7 +279,7 @@ func (g *group) isPlanned(w *subscriptionChange) bool {
 	return mine
 }
 
-// addPlanned counts the condition of a want.
+// addPlanned counts the condition of a change.
 func (g *group) addPlanned(w *subscriptionChange) {
 	if g.planned == nil {
 		g.planned = map[uint32]plannedCost{}

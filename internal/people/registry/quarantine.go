@@ -13,21 +13,20 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// kindQuarantine is the kind of a ConfigRecord: a condition about which the matching index
-// was wrong.
+// kindQuarantine is the kind of a ConfigRecord: a condition for which the match index was wrong.
 const kindQuarantine = "quarantine"
 
-// A Quarantine is a condition that is evaluated without the matching index.
+// A Quarantine is a condition that is evaluated without the match index.
 type Quarantine = condition.Quarantined
 
-// quarantineBody is what is kept of one: the text of a filter may be erased.
+// quarantineBody is the stored form. The text of its filter may be erased.
 type quarantineBody struct {
 	Quarantine
-	Filter uint32 `json:"filter,omitempty"` // its number
+	Filter uint32 `json:"filter,omitempty"` // number of the filter
 }
 
-// quarantine holds what is in quarantine by number of record. Numbers that are free again
-// have a body without a topic.
+// quarantine holds the conditions in quarantine by record number. A free number has a body without
+// a topic.
 type quarantine struct {
 	mu  sync.RWMutex
 	all map[uint32]quarantineBody
@@ -42,7 +41,7 @@ func (q *quarantine) set(number uint32, body quarantineBody) {
 	q.all[number] = body
 }
 
-// free returns the lowest number that is not in use, and not in taken.
+// free returns the lowest number that is neither in use nor in taken.
 func (q *quarantine) free(taken map[uint32]bool) uint32 {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
@@ -53,7 +52,7 @@ func (q *quarantine) free(taken map[uint32]bool) uint32 {
 	}
 }
 
-// numberOf returns the number of an entry, 0 where there is none.
+// numberOf returns the number of an entry, or 0.
 func (q *quarantine) numberOf(one *quarantineBody) uint32 {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
@@ -65,8 +64,7 @@ func (q *quarantine) numberOf(one *quarantineBody) uint32 {
 	return 0
 }
 
-// Quarantine puts conditions into quarantine. It is durable when it returns. A condition
-// that is there already stays as it is.
+// Quarantine puts conditions into quarantine, durably. Conditions in quarantine do not change.
 func (r *Registry) Quarantine(ctx context.Context, list []Quarantine) error {
 	return r.writer.submit(ctx, &job{exclusive: func(*writer) error {
 		bodies, taken := map[uint32]quarantineBody{}, map[uint32]bool{}
@@ -82,7 +80,7 @@ func (r *Registry) Quarantine(ctx context.Context, list []Quarantine) error {
 	}})
 }
 
-// Release takes conditions out of quarantine. It is durable when it returns.
+// Release takes conditions out of quarantine, durably.
 func (r *Registry) Release(ctx context.Context, list []Quarantine) error {
 	return r.writer.submit(ctx, &job{exclusive: func(*writer) error {
 		bodies := map[uint32]quarantineBody{}
@@ -95,7 +93,7 @@ func (r *Registry) Release(ctx context.Context, list []Quarantine) error {
 	}})
 }
 
-// storeQuarantine stores entries, and then shows them. One without a topic is released.
+// storeQuarantine stores entries, and then publishes them. An entry without a topic is released.
 func (r *Registry) storeQuarantine(bodies map[uint32]quarantineBody) error {
 	if len(bodies) == 0 {
 		return nil
@@ -117,8 +115,8 @@ func (r *Registry) storeQuarantine(bodies map[uint32]quarantineBody) error {
 	return nil
 }
 
-// Quarantined lists what is in quarantine, the oldest first. The text of a filter that was
-// erased is empty, and the entry is left out: no subscription has it any more.
+// Quarantined lists the conditions in quarantine, the oldest first. It leaves out an entry whose
+// filter text was erased, because no subscription has the filter any more.
 func (r *Registry) Quarantined() (list []Quarantine) {
 	r.quarantine.mu.RLock()
 	defer r.quarantine.mu.RUnlock()
@@ -146,8 +144,7 @@ func (r *Registry) loadQuarantine(c *control.ConfigRecord) error {
 	return nil
 }
 
-// ConditionEntries visits the active subscriptions that some subscribers have to a topic, as they
-// are stored, in the order of their places.
+// ConditionEntries visits the stored active subscriptions of subscribers to a topic, by row id.
 func (r *Registry) ConditionEntries(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
 	t := r.Snapshot().Topics[topic]
 	if t == nil {

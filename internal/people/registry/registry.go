@@ -23,51 +23,47 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// Options are the parts that a registry works with.
+// Options are the parts and settings of a registry.
 type Options struct {
-	Store      Store      // the registry's from now on: Close closes it
+	Store      Store      // owned by the registry
 	Conditions Conditions // the match index, empty
 
-	// ParseAddress checks a mail address and returns its normal form: two
-	// spellings of one mailbox have the same.
+	// ParseAddress checks a mail address and returns its normal form, which is the same for all
+	// spellings of a mailbox.
 	ParseAddress func(string) (string, error)
 
-	// ParseURL does the same with the URL of a receiver of webhooks.
+	// ParseURL does the same for the URL of a webhook receiver.
 	ParseURL func(string) (string, error)
 
 	// CompileTemplate checks the syntax of a template. The pointers of its
 	// errors begin with /templates/NAME.
 	CompileTemplate func(*catalog.TemplateSource) error
 
-	// DryRunTemplate checks a template against a topic that uses it: its schema
-	// (true: any field), and the params of the rule (nil: none); or, without a
-	// schema, as one that only direct sends can use. The pointers of its errors
-	// begin with /templates/NAME.
+	// DryRunTemplate checks a template against the schema of a topic that uses it (true: any
+	// field) and the params of a rule (nil: none). Without a schema, only direct messages use the
+	// template. The pointers of its errors begin with /templates/NAME.
 	DryRunTemplate func(src *catalog.TemplateSource, schema json.RawMessage, params map[string]string) error
 
-	// DryRunDigest checks a template against the schemas of all topics whose
-	// digests it writes: a message may tell of events of each of them.
+	// DryRunDigest checks a template against the schemas of all topics whose digests it formats.
+	// One digest may contain events of several topics.
 	DryRunDigest func(src *catalog.TemplateSource, schemas []json.RawMessage) error
 
-	// CheckKey says what is wrong with a key that a channel is to sign mail with. Nil:
-	// nothing.
+	// CheckKey returns the error of a DKIM key of a channel. Nil: no check.
 	CheckKey func(*catalog.Channel, *catalog.DKIMKey) error
 
-	// Files says which files may go with mails of templates.
+	// Files is the policy for attachments of templates.
 	Files filetype.Policy
 
-	// AfterEnd is called for an ended subscription once the end is durable and
-	// out of the index. It returns when no letter for it is on the wire. Nil
-	// is nothing to wait for.
+	// WaitInFlight is called for an ended subscription once the end is durable and removed from
+	// the index. It returns when no message for it is in flight. Nil: no wait.
 	WaitInFlight func(fanfare.RowID)
 
-	// SuppressionKey is what addresses of the suppression list are hashed with.
+	// SuppressionKey is the key of the hashes of suppressed addresses.
 	SuppressionKey []byte
 
-	// Away says why nothing can be kept at this moment, nil while it can: changes
-	// are refused at once then. Patience is how long a call waits for its outcome
-	// where the store does not answer; 0 is for as long as it takes.
-	StoreOutage func() error // nil: never
+	// StoreOutage returns the error of an outage of the store, during which changes are refused at
+	// once. MaxWait limits how long a call waits for the store; 0: no limit.
+	StoreOutage func() error // nil: never an outage
 	MaxWait     time.Duration
 
 	Progress *progress.Phase // counts the subscriptions that Open loads; nil: nothing is counted
@@ -93,19 +89,19 @@ type Registry struct {
 	fieldCache         people.FieldCache
 	slots              slots
 	quarantine         quarantine
-	minRows            rowMinimums // as it was at the start
-	invalidConditions  int         // subscriptions whose conditions were not understood at the start
+	minRows            rowMinimums // as stored at start
+	invalidConditions  int         // subscriptions whose conditions were not valid at start
 	newNotices         chan struct{}
 
 	suppressions suppression.List
 	erasures     erasures
 	writer       *writer
 
-	closing sync.RWMutex // held for reading while a job is handed in
+	closing sync.RWMutex // held for reading while a job is enqueued
 	closed  bool
 }
 
-// Open loads everything that the store has and fills the match index.
+// Open loads the store and fills the match index.
 func Open(ctx context.Context, opt Options) (*Registry, error) {
 	return open(ctx, opt, people.NewHasher())
 }
@@ -133,7 +129,7 @@ func open(ctx context.Context, opt Options, h people.Hasher) (*Registry, error) 
 	return r, nil
 }
 
-// Close does what was handed in. A second call does nothing.
+// Close completes the enqueued jobs. A second call does nothing.
 func (r *Registry) Close() {
 	r.closing.Lock()
 	if r.closed {
@@ -146,61 +142,59 @@ func (r *Registry) Close() {
 	r.writer.goroutines.Wait()
 }
 
-// ChangeSeq returns the number of the last change of subscriptions that the
-// match index has.
+// ChangeSeq returns the number of the last change of subscriptions in the match index.
 func (r *Registry) ChangeSeq() uint64 { return r.changeSeq.Load() }
 
-// Live reports whether the subscription is active. It is false from the moment
-// in which an end is durable.
+// Live reports whether the subscription is active. It is false from the moment in which an end is
+// durable.
 func (r *Registry) Live(place fanfare.RowID) bool { return r.live.Has(place) }
 
-// Store is what the registry needs of a database. One goroutine writes (Load,
-// then Commit); any number read at the same time.
+// Store is the control store. One goroutine writes (Load, then Commit); any number may read at the
+// same time.
 type Store interface {
-	// Load visits everything that is kept: first the change sequence and the
-	// configuration, then the filters, then subscribers and subscriptions, each
-	// of these two in ascending order of place and from a goroutine of its own.
-	// It is called once, before any Commit.
+	// Load visits all data: first the change sequence and the configuration, then the filters,
+	// then subscribers and subscriptions, each by row id and in a goroutine of its own. It is
+	// called once, before any Commit.
 	Load(ctx context.Context, v control.Loader) error
 
-	// Commit keeps all of b in one transaction, durably, or nothing of it. An
-	// error that a user can meet wraps a *fanfare.Error (DiskFull when there is no
-	// room, else Unavailable) and the cause. The store is usable after an error.
+	// Commit stores all of b in one transaction, durably, or nothing. An error wraps a
+	// *fanfare.Error (DiskFull if the disk is full, else Unavailable) and the cause. The store
+	// stays usable after an error.
 	Commit(b *control.Batch) error
 
-	// SubscriberRecords and SubscriptionRecords visit the rows at places, which
-	// are sorted ascending, in that order; missing ones are skipped. The
-	// strings of a record may be kept, its bytes only until visit returns.
+	// SubscriberRecords and SubscriptionRecords visit the rows at places, which are sorted, in
+	// that order. Missing rows are skipped. The strings of a record may be kept; its bytes are
+	// valid until visit returns.
 	SubscriberRecords(ctx context.Context, places []fanfare.RowID, visit func(*control.SubscriberRecord) error) error
 	SubscriptionRecords(ctx context.Context, places []fanfare.RowID, visit func(*control.SubscriptionRecord) error) error
 
-	// ScanSubscribers and ScanSubscriptions visit the rows of a range in
-	// ascending order until visit returns an error, which they return.
+	// ScanSubscribers and ScanSubscriptions visit the rows of a range by row id until visit
+	// returns an error, which they return.
 	ScanSubscribers(ctx context.Context, of control.Range, visit func(*control.SubscriberRecord) error) error
 	ScanSubscriptions(ctx context.Context, of control.Range, visit func(*control.SubscriptionRecord) error) error
-	// AuditRecords visits the audit from id to down to id from, the latest first,
-	// until visit returns false; AuditBounds is its lowest and highest id, or 0.
+	// AuditEntries visits the audit entries from id to down to id from, until visit returns false.
+	// AuditBounds returns the lowest and highest id, or 0.
 	AuditEntries(ctx context.Context, from, to int64, visit func(*audit.Entry) bool) error
 	AuditBounds(ctx context.Context) (oldest, latest int64, err error)
 
-	// SuppressionRecords reads what is kept of some suppressed addresses, of which
-	// service, kind and hash are known. What is not there stays as it is.
+	// SuppressionRecords completes records of which service, kind and hash are set. Records that
+	// are not stored do not change.
 	SuppressionRecords(ctx context.Context, of []suppression.Record) error
 
-	// File returns the bytes of a file that a template has, nil where it is not kept.
+	// File returns the content of a template's file, or nil.
 	File(ctx context.Context, sum fanfare.Sum) ([]byte, error)
 
-	// ConsentRecords visits what is kept of the subscriptions at places, of each the
-	// oldest first. Nothing of a record may be kept.
+	// ConsentRecords visits the consents of subscriptions, the oldest first for each. Records are
+	// valid until visit returns.
 	ConsentRecords(ctx context.Context, places []fanfare.RowID, visit func(*control.ConsentRecord) error) error
 
-	// Scrub makes sure that names, in lower case, are nowhere in the database but
-	// in rows that are kept. It may run beside Commit.
+	// Scrub makes sure that names, in lower case, occur in the database only in current rows. It
+	// may run during Commit.
 	Scrub(names [][]byte) error
 }
 
-// Conditions is the match index as the registry fills it. One goroutine changes
-// it, any number check against it. Package match says what each method promises.
+// Conditions is the match index. One goroutine changes it; any number may check conditions.
+// Package condition documents the methods.
 type Conditions interface {
 	Check(def condition.Definition) error
 	Define(key condition.Key, def condition.Definition) error

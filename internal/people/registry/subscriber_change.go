@@ -15,9 +15,9 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// transactAlone runs f on a group of its own while nothing is in flight, and commits
-// what it did. It is called by jobs that run.
-// The deed that f names goes into the audit with it, where something changed.
+// transactAlone runs f on a group of its own while no commit is in progress, and commits its
+// changes. Only exclusive jobs call it. If something changed, the operation that f sets is added
+// to the audit log.
 func (w *writer) transactAlone(actor *audit.Actor, f func(g *group) error) error {
 	g := w.groups[0]
 	g.begin()
@@ -41,12 +41,12 @@ func (w *writer) transactAlone(actor *audit.Actor, f func(g *group) error) error
 	return nil
 }
 
-// A change is made by a job of its own, and returns the subscriptions that ended
-// by it. It may be called again, when the group that it was in is decided on anew.
+// A transaction is the change of one job. It returns the subscriptions that it ended. It may be
+// called again if its group is decided again.
 type transaction func(g *group) (ended []fanfare.RowID, err error)
 
-// transact has one made in one transaction with whatever else waits, and returns
-// when no message is on the wire for what ended by it.
+// transact commits f together with other waiting jobs. It returns when no message is in flight for
+// the ended subscriptions.
 func (r *Registry) transact(ctx context.Context, f transaction) error {
 	var ended []fanfare.RowID
 	j := &job{actor: audit.ActorOf(ctx), decide: func(g *group) (err error) {
@@ -60,7 +60,7 @@ func (r *Registry) transact(ctx context.Context, f transaction) error {
 	return nil
 }
 
-// transactAlone is change in a transaction of its own.
+// transactAlone is transact in a database transaction of its own.
 func (r *Registry) transactAlone(ctx context.Context, f transaction) error {
 	var ended []fanfare.RowID
 	err := r.writer.submit(ctx, &job{exclusive: func(w *writer) error {
@@ -84,8 +84,8 @@ func (r *Registry) waitInFlight(ended []fanfare.RowID) {
 	}
 }
 
-// subscriberOperation is what the audit says of a change of a subscriber. An id that a
-// client has made of an address, or one that is being forgotten (""), is not shown.
+// subscriberOperation is the audit operation of a change of a subscriber. It shows the generated
+// id in place of an id that contains an address or that is being erased ("").
 func subscriberOperation(svc *catalog.ServiceSnapshot, action, id string, place fanfare.RowID) audit.Operation {
 	if id == "" || strings.Contains(id, "@") {
 		id = people.SubscriberID(place)
@@ -93,9 +93,8 @@ func subscriberOperation(svc *catalog.ServiceSnapshot, action, id string, place 
 	return audit.Operation{Service: svc.Name, Action: action, Kind: kindSubscriber, Name: id}
 }
 
-// PutSubscriber creates a subscriber under a client's id, or replaces what is
-// known of it. Subscriptions to addresses that it does not have any more end. An
-// address that belongs to another subscriber is a Conflict.
+// PutSubscriber creates a subscriber with a client's id, or replaces its data. Subscriptions to
+// removed addresses end. An address that belongs to another subscriber is a Conflict.
 func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p people.SubscriberPut, check people.SubscriberCheck) (s people.Subscriber, created bool, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -108,7 +107,7 @@ func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p peop
 	return s, created && err == nil, err
 }
 
-// putSubscriberTransaction is the change that PutSubscriber makes, and sets what it answers.
+// putSubscriberTransaction returns the transaction of PutSubscriber, which sets its results.
 func (r *Registry) putSubscriberTransaction(svc *catalog.ServiceSnapshot, id string, p people.SubscriberPut, check people.SubscriberCheck, s *people.Subscriber, created *bool) (transaction, error) {
 	_, ours := people.ParseSubscriberID(id)
 	if !ours {
@@ -156,7 +155,7 @@ func (r *Registry) putSubscriberTransaction(svc *catalog.ServiceSnapshot, id str
 	}, nil
 }
 
-// CreateSubscriber makes a subscriber with an id of ours.
+// CreateSubscriber creates a subscriber with a generated id.
 func (r *Registry) CreateSubscriber(ctx context.Context, service string, p people.SubscriberPut) (s people.Subscriber, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -169,7 +168,7 @@ func (r *Registry) CreateSubscriber(ctx context.Context, service string, p peopl
 	return s, err
 }
 
-// createSubscriberTransaction is the change that CreateSubscriber makes, and sets what it answers.
+// createSubscriberTransaction returns the transaction of CreateSubscriber, which sets its result.
 func (r *Registry) createSubscriberTransaction(svc *catalog.ServiceSnapshot, p people.SubscriberPut, s *people.Subscriber) (transaction, error) {
 	wants, err := r.checkSubscriber(svc, &p)
 	if err != nil {
@@ -189,7 +188,7 @@ func (r *Registry) createSubscriberTransaction(svc *catalog.ServiceSnapshot, p p
 	}, nil
 }
 
-// PatchSubscriber changes what a JSON merge patch (RFC 7396) names.
+// PatchSubscriber applies a JSON merge patch (RFC 7396).
 func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check people.SubscriberCheck) (s people.Subscriber, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -225,10 +224,10 @@ func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patc
 	return s, err
 }
 
-// DeleteSubscriber ends all subscriptions of a subscriber, and takes it out of
-// the lists. Its history is kept, and so are its addresses: who subscribes with
-// one of them is this subscriber again. When it returns, no letter for it is on
-// the wire. One that is not there is no error, unless check has one.
+// DeleteSubscriber ends all subscriptions of a subscriber and removes it from the lists. Its
+// history and addresses are kept: a new subscription with one of the addresses restores the
+// subscriber. When it returns, no message for it is in flight. A missing subscriber is no error,
+// unless check returns one.
 func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, check people.SubscriberCheck) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -259,7 +258,7 @@ func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, che
 	})
 }
 
-// create makes the first row of a subscriber, with the first of its addresses.
+// create adds the first row of a subscriber, with its first address.
 func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []checkedAddress) (fanfare.RowID, error) {
 	s := control.SubscriberRecord{Service: svc.Number, ID: id}
 	if len(wants) == 0 {
@@ -280,7 +279,7 @@ func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []checkedA
 	return g.addRow(first.partition, s, first.hash, "/addresses/0/address")
 }
 
-// checkSubscriber calls check with the subscriber as it is.
+// checkSubscriber calls check with the current subscriber.
 func (g *group) checkSubscriber(check people.SubscriberCheck, head *control.SubscriberRecord) error {
 	if check == nil {
 		return nil
@@ -295,7 +294,7 @@ func (g *group) checkSubscriber(check people.SubscriberCheck, head *control.Subs
 	return check(&s)
 }
 
-// fullSubscriber returns the subscriber as it will be.
+// fullSubscriber returns the subscriber with the changes of the group.
 func (g *group) fullSubscriber(place fanfare.RowID) (people.Subscriber, error) {
 	head, err := g.subscriber(place)
 	if err != nil {
@@ -311,10 +310,9 @@ func (g *group) fullSubscriber(place fanfare.RowID) (people.Subscriber, error) {
 	return people.NewSubscriber(head, list, rows), nil
 }
 
-// PutSubscribers makes each line so, in their order, and is durable when it
-// returns. It writes results[i] for lines[i]; one that is wrong has its own error
-// and does not hold up the others. The error is for what concerns all. It returns
-// when no message is on the wire for what ended by it.
+// PutSubscribers puts subscribers in order, and is durable when it returns. It writes results[i]
+// for lines[i]; a wrong line has its own error and does not stop the others. The returned error
+// concerns all. It returns when no message is in flight for the ended subscriptions.
 func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []people.ImportedSubscriber, results []people.PutResult) error {
 	if len(results) != len(lines) {
 		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
@@ -360,7 +358,7 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []p
 	return nil
 }
 
-// An addressWant is an address that was found good.
+// A checkedAddress is a valid address.
 type checkedAddress struct {
 	kind      uint8
 	partition int
@@ -369,7 +367,7 @@ type checkedAddress struct {
 	label     string
 }
 
-// checkSubscriber checks all of p, and returns its addresses in normal form.
+// checkSubscriber checks p, and returns its addresses in normal form.
 func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.SubscriberPut) ([]checkedAddress, error) {
 	if len(p.Addresses) > people.MaxAddresses {
 		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/addresses", Message: fmt.Sprintf("%d addresses, more than %d", len(p.Addresses), people.MaxAddresses)}
@@ -422,12 +420,11 @@ func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Addre
 	return w, nil
 }
 
-// MergeSubscriber moves all of one subscriber to another: addresses, what goes to
-// them, and history. Nothing is copied: the rows stay where they are and belong to
-// the other from then on, in whatever partition they lie. What the other does not
-// say of itself (locale, time zone, single attributes) it takes over. The former
-// id is not found any more; who asks for it is told the other's. To merge again
-// what was merged is no error.
+// MergeSubscriber moves the addresses, subscriptions and history of a subscriber to another one.
+// Nothing is copied: the rows keep their ids and partitions and belong to the other subscriber
+// from then on. The other subscriber takes over locale, time zone and attributes that it does not
+// have. The former id is not found any more; the error names the new id. Merging again is no
+// error.
 func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string) (s people.Subscriber, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -462,7 +459,7 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 	return s, err
 }
 
-// merge makes all rows of one subscriber the other's.
+// merge gives all rows of a subscriber to the other one.
 func (g *group) merge(from, other *control.SubscriberRecord) error {
 	moving := from.Rows()
 	list := append(other.Rows(), moving...)

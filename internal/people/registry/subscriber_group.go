@@ -13,11 +13,10 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// What a group does with subscribers. Pointers to rows are good until the next
-// new row, so rows are asked for by place again after one was made.
+// Changes of subscribers in a group. Pointers to rows are valid until a row is added; after that
+// the rows must be looked up again.
 
-// subscriberByID returns the subscriber that a public id stands for, or stood for; nil if
-// there is none.
+// subscriberByID returns the subscriber that has, or had, a public id; nil if there is none.
 func (g *group) subscriberByID(service uint32, id string) (*control.SubscriberRecord, error) {
 	for _, p := range g.w.r.candidates(service, id) {
 		s, err := g.subscriber(p)
@@ -31,8 +30,8 @@ func (g *group) subscriberByID(service uint32, id string) (*control.SubscriberRe
 	return nil, nil
 }
 
-// availableSubscriber returns the subscriber that an id stands for, and for one that was
-// merged or deleted the error for users.
+// availableSubscriber returns the subscriber with an id, and the error for users if it was merged
+// or deleted.
 func (g *group) availableSubscriber(service uint32, id string) (*control.SubscriberRecord, error) {
 	s, err := g.subscriberByID(service, id)
 	switch {
@@ -50,7 +49,7 @@ func (g *group) availableSubscriber(service uint32, id string) (*control.Subscri
 	return s, g.w.r.checkAvailable(context.Background(), s, id)
 }
 
-// addressRow returns the row that has an address, nil if nobody has it.
+// addressRow returns the row with an address, or nil.
 func (g *group) addressRow(service uint32, a *checkedAddress) (*control.SubscriberRecord, error) {
 	first, others := g.w.r.addresses.Lookup(a.hash)
 	if first == 0 {
@@ -68,7 +67,7 @@ func (g *group) addressRow(service uint32, a *checkedAddress) (*control.Subscrib
 	return nil, nil
 }
 
-// addRow makes a row and enters it into the tables. at points to its address.
+// addRow adds a row, also to the indexes. at points to its address.
 func (g *group) addRow(partition int, s control.SubscriberRecord, addressHash uint64, at string) (fanfare.RowID, error) {
 	if s.HasAddress() {
 		if err := g.w.r.checkNotSuppressed(s.Service, s.Kind, s.Address, at); err != nil {
@@ -93,7 +92,7 @@ func (g *group) addRow(partition int, s control.SubscriberRecord, addressHash ui
 	return s.Place, nil
 }
 
-// updateRow has a changed row written; a new one is written as it is in the end.
+// updateRow writes a changed row. A new row is written in its final state.
 func (g *group) updateRow(s *control.SubscriberRecord) {
 	g.changeCount++
 	if g.subscribers[s.Place] == s {
@@ -101,7 +100,7 @@ func (g *group) updateRow(s *control.SubscriberRecord) {
 	}
 }
 
-// addressConflict says that an address is somebody else's.
+// addressConflict returns the error for an address of another subscriber.
 func (g *group) addressConflict(at string, row *control.SubscriberRecord) error {
 	head, err := g.subscriber(row.Head())
 	if err != nil {
@@ -111,7 +110,7 @@ func (g *group) addressConflict(at string, row *control.SubscriberRecord) error 
 		Hint: "name that one, or merge the two"}
 }
 
-// addAddress makes an address the subscriber's, and returns the place of its row.
+// addAddress adds an address to a subscriber, and returns its row.
 func (g *group) addAddress(head fanfare.RowID, a *checkedAddress, at string) (fanfare.RowID, error) {
 	owner, err := g.subscriber(head)
 	if err != nil {
@@ -128,7 +127,7 @@ func (g *group) addAddress(head fanfare.RowID, a *checkedAddress, at string) (fa
 		return row.Place, nil
 	}
 	list := owner.Rows()
-	for _, p := range list { // it had the address before
+	for _, p := range list { // the subscriber had the address before
 		row, err := g.subscriber(p.Place)
 		if err != nil {
 			return 0, g.w.r.readError(err)
@@ -156,7 +155,7 @@ func (g *group) addAddress(head fanfare.RowID, a *checkedAddress, at string) (fa
 	return place, nil
 }
 
-// endAddress ends what goes to an address, which is nobody's from then on.
+// endAddress ends the subscriptions of an address and removes it from its subscriber.
 func (g *group) endAddress(place fanfare.RowID) ([]fanfare.RowID, error) {
 	row, err := g.subscriber(place)
 	if err != nil {
@@ -168,7 +167,7 @@ func (g *group) endAddress(place fanfare.RowID) ([]fanfare.RowID, error) {
 	return g.endAll(place, people.Ending{Source: people.SourceAPI, Reason: people.ReasonAddress, Text: "the address was removed"})
 }
 
-// endAll ends the subscriptions of one row, paused ones too, and returns them.
+// endAll ends the active and paused subscriptions of a row, and returns them.
 func (g *group) endAll(row fanfare.RowID, how people.Ending) ([]fanfare.RowID, error) {
 	ended, err := g.subscriptionsOf(row, func(s *control.SubscriptionRecord) bool { return !s.Ended })
 	if err != nil {
@@ -182,10 +181,10 @@ func (g *group) endAll(row fanfare.RowID, how people.Ending) ([]fanfare.RowID, e
 	return ended, nil
 }
 
-// subscriptionsOf returns the subscriptions of one row that want accepts, those
-// that this very group made included.
+// subscriptionsOf returns the subscriptions of a row that want accepts, including those that the
+// group made.
 func (g *group) subscriptionsOf(row fanfare.RowID, want func(*control.SubscriptionRecord) bool) ([]fanfare.RowID, error) {
-	g.w.waitCommit() // what is in flight is nowhere else yet
+	g.w.waitCommit() // the index does not have that group yet
 	if g.aborted {
 		return nil, errAborted
 	}
@@ -211,8 +210,8 @@ func (g *group) subscriptionsOf(row fanfare.RowID, want func(*control.Subscripti
 // hasSubscription reports whether the group has read a subscription.
 func (g *group) hasSubscription(p fanfare.RowID) bool { return g.subscriptions[p] != nil }
 
-// replaceSubscriber makes the subscriber what p asks for. It returns the subscriptions that
-// ended because their address is none of the subscriber's any more.
+// replaceSubscriber changes the subscriber to p. It returns the subscriptions that ended because
+// their address was removed.
 func (g *group) replaceSubscriber(place fanfare.RowID, p *people.SubscriberPut, wants []checkedAddress) (ended []fanfare.RowID, err error) {
 	var list []control.AddressRow
 	for i := range wants {
@@ -257,9 +256,8 @@ func (g *group) replaceSubscriber(place fanfare.RowID, p *people.SubscriberPut, 
 	return ended, err
 }
 
-// ownerByID finds the row that a subscription goes to whose put names the
-// subscriber. What is missing of subscriber and address is made, where the put
-// has both.
+// ownerByID finds the row for a put that names the subscriber. If the put has both a subscriber
+// and an address, it creates what is missing.
 func (g *group) ownerByID(w *subscriptionChange) (place fanfare.RowID, isNew bool, err error) {
 	head, err := g.subscriberByID(w.topic.ServiceNumber, w.put.Subscriber)
 	if err != nil {
@@ -305,7 +303,7 @@ func (g *group) ownerByID(w *subscriptionChange) (place fanfare.RowID, isNew boo
 	return place, err == nil, err
 }
 
-// defaultAddress is the first of the subscriber's addresses of the channel's kind.
+// defaultAddress returns the first address of the subscriber for the kind of the channel.
 func (g *group) defaultAddress(head *control.SubscriberRecord, w *subscriptionChange) (fanfare.RowID, error) {
 	id := people.PublicSubscriberID(head)
 	for _, p := range head.Rows() {

@@ -15,8 +15,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// Subscriber returns a subscriber by id. One that was merged into another, or
-// deleted, is not found; the hint names the one that it was merged into.
+// Subscriber returns the subscriber with an id. A deleted or merged subscriber is not found; the
+// hint names the subscriber into which it was merged.
 func (r *Registry) Subscriber(ctx context.Context, service, id string) (people.Subscriber, error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Registry) Subscriber(ctx context.Context, service, id string) (people.S
 	return r.fullSubscriber(ctx, head)
 }
 
-// subscriberRecord finds the row that a public id stands for, or stood for.
+// subscriberRecord finds the row that has, or had, a public id.
 func (r *Registry) subscriberRecord(ctx context.Context, svc *catalog.ServiceSnapshot, id string) (*control.SubscriberRecord, error) {
 	rows, err := r.records(ctx, r.candidates(svc.Number, id))
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *Registry) subscriberRecord(ctx context.Context, svc *catalog.ServiceSna
 	return nil, people.UnknownSubscriber(id)
 }
 
-// candidates are the places at which a subscriber with the id may be.
+// candidates returns the rows that may have the id.
 func (r *Registry) candidates(service uint32, id string) []fanfare.RowID {
 	if place, ok := people.ParseSubscriberID(id); ok {
 		return []fanfare.RowID{place}
@@ -58,7 +58,7 @@ func (r *Registry) candidates(service uint32, id string) []fanfare.RowID {
 	return append(others, first)
 }
 
-// checkAvailable refuses a subscriber that goes by another id now, or was deleted.
+// checkAvailable refuses a subscriber that was merged or deleted.
 func (r *Registry) checkAvailable(ctx context.Context, s *control.SubscriberRecord, id string) error {
 	switch {
 	case s.Flags&control.FlagMerged != 0:
@@ -94,9 +94,9 @@ func (r *Registry) fullSubscriber(ctx context.Context, head *control.SubscriberR
 	return people.NewSubscriber(head, list, rows), nil
 }
 
-// SubscriberPlaces returns where the history of somebody is: by id all places
-// of the subscriber, those of merged ones among them; by address that of the
-// address alone. Deleted subscribers are found, erased ones are not.
+// SubscriberPlaces returns the rows with the history of a subscriber: by id all its rows,
+// including those of merged subscribers; by address only the row of the address. Deleted
+// subscribers are found, erased ones are not.
 func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -122,8 +122,8 @@ func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID st
 	return []fanfare.RowID{row.Place}, nil
 }
 
-// FindSubscriber returns the place of one address: the one that is named, or the
-// first one of the subscriber.
+// FindSubscriber returns the row of one address: the named one, or the first one of the
+// subscriber.
 func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID string) (fanfare.RowID, error) {
 	places, err := r.SubscriberPlaces(ctx, service, addressOrID)
 	if err != nil || len(places) == 1 {
@@ -146,8 +146,7 @@ func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID stri
 	return places[0], nil
 }
 
-// addressRecord finds the row that has an address, nil if there is none. What is
-// no address is nobody's.
+// addressRecord finds the row that has an address, or nil. Invalid addresses have no row.
 func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapshot, address string) (*control.SubscriberRecord, error) {
 	kind := addresskind.OfAddress(address)
 	normal, bad := r.normal(kind, address)
@@ -194,15 +193,15 @@ func (r *Registry) SubscriberByAddress(ctx context.Context, service, address str
 	return r.fullSubscriber(ctx, head)
 }
 
-// maxScanRows is how many rows a page of a list is sought in. A page may
-// therefore be short although more follow; its next place says so.
+// maxScanRows is the maximum number of rows that are scanned for a page. A page may therefore be
+// short although more follow; next says so.
 const maxScanRows = 100_000
 
 // errEnough ends a scan.
 var errEnough = errors.New("registry: enough")
 
-// SubscriberPage lists subscribers in the order of their places, from behind
-// after on. next is where the next page begins, 0 at the end.
+// SubscriberPage lists subscribers by row id, those after the row after. next is the start of the
+// next page, 0 at the end.
 func (r *Registry) SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []people.Subscriber, next fanfare.RowID, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -243,21 +242,21 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 	return page, next, nil
 }
 
-// Subscribers visits the rows at places, which must be sorted ascending, in that
-// order. Missing ones are skipped. An error of visit ends it and is returned.
+// Subscribers visits the rows at places, which must be sorted, in that order. Missing rows are
+// skipped. It stops at an error of visit and returns it.
 //
-// A further address of a subscriber has a row of its own; id, locale, time zone
-// and attributes come from the subscriber's. Rows behind the first such one are
-// gathered, so that the others cost nothing more.
+// A further address of a subscriber has a row of its own; its id, locale, time zone and attributes
+// come from the subscriber's first row. From the first such row on, rows are collected, so that
+// other calls pay nothing for it.
 func (r *Registry) Subscribers(ctx context.Context, places []fanfare.RowID, visit func(*people.SubscriberRow) error) error {
 	var row people.SubscriberRow
 	var late []people.SubscriberRow
-	var owners []fanfare.RowID // of late, 0 for a row of its own
+	var owners []fanfare.RowID // of late; 0 for a first row
 	err := r.opt.Store.SubscriberRecords(ctx, places, func(s *control.SubscriberRecord) error {
 		row = people.SubscriberRow{Place: s.Place, ID: people.PublicSubscriberID(s), Address: s.Address, Locale: s.Locale,
 			TimeZone: s.TimeZone, Attributes: s.Attributes}
 		if s.Flags&control.FlagErasing != 0 {
-			row.Address = "" // nothing leaves for it any more
+			row.Address = "" // no message leaves for it any more
 		}
 		if s.Subscriber == 0 && late == nil {
 			return visit(&row)
@@ -284,7 +283,7 @@ func (r *Registry) Subscribers(ctx context.Context, places []fanfare.RowID, visi
 	return nil
 }
 
-// records reads rows by place; 0 is nobody's.
+// records reads rows. Row id 0 is never used.
 func (r *Registry) records(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]*control.SubscriberRecord, error) {
 	found := make(map[fanfare.RowID]*control.SubscriberRecord, len(places))
 	err := r.opt.Store.SubscriberRecords(ctx, control.SortPlaces(append([]fanfare.RowID(nil), places...)), func(s *control.SubscriberRecord) error {
@@ -303,15 +302,14 @@ func (r *Registry) owners(ctx context.Context, places []fanfare.RowID) (map[fanf
 	return owners, err
 }
 
-// cloneRecord copies a row out of what a visit lends.
+// cloneRecord copies a row that is valid only during a visit.
 func cloneRecord(s *control.SubscriberRecord) *control.SubscriberRecord {
 	kept := *s
 	kept.Attributes, kept.RowsJSON = bytes.Clone(s.Attributes), bytes.Clone(s.RowsJSON)
 	return &kept
 }
 
-// PersonalRecord returns a subscriber that may have been deleted, and all its
-// places.
+// PersonalRecord returns a subscriber, even a deleted one, and all its rows.
 func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (people.Subscriber, []fanfare.RowID, error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -328,8 +326,8 @@ func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (peop
 	return s, control.PlacesOf(head.Rows()), err
 }
 
-// PersonalAudit visits the lines of the audit about a subscriber and its
-// subscriptions, the latest first.
+// PersonalAudit visits the audit entries about a subscriber and its subscriptions, the latest
+// first.
 func (r *Registry) PersonalAudit(ctx context.Context, service string, places []fanfare.RowID, visit func(*audit.Entry) error) error {
 	names := map[audit.Operation]bool{}
 	rows, err := r.records(ctx, places)

@@ -15,8 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// Subscription returns the full record of a subscription by its public id, ended
-// ones too.
+// Subscription returns the subscription with a public id, even an ended one.
 func (r *Registry) Subscription(ctx context.Context, service, id string) (people.Subscription, error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -55,7 +54,7 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (people
 	return full, nil
 }
 
-// fullSubscription is what users see of a subscription, but for its owner.
+// fullSubscription returns the public form of a subscription without its owner.
 func (r *Registry) fullSubscription(s *control.SubscriptionRecord) people.Subscription {
 	conf := r.Snapshot()
 	topic := conf.Topics[s.Topic]
@@ -80,9 +79,8 @@ func (r *Registry) fullSubscription(s *control.SubscriptionRecord) people.Subscr
 	return full
 }
 
-// Subscriptions visits the rows at places, which must be sorted ascending, in
-// that order. Missing ones are skipped. An error of visit ends it and is
-// returned.
+// Subscriptions visits the rows at places, which must be sorted, in that order. Missing rows are
+// skipped. It stops at an error of visit and returns it.
 func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*people.SubscriptionRow) error) error {
 	conf := r.Snapshot()
 	var row people.SubscriptionRow
@@ -99,7 +97,7 @@ func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.RowID, vi
 	})
 }
 
-// A chosen is a SubscriptionFilter with numbers for names.
+// A subscriptionQuery is a SubscriptionFilter with numbers in place of names.
 type subscriptionQuery struct {
 	service, topic uint32
 	channel        uint16
@@ -146,9 +144,8 @@ func (c *subscriptionQuery) matches(r *Registry, s *control.SubscriptionRecord) 
 	return r.serviceOf(s) == c.service
 }
 
-// SubscriptionPage lists subscriptions in the order of their places, from behind
-// after on; it may find fewer than limit although there are more. next is where
-// the next page begins, 0 at the end.
+// SubscriptionPage lists subscriptions by row id, those after the row after. It may return fewer
+// than limit although more follow. next is the start of the next page, 0 at the end.
 func (r *Registry) SubscriptionPage(ctx context.Context, service string, f people.SubscriptionFilter, after fanfare.RowID, limit int) (page []people.Subscription, next fanfare.RowID, err error) {
 	c, err := r.newSubscriptionQuery(ctx, service, &f)
 	if err != nil {
@@ -202,7 +199,7 @@ func (r *Registry) queryRows(ctx context.Context, c *subscriptionQuery, after fa
 	return rows, next, err
 }
 
-// rowsOfOwners reads what few people have.
+// rowsOfOwners reads the subscriptions of a few subscriber rows.
 func (r *Registry) rowsOfOwners(ctx context.Context, c *subscriptionQuery, after fanfare.RowID, limit int) (rows []control.SubscriptionRecord, next fanfare.RowID, err error) {
 	var places []fanfare.RowID
 	for _, owner := range c.owners {
@@ -226,20 +223,20 @@ func (r *Registry) rowsOfOwners(ctx context.Context, c *subscriptionQuery, after
 	return rows, next, err
 }
 
-// cloneSubscription copies a row out of what a visit lends.
+// cloneSubscription copies a row that is valid only during a visit.
 func cloneSubscription(s *control.SubscriptionRecord) control.SubscriptionRecord {
 	kept := *s
 	kept.Params, kept.Data, kept.PastSlots = bytes.Clone(s.Params), bytes.Clone(s.Data), bytes.Clone(s.PastSlots)
 	return kept
 }
 
-// exportPageRows is how many subscriptions an export has in memory.
+// exportPageRows is the number of subscriptions that an export holds in memory.
 const exportPageRows = 4096
 
-// ExportSubscriptions visits the subscriptions that f chooses, but for ended ones, as
-// the puts that make them again in an empty service; p is good until visit returns. It
-// reads a few thousand at a time, so that what changes meanwhile may or may not
-// be in it. Ids of ours are left out: they are places, which are given anew.
+// ExportSubscriptions visits the subscriptions that f selects, except ended ones, as puts that
+// create them again in an empty service. p is valid until visit returns. It reads a few thousand
+// at a time, so that changes in the meantime may or may not be included. Generated ids are left
+// out, because the import generates others.
 func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f people.SubscriptionFilter, visit func(p *people.SubscriptionPut) error) error {
 	c, err := r.newSubscriptionQuery(ctx, service, &f)
 	if err != nil {
@@ -268,7 +265,7 @@ func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f pe
 	}
 }
 
-// subscriberRows reads what delivery sees of subscribers.
+// subscriberRows reads the subscriber rows that delivery uses.
 func (r *Registry) subscriberRows(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]people.SubscriberRow, error) {
 	rows := make(map[fanfare.RowID]people.SubscriberRow, len(places))
 	err := r.Subscribers(ctx, control.SortPlaces(places), func(s *people.SubscriberRow) error {
@@ -280,7 +277,7 @@ func (r *Registry) subscriberRows(ctx context.Context, places []fanfare.RowID) (
 	return rows, err
 }
 
-// newPut is the put that makes a subscription.
+// newPut returns the put that creates a subscription.
 func (r *Registry) newPut(s *control.SubscriptionRecord, of people.SubscriberRow) people.SubscriptionPut {
 	full := r.fullSubscription(s)
 	p := people.SubscriptionPut{ID: s.ID, Topic: full.Topic, Channel: full.Channel, To: of.Address, Filter: full.Filter, Rule: full.Rule, Params: full.Params, Data: full.Data, Title: full.Title, Description: full.Description,

@@ -17,13 +17,13 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// SuppressionCount counts the addresses that are suppressed.
+// SuppressionCount returns the number of suppressed addresses.
 func (r *Registry) SuppressionCount() int { return r.suppressions.Len() }
 
-// SuppressionsByReason counts them by reason.
+// SuppressionsByReason counts suppressed addresses by reason.
 func (r *Registry) SuppressionsByReason() map[string]int { return r.suppressions.CountByReason() }
 
-// checkNotSuppressed refuses an address that is suppressed.
+// checkNotSuppressed refuses a suppressed address.
 func (r *Registry) checkNotSuppressed(service uint32, kind uint8, address, at string) error {
 	if r.suppressions.Len() == 0 {
 		return nil
@@ -35,8 +35,8 @@ func (r *Registry) checkNotSuppressed(service uint32, kind uint8, address, at st
 	return suppression.RefusedError(key, s, at)
 }
 
-// checkNotErased is mayReach for a message to somebody by name: of them, only who was
-// forgotten is refused; what goes to the others is settled as suppressed.
+// checkNotErased is checkNotSuppressed for a direct message. It refuses only erased recipients;
+// messages to other suppressed addresses are settled as suppressed.
 func (r *Registry) checkNotErased(service uint32, kind uint8, address, at string) error {
 	key, s, ok := r.suppressions.InForce(service, kind, address, r.opt.Now().UnixNano())
 	if !ok || s.Reason != suppression.ReasonErased {
@@ -45,10 +45,9 @@ func (r *Registry) checkNotErased(service uint32, kind uint8, address, at string
 	return suppression.RefusedError(key, s, at)
 }
 
-// SuppressionReason returns why nothing may be sent to an address in normal form over a
-// channel, "" where something may. It is asked before each message: seen is what the
-// caller remembers between two questions about the same address, 0 before the first,
-// and makes all but the first nearly free while the list does not change.
+// SuppressionReason returns why nothing may be sent to an address in normal form over a channel,
+// or "". It is called before each message. seen is a value that the caller keeps for the address,
+// 0 at first; it makes repeated calls cheap while the list does not change.
 func (r *Registry) SuppressionReason(c *catalog.Channel, address string, seen *uint64) string {
 	version := r.suppressions.Version() + 1
 	if *seen == version {
@@ -71,22 +70,21 @@ func (r *Registry) SuppressionReason(c *catalog.Channel, address string, seen *u
 	case !ok:
 		return ""
 	case key.Service == suppression.AllServices:
-		*seen = 0 // it is asked again, as long as it is refused
+		*seen = 0 // ask again while the address is refused
 		return s.Reason + ", for all services"
 	}
 	*seen = 0
 	return s.Reason
 }
 
-// Unsuppress takes an address off the list of a service, or with no service off
-// that of all services. One that is not on it is no error. What came back of it
-// until now is forgotten with that, and the rules of bounces count anew.
+// Unsuppress removes an address from the list of a service or, without a service, from that of all
+// services. An address that is not on the list is no error. Its earlier bounces no longer count.
 func (r *Registry) Unsuppress(ctx context.Context, service, address string) error {
 	return r.lift(ctx, service, address, people.SourceAPI, func(string) bool { return true })
 }
 
 // Unsubscribed reports whether an address is on the list of a service because its owner
-// wanted nothing at all.
+// unsubscribed from everything.
 func (r *Registry) Unsubscribed(service, address string) bool {
 	asked, err := r.newSuppressionRecord(service, address)
 	if err != nil {
@@ -96,9 +94,8 @@ func (r *Registry) Unsubscribed(service, address string) bool {
 	return known && is.Reason == suppression.ReasonUnsubscribed
 }
 
-// LiftUnsubscribed takes an address that is Unwelcome off the list: its owner has asked for
-// messages again. No other reason is theirs to take back, and what holds for all
-// services is not the business of one.
+// LiftUnsubscribed removes an address for which Unsubscribed is true, because its owner has asked
+// for messages again. It changes no other reason and no suppression for all services.
 func (r *Registry) LiftUnsubscribed(ctx context.Context, service, address, source string) error {
 	return r.lift(ctx, service, address, source, func(reason string) bool { return reason == suppression.ReasonUnsubscribed })
 }
@@ -113,14 +110,14 @@ func (r *Registry) lift(ctx context.Context, service, address, source string, ma
 		if err == nil && known && may(is.Reason) {
 			asked.Lifted, asked.At, asked.Reason, asked.Until = true, g.batch.At, is.Reason, is.Until
 			g.setSuppression(asked)
-			g.operation = audit.Operation{Service: service, Action: "lift", Kind: "suppression", Name: ""} // of whom is not told
+			g.operation = audit.Operation{Service: service, Action: "lift", Kind: "suppression", Name: ""} // the log does not name the address
 			err = g.addSuppressionNotices(control.NoticeLifted, &asked, source)
 		}
 		return nil, err
 	})
 }
 
-// suppressionService is the number of a service, or of all of them.
+// suppressionService returns the number of a service; "" is all services.
 func (r *Registry) suppressionService(name string) (uint32, error) {
 	if name == "" {
 		return suppression.AllServices, nil
@@ -132,8 +129,7 @@ func (r *Registry) suppressionService(name string) (uint32, error) {
 	return svc.Number, nil
 }
 
-// newSuppressionRecord is what would be kept of an address as it is written; without a
-// service, for all services.
+// newSuppressionRecord returns the record of an address; without a service, for all services.
 func (r *Registry) newSuppressionRecord(service, address string) (suppression.Record, error) {
 	number, err := r.suppressionService(service)
 	if err != nil {
@@ -149,11 +145,10 @@ func (r *Registry) newSuppressionRecord(service, address string) (suppression.Re
 	return s, nil
 }
 
-// Suppress puts addresses of which enough came back on the suppression list, all or none. When it returns
-// that is durable, and whatever asks whether an address may be written to knows
-// it. An address that is on the list already stays there with the stronger of the
-// two reasons and for the longer of the two times, so that asking twice is asking
-// once. The pointer of an error begins with the index of the ask.
+// Suppress adds addresses to the suppression list because of bounces, all or none. When it
+// returns, this is durable and in force. An address that is already on the list keeps the stronger
+// reason and the longer time, so that repeating a call changes nothing. The pointer of an error
+// begins with the index of the request.
 func (r *Registry) Suppress(ctx context.Context, asks []suppression.Request) error {
 	records := make([]suppression.Record, len(asks))
 	for i := range asks {
@@ -167,8 +162,8 @@ func (r *Registry) Suppress(ctx context.Context, asks []suppression.Request) err
 	return err
 }
 
-// SuppressRecords is Suppress, by a program, of what CheckSuppression returned. It says
-// which of them say more than the list did.
+// SuppressRecords adds records of CheckSuppression on behalf of an API client. It reports which of
+// them changed the list.
 func (r *Registry) SuppressRecords(ctx context.Context, records []suppression.Record) (added []bool, err error) {
 	return r.suppress(ctx, records, people.SourceAPI)
 }
@@ -188,13 +183,13 @@ func (r *Registry) suppress(ctx context.Context, records []suppression.Record, s
 				return nil, err
 			}
 		}
-		g.operation = audit.Operation{Service: g.w.r.Snapshot().ServiceNames[records[0].Service], Action: "suppress", Kind: "suppression", Name: ""} // whom is not told
+		g.operation = audit.Operation{Service: g.w.r.Snapshot().ServiceNames[records[0].Service], Action: "suppress", Kind: "suppression", Name: ""} // the log does not name the addresses
 		return nil, nil
 	})
 	return added, err
 }
 
-// CheckSuppression returns what would be kept of an ask.
+// CheckSuppression returns the record of a request.
 func (r *Registry) CheckSuppression(ask *suppression.Request) (s suppression.Record, err error) {
 	if !slices.Contains(suppression.Reasons, ask.Reason) {
 		return s, inputerror.Invalid("/reason", "use one of "+strings.Join(suppression.Reasons, ", "), "%s is no reason", inputerror.Quote(ask.Reason))
@@ -227,7 +222,7 @@ func (r *Registry) CheckSuppression(ask *suppression.Request) (s suppression.Rec
 	return s, nil
 }
 
-// suppress puts an address on the list, where that says more than the list does.
+// suppress adds an address to the list if that changes the list.
 func (g *group) suppress(asked suppression.Record, source string) (more bool, err error) {
 	is, known, err := g.suppression(suppression.KeyOf(&asked))
 	if err != nil {
@@ -250,7 +245,7 @@ func (g *group) suppress(asked suppression.Record, source string) (more bool, er
 	return true, g.addSuppressionNotices(control.NoticeSuppressed, &asked, source)
 }
 
-// suppression returns what the list says of an address in the group's eyes.
+// suppression returns the suppression of an address with the changes of the group.
 func (g *group) suppression(key suppression.Key) (s suppression.State, known bool, err error) {
 	if r, ok := g.suppressions[key]; ok {
 		return suppression.State{Reason: r.Reason, At: r.At, Until: r.Until, Tag: r.Tag}, !r.Lifted, nil
@@ -264,7 +259,7 @@ func (g *group) suppression(key suppression.Key) (s suppression.State, known boo
 	return s, known, nil
 }
 
-// setSuppression has the list say something else of an address.
+// setSuppression changes the suppression of an address.
 func (g *group) setSuppression(s suppression.Record) {
 	g.changeCount++
 	if g.suppressions == nil {
@@ -274,11 +269,11 @@ func (g *group) setSuppression(s suppression.Record) {
 	g.batch.Suppressions = append(g.batch.Suppressions, s)
 }
 
-// checkOwnerNotSuppressed refuses one more subscription to an address that is suppressed; what it has
-// already stays, and can be changed.
+// checkOwnerNotSuppressed refuses a further subscription of a suppressed address. Existing
+// subscriptions may be changed.
 func (g *group) checkOwnerNotSuppressed(owner fanfare.RowID, isNew bool) error {
 	if isNew || g.w.r.suppressions.Len() == 0 {
-		return nil // who is new was asked for
+		return nil // a new subscriber was checked before
 	}
 	row, err := g.subscriber(owner)
 	if err != nil {
@@ -290,8 +285,8 @@ func (g *group) checkOwnerNotSuppressed(owner fanfare.RowID, isNew bool) error {
 	return g.w.r.checkNotSuppressed(row.Service, row.Kind, row.Address, "/to")
 }
 
-// forgetAddress leaves of the suppressions of an address nothing but the hash:
-// with suppress its own service writes to it never again.
+// forgetAddress keeps only the hash of a suppressed address. With suppress, its service never
+// sends to it again.
 func (g *group) forgetAddress(row *control.SubscriberRecord, suppress bool) error {
 	asked := g.w.r.suppressions.NewRecord(row.Service, row.Kind, row.Address)
 	asked.Reason, asked.At = suppression.ReasonErased, g.batch.At
@@ -323,9 +318,8 @@ func (r *Registry) newSuppression(s *suppression.Record) suppression.Suppression
 	return shown
 }
 
-// Suppression returns what is known of a suppressed address: what its service says
-// of it, or else what holds for all services; without a service, the latter.
-// NotFound is an address that is not suppressed.
+// Suppression returns the suppression of an address: that of the service, else that of all
+// services. Without a service it returns the latter. NotFound: the address is not suppressed.
 func (r *Registry) Suppression(ctx context.Context, service, address string) (suppression.Suppression, error) {
 	asked, err := r.newSuppressionRecord(service, address)
 	if err != nil {
@@ -340,15 +334,15 @@ func (r *Registry) Suppression(ctx context.Context, service, address string) (su
 		return suppression.Suppression{}, r.readError(err)
 	}
 	shown := r.newSuppression(&kept[0])
-	shown.Address, shown.Hash = asked.Address, "" // whoever asks knows it
+	shown.Address, shown.Hash = asked.Address, "" // the caller has the address
 	return shown, nil
 }
 
-// suppressionPageRows is how many are read from the store at a time.
+// suppressionPageRows is the number of suppressions that are read from the store at a time.
 const suppressionPageRows = 1000
 
-// Suppressions returns a part of the list, the latest first, behind a cursor or from
-// the first on, and where the next part begins, nil at the end.
+// Suppressions returns a page of the list after a cursor (nil: from the start), the latest first,
+// and the start of the next page, nil at the end.
 func (r *Registry) Suppressions(ctx context.Context, f suppression.Filter, after *suppression.Cursor, limit int) (page []suppression.Suppression, next *suppression.Cursor, err error) {
 	all, err := r.selectSuppressions(f, after)
 	if err != nil {
@@ -366,7 +360,7 @@ func (r *Registry) Suppressions(ctx context.Context, f suppression.Filter, after
 	return page, next, err
 }
 
-// EachSuppression visits the whole list as it is when it begins, the latest first.
+// EachSuppression visits the whole list as it is at the start, the latest first.
 func (r *Registry) EachSuppression(ctx context.Context, f suppression.Filter, visit func(*suppression.Suppression) error) error {
 	all, err := r.selectSuppressions(f, nil)
 	if err != nil {
@@ -375,8 +369,8 @@ func (r *Registry) EachSuppression(ctx context.Context, f suppression.Filter, vi
 	return r.readSuppressions(ctx, all, visit)
 }
 
-// selectSuppressions returns what a filter picks and a cursor leaves of the list, in its order,
-// as far as memory has it.
+// selectSuppressions returns the records in memory that match a filter, after a cursor, in the
+// order of the list.
 func (r *Registry) selectSuppressions(f suppression.Filter, after *suppression.Cursor) ([]suppression.Record, error) {
 	service, err := r.suppressionService(f.Service)
 	if err != nil {
@@ -385,7 +379,7 @@ func (r *Registry) selectSuppressions(f suppression.Filter, after *suppression.C
 	return r.suppressions.Select(service, f.Reason, after, r.opt.Now().UnixNano()), nil
 }
 
-// readSuppressions adds to some suppressions what only the store has.
+// readSuppressions completes records from the store and visits them.
 func (r *Registry) readSuppressions(ctx context.Context, all []suppression.Record, visit func(*suppression.Suppression) error) error {
 	for some := range slices.Chunk(all, suppressionPageRows) {
 		if err := r.opt.Store.SuppressionRecords(ctx, some); err != nil {
@@ -401,7 +395,7 @@ func (r *Registry) readSuppressions(ctx context.Context, all []suppression.Recor
 	return nil
 }
 
-// TrimSuppressions removes those whose time is over.
+// TrimSuppressions removes expired suppressions.
 func (r *Registry) TrimSuppressions(ctx context.Context) error {
 	over := r.suppressions.Expired(r.opt.Now().UnixNano(), maxJobChanges)
 	if len(over) == 0 {
@@ -421,7 +415,7 @@ func (r *Registry) TrimSuppressions(ctx context.Context) error {
 	})
 }
 
-// SuppressionsOf visits what the list says of the addresses of a subscriber.
+// SuppressionsOf visits the suppressions of the addresses of a subscriber.
 func (r *Registry) SuppressionsOf(ctx context.Context, service string, places []fanfare.RowID, visit func(*suppression.Suppression) error) error {
 	rows, err := r.records(ctx, places)
 	if err != nil {
@@ -446,7 +440,7 @@ func (r *Registry) SuppressionsOf(ctx context.Context, service string, places []
 	return nil
 }
 
-// NewBounceRecord returns the record of an address of a service, without what came back.
+// NewBounceRecord returns the record of an address of a service, without a bounce.
 func (r *Registry) NewBounceRecord(service, address string) (control.BounceRecord, error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// endSubscription decides on one end. A subscription that has ended already is no error.
+// endSubscription decides on the end of a subscription. A subscription that has already ended is
+// no error.
 func (g *group) endSubscription(j *job) error {
 	svc, e := j.svc, j.endRequest
 	place := e.place
@@ -55,7 +56,7 @@ func (g *group) endRow(place fanfare.RowID, how people.Ending) error {
 	return nil
 }
 
-// byID returns the place of the subscription with a public id.
+// byID returns the row of the subscription with a public id.
 func (g *group) byID(svc *catalog.ServiceSnapshot, id string) (fanfare.RowID, error) {
 	r := g.w.r
 	if place, ok := fanfare.ParseSubscriptionID(id); ok {
@@ -75,8 +76,8 @@ func (g *group) byID(svc *catalog.ServiceSnapshot, id string) (fanfare.RowID, er
 	return place, err
 }
 
-// PersonOf returns who has the subscription at a place, which may have ended.
-// NotFound is nobody, any more.
+// PersonOf returns the subscriber of a subscription, which may have ended. NotFound: nobody has it
+// any more.
 func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p people.Person, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -110,8 +111,8 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.R
 	return p, nil
 }
 
-// ownerOf returns who has the subscription at a place, and the row of the address
-// that it goes to.
+// ownerOf returns the subscriber of a subscription, and the row of the address to which it is
+// sent.
 func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, place fanfare.RowID) (head, row *control.SubscriberRecord, err error) {
 	owner := fanfare.RowID(0)
 	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.RowID{place}, func(s *control.SubscriptionRecord) error {
@@ -142,10 +143,10 @@ func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, pl
 	return head, row, nil
 }
 
-// EndSubscriptions ends subscriptions of one service in one transaction, and returns the
-// change sequence of the last end of them: of this one, unless all had ended before.
-// Those that are gone are passed by. When it returns, the ends are durable, and no
-// letter for one of them is on the wire.
+// EndSubscriptions ends subscriptions of one service in one transaction. It returns the change
+// sequence of the latest end among them, which is this one unless all had ended before. It skips
+// missing subscriptions. When it returns, the ends are durable and no message for the
+// subscriptions is in flight.
 func (r *Registry) EndSubscriptions(ctx context.Context, service string, places []fanfare.RowID, how people.Ending) (seq uint64, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -185,13 +186,12 @@ func (r *Registry) EndSubscriptions(ctx context.Context, service string, places 
 	return seq, nil
 }
 
-// Restore takes back ends that one request brought about: of the person who has the
-// subscription at a place, those with change sequence seq whose reason begins so. Each
-// is as it was: it keeps its id, what waits for its digest is told, and the time
-// between is like a pause, whose events it never sees. One is passed by whose topic or
-// channel is gone, whose condition does not fit any more, or that there is another of
-// by now; an address that is suppressed refuses all. It returns how many are in force
-// again, those that were already among them.
+// Restore undoes the ends that one request caused: those of the subscriber of a subscription with
+// the change sequence seq and a reason that begins with reason. A restored subscription keeps its
+// id and waiting events; the time in between counts as a pause. Restore skips a subscription whose
+// topic or channel is deleted, whose condition no longer fits, or whose id or condition another
+// one has now. A suppressed address refuses the whole call. It returns the number of active
+// subscriptions, including those that were already restored.
 func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID, seq uint64, reason string) (restored int, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -221,7 +221,7 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID
 	return restored, err
 }
 
-// restore decides on one. It refuses before it changes anything.
+// restore decides on one subscription. It refuses before it changes anything.
 func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place fanfare.RowID, seq uint64, reason string) (bool, error) {
 	r := g.w.r
 	s, err := g.subscription(place)
@@ -251,7 +251,7 @@ func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place 
 	if s, err = g.change(place); err != nil {
 		return false, r.readError(err)
 	}
-	if !s.Paused { // the time between
+	if !s.Paused { // the time in between counts as a pause
 		s.PausedAt, s.PausedSeq, s.ResumedSeq = s.EndedAt, s.EndedSeq, 0
 	}
 	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
@@ -260,7 +260,7 @@ func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place 
 	return true, g.restoreSubscriber(row)
 }
 
-// canRestore reports whether a subscription that has ended could be put as it was.
+// canRestore reports whether an ended subscription could be put again.
 func (g *group) canRestore(svc *catalog.ServiceSnapshot, s *control.SubscriptionRecord) bool {
 	conf := g.w.r.Snapshot()
 	topic, channel := conf.Topics[s.Topic], conf.Channels[s.Channel]
@@ -278,7 +278,7 @@ func (g *group) canRestore(svc *catalog.ServiceSnapshot, s *control.Subscription
 	return err == nil && now == s.Place && g.checkResume(s) == nil
 }
 
-// restoreSubscriber takes the mark of a deleted subscriber away: who is written to is there.
+// restoreSubscriber restores a deleted subscriber.
 func (g *group) restoreSubscriber(row *control.SubscriberRecord) error {
 	head, err := g.subscriber(row.Head())
 	if err != nil {

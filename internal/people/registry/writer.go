@@ -16,38 +16,39 @@ import (
 )
 
 const (
-	// maxQueue is how many calls may wait for the writer; more block.
+	// maxQueuedJobs is the number of calls that may wait for the writer; further calls block.
 	maxQueuedJobs = 256
-	// maxGroup is how many subscriptions one transaction takes, unless a single
+	// maxGroupChanges is the maximum number of subscriptions in a transaction, unless a single
 	// call has more.
 	maxGroupChanges = 16_384
-	// minOverlap is from how many subscriptions on a call is worth deciding on
-	// while another group is being committed. Smaller ones are better gathered.
+	// minOverlap is the minimum number of subscriptions of a call that is decided while another
+	// group is being committed. Smaller calls are collected first.
 	minOverlap = 512
-	// maxJob is how many subscriptions one call hands in at a time.
+	// maxJobChanges is the maximum number of subscriptions in a job.
 	maxJobChanges = 8_192
 )
 
-// A job is what one call asks of the writer. Exactly one of the kinds is set.
+// A job is a request to the writer. Exactly one of changes, endRequest, auditEntry, decide and
+// exclusive is set.
 type job struct {
 	svc            *catalog.ServiceSnapshot
-	conf           *catalog.Snapshot    // that wants were checked against
-	changes        []subscriptionChange // puts, or with people only their subscribers
+	conf           *catalog.Snapshot    // used to check the changes
+	changes        []subscriptionChange // puts, or with recipientsOnly their subscribers
 	recipientsOnly bool
 	endRequest     *endRequest
-	actor          *audit.Actor        // who asks for the puts or the end, or nil
-	auditEntry     *audit.Entry        // a line of the audit about something else
-	decide         func(*group) error  // a change of subscribers: all of it, or nothing
-	exclusive      func(*writer) error // a change of the configuration: by itself
-	undone         bool                // it failed, and what it did is undone
-	dependsOn      *job                // fails with this one; nil: stands alone
+	actor          *audit.Actor        // of the puts or the end, or nil
+	auditEntry     *audit.Entry        // about an action elsewhere
+	decide         func(*group) error  // changes subscribers or subscriptions, all or nothing
+	exclusive      func(*writer) error // changes the configuration, in a transaction of its own
+	undone         bool                // it failed and was undone
+	dependsOn      *job                // fails with this one; may be nil
 
-	claimed atomic.Bool // by the writer, or by the caller who gave it up
+	claimed atomic.Bool // by the writer, or by the caller that gave up
 	err     error
 	done    chan struct{}
 }
 
-// An end asks for the end of one subscription, by place or by service and id.
+// An endRequest asks for the end of a subscription, by row or by service and id.
 type endRequest struct {
 	place  fanfare.RowID // 0: by id
 	id     string
@@ -55,12 +56,12 @@ type endRequest struct {
 	check  func(*people.Subscription) error // nil allows all
 }
 
-// A writer is the one goroutine that decides on changes, and beside it one that
-// commits what was decided, so that a long import keeps both cores busy.
+// A writer has one goroutine that decides on changes and one that commits them, so that a long
+// import uses both cores.
 //
-// At most one group is in flight. While it is, the next one is decided on as if
-// it had landed already, and grows by what comes until it has. If it fails, both
-// are undone, and the next is decided on anew.
+// At most one group is being committed. Meanwhile the next one is decided as if the commit had
+// succeeded, and takes arriving jobs until it ends. If the commit fails, both are undone and the
+// next group is decided again.
 type writer struct {
 	r          *Registry
 	jobs       chan *job
@@ -72,21 +73,21 @@ type writer struct {
 	nextSubscription [fanfare.Partitions]uint32
 	nextFilter       uint32
 	slots            plannedSlots
-	lastAudit        int64 // id; of the committer, and of the writer while nothing is in flight
+	lastAudit        int64 // id; the committer uses it, and the writer only between commits
 
 	groups     [2]*group
 	current    *group // being decided on, or nil
 	committing *group // being committed, or nil
-	deferred   *job   // the one that did not fit into the last group
+	deferred   *job   // did not fit into the last group
 
-	// The committer changes it; the writer reads it while no group is in flight.
+	// The committer changes it; the writer reads it between commits.
 	usage state.Usage
 }
 
 func newWriter(r *Registry) *writer {
 	w := &writer{r: r, jobs: make(chan *job, maxQueuedJobs), commits: make(chan *group, 1), usage: state.Usage{Channels: map[uint16]int64{}, Paused: map[state.TopicRule]int64{}, Waiting: map[uint32]int64{}}, slots: newPlannedSlots()}
 	for i := range fanfare.Partitions {
-		w.nextSubscriber[i], w.nextSubscription[i] = 1, 1 // place 0 is nobody's
+		w.nextSubscriber[i], w.nextSubscription[i] = 1, 1 // row id 0 is never used
 	}
 	for i := range w.groups {
 		w.groups[i] = &group{w: w, committed: make(chan error, 1)}
@@ -99,10 +100,9 @@ func (w *writer) start() {
 	w.goroutines.Go(w.commitLoop)
 }
 
-// dependencyError is the error of the job that j comes after, where that has failed,
-// also as an orphan in the group that j is in. One that is not over yet takes j
-// with it, if its commit fails: they share a transaction, or j is decided on anew.
-// Only the writer's goroutine sets and asks for errors before a job is done.
+// dependencyError returns the error of the job on which j depends. A dependency that has not
+// finished either shares the transaction of j, or its failure causes j to be decided again. Only
+// the goroutine of the writer uses errors of unfinished jobs.
 func (j *job) dependencyError() error {
 	if j.dependsOn == nil {
 		return nil
@@ -110,7 +110,7 @@ func (j *job) dependencyError() error {
 	return j.dependsOn.err
 }
 
-// loop gathers what waits, and does it, until the queue is closed and empty.
+// loop processes jobs until the queue is closed and empty.
 func (w *writer) loop() {
 	defer close(w.commits)
 	for {
@@ -126,7 +126,7 @@ func (w *writer) loop() {
 			continue
 		}
 		if first.size() < minOverlap {
-			w.waitCommit() // meanwhile more of the small ones come together
+			w.waitCommit() // meanwhile more small jobs arrive
 		}
 		for jobs := w.gather(first); len(jobs) > 0; {
 			jobs = w.decideGroup(jobs)
@@ -134,7 +134,7 @@ func (w *writer) loop() {
 	}
 }
 
-// next waits for a job. It is nil when there will be none.
+// next waits for a job. It returns nil when the queue is closed.
 func (w *writer) next() *job {
 	if first := w.deferred; first != nil {
 		w.deferred = nil
@@ -157,7 +157,7 @@ func (w *writer) next() *job {
 	}
 }
 
-// gather takes what waits and fits into one group with first.
+// gather returns first and the waiting jobs that fit into one group with it.
 func (w *writer) gather(first *job) []*job {
 	jobs, size := []*job{first}, first.size()
 	for size < maxGroupChanges {
@@ -183,8 +183,8 @@ func (w *writer) gather(first *job) []*job {
 
 func (j *job) size() int { return max(1, len(j.changes)) }
 
-// decideGroup decides on jobs and hands them to the committer. If the group in flight
-// failed meanwhile, nothing was done, and it returns what is to be changed anew.
+// decideGroup decides on jobs and hands them to the committer. If the commit in progress failed,
+// it does nothing and returns the jobs that have to be decided again.
 func (w *writer) decideGroup(jobs []*job) (again []*job) {
 	g := w.groups[0]
 	if g == w.committing {
@@ -212,7 +212,7 @@ func (w *writer) decideGroup(jobs []*job) (again []*job) {
 		g.answer(w.r.readError(err))
 		g.release()
 	case !g.finish():
-		g.answer(nil) // all was as asked already
+		g.answer(nil) // nothing had to change
 		g.release()
 	default:
 		w.changeSeq = g.batch.ChangeSeq
@@ -222,9 +222,9 @@ func (w *writer) decideGroup(jobs []*job) (again []*job) {
 	return nil
 }
 
-// gatherDuringCommit waits for a job to go along with g while another group is in flight: g has to
-// wait anyway, and one large transaction costs less than two, which write the ends of
-// all partitions twice. It is nil when the flight is over, or g is full.
+// gatherDuringCommit waits for a further job for g while another group is being committed. One
+// large transaction costs less than two, which write the ends of all partitions twice. It returns
+// nil when the commit has ended or g is full.
 func (w *writer) gatherDuringCommit(g *group) *job {
 	for w.committing != nil && w.deferred == nil && g.size < maxGroupChanges {
 		select {
@@ -245,15 +245,14 @@ func (w *writer) gatherDuringCommit(g *group) *job {
 	return nil
 }
 
-// waitCommit waits for the group in flight, if there is one.
+// waitCommit waits for the group that is being committed, if any.
 func (w *writer) waitCommit() {
 	if w.committing != nil {
 		w.finishCommit(<-w.committing.committed)
 	}
 }
 
-// finishCommit ends a flight. If it failed, it is as if nothing of it, nor of the group
-// that is being decided on, had been asked.
+// finishCommit ends a commit. If it failed, its group and the group being decided are undone.
 func (w *writer) finishCommit(err error) {
 	g := w.committing
 	w.committing = nil
@@ -269,7 +268,7 @@ func (w *writer) finishCommit(err error) {
 	g.release()
 }
 
-// commitLoop makes groups durable, then seen, and then answers.
+// commitLoop commits groups, publishes them, and then answers.
 func (w *writer) commitLoop() {
 	for g := range w.commits {
 		err := w.r.commit(&g.batch)
@@ -291,8 +290,8 @@ func (w *writer) publish(g *group) {
 	}
 	w.r.suppressions.Set(g.batch.Suppressions)
 	if err := g.updateMatchIndex(); err != nil {
-		// What was checked before cannot be refused now; if it is, the index
-		// lacks it until the next start, and somebody must know.
+		// The entries were checked before. If the index refuses one, it lacks the entry until the
+		// next start.
 		w.r.opt.Logger.Error("registry: the match index refused what is committed", "error", err)
 	}
 	w.r.changeSeq.Store(g.batch.ChangeSeq)
@@ -304,7 +303,7 @@ func (w *writer) publish(g *group) {
 	}
 }
 
-// commit keeps b. What the user is told is the error; the log has its cause.
+// commit stores b. The returned error is for users; the log has the cause.
 func (r *Registry) commit(b *control.Batch) error {
 	r.writer.assignAuditIDs(b)
 	err := r.opt.Store.Commit(b)
@@ -315,7 +314,7 @@ func (r *Registry) commit(b *control.Batch) error {
 	return control.UserError(err, "the control store could not be written, nothing was kept")
 }
 
-// readError is the error for users of one that came from reading the store.
+// readError returns the error for users of a failed read.
 func (r *Registry) readError(err error) error {
 	if errors.Is(err, errAborted) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -324,7 +323,7 @@ func (r *Registry) readError(err error) error {
 	return control.UserError(err, "the control store could not be read")
 }
 
-// assignAuditIDs gives the lines of b their ids. It runs where batches are committed.
+// assignAuditIDs sets the ids of the audit entries. It runs where batches are committed.
 func (w *writer) assignAuditIDs(b *control.Batch) {
 	now := w.r.opt.Now().UnixMicro()
 	for i := range b.Audit {
@@ -350,9 +349,8 @@ func (w *writer) AddEntry(ctx context.Context, e *audit.Entry) error {
 // calls may read it.
 func (w *writer) Usage() *state.Usage { return &w.usage }
 
-// submit hands j in and waits until it is done, at most as long as
-// Options.Patience says. When ctx ends before the writer took it, nothing of it
-// happens; afterwards its outcome is waited for.
+// submit enqueues j and waits until it is done, at most Options.MaxWait. If ctx ends before the
+// writer takes j, j does not happen; after that submit waits for the result.
 func (w *writer) submit(ctx context.Context, j *job) error {
 	over, stop := w.r.maxWaitTimer()
 	defer stop()
@@ -362,8 +360,7 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 	return j.await(over)
 }
 
-// maxWaitTimer gives a word when a call has waited long enough for the store; nil
-// never does.
+// maxWaitTimer returns a timer for MaxWait; nil never fires.
 func (r *Registry) maxWaitTimer() (over <-chan time.Time, stop func() bool) {
 	if r.opt.MaxWait == 0 {
 		return nil, func() bool { return false }
@@ -378,7 +375,7 @@ var (
 		Hint: "send it again in a moment: what was kept is not made twice where it has an id or a name; else look first"}
 )
 
-// enqueue is submit without the wait for the outcome.
+// enqueue is submit without waiting for the result.
 func (w *writer) enqueue(ctx context.Context, j *job, over <-chan time.Time) error {
 	if err := w.r.opt.StoreOutage(); err != nil {
 		return err
@@ -399,9 +396,8 @@ func (w *writer) enqueue(ctx context.Context, j *job, over <-chan time.Time) err
 	}
 }
 
-// await returns when j is done, or over. One that the writer has not taken then
-// never happens; of one that it has taken nobody knows, and nothing that it sets
-// may be read.
+// await returns when j is done or the time is over. A job that the writer has not taken then never
+// happens. The outcome of a job that it has taken is unknown, and its fields must not be read.
 func (j *job) await(over <-chan time.Time) error {
 	select {
 	case <-j.done:
@@ -414,5 +410,5 @@ func (j *job) await(over <-chan time.Time) error {
 	return errOutcomeUnknown
 }
 
-// claim is true once: for the writer, or for the caller who gives j up.
+// claim returns true once: to the writer, or to the caller that gives up.
 func (j *job) claim() bool { return j.claimed.CompareAndSwap(false, true) }

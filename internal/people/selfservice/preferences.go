@@ -122,8 +122,8 @@ func with(list []string, one string) []string {
 	return append([]string{one}, list...)
 }
 
-// Choose changes what the page says. What it does not name stays as it is.
-func (p *Preferences) Choose(ctx context.Context, token string, ask recipientpages.Chosen) (left recipientpages.Left, err error) {
+// Choose applies the choices of the page. Everything else does not change.
+func (p *Preferences) Choose(ctx context.Context, token string, ask recipientpages.PreferenceChange) (left recipientpages.Unsubscribed, err error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late {
 		return left, err
@@ -194,8 +194,7 @@ func putAgain(s *people.Subscription) people.SubscriptionPut {
 	return p
 }
 
-// Renew mails a new link to the address that a late one is about. Whoever asks is told
-// the same in any case.
+// Renew mails a new link to the address of an expired link. The answer is the same in every case.
 func (p *Preferences) Renew(ctx context.Context, token string, may recipientpages.MayMail) error {
 	link, person, _, err := p.open(ctx, token)
 	if err != nil {

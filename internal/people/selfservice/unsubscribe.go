@@ -81,12 +81,12 @@ func (l *Unsubscriber) reader(ctx context.Context, link signedlink.Link, listed 
 }
 
 // Offer tells what a link lets somebody leave. It changes nothing.
-func (l *Unsubscriber) Offer(ctx context.Context, token string) (recipientpages.Offer, error) {
+func (l *Unsubscriber) Offer(ctx context.Context, token string) (recipientpages.UnsubscribeOffer, error) {
 	link, err := l.verify(token)
 	if err != nil {
-		return recipientpages.Offer{}, err
+		return recipientpages.UnsubscribeOffer{}, err
 	}
-	offer := recipientpages.Offer{Site: siteOf(l.registry, link.Service)}
+	offer := recipientpages.UnsubscribeOffer{Site: siteOf(l.registry, link.Service)}
 	listed := l.listed(ctx, link)
 	person, err := l.reader(ctx, link, listed)
 	if err != nil {
@@ -100,8 +100,8 @@ func (l *Unsubscriber) Offer(ctx context.Context, token string) (recipientpages.
 	return offer, nil
 }
 
-// Leave ends what is asked for, and is idempotent.
-func (l *Unsubscriber) Leave(ctx context.Context, token string, ask recipientpages.Leave) (left recipientpages.Left, err error) {
+// Unsubscribe ends what is asked for, and is idempotent.
+func (l *Unsubscriber) Unsubscribe(ctx context.Context, token string, ask recipientpages.UnsubscribeRequest) (left recipientpages.Unsubscribed, err error) {
 	link, err := l.verify(token)
 	if err != nil {
 		return left, err
@@ -134,7 +134,7 @@ func (l *Unsubscriber) Leave(ctx context.Context, token string, ask recipientpag
 		how.Source = people.SourcePage
 	}
 	if ask.Reason != "" {
-		how.Reason, how.Text = ask.Reason, byLink+": "+recipientpages.LeaveReasons[ask.Reason]
+		how.Reason, how.Text = ask.Reason, byLink+": "+recipientpages.UnsubscribeReasons[ask.Reason]
 	}
 	left, err = l.end(ctx, &person, link.Subscription, ends, how)
 	if err == nil && len(left.Titles) > 0 {
@@ -144,8 +144,8 @@ func (l *Unsubscriber) Leave(ctx context.Context, token string, ask recipientpag
 }
 
 // end ends subscriptions of a person, and makes the pass to take that back.
-func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfare.RowID, ends []fanfare.RowID, how people.Ending) (left recipientpages.Left, err error) {
-	left = recipientpages.Left{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
+func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfare.RowID, ends []fanfare.RowID, how people.Ending) (left recipientpages.Unsubscribed, err error) {
+	left = recipientpages.Unsubscribed{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
 	for i := range person.Subscriptions {
 		if s := &person.Subscriptions[i]; slices.Contains(ends, s.Place) {
 			left.Titles = append(left.Titles, titleOf(l.registry, s))
@@ -165,7 +165,7 @@ func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfar
 }
 
 // confirmByMail acknowledges by mail what has ended, where the service's document says so.
-func (l *Unsubscriber) confirmByMail(ctx context.Context, person *people.Person, left *recipientpages.Left) error {
+func (l *Unsubscriber) confirmByMail(ctx context.Context, person *people.Person, left *recipientpages.Unsubscribed) error {
 	svc := l.registry.Configuration().Service(person.Service)
 	channel := firstMail(l.registry, person.Service)
 	if svc == nil || !svc.Pages.Goodbye || person.Address == "" || channel == "" {
@@ -176,16 +176,16 @@ func (l *Unsubscriber) confirmByMail(ctx context.Context, person *people.Person,
 }
 
 // Undo takes back what a Leave ended.
-func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (recipientpages.Undone, error) {
+func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (recipientpages.UndoResult, error) {
 	b, err := l.passes.Open(undoing, token, l.clock.Now())
 	if errors.Is(err, linktoken.ErrForeign) {
-		return recipientpages.Undone{}, errForeignLink()
+		return recipientpages.UndoResult{}, errForeignLink()
 	}
 	var of undo
 	if bad := json.Unmarshal(b, &of); bad != nil {
-		return recipientpages.Undone{}, bad
+		return recipientpages.UndoResult{}, bad
 	}
-	done := recipientpages.Undone{Site: siteOf(l.registry, of.Service), Late: err != nil}
+	done := recipientpages.UndoResult{Site: siteOf(l.registry, of.Service), Late: err != nil}
 	person, err := l.registry.PersonOf(ctx, of.Service, of.Of)
 	done.Locale = person.Locale
 	if err == nil && really && !done.Late {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/andybalholm/cascadia"
 	"github.com/tdewolff/parse/v2"
 	"github.com/tdewolff/parse/v2/css"
 	markup "golang.org/x/net/html"
@@ -14,7 +15,7 @@ import (
 
 // A rule is one selector of a style sheet with its declarations.
 type rule struct {
-	selector     selector
+	selector     cascadia.Sel
 	declarations []declaration
 	order        int
 }
@@ -161,115 +162,21 @@ func mergeDeclarations(all []declaration) string {
 	return out.String()
 }
 
-// An element is an open element.
-type element struct {
-	name, id string
-	classes  []string
-}
-
-// A selector is a chain of compounds: the last one describes the element, those before it its
-// ancestors.
-type selector struct {
-	parts       []compound
-	specificity int
-}
-
-// A compound describes one element: td.card#first.
-type compound struct {
-	name, id string
-	classes  []string
-	child    bool // the element is a child of the one that the compound before describes
-}
-
 // parseSelector parses names, classes and ids, combined as descendants or children (>). Other
 // selectors depend on the state of the reader, or few readers support them.
-func parseSelector(text string) (s selector, ok bool) {
-	child := false
-	for field := range strings.FieldsSeq(strings.ReplaceAll(text, ">", " > ")) {
-		if field == ">" {
-			if child || len(s.parts) == 0 {
-				return s, false
-			}
-			child = true
-			continue
-		}
-		c := compound{child: child}
-		child = false
-		for field != "" {
-			end := strings.IndexAny(field[1:], ".#")
-			word := field
-			if end >= 0 {
-				word, field = field[:end+1], field[end+1:]
-			} else {
-				field = ""
-			}
-			name := strings.TrimLeft(word, ".#")
-			if len(word)-len(name) > 1 || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r < 0x80 && !nameRune(r) }) && word != "*" {
-				return s, false
-			}
-			switch word[0] {
-			case '.':
-				c.classes = append(c.classes, name)
-				s.specificity += 100
-			case '#':
-				c.id = name
-				s.specificity += 10000
-			case '*':
-			default:
-				c.name = strings.ToLower(name)
-				s.specificity++
-			}
-		}
-		s.parts = append(s.parts, c)
+func parseSelector(text string) (cascadia.Sel, bool) {
+	if strings.ContainsAny(text, `:[+~\`) {
+		return nil, false
 	}
-	return s, len(s.parts) > 0 && !child
-}
-
-func nameRune(r rune) bool {
-	return r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-}
-
-func (c *compound) is(e element) bool {
-	if c.name != "" && c.name != e.name || c.id != "" && c.id != e.id {
-		return false
-	}
-	for _, class := range c.classes {
-		if !slices.Contains(e.classes, class) {
-			return false
-		}
-	}
-	return true
-}
-
-// matches reports whether the selector matches the last of the open elements.
-func (s *selector) matches(open []element) bool {
-	return matchesParts(s.parts, open)
-}
-
-func matchesParts(parts []compound, open []element) bool {
-	n, last := len(open)-1, len(parts)-1
-	if n < 0 || !parts[last].is(open[n]) {
-		return false
-	}
-	if last == 0 {
-		return true
-	}
-	if parts[last].child {
-		return matchesParts(parts[:last], open[:n])
-	}
-	for ; n > 0; n-- {
-		if matchesParts(parts[:last], open[:n]) {
-			return true
-		}
-	}
-	return false
+	s, err := cascadia.Parse(text)
+	return s, err == nil
 }
 
 // inlineStyles moves the rules of style sheets into style attributes, since some readers drop
 // style sheets. Rules that do not concern an element itself (media queries, :hover) stay, and
-// so do style sheets with Liquid tags. A library would parse the HTML into a tree and write it
-// again, which Liquid between and within elements does not survive. Here everything but the
-// affected start tags stays as it was written.
+// so do style sheets with Liquid tags. An inlining library would parse the HTML into a tree, which
+// moves a loop out of the table whose rows it repeats (docs/decisions/0031-libraries.md). Here
+// everything but the affected start tags stays as it was written.
 func (b *builder) inlineStyles(source, builtin string) string {
 	rules, _ := parseStyles(builtin, 0)
 	source, rules = b.takeStyles(source, rules)
@@ -277,7 +184,7 @@ func (b *builder) inlineStyles(source, builtin string) string {
 		return source
 	}
 	var out bytes.Buffer
-	var open []element
+	var open *markup.Node // the innermost open element
 	z := markup.NewTokenizer(strings.NewReader(source))
 	for {
 		kind := z.Next()
@@ -289,12 +196,12 @@ func (b *builder) inlineStyles(source, builtin string) string {
 		case markup.StartTagToken, markup.SelfClosingTagToken:
 			t := z.Token()
 			open = closeImplied(open, t.Data)
-			open = append(open, elementOf(t))
+			open = &markup.Node{Type: markup.ElementNode, Data: t.Data, Attr: slices.Clone(t.Attr), Parent: open}
 			if styled := b.withStyles(t, open, rules); styled != "" {
 				raw = []byte(styled)
 			}
 			if voidElements[t.Data] {
-				open = open[:len(open)-1]
+				open = open.Parent
 			}
 		case markup.EndTagToken:
 			name, _ := z.TagName()
@@ -344,42 +251,39 @@ func (b *builder) hasTags(text string) bool {
 	return slices.ContainsFunc(b.pattern.FindAllString(text, -1), func(w string) bool { return b.at(w).tag != "" })
 }
 
-func elementOf(t markup.Token) element {
-	return element{t.Data, attribute(t, "id"), strings.Fields(attribute(t, "class"))}
-}
-
 // closeImplied closes the elements that end where an element begins.
-func closeImplied(open []element, name string) []element {
+func closeImplied(open *markup.Node, name string) *markup.Node {
 	ends := map[string]string{"li": "li", "td": "td th", "th": "td th", "tr": "td th tr", "dt": "dt dd", "dd": "dt dd", "tbody": "td th tr thead tbody"}[name]
 	if blockElements[name] && ends == "" {
 		ends = "p"
 	}
-	for n := len(open); n > 0 && strings.Contains(" "+ends+" ", " "+open[n-1].name+" "); n-- {
-		open = open[:n-1]
+	for open != nil && strings.Contains(" "+ends+" ", " "+open.Data+" ") {
+		open = open.Parent
 	}
 	return open
 }
 
 // closeElement closes an element.
-func closeElement(open []element, name string) []element {
-	for i, e := range slices.Backward(open) {
-		if e.name == name {
-			return open[:i]
+func closeElement(open *markup.Node, name string) *markup.Node {
+	for e := open; e != nil; e = e.Parent {
+		if e.Data == name {
+			return e.Parent
 		}
 	}
 	return open
 }
 
 // withStyles returns the start tag with the matching rules, "" without any.
-func (b *builder) withStyles(t markup.Token, open []element, rules []rule) string {
+func (b *builder) withStyles(t markup.Token, open *markup.Node, rules []rule) string {
 	var of []rule
 	for _, r := range rules {
-		if r.selector.matches(open) {
+		if r.selector.Match(open) {
 			of = append(of, r)
 		}
 	}
 	slices.SortStableFunc(of, func(a, b rule) int {
-		return cmp.Or(cmp.Compare(a.selector.specificity, b.selector.specificity), cmp.Compare(a.order, b.order))
+		x, y := a.selector.Specificity(), b.selector.Specificity()
+		return cmp.Or(slices.Compare(x[:], y[:]), cmp.Compare(a.order, b.order))
 	})
 	var all []declaration
 	for _, r := range of {

@@ -141,7 +141,7 @@ func firstBatch() (*control.Batch, *controlRows) {
 	return b, want
 }
 
-func TestWhatACommitKeepsIsThereAndWhatItChangesIsChanged(t *testing.T) {
+func TestACommitStoresNewAndChangedRows(t *testing.T) {
 	onEachControl(t, func(t *testing.T, c *control.Store) {
 		b, want := firstBatch()
 		if err := c.Commit(b); err != nil {

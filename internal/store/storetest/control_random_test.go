@@ -214,9 +214,9 @@ func answerAt(lines answerLines, i int) string {
 	return "none"
 }
 
-// TestEveryDatabaseKeepsWhatTheControlModelKeeps is
+// TestEveryDatabaseAgreesWithTheControlModel is
 // TestEveryDatabaseAnswersAsTheModel for people and configuration.
-func TestEveryDatabaseKeepsWhatTheControlModelKeeps(t *testing.T) {
+func TestEveryDatabaseAgreesWithTheControlModel(t *testing.T) {
 	var stores []*keptControl
 	for _, name := range slices.Sorted(maps.Keys(drivers)) {
 		place := drivers[name](t)

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -34,6 +35,20 @@ func orderOf(seed int, s *Site) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
+// inLanes calls work for 0 to n-1, FANFARE_MUTANT_LANES calls at a time.
+func inLanes(t *testing.T, n int, work func(i int)) {
+	var lanes sync.WaitGroup
+	var next atomic.Int64
+	for range max(1, setting(t, "FANFARE_MUTANT_LANES", "1")) {
+		lanes.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n) && t.Context().Err() == nil; i = next.Add(1) - 1 {
+				work(int(i))
+			}
+		})
+	}
+	lanes.Wait()
+}
+
 // TestMutantsAreFound runs the planted mutants, and of all others that are reached and not
 // explained a sample: FANFARE_MUTANTS of them (50), or all with "all". FANFARE_MUTANT_SEED
 // chooses which, FANFARE_MUTANT_NAMES is an expression that their names have to match, and
@@ -51,23 +66,28 @@ func TestMutantsAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var chosen []string
 	for _, name := range planted {
-		if !names.MatchString(name) {
-			continue
+		if names.MatchString(name) {
+			chosen = append(chosen, name)
 		}
-		s, err := w.Named(name)
+	}
+	inLanes(t, len(chosen), func(i int) {
+		s, err := w.Named(chosen[i])
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			return
 		}
 		r, err := w.Try(t.Context(), s)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			return
 		}
-		fmt.Fprintf(os.Stderr, "planted %-45s %t in %5.1f s   %s\n", name, r.Found, r.Took.Seconds(), s.Code)
+		fmt.Fprintf(os.Stderr, "planted %-45s %t in %5.1f s   %s\n", chosen[i], r.Found, r.Took.Seconds(), s.Code)
 		if !r.Found || r.Took > limit {
-			t.Errorf("the planted mutant %s (%s) was not found in %s", name, s.Code, limit)
+			t.Errorf("the planted mutant %s (%s) was not found in %s", chosen[i], s.Code, limit)
 		}
-	}
+	})
 
 	reached, err := w.Reached(t.Context())
 	if err != nil {
@@ -92,17 +112,13 @@ func TestMutantsAreFound(t *testing.T) {
 	}
 	t.Logf("%d sites, %d not reached, %d explained, %d to be found", len(w.Sites), unreached, known, len(some))
 	seed := setting(t, "FANFARE_MUTANT_SEED", "1")
-	t.Logf("FANFARE_MUTANT_SEED=%d", seed)
+	fmt.Fprintf(os.Stderr, "FANFARE_MUTANT_SEED=%d\n", seed)
 	slices.SortFunc(some, func(a, b Site) int { return cmp.Compare(orderOf(seed, &a), orderOf(seed, &b)) })
 	if os.Getenv("FANFARE_MUTANTS") != "all" {
 		some = some[:min(len(some), setting(t, "FANFARE_MUTANTS", "50"))]
 	}
 	run := &run{t: t, workshop: w, sites: some, begun: time.Now(), tally: map[string][2]int{}}
-	var lanes sync.WaitGroup
-	for range max(1, setting(t, "FANFARE_MUTANT_LANES", "1")) {
-		lanes.Go(run.lane)
-	}
-	lanes.Wait()
+	inLanes(t, len(some), run.try)
 	for _, kind := range []string{"condition", "comparison", "assignment", "call"} {
 		t.Logf("%-10s %d of %d found", kind, run.tally[kind][1], run.tally[kind][0])
 	}
@@ -120,29 +136,18 @@ type run struct {
 
 	mu        sync.Mutex
 	sites     []Site
-	taken     int
 	done      int
 	survivors []string
 	tally     map[string][2]int // by kind: tried, found
 }
 
-func (r *run) lane() {
-	for {
-		r.mu.Lock()
-		if r.taken == len(r.sites) || r.t.Context().Err() != nil {
-			r.mu.Unlock()
-			return
-		}
-		s := r.sites[r.taken]
-		r.taken++
-		r.mu.Unlock()
-		result, err := r.workshop.Try(r.t.Context(), s)
-		if err != nil {
-			r.t.Error(err)
-			return
-		}
-		r.note(&result)
+func (r *run) try(i int) {
+	result, err := r.workshop.Try(r.t.Context(), r.sites[i])
+	if err != nil {
+		r.t.Error(err)
+		return
 	}
+	r.note(&result)
 }
 
 func (r *run) note(result *Result) {

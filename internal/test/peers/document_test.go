@@ -45,6 +45,7 @@ templates:
 // Schemathesis makes up requests from the document, right and wrong ones, and
 // holds every answer against it.
 func TestNoAnswerIsUnlikeTheDocument(t *testing.T) {
+	t.Parallel()
 	schemathesis := tool(t, "python/bin/schemathesis")
 	for name, secretOf := range map[string]func(admin string, c *client.Client) string{
 		"operator": func(admin string, _ *client.Client) string { return admin },
@@ -58,6 +59,7 @@ func TestNoAnswerIsUnlikeTheDocument(t *testing.T) {
 		"nobody": func(string, *client.Client) string { return "" },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := start(t, "--trusted-proxies", "127.0.0.0/8", "--access-log", "all", "--log-level", "debug", "--durability", "relaxed")
 			if _, err := s.client.Apply(t.Context(), fmt.Appendf(nil, held, filepath.Join(s.dir, "outbox")), false); err != nil {
 				t.Fatal(err)
@@ -101,6 +103,7 @@ func TestNoAnswerIsUnlikeTheDocument(t *testing.T) {
 }
 
 func TestTheDocumentKeepsTheRulesOfTheLinter(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	document := filepath.Join(s.dir, "openapi.json")
 	written, err := exec.CommandContext(t.Context(), s.binary, "openapi").Output()

@@ -45,6 +45,7 @@ func realMails(t *testing.T) map[string]foundMail {
 }
 
 func TestRealMailsAreReadByAnotherLibrary(t *testing.T) {
+	t.Parallel()
 	for name, m := range realMails(t) {
 		if len(m.Defects) > 0 || !slices.Equal(m.To, []string{"ada@example.net"}) || !slices.Equal(m.From, []string{"quakes@example.org"}) ||
 			m.Date != "2026-11-20T09:30:01+00:00" || m.Subject == "" {
@@ -63,6 +64,7 @@ func TestRealMailsAreReadByAnotherLibrary(t *testing.T) {
 }
 
 func TestRealMailsAreValidHTML(t *testing.T) {
+	t.Parallel()
 	validate := tool(t, "node/node_modules/.bin/html-validate")
 	config, err := os.ReadFile("mails/htmlvalidate.json")
 	if err != nil {
@@ -133,6 +135,7 @@ func pictureFolder(t *testing.T) string {
 // TestRealMailsFitNarrowAndWideScreensInLightAndDark looks at the mails in a browser
 // and leaves pictures of them in .test/screens.
 func TestRealMailsFitNarrowAndWideScreensInLightAndDark(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	pictures := pictureFolder(t)
 	run := func(scheme string, args ...string) string {

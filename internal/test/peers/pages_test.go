@@ -37,6 +37,7 @@ templates:
 // narrow and wide screens, and loads nothing of elsewhere; pictures of them are left
 // in .test/screens.
 func TestPeopleClickThroughThePages(t *testing.T) {
+	t.Parallel()
 	modules := filepath.Dir(tool(t, "node/node_modules/puppeteer-core"))
 	tool(t, "node/node_modules/axe-core")
 	browser := chromium(t)

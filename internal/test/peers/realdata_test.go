@@ -43,6 +43,7 @@ func matchCheck() string { return cmp.Or(os.Getenv("FANFARE_TEST_MATCH_CHECK"), 
 // evaluator that shares no code with the index computes the expected recipients of each
 // event, and smtp-sink of Postfix writes the received messages.
 func TestRealEventsReachWhoWantsThemOnce(t *testing.T) {
+	t.Parallel()
 	people := subscriptionsOfSet(t)
 	server := start(t, "--match-check", matchCheck())
 	for _, set := range datasets(t) {
@@ -61,6 +62,7 @@ func TestRealEventsReachWhoWantsThemOnce(t *testing.T) {
 // The index with the fault that it once had tells people who must not be told.
 // The check of all matches finds the fault and prevents wrong messages.
 func TestAFaultOfTheIndexIsFoundOnRealEvents(t *testing.T) {
+	t.Parallel()
 	const people = 2000
 	for _, c := range []struct {
 		check string

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,14 +50,44 @@ func startIn(t *testing.T, environment []string, flags ...string) *started {
 	return startTagged(t, "", environment, flags...)
 }
 
+// programs are the paths of the program by build tag. Tests share them.
+var (
+	programFolder string
+	programs      = map[string]string{}
+	programsMu    sync.Mutex
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if programFolder, err = os.MkdirTemp("", "fanfare-peers-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(programFolder)
+		return m.Run()
+	}())
+}
+
+// builtWith returns the program built with a tag.
+func builtWith(t *testing.T, tag string) string {
+	t.Helper()
+	programsMu.Lock()
+	defer programsMu.Unlock()
+	if programs[tag] == "" {
+		path := filepath.Join(programFolder, "fanfare-"+tag)
+		if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", tag, "-o", path, "../../../cmd/fanfare").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		programs[tag] = path
+	}
+	return programs[tag]
+}
+
 // startTagged starts the program built with a tag.
 func startTagged(t *testing.T, tag string, environment []string, flags ...string) *started {
 	t.Helper()
-	s := &started{peer: newPeer(t)}
-	s.binary = filepath.Join(s.dir, "fanfare")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", tag, "-o", s.binary, "../../../cmd/fanfare").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	s := &started{peer: newPeer(t), binary: builtWith(t, tag)}
 	data := filepath.Join(s.dir, "data")
 	serve := exec.Command(s.binary, append([]string{"serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--disk-floor", "0", "--public-url", "https://news.example.org"}, flags...)...)
 	serve.Env = append(os.Environ(), environment...)

@@ -110,6 +110,8 @@ var english = map[string]string{
 	"agree_first":   "Please agree before you subscribe.",
 	"address_wrong": "This is not a valid email address.",
 	"entry_wrong":   "Please check this field: {0}",
+	"entry_missing": "Please fill in this field: {0}",
+	"entry_number":  "Please enter a number in this field: {0}",
 	"entries_wrong": "Please check your entries and send the form again.",
 	"slowly":        "We could not accept the form. Please send it again.",
 	"sent_title":    "Check your email",

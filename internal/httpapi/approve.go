@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+)
+
+func (a *API) approvalRoutes() {
+	approve := huma.Operation{OperationID: "approve", Method: http.MethodPost, Path: "/v1/approve", Tags: []string{"operations"},
+		Summary:     "Let a broadcast leave that waits for approval",
+		Description: "A broadcast of more messages than hold_above of its topic or service is frozen and held. A key needs the scope approve. To refuse it, cancel it.",
+		Parameters:  []*huma.Param{service()}, RequestBody: body[wire.Approve](a, "Which one", "application/json")}
+	replies[any](a, &approve, http.StatusNoContent, "It leaves, and that is kept over a restart")
+	a.handle(approve, mayApprove, a.approve)
+
+	rate := huma.Operation{OperationID: "set-rate", Method: http.MethodPost, Path: "/v1/rate", Tags: []string{"operations"},
+		Summary:     "Set how fast a broadcast or a channel may leave",
+		Description: "It is in force within a second, and kept over a restart. A broadcast's rate is for all channels together, and below theirs. That of a channel takes the place of the one that is configured, until it is set to configured.",
+		Parameters:  []*huma.Param{service()}, RequestBody: body[wire.SetRate](a, "Of what, and how fast", "application/json")}
+	replies[any](a, &rate, http.StatusNoContent, "In force, and kept over a restart")
+	a.handle(rate, mayConfigure, a.setRate)
+}
+
+func (a *API) approve(x *responseWriter, r *http.Request, c caller) error {
+	var in wire.Approve
+	if err := httpio.ReadJSON(x, r, &in); err != nil {
+		return err
+	}
+	ref, b, err := a.event(r.Context(), c, in.Event)
+	if err != nil {
+		return err
+	}
+	httpio.AllowLongResponse(x)
+	if err := a.deps.Switches.Approve(r.Context(), ref.String(), c.title()); err != nil {
+		return err
+	}
+	a.note(r.Context(), audit.Operation{Service: b.Service, Action: "approve", Kind: string(fanfare.ScopeBroadcast), Name: b.Event}, nil)
+	x.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// title says whose key it is, for others who may see it.
+func (c caller) title() string {
+	if c.principal.Name == "" {
+		return c.principal.KeyID
+	}
+	return c.principal.KeyID + " (" + c.principal.Name + ")"
+}
+
+func (a *API) setRate(x *responseWriter, r *http.Request, c caller) error {
+	var in wire.SetRate
+	if err := httpio.ReadJSON(x, r, &in); err != nil {
+		return err
+	}
+	scope, err := a.reach(r.Context(), c, in.Scope)
+	if err != nil {
+		return err
+	}
+	var b fanfare.Broadcast
+	if scope.Kind == fanfare.ScopeBroadcast {
+		if _, b, err = a.event(r.Context(), c, scope.Name); err != nil {
+			return err
+		}
+	}
+	httpio.AllowLongResponse(x)
+	if err := a.deps.Switches.SetRate(r.Context(), scope, in.Rate); err != nil {
+		return err
+	}
+	if scope.Kind == fanfare.ScopeBroadcast { // a channel's is the registry's, which notes it
+		a.note(r.Context(), audit.Operation{Service: b.Service, Action: "rate", Kind: string(scope.Kind), Name: scope.Name},
+			&audit.Detail{Fields: []audit.FieldChange{{Field: "rate", Old: b.RateLimit, New: in.Rate}}})
+	}
+	x.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,176 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
+	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/people"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
+)
+
+// Dependencies are the dependencies of the API. All are required except Metrics and the parts
+// for recipient pages.
+type Dependencies struct {
+	Keys              Keys
+	Keyring           Keyring
+	Documents         Documents
+	Subscriptions     Subscriptions
+	Subscribers       Subscribers
+	Merging           Merging
+	Personal          Personal
+	Forgetting        Forgetting
+	Suppressions      Suppressions
+	SubscriptionLists SubscriptionLists
+	Topics            Topics
+	Intake            Intake
+	Reports           Reports
+	Explaining        Explaining
+	Conditions        Conditions
+	States            States
+	Secrets           Secrets
+	Previews          Previews
+	Switches          Switches
+	Destinations      Destinations
+	Parking           Parking
+	Messages          Messages
+	Audit             Audit
+	Backups           Backups
+	Moves             Moves
+
+	Receipts Receipts
+
+	Unsubscriber recipientpages.Unsubscriber // these three are nil without a public URL, and there are no pages then
+	Signups      recipientpages.Signups
+	Choices      recipientpages.Choices
+	Consents     recipientpages.Consents
+	Seals        *linktoken.Key // of forms
+
+	Ready       func() error // nil: ready; else why not, while starting or draining
+	Metrics     http.Handler // nil leaves the endpoint away
+	MetricsOpen bool         // serve it without a key to others than this machine
+
+	Limits    limits.Limits
+	Origins   []string       // whose scripts may read answers (CORS)
+	Proxies   []netip.Prefix // whose X-Forwarded-For is believed
+	AccessLog string         // LogNone, LogErrors or LogAll
+
+	Version string
+	Now     func() time.Time // nil: time.Now
+	Log     *slog.Logger     // nil: slog.Default
+}
+
+// Keys authenticates API keys.
+type Keys interface {
+	Authenticate(secret string) (catalog.Principal, bool)
+}
+
+// Keyring creates and changes keys. A method with a service sees only the keys of that
+// service; "" means all keys.
+type Keyring interface {
+	Keys(service string) []state.Key
+	Key(service, id string) (state.Key, error)
+	CreateKey(ctx context.Context, service string, settings state.KeySettings) (key state.Key, secret string, err error)
+	ChangeKey(ctx context.Context, service, id string, change func(*state.KeySettings) error) (state.Key, error)
+	RotateKey(ctx context.Context, service, id string, grace time.Duration) (key state.Key, secret string, err error)
+	DeleteKey(ctx context.Context, service, id string) error
+}
+
+// Subscriptions stores subscriptions. Changes are durable when a method returns.
+type Subscriptions interface {
+	// PutSubscriptions sets one result per put. Its error means that nothing was kept.
+	PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error
+	Import(service string) Import
+	Subscription(ctx context.Context, service, id string) (people.Subscription, error)
+	// EndSubscriptionIf returns when no message for it can be sent any more.
+	EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *people.Subscription) error) error
+	// PauseSubscription returns when no message for it can be sent any more.
+	PauseSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error
+	ResumeSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error
+	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
+	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error)
+}
+
+// An Import puts subscriptions step by step, of which two may be under way.
+type Import interface {
+	// Begin sets the results and gives one error on over, as PutSubscriptions
+	// returns it. Steps are done in their order; one that was begun before the
+	// failure of an earlier one was known fails too.
+	Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) (over <-chan error)
+}
+
+// Topics looks up services and their topics.
+type Topics interface {
+	// CheckAudience refuses a sender's condition over people that is none.
+	CheckAudience(service, filter string) error
+	Topic(service, name string) (*catalog.Topic, bool)
+	Services() []string
+}
+
+// Intake stores events.
+type Intake interface {
+	// Post returns one result per event, when all that have no Err are durable.
+	// Its error means that nothing was kept. The data of the events belongs to
+	// the caller again when Post has returned.
+	Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]ingest.Result, error)
+}
+
+// Reports reads the status and the history. A service of "" means all services.
+type Reports interface {
+	Status(ctx context.Context) (wire.Status, error)
+	FindEvent(ctx context.Context, service, id string) (fanfare.EventRef, error)
+	Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error)
+	Broadcasts(ctx context.Context, p report.Pick) (page []fanfare.Broadcast, next string, err error)
+	Delivery(ctx context.Context, ref fanfare.DeliveryRef) (fanfare.Delivery, error)
+	Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error)
+	DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error)
+	WaitingOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Gathering, error)
+	History(ctx context.Context, places []fanfare.RowID, p report.Pick) (page []fanfare.Delivery, next string, err error)
+}
+
+// Switches pauses, resumes and cancels the work in a scope. Changes are durable on return.
+type Switches interface {
+	Pause(ctx context.Context, scope fanfare.Scope, reason string) error
+	Resume(ctx context.Context, scope fanfare.Scope, reason string) error
+	Cancel(ctx context.Context, scope fanfare.Scope, reason string) error
+	// Approve lets a broadcast leave that waits for approval; by says who did.
+	Approve(ctx context.Context, event, by string) error
+	// SetRate sets the rate of a channel or a broadcast, as documents write it.
+	SetRate(ctx context.Context, scope fanfare.Scope, rate string) error
+}
+
+// Parking lists and releases parked work.
+type Parking interface {
+	Parked(ctx context.Context) ([]fanfare.Parked, error)
+	RetryParked(ctx context.Context, id string) error
+	DropParked(ctx context.Context, id string) error
+}
+
+// Audit reads and writes the audit log. The actor is in the context (audit.WithActor).
+type Audit interface {
+	Audit(ctx context.Context, q audit.Query) (lines []audit.Entry, next int64, err error)
+	Record(ctx context.Context, d audit.Operation, detail *audit.Detail) error
+}
+
+// Backups takes backups of the running server, and tells whether it was
+// restored from one.
+type Backups interface {
+	// Backup writes to w until all is written or ctx ends; at most
+	// bytesPerSecond, where that is not 0. Conflict: one is being taken.
+	Backup(ctx context.Context, w io.Writer, bytesPerSecond int64) error
+	// Restored lists what was uncertain from an offset on, and tells the offset
+	// of the next, 0 at the end. It is nil where the server was not restored.
+	Restored(offset int64, limit int) (from *wire.RestoredFrom, list []wire.Uncertain, next int64, err error)
+}
