@@ -19,7 +19,7 @@ func (a *API) applyRoutes() {
 		Description: "Everything is checked and each template is tried first; where anything is wrong nothing changes. The answer is the difference; a second time it is empty.",
 		Parameters:  []*huma.Param{flag("dry_run", "only check, and answer the difference"), service()},
 		RequestBody: body[any](a, "The document, with all files inlined", "application/yaml", "application/json")}
-	replies[wire.Diff](a, &op, http.StatusOK, "What changed, or would change", "application/json")
+	replies[wire.Diff](a, &op, http.StatusOK, "The changes, or the changes of a dry run", "application/json")
 	a.handle(op, mayConfigure, a.apply)
 }
 

@@ -31,11 +31,11 @@ func (a *API) dryRunRoutes() {
 	a.handle(match, mayTry, a.matchEvent)
 
 	try := huma.Operation{OperationID: "try-message", Method: http.MethodPost, Path: "/v1/dry-run/messages", Tags: []string{"messages"},
-		Summary:     "What a message would set off: how many, over which channel, and who would be refused. Nothing is sent",
-		Description: "The dry run of send-message: the body is the same, and is checked as for sending it: each message is written as it would leave. Nothing is kept and nothing is sent.",
+		Summary:     "Count the messages of a direct message by channel, and list rejected recipients, without sending",
+		Description: "The dry run of send-message: the body is the same and is checked in the same way, and every message is rendered. Nothing is stored or sent.",
 		Parameters:  []*huma.Param{service()},
 		RequestBody: body[wire.MessageRequest](a, "The message", "application/json")}
-	replies[wire.MessageRun](a, &try, http.StatusOK, "What it would set off", "application/json")
+	replies[wire.MessageRun](a, &try, http.StatusOK, "The result of the dry run", "application/json")
 	a.handle(try, mayPublish, a.tryMessage)
 }
 

@@ -303,7 +303,7 @@ func checkMessage(m *wire.MessageRequest) error {
 				Hint: "link to what is large, or attach it to a template"}
 		}
 		if cid := m.Attachments[i].CID; cid != "" && !cidPattern.MatchString(cid) {
-			return wrong(fmt.Sprintf("/attachments/%d/cid", i), "use lower case letters, digits and _ . -, at most 64", "not the name of an image")
+			return wrong(fmt.Sprintf("/attachments/%d/cid", i), "use a to z, 0 to 9 and _ . -, at most 64 characters", "not the name of an image")
 		}
 	}
 	return nil

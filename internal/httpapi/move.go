@@ -17,9 +17,9 @@ type Moves interface {
 	// Start begins a move, which goes on when it has returned, and tells what it
 	// is called in the audit.
 	Start(ctx context.Context, to string) (wire.Move, error)
-	// Move is the one that is under way, or the last; false if there was none.
+	// Move returns the running move or the last one; false if there was none.
 	Move() (wire.Move, bool)
-	// Stop ends the one that is under way, if any, and returns when it has ended.
+	// Stop ends the running move, if any, and returns when it has ended.
 	Stop()
 }
 
@@ -43,7 +43,7 @@ func (a *API) moveRoutes() {
 			return m, nil
 		})
 	act(a, huma.Operation{OperationID: "stop-move", Method: http.MethodDelete, Path: "/v1/move", Tags: tags,
-		Summary: "End the move that is under way", Description: "The old database stays in charge. Done also where none is under way."},
+		Summary: "End the running move", Description: "The old database remains in use. It succeeds also if no move is running."},
 		operator, func(ctx context.Context, _ caller, _ *struct{}) error {
 			a.deps.Moves.Stop()
 			a.note(ctx, audit.Operation{Action: "stop", Kind: "move"}, nil)

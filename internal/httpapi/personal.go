@@ -69,8 +69,8 @@ func (a *API) personalRoutes() {
 	tags := []string{"subscribers"}
 	merge := huma.Operation{OperationID: "merge-subscriber", Method: http.MethodPost, Path: "/v1/subscribers/{id}/merge", Tags: tags,
 		Summary: "Make one subscriber of two",
-		Description: "All addresses, what is subscribed for them, and the history of this subscriber belong to the other from then on. What the other does not say of itself (locale, time zone, single attributes) it takes over. " +
-			"This id is not found any more; the hint of that answer names the other.",
+		Description: "All addresses, subscriptions and the history of this subscriber move to the other one. The other one takes over the locale, the time zone and attributes that it lacks. " +
+			"This id is not found any more; the hint of the error names the other one.",
 		Parameters:  []*huma.Param{param("id", "of the subscriber that goes"), service()},
 		RequestBody: body[MergeRequest](a, "The one that stays", "application/json")}
 	replies[people.Subscriber](a, &merge, http.StatusOK, "The one that stays, as it is now", "application/json")

@@ -15,8 +15,8 @@ import (
 	"fanfare.dev/fanfare/internal/people"
 )
 
-// Subscribers are people and machines with their addresses. What a method
-// changed is durable when it returns.
+// Subscribers stores people and machines with their addresses. Changes are durable when a
+// method returns.
 type Subscribers interface {
 	Subscriber(ctx context.Context, service, id string) (people.Subscriber, error)
 	SubscriberByAddress(ctx context.Context, service, address string) (people.Subscriber, error)
@@ -24,10 +24,10 @@ type Subscribers interface {
 	SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []people.Subscriber, next fanfare.RowID, err error)
 	CreateSubscriber(ctx context.Context, service string, p people.SubscriberPut) (people.Subscriber, error)
 	PutSubscriber(ctx context.Context, service, id string, p people.SubscriberPut, check people.SubscriberCheck) (s people.Subscriber, created bool, err error)
-	// PutSubscribers sets one result per line. Its error means that nothing was kept.
+	// PutSubscribers sets one result per line. An error means that nothing was stored.
 	PutSubscribers(ctx context.Context, service string, lines []people.ImportedSubscriber, results []people.PutResult) error
 	PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check people.SubscriberCheck) (people.Subscriber, error)
-	// DeleteSubscriber returns when no letter for it can leave any more.
+	// DeleteSubscriber returns when no message for it can be sent any more.
 	DeleteSubscriber(ctx context.Context, service, id string, check people.SubscriberCheck) error
 }
 
@@ -97,7 +97,7 @@ func (a *API) subscriberRoutes() {
 	patch := huma.Operation{OperationID: "patch-subscriber", Method: http.MethodPatch, Path: one, Tags: tags,
 		Summary:     "Change what a JSON merge patch (RFC 7396) names",
 		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()},
-		RequestBody: body[people.SubscriberPut](a, "What changes; null removes a member", httpio.MergePatch, "application/json")}
+		RequestBody: body[people.SubscriberPut](a, "The changes; null removes a member", httpio.MergePatch, "application/json")}
 	replies[people.Subscriber](a, &patch, http.StatusOK, "As it is now", "application/json")
 	a.handle(patch, maySubscribe, a.patchSubscriber)
 

@@ -40,7 +40,7 @@ func (a *API) suppressionListRoutes() {
 	list := huma.Operation{OperationID: "list-suppressions", Method: http.MethodGet, Path: path, Tags: tags,
 		Summary: "The suppressed addresses of a service, the latest first, or all of them as a stream",
 		Description: "Of whoever was forgotten there is no address, but a hash. " +
-			"With Accept: application/x-ndjson all are streamed, each on a line of the form that an import takes. What holds for all services is a list of its own."}
+			"With Accept: application/x-ndjson all are streamed, one per line in the form of an import. The suppressions for all services are a list of their own."}
 	replies[SuppressionList](a, &list, http.StatusOK, "A page, or everything", "application/json")
 	list.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[SuppressionRequest](a, httpio.NDJSON)}
 	streamed(a, list, mayLookUp, a.listSuppressions)
