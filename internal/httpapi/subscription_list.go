@@ -158,7 +158,7 @@ func (a *API) exportSubscriptions(ctx context.Context, x *responseWriter, servic
 	out := newLineStream(x)
 	err := a.deps.SubscriptionLists.ExportSubscriptions(ctx, service, f, func(p *people.SubscriptionPut) error {
 		return out.write(wire.SubscriptionRequest{ID: p.ID, Topic: p.Topic, Channel: p.Channel, To: p.To, Subscriber: p.Subscriber, Filter: p.Filter, Rule: p.Rule,
-			Params: p.Params, Data: p.Data, Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes, State: p.State, Cadence: p.Cadence})
+			Params: p.Params, Data: p.Data, Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes, State: p.State, Title: p.Title, Description: p.Description, Cadence: p.Cadence})
 	})
 	if err != nil {
 		return err
