@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -114,7 +116,7 @@ func (c *cli) printDiff(diff client.Diff, dryRun bool) {
 	for _, change := range diff.Changes {
 		fmt.Fprintf(c.out, "%s %s %s\n", signs[change.Action], change.Kind, change.Name)
 		for _, f := range change.Fields {
-			fmt.Fprintf(c.out, "    - %s: %s\n    + %s: %s\n", f.Field, short(f.Old), f.Field, short(f.New))
+			fmt.Fprintf(c.out, "    - %s: %s\n    + %s: %s\n", f.Field, terminal.Short(f.Old), f.Field, terminal.Short(f.New))
 		}
 	}
 	for _, note := range diff.Notes {
@@ -126,24 +128,4 @@ func (c *cli) printDiff(diff client.Diff, dryRun bool) {
 	case dryRun:
 		fmt.Fprintln(c.out, "dry run: nothing was changed")
 	}
-}
-
-// short keeps a value on one line of a terminal.
-func short(value string) string {
-	const most = 160
-	var out []rune
-	for _, r := range value {
-		if len(out) == most {
-			return string(out) + "…"
-		}
-		switch {
-		case r == '\n':
-			out = append(out, '⏎')
-		case r < ' ' || r == 0x7f:
-			out = append(out, ' ')
-		default:
-			out = append(out, r)
-		}
-	}
-	return string(out)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare/client"
@@ -79,8 +81,8 @@ func (c *cli) printAudit(entries []client.AuditEntry) error {
 	for i := range entries {
 		e := &entries[i]
 		who := strings.TrimSpace(e.Key + " " + e.KeyName)
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format(time.DateTime), short(who), e.Service,
-			strings.TrimSpace(e.Action+" "+e.Kind+" "+e.Name), short(detailOf(e)))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format(time.DateTime), terminal.Short(who), e.Service,
+			strings.TrimSpace(e.Action+" "+e.Kind+" "+e.Name), terminal.Short(detailOf(e)))
 	}
 	table.Flush()
 	return nil

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -72,13 +74,13 @@ file is truncated or damaged, the command says where.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			began := time.Now()
 			bar := c.newBar("verify", "bytes", 0)
-			defer bar.end()
+			defer bar.End()
 			var m backup.Manifest
 			var err error
 			if args[0] == "-" {
 				m, err = backup.Read(c.in, backup.Visitor{})
 			} else {
-				m, err = backup.Verify(args[0], func(done, _ int64) { bar.set(done, done) })
+				m, err = backup.Verify(args[0], func(done, _ int64) { bar.Set(done, done) })
 			}
 			if err != nil {
 				return err
@@ -133,28 +135,28 @@ func (p *pipedBackup) Close() error {
 // keepBackup writes the stream into a file, or to standard output.
 func (c *cli) keepBackup(from io.Reader, file string) (backup.Manifest, error) {
 	if file == "-" {
-		if isTerminal(c.out) {
+		if terminal.IsTerminal(c.out) {
 			return backup.Manifest{}, &fanfare.Error{Code: fanfare.Invalid, Message: "a backup cannot be written to a terminal", Hint: "redirect standard output to a file or a program"}
 		}
 		return backup.Read(io.TeeReader(from, c.out), backup.Visitor{})
 	}
 	bar := c.newBar("backup", "bytes", 0)
-	defer bar.end()
-	return backup.Keep(from, file, bar.of)
+	defer bar.End()
+	return backup.Keep(from, file, bar.Of)
 }
 
 func (c *cli) printBackup(m *backup.Manifest, file string, took time.Duration) error {
 	if c.json {
 		return c.printJSON(m)
 	}
-	_, err := fmt.Fprintf(c.out, "%s: whole, %s bytes, %s, %s not matched yet, of %s by Fanfare %s (%s)\n", file, grouped(m.Bytes()), daysOf(m), amount(int64(m.Events), "event", "events"),
+	_, err := fmt.Fprintf(c.out, "%s: whole, %s bytes, %s, %s not matched yet, of %s by Fanfare %s (%s)\n", file, terminal.Grouped(m.Bytes()), daysOf(m), terminal.Amount(int64(m.Events), "event", "events"),
 		m.Began.Local().Format(time.DateTime), m.Fanfare, took.Round(time.Millisecond))
 	return err
 }
 
 func daysOf(m *backup.Manifest) string {
 	if n := m.Days(); n != 1 {
-		return grouped(int64(n)) + " days"
+		return terminal.Grouped(int64(n)) + " days"
 	}
 	return "1 day"
 }

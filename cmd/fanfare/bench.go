@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -83,7 +85,7 @@ func benchEnvironment(c *cobra.Command, o *harness.Options) (err error) {
 		return err
 	}
 	o.Version = version
-	o.Output, o.Terminal = c.OutOrStdout(), isTerminal(c.OutOrStdout())
+	o.Output, o.Terminal = c.OutOrStdout(), terminal.IsTerminal(c.OutOrStdout())
 	return nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"fanfare.dev/fanfare/internal/cli/bulkfile"
+
 	"fanfare.dev/fanfare/client"
 )
 
@@ -327,14 +329,14 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 func FuzzTableBecomesLines(f *testing.F) {
 	f.Add("to,data.a\nx,1\n\"y\nz\",\"\"\n")
 	f.Fuzz(func(t *testing.T, table string) {
-		in, err := newCSV(strings.NewReader(table), client.Subscription{Topic: "t", Channel: "c"})
+		in, err := bulkfile.NewCSV(strings.NewReader(table), client.Subscription{Topic: "t", Channel: "c"})
 		if err != nil {
 			return
 		}
-		c := in.next()
-		out := c.body
-		if bytes.Count(out, []byte("\n")) != len(c.rows) {
-			t.Errorf("%d rows became %q", len(c.rows), out)
+		c := in.Next()
+		out := c.Body
+		if bytes.Count(out, []byte("\n")) != len(c.Rows) {
+			t.Errorf("%d rows became %q", len(c.Rows), out)
 		}
 		for i, line := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
 			if line != "" && (line[0] != '{' || line[len(line)-1] != '}') {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -58,7 +60,7 @@ nothing but this binary and leaves nothing behind, unless you pass --data-dir.`,
 		defer context.AfterFunc(ctx, func() {
 			time.AfterFunc(time.Second, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 		})()
-		o.Command, o.Terminal = os.Args[0], isTerminal(command.OutOrStdout())
+		o.Command, o.Terminal = os.Args[0], terminal.IsTerminal(command.OutOrStdout())
 		return demo.Run(ctx, o, command.OutOrStdout())
 	}
 	command.AddCommand(demoFilesCommand())

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare/client"
@@ -90,7 +92,7 @@ func (c *cli) printDestinations(all []client.Destination) {
 		if !d.Until.IsZero() {
 			until = d.Until.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Name, d.State, until, d.Failures, uptake(d), grouped(int64(d.Aside)+d.Postponed), short(d.LastReply))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Name, d.State, until, d.Failures, uptake(d), terminal.Grouped(int64(d.Aside)+d.Postponed), terminal.Short(d.LastReply))
 	}
 	table.Flush()
 }

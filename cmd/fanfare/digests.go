@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 )
@@ -32,7 +34,7 @@ func (c *cli) printGathered(list []client.Gathered) {
 	fmt.Fprintln(table, "\nDIGESTS OF\tCADENCE\tGATHERED\tDUE")
 	for i := range list {
 		g := &list[i]
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", g.Service, cadenceText(g.Cadence, g.Zone), grouped(g.Recipients), g.Due.Local().Format(time.DateTime))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", g.Service, cadenceText(g.Cadence, g.Zone), terminal.Grouped(g.Recipients), g.Due.Local().Format(time.DateTime))
 	}
 	table.Flush()
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -221,13 +223,13 @@ func urlOf(settings config.Config) string {
 
 func (c *cli) printReport(r *doctor.Report) {
 	s := c.screen()
-	w := page{out: c.out, screen: s}
-	signs := map[doctor.Level]string{doctor.OK: s.paint(green, "✓"), doctor.Warning: s.paint(yellow, "!"), doctor.Wrong: s.paint(red, "✗")}
+	w := terminal.Page{Out: c.out, Screen: s}
+	signs := map[doctor.Level]string{doctor.OK: s.Paint(terminal.Green, "✓"), doctor.Warning: s.Paint(terminal.Yellow, "!"), doctor.Wrong: s.Paint(terminal.Red, "✗")}
 	for _, f := range r.Findings {
 		indent := strings.Repeat(" ", 17)
-		w.line(fmt.Sprintf("%s %-14s ", signs[f.Level], f.Check), indent, f.What)
+		w.Line(fmt.Sprintf("%s %-14s ", signs[f.Level], f.Check), indent, f.What)
 		if f.Mend != "" && f.Level != doctor.OK {
-			w.line(indent+"→ ", indent+"  ", f.Mend)
+			w.Line(indent+"→ ", indent+"  ", f.Mend)
 		}
 	}
 	fmt.Fprintln(c.out)

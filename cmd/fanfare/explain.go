@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -86,44 +88,44 @@ func isFile(name string) bool {
 
 func (c *cli) printExplanation(e *fanfare.Explanation) {
 	s := c.screen()
-	w := page{out: c.out, screen: s}
-	sign, colour := "✗", red
+	w := terminal.Page{Out: c.out, Screen: s}
+	sign, colour := "✗", terminal.Red
 	if e.Wanted {
-		sign, colour = "✓", green
+		sign, colour = "✓", terminal.Green
 	}
-	w.line(s.paint(colour, sign)+" ", "  ", e.Summary)
-	w.line("", "", "")
-	w.line("subscription  ", "              ", e.Service+"/"+e.Topic+" "+e.Subscription)
+	w.Line(s.Paint(colour, sign)+" ", "  ", e.Summary)
+	w.Line("", "", "")
+	w.Line("subscription  ", "              ", e.Service+"/"+e.Topic+" "+e.Subscription)
 	if e.Event != "" {
-		w.line("event         ", "              ", e.Event)
+		w.Line("event         ", "              ", e.Event)
 	}
 	switch {
 	case e.Filter != "":
-		w.line("filter        ", "              ", e.Filter)
+		w.Line("filter        ", "              ", e.Filter)
 	case e.Rule != "":
-		w.line("rule          ", "              ", strings.TrimSpace(e.Rule+" "+string(e.Params)))
+		w.Line("rule          ", "              ", strings.TrimSpace(e.Rule+" "+string(e.Params)))
 	}
 	if e.Cadence != "" {
-		w.line("cadence       ", "              ", e.Cadence)
+		w.Line("cadence       ", "              ", e.Cadence)
 	}
 	if e.FoundBy != "" {
-		w.line("found by      ", "              ", e.FoundBy)
+		w.Line("found by      ", "              ", e.FoundBy)
 	}
-	w.line("", "", "")
+	w.Line("", "", "")
 	for _, check := range e.Checks {
-		sign := s.paint(red, "✗")
+		sign := s.Paint(terminal.Red, "✗")
 		if check.Holds {
-			sign = s.paint(green, "✓")
+			sign = s.Paint(terminal.Green, "✓")
 		}
-		w.line(fmt.Sprintf("%s %-10s ", sign, check.Name), strings.Repeat(" ", 13), check.Detail)
+		w.Line(fmt.Sprintf("%s %-10s ", sign, check.Name), strings.Repeat(" ", 13), check.Detail)
 	}
 	if e.Defect != "" {
-		w.line("", "", "")
-		w.line(s.paint(red, "DEFECT")+"  ", "        ", e.Defect)
+		w.Line("", "", "")
+		w.Line(s.Paint(terminal.Red, "DEFECT")+"  ", "        ", e.Defect)
 	}
 	if p := e.Condition; p != nil && len(p.Parts) > 0 {
-		w.line("", "", "")
-		w.part(p, "", "")
+		w.Line("", "", "")
+		printPart(&w, p, "", "")
 	}
 }
 
@@ -135,31 +137,31 @@ var joined = map[fanfare.PartKind]string{
 
 // part prints a part of a condition and what is inside. first stands before its
 // first line, rest before all others.
-func (w *page) part(p *fanfare.Part, first, rest string) {
-	sign := w.paint(red, "✗")
+func printPart(w *terminal.Page, p *fanfare.Part, first, rest string) {
+	sign := w.Paint(terminal.Red, "✗")
 	switch p.Result {
 	case fanfare.PartTrue:
-		sign = w.paint(green, "✓")
+		sign = w.Paint(terminal.Green, "✓")
 	case fanfare.PartError:
-		sign = w.paint(yellow, "!")
+		sign = w.Paint(terminal.Yellow, "!")
 	}
 	if text, joins := joined[p.Kind]; joins {
-		w.line(first+sign+" ", rest+"  ", text)
+		w.Line(first+sign+" ", rest+"  ", text)
 		for i := range p.Parts {
 			branch, below := "├─ ", "│  "
 			if i == len(p.Parts)-1 {
 				branch, below = "└─ ", "   "
 			}
-			w.part(&p.Parts[i], rest+"  "+branch, rest+"  "+below)
+			printPart(w, &p.Parts[i], rest+"  "+branch, rest+"  "+below)
 		}
 		return
 	}
-	w.line(first+sign+" ", rest+"    ", p.Text)
+	w.Line(first+sign+" ", rest+"    ", p.Text)
 	if p.Error != "" {
-		w.line(rest+"    ", rest+"    ", w.paint(yellow, p.Error))
+		w.Line(rest+"    ", rest+"    ", w.Paint(terminal.Yellow, p.Error))
 	}
 	for _, value := range values(p.Parts) {
-		w.line(rest+"    ", rest+"      ", value)
+		w.Line(rest+"    ", rest+"      ", value)
 	}
 }
 
@@ -172,7 +174,7 @@ func values(parts []fanfare.Part) []string {
 		for i := range parts {
 			if p := &parts[i]; p.Value != nil && !seen[p.Text] {
 				seen[p.Text] = true
-				list = append(list, p.Text+" = "+short(string(p.Value)))
+				list = append(list, p.Text+" = "+terminal.Short(string(p.Value)))
 			}
 			visit(parts[i].Parts)
 		}

@@ -9,6 +9,9 @@ import (
 	"os"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/cli/bulkfile"
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -57,7 +60,7 @@ func (c *cli) export(output, what string, write func(io.Writer) (int64, error)) 
 	}
 	count, err := writeWhole(output, write)
 	if err == nil {
-		fmt.Fprintf(c.err, "wrote %s %s to %s\n", grouped(count), what, output)
+		fmt.Fprintf(c.err, "wrote %s %s to %s\n", terminal.Grouped(count), what, output)
 	}
 	return err
 }
@@ -147,7 +150,7 @@ func (w *lineCounter) Write(b []byte) (int, error) {
 
 // exportColumns are those of an exported table: params, data and attributes are
 // JSON objects, so that every value comes back as what it is.
-var exportColumns = append(slices.Clone(csvFields), csvObjects...)
+var exportColumns = append(slices.Clone(bulkfile.Fields), bulkfile.Objects...)
 
 func exportTable(w io.Writer, all func(func(client.Subscription, error) bool)) (count int64, err error) {
 	table := csv.NewWriter(w)
@@ -158,7 +161,7 @@ func exportTable(w io.Writer, all func(func(client.Subscription, error) bool)) (
 		if err != nil {
 			return count, err
 		}
-		record := []string{s.ID, s.Topic, s.Channel, s.To, s.Subscriber, s.Filter, s.Rule, s.Locale, s.TimeZone, s.State, s.Cadence, string(s.Params), string(s.Data), string(s.Attributes)}
+		record := []string{s.ID, s.Topic, s.Channel, s.To, s.Subscriber, s.Filter, s.Rule, s.Locale, s.TimeZone, s.State, s.Cadence, s.Title, s.Description, string(s.Params), string(s.Data), string(s.Attributes)}
 		if err := table.Write(record); err != nil {
 			return count, err
 		}

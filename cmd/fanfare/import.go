@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/cli/bulkfile"
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -108,7 +111,7 @@ func (c *cli) open(name string) (io.ReadCloser, int64, error) {
 }
 
 // source opens a file as chunks: at its beginning, or where an earlier run ended.
-func (i *importing) source(in io.Reader, name string) (feeder, error) {
+func (i *importing) source(in io.Reader, name string) (bulkfile.ChunkReader, error) {
 	table := strings.EqualFold(filepath.Ext(strings.TrimSuffix(name, ".errors")), ".csv")
 	if i.format == "" {
 		i.format = "ndjson"
@@ -127,15 +130,15 @@ func (i *importing) source(in io.Reader, name string) (feeder, error) {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, File: name, Message: "subscribers are imported from NDJSON, but the file is CSV",
 			Hint: "use fanfare import subscriptions for a table with a topic and a channel: it also creates the subscribers"}
 	case i.format == "csv":
-		table, err := newCSV(in, i.preset)
+		table, err := bulkfile.NewCSV(in, i.preset)
 		if err != nil {
 			return nil, err
 		}
 		if i.bad != nil {
-			i.bad.header, i.bad.preset = table.header, presets(i.preset)
+			i.bad.Header, i.bad.Preset = table.Header, bulkfile.Presets(i.preset)
 		}
 		if i.state.Offset > 0 {
-			table.goOn(io.NewSectionReader(i.journal.file, i.state.Offset, i.size-i.state.Offset), i.state.position)
+			table.ContinueAt(io.NewSectionReader(i.journal.file, i.state.Offset, i.size-i.state.Offset), i.state.Position)
 		}
 		return table, nil
 	case i.format != "ndjson":
@@ -146,7 +149,7 @@ func (i *importing) source(in io.Reader, name string) (feeder, error) {
 	if i.state.Offset > 0 {
 		in = io.NewSectionReader(i.journal.file, i.state.Offset, i.size-i.state.Offset)
 	}
-	return newNDJSON(in, i.state.position), nil
+	return bulkfile.NewNDJSON(in, i.state.Position), nil
 }
 
 // noText says what to do with a file that is no text, by how it begins; nil is a text.
@@ -170,6 +173,6 @@ func (c *cli) printBadLines(bad []client.LineError, total int64) {
 		fmt.Fprintf(c.err, "line %d: %v\n", b.Line, b.Error.Err())
 	}
 	if more := total - int64(len(bad)); more > 0 {
-		fmt.Fprintf(c.err, "and %s more\n", grouped(more))
+		fmt.Fprintf(c.err, "and %s more\n", terminal.Grouped(more))
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"fanfare.dev/fanfare/internal/cli/bulkfile"
+
 	"fanfare.dev/fanfare/client"
 )
 
@@ -137,7 +139,7 @@ func exists(path string) bool {
 }
 
 func TestAnInterruptedImportGoesOnWhereItEnded(t *testing.T) {
-	const lines = 2*maxChunkLines + 1000
+	const lines = 2*bulkfile.MaxChunkLines + 1000
 	for _, name := range []string{"people.ndjson", "people.csv"} {
 		t.Run(name, func(t *testing.T) {
 			path := many(t, name, lines, func(n int) bool { return n%40_000 == 7 }) // one in the first, one in each later chunk
@@ -147,7 +149,7 @@ func TestAnInterruptedImportGoesOnWhereItEnded(t *testing.T) {
 			if code != 1 || !strings.Contains(errs, "the disk is full") || !strings.Contains(errs, "after line") || !exists(path+".progress") {
 				t.Fatalf("the first run ended with %d: %s", code, errs)
 			}
-			if line := fmt.Sprintf("line %d: the disk", maxChunkLines+500); strings.HasSuffix(name, "json") && !strings.Contains(errs, line) {
+			if line := fmt.Sprintf("line %d: the disk", bulkfile.MaxChunkLines+500); strings.HasSuffix(name, "json") && !strings.Contains(errs, line) {
 				t.Errorf("it does not name %s: %s", line, errs)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -255,7 +257,7 @@ nobody,"{""floor"":3}",Eve,q,mail,line 6: /to: is not an address
 }
 
 func TestAnImportDoesNotGoOnInAnotherFile(t *testing.T) {
-	path := many(t, "people.ndjson", maxChunkLines+10, never)
+	path := many(t, "people.ndjson", bulkfile.MaxChunkLines+10, never)
 	s := &store{known: map[string]bool{}, fails: map[int]string{2: `{"code":"disk_full","detail":"full"}`}}
 	run := importer(t, s)
 	if code, _, errs := run(t.Context(), path); code != 1 || !exists(path+".progress") {
@@ -272,7 +274,7 @@ func TestAnImportDoesNotGoOnInAnotherFile(t *testing.T) {
 	if code, _, errs := run(t.Context(), path); code != 1 || !strings.Contains(errs, "was changed") || !strings.Contains(errs, "--restart") {
 		t.Errorf("%d %s", code, errs)
 	}
-	if code, sum, errs := run(t.Context(), path, "--restart"); code != 0 || sum.Created != 10 || sum.Updated != maxChunkLines || strings.Contains(errs, "goes on") {
+	if code, sum, errs := run(t.Context(), path, "--restart"); code != 0 || sum.Created != 10 || sum.Updated != bulkfile.MaxChunkLines || strings.Contains(errs, "goes on") {
 		t.Errorf("%d %+v %s", code, sum, errs)
 	}
 	if code, _, errs := importer(t, s)(t.Context(), path); code != 0 {
@@ -281,27 +283,27 @@ func TestAnImportDoesNotGoOnInAnotherFile(t *testing.T) {
 }
 
 func TestCellsBecomeWhatTheyAre(t *testing.T) {
-	in, err := newCSV(strings.NewReader("to,params,params.mag,data.list,data.text,data.number,subscriber,error\n"+
+	in, err := bulkfile.NewCSV(strings.NewReader("to,params,params.mag,data.list,data.text,data.number,subscriber,error\n"+
 		`a@b.c,"{""mag"":1,""place"":""x""}",4.5,"[""de"",""en""]",007,"""5""",ada,line 3: no`+"\n"), client.Subscription{Topic: "q", Channel: "mail"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"topic":"q","channel":"mail","to":"a@b.c","subscriber":"ada","params":{"mag":4.5,"place":"x"},"data":{"list":["de","en"],"number":"5","text":"007"}}` + "\n"
-	if c := in.next(); string(c.body) != want || !errors.Is(c.err, io.EOF) {
-		t.Errorf("%s %v", c.body, c.err)
+	if c := in.Next(); string(c.Body) != want || !errors.Is(c.Err, io.EOF) {
+		t.Errorf("%s %v", c.Body, c.Err)
 	}
-	in, err = newCSV(strings.NewReader("to,data\na@b.c,x\n"), client.Subscription{Topic: "q", Channel: "mail"})
+	in, err = bulkfile.NewCSV(strings.NewReader("to,data\na@b.c,x\n"), client.Subscription{Topic: "q", Channel: "mail"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := in.next(); !errors.Is(c.err, io.EOF) || len(c.wrong) != 1 || c.wrong[0].line != 2 || c.wrong[0].reason.Pointer != "/data" {
-		t.Errorf("%v, %+v", c.err, c.wrong)
+	if c := in.Next(); !errors.Is(c.Err, io.EOF) || len(c.Wrong) != 1 || c.Wrong[0].Line != 2 || c.Wrong[0].Reason.Pointer != "/data" {
+		t.Errorf("%v, %+v", c.Err, c.Wrong)
 	}
 }
 
 func TestALineThatDoesNotEndIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.ndjson")
-	if err := os.WriteFile(path, []byte("{}\n"+strings.Repeat("x", maxLineBytes+1)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("{}\n"+strings.Repeat("x", bulkfile.MaxLineBytes+1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if code, _, errs := importer(t, &store{known: map[string]bool{}})(t.Context(), path); code != 1 || !strings.Contains(errs, "line 2") {

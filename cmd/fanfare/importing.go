@@ -10,6 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/bulkfile"
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 )
@@ -25,8 +28,8 @@ type importing struct {
 	restart bool
 
 	size    int64
-	journal *journal  // nil: standard input
-	bad     *badLines // nil: nobody wants a file
+	journal *journal           // nil: standard input
+	bad     *bulkfile.BadLines // nil: nobody wants a file
 	state   importState
 	shown   []client.LineError // the first bad lines of this run
 	begun   time.Time
@@ -47,7 +50,7 @@ func (i *importing) run(ctx context.Context, name string) (err error) {
 		i.errors = name + ".errors"
 	}
 	if i.errors != "" {
-		i.bad = &badLines{path: i.errors}
+		i.bad = &bulkfile.BadLines{Path: i.errors}
 	}
 	if file, ok := in.(*os.File); ok && size > 0 {
 		server, service := i.api.Server(), i.cli.setting(i.cli.service, "FANFARE_SERVICE", "")
@@ -60,16 +63,16 @@ func (i *importing) run(ctx context.Context, name string) (err error) {
 		return err
 	}
 	if i.state.Offset > 0 {
-		fmt.Fprintf(i.cli.err, "continuing after line %s, where the earlier run ended\n", grouped(int64(i.state.Line)))
-		if err := i.bad.goOn(i.state.Errors); err != nil {
+		fmt.Fprintf(i.cli.err, "continuing after line %s, where the earlier run ended\n", terminal.Grouped(int64(i.state.Line)))
+		if err := i.bad.ContinueAt(i.state.Errors); err != nil {
 			return err
 		}
 	}
 	i.begun = time.Now()
 	bar := i.cli.newBar("importing", i.what, size)
 	err = i.send(ctx, from, bar)
-	bar.end()
-	if lost := i.bad.close(err == nil); err == nil {
+	bar.End()
+	if lost := i.bad.Close(err == nil); err == nil {
 		err = lost
 	}
 	if err != nil {
@@ -83,42 +86,42 @@ func (i *importing) run(ctx context.Context, name string) (err error) {
 }
 
 // send hands over chunk by chunk. The next one is read while one is on its way.
-func (i *importing) send(ctx context.Context, from feeder, bar *bar) error {
-	chunks := make(chan *chunk, 1)
+func (i *importing) send(ctx context.Context, from bulkfile.ChunkReader, bar *terminal.Bar) error {
+	chunks := make(chan *bulkfile.Chunk, 1)
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
 		for {
-			c := from.next()
+			c := from.Next()
 			select {
 			case chunks <- c:
 			case <-stop:
 				return
 			}
-			if c.err != nil {
+			if c.Err != nil {
 				return
 			}
 		}
 	}()
 	for {
-		var c *chunk
+		var c *bulkfile.Chunk
 		select {
 		case c = <-chunks:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if c.count() > 0 {
+		if c.Count() > 0 {
 			// Ctrl-C lets this one end, so that the count is right; a second one does not.
 			if err := i.put(context.WithoutCancel(ctx), c); err != nil {
 				return err
 			}
-			bar.set(c.offset, i.sent)
+			bar.Set(c.Offset, i.sent)
 		}
 		switch {
-		case errors.Is(c.err, io.EOF):
+		case errors.Is(c.Err, io.EOF):
 			return nil
-		case c.err != nil:
-			return c.err
+		case c.Err != nil:
+			return c.Err
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
@@ -126,46 +129,46 @@ func (i *importing) send(ctx context.Context, from feeder, bar *bar) error {
 }
 
 // put sends one chunk and notes what came of it.
-func (i *importing) put(ctx context.Context, c *chunk) error {
+func (i *importing) put(ctx context.Context, c *bulkfile.Chunk) error {
 	put := i.api.PutLines
 	if i.what == "subscribers" {
 		put = i.api.PutSubscriberLines
 	}
 	var sum client.PutSummary
-	if len(c.rows) > 0 {
+	if len(c.Rows) > 0 {
 		var err error
-		if sum, err = put(ctx, c.body); err != nil {
+		if sum, err = put(ctx, c.Body); err != nil {
 			return inChunk(c, err)
 		}
 	}
-	sum.Failed += int64(len(c.wrong))
-	refused := c.wrong
+	sum.Failed += int64(len(c.Wrong))
+	refused := c.Wrong
 	for _, one := range sum.Errors {
-		if one.Line >= 1 && one.Line <= len(c.rows) { // else it is not about a line
-			refused = append(refused, refusal{c.rows[one.Line-1], one.Error})
+		if one.Line >= 1 && one.Line <= len(c.Rows) { // else it is not about a line
+			refused = append(refused, bulkfile.Refusal{Row: c.Rows[one.Line-1], Reason: one.Error})
 		}
 	}
-	slices.SortStableFunc(refused, func(a, b refusal) int { return cmp.Compare(a.line, b.line) })
+	slices.SortStableFunc(refused, func(a, b bulkfile.Refusal) int { return cmp.Compare(a.Line, b.Line) })
 	for _, one := range refused {
-		if err := i.bad.add(one.row, one.reason.Err()); err != nil {
+		if err := i.bad.Add(one.Row, one.Reason.Err()); err != nil {
 			return err
 		}
 		if len(i.shown) < maxShown {
-			i.shown = append(i.shown, client.LineError{Line: one.line, Error: one.reason})
+			i.shown = append(i.shown, client.LineError{Line: one.Line, Error: one.Reason})
 		}
 	}
-	if err := i.bad.flush(); err != nil {
+	if err := i.bad.Flush(); err != nil {
 		return err
 	}
-	i.sent += int64(c.count())
+	i.sent += int64(c.Count())
 	i.state.Created += sum.Created
 	i.state.Updated += sum.Updated
 	i.state.Failed += sum.Failed
 	i.state.Unindexed += sum.Unindexed
 	i.state.NsPerEvent += sum.NsPerEvent
-	i.state.position = position{c.offset, c.line}
+	i.state.Position = bulkfile.Position{Offset: c.Offset, Line: c.Line}
 	if i.bad != nil {
-		i.state.Errors = i.bad.size
+		i.state.Errors = i.bad.Size
 	}
 	if err := i.journal.note(i.state); err != nil {
 		fmt.Fprintf(i.cli.err, "the progress could not be stored (%v): after an interruption the import starts from the beginning\n", err)
@@ -175,13 +178,13 @@ func (i *importing) put(ctx context.Context, c *chunk) error {
 }
 
 // inChunk gives an error that names a line of the body the line of the file.
-func inChunk(c *chunk, err error) error {
+func inChunk(c *bulkfile.Chunk, err error) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
-	if !ok || e.Line < 1 || e.Line > len(c.rows) {
+	if !ok || e.Line < 1 || e.Line > len(c.Rows) {
 		return err
 	}
 	at := *e
-	at.Line = c.rows[e.Line-1].line
+	at.Line = c.Rows[e.Line-1].Line
 	return &at
 }
 
@@ -191,9 +194,9 @@ func (i *importing) interrupted(err error) error {
 	case i.journal == nil:
 		return err
 	case errors.Is(err, context.Canceled):
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "stopped after line " + grouped(int64(i.state.Line)), Hint: "run the same command again to continue"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "stopped after line " + terminal.Grouped(int64(i.state.Line)), Hint: "run the same command again to continue"}
 	case i.state.Offset > 0:
-		fmt.Fprintf(i.cli.err, "stopped after line %s; run the same command again to continue\n", grouped(int64(i.state.Line)))
+		fmt.Fprintf(i.cli.err, "stopped after line %s; run the same command again to continue\n", terminal.Grouped(int64(i.state.Line)))
 	}
 	return err
 }
@@ -213,19 +216,19 @@ func (i *importing) finish() error {
 		}
 	} else {
 		took := time.Since(i.begun)
-		fmt.Fprintf(c.out, "%s created, %s updated, %s failed, in %s (%s/s)\n", grouped(sum.Created), grouped(sum.Updated), grouped(sum.Failed),
-			took.Round(time.Millisecond), grouped(int64(float64(i.sent)/max(took.Seconds(), 1e-3))))
+		fmt.Fprintf(c.out, "%s created, %s updated, %s failed, in %s (%s/s)\n", terminal.Grouped(sum.Created), terminal.Grouped(sum.Updated), terminal.Grouped(sum.Failed),
+			took.Round(time.Millisecond), terminal.Grouped(int64(float64(i.sent)/max(took.Seconds(), 1e-3))))
 	}
 	if sum.Unindexed > 0 {
 		fmt.Fprintf(c.err, "the index does not cover the conditions of %s: every event takes about %s longer; fanfare report conditions lists the most expensive\n",
-			grouped(sum.Unindexed), time.Duration(sum.NsPerEvent))
+			terminal.Grouped(sum.Unindexed), time.Duration(sum.NsPerEvent))
 	}
 	if sum.Failed == 0 {
 		return nil
 	}
-	message := amount(sum.Failed, "line was refused", "lines were refused")
-	if i.bad != nil && i.bad.size > 0 {
-		message += "; they are in " + i.bad.path + ": correct them there and import that file"
+	message := terminal.Amount(sum.Failed, "line was refused", "lines were refused")
+	if i.bad != nil && i.bad.Size > 0 {
+		message += "; they are in " + i.bad.Path + ": correct them there and import that file"
 	}
 	return &someFailed{message}
 }

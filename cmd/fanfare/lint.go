@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -132,7 +134,7 @@ func (c *cli) printLint(looked []client.Lint) error {
 		found += len(l.Findings) + l.More
 		for _, f := range l.Findings {
 			if !c.json {
-				fmt.Fprintf(c.out, "%s:%d:%d %s: %s\n    %s\n", strings.TrimPrefix(f.Pointer, "/templates/"), f.Line, f.Column, s.paint(yellow, f.Rule), f.Message, f.Hint)
+				fmt.Fprintf(c.out, "%s:%d:%d %s: %s\n    %s\n", strings.TrimPrefix(f.Pointer, "/templates/"), f.Line, f.Column, s.Paint(terminal.Yellow, f.Rule), f.Message, f.Hint)
 			}
 		}
 		if l.More > 0 && !c.json {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare/client"
@@ -55,33 +57,33 @@ file, or standard input, has the data of one event. Nothing is published, stored
 }
 
 func (c *cli) printDryRun(run *client.DryRun) {
-	fmt.Fprintf(c.out, "%s, %s would be sent\n", amount(int64(run.Matched), "subscription matches", "subscriptions match"), amount(int64(run.Messages), "message", "messages"))
+	fmt.Fprintf(c.out, "%s, %s would be sent\n", terminal.Amount(int64(run.Matched), "subscription matches", "subscriptions match"), terminal.Amount(int64(run.Messages), "message", "messages"))
 	if run.Hold != "" {
 		fmt.Fprintln(c.out, "it "+run.Hold)
 	}
 	if run.Outside > 0 {
-		fmt.Fprintf(c.out, "%s more match but are outside the audience\n", grouped(int64(run.Outside)))
+		fmt.Fprintf(c.out, "%s more match but are outside the audience\n", terminal.Grouped(int64(run.Outside)))
 	}
 	t := c.newTable()
 	for i, one := range run.Channels {
 		if i == 0 {
 			fmt.Fprintln(t, "\nCHANNEL\tMESSAGES\tRATE\tTAKES")
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", one.Channel, grouped(int64(one.Messages)), orElse(one.Rate, "unlimited"), takes(one.Seconds))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", one.Channel, terminal.Grouped(int64(one.Messages)), orElse(one.Rate, "unlimited"), takes(one.Seconds))
 	}
 	t.Flush()
 	for i, one := range run.Gathered {
 		if i == 0 {
 			fmt.Fprintln(t, "\nLATER, IN THE DIGEST\tRECIPIENTS\tDUE")
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", cadenceText(one.Cadence, one.Zone), grouped(int64(one.Recipients)), one.Due.Local().Format(time.DateTime))
+		fmt.Fprintf(t, "%s\t%s\t%s\n", cadenceText(one.Cadence, one.Zone), terminal.Grouped(int64(one.Recipients)), one.Due.Local().Format(time.DateTime))
 	}
 	t.Flush()
 	for i, one := range run.Rules {
 		if i == 0 {
 			fmt.Fprintln(t, "\nRULE\tSUBSCRIPTIONS")
 		}
-		fmt.Fprintf(t, "%s\t%s\n", orElse(one.Rule, "(own filter)"), grouped(int64(one.Matched)))
+		fmt.Fprintf(t, "%s\t%s\n", orElse(one.Rule, "(own filter)"), terminal.Grouped(int64(one.Matched)))
 	}
 	t.Flush()
 	for i, one := range run.Sample {

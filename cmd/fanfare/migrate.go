@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -228,7 +230,7 @@ func (c *cli) moveRunning(ctx context.Context, of *migrate.Migration, bars *move
 type moveBars struct {
 	cli   *cli
 	phase string
-	bar   *bar
+	bar   *terminal.Bar
 }
 
 func (b *moveBars) show(m client.Move) {
@@ -237,12 +239,12 @@ func (b *moveBars) show(m client.Move) {
 		b.phase = m.Phase
 		b.bar = b.cli.newBar(m.Phase, "rows", m.Total)
 	}
-	b.bar.set(m.Rows, m.Rows)
+	b.bar.Set(m.Rows, m.Rows)
 }
 
 func (b *moveBars) end() {
 	if b.bar != nil {
-		b.bar.end()
+		b.bar.End()
 		b.bar, b.phase = nil, ""
 	}
 }
@@ -268,7 +270,7 @@ func (c *cli) printMove(m *client.Move, failure error) error {
 	}
 	switch {
 	case m.Ended == nil:
-		fmt.Fprintf(c.out, "%s would move from %s to %s\n", amount(m.Total, "row", "rows"), m.From, m.To)
+		fmt.Fprintf(c.out, "%s would move from %s to %s\n", terminal.Amount(m.Total, "row", "rows"), m.From, m.To)
 	case m.Pause > 0:
 		fmt.Fprintf(c.out, "moved from %s to %s in %s; writes waited for %.0f ms\n", m.From, m.To, m.Ended.Sub(m.Began).Round(time.Millisecond), m.Pause)
 	case len(m.Tables) > 0:
@@ -284,7 +286,7 @@ func (c *cli) printMove(m *client.Move, failure error) error {
 
 // moveLine is a table in one line: where the sides differ, both of them.
 func moveLine(t *client.MoveTable) string {
-	line := func(rows int64, hash string) string { return fmt.Sprintf("%s\t%.12s", grouped(rows), hash) }
+	line := func(rows int64, hash string) string { return fmt.Sprintf("%s\t%.12s", terminal.Grouped(rows), hash) }
 	if t.ToHash == "" || t.Equal() {
 		return fmt.Sprintf("%s\t%s\t%s\t", t.Part, t.Table, line(t.FromRows, t.FromHash))
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -50,7 +52,7 @@ func (c *cli) printParked(parked []fanfare.Parked) {
 	table := c.newTable()
 	fmt.Fprintln(table, "ID\tKIND\tEVENT\tSINCE\tFAILURES\tRECIPIENTS\tREASON")
 	for _, p := range parked {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", p.ID, p.Kind, p.Event, p.At.Local().Format(time.DateTime), p.Failures, p.Members, short(p.Reason))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", p.ID, p.Kind, p.Event, p.At.Local().Format(time.DateTime), p.Failures, p.Members, terminal.Short(p.Reason))
 	}
 	table.Flush()
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -82,7 +84,7 @@ the addresses are added to the suppression list as keyed hashes.`,
 			if c.json {
 				return c.printJSON(erased)
 			}
-			fmt.Fprintf(c.out, "erased %s: %s, %s\n", args[0], amount(erased.Deliveries, "delivery", "deliveries"), amount(erased.Subscriptions, "subscription", "subscriptions"))
+			fmt.Fprintf(c.out, "erased %s: %s, %s\n", args[0], terminal.Amount(erased.Deliveries, "delivery", "deliveries"), terminal.Amount(erased.Subscriptions, "subscription", "subscriptions"))
 			return nil
 		},
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -175,16 +177,16 @@ func (c *cli) printPreview(p *client.Preview, htmlFile string) {
 	if p.Sample {
 		about += ", with generated data"
 	}
-	fmt.Fprintf(c.out, "%s\nTo:      %s\nSubject: %s\n", about, p.To, s.paint(bold, p.Subject))
+	fmt.Fprintf(c.out, "%s\nTo:      %s\nSubject: %s\n", about, p.To, s.Paint(terminal.Bold, p.Subject))
 	for _, f := range p.Attachments {
 		as := "attached"
 		if f.CID != "" {
 			as = "shown as cid:" + f.CID
 		}
-		fmt.Fprintf(c.out, "File:    %s (%s, %s bytes, %s)\n", f.Name, f.Type, grouped(int64(f.Size)), as)
+		fmt.Fprintf(c.out, "File:    %s (%s, %s bytes, %s)\n", f.Name, f.Type, terminal.Grouped(int64(f.Size)), as)
 	}
 	part := func(name, text string) {
-		fmt.Fprintf(c.out, "\n%s\n%s", s.paint(bold, "--- "+name), text)
+		fmt.Fprintf(c.out, "\n%s\n%s", s.Paint(terminal.Bold, "--- "+name), text)
 		if !strings.HasSuffix(text, "\n") {
 			fmt.Fprintln(c.out)
 		}

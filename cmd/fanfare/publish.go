@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -116,8 +118,8 @@ func (p *publishing) run(command *cobra.Command, in io.Reader, size int64) error
 			p.ids = append(p.ids, a.ID)
 		}
 		return nil
-	}, func(done client.Progress) { bar.set(done.Bytes, done.Lines) })
-	bar.end()
+	}, func(done client.Progress) { bar.Set(done.Bytes, done.Lines) })
+	bar.End()
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) err
 			}
 			fmt.Fprintf(c.out, "%s %s\n", p.ids[0], state)
 		} else {
-			fmt.Fprintf(c.out, "%s accepted, %s, %s failed\n", amount(sum.Accepted, "event", "events"), amount(sum.Duplicates, "duplicate", "duplicates"), grouped(sum.Failed))
+			fmt.Fprintf(c.out, "%s accepted, %s, %s failed\n", terminal.Amount(sum.Accepted, "event", "events"), terminal.Amount(sum.Duplicates, "duplicate", "duplicates"), terminal.Grouped(sum.Failed))
 		}
 	}
 	var failed int64
@@ -157,7 +159,7 @@ func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) err
 		out.Deliveries = &counts
 		failed = counts.Settled() - counts[fanfare.Accepted] - counts[fanfare.Delivered] - counts[fanfare.Suppressed]
 		if !c.json {
-			fmt.Fprintf(c.out, "%s: %s\n", amount(counts.Total(), "message", "messages"), countsText(counts))
+			fmt.Fprintf(c.out, "%s: %s\n", terminal.Amount(counts.Total(), "message", "messages"), countsText(counts))
 		}
 	}
 	if c.json {
@@ -167,13 +169,13 @@ func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) err
 	}
 	switch {
 	case sum.Failed > 0:
-		message := amount(sum.Failed, "event was refused", "events were refused")
+		message := terminal.Amount(sum.Failed, "event was refused", "events were refused")
 		if p.format != "json" && len(sum.Errors) > 0 && strings.Contains(sum.Errors[0].Error.Detail, "not valid JSON") {
 			message += "; each line must be one event; for an event on several lines use --format json"
 		}
 		return &someFailed{message}
 	case failed > 0:
-		return &someFailed{amount(failed, "message was not delivered", "messages were not delivered")}
+		return &someFailed{terminal.Amount(failed, "message was not delivered", "messages were not delivered")}
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -132,8 +134,8 @@ func TestHelpFitsATerminal(t *testing.T) {
 	var visit func(command *cobra.Command)
 	visit = func(command *cobra.Command) {
 		for n, line := range strings.Split(command.Long, "\n") {
-			if columns(line) > 90 {
-				t.Errorf("%s: line %d of the help has %d columns", command.CommandPath(), n+1, columns(line))
+			if terminal.Columns(line) > 90 {
+				t.Errorf("%s: line %d of the help has %d columns", command.CommandPath(), n+1, terminal.Columns(line))
 			}
 		}
 		for _, sub := range command.Commands() {
@@ -148,7 +150,7 @@ func TestTablesFitTheScreen(t *testing.T) {
 	var out bytes.Buffer
 	for _, width := range []int{0, 80, 48} {
 		fmt.Fprintf(&out, "--- %d\n", width)
-		tb := &table{out: &out, width: width}
+		tb := terminal.NewTable(&out, width)
 		fmt.Fprintln(tb, "ID\tTOPIC\tFILTER\tLAST ERROR")
 		fmt.Fprintln(tb, "sub-1c00004e\tearthquakes\tevent.mag >= 4.5 && contains_ci(event.place, 'alaska')\tcannot connect to mx.example.org:25: connection refused")
 		fmt.Fprintln(tb, "地震\t\t\t")
@@ -163,8 +165,8 @@ func TestTablesFitTheScreen(t *testing.T) {
 	parts := strings.Split(out.String(), "--- ")
 	for i, most := range []int{0, 1000, 80, 48} {
 		for line := range strings.SplitSeq(parts[i], "\n") {
-			if columns(line) > most {
-				t.Errorf("%d columns of %d: %s", columns(line), most, line)
+			if terminal.Columns(line) > most {
+				t.Errorf("%d columns of %d: %s", terminal.Columns(line), most, line)
 			}
 		}
 	}
@@ -180,17 +182,17 @@ func TestTextIsBrokenBetweenWords(t *testing.T) {
 		{"a bc def", 0, "a bc def"}, {"a bc def", 4, "a bc|def"}, {"a bc def", 8, "a bc def"}, {"abcdefgh ij", 3, "abc|def|gh|ij"}, {"", 5, ""},
 		{"地震 地震", 4, "地震|地震"}, {"地", 1, "地"},
 	} {
-		if got := strings.Join(wrap(test.text, test.width), "|"); got != test.want {
+		if got := strings.Join(terminal.Wrap(test.text, test.width), "|"); got != test.want {
 			t.Errorf("%q in %d is %q, not %q", test.text, test.width, got, test.want)
 		}
 	}
 }
 
 func TestColoursAreForTerminalsThatWantThem(t *testing.T) {
-	if got := (screen{}).paint(red, "x"); got != "x" {
+	if got := (terminal.Screen{}).Paint(terminal.Red, "x"); got != "x" {
 		t.Errorf("%q", got)
 	}
-	if got := (screen{colours: true}).paint(red, "x"); got != "\x1b[31mx\x1b[0m" || columns(got) != 1 {
+	if got := (terminal.Screen{Colours: true}).Paint(terminal.Red, "x"); got != "\x1b[31mx\x1b[0m" || terminal.Columns(got) != 1 {
 		t.Errorf("%q", got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -85,7 +87,7 @@ func (c *cli) printRelays(channels []client.ChannelStatus) {
 	for _, ch := range channels {
 		for _, r := range ch.Relays {
 			fmt.Fprintf(table, "%s/%s\t%s\t%s\t%d\t%.0f%%\t%d\t%s\t%s\t%s\t%s\t%s\n", ch.Service, ch.Name, r.Name, r.State, r.Weight, 100*r.Share,
-				r.Connections, grouped(r.Accepted), grouped(r.Errors), tookMillis(r.P50Millis), tookMillis(r.P99Millis), short(r.LastError))
+				r.Connections, terminal.Grouped(r.Accepted), terminal.Grouped(r.Errors), tookMillis(r.P50Millis), tookMillis(r.P99Millis), terminal.Short(r.LastError))
 		}
 	}
 	table.Flush()

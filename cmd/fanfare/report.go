@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare/client"
@@ -61,8 +63,8 @@ func (c *cli) printConditions(report *client.ConditionReport) {
 		if one.Over {
 			over = " (over)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\t%s\t%s\n", one.Topic, grouped(int64(one.Subscriptions)), grouped(int64(one.Unindexed)),
-			time.Duration(one.NsPerEvent), over, time.Duration(one.BudgetNs), grouped(one.Events))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\t%s\t%s\n", one.Topic, terminal.Grouped(int64(one.Subscriptions)), terminal.Grouped(int64(one.Unindexed)),
+			time.Duration(one.NsPerEvent), over, time.Duration(one.BudgetNs), terminal.Grouped(one.Events))
 	}
 	t.Flush()
 	if len(report.Conditions) == 0 {
@@ -75,10 +77,10 @@ func (c *cli) printConditions(report *client.ConditionReport) {
 		if one.Rule != "" {
 			condition, met = "rule "+one.Rule, "-"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", grouped(one.NsPerEvent), grouped(int64(one.Subscriptions)), met, one.Topic, short(condition), one.Reason)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Grouped(one.NsPerEvent), terminal.Grouped(int64(one.Subscriptions)), met, one.Topic, terminal.Short(condition), one.Reason)
 	}
 	t.Flush()
 	if report.More > 0 {
-		fmt.Fprintf(c.out, "%s more (use --limit)\n", grouped(int64(report.More)))
+		fmt.Fprintf(c.out, "%s more (use --limit)\n", terminal.Grouped(int64(report.More)))
 	}
 }

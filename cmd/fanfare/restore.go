@@ -5,6 +5,8 @@ import (
 	"os"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare/client"
@@ -53,8 +55,8 @@ func (c *cli) restore(file string) error {
 	}
 	dir := c.setting(c.dataDir, "FANFARE_DATA_DIR", defaultDataDir)
 	bar := c.newBar("restore", "bytes", 0)
-	m, err := backup.Restore(in, dir, time.Now().UTC(), bar.of)
-	bar.end()
+	m, err := backup.Restore(in, dir, time.Now().UTC(), bar.Of)
+	bar.End()
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (c *cli) restore(file string) error {
 Start the server there: it begins with everything paused. Messages that were open may
 have been sent since the backup: list them with fanfare restore --list, cancel those
 that must not be sent twice, and then run fanfare resume --all.
-`, dir, grouped(m.Bytes()), daysOf(&m), amount(int64(m.Events), "event", "events"), m.Began.Local().Format(time.DateTime), m.Fanfare)
+`, dir, terminal.Grouped(m.Bytes()), daysOf(&m), terminal.Amount(int64(m.Events), "event", "events"), m.Began.Local().Format(time.DateTime), m.Fanfare)
 	return err
 }
 
@@ -110,7 +112,7 @@ func (c *cli) printRestored(r *client.Restored) error {
 			fmt.Fprintf(table, "%s\t%s\tnot yet matched\t\t\n", u.Event, topic)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", u.Event, topic, grouped(u.Unsettled), grouped(u.Messages), grouped(u.Deferred))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", u.Event, topic, terminal.Grouped(u.Unsettled), terminal.Grouped(u.Messages), terminal.Grouped(u.Deferred))
 	}
 	table.Flush()
 	return nil
@@ -122,5 +124,5 @@ func uncertainty(r *client.RestoredFrom) string {
 		return "nothing was open at that time"
 	}
 	return fmt.Sprintf("%s of %s were open at that time, and %s not matched: they may have been sent since",
-		amount(r.Deliveries, "delivery", "deliveries"), amount(int64(r.Broadcasts), "broadcast", "broadcasts"), amount(int64(r.Unmatched), "event", "events"))
+		terminal.Amount(r.Deliveries, "delivery", "deliveries"), terminal.Amount(int64(r.Broadcasts), "broadcast", "broadcasts"), terminal.Amount(int64(r.Unmatched), "event", "events"))
 }

@@ -11,18 +11,14 @@ import (
 	"io/fs"
 	"os"
 
+	"fanfare.dev/fanfare/internal/cli/bulkfile"
+
 	"fanfare.dev/fanfare"
 )
 
-// A position is how far into a file an import has come.
-type position struct {
-	Offset int64 `json:"offset"` // bytes
-	Line   int   `json:"line"`
-}
-
 // importState is what FILE.progress keeps between two runs.
 type importState struct {
-	position
+	bulkfile.Position
 	Digest  string `json:"sha256"` // of the file up to Offset
 	Server  string `json:"server"`
 	Service string `json:"service,omitempty"`

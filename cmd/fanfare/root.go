@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -191,4 +193,14 @@ func (c *cli) printJSON(v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
+}
+
+// screen says how standard output may look.
+func (c *cli) screen() terminal.Screen { return terminal.ScreenOf(c.out, c.lookupEnv) }
+
+func (c *cli) newTable() *terminal.Table { return terminal.NewTable(c.out, c.screen().Width) }
+
+// newBar shows progress on standard error.
+func (c *cli) newBar(label, unit string, total int64) *terminal.Bar {
+	return terminal.NewBar(c.err, label, unit, total)
 }

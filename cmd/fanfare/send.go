@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/bulkfile"
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -183,12 +186,12 @@ func (s *sending) print(m client.Message) error {
 	} else {
 		fmt.Fprintf(c.out, "%s %s", m.ID, m.State)
 		if m.Recipients != 1 || len(m.Errors) > 0 {
-			fmt.Fprintf(c.out, ", %s recipients: %s", grouped(int64(m.Recipients)), countsText(m.Counts))
+			fmt.Fprintf(c.out, ", %s recipients: %s", terminal.Grouped(int64(m.Recipients)), countsText(m.Counts))
 		}
 		fmt.Fprintln(c.out)
 		if d := m.Delivery; d != nil && len(d.Attempts) > 0 {
 			last := d.Attempts[len(d.Attempts)-1]
-			answer := short(last.Text)
+			answer := terminal.Short(last.Text)
 			if last.Code != 0 {
 				answer = strconv.Itoa(last.Code) + " " + answer
 			}
@@ -202,11 +205,24 @@ func (s *sending) print(m client.Message) error {
 	missed := m.Counts.Settled() - m.Counts[fanfare.Accepted] - m.Counts[fanfare.Delivered]
 	switch {
 	case len(m.Errors) > 0:
-		return &someFailed{amount(int64(len(m.Errors)), "recipient was refused", "recipients were refused")}
+		return &someFailed{terminal.Amount(int64(len(m.Errors)), "recipient was refused", "recipients were refused")}
 	case waited && missed > 0:
-		return &someFailed{amount(missed, "message was not delivered", "messages were not delivered")}
+		return &someFailed{terminal.Amount(missed, "message was not delivered", "messages were not delivered")}
 	case waited && !m.Settled():
 		return &someFailed{"not everything is settled yet: fanfare trace " + m.ID}
 	}
 	return nil
+}
+
+// readRecipients reads the list of a message: CSV, or NDJSON.
+func (c *cli) readRecipients(name string) ([]client.To, error) {
+	in, _, err := c.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	if strings.EqualFold(filepath.Ext(name), ".csv") {
+		return bulkfile.RecipientRows(in)
+	}
+	return bulkfile.RecipientLines(in)
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 
+	"fanfare.dev/fanfare/internal/cli/process"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare/internal/config"
@@ -40,12 +42,12 @@ rest.`,
 
 func serve(ctx context.Context, settings config.Config) error {
 	if os.Getenv("GOGC") == "" {
-		go tuneCollector(ctx)
+		go process.TuneCollector(ctx)
 	}
 	log := logger(settings)
 	slog.SetLogLoggerLevel(slog.LevelDebug) // what libraries say of themselves: net/http repeats what a receiver sends unasked
 	slog.SetDefault(log)
-	stopProfile, err := profileOnSignal(os.Getenv("FANFARE_CPUPROFILE"), log)
+	stopProfile, err := process.ProfileOnSignal(os.Getenv("FANFARE_CPUPROFILE"), log)
 	if err != nil {
 		return err
 	}

@@ -147,12 +147,12 @@ func (c *cli) runSink(command *cobra.Command, s *sink.Server, at sinkAddresses) 
 			waiting = false
 		case <-ticker.C:
 			n := s.Stats().Messages
-			bar.set(n, n)
+			bar.Set(n, n)
 			show()
 		}
 	}
 	err := s.Close()
-	bar.end()
+	bar.End()
 	show()
 	if unprinted := c.printJSON(s.Stats()); err == nil {
 		err = unprinted

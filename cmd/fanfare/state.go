@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 )
 
@@ -41,11 +43,11 @@ A topic has keys if its setting key names a data field, for example key: symbol.
 			t := c.newTable()
 			fmt.Fprintln(t, "KEY\tEVENT\tRECEIVED\tDATA")
 			for _, one := range page.States {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", one.Key, one.Event, one.At.Format(time.RFC3339), short(string(one.Data)))
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", one.Key, one.Event, one.At.Format(time.RFC3339), terminal.Short(string(one.Data)))
 			}
 			t.Flush()
 			if more := page.Keys - len(page.States); more > 0 {
-				fmt.Fprintf(c.out, "%s (use --limit)\n", amount(int64(more), "more key", "more keys"))
+				fmt.Fprintf(c.out, "%s (use --limit)\n", terminal.Amount(int64(more), "more key", "more keys"))
 			}
 			return nil
 		},

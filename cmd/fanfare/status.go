@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare/client"
@@ -31,7 +33,7 @@ channels, and paused or parked work.`,
 				if err != nil {
 					return err
 				}
-				if watch && isTerminal(c.out) {
+				if watch && terminal.IsTerminal(c.out) {
 					fmt.Fprint(c.out, "\x1b[H\x1b[2J") // home, clear
 				}
 				if c.json {
@@ -59,7 +61,7 @@ func todayText(q *client.QuotaStatus) string {
 	if q == nil {
 		return ""
 	}
-	return strings.TrimSpace(grouped(q.Used) + " of " + grouped(q.Messages) + " " + q.Zone)
+	return strings.TrimSpace(terminal.Grouped(q.Used) + " of " + terminal.Grouped(q.Messages) + " " + q.Zone)
 }
 
 // leftOut tells of events that left no state.
@@ -67,7 +69,7 @@ func leftOut(events int64) string {
 	if events == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", and %s had no space left for theirs", amount(events, "event", "events"))
+	return fmt.Sprintf(", and %s had no space left for theirs", terminal.Amount(events, "event", "events"))
 }
 
 // printProblems says which keys, passwords and secrets cannot be used, and what to do.
@@ -103,28 +105,28 @@ func (c *cli) printStatus(s client.Status) {
 		}
 		fmt.Fprintf(table, "connections\t%d open, %d at work, at most %d\n", d.Connections, d.Busy, d.Most)
 	}
-	fmt.Fprintf(table, "event groups to match\t%s\n", grouped(s.Bus.EventsPending))
-	fmt.Fprintf(table, "batches to deliver\t%s\n", grouped(s.Bus.BatchesPending))
-	fmt.Fprintf(table, "messages pending\t%s\n", grouped(s.Deliveries.Pending))
-	fmt.Fprintf(table, "messages deferred\t%s\n", grouped(s.Deliveries.Deferred))
-	fmt.Fprintf(table, "accepted / failed\t%s/s / %s/s\n", grouped(int64(s.Deliveries.AcceptedPerSecond)), grouped(int64(s.Deliveries.FailedPerSecond)))
+	fmt.Fprintf(table, "event groups to match\t%s\n", terminal.Grouped(s.Bus.EventsPending))
+	fmt.Fprintf(table, "batches to deliver\t%s\n", terminal.Grouped(s.Bus.BatchesPending))
+	fmt.Fprintf(table, "messages pending\t%s\n", terminal.Grouped(s.Deliveries.Pending))
+	fmt.Fprintf(table, "messages deferred\t%s\n", terminal.Grouped(s.Deliveries.Deferred))
+	fmt.Fprintf(table, "accepted / failed\t%s/s / %s/s\n", terminal.Grouped(int64(s.Deliveries.AcceptedPerSecond)), terminal.Grouped(int64(s.Deliveries.FailedPerSecond)))
 	fmt.Fprintf(table, "parked\t%d\n", s.Parked)
 	if s.StateKeys > 0 {
-		fmt.Fprintf(table, "states\t%s%s\n", amount(int64(s.StateKeys), "key", "keys"), leftOut(s.StatesFull))
+		fmt.Fprintf(table, "states\t%s%s\n", terminal.Amount(int64(s.StateKeys), "key", "keys"), leftOut(s.StatesFull))
 	}
 	if m := s.Inbound; m != nil {
 		fmt.Fprintf(table, "mail taken\t%s: %s bounces, %s unsubscribed, %s for postmaster; %s refused, %s not now\n",
-			grouped(m.Taken), grouped(m.Bounces), grouped(m.Unsubscribes), grouped(m.Kept), grouped(m.Refused), grouped(m.NotNow))
+			terminal.Grouped(m.Taken), terminal.Grouped(m.Bounces), terminal.Grouped(m.Unsubscribes), terminal.Grouped(m.Kept), terminal.Grouped(m.Refused), terminal.Grouped(m.NotNow))
 	}
 	if s.Suppressions > 0 {
-		fmt.Fprintf(table, "suppressed\t%s\n", amount(s.Suppressions, "address", "addresses"))
+		fmt.Fprintf(table, "suppressed\t%s\n", terminal.Amount(s.Suppressions, "address", "addresses"))
 	}
 	if m := s.MatchCheck; m != nil {
-		fmt.Fprintf(table, "match check\t%s of %s, %s\n", amount(m.Reported+m.Unreported, "condition", "conditions"), amount(m.Events, "event", "events"), contradictionText(m))
+		fmt.Fprintf(table, "match check\t%s of %s, %s\n", terminal.Amount(m.Reported+m.Unreported, "condition", "conditions"), terminal.Amount(m.Events, "event", "events"), contradictionText(m))
 	}
-	fmt.Fprintf(table, "index lag\t%s\n", amount(s.IndexLagEvents, "event", "events"))
+	fmt.Fprintf(table, "index lag\t%s\n", terminal.Amount(s.IndexLagEvents, "event", "events"))
 	if s.Untold > 0 {
-		fmt.Fprintf(table, "untold\t%s outcomes and changes\n", grouped(s.Untold))
+		fmt.Fprintf(table, "untold\t%s outcomes and changes\n", terminal.Grouped(s.Untold))
 	}
 	fmt.Fprintf(table, "free disk\t%.1f GB\n", float64(s.DiskFreeBytes)/1e9)
 	table.Flush()
@@ -134,7 +136,7 @@ func (c *cli) printStatus(s client.Status) {
 	if len(s.Channels) > 0 {
 		fmt.Fprintln(table, "\nCHANNEL\tDRIVER\tSTATE\tCONNECTIONS\tRATE\tOF\tTODAY\tLAST ERROR")
 		for _, ch := range s.Channels {
-			fmt.Fprintf(table, "%s/%s\t%s\t%s\t%d\t%s/s\t%s\t%s\t%s\n", ch.Service, ch.Name, ch.Driver, ch.State, ch.Connections, grouped(int64(ch.RatePerSecond)), rateText(ch.RateLimit, ch.RateSetByHand), todayText(ch.DailyQuota), short(ch.LastError))
+			fmt.Fprintf(table, "%s/%s\t%s\t%s\t%d\t%s/s\t%s\t%s\t%s\n", ch.Service, ch.Name, ch.Driver, ch.State, ch.Connections, terminal.Grouped(int64(ch.RatePerSecond)), rateText(ch.RateLimit, ch.RateSetByHand), todayText(ch.DailyQuota), terminal.Short(ch.LastError))
 		}
 		table.Flush()
 		c.printProblems(s.Channels)
@@ -142,7 +144,7 @@ func (c *cli) printStatus(s client.Status) {
 	if len(s.Services) > 0 {
 		fmt.Fprintln(table, "\nSERVICE\tALL CHANNELS TOGETHER\tOF\tTODAY")
 		for _, svc := range s.Services {
-			fmt.Fprintf(table, "%s\t%s/s\t%s\t%s\n", svc.Service, grouped(int64(svc.RatePerSecond)), svc.RateLimit, todayText(svc.DailyQuota))
+			fmt.Fprintf(table, "%s\t%s/s\t%s\t%s\n", svc.Service, terminal.Grouped(int64(svc.RatePerSecond)), svc.RateLimit, todayText(svc.DailyQuota))
 		}
 		table.Flush()
 	}

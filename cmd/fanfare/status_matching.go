@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"fanfare.dev/fanfare/client"
 )
 
@@ -12,7 +14,7 @@ func contradictionText(m *client.MatchCheck) string {
 	if m.Contradictions == 0 {
 		return "no contradiction"
 	}
-	return amount(m.Contradictions, "CONTRADICTION", "CONTRADICTIONS") + ": a defect of Fanfare, please report it"
+	return terminal.Amount(m.Contradictions, "CONTRADICTION", "CONTRADICTIONS") + ": a defect of Fanfare, please report it"
 }
 
 // quarantinedText names a condition about which the matching index was wrong.

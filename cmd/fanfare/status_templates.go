@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"fanfare.dev/fanfare/client"
 )
 
@@ -13,7 +15,7 @@ func templateFaultText(f *client.TemplateFault) string {
 	if f.Absent != "" {
 		return name + " reads " + f.Absent + ", which an event of a topic without a schema lacked: it is left empty"
 	}
-	return fmt.Sprintf("%s failed for %s: %s", name, amount(f.Recipients, "recipient", "recipients"), f.At)
+	return fmt.Sprintf("%s failed for %s: %s", name, terminal.Amount(f.Recipients, "recipient", "recipients"), f.At)
 }
 
 func (c *cli) printTemplateFaults(faults []client.TemplateFault) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -129,7 +131,7 @@ func (s *sending) try(command *cobra.Command, api *client.Client) error {
 	if c.json {
 		return c.printJSON(run)
 	}
-	fmt.Fprintf(c.out, "%s would leave over %s (%s)", amount(int64(run.Messages), "message", "messages"), run.Channel, orElse(run.Rate, "unlimited"))
+	fmt.Fprintf(c.out, "%s would leave over %s (%s)", terminal.Amount(int64(run.Messages), "message", "messages"), run.Channel, orElse(run.Rate, "unlimited"))
 	if took := takes(run.Seconds); took != "" {
 		fmt.Fprint(c.out, ", in "+took)
 	}
@@ -141,7 +143,7 @@ func (s *sending) try(command *cobra.Command, api *client.Client) error {
 		fmt.Fprintf(c.err, "recipient %d: %v\n", e.Index, e.Error.Err())
 	}
 	if len(run.Errors) > 0 {
-		return &someFailed{grouped(int64(len(run.Errors))) + " recipients would be refused"}
+		return &someFailed{terminal.Grouped(int64(len(run.Errors))) + " recipients would be refused"}
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/bulkfile"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -183,7 +185,7 @@ when it is complete.`,
 			}
 			return c.export(output, "suppressions", func(out io.Writer) (int64, error) {
 				if format == "csv" {
-					return writeSuppressions(out, api.Suppressions(command.Context(), q))
+					return bulkfile.WriteSuppressions(out, api.Suppressions(command.Context(), q))
 				}
 				lines, err := api.ExportSuppressionLines(command.Context(), q)
 				if err != nil {

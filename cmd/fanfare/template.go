@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
@@ -191,7 +193,7 @@ func versionRow(t *client.Template) []string {
 	if t.KeyName != "" {
 		key += " (" + t.KeyName + ")"
 	}
-	return []string{strconv.Itoa(t.Version), t.State, when, key, short(t.Note)}
+	return []string{strconv.Itoa(t.Version), t.State, when, key, terminal.Short(t.Note)}
 }
 
 // templateDiff is fanfare template diff.
@@ -231,11 +233,11 @@ func (c *cli) printVersionDiff(diff *client.TemplateDiff) {
 		for line := range strings.Lines(part.Diff) {
 			switch {
 			case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
-				line = s.paint(bold, strings.TrimSuffix(line, "\n")) + "\n"
+				line = s.Paint(terminal.Bold, strings.TrimSuffix(line, "\n")) + "\n"
 			case strings.HasPrefix(line, "-"):
-				line = s.paint(red, strings.TrimSuffix(line, "\n")) + "\n"
+				line = s.Paint(terminal.Red, strings.TrimSuffix(line, "\n")) + "\n"
 			case strings.HasPrefix(line, "+"):
-				line = s.paint(green, strings.TrimSuffix(line, "\n")) + "\n"
+				line = s.Paint(terminal.Green, strings.TrimSuffix(line, "\n")) + "\n"
 			}
 			fmt.Fprint(c.out, line)
 		}

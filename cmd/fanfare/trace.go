@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -80,21 +82,21 @@ func (c *cli) printBroadcast(b fanfare.Broadcast) {
 	fmt.Fprintf(table, "%s\t%s lane\n", whatOf(b), b.Lane)
 	fmt.Fprintf(table, "state\t%s\t%s\n", b.State, b.Reason)
 	if b.Kind != fanfare.KindMessage && b.Kind != fanfare.KindDigest {
-		fmt.Fprintf(table, "matched\t%s\tsubscriptions\n", grouped(b.Matched))
+		fmt.Fprintf(table, "matched\t%s\tsubscriptions\n", terminal.Grouped(b.Matched))
 		if a := b.Audience; a != nil {
-			fmt.Fprintf(table, "audience\t%s\t%s more are not in it\n", short(a.Filter), grouped(a.Outside))
+			fmt.Fprintf(table, "audience\t%s\t%s more are not in it\n", terminal.Short(a.Filter), terminal.Grouped(a.Outside))
 		}
 	}
-	fmt.Fprintf(table, "messages\t%s\t%s\n", grouped(b.Messages), countsText(b.Counts))
+	fmt.Fprintf(table, "messages\t%s\t%s\n", terminal.Grouped(b.Messages), countsText(b.Counts))
 	for i := range b.Gathered {
 		g := &b.Gathered[i]
-		fmt.Fprintf(table, "gathered\t%s\t%s\n", grouped(g.Recipients), gatheredText(g))
+		fmt.Fprintf(table, "gathered\t%s\t%s\n", terminal.Grouped(g.Recipients), gatheredText(g))
 	}
 	for i := range b.Waits {
 		w := &b.Waits[i]
 		messages := ""
 		if w.Messages > 0 {
-			messages = grouped(w.Messages)
+			messages = terminal.Grouped(w.Messages)
 		}
 		fmt.Fprintf(table, "wait\t%s\t%s\n", messages, waitText(w))
 	}
@@ -165,7 +167,7 @@ func (c *cli) printDeliveries(page client.DeliveryPage) error {
 	for _, d := range page.Deliveries {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\t\t%s\n", d.ID, d.Event, topicOf(d), d.Address, d.State, waitsText(d.Waits))
 		for _, a := range d.Attempts {
-			answer := short(a.Text)
+			answer := terminal.Short(a.Text)
 			if a.Code != 0 {
 				answer = strconv.Itoa(a.Code) + " " + answer
 			}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -26,7 +28,7 @@ func speed(b *fanfare.Broadcast) string {
 	text := ""
 	switch {
 	case b.PerSecond >= 10:
-		text = grouped(int64(b.PerSecond)) + "/s"
+		text = terminal.Grouped(int64(b.PerSecond)) + "/s"
 	case b.PerSecond > 0:
 		text = fmt.Sprintf("%.1f/s", b.PerSecond)
 	}
@@ -68,7 +70,7 @@ func (c *cli) printUnderway(list []fanfare.Broadcast, now time.Time) {
 	for i := range list {
 		b := &list[i]
 		fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Event, b.Service, b.Topic, b.Lane, b.State,
-			gauge(b.Counts.Settled(), b.Messages), grouped(b.Counts.Settled()), grouped(b.Messages), speed(b), ends(b, now))
+			gauge(b.Counts.Settled(), b.Messages), terminal.Grouped(b.Counts.Settled()), terminal.Grouped(b.Messages), speed(b), ends(b, now))
 	}
 	table.Flush()
 	for i := range list {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cli/terminal"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 )
@@ -23,7 +25,7 @@ const (
 func (c *cli) await(ctx context.Context, api *client.Client, events []string) (fanfare.Counts, error) {
 	var total fanfare.Counts
 	bar := c.newBar("delivering", "messages", int64(len(events)))
-	defer bar.end()
+	defer bar.End()
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	seen := map[string]bool{} // a duplicate has the id of the first
@@ -44,7 +46,7 @@ func (c *cli) await(ctx context.Context, api *client.Client, events []string) (f
 			for s, n := range b.Counts {
 				now[s] += n
 			}
-			bar.set(int64(done), now.Settled())
+			bar.Set(int64(done), now.Settled())
 			if b.State == "completed" || b.State == "cancelled" && b.Counts.Settled() == b.Counts.Total() {
 				total = now
 				break
@@ -60,7 +62,7 @@ func (c *cli) await(ctx context.Context, api *client.Client, events []string) (f
 			}
 		}
 	}
-	bar.set(int64(len(events)), total.Settled())
+	bar.Set(int64(len(events)), total.Settled())
 	return total, nil
 }
 
@@ -69,7 +71,7 @@ func countsText(counts fanfare.Counts) string {
 	var parts []string
 	for s, n := range counts {
 		if n > 0 {
-			parts = append(parts, grouped(n)+" "+fanfare.State(s).String())
+			parts = append(parts, terminal.Grouped(n)+" "+fanfare.State(s).String())
 		}
 	}
 	if parts == nil {

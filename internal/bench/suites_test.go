@@ -28,7 +28,7 @@ func TestEveryPlannedExperimentIsThereOrSaidToBeMissing(t *testing.T) {
 	}
 }
 
-func TestASuiteRunsWhatItHasAndNamesTheRest(t *testing.T) {
+func TestASuiteRunsItsExperimentsAndNamesTheMissingOnes(t *testing.T) {
 	chosen, err := choose([]string{"ssns"})
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ type Bus struct {
 	once       sync.Once
 }
 
-// Open starts or connects the bus and makes sure of its streams.
+// Open starts or connects the bus and creates missing streams.
 func Open(ctx context.Context, options Options) (*Bus, error) {
 	if options.Lease < time.Second {
 		return nil, fmt.Errorf("bus: lease %v is under a second", options.Lease)

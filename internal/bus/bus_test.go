@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestWhatWasAppendedIsThereAfterARestartWithItsSequence(t *testing.T) {
+func TestAppendedMessagesKeepTheirSequenceAfterARestart(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		t.Run(fmt.Sprintf("synced: %v", sync), func(t *testing.T) {
 			dir := t.TempDir()
@@ -63,7 +63,7 @@ func TestANewStreamNumbersFromWhereItIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeIsRefusedInWords(t *testing.T) {
+func TestAMessageThatIsTooLargeIsRefused(t *testing.T) {
 	b := open(t, Options{})
 	large := bytes.Repeat([]byte("x"), MaxPayload+1)
 	_, err := b.AppendEvents(t.Context(), fanfare.Normal, large)
@@ -81,7 +81,7 @@ func TestWhatIsTooLargeIsRefusedInWords(t *testing.T) {
 	}
 }
 
-func TestReplayVisitsWhatWasKeptSinceATimeInOrder(t *testing.T) {
+func TestReplayVisitsMessagesSinceATimeInOrder(t *testing.T) {
 	b := open(t, Options{})
 	visited := func(since time.Time) (seqs []uint64) {
 		t.Helper()
@@ -121,9 +121,9 @@ func TestReplayVisitsWhatWasKeptSinceATimeInOrder(t *testing.T) {
 	}
 }
 
-// TestTrimForgetsOnlyWhatIsMatchedAndOld leaves one group of each lane where it
+// TestTrimRemovesOnlyMatchedOldEvents leaves one group of each lane where it
 // is on its way: not taken, taken, and given back.
-func TestTrimForgetsOnlyWhatIsMatchedAndOld(t *testing.T) {
+func TestTrimRemovesOnlyMatchedOldEvents(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, Options{Dir: dir})
 	seqs := appendGroups(t, b, fanfare.Urgent, 4) // 1 to 4

@@ -11,15 +11,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// rewrittenSubject is where groups lie that were rewritten: a replay of EVENTS
-// finds them, and no queue does.
+// rewrittenSubject is the subject of rewritten groups: a replay of EVENTS visits them, and no
+// queue delivers them.
 const rewrittenSubject = "fanfare.events.rewritten"
 
-// matchedEvery is how often it is asked whether a group is matched.
+// matchedEvery is the interval at which a wait checks whether a group is matched.
 const matchedEvery = 50 * time.Millisecond
 
-// AwaitMatched returns when all groups that EVENTS has at this moment are taken
-// off their queues, or ctx ends.
+// AwaitMatched waits until all groups that EVENTS has now are off their queues, or ctx ends.
 func (b *Bus) AwaitMatched(ctx context.Context) error {
 	for _, lane := range fanfare.Lanes {
 		last, err := b.lastGroup(ctx, lane)
@@ -33,9 +32,9 @@ func (b *Bus) AwaitMatched(ctx context.Context) error {
 	return nil
 }
 
-// lastGroup is the sequence of the last group of a lane, 0 if it has none. It is
-// asked of the stream: a consumer hears of a group only after its append was
-// answered, and says until then that nothing is pending.
+// lastGroup returns the sequence of the last group of a lane, 0 if it has none. It asks the
+// stream, because a consumer learns of a group only after its append was acknowledged, and reports
+// until then that nothing is pending.
 func (b *Bus) lastGroup(ctx context.Context, lane fanfare.Lane) (uint64, error) {
 	last, err := b.events.GetLastMsgForSubject(ctx, eventsSubject(lane))
 	switch {
@@ -47,8 +46,8 @@ func (b *Bus) lastGroup(ctx context.Context, lane fanfare.Lane) (uint64, error) 
 	return last.Sequence, nil
 }
 
-// awaitFloor returns when a lane has finished all groups up to one of its own, or
-// that one is there no more.
+// awaitFloor waits until a lane has finished all groups up to one of its own, or until that group
+// no longer exists.
 func (b *Bus) awaitFloor(ctx context.Context, lane fanfare.Lane, seq uint64) error {
 	for {
 		consumer, err := b.events.Consumer(ctx, consumerName(eventsSubject(lane)))
@@ -75,9 +74,8 @@ func (b *Bus) awaitFloor(ctx context.Context, lane fanfare.Lane, seq uint64) err
 	}
 }
 
-// RewriteGroup replaces a matched group by another text and overwrites the old one. A
-// reader of EVENTS finds the new text at the end of the stream. It is no error if EVENTS does
-// not have the group.
+// RewriteGroup replaces a matched group by another text and overwrites the old one. A reader of
+// EVENTS finds the new text at the end of the stream. A missing group is no error.
 func (b *Bus) RewriteGroup(ctx context.Context, seq uint64, group []byte) error {
 	old, _, err := b.EventGroup(ctx, seq)
 	if err != nil || old == nil {

@@ -17,10 +17,9 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A host is the server inside this process. A NATS server whose disk was full
-// once writes nothing more in its life, so the host gives it another one when
-// there is space: what was acknowledged is in its files, and who was connected
-// connects again.
+// A host is the NATS server inside this process. After a write failed because the disk was full, a
+// NATS server writes nothing more, so the host replaces it by a new one when there is space.
+// Acknowledged data are in its files, and clients reconnect.
 type host struct {
 	options Options
 	failed  chan struct{} // holds one token when a write has failed
@@ -31,14 +30,14 @@ type host struct {
 }
 
 const (
-	// maxStoreBytes leaves it to the disk floor how much is kept: by itself the
-	// server takes three quarters of what is free when it starts.
+	// maxStoreBytes disables the server's own limit, which is three quarters of the space that
+	// is free at its start: the disk floor limits the store instead.
 	maxStoreBytes = 1 << 50
-	// minFreeBytes is what must be free for another life, and spaceCheckInterval how often
-	// that is looked at.
+	// minFreeBytes is the free space that a new server needs; it is checked every
+	// spaceCheckInterval.
 	minFreeBytes       = 4 << 20
 	spaceCheckInterval = 250 * time.Millisecond
-	// reconnectEvery is how often the connections try meanwhile.
+	// reconnectEvery is the interval at which the connections retry meanwhile.
 	reconnectEvery = 20 * time.Millisecond
 )
 
@@ -77,7 +76,7 @@ func (h *host) start() error {
 	return nil
 }
 
-// InProcessConn connects to the server in its present life.
+// InProcessConn connects to the current server.
 func (h *host) InProcessConn() (net.Conn, error) {
 	h.mu.Lock()
 	s := h.server
@@ -95,7 +94,7 @@ func (h *host) stop() {
 	}
 }
 
-// fail notes that the server cannot write any more.
+// fail records that the server cannot write any more.
 func (h *host) fail() {
 	h.broken.Store(true)
 	select {
@@ -104,8 +103,7 @@ func (h *host) fail() {
 	}
 }
 
-// revive gives the server another life after each failed write, as soon as the
-// disk has space.
+// revive replaces the server after each failed write, as soon as the disk has space.
 func (h *host) revive(ctx context.Context) {
 	for {
 		select {
@@ -145,7 +143,7 @@ func (h *host) hasSpace() bool {
 	return err == nil && int64(stat.Bavail)*stat.Bsize >= minFreeBytes
 }
 
-// full says in our words why nothing is kept; nil while all is well.
+// full returns the error to report while nothing can be stored; nil if the server can write.
 func (h *host) full() error {
 	if h == nil || !h.broken.Load() {
 		return nil
@@ -153,8 +151,8 @@ func (h *host) full() error {
 	return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full", Hint: "free some space; then it goes on by itself"}
 }
 
-// serverLog passes the embedded server's warnings and errors on, but for those about an
-// index that it rebuilds, and tells of a failed write: the server says it nowhere else.
+// serverLog passes on the warnings and errors of the embedded server, except those about an index
+// that it rebuilds. It reports a failed write, because the server reports it nowhere else.
 type serverLog struct {
 	log     *slog.Logger
 	failed  func()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Lease is one message in the hands of this process. The bus renews it until
-// Done or Later is called, or this process falls silent.
+// Lease is one message that this process holds. The bus renews it until Done or Later is called,
+// or until this process stops.
 type Lease struct {
 	bus   *Bus
 	reply string       // where the server hears of it
@@ -21,17 +21,17 @@ type Lease struct {
 	Deliveries int       // how often it was handed out, this time included
 }
 
-// Until is the time up to which nobody else can be given the message.
+// Until returns the time until which no other process gets the message.
 func (l *Lease) Until() time.Time { return time.Unix(0, l.until.Load()) }
 
-// Done takes the message off the queue for good. It does not wait: where the
-// word is lost, the message comes again.
+// Done removes the message from the queue. It does not wait: if the acknowledgement is lost, the
+// message is delivered again.
 func (l *Lease) Done() error {
 	l.forget()
 	return l.say("+ACK")
 }
 
-// Later gives the message back, to come again after a delay.
+// Later returns the message to the queue, which delivers it again after a delay.
 func (l *Lease) Later(delay time.Duration) error {
 	l.forget()
 	if delay <= 0 {
@@ -40,9 +40,8 @@ func (l *Lease) Later(delay time.Duration) error {
 	return l.say(fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
 }
 
-// say tells the server something of the message, in the words of JetStream. The
-// message itself is not needed for that: many leases may be held for long, and only
-// some of them with their data.
+// say sends an acknowledgement of JetStream for the message. It does not need the message itself:
+// many leases may be held for long, and only some of them with their data.
 func (l *Lease) say(word string) error { return l.bus.conn.Publish(l.reply, []byte(word)) }
 
 func (l *Lease) forget() {
@@ -52,8 +51,8 @@ func (l *Lease) forget() {
 	l.bus.mu.Unlock()
 }
 
-// renewals is how often a lease is renewed within its length: what is left of
-// one never falls below five sixths while the bus answers.
+// renewals is the number of renewals within the length of a lease, so that a lease always has five
+// sixths of its time left while the bus answers.
 const renewals = 6
 
 // keepLeases renews all leases.
@@ -79,8 +78,8 @@ func (b *Bus) keepLeases(ctx context.Context) {
 	}
 }
 
-// renew counts leases as renewed when the server has read that they are: a word
-// that is still in a buffer renews nothing.
+// renew counts leases as renewed when the server has read the renewals; one in a buffer renews
+// nothing.
 func (b *Bus) renew(held []*Lease) {
 	if len(held) == 0 {
 		return

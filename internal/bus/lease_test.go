@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestWhatWasTakenAndNotDoneComesAtOnceAfterARestart(t *testing.T) {
+func TestUnacknowledgedMessagesAreRedeliveredAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, Options{Dir: dir, Lease: time.Hour})
 	publish(t, b, "zero", "one", "two", "three")
@@ -34,7 +34,7 @@ func TestWhatWasTakenAndNotDoneComesAtOnceAfterARestart(t *testing.T) {
 	nothingWithin(t, q, 50*time.Millisecond)
 }
 
-func TestWhatWasGivenBackComesAgainAfterItsDelay(t *testing.T) {
+func TestAReturnedMessageIsRedeliveredAfterItsDelay(t *testing.T) {
 	b := open(t, Options{})
 	q := batchQueue(t, b)
 	publish(t, b, "at once", "later")

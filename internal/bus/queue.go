@@ -12,18 +12,17 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Queue hands out the messages of one subject, each to one holder at a time. A
-// few lie ready, leased and renewed like those in hand: the server counts a
-// lease from when it sent the message.
+// Queue delivers the messages of one subject, each to one holder at a time. It fetches a few in
+// advance, which it leases and renews too, because the server counts a lease from the moment it
+// sends the message.
 type Queue struct {
 	bus   *Bus
 	slots chan struct{} // a token for each message that is asked for or lies ready
 	ready chan *Lease   // closed when the bus closes
 }
 
-// MaxHeld is how many messages of one queue may be taken and unfinished; the
-// server holds back the rest. A lease is some hundred bytes, and renewed six times
-// within its length.
+// MaxHeld limits the unfinished messages of one queue; the server holds back the rest. A lease is
+// some hundred bytes, and is renewed six times within its length.
 const MaxHeld = 32_768
 
 // Events returns the queue of event groups of a lane.
@@ -65,17 +64,16 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 	return q, nil
 }
 
-// consumer makes sure of a durable consumer. On the embedded bus this process
-// is the only client, so leases of an earlier run hold nothing: the consumer is
-// made anew from its floor, and what was under way comes at once instead of
-// after the lease.
+// consumer creates a durable consumer if it is missing. On the embedded bus, this process is the
+// only client, so leases of an earlier run are void: it creates the consumer again from its floor,
+// and unfinished messages are delivered at once instead of after the lease.
 func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	if b.embedded == nil {
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
 	old, err := stream.Consumer(ctx, config.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		// One that a kill left half made is not found, and yet its leases hold.
+		// A consumer that a kill left incomplete is not found, but its leases are in force.
 		old, err = stream.CreateConsumer(ctx, config)
 	}
 	if err != nil {
@@ -100,17 +98,17 @@ func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jets
 var ErrClosed = errors.New("bus is closed")
 
 const (
-	// fetchTime is for how long the server is asked at a time, and fetchBeat how
-	// often it says meanwhile that it lives.
+	// fetchTime is the duration of one fetch, and fetchBeat the interval of the server's
+	// heartbeats in it.
 	fetchTime = 10 * time.Second
 	fetchBeat = time.Second
-	// fetchPause is how long a queue rests after an error of the bus.
+	// fetchPause is the pause of a queue after an error of the bus.
 	fetchPause = 100 * time.Millisecond
 )
 
-// run fetches messages until ctx ends; what lies ready then goes back. It asks
-// for no more than it can lease at once: in a buffer of the client nobody renews
-// them. Where somebody deleted the consumer, it is made again.
+// run fetches messages until ctx ends, and then returns the messages that nobody took. It requests
+// no more than it can lease at once, because messages in a buffer of the client are not renewed.
+// It creates the consumer again if somebody deleted it.
 func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func(context.Context) (jetstream.Consumer, error)) {
 	defer func() {
 		close(q.ready)
@@ -136,7 +134,7 @@ func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func
 	}
 }
 
-// fetch fills the free slots, as far as there are messages within fetchTime.
+// fetch fills the free slots with the messages that arrive within fetchTime.
 func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer) error {
 	free := q.reserve(ctx)
 	defer func() {
@@ -169,7 +167,7 @@ func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer) error {
 	}
 }
 
-// reserve waits for a free slot and takes all that there are; none when ctx ends.
+// reserve waits for a free slot and takes all free slots; none when ctx ends.
 func (q *Queue) reserve(ctx context.Context) (free int) {
 	select {
 	case q.slots <- struct{}{}:
@@ -185,10 +183,10 @@ func (q *Queue) reserve(ctx context.Context) (free int) {
 	}
 }
 
-// Next blocks until there is a message, ctx ends or the bus closes.
+// Next waits until there is a message, ctx ends or the bus closes.
 func (q *Queue) Next(ctx context.Context) (*Lease, error) { return q.NextOr(ctx, nil) }
 
-// NextOr is Next that returns nil once another channel is closed.
+// NextOr is Next, but returns nil when another channel is closed.
 func (q *Queue) NextOr(ctx context.Context, other <-chan struct{}) (*Lease, error) {
 	select {
 	case l, ok := <-q.ready:
@@ -200,7 +198,7 @@ func (q *Queue) NextOr(ctx context.Context, other <-chan struct{}) (*Lease, erro
 	}
 }
 
-// Poll returns a message that is already here, or nil.
+// Poll returns a message that has arrived, or nil.
 func (q *Queue) Poll() (*Lease, error) {
 	select {
 	case l, ok := <-q.ready:

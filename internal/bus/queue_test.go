@@ -49,7 +49,7 @@ func TestEveryMessageIsHandedOutOnceToManyTakers(t *testing.T) {
 	}
 }
 
-func TestPollGivesWhatIsHereAndNothingElse(t *testing.T) {
+func TestPollReturnsOnlyPendingMessages(t *testing.T) {
 	b := open(t, Options{})
 	q := batchQueue(t, b)
 	if l, err := q.Poll(); l != nil || err != nil {
@@ -142,7 +142,7 @@ func TestLanesAndChannelsAreQueuesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestBacklogCountsWhatIsNotDone(t *testing.T) {
+func TestBacklogCountsUnacknowledgedMessages(t *testing.T) {
 	b := open(t, Options{})
 	events, err := b.Events(t.Context(), fanfare.Normal)
 	if err != nil {

@@ -21,15 +21,15 @@ type rebuilt struct {
 	told    bool // the start is over: what comes now is no part of it
 }
 
-// staleIndex begins the warnings about an index that is rebuilt. A damaged index is
-// rebuilt, too, and has other words: a kill does not damage one, so those stay warnings.
+// staleIndex begins the warnings about an index that is rebuilt. The warnings about a damaged
+// index differ; a kill does not damage an index, so they stay warnings.
 var staleIndex = []string{
 	"Stream state outdated, ",
 	"Stream state detected prior state, ",
 	"Recovering stream state from index errored: prior state file",
 }
 
-// note takes a warning in, and reports whether it was one of these.
+// note records a warning, and reports whether it was about a stale index.
 func (r *rebuilt) note(text string) bool {
 	rest, ok := strings.CutPrefix(text, "Filestore [")
 	if !ok {
@@ -51,7 +51,7 @@ func (r *rebuilt) note(text string) bool {
 	return true
 }
 
-// tell logs which streams the start recovered, and how many messages they have.
+// tell logs the streams that the start recovered, with the number of their messages.
 func (r *rebuilt) tell(log *slog.Logger, s *server.Server) {
 	r.mu.Lock()
 	names := slices.Sorted(maps.Keys(r.streams))

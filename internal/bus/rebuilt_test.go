@@ -23,7 +23,7 @@ func logging(t *testing.T, dir string) (*Bus, *bytes.Buffer) {
 	return b, &log
 }
 
-func TestAStartAfterAKillTellsOnceWhatTheBusRebuilt(t *testing.T) {
+func TestAStartAfterAKillReportsRebuiltStreamsOnce(t *testing.T) {
 	dir := t.TempDir()
 	b, _ := logging(t, dir)
 	appendGroups(t, b, fanfare.Normal, 3)
@@ -54,7 +54,7 @@ func TestAStaleIndexAfterTheStartIsAWarning(t *testing.T) {
 	}
 }
 
-func TestWhatTheBusDoesNotRebuildIsLoggedAsItIs(t *testing.T) {
+func TestOtherMessagesOfTheBusAreLoggedUnchanged(t *testing.T) {
 	for _, text := range []string{
 		"Filestore [EVENTS] Stream state checksum did not match",
 		"Filestore [EVENTS] Recovering stream state from index errored: corrupt state file",

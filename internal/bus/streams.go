@@ -25,9 +25,9 @@ func batchesSubject(channel uint16, lane fanfare.Lane) string {
 	return fmt.Sprintf(batchesPrefix+"%d.%s", channel, lane)
 }
 
-// makeStreams creates the streams where they do not exist. EVENTS keeps what was
-// matched as well, until TrimEvents, so that intake can rebuild its memory of
-// ids; BATCHES forgets a batch when it is done.
+// makeStreams creates the streams if they do not exist. EVENTS keeps matched groups until
+// TrimEvents, so that ingestion can rebuild its memory of ids; BATCHES removes a batch when it is
+// done.
 func (b *Bus) makeStreams(ctx context.Context) error {
 	var err error
 	b.events, err = b.js.Stream(ctx, eventsStream)
@@ -51,8 +51,8 @@ func (b *Bus) makeStreams(ctx context.Context) error {
 	return nil
 }
 
-// AppendEvents keeps one group of events and returns its sequence. It blocks
-// until the group is durable.
+// AppendEvents stores one group of events and returns its sequence. It returns when the group is
+// durable.
 func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte) (uint64, error) {
 	if err := b.embedded.full(); err != nil {
 		return 0, err
@@ -70,8 +70,7 @@ func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte)
 	return ack.Sequence, nil
 }
 
-// EventGroup reads a group that EVENTS still has; nil if it has none of that
-// sequence.
+// EventGroup reads a group that is still in EVENTS; nil if there is none with that sequence.
 func (b *Bus) EventGroup(ctx context.Context, seq uint64) (group []byte, kept time.Time, err error) {
 	if seq == 0 {
 		return nil, time.Time{}, nil // sequences begin at 1; NATS calls 0 a bad request
@@ -86,12 +85,11 @@ func (b *Bus) EventGroup(ctx context.Context, seq uint64) (group []byte, kept ti
 	return msg.Data, msg.Time.UTC(), nil
 }
 
-// stallWait is how long a batch waits for its turn while the disk is slow.
+// stallWait limits the wait of a batch for its turn while the disk is slow.
 const stallWait = 10 * time.Second
 
-// batchesAhead is how many batches are on their way to the server at once. It syncs
-// them one after the other, so more would be no faster, and a batch of another lane
-// would wait behind all of them.
+// batchesAhead is the number of batches in flight to the server. It syncs them one after the
+// other, so more would not be faster, and a batch of another lane would wait behind all of them.
 const batchesAhead = 16
 
 // A Batch is one message for the work queue.
@@ -101,7 +99,7 @@ type Batch struct {
 	Data    []byte
 }
 
-// fits refuses a message that the server would refuse.
+// fits returns an error for a message that is too large for the server.
 func fits(data []byte) error {
 	if len(data) > MaxPayload {
 		return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("a message for the bus has %d bytes, more than %d", len(data), MaxPayload)}
@@ -109,8 +107,8 @@ func fits(data []byte) error {
 	return nil
 }
 
-// PublishBatches keeps the batches; all of them are durable when it returns
-// without an error, any of them may be after one.
+// PublishBatches stores the batches. All are durable if it returns no error; after an error, any
+// of them may be.
 func (b *Bus) PublishBatches(ctx context.Context, batches []Batch) error {
 	if err := b.embedded.full(); err != nil {
 		return err
@@ -145,7 +143,7 @@ func (b *Bus) PublishBatches(ctx context.Context, batches []Batch) error {
 	return nil
 }
 
-// published returns when a batch is kept.
+// published waits until a batch is stored.
 func published(ctx context.Context, future jetstream.PubAckFuture) error {
 	select {
 	case <-future.Ok():
@@ -157,8 +155,7 @@ func published(ctx context.Context, future jetstream.PubAckFuture) error {
 	}
 }
 
-// ReplayEvents visits the groups that EVENTS still has and that were kept since
-// a time, oldest first.
+// ReplayEvents visits the groups in EVENTS that were stored since a time, oldest first.
 func (b *Bus) ReplayEvents(ctx context.Context, since time.Time, visit func(seq uint64, kept time.Time, group []byte) error) error {
 	if err := b.embedded.full(); err != nil {
 		return err
@@ -199,7 +196,7 @@ func (b *Bus) ReplayEvents(ctx context.Context, since time.Time, visit func(seq 
 	}
 }
 
-// TrimEvents forgets groups that are both matched and older than a time.
+// TrimEvents removes groups that are both matched and older than a time.
 func (b *Bus) TrimEvents(ctx context.Context, before time.Time) error {
 	info, err := b.events.Info(ctx)
 	if err != nil || info.State.Msgs == 0 || !info.State.FirstTime.Before(before) {
@@ -226,8 +223,8 @@ func (b *Bus) TrimEvents(ctx context.Context, before time.Time) error {
 	return b.events.Purge(ctx, jetstream.WithPurgeSequence(first))
 }
 
-// firstSince finds the first sequence in [FirstSeq, floor) kept at or after a
-// time, or floor, by halving: the times in a stream ascend.
+// firstSince returns the first sequence in [FirstSeq, floor) that was stored at or after a time,
+// or floor. It uses a binary search, because the times in a stream ascend.
 func (b *Bus) firstSince(ctx context.Context, since time.Time, floor uint64) (uint64, error) {
 	info, err := b.events.Info(ctx)
 	if err != nil {
@@ -249,13 +246,13 @@ func (b *Bus) firstSince(ctx context.Context, since time.Time, floor uint64) (ui
 	return low, nil
 }
 
-// Backlog says how many messages wait or are under way in each hop.
+// Backlog is the number of messages in each stream that wait or are held.
 type Backlog struct {
 	EventGroups uint64 // not yet matched and frozen
 	Batches     uint64 // not yet done
 }
 
-// Waiting has the channels for which there are batches on the bus.
+// Waiting returns the channels that have batches on the bus.
 func (b *Bus) Waiting(ctx context.Context) (map[uint16]bool, error) {
 	info, err := b.batches.Info(ctx, jetstream.WithSubjectFilter(batchesPrefix+">"))
 	if err != nil {
@@ -271,7 +268,7 @@ func (b *Bus) Waiting(ctx context.Context) (map[uint16]bool, error) {
 	return waiting, nil
 }
 
-// Backlog counts what waits in both hops.
+// Backlog counts the messages of both streams.
 func (b *Bus) Backlog(ctx context.Context) (Backlog, error) {
 	var backlog Backlog
 	for _, lane := range fanfare.Lanes {

@@ -10,9 +10,9 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// UnmatchedEvents visits the groups that EVENTS had when it was called and that
-// are not known to be matched and frozen, oldest first. Some of those that it
-// visits may be: what was done behind one that was not is not told apart.
+// UnmatchedEvents visits the groups in EVENTS, at the time of the call, that are not known to be
+// matched and frozen, oldest first. It may also visit matched groups that follow an unmatched one,
+// because the consumer only knows the sequence up to which all are acknowledged.
 func (b *Bus) UnmatchedEvents(ctx context.Context, visit func(seq uint64, group []byte) error) error {
 	if err := b.embedded.full(); err != nil {
 		return err
@@ -67,8 +67,8 @@ func (b *Bus) UnmatchedEvents(ctx context.Context, visit func(seq uint64, group 
 	}
 }
 
-// openLanes tells for the subject of each lane with unmatched groups from which
-// sequence on they are.
+// openLanes returns, for the subject of each lane with unmatched groups, the sequence at which
+// they begin.
 func (b *Bus) openLanes(ctx context.Context) (map[string]uint64, error) {
 	open := map[string]uint64{}
 	for _, lane := range fanfare.Lanes {
@@ -92,7 +92,7 @@ func (b *Bus) openLanes(ctx context.Context) (map[string]uint64, error) {
 	return open, nil
 }
 
-// NextEvent returns the lowest sequence that the next group can have.
+// NextEvent returns the lowest possible sequence of the next group.
 func (b *Bus) NextEvent(ctx context.Context) (uint64, error) {
 	info, err := b.events.Info(ctx)
 	if err != nil {

@@ -16,9 +16,8 @@ import (
 	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
 
-// serverSide is what of a channel is about the machine of the server: the folder
-// that it writes to, and the secrets that it reads, with all that says to whom
-// they are told.
+// serverSide has the settings of a channel that concern the server's machine: the folder to which
+// it writes, the secrets that it reads, and the relays to which they are sent.
 type serverSide struct {
 	driver, path, passwordEnv, passwordFile, username, relay, tls, secretEnv, secretFile, relays, dkim, receipts string
 }
@@ -31,10 +30,9 @@ func (c *ChannelSettings) serverSide() serverSide {
 	return serverSide{c.Driver, c.Path, c.PasswordEnv, c.PasswordFile, c.Username, c.Relay, c.TLS, c.SecretEnv, c.SecretFile, fmt.Sprintf("%+v", relays), fmt.Sprintf("%+v", c.DKIM), fmt.Sprintf("%+v", c.Receipts)}
 }
 
-// CheckOperatorFields refuses a channel by which the admin of one service would
-// reach what is the whole server's: a relay of theirs would be told any file as a
-// password, admin.key too. What the operator has set they may keep; old is nil
-// for a new channel.
+// CheckOperatorFields refuses a channel with which the admin of one service would get access to
+// the server. For example, a relay of the admin would receive any file as a password, even
+// admin.key. Settings by the operator may stay; old is nil for a new channel.
 func (c *Channel) CheckOperatorFields(old *Channel) error {
 	field := ""
 	switch {
@@ -62,7 +60,7 @@ func (c *Channel) CheckOperatorFields(old *Channel) error {
 		Hint: "have it set with a key for all services; everything else of the channel can be changed with this one"}
 }
 
-// A Channel is a configured way out. It is never changed: an apply makes a new one.
+// A Channel is a configured outbound route. It is immutable: an apply creates another one.
 type Channel struct {
 	Number  uint16 // for good
 	Service string
@@ -70,8 +68,8 @@ type Channel struct {
 	ChannelSettings
 }
 
-// ChannelSettings is what an apply document says about a channel. Which fields
-// a driver knows is in drivers (document_channel.go).
+// ChannelSettings are the settings of a channel in a document. Package document lists the fields
+// of each driver.
 type ChannelSettings struct {
 	Driver       string     `json:"driver"`                  // smtp, file or webhook
 	Title        string     `json:"title,omitempty"`         // for recipients; "" shows the kind of channel
@@ -112,8 +110,8 @@ type ChannelSettings struct {
 	ConnectTimeout Duration `json:"connect_timeout,omitempty"` // webhook: for TCP, and for TLS
 }
 
-// A DKIMKey is one of the keys that a channel signs its mail with. Of those of one
-// domain and one algorithm the newest signs that may.
+// A DKIMKey is one of the DKIM keys of a channel. For each domain and algorithm, the newest key
+// that is allowed to sign is used.
 type DKIMKey struct {
 	Domain   string    `json:"domain"`   // d=, in lower case
 	Selector string    `json:"selector"` // s=
@@ -124,14 +122,14 @@ type DKIMKey struct {
 	WaitForDNS bool `json:"wait_for_dns,omitempty"` // nor before its record is in the DNS
 }
 
-// KeyText reads the private key from where its settings say. It is never stored and
-// never shown.
+// KeyText reads the private key from its environment variable or file. It is never stored or
+// shown.
 func (c *Channel) KeyText(k *DKIMKey) (string, error) {
 	return c.secret("key", k.KeyEnv, k.KeyFile)
 }
 
-// DestinationSettings bound what goes to each of whom a channel sends to: the
-// domain of an address, or the host and port of a URL.
+// DestinationSettings limit the load on each destination: the domain of an address, or the host
+// and port of a URL.
 type DestinationSettings struct {
 	Rate        Rate                           `json:"rate,omitzero"`         // messages to one; unlimited
 	Connections int                            `json:"connections,omitempty"` // messages under way to one; 0: as many as it takes
@@ -139,17 +137,16 @@ type DestinationSettings struct {
 	Only        map[string]DestinationSettings `json:"only,omitempty"`        // by name, what is other than for each
 }
 
-// ByMX makes destinations of those who run the mail exchangers of domains.
+// ByMX groups domains by the organization that runs their mail exchangers.
 const ByMX = "mx"
 
-// A DailyQuota is how many messages may leave on one day; the zero one is without
-// bound.
+// A DailyQuota is the maximum number of messages on one day. The zero value is no limit.
 type DailyQuota struct {
 	Messages int64  `json:"messages"`
 	Zone     string `json:"zone,omitempty"` // in which days begin; "" is UTC
 }
 
-// QuietHours is when nothing is sent to people, on the clock of where they live.
+// QuietHours is the time of day, in the recipient's time zone, during which nothing is sent.
 type QuietHours struct {
 	From   string   `json:"from"`             // time of day, such as 21:00
 	To     string   `json:"to"`               // such as 08:00, to 24:00; it may be the next day
@@ -159,10 +156,10 @@ type QuietHours struct {
 	Urgent bool     `json:"urgent,omitempty"` // the urgent lane waits too
 }
 
-// IsZero reports whether there are none.
+// IsZero reports whether there are no quiet hours.
 func (q QuietHours) IsZero() bool { return q.From == "" }
 
-// Compile returns the hours as they are looked up.
+// Compile returns the hours in the form used for look-ups.
 func (q QuietHours) Compile() (c quiethours.Quiet, err error) {
 	if c.From, err = quiethours.ParseClock(q.From); err != nil {
 		return c, err
@@ -180,8 +177,8 @@ func (q QuietHours) Compile() (c quiethours.Quiet, err error) {
 	return c, nil
 }
 
-// Receipts say how the provider behind a channel tells over HTTP what became of
-// messages, and with what it signs that.
+// Receipts describe how a provider reports the outcome of messages over HTTP, and how it signs
+// that.
 type Receipts struct {
 	Form       string `json:"form"` // standard or mailgun
 	SecretEnv  string `json:"secret_env,omitempty"`
@@ -191,8 +188,7 @@ type Receipts struct {
 // ReceiptForms are the names of those of package returns.
 var ReceiptForms = []string{"standard", "mailgun"}
 
-// ReceiptSecrets reads what receipts are signed with from where the settings say. It
-// is never stored and never shown.
+// ReceiptSecrets reads the secrets that verify receipts. They are never stored or shown.
 func (c *Channel) ReceiptSecrets() (string, error) {
 	return c.secret("secret", c.Receipts.SecretEnv, c.Receipts.SecretFile)
 }
@@ -208,8 +204,7 @@ func (s Share) Of(usual float64) float64 {
 	return usual
 }
 
-// A Reserve is the part of a channel's connections that less urgent lanes leave
-// free.
+// A Reserve is the share of a channel's connections that less urgent lanes leave free.
 type Reserve struct {
 	Urgent Share `json:"urgent,omitempty"` // for the urgent lane alone; 5%
 	Normal Share `json:"normal,omitempty"` // besides, for the urgent and the normal lane; 5%
@@ -222,17 +217,16 @@ const (
 	MaxReserve = 90
 )
 
-// Shares returns what is reserved for the urgent lane, and for it and the normal
-// one besides, from 0 to 1.
+// Shares returns the share reserved for the urgent lane, and the share reserved for the urgent and
+// normal lanes together, from 0 to 1.
 func (r Reserve) Shares() (urgent, normal float64) {
 	return r.Urgent.Of(defaultReserve), r.Normal.Of(defaultReserve)
 }
 
-// RetryBy has the waits between attempts for answers of a class.
+// RetryBy has the retry schedules by class of reply.
 type RetryBy map[fanfare.Class][]Duration
 
-// Secrets reads what a channel signs with from where its settings say; "" if they
-// name no place. It is never stored and never shown.
+// Secrets reads the signing secrets of a channel. They are never stored or shown.
 func (c *Channel) Secrets() (string, error) { return c.secret("secret", c.SecretEnv, c.SecretFile) }
 
 // secret reads a secret from an environment variable, or else a file.
@@ -258,7 +252,7 @@ func (c *Channel) secret(what, env, path string) (string, error) {
 	return "", nil
 }
 
-// fileReason is why a file cannot be read, without its path.
+// fileReason returns why a file cannot be read, without its path.
 func fileReason(err error) string {
 	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		err = of.Err
@@ -266,7 +260,7 @@ func fileReason(err error) string {
 	return err.Error()
 }
 
-// CheckAddress refuses an address that the channel would not send to.
+// CheckAddress refuses an address to which the channel does not send.
 func (c *Channel) CheckAddress(address string) error {
 	if c.Driver == "webhook" && !c.AllowHTTP && strings.HasPrefix(address, "http://") {
 		return inputerror.Invalid("/to", "give the https address of the receiver, or set allow_http for channel "+c.Name, "the URL has no TLS")
@@ -274,8 +268,8 @@ func (c *Channel) CheckAddress(address string) error {
 	return nil
 }
 
-// A Relay is one of several next hops of a channel. What it leaves empty is the
-// channel's, but for name and password.
+// A Relay is one of several next hops of a channel. Its empty fields take the values of the
+// channel, except username and password.
 type Relay struct {
 	Name         string `json:"name,omitempty"` // unique within the channel; "" takes Relay
 	Relay        string `json:"relay"`          // host:port
@@ -288,7 +282,7 @@ type Relay struct {
 	Grouping     string `json:"grouping,omitempty"`
 }
 
-// DisplayName is what the relay is called.
+// DisplayName returns the name of the relay.
 func (r *Relay) DisplayName() string {
 	if r.Name == "" {
 		return r.Relay
@@ -296,8 +290,7 @@ func (r *Relay) DisplayName() string {
 	return r.Name
 }
 
-// A Hop is a next hop of a channel: the channel as it would be with that relay
-// alone.
+// A Hop is a next hop of a channel: the channel with the settings of one relay.
 type Hop struct {
 	Name    string
 	Weight  int
@@ -330,17 +323,17 @@ func (c *Channel) Hops() []Hop {
 	return hops
 }
 
-// HasHop reports whether the channel has a next hop of that name.
+// HasHop reports whether the channel has a next hop with that name.
 func (c *Channel) HasHop(name string) bool {
 	return slices.ContainsFunc(c.Hops(), func(h Hop) bool { return h.Name == name })
 }
 
-// RelayScope is the scope of one relay of a channel.
+// RelayScope returns the scope of a relay for pauses.
 func RelayScope(c *Channel, relay string) fanfare.Scope {
 	return fanfare.Scope{Kind: fanfare.ScopeRelay, Name: c.Service + "/" + c.Name + "/" + relay}
 }
 
-// MarshalJSON returns the spelling of documents.
+// MarshalJSON returns the form of documents.
 func (q DailyQuota) MarshalJSON() ([]byte, error) {
 	if q == (DailyQuota{}) {
 		return json.Marshal(Unlimited)

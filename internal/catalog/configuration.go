@@ -13,8 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// A Configuration is all that is configured at one moment. It never changes. In
-// the zero one there is nothing.
+// A Configuration is the immutable configuration at one time. The zero value is empty.
 type Configuration struct{ Snapshot *Snapshot }
 
 func (c Configuration) services() map[string]*ServiceSnapshot {
@@ -45,7 +44,7 @@ func (c Configuration) Service(name string) *Service {
 	return nil
 }
 
-// of is the service's part, an empty one for an unknown service.
+// of returns the snapshot of a service, which is empty if the service is unknown.
 func (c Configuration) of(name string) *ServiceSnapshot {
 	if svc := c.services()[name]; svc != nil {
 		return svc
@@ -53,10 +52,10 @@ func (c Configuration) of(name string) *ServiceSnapshot {
 	return &ServiceSnapshot{}
 }
 
-// Topics, Channels and Templates list what a service has, sorted by name.
+// Topics lists the topics of a service, sorted by name.
 func (c Configuration) Topics(service string) []*Topic { return SortedValues(c.of(service).Topics) }
 
-// TopicNumbered returns the topic with a number; false where it was deleted.
+// TopicNumbered returns the topic with a number, unless it was deleted.
 func (c Configuration) TopicNumbered(number uint32) (*Topic, bool) {
 	t := c.Snapshot.Topics[number]
 	if t == nil || c.Topic(t.Service, t.Name) != t {
@@ -65,12 +64,12 @@ func (c Configuration) TopicNumbered(number uint32) (*Topic, bool) {
 	return t, true
 }
 
-// Channels is like Topics.
+// Channels lists the channels of a service, sorted by name.
 func (c Configuration) Channels(service string) []*Channel {
 	return SortedValues(c.of(service).Channels)
 }
 
-// Templates is like Topics; of each the current version.
+// Templates lists the current versions of the templates of a service, sorted by name.
 func (c Configuration) Templates(service string) []*TemplateSource {
 	return SortedValues(c.of(service).Templates)
 }
@@ -86,7 +85,7 @@ func (c Configuration) Template(service, name string) *TemplateSource {
 	return c.of(service).Templates[name]
 }
 
-// Settings is what a document says about the topic, but for its rules.
+// Settings returns the settings of the topic in a document, without its rules.
 func (t *Topic) Settings() TopicSettings { return t.Body.TopicSettings }
 
 // Kinds of ConfigRecord.
@@ -116,8 +115,8 @@ func loadChannel(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) err
 	return nil
 }
 
-// ChannelsIn returns the channels among records as a store keeps them, services
-// first, by service and name: for who looks at a store without opening a registry.
+// ChannelsIn returns the channels in stored records, services first, sorted by service and name.
+// It is for programs that read a store without a registry.
 func ChannelsIn(records []control.ConfigRecord) ([]*Channel, error) {
 	s := NewSnapshot()
 	for i := range records {
@@ -141,8 +140,7 @@ func ChannelsIn(records []control.ConfigRecord) ([]*Channel, error) {
 	return all, nil
 }
 
-// A Snapshot is the whole configuration at one time. It is never changed: who
-// changes the configuration builds another and puts it in place.
+// A Snapshot is the whole configuration at one time. It is immutable: a change builds another one.
 type Snapshot struct {
 	Services     map[string]*ServiceSnapshot
 	ServiceNames map[uint32]string // of services, by number

@@ -13,8 +13,7 @@ func (d *Diff) Add(kind, name, action string, fields []audit.FieldChange) {
 	d.Changes = append(d.Changes, Change{Kind: kind, Name: name, Action: action, Fields: fields})
 }
 
-// FieldChanges compares two values of one type, field by field as JSON spells
-// them.
+// FieldChanges compares the JSON fields of two values of one type.
 func FieldChanges(before, after any) []audit.FieldChange {
 	was, is := fieldTexts(before), fieldTexts(after)
 	names := slices.Collect(maps.Keys(was))
@@ -53,11 +52,10 @@ func fieldTexts(v any) map[string]string {
 	return texts
 }
 
-// A Diff is what an apply changes, or would change. It is empty when the
-// configuration is already as the document says.
+// A Diff lists the changes of an apply. It is empty if the configuration equals the document.
 type Diff struct {
 	Changes []Change `json:"changes"`
-	Notes   []string `json:"notes,omitempty"` // what else there is to know of what the document names
+	Notes   []string `json:"notes,omitempty"` // remarks about members of the document
 }
 
 // A Change is one member that an apply changes.

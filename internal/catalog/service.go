@@ -12,31 +12,30 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// Rule is that of a kind.
+// Rule returns the rule for a kind of bounce.
 func (s *BounceSettings) Rule(kind control.BounceKind) *BounceRule { return s.Rules()[kind-1] }
 
-// BounceSettings say after which bounces a service gives an address up. A rule that
-// is the zero one is the default of its kind.
+// BounceSettings define after which bounces an address is suppressed. A zero rule takes the
+// default of its kind.
 type BounceSettings struct {
-	Unknown   BounceRule `json:"unknown,omitzero"`   // status and words both say that there is no such mailbox
-	Hard      BounceRule `json:"hard,omitzero"`      // one of the two says so, or the domain is none
-	Soft      BounceRule `json:"soft,omitzero"`      // it came to nothing for another reason, none of which is the sender
-	Full      BounceRule `json:"full,omitzero"`      // the mailbox has no room
-	Complaint BounceRule `json:"complaint,omitzero"` // a reader called it junk
+	Unknown   BounceRule `json:"unknown,omitzero"`   // the status and the text both say that the mailbox does not exist
+	Hard      BounceRule `json:"hard,omitzero"`      // one of the two says so, or the domain does not exist
+	Soft      BounceRule `json:"soft,omitzero"`      // delivery failed for another reason that is not the sender
+	Full      BounceRule `json:"full,omitzero"`      // the mailbox is full
+	Complaint BounceRule `json:"complaint,omitzero"` // a reader reported spam
 }
 
-// A BounceRule gives an address up after so many messages that came back within
-// some days, the last of them so many days behind the first.
+// A BounceRule suppresses an address after a number of bounces within some days, if the last one
+// is at least OverDays after the first.
 type BounceRule struct {
 	After      int  `json:"after,omitempty"`
 	WithinDays int  `json:"within_days,omitempty"` // 30
-	OverDays   int  `json:"over_days,omitempty"`   // 0: they may come at once
-	ForDays    int  `json:"for_days,omitempty"`    // 0: for good
-	Never      bool `json:"never,omitempty"`       // instead of all that: nobody is given up
+	OverDays   int  `json:"over_days,omitempty"`   // 0: no minimum
+	ForDays    int  `json:"for_days,omitempty"`    // 0: for ever
+	Never      bool `json:"never,omitempty"`       // never suppress
 }
 
-// What the rules of bounces may say. MaxBounceDays is how long a bounce is of any
-// use.
+// Limits of bounce rules. MaxBounceDays is also how long bounces are stored.
 const (
 	MaxBounceDays  = 180
 	MaxBounces     = 100
@@ -44,9 +43,9 @@ const (
 	BounceWithin   = 30
 )
 
-// DefaultBounces are in force where a service says nothing else. They are those of
-// large senders: an address that nobody has is not tried again, and a mailbox that
-// is full, or a server that is down, has weeks.
+// DefaultBounces are the rules of a service without its own. They follow the practice of large
+// senders: an unknown mailbox is suppressed at once; a full mailbox or an unreachable server has
+// weeks.
 var DefaultBounces = BounceSettings{
 	Unknown:   BounceRule{After: 1, WithinDays: BounceWithin},
 	Hard:      BounceRule{After: 3, WithinDays: BounceWithin},
@@ -59,7 +58,7 @@ func (s *BounceSettings) Rules() [5]*BounceRule {
 	return [...]*BounceRule{&s.Unknown, &s.Hard, &s.Soft, &s.Full, &s.Complaint}
 }
 
-// Reached reports whether what came back, at some times, is enough.
+// Reached reports whether bounces at these times reach the limit of the rule.
 func (b *BounceRule) Reached(at []time.Time, now time.Time) bool {
 	if b.Never {
 		return false
@@ -74,7 +73,7 @@ func (b *BounceRule) Reached(at []time.Time, now time.Time) bool {
 	return last.Sub(first) >= time.Duration(b.OverDays)*day
 }
 
-// Until is until when an address that is given up now stays so; zero for good.
+// Until returns the end of a suppression that begins now; zero: for ever.
 func (b *BounceRule) Until(now time.Time) time.Time {
 	if b.ForDays == 0 {
 		return time.Time{}
@@ -82,16 +81,14 @@ func (b *BounceRule) Until(now time.Time) time.Time {
 	return now.AddDate(0, 0, b.ForDays)
 }
 
-// What one event may take, at most, in conditions to which no index leads: all of
-// its topic together. It is the service's budget, for matching is shared with the
-// events of others.
+// Limits of the matching budget: the maximum matching cost of an event for all unindexed
+// conditions of its topic.
 const (
 	defaultBudget = time.Millisecond
 	MaxBudget     = 100 * time.Millisecond
 )
 
-// Budget is what an event of the service may take in conditions to which no index
-// leads.
+// Budget returns the matching budget of the service.
 func (s *ServiceSnapshot) Budget() time.Duration {
 	if s.MatchingBudget == 0 {
 		return defaultBudget
@@ -104,17 +101,17 @@ type Service struct {
 	Name  string
 	Title string
 
-	MatchingBudget time.Duration // what an event may take in conditions to which no index leads
+	MatchingBudget time.Duration // maximum matching cost of an event for unindexed conditions
 
 	Approval
 	ServiceLimits
 
-	Pages Pages // how they look
+	Pages Pages // look and texts of the recipient pages
 
 	SubscriberSchema json.RawMessage // of the attributes of its subscribers, or nil
 }
 
-// ServiceBody is what is kept of a service.
+// ServiceBody is the stored form of a service.
 type ServiceBody struct {
 	Title  string   `json:"title,omitempty"`
 	Budget Duration `json:"matching_budget,omitempty"` // 0: the default
@@ -139,36 +136,34 @@ func loadService(s *Snapshot, c *control.ConfigRecord) error {
 	return nil
 }
 
-// Pages is how the pages of a service look that its recipients see, and what they and
-// the mails around them say.
+// Pages has the look and texts of the recipient pages of a service and of their mails.
 type Pages struct {
-	Color     string                       `json:"color,omitempty"`     // #rrggbb; text on it is black or white, whichever is easier to read
+	Color     string                       `json:"color,omitempty"`     // #rrggbb; text on it is black or white, whichever has more contrast
 	Logo      string                       `json:"logo,omitempty"`      // data:image/png;base64,...
-	Links     []PageLink                   `json:"links,omitempty"`     // at the foot
+	Links     []PageLink                   `json:"links,omitempty"`     // in the footer
 	Texts     map[string]map[string]string `json:"texts,omitempty"`     // by language tag, by name
-	Templates map[string]string            `json:"templates,omitempty"` // of mails, by what they are for
-	Goodbye   bool                         `json:"goodbye,omitempty"`   // a mail says what has ended
+	Templates map[string]string            `json:"templates,omitempty"` // by purpose of the mail
+	Goodbye   bool                         `json:"goodbye,omitempty"`   // a mail confirms the end of subscriptions
 }
 
-// A PageLink leads from a page to somewhere else.
+// A PageLink is a link on a recipient page.
 type PageLink struct {
 	Title string `json:"title"`
 	URL   string `json:"url"`
 }
 
-// PageMails are the mails that a service may have templates of its own for.
+// PageMails lists the purposes for which a service may have its own mail templates.
 var PageMails = []string{"confirm", "known", "moved", "goodbye", "link"}
 
-// ServiceLimits bound what all channels of a service send together, and to whom
-// they send no more. The zero ServiceLimits are without bound, and the default
-// rules of bounces.
+// ServiceLimits are the limits over all channels of a service, and its bounce rules. The zero
+// value has no limits and the default bounce rules.
 type ServiceLimits struct {
 	Rate       Rate           `json:"rate,omitzero"`
 	DailyQuota DailyQuota     `json:"daily_quota,omitzero"`
 	Bounces    BounceSettings `json:"bounces,omitzero"`
 }
 
-// A ServiceSnapshot is what belongs to one service and is not deleted.
+// A ServiceSnapshot has the members of a service that are not deleted.
 type ServiceSnapshot struct {
 	Number         uint32
 	Name           string
@@ -179,7 +174,7 @@ type ServiceSnapshot struct {
 	Pages          Pages
 	Topics         map[string]*Topic
 	Channels       map[string]*Channel
-	Templates      map[string]*TemplateSource // what is published
+	Templates      map[string]*TemplateSource // the published versions
 }
 
 func NewService(number uint32, name string) *ServiceSnapshot {
@@ -187,9 +182,8 @@ func NewService(number uint32, name string) *ServiceSnapshot {
 		Topics: map[string]*Topic{}, Channels: map[string]*Channel{}, Templates: map[string]*TemplateSource{}}
 }
 
-// A subscriberSchema is what the attributes of a service's subscribers have to
-// be like. It is asked when attributes are put; those that were put before it
-// stay as they are.
+// A SubscriberSchema is the schema of the attributes of subscribers. It applies when attributes
+// are put; stored attributes are not checked again.
 type SubscriberSchema struct {
 	Text  json.RawMessage // JSON Schema
 	check func(json.RawMessage) error
@@ -206,7 +200,7 @@ func NewSubscriberSchema(text json.RawMessage) (*SubscriberSchema, error) {
 	return &SubscriberSchema{text, check}, nil
 }
 
-// CheckAttributes checks attributes, of which none are an empty object.
+// CheckAttributes validates attributes. Missing attributes are an empty object.
 func (s SubscriberSchemas) CheckAttributes(service uint32, attributes json.RawMessage) error {
 	schema := s[service]
 	if schema == nil {
@@ -226,7 +220,7 @@ func (s SubscriberSchemas) CheckAttributes(service uint32, attributes json.RawMe
 	return wrong
 }
 
-// loadSubscriberSchema puts a kept schema into s.
+// loadSubscriberSchema loads a stored schema into s.
 func loadSubscriberSchema(s *Snapshot, c *control.ConfigRecord) error {
 	delete(s.SubscriberSchemas, c.Service)
 	if c.Deleted {

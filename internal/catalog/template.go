@@ -187,8 +187,8 @@ func loadTemplate(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) er
 	return nil
 }
 
-// TemplateWords are what a variant of a template says in place of it. What it lacks,
-// a less exact variant or the template says.
+// TemplateWords are the texts of a template variant. A missing text comes from a less specific
+// variant or the template.
 type TemplateWords struct {
 	Subject  string `json:"subject,omitempty"`
 	Text     string `json:"text,omitempty"`

@@ -282,8 +282,8 @@ type Signup struct {
 	Intro    string   `json:"intro,omitempty"`    // what stands above the form
 }
 
-// reservedSchemas are what the events of topics that Fanfare publishes to look like,
-// so that conditions are checked against them. What an event has not is left out.
+// reservedSchemas are the schemas of the events that Fanfare publishes, against which conditions
+// are checked. An event leaves out the fields that it does not have.
 var reservedSchemas = map[string]json.RawMessage{
 	fanfare.TopicDeliveries: outcomesSchema,
 	fanfare.TopicFailures:   outcomesSchema,
@@ -324,6 +324,17 @@ func (t *Topic) RuleName(number uint32) string {
 		}
 	}
 	return ""
+}
+
+// LabelsOf returns the texts for recipients of a rule, nil for none. Without a title, the rule has that of the topic.
+func (t *Topic) LabelsOf(rule *Rule) (l Labels) {
+	if rule != nil {
+		l = rule.Labels
+	}
+	if l.Title == "" {
+		l.Title = t.Title
+	}
+	return l
 }
 
 func (t *Topic) RuleNames() iter.Seq[string] {

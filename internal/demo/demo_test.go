@@ -38,7 +38,7 @@ func checkShape(t *testing.T, out string, folders ...string) {
 }
 
 // The printed numbers must equal a plain count of the input.
-func TestTheDemoTellsWhatTheInputDemands(t *testing.T) {
+func TestTheDemoAgreesWithItsInput(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	want := expect(t, 2000)
 	var out bytes.Buffer
@@ -121,7 +121,7 @@ func TestATakenPortIsNoObstacle(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotAgreeIsAnError(t *testing.T) {
+func TestDisagreementIsAnError(t *testing.T) {
 	sent := fanfare.Broadcast{Messages: 3, Counts: fanfare.Counts{fanfare.Accepted: 3}}
 	tests := []struct {
 		name      string

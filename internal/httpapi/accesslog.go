@@ -45,7 +45,7 @@ func (l *accessLog) answered(x *responseWriter, now time.Time) {
 	left := 0
 	if refused && x.status < http.StatusInternalServerError {
 		var write bool
-		if write, left = l.room(now.Unix()); !write {
+		if write, left = l.allowLine(now.Unix()); !write {
 			return
 		}
 	}
@@ -61,9 +61,9 @@ func (l *accessLog) answered(x *responseWriter, now time.Time) {
 	l.log.LogAttrs(context.Background(), level, "request", attrs...)
 }
 
-// room reports whether another line may be written in this second, and how many lines
+// allowLine reports whether another line may be written in this second, and how many lines
 // were omitted before it.
-func (l *accessLog) room(second int64) (write bool, left int) {
+func (l *accessLog) allowLine(second int64) (write bool, left int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if second != l.second {

@@ -37,7 +37,7 @@ type API struct {
 
 	stop     sync.Once
 	stopping chan struct{} // closed by Stop
-	changes  requestCount  // under way
+	changes  requestCount  // running
 }
 
 // maxBulk limits the bulk bodies that are read at the same time. Further ones get 503.

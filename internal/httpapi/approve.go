@@ -13,17 +13,17 @@ import (
 
 func (a *API) approvalRoutes() {
 	approve := huma.Operation{OperationID: "approve", Method: http.MethodPost, Path: "/v1/approve", Tags: []string{"operations"},
-		Summary:     "Let a broadcast leave that waits for approval",
-		Description: "A broadcast of more messages than hold_above of its topic or service is frozen and held. A key needs the scope approve. To refuse it, cancel it.",
-		Parameters:  []*huma.Param{service()}, RequestBody: body[wire.Approve](a, "Which one", "application/json")}
-	replies[any](a, &approve, http.StatusNoContent, "It leaves, and that is kept over a restart")
+		Summary:     "Approve a broadcast that waits for approval",
+		Description: "A broadcast of more messages than hold_above of its topic or service is held after the match. A key needs the scope approve. To refuse it, cancel it.",
+		Parameters:  []*huma.Param{service()}, RequestBody: body[wire.Approve](a, "The broadcast", "application/json")}
+	replies[any](a, &approve, http.StatusNoContent, "Approved; this is durable")
 	a.handle(approve, mayApprove, a.approve)
 
 	rate := huma.Operation{OperationID: "set-rate", Method: http.MethodPost, Path: "/v1/rate", Tags: []string{"operations"},
-		Summary:     "Set how fast a broadcast or a channel may leave",
-		Description: "It is in force within a second, and kept over a restart. A broadcast's rate is for all channels together, and below theirs. That of a channel takes the place of the one that is configured, until it is set to configured.",
-		Parameters:  []*huma.Param{service()}, RequestBody: body[wire.SetRate](a, "Of what, and how fast", "application/json")}
-	replies[any](a, &rate, http.StatusNoContent, "In force, and kept over a restart")
+		Summary:     "Set the rate of a broadcast or a channel",
+		Description: "The rate is in force within a second and durable. The rate of a broadcast applies to all channels together, in addition to theirs. The rate of a channel replaces the configured one until it is set to configured.",
+		Parameters:  []*huma.Param{service()}, RequestBody: body[wire.SetRate](a, "The scope and its rate", "application/json")}
+	replies[any](a, &rate, http.StatusNoContent, "In force and durable")
 	a.handle(rate, mayConfigure, a.setRate)
 }
 
@@ -45,7 +45,7 @@ func (a *API) approve(x *responseWriter, r *http.Request, c caller) error {
 	return nil
 }
 
-// title says whose key it is, for others who may see it.
+// title names the key of the caller for operators.
 func (c caller) title() string {
 	if c.principal.Name == "" {
 		return c.principal.KeyID
@@ -72,7 +72,7 @@ func (a *API) setRate(x *responseWriter, r *http.Request, c caller) error {
 	if err := a.deps.Switches.SetRate(r.Context(), scope, in.Rate); err != nil {
 		return err
 	}
-	if scope.Kind == fanfare.ScopeBroadcast { // a channel's is the registry's, which notes it
+	if scope.Kind == fanfare.ScopeBroadcast { // the registry records the rate of a channel
 		a.note(r.Context(), audit.Operation{Service: b.Service, Action: "rate", Kind: string(scope.Kind), Name: scope.Name},
 			&audit.Detail{Fields: []audit.FieldChange{{Field: "rate", Old: b.RateLimit, New: in.Rate}}})
 	}

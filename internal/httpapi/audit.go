@@ -26,7 +26,7 @@ type auditOf struct {
 
 func (a *API) auditRoutes() {
 	read(a, huma.Operation{OperationID: "list-audit", Method: http.MethodGet, Path: "/v1/audit", Tags: []string{"operations"},
-		Summary:     "Who changed what, the latest first",
+		Summary:     "List the entries of the audit log, the latest first",
 		Description: "Every change through the API is one entry, a bulk import too. It has ids and names, no addresses and no secrets."}, mayConfigure, a.listAudit)
 }
 

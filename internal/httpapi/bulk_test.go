@@ -142,10 +142,10 @@ func TestImportSummaryCountsAndNamesTheFirstBadLines(t *testing.T) {
 }
 
 func TestAnImportTellsWhatItsConditionsCost(t *testing.T) {
-	lines := oneSub + "\n" + strings.Replace(oneSub, "{", `{"filter":"event.mag != 4","id":"dear",`, 1)
-	const dear = `{"id":"dear","created":true,"matching":{"indexed":false,"ns_per_event":40,"reason":"!= cannot be indexed"}}`
+	lines := oneSub + "\n" + strings.Replace(oneSub, "{", `{"filter":"event.mag != 4","id":"unindexed",`, 1)
+	const unindexed = `{"id":"unindexed","created":true,"matching":{"indexed":false,"ns_per_event":40,"reason":"!= cannot be indexed"}}`
 	rec := ask(t, newWorld().api(), "POST", "/v1/subscriptions", lines, "Content-Type", httpio.NDJSON)
-	if answers := strings.Split(rec.Body.String(), "\n"); strings.Contains(answers[0], "matching") || answers[1] != dear {
+	if answers := strings.Split(rec.Body.String(), "\n"); strings.Contains(answers[0], "matching") || answers[1] != unindexed {
 		t.Errorf("answered %s", rec.Body)
 	}
 	rec = ask(t, newWorld().api(), "POST", "/v1/subscriptions?quiet=true", lines, "Content-Type", httpio.NDJSON)
@@ -293,7 +293,7 @@ func TestFullDiskInTheMiddleSaysFromWhere(t *testing.T) {
 	response := bulk(t, address, "?quiet=true", strings.NewReader(body.String()))
 	var p wire.Problem
 	json.NewDecoder(response.Body).Decode(&p)
-	if response.StatusCode != 507 || p.Code != fanfare.DiskFull || p.Line != len(w.puts)+1 || !strings.Contains(p.Hint, "before this line is stored") {
+	if response.StatusCode != 507 || p.Code != fanfare.DiskFull || p.Line != len(w.puts)+1 || !strings.Contains(p.Hint, "lines before this one are stored") {
 		t.Errorf("%d %+v, %d stored", response.StatusCode, p, len(w.puts))
 	}
 }

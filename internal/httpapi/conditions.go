@@ -27,8 +27,8 @@ func (a *API) conditionRoutes() {
 		Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"20" doc:"how many conditions are named"`
 	}
 	read(a, huma.Operation{OperationID: "report-conditions", Method: http.MethodGet, Path: "/v1/reports/conditions", Tags: []string{"subscriptions"},
-		Summary:     "What the conditions cost to which no index leads, the dearest first",
-		Description: "Every event of a topic is held against such a condition. How long that takes is estimated from what the condition is made of; how often it is met is tried on some of the events that came since the server started."}, mayRead,
+		Summary:     "List the conditions that no index supports, the most expensive first",
+		Description: "Such a condition is evaluated for every event of its topic. The time is estimated from the parts of the condition, and the share of matching events from a sample of the events since the start of the server."}, mayRead,
 		func(_ context.Context, c caller, in *report) (wire.ConditionReport, error) {
 			s, err := a.oneService(c)
 			if err != nil {

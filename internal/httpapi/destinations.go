@@ -30,7 +30,7 @@ func (a *API) destinationRoutes() {
 	}
 	read(a, huma.Operation{OperationID: "list-destinations", Method: http.MethodGet, Path: "/v1/channels/{channel}/destinations", Tags: tags,
 		Summary:     "The destinations of a channel that are not well, and those for whom messages wait",
-		Description: "A destination is the domain of addresses, or host and port of webhooks. What their answers have shown is known since the server started; what was put off is kept."}, mayRead,
+		Description: "A destination is the domain of addresses, or host and port of webhooks. Observations of their replies are kept in memory since the start of the server; deferred messages are durable."}, mayRead,
 		func(ctx context.Context, c caller, in *ofChannel) (wire.Destinations, error) {
 			service, err := a.oneService(c)
 			if err != nil {
@@ -50,8 +50,8 @@ func (a *API) destinationRoutes() {
 		Destination string `path:"destination" doc:"the domain of addresses, or host:port of webhooks"`
 	}
 	act(a, huma.Operation{OperationID: "resume-destination", Method: http.MethodPost, Path: "/v1/channels/{channel}/destinations/{destination}/resume", Tags: tags,
-		Summary:     "Have leave what waits for a destination",
-		Description: "It is not left alone any more, and what its refusals have shown of how much it takes is forgotten. What was put off for it leaves within a second; what is between two attempts keeps its time. Where it still refuses it is left alone again, for longer."}, mayConfigure,
+		Summary:     "Send the messages that wait for a destination",
+		Description: "It ends the suspension of the destination and forgets the limits that its refusals have shown. Messages that wait for the destination are sent within a second; deliveries between two attempts keep their time. If the destination still refuses, it is suspended again, for longer."}, mayConfigure,
 		func(ctx context.Context, c caller, in *one) error {
 			service, err := a.oneService(c)
 			if err != nil {

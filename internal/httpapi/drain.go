@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A requestCount counts the requests under way that may change something, so that a stop can
+// A requestCount counts the running requests that may change something, so that a stop can
 // let them end before it closes what they use.
 type requestCount struct {
 	mu       sync.Mutex
@@ -34,7 +34,7 @@ func (c *requestCount) swap() *sync.WaitGroup {
 	return before
 }
 
-// Drain is Stop that waits, until ctx ends, for the requests under way that may change
+// Drain is Stop that waits, until ctx ends, for the running requests that may change
 // something: so an import that a stop cuts short is in the audit. It does not wait for
 // requests that come later.
 func (a *API) Drain(ctx context.Context) {

@@ -22,7 +22,7 @@ const (
 func (a *API) dryRunRoutes() {
 	match := huma.Operation{OperationID: "match-event", Method: http.MethodPost, Path: "/v1/topics/{topic}/match", Tags: []string{"events"},
 		Summary: "For whom an event would be: how many, and a sample. Nothing is published",
-		Description: "The dry run of publish: the body is the event's data, or a CloudEvent in the structured or binary mode, and data, times and audience are checked as for publishing it. Nothing is kept and nothing is sent. " +
+		Description: "The dry run of publish: the body is the event's data, or a CloudEvent in the structured or binary mode, and data, times and audience are checked as for publishing it. Nothing is stored or sent. " +
 			"A key that may publish and not look people up gets the numbers and an empty sample.",
 		Parameters: append(append([]*huma.Param{param("topic", "name of the topic")}, ofEvents()...),
 			query("sample", "how many subscriptions to name, 0 to 1000; 10")),
@@ -31,11 +31,11 @@ func (a *API) dryRunRoutes() {
 	a.handle(match, mayTry, a.matchEvent)
 
 	try := huma.Operation{OperationID: "try-message", Method: http.MethodPost, Path: "/v1/dry-run/messages", Tags: []string{"messages"},
-		Summary:     "What a message would set off: how many, over which channel, and who would be refused. Nothing is sent",
-		Description: "The dry run of send-message: the body is the same, and is checked as for sending it: each message is written as it would leave. Nothing is kept and nothing is sent.",
+		Summary:     "Count the messages of a direct message by channel, and list rejected recipients, without sending",
+		Description: "The dry run of send-message: the body is the same and is checked in the same way, and every message is rendered. Nothing is stored or sent.",
 		Parameters:  []*huma.Param{service()},
 		RequestBody: body[wire.MessageRequest](a, "The message", "application/json")}
-	replies[wire.MessageRun](a, &try, http.StatusOK, "What it would set off", "application/json")
+	replies[wire.MessageRun](a, &try, http.StatusOK, "The result of the dry run", "application/json")
 	a.handle(try, mayPublish, a.tryMessage)
 }
 

@@ -29,7 +29,7 @@ func (a *API) explainRoutes() {
 	tags := []string{"subscriptions"}
 	read(a, huma.Operation{OperationID: "explain-event", Method: http.MethodGet, Path: "/v1/subscriptions/{id}/explain", Tags: tags,
 		Summary:     "Why an event was for a subscription or not",
-		Description: "What was recorded when the event was matched decides. The condition is shown part by part, as the topic defines it now."}, mayRead,
+		Description: "The answer is based on the record of the match. The condition is shown part by part, as the topic defines it now."}, mayRead,
 		func(ctx context.Context, c caller, in *explainOf) (fanfare.Explanation, error) {
 			s, err := a.oneService(c)
 			if err != nil {

@@ -25,7 +25,7 @@ func (a *API) keyRoutes() {
 
 	create := op("create-key", http.MethodPost, "/v1/keys", "Make a key", service())
 	create.Description = "The key is shown this once: only a hash of it is kept."
-	create.RequestBody = body[wire.KeyRequest](a, "What the key is for", "application/json")
+	create.RequestBody = body[wire.KeyRequest](a, "The settings of the key", "application/json")
 	replies[wire.NewKey](a, &create, http.StatusCreated, "The key", "application/json")
 	a.handle(create, mayConfigure, a.createKey)
 
@@ -49,7 +49,7 @@ func (a *API) keyRoutes() {
 		})
 
 	change := op("change-key", http.MethodPatch, "/v1/keys/{id}", "Change the name, scopes or expiry of a key, or disable it", id, service())
-	change.RequestBody = body[wire.KeyPatch](a, "What is to be another", httpio.MergePatch, "application/json")
+	change.RequestBody = body[wire.KeyPatch](a, "The members to change", httpio.MergePatch, "application/json")
 	replies[wire.Key](a, &change, http.StatusOK, "The key as it is now", "application/json")
 	a.handle(change, mayConfigure, a.changeKey)
 
@@ -96,7 +96,7 @@ func (a *API) createKey(x *responseWriter, r *http.Request, c caller) error {
 		return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "this key is not for service " + in.Service, Hint: "a key for all services may make this one"}
 	}
 	if in.Scopes != nil && len(in.Scopes) == 0 { // who leaves them out asks for admin, who lists none does not
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "the list is empty, and a key needs a scope", Hint: "name what it may do; without scopes it would be an admin"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "the list is empty, and a key needs a scope", Hint: "list its scopes; a key without the member scopes is an admin key"}
 	}
 	scopes, err := catalog.ParseScopes(in.Scopes)
 	if err == nil {

@@ -11,11 +11,11 @@ import (
 
 func (a *API) lintRoutes() {
 	op := huma.Operation{OperationID: "lint-template", Method: http.MethodPost, Path: "/v1/templates/{template}/lint", Tags: []string{"templates"},
-		Summary:     "What readers are going to mind of a template, stored or as a draft",
-		Description: "Answers what mail readers, screen readers and filters against spam are going to mind, each with the part, line and column and what to do. Links are judged by their shape: nothing is asked of the network, kept or sent.",
+		Summary:     "Check a stored template or a draft for problems of mail readers",
+		Description: "Lists problems for mail readers, screen readers and spam filters, each with the part, line, column and remedy. Links are checked by their form only: the server makes no network requests, and stores and sends nothing.",
 		Parameters:  []*huma.Param{param("template", "its name; of a draft any"), service()},
-		RequestBody: body[wire.LintRequest](a, "What to look at; {} takes what is stored", "application/json")}
-	replies[wire.Lint](a, &op, http.StatusOK, "What was found; nothing is good", "application/json")
+		RequestBody: body[wire.LintRequest](a, "The template to check; {} takes the stored template", "application/json")}
+	replies[wire.Lint](a, &op, http.StatusOK, "The problems; an empty list if there are none", "application/json")
 	a.handle(op, mayRead, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {

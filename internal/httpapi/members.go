@@ -76,13 +76,13 @@ func addMember[T any](a *API, k memberKind[T]) {
 
 	put := op("put", http.MethodPut, "Make or replace a "+k.kind, ifMatch(), ifNoneMatch("*: only make it, do not replace one"))
 	put.Description = k.about
-	put.RequestBody = body[T](a, "What it shall be; what is left out is at its default", "application/json", "application/yaml")
+	put.RequestBody = body[T](a, "The new settings; omitted members have their defaults", "application/json", "application/yaml")
 	replies[T](a, &put, http.StatusCreated, "Made", "application/json")
 	replies[T](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
 	a.handle(put, k.change, func(x *responseWriter, r *http.Request, c caller) error { return putMember(a, k, x, r, c) })
 
 	del := op("delete", http.MethodDelete, "Delete a "+k.kind, ifMatch())
-	del.Description = "To delete it again is no error. " + cmp.Or(k.gone, "What active or paused subscriptions need is a conflict.")
+	del.Description = "To delete it again is not an error. " + cmp.Or(k.gone, "It is a conflict if active or paused subscriptions need it.")
 	replies[any](a, &del, http.StatusNoContent, "Done, or it was not there")
 	a.handle(del, k.change, func(x *responseWriter, r *http.Request, c caller) error {
 		m, err := a.member(k.kind, r, c)

@@ -43,7 +43,7 @@ func (a *API) describe(op *huma.Operation, who access) {
 		op.Responses = map[string]*huma.Response{}
 	}
 	schemas := a.spec.OpenAPI().Components.Schemas
-	op.Responses["default"] = &huma.Response{Description: "What was wrong",
+	op.Responses["default"] = &huma.Response{Description: "The error",
 		Content: map[string]*huma.MediaType{problem.MediaType: {Schema: schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")}}}
 }
 

@@ -48,9 +48,9 @@ func parkedOrder(id string) string {
 	return id[:i] + strings.Repeat("0", max(0, 16-len(id[i:]))) + id[i:]
 }
 
-// parked lists the parked work that the key may see: one of a service sees what
-// its own events set off. What is of several services, or too damaged to tell, is
-// the operator's: one service must not drop what another was promised.
+// parked lists the parked work that the key may see. A key of a service sees the work of the
+// events of that service. Only operators see work of several services and work too damaged
+// to assign, because one service must not drop work of another.
 func (a *API) parked(ctx context.Context, c caller) ([]fanfare.Parked, error) {
 	list, err := a.deps.Parking.Parked(ctx)
 	if err != nil || c.principal.Service == "" {

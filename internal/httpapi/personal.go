@@ -69,8 +69,8 @@ func (a *API) personalRoutes() {
 	tags := []string{"subscribers"}
 	merge := huma.Operation{OperationID: "merge-subscriber", Method: http.MethodPost, Path: "/v1/subscribers/{id}/merge", Tags: tags,
 		Summary: "Make one subscriber of two",
-		Description: "All addresses, what is subscribed for them, and the history of this subscriber belong to the other from then on. What the other does not say of itself (locale, time zone, single attributes) it takes over. " +
-			"This id is not found any more; the hint of that answer names the other.",
+		Description: "All addresses, subscriptions and the history of this subscriber move to the other one. The other one takes over the locale, the time zone and attributes that it lacks. " +
+			"This id is not found any more; the hint of the error names the other one.",
 		Parameters:  []*huma.Param{param("id", "of the subscriber that goes"), service()},
 		RequestBody: body[MergeRequest](a, "The one that stays", "application/json")}
 	replies[people.Subscriber](a, &merge, http.StatusOK, "The one that stays, as it is now", "application/json")
@@ -91,8 +91,8 @@ func (a *API) personalRoutes() {
 	})
 
 	export := huma.Operation{OperationID: "export-subscriber", Method: http.MethodGet, Path: "/v1/subscribers/{id}/export", Tags: tags,
-		Summary: "Everything that is kept of a person",
-		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, what they agreed to, all deliveries with their attempts of all days that are kept, the latest first, " +
+		Summary: "Export all stored data of a person",
+		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, their consents, all deliveries with their attempts in the retention period, the latest first, " +
 			"what messages said, and the audit. Deleted subscribers are found, too. It is what a person may ask for (GDPR, articles 15 and 20).",
 		Parameters: []*huma.Param{param("id", "chosen by the client, or per-..."), service()}}
 	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", httpio.NDJSON)

@@ -22,11 +22,11 @@ type Previews interface {
 
 func (a *API) previewRoutes() {
 	op := huma.Operation{OperationID: "preview-template", Method: http.MethodPost, Path: "/v1/templates/{template}/preview", Tags: []string{"templates"},
-		Summary:     "What a template would say, stored or as a draft",
-		Description: "Answers subject, text, HTML and the whole message for an event and a person, given or made up. An error names the part of the template and its line. Nothing is kept or sent.",
+		Summary:     "Render a stored template or a draft",
+		Description: "Returns subject, text, HTML and the whole message for an event and a person, given or generated. An error names the part of the template and its line. Nothing is stored or sent.",
 		Parameters:  []*huma.Param{param("template", "its name; of a draft any"), service()},
-		RequestBody: body[wire.PreviewRequest](a, "What to take; {} takes samples", "application/json")}
-	replies[wire.Preview](a, &op, http.StatusOK, "What it says", "application/json")
+		RequestBody: body[wire.PreviewRequest](a, "The input; {} takes samples", "application/json")}
+	replies[wire.Preview](a, &op, http.StatusOK, "The rendered template", "application/json")
 	a.handle(op, mayRead, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {

@@ -15,12 +15,12 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
-// A pageHandler answers with a page for people.
+// A pageHandler returns a page for recipients.
 type pageHandler func(ctx context.Context, w http.ResponseWriter, r *http.Request) (*pages.Page, error)
 
 // pageRoute adds a page. It needs no key: what its link grants is in its token.
 func (a *API) pageRoute(op huma.Operation, h pageHandler) {
-	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
+	replies[any](a, &op, http.StatusOK, "A page for recipients", "text/html")
 	replies[any](a, &op, http.StatusNotFound, "A page that says that the link does not work", "text/html")
 	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusInsufficientStorage} {
 		replies[any](a, &op, status, "A page that says to try again", "text/html")
@@ -59,15 +59,15 @@ func (a *API) signupRoutes() {
 	}
 	act(a, huma.Operation{OperationID: "sign-up", Method: http.MethodPost, Path: "/v1/signups", Tags: []string{"subscriptions"},
 		Summary: "Mail somebody a link to confirm a subscription",
-		Description: "Nothing is kept before they confirm, within two days. Who has the subscription gets another mail, with a link to what they get; " +
-			"a suppressed address gets none, nor does one that has had three within hours: the answer is the same. Without public_url it is refused."}, maySubscribe,
+		Description: "Nothing is stored before they confirm, within two days. If the address has the subscription already, the mail has a link to the preferences instead; " +
+			"a suppressed address gets none, nor does an address that has had three within hours: the response is the same. Without public_url the request is rejected."}, maySubscribe,
 		func(ctx context.Context, c caller, in *SignupIn) error {
 			s, err := a.oneService(c)
 			if err != nil {
 				return err
 			}
 			if a.deps.Signups == nil {
-				return &fanfare.Error{Code: fanfare.Conflict, Message: "the server has no public_url, so that a link would lead nowhere", Hint: "set public_url to where recipients reach the server"}
+				return &fanfare.Error{Code: fanfare.Conflict, Message: "the server has no public_url, so its mail cannot have a link", Hint: "set public_url to the URL at which recipients reach the server"}
 			}
 			return a.deps.Signups.Ask(ctx, s, &in.Body, a.recipientPages.MayMail)
 		})
@@ -107,7 +107,7 @@ func (a *API) preferenceRoutes() {
 		ID string `path:"id" doc:"chosen by the client, or per-..."`
 	}
 	read(a, huma.Operation{OperationID: "list-consents", Method: http.MethodGet, Path: "/v1/subscribers/{id}/consents", Tags: []string{"subscribers"},
-		Summary: "What a subscriber agreed to, and when", Description: "The latest first. They are kept as long as the person is."}, mayLookUp,
+		Summary: "List the consents of a subscriber", Description: "The latest first. They are stored as long as the person."}, mayLookUp,
 		func(ctx context.Context, c caller, in *One) (page ConsentList, err error) {
 			s, err := a.oneService(c)
 			if err == nil {
@@ -118,7 +118,7 @@ func (a *API) preferenceRoutes() {
 	if a.deps.Choices == nil {
 		return
 	}
-	a.pageRoute(linked("show-preferences", http.MethodGet, "/p/{token}", "What a recipient gets; changes nothing"), a.recipientPages.ShowPreferences)
+	a.pageRoute(linked("show-preferences", http.MethodGet, "/p/{token}", "Show the preferences of a recipient; changes nothing"), a.recipientPages.ShowPreferences)
 	a.pageRoute(linked("change-preferences", http.MethodPost, "/p/{token}", "Change what a recipient gets; no key is needed"), a.recipientPages.ChangePreferences)
 	a.pageRoute(linked("show-move", http.MethodGet, "/a/{token}", "Ask whether messages shall go to this address; changes nothing"), a.recipientPages.Move)
 	a.pageRoute(linked("confirm-move", http.MethodPost, "/a/{token}", "Have messages go to another address; no key is needed"), a.recipientPages.Move)

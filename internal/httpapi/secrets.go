@@ -19,7 +19,7 @@ func (a *API) secretRoutes() {
 		Channel string `path:"channel" doc:"name of the channel"`
 		To      string `query:"to" required:"true" doc:"URL of the receiver"`
 	}
-	op := listOp("get-secret", "/v1/channels/{channel}/secret", "configuration", "What a receiver of webhooks verifies them with")
+	op := listOp("get-secret", "/v1/channels/{channel}/secret", "configuration", "Show the secret that verifies webhooks")
 	op.Description = "Each receiver has a secret of its own, derived from that of the channel: who knows it cannot sign what another receiver would believe. Needs a key with the scope secrets."
 	read(a, op, maySeeSecrets, func(_ context.Context, c caller, in *ofReceiver) (wire.ReceiverSecret, error) {
 		service, err := a.oneService(c)

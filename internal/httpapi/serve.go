@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
-// An exchange is one request and the state of its response.
+// A responseWriter holds one request and the state of its response.
 type responseWriter struct {
 	http.ResponseWriter
 	request *http.Request
@@ -27,7 +27,7 @@ type responseWriter struct {
 
 	began    time.Time
 	key      string           // id of the key of the request, "" if unknown
-	keyLimit *limits.KeyLimit // the gauge that counts the request, or nil
+	keyLimit *limits.KeyLimit // the limit that counts the request, or nil
 }
 
 // Unwrap returns the writer of the connection, for http.ResponseController.
@@ -100,7 +100,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if most := a.deps.Limits.MaxRequests(r); most > 0 && running > int64(most) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-		x.refuse(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server has too many requests under way", Hint: "send this one again in a moment"})
+		x.refuse(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server has too many requests running", Hint: "send this one again in a moment"})
 		return
 	}
 	a.mux.ServeHTTP(x, r)

@@ -32,7 +32,7 @@ func pageOfStates(list []wire.KeyState, limit int) int {
 
 func (a *API) stateRoutes() {
 	list := listOp("list-states", "/v1/topics/{topic}/state", "events", "The last event of each key of a topic, by key")
-	list.Description = "What crosses, crosses_above and crosses_below compare the next event of the key with. A topic has keys where its setting key names a field."
+	list.Description = "The functions crosses, crosses_above and crosses_below compare the next event of the key with it. A topic has keys if its setting key names a field."
 	read(a, list, mayLookUp, func(_ context.Context, c caller, in *OfTopic) (page wire.StatePage, err error) {
 		service, err := a.oneService(c)
 		if err != nil {

@@ -40,14 +40,14 @@ func (a *API) suppressionListRoutes() {
 	list := huma.Operation{OperationID: "list-suppressions", Method: http.MethodGet, Path: path, Tags: tags,
 		Summary: "The suppressed addresses of a service, the latest first, or all of them as a stream",
 		Description: "Of whoever was forgotten there is no address, but a hash. " +
-			"With Accept: application/x-ndjson all are streamed, each on a line of the form that an import takes. What holds for all services is a list of its own."}
+			"With Accept: application/x-ndjson all are streamed, one per line in the form of an import. The suppressions for all services are a list of their own."}
 	replies[SuppressionList](a, &list, http.StatusOK, "A page, or everything", "application/json")
 	list.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[SuppressionRequest](a, httpio.NDJSON)}
 	streamed(a, list, mayLookUp, a.listSuppressions)
 
 	fill := huma.Operation{OperationID: "import-suppressions", Method: http.MethodPost, Path: path, Tags: tags,
 		Summary:     "Put the address on each line on the suppression list",
-		Description: "NDJSON is streamed: each line is kept by itself and answered by a line, in order; a bad line does not stop the others. Read the answers while you send, or ask for a summary with quiet=true.",
+		Description: "NDJSON is streamed: each line is stored on its own and gets a response line, in order; an invalid line does not stop the others. Read the responses while you send, or request a summary with quiet=true.",
 		Parameters: []*huma.Param{service(), flag("quiet", "answer only a summary"),
 			flag("all_services", "for all services; asks for a key with the scope admin that is for all services")},
 		RequestBody: body[SuppressionRequest](a, "An address on each line", httpio.NDJSON)}

@@ -66,7 +66,7 @@ func (a *API) suppressionRoutes() {
 	const one = "/v1/suppressions"
 	tags := []string{"subscribers"}
 	read(a, huma.Operation{OperationID: "get-suppression", Method: http.MethodGet, Path: one, Tags: tags,
-		Summary: "Whether an address is suppressed, and why", Description: "What the service says of it, or else what holds for all services."}, mayLookUp,
+		Summary: "Whether an address is suppressed, and why", Description: "The entry of the service, or else the entry for all services."}, mayLookUp,
 		func(ctx context.Context, c caller, in *suppressedAddress) (suppression.Suppression, error) {
 			s, err := a.suppressionScope(c, in.AllServices)
 			if err != nil {
@@ -77,10 +77,10 @@ func (a *API) suppressionRoutes() {
 
 	add := huma.Operation{OperationID: "suppress", Method: http.MethodPost, Path: one, Tags: tags,
 		Summary: "Put an address on the suppression list",
-		Description: "When it answers, no message to it begins to leave any more: those that wait are settled as suppressed, with the reason, when their turn comes. " +
+		Description: "After the response no further message to the address is started: waiting messages are settled as suppressed, with the reason. " +
 			"Of an address that is on the list the stronger reason and the later end stay.",
-		Parameters: []*huma.Param{service()}, RequestBody: body[SuppressionRequest](a, "Who, and why", "application/json")}
-	replies[suppression.Suppression](a, &add, http.StatusOK, "What the list says now", "application/json")
+		Parameters: []*huma.Param{service()}, RequestBody: body[SuppressionRequest](a, "The address and the reason", "application/json")}
+	replies[suppression.Suppression](a, &add, http.StatusOK, "The entry in the list", "application/json")
 	a.handle(add, maySubscribe, a.suppress)
 
 	act(a, huma.Operation{OperationID: "lift-suppression", Method: http.MethodDelete, Path: one, Tags: tags,

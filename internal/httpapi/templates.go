@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// What names templates and their versions.
+// Path parameters of templates and versions.
 type (
 	OfTemplates struct {
 		Page
@@ -36,7 +36,7 @@ func (a *API) templateRoutes() {
 	read(a, listOp("list-templates", "/v1/templates", "templates", "The templates of a service, by name: what is published, or the drafts"), mayRead, a.listTemplates)
 	template := param("template", "name of the template")
 	addMember(a, memberKind[wire.Template]{kind: "template", path: "/v1/templates/{template}", tag: "templates", change: mayConfigure, params: []*huma.Param{template},
-		about: "It is tried against each topic that uses it before it is taken, and is published at once; to look at it first, keep a draft. Every change makes a new version; messages that are under way keep theirs.",
+		about: "The server renders it for each topic that uses it before it accepts it, and publishes it at once; to review it first, store a draft. Every change creates a new version; messages that have started keep theirs.",
 		see: func(c catalog.Configuration, m document.Member) (wire.Template, bool) {
 			t := c.Template(m.Service, m.Name)
 			if t == nil {
@@ -46,7 +46,7 @@ func (a *API) templateRoutes() {
 		}})
 	addMember(a, memberKind[wire.Template]{kind: "draft", path: "/v1/templates/{template}/draft", tag: "templates", change: mayConfigure, params: []*huma.Param{template},
 		about: "A draft stands beside what is published. It is checked and tried as that is, and nobody is written to with it until it is published.",
-		gone:  "What is published stays.",
+		gone:  "The published version stays.",
 		see: func(c catalog.Configuration, m document.Member) (wire.Template, bool) {
 			d := c.Draft(m.Service, m.Name)
 			if d == nil {
@@ -117,11 +117,11 @@ func (a *API) getVersion(_ context.Context, c caller, in *OfVersion) (wire.Templ
 func (a *API) publicationRoute(template *huma.Param) {
 	op := huma.Operation{OperationID: "publish-template", Method: http.MethodPost, Path: "/v1/templates/{template}/publish", Tags: []string{"templates"},
 		Summary: "Publish the draft of a template, or one of its earlier versions again",
-		Description: "From the answer on, events that are accepted and messages that are sent are written with that version; what is under way keeps its own. It is tried against each topic that uses it first. " +
+		Description: "After the response, new events and messages use that version; broadcasts that have started keep theirs. The server first renders it for each topic that uses it. " +
 			"A draft that was kept before something else was published is a conflict. To publish what is published changes nothing.",
 		Parameters:  []*huma.Param{template, service(), ifMatch()},
 		RequestBody: body[wire.Publication](a, "What to publish; {} takes the draft", "application/json")}
-	replies[wire.Template](a, &op, http.StatusOK, "What is published now", "application/json")
+	replies[wire.Template](a, &op, http.StatusOK, "The published version", "application/json")
 	a.handle(op, mayConfigure, a.publishTemplate)
 }
 
@@ -171,9 +171,9 @@ type BetweenVersions struct {
 
 func (a *API) versionDiffRoute() {
 	op := huma.Operation{OperationID: "diff-versions", Method: http.MethodGet, Path: "/v1/templates/{template}/diff", Tags: []string{"templates"},
-		Summary: "What differs between two versions of a template",
-		Description: "Each part that differs as a unified diff: subject, text, HTML, and all that is said in other languages and on devices; of files their names, types, sizes and SHA-256. " +
-			"Without parameters: what the draft would change, or, where there is none, what the last publication has changed."}
+		Summary: "Compare two versions of a template",
+		Description: "Each different part as a unified diff: subject, text, HTML and all variants by language and device; for files their names, types, sizes and SHA-256. " +
+			"Without parameters: the changes of the draft, or without a draft those of the last publication."}
 	read(a, op, mayRead, a.diffVersions)
 }
 

@@ -64,28 +64,28 @@ func (a *API) traceRoutes() {
 	get := func(id, path, summary string) huma.Operation {
 		return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"traces"}, Summary: summary}
 	}
-	const short = "What comes while you page stands on no later page, and nothing stands on two. A page may have fewer members than limit although next is there: more follow."
-	read(a, get("get-event", "/v1/events/{id}", "What one event set off: its stages and counts"), mayRead,
+	const short = "Later pages do not contain new members, and no member is on two pages. A page may have fewer members than limit although next is set: more follow."
+	read(a, get("get-event", "/v1/events/{id}", "Show the stages and counts of one event"), mayRead,
 		func(ctx context.Context, c caller, in *OneEvent) (fanfare.Broadcast, error) {
 			_, b, err := a.event(ctx, c, in.ID)
 			return b, err
 		})
-	read(a, get("list-deliveries", "/v1/events/{id}/deliveries", "Who got an event, and how"), mayRead, a.deliveries)
+	read(a, get("list-deliveries", "/v1/events/{id}/deliveries", "List the deliveries of an event"), mayRead, a.deliveries)
 	read(a, get("get-delivery", "/v1/deliveries/{id}", "One delivery with its attempts"), mayRead, a.delivery)
 
 	events := get("list-events", "/v1/events", "The events, the newest first")
-	events.Description = "An event stands here when it is matched. " + short
+	events.Description = "An event is listed after its match. " + short
 	read(a, events, mayRead, func(ctx context.Context, c caller, in *broadcastsBy) (page wire.Events, err error) {
 		page.Events, page.Next, err = a.broadcasts(ctx, c, "events", in)
 		return page, err
 	})
-	broadcasts := get("list-broadcasts", "/v1/broadcasts", "What events set off, the newest first")
+	broadcasts := get("list-broadcasts", "/v1/broadcasts", "List the broadcasts, the newest first")
 	broadcasts.Description = short
 	read(a, broadcasts, mayRead, func(ctx context.Context, c caller, in *broadcastsBy) (page wire.Broadcasts, err error) {
 		page.Broadcasts, page.Next, err = a.broadcasts(ctx, c, "broadcasts", in)
 		return page, err
 	})
-	history := get("list-history", "/v1/subscribers/{subscriber}/deliveries", "What one person got, the newest first")
+	history := get("list-history", "/v1/subscribers/{subscriber}/deliveries", "List the deliveries to one subscriber, the newest first")
 	history.Description = short
 	read(a, history, mayRead, a.history)
 }

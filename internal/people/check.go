@@ -25,15 +25,14 @@ const (
 	maxAttributesBytes = 16 << 10
 )
 
-// CheckID allows letters, digits and . _ : @ / - and no id that looks like one
-// of Fanfare's own.
+// CheckID allows ASCII alphanumerics and . _ : @ / - but no id that looks like a generated one.
 func CheckID(id string) error {
 	if len(id) > maxIDBytes {
 		return inputerror.TooLarge("/id", len(id), maxIDBytes)
 	}
 	for i := range len(id) {
 		if !idByte[id[i]] {
-			return inputerror.Invalid("/id", "use letters, digits and . _ : @ / -", "id has the character %q", id[i])
+			return inputerror.Invalid("/id", "use letters and digits, or . _ : @ / -", "id has the character %q", id[i])
 		}
 	}
 	if fanfare.ReservedID(id) {
@@ -70,6 +69,9 @@ func CheckFields(known *FieldCache, p *SubscriptionPut) error {
 	if p.State != "" && p.State != StateActive && p.State != StatePaused {
 		return inputerror.Invalid("/state", "use active or paused; to end it, delete it", "state must not be %s", inputerror.Quote(p.State))
 	}
+	if err := checkLabels(p); err != nil {
+		return err
+	}
 	if err := checkObject("/data", p.Data, maxDataBytes, p.decoded); err != nil {
 		return err
 	}
@@ -84,6 +86,22 @@ func CheckFields(known *FieldCache, p *SubscriptionPut) error {
 	if p.TimeZone != "" {
 		_, err := known.zones.Check(p.TimeZone, checkTimeZone)
 		return err
+	}
+	return nil
+}
+
+// checkLabels checks the texts for the subscriber.
+func checkLabels(p *SubscriptionPut) error {
+	for _, of := range [...]struct {
+		pointer, text string
+		longest       int
+	}{{"/title", p.Title, catalog.MaxLabelTitle}, {"/description", p.Description, catalog.MaxLabelDescription}} {
+		if of.text == "" {
+			continue
+		}
+		if problem, hint := catalog.CheckLabel(of.text, of.longest); problem != "" {
+			return inputerror.Invalid(of.pointer, hint, "%s", problem)
+		}
 	}
 	return nil
 }

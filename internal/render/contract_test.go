@@ -33,7 +33,7 @@ func checkFlags(t tester, message *driver.Message) {
 	}
 	for line := range strings.SplitSeq(lines, "\r\n") {
 		if strings.HasPrefix(line, ".") || strings.ContainsAny(line, "\r\n") {
-			t.Fatalf("what is enclosed has the line %q", line)
+			t.Fatalf("the attachments have the line %q", line)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestDirectMessageHasSharedAndPersonalData(t *testing.T) {
 		}
 		r.Data = json.RawMessage(`{"name":"Ada"}`)
 		if text := strings.TrimSpace(parse(t, write(t, m, r).Body).parts["text/plain"]); text != "17 for Ada," {
-			t.Errorf("%s: got %q of what is not there", name, text)
+			t.Errorf("%s: an absent value renders as %q", name, text)
 		}
 		m.RefuseMissing = true
 		w, err := m.Writer()

@@ -54,7 +54,7 @@ func FuzzMessage(f *testing.F) {
 			t.Fatalf("%d header fields, %d parts, want %d and 2:\n%s", p.count, len(p.parts), want, message.Body)
 		}
 		if !message.UTF8 && !isPlainASCII(message.Body) {
-			t.Fatal("not ASCII, and nobody is told")
+			t.Fatal("the body is not ASCII, but UTF8 is not set")
 		}
 		if message.NoDotStuffing && bytes.Contains(message.Body, []byte("\n.")) {
 			t.Fatalf("NoDotStuffing is set, but a line begins with a dot: %q", message.Body)

@@ -121,7 +121,7 @@ func TestApprovalCountsEvenIfItsReleaseFails(t *testing.T) {
 }
 
 // The process ends after the approval is stored and before the release.
-func TestStartReleasesWhatThePreviousRunApproved(t *testing.T) {
+func TestStartReleasesApprovalsOfThePreviousRun(t *testing.T) {
 	db, s, waiting, paused := heldBroadcasts(t)
 	day := fanfare.DayOf(waiting.Posted.ReceivedAt)
 	release := s.releaser.due

@@ -49,8 +49,7 @@ func (pl *Plan) addServiceRecord(deleted bool) {
 	pl.Records = append(pl.Records, control.ConfigRecord{Kind: catalog.KindService, Number: pl.Service.Number, Name: pl.Service.Name, Body: body, Deleted: deleted})
 }
 
-// deleteService takes away the service and all that it has. What checkUse finds
-// in use refuses it.
+// deleteService deletes the service and its members. checkUse refuses it if something is in use.
 func (pl *Plan) deleteService() {
 	for _, c := range catalog.SortedValues(pl.Service.Channels) {
 		pl.channel(c.Name, &document.ChannelSpec{Delete: true})

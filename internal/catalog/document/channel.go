@@ -22,7 +22,7 @@ func (p *reader) channel(n node) *ChannelSpec {
 	c := &ChannelSpec{}
 	all := fieldReaders{
 		"driver":       func(v node) { c.Driver = v.choice("smtp", "file", "webhook") },
-		"title":        func(v node) { c.Title = v.label(maxLabelTitle) },
+		"title":        func(v node) { c.Title = v.label(catalog.MaxLabelTitle) },
 		"delete":       func(v node) { c.Delete = v.yes() },
 		"from":         func(v node) { c.From = v.mailbox() },
 		"sender":       func(v node) { c.Sender = v.address() },
@@ -137,10 +137,10 @@ func (n node) host() string {
 	return s
 }
 
-// maxReturnsBytes leaves room in an address (254 bytes) for what stands before the @.
+// maxReturnsBytes leaves space in an address (254 bytes) for the part before the @.
 const maxReturnsBytes = 200
 
-// domain reads a domain of mail addresses, in small letters.
+// domain reads a mail domain and converts it to lower case.
 func (n node) domain() string {
 	s := n.line()
 	small := strings.ToLower(s)
@@ -149,7 +149,7 @@ func (n node) domain() string {
 		wrong = wrong || label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-'
 	}
 	if wrong {
-		n.fault("write it as bounces.example.org; of a name with other letters its form of xn--", "%s is not a domain for mail", inputerror.Quote(s))
+		n.fault("write it as bounces.example.org, and an internationalized name in its xn-- form", "%s is not a domain for mail", inputerror.Quote(s))
 	}
 	return small
 }
@@ -220,11 +220,11 @@ func (n node) dkimKey() (k catalog.DKIMKey) {
 	return k
 }
 
-// selector reads the name of a key within its domain, in small letters.
+// selector reads the DKIM selector and converts it to lower case.
 func (n node) selector() string {
 	s := strings.ToLower(n.line())
 	if !dkim.ValidName(s) || len(s) > maxSelectorBytes {
-		n.fault("letters, digits and hyphens, such as s1", "%s is not a selector", inputerror.Quote(s))
+		n.fault("use letters and digits or hyphens, such as s1", "%s is not a selector", inputerror.Quote(s))
 	}
 	return s
 }

@@ -90,10 +90,9 @@ func (t *TopicSpec) approvalFields() fieldReaders {
 	return holdFields(func(n int) { t.HoldAbove = n }, func(yes bool) { t.HoldExemptUrgent = yes })
 }
 
-// A Document says what the configuration of one service shall be. What it does
-// not name stays as it is; a member that it names is taken as a whole, its
-// absent fields at their defaults; a member goes only by "delete: true".
-// Encoded as JSON it is again a document, with all files inlined.
+// A Document describes the configuration of one service. Members that it does not contain are
+// unchanged. A member that it contains is replaced as a whole, with defaults for absent fields;
+// "delete: true" deletes it. Encoded as JSON, it is again a document, with all files inlined.
 type Document struct {
 	Service   string                   `json:"service"`
 	Title     *string                  `json:"title,omitempty"` // of the service; nil leaves it
@@ -189,16 +188,11 @@ type Member struct {
 	Rule    string // of a rule
 }
 
-// ParseMember reads a text that says what one member shall be, YAML or JSON, into
-// a document of that member alone. What is shown of it but cannot be set may
-// stand there: its name, if it is the right one, and what the server says of a version
-// of a template.
-// Pointers of errors, also those of applying the document, begin at the member. Files
-// are read below dir; without dir they are refused.
-//
-// A topic's rules become those that are listed, in that order; where there is no
-// list they stay. A rule takes the place of the one that has its name, or the
-// last one. All else that is absent is at its default.
+// ParseMember parses the text of one member, YAML or JSON, into a document with that member alone.
+// The text may contain the read-only fields that the server shows: the name, which must be the
+// right one, and the facts about a version of a template. Pointers of errors, also those of
+// applying the document, begin at the member. Files are read below dir; without dir they are
+// refused.
 func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 	p, body, err := readDocument(text)
 	if err != nil {

@@ -141,7 +141,7 @@ func (p *reader) Visit(n ast.Node) ast.Visitor {
 
 var NamePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$`)
 
-const NameHint = "use lower case letters, digits and _ . -, at most 64"
+const NameHint = "use lower case letters and digits, _ . or -, at most 64"
 
 func (p *reader) document(n node) {
 	all := p.doc.approvalFields()
@@ -219,8 +219,8 @@ func (p *reader) rule(n node) RuleSpec {
 		"name":        func(v node) { r.Name = v.name() },
 		"when":        func(v node) { r.When = v.text() },
 		"template":    func(v node) { r.Template = v.name() },
-		"title":       func(v node) { r.Title = v.label(maxLabelTitle) },
-		"description": func(v node) { r.Description = v.label(maxLabelDescription) },
+		"title":       func(v node) { r.Title = v.label(catalog.MaxLabelTitle) },
+		"description": func(v node) { r.Description = v.label(catalog.MaxLabelDescription) },
 		"params": func(v node) {
 			r.Params = map[string]string{}
 			v.entries(func(name string, v node) { r.Params[name] = v.text() })
@@ -328,9 +328,9 @@ func (n node) duration() catalog.Duration {
 	return catalog.Duration(v)
 }
 
-// A document says its layouts and partials once, and its templates name them. What
-// a template names is kept with it: a version that was made is whole, and a change
-// of a partial makes a new version of each template of the document that has it.
+// A document has layouts and partials once, and its templates name them. A template version is
+// stored with the ones that it names, so a change of a partial creates a new version of each
+// template of the document that uses it.
 
 // shared is what templates of a document may name.
 type shared struct {

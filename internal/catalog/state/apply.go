@@ -41,18 +41,17 @@ func (r *Catalog) Plan(ctx context.Context, d *document.Document) (catalog.Diff,
 	return r.withNotes(pl), nil
 }
 
-// withNotes returns the changes of a plan with the notes for the user.
+// withNotes returns the changes of a plan with its notes.
 func (r *Catalog) withNotes(pl *apply.Plan) catalog.Diff {
 	diff := pl.Diff
 	diff.Notes = append(r.rateNotes(pl.Document.Service, pl.Document.Channels), pl.Notes()...)
 	return diff
 }
 
-// Apply is Plan, and then makes it so: everything or nothing. Applied again, the
-// same document changes nothing and gives an empty Diff. A schema that an active
-// filter does not fit, and a rule, topic or channel that goes while there are
-// active or paused subscriptions to it, is a Conflict. A schema need not fit paused
-// ones: they are refused when they are resumed.
+// Apply plans and commits a document, all or nothing. Applying the same document again changes
+// nothing and returns an empty Diff. It is a Conflict if a schema does not fit an active filter,
+// or if it deletes a rule, topic or channel that active or paused subscriptions use. A schema need
+// not fit paused subscriptions; resuming them is then refused.
 func (r *Catalog) Apply(ctx context.Context, d *document.Document) (catalog.Diff, error) {
 	pl, err := r.apply(ctx, d, nil)
 	if err != nil {
@@ -61,9 +60,8 @@ func (r *Catalog) Apply(ctx context.Context, d *document.Document) (catalog.Diff
 	return r.withNotes(pl), nil
 }
 
-// apply makes a plan and carries it out, and makes another where the
-// configuration moved meanwhile. check, if there is one, is asked about the very
-// configuration that is then changed.
+// apply plans and commits. If the configuration changes in between, it plans again. check, if any,
+// is called with the configuration that is changed.
 func (r *Catalog) apply(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (*apply.Plan, error) {
 	for {
 		pl, err := apply.New(&r.opt.Apply, r.config.Load(), audit.ActorOf(ctx), d)
@@ -89,8 +87,8 @@ func (r *Catalog) apply(ctx context.Context, d *document.Document, check func(ca
 	}
 }
 
-// checkUse refuses to delete what subscriptions need that have not ended. The
-// index knows the active ones.
+// checkUse refuses to delete what active or paused subscriptions use. The match index knows the
+// active ones.
 func (r *Catalog) checkUse(pl *apply.Plan) error {
 	use := r.writer.Usage()
 	var wrong []*fanfare.Error
@@ -158,19 +156,18 @@ func (r *Catalog) commitPlan(pl *apply.Plan, actor *audit.Actor) error {
 	return nil
 }
 
-// restoreTopics gives the first n changed topics back what they said before. A new
-// one stays in the index, where nobody asks for it.
+// restoreTopics restores the first n changed topics. A new one stays in the index, unused.
 func (r *Catalog) restoreTopics(pl *apply.Plan, n int) {
 	for _, t := range pl.ChangedTopics[:n] {
 		if old := pl.From.Topics[t.Number]; old != nil {
-			// It was good a moment ago, for the same subscriptions.
+			// The same definition was valid before, for the same subscriptions.
 			_ = r.opt.Conditions.Define(old.ConditionKey(), old.ConditionDefinition())
 		}
 	}
 }
 
-// DraftFiles checks the files of a template that is not kept, and returns it as it would
-// be kept, with the files that are not kept yet.
+// DraftFiles checks the files of an unsaved template, and returns the template in stored form with
+// the files that are not stored yet.
 func (r *Catalog) DraftFiles(service, name string, parts catalog.TemplateParts) (catalog.TemplateParts, []control.FileRecord, error) {
 	return apply.DraftFiles(&r.opt.Apply, r.config.Load(), service, name, parts)
 }
@@ -196,9 +193,8 @@ func (r *Catalog) deleteKeysOf(pl *apply.Plan, b *control.Batch) []*storedKey {
 	return keys
 }
 
-// ApplyMember is Apply of what ParseMember has made. check is asked about the
-// very configuration that is changed; its error refuses the change. It returns the
-// configuration after it.
+// ApplyMember applies a document of ParseMember. check is called with the configuration that is
+// changed; its error refuses the change. It returns the new configuration.
 func (r *Catalog) ApplyMember(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
 	pl, err := r.apply(ctx, d, check)
 	if err != nil {
@@ -207,9 +203,8 @@ func (r *Catalog) ApplyMember(ctx context.Context, d *document.Document, check f
 	return catalog.Configuration{Snapshot: pl.To}, nil
 }
 
-// DeleteMember takes a member away. With a service goes all that it has, and its
-// keys. What active or paused subscriptions need is a Conflict. One that is not there is no
-// error, unless check has one.
+// DeleteMember deletes a member, and with a service all its members and keys. It is a Conflict if
+// active or paused subscriptions use it. A missing member is no error, unless check returns one.
 func (r *Catalog) DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error {
 	guarded := func(c catalog.Configuration) error {
 		if err := check(c); err != nil {
@@ -227,5 +222,5 @@ func (r *Catalog) DeleteMember(ctx context.Context, m document.Member, check fun
 	return err
 }
 
-// errNothingToDelete ends an apply that has nothing to take away. No caller gets it.
+// errNothingToDelete ends an apply that has nothing to delete. No caller receives it.
 var errNothingToDelete = &fanfare.Error{Code: fanfare.NotFound, Message: "nothing to delete"}

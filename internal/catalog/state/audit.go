@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// Record keeps a line about a change that is not one of the registry's, such as
-// a broadcast that was cancelled, or one of many. It is durable on return.
+// Record adds an entry about an action outside the registry, such as a cancelled broadcast. It is
+// durable when it returns.
 func (r *Catalog) Record(ctx context.Context, d audit.Operation, detail *audit.Detail) error {
 	actor := audit.ActorOf(ctx)
 	if actor == nil {
@@ -19,11 +19,11 @@ func (r *Catalog) Record(ctx context.Context, d audit.Operation, detail *audit.D
 	return r.writer.AddEntry(context.WithoutCancel(ctx), &line)
 }
 
-// maxAuditScan is how many lines one query looks at.
+// maxAuditScan is the maximum number of entries that one query reads.
 const maxAuditScan = 200_000
 
-// Audit returns lines, the latest first, and below which id the next page goes
-// on, 0 at the end. A page may be short where much was passed by.
+// Audit returns entries, the latest first, and the id before which the next page begins, 0 at the
+// end. A page may be short if the filter skips many entries.
 func (r *Catalog) Audit(ctx context.Context, q audit.Query) (lines []audit.Entry, next int64, err error) {
 	from, to := int64(0), int64(1<<62)
 	if !q.Since.IsZero() {
@@ -53,7 +53,7 @@ func (r *Catalog) Audit(ctx context.Context, q audit.Query) (lines []audit.Entry
 	return lines, next, nil
 }
 
-// TrimAudit removes the lines from before a time, some at a time.
+// TrimAudit deletes entries from before a time, a limited number per call.
 func (r *Catalog) TrimAudit(ctx context.Context, before time.Time) error {
 	for ctx.Err() == nil {
 		oldest, _, err := r.opt.Store.AuditBounds(ctx)
@@ -68,7 +68,7 @@ func (r *Catalog) TrimAudit(ctx context.Context, before time.Time) error {
 	return ctx.Err()
 }
 
-// StoreKeyUses keeps when each key was used last.
+// StoreKeyUses stores the times of the last use of keys.
 func (r *Catalog) StoreKeyUses(ctx context.Context) error {
 	return r.writer.Run(ctx, func() error {
 		var b control.Batch

@@ -17,10 +17,9 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// Hold says why a broadcast has to wait for approval, "" where it has not to.
-// What its topic says counts before what its service does, where it has a number
-// of its own; else it may add that urgent ones do not wait. A message to people who
-// are named has no topic.
+// Hold returns why a broadcast must wait for approval, or "". The limit of the topic has
+// precedence over that of the service. Each of them can exempt urgent broadcasts. A direct message
+// has no topic.
 func (r *Catalog) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
 	conf := r.config.Load()
 	svc := conf.Services[posted.Service]
@@ -43,8 +42,7 @@ func (r *Catalog) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
 	return "waits for approval: " + strconv.FormatInt(messages, 10) + " messages are more than the " + strconv.Itoa(rule.HoldAbove) + " of " + whose
 }
 
-// Bounces returns the rules of a service, complete; the defaults where there is no
-// such service.
+// Bounces returns the complete bounce rules of a service; the defaults if the service is unknown.
 func (r *Catalog) Bounces(service string) catalog.BounceSettings {
 	set := r.ServiceLimits(service).Bounces
 	for i, rule := range set.Rules() {
@@ -154,14 +152,14 @@ func (r *Catalog) readError(err error) error {
 	return control.UserError(err, "the control store could not be read")
 }
 
-// Configuration returns what is configured now.
+// Configuration returns the current configuration.
 func (r *Catalog) Configuration() catalog.Configuration {
 	return catalog.Configuration{Snapshot: r.config.Load()}
 }
 
-// DigestTemplate returns the number of the current version of the template that
-// writes the digests of a topic, or of its last one, where it was deleted with the
-// digest; none where the topic never had one.
+// DigestTemplate returns the current version of the digest template of a topic. If the digest or
+// the template was deleted, it returns the last version. It returns false if the topic never had a
+// digest.
 func (r *Catalog) DigestTemplate(t *catalog.Topic) (number uint32, ok bool) {
 	name := t.LatestDigest().Template
 	if number, ok = r.TemplateVersion(t.Service, name); ok || name == "" {
@@ -173,7 +171,7 @@ func (r *Catalog) DigestTemplate(t *catalog.Topic) (number uint32, ok bool) {
 	return number, ok
 }
 
-// Generation is that of a topic; the default where there is none.
+// Generation returns the generation setting of a topic, or the default.
 func (r *Catalog) Generation(service, topic string) catalog.Generation {
 	t, ok := r.Topic(service, topic)
 	if !ok {
@@ -182,13 +180,13 @@ func (r *Catalog) Generation(service, topic string) catalog.Generation {
 	return t.Generation
 }
 
-// RelayDrained reports whether an operator lets nothing leave by a relay of a channel.
+// RelayDrained reports whether an operator has drained a relay of a channel.
 func (r *Catalog) RelayDrained(c *catalog.Channel, relay string) bool {
 	is, _ := r.pauses.get(catalog.RelayScope(c, relay))
 	return is.Paused
 }
 
-// ServiceLimits returns those of a service, the zero ones where there is no such.
+// ServiceLimits returns the limits of a service, or zero limits.
 func (r *Catalog) ServiceLimits(service string) catalog.ServiceLimits {
 	if svc := r.config.Load().Services[service]; svc != nil {
 		return svc.Limits
@@ -230,8 +228,8 @@ func (r *Catalog) KeySeries() map[uint32]uint32 {
 	return all
 }
 
-// Channel returns the channel with this number, even a deleted one, for what is
-// still under way.
+// Channel returns the channel with this number, even a deleted one, because deliveries may still
+// use it.
 func (r *Catalog) Channel(number uint16) (*catalog.Channel, bool) {
 	c, ok := r.config.Load().Channels[number]
 	return c, ok

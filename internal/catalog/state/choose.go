@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
-// ChooseChannel returns the channel that a request names. The error has the
-// pointer /channel and says which were near.
+// ChooseChannel returns the channel that a request names. The error has the pointer /channel and
+// suggests similar names.
 func (r *Catalog) ChooseChannel(service, name string) (*catalog.Channel, error) {
 	svc, err := r.config.Load().Service(service)
 	if err != nil {
@@ -26,17 +26,16 @@ func (r *Catalog) ChooseChannel(service, name string) (*catalog.Channel, error) 
 	return nil, inputerror.Invalid("/channel", hint, "unknown channel %s", inputerror.Quote(name))
 }
 
-// A TemplateChoice is how a request may name a template.
+// A TemplateChoice selects the versions of a template that a request may name.
 type TemplateChoice int
 
 const (
-	ChooseReleased TemplateChoice = iota // what is published, or name@version of what was
-	ChooseAny                            // also name@draft, which is for trying alone
+	ChooseReleased TemplateChoice = iota // the published version, or a former one as name@version
+	ChooseAny                            // also name@draft, for trials
 )
 
-// ChooseTemplate returns the template that a request names: what is published of a
-// name, or name@version. The error has the pointer /template and says which were
-// near.
+// ChooseTemplate returns the template that a request names: the published version, or
+// name@version. The error has the pointer /template and suggests similar names.
 func (r *Catalog) ChooseTemplate(service, name string, may TemplateChoice) (*catalog.TemplateSource, error) {
 	conf := r.Configuration()
 	svc, err := conf.Snapshot.Service(service)

@@ -12,30 +12,30 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-// A keyring has all keys that are not deleted, and finds one by its secret.
-// Any number of goroutines look up; the writer changes it.
+// A keyring has all keys that are not deleted, by the hashes of their secrets. Any number of
+// goroutines may read; the writer changes it.
 type keyring struct {
 	mu     sync.RWMutex
 	hashes map[secretHash]*storedKey // of the secrets that may be good
 	keys   map[uint32]*storedKey     // by number
-	last   uint32                    // highest number that was ever given
+	last   uint32                    // highest number ever used
 }
 
 // secretHash is the SHA-256 of a secret's text.
 type secretHash [sha256.Size]byte
 
-// A storedKey is one key as it is known. All but used and oldUsed is replaced, never changed.
+// A storedKey is a key in memory. It is replaced on a change, except for used and oldUsed.
 type storedKey struct {
 	number uint32
 	name   string
 	svc    string
 	keyBody
 	used    *atomic.Int64 // Unix seconds of the last use, in whole minutes; 0: not since the start
-	oldUsed *atomic.Int64 // of the secret before, the same; not kept over a restart
+	oldUsed *atomic.Int64 // the same for the previous secret; lost at a restart
 }
 
-// useInterval is how coarse the time of the last use is: a key that is used all
-// the time writes it once a minute.
+// useInterval is the precision of the time of the last use. A key in constant use is stored once
+// per interval.
 const useInterval = 60
 
 func (k *storedKey) id() string { return keyID(k.number) }
@@ -44,12 +44,12 @@ func (k *storedKey) principal() catalog.Principal {
 	return catalog.Principal{KeyID: k.id(), Name: k.name, Service: k.svc, Scopes: k.scopes()}
 }
 
-// usable reports whether the key opens anything at the time.
+// usable reports whether the key is valid at a time.
 func (k *storedKey) usable(now time.Time) bool {
 	return !k.Disabled && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
-// accepts reports whether the secret with this hash is still good for the key.
+// accepts reports whether the key still accepts the secret with this hash.
 func (k *storedKey) accepts(hash secretHash, now time.Time) bool {
 	return k.usable(now) && (hash == secretHash(k.Hash) || now.Before(k.OldUntil))
 }
@@ -61,7 +61,7 @@ func (k *storedKey) lastUsed() time.Time {
 	return k.LastUsed
 }
 
-// minuteOf is the zero time for 0.
+// minuteOf returns the time of a minute; 0 is the zero time.
 func minuteOf(used *atomic.Int64) time.Time {
 	if at := used.Load(); at != 0 {
 		return time.Unix(at, 0).UTC()
@@ -69,7 +69,7 @@ func minuteOf(used *atomic.Int64) time.Time {
 	return time.Time{}
 }
 
-// set puts k in place of what had its number.
+// set replaces the key with the number of k.
 func (r *keyring) set(k *storedKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *keyring) set(k *storedKey) {
 	r.last = max(r.last, k.number)
 }
 
-// remove forgets the key; its number stays taken.
+// remove deletes the key. Its number is not reused.
 func (r *keyring) remove(number uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,13 +129,12 @@ func (r *keyring) list(service string) []*storedKey {
 	return found
 }
 
-// Authenticate returns who the secret belongs to. It is false for a key that
-// is disabled, expired or deleted.
+// Authenticate returns the principal of a secret. It returns false for a key that is disabled,
+// expired or deleted.
 //
-// The table is keyed by the SHA-256 of the secret. What the time of a look-up
-// may tell is therefore about the hash of a guess and not about a secret: who
-// sends guesses cannot choose what they hash to, and the secret itself, 32
-// random bytes, is compared nowhere.
+// The map is keyed by the SHA-256 of the secret. The duration of a look-up can therefore reveal
+// only facts about the hash of a guess, which an attacker cannot choose. The secret itself, 32
+// random bytes, is never compared.
 func (r *Catalog) Authenticate(secret string) (catalog.Principal, bool) {
 	if !strings.HasPrefix(secret, secretPrefix) {
 		return catalog.Principal{}, false

@@ -19,14 +19,14 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// A secret is 32 random bytes, so that a plain hash of it cannot be guessed
-// back: no slow one is needed, and none is paid for with each request.
+// A secret is 32 random bytes, so a plain hash is safe. A slow hash would cost time in each
+// request.
 const (
 	secretPrefix = "ff_"
 	secretBytes  = 32
 )
 
-// MaxGrace is how long at most the old secret of a rotated key goes on to work.
+// MaxGrace is the maximum time for which the previous secret of a rotated key stays valid.
 const MaxGrace = 7 * 24 * time.Hour
 
 // Limits of keys.
@@ -35,44 +35,44 @@ const (
 	maxKeys         = 1_000_000 // that are not deleted
 )
 
-// A Key is what is known of a key. Its secret is not.
+// A Key is the public part of a key, without its secret.
 type Key struct {
 	ID string
 	KeySettings
 	Service   string    // "": all of them
-	CreatedAt time.Time // zero of keys that were made before this was kept
-	LastUsed  time.Time // in whole minutes; the last quarter of an hour is lost where the server is killed
-	OldUntil  time.Time // until when the secret before the last rotation works
-	OldUsed   time.Time // when that was used last, in whole minutes; zero: not since the start
+	CreatedAt time.Time // zero for keys from before this was stored
+	LastUsed  time.Time // in whole minutes; the last quarter of an hour is lost if the server is killed
+	OldUntil  time.Time // end of the grace time of the previous secret
+	OldUsed   time.Time // last use of the previous secret, in whole minutes; zero: none since the start
 }
 
-// KeySettings is what may be changed of a key.
+// KeySettings are the settings of a key that can be changed.
 type KeySettings struct {
-	Name      string         // what the key is for; shown in logs
+	Name      string         // purpose of the key; shown in logs
 	Scopes    catalog.Scopes // none: ScopeAdmin
 	ExpiresAt time.Time      // zero: never
 	Disabled  bool
 }
 
-// keyBody is what is kept of a key: never the secret.
+// keyBody is the stored form of a key, without the secret.
 type keyBody struct {
 	Hash      []byte    `json:"hash"` // SHA-256 of the secret's text
 	Scopes    []string  `json:"scopes,omitempty"`
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	Disabled  bool      `json:"disabled,omitempty"`
-	OldHash   []byte    `json:"old_hash,omitempty"` // of the secret before, good until OldUntil
+	OldHash   []byte    `json:"old_hash,omitempty"` // of the previous secret, valid until OldUntil
 	OldUntil  time.Time `json:"old_until,omitzero"`
 	LastUsed  time.Time `json:"last_used,omitzero"`
 }
 
-// scopes are those that are kept. A key from before there were scopes could do
-// everything in what it reached, so it is its admin.
+// scopes returns the stored scopes. A key from before scopes existed could do everything within
+// its service, so it is an admin.
 func (b *keyBody) scopes() catalog.Scopes {
 	if b.Scopes == nil {
 		return catalog.ScopeAdmin
 	}
-	s, _ := catalog.ParseScopes(b.Scopes) // was checked when it was kept
+	s, _ := catalog.ParseScopes(b.Scopes) // was checked before it was stored
 	return s
 }
 
@@ -81,8 +81,8 @@ func (k *storedKey) key() Key {
 		KeySettings: KeySettings{Name: k.name, Scopes: k.scopes(), ExpiresAt: k.ExpiresAt, Disabled: k.Disabled}}
 }
 
-// CreateKey makes a key for one service, or with service "" for all, and returns
-// its secret. This is the only time that it is seen.
+// CreateKey creates a key for one service, or with service "" for all, and returns its secret,
+// which is shown only once.
 func (r *Catalog) CreateKey(ctx context.Context, service string, settings KeySettings) (Key, string, error) {
 	if settings.Scopes == 0 {
 		settings.Scopes = catalog.ScopeAdmin
@@ -135,8 +135,7 @@ func (r *Catalog) checkKey(s *KeySettings) error {
 	return nil
 }
 
-// Keys lists the keys of a service, or with "" all, in the order in which they
-// were made.
+// Keys lists the keys of a service, or with "" all, in the order of creation.
 func (r *Catalog) Keys(service string) []Key {
 	held := r.keyring.list(service)
 	all := make([]Key, len(held))
@@ -146,7 +145,7 @@ func (r *Catalog) Keys(service string) []Key {
 	return all
 }
 
-// Key returns one key. With a service, those of others do not exist.
+// Key returns one key. With a service, keys of other services are not found.
 func (r *Catalog) Key(service, id string) (Key, error) {
 	k, err := r.findKey(service, id)
 	if err != nil {
@@ -164,8 +163,8 @@ func (r *Catalog) findKey(service, id string) (*storedKey, error) {
 	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "key " + inputerror.Quote(id) + " does not exist"}
 }
 
-// ChangeKey lets change set what may be changed. The key works by its new
-// settings when ChangeKey returns.
+// ChangeKey applies change to the settings of a key. The new settings are in force when it
+// returns.
 func (r *Catalog) ChangeKey(ctx context.Context, service, id string, change func(*KeySettings) error) (Key, error) {
 	return r.editKey(ctx, service, id, "update", func(k *storedKey) error {
 		settings := k.key().KeySettings
@@ -180,8 +179,8 @@ func (r *Catalog) ChangeKey(ctx context.Context, service, id string, change func
 	})
 }
 
-// RotateKey gives the key a new secret, and returns it. The secret that it had
-// goes on to work for grace; one from an earlier rotation ends now.
+// RotateKey gives the key a new secret, and returns it. The previous secret stays valid for grace;
+// one from an earlier rotation becomes invalid.
 func (r *Catalog) RotateKey(ctx context.Context, service, id string, grace time.Duration) (Key, string, error) {
 	if grace < 0 || grace > MaxGrace {
 		return Key{}, "", inputerror.Invalid("/grace", "", "must be from 0 to %d seconds", int(MaxGrace.Seconds()))
@@ -198,7 +197,7 @@ func (r *Catalog) RotateKey(ctx context.Context, service, id string, grace time.
 	return key, secret, err
 }
 
-// DeleteKey ends a key for good. To delete it again is no error.
+// DeleteKey deletes a key. Deleting it again is no error.
 func (r *Catalog) DeleteKey(ctx context.Context, service, id string) error {
 	return r.writer.Run(ctx, func() error {
 		k, err := r.findKey(service, id)
@@ -221,7 +220,7 @@ func (r *Catalog) DeleteKey(ctx context.Context, service, id string) error {
 	})
 }
 
-// editKey changes a copy of the key and keeps it.
+// editKey changes a copy of the key and stores it.
 func (r *Catalog) editKey(ctx context.Context, service, id, action string, edit func(*storedKey) error) (changed Key, err error) {
 	err = r.writer.Run(ctx, func() error {
 		was, err := r.findKey(service, id)
@@ -246,12 +245,12 @@ func (r *Catalog) editKey(ctx context.Context, service, id, action string, edit 
 	return changed, nil
 }
 
-// operation is what the audit says of a change of the key.
+// operation returns the audit operation of a change of the key.
 func (k *storedKey) operation(action string) audit.Operation {
 	return audit.Operation{Service: k.svc, Action: action, Kind: catalog.KindKey, Name: k.id()}
 }
 
-// keyChanges lists what the audit shows of a key: never a hash.
+// keyChanges returns the changes of a key for the audit log, never a hash.
 func keyChanges(was, now *storedKey) []audit.FieldChange {
 	shown := func(k *storedKey) map[string]any {
 		fields := map[string]any{"name": k.name, "scopes": k.scopes().String(), "disabled": k.Disabled}
@@ -265,8 +264,8 @@ func keyChanges(was, now *storedKey) []audit.FieldChange {
 	return catalog.FieldChanges(shown(was), shown(now))
 }
 
-// keepAdminKey refuses to take the last key away that may do everything. now is
-// nil where it is deleted.
+// keepAdminKey refuses to remove the last operator key with the scope admin. now is nil if the key
+// is deleted.
 func (r *Catalog) keepAdminKey(was, now *storedKey) error {
 	at := r.opt.Apply.Now()
 	able := func(k *storedKey) bool { return k.usable(at) && k.principal().Operator() }
@@ -281,7 +280,7 @@ func (r *Catalog) keepAdminKey(was, now *storedKey) error {
 	return &fanfare.Error{Code: fanfare.Conflict, Message: "it is the last key that may do everything", Hint: "make another one first, or rotate it"}
 }
 
-// storeKey makes k durable with b, and then known. It runs in the writer.
+// storeKey stores k with b, and then publishes it. It runs in the writer.
 func (r *Catalog) storeKey(b *control.Batch, k *storedKey) error {
 	record, err := r.keyRecord(k)
 	if err != nil {
@@ -295,14 +294,14 @@ func (r *Catalog) storeKey(b *control.Batch, k *storedKey) error {
 	return nil
 }
 
-// keyRecord is what is kept of k, with its last use.
+// keyRecord returns the stored form of k, with its last use.
 func (r *Catalog) keyRecord(k *storedKey) (control.ConfigRecord, error) {
 	k.LastUsed = k.lastUsed()
 	body, err := json.Marshal(k.keyBody)
 	return control.ConfigRecord{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}, err
 }
 
-// serviceNumber is 0 for no service.
+// serviceNumber returns the number of a service, 0 for "".
 func (r *Catalog) serviceNumber(name string) uint32 {
 	if svc := r.config.Load().Services[name]; svc != nil {
 		return svc.Number
@@ -331,7 +330,7 @@ func (r *Catalog) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
 		return &fanfare.Error{Code: fanfare.Internal, Message: "the kept hash is damaged"}
 	}
 	if c.Service != 0 && s.ServiceNames[c.Service] == "" {
-		return fmt.Errorf("no service %d", c.Service) // it must not become a key of all
+		return fmt.Errorf("no service %d", c.Service) // the key must not become one for all services
 	}
 	r.keyring.set(&storedKey{number: c.Number, name: c.Name, svc: s.ServiceNames[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
 	return nil

@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// pauseBody is what is kept of a switch.
+// pauseBody is the stored form of a pause.
 type pauseBody struct {
 	Scope  fanfare.Scope `json:"scope"`
 	Paused bool          `json:"paused"`
@@ -23,7 +23,7 @@ type pauseBody struct {
 	Since  time.Time     `json:"since"`
 }
 
-// pauses are the scopes that were ever paused.
+// pauses holds all scopes that were ever paused.
 type pauses struct {
 	mu   sync.RWMutex
 	all  map[fanfare.Scope]storedPause
@@ -82,8 +82,8 @@ func (r *Catalog) SetPaused(ctx context.Context, scope fanfare.Scope, paused boo
 	})
 }
 
-// pauseOperation is what the audit says of a switch. Its reason is free text, which
-// could name people, so it is not told there.
+// pauseOperation returns the audit operation of a pause. It leaves out the reason, which is free
+// text and could name people.
 func pauseOperation(scope fanfare.Scope, paused bool) audit.Operation {
 	d := audit.Operation{Action: "resume", Kind: string(scope.Kind), Name: scope.Name}
 	if paused {
@@ -98,8 +98,7 @@ func pauseOperation(scope fanfare.Scope, paused bool) audit.Operation {
 	return d
 }
 
-// checkScope refuses a scope that names nothing. Whether an event exists is not
-// known here.
+// checkScope refuses a scope that does not exist. It does not check whether an event exists.
 func (r *Catalog) checkScope(scope fanfare.Scope) error {
 	conf := r.config.Load()
 	switch scope.Kind {
@@ -135,7 +134,7 @@ func (r *Catalog) checkScope(scope fanfare.Scope) error {
 	return inputerror.Invalid("", "use all, service, channel, relay or broadcast", "unknown scope %s", inputerror.Quote(string(scope.Kind)+" "+scope.Name))
 }
 
-// Paused lists what is paused, the longest first.
+// Paused lists the paused scopes, the longest pause first.
 func (r *Catalog) Paused() []catalog.PausedScope {
 	r.pauses.mu.RLock()
 	defer r.pauses.mu.RUnlock()

@@ -16,18 +16,16 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// kindQuota is the kind of a ConfigRecord: what of a day's quota of a channel was
-// given out.
+// kindQuota is the kind of a ConfigRecord: the reserved part of a daily quota.
 const kindQuota = "quota"
 
-// quotaBody is what is kept of a quota: the last day of which something was
-// reserved.
+// quotaBody is the stored form: the last day with a reservation.
 type quotaBody struct {
 	Day      string `json:"day"`
 	Reserved int64  `json:"reserved"`
 }
 
-// quotas are the days of which something was reserved, by whose quota it is.
+// quotas has the reservations by owner of the quota.
 type quotas struct {
 	mu   sync.Mutex
 	all  map[string]storedQuota
@@ -55,10 +53,9 @@ func (q *quotas) get(name string) (one storedQuota, last uint32) {
 	return q.all[name], q.last
 }
 
-// ReserveQuota reserves a block of what may leave on a day, as 2006-01-02, where
-// quota is the whole of it, and returns how much of the block there was. That is
-// durable when it returns. A day before the last one has nothing more. A negative
-// block gives back what was reserved and not used.
+// ReserveQuota reserves a block of the daily quota of a day, such as 2006-01-02, and returns the
+// part that was available. The reservation is durable when it returns. A day before the latest one
+// has nothing left. A negative block returns the unused part of a reservation.
 func (r *Catalog) ReserveQuota(ctx context.Context, name, day string, quota, block int64) (granted int64, err error) {
 	err = r.writer.Run(ctx, func() error {
 		kept, last := r.quotas.get(name)
@@ -93,7 +90,7 @@ func (r *Catalog) ReserveQuota(ctx context.Context, name, day string, quota, blo
 	return granted, err
 }
 
-// ReservedQuota is how much was reserved of a day.
+// ReservedQuota returns the reserved part of the quota of a day.
 func (r *Catalog) ReservedQuota(name, day string) int64 {
 	if kept, _ := r.quotas.get(name); kept.Day == day {
 		return kept.Reserved
@@ -101,7 +98,7 @@ func (r *Catalog) ReservedQuota(name, day string) int64 {
 	return 0
 }
 
-// loadQuota puts a kept record in force.
+// loadQuota loads a stored record.
 func (r *Catalog) loadQuota(c *control.ConfigRecord) error {
 	one := storedQuota{number: c.Number}
 	if err := json.Unmarshal(c.Body, &one.quotaBody); err != nil {
@@ -111,19 +108,17 @@ func (r *Catalog) loadQuota(c *control.ConfigRecord) error {
 	return nil
 }
 
-// kindRate is the kind of a ConfigRecord: the rate of a channel that an operator
-// has set by hand.
+// kindRate is the kind of a ConfigRecord: the rate of a channel that an operator has set.
 const kindRate = "rate"
 
-// A ManualRate is a rate that was set by hand, in place of the one that is
-// configured.
+// A ManualRate is a rate that an operator has set in place of the configured one.
 type ManualRate struct {
 	Channel string       `json:"channel"` // service/channel
 	Rate    catalog.Rate `json:"rate"`
 	Since   time.Time    `json:"since"`
 }
 
-// rates are the rates of channels that were set by hand.
+// rates holds the rates of channels that operators have set.
 type rates struct {
 	mu   sync.RWMutex
 	all  map[string]storedRate // by service/channel
@@ -133,7 +128,7 @@ type rates struct {
 type storedRate struct {
 	ManualRate
 	number  uint32
-	deleted bool // the configured one counts again
+	deleted bool // the configured rate is in force again
 }
 
 func (r *rates) set(one storedRate) {
@@ -153,7 +148,7 @@ func (r *rates) get(channel string) (storedRate, bool) {
 	return one, ok
 }
 
-// ChannelRate returns the rate in force of a channel, and whether it was set by hand.
+// ChannelRate returns the rate in force of a channel, and whether an operator has set it.
 func (r *Catalog) ChannelRate(c *catalog.Channel) (rate catalog.Rate, byHand bool) {
 	if one, ok := r.rates.get(c.Service + "/" + c.Name); ok && !one.deleted {
 		return one.Rate, true
@@ -161,7 +156,7 @@ func (r *Catalog) ChannelRate(c *catalog.Channel) (rate catalog.Rate, byHand boo
 	return c.Rate, false
 }
 
-// ManualRates lists the rates that were set by hand, by channel.
+// ManualRates lists the rates that operators have set, by channel.
 func (r *Catalog) ManualRates() []ManualRate {
 	r.rates.mu.RLock()
 	defer r.rates.mu.RUnlock()
@@ -175,8 +170,8 @@ func (r *Catalog) ManualRates() []ManualRate {
 	return all
 }
 
-// SetChannelRate sets the rate of a channel, service/channel, in place of the
-// configured one, which nil puts in force again. It is durable when it returns.
+// SetChannelRate sets the rate of a channel (service/channel) in place of the configured one; nil
+// restores that one. The rate is durable when it returns.
 func (r *Catalog) SetChannelRate(ctx context.Context, channel string, rate *catalog.Rate) error {
 	return r.writer.Run(ctx, func() error {
 		if err := r.checkScope(fanfare.Scope{Kind: fanfare.ScopeChannel, Name: channel}); err != nil {
@@ -221,8 +216,7 @@ func (r *Catalog) loadRate(c *control.ConfigRecord) error {
 	return nil
 }
 
-// rateNotes tell of the channels of a document whose rate is not the one that is
-// configured.
+// rateNotes returns notes about channels of a document whose configured rate is not in force.
 func (r *Catalog) rateNotes(service string, channels map[string]*document.ChannelSpec) (notes []string) {
 	for _, one := range r.ManualRates() {
 		of, name, _ := strings.Cut(one.Channel, "/")

@@ -5,13 +5,13 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-// A reservedTopics is which services have declared topics that Fanfare publishes to.
+// reservedTopics caches the reserved topics that services have declared.
 type reservedTopics struct {
 	of     *catalog.Snapshot
 	topics []*catalog.Topic
 }
 
-// currentReservedTopics is that of the configuration of this moment.
+// currentReservedTopics returns the reserved topics of the current configuration.
 func (r *Catalog) currentReservedTopics(conf *catalog.Snapshot) *reservedTopics {
 	now := r.reserved.Load()
 	if now != nil && now.of == conf {
@@ -29,13 +29,13 @@ func (r *Catalog) currentReservedTopics(conf *catalog.Snapshot) *reservedTopics 
 	return now
 }
 
-// ReservedTopics returns the topics of all services to which Fanfare publishes.
+// ReservedTopics returns the reserved topics of all services.
 func (r *Catalog) ReservedTopics() []*catalog.Topic {
 	return r.currentReservedTopics(r.config.Load()).topics
 }
 
-// HasReservedSubscriptions reports whether a service has an active subscription to a topic that Fanfare
-// publishes to. With "" it asks for any service.
+// HasReservedSubscriptions reports whether a service has an active subscription to a reserved
+// topic. "" means any service.
 func (r *Catalog) HasReservedSubscriptions(service, topic string) bool {
 	for _, t := range r.ReservedTopics() {
 		if (service == "" || t.Service == service) && t.Name == topic && r.opt.Conditions.Len(t.ConditionKey()) > 0 {
@@ -45,8 +45,8 @@ func (r *Catalog) HasReservedSubscriptions(service, topic string) bool {
 	return false
 }
 
-// ChannelHasReservedSubscriptions is Hears for the service of a channel, of which deleted ones are known, too;
-// 0 asks for any service.
+// ChannelHasReservedSubscriptions is HasReservedSubscriptions for the service of a channel, even a
+// deleted one. 0 means any service.
 func (r *Catalog) ChannelHasReservedSubscriptions(channel uint16, topic string) bool {
 	conf := r.config.Load()
 	if len(r.currentReservedTopics(conf).topics) == 0 {

@@ -1,9 +1,9 @@
 // Package cloudevents reads events from HTTP requests: CloudEvents 1.0 in the
 // structured, batched and binary mode, and plain JSON that has only data. It
-// keeps nothing and reads untrusted bytes; every refusal is a *fanfare.Error
-// with a JSON pointer to the attribute.
+// stores nothing and reads untrusted bytes. Every error is a *fanfare.Error with a JSON
+// pointer to the attribute.
 //
-// What the specification calls REQUIRED is required in its own formats and
+// Attributes that the specification calls REQUIRED are required in its own formats and
 // filled in for plain JSON. Conditions, schemas and templates work on JSON, so
 // data of another type becomes a JSON string where it is text, and is only kept
 // where it is not; plain requests (no CloudEvents) must be JSON. Extension

@@ -58,8 +58,8 @@ func ReadUpTo(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	return body.Bytes(), nil
 }
 
-// ReadForm reads what a form has sent. What cannot be read is an empty form: one
-// click counts whatever stands in it.
+// ReadForm reads what a form has sent. An unreadable form is
+// empty, because the one-click request of RFC 8058 counts with any body.
 func ReadForm(w http.ResponseWriter, r *http.Request) url.Values {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	var err error

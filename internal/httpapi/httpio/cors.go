@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// What scripts of other origins may send and read. A star stands for every
-// header but Authorization, which has to be named (Fetch, section 3.3.5); the
-// CloudEvents binary mode has headers of any name. Both stars count only
-// because credentials are never allowed: keys come in a header that the script
-// sets, not from the browser's store.
+// Methods and headers that scripts of other origins may use. The star means every header
+// except Authorization, which must be named (Fetch, section 3.3.5); the CloudEvents binary
+// mode has headers of any name. The star is valid only because credentials are never
+// allowed: the script sets the key in a header, and the browser does not store it.
 const (
 	corsMethods       = "GET, POST, PUT, PATCH, DELETE"
 	corsHeaders       = "*, Authorization"
@@ -17,7 +16,7 @@ const (
 	corsMaxAgeSeconds = "600"
 )
 
-// Origins are those whose scripts may read answers: "*" is all of them.
+// Origins are the origins whose scripts may read responses; "*" means all.
 type Origins []string
 
 // Share tells the browser whether a script may read the answer, and answers a
@@ -41,7 +40,7 @@ func (o Origins) Share(h http.Header, r *http.Request) (done bool) {
 	case slices.Contains(o, origin):
 		h.Set("Access-Control-Allow-Origin", origin)
 	default:
-		return preflight // without leave, the browser keeps the answer to itself
+		return preflight // without permission, the browser hides the response
 	}
 	if !preflight {
 		h.Set("Access-Control-Expose-Headers", corsExposed)

@@ -64,7 +64,7 @@ func IsKnown(h http.Header, tag string) bool {
 
 // matches looks for tag in the lists of tags of a header. A star is any thing
 // that is there. Of weak tags only the weak comparison knows something (RFC
-// 9110, section 8.8.3.2). What is not a tag ends a list: the rest has no meaning.
+// 9110, section 8.8.3.2). Text that is not a tag ends a list: the rest has no meaning.
 func matches(lists []string, tag string, weak bool) bool {
 	if tag == "" {
 		return false

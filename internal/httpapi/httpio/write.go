@@ -40,7 +40,7 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// AllowLongResponse allows an answer to take as long as a letter may be on the wire.
+// AllowLongResponse extends the write deadline to the time that sending a message may take.
 func AllowLongResponse(w http.ResponseWriter) {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Minute))
 }

@@ -41,13 +41,13 @@ type KeyLimit struct {
 	full    atomic.Int64 // unix nanoseconds
 }
 
-// KeyLimits holds one gauge for each key that was used since the start.
+// KeyLimits holds one limit for each key that was used since the start.
 type KeyLimits struct {
 	limits   Limits
 	interval int64 // nanoseconds; 0: no rate
 	burst    int64
 	policy   []string // the value of RateLimit-Policy
-	byKey    sync.Map // key id -> *gauge
+	byKey    sync.Map // key id -> *KeyLimit
 }
 
 func NewKeyLimits(l Limits) *KeyLimits {
@@ -64,10 +64,10 @@ func NewKeyLimits(l Limits) *KeyLimits {
 	return g
 }
 
-// Acquire counts a request of a key in, or refuses it. The gauge that it returns
-// is left at the end of the request. RateLimit and RateLimit-Policy are those
-// of draft-ietf-httpapi-ratelimit-headers-11: r is what is left of the burst,
-// t the seconds until it is whole again, or, of a refusal, until the next try.
+// Acquire counts a request of a key or rejects it. The caller calls Release at the end of
+// the request. RateLimit and RateLimit-Policy are the headers of
+// draft-ietf-httpapi-ratelimit-headers-11: r is the rest of the burst, t the seconds until
+// the burst is full again, or after a rejection until the next try.
 func (g *KeyLimits) Acquire(h http.Header, key string, now time.Time) (*KeyLimit, error) {
 	if g.interval == 0 && g.limits.RequestsPerKey == 0 {
 		return nil, nil
@@ -92,15 +92,14 @@ func (g *KeyLimits) Acquire(h http.Header, key string, now time.Time) (*KeyLimit
 	}
 	if most := int64(g.limits.RequestsPerKey); most > 0 && mine.running.Add(1) > most {
 		mine.running.Add(-1)
-		return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key has " + strconv.FormatInt(most, 10) + " requests under way, which is all it may have",
-			Hint: "send this one when another is done"}
+		return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key has " + strconv.FormatInt(most, 10) + " requests running, which is its limit",
+			Hint: "send this one when another has ended"}
 	}
 	return mine, nil
 }
 
-// take takes one request out of the bucket. left is what is left in it, full
-// after how long it will be full, and wait, where there was none to take, after
-// how long there will be.
+// take takes one request from the bucket. left is the rest, full the time until the bucket
+// is full, and wait the time until the next request if the bucket is empty.
 func (g *KeyLimit) take(now, interval, burst int64) (left int64, full, wait time.Duration) {
 	for {
 		before := g.full.Load()

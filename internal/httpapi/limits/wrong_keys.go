@@ -16,13 +16,13 @@ import (
 const (
 	WrongKeyInterval = time.Second
 	WrongKeyBurst    = 30
-	// maxGuessers limits the addresses with a bucket of their own; further addresses
+	// maxAddresses limits the addresses with a bucket of their own; further addresses
 	// share one.
 	maxAddresses = 10_000
 )
 
-// WrongKeys limits the wrong keys from one address: after guessBurst wrong keys the address
-// may send one each guessInterval. A valid key is accepted from every address: it has 256
+// WrongKeys limits the wrong keys from one address: after WrongKeyBurst wrong keys the address
+// may send one each WrongKeyInterval. A valid key is accepted from every address: it has 256
 // random bits and cannot be guessed, and a program with an old key must not lock out the
 // others behind the same address.
 type WrongKeys struct {

@@ -12,37 +12,37 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// A Endpoint defines how a bulk endpoint processes its lines.
+// An Endpoint defines how a bulk endpoint processes its lines.
 type Endpoint[T any] struct {
 	Decode       func(line []byte, item *T) error
 	MaxLineBytes int
-	MaxLines     int // that are kept together
-	Status       int // of the answer
+	MaxLines     int // in one call of Store
+	Status       int // of the response
 	Quiet        bool
 
-	// keep begins to keep items, durably. What it gives on over is its error:
-	// then none was kept. The outcomes are asked for after that.
-	Store func(ctx context.Context, items []T) (over <-chan error, of ResultFunc)
-	// ahead is how many chunks may be begun while one is not over yet.
+	// Store starts to store items durably. It sends one value on done: nil, or an error
+	// if no item was stored. result is called only after that.
+	Store func(ctx context.Context, items []T) (done <-chan error, result ResultFunc)
+	// ChunksAhead is the number of further chunks that may start while one is being stored.
 	ChunksAhead int
-	// refused counts a line that was refused.
+	// Rejected counts a rejected line.
 	Rejected func(wire.LineError)
-	// summary is the answer in quiet mode.
+	// Summary returns the response in quiet mode.
 	Summary func() any
 }
 
-// An ResultFunc counts what came of item i and returns its error, or appends its
-// answer to dst where there shall be one. It is asked for each item, in order.
+// A ResultFunc counts the result of item i and returns its error, or appends its response
+// to dst. It is called for each item in order.
 type ResultFunc func(dst []byte, i int) ([]byte, error)
 
-// Done is the end of what was not begun, but done.
+// Done returns a channel with the result of work that has ended already.
 func Done(err error) <-chan error {
-	told := make(chan error, 1)
-	told <- err
-	return told
+	done := make(chan error, 1)
+	done <- err
+	return done
 }
 
-// A keeping is a chunk whose items are being kept.
+// A pendingChunk is a chunk whose items are being stored.
 type pendingChunk[T any] struct {
 	*chunk[T]
 	done   <-chan error
@@ -54,19 +54,19 @@ type resultWriter[T any] struct {
 	Endpoint[T]
 	x     response
 	rc    *http.ResponseController
-	fail  func(error) // answers with an error, where nothing was answered yet
+	fail  func(error) // writes an error if the response has not begun
 	buf   []byte
-	lines int64 // answered so far
+	lines int64 // with a result so far
 }
 
-// storeAll keeps the chunks of lines and answers them, in order: while some are
-// under way it begins others, and it does not hold an answer back for the chunk
-// that comes next. It is false where it had to stop before the end.
+// storeAll stores the chunks and writes their results in order. It starts further chunks
+// while earlier ones are being stored, and writes each result without waiting for the next
+// chunk. It returns false if it had to stop before the end.
 func (o *resultWriter[T]) storeAll(ctx context.Context, lines *stream[T]) bool {
 	var underWay []pendingChunk[T] // the oldest first
 	defer func() {
-		for _, k := range underWay { // until it is over its items are in use
-			<-k.done //nolint:errcheck // what came of it is not told any more
+		for _, k := range underWay { // their items are in use until then
+			<-k.done //nolint:errcheck // the response has ended
 		}
 	}()
 	for open := true; open || len(underWay) > 0; {
@@ -90,7 +90,7 @@ func (o *resultWriter[T]) storeAll(ctx context.Context, lines *stream[T]) bool {
 				return false
 			}
 			if err := o.writeChunk(k); err != nil {
-				return false // the client reads no more; what it was not told is put again
+				return false // the client has disconnected and sends the rest again
 			}
 			lines.recycle(k.chunk)
 		}
@@ -98,7 +98,7 @@ func (o *resultWriter[T]) storeAll(ctx context.Context, lines *stream[T]) bool {
 	return true
 }
 
-// begin begins to keep the items of a chunk.
+// begin starts to store the items of a chunk.
 func (o *resultWriter[T]) begin(ctx context.Context, c *chunk[T]) pendingChunk[T] {
 	<-c.ready
 	k := pendingChunk[T]{chunk: c, done: Done(nil)}
@@ -165,14 +165,13 @@ func (o *resultWriter[T]) writeHeader(contentType string) {
 	}
 }
 
-// abort ends the answer where nothing more can be kept: from line number on
-// nothing was.
+// abort ends the response after an error: no line from number on was stored.
 func (o *resultWriter[T]) abort(number int, err error) {
 	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		at := *e
 		at.Line = number
 		if number > 1 {
-			at.Hint = "what stands before this line is stored; send the rest again"
+			at.Hint = "the lines before this one are stored; send the rest again"
 		}
 		err = &at
 	}
@@ -183,7 +182,7 @@ func (o *resultWriter[T]) abort(number int, err error) {
 		return
 	}
 	o.reject(number, err)
-	_ = o.flush() // the answer ends here, whether the client reads it or not
+	_ = o.flush() // the response ends here in any case
 }
 
 // finish ends a complete response.
@@ -196,10 +195,10 @@ func (o *resultWriter[T]) finish() error {
 	return o.flush()
 }
 
-// BodyLimit are the bulk bodies that a server reads at the same time.
+// BodyLimit limits the bulk bodies that are read at the same time.
 type BodyLimit struct {
 	Stopping <-chan struct{} // closed when the server stops
-	Slots    chan struct{}   // one for each body
+	Slots    chan struct{}   // one slot for each body
 }
 
 // A response is an http.ResponseWriter that knows whether the response has begun.
@@ -219,18 +218,18 @@ func Serve[T any](b *BodyLimit, x response, r *http.Request, w Endpoint[T], fail
 		return httpio.TooLargeBody(maxBulkBytes)
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " cannot be read", Hint: "send it plain"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " is not supported", Hint: "send it without Content-Encoding"}
 	}
 	select {
 	case <-b.Stopping:
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "nothing was kept; send it again in a moment"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "nothing was stored; send it again in a moment"}
 	default:
 	}
 	select {
 	case b.Slots <- struct{}{}:
 		defer func() { <-b.Slots }()
 	default:
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many bulk bodies are being read", Hint: "send this one when another is done"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many bulk requests are running", Hint: "send this one when another has ended"}
 	}
 	rc := http.NewResponseController(x)
 	if err := rc.EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {

@@ -20,18 +20,18 @@ import (
 // Limits of bodies that are read line by line.
 const (
 	maxBulkBytes     = 4 << 30
-	ChunkBytes       = 1 << 20   // what is read before it is worked on; longer than any line may be
+	ChunkBytes       = 1 << 20   // size of a chunk; above the longest line
 	pieceBytes       = 128 << 10 // of one Read
-	linesBeforeYield = 256       // of a chunk, those behind which give way to others
-	chunksInFlight   = 4         // read, being decoded, or waiting for their turn; then reading waits
+	linesBeforeYield = 256       // of a chunk, before other work may run
+	chunksInFlight   = 4         // chunks in memory; reading waits for a free one
 	bulkIdle         = 60 * time.Second
-	lingerTime       = time.Second // for what a client still sends when it was answered
+	lingerTime       = time.Second // for reading the rest of the body after the response
 	lingerBytes      = 64 << 20
 )
 
 // A chunk holds consecutive complete lines of a stream. Chunks are reused.
 type chunk[T any] struct {
-	data  []byte // lines, each with its end
+	data  []byte // complete lines with their line ends
 	first int    // number of the first one, from 1
 
 	items       []T       // of the lines that could be decoded
@@ -63,13 +63,13 @@ type stream[T any] struct {
 	freeBuffers chan []byte // read buffers that are free
 	pieces      chan piece  // what was read
 	free        chan *chunk[T]
-	idle        chan struct{} // a chunk came back
+	idle        chan struct{} // a chunk was returned
 	work        chan *chunk[T]
 	order       chan *chunk[T]
-	done        chan struct{} // closed when the caller takes no more
-	read        chan struct{} // closed when nothing is read any more
+	done        chan struct{} // closed by close
+	read        chan struct{} // closed when reading has ended
 	eof         bool          // the body was read to its end; set before read is closed
-	ended       error         // why there are no more pieces
+	ended       error         // the error that ended the body
 	broken      *badLine      // why the body ended before its end; set before order is closed
 }
 
@@ -116,7 +116,7 @@ func (s *stream[T]) start() {
 		case <-s.read:
 		}
 		select {
-		case <-s.read: // the deadline is the server's again
+		case <-s.read: // the server sets the deadline again
 		default:
 			s.rc.SetReadDeadline(until) // wakes a Read that waits
 		}
@@ -157,7 +157,7 @@ func (s *stream[T]) readBody() {
 		}
 		s.rc.SetReadDeadline(time.Now().Add(bulkIdle))
 		n, err := 0, error(nil)
-		if s.stopped() { // looked at after the deadline is set, so that the waker comes later
+		if s.stopped() { // checked after the deadline is set, so that the goroutine above wins
 			err = errStopping
 		} else {
 			n, err = s.body.Read(into)
@@ -196,8 +196,8 @@ func (s *stream[T]) stopped() bool {
 
 // buildChunks builds chunks from the pieces until the body ends.
 func (s *stream[T]) buildChunks() {
-	var tail []byte // the beginning of a line whose rest has not come yet
-	number := 1     // of the line that comes next
+	var tail []byte // the beginning of an incomplete line
+	number := 1     // of the next line
 	for {
 		var c *chunk[T]
 		select {
@@ -206,7 +206,7 @@ func (s *stream[T]) buildChunks() {
 			return
 		}
 		if cap(c.data) == 0 {
-			c.data = make([]byte, 0, ChunkBytes+pieceBytes+1) // and a line end that the body lacks
+			c.data = make([]byte, 0, ChunkBytes+pieceBytes+1) // one more for a missing line end
 		}
 		c.first, c.bad = number, c.bad[:0]
 		c.data = append(c.data[:0], tail...)
@@ -235,10 +235,9 @@ func (s *stream[T]) buildChunks() {
 	}
 }
 
-// gather adds pieces to c until it is full, or has any line while nothing else
-// is under way, or the body has ended. It returns how many whole lines there
-// are and how many bytes of c.data they have: none, without an error, where a
-// single line fills the chunk.
+// gather adds pieces to c until it is full, until it has a line while no other chunk is in
+// progress, or until the body ends. It returns the number of complete lines and their size
+// in c.data. Both are 0 without an error if a single line fills the chunk.
 func (s *stream[T]) gather(c *chunk[T]) (lines, whole int, err error) {
 	scanned := 0
 	for {
@@ -335,12 +334,12 @@ var (
 func bodyEndError(err error) error {
 	switch {
 	case errors.Is(err, errStopping):
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "what stands before this line is answered; send the rest again in a moment"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "the lines before this one have responses; send the rest again in a moment"}
 	case errors.Is(err, errBulkTooLarge):
-		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the body is larger than 4 GiB", Hint: "what stands before this line is answered; send the rest as another body"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the body is larger than 4 GiB", Hint: "the lines before this one have responses; send the rest as another body"}
 	}
 	broken := httpio.BodyError(err, maxBulkBytes)
-	broken.Hint = "what stands before this line is answered; send the rest again"
+	broken.Hint = "the lines before this one have responses; send the rest again"
 	return broken
 }
 

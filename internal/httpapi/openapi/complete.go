@@ -212,24 +212,24 @@ func answerHeaders() map[string]*huma.Header {
 		"ETag":             text("Tag of what is shown, for If-Match and If-None-Match (RFC 9110, section 8.8.3).", `"pQ5c0zC1vYt2kQ3X"`),
 		"RateLimit":        text("Where the key has a rate: r requests are left of its burst; it is whole again in t seconds, or, of a refusal, the next request is let in then.", `"key";r=97;t=1`),
 		"RateLimit-Policy": text("Where the key has a rate: its burst of q requests, whole again after w seconds.", `"key";q=100;w=10`),
-		"WWW-Authenticate": text("Which credentials are asked for (RFC 6750).", `Bearer realm="fanfare"`),
-		"Retry-After":      {Description: "After how many seconds to try again.", Schema: &huma.Schema{Type: "integer"}, Example: 2},
+		"WWW-Authenticate": text("The required credentials (RFC 6750).", `Bearer realm="fanfare"`),
+		"Retry-After":      {Description: "Seconds until the next try.", Schema: &huma.Schema{Type: "integer"}, Example: 2},
 	}
 }
 
-// tags are the chapters of the document.
+// tags returns the tags of the document.
 func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "configuration", Description: "Services with their topics, rules, templates and channels."},
-		{Name: "keys", Description: "Who may do what."},
+		{Name: "keys", Description: "Keys of the API and their scopes."},
 		{Name: "subscribers", Description: "People and machines that get messages."},
-		{Name: "subscriptions", Description: "Who wants to be told what."},
-		{Name: "events", Description: "What happened, as it comes in."},
+		{Name: "subscriptions", Description: "Subscriptions of subscribers to topics."},
+		{Name: "events", Description: "Events that are published."},
 		{Name: "messages", Description: "Messages to named recipients, without a subscription."},
-		{Name: "templates", Description: "What messages look like."},
-		{Name: "traces", Description: "What became of events and messages."},
-		{Name: "operations", Description: "How the server is doing, and how to hold it."},
-		{Name: "recipients", Description: "What the people behind the messages see."},
-		{Name: "reference", Description: "What this server says about itself."},
+		{Name: "templates", Description: "Templates of messages."},
+		{Name: "traces", Description: "The state of events, messages and deliveries."},
+		{Name: "operations", Description: "The state of the server, pauses and rates."},
+		{Name: "recipients", Description: "The pages of recipients."},
+		{Name: "reference", Description: "Documentation, health and metrics of the server."},
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
-// A sample is one request of the examples in the document. They are run in the
-// order of the list by a test, against a real server.
+// An example is one request in the document. A test sends all of them to a real server, in
+// the order of the list.
 type example struct {
 	operation string
 	parameter map[string]string // of the path and the query, beside those that every operation has

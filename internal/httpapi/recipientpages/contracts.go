@@ -97,7 +97,7 @@ type PreferenceChange struct {
 	Each             map[string]SubscriptionChange // by id; what is not named stays
 }
 
-// A ChosenOne is one subscription as it shall be. What is no choice of it stays.
+// A ChosenOne is one subscription as it shall be. Values that are not offered leave it unchanged.
 type SubscriptionChange struct {
 	Keep             bool
 	Cadence, Channel string

@@ -31,7 +31,7 @@ const (
 	minResponseTime = 300 * time.Millisecond
 )
 
-// A rateLimit allows burst requests at once, and one more every interval.
+// rateLimit allows burst requests at once, and one more every interval.
 type rateLimit struct {
 	burst int64
 	every time.Duration
@@ -55,7 +55,7 @@ type signupLimits struct {
 	usedForms map[[16]byte]time.Time // submitted forms and their expiry
 }
 
-// An entry is the decision about a submitted form.
+// A decision about a submitted form.
 type decision int
 
 const (

@@ -78,7 +78,7 @@ func TestANetworkAndAMailboxHaveEnoughAtSomeTime(t *testing.T) {
 	}
 }
 
-// Whoever fills what is remembered does not open the doors.
+// A client that fills the table does not lift the limits.
 func TestWhenAllIsFullNobodyElseIsLetIn(t *testing.T) {
 	d, now := newSignupLimits(t), time.Unix(1_800_000_000, 0)
 	if !d.mayMail("news", "known@example.org", now) {

@@ -6,7 +6,7 @@ import "time"
 // leads.
 type ConditionReport struct {
 	Topics     []TopicLoad          `json:"topics" doc:"by name"`
-	Conditions []UnindexedCondition `json:"conditions" doc:"the dearest first"`
+	Conditions []UnindexedCondition `json:"conditions" doc:"the most expensive first"`
 	More       int                  `json:"more,omitempty" doc:"how many there are beside"`
 }
 

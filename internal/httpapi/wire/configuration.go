@@ -7,7 +7,7 @@ import (
 
 // A Service is a tenant: it owns topics, subscribers, templates, channels and keys.
 type Service struct {
-	Name  string `json:"name,omitempty" doc:"lower case letters, digits and _ . -, at most 64; may be left out where the path says it"`
+	Name  string `json:"name,omitempty" doc:"a to z, 0 to 9 and _ . -, at most 64 characters; may be omitted if the path has it"`
 	Title string `json:"title,omitempty" maxLength:"512" doc:"for people"`
 
 	MatchingBudget string `json:"matching_budget,omitempty" doc:"what one event may take in conditions to which no index leads, such as 500us; at most 100ms, without: 1ms"`
@@ -75,7 +75,7 @@ type Rule struct {
 }
 
 // A Template is a version of how a message is written. Every change makes a new one.
-// What the server says of it is ignored in a request, but for the note.
+// Members that the server sets are ignored in a request, except note.
 type Template struct {
 	Name    string    `json:"name,omitempty" doc:"may be left out where the path says it"`
 	Version int       `json:"version,omitempty" doc:"from 1; made by the server, and ignored in a request"`
@@ -123,7 +123,7 @@ type TemplateParts struct {
 
 	Markdown string `json:"markdown,omitempty" doc:"in place of html, which is made of it"`
 	Syntax   string `json:"syntax,omitempty" enum:"liquid,notify" doc:"notify: ((name)) and ((flag??text)), as GOV.UK Notify has them"`
-	Layout   string `json:"layout,omitempty" doc:"what stands around it: plain has a link to unsubscribe, letter has none; without: the HTML is whole"`
+	Layout   string `json:"layout,omitempty" doc:"the frame around the HTML: layout: plain has a link to unsubscribe, layout: letter has none; absent: the HTML is complete"`
 	Lang     string `json:"lang,omitempty" doc:"the language that it is written in, such as cy, or an output that tells it: {{ event.locale }}; en"`
 	Page     string `json:"page,omitempty" doc:"a layout of its own, in HTML: {{ content }}, {{ title }}, {{ lang }} and {{ dir }} are put in"`
 
@@ -205,7 +205,7 @@ type Bounces struct {
 	Unknown   *BounceRule `json:"unknown,omitempty" doc:"status and words both say that there is no such mailbox; without: the first"`
 	Hard      *BounceRule `json:"hard,omitempty" doc:"one of the two says so, or the domain is none; without: 3 within 30 days"`
 	Soft      *BounceRule `json:"soft,omitempty" doc:"it came to nothing for a reason that is not the sender; without: 7 within 14 days, over 4 days at least, for 90 days"`
-	Full      *BounceRule `json:"full,omitempty" doc:"the mailbox has no room; without: 7 within 60 days, over 30 days at least, for 90 days"`
+	Full      *BounceRule `json:"full,omitempty" doc:"the mailbox is full; without: 7 within 60 days, over 30 days at least, for 90 days"`
 	Complaint *BounceRule `json:"complaint,omitempty" doc:"a reader called it junk; without: the first"`
 }
 
@@ -244,8 +244,8 @@ type Reserve struct {
 	Normal string `json:"normal,omitempty" doc:"besides, for the urgent and the normal lane, such as 10%; without: 5%"`
 }
 
-// A Relay is one of several next hops of a channel. What it leaves out is the
-// channel's, but for name and password.
+// A Relay is one of several next hops of a channel. Settings that it omits
+// are those of the channel, except name and password.
 type Relay struct {
 	Name         string `json:"name,omitempty" doc:"unique within the channel; without: relay"`
 	Relay        string `json:"relay" doc:"host:port"`

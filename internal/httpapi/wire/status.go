@@ -38,14 +38,14 @@ type Status struct {
 	Database  *Database `json:"database,omitempty" doc:"the PostgreSQL that everything is kept in; absent where that is the data directory, and for keys of one service"`
 	NextStart string    `json:"next_start,omitempty" doc:"what must be set before the next start, after a move to another database"`
 
-	Capture         string `json:"capture,omitempty" doc:"where letters go instead of their relays and receivers; absent where they leave"`
-	AllowRecipients int    `json:"allow_recipients,omitempty" doc:"how many addresses, domains and hosts letters leave to for real; absent where that is everybody, or with capture nobody"`
+	Capture         string `json:"capture,omitempty" doc:"the destination of all messages in place of their relays and receivers; absent if they are sent"`
+	AllowRecipients int    `json:"allow_recipients,omitempty" doc:"number of addresses, domains and hosts to which messages are really sent; absent if that is everybody, or with capture nobody"`
 
 	Restored *RestoredFrom `json:"restored,omitempty" doc:"the backup that the server was restored from, while everything is still paused"`
 }
 
 // A MatchCheck says how the answers of the matching index are checked by an independent
-// evaluator. What it counts, it counts from the start of the server.
+// evaluator. Counts are since the start of the server.
 type MatchCheck struct {
 	Share          string                 `json:"share" doc:"of the processor time that it may take, such as 3%, or unlimited"`
 	Events         int64                  `json:"events" doc:"that were matched"`
@@ -83,7 +83,7 @@ type TemplateFault struct {
 	Replaced   bool      `json:"replaced,omitempty" doc:"another version is published now"`
 }
 
-// Inbound is the mail server at which bounces come in. What it counts, it counts from
+// Inbound is the mail server at which bounces come in. Counts are since
 // the start of the server.
 type Inbound struct {
 	Listen       string `json:"listen" doc:"host:port"`

@@ -1,8 +1,8 @@
 package wire
 
-// TemplateWords are what a variant says in place of its template. What it lacks, a
-// less exact one or the template says: the subject and the JSON each for itself, the
-// body (text, HTML, Markdown) as one.
+// TemplateWords are the texts of a variant. A less exact variant or the template supplies
+// missing ones: the subject and the JSON each separately, the body (text, HTML, Markdown)
+// as one.
 type TemplateWords struct {
 	Subject  string `json:"subject,omitempty" doc:"of mail"`
 	Text     string `json:"text,omitempty" doc:"the plain text; without: it is made from the HTML of the variant, where that has some"`

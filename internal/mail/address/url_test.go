@@ -59,8 +59,8 @@ func TestDestinationIsHostAndPort(t *testing.T) {
 	}
 }
 
-// FuzzURL checks that a normal form stays as it is, and that what is asked for is
-// the host that it shows.
+// FuzzURL checks that the normal form of a normal form is the same, and that a request goes to
+// the host in it.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{"https://Example.org:443/a?b#c", "http://[::1]:80/%41", "https://ü.example/ü?ü", "https://a@b/", "https://a\\b/"} {
 		f.Add(seed)

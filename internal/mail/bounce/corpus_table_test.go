@@ -2,8 +2,8 @@ package bounce
 
 import "fanfare.dev/fanfare"
 
-// corpus says what each file of testdata/corpus is: its reports in order. The files
-// have the forms in which servers write, and texts of their own.
+// corpus has the expected reports of each file of testdata/corpus, in order. The files have the
+// forms that servers use, with other texts.
 var corpus = []struct {
 	name string
 	want []wanted

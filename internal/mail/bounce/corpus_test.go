@@ -37,8 +37,6 @@ func TestReportsAreClassified(t *testing.T) {
 	}
 }
 
-// TestTableHasEachFileOfTheCorpus has nobody add a form without saying what it
-// is, and counts them.
 func TestTableHasEachFileOfTheCorpus(t *testing.T) {
 	files, err := filepath.Glob("testdata/corpus/*.eml")
 	if err != nil {

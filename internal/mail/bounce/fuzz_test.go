@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// sane checks what whoever takes reports relies on, whatever was read.
+// sane checks the properties of reports on which callers rely.
 func sane(t *testing.T, raw []byte) {
 	reports := Parse(raw)
 	if len(reports) == 0 || len(reports) > maxReports {
@@ -30,7 +30,7 @@ func sane(t *testing.T, raw []byte) {
 			t.Errorf("the code is %d", r.Code)
 		}
 		if r.Certain && r.Outcome != Failed && r.Outcome != Delayed {
-			t.Errorf("certain of what is %v", r.Outcome)
+			t.Errorf("an outcome %v is certain", r.Outcome)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func FuzzParse(f *testing.F) {
 
 const frame = "From: MAILER-DAEMON@example.org\r\nContent-Type: multipart/report; report-type=%; boundary=b\r\n\r\n--b\r\n\r\nSo it is.\r\n--b\r\nContent-Type: message/%\r\n\r\n"
 
-// FuzzDSN reads any fields of a report of delivery.
+// FuzzDSN reads any fields of a delivery status notification.
 func FuzzDSN(f *testing.F) {
 	f.Add([]byte("Reporting-MTA: dns; a\r\n\r\nFinal-Recipient: rfc822; a@b.c\r\nAction: failed\r\nStatus: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 User\r\n unknown\r\n"))
 	f.Add([]byte("Action: delayed\r\nStatus: 4.4.7 (late)\r\n\r\n\r\nFinal-Recipient: ;@\r\nStatus: 5\r\n"))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// machine is the header of a bounce that is text for people.
+// machine is the header of a bounce without a machine-readable part.
 const machine = "From: MAILER-DAEMON@example.org\r\nSubject: Undelivered Mail\r\nContent-Type: "
 
 // Some characters have another length in UTF-8 in the other case: a position in the one
@@ -28,8 +28,8 @@ func TestCaseFoldingKeepsPositions(t *testing.T) {
 	}
 }
 
-// The messages are the most expensive to parse, and anybody may send them. The time of each should
-// grow in proportion to its size.
+// The messages are the most expensive to parse, and anybody may send them. The time of each
+// should grow in proportion to its size.
 func BenchmarkHostileMessages(b *testing.B) {
 	const size = 250 << 10
 	for name, raw := range hostile(size) {

@@ -41,14 +41,14 @@ func keyed(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// signStandard is the header of a document.
+// signStandard returns the headers that sign a document.
 func signStandard(key []byte, at time.Time, body string) http.Header {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	return http.Header{"Webhook-Id": {"msg_1"}, "Webhook-Timestamp": {stamp},
 		"Webhook-Signature": {"v1,bm9uZQ== v1," + base64.StdEncoding.EncodeToString(keyed(key, "msg_1."+stamp+"."+body))}}
 }
 
-// mailgun is a webhook with an event.
+// mailgun returns a Mailgun webhook with an event.
 func mailgun(key string, at time.Time, event string) string {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	return fmt.Sprintf(`{"signature":{"timestamp":%q,"token":"t0","signature":%q},"event-data":%s}`, stamp, hex.EncodeToString(keyed([]byte(key), stamp+"t0")), event)
@@ -163,7 +163,7 @@ func TestInvalidReceiptSecretIsNotShown(t *testing.T) {
 	}
 }
 
-// FuzzReceipt has documents in both forms, signed as they come.
+// FuzzReceipt reads signed documents in both forms.
 func FuzzReceipt(f *testing.F) {
 	f.Add([]byte(`{"delivery":"dlv-20261120-1-2","kind":"failed","class":"invalid","status":"5.1.1","text":"550 5.1.1 User unknown","time":"2026-11-20T11:00:00Z"}`))
 	f.Add([]byte(`{"message_id":"<evt-20261120-1001.0011223344556677@example.org>","recipient":"ann@example.org","kind":"complained"}`))
@@ -179,12 +179,12 @@ func FuzzReceipt(f *testing.F) {
 		got, err = gun.Read(keys, nil, []byte(mailgun(key, receiptTime, string(document))), receiptTime)
 		soundReceipt(t, &got, err)
 		if _, err := gun.Read(keys, nil, document, receiptTime); err == nil {
-			t.Error("what nobody signed is taken")
+			t.Error("a receipt without a signature is accepted")
 		}
 	})
 }
 
-// soundReceipt checks what whoever takes receipts relies on.
+// soundReceipt checks the properties of receipts on which callers rely.
 func soundReceipt(t *testing.T, r *ProviderReceipt, err error) {
 	t.Helper()
 	if err != nil {

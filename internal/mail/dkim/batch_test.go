@@ -20,7 +20,7 @@ import (
 
 var when = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
-// keyOf makes a key of an algorithm, once for all tests: RSA keys take long.
+// keyOf generates a key of an algorithm, once for all tests, because RSA keys take long.
 var keyOf = func() func(t tester, algorithm string) *Key {
 	made := map[string]*Private{}
 	for _, algorithm := range []string{Ed25519, RSA} {
@@ -53,7 +53,7 @@ func (z zone) lookUp(name string) ([]string, error) {
 	return nil, errors.New("no such name")
 }
 
-// verified fails unless each of the keys, and nobody else, has signed a message.
+// verified fails unless a message has exactly the signatures of the keys.
 func verified(t tester, message []byte, keys ...*Key) {
 	t.Helper()
 	all, err := dkim.VerifyWithOptions(bytes.NewReader(message), &dkim.VerifyOptions{LookupTXT: zone(keys).lookUp})
@@ -97,7 +97,7 @@ func TestOtherImplementationVerifiesSignatures(t *testing.T) {
 	}
 }
 
-// The mails that internal/render is tested with.
+// The golden mails of internal/render.
 func TestOtherImplementationVerifiesGoldenMails(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "render", "testdata", "golden", "*.eml"))
 	if err != nil || len(files) < 10 {
@@ -142,7 +142,7 @@ func TestChangedMessageFailsVerification(t *testing.T) {
 			t.Helper()
 			all, err := dkim.VerifyWithOptions(strings.NewReader(changed), &dkim.VerifyOptions{LookupTXT: zone{key}.lookUp})
 			if err == nil && len(all) == 1 && all[0].Err == nil {
-				t.Errorf("%s: nobody notices %s", algorithm, what)
+				t.Errorf("%s: verification passes in spite of %s", algorithm, what)
 			}
 		}
 		fails("another amount", strings.Replace(whole, "Pay 10", "Pay 100", 1))
@@ -161,7 +161,7 @@ func TestChangedMessageFailsVerification(t *testing.T) {
 	}
 }
 
-// Any message that a standard allows, folded and spaced in any way.
+// The messages are folded and spaced in any way that the standard allows.
 func TestOtherImplementationVerifiesAnyMessage(t *testing.T) {
 	ed, rsa := keyOf(t, Ed25519), keyOf(t, RSA)
 	rapid.Check(t, func(t *rapid.T) {
@@ -241,7 +241,7 @@ func TestAFailedSignatureFailsTheBatch(t *testing.T) {
 	}
 }
 
-// signerOf is a key as other libraries take it.
+// signerOf returns a key in the form of other libraries.
 func signerOf(t tester, algorithm string) crypto.Signer {
 	t.Helper()
 	text, err := keyOf(t, algorithm).PEM()

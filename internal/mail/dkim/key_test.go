@@ -203,8 +203,7 @@ func TestZoneLineSplitsLongStrings(t *testing.T) {
 	}
 }
 
-// FuzzRecord reads whatever stands in a DNS: it is an error, or the record of a key or
-// of none.
+// FuzzRecord reads any TXT record. The result is an error, a key or a revoked key.
 func FuzzRecord(f *testing.F) {
 	ed := keyOf(f, Ed25519)
 	for _, text := range []string{ed.Record(), "v=DKIM1; p=", "p=;=", ";;k", "v=DKIM1; k=rsa; t=y:s; h=sha1:sha256; p=AA=="} {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// selfSigned is a certificate of mx.example.org, and the pool that trusts it.
+// selfSigned returns a certificate of mx.example.org and the pool that trusts it.
 func selfSigned(t testing.TB) (*tls.Config, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

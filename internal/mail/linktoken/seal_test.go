@@ -28,7 +28,7 @@ func TestTokenIsValidForItsPurposeUntilItExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(p, "ada") {
-		t.Error("what is in a pass can be read")
+		t.Error("the content of a token can be read")
 	}
 	if again, _ := k.Seal('c', noon, []byte("ada@example.org")); again == p {
 		t.Error("two passes are alike")

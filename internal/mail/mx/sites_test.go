@@ -45,7 +45,7 @@ func TestSiteIsTheOperatorOfTheExchangers(t *testing.T) {
 	}
 }
 
-// dns is what the look-ups of a test get.
+// dns answers the lookups of a test.
 type dns struct {
 	asked   atomic.Int64
 	answers map[string][]*net.MX
@@ -68,7 +68,7 @@ func (d *dns) lookup(ctx context.Context, domain string) ([]*net.MX, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: domain, IsNotFound: true}
 }
 
-// told says whether a domain has a site.
+// told reports whether a domain has a site.
 func told(s *Sites, domain, site string) error {
 	if got := s.Of(domain); got != site {
 		return fmt.Errorf("the site of %s is %s, want %s", domain, got, site)

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// verdictOf is the verdict that a driver gives to a code.
+// verdictOf returns the verdict of a driver for a code.
 func verdictOf(name string, code int) driver.Verdict {
 	switch {
 	case code/100 == 2:
@@ -21,8 +21,7 @@ func verdictOf(name string, code int) driver.Verdict {
 	return driver.Permanent
 }
 
-// TestRepliesAreClassified goes through answers as receivers give
-// them: those of the RFCs, and those that large receivers publish.
+// TestRepliesAreClassified classifies replies of the RFCs and those that large receivers publish.
 func TestRepliesAreClassified(t *testing.T) {
 	rules := Builtin()
 	for _, c := range []struct {
@@ -273,8 +272,7 @@ func TestEmptyFileHasNoRules(t *testing.T) {
 	}
 }
 
-// TestEveryBuiltinRuleMatches: a rule that another one before it hides would never
-// be seen to be wrong.
+// A rule that an earlier rule hides would never match.
 func TestEveryBuiltinRuleMatches(t *testing.T) {
 	witness := map[string]*driver.Outcome{
 		"connection-lost": {Verdict: driver.Lost}, "greylisted": at(450, "greylisted"), "google-rate": at(421, "4.7.28 slow down"),
@@ -319,8 +317,8 @@ func hook(code int) *driver.Outcome {
 	return &driver.Outcome{Verdict: verdictOf("webhook", code), Code: code}
 }
 
-// FuzzReplyAndRules: nothing that a peer says and no file breaks the
-// reading, and what it grants has an end.
+// FuzzReplyAndRules reads any reply and any file of rules. It must not panic, and a wait must be
+// limited.
 func FuzzReplyAndRules(f *testing.F) {
 	f.Add("rules: [{name: a, class: full, text: quota}]", 452, "4.2.2 over quota, try again in 5 minutes")
 	f.Add("rules: [{name: b, then: retry, enhanced: ['*.7.1-9']}]", 550, "5.7.1 wait 999999 hours")

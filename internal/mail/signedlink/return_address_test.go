@@ -67,8 +67,8 @@ func TestChangedReturnAddressIsRefused(t *testing.T) {
 	}
 }
 
-// A link shows everybody who has it bits of an HMAC: they sign no address, and those
-// of an address no link and no address of the other kind.
+// The signature of a link is not valid for an address, and that of an address neither for a link
+// nor for an address of the other kind.
 func TestSignatureIsBoundToItsPurpose(t *testing.T) {
 	s := newSigner(t, newKey)
 	bounce := string(s.AppendReturn(nil, BounceReturn, farRef, false))
@@ -77,7 +77,7 @@ func TestSignatureIsBoundToItsPurpose(t *testing.T) {
 		t.Errorf("both kinds are signed alike: %s", bounce)
 	}
 	if returnVersion<<1 == linkVersion || returnVersion<<1|1 == linkVersion {
-		t.Error("what is signed for a link may be what is signed for an address")
+		t.Error("the signed bytes of a link may equal those of an address")
 	}
 }
 

@@ -13,12 +13,6 @@ const defaultColor = "#1d4f91"
 // minContrast is the contrast that WCAG 2.2 requires of text (1.4.3, level AA).
 const minContrast = 4.5
 
-// CheckColor refuses a color that is not of the form #rrggbb.
-func CheckColor(s string) error {
-	_, err := luminance(s)
-	return err
-}
-
 // brandStyle sets the color of a service, and black or white for the text on it, whichever has
 // more contrast: one of them always has minContrast.
 func brandStyle(color string) string {

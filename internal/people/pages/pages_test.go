@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages/words"
 )
 
-// all has one page of each kind, with everything on it that can be.
+// all has one page of each kind with all its optional parts.
 func all(site *Site) map[Kind]*Page {
 	return map[Kind]*Page{
 		Notice: {Title: Say("left_title"), Notes: []Text{Say("left", "<Roads>")}, Form: &Button{Action: "../r/x", Label: Say("undo"), Link: "../p/x", Other: Say("close")}},
@@ -95,7 +95,7 @@ func TestTextOnAnyColorHasContrast(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "red", "#fff", "#12345g", "#1234567", "#12 456", "#+12345"} {
-		if CheckColor(wrong) == nil {
+		if _, err := luminance(wrong); err == nil {
 			t.Errorf("%q is taken for a color", wrong)
 		}
 	}
@@ -109,7 +109,6 @@ func hex(n int) string {
 	return string([]byte{digits[n>>4], digits[n&15]})
 }
 
-// The style is what all pages share: its own colors can be read, too.
 func TestDefaultColorsHaveContrast(t *testing.T) {
 	for i, scheme := range strings.SplitAfterN(style, "prefers-color-scheme:dark", 2) {
 		color := func(name string) float64 {
@@ -149,7 +148,7 @@ func TestTextsAreAllUsed(t *testing.T) {
 	for _, name := range words.Names() {
 		kind, _, _ := strings.Cut(name, "_")
 		if !strings.Contains(sources.String(), `"`+name+`"`) && !slices.Contains([]string{"reason", "day", "mail"}, kind) {
-			t.Errorf("nobody says %s", name)
+			t.Errorf("the text %s is not used", name)
 		}
 	}
 	for _, said := range regexp.MustCompile(`(?:pages\.Say\(|\.Say )"([a-z_]+)"`).FindAllStringSubmatch(sources.String(), -1) {

@@ -62,7 +62,7 @@ func TestWhatSubscriptionsNeedCannotGo(t *testing.T) {
 	}
 }
 
-// What belongs to a driver is not called unknown where only its name is mistyped.
+// If the name of a driver is mistyped, its fields are not reported as unknown.
 func TestAnUnknownDriverIsTheOnlyFault(t *testing.T) {
 	for _, fields := range []string{"driver: smpt, relay: 'h:25', tls: off", "driver: flie, path: /x"} {
 		_, err := document.ParseDocument([]byte("service: a\nchannels:\n  e: {from: a@b.c, "+fields+"}"), "")

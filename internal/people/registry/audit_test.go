@@ -144,8 +144,8 @@ func TestWhatWasNotKeptIsNotInTheAudit(t *testing.T) {
 	}
 }
 
-// Whatever is asked of the audit, its pages are the lines that a plain filter
-// over all of them finds, in the order in which they were written.
+// For every query of the audit log, the pages together equal a plain filter over all entries, in
+// the same order.
 func TestTheAuditIsPagedWithoutLossOrRepeat(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}

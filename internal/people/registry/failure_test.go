@@ -182,8 +182,8 @@ func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// Who reads while an erasure is about to be kept finds the person: a kill, or a full
-// disk, would take the erasure back.
+// A reader finds the person until the erasure is committed, because a kill or a full disk undoes
+// it.
 func TestWhoIsErasedIsFoundUntilThatIsKept(t *testing.T) {
 	r, store, _ := gated(t)
 	begin := func(change func() error) <-chan error {

@@ -271,7 +271,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 }
 
-// Who rotates a key wants to know whether somebody still uses the secret before.
+// An operator that rotates a key must see whether the previous secret is still used.
 func TestUseOfTheSecretBeforeARotationIsSeenApart(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	c := &clock{noon}

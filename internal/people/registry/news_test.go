@@ -35,7 +35,7 @@ func listen(t *testing.T, place string) *listener {
 	return l
 }
 
-// hear has the desk hear of both topics.
+// hear subscribes to both reserved topics.
 func (l *listener) hear(ids ...string) {
 	l.t.Helper()
 	for _, topic := range ids {
@@ -186,8 +186,7 @@ func TestWhoHearsIsToldWhatTheSuppressionListSaysOfItsPeople(t *testing.T) {
 	l.check("lifted", "notify lifted api manual| mail false false of ada", "notify lifted api complaint| mail false true of ada")
 }
 
-// Whoever has an address is told of, however it is spelled on the list and by them, as
-// long as they have it.
+// A suppression is reported for every spelling of the address, as long as a subscriber has it.
 func TestASuppressionIsToldOfWhoSpellsTheAddressOtherwise(t *testing.T) {
 	ctx, place := t.Context(), storetest.Place(t)
 	l := listen(t, place)

@@ -19,7 +19,7 @@ func TestTemplatesKeepThePartialsAndTheLayoutThatTheyName(t *testing.T) {
 service: s
 partials:
   foot: {file: foot.md}
-  sign: {text: "The desk"}
+  sign: {text: "The team"}
   other: {text: "unused"}
 layouts:
   brand: {text: "<html>{{ content }}</html>"}
@@ -31,7 +31,7 @@ templates:
 		t.Fatal(err)
 	}
 	a, b := d.Templates["a"], d.Templates["b"]
-	if len(a.Partials) != 2 || a.Partials["foot"] != "See {% render \"sign\" %}" || a.Partials["sign"] != "The desk" || a.Page != "<html>{{ content }}</html>" {
+	if len(a.Partials) != 2 || a.Partials["foot"] != "See {% render \"sign\" %}" || a.Partials["sign"] != "The team" || a.Page != "<html>{{ content }}</html>" {
 		t.Errorf("a has %v and the page %q", a.Partials, a.Page)
 	}
 	if b.Partials != nil || b.Page != "" {

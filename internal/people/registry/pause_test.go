@@ -85,7 +85,7 @@ func TestAPutThatPausesWaitsForWhatIsOnTheWire(t *testing.T) {
 	}
 }
 
-// What is exported from one service is in another as it was.
+// An export keeps the state of paused subscriptions.
 func TestAPauseIsListedAndExported(t *testing.T) {
 	ctx := t.Context()
 	r, _ := openAt(t, storetest.Place(t))

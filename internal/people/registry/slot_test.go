@@ -150,7 +150,7 @@ func TestWhoMovesToAnotherZoneGetsDigestsOnTheClockThere(t *testing.T) {
 	}
 }
 
-// Who carries over works on what was so when he began.
+// ConfirmMoves must use the slots that the caller read, not the current ones.
 func TestWhatWasCarriedIntoASlotThatWasLeftIsCarriedAgain(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
@@ -317,7 +317,7 @@ func TestAServiceHasSoManyCadencesAndNoMore(t *testing.T) {
 	if n := len(r.Slots()); n != most {
 		t.Errorf("there are %d slots, want %d", n, most)
 	}
-	// Who moves stays on the clock of before, and nothing else is refused.
+	// The subscriber keeps the former cadence slot, and nothing else is refused.
 	results = make([]people.PutResult, 1)
 	moving := []people.SubscriptionPut{{Topic: "other", Channel: "email", To: "person5@example.org", TimeZone: "Asia/Tokyo"}}
 	if err := r.PutSubscriptions(t.Context(), "notify", moving, results); err != nil || results[0].Err != nil {

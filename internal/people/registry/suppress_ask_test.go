@@ -102,7 +102,7 @@ func TestWhatIsSuppressedIsSoAfterARestart(t *testing.T) {
 	}
 }
 
-// What is beyond the nanoseconds of Unix would be a time that has passed.
+// A time beyond the Unix nanoseconds would overflow into the past.
 func TestASuppressionToTheEndOfTimeIsForGood(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
@@ -148,7 +148,7 @@ func TestASuppressionEndsByItself(t *testing.T) {
 	}
 }
 
-// Whoever is there already keeps what they have, and gets no more of it.
+// A suppressed subscriber keeps the subscriptions it has and gets no further ones.
 func TestASuppressedSubscriberCannotSubscribeToMore(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)

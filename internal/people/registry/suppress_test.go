@@ -176,8 +176,7 @@ func TestWhoLiftsASuppressionAndWhoErasesIsInTheAudit(t *testing.T) {
 	}
 }
 
-// What is searched for in the files is written as it is there, but for ASCII
-// letters, whose case the search leaves out.
+// The search in files ignores the case of ASCII characters only.
 func TestNamesOfAnErasureAreFoundAsTheyWereWritten(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
@@ -195,8 +194,8 @@ func TestNamesOfAnErasureAreFoundAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// Who comes again while an erasure is under way has the filter that names them
-// anew; it is forgotten when they are erased once more.
+// A person that subscribes again during an erasure stores the filter again. The next erasure
+// deletes it.
 func TestAFilterIsForgottenWithTheLastWhoHasIt(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place, withSuppressions)

@@ -122,7 +122,7 @@ func with(list []string, one string) []string {
 	return append([]string{one}, list...)
 }
 
-// Choose changes what the page says. What it does not name stays as it is.
+// Choose applies the choices of the page. Everything else does not change.
 func (p *Preferences) Choose(ctx context.Context, token string, ask recipientpages.PreferenceChange) (left recipientpages.Unsubscribed, err error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late {
@@ -187,15 +187,14 @@ func (p *Preferences) put(ctx context.Context, service string, puts []people.Sub
 
 // putAgain is the put that leaves a subscription as it is.
 func putAgain(s *people.Subscription) people.SubscriptionPut {
-	p := people.SubscriptionPut{ID: s.ID, Topic: s.Topic, Channel: s.Channel, To: s.To, Filter: s.Filter, Rule: s.Rule, Params: s.Params, Data: s.Data, Cadence: s.Cadence}
+	p := people.SubscriptionPut{ID: s.ID, Topic: s.Topic, Channel: s.Channel, To: s.To, Filter: s.Filter, Rule: s.Rule, Params: s.Params, Data: s.Data, Title: s.Title, Description: s.Description, Cadence: s.Cadence}
 	if _, ours := fanfare.ParseSubscriptionID(s.ID); ours {
 		p.ID = ""
 	}
 	return p
 }
 
-// Renew mails a new link to the address that a late one is about. Whoever asks is told
-// the same in any case.
+// Renew mails a new link to the address of an expired link. The answer is the same in every case.
 func (p *Preferences) Renew(ctx context.Context, token string, may recipientpages.MayMail) error {
 	link, person, _, err := p.open(ctx, token)
 	if err != nil {

@@ -85,10 +85,10 @@ func (s *Signups) Form(service, topic string) (recipientpages.SignupForm, error)
 	return f, nil
 }
 
-// Ask mails a link that confirms to the address, where may allows it. Whoever asks
-// learns nothing of it: one that has the subscription gets another mail, one that is
-// suppressed none, but for who wanted nothing at all and asks again. The error is about
-// what was asked for.
+// Ask mails a confirmation link to the address if may allows it. The answer does not reveal
+// whether the address is known: an existing subscriber gets another mail, and a suppressed address
+// gets none, except one that had unsubscribed from everything and asks again. The error concerns
+// only the input.
 func (s *Signups) Ask(ctx context.Context, service string, ask *recipientpages.SignupAsk, may recipientpages.MayMail) error {
 	a := request{Service: service, Topic: ask.Topic, Channel: ask.Channel, To: ask.To, Rule: ask.Rule, Params: ask.Params, Cadence: ask.Cadence, Locale: ask.Locale, TimeZone: ask.TimeZone,
 		Terms: ask.Terms, Source: ask.Source, At: s.clock.Now().UnixNano()}
@@ -139,8 +139,8 @@ func (s *Signups) title(a *request) string {
 	return titleOf(s.registry, a.subscription())
 }
 
-// has finds the active subscription that a sign-up asks for, 0 if there is none. Who
-// wants nothing at all has nothing.
+// has finds the active subscription that a sign-up asks for, or 0. An address that unsubscribed
+// from everything has none.
 func (s *Signups) has(ctx context.Context, a *request) (fanfare.RowID, error) {
 	if s.registry.Unsubscribed(a.Service, a.To) {
 		return 0, nil

@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/addresskind"
 )
 
-// NewRecord is what would be kept of an address in normal form.
+// NewRecord returns the record of an address in normal form.
 func (l *List) NewRecord(service uint32, kind uint8, address string) Record {
 	address = Fold(kind, address)
 	s := Record{Service: service, Kind: kind, Tag: l.Tag(kind, address)}
@@ -25,10 +25,9 @@ func (l *List) NewRecord(service uint32, kind uint8, address string) Record {
 	return s
 }
 
-// Fold is the form of an address that is hashed. A mail address in other
-// capitals, or in another form of Unicode, reaches the same person nearly
-// everywhere, although RFC 5321 leaves that to the domain: who asked not to be
-// written to is not written to so either.
+// Fold returns the form of an address that is hashed. Mail addresses that differ in case or in
+// Unicode normalization nearly always reach the same person, although RFC 5321 leaves that to the
+// domain. A suppression applies to all of them.
 func Fold(kind uint8, address string) string {
 	if kind == addresskind.Mail && strings.ContainsFunc(address, foldsTo) {
 		return strings.ToLower(norm.NFC.String(address))
@@ -39,30 +38,28 @@ func Fold(kind uint8, address string) string {
 // foldsTo reports whether folding may change a character.
 func foldsTo(c rune) bool { return c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' }
 
-// Tag is a keyed hash that takes a twentieth of the time of the HMAC, because each
-// message asks for it: of an address whose tag is on no list, nothing else is
-// asked. It is kept beside the HMAC, so that it is known of an address that is
-// kept as a hash alone. 0 is no tag.
+// Tag returns a keyed hash that takes a twentieth of the time of the HMAC. It is checked before
+// each message; only an address whose tag is on the list needs the HMAC. It is stored beside the
+// HMAC, also for addresses that are stored as a hash only. 0: no tag.
 func (l *List) Tag(kind uint8, folded string) uint64 {
 	var buf [256]byte
 	return max(highwayhash.Sum64(append(append(buf[:0], kind), folded...), l.TagKey[:]), 1)
 }
 
-// HashText is how an export writes an address that is kept as a hash alone: under
-// the name of the key, kind, tag and hash.
+// HashText returns the text of a stored hash in an export: the name of the key, then kind, tag and
+// hash.
 func (l *List) HashText(s *Record) string {
 	b := binary.BigEndian.AppendUint64([]byte{s.Kind}, s.Tag)
 	return l.hashKeyName() + hex.EncodeToString(append(b, s.Hash[:]...))
 }
 
-// hashKeyName tells the hashes of one key from those of another.
+// hashKeyName returns a short name of the key.
 func (l *List) hashKeyName() string {
 	name := sha256.Sum256(append([]byte("name of the key of tags "), l.TagKey[:]...))
 	return hex.EncodeToString(name[:4]) + "-"
 }
 
-// ParseHash is what would be kept of an address of which an export of this
-// server has the hash.
+// ParseHash returns the record for the text of a hash that this server exported.
 func (l *List) ParseHash(text string) (s Record, err error) {
 	written, ours := strings.CutPrefix(text, l.hashKeyName())
 	b, err := hex.DecodeString(written)
@@ -77,7 +74,7 @@ func (l *List) ParseHash(text string) (s Record, err error) {
 	return s, nil
 }
 
-// TagKeyOf derives the key of tags from that of the hashes.
+// TagKeyOf derives the key of tags from the key of hashes.
 func TagKeyOf(key []byte) (derived [highwayhash.Size]byte) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("tags of addresses"))

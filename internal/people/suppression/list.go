@@ -8,17 +8,16 @@ import (
 	"sync/atomic"
 )
 
-// List are the addresses that are suppressed, by what is kept of them.
-// What a list or an export shows beside that stays in the store.
+// List holds the suppressed addresses in memory. Source and address stay in the store.
 type List struct {
 	Key     []byte // of the hashes
 	TagKey  [32]byte
 	count   atomic.Int64
-	changes atomic.Uint64 // rises with each change, once it can be seen
+	changes atomic.Uint64 // raised after each change, once it is visible
 
 	mu   sync.RWMutex
 	all  map[Key]State
-	tags map[uint64]int32 // how many have a tag
+	tags map[uint64]int32 // number of records by tag
 }
 
 type Key struct {
@@ -27,10 +26,10 @@ type Key struct {
 	hash    Hash
 }
 
-// State is what has to be known of a suppression at any moment.
+// State is the part of a suppression that is kept in memory.
 type State struct {
 	Reason    string
-	At, Until int64 // Unix nanoseconds; until 0: for good
+	At, Until int64 // Unix nanoseconds; Until 0: for ever
 	Tag       uint64
 }
 
@@ -38,7 +37,7 @@ func KeyOf(s *Record) Key {
 	return Key{s.Service, s.Kind, s.Hash}
 }
 
-// Record is what memory has of a
+// Record returns the record of a state, without source and address.
 func (k *Key) Record(s State) Record {
 	return Record{Service: k.Service, Kind: k.kind, Hash: k.hash, Reason: s.Reason, At: s.At, Until: s.Until, Tag: s.Tag}
 }
@@ -71,7 +70,7 @@ func (l *List) Set(records []Record) {
 	l.changes.Add(1)
 }
 
-// internReason is one string for all that have the same reason.
+// internReason returns one shared string for each reason.
 func internReason(reason string) string {
 	if i := Strength(reason); i >= 0 {
 		return Reasons[i]
@@ -93,8 +92,8 @@ func (l *List) CountByReason() map[string]int {
 	return counts
 }
 
-// Select returns the records of a service with a reason ("": any) after a cursor, in the order of
-// the list, as far as memory has them.
+// Select returns the records in memory of a service with a reason ("": any) after a cursor, in the
+// order of the list.
 func (l *List) Select(service uint32, reason string, after *Cursor, now int64) (all []Record) {
 	l.mu.RLock()
 	for key, s := range l.all {
@@ -110,7 +109,7 @@ func (l *List) Select(service uint32, reason string, after *Cursor, now int64) (
 	return all
 }
 
-// Expired returns the lifting of at most so many suppressions that have expired.
+// Expired returns records that lift at most most expired suppressions.
 func (l *List) Expired(now int64, most int) (over []Record) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -125,7 +124,7 @@ func (l *List) Expired(now int64, most int) (over []Record) {
 // Version rises with each change, once the change is visible.
 func (l *List) Version() uint64 { return l.changes.Load() }
 
-// Get returns what is known of an address at a moment.
+// Get returns the suppression of an address at a time.
 func (l *List) Get(key Key, now int64) (State, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -139,8 +138,8 @@ func (l *List) HasTag(tag uint64) bool {
 	return l.tags[tag] > 0
 }
 
-// InForce returns the suppression of an address in normal form: that of the
-// service, else that of all services.
+// InForce returns the suppression of an address in normal form: that of the service, else that of
+// all services.
 func (l *List) InForce(service uint32, kind uint8, address string, now int64) (key Key, s State, ok bool) {
 	if l.count.Load() == 0 {
 		return key, s, false
@@ -154,7 +153,7 @@ func (l *List) InForce(service uint32, kind uint8, address string, now int64) (k
 	return key, s, ok
 }
 
-// later orders the list.
+// later is the order of the list.
 func later(a, b *Record) int {
 	return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(b.Kind, a.Kind), bytes.Compare(b.Hash[:], a.Hash[:]))
 }

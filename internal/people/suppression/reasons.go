@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// RefusedError says why an address cannot be subscribed, and what can be done about it.
+// RefusedError returns the error for a suppressed address.
 func RefusedError(key Key, s State, at string) error {
 	e := &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address is on the suppression list: " + s.Reason}
 	lift := "fanfare suppression lift, or DELETE /v1/suppressions?address="
@@ -24,42 +24,42 @@ func RefusedError(key Key, s State, at string) error {
 	return e
 }
 
-// Why an address is suppressed, the weakest reason first: a stronger one takes the
-// place of a weaker one, and never the other way round.
+// Reasons of suppressions, the weakest first. A stronger reason replaces a weaker one, never the
+// other way round.
 const (
-	ReasonSoftBounces  = "soft_bounces" // too many messages were refused for now
-	ReasonImported     = "imported"     // it was on the list of another system
-	ReasonUnsubscribed = "unsubscribed" // its owner wants nothing at all
-	ReasonHardBounce   = "hard_bounce"  // there is no such mailbox
-	ReasonManual       = "manual"       // an operator asked for it
-	ReasonComplaint    = "complaint"    // its owner called a message spam
-	ReasonErased       = "erased"       // its owner was forgotten, and wants to be left alone
+	ReasonSoftBounces  = "soft_bounces" // too many temporary failures
+	ReasonImported     = "imported"     // from the list of another system
+	ReasonUnsubscribed = "unsubscribed" // the owner unsubscribed from everything
+	ReasonHardBounce   = "hard_bounce"  // the mailbox does not exist
+	ReasonManual       = "manual"       // added by an operator
+	ReasonComplaint    = "complaint"    // the owner reported a message as spam
+	ReasonErased       = "erased"       // the owner was erased and wants no more messages
 )
 
-// Reasons lists them, the weakest first.
+// Reasons lists the reasons, the weakest first.
 var Reasons = []string{ReasonSoftBounces, ReasonImported, ReasonUnsubscribed, ReasonHardBounce, ReasonManual, ReasonComplaint, ReasonErased}
 
-// AllServices is the number in the place of a service of what holds for all of them.
+// AllServices is the service number of suppressions for all services.
 const AllServices = 0
 
-// MaxSourceBytes is how long the source of a suppression may be.
+// MaxSourceBytes is the maximum length of the source of a suppression.
 const MaxSourceBytes = 200
 
-// A Request asks that nobody writes to an address any more.
+// A Request asks to suppress an address.
 type Request struct {
 	Service string    // "": all services
-	Address string    // as it is written
-	Hash    string    // instead of it: what an export of this server has of one that was erased
-	Reason  string    // one of SuppressionReasons; of Erased, nothing but a hash is kept
-	Source  string    // who says so: "smtp 192.0.2.1", a file, a key
-	Until   time.Time // zero, or after 2262: for good
+	Address string    // in any spelling
+	Hash    string    // in place of Address: the hash that this server exported
+	Reason  string    // one of Reasons; for ReasonErased only the hash is stored
+	Source  string    // such as "smtp 192.0.2.1", a file or a key
+	Until   time.Time // zero, or after 2262: for ever
 }
 
-// LastNano is the latest time, in 2262, that Unix nanoseconds tell. Who writes a later
-// one, such as 9999-12-31, means for good.
+// LastNano is the latest time, in 2262, in Unix nanoseconds. A later time, such as 9999-12-31,
+// means for ever.
 var LastNano = time.Unix(0, math.MaxInt64)
 
-// Outlasts compares ends, of which 0 is none.
+// Outlasts reports whether end a is later than end b; 0 is no end.
 func Outlasts(a, b int64) bool { return b != 0 && (a == 0 || a > b) }
 
 func Strength(reason string) int { return slices.Index(Reasons, reason) }

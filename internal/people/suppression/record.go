@@ -24,7 +24,7 @@ type Record struct {
 // A Hash is the HMAC-SHA-256 of the normal form of an address.
 type Hash [sha256.Size]byte
 
-// A Entry is an address that nobody may subscribe or write to.
+// A Suppression is an address to which nothing is sent.
 type Suppression struct {
 	Address     string    `json:"address,omitempty" doc:"absent of one that is kept as a hash alone: its owner was forgotten"`
 	Hash        string    `json:"hash,omitempty" doc:"of such a one; an import into this server takes it"`
@@ -35,20 +35,20 @@ type Suppression struct {
 	AllServices bool      `json:"all_services,omitempty" doc:"nobody on this server writes to it, not this service alone"`
 }
 
-// A Filter picks from the list. Empty fields pick all.
+// A Filter selects suppressions. Empty fields select all.
 type Filter struct {
-	Service string // "": those of all services alone
+	Service string // "": only those of all services
 	Reason  string
 }
 
-// A Cursor is a place in the list, which has the latest first.
+// A Cursor is a position in the list.
 type Cursor struct {
 	At   int64
 	Kind uint8
 	Hash Hash
 }
 
-// isBefore reports whether a suppression is shown later than the cursor.
+// isBefore reports whether s comes after the cursor.
 func (c *Cursor) isBefore(s *Record) bool {
 	return later(&Record{At: c.At, Kind: c.Kind, Hash: c.Hash}, s) < 0
 }

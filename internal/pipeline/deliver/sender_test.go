@@ -47,7 +47,7 @@ func TestEmptyBatchFinishesAtOnce(t *testing.T) {
 	f.Stop()
 }
 
-func TestUrgentLeavesBeforeWhatWaits(t *testing.T) {
+func TestUrgentMessagesOvertakeWaitingOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := make(chan struct{})
 		var order []uint32

@@ -98,7 +98,7 @@ func TestErrorNamesUnknownLayoutOrLanguage(t *testing.T) {
 		"/templates/t/lang":   {Name: "t", HTML: "<p>x</p>", Text: "x", Lang: "not a language"},
 	} {
 		if src.IsComplete() {
-			t.Errorf("%s: nobody looks", pointer)
+			t.Errorf("%s: the source is not checked", pointer)
 		}
 		if _, wrong := Make(src); len(wrong) != 1 || wrong[0].Pointer != pointer || wrong[0].Hint == "" {
 			t.Errorf("%s: %v", pointer, wrong)

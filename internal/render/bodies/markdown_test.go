@@ -77,7 +77,7 @@ func TestMarkdownBecomesHTMLAndText(t *testing.T) {
 	}
 }
 
-// plainLiquid takes away what only keeps lines apart.
+// plainLiquid removes the parts that only separate lines.
 func plainLiquid(source string) string {
 	return strings.ReplaceAll(source, lineSeparator, "")
 }
@@ -159,7 +159,7 @@ func TestErrorsHaveTheLineOfTheSource(t *testing.T) {
 	}
 }
 
-// The golden file is what a careful person would write.
+// The golden file was written by hand.
 func TestTextOfMarkdownIsReadable(t *testing.T) {
 	source, err := os.ReadFile("testdata/elements.md")
 	if err != nil {
@@ -186,7 +186,7 @@ func TestTextWidthIsThatOfATerminal(t *testing.T) {
 	}
 }
 
-// FuzzMake finds sources whose Liquid gets lost or in disorder, or that break.
+// FuzzMake checks that no Liquid is lost or moved, and that no source causes a panic.
 func FuzzMake(f *testing.F) {
 	f.Add("# {{ a }}\n{% if b %}\n- {{ c }}\n{% endif %}\n\n| a |\n|---|\n| {{ d }} |", true)
 	f.Add("<p{% if a %} x{% endif %}>{{ b }}<table><tr><td>{{ c }}", false)

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// large is a quarter of the longest part that a template may have.
+// large is a quarter of the maximum size of a part.
 const large = 128 << 10
 
-// hostile are parts with what was looked at again and again: the square of each took
-// seconds, and minutes of one four times as long.
+// hostile has parts for which a quadratic check would take seconds, and minutes at the maximum
+// size.
 var hostile = map[string]Source{
 	"links":             {HTML: strings.Repeat("<a>", large/3)},
 	"links in lines":    {HTML: strings.Repeat("<a>\n", large/4)},
@@ -35,7 +35,7 @@ func TestRepeatedFindingsAreComputedOnce(t *testing.T) {
 	}
 }
 
-// asWritten is what masked puts out of sight, as a pattern says it.
+// asWritten matches the text that maskLiquid removes.
 var asWritten = regexp.MustCompile(`(?s)\{%-?\s*comment\s*-?%\}.*?\{%-?\s*endcomment\s*-?%\}|\{\{.*?\}\}|\(\(.*?\)\)|\{%.*?%\}`)
 
 func FuzzMasked(f *testing.F) {

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// pageOf puts words into HTML that is otherwise as it should be.
+// pageOf returns HTML with the words and without findings.
 func pageOf(body string) string { return `<html lang="en"><body>` + body + "</body></html>" }
 
-// words are enough for a mail.
+// words are long enough for a mail.
 const words = "<p>There was an earthquake near you, and it was a strong one.</p>"
 
 func TestEachRuleFindsOnlyItsOwnCase(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The reference of templates lists the filters and variables that there are.
+// The reference lists all filters and variables of templates.
 func TestReferenceListsFiltersAndVariables(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/reference/template-variables.md")
 	if err != nil {

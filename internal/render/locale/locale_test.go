@@ -32,7 +32,7 @@ func TestNearestKnownLocaleIsChosen(t *testing.T) {
 	}
 }
 
-// A locale that lacks a name or a pattern would panic in somebody's mail.
+// A locale without a name or a pattern would cause a panic while a mail is written.
 func TestEveryLocaleHasAllFormats(t *testing.T) {
 	data, err := os.ReadFile("cldr/locales.txt")
 	if err != nil {

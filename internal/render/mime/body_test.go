@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawBody makes a body of stretches, shared and personal ones in turn.
+// drawBody generates a body of alternating shared and personal parts.
 func drawBody(t *rapid.T, stretch *rapid.Generator[string]) (b Body) {
 	chunks := []Chunk{NewChunk([]byte(stretch.Draw(t, "chunk")))}
 	for range rapid.IntRange(0, 3).Draw(t, "pieces") {
@@ -20,7 +20,6 @@ func drawBody(t *rapid.T, stretch *rapid.Generator[string]) (b Body) {
 	return b
 }
 
-// The bound that spares measuring gives the answer that measuring gives.
 func TestMeasureTellsWhetherBodyIsSevenBit(t *testing.T) {
 	stretch := rapid.Custom(func(t *rapid.T) string {
 		return strings.Repeat("x", rapid.IntRange(0, hardLine/2+1).Draw(t, "x")) + rapid.SampledFrom([]string{"", "\n", "ä", "\n\n", "a\nb"}).Draw(t, "end")
@@ -34,8 +33,8 @@ func TestMeasureTellsWhetherBodyIsSevenBit(t *testing.T) {
 	})
 }
 
-// A body that is said to have no dot at the start of a line has none, and one that is
-// not said so has a line end before a dot somewhere.
+// If AppendPlain reports no dots, no line begins with a dot. If it reports dots, a line or a
+// value has a dot after a line end.
 func TestDotsAtLineStartsAreFound(t *testing.T) {
 	stretch := rapid.StringMatching(`[.x\n]{0,4}`)
 	rapid.Check(t, func(t *rapid.T) {

@@ -54,7 +54,7 @@ func nameIsRead(t interface {
 	}
 }
 
-// TestFileNamesRoundTrip writes names and reads them by RFC 2231 again.
+// TestFileNamesRoundTrip writes names and reads them again by RFC 2231.
 func TestFileNamesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { nameIsRead(rt, rapid.StringN(1, 80, 250).Draw(rt, "name")) })
 }

@@ -14,8 +14,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/move"
 )
 
-// TestWhoWritesGoesOnWhenAMoveFails has the target fail while it is written.
-func TestWhoWritesGoesOnWhenAMoveFails(t *testing.T) {
+// TestWritersContinueWhenAMoveFails has the target fail while it is written.
+func TestWritersContinueWhenAMoveFails(t *testing.T) {
 	along(t, func(t *testing.T, r route) {
 		s := move.NewSwitch(r.from.side(t, "old"))
 		populate(t, s, today)

@@ -13,9 +13,9 @@ import (
 	"fanfare.dev/fanfare/internal/store/move"
 )
 
-// TestWhoWritesAndReadsGoesOnDuringAMove has clients that change everything,
+// TestWritersAndReadersContinueDuringAMove has clients that change everything,
 // make days and read what they wrote, while the database moves there and back.
-func TestWhoWritesAndReadsGoesOnDuringAMove(t *testing.T) {
+func TestWritersAndReadersContinueDuringAMove(t *testing.T) {
 	along(t, func(t *testing.T, r route) {
 		old := r.from.side(t, "old")
 		populate(t, old.DB, today-2, today-1)
@@ -77,9 +77,9 @@ func TestADayThatIsMadeDuringAMoveIsPartOfIt(t *testing.T) {
 	})
 }
 
-// TestASlowTargetIsWaitedForByThoseWhoWrite has a target that does everything
+// TestWritersWaitForASlowTarget has a target that does everything
 // five times: it would never catch up with who writes as fast as it can.
-func TestASlowTargetIsWaitedForByThoseWhoWrite(t *testing.T) {
+func TestWritersWaitForASlowTarget(t *testing.T) {
 	amongFiles(t, func(t *testing.T, r route) {
 		s, to := move.NewSwitch(r.from.side(t, "old")), r.to.side(t, "new")
 		populate(t, s, today)
@@ -183,7 +183,7 @@ func TestALongReadDoesNotHoldUpAMove(t *testing.T) {
 	})
 }
 
-func TestWhatIsMovedMayBeRemovedAfterwards(t *testing.T) {
+func TestMovedDataCanBeRemovedAfterwards(t *testing.T) {
 	amongFiles(t, func(t *testing.T, r route) {
 		s := move.NewSwitch(r.from.side(t, "old"))
 		populate(t, s, today-1, today)

@@ -257,7 +257,7 @@ func (f *forgetful) Insert(statement string, n int, bind func(int, store.Values)
 	return f.Session.Insert(statement, n, bind)
 }
 
-func TestCompareSaysWhatDiffers(t *testing.T) {
+func TestCompareNamesTheDifferences(t *testing.T) {
 	along(t, func(t *testing.T, r route) {
 		a, b := r.from.side(t, "a"), r.to.side(t, "b")
 		populate(t, a.DB, today-1, today)

@@ -24,7 +24,7 @@ func (f frozen) Day(_ context.Context, of fanfare.Day, create bool) (store.Part,
 }
 
 // Nobody waits longer than they have time for somebody else's database.
-func TestWhoWaitsForWhoWaitsForTheDatabaseCanGo(t *testing.T) {
+func TestWaitingForADayCanBeCancelled(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *Switch) error{
 		"for a day": func(ctx context.Context, s *Switch) error {
 			_, err := s.Day(ctx, 20777, true)
@@ -64,7 +64,7 @@ func TestWhoWaitsForWhoWaitsForTheDatabaseCanGo(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForAWriterDuringAMoveCanGo(t *testing.T) {
+func TestWaitingForAWriterCanBeCancelledDuringAMove(t *testing.T) {
 	j := newJournal(&budget{})
 	j.order.Lock() // a writer whose database says nothing
 	gone, hangUp := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
-func TestADayThatAFailoverLostIsMadeAnewByTheNextWhoWritesToIt(t *testing.T) {
+func TestTheNextWriterCreatesADayThatAFailoverLost(t *testing.T) {
 	at := pgtest.Database(t)
 	var log bytes.Buffer
 	db := open(t, at, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -49,7 +49,7 @@ func TestADayThatAFailoverLostIsMadeAnewByTheNextWhoWritesToIt(t *testing.T) {
 	}
 }
 
-func TestADayThatTheServerRemovedStaysAwayBesideThoseWhoWriteToIt(t *testing.T) {
+func TestARemovedDayStaysRemovedDuringWrites(t *testing.T) {
 	at := pgtest.Database(t)
 	db := open(t, at, Options{})
 	other := connect(t, at)

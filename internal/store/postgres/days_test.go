@@ -41,7 +41,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-func TestADayIsMadeOnceByAllWhoAskAndIsGoneWhenItWasRemoved(t *testing.T) {
+func TestConcurrentCallersCreateADayOnce(t *testing.T) {
 	at := pgtest.Database(t)
 	conn := connect(t, at)
 	if err := migrate(t.Context(), conn); err != nil {
@@ -94,7 +94,7 @@ func TestADayIsMadeOnceByAllWhoAskAndIsGoneWhenItWasRemoved(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenToADayIsInTheTablesOfAllDays(t *testing.T) {
+func TestRowsOfADayAreVisibleInTheTablesOfAllDays(t *testing.T) {
 	conn := migrated(t)
 	for i, day := range []fanfare.Day{aDay, later} {
 		if err := createDay(t.Context(), conn, day); err != nil {

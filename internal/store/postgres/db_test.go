@@ -121,7 +121,7 @@ func TestRowsThatAreThereAlreadyStay(t *testing.T) {
 	}
 }
 
-func TestWhatFailedIsNotKeptAndTheConnectionServesTheNext(t *testing.T) {
+func TestAFailedTransactionIsRolledBackAndItsConnectionReused(t *testing.T) {
 	db, part := opened(t)
 	mine := errors.New("mine")
 	for name, fn := range map[string]func(store.Session) error{

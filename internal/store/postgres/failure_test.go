@@ -21,7 +21,7 @@ func TestASearchPathHasToNameASchema(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfAConnectionIsOneLineWithWhatWasWrong(t *testing.T) {
+func TestAConnectionErrorIsOneLineWithItsCause(t *testing.T) {
 	t.Parallel()
 	const head = "failed to connect to `user=ada database=news`:\n\t"
 	const noTLS, noPassword = "db:5432: tls error: server refused TLS connection", "db:5432: failed SASL auth: password authentication failed"

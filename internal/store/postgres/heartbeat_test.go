@@ -67,7 +67,7 @@ func TestADatabaseThatAcceptsConnectionsAndDoesNotAnswerIsAway(t *testing.T) {
 
 // A statement may take a minute; one that only reads does not wait that long for a
 // server that is frozen.
-func TestWhoReadsIsToldWhenTheDatabaseFallsSilent(t *testing.T) {
+func TestReadersGetAnErrorWhenTheDatabaseStopsAnswering(t *testing.T) {
 	server, db, part := frozen(t)
 	err := part.Read(t.Context(), func(s store.Session) error {
 		each := func() error {

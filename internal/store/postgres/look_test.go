@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
-func TestALookFindsWhatThereIsAndChangesNothing(t *testing.T) {
+func TestInspectionReportsTheDatabaseAndChangesNothing(t *testing.T) {
 	at := pgtest.Database(t)
 	before, err := Look(t.Context(), at)
 	if err != nil {

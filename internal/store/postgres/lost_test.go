@@ -73,7 +73,7 @@ func TestATransactionIsKeptOnceWhereverTheConnectionIsCut(t *testing.T) {
 
 // A report reads for minutes; who waits for the answer to a COMMIT does not wait
 // for that.
-func TestWhatBecameOfACommitIsFoundOutWhileOthersRead(t *testing.T) {
+func TestTheResultOfALostCommitIsFoundDuringReads(t *testing.T) {
 	cut, db, part := through(t, Options{MaxConnections: 8})
 	if err := record(part, 1, 0, 1); err != nil {
 		t.Fatal(err)
@@ -348,7 +348,7 @@ func TestACancelledCallBeginsNoOutage(t *testing.T) {
 	}
 }
 
-func TestTheStandbyAnswersWhatMayBeLateAndThePrimaryForIt(t *testing.T) {
+func TestTheStandbyAnswersReadsThatMayBeLate(t *testing.T) {
 	at := pgtest.Database(t)
 	standby := newCutter(t, at)
 	db := open(t, at, Options{ReadURL: standby.url})

@@ -55,7 +55,7 @@ func TestThePasswordIsInNoErrorAndNoLog(t *testing.T) {
 	}
 }
 
-func TestWhoGaveNoPasswordIsToldSo(t *testing.T) {
+func TestAMissingPasswordIsReported(t *testing.T) {
 	at, err := url.Parse(pgtest.Database(t))
 	if err != nil {
 		t.Fatal(err)

@@ -139,7 +139,7 @@ func TestMigrationsAreNumberedWithoutGapOrDouble(t *testing.T) {
 }
 
 // An operator looks with psql, and \d+ should be all they need.
-func TestEachTableAndViewSaysWhatItIsFor(t *testing.T) {
+func TestEachTableAndViewHasADescription(t *testing.T) {
 	conn := migrated(t)
 	bare := collect[string](t, conn, `SELECT relname::text FROM pg_class
 		WHERE relnamespace = 'fanfare'::regnamespace AND relkind IN ('r', 'p', 'v') AND obj_description(oid, 'pg_class') IS NULL AND relname <> $1`, versionTable)

@@ -9,7 +9,7 @@ import (
 
 // The server writes what nobody waits for to the disk when it is idle, which is
 // put off here.
-func TestWhatWasSyncedSurvivesACrashInRelaxedToo(t *testing.T) {
+func TestSyncedDataSurviveACrashInRelaxedMode(t *testing.T) {
 	server := pgtest.Start(t, "wal_writer_delay=10s", "wal_writer_flush_after=0", "bgwriter_delay=10s")
 	db := open(t, server.URL, Options{Durability: store.Relaxed})
 	if err := db.Control().Write(t.Context(), func(s store.Session) error { return s.Run("change_seq_set", int64(4711)) }); err != nil {

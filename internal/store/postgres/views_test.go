@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestViewsSayWhatAPersonWouldAsk(t *testing.T) {
+func TestViewsAnswerCommonQuestions(t *testing.T) {
 	conn := migrated(t)
 	if err := createDay(t.Context(), conn, aDay); err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func TestTheFilesLieInTheDataDirectoryAndDaysComeWhenTheyAreAskedFor(t *testing.
 	}
 }
 
-func TestWhatTheDiskRefusesIsNotKeptAndTheNextTransactionWorks(t *testing.T) {
+func TestAFailedWriteIsRolledBackAndTheNextTransactionWorks(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil, mend string
 		code        fanfare.Code

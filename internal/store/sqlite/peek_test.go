@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-func TestALookSeesWhatIsKeptAndLeavesNothingBehind(t *testing.T) {
+func TestInspectionReadsTheDatabaseAndLeavesNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	look := func() (numbers []int64, err error) {
 		err = Peek(t.Context(), dir, func(s store.Session) error {

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-func TestNobodyElseReadsWhatIsKept(t *testing.T) {
+func TestDatabaseFilesArePrivate(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil { // as who installs it may have made it
 		t.Fatal(err)

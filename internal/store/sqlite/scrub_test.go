@@ -59,7 +59,7 @@ func tree(t *testing.T, seed uint64) (path string, conn *sqlite.Conn, left map[i
 	return path, conn, left
 }
 
-func TestWhatIsScrubbedIsInNoByteOfTheFileAndNothingElseChanges(t *testing.T) {
+func TestScrubbedDataAreInNoByteOfTheFile(t *testing.T) {
 	hidden := 0
 	for seed := range uint64(5) {
 		path, conn, left := tree(t, seed)
@@ -142,7 +142,7 @@ func intact(t *testing.T, conn *sqlite.Conn, people map[int64]string) {
 }
 
 // Names are found wherever they lie, also where two reads meet.
-func TestPagesAreFoundByWhatIsInThem(t *testing.T) {
+func TestPagesAreFoundByTheirContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	text := make([]byte, 3*searchBytes)
 	text[16], text[17] = 0x10, 0 // 4096 bytes a page
@@ -174,7 +174,7 @@ func FuzzClearUnused(f *testing.F) {
 
 // A page that lists free pages has what it held before it became one behind its
 // list.
-func TestWhatIsScrubbedIsNotInTheListOfFreePages(t *testing.T) {
+func TestScrubbedDataAreNotInFreePages(t *testing.T) {
 	path, conn, run := emptyFile(t)
 	run("PRAGMA secure_delete=OFF")
 	run("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)")

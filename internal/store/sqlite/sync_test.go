@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-func TestWhatIsKeptCanBeSyncedAtAnyTime(t *testing.T) {
+func TestCommittedDataCanBeSyncedAtAnyTime(t *testing.T) {
 	db, err := Open(t.Context(), t.TempDir(), store.Relaxed)
 	if err != nil {
 		t.Fatal(err)

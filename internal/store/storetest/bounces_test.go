@@ -63,7 +63,7 @@ func TestAMessageThatCameBackIsCountedOnceForItsAddress(t *testing.T) {
 	})
 }
 
-func TestWhatCameBackLongAgoIsForgotten(t *testing.T) {
+func TestOldBouncesAreForgotten(t *testing.T) {
 	onEachControl(t, func(t *testing.T, c *control.Store) {
 		keepBounces(t, c, bounceOf(2, 'a', 0, control.BounceSoft, noon.Add(-time.Second)), bounceOf(2, 'a', 1, control.BounceHard, noon))
 		if err := c.DeleteBounces(t.Context(), noon); err != nil {
@@ -73,7 +73,7 @@ func TestWhatCameBackLongAgoIsForgotten(t *testing.T) {
 	})
 }
 
-func TestASuppressionThatIsLiftedTakesWhatCameBackBeforeAlong(t *testing.T) {
+func TestALiftedSuppressionRemovesItsBounces(t *testing.T) {
 	onEachControl(t, func(t *testing.T, c *control.Store) {
 		for _, lift := range []struct {
 			when string

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-func TestCloseWaitsForWhatIsUnderWayAndRefusesTheRest(t *testing.T) {
+func TestCloseWaitsForRunningTransactionsAndRefusesNewOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, place string) {
 		db := storetest.OpenAt(t, place)
 		day, control := partOf(t, db, today), db.Control()

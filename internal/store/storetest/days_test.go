@@ -91,7 +91,7 @@ func TestPartsShareNothing(t *testing.T) {
 	})
 }
 
-func TestARemovedPartIsGoneForWhoHoldsItToo(t *testing.T) {
+func TestARemovedPartIsGoneForItsHolders(t *testing.T) {
 	onEach(t, func(t *testing.T, place string) {
 		db := storetest.OpenAt(t, place)
 		held, other := partOf(t, db, today), partOf(t, db, today+1)

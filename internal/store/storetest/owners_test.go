@@ -152,7 +152,7 @@ func TestAnOutcomeThatTwoOwnersRecordAtOnceIsTheFirstAndStays(t *testing.T) {
 	})
 }
 
-func TestDueWorkThatTwoOwnersTakeIsRemovedAndWhatCameMeanwhileStays(t *testing.T) {
+func TestDueWorkIsRemovedOnceAndLaterWorkStays(t *testing.T) {
 	onEachTwoOwners(t, func(t *testing.T, a, b *deliveries.Store) {
 		f := frozenEvent(5, noon, 200)
 		freeze(t, a, f)

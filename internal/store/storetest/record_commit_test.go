@@ -68,7 +68,7 @@ func kept(t *testing.T, s *deliveries.Store, day fanfare.Day) string {
 	return fmt.Sprint(append(all, dues, held, ids, lag)...)
 }
 
-func TestWhatIsWrittenTogetherIsKeptAsAWholeOrNotAtAll(t *testing.T) {
+func TestACommitIsAtomic(t *testing.T) {
 	onEach(t, func(t *testing.T, place string) {
 		first, second := frozenEvent(5, noon, 1000), frozenEvent(6, noon, 3, 3)
 		day := first.Posted.Ref().Day

@@ -82,7 +82,7 @@ func same(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func TestWhatIsGatheredIsKeptOnceWithItsEvent(t *testing.T) {
+func TestWaitingRecipientsAreStoredOnceWithTheirEvent(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
 		first, second := waitingEvent(1, 5, eight, 1, 2), waitingEvent(2, 5, eight, 2)
 		for range 2 { // again after an error whose effect is not known
@@ -207,7 +207,7 @@ func TestTheEventsOfARunAreReadWhileItIsFrozen(t *testing.T) {
 	})
 }
 
-func TestWhatIsCarriedOverWaitsInOnePlace(t *testing.T) {
+func TestCarriedOverRecipientsWaitInOnePlace(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
 		freeze(t, s, waitingEvent(1, 5, eight, 1, 2), waitingEvent(2, 5, eight, 2, 4), waitingEvent(3, 5, eight, 4), waitingEvent(4, 6, nine, 2))
 		day, from := fanfare.DayOf(noon), deliveries.Waiting{Slot: 5, Due: eight, Service: "news"}

@@ -16,10 +16,10 @@ func noticeText(e *fanfare.Entry) string {
 	return fmt.Sprint(e.Delivery, e.Attempt, e.State, e.Returned, e.Complaint, e.Class, e.Code, e.Text, e.At.UnixNano())
 }
 
-// TestWhatIsToBeToldIsPlannedInItsOrderUntilItIsTold compares with a list: what was
+// TestNoticesArePlannedInOrderUntilTheyAreSent compares with a list: what was
 // marked is told, once, in the order in which it was kept; and what was planned and not
 // told is planned again, neither more nor less of it.
-func TestWhatIsToBeToldIsPlannedInItsOrderUntilItIsTold(t *testing.T) {
+func TestNoticesArePlannedInOrderUntilTheyAreSent(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
 		event := frozenEvent(1, noon, 9)
 		freeze(t, s, event)
@@ -108,9 +108,9 @@ func TestWhatIsToBeToldIsPlannedInItsOrderUntilItIsTold(t *testing.T) {
 	})
 }
 
-// TestWhatCameBackTwiceIsToldOnce has a bounce kept again: nothing of it is kept, and
+// TestARepeatedBounceIsReportedOnce has a bounce kept again: nothing of it is kept, and
 // nothing told.
-func TestWhatCameBackTwiceIsToldOnce(t *testing.T) {
+func TestARepeatedBounceIsReportedOnce(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
 		event := frozenEvent(1, noon, 9)
 		freeze(t, s, event)

@@ -38,7 +38,7 @@ func expectAttempts(t *testing.T, s *deliveries.Store, f *fanfare.MatchResult, p
 	}
 }
 
-func TestWhatCameBackMovesADeliveryThatWasAcceptedAndNoOther(t *testing.T) {
+func TestABounceChangesOnlyAnAcceptedDelivery(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
 		f := frozenEvent(5, noon, 6)
 		day := f.Posted.Ref().Day
@@ -69,7 +69,7 @@ func TestWhatCameBackMovesADeliveryThatWasAcceptedAndNoOther(t *testing.T) {
 	})
 }
 
-func TestTheCountsOfACompletedBroadcastFollowWhatCameBackOnce(t *testing.T) {
+func TestABounceChangesTheCountsOfACompletedBroadcastOnce(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
 		f, other := frozenEvent(5, noon, 4), frozenEvent(6, noon, 1)
 		day := f.Posted.Ref().Day

@@ -123,7 +123,7 @@ func TestManifestsAreFoundByIDAndByPartition(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotThereIsNotFound(t *testing.T) {
+func TestMissingRecordsAreNotFound(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
 		freeze(t, s, frozenEvent(5, noon, 1))
 		today, other := fanfare.DayOf(noon), fanfare.DayOf(noon)-9

@@ -241,7 +241,7 @@ func TestNumbersOf64BitsComeBack(t *testing.T) {
 	})
 }
 
-func TestNullIsToldApartFromWhatIsEmpty(t *testing.T) {
+func TestNullDiffersFromEmpty(t *testing.T) {
 	onEach(t, func(t *testing.T, place string) {
 		db := storetest.OpenAt(t, place)
 		control := db.Control()

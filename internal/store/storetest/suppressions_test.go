@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-func TestWhatIsKeptOfASuppressionIsReadByItsKey(t *testing.T) {
+func TestASuppressionIsReadByItsKey(t *testing.T) {
 	onEachControl(t, func(t *testing.T, c *control.Store) {
 		kept := []suppression.Record{
 			{Service: 2, Kind: 1, Hash: suppression.Hash{1}, Reason: "hard_bounce", At: 9, Until: 1e18, Source: "smtp 192.0.2.1", Address: "ada@example.org", Tag: 1<<63 | 5},

@@ -102,7 +102,7 @@ func TestAPanicKeepsNothingAndHoldsUpNobody(t *testing.T) {
 
 // The end of a context may cut a transaction short or not; what the caller is
 // told is what is kept.
-func TestWhatIsToldWhenAContextEndsIsWhatIsKept(t *testing.T) {
+func TestACancelledTransactionReportsItsRealResult(t *testing.T) {
 	onEachDay(t, func(t *testing.T, _ store.Database, day store.Part) {
 		var want []int64
 		for number := range int64(20) {

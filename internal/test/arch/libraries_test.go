@@ -50,7 +50,7 @@ var homes = []home{
 		"commands are turned into calls before anything else sees them", "take a value"},
 	{"github.com/spf13/pflag", []string{"cmd/fanfare", "internal/config"},
 		"flags are turned into values before anything else sees them", "take a value"},
-	{"github.com/vbauerster/mpb/", []string{"cmd/fanfare", "internal/bench", "internal/demo"},
+	{"github.com/vbauerster/mpb/", []string{"internal/cli/terminal", "internal/bench", "internal/demo"},
 		"progress is shown by what talks to a person", "report progress through a callback"},
 	{"github.com/knadh/koanf/", []string{"internal/config"},
 		"configuration is read once, strictly, in one place", "take a value"},

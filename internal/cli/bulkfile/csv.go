@@ -1,4 +1,4 @@
-package main
+package bulkfile
 
 import (
 	"bufio"
@@ -17,58 +17,58 @@ import (
 	"fanfare.dev/fanfare/client"
 )
 
-// A csvFeeder turns a table of subscriptions into NDJSON, a line for a row. The
+// A CSV turns a table of subscriptions into NDJSON, a line for a row. The
 // header names the columns: the fields of a subscription; params, data and
 // attributes, whose cells are JSON objects; and params.NAME, data.NAME and
 // attributes.NAME. An empty cell is the same as no cell; a cell of a named member
 // that is a JSON number, list, object or string in quotes, or true or false, is
 // sent as such, any other as text. A column error, which a file of bad lines has,
 // is passed over.
-type csvFeeder struct {
+type CSV struct {
 	rows   *csv.Reader
-	header []string
-	from   position
+	Header []string
+	from   Position
 	preset client.Subscription // what a row does not say
 }
 
 var (
-	csvFields  = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "state", "cadence"}
-	csvObjects = []string{"params", "data", "attributes"}
+	Fields  = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "state", "cadence", "title", "description"}
+	Objects = []string{"params", "data", "attributes"}
 )
 
 // csvReasons is the column that says why a row is in a file of bad lines.
 const csvReasons = "error"
 
-// newCSV reads the header; nothing is sent where it is wrong.
-func newCSV(in io.Reader, preset client.Subscription) (*csvFeeder, error) {
+// NewCSV reads the header; nothing is sent where it is wrong.
+func NewCSV(in io.Reader, preset client.Subscription) (*CSV, error) {
 	buffered := bufio.NewReaderSize(in, 256<<10)
-	f := &csvFeeder{preset: preset}
+	f := &CSV{preset: preset}
 	if mark, _ := buffered.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
 		if _, err := buffered.Discard(len(mark)); err != nil {
-			return nil, csvError(err, 0)
+			return nil, CSVError(err, 0)
 		}
 		f.from.Offset = int64(len(mark))
 	}
 	f.read(buffered)
 	header, err := f.rows.Read()
 	if err != nil {
-		return nil, csvError(err, 0)
+		return nil, CSVError(err, 0)
 	}
 	for i, name := range header {
 		name = strings.TrimSpace(name)
 		group, member, dotted := strings.Cut(name, ".")
-		known := slices.Contains(csvFields, name) || slices.Contains(csvObjects, name) || name == csvReasons ||
-			dotted && member != "" && slices.Contains(csvObjects, group)
-		if !known || slices.Contains(f.header, name) {
+		known := slices.Contains(Fields, name) || slices.Contains(Objects, name) || name == csvReasons ||
+			dotted && member != "" && slices.Contains(Objects, group)
+		if !known || slices.Contains(f.Header, name) {
 			if known {
 				return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("repeated column %q", name)}
 			}
 			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("unknown column %q", name), Hint: columnHint(name)}
 		}
-		f.header = append(f.header, name)
+		f.Header = append(f.Header, name)
 	}
 	for _, of := range []struct{ column, preset string }{{"topic", preset.Topic}, {"channel", preset.Channel}} {
-		if of.preset == "" && !slices.Contains(f.header, of.column) {
+		if of.preset == "" && !slices.Contains(f.Header, of.column) {
 			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "the table has no column " + of.column, Hint: "pass a value for all rows with --" + of.column}
 		}
 	}
@@ -82,58 +82,58 @@ func columnHint(name string) string {
 		return "save the file as UTF-8"
 	case strings.ContainsAny(name, ";\t|"):
 		return "save the file with commas between the columns"
-	case slices.Contains(csvFields, lower) || slices.Contains(csvObjects, lower):
+	case slices.Contains(Fields, lower) || slices.Contains(Objects, lower):
 		return "did you mean " + lower + "?"
 	}
-	return "columns are " + strings.Join(append(slices.Clone(csvFields), csvObjects...), ", ") +
+	return "columns are " + strings.Join(append(slices.Clone(Fields), Objects...), ", ") +
 		"; use attributes.NAME for subscriber attributes, data.NAME for subscription data and params.NAME for rule parameters"
 }
 
-// goOn lets the rows come from a later place of the same file.
-func (f *csvFeeder) goOn(in io.Reader, from position) {
+// ContinueAt lets the rows come from a later place of the same file.
+func (f *CSV) ContinueAt(in io.Reader, from Position) {
 	f.from = from
 	f.read(bufio.NewReaderSize(in, 256<<10))
-	f.rows.FieldsPerRecord = len(f.header)
+	f.rows.FieldsPerRecord = len(f.Header)
 }
 
-func (f *csvFeeder) read(in io.Reader) {
+func (f *CSV) read(in io.Reader) {
 	f.rows = csv.NewReader(in)
 	f.rows.ReuseRecord = true
 }
 
-func (f *csvFeeder) next() *chunk {
-	c := &chunk{}
+func (f *CSV) Next() *Chunk {
+	c := &Chunk{}
 	var body bytes.Buffer
 	lines := json.NewEncoder(&body)
 	lines.SetEscapeHTML(false)
-	for c.count() < maxChunkLines && body.Len() < maxChunkBytes {
+	for c.Count() < MaxChunkLines && body.Len() < maxChunkBytes {
 		cells, err := f.rows.Read()
 		if err != nil && !errors.Is(err, csv.ErrFieldCount) {
-			if c.err = err; !errors.Is(err, io.EOF) {
-				c.err = csvError(err, f.from.Line)
+			if c.Err = err; !errors.Is(err, io.EOF) {
+				c.Err = CSVError(err, f.from.Line)
 			}
 			break
 		}
 		line, _ := f.rows.FieldPos(0)
 		last, _ := f.rows.FieldPos(len(cells) - 1)
-		c.line = f.from.Line + last + strings.Count(cells[len(cells)-1], "\n")
-		c.offset = f.from.Offset + f.rows.InputOffset()
-		at := row{line: f.from.Line + line, raw: csvLine(cells)}
+		c.Line = f.from.Line + last + strings.Count(cells[len(cells)-1], "\n")
+		c.Offset = f.from.Offset + f.rows.InputOffset()
+		at := Row{Line: f.from.Line + line, Raw: csvLine(cells)}
 		if !slices.ContainsFunc(cells, func(cell string) bool { return cell != "" }) {
 			continue // spreadsheets leave such rows at the end
 		}
 		s := f.preset
 		if wrong := f.fill(&s, cells); wrong != nil {
-			c.wrong = append(c.wrong, refusal{at, *wrong})
+			c.Wrong = append(c.Wrong, Refusal{at, *wrong})
 			continue
 		}
 		if err := lines.Encode(s); err != nil {
-			c.err = err
+			c.Err = err
 			break
 		}
-		c.rows = append(c.rows, at)
+		c.Rows = append(c.Rows, at)
 	}
-	c.body = body.Bytes()
+	c.Body = body.Bytes()
 	return c
 }
 
@@ -152,22 +152,22 @@ func csvCells(line []byte) ([]string, error) {
 	return r.Read()
 }
 
-func (f *csvFeeder) fill(s *client.Subscription, cells []string) *client.Member {
-	if len(cells) != len(f.header) {
-		return &client.Member{Code: fanfare.Invalid, Detail: fmt.Sprintf("the row has %d cells, and the table %d columns", len(cells), len(f.header)),
+func (f *CSV) fill(s *client.Subscription, cells []string) *client.Member {
+	if len(cells) != len(f.Header) {
+		return &client.Member{Code: fanfare.Invalid, Detail: fmt.Sprintf("the row has %d cells, and the table %d columns", len(cells), len(f.Header)),
 			Hint: "put a cell that contains a comma in double quotes"}
 	}
 	for i, cell := range cells {
 		if !utf8.ValidString(cell) {
-			return &client.Member{Code: fanfare.Invalid, Pointer: "/" + f.header[i], Detail: "the cell is not UTF-8", Hint: "save the file as UTF-8"}
+			return &client.Member{Code: fanfare.Invalid, Pointer: "/" + f.Header[i], Detail: "the cell is not UTF-8", Hint: "save the file as UTF-8"}
 		}
 	}
 	texts := map[string]*string{"id": &s.ID, "topic": &s.Topic, "channel": &s.Channel, "to": &s.To, "subscriber": &s.Subscriber,
-		"filter": &s.Filter, "rule": &s.Rule, "locale": &s.Locale, "time_zone": &s.TimeZone, "state": &s.State, "cadence": &s.Cadence}
+		"filter": &s.Filter, "rule": &s.Rule, "locale": &s.Locale, "time_zone": &s.TimeZone, "state": &s.State, "cadence": &s.Cadence, "title": &s.Title, "description": &s.Description}
 	objects := map[string]*json.RawMessage{"params": &s.Params, "data": &s.Data, "attributes": &s.Attributes}
 	var groups map[string]map[string]json.RawMessage // of the columns with one member
 	for i, cell := range cells {
-		name := f.header[i]
+		name := f.Header[i]
 		switch text, whole := texts[name], objects[name]; {
 		case cell == "", name == csvReasons:
 		case text != nil:
@@ -182,7 +182,7 @@ func (f *csvFeeder) fill(s *client.Subscription, cells []string) *client.Member 
 			if groups[group] == nil {
 				groups[group] = map[string]json.RawMessage{}
 			}
-			groups[group][member] = cellValue(cell)
+			groups[group][member] = CellValue(cell)
 		}
 	}
 	for name, object := range objects {
@@ -214,7 +214,7 @@ func joinObject(whole json.RawMessage, members map[string]json.RawMessage) (json
 	return json.Marshal(all)
 }
 
-func cellValue(cell string) json.RawMessage {
+func CellValue(cell string) json.RawMessage {
 	switch first := cell[0]; {
 	case first == '-', first >= '0' && first <= '9', first == '[', first == '{', first == '"', cell == "true", cell == "false":
 		if json.Valid([]byte(cell)) {
@@ -225,8 +225,8 @@ func cellValue(cell string) json.RawMessage {
 	return text
 }
 
-// csvError words an error of a table of which so many lines were before.
-func csvError(err error, before int) *fanfare.Error {
+// CSVError words an error of a table of which so many lines were before.
+func CSVError(err error, before int) *fanfare.Error {
 	e := &fanfare.Error{Code: fanfare.Invalid, Message: err.Error()}
 	if at, ok := errors.AsType[*csv.ParseError](err); ok {
 		e.Line, e.Column, e.Message = before+at.Line, at.Column, at.Err.Error()

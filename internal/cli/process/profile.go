@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// profileOnSignal writes a CPU profile of the time between two SIGUSR1 to a
+// ProfileOnSignal writes a CPU profile of the time between two SIGUSR1 to a
 // file. It does nothing without a path. The returned function ends it.
-func profileOnSignal(path string, log *slog.Logger) (stop func() error, err error) {
+func ProfileOnSignal(path string, log *slog.Logger) (stop func() error, err error) {
 	if path == "" {
 		return func() error { return nil }, nil
 	}

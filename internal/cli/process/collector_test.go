@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func TestTheCollectorIsSetToTheHeapOfThisProcess(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	tuneCollector(ctx) // once, since its end is asked for already
+	TuneCollector(ctx) // once, since its end is asked for already
 	if got := debug.SetGCPercent(100); got != gcPercent {
 		t.Errorf("it is %d", got)
 	}

@@ -1,4 +1,4 @@
-package main
+package bulkfile
 
 import (
 	"bufio"
@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,20 +14,8 @@ import (
 	"fanfare.dev/fanfare/client"
 )
 
-// readRecipients reads the list of a message: CSV, or NDJSON.
-func (c *cli) readRecipients(name string) ([]client.To, error) {
-	in, _, err := c.open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	if strings.EqualFold(filepath.Ext(name), ".csv") {
-		return recipientRows(in)
-	}
-	return recipientLines(in)
-}
-
-func recipientLines(in io.Reader) ([]client.To, error) {
+// RecipientLines reads NDJSON.
+func RecipientLines(in io.Reader) ([]client.To, error) {
 	list := []client.To{}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
@@ -47,9 +34,9 @@ func recipientLines(in io.Reader) ([]client.To, error) {
 	return list, lines.Err()
 }
 
-// recipientRows reads a table: the columns to and subscriber say who it is, all
+// RecipientRows reads a table: the columns to and subscriber say who it is, all
 // others are data of that recipient.
-func recipientRows(in io.Reader) ([]client.To, error) {
+func RecipientRows(in io.Reader) ([]client.To, error) {
 	text, err := io.ReadAll(in)
 	if err != nil {
 		return nil, err
@@ -83,7 +70,7 @@ func recipientRows(in io.Reader) ([]client.To, error) {
 			case columns[i] == "subscriber":
 				to.Subscriber = strings.TrimSpace(cell)
 			case cell != "":
-				data[columns[i]] = cellValue(cell)
+				data[columns[i]] = CellValue(cell)
 			}
 		}
 		if to.Data, err = json.Marshal(data); err != nil {
@@ -94,7 +81,7 @@ func recipientRows(in io.Reader) ([]client.To, error) {
 }
 
 func recipientError(err error) error {
-	e := csvError(err, 0)
+	e := CSVError(err, 0)
 	if errors.Is(err, io.EOF) {
 		e.Hint = "name the columns in the first row, for example to,name"
 	}

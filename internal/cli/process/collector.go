@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"context"
@@ -27,8 +27,8 @@ func percentFor(live uint64) int {
 	return max(gcLeast, int(gcGrowthBytes*100/live))
 }
 
-// tuneCollector follows the size of the heap until ctx ends.
-func tuneCollector(ctx context.Context) {
+// TuneCollector follows the size of the heap until ctx ends.
+func TuneCollector(ctx context.Context) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	set := 0
 	ticker := time.NewTicker(time.Second)

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -9,16 +9,17 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// A table gathers rows, whose cells are separated by tabs, and writes them in
+// A Table gathers rows, whose cells are separated by tabs, and writes them in
 // columns when it is flushed. On a terminal it fits the width: the widest columns
 // give way, and a cell that was cut ends in "…". Elsewhere nothing is cut.
-type table struct {
+type Table struct {
 	out   io.Writer
 	width int // 0: as wide as it takes
 	text  strings.Builder
 }
 
-func (c *cli) newTable() *table { return &table{out: c.out, width: c.screen().width} }
+// NewTable returns a table that fits a width; 0 means any width.
+func NewTable(out io.Writer, width int) *Table { return &Table{out: out, width: width} }
 
 const (
 	columnGap   = 2
@@ -26,11 +27,11 @@ const (
 )
 
 // Write takes rows.
-func (t *table) Write(b []byte) (int, error) { return t.text.Write(b) }
+func (t *Table) Write(b []byte) (int, error) { return t.text.Write(b) }
 
 // Flush writes what was gathered. An output that takes nothing any more is no
 // concern of a table.
-func (t *table) Flush() {
+func (t *Table) Flush() {
 	if t.text.Len() == 0 {
 		return
 	}
@@ -44,10 +45,10 @@ func (t *table) Flush() {
 	for _, row := range rows {
 		line := ""
 		for i, cell := range row {
-			if columns(cell) > widths[i] {
+			if Columns(cell) > widths[i] {
 				cell = runewidth.Truncate(cell, widths[i], "…")
 			}
-			line += cell + strings.Repeat(" ", widths[i]-columns(cell)+columnGap)
+			line += cell + strings.Repeat(" ", widths[i]-Columns(cell)+columnGap)
 		}
 		out.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
@@ -61,7 +62,7 @@ func widthsOf(rows [][]string) []int {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], columns(cell))
+			widths[i] = max(widths[i], Columns(cell))
 		}
 	}
 	return widths
