@@ -68,7 +68,7 @@ func commit(s store.Session, b *Batch) error {
 	if err := writeNotices(s, b); err != nil {
 		return err
 	}
-	return forget(s, b)
+	return putPrivacy(s, b)
 }
 
 func putConfig(s store.Session, r *ConfigRecord) error {
