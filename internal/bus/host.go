@@ -30,8 +30,8 @@ type host struct {
 }
 
 const (
-	// maxStoreBytes makes minFreeBytes the only limit of the store; by default, the server limits
-	// itself to three quarters of the space that is free at its start.
+	// maxStoreBytes disables the server's own limit, which is three quarters of the space that
+	// is free at its start: the disk floor limits the store instead.
 	maxStoreBytes = 1 << 50
 	// minFreeBytes is the free space that a new server needs; it is checked every
 	// spaceCheckInterval.

@@ -27,7 +27,6 @@ import (
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/listener"
-	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/progress"
 	"fanfare.dev/fanfare/internal/store/database"
@@ -85,11 +84,6 @@ func (s *Server) URL() string {
 
 // Done returns a channel that is closed when the API has ended.
 func (s *Server) Done() <-chan struct{} { return s.api.Done() }
-
-// Take processes a bounce, complaint or receipt; see feedback.Processor.Take.
-func (s *Server) Take(ctx context.Context, arrival bounce.Arrival) error {
-	return s.feedback.Take(ctx, arrival)
-}
 
 // Stop accepts nothing new, finishes the messages that are being sent, and closes everything. The next start resumes
 // the rest. A second call waits for the first.

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// replacement stands where a text has bytes that are none (U+FFFD).
+// replacement (U+FFFD) replaces invalid bytes of a text.
 const replacement = "\uFFFD"
 
 // Text returns s as valid UTF-8 without zero bytes. PostgreSQL accepts no other text, so all

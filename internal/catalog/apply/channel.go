@@ -18,10 +18,8 @@ func (pl *Plan) channel(name string, spec *document.ChannelSpec) {
 	old := pl.Service.Channels[name]
 	if spec.Delete {
 		if old != nil {
-			delete(pl.Service.Channels, name)
 			pl.DeletedChannels = append(pl.DeletedChannels, old)
-			pl.Diff.Add(catalog.KindChannel, name, "delete", nil)
-			pl.addRecord(catalog.KindChannel, uint32(old.Number), name, old.ChannelSettings, true)
+			deleteMember(pl, pl.Service.Channels, catalog.KindChannel, name, uint32(old.Number), old.ChannelSettings)
 		}
 		return
 	}

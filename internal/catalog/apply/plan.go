@@ -240,3 +240,10 @@ func AuditFields(c catalog.Change) []audit.FieldChange {
 	}
 	return fields
 }
+
+// deleteMember deletes a member of the service. Its number is not reused.
+func deleteMember[M any](pl *Plan, members map[string]M, kind, name string, number uint32, body any) {
+	delete(members, name)
+	pl.Diff.Add(kind, name, "delete", nil)
+	pl.addRecord(kind, number, name, body, true)
+}

@@ -27,9 +27,7 @@ func (pl *Plan) template(name string, spec *document.TemplateSpec) {
 	switch {
 	case spec.Delete:
 		if old != nil {
-			delete(pl.Service.Templates, name)
-			pl.Diff.Add(catalog.KindTemplate, name, "delete", nil)
-			pl.addRecord(catalog.KindTemplate, old.Number, name, bodyOf(old), true)
+			deleteMember(pl, pl.Service.Templates, catalog.KindTemplate, name, old.Number, bodyOf(old))
 		}
 		if pl.discard(name) && old == nil {
 			pl.Diff.Add(catalog.KindTemplate, name, actionDiscard, nil)

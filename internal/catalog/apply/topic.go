@@ -20,10 +20,8 @@ func (pl *Plan) topic(name string, spec *document.TopicSpec) {
 	old := pl.Service.Topics[name]
 	if spec.Delete {
 		if old != nil {
-			delete(pl.Service.Topics, name)
 			pl.DeletedTopics = append(pl.DeletedTopics, old)
-			pl.Diff.Add(catalog.KindTopic, name, "delete", nil)
-			pl.addRecord(catalog.KindTopic, old.Number, name, old.Body, true)
+			deleteMember(pl, pl.Service.Topics, catalog.KindTopic, name, old.Number, old.Body)
 		}
 		return
 	}

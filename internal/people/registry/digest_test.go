@@ -35,18 +35,6 @@ func TestATopicSaysHowItsDigestsAre(t *testing.T) {
 	}
 }
 
-func TestDigestsThatCannotBeAreRefusedWhereTheyStand(t *testing.T) {
-	for digest, at := range map[string]string{
-		`{key: content_id}`:             "",
-		`{template: "No Name"}`:         "/template",
-		`{template: daily, max: 0}`:     "/max",
-		`{template: daily, max: 1001}`:  "/max",
-		`{template: daily, maximum: 9}`: "/maximum",
-	} {
-		mustRefuse(t, "service: a\ntopics:\n  x:\n    digest: "+digest, "/topics/x/digest"+at)
-	}
-}
-
 func TestTheKeyOfADigestIsAFieldThatEventsCanHave(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply := func(key string) error {

@@ -46,9 +46,3 @@ func TestATopicSaysWhichEventsAreMadeTogether(t *testing.T) {
 		t.Errorf("a topic that is not there has %+v", got)
 	}
 }
-
-func TestAGenerationThatCannotBeIsRefusedWhereItStands(t *testing.T) {
-	for _, text := range []string{`""`, "5", "500ms", "1500ms", "11s", "-5s", "per change", "immediate"} {
-		mustRefuse(t, "service: a\ntopics:\n  x:\n    generation: "+text, "/topics/x/generation")
-	}
-}

@@ -23,8 +23,8 @@ func writeConsents(s store.Session, b *Batch) error {
 	return nil
 }
 
-// ConsentRecords visits what is kept of the subscriptions at places, of each the
-// oldest first.
+// ConsentRecords visits the consent records of some subscriptions, the oldest record of each
+// first.
 func (s *Store) ConsentRecords(ctx context.Context, places []fanfare.RowID, visit func(*ConsentRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error {
 		for _, place := range places {

@@ -1,4 +1,4 @@
-package registry_test
+package document_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
-func TestAChannelHasWaitsByClassOfAnswer(t *testing.T) {
+func TestParseDocumentReadsRetrySchedules(t *testing.T) {
 	second, minute := catalog.Duration(time.Second), catalog.Duration(time.Minute)
 	preset := []catalog.Duration{30 * second, 2 * minute, 10 * minute, 60 * minute, 240 * minute, 720 * minute}
 	for text, want := range map[string]struct {

@@ -1,4 +1,4 @@
-package registry_test
+package document_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
-func TestChannelAndTopicHaveQuietHours(t *testing.T) {
+func TestParseDocumentReadsQuietHours(t *testing.T) {
 	const text = `
 service: a
 channels:
@@ -40,7 +40,7 @@ topics:
 	}
 }
 
-func TestQuietHoursThatCannotBeAreRefusedWhereTheyStand(t *testing.T) {
+func TestParseDocumentRefusesInvalidQuietHours(t *testing.T) {
 	for hours, at := range map[string]string{
 		`{from: "21:00"}`:                           "",
 		`{from: "21:00", to: "25:00"}`:              "/to",

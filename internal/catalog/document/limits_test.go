@@ -1,4 +1,4 @@
-package registry_test
+package document_test
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ channels:
     destinations: {by: mx, rate: 100/s, connections: 10, only: {gmail.com: {rate: 20/s}, "hooks.example.org:443": {connections: 2}}}
 `
 
-func TestLimitsOfDestinationsAreReadAndSurviveAsJSON(t *testing.T) {
+func TestParseDocumentReadsDestinationLimits(t *testing.T) {
 	first, err := document.ParseDocument([]byte(limited), "")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestLimitsOfDestinationsAreReadAndSurviveAsJSON(t *testing.T) {
 	}
 }
 
-func TestWrongLimitsOfDestinationsAreNamed(t *testing.T) {
+func TestParseDocumentRefusesInvalidDestinationLimits(t *testing.T) {
 	for _, c := range []struct{ old, wrong, pointer string }{
 		{"rate: 100/s", "rate: often", "/channels/email/destinations/rate"},
 		{"connections: 10", "connections: 0", "/channels/email/destinations/connections"},

@@ -1,4 +1,4 @@
-package registry_test
+package document_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
-func TestADocumentSaysWhatATemplateSaysInLanguagesAndOnDevices(t *testing.T) {
+func TestParseDocumentReadsTemplateVariants(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "cy.md"), []byte("# Llifogydd\n"), 0o600); err != nil {
 		t.Fatal(err)
