@@ -25,7 +25,7 @@ type Server struct {
 	Contradictions int64    // contradictions of the index since the start
 	Quarantined    []string // conditions that are evaluated without the index
 
-	TemplatesFailing []string // rendering errors, each with its position and number of recipients
+	TemplatesFailing []string // rendering errors, each with its position and count
 	TemplatesLacking []string // variables that no schema defines and that an event lacked
 }
 

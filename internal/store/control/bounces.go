@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// AddBounces stores bounces, each message of an address once. For each bounce of the list, it
-// returns all stored bounces of the address.
+// AddBounces stores bounces and complaints, each message of an address once. For each element of the list, in order, it returns everything
+// that is stored for the address.
 func (s *Store) AddBounces(ctx context.Context, list []BounceRecord) (all [][]BounceRecord, err error) {
 	err = s.part.Write(ctx, func(in store.Session) error {
 		all = make([][]BounceRecord, len(list))
@@ -41,7 +41,7 @@ func bindAddress(to store.Values, b *BounceRecord) {
 	to.Bytes(b.Hash[:])
 }
 
-// DeleteBounces deletes the bounces from before a time.
+// DeleteBounces deletes bounces and complaints that are older than a time.
 func (s *Store) DeleteBounces(ctx context.Context, before time.Time) error {
 	return s.part.Write(ctx, func(in store.Session) error { return in.Run("bounces_trim", before.UnixNano()) })
 }
