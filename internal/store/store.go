@@ -24,9 +24,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// ErrAway is in the chain of an error whose cause is that the database cannot be reached. The
-// operation can be repeated. A Write with this error stored nothing, except if all its statements
-// are idempotent: then it may have been stored, and can also be repeated.
+// ErrAway is in the chain of an error that was caused by an unreachable database. The call can be repeated. If Write returns it, nothing was
+// stored, unless all statements of the transaction are idempotent: then the transaction may have been stored, and it can be repeated safely.
 var ErrAway = errors.New("the database cannot be reached")
 
 // Durability is the kind of failure that a commit survives.
@@ -35,7 +34,7 @@ type Durability string
 // The durabilities.
 const (
 	Fsync   Durability = "fsync"   // a loss of power
-	Relaxed Durability = "relaxed" // a kill of the process
+	Relaxed Durability = "relaxed" // survives a loss of power
 )
 
 // A Database is an opened driver.
@@ -62,8 +61,7 @@ type Part interface {
 	Write(ctx context.Context, fn func(Session) error) error
 	// Read runs fn; each of its statements sees everything that was committed before it.
 	Read(ctx context.Context, fn func(Session) error) error
-	// Snapshot runs fn on one consistent state of the part. Like Read, it occupies one of a few
-	// connections, so fn must not wait for anything.
+	// Read runs fn. Each statement sees everything that was committed before it.
 	Snapshot(ctx context.Context, fn func(Session) error) error
 	// Erase is Write for the removal of a person's data: the removed data are overwritten if the
 	// database can do that.
@@ -90,7 +88,7 @@ type Session interface {
 	Each(statement string, row func(Row) error, args ...any) error
 	// EachOf is Each for n sets of arguments in one call; row receives the number of the set.
 	EachOf(statement string, n int, args func(i int) []any, row func(i int, r Row) error) error
-	// Insert executes an INSERT of n rows; bind returns the values of each.
+	// EachOf is Each for n sets of arguments. It passes the number of the set to row.
 	Insert(statement string, n int, bind func(i int, to Values)) error
 }
 

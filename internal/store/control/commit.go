@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Commit keeps b in one transaction, or nothing of it.
+// Commit stores all of b in one transaction, or nothing.
 func (s *Store) Commit(b *Batch) error {
 	keep := s.part.Write
 	if b.SecureDelete {
@@ -85,7 +85,7 @@ func insertAll[R any](s store.Session, statement string, rows *[fanfare.Partitio
 	for i := range rows {
 		n += len(rows[i])
 	}
-	partition, before := 0, 0 // rows of the partitions before
+	partition, before := 0, 0 // number of rows in the partitions before this one
 	return s.Insert(statement, n, func(i int, to store.Values) {
 		if i == 0 {
 			partition, before = 0, 0

@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// readSubscribers and readSubscriptions make a record of a row. Nothing of it
-// may be kept, so that reading one allocates nothing.
+// readSubscribers and readSubscriptions decode a row into a record. The caller must not keep any part of the record, so that reading a row
+// allocates nothing.
 
 func readSubscribers(visit func(*SubscriberRecord) error) func(store.Row) error {
 	var buf arena
@@ -31,8 +31,7 @@ func readSubscriptions(visit func(*SubscriptionRecord) error) func(store.Row) er
 	}
 }
 
-// keptSubscribers and keptSubscriptions are the same with strings of a record
-// that may be kept.
+// keptSubscribers and keptSubscriptions decode a row into a record whose strings the caller may keep.
 
 func keptSubscribers(visit func(*SubscriberRecord) error) func(store.Row) error {
 	return readSubscribers(func(r *SubscriberRecord) error {
