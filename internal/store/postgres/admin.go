@@ -30,7 +30,8 @@ func (db *DB) admin(ctx context.Context, limit time.Duration, fn func(context.Co
 	}
 }
 
-// tryAdmin is admin for a server that may be frozen. A call that exceeds its time loses the connection.
+// tryAdmin is admin without retries. It limits each exchange with the server, which may be frozen; a call that exceeds its
+// limit loses the connection.
 func (db *DB) tryAdmin(ctx context.Context, limit time.Duration, fn func(context.Context, *admin) error) error {
 	held, err := db.reading.Acquire(ctx)
 	if err != nil {
