@@ -17,7 +17,7 @@ type SubscriptionRequest struct {
 	Rule        string          `json:"rule,omitempty" doc:"name of a rule of the topic; never with filter"`
 	Params      json.RawMessage `json:"params,omitempty" doc:"object: values for the rule's params"`
 	Data        json.RawMessage `json:"data,omitempty" doc:"object: yours, for the template"`
-	Locale      string          `json:"locale,omitempty" doc:"of the subscriber, such as de-AT; without it what is known stays"`
+	Locale      string          `json:"locale,omitempty" doc:"of the subscriber, such as de-AT; absent: unchanged"`
 	TimeZone    string          `json:"time_zone,omitempty" doc:"of the subscriber, such as Europe/Vienna"`
 	Attributes  json.RawMessage `json:"attributes,omitempty" doc:"object: of the subscriber, for templates"`
 	State       string          `json:"state,omitempty" enum:"active,paused" doc:"without it what is paused stays paused, and a new one is active"`
@@ -30,8 +30,8 @@ type SubscriptionRequest struct {
 
 // ConsentGiven is what a person agreed to before the request.
 type ConsentGiven struct {
-	Terms  string    `json:"terms" doc:"version or URL of what they agreed to"`
-	Source string    `json:"source" doc:"where they did, such as a form or a shop"`
+	Terms  string    `json:"terms" doc:"version or URL of the terms that they agreed to"`
+	Source string    `json:"source" doc:"place of the consent, such as a form or a shop"`
 	At     time.Time `json:"at,omitzero" doc:"when; without it: now"`
 }
 
@@ -63,7 +63,7 @@ type Accepteds struct {
 
 // A LineError is the answer to one line that was refused.
 type LineError struct {
-	Line  int    `json:"line" doc:"line of the body, from 1; 0 where the whole request is meant"`
+	Line  int    `json:"line" doc:"line of the body, from 1; 0 for the whole request"`
 	Error Member `json:"error"`
 }
 
