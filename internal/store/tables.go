@@ -36,7 +36,7 @@ func ControlTables() []Table {
 		{"config", columns("kind text, number int, service int, name text, body text, deleted int"), 2, ""},
 		{"filters", columns("number int, text text"), 1, ""},
 		{"subscribers", columns("place int, service int, kind int, address text, id text, locale text, time_zone text, attributes text, subscriber int, parts text, flags int"), 1, ""},
-		{"subscriptions", columns("place int, subscriber int, topic int, channel int, created_at int, created_seq int, filter int, rule int, id text, params text, data text, ended_at int, ended_seq int, reason text, paused_at int, paused_seq int, resumed_seq int, slot int, was text, title text, description text"), 1, ""},
+		{"subscriptions", columns("place int, subscriber int, topic int, channel int, created_at int, created_seq int, filter int, rule int, id text, params text, data text, ended_at int, ended_seq int, reason text, paused_at int, paused_seq int, resumed_seq int, slot int, was text"), 1, ""},
 		{"suppressions", columns("service int, kind int, hash blob, reason text, at int, until int, source text, address text, tag int"), 3, ""},
 		{"bounces", columns("service int, kind int, hash blob, day int, manifest int, position int, why int, at int"), 7, ""},
 		{"erasures", columns("place int, body text"), 1, ""},

@@ -44,7 +44,7 @@ func (p *reader) channel(n node) *ChannelSpec {
 	c := &ChannelSpec{}
 	all := fieldReaders{
 		"driver":       func(v node) { c.Driver = v.choice("smtp", "file", "webhook") },
-		"title":        func(v node) { c.Title = v.label(catalog.MaxLabelTitle) },
+		"title":        func(v node) { c.Title = v.label(maxLabelTitle) },
 		"delete":       func(v node) { c.Delete = v.yes() },
 		"from":         func(v node) { c.From = v.mailbox() },
 		"sender":       func(v node) { c.Sender = v.address() },

@@ -123,8 +123,6 @@ func bindSubscription(to store.Values, r *SubscriptionRecord, b *Batch) {
 	bindText(to, asString(r.Params))
 	bindText(to, asString(r.Data))
 	bindNumber(to, int64(r.Slot))
-	bindText(to, r.Title)
-	bindText(to, r.Description)
 }
 
 // Empty values are stored as NULL.
@@ -157,7 +155,7 @@ func updateSubscription(s store.Session, r *SubscriptionRecord) error {
 	}
 	return s.Run("subscription_update", int64(r.Channel), number(int64(r.Filter)), number(int64(r.Rule)), text(string(r.Params)), text(string(r.Data)),
 		endedAt, endedSeq, reason, text(r.ID), number(r.PausedAt), number(int64(r.PausedSeq)), number(int64(r.ResumedSeq)),
-		number(int64(r.Slot)), text(string(r.PastSlots)), text(r.Title), text(r.Description), int64(r.Place))
+		number(int64(r.Slot)), text(string(r.PastSlots)), int64(r.Place))
 }
 
 func text(s string) any {

@@ -45,7 +45,6 @@ func keptSubscribers(visit func(*SubscriberRecord) error) func(store.Row) error 
 func keptSubscriptions(visit func(*SubscriptionRecord) error) func(store.Row) error {
 	return readSubscriptions(func(r *SubscriptionRecord) error {
 		r.ID, r.Reason = strings.Clone(r.ID), strings.Clone(r.Reason)
-		r.Title, r.Description = strings.Clone(r.Title), strings.Clone(r.Description)
 		return visit(r)
 	})
 }
@@ -113,9 +112,6 @@ func (a *arena) subscription(row store.Row, r *SubscriptionRecord) {
 		ResumedSeq: uint64(row.Int64(16)),
 		Slot:       uint16(row.Int64(17)),
 		PastSlots:  a.bytes(row, 18),
-
-		Title:       a.text(row, 19),
-		Description: a.text(row, 20),
 	}
 	r.Ended = r.EndedSeq != 0
 	r.Paused = r.PausedSeq != 0 && r.ResumedSeq == 0
