@@ -161,7 +161,7 @@ func exportTable(w io.Writer, all func(func(client.Subscription, error) bool)) (
 		if err != nil {
 			return count, err
 		}
-		record := []string{s.ID, s.Topic, s.Channel, s.To, s.Subscriber, s.Filter, s.Rule, s.Locale, s.TimeZone, s.State, s.Cadence, string(s.Params), string(s.Data), string(s.Attributes)}
+		record := []string{s.ID, s.Topic, s.Channel, s.To, s.Subscriber, s.Filter, s.Rule, s.Locale, s.TimeZone, s.State, s.Cadence, s.Title, s.Description, string(s.Params), string(s.Data), string(s.Attributes)}
 		if err := table.Write(record); err != nil {
 			return count, err
 		}

@@ -49,7 +49,7 @@ var nouns = []noun{
 		verbs: "list get put delete", sample: "mail", body: `{"driver":"smtp","relay":"127.0.0.1:25","from":"News <news@example.org>"}`, about: "Pass a password by password_env or password_file; the file never contains it."},
 	{name: "subscriber", plural: "subscribers", path: "/v1/subscribers", short: "Manage subscribers", columns: []string{"id", "addresses", "locale", "time_zone"},
 		filters: []string{"address"}, verbs: "list get put delete", sample: "ada", body: `{"addresses":[{"kind":"mail","address":"ada@example.com"}],"locale":"en"}`, about: "If an address is removed, the subscriptions to it end."},
-	{name: "subscription", plural: "subscriptions", path: "/v1/subscriptions", short: "Manage subscriptions", columns: []string{"id", "topic", "channel", "to", "filter", "rule", "params", "cadence", "state"},
+	{name: "subscription", plural: "subscriptions", path: "/v1/subscriptions", short: "Manage subscriptions", columns: []string{"id", "title", "topic", "channel", "to", "filter", "rule", "params", "cadence", "state"},
 		filters: []string{"topic", "channel", "subscriber", "state"}, verbs: "list get put delete", sample: "ada-alaska", body: `{"topic":"earthquakes","channel":"mail","to":"ada@example.com"}`,
 		about: "delete returns when no further message can be sent for the subscription."},
 	{name: "event", plural: "events", path: "/v1/events", short: "List and show events and their broadcasts", columns: []string{"event", "kind", "topic", "state", "lane", "messages", "deliveries"},

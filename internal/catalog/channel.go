@@ -211,9 +211,9 @@ type Reserve struct {
 }
 
 const (
-	// usualReserve is what a lane has where the document says nothing.
+	// defaultReserve is the share of a lane for which the document names none.
 	defaultReserve = 0.05
-	// maxReserve is how much may be reserved in all, in percent.
+	// MaxReserve is the most that may be reserved in all, in percent.
 	MaxReserve = 90
 )
 

@@ -326,6 +326,17 @@ func (t *Topic) RuleName(number uint32) string {
 	return ""
 }
 
+// LabelsOf returns the texts for recipients of a rule, nil for none. Without a title, the rule has that of the topic.
+func (t *Topic) LabelsOf(rule *Rule) (l Labels) {
+	if rule != nil {
+		l = rule.Labels
+	}
+	if l.Title == "" {
+		l.Title = t.Title
+	}
+	return l
+}
+
 func (t *Topic) RuleNames() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range t.Rules {

@@ -16,7 +16,7 @@ import (
 func (a *API) applyRoutes() {
 	op := huma.Operation{OperationID: "apply", Method: http.MethodPost, Path: "/v1/apply", Tags: []string{"configuration"},
 		Summary:     "Make a service's topics, templates and channels be as the document says",
-		Description: "Everything is checked and each template is tried first; where anything is wrong nothing changes. The answer is the difference; a second time it is empty.",
+		Description: "The server checks everything and renders each template first; after an error nothing changes. The response lists the differences; the same document applied again has none.",
 		Parameters:  []*huma.Param{flag("dry_run", "only check, and answer the difference"), service()},
 		RequestBody: body[any](a, "The document, with all files inlined", "application/yaml", "application/json")}
 	replies[wire.Diff](a, &op, http.StatusOK, "The changes, or the changes of a dry run", "application/json")

@@ -23,7 +23,7 @@ func (a *API) caller(r *http.Request) (caller, error) {
 	}
 	principal, ok := a.deps.Keys.Authenticate(secret)
 	if !ok {
-		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "nobody knows this key", Hint: "keys are made with fanfare key create; the first one is in admin.key of the data directory"}
+		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "nobody knows this key", Hint: "create a key with fanfare key create; the first key is in admin.key of the data directory"}
 	}
 	named := r.Header.Get("X-Fanfare-Service")
 	if r.URL.RawQuery != "" {

@@ -32,8 +32,8 @@ func (a *API) backupRoutes() {
 	a.handle(op, operator, a.takeBackup)
 
 	read(a, huma.Operation{OperationID: "get-restored", Method: http.MethodGet, Path: "/v1/restored", Tags: tags,
-		Summary:     "Which backup the server was restored from, and what may have left since",
-		Description: "404 where it was not restored."}, operator, a.restored)
+		Summary:     "Show the backup that the server was restored from, and the work that may have been sent after it",
+		Description: "404 if the server was not restored."}, operator, a.restored)
 }
 
 func (a *API) takeBackup(x *responseWriter, r *http.Request, _ caller) error {

@@ -50,7 +50,7 @@ func (a *API) destinationRoutes() {
 		Destination string `path:"destination" doc:"the domain of addresses, or host:port of webhooks"`
 	}
 	act(a, huma.Operation{OperationID: "resume-destination", Method: http.MethodPost, Path: "/v1/channels/{channel}/destinations/{destination}/resume", Tags: tags,
-		Summary:     "Have leave what waits for a destination",
+		Summary:     "Send the messages that wait for a destination",
 		Description: "It ends the suspension of the destination and forgets the limits that its refusals have shown. Messages that wait for the destination are sent within a second; deliveries between two attempts keep their time. If the destination still refuses, it is suspended again, for longer."}, mayConfigure,
 		func(ctx context.Context, c caller, in *one) error {
 			service, err := a.oneService(c)

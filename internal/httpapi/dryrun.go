@@ -22,7 +22,7 @@ const (
 func (a *API) dryRunRoutes() {
 	match := huma.Operation{OperationID: "match-event", Method: http.MethodPost, Path: "/v1/topics/{topic}/match", Tags: []string{"events"},
 		Summary: "For whom an event would be: how many, and a sample. Nothing is published",
-		Description: "The dry run of publish: the body is the event's data, or a CloudEvent in the structured or binary mode, and data, times and audience are checked as for publishing it. Nothing is kept and nothing is sent. " +
+		Description: "The dry run of publish: the body is the event's data, or a CloudEvent in the structured or binary mode, and data, times and audience are checked as for publishing it. Nothing is stored or sent. " +
 			"A key that may publish and not look people up gets the numbers and an empty sample.",
 		Parameters: append(append([]*huma.Param{param("topic", "name of the topic")}, ofEvents()...),
 			query("sample", "how many subscriptions to name, 0 to 1000; 10")),

@@ -30,7 +30,7 @@ type Erased struct {
 func (a *API) eraseRoutes() {
 	erase := huma.Operation{OperationID: "erase-subscriber", Method: http.MethodPost, Path: "/v1/subscribers/{id}/erase", Tags: []string{"subscribers"},
 		Summary: "Forget a person: in the registry, in the history, and in messages",
-		Description: "It answers when nothing is left of the person in any file of the server: addresses, id, locale, attributes, what subscriptions and messages said of them. " +
+		Description: "The response is sent when no file of the server has data of the person any more: addresses, id, locale, attributes, and the texts of subscriptions and messages about them. " +
 			"The request waits for messages that are being sent. Counts remain, and deliveries remain without the person. The erasure continues if the client disconnects, also after a restart. Deleted subscribers can be erased.",
 		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service()},
 		RequestBody: body[EraseRequest](a, "How", "application/json")}

@@ -55,7 +55,7 @@ func ofEvents() []*huma.Param {
 		query("source", "URI-reference of the sender, where the event has none")}
 }
 
-// A posting is what the request says about all of its events.
+// A posting holds the settings of a request that apply to all its events.
 type posting struct {
 	service string
 	topic   string // "": the type of each event
@@ -154,7 +154,7 @@ func (p *posting) posted(e fanfare.Event) (fanfare.AcceptedEvent, error) {
 		}
 	}
 	if fanfare.ReservedTopic(topic) {
-		return fanfare.AcceptedEvent{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "nobody publishes to " + topic + " but Fanfare itself", Hint: "take a topic of your own"}
+		return fanfare.AcceptedEvent{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "only Fanfare itself publishes to " + topic, Hint: "use a topic of your own"}
 	}
 	if e.Type == "" {
 		e.Type = topic
@@ -247,7 +247,7 @@ func (a *API) publishBatch(x *responseWriter, r *http.Request, p posting, text [
 	}
 	if wrong != nil { // all had been checked: the store failed, or a topic changed this moment
 		return &fanfare.Error{Code: wrong[0].Code, Message: strconv.Itoa(len(wrong)) + " of " + strconv.Itoa(len(batch)) + " events could not be kept",
-			Hint: "send the batch again: what was kept is known by its ids", Details: wrong}
+			Hint: "send the batch again: the server recognizes stored events by their ids", Details: wrong}
 	}
 	writeKept(x, kept)
 	return nil

@@ -96,7 +96,7 @@ func (a *API) createKey(x *responseWriter, r *http.Request, c caller) error {
 		return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "this key is not for service " + in.Service, Hint: "a key for all services may make this one"}
 	}
 	if in.Scopes != nil && len(in.Scopes) == 0 { // who leaves them out asks for admin, who lists none does not
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "the list is empty, and a key needs a scope", Hint: "name what it may do; without scopes it would be an admin"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "the list is empty, and a key needs a scope", Hint: "list its scopes; a key without the member scopes is an admin key"}
 	}
 	scopes, err := catalog.ParseScopes(in.Scopes)
 	if err == nil {

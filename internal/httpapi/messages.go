@@ -74,7 +74,7 @@ func (a *API) messageRoutes() {
 	a.handle(post, mayPublish, a.sendMessage)
 
 	one := huma.Operation{OperationID: "get-message", Method: http.MethodGet, Path: "/v1/messages/{id}", Tags: tags,
-		Summary: "A message and what became of it", Parameters: []*huma.Param{param("id", "msg-..."), service(), wait}}
+		Summary: "Show a message and its state", Parameters: []*huma.Param{param("id", "msg-..."), service(), wait}}
 	replies[wire.Message](a, &one, http.StatusOK, "As it is now", "application/json")
 	a.handle(one, mayFollow, a.getMessage)
 
@@ -83,7 +83,7 @@ func (a *API) messageRoutes() {
 		Reference string `query:"reference" required:"true" minLength:"1" maxLength:"200" doc:"the text of yours that they were sent with"`
 	}
 	read(a, huma.Operation{OperationID: "list-messages", Method: http.MethodGet, Path: "/v1/messages", Tags: tags,
-		Summary: "The messages with a reference, the latest first", Description: "Those that are matched, which takes a moment after they were sent. /v1/broadcasts?kind=message lists all, whatever their reference."}, mayFollow,
+		Summary: "List the messages with a reference, the latest first", Description: "A message is listed after its match, a moment after it was sent. /v1/broadcasts?kind=message lists all messages, with any reference."}, mayFollow,
 		func(ctx context.Context, c caller, in *withReference) (page wire.MessagePage, err error) {
 			service, err := a.oneService(c)
 			if err != nil {
@@ -300,7 +300,7 @@ func checkMessage(m *wire.MessageRequest) error {
 	for i := range m.Attachments {
 		if size += len(m.Attachments[i].Content); size > wire.MaxFilesBytes {
 			return &fanfare.Error{Code: fanfare.TooLarge, Pointer: fmt.Sprintf("/attachments/%d/content", i), Message: fmt.Sprintf("with this file they have %d bytes, more than %d", size, wire.MaxFilesBytes),
-				Hint: "link to what is large, or attach it to a template"}
+				Hint: "link to large files, or attach them to a template"}
 		}
 		if cid := m.Attachments[i].CID; cid != "" && !cidPattern.MatchString(cid) {
 			return wrong(fmt.Sprintf("/attachments/%d/cid", i), "use a to z, 0 to 9 and _ . -, at most 64 characters", "not the name of an image")

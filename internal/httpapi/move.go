@@ -26,15 +26,15 @@ type Moves interface {
 func (a *API) moveRoutes() {
 	tags := []string{"operations"}
 	op := huma.Operation{OperationID: "start-move", Method: http.MethodPost, Path: "/v1/move", Tags: tags,
-		Summary: "Move all that is kept into another database, while the server works",
-		Description: "The new database must be empty, or have what an unfinished move from here has left. Everything is copied, what is written meanwhile is done again there, " +
+		Summary: "Move all data to another database while the server runs",
+		Description: "The new database must be empty, or contain an unfinished move from this server. The server copies all data, repeats later writes in the new database, " +
 			"both are compared, and then writes wait for a moment while the new one takes over. Set db to it before the next start: the server refuses the old one.",
 		RequestBody: body[wire.MoveRequest](a, "Where to", "application/json")}
 	replies[wire.Move](a, &op, http.StatusAccepted, "The move has begun", "application/json")
 	a.handle(op, operator, a.startMove)
 
 	read(a, huma.Operation{OperationID: "get-move", Method: http.MethodGet, Path: "/v1/move", Tags: tags,
-		Summary: "How far the move is, or what came of the last", Description: "404 where none was started since the server was."},
+		Summary: "Show the progress of the move, or the result of the last one", Description: "404 if no move has started since the start of the server."},
 		operator, func(context.Context, caller, *struct{}) (wire.Move, error) {
 			m, ok := a.deps.Moves.Move()
 			if !ok {

@@ -10,8 +10,8 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
-// A patch is a JSON Merge Patch (RFC 7396) of a flat object: by member its new
-// value, null where it is to go.
+// A patch is a JSON Merge Patch (RFC 7396) of a flat object: the new value of each member,
+// null to remove it.
 type patch map[string]json.RawMessage
 
 // readPatch reads a patch that may have the members that T has, by their names
@@ -38,7 +38,7 @@ func readPatch[T any](x *responseWriter, r *http.Request) (patch, error) {
 	}
 	for name := range p {
 		if !known[name] {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "cannot be changed, or does not exist", Hint: "/openapi.json says which there are"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "cannot be changed, or does not exist", Hint: "/openapi.json lists the members"}
 		}
 	}
 	return p, nil
@@ -57,7 +57,7 @@ func (p patch) into(name string, v any) error {
 	}
 	fresh := reflect.New(target.Type())
 	if err := json.Unmarshal(text, fresh.Interface()); err != nil {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "has the wrong form", Hint: "/openapi.json says which it has"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "has the wrong type", Hint: "/openapi.json has its type"}
 	}
 	target.Set(fresh.Elem())
 	return nil

@@ -91,8 +91,8 @@ func (a *API) personalRoutes() {
 	})
 
 	export := huma.Operation{OperationID: "export-subscriber", Method: http.MethodGet, Path: "/v1/subscribers/{id}/export", Tags: tags,
-		Summary: "Everything that is kept of a person",
-		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, what they agreed to, all deliveries with their attempts of all days that are kept, the latest first, " +
+		Summary: "Export all stored data of a person",
+		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, their consents, all deliveries with their attempts in the retention period, the latest first, " +
 			"what messages said, and the audit. Deleted subscribers are found, too. It is what a person may ask for (GDPR, articles 15 and 20).",
 		Parameters: []*huma.Param{param("id", "chosen by the client, or per-..."), service()}}
 	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", httpio.NDJSON)

@@ -42,7 +42,7 @@ type ReceiptTaken struct {
 
 func (a *API) receiptRoutes() {
 	op := huma.Operation{OperationID: "take-receipt", Method: http.MethodPost, Path: "/receipts/{service}/{channel}", Tags: []string{"traces"},
-		Summary: "Take what a provider says of a message; no key is needed, it is signed",
+		Summary: "Accept a receipt of a provider; no key is needed, the request is signed",
 		Description: "For channels with receipts. The form standard is the document below, signed as Standard Webhooks says (headers webhook-id, webhook-timestamp and webhook-signature); " +
 			"the form mailgun is a webhook of Mailgun as it is. When it answers, what follows is kept: an entry in the record of the message, and by the rules of the service a suppression.",
 		Parameters:  []*huma.Param{param("service", "of the channel"), param("channel", "name of the channel")},

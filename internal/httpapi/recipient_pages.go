@@ -15,12 +15,12 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
-// A pageHandler answers with a page for people.
+// A pageHandler returns a page for recipients.
 type pageHandler func(ctx context.Context, w http.ResponseWriter, r *http.Request) (*pages.Page, error)
 
 // pageRoute adds a page. It needs no key: what its link grants is in its token.
 func (a *API) pageRoute(op huma.Operation, h pageHandler) {
-	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
+	replies[any](a, &op, http.StatusOK, "A page for recipients", "text/html")
 	replies[any](a, &op, http.StatusNotFound, "A page that says that the link does not work", "text/html")
 	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusInsufficientStorage} {
 		replies[any](a, &op, status, "A page that says to try again", "text/html")

@@ -54,14 +54,14 @@ func (a *API) subscriberRoutes() {
 	tags := []string{"subscribers"}
 	const path, one = "/v1/subscribers", "/v1/subscribers/{id}"
 	list := huma.Operation{OperationID: "list-subscribers", Method: http.MethodGet, Path: path, Tags: tags,
-		Summary: "The subscribers of a service in the order in which they are kept, or all of them as a stream",
+		Summary: "List the subscribers of a service in the order in which they are stored, or stream all of them",
 		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all subscribers " +
 			"are streamed, each on a line of the form that an import takes. Ids of ours (per-) are left out."}
 	replies[SubscriberList](a, &list, http.StatusOK, "A page, or everybody", "application/json")
 	list.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, httpio.NDJSON)}
 	streamed(a, list, mayLookUp, a.subscribers)
 	read(a, huma.Operation{OperationID: "get-subscriber", Method: http.MethodGet, Path: one, Tags: tags, Summary: "One subscriber with all addresses",
-		Description: "A subscriber that was merged into another is not found; the hint of the answer names the one that it was merged into. Change that one: an old id is never followed silently."}, mayLookUp,
+		Description: "A subscriber that was merged into another is not found; the hint of the error names the subscriber that it was merged into. Change that one: the server never follows an old id silently."}, mayLookUp,
 		func(ctx context.Context, c caller, in *OneSubscriber) (people.Subscriber, error) {
 			s, err := a.oneService(c)
 			if err != nil {
@@ -76,7 +76,7 @@ func (a *API) subscriberRoutes() {
 
 	post := huma.Operation{OperationID: "create-subscriber", Method: http.MethodPost, Path: path, Tags: tags,
 		Summary:     "Add a subscriber with an id of ours, or, as NDJSON, add or replace any number",
-		Description: "NDJSON is streamed: each line is put by itself, under its id where it has one, and answered by a line, in order; a bad line does not stop the others.",
+		Description: "NDJSON is streamed: each line is stored on its own, under its id if it has one, and gets a response line, in order; an invalid line does not stop the others.",
 		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
 		RequestBody: body[people.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
 	post.RequestBody.Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, httpio.NDJSON)}
@@ -95,7 +95,7 @@ func (a *API) subscriberRoutes() {
 	a.handle(put, maySubscribe, a.putSubscriber)
 
 	patch := huma.Operation{OperationID: "patch-subscriber", Method: http.MethodPatch, Path: one, Tags: tags,
-		Summary:     "Change what a JSON merge patch (RFC 7396) names",
+		Summary:     "Change a subscriber by a JSON merge patch (RFC 7396)",
 		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()},
 		RequestBody: body[people.SubscriberPut](a, "The changes; null removes a member", httpio.MergePatch, "application/json")}
 	replies[people.Subscriber](a, &patch, http.StatusOK, "As it is now", "application/json")
@@ -103,7 +103,7 @@ func (a *API) subscriberRoutes() {
 
 	del := huma.Operation{OperationID: "delete-subscriber", Method: http.MethodDelete, Path: one, Tags: tags,
 		Summary:     "End all subscriptions of a subscriber and take it out of the lists",
-		Description: "It answers when no message for it can leave any more. The history is kept; erase forgets it.",
+		Description: "The response is sent when no message for it can be sent any more. The history remains; erase removes it.",
 		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()}}
 	replies[any](a, &del, http.StatusNoContent, "Done, or it was not there")
 	a.handle(del, maySubscribe, a.deleteSubscriber)

@@ -46,7 +46,7 @@ func (in *subscriptionsBy) filter() people.SubscriptionFilter {
 
 func (a *API) subscriptionListRoutes() {
 	op := huma.Operation{OperationID: "list-subscriptions", Method: http.MethodGet, Path: "/v1/subscriptions", Tags: []string{"subscriptions"},
-		Summary: "The subscriptions of a service in the order in which they are kept, or all of them as a stream",
+		Summary: "List the subscriptions of a service in the order in which they are stored, or stream all of them",
 		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all active and paused subscriptions " +
 			"that the filters choose are streamed, each on a line of the form that an import takes: what is exported can be imported into an empty service. Ids of ours (sub-, per-) are left out."}
 	replies[SubscriptionList](a, &op, http.StatusOK, "A page, or everything", "application/json")
@@ -158,7 +158,7 @@ func (a *API) exportSubscriptions(ctx context.Context, x *responseWriter, servic
 	out := newLineStream(x)
 	err := a.deps.SubscriptionLists.ExportSubscriptions(ctx, service, f, func(p *people.SubscriptionPut) error {
 		return out.write(wire.SubscriptionRequest{ID: p.ID, Topic: p.Topic, Channel: p.Channel, To: p.To, Subscriber: p.Subscriber, Filter: p.Filter, Rule: p.Rule,
-			Params: p.Params, Data: p.Data, Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes, State: p.State, Cadence: p.Cadence})
+			Params: p.Params, Data: p.Data, Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes, State: p.State, Title: p.Title, Description: p.Description, Cadence: p.Cadence})
 	})
 	if err != nil {
 		return err

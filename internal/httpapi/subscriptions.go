@@ -19,7 +19,7 @@ func (a *API) subscriptionRoutes() {
 	tags := []string{"subscriptions"}
 	post := huma.Operation{OperationID: "put-subscriptions", Method: http.MethodPost, Path: "/v1/subscriptions", Tags: tags,
 		Summary: "Add or replace one subscription, or, as NDJSON, any number",
-		Description: "NDJSON is streamed: each line is put by itself and answered by a line, in order; a bad line does not stop the others. " +
+		Description: "NDJSON is streamed: each line is stored on its own and gets a response line, in order; an invalid line does not stop the others. " +
 			"Read the answers while you send, or ask for a summary with quiet=true or Prefer: return=minimal. Where a body breaks off, its whole lines are stored.",
 		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
 		RequestBody: body[wire.SubscriptionRequest](a, "A subscription, or one on each line", "application/json", httpio.NDJSON)}
@@ -60,7 +60,7 @@ func (a *API) subscriptionRoutes() {
 		IfMatch string `header:"If-Match" doc:"end it only if it still has this ETag; else 412"`
 	}
 	act(a, huma.Operation{OperationID: "end-subscription", Method: http.MethodDelete, Path: "/v1/subscriptions/{id}", Tags: tags,
-		Summary: "End a subscription", Description: "Answers when no message for it can leave any more; that can take as long as a message that is on the wire."}, maySubscribe,
+		Summary: "End a subscription", Description: "The response is sent when no message for it can be sent any more. It waits for messages that are being sent."}, maySubscribe,
 		func(ctx context.Context, c caller, in *end) error {
 			s, err := a.oneService(c)
 			if err != nil {

@@ -47,7 +47,7 @@ func (a *API) suppressionListRoutes() {
 
 	fill := huma.Operation{OperationID: "import-suppressions", Method: http.MethodPost, Path: path, Tags: tags,
 		Summary:     "Put the address on each line on the suppression list",
-		Description: "NDJSON is streamed: each line is kept by itself and answered by a line, in order; a bad line does not stop the others. Read the answers while you send, or ask for a summary with quiet=true.",
+		Description: "NDJSON is streamed: each line is stored on its own and gets a response line, in order; an invalid line does not stop the others. Read the responses while you send, or request a summary with quiet=true.",
 		Parameters: []*huma.Param{service(), flag("quiet", "answer only a summary"),
 			flag("all_services", "for all services; asks for a key with the scope admin that is for all services")},
 		RequestBody: body[SuppressionRequest](a, "An address on each line", httpio.NDJSON)}

@@ -77,7 +77,7 @@ func (a *API) suppressionRoutes() {
 
 	add := huma.Operation{OperationID: "suppress", Method: http.MethodPost, Path: one, Tags: tags,
 		Summary: "Put an address on the suppression list",
-		Description: "When it answers, no message to it begins to leave any more: those that wait are settled as suppressed, with the reason, when their turn comes. " +
+		Description: "After the response no further message to the address is started: waiting messages are settled as suppressed, with the reason. " +
 			"Of an address that is on the list the stronger reason and the later end stay.",
 		Parameters: []*huma.Param{service()}, RequestBody: body[SuppressionRequest](a, "The address and the reason", "application/json")}
 	replies[suppression.Suppression](a, &add, http.StatusOK, "The entry in the list", "application/json")

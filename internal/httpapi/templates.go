@@ -36,7 +36,7 @@ func (a *API) templateRoutes() {
 	read(a, listOp("list-templates", "/v1/templates", "templates", "The templates of a service, by name: what is published, or the drafts"), mayRead, a.listTemplates)
 	template := param("template", "name of the template")
 	addMember(a, memberKind[wire.Template]{kind: "template", path: "/v1/templates/{template}", tag: "templates", change: mayConfigure, params: []*huma.Param{template},
-		about: "It is tried against each topic that uses it before it is taken, and is published at once; to look at it first, keep a draft. Every change makes a new version; messages that are under way keep theirs.",
+		about: "The server renders it for each topic that uses it before it accepts it, and publishes it at once; to review it first, store a draft. Every change creates a new version; messages that have started keep theirs.",
 		see: func(c catalog.Configuration, m document.Member) (wire.Template, bool) {
 			t := c.Template(m.Service, m.Name)
 			if t == nil {
@@ -117,7 +117,7 @@ func (a *API) getVersion(_ context.Context, c caller, in *OfVersion) (wire.Templ
 func (a *API) publicationRoute(template *huma.Param) {
 	op := huma.Operation{OperationID: "publish-template", Method: http.MethodPost, Path: "/v1/templates/{template}/publish", Tags: []string{"templates"},
 		Summary: "Publish the draft of a template, or one of its earlier versions again",
-		Description: "From the answer on, events that are accepted and messages that are sent are written with that version; what is under way keeps its own. It is tried against each topic that uses it first. " +
+		Description: "After the response, new events and messages use that version; broadcasts that have started keep theirs. The server first renders it for each topic that uses it. " +
 			"A draft that was kept before something else was published is a conflict. To publish what is published changes nothing.",
 		Parameters:  []*huma.Param{template, service(), ifMatch()},
 		RequestBody: body[wire.Publication](a, "What to publish; {} takes the draft", "application/json")}

@@ -69,6 +69,9 @@ func CheckFields(known *FieldCache, p *SubscriptionPut) error {
 	if p.State != "" && p.State != StateActive && p.State != StatePaused {
 		return inputerror.Invalid("/state", "use active or paused; to end it, delete it", "state must not be %s", inputerror.Quote(p.State))
 	}
+	if err := checkLabels(p); err != nil {
+		return err
+	}
 	if err := checkObject("/data", p.Data, maxDataBytes, p.decoded); err != nil {
 		return err
 	}
@@ -83,6 +86,22 @@ func CheckFields(known *FieldCache, p *SubscriptionPut) error {
 	if p.TimeZone != "" {
 		_, err := known.zones.Check(p.TimeZone, checkTimeZone)
 		return err
+	}
+	return nil
+}
+
+// checkLabels checks the texts for the subscriber.
+func checkLabels(p *SubscriptionPut) error {
+	for _, of := range [...]struct {
+		pointer, text string
+		longest       int
+	}{{"/title", p.Title, catalog.MaxLabelTitle}, {"/description", p.Description, catalog.MaxLabelDescription}} {
+		if of.text == "" {
+			continue
+		}
+		if problem, hint := catalog.CheckLabel(of.text, of.longest); problem != "" {
+			return inputerror.Invalid(of.pointer, hint, "%s", problem)
+		}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ type specDecoder struct {
 	i int
 }
 
-var specFields = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "params", "data", "attributes", "state", "cadence", "consent"}
+var specFields = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "params", "data", "attributes", "state", "cadence", "consent", "title", "description"}
 
 // textField and raw return where a field goes, and its bit among those seen.
 func (p *SubscriptionPut) textField(name string) (*string, uint) {
@@ -62,6 +62,10 @@ func (p *SubscriptionPut) textField(name string) (*string, uint) {
 		return &p.State, 1 << 12
 	case "cadence":
 		return &p.Cadence, 1 << 13
+	case "title":
+		return &p.Title, 1 << 15
+	case "description":
+		return &p.Description, 1 << 16
 	}
 	return nil, 0
 }

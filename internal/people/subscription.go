@@ -80,20 +80,22 @@ type Owner struct{ ID, Address string }
 // taken where To is empty. Both together: the address is the subscriber's, and
 // what is missing of the two is made.
 type SubscriptionPut struct {
-	ID         string          `json:"id"`         // chosen by the client, or "": then the natural key identifies it
-	Topic      string          `json:"topic"`      // must exist
-	Channel    string          `json:"channel"`    // must exist
-	To         string          `json:"to"`         // address in the channel's form
-	Subscriber string          `json:"subscriber"` // id, or ""
-	Filter     string          `json:"filter"`     // own condition in CEL, or ""
-	Rule       string          `json:"rule"`       // rule of the topic, or ""; never with Filter
-	Locale     string          `json:"locale"`     // of the subscriber (BCP 47); "" leaves what is known
-	TimeZone   string          `json:"time_zone"`  // of the subscriber (IANA name); "" leaves what is known
-	Params     json.RawMessage `json:"params"`     // object: values for the rule's params
-	Data       json.RawMessage `json:"data"`       // object: free data for the template
-	Attributes json.RawMessage `json:"attributes"` // object: data of the subscriber; nil leaves what is known
-	State      string          `json:"state"`      // active or paused; "" leaves what is, and a new one is active
-	Cadence    string          `json:"cadence"`    // when messages are due, see package cadence; "" leaves what is, and a new one has the topic's
+	ID          string          `json:"id"`          // chosen by the client, or "": then the natural key identifies it
+	Topic       string          `json:"topic"`       // must exist
+	Channel     string          `json:"channel"`     // must exist
+	To          string          `json:"to"`          // address in the channel's form
+	Subscriber  string          `json:"subscriber"`  // id, or ""
+	Filter      string          `json:"filter"`      // own condition in CEL, or ""
+	Rule        string          `json:"rule"`        // rule of the topic, or ""; never with Filter
+	Locale      string          `json:"locale"`      // of the subscriber (BCP 47); "" leaves what is known
+	TimeZone    string          `json:"time_zone"`   // of the subscriber (IANA name); "" leaves what is known
+	Params      json.RawMessage `json:"params"`      // object: values for the rule's params
+	Data        json.RawMessage `json:"data"`        // object: free data for the template
+	Attributes  json.RawMessage `json:"attributes"`  // object: data of the subscriber; nil leaves what is known
+	State       string          `json:"state"`       // active or paused; "" leaves what is, and a new one is active
+	Title       string          `json:"title"`       // for the subscriber, in place of the rule's; or ""
+	Description string          `json:"description"` // likewise
+	Cadence     string          `json:"cadence"`     // when messages are due, see package cadence; "" leaves what is, and a new one has the topic's
 
 	// Consent is what the person agreed to, an object as ConsentAsk; nil keeps nothing.
 	Consent json.RawMessage `json:"consent"`
@@ -119,24 +121,26 @@ type PutResult struct {
 
 // A Subscription is the full record of one subscription.
 type Subscription struct {
-	ID         string          `json:"id"`
-	Place      fanfare.RowID   `json:"-"`
-	Subscriber string          `json:"subscriber"` // public id of the subscriber
-	Owner      fanfare.RowID   `json:"-"`          // place of the subscriber
-	Service    string          `json:"service"`
-	Topic      string          `json:"topic"`
-	Channel    string          `json:"channel"`
-	To         string          `json:"to"`
-	Filter     string          `json:"filter,omitempty"`
-	Rule       string          `json:"rule,omitempty"`
-	Params     json.RawMessage `json:"params,omitempty"`
-	Data       json.RawMessage `json:"data,omitempty"`
-	Cadence    string          `json:"cadence"`
-	State      string          `json:"state"` // active, paused or ended
-	CreatedAt  time.Time       `json:"created_at"`
-	PausedAt   time.Time       `json:"paused_at,omitzero"`
-	EndedAt    time.Time       `json:"ended_at,omitzero"`
-	Reason     string          `json:"reason,omitempty"` // why it ended
+	ID          string          `json:"id"`
+	Place       fanfare.RowID   `json:"-"`
+	Subscriber  string          `json:"subscriber"` // public id of the subscriber
+	Owner       fanfare.RowID   `json:"-"`          // place of the subscriber
+	Service     string          `json:"service"`
+	Topic       string          `json:"topic"`
+	Channel     string          `json:"channel"`
+	To          string          `json:"to"`
+	Filter      string          `json:"filter,omitempty"`
+	Rule        string          `json:"rule,omitempty"`
+	Params      json.RawMessage `json:"params,omitempty"`
+	Data        json.RawMessage `json:"data,omitempty"`
+	Title       string          `json:"title,omitempty"`       // for the subscriber, in place of the rule's
+	Description string          `json:"description,omitempty"` // likewise
+	Cadence     string          `json:"cadence"`
+	State       string          `json:"state"` // active, paused or ended
+	CreatedAt   time.Time       `json:"created_at"`
+	PausedAt    time.Time       `json:"paused_at,omitzero"`
+	EndedAt     time.Time       `json:"ended_at,omitzero"`
+	Reason      string          `json:"reason,omitempty"` // why it ended
 
 	// The change sequence at which it began, and at which it ended (0: active).
 	CreatedSeq uint64 `json:"-"`
@@ -150,14 +154,16 @@ type Subscription struct {
 // A SubscriptionRow is what delivery needs of a subscription. Strings may be
 // kept after visit returns, the bytes not.
 type SubscriptionRow struct {
-	Place      fanfare.RowID
-	Subscriber fanfare.RowID
-	ID         string // public id
-	Rule       string // name, or ""
-	Params     []byte // JSON object or nil
-	Data       []byte // JSON object or nil
-	Slot       uint16 // when it is due, see Registry.Slot; 0: at once
-	Live       bool
+	Place       fanfare.RowID
+	Subscriber  fanfare.RowID
+	ID          string // public id
+	Rule        string // name, or ""
+	Params      []byte // JSON object or nil
+	Data        []byte // JSON object or nil
+	Title       string // its own, or that of the rule or the topic, or ""
+	Description string // its own description, or that of the rule, or ""
+	Slot        uint16 // when it is due, see Registry.Slot; 0: at once
+	Live        bool
 
 	Topic uint32
 }

@@ -88,7 +88,7 @@ func explainDate(err error) error {
 
 // sampleVariables returns variables that have everything that the template reads.
 func (t *Template) sampleVariables(root, standIn any) map[string]any {
-	subscription := map[string]any{"id": "sub-1", "rule": "sample", "params": map[string]any{}, "data": map[string]any{}}
+	subscription := map[string]any{"id": "sub-1", "rule": "sample", "title": "sample", "description": "sample", "params": map[string]any{}, "data": map[string]any{}}
 	vars := map[string]any{
 		"event": jsonschema.ConvertIntegers(jsonschema.Sample(root, root, 0)),
 		"meta": map[string]any{
@@ -169,7 +169,7 @@ type dryRunCase struct {
 // recipientCases lists the cases of recipients; direct tells that the template may be used in
 // direct sends. No case changes an object that it shares with another.
 func (t *Template) recipientCases(direct bool) []dryRunCase {
-	ofFilter := map[string]any{"id": "sub-2", "rule": ""}
+	ofFilter := map[string]any{"id": "sub-2", "rule": "", "title": "", "description": ""}
 	subscribed := func(vars map[string]any, all ...any) {
 		vars["subscriptions"] = all
 		vars["subscription"] = all[0]

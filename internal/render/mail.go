@@ -83,6 +83,8 @@ type Subscription struct {
 	Rule   string          // "" for a subscription with a filter
 	Params json.RawMessage // valid JSON or nil
 	Data   json.RawMessage // valid JSON or nil
+
+	Title, Description string // for the subscriber
 }
 
 // A MailWriter writes the messages of one batch. It belongs to one goroutine.

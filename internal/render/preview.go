@@ -73,7 +73,7 @@ func (t *Template) Sample(schema json.RawMessage) (data json.RawMessage, r Recip
 		return s
 	}
 	r = Recipient{ID: text(subscriber, "id"), Address: text(subscriber, "address"), Locale: text(subscriber, "locale"), TimeZone: text(subscriber, "time_zone")}
-	one := Subscription{ID: text(subscription, "id"), Rule: text(subscription, "rule")}
+	one := Subscription{ID: text(subscription, "id"), Rule: text(subscription, "rule"), Title: text(subscription, "title"), Description: text(subscription, "description")}
 	for _, raw := range []struct {
 		value any
 		into  *json.RawMessage

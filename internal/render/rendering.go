@@ -251,7 +251,7 @@ func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	}
 	all := make([]any, n)
 	for i, s := range r.Subscriptions[:n] {
-		one := map[string]any{"id": s.ID, "rule": s.Rule}
+		one := map[string]any{"id": s.ID, "rule": s.Rule, "title": s.Title, "description": s.Description}
 		if err := setJSON(one, "params", s.Params); err != nil {
 			return nil, err
 		}
@@ -356,6 +356,10 @@ func readField(dst []byte, f *liquid.Field, r *Recipient, url []byte, m liquid.M
 			return liquid.AppendText(dst, s.ID, m), s.ID == "", true
 		case liquid.SubscriptionRule:
 			return liquid.AppendText(dst, s.Rule, m), s.Rule == "", true
+		case liquid.SubscriptionTitle:
+			return liquid.AppendText(dst, s.Title, m), s.Title == "", true
+		case liquid.SubscriptionDescription:
+			return liquid.AppendText(dst, s.Description, m), s.Description == "", true
 		case liquid.SubscriptionParams:
 			raw = s.Params
 		default:

@@ -1,14 +1,13 @@
 package store
 
-// A Notice is what services are to be told of, as it was kept together.
+// A Notice is a group of changes that services are notified about, as they were stored together.
 type Notice struct {
-	ID   int64 // ascending in its part, and never given out again
-	At   int64 // of the first that it has, Unix nanoseconds
+	ID   int64 // ascending within its part and never reused
+	At   int64 // time of its first change, Unix nanoseconds
 	Blob []byte
 }
 
-// KeepNotice keeps one in the transaction that keeps what it tells of. A part that
-// has notices has the statements notices_*.
+// KeepNotice stores a notice in the transaction that stores the changes. A part with notices has the statements notices_*.
 func KeepNotice(in Session, at int64, entries int, blob []byte) error {
 	id, err := one(in, "notices_next")
 	if err != nil {
@@ -22,7 +21,7 @@ func KeepNotice(in Session, at int64, entries int, blob []byte) error {
 	})
 }
 
-// one is the number that a statement returns, 0 without a row.
+// one returns the number that a statement returns, or 0 without a row.
 func one(in Session, statement string) (n int64, err error) {
 	err = in.Each(statement, func(r Row) error {
 		n = r.Int64(0)
@@ -34,9 +33,8 @@ func one(in Session, statement string) (n int64, err error) {
 // A Transaction is Part.Read or Part.Write.
 type Transaction func(func(Session) error) error
 
-// PlanNotices returns what is to be told next of a part, the oldest first, none if
-// nothing is; of so many notices at most. It is the same until ToldNotices, also after
-// a restart, whatever has come since.
+// PlanNotices returns the oldest notices of a part that have not been delivered, at most so many. Until ToldNotices is called it returns the
+// same notices, also after a restart and when newer ones exist.
 func PlanNotices(read, write Transaction, most int) (plan []Notice, err error) {
 	err = read(func(in Session) error {
 		plan = nil
@@ -60,7 +58,7 @@ func PlanNotices(read, write Transaction, most int) (plan []Notice, err error) {
 	return plan, write(func(in Session) error { return in.Run("notices_plan", plan[len(plan)-1].ID) })
 }
 
-// notices are those that a statement reads.
+// notices returns the notices that a statement reads.
 func notices(in Session, statement string, args ...any) (all []Notice, err error) {
 	err = in.Each(statement, func(r Row) error {
 		all = append(all, Notice{r.Int64(0), r.Int64(1), r.Bytes(3)})
@@ -69,12 +67,12 @@ func notices(in Session, statement string, args ...any) (all []Notice, err error
 	return all, err
 }
 
-// ToldNotices forgets a plan, by the id of its last: what it has was told.
+// ToldNotices deletes the notices of a plan after delivery, up to the id of its last notice.
 func ToldNotices(write Transaction, last int64) error {
 	return write(func(in Session) error { return in.Run("notices_told", last) })
 }
 
-// WaitingNotices counts what is not told yet, and returns when the first of it was.
+// WaitingNotices returns the number of undelivered notices and the time of the first change in the oldest.
 func WaitingNotices(read Transaction) (entries, since int64, err error) {
 	err = read(func(in Session) error {
 		return in.Each("notices_waiting", func(r Row) error {

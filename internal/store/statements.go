@@ -5,13 +5,12 @@ import "strings"
 // Statements are the named statements of a .sql file.
 type Statements map[string]Statement
 
-// A Statement is one of them, in one line.
+// A Statement is one named statement, in one line.
 type Statement struct {
 	Text string
 
-	// Idempotent: executed a second time with the same arguments it leaves what
-	// the first time left. A driver may repeat it when it cannot know whether it
-	// was kept.
+	// Idempotent reports whether a second execution with the same arguments changes nothing. A driver may repeat such a statement when it
+	// cannot know whether the first execution was committed.
 	Idempotent bool
 }
 
@@ -20,8 +19,8 @@ const (
 	idempotentLine = "-- idempotent: " // the reason follows
 )
 
-// ParseStatements cuts a file at its "-- name: x" lines. A line "-- idempotent:
-// why" below the name marks the statement; other comments are left out.
+// ParseStatements splits a file at its "-- name: x" lines. A line "-- idempotent: why" below the name marks the statement; other comments are
+// removed.
 func ParseStatements(file string) Statements {
 	statements := Statements{}
 	name := ""

@@ -24,65 +24,61 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// ErrAway is in the chain of an error whose cause is that the database cannot be
-// reached: it says nothing about what was asked, which is worth asking again. From
-// a Write it says that nothing was kept, but where all its statements are
-// idempotent: then it may have been, and can be asked again all the same.
+// ErrAway is in the chain of an error that was caused by an unreachable database. The call can be repeated. If Write returns it, nothing was
+// stored, unless all statements of the transaction are idempotent: then the transaction may have been stored, and it can be repeated safely.
 var ErrAway = errors.New("the database cannot be reached")
 
-// Durability says what a commit survives.
+// Durability is the kind of failure that a commit survives.
 type Durability string
 
 // The durabilities.
 const (
-	Fsync   Durability = "fsync"   // a loss of power
-	Relaxed Durability = "relaxed" // a kill of the process
+	Fsync   Durability = "fsync"   // survives a loss of power
+	Relaxed Durability = "relaxed" // survives a kill of the process
 )
 
-// A Database is a driver that was opened.
+// A Database is an opened driver.
 type Database interface {
-	// Control is the part of what people configure and subscribe to.
+	// Control returns the part with the configuration and the subscriptions.
 	Control() Part
-	// Day is the part of a day of receipt, NotFound if nothing is kept for it.
-	// With create it is made.
+	// Day returns the part of a day of receipt. It is NotFound if the day has none; with create,
+	// Day creates it.
 	Day(ctx context.Context, of fanfare.Day, create bool) (Part, error)
 	// Days lists the days that have a part, newest first.
 	Days(ctx context.Context) ([]fanfare.Day, error)
-	// RemoveDay removes the part of a day and all it holds.
+	// RemoveDay removes the part of a day with everything in it.
 	RemoveDay(ctx context.Context, of fanfare.Day) error
-	// Close waits for what is under way and refuses the rest.
+	// Close waits for running transactions and refuses new ones.
 	Close() error
 }
 
-// A Part is one piece of a database with transactions of its own. Its methods
-// are safe for concurrent use. A Session is valid until the function that it was
-// given to returns.
+// A Part is one part of a database with its own transactions. Its methods are safe for concurrent
+// use. A Session is valid until the function that received it returns.
 type Part interface {
-	// Write runs fn in one transaction, and keeps all of it when fn returns nil,
-	// or nothing, also where fn panics. After a conflict or a lost connection fn may run again: it
-	// sets what it gives out anew each time.
+	// Write runs fn in one transaction. It commits if fn returns nil, and rolls back if fn
+	// returns an error or panics. After a conflict or a lost connection, fn may run again, so it
+	// must reset its results at its start.
 	Write(ctx context.Context, fn func(Session) error) error
-	// Read runs fn; each of its statements sees all that was kept before it.
+	// Read runs fn; each of its statements sees everything that was committed before it.
 	Read(ctx context.Context, fn func(Session) error) error
-	// Snapshot runs fn on one moment of the part. Like Read it has one of a few
-	// connections for as long, so fn must not wait for anything.
+	// Read runs fn. Each statement sees everything that was committed before it.
 	Snapshot(ctx context.Context, fn func(Session) error) error
-	// Erase is Write for what removes a person's data: what goes is overwritten
-	// where the database can do that.
+	// Erase is Write for the removal of a person's data: the removed data are overwritten if the
+	// database can do that.
 	Erase(ctx context.Context, fn func(Session) error) error
-	// Scrub makes sure that names, in lower case, are in nothing that the
-	// database holds beside rows that are kept. It may run beside Write.
+	// Scrub removes all remains of names, in lower case, outside of stored rows. It may run at
+	// the same time as Write.
 	Scrub(ctx context.Context, names [][]byte) error
 }
 
-// A Session runs the named statements of a part. Arguments are int64, string,
-// []byte or nil for NULL; an argument has the same type in each call, NULL
-// aside. A nil []byte is an empty blob, and a text is kept in the form of Text.
+// A Session runs the named statements of a part. Arguments are int64, string, []byte, or nil for
+// NULL; an argument has the same type in each call, except for NULL. A nil []byte is an empty
+// blob, and a text is stored in the form of Text.
 //
-// A Session is for one goroutine and one statement at a time: one that is run
-// while the rows of another are visited is refused. After an error of a
-// statement in a transaction the rest of it may be refused, and fn returns the
-// error; after an error of its own that a row function returned it may go on.
+// A Session is for one goroutine and one statement at a time: it refuses a statement while the
+// rows of another are visited. After an error of a statement in a transaction, further statements
+// may be refused, and fn returns the error. After an error that a row function returned, fn may
+// continue.
 type Session interface {
 	// Run executes a statement. The statements after it see its changes; one of them, or the
 	// end of the transaction, may return its error.
@@ -90,27 +86,26 @@ type Session interface {
 	// Each calls row for each row that a statement returns, in order, until row
 	// returns an error, which it returns.
 	Each(statement string, row func(Row) error, args ...any) error
-	// EachOf is Each for n sets of arguments in one go; row is told the number
-	// of the set.
+	// EachOf is Each for n sets of arguments in one call; row receives the number of the set.
 	EachOf(statement string, n int, args func(i int) []any, row func(i int, r Row) error) error
-	// Insert executes an INSERT of n rows; bind gives the values of each.
+	// EachOf is Each for n sets of arguments. It passes the number of the set to row.
 	Insert(statement string, n int, bind func(i int, to Values)) error
 }
 
-// A Row is one row of a result, valid until the function that it was given to
-// returns. Columns count from 0.
+// A Row is one row of a result. It is valid until the function that received it returns. Columns
+// count from 0.
 type Row interface {
 	IsNull(column int) bool
 	Int64(column int) int64  // 0 for NULL
 	Text(column int) string  // a copy; "" for NULL
 	Bytes(column int) []byte // a copy
-	// Len is the number of bytes of a text or blob; Copy writes them into b,
-	// which has that length.
+	// Len returns the number of bytes of a text or blob; Copy writes them into b, which has that
+	// length.
 	Len(column int) int
 	Copy(column int, b []byte)
 }
 
-// Values takes the values of one row in the order of the statement's columns.
+// Values reads the values of one row in the order of the statement's columns.
 type Values interface {
 	Int64(v int64)
 	Text(v string)

@@ -15,28 +15,28 @@ const (
 	BlobColumn Kind = 'b'
 )
 
-// A Column is one column of a table, named and typed alike in all databases.
+// A Column is a column of a table. Its name and type are the same in all databases.
 type Column struct {
 	Name string
 	Kind Kind
 }
 
-// A Table is what has to be known of a table to copy all of it.
+// A Table describes a table so that it can be copied.
 type Table struct {
 	Name    string
 	Columns []Column
-	Key     int    // so many of the first columns are the key
-	Only    string // a condition on the rows that are content, "" for all; the same in all dialects
+	Key     int    // number of leading columns that form the key
+	Only    string // SQL condition for the rows to copy, "" for all; the same in all dialects
 }
 
-// ControlTables lists the tables of the control part that are content.
+// ControlTables lists the tables of the control part that are copied.
 func ControlTables() []Table {
 	return []Table{
 		{"meta", columns("name text, value int"), 1, "name = 'change_seq'"},
 		{"config", columns("kind text, number int, service int, name text, body text, deleted int"), 2, ""},
 		{"filters", columns("number int, text text"), 1, ""},
 		{"subscribers", columns("place int, service int, kind int, address text, id text, locale text, time_zone text, attributes text, subscriber int, parts text, flags int"), 1, ""},
-		{"subscriptions", columns("place int, subscriber int, topic int, channel int, created_at int, created_seq int, filter int, rule int, id text, params text, data text, ended_at int, ended_seq int, reason text, paused_at int, paused_seq int, resumed_seq int, slot int, was text"), 1, ""},
+		{"subscriptions", columns("place int, subscriber int, topic int, channel int, created_at int, created_seq int, filter int, rule int, id text, params text, data text, ended_at int, ended_seq int, reason text, paused_at int, paused_seq int, resumed_seq int, slot int, was text, title text, description text"), 1, ""},
 		{"suppressions", columns("service int, kind int, hash blob, reason text, at int, until int, source text, address text, tag int"), 3, ""},
 		{"bounces", columns("service int, kind int, hash blob, day int, manifest int, position int, why int, at int"), 7, ""},
 		{"erasures", columns("place int, body text"), 1, ""},
@@ -49,7 +49,7 @@ func ControlTables() []Table {
 	}
 }
 
-// DayTables lists the tables of the part of a day.
+// DayTables lists the tables of the part of a day that are copied.
 func DayTables() []Table {
 	return []Table{
 		{"broadcasts", columns("seq int, service text, topic text, posted blob, matched int, messages int, kept_at int, matched_at int, frozen_at int"), 1, ""},
@@ -77,25 +77,24 @@ func DayTables() []Table {
 	}
 }
 
-// Large reports whether a row may have megabytes: they are read one by one.
+// Large reports whether a row may have megabytes. Such rows are read one by one.
 func (t *Table) Large() bool { return strings.HasSuffix(t.Name, "_files") }
 
-// A Dialect is how a database writes what the statements of a Table need.
+// A Dialect writes the parts of SQL that differ between databases.
 type Dialect struct {
-	// Param is the parameter of a number, from 1. Bound is one that a column of a
-	// key is compared to, and may be beyond what the column can have.
+	// Param returns the parameter with a number, from 1. Bound returns one that is compared to a key column and may exceed the range of the
+	// column.
 	Param func(number int) string
 	Bound func(number int, kind Kind) string
-	// Place is the name of a table, the first columns of its rows that are not
-	// content, with their values, and the condition that finds them; "" for none.
+	// Place returns the name of a table, the leading columns that are not copied with their values, and the condition that selects the rows;
+	// "" for none.
 	Place func(table string) (name, columns, values, condition string)
-	// Binary orders a text by its bytes.
+	// Binary returns the expression that orders a text by its bytes.
 	Binary func(column string) string
 }
 
-// CopyStatements writes statements for each table as a .sql file has them:
-// copy_NAME reads rows in the order of the key, those behind a key and as many as
-// asked for; fill_NAME inserts rows; clear_NAME removes all; count_NAME counts.
+// CopyStatements returns the statements for each table in the format of a .sql file: copy_NAME reads a number of rows after a key, in key
+// order; fill_NAME inserts rows; clear_NAME removes all rows; count_NAME counts them.
 func CopyStatements(tables []Table, d Dialect) string {
 	var file strings.Builder
 	for i := range tables {
@@ -149,7 +148,7 @@ func filter(condition string) string {
 	return " WHERE " + condition
 }
 
-// columns reads "name kind, …".
+// columns parses "name kind, …".
 func columns(list string) []Column {
 	var all []Column
 	for column := range strings.SplitSeq(list, ", ") {

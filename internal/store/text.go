@@ -5,12 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// replacement stands where a text has bytes that are none (U+FFFD).
+// replacement (U+FFFD) replaces bytes that are not valid UTF-8.
 const replacement = "\uFFFD"
 
-// Text returns s as valid UTF-8 without zero bytes. PostgreSQL accepts no other text, so all
-// drivers store texts in this form. Input of users is validated before, with an error that names
-// the field; other texts, such as replies of servers, are made valid here.
+// Text returns s as valid UTF-8 without zero bytes. PostgreSQL accepts no other text, so all drivers store texts in this form. User input is
+// validated earlier, with an error that names the field. Text repairs other texts, such as replies of servers.
 func Text(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

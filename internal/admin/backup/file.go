@@ -12,17 +12,16 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// partial is the suffix of a file that is not complete.
+// partial is the suffix of an incomplete file.
 const partial = ".partial"
 
-// Keep writes a backup from r into a new file with mode 0600. It verifies the backup while it reads and again on the disk,
-// and then gives the file its name. After an error there is no file. It calls progress with the bytes so far and the
-// estimated total.
+// Keep writes a backup from r into a new file with mode 0600. It verifies the backup while it reads, verifies the file on the disk, and then
+// gives the file its final name. After an error there is no file. It calls progress with the bytes so far and the estimated total.
 func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifest, err error) {
 	if _, err := os.Lstat(file); err == nil {
 		return m, &fanfare.Error{Code: fanfare.Conflict, Message: file + " exists", Hint: "choose another name, such as one with the date"}
 	}
-	if err := os.Remove(file + partial); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a backup that was killed
+	if err := os.Remove(file + partial); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a backup that was killed
 		return m, err
 	}
 	out, err := os.OpenFile(file+partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, partMode)
@@ -75,7 +74,7 @@ func Verify(file string, progress func(done, total int64)) (Manifest, error) {
 	return Read(io.TeeReader(in, &watched{to: io.Discard, progress: progress, total: info.Size()}), Visitor{})
 }
 
-// checkSpace returns an error if the disk has less free space.
+// checkSpace returns an error if the disk has less free space than needed.
 func checkSpace(dir string, bytes int64) error {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {
@@ -87,7 +86,7 @@ func checkSpace(dir string, bytes int64) error {
 	return nil
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir makes the file names in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

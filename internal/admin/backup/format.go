@@ -68,7 +68,7 @@ func (m *Manifest) Days() int {
 	return n
 }
 
-// known reports whether a name is valid for a part. It becomes the name of a file.
+// known reports whether a name is valid for a part. A restore uses it as a file name.
 func known(name string) bool {
 	dir, file := path.Split(name)
 	if file == "" || strings.Trim(file, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || strings.HasPrefix(file, ".") {
@@ -85,7 +85,7 @@ func known(name string) bool {
 	return false
 }
 
-// isDay reports whether a file name is that of a day.
+// isDay reports whether a file name is the name of a day's file.
 func isDay(file string) bool {
 	day, ok := strings.CutPrefix(file, "deliveries-")
 	if !ok {

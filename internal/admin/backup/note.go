@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// noteFile says which backup a directory was restored from, and uncertainFile which broadcasts were open then,
-	// one in each line.
+	// noteFile says which backup a directory was restored from. uncertainFile lists the broadcasts that were open then, one per line.
 	noteFile      = "restored.json"
 	uncertainFile = "restored.ndjson"
 
@@ -33,9 +32,9 @@ type Note struct {
 	Backup   time.Time `json:"backup"`   // start of the backup
 	Restored time.Time `json:"restored"` // when it was restored
 
-	LastEvent fanfare.EventSeq `json:"last_event"` // the highest of the unmatched ones
+	LastEvent fanfare.EventSeq `json:"last_event"` // highest of the unmatched events
 
-	// Uncertain at the backup; known after the first start.
+	// Broadcasts that were open at the backup. The numbers are known after the first start.
 	Broadcasts int   `json:"broadcasts"` // open broadcasts
 	Deliveries int64 `json:"deliveries"` // their unsettled deliveries
 	Unmatched  int   `json:"unmatched"`  // unmatched events
@@ -49,7 +48,7 @@ type Uncertain struct {
 	Unmatched bool   `json:"unmatched,omitempty"` // its recipients were not known yet
 	Messages  int64  `json:"messages"`            // all deliveries
 	Unsettled int64  `json:"unsettled"`           // open deliveries
-	Deferred  int64  `json:"deferred"`            // of these, between attempts
+	Deferred  int64  `json:"deferred"`            // unsettled deliveries between two attempts
 }
 
 // Add counts an uncertain broadcast.
@@ -81,8 +80,8 @@ func ReadNote(dir string) (*Note, error) {
 // New reports whether no server has started since the restore.
 func (n *Note) New() bool { return n != nil && n.State == noteNew }
 
-// Finish marks the restore as complete, writes the list of uncertain broadcasts, and removes files that are not needed any
-// more. It can be repeated.
+// Finish marks the restore as complete, writes the list of uncertain broadcasts, and removes files that are no longer needed. It can be
+// repeated.
 func (n *Note) Finish(dir string, list func(add func(*Uncertain) error) error) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -110,13 +109,13 @@ func (n *Note) Finish(dir string, list func(add func(*Uncertain) error) error) (
 	return errors.Join(syncDir(dir), root.RemoveAll(eventsDir))
 }
 
-// writeNote replaces the note as a whole.
+// writeNote replaces the whole note.
 func writeNote(root *os.Root, n *Note) error {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	if err := root.RemoveAll(noteFile + partial); err != nil { // of a start that was killed
+	if err := root.RemoveAll(noteFile + partial); err != nil { // left by a start that was killed
 		return err
 	}
 	if err := writePart(root, noteFile+partial, bytes.NewReader(text)); err != nil {
@@ -125,7 +124,7 @@ func writeNote(root *os.Root, n *Note) error {
 	return root.Rename(noteFile+partial, noteFile)
 }
 
-// ReadUncertain reads at most limit uncertain broadcasts from an offset on, and returns the next offset, 0 at the end.
+// ReadUncertain reads at most limit uncertain broadcasts from an offset on, and returns the next offset, or 0 at the end.
 func ReadUncertain(dir string, offset int64, limit int) (list []Uncertain, next int64, err error) {
 	in, err := os.Open(filepath.Join(dir, uncertainFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -159,7 +158,7 @@ func ReadUncertain(dir string, offset int64, limit int) (list []Uncertain, next 
 	}
 }
 
-// ReadEvents visits the groups of unmatched events of a backup, in their order.
+// ReadEvents visits the groups of unmatched events of a backup in their order.
 func ReadEvents(dir string, visit func(group []byte) error) error {
 	parts, err := os.ReadDir(filepath.Join(dir, eventsDir)) // sorted by name
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pace limits the bytes per second, and passes nothing after its context has ended.
+// pace limits the bytes per second, and writes nothing after its context has ended.
 type pace struct {
 	ctx       context.Context
 	to        io.Writer
@@ -19,7 +19,7 @@ func newPace(ctx context.Context, to io.Writer, perSecond int64) *pace {
 	return &pace{ctx: ctx, to: to, perSecond: perSecond, began: time.Now()}
 }
 
-// shortestRest is the shortest pause. Shorter ones are added up.
+// shortestRest is the shortest pause. Shorter pauses are added up until they reach it.
 const shortestRest = 10 * time.Millisecond
 
 func (p *pace) Write(b []byte) (int, error) {
@@ -40,7 +40,7 @@ func (p *pace) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ahead returns how long nothing may pass.
+// ahead returns how long the next write has to wait.
 func (p *pace) ahead(elapsed time.Duration) time.Duration {
 	if p.perSecond <= 0 {
 		return 0

@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// restoring is a file that exists during a restore, and after a restore was killed.
+// restoring is a file that exists during a restore, and after a restore that was killed.
 const restoring = ".restoring"
 
 // Restore restores a backup into a directory that is empty or does not exist. The next server that starts there finishes
@@ -62,7 +62,7 @@ func Restore(r io.Reader, dir string, now time.Time, progress func(done, total i
 	return m, syncDir(dir)
 }
 
-// Interrupted returns an error if a restore into a directory was killed.
+// Interrupted returns an error if a restore into the directory was killed.
 func Interrupted(dir string) error {
 	_, err := os.Lstat(filepath.Join(dir, restoring))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +74,7 @@ func Interrupted(dir string) error {
 	return &fanfare.Error{Code: fanfare.Conflict, Message: "a restore into " + dir + " was interrupted", Hint: "run fanfare restore again; it starts from the beginning"}
 }
 
-// vacate removes the files of an interrupted restore, and returns an error if the directory has other files.
+// vacate removes the files of an interrupted restore, and returns an error if the directory contains other files.
 func vacate(root *os.Root, dir string) error {
 	if _, err := root.Lstat(restoring); err == nil {
 		return sweep(root)
@@ -92,7 +92,7 @@ func vacate(root *os.Root, dir string) error {
 	return nil
 }
 
-// sweep removes the files of a restore, the mark last.
+// sweep removes the files of a restore, and the file .restoring last.
 func sweep(root *os.Root) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {

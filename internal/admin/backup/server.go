@@ -49,8 +49,7 @@ func (s *Server) Backup(ctx context.Context, w io.Writer, bytesPerSecond int64) 
 	return takeFrom(ctx, w, s.DB, s.Dir, s.Bus, s.Version, s.Clock, bytesPerSecond)
 }
 
-// Restored returns the backup that a server was restored from, and a page of the uncertain broadcasts; nil if it was
-// not restored.
+// Restored returns the backup that a server was restored from and a page of the uncertain broadcasts, or nil if the server was not restored.
 func (s *Server) Restored(offset int64, limit int) (from *wire.RestoredFrom, list []wire.Uncertain, next int64, err error) {
 	note, err := ReadNote(s.Dir)
 	if err != nil || note == nil {
@@ -121,11 +120,11 @@ func checkDataDir(c *config.Config) error {
 	return nil
 }
 
-// exportDir is the folder, in the data directory, for the files that are made of a PostgreSQL for a backup. It is
-// removed with the end of the backup, or before the next one.
+// exportDir is the folder in the data directory for the files that a backup of PostgreSQL is made from. It is removed at the end of the
+// backup, or before the next one.
 const exportDir = "backup.export"
 
-// takeFrom takes a backup of the files of the data directory, or of a PostgreSQL through files that are made of it.
+// takeFrom takes a backup of the files of the data directory, or of files that it exports from PostgreSQL.
 func takeFrom(ctx context.Context, w io.Writer, db *database.DB, dir string, events *bus.Bus, version string, clock clock.Clock, bytesPerSecond int64) (err error) {
 	source := newSource(dir, events, version, clock)
 	if db == nil || db.Postgres() == nil {
@@ -141,7 +140,7 @@ func takeFrom(ctx context.Context, w io.Writer, db *database.DB, dir string, eve
 			Hint: "free some space"}
 	}
 	to := filepath.Join(dir, exportDir)
-	if err := errors.Join(os.RemoveAll(to), os.Mkdir(to, 0o700)); err != nil { // of a backup that was killed
+	if err := errors.Join(os.RemoveAll(to), os.Mkdir(to, 0o700)); err != nil { // left by a backup that was killed
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(to)) }()

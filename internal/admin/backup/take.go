@@ -26,7 +26,7 @@ type Snapshot interface {
 // A Source is the data of a server.
 type Source struct {
 	Dir string // the data directory
-	// Export creates the files of a store that is not in files; nil if they are in Dir.
+	// Export creates files if the store is not in files. It is nil if the store's files are in Dir.
 	Export *Export
 	// Unmatched visits the groups of events that may not be matched yet. Each event has its sequence number. n is the
 	// number of events, and highest their highest sequence number.
@@ -41,8 +41,7 @@ type Source struct {
 type Export struct {
 	Dir   string // target directory
 	Bytes int64  // estimated size
-	// Days is called after the events were copied, and Control after everything else, so that it has the erasures that
-	// began in the meantime.
+	// Days is called after the events were copied. Control is called last, so that its copy contains the erasures that began in the meantime.
 	Days, Control func(ctx context.Context) error
 }
 
@@ -54,11 +53,10 @@ func (s *Source) store() string {
 	return s.Dir
 }
 
-// notTaken is the key that is not part of a backup. A restored server creates a new one, so that nobody can log in with a
-// stolen backup.
+// notTaken is the key that a backup leaves out. A restored server creates a new one, so that nobody can log in with a stolen backup.
 const notTaken = "admin.key"
 
-// eventsBytes is the maximum size of a part of events, which is built in memory.
+// eventsBytes is the maximum size of one part with events, which is built in memory.
 const eventsBytes = 4 << 20
 
 // Take writes a backup of a source to w, with at most bytesPerSecond, or as fast as possible if it is 0. After an error the
@@ -124,7 +122,7 @@ func (s *Source) estimate() (int64, error) {
 	return bytes, nil
 }
 
-// days lists the files of days, the oldest first.
+// days lists the files of days, oldest first.
 func (s *Source) days() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.store(), daysDir)) // sorted by name
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +137,7 @@ func (s *Source) days() ([]string, error) {
 	return days, err
 }
 
-// takeEvents writes groups of events into parts, each group after its length.
+// takeEvents writes groups of events into parts, each group preceded by its length.
 func (s *Source) takeEvents(ctx context.Context, b *writer) error {
 	var gathered []byte
 	parts := 0

@@ -33,7 +33,7 @@ func (s *Switches) loadControls(ctx context.Context, days []fanfare.Day, next *s
 	return nil
 }
 
-// apply applies a control to a new snapshot. It ignores controls that only the store needs.
+// apply applies a control to a new snapshot. It ignores controls that only the store uses.
 func (b *snapshot) apply(c fanfare.Control, since time.Time) error {
 	switch c.Name {
 	case fanfare.ControlHold:
@@ -56,14 +56,13 @@ func (b *snapshot) apply(c fanfare.Control, since time.Time) error {
 	return nil
 }
 
-// approvalHold says why a broadcast waits for approval, and since when.
+// approvalHold stores why a broadcast waits for approval, and since when.
 type approvalHold struct {
 	reason string
 	since  time.Time
 }
 
-// Held holds broadcasts for approval. The store has the hold already; Held is called before the first of their
-// batches is published.
+// Held holds broadcasts for approval. The store has the hold already; the caller calls Held before it publishes the first of their batches.
 func (s *Switches) Held(frozen []*fanfare.MatchResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +86,7 @@ func (s *Switches) Approve(ctx context.Context, id, by string) error {
 		return err
 	}
 	_, waits := s.current.Load().held[ref]
-	if !waits { // the store may have the hold already, before Held is called
+	if !waits { // the store may have the hold before Held is called
 		b, err := s.options.Store.Broadcast(ctx, ref)
 		if err != nil {
 			return err
@@ -107,8 +106,8 @@ func (s *Switches) Approve(ctx context.Context, id, by string) error {
 	return nil
 }
 
-// SetRate sets the rate of a broadcast or a channel, in the notation of documents. An unlimited broadcast has the rate
-// of its channel. "configured" restores the rate that the document has for a channel.
+// SetRate sets the rate of a broadcast or a channel, in the notation of documents. An unlimited broadcast has the rate of its channel.
+// "configured" restores the rate of a channel from its document.
 func (s *Switches) SetRate(ctx context.Context, scope fanfare.Scope, text string) error {
 	rate, err := catalog.ParseRate(text)
 	configured := text == rateConfigured && scope.Kind == fanfare.ScopeChannel
@@ -162,7 +161,7 @@ func (s *Switches) setControls(ctx context.Context, ref fanfare.EventRef, contro
 	return nil
 }
 
-// HeldBroadcasts lists the open broadcasts that wait for approval, the longest first.
+// HeldBroadcasts lists the open broadcasts that wait for approval, longest wait first.
 func (s *Switches) HeldBroadcasts() []fanfare.EventRef {
 	held := s.current.Load().held
 	refs := slices.DeleteFunc(slices.Collect(maps.Keys(held)), func(ref fanfare.EventRef) bool {
@@ -184,7 +183,7 @@ type broadcastRate struct {
 	rate limit.Rate
 }
 
-// set makes rates current. Rates that stay keep their state.
+// set makes rates current. Rates that do not change keep their state.
 func (b *BroadcastRates) set(rates map[fanfare.EventRef]catalog.Rate, now time.Time) {
 	previous := b.rates.Load()
 	next := make(map[fanfare.EventRef]*broadcastRate, len(rates))
@@ -209,7 +208,7 @@ func (b *BroadcastRates) find(event fanfare.EventRef) *broadcastRate {
 	return (*all)[event]
 }
 
-// GroupSize returns how many messages of a broadcast may be sent together, at most most, and whether it has a rate.
+// GroupSize returns how many messages of a broadcast, at most most, may be sent together. It also reports whether the broadcast has a rate.
 func (b *BroadcastRates) GroupSize(event fanfare.EventRef, most int) (n int, limited bool) {
 	one := b.find(event)
 	if one == nil {
@@ -220,7 +219,7 @@ func (b *BroadcastRates) GroupSize(event fanfare.EventRef, most int) (n int, lim
 	return one.rate.GroupSize(most), one.rate.Limited()
 }
 
-// Take counts n messages of a broadcast that are sent together now, or returns how long they have to wait.
+// Take counts n messages of a broadcast that are about to be sent together, or returns how long they have to wait.
 func (b *BroadcastRates) Take(event fanfare.EventRef, n int, now time.Time) time.Duration {
 	one := b.find(event)
 	if one == nil {

@@ -1,11 +1,9 @@
-// Package control holds the switches with which operators and services stop, start and steer the sending of messages:
-// pause, resume, cancel, approve, rates, and parked work.
+// Package control holds the switches with which operators and services stop, start and steer the sending of messages: pause, resume, cancel,
+// approve, rates, and parked work.
 //
-// State. Switches publishes one immutable snapshot of all switches, which the connections of channels read before each
-// message without a lock. The store and the registry have everything durable.
-//
-// Failure. A switch is durable before its call returns. The work that follows from it, such as the release of held
-// batches, is repeated until it succeeds, also by the next start.
+// Switches publishes one immutable snapshot of all switches. The connections of channels read it before each message without a lock. A switch
+// is stored before its call returns. The work that follows from a switch, such as the release of held batches, is repeated until it succeeds,
+// after a restart too.
 //
 // The API calls it; package dispatch and the gate of each channel read it.
 package control

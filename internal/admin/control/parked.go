@@ -12,14 +12,13 @@ import (
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// ParkingOptions are the parts that Parking works with.
+// ParkingOptions are the components that Parking needs.
 type ParkingOptions struct {
 	Store    *deliveries.Store
 	Bus      *bus.Bus
 	Retrying ctxlock.Lock // held during a retry; an erasure holds it too
 
-	// Cancel settles the open deliveries of a batch as cancelled. busy counts those that it left out because they are
-	// being sent.
+	// Cancel settles the open deliveries of a batch as cancelled. busy counts the deliveries that it left out because they are being sent.
 	Cancel func(ctx context.Context, batch *fanfare.Batch, reason string) (busy int, err error)
 }
 
@@ -49,7 +48,7 @@ func (p *Parking) Parked(ctx context.Context) ([]fanfare.Parked, error) {
 	return all, nil
 }
 
-// ofSeveralServices reports whether a group has events of several services, or cannot be read.
+// ofSeveralServices reports whether a group has events of several services or cannot be read.
 func ofSeveralServices(group []byte) bool {
 	events, err := eventgroup.Decode(group, 0)
 	if err != nil || len(events) == 0 {
@@ -94,8 +93,7 @@ func (p *Parking) RetryParked(ctx context.Context, id string) error {
 	return p.options.Store.Unpark(ctx, id)
 }
 
-// DropParked drops parked work for good. It settles the open deliveries of a batch as cancelled, so that its broadcast
-// completes.
+// DropParked deletes parked work. It settles the open deliveries of a batch as cancelled, so that its broadcast completes.
 func (p *Parking) DropParked(ctx context.Context, id string) error {
 	kind, payload, err := p.find(ctx, id)
 	if err != nil {

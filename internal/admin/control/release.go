@@ -19,9 +19,9 @@ type DueWork interface {
 	ReleaseHeld(ctx context.Context, held func(*fanfare.Batch) bool) error
 }
 
-// releaser does the work that follows from a change of a switch: it puts batches that nothing holds any more back on
-// the bus, and makes waiting deliveries of cancelled broadcasts due. The switch counts from the moment at which it is
-// durable, so the releaser repeats its work until it succeeds, and each start looks for work that is left.
+// releaser does the work that follows from a change of a switch: it puts batches that no switch holds any more back on the bus, and makes
+// waiting deliveries of cancelled broadcasts due. A switch takes effect once it is durable, so the releaser repeats its work until it
+// succeeds, and each start looks for work that is left.
 type releaser struct {
 	due    DueWork
 	store  *deliveries.Store
@@ -30,15 +30,15 @@ type releaser struct {
 
 	mu        sync.Mutex // held while work is done
 	cancelled []fanfare.EventRef
-	again     chan struct{} // has a token if work is left
+	again     chan struct{} // holds a token if work is left
 }
 
 func newReleaser(due DueWork, store *deliveries.Store, logger *slog.Logger) releaser {
 	return releaser{due: due, store: store, logger: logger, again: make(chan struct{}, 1)}
 }
 
-// Release puts held batches back to work that no switch holds any more, and makes waiting deliveries of cancelled
-// broadcasts due. If that fails, Run repeats it, because the caller may be gone.
+// Release puts batches that no switch holds any more back on the bus, and makes waiting deliveries of cancelled broadcasts due. If that fails,
+// Run repeats it, because the caller may be gone.
 func (s *Switches) Release(ctx context.Context, cancelled ...fanfare.EventRef) {
 	failpoint.Hit("before-release")
 	if err := s.releaser.try(context.WithoutCancel(ctx), cancelled); err != nil {
@@ -47,7 +47,7 @@ func (s *Switches) Release(ctx context.Context, cancelled ...fanfare.EventRef) {
 	}
 }
 
-// ReleaseSoon has Run do the work of Release.
+// ReleaseSoon makes Run do the work of Release.
 func (s *Switches) ReleaseSoon() {
 	select {
 	case s.releaser.again <- struct{}{}:
@@ -72,7 +72,7 @@ func (r *releaser) try(ctx context.Context, cancelled []fanfare.EventRef) error 
 	return r.due.ReleaseHeld(ctx, r.holds)
 }
 
-// Run does the work that the previous run of the server left, and repeats failed work, until ctx ends.
+// Run does the work that the server's previous run left, and repeats failed work, until ctx ends.
 func (s *Switches) Run(ctx context.Context) {
 	left := s.openCancelled()
 	for {
@@ -93,7 +93,7 @@ func (s *Switches) Run(ctx context.Context) {
 	}
 }
 
-// Holds reports whether all of a batch is paused at this moment. A batch of a deleted channel is not: it is settled.
+// Holds reports whether a whole batch is paused at this moment. A batch of a deleted channel is never paused, because it is settled.
 func (s *Switches) Holds(batch *fanfare.Batch) bool {
 	channel, ok := s.options.Registry.Channel(batch.Channel)
 	if !ok {
@@ -102,7 +102,7 @@ func (s *Switches) Holds(batch *fanfare.Batch) bool {
 	return s.current.Load().holds(batch, channel)
 }
 
-// openCancelled lists the broadcasts that are cancelled and not settled yet.
+// openCancelled lists the broadcasts that are cancelled but not settled yet.
 func (s *Switches) openCancelled() (refs []fanfare.EventRef) {
 	for t, sw := range s.current.Load().broadcasts {
 		if _, open := s.options.Recorder.Progress(t.event); open && sw.State == fanfare.SwitchCancelled {

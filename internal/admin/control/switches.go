@@ -27,7 +27,7 @@ type Recorder interface {
 	Progress(event fanfare.EventRef) (p fanfare.Progress, open bool)
 }
 
-// Options are the parts that Switches work with.
+// Options are the components that Switches needs.
 type Options struct {
 	Registry *registry.Registry
 	Store    *deliveries.Store
@@ -38,8 +38,8 @@ type Options struct {
 	Logger   *slog.Logger
 
 	DrainRelay   func(name string, drained bool)
-	ApplyRates   func(context.Context) error // puts the rates of channels in force
-	DropStopped  func()                      // removes messages that may not be sent any more from the queues of channels
+	ApplyRates   func(context.Context) error // enforces the rates of channels
+	DropStopped  func()                      // removes messages that may no longer be sent from the queues of channels
 	RatesChanged func()                      // tells the channels that rates of broadcasts have changed
 }
 
@@ -51,7 +51,7 @@ type Switches struct {
 	releaser releaser
 
 	mu            sync.Mutex                // held during a change
-	approvedEarly map[fanfare.EventRef]bool // approved after they were stored as held, and before Held was called
+	approvedEarly map[fanfare.EventRef]bool // approved after the store held them and before Held was called
 	current       atomic.Pointer[snapshot]
 }
 
@@ -62,17 +62,17 @@ func New(o Options) *Switches {
 	return s
 }
 
-// Rates are the rates of broadcasts that have one of their own.
+// Rates enforces the rates of the broadcasts that have their own rate.
 func (s *Switches) Rates() *BroadcastRates { return &s.rates }
 
-// snapshot is the state of all switches at one moment, with reasons. It never changes.
+// snapshot is the state of all switches at one moment, with reasons. It is immutable.
 type snapshot struct {
 	all        *string
 	services   map[string]string
 	channels   map[channelName]string
 	broadcasts map[target]broadcastSwitch
 	held       map[fanfare.EventRef]approvalHold // wait for approval
-	rates      map[fanfare.EventRef]catalog.Rate // of broadcasts that have one of their own
+	rates      map[fanfare.EventRef]catalog.Rate // broadcasts that have their own rate
 	faults     *channels.Faults                  // nil: none
 }
 
@@ -80,13 +80,13 @@ func newSnapshot() *snapshot {
 	return &snapshot{broadcasts: map[target]broadcastSwitch{}, held: map[fanfare.EventRef]approvalHold{}, rates: map[fanfare.EventRef]catalog.Rate{}}
 }
 
-// broadcastSwitch is the switch of a broadcast, and since when it is set.
+// broadcastSwitch is the switch of a broadcast, and the time since when it is set.
 type broadcastSwitch struct {
 	fanfare.Switch
 	since time.Time
 }
 
-// target is a broadcast, or its part in one channel; channel 0 is all of it.
+// target is a broadcast, or its part in one channel. Channel 0 means all channels.
 type target struct {
 	event   fanfare.EventRef
 	channel uint16
@@ -140,7 +140,7 @@ func (b *snapshot) decide(event fanfare.EventRef, channel *catalog.Channel) (del
 	whole, paused := b.broadcasts[target{event, 0}]
 	for _, sw := range [...]broadcastSwitch{whole, b.broadcasts[target{event, channel.Number}]} {
 		if sw.State == fanfare.SwitchCancelled {
-			return deliver.Cancel, sw.Reason // final, even if it is paused too
+			return deliver.Cancel, sw.Reason // final, even if the broadcast is also paused
 		}
 	}
 	fault := b.faults.Of(channel.Number)
@@ -174,7 +174,7 @@ func (b *snapshot) channelPaused(channel *catalog.Channel) (reason string, is bo
 	return reason, is
 }
 
-// holds reports whether all of a batch is paused.
+// holds reports whether a whole batch is paused.
 func (b *snapshot) holds(batch *fanfare.Batch, channel *catalog.Channel) bool {
 	for i := range batch.Slices {
 		event := fanfare.EventRef{Day: batch.Day, Seq: batch.Slices[i].Manifest.Event()}
@@ -185,7 +185,7 @@ func (b *snapshot) holds(batch *fanfare.Batch, channel *catalog.Channel) bool {
 	return true
 }
 
-// Pause pauses a scope. Messages that are being sent are finished; no others are sent.
+// Pause pauses a scope. Messages that are being sent are finished; no new ones are sent.
 func (s *Switches) Pause(ctx context.Context, scope fanfare.Scope, reason string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -366,7 +366,7 @@ func (s *Switches) PauseFailing(ctx context.Context, ref fanfare.EventRef) error
 	return s.Pause(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: ref.String()}, "its first 100 messages all failed; fix the cause and resume it")
 }
 
-// Paused returns the pause that stops a channel of a service or, with "" for the channel, the whole service.
+// Paused returns the pause that stops a channel of a service or, if the channel is "", the whole service.
 func (s *Switches) Paused(service, channel string) (why string, is bool) {
 	next := s.current.Load()
 	scope, reason := "everything", ""

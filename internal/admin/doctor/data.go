@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slowSync is the limit for a warning about a sync. Each group of requests waits for one.
+// slowSync is the duration of a sync from which doctor warns. Each group of requests waits for one sync.
 const slowSync = 30 * time.Millisecond
 
-// data checks the data directory. held says that a server uses it.
+// data checks the data directory. held reports whether a server uses it.
 func (o *Options) data(r *Report) (held bool) {
 	dir := o.Config.DataDir
 	info, err := os.Stat(dir)
@@ -121,7 +121,7 @@ func (o *Options) keys(r *Report, dir string) {
 	}
 }
 
-// unfit are file systems on which data are not durable.
+// unfit lists the file systems on which data are not durable.
 var unfit = map[int64]struct{ name, why string }{
 	0x6969:     {"nfs", "locks and syncs of a network file system do not hold what SQLite needs"},
 	0x517b:     {"smb", "locks and syncs of a network file system do not hold what SQLite needs"},
@@ -170,7 +170,7 @@ func kindName(kind int64) string {
 	return fmt.Sprintf("a file system of type %#x", kind)
 }
 
-// syncs is how many syncs are measured; their median counts.
+// syncs is how many syncs are measured. The median is reported.
 const syncs = 7
 
 func (o *Options) sync(r *Report, dir string) {

@@ -30,23 +30,23 @@ type Database struct {
 	Holder               string // the server that uses it, or ""
 
 	Fsync, FullPageWrites bool
-	MaxConnections        int // without those for superusers
-	Own, Used             int // connections of the server that uses it; of all others
+	MaxConnections        int // without the connections reserved for superusers
+	Own, Used             int // connections of the server that uses it; all other connections
 	Encrypted, Local      bool
 	RoundTrip             time.Duration
-	Ahead                 time.Duration // difference of its clock to ours
+	Ahead                 time.Duration // how far its clock is ahead of ours
 }
 
 const (
 	oldestDatabase = 150000
-	// Limits for warnings: the round trip, one or two of which each group of outcomes waits for; the difference of the
-	// clocks; and the lag of a standby.
+	// Limits for warnings: the round trip (each group of outcomes waits for one or two), the difference between the clocks, and the lag of a
+	// standby.
 	slowRoundTrip = 5 * time.Millisecond
 	maxAhead      = 2 * time.Second
 	maxLag        = time.Minute
 )
 
-// database checks the databases of db and db_reads. held says that a server uses the data directory.
+// database checks the databases of db and db_reads. held reports whether a server uses the data directory.
 func (o *Options) database(ctx context.Context, r *Report, held bool) {
 	if o.Config.SQLite() {
 		return
@@ -123,7 +123,7 @@ func (o *Options) schema(r *Report, d *Database) {
 	}
 }
 
-// keeping checks the durability settings of PostgreSQL, and its other clients.
+// keeping checks the durability settings of PostgreSQL and its other clients.
 func (o *Options) keeping(r *Report, d *Database, held bool) {
 	switch {
 	case !d.Fsync && o.Config.Fsync():

@@ -58,7 +58,7 @@ func (o *Options) waits(ctx context.Context, z *zone, key *dkim.Key) bool {
 	return err != nil || key.Seen(texts) != nil
 }
 
-// keyFiles checks whether the private keys of a channel can be read. It reports a key of several channels once.
+// keyFiles checks whether the private keys of a channel can be read. It reports a key that several channels use only once.
 func (o *Options) keyFiles(r *Report, c *catalog.Channel) {
 	of := &Report{}
 	defer func() { r.merge(of) }()
@@ -79,12 +79,12 @@ func (o *Options) keyFiles(r *Report, c *catalog.Channel) {
 	}
 }
 
-// told reports whether the server has reported the same problem.
+// told reports whether the server has already reported the same problem.
 func (o *Options) told(check string) bool {
 	return o.answered != nil && slices.ContainsFunc(o.answered.Problems, func(p Problem) bool { return !p.Waits && p.Check == check })
 }
 
-// unreadable reports a secret that this user cannot read. A missing file is missing for the server, too.
+// unreadable reports a secret that this user cannot read. If the file is missing, the server cannot read it either.
 func unreadable(r *Report, check, mend, file, what string, err error) {
 	if _, missing := os.Stat(file); file != "" && errors.Is(missing, fs.ErrNotExist) {
 		r.wrong(check, mend, "the %s cannot be read: %v", what, err)
@@ -93,7 +93,7 @@ func unreadable(r *Report, check, mend, file, what string, err error) {
 	r.warn(check, "run this command as the user that runs the server, with its environment", "the %s cannot be read here: %v", what, err)
 }
 
-// published checks the record of a key. level is the severity of a missing or wrong record.
+// published checks the DNS record of a key. level is the severity of a missing or wrong record.
 func (o *Options) published(ctx context.Context, r *Report, z *zone, key *dkim.Key, level Level, when string) {
 	at := "DKIM " + key.Name()
 	texts, err := z.texts(ctx, key.Name())

@@ -14,8 +14,7 @@ import (
 // maxReports is the maximum number of report addresses that are checked.
 const maxReports = 5
 
-// aligned checks the DMARC record of the domain in From (RFC 7489), and whether the domains of the envelope and of the
-// signatures are aligned with it.
+// aligned checks the DMARC record of the From domain (RFC 7489), and whether the envelope and signature domains are aligned with it.
 func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Channel, author, envelope string) {
 	at, place := "DMARC "+author, author
 	records, err := z.begins(ctx, "_dmarc."+place, "v=DMARC1")
@@ -83,7 +82,7 @@ func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 	}
 }
 
-// goTogether reports whether a domain is aligned with that of From (RFC 7489, section 3.1).
+// goTogether reports whether a domain is aligned with the From domain (RFC 7489, section 3.1).
 func goTogether(domain, author string, mode dmarc.AlignmentMode) bool {
 	return domain == author || mode != dmarc.AlignmentStrict && organization(domain) == organization(author)
 }

@@ -22,11 +22,11 @@ type Server struct {
 	Troubled []Trouble // channels that cannot send
 	Problems []Problem // keys, passwords and secrets that it cannot use
 
-	Contradictions int64    // of the index, since the start
+	Contradictions int64    // contradictions of the index since the start
 	Quarantined    []string // conditions that are evaluated without the index
 
-	TemplatesFailing []string // errors for recipients, each with its position and count
-	TemplatesLacking []string // variables that are in no schema and that an event lacked
+	TemplatesFailing []string // rendering errors, each with its position and count
+	TemplatesLacking []string // variables that no schema defines and that an event lacked
 }
 
 // Trouble is the last error of a channel.
@@ -35,7 +35,7 @@ type Trouble struct{ Channel, Error string }
 // Problem is a key, a password or a secret that a server cannot use.
 type Problem struct {
 	Check       string // name of the record or of the channel
-	Waits       bool   // the key waits for its record in the DNS
+	Waits       bool   // the key waits for its DNS record
 	Error, Hint string
 }
 
@@ -51,39 +51,37 @@ type Session struct {
 // Options are the settings to check and the functions that reach other systems.
 type Options struct {
 	Config  config.Config
-	Fault   error  // error of the configuration; Config has only defaults then
+	Fault   error  // error of the configuration; Config then contains only defaults
 	Version string // of this program
 
-	// Server asks the server at Config.Listen. It fails if none or another program answers.
+	// Server asks the server at Config.Listen. It returns an error if nothing or another program answers.
 	Server func(ctx context.Context) (*Server, error)
-	// Database and Reads examine the databases of db and db_reads without changing them. They are called if these are
-	// set.
+	// Database and Reads examine the databases of db and db_reads without changing them. They are called only if these settings are present.
 	Database, Reads func(ctx context.Context) (*Database, error)
-	// Charge returns why no server may start on the database, without changing it.
+	// Charge returns why a server may not start on the database, without changing the database.
 	Charge func(ctx context.Context) error
-	// Rules reads a file of reply rules, and counts them.
+	// Rules reads a file of reply rules and counts the rules.
 	Rules func(file string) (int, error)
 	// Channels reads the configured channels without changing anything.
 	Channels func(ctx context.Context) ([]*catalog.Channel, error)
-	// Probe opens a connection to the relay of a channel, with its password or
-	// without a user, and sends nothing.
+	// Probe opens a connection to the relay of a channel, with its password or without logging in, and sends nothing.
 	Probe func(ctx context.Context, c *catalog.Channel, password string) (Session, error)
 	// LookupHost looks up the addresses of a host.
 	LookupHost func(ctx context.Context, host string) ([]string, error)
-	// LookupMX looks up the mail exchangers of a domain, the preferred first.
+	// LookupMX looks up the mail exchangers of a domain, most preferred first.
 	LookupMX func(ctx context.Context, domain string) ([]string, error)
-	// LookupTXT looks up the TXT records of a name, each as one text.
+	// LookupTXT looks up the TXT records of a name, each as one string.
 	LookupTXT func(ctx context.Context, name string) ([]string, error)
-	// Now is the clock of the machine, with its monotonic reading.
+	// Now returns the time of the machine, including its monotonic reading.
 	Now func() time.Time
 
-	answered *Server // result of Server; nil if none answered
+	answered *Server // result of Server; nil if no server answered
 }
 
-// patience is the timeout of one check of the network.
+// patience is the timeout of one network check.
 const patience = 10 * time.Second
 
-// Look makes all checks. It takes a few seconds if something does not answer.
+// Look makes all checks. It takes a few seconds if a system does not answer.
 func Look(ctx context.Context, o Options) *Report {
 	r := &Report{Findings: []Finding{}}
 	o.configuration(r)
@@ -165,7 +163,7 @@ func (r *Report) add(check string, level Level, mend, format string, args ...any
 	r.Findings = append(r.Findings, Finding{Check: check, Level: level, What: fmt.Sprintf(format, args...), Mend: mend})
 }
 
-// merge adds the findings of another report that are missing.
+// merge adds the findings of another report that this one lacks.
 func (r *Report) merge(of *Report) {
 	for _, f := range of.Findings {
 		if !slices.Contains(r.Findings, f) {

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-// firstYear is the year of this program. A clock before it is wrong.
+// firstYear is the year in which this program was written. An earlier time is wrong.
 const firstYear = 2026
 
 // clockWatch is how long the clock is observed, and maxJump how far it may deviate in that time.
@@ -46,7 +46,7 @@ func (o *Options) zones(r *Report) {
 	r.ok("time zones", "the data are installed")
 }
 
-// spareFiles is how many files the stores, the bus and the process itself have open.
+// spareFiles is how many files the stores, the bus and the process itself keep open.
 const spareFiles = 256
 
 func (o *Options) limits(r *Report, channels []*catalog.Channel) {

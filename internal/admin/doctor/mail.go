@@ -14,9 +14,8 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-// mail checks the DNS records of the domains from which the channels send: SPF allows the
-// relays, the DKIM keys are published, and both align with From as DMARC asks. It checks nothing
-// if mail is captured, since no receiver would look the records up.
+// mail checks the DNS records of the domains from which the channels send: whether SPF allows the relays, whether the DKIM keys are published,
+// and whether both align with From as DMARC requires. It checks nothing if mail is captured, since no receiver would look up the records.
 func (o *Options) mail(ctx context.Context, r *Report, channels []*catalog.Channel) {
 	if o.Config.Capture != "" {
 		return
@@ -30,7 +29,7 @@ func (o *Options) mail(ctx context.Context, r *Report, channels []*catalog.Chann
 		o.postmark(ctx, of, z, c)
 		r.merge(of) // other channels may have the same domain
 		if z.silent != nil {
-			return // the next channels would wait as long
+			return // the other channels would wait just as long
 		}
 	}
 }
@@ -57,7 +56,7 @@ func (o *Options) postmark(ctx context.Context, r *Report, z *zone, c *catalog.C
 	o.aligned(ctx, r, z, c, author, envelope)
 }
 
-// domainOf returns the domain of an address in the form of the DNS.
+// domainOf returns the domain of an address in the form that the DNS uses.
 func domainOf(address string) string {
 	domain := strings.ToLower(address[strings.LastIndexByte(address, '@')+1:])
 	if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
@@ -89,7 +88,7 @@ func reserved(domain string) bool {
 type zone struct {
 	lookup func(ctx context.Context, name string) ([]string, error)
 	known  map[string]answer
-	silent error // of the resolver, which is not used again
+	silent error // error of the resolver, which is then not used again
 }
 
 type answer struct {
@@ -97,7 +96,7 @@ type answer struct {
 	err   error
 }
 
-// texts returns the TXT records of a name; none for a missing name.
+// texts returns the TXT records of a name, and no records if the name does not exist.
 func (z *zone) texts(ctx context.Context, name string) ([]string, error) {
 	if z.silent != nil {
 		return nil, z.silent
@@ -116,7 +115,7 @@ func (z *zone) texts(ctx context.Context, name string) ([]string, error) {
 	return texts, err
 }
 
-// heard stores that the resolver does not answer.
+// heard records that the resolver does not answer.
 func (z *zone) heard(err error) {
 	e, ok := errors.AsType[*net.DNSError](err)
 	if ok && e.IsTimeout || errors.Is(err, context.DeadlineExceeded) {
@@ -124,7 +123,7 @@ func (z *zone) heard(err error) {
 	}
 }
 
-// begins returns the TXT records of a name that begin with a version.
+// begins returns the TXT records of a name that begin with a version tag.
 func (z *zone) begins(ctx context.Context, name, version string) (all []string, err error) {
 	texts, err := z.texts(ctx, name)
 	for _, text := range texts {
@@ -142,7 +141,7 @@ func cutFold(text, prefix string) (rest string, ok bool) {
 	return text[len(prefix):], true
 }
 
-// isMissing reports whether a name or its records of a type do not exist.
+// isMissing reports whether a name, or its records of a type, do not exist.
 func isMissing(err error) bool {
 	e, ok := errors.AsType[*net.DNSError](err)
 	return ok && e.IsNotFound

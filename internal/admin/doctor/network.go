@@ -91,7 +91,7 @@ func (o *Options) running(r *Report, s *Server) {
 	}
 }
 
-// matching reports conditions about which the index was wrong.
+// matching reports conditions for which the index returned a wrong result.
 func (s *Server) matching(r *Report) {
 	const report = "this is a defect of Fanfare: report each condition, the schema of its topic and the event that fanfare status shows"
 	if n := len(s.Quarantined); n > 0 {
@@ -169,7 +169,7 @@ func (o *Options) names(ctx context.Context, r *Report) {
 	}
 }
 
-// lookUp looks up a name; it returns an address unchanged.
+// lookUp looks up a name. It returns an IP address unchanged.
 func (o *Options) lookUp(ctx context.Context, host string) (string, error) {
 	if !isName(host) {
 		return host, nil

@@ -18,13 +18,13 @@ import (
 const (
 	maxLookups   = 10
 	maxVoid      = 2  // look-ups without a result
-	maxExchanges = 10 // hosts of one mx
+	maxExchanges = 10 // hosts of one mx term
 )
 
 // spfTerm is a mechanism or a modifier of an SPF record.
 type spfTerm struct {
 	text      string
-	qualifier byte   // of a mechanism: + - ~ ?
+	qualifier byte   // qualifier of a mechanism: + - ~ ?
 	name      string // in lower case; ends in = if it is a modifier
 	domain    string // "" is the domain of the record
 }
@@ -93,7 +93,7 @@ func (t *spfTerm) check(value, length string, given, short bool) error {
 	return nil
 }
 
-// isLength reports whether a text is the length of a network: 24, 24//64, or /64.
+// isLength reports whether a text is a network prefix length: 24, 24//64 or /64.
 func isLength(text string) bool {
 	four, six, both := strings.Cut("/"+text, "//")
 	if four = strings.TrimPrefix(four, "/"); four == "" && !both {
@@ -112,16 +112,15 @@ type spfWalk struct {
 	options       *Options
 	zone          *zone
 	lookups, void int
-	open          string // the term that permits everybody, other than all
+	open          string // the term, other than all, that permits every sender
 }
 
-// errSPF is an error for which receivers ignore the whole record.
+// errSPF is an error that makes receivers ignore the whole record.
 type errSPF struct{ text string }
 
 func (e errSPF) Error() string { return e.text }
 
-// follow evaluates the terms of the record of a domain, and returns its qualifier for all other senders: - ~ ? or +, or 0
-// without one.
+// follow evaluates the terms of the SPF record of a domain. It returns the qualifier for all other senders (- ~ ? or +), or 0 without one.
 func (w *spfWalk) follow(ctx context.Context, domain string, terms []spfTerm) (others byte, err error) {
 	redirect := ""
 	for _, t := range terms {
@@ -208,11 +207,11 @@ func (w *spfWalk) enter(ctx context.Context, domain, term string) (byte, error) 
 	return w.follow(ctx, domain, terms)
 }
 
-// faultOf distinguishes an error of a record from a DNS that does not answer.
+// faultOf distinguishes an error in a record from a DNS server that does not answer.
 func faultOf(err error) (fault errSPF, ok bool) { return fault, errors.As(err, &fault) }
 
-// senders checks the SPF record of the domain in the envelope (RFC 7208). It cannot check whether the record covers the
-// relays, because their outgoing addresses are unknown.
+// senders checks the SPF record of the envelope domain (RFC 7208). It cannot check whether the record covers the relays, because their
+// outgoing addresses are unknown.
 func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *catalog.Channel, domain string) {
 	at := "SPF " + domain
 	records, err := z.begins(ctx, domain, "v=spf1")
@@ -287,13 +286,13 @@ func permits(c *catalog.Channel) (record, but string) {
 	return strings.Join(append(terms, "~all"), " "), but
 }
 
-// united returns a record with the terms of several records, each once, that permits nobody else.
+// united returns one record with the terms of several records, without duplicates, that permits no other senders.
 func united(records []string) string {
 	all, last := []string{"v=spf1"}, "~all"
 	for _, record := range records {
 		for _, term := range strings.Fields(record)[1:] {
 			bare := strings.ToLower(strings.TrimLeft(term, "+-~?"))
-			if to, is := strings.CutPrefix(bare, "redirect="); is { // used only without all
+			if to, is := strings.CutPrefix(bare, "redirect="); is { // used only if there is no all
 				term = "include:" + to
 			}
 			switch {

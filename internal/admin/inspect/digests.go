@@ -47,7 +47,7 @@ func (d Digests) describe(ctx context.Context, w *deliveries.Waiting) (g fanfare
 	return g, err
 }
 
-// Describe names the cadence and the time for which recipients wait.
+// Describe names the cadence and the time until which recipients wait.
 func (d Digests) Describe(w *deliveries.Waiting) fanfare.Gathering {
 	g := fanfare.Gathering{Cadence: "immediate", Due: w.Due, Recipients: w.Members}
 	if slot, ok := d.Registry.Slot(w.Slot); ok {
@@ -59,8 +59,7 @@ func (d Digests) Describe(w *deliveries.Waiting) fanfare.Gathering {
 // errFound ends a search.
 var errFound = errors.New("found")
 
-// Waiting returns the digest for which an event waits, or has waited, for one subscription; nil if
-// there is none.
+// Waiting returns the digest for which an event waits, or has waited, for one subscription, or nil if there is none.
 func (d Digests) Waiting(ctx context.Context, ref fanfare.EventRef, subscriber, subscription fanfare.RowID) (*fanfare.Gathering, error) {
 	waiting, err := d.GatheredOf(ctx, ref)
 	if err != nil {
@@ -129,8 +128,7 @@ func (d Digests) EachMember(ctx context.Context, day fanfare.Day, w *deliveries.
 	})
 }
 
-// DigestStatus sums up what waits for digests. A sum reads everything that waits, so it is reused
-// for statusAge.
+// DigestStatus sums up the events that wait for digests. A sum has to read all of them, so its result is reused for statusAge.
 type DigestStatus struct {
 	Digests Digests
 	Clock   clock.Clock
@@ -145,7 +143,7 @@ const (
 	maxStatusList = 100
 )
 
-// List returns what waits, the next due first.
+// List returns the waiting digests, next due first.
 func (s *DigestStatus) List(ctx context.Context) ([]wire.Gathered, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,8 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 )
 
-// DryRun matches an event as it would be matched now, and stores nothing. sample is the number of
-// subscriptions that it lists.
+// DryRun matches an event with the current subscriptions and stores nothing. sample is the number of subscriptions that it lists.
 func (in *Inspector) DryRun(ctx context.Context, event *fanfare.AcceptedEvent, sample int) (wire.DryRun, error) {
 	out := wire.DryRun{Topic: event.Topic, Channels: []wire.DryRunChannel{}, Rules: []wire.DryRunRule{}, Sample: []wire.DryRunHit{}}
 	topic, ok := in.opt.Registry.Topic(event.Service, event.Topic)
@@ -68,8 +67,8 @@ func (in *Inspector) DryRun(ctx context.Context, event *fanfare.AcceptedEvent, s
 	return out, nil
 }
 
-// due returns when the next digest of a slot is sent; false if it has none, or reports a state,
-// for which no events wait.
+// due returns when the next digest of a slot is sent. It returns false if the slot has no digest or if it reports a state, because events do
+// not wait for states.
 func (in *Inspector) due(number uint16) (time.Time, bool) {
 	slot, known := in.opt.Registry.Slot(number)
 	if !known || slot.Cadence.OfState() {
@@ -141,7 +140,7 @@ func ruleAt(topic *catalog.Topic, i int) string {
 	return ""
 }
 
-// sampleHits lists n of the hits, at even distances.
+// sampleHits lists n of the hits at even distances.
 func (in *Inspector) sampleHits(ctx context.Context, topic *catalog.Topic, hits []fanfare.Hit, n int) ([]wire.DryRunHit, error) {
 	n = min(n, len(hits))
 	list := make([]wire.DryRunHit, 0, n)

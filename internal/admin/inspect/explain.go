@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/match"
 )
 
-// paramsOf returns the params of a subscription. A rule needs an object.
+// paramsOf returns the params of a subscription. A rule requires an object.
 func paramsOf(s *people.Subscription) json.RawMessage {
 	if s.Rule != "" && s.Params == nil {
 		return json.RawMessage("{}")
@@ -21,7 +21,7 @@ func paramsOf(s *people.Subscription) json.RawMessage {
 	return s.Params
 }
 
-// FoundBy says which part of an event leads the index to a subscription.
+// FoundBy returns the part of an event by which the index finds a subscription.
 func (in *Inspector) FoundBy(s *people.Subscription) (string, error) {
 	return in.opt.Index.IndexedBy(condition.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, paramsOf(s))
 }
@@ -33,16 +33,15 @@ func (in *Inspector) InAudience(ctx context.Context, s *people.Subscription, fil
 	return len(hits) > 0, err
 }
 
-// Explain evaluates the condition of a subscription part by part. was is the data of the previous
-// event with the same key.
+// Explain evaluates each part of the condition of a subscription. was is the data of the previous event with the same key.
 func (in *Inspector) Explain(s *people.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error) {
 	of := condition.EventOf(event)
 	of.Previous = was
 	return in.opt.Index.Explain(condition.Key{Service: s.Service, Topic: s.Topic}, condition.Entry{Filter: s.Filter, Rule: s.Rule, Params: paramsOf(s)}, of)
 }
 
-// SecondOpinion evaluates the condition of a subscription independently of the index, looks the
-// subscription up in the index, and says whether the condition is in quarantine.
+// SecondOpinion evaluates the condition of a subscription independently of the index, looks up the subscription in the index, and reports
+// whether the condition is in quarantine.
 func (in *Inspector) SecondOpinion(ctx context.Context, s *people.Subscription, event *fanfare.Event, was []byte) (report.Opinion, error) {
 	topic, ok := in.opt.Registry.Topic(s.Service, s.Topic)
 	if !ok {

@@ -1,10 +1,8 @@
-// Package inspect answers questions of operators about matching and digests: what conditions
-// cost, whom an event would reach, why a subscription matches or does not, the states of keys,
-// how matches are checked, and what waits for digests. The API calls it, and report uses it to
-// explain deliveries.
+// Package inspect answers questions of operators about matching and digests: the cost of conditions, the recipients of an event, the reason
+// why a subscription matches or not, the states of keys, the checks of matches, and the events that wait for digests. The API calls it, and
+// package report uses it to explain deliveries.
 //
-// It stores nothing. Its answers come from the index, the registry and the store as they are
-// now.
+// It stores nothing. It reads the current state of the index, the registry and the store.
 package inspect
 
 import (
@@ -23,7 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 )
 
-// Options are the parts that an Inspector reads.
+// Options are the components that an Inspector reads.
 type Options struct {
 	Index     *condition.Index
 	Verifier  *verify.Verifier
@@ -38,7 +36,7 @@ type Options struct {
 type Inspector struct {
 	opt     Options
 	dryRuns ctxlock.Lock // one at a time: a dry run may find millions of subscriptions
-	lookups ctxlock.Lock // of one subscription in the index
+	lookups ctxlock.Lock // one at a time: look-ups of a subscription in the index
 }
 
 // New returns an Inspector.
@@ -54,8 +52,7 @@ func (in *Inspector) topic(service, name string) (*catalog.Topic, error) {
 	return t, nil
 }
 
-// Before returns the data of the last event with the key that some data have; nil if there is
-// no such event.
+// Before returns the data of the last event with the same key as the given data, or nil if there is no such event.
 func (in *Inspector) Before(service, topic string, data json.RawMessage) (json.RawMessage, error) {
 	t, ok := in.opt.Registry.Topic(service, topic)
 	if !ok {
@@ -69,7 +66,7 @@ func (in *Inspector) Before(service, topic string, data json.RawMessage) (json.R
 	return last.Data, nil
 }
 
-// States lists the states of a topic, in the order of their keys.
+// States lists the states of a topic in the order of their keys.
 func (in *Inspector) States(service, topic, behind string, limit int) (wire.StatePage, error) {
 	t, err := in.topic(service, topic)
 	if err != nil {

@@ -280,7 +280,7 @@ func (m *request) asMatched(ctx context.Context, place fanfare.RowID) error {
 	m.recipient.Subscriptions = nil
 	err = m.Registry.Subscriptions(ctx, member.Subscriptions, func(r *people.SubscriptionRow) error {
 		m.recipient.Subscriptions = append(m.recipient.Subscriptions,
-			render.Subscription{Row: r.Place, ID: r.ID, Rule: r.Rule, Params: slices.Clone(r.Params), Data: slices.Clone(r.Data)})
+			render.Subscription{Row: r.Place, ID: r.ID, Rule: r.Rule, Params: slices.Clone(r.Params), Data: slices.Clone(r.Data), Title: r.Title, Description: r.Description})
 		return nil
 	})
 	if err != nil || m.topic == nil {

@@ -18,33 +18,11 @@ import (
 	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
 
-// Defaults of channels.
-const (
-	defaultConnections = 50
-	defaultSendTimeout = catalog.Duration(time.Minute)
-	defaultExpiry      = catalog.Duration(24 * time.Hour)
-	maxConnections     = 1000
-	maxRetries         = 50
-)
-
-// maxMulticast bounds how many may get a message in one transaction. Every server
-// takes 100 (RFC 5321, section 4.5.3.1.8).
-const maxMulticast = 1000
-
-// defaultRate is gentle, because an unknown relay is: who knows theirs, raises it.
-var defaultRate = catalog.Rate{Count: 30, Per: time.Second}
-
-// defaultRetry are the waits between attempts; each gets jitter.
-var defaultRetry = []catalog.Duration{
-	catalog.Duration(30 * time.Second), catalog.Duration(2 * time.Minute), catalog.Duration(10 * time.Minute),
-	catalog.Duration(time.Hour), catalog.Duration(4 * time.Hour), catalog.Duration(12 * time.Hour),
-}
-
 func (p *reader) channel(n node) *ChannelSpec {
 	c := &ChannelSpec{}
 	all := fieldReaders{
 		"driver":       func(v node) { c.Driver = v.choice("smtp", "file", "webhook") },
-		"title":        func(v node) { c.Title = v.label(maxLabelTitle) },
+		"title":        func(v node) { c.Title = v.label(catalog.MaxLabelTitle) },
 		"delete":       func(v node) { c.Delete = v.yes() },
 		"from":         func(v node) { c.From = v.mailbox() },
 		"sender":       func(v node) { c.Sender = v.address() },

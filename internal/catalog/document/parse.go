@@ -219,8 +219,8 @@ func (p *reader) rule(n node) RuleSpec {
 		"name":        func(v node) { r.Name = v.name() },
 		"when":        func(v node) { r.When = v.text() },
 		"template":    func(v node) { r.Template = v.name() },
-		"title":       func(v node) { r.Title = v.label(maxLabelTitle) },
-		"description": func(v node) { r.Description = v.label(maxLabelDescription) },
+		"title":       func(v node) { r.Title = v.label(catalog.MaxLabelTitle) },
+		"description": func(v node) { r.Description = v.label(catalog.MaxLabelDescription) },
 		"params": func(v node) {
 			r.Params = map[string]string{}
 			v.entries(func(name string, v node) { r.Params[name] = v.text() })

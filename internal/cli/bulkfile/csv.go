@@ -32,7 +32,7 @@ type CSV struct {
 }
 
 var (
-	Fields  = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "state", "cadence"}
+	Fields  = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "state", "cadence", "title", "description"}
 	Objects = []string{"params", "data", "attributes"}
 )
 
@@ -163,7 +163,7 @@ func (f *CSV) fill(s *client.Subscription, cells []string) *client.Member {
 		}
 	}
 	texts := map[string]*string{"id": &s.ID, "topic": &s.Topic, "channel": &s.Channel, "to": &s.To, "subscriber": &s.Subscriber,
-		"filter": &s.Filter, "rule": &s.Rule, "locale": &s.Locale, "time_zone": &s.TimeZone, "state": &s.State, "cadence": &s.Cadence}
+		"filter": &s.Filter, "rule": &s.Rule, "locale": &s.Locale, "time_zone": &s.TimeZone, "state": &s.State, "cadence": &s.Cadence, "title": &s.Title, "description": &s.Description}
 	objects := map[string]*json.RawMessage{"params": &s.Params, "data": &s.Data, "attributes": &s.Attributes}
 	var groups map[string]map[string]json.RawMessage // of the columns with one member
 	for i, cell := range cells {

@@ -8,20 +8,22 @@ import (
 // A SubscriptionRequest is what somebody wants to be told. The subscriber is
 // named, or found or made by the address.
 type SubscriptionRequest struct {
-	ID         string          `json:"id,omitempty" doc:"chosen by you; without one, an equal subscription (topic, channel, address, condition) is the same"`
-	Topic      string          `json:"topic"`
-	Channel    string          `json:"channel"`
-	To         string          `json:"to,omitempty" doc:"address in the channel's form; without it the default address of subscriber"`
-	Subscriber string          `json:"subscriber,omitempty" doc:"id of a subscriber; with to, what is missing of the two is made"`
-	Filter     string          `json:"filter,omitempty" doc:"own condition in CEL over event, such as event.mag >= 4.5"`
-	Rule       string          `json:"rule,omitempty" doc:"name of a rule of the topic; never with filter"`
-	Params     json.RawMessage `json:"params,omitempty" doc:"object: values for the rule's params"`
-	Data       json.RawMessage `json:"data,omitempty" doc:"object: yours, for the template"`
-	Locale     string          `json:"locale,omitempty" doc:"of the subscriber, such as de-AT; without it what is known stays"`
-	TimeZone   string          `json:"time_zone,omitempty" doc:"of the subscriber, such as Europe/Vienna"`
-	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: of the subscriber, for templates"`
-	State      string          `json:"state,omitempty" enum:"active,paused" doc:"without it what is paused stays paused, and a new one is active"`
-	Cadence    string          `json:"cadence,omitempty" doc:"when messages are due: immediate, window 60s, daily 08:00, weekly saturday 08:00 or cron 0 8 * * mon-fri, and behind it of state, and in Europe/London; without it what is stays, and a new one has the topic's"`
+	ID          string          `json:"id,omitempty" doc:"chosen by you; without one, an equal subscription (topic, channel, address, condition) is the same"`
+	Topic       string          `json:"topic"`
+	Channel     string          `json:"channel"`
+	To          string          `json:"to,omitempty" doc:"address in the channel's form; without it the default address of subscriber"`
+	Subscriber  string          `json:"subscriber,omitempty" doc:"id of a subscriber; with to, what is missing of the two is made"`
+	Filter      string          `json:"filter,omitempty" doc:"own condition in CEL over event, such as event.mag >= 4.5"`
+	Rule        string          `json:"rule,omitempty" doc:"name of a rule of the topic; never with filter"`
+	Params      json.RawMessage `json:"params,omitempty" doc:"object: values for the rule's params"`
+	Data        json.RawMessage `json:"data,omitempty" doc:"object: yours, for the template"`
+	Locale      string          `json:"locale,omitempty" doc:"of the subscriber, such as de-AT; without it what is known stays"`
+	TimeZone    string          `json:"time_zone,omitempty" doc:"of the subscriber, such as Europe/Vienna"`
+	Attributes  json.RawMessage `json:"attributes,omitempty" doc:"object: of the subscriber, for templates"`
+	State       string          `json:"state,omitempty" enum:"active,paused" doc:"without it what is paused stays paused, and a new one is active"`
+	Title       string          `json:"title,omitempty" doc:"what pages and mails call the subscription, in up to 100 characters; without one, the title of the rule or of the topic"`
+	Description string          `json:"description,omitempty" doc:"what pages say about the subscription, in up to 500 characters; without one, the description of the rule"`
+	Cadence     string          `json:"cadence,omitempty" doc:"when messages are due: immediate, window 60s, daily 08:00, weekly saturday 08:00 or cron 0 8 * * mon-fri, and behind it of state, and in Europe/London; without it what is stays, and a new one has the topic's"`
 
 	Consent *ConsentGiven `json:"consent,omitempty" doc:"what the person agreed to, which you vouch for; it is kept beside the subscription, and added to what was kept before"`
 }

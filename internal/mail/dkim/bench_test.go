@@ -51,7 +51,7 @@ func BenchmarkSign(b *testing.B) {
 		})
 	}
 	b.Run("go-msgauth, ed25519", func(b *testing.B) {
-		options := &dkim.SignOptions{Domain: "example.org", Selector: "s", HeaderKeys: signed[:],
+		options := &dkim.SignOptions{Domain: "example.org", Selector: "s", HeaderKeys: signedFields[:],
 			HeaderCanonicalization: dkim.CanonicalizationRelaxed, BodyCanonicalization: dkim.CanonicalizationRelaxed}
 		options.Signer = signerOf(b, Ed25519)
 		b.ReportAllocs()

@@ -4,8 +4,8 @@ import "bytes"
 
 var crlf = []byte("\r\n")
 
-// appendField appends a header field, with its line end, in the relaxed form of RFC
-// 6376, section 3.4.2. name is how many bytes its name has.
+// appendField appends a header field, with its line end, in the relaxed form of RFC 6376, section
+// 3.4.2. name is the length of its name in bytes.
 func appendField(dst, field []byte, name int) []byte {
 	for _, c := range bytes.TrimRight(field[:name], " \t") {
 		if 'A' <= c && c <= 'Z' {
@@ -21,7 +21,7 @@ func appendField(dst, field []byte, name int) []byte {
 		case ' ', '\t':
 			space = true
 			continue
-		case '\r', '\n': // of a fold, behind which there is white space, or of the end
+		case '\r', '\n': // the end of the field, or a fold, which white space follows
 			continue
 		}
 		if space && len(dst) > start {
@@ -33,10 +33,10 @@ func appendField(dst, field []byte, name int) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// relaxedBody returns a body in the relaxed form of RFC 6376, section 3.4.4. Where it
-// is that already, it is a part of body; else it is written into scratch, which is
-// returned for the next time. goesOn says that it is the beginning of one: empty lines
-// at the end count then.
+// relaxedBody returns a body in the relaxed form of RFC 6376, section 3.4.4. If the body has that
+// form already, the result is a part of body. Otherwise it is written into scratch, which is
+// returned for the next call. If goesOn, more of the body follows, so that empty lines at the end
+// count.
 func relaxedBody(body, scratch []byte, goesOn bool) (relaxed, kept []byte) {
 	if bytes.HasSuffix(body, crlf) && tidy(body) {
 		end := len(body)
@@ -52,8 +52,7 @@ func relaxedBody(body, scratch []byte, goesOn bool) (relaxed, kept []byte) {
 	return scratch, scratch
 }
 
-// tidy reports whether no line of a body has white space that the relaxed form has
-// not.
+// tidy reports whether each line of a body has only the white space of the relaxed form.
 func tidy(body []byte) bool {
 	if bytes.IndexByte(body, '\t') >= 0 {
 		return false

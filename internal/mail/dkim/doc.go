@@ -1,14 +1,12 @@
 // Package dkim signs mail (RFC 6376), by Ed25519 (RFC 8463) and by RSA with SHA-256
 // (RFC 8301), both with the canonicalization relaxed/relaxed.
 //
-// State. A [Private] key is parsed once and says nothing of itself when it is printed.
-// A [Key] is one that signs for a domain from a time on; [At] finds those that sign at
-// a time. A [Signing] signs the messages of a batch in two steps: [Signing.Sign] hashes
-// a message while it is at hand and writes the header fields with headroom for the
-// signature, and [Signing.Finish] makes all signatures at once, on all cores. Nothing
-// else is kept, and nothing here does I/O.
+// A [Private] key is parsed once and does not reveal itself when it is printed. A [Key] signs for
+// a domain from some time on; [At] returns the keys that sign at a time. A [Signing] signs the
+// messages of a batch in two steps: [Signing.Sign] writes the header fields of each message with
+// space for the signature, and [Signing.Finish] makes all signatures at once, on all cores. The
+// package does no I/O.
 //
-// Failure. A key that cannot be used is an error of [ParsePrivate] that names what is
-// wrong with it and shows none of it. Hashing cannot fail; where a signature cannot be
-// made, Finish says so, and no message of the batch may leave.
+// [ParsePrivate] says what is wrong with a key and shows nothing of it. If Finish returns an
+// error, no message of the batch may be sent.
 package dkim

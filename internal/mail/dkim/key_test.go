@@ -91,13 +91,13 @@ func TestErrorNamesUnusableKeyButNotItsValue(t *testing.T) {
 	}
 	secret := "c2VjcmV0IG9mIHNvbWVib2R5"
 	for text, want := range map[string]string{
-		"":                                       "no private key",
-		secret:                                   "no private key",
+		"":                                       "neither a private key",
+		secret:                                   "neither a private key",
 		block("PRIVATE KEY", []byte(secret)):     "PKCS #8",
 		block("PRIVATE KEY", der):                "neither Ed25519 nor RSA",
 		block("RSA PRIVATE KEY", []byte(secret)): "PKCS #1",
 		block("CERTIFICATE", []byte(secret)):     "CERTIFICATE",
-		strings.Repeat("a", maxPrivateBytes+1):   "more than",
+		strings.Repeat("a", maxPrivateBytes+1):   "larger than",
 	} {
 		_, err := ParsePrivate([]byte(text))
 		e, ok := errors.AsType[*fanfare.Error](err)

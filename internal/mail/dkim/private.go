@@ -16,21 +16,21 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// The algorithms of keys, as k= of a record names them.
+// Algorithms of keys, as in k= of a DNS record.
 const (
 	Ed25519 = "ed25519"
 	RSA     = "rsa"
 )
 
-// Lengths of RSA keys in bits. Verifiers take 1024 to 4096 (RFC 8301, section 3.2),
-// and signers should have 2048.
+// Lengths of RSA keys in bits. Verifiers accept 1024 to 4096 (RFC 8301, section 3.2), and signers
+// should use 2048.
 const (
 	leastBits  = 1024
 	NormalBits = 2048
 	mostBits   = 4096
 )
 
-// maxPrivateBytes bounds what is read as a key.
+// maxPrivateBytes is the greatest size of a key file.
 const maxPrivateBytes = 16 << 10
 
 // Private is a private key. Functions hide its secret, so that printing, logging or encoding a
@@ -39,7 +39,7 @@ type Private struct {
 	algorithm string
 	bits      int    // of an RSA key
 	size      int    // of a signature, in bytes
-	public    []byte // as p= of a record has it
+	public    []byte // as in p= of a DNS record
 	sign      func(digest *[sha256.Size]byte) ([]byte, error)
 	encode    func() ([]byte, error)
 	made      atomic.Int64
@@ -48,16 +48,16 @@ type Private struct {
 // Algorithm is Ed25519 or RSA.
 func (p *Private) Algorithm() string { return p.algorithm }
 
-// Bits is the length of an RSA key, 0 of another.
+// Bits is the length of an RSA key; 0 for Ed25519.
 func (p *Private) Bits() int { return p.bits }
 
-// Made counts the signatures that were made with it.
+// Made returns the number of signatures made with the key.
 func (p *Private) Made() int64 { return p.made.Load() }
 
-// PEM is the key as a file has it: PKCS #8.
+// PEM returns the key in PKCS #8, as a file stores it.
 func (p *Private) PEM() ([]byte, error) { return p.encode() }
 
-// Generate makes a key: Ed25519, or RSA of NormalBits.
+// Generate makes an Ed25519 key, or an RSA key of NormalBits.
 func Generate(algorithm string) (*Private, error) {
 	switch algorithm {
 	case Ed25519:
@@ -76,11 +76,11 @@ func Generate(algorithm string) (*Private, error) {
 	return nil, unusable("use ed25519 or rsa", "unknown type %q", algorithm)
 }
 
-// ParsePrivate reads a key: PEM with PKCS #8 or, of RSA, PKCS #1; or an Ed25519 seed of
-// 32 bytes in Base64 alone, as dknewkey writes it.
+// ParsePrivate reads a key: PEM with PKCS #8, PEM with PKCS #1 for RSA, or only an Ed25519 seed of
+// 32 bytes in Base64, as dknewkey writes it.
 func ParsePrivate(text []byte) (*Private, error) {
 	if len(text) > maxPrivateBytes {
-		return nil, unusable("name the file that has the private key alone", "the key has more than %d bytes", maxPrivateBytes)
+		return nil, unusable("name a file that holds only the private key", "the key is larger than %d bytes", maxPrivateBytes)
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -102,14 +102,14 @@ func ParsePrivate(text []byte) (*Private, error) {
 	case "RSA PRIVATE KEY":
 		key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
 		if err != nil {
-			return nil, unusable(mendKey, "the key is not valid PKCS #1, or is protected by a password")
+			return nil, unusable(mendKey, "the key is not valid PKCS #1, or a password protects it")
 		}
 		return newRSA(key)
 	}
-	return nil, unusable(mendKey, "the PEM has no private key that can be used, but %q", block.Type)
+	return nil, unusable(mendKey, "the PEM block is %q, and not a private key", block.Type)
 }
 
-const mendKey = "fanfare dkim new makes one"
+const mendKey = "make a key with `fanfare dkim new`"
 
 func unusable(hint, format string, args ...any) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf(format, args...), Hint: hint}
@@ -118,7 +118,7 @@ func unusable(hint, format string, args ...any) error {
 func parseSeed(text []byte) (*Private, error) {
 	seed, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(text))
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, unusable(mendKey, "it has no private key: neither PEM nor an Ed25519 seed in Base64")
+		return nil, unusable(mendKey, "the text is neither a private key in PEM nor an Ed25519 seed in Base64")
 	}
 	return newEd25519(ed25519.NewKeyFromSeed(seed)), nil
 }
@@ -135,7 +135,7 @@ func newEd25519(key ed25519.PrivateKey) *Private {
 func newRSA(key *rsa.PrivateKey) (*Private, error) {
 	bits := key.N.BitLen()
 	if bits < leastBits || bits > mostBits {
-		return nil, unusable("use one of 2048 bits", "the RSA key has %d bits, and verifiers take %d to %d", bits, leastBits, mostBits)
+		return nil, unusable("use a key of 2048 bits", "the RSA key has %d bits, but verifiers accept only %d to %d", bits, leastBits, mostBits)
 	}
 	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
 	if err != nil {

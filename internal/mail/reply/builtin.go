@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-//go:embed builtin.yaml
+//go:embed smtp_codes.yaml
 var builtinText []byte
 
 // Builtin returns the built-in rules.

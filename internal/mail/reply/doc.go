@@ -1,7 +1,7 @@
 // Package reply reads what next hops answer: an ordered list of rules gives each
 // answer a class, and may say what it means for the destination.
 //
-// The built-in rules (builtin.yaml) follow RFC 5321, RFC 3463 and the RFCs that
+// The built-in rules (smtp_codes.yaml) follow RFC 5321, RFC 3463 and the RFCs that
 // add to its codes, RFC 9110, and what large receivers publish about their
 // answers. An operator's rules go before them, so that the first that fits an
 // answer counts.

@@ -255,7 +255,7 @@ func (g *group) eraseRow(service string, place fanfare.RowID, ids map[audit.Oper
 			ids[audit.Operation{Service: service, Kind: kindSubscription, Name: s.ID}] = fanfare.SubscriptionID(p)
 			g.remove(&r.identities, r.hash.ClientID(row.Service, s.ID), p)
 		}
-		s.ID, s.Filter, s.Params, s.Data, s.Reason = "", 0, nil, nil, "erased"
+		s.ID, s.Filter, s.Params, s.Data, s.Title, s.Description, s.Reason = "", 0, nil, nil, "", "", "erased"
 		g.batch.DeletedConsents = append(g.batch.DeletedConsents, p)
 	}
 	return nil

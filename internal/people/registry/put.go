@@ -239,6 +239,7 @@ func (g *group) putOne(w *subscriptionChange) (deed string, fields []string, err
 	asked := control.SubscriptionRecord{
 		Subscriber: owner, Topic: w.topic.Number, Channel: w.channel.Number, ID: w.put.ID,
 		Filter: filter, Rule: w.rule, Params: w.params, Data: w.put.Data, Paused: w.put.State == people.StatePaused,
+		Title: w.put.Title, Description: w.put.Description,
 	}
 	if slices.Contains(w.subscriberFields, "time_zone") {
 		if err := g.updateTimeZoneOfRow(owner); err != nil {
@@ -491,7 +492,7 @@ func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 	}{
 		{"channel", s.Channel == asked.Channel}, {"filter", s.Filter == asked.Filter}, {"rule", s.Rule == asked.Rule},
 		{"params", bytes.Equal(s.Params, asked.Params)}, {"data", bytes.Equal(s.Data, asked.Data)}, {"state", s.Paused == asked.Paused},
-		{"cadence", s.Slot == asked.Slot},
+		{"cadence", s.Slot == asked.Slot}, {"title", s.Title == asked.Title}, {"description", s.Description == asked.Description},
 	} {
 		if !f.same {
 			fields = append(fields, f.name)
@@ -513,6 +514,7 @@ func (g *group) update(s, asked *control.SubscriptionRecord) ([]string, error) {
 		return nil, g.w.r.readError(err)
 	}
 	s.Channel, s.Filter, s.Rule, s.Params, s.Data = asked.Channel, asked.Filter, asked.Rule, asked.Params, asked.Data
+	s.Title, s.Description = asked.Title, asked.Description
 	s.SetPaused(asked.Paused)
 	return fields, nil
 }

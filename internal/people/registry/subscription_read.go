@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -60,6 +61,7 @@ func (r *Registry) fullSubscription(s *control.SubscriptionRecord) people.Subscr
 	full := people.Subscription{
 		ID: people.PublicSubscriptionID(s), Place: s.Place, Owner: s.Subscriber, Service: topic.Service, Topic: topic.Name,
 		Filter: r.filters.Text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, Data: s.Data,
+		Title: s.Title, Description: s.Description,
 		Cadence: r.cadenceOf(s).String(), State: people.StateActive, CreatedAt: time.Unix(0, s.CreatedAt).UTC(), CreatedSeq: s.CreatedSeq,
 	}
 	if c := conf.Channels[s.Channel]; c != nil {
@@ -85,10 +87,11 @@ func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.RowID, vi
 	return r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 		row = people.SubscriptionRow{Place: s.Place, Subscriber: s.Subscriber, ID: people.PublicSubscriptionID(s), Params: s.Params, Data: s.Data,
 			Slot: s.Slot, Topic: s.Topic, Live: !s.Ended && r.live.Has(s.Place)}
-		if s.Rule != 0 {
-			if t := conf.Topics[s.Topic]; t != nil {
-				row.Rule = t.RuleName(s.Rule)
-			}
+		row.Title, row.Description = s.Title, s.Description
+		if t := conf.Topics[s.Topic]; t != nil {
+			row.Rule = t.RuleName(s.Rule)
+			own := t.LabelsOf(t.Rule(row.Rule))
+			row.Title, row.Description = cmp.Or(s.Title, own.Title), cmp.Or(s.Description, own.Description)
 		}
 		return visit(&row)
 	})
@@ -277,7 +280,7 @@ func (r *Registry) subscriberRows(ctx context.Context, places []fanfare.RowID) (
 // newPut returns the put that creates a subscription.
 func (r *Registry) newPut(s *control.SubscriptionRecord, of people.SubscriberRow) people.SubscriptionPut {
 	full := r.fullSubscription(s)
-	p := people.SubscriptionPut{ID: s.ID, Topic: full.Topic, Channel: full.Channel, To: of.Address, Filter: full.Filter, Rule: full.Rule, Params: full.Params, Data: full.Data,
+	p := people.SubscriptionPut{ID: s.ID, Topic: full.Topic, Channel: full.Channel, To: of.Address, Filter: full.Filter, Rule: full.Rule, Params: full.Params, Data: full.Data, Title: full.Title, Description: full.Description,
 		Locale: of.Locale, TimeZone: of.TimeZone, Attributes: of.Attributes}
 	if s.Paused {
 		p.State = people.StatePaused

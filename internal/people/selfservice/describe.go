@@ -2,6 +2,7 @@ package selfservice
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -20,8 +21,10 @@ import (
 // but that of the field.
 func choiceOf(r *registry.Registry, s *people.Subscription, locale string) pages.Choice {
 	one := pages.Choice{ID: fanfare.SubscriptionID(s.Place), Title: titleOf(r, s), Detail: detailOf(r, s, locale), Paused: s.State == "paused"}
-	if rule := ruleOf(r, s); rule != nil {
-		one.About = rule.Description
+	if one.About = s.Description; one.About == "" {
+		if rule := ruleOf(r, s); rule != nil {
+			one.About = rule.Description
+		}
 	}
 	return one
 }
@@ -35,15 +38,13 @@ func ruleOf(r *registry.Registry, s *people.Subscription) *catalog.Rule {
 	return t.Rule(s.Rule)
 }
 
-// titleOf is the title of the rule or, where it has none, of the topic.
+// titleOf is the title of the subscription, or else of its rule or its topic.
 func titleOf(r *registry.Registry, s *people.Subscription) string {
-	if rule := ruleOf(r, s); rule != nil && rule.Title != "" {
-		return rule.Title
+	var of catalog.Labels
+	if t := r.Configuration().Topic(s.Service, s.Topic); t != nil {
+		of = t.LabelsOf(ruleOf(r, s))
 	}
-	if t := r.Configuration().Topic(s.Service, s.Topic); t != nil && t.Title != "" {
-		return t.Title
-	}
-	return words.OfName(s.Topic)
+	return cmp.Or(s.Title, of.Title, words.OfName(s.Topic))
 }
 
 // detailOf lists the values that the rule asks for, each by the name of the param in

@@ -187,7 +187,7 @@ func (p *Preferences) put(ctx context.Context, service string, puts []people.Sub
 
 // putAgain is the put that leaves a subscription as it is.
 func putAgain(s *people.Subscription) people.SubscriptionPut {
-	p := people.SubscriptionPut{ID: s.ID, Topic: s.Topic, Channel: s.Channel, To: s.To, Filter: s.Filter, Rule: s.Rule, Params: s.Params, Data: s.Data, Cadence: s.Cadence}
+	p := people.SubscriptionPut{ID: s.ID, Topic: s.Topic, Channel: s.Channel, To: s.To, Filter: s.Filter, Rule: s.Rule, Params: s.Params, Data: s.Data, Title: s.Title, Description: s.Description, Cadence: s.Cadence}
 	if _, ours := fanfare.ParseSubscriptionID(s.ID); ours {
 		p.ID = ""
 	}

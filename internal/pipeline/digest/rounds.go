@@ -22,18 +22,18 @@ type rounds struct {
 // A Round is a round of matching, from before its time is read until its commit is noted. It belongs
 // to one goroutine.
 type Round struct {
-	gate       *rounds
-	scheduler  *Scheduler // nil if the round merges nothing
-	now        time.Time
-	markFrozen chan struct{}
-	dues       map[uint16]time.Time
-	held       *sync.Mutex // Scheduler.running, while the round holds it
+	gate      *rounds
+	scheduler *Scheduler // nil if the round merges nothing
+	now       time.Time
+	done      chan struct{}
+	dues      map[uint16]time.Time
+	held      *sync.Mutex // Scheduler.running, while the round holds it
 
 	loaded bool // the runs were read from the store
 }
 
 func (g *rounds) begin() *Round {
-	r := &Round{gate: g, markFrozen: make(chan struct{})}
+	r := &Round{gate: g, done: make(chan struct{})}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.rounds == nil {
@@ -53,7 +53,7 @@ func (r *Round) End() {
 	r.gate.mu.Lock()
 	defer r.gate.mu.Unlock()
 	delete(r.gate.rounds, r)
-	close(r.markFrozen)
+	close(r.done)
 }
 
 // Due returns when the next run of a slot is; false if there is none, or if the slot reports a state,
@@ -110,7 +110,7 @@ func (g *rounds) waitForRounds(ctx context.Context) error {
 	g.mu.Unlock()
 	for _, r := range rounds {
 		select {
-		case <-r.markFrozen:
+		case <-r.done:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -25,7 +25,7 @@ type Slots interface {
 	Slot(number uint16) (Slot, bool)
 	// Slots lists the slots of active subscriptions.
 	Slots() []Slot
-	// Moves lists subscriptions whose waiting events may have to move to another run. Carried
+	// PendingMoves lists subscriptions whose waiting events may have to move to another run. ConfirmMoves
 	// notes durably that they have moved.
 	PendingMoves() []Move
 	ConfirmMoves(context.Context, []Move) error

@@ -101,7 +101,7 @@ func (l *loader) recipient(m *openMember, mailing *mailing, rows *rows) *render.
 		if row == nil || !row.Live {
 			continue
 		}
-		r.Subscriptions = append(r.Subscriptions, render.Subscription{Row: id, ID: row.ID, Rule: row.Rule, Params: row.Params, Data: row.Data})
+		r.Subscriptions = append(r.Subscriptions, render.Subscription{Row: id, ID: row.ID, Rule: row.Rule, Params: row.Params, Data: row.Data, Title: row.Title, Description: row.Description})
 	}
 	if mailing.items != nil {
 		r.Items, r.Omitted = itemsOf(&m.member, r.Subscriptions), int(m.member.More)

@@ -27,7 +27,7 @@ var builtins = func() map[string]any {
 	}
 	list := func(of any) map[string]any { return map[string]any{"type": "array", "items": of} }
 	meta := with(object(text, "id", "source", "type", "subject", "time", "topic", "service"), map[string]any{"extensions": open})
-	subscription := with(object(text, "id", "rule"), map[string]any{"params": open, "data": open})
+	subscription := with(object(text, "id", "rule", "title", "description"), map[string]any{"params": open, "data": open})
 	return map[string]any{
 		"event": open, "sub": open, FieldsVariable: open,
 		"meta":            meta,

@@ -98,6 +98,8 @@ const (
 	SubscriberAttributes
 	SubscriptionID
 	SubscriptionRule
+	SubscriptionTitle
+	SubscriptionDescription
 	SubscriptionParams
 	SubscriptionData
 	RecipientData
@@ -138,15 +140,17 @@ func newField(u node) *Field {
 		return &f
 	}
 	source, known := map[string]FieldSource{
-		"subscriber.id":         SubscriberID,
-		"subscriber.address":    SubscriberAddress,
-		"subscriber.locale":     SubscriberLocale,
-		"subscriber.time_zone":  SubscriberTimeZone,
-		"subscriber.attributes": SubscriberAttributes,
-		"subscription.id":       SubscriptionID,
-		"subscription.rule":     SubscriptionRule,
-		"subscription.params":   SubscriptionParams,
-		"subscription.data":     SubscriptionData,
+		"subscriber.id":            SubscriberID,
+		"subscriber.address":       SubscriberAddress,
+		"subscriber.locale":        SubscriberLocale,
+		"subscriber.time_zone":     SubscriberTimeZone,
+		"subscriber.attributes":    SubscriberAttributes,
+		"subscription.id":          SubscriptionID,
+		"subscription.rule":        SubscriptionRule,
+		"subscription.title":       SubscriptionTitle,
+		"subscription.description": SubscriptionDescription,
+		"subscription.params":      SubscriptionParams,
+		"subscription.data":        SubscriptionData,
 	}[p.Root+"."+names[0]]
 	nested := names[1:]
 	inJSON := source == SubscriberAttributes || source == SubscriptionParams || source == SubscriptionData

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// A cronField is one of the five.
+// A cronField describes one of the five fields of a cron.
 type cronField struct {
 	name     string
 	min, max int
-	words    []string // names of the values, from the first on
+	words    []string // names of the values, beginning with min
 }
 
 var cronFields = [...]cronField{
@@ -41,11 +41,11 @@ func (c *Cadence) parseCron(fields []string) error {
 		sets[4] |= sunday
 	}
 	c.spelled = "cron " + strings.Join(fields, " ")
-	c.clock = clock{minutes: sets[0], hours: uint32(sets[1]), days: uint32(sets[2]), months: uint16(sets[3]), weekdays: uint8(sets[4] & allWeekdays)}
-	// As every cron has it since the seventies: both fields limited, either is enough.
-	c.clock.either = fields[2][0] != '*' && fields[4][0] != '*'
-	if !c.clock.comes() {
-		return wrong("the 30th and the 31st are not in each month", "the day of the month %s never comes in the month %s", fields[2], fields[3])
+	c.calendar = calendar{minutes: sets[0], hours: uint32(sets[1]), days: uint32(sets[2]), months: uint16(sets[3]), weekdays: uint8(sets[4] & allWeekdays)}
+	// crontab(5): if both fields are limited, a day needs to be in only one of them.
+	c.calendar.either = fields[2][0] != '*' && fields[4][0] != '*'
+	if !c.calendar.comes() {
+		return wrong("choose a day that the month has", "day %s of the month never occurs in month %s", fields[2], fields[3])
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (f *cronField) value(word, text string) (int, error) {
 	}
 	n, err := strconv.ParseUint(word, 10, 8)
 	if err != nil || int(n) < f.min || int(n) > f.max {
-		return 0, f.wrong(text, quote(word)+" is no value of it")
+		return 0, f.wrong(text, quote(word)+" is not a value of this field")
 	}
 	return int(n), nil
 }
@@ -105,8 +105,8 @@ func (f *cronField) wrong(text, why string) error {
 	return wrong("use *, values "+values+", ranges 1-5, steps */2 and lists 1,3", "the field %s of a cron must not be %s: %s", f.name, quote(text), why)
 }
 
-// comes reports whether the clock has a day at all.
-func (c *clock) comes() bool {
+// comes reports whether the calendar has any day.
+func (c *calendar) comes() bool {
 	if c.either {
 		return true
 	}

@@ -1,5 +1,5 @@
-// Package cadence knows when the next message of a subscription is due: at once,
-// at the end of a window, or at times on a local clock.
+// Package cadence calculates when the next message of a subscription is due: at once, at the end of
+// a window, or at times on a local clock.
 //
 //	immediate                 at once
 //	window 60s                every 60 seconds, from midnight of 1970-01-01 UTC on
@@ -7,14 +7,13 @@
 //	weekly saturday 08:00     every week on that day
 //	cron 30 8 * * mon-fri     minute, hour, day of the month, month, day of the week
 //
-// Each but the first may be followed by "of state": what is the case then, instead
-// of what has happened since; and those on a local clock by "in Europe/London".
+// "of state" may follow all but the first: the message then reports the present state instead of
+// the events since the last message. "in Europe/London" may follow daily, weekly and cron.
 //
-// A day may have 23 or 25 hours, or be left out. A local time that a change of the
-// clock leaves out is the first instant after the change; one that comes twice is the
-// first of the two, and comes once. A cron that names no hour (*) goes by the minutes as
-// they pass: it has no run for an hour that is left out, and one for each that comes twice.
+// A day may have 23 or 25 hours, or be skipped. If a change of the clock skips a local time, the
+// message is due at the first instant after the change. If a local time occurs twice, the message
+// is due at the first of the two only. A cron without an hour (*) follows the minutes as they pass:
+// it has no run in an hour that is skipped, and two runs in an hour that occurs twice.
 //
-// State and failure: none. A Cadence is a value that can be compared; a time zone is
-// the caller's to find.
+// A Cadence is a comparable value. The package keeps no state; the caller finds the time zone.
 package cadence

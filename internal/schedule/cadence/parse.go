@@ -16,14 +16,14 @@ const (
 	in        = " in "
 )
 
-// grammar is shown where a text is none of it.
-const grammar = "write immediate, window 60s, daily 08:00, weekly saturday 08:00 or cron 0 8 * * mon-fri, and behind it, if wanted, of state, and in Europe/London"
+// grammar is the hint of an error about an unknown cadence.
+const grammar = "write immediate, window 60s, daily 08:00, weekly saturday 08:00 or cron 0 8 * * mon-fri; \"of state\" and \"in Europe/London\" may follow"
 
 // Parse reads a cadence; "" is immediate. Upper and lower case are the same, except in the
 // name of a time zone. An error is a *fanfare.Error without pointer.
 func Parse(text string) (Cadence, error) {
 	if len(text) > MaxText {
-		return Cadence{}, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("a cadence of %d bytes, more than %d", len(text), MaxText)}
+		return Cadence{}, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the cadence has %d bytes, more than %d", len(text), MaxText)}
 	}
 	words := strings.Fields(text)
 	var c Cadence
@@ -47,7 +47,7 @@ func Parse(text string) (Cadence, error) {
 	case "cron":
 		err = c.parseCron(rest)
 	default:
-		err = wrong(grammar, "there is no cadence %s", quote(kind))
+		err = wrong(grammar, "unknown cadence %s", quote(kind))
 	}
 	if err != nil {
 		return Cadence{}, err
@@ -85,30 +85,30 @@ func lower(words []string) []string {
 
 func (c *Cadence) parseImmediate(rest []string) error {
 	if len(rest) > 0 || c.state || c.zone != "" {
-		return wrong("leave it away, or name a window or a time", "nothing follows immediate")
+		return wrong("remove the rest, or write a window or a time", "immediate must stand alone")
 	}
 	return nil
 }
 
 func (c *Cadence) parseWindow(rest []string) error {
 	if len(rest) != 1 {
-		return wrong("write window 60s, or window 5m", "a window has one length")
+		return wrong("write window 60s or window 5m", "a window needs exactly one length")
 	}
 	if c.zone != "" {
-		return wrong("leave the zone away", "a window has no time zone: it is the same everywhere")
+		return wrong("remove the time zone", "a window has no time zone")
 	}
 	length, err := time.ParseDuration(rest[0])
 	switch {
 	case err != nil:
-		return wrong("use 30s, 5m or 1h", "%s is not a length of time", quote(rest[0]))
+		return wrong("use 30s, 5m or 1h", "%s is not a duration", quote(rest[0]))
 	case length < MinWindow || length > MaxWindow || length%time.Second != 0:
-		return wrong("use whole seconds from 1s to 24h", "a window of %s is not possible", rest[0])
+		return wrong("use whole seconds from 1s to 24h", "a window cannot last %s", rest[0])
 	}
 	c.window, c.spelled = length, "window "+spellLength(length)
 	return nil
 }
 
-// spellLength is the shortest spelling: 1m, not 1m0s.
+// spellLength returns the shortest spelling: 1m, not 1m0s.
 func spellLength(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -122,30 +122,30 @@ func spellLength(d time.Duration) string {
 
 func (c *Cadence) parseDaily(rest []string) error {
 	if len(rest) != 1 {
-		return wrong("write daily 08:00", "daily is followed by one time of day")
+		return wrong("write daily 08:00", "daily needs one time of day")
 	}
 	c.spelled = "daily " + rest[0]
-	c.clock = clock{days: allDays, months: allMonths, weekdays: allWeekdays}
-	return c.clock.setTime(rest[0])
+	c.calendar = calendar{days: allDays, months: allMonths, weekdays: allWeekdays}
+	return c.calendar.setTime(rest[0])
 }
 
 var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
 func (c *Cadence) parseWeekly(rest []string) error {
 	if len(rest) != 2 {
-		return wrong("write weekly saturday 08:00", "weekly is followed by a day and a time of day")
+		return wrong("write weekly saturday 08:00", "weekly needs a day and a time of day")
 	}
 	day := slices.IndexFunc(weekdays, func(name string) bool { return name == rest[0] || name[:3] == rest[0] })
 	if day < 0 {
-		return wrong("use monday, tuesday, wednesday, thursday, friday, saturday or sunday", "%s is not a day", quote(rest[0]))
+		return wrong("use monday, tuesday, wednesday, thursday, friday, saturday or sunday", "%s is not a day of the week", quote(rest[0]))
 	}
 	c.spelled = "weekly " + weekdays[day] + " " + rest[1]
-	c.clock = clock{days: allDays, months: allMonths, weekdays: 1 << day}
-	return c.clock.setTime(rest[1])
+	c.calendar = calendar{days: allDays, months: allMonths, weekdays: 1 << day}
+	return c.calendar.setTime(rest[1])
 }
 
 // setTime reads a time of day such as 08:00.
-func (c *clock) setTime(text string) error {
+func (c *calendar) setTime(text string) error {
 	h, m, _ := strings.Cut(text, ":")
 	hour, herr := strconv.ParseUint(h, 10, 8)
 	minute, merr := strconv.ParseUint(m, 10, 8)
@@ -160,7 +160,7 @@ func wrong(hint, format string, args ...any) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// quote shows a word, and of a long one its beginning.
+// quote returns a word in quotation marks, shortened if it is long.
 func quote(word string) string {
 	const most = 40
 	if runes := []rune(word); len(runes) > most {

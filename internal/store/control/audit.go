@@ -11,8 +11,7 @@ import (
 // auditRowsPerTrim is how many old rows one transaction removes.
 const auditRowsPerTrim = 5000
 
-// writeAudit writes the new rows and removes some of the old ones. An empty text is
-// kept as one and not as NULL.
+// writeAudit writes the new rows and removes some old ones. It stores an empty text as an empty text, not as NULL.
 func writeAudit(s store.Session, b *Batch) error {
 	err := s.Insert("audit_insert", len(b.Audit), func(i int, to store.Values) {
 		r := &b.Audit[i]
@@ -32,7 +31,7 @@ func writeAudit(s store.Session, b *Batch) error {
 	return s.Run("audit_trim", b.AuditBefore, int64(auditRowsPerTrim))
 }
 
-// AuditBounds returns the lowest and the highest id of the audit, 0 without any.
+// AuditBounds returns the lowest and the highest id of the audit, or 0 if it is empty.
 func (s *Store) AuditBounds(ctx context.Context) (oldest, latest int64, err error) {
 	err = s.part.Read(ctx, func(from store.Session) error {
 		return from.Each("audit_bounds", func(r store.Row) error {
@@ -45,8 +44,7 @@ func (s *Store) AuditBounds(ctx context.Context) (oldest, latest int64, err erro
 
 var errEnough = errors.New("the visitor has enough")
 
-// AuditEntries visits the audit from id to down to id from, the latest first,
-// until visit returns false.
+// AuditEntries visits the audit from id to down to id from, latest first, until visit returns false.
 func (s *Store) AuditEntries(ctx context.Context, from, to int64, visit func(*audit.Entry) bool) error {
 	err := s.part.Read(ctx, func(session store.Session) error {
 		return inPieces(func() (rows int, err error) {

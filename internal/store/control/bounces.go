@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// AddBounces keeps what came back, each message of an address once, and returns
-// for each of the list, in its order, all that is kept of its address.
+// AddBounces stores bounces and complaints, each message of an address once. For each element of the list, in order, it returns everything
+// that is stored for the address.
 func (s *Store) AddBounces(ctx context.Context, list []BounceRecord) (all [][]BounceRecord, err error) {
 	err = s.part.Write(ctx, func(in store.Session) error {
 		all = make([][]BounceRecord, len(list))
@@ -41,7 +41,7 @@ func bindAddress(to store.Values, b *BounceRecord) {
 	to.Bytes(b.Hash[:])
 }
 
-// DeleteBounces forgets what came back before a time.
+// DeleteBounces deletes bounces and complaints that are older than a time.
 func (s *Store) DeleteBounces(ctx context.Context, before time.Time) error {
 	return s.part.Write(ctx, func(in store.Session) error { return in.Run("bounces_trim", before.UnixNano()) })
 }

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Commit keeps b in one transaction, or nothing of it.
+// Commit stores all of b in one transaction, or nothing.
 func (s *Store) Commit(b *Batch) error {
 	keep := s.part.Write
 	if b.SecureDelete {
@@ -68,7 +68,7 @@ func commit(s store.Session, b *Batch) error {
 	if err := writeNotices(s, b); err != nil {
 		return err
 	}
-	return forget(s, b)
+	return putPrivacy(s, b)
 }
 
 func putConfig(s store.Session, r *ConfigRecord) error {
@@ -85,7 +85,7 @@ func insertAll[R any](s store.Session, statement string, rows *[fanfare.Partitio
 	for i := range rows {
 		n += len(rows[i])
 	}
-	partition, before := 0, 0 // rows of the partitions before
+	partition, before := 0, 0 // number of rows in the partitions before this one
 	return s.Insert(statement, n, func(i int, to store.Values) {
 		if i == 0 {
 			partition, before = 0, 0
@@ -123,6 +123,8 @@ func bindSubscription(to store.Values, r *SubscriptionRecord, b *Batch) {
 	bindText(to, asString(r.Params))
 	bindText(to, asString(r.Data))
 	bindNumber(to, int64(r.Slot))
+	bindText(to, r.Title)
+	bindText(to, r.Description)
 }
 
 // Empty values are stored as NULL.
@@ -155,7 +157,7 @@ func updateSubscription(s store.Session, r *SubscriptionRecord) error {
 	}
 	return s.Run("subscription_update", int64(r.Channel), number(int64(r.Filter)), number(int64(r.Rule)), text(string(r.Params)), text(string(r.Data)),
 		endedAt, endedSeq, reason, text(r.ID), number(r.PausedAt), number(int64(r.PausedSeq)), number(int64(r.ResumedSeq)),
-		number(int64(r.Slot)), text(string(r.PastSlots)), int64(r.Place))
+		number(int64(r.Slot)), text(string(r.PastSlots)), text(r.Title), text(r.Description), int64(r.Place))
 }
 
 func text(s string) any {

@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// writeConsents adds rows, and removes those of who is forgotten.
+// writeConsents adds rows, and deletes the rows of erased people.
 func writeConsents(s store.Session, b *Batch) error {
 	for i := range b.Consents {
 		r := &b.Consents[i]
@@ -23,8 +23,7 @@ func writeConsents(s store.Session, b *Batch) error {
 	return nil
 }
 
-// ConsentRecords visits what is kept of the subscriptions at places, of each the
-// oldest first.
+// ConsentRecords visits the consents of the subscriptions at places, for each subscription oldest first.
 func (s *Store) ConsentRecords(ctx context.Context, places []fanfare.RowID, visit func(*ConsentRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error {
 		for _, place := range places {

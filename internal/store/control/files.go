@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// File returns the bytes of a file that a template has, nil where it is not kept.
+// File returns the bytes of a template file, or nil if it is not stored.
 func (s *Store) File(ctx context.Context, sum fanfare.Sum) (content []byte, err error) {
 	err = s.part.Read(ctx, func(from store.Session) error {
 		content = nil

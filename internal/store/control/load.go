@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Load visits everything, subscribers and subscriptions at the same time.
+// Load visits all records. It reads subscribers and subscriptions at the same time.
 func (s *Store) Load(ctx context.Context, v Loader) error {
 	if err := s.part.Read(ctx, func(from store.Session) error { return loadSmall(from, v) }); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (s *Store) Load(ctx context.Context, v Loader) error {
 	return g.Wait()
 }
 
-// countSubscriptions adds the number of rows in each partition. It does not read the table, which would take seconds.
+// countSubscriptions adds the number of rows in each partition. It does not read the table, because that would take seconds.
 func countSubscriptions(s store.Session, total func(int64)) error {
 	var n int64
 	for partition := range fanfare.Partitions {
@@ -67,8 +67,7 @@ func loadSmall(s store.Session, v Loader) error {
 	})
 }
 
-// Config visits the configuration that the control part of a database keeps,
-// services first: the others belong to one.
+// Config visits the stored configuration. It visits services first, because the other objects belong to a service.
 func Config(s store.Session, visit func(*ConfigRecord) error) error {
 	return s.Each("config", func(r store.Row) error {
 		return visit(&ConfigRecord{

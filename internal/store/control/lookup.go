@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// placesPerLookup is how many places one statement is asked for.
+	// placesPerLookup is how many places one statement looks up.
 	placesPerLookup = 256
-	// denseFactor: where at least one row of so many is wanted, reading the
-	// whole range and skipping is quicker than looking up each.
+	// denseFactor is the density from which a range is read as a whole: if at least one row in denseFactor is wanted, reading all and skipping
+	// is faster than looking up each.
 	denseFactor = 8
-	// fewPlaces is from when on one statement for many beats one for each.
+	// fewPlaces is the number of places from which one statement for many is faster than one for each.
 	fewPlaces = 12
 )
 
-// A table names the statements that read everything, a range, or given places.
+// A table names the statements that read all rows, a range, or the rows at given places.
 type table struct{ all, between, at string }
 
 var (
@@ -25,7 +25,7 @@ var (
 	subscriptions = table{"subscriptions", "subscriptions_between", "subscriptions_at"}
 )
 
-// lookup visits the rows at places, which are sorted.
+// lookup visits the rows at places, which must be sorted.
 func (t table) lookup(s store.Session, places []fanfare.RowID, visit func(store.Row) error) error {
 	for len(places) > 0 {
 		n := denseRun(places)
@@ -44,8 +44,7 @@ func (t table) lookup(s store.Session, places []fanfare.RowID, visit func(store.
 	return nil
 }
 
-// denseRun returns how many places from the first on are best read as a range:
-// they lie close together, or are the last few. 0 means none.
+// denseRun returns how many of the first places should be read as a range, because they are close together or are the last few. 0 means none.
 func denseRun(places []fanfare.RowID) int {
 	n := 1
 	for n < len(places) && places[n]-places[0] <= fanfare.RowID(denseFactor*n) {
@@ -72,7 +71,7 @@ func (t table) lookupRange(s store.Session, places []fanfare.RowID, visit func(s
 	}, first, last, last-first+1)
 }
 
-// list is places as a JSON array.
+// list returns places as a JSON array.
 func list(places []fanfare.RowID) string {
 	b := make([]byte, 0, 11*len(places)+2)
 	for _, p := range places {

@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// readSubscribers and readSubscriptions make a record of a row. Nothing of it
-// may be kept, so that reading one allocates nothing.
+// readSubscribers and readSubscriptions decode a row into a record. The caller must not keep any part of the record, so that reading a row
+// allocates nothing.
 
 func readSubscribers(visit func(*SubscriberRecord) error) func(store.Row) error {
 	var buf arena
@@ -31,8 +31,7 @@ func readSubscriptions(visit func(*SubscriptionRecord) error) func(store.Row) er
 	}
 }
 
-// keptSubscribers and keptSubscriptions are the same with strings of a record
-// that may be kept.
+// keptSubscribers and keptSubscriptions decode a row into a record whose strings the caller may keep.
 
 func keptSubscribers(visit func(*SubscriberRecord) error) func(store.Row) error {
 	return readSubscribers(func(r *SubscriberRecord) error {
@@ -45,6 +44,7 @@ func keptSubscribers(visit func(*SubscriberRecord) error) func(store.Row) error 
 func keptSubscriptions(visit func(*SubscriptionRecord) error) func(store.Row) error {
 	return readSubscriptions(func(r *SubscriptionRecord) error {
 		r.ID, r.Reason = strings.Clone(r.ID), strings.Clone(r.Reason)
+		r.Title, r.Description = strings.Clone(r.Title), strings.Clone(r.Description)
 		return visit(r)
 	})
 }
@@ -112,6 +112,9 @@ func (a *arena) subscription(row store.Row, r *SubscriptionRecord) {
 		ResumedSeq: uint64(row.Int64(16)),
 		Slot:       uint16(row.Int64(17)),
 		PastSlots:  a.bytes(row, 18),
+
+		Title:       a.text(row, 19),
+		Description: a.text(row, 20),
 	}
 	r.Ended = r.EndedSeq != 0
 	r.Paused = r.PausedSeq != 0 && r.ResumedSeq == 0

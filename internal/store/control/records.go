@@ -40,9 +40,9 @@ type Range struct {
 	First, Last fanfare.RowID // both inclusive
 }
 
-// A Loader has the callbacks of Load. They may keep nothing of a record, not even its strings.
+// A Loader has the callbacks of Load. They must not keep any part of a record, not even its strings.
 type Loader struct {
-	Total        func(subscriptions int64) // at most that many; nil: nobody wants to know
+	Total        func(subscriptions int64) // an upper bound of the number; may be nil
 	ChangeSeq    func(uint64)
 	Config       func(*ConfigRecord) error
 	Suppression  func(*suppression.Record)

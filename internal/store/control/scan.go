@@ -17,8 +17,8 @@ func (s *Store) ScanSubscriptions(ctx context.Context, of Range, visit func(*Sub
 	return s.part.Read(ctx, func(from store.Session) error { return subscriptions.scan(from, of, keptSubscriptions(visit)) })
 }
 
-// rowsAtOnce is how many rows a scan reads at a time: a database may send all that
-// a statement finds, and the visitor have enough of a few.
+// rowsAtOnce is how many rows a scan reads at a time. A database may send all rows that a statement finds although the visitor needs only a
+// few.
 const rowsAtOnce = 1000
 
 func (t table) scan(s store.Session, of Range, visit func(store.Row) error) error {
@@ -33,7 +33,7 @@ func (t table) scan(s store.Session, of Range, visit func(store.Row) error) erro
 	})
 }
 
-// inPieces reads on until a piece has fewer rows than it could.
+// inPieces reads pieces until one has fewer rows than the limit.
 func inPieces(read func() (rows int, err error)) error {
 	for {
 		rows, err := read()

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// States visits the last events of keys whose days are over.
+// States visits the archived states of keys, that is, the last events of keys whose days were archived.
 func (s *Store) States(ctx context.Context, visit func(*fanfare.Last) error) error {
 	return s.part.Read(ctx, func(from store.Session) error {
 		return from.Each("states", func(r store.Row) error {
@@ -22,8 +22,7 @@ func (s *Store) States(ctx context.Context, visit func(*fanfare.Last) error) err
 	})
 }
 
-// KeepStates keeps last events, each of another key. Of one whose key has a later
-// event already that one stays.
+// KeepStates stores the last events of different keys. It does not replace a later event of the same key.
 func (s *Store) KeepStates(ctx context.Context, list []fanfare.Last) error {
 	return s.part.Write(ctx, func(to store.Session) error {
 		return to.Insert("state_put", len(list), func(i int, v store.Values) {
@@ -38,7 +37,7 @@ func (s *Store) KeepStates(ctx context.Context, list []fanfare.Last) error {
 	})
 }
 
-// DropStates forgets all keys of a series.
+// DropStates deletes all keys of a series.
 func (s *Store) DropStates(ctx context.Context, topic, series uint32) error {
 	return s.part.Write(ctx, func(to store.Session) error { return to.Run("states_delete", int64(topic), int64(series)) })
 }

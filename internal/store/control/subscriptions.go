@@ -18,6 +18,10 @@ type SubscriptionRecord struct {
 	Rule       uint32 // 0: none
 	Params     []byte // canonical JSON object, or empty
 	Data       []byte // JSON object, or empty
+
+	// For the subscriber, or "".
+	Title, Description string
+
 	Ended      bool
 	CreatedAt  int64 // Unix nanoseconds
 	CreatedSeq uint64

@@ -28,17 +28,17 @@ type DB struct {
 // A Side is an open database, as one side of a move.
 type Side struct {
 	move.Side
-	remote *postgres.DB // nil for files
+	remote *postgres.DB // nil for SQLite files
 	about  postgres.About
 }
 
-// Remote reports whether it is a PostgreSQL.
+// Remote reports whether the side is a PostgreSQL.
 func (s *Side) Remote() bool { return s.remote != nil }
 
 // About returns the version, identity and place of the database.
 func (s *Side) About() postgres.About { return s.about }
 
-// Pairing is what a data directory stores of the database.
+// Pairing returns what the data directory stores about the database.
 func (s *Side) Pairing() Pairing { return Pairing{Identity: s.about.Identity, Database: s.about.Where} }
 
 func newDB(first *Side) *DB {
@@ -47,19 +47,20 @@ func newDB(first *Side) *DB {
 	return d
 }
 
-// Current returns the database that is in use.
+// Current returns the database in use.
 func (d *DB) Current() *Side { return d.current.Load() }
 
 // Replace makes another database the current one, and returns the previous one.
 func (d *DB) Replace(with *Side) (previous *Side) { return d.current.Swap(with) }
 
-// Postgres returns the PostgreSQL that is in use, or nil for files.
+// Postgres returns the PostgreSQL in use, or nil for SQLite files.
 func (d *DB) Postgres() *postgres.DB { return d.current.Load().remote }
 
 // About returns the version, identity and place of the current database.
 func (d *DB) About() postgres.About { return d.current.Load().about }
 
-// Away returns since when the database cannot be reached, and why; zero while it can. Files always can.
+// Away returns since when the database cannot be reached, and why. It returns the zero time while the database can be reached, and always for
+// SQLite files.
 func (d *DB) Away() (since time.Time, why error) {
 	if remote := d.Postgres(); remote != nil {
 		return remote.Away()
@@ -70,7 +71,7 @@ func (d *DB) Away() (since time.Time, why error) {
 // writePatience is how long a change waits for a database that does not answer.
 const writePatience = 5 * time.Second
 
-// Open opens the database that the configuration names. version is that of the program.
+// Open opens the database that the configuration names. version is the version of the program.
 func Open(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*DB, error) {
 	first, err := openConfigured(ctx, c, version, log)
 	if err != nil {
@@ -123,7 +124,7 @@ func newSide(ctx context.Context, db *postgres.DB, name string) (*Side, error) {
 	return &Side{Side: move.Side{DB: db, Name: name}, remote: db, about: about}, nil
 }
 
-// Files is the name of the SQLite files of the data directory where a place for data is named.
+// Files is the place that stands for the SQLite files of the data directory.
 const Files = "sqlite"
 
 // OpenTarget opens the target of a move: Files, or the URL of a PostgreSQL.
@@ -158,8 +159,8 @@ func checkURL(to string) error {
 	return nil
 }
 
-// Located adds to an error which database it is about. It keeps the whole error chain in the message, because the
-// log has no other trace of it.
+// Located adds to an error the database that it concerns. It keeps the whole error chain in the message, because the log contains no other
+// trace of it.
 func Located(where string, err error) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {

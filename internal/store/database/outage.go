@@ -15,11 +15,11 @@ const (
 	outagePoll = 200 * time.Millisecond
 	// reportAfter is how long the database may be away before the outage is reported. A reconnect takes less.
 	reportAfter = time.Second
-	// clientRetry is after how long a client may try again.
+	// clientRetry is the time after which a client may try again.
 	clientRetry = 5 * time.Second
 )
 
-// An Outage knows whether the database cannot be reached. A nil Outage reports none.
+// An Outage reports whether the database cannot be reached. A nil Outage reports no outage.
 type Outage struct {
 	db    interface{ Away() (time.Time, error) }
 	clock clock.Clock
@@ -54,7 +54,7 @@ func (o *Outage) poll() {
 	}
 }
 
-// Err returns the error for a request that needs the database, or nil.
+// Err returns the error for a request that needs the database, or nil if the database can be reached.
 func (o *Outage) Err() error {
 	if o != nil {
 		if err := o.err.Load(); err != nil {

@@ -12,9 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/datadir"
 )
 
-// PairingFile says which PostgreSQL a data directory belongs to. With another database, the batches on the bus of
-// the directory would name rows that do not exist, and signed links in mails would end the subscriptions of other
-// people.
+// PairingFile names the PostgreSQL that a data directory belongs to. With another database, the batches on the bus of the directory would
+// refer to rows that do not exist, and signed links in mails would end the subscriptions of other people.
 const PairingFile = "database.json"
 
 // A Pairing is the content of PairingFile.
@@ -49,9 +48,9 @@ func CheckUnpaired(dir string) error {
 		Hint: "set db; or move the data into files with fanfare migrate"}
 }
 
-// checkPairing makes sure that a directory and a database belong together: both are new, or were used together
-// before, or the database knows the admin key of the directory, as after a move out of its files. A directory that
-// is new, or has only the keys of a lost one, may be used with any database.
+// checkPairing makes sure that a directory and a database belong together: both are new, or they were used together before, or the database
+// knows the admin key of the directory, as after a move out of the files of the directory. A directory that is new, or has only the keys of a
+// lost directory, may be used with any database.
 func checkPairing(dir string, current Pairing, knowsKey func(secret string) bool) error {
 	stored, err := ReadPairing(dir)
 	switch {

@@ -10,11 +10,10 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Commit appends what one group of attempts led to, in one transaction: the
-// entries, the retries that follow from them, the completion of broadcasts whose
-// last delivery is settled, and what services are to be told. All entries belong
-// to one day. Of an attempt that has an entry already, that entry stays; what comes
-// back twice of a delivery is kept once.
+// Commit appends the results of one group of attempts in one transaction: the entries, the retries
+// that follow from them, the completion of broadcasts whose last delivery is settled, and the
+// notices for services. All entries belong to one day. If an attempt has an entry already, that
+// entry stays; a repeated bounce of a delivery is stored once.
 func (s *Store) Commit(ctx context.Context, of fanfare.Day, group *fanfare.Commit) error {
 	completions := lastOf(group.Completions)
 	counts := make([][]byte, len(completions))

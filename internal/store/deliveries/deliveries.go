@@ -1,14 +1,12 @@
-// Package deliveries is the record of what was sent, kept by day of receipt: a
-// day's part of a database holds all that its events set off, retries of later
-// days included, so that an outcome and what follows from it commit together,
-// and retention is the removal of the part.
+// Package deliveries stores the record of events and deliveries by day of receipt. The part of a
+// day holds everything that its events caused, including retries on later days. So an outcome and
+// its consequences commit together, and retention removes whole parts.
 //
-// State. None beside the database's, but for the runs of the history that could
-// not be written to their end; what is read is what was committed.
+// State. The package has no state besides the database, except for runs of the history that could
+// not be written completely. It reads only committed data.
 //
-// Failure. A method keeps all of what it is given or nothing. Events, outcomes
-// and due work may be given again after an error whose effect is not known: what
-// is there already stays as it is.
+// Failure. A method stores everything that it is given, or nothing. The caller may repeat events,
+// outcomes and due work after an error whose effect is unknown: existing rows stay as they are.
 package deliveries
 
 import (

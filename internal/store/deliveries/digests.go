@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// beginRuns notes which events are runs, each slot and time once, and returns the
-// numbers of all events but for runs of which an event was frozen before.
+// beginRuns records which events are digest runs, each slot and time once. It returns the indexes
+// of all events except runs for which an event was frozen before.
 func beginRuns(in store.Session, events []*fanfare.MatchResult) ([]int, error) {
 	todo := make([]int, 0, len(events))
 	for i, e := range events {

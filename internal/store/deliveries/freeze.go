@@ -9,11 +9,10 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Freeze commits events with their manifests, the states of their keys, who gets
-// them later, and that they wait for approval where they do, each event once: one
-// that is there already is left as it is, and so is a run of which another event
-// is there. It tells for each event whether it was new. All of them must have been
-// received on the same day.
+// Freeze commits events with their manifests, the states of their keys, their waiting recipients,
+// and whether they wait for approval. An event that exists already is not changed, and neither is
+// a digest run for which another event exists. Freeze reports for each event whether it was new.
+// All events must have been received on the same day.
 func (s *Store) Freeze(ctx context.Context, events []*fanfare.MatchResult, now time.Time) ([]bool, error) {
 	posted, members, err := encode(events)
 	if err != nil {

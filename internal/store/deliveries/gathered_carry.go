@@ -7,22 +7,21 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// carryAtOnce is how many manifests are carried over in one transaction.
+// carryAtOnce is the number of manifests that one transaction moves.
 const carryAtOnce = 32
 
-// A Carrier says what of a manifest that was gathered goes to other runs.
+// A Carrier decides which waiting recipients of a manifest move to other runs.
 type Carrier interface {
-	// Split returns what stays, and what goes. The manifests have the id of the one
-	// that is split.
+	// Split returns the recipients that stay and those that move. The manifests have the id of
+	// the one that is split.
 	Split(*fanfare.Manifest) (stays fanfare.Manifest, goes []fanfare.Gathered)
-	// Join returns what is in either of two manifests of one id.
+	// Join returns the union of two manifests with one id.
 	Join(a, b *fanfare.Manifest) fanfare.Manifest
 }
 
-// Carry moves members of what was gathered on a day for one run to others, each in
-// the transaction that takes it from where it was: it is in one place at any time.
-// It returns the runs that they wait for now. Called again after it failed, it
-// carries what is left.
+// Carry moves waiting recipients of a day from one run to others. One transaction removes a
+// recipient from the old run and adds it to the new one. Carry returns the runs for which the
+// recipients wait now. If it is called again after an error, it moves the rest.
 func (s *Store) Carry(ctx context.Context, of fanfare.Day, from Waiting, by Carrier) (to []Waiting, err error) {
 	var ids []fanfare.ManifestID
 	err = s.Gathered(ctx, of, from.Slot, from.Due, func(m *fanfare.Manifest) error {

@@ -7,12 +7,12 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// mergeRuns is how many runs of one level become one of the next, so that a
-// look-up meets fewer than ten of each.
+// mergeRuns is the number of runs of one level that are merged into one of the next level, so that
+// a look-up reads fewer than ten runs of each level.
 const mergeRuns = 10
 
-// levelOf is the number of decimal digits of a run's size, less one: merging
-// what is alike in size writes each pair once a level.
+// levelOf returns the number of decimal digits of a run's size, minus one. Merging only runs of
+// similar size writes each pair once per level.
 func levelOf(size int64) (level int64) {
 	for ; size >= mergeRuns; size /= mergeRuns {
 		level++
@@ -20,9 +20,9 @@ func levelOf(size int64) (level int64) {
 	return level
 }
 
-// MergeHistory makes one run of ten of one level, where there are ten, and
-// reports whether it did. It holds a block of each in memory, whatever their
-// size, and may run beside IndexHistory, but not beside itself.
+// MergeHistory merges ten runs of one level, if there are ten, and reports whether it did. It
+// holds one block of each run in memory. It may run at the same time as IndexHistory, but only
+// once at a time.
 func (s *Store) MergeHistory(ctx context.Context, of fanfare.Day) (bool, error) {
 	day, err := s.db.Day(ctx, of, false)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Broadcast reads an event and how far what it set off has come. The counts of
-// one that is not completed are empty: the recorder has them in memory.
+// Broadcast reads an event and the progress of its broadcast. The counts are empty until the
+// broadcast is completed, because the recorder has them in memory.
 func (s *Store) Broadcast(ctx context.Context, ref fanfare.EventRef) (broadcast *fanfare.Broadcast, err error) {
 	err = s.read(ctx, ref.Day, func(in store.Session) error {
 		return in.Each("broadcast", func(r store.Row) error {

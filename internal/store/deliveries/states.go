@@ -10,8 +10,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// advance keeps which events are the last of their keys: of several of a key the
-// highest, and in an order that is the same for all who write.
+// advance stores which events are the last ones of their keys: of several events of a key, the
+// highest. It writes in the same order in every transaction.
 func advance(in store.Session, fresh []*fanfare.MatchResult) error {
 	type place struct {
 		topic uint32

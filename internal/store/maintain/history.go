@@ -37,7 +37,7 @@ func NewHistory(store *deliveries.Store, logger *slog.Logger) *History {
 // Lag returns the number of events that are not indexed yet.
 func (h *History) Lag() int64 { return h.lag.Load() }
 
-// Sweep removes what a crash left of runs that were being written.
+// Sweep removes the incomplete runs that a crash left.
 func (h *History) Sweep(ctx context.Context) error {
 	days, err := h.recent(ctx)
 	for _, day := range days {

@@ -14,17 +14,16 @@ import (
 )
 
 const (
-	// removeInterval is how often days are looked for that are too old.
+	// removeInterval is how often the retention looks for days that are too old.
 	removeInterval = time.Minute
-	// removePause is the pause after a day could not be removed. A dump of the database
-	// holds all days for as long as it takes.
+	// removePause is the pause after a day could not be removed, for example because a dump of the database locks all days until it ends.
 	removePause = 10 * time.Minute
 )
 
-// RetentionOptions are the parts that a Retention works with.
+// RetentionOptions are the components that a Retention needs.
 type RetentionOptions struct {
 	Store *deliveries.Store
-	// Open lists the open broadcasts, at most so many.
+	// Open lists open broadcasts, at most so many.
 	Open func(limit int) []fanfare.EventRef
 	// Archive copies the data of a day that outlive it.
 	Archive func(context.Context, fanfare.Day) error

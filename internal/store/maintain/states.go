@@ -22,16 +22,15 @@ const (
 	archiveBytes  = 16 << 20
 )
 
-// A Lock is held by whoever copies the control tables and the days one after the other.
+// A Lock is held by any caller that copies the control tables and the days one after the other.
 type Lock interface {
 	TryLock() bool
 	Unlock()
 }
 
-// StateArchive moves topic states from their days, which will be removed, to the control
-// tables, and loads all states at the start. A state is written to the control tables before
-// it is removed from its day, so that a crash leaves it in one place at least. Of two states of
-// a key the later one counts.
+// StateArchive moves topic states from days that will be removed to the control tables, and loads all states at the start. It writes a state
+// to the control tables before it removes it from its day, so that a crash leaves it in at least one place. If both places have a state of a
+// key, the later one is used.
 type StateArchive struct {
 	states  *topicstate.States
 	days    *deliveries.Store
@@ -43,14 +42,13 @@ type StateArchive struct {
 	archived map[uint32]uint32 // series whose states may be in the control tables; used by Run alone
 }
 
-// NewStateArchive returns an archive for states. series returns the current series of each
-// topic that has a key, by the number of the topic.
+// NewStateArchive returns an archive for states. series returns the current series of each topic that has a key, by topic number.
 func NewStateArchive(states *topicstate.States, days *deliveries.Store, control *control.Store, series func() map[uint32]uint32, copying Lock, logger *slog.Logger) *StateArchive {
 	return &StateArchive{states: states, days: days, control: control, series: series, copying: copying, logger: logger}
 }
 
-// Load reads the states of the control tables and of some days, and counts them. It removes states of topics
-// that are gone or have another key.
+// Load reads the states of the control tables and of some days, and counts them. It removes states of topics that were deleted or have another
+// key.
 func (a *StateArchive) Load(ctx context.Context, days []fanfare.Day, count *progress.Phase) error {
 	current := a.series()
 	a.archived = current
@@ -96,8 +94,7 @@ func (a *StateArchive) Run(ctx context.Context) {
 	}
 }
 
-// archiveOld archives the states of all days but the recent ones, and drops the states of
-// topics that are gone.
+// archiveOld archives the states of all days except recent ones, and drops the states of deleted topics.
 func (a *StateArchive) archiveOld(ctx context.Context) error {
 	if err := a.dropStale(ctx); err != nil {
 		return err
@@ -114,7 +111,7 @@ func (a *StateArchive) archiveOld(ctx context.Context) error {
 	return nil
 }
 
-// dropStale drops the states of topics that are gone or have another key.
+// dropStale drops the states of topics that were deleted or have another key.
 func (a *StateArchive) dropStale(ctx context.Context) error {
 	a.states.Retain(a.series)
 	now := a.series()
@@ -129,9 +126,8 @@ func (a *StateArchive) dropStale(ctx context.Context) error {
 	return nil
 }
 
-// Archive moves all states of a day to the control tables. It fails while a backup or a move
-// copies both, which would find a state in neither place. States of a series that is gone, and
-// states of a full topic, end with the day.
+// Archive moves all states of a day to the control tables. It returns an error while a backup or a move copies both, because the copy would
+// contain a state in neither place. States of a deleted series and states of a full topic are removed with the day.
 func (a *StateArchive) Archive(ctx context.Context, day fanfare.Day) error {
 	if !a.copying.TryLock() {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "a backup or a database move is in progress"}
@@ -162,8 +158,8 @@ func (a *StateArchive) Archive(ctx context.Context, day fanfare.Day) error {
 	}
 }
 
-// refused reports whether a key has no state because its topic is full. Archiving such states
-// would let the table grow without end where each event has a key of its own.
+// refused reports whether a key has no state because its topic is full. If such states were archived, the table would grow without limit when
+// each event has its own key.
 func (a *StateArchive) refused(k fanfare.KeyRef) bool {
 	_, known := a.states.Get(k)
 	return !known && a.states.Size(k.Topic, k.Series).Full > 0

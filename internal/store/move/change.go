@@ -16,19 +16,17 @@ import (
 )
 
 const (
-	// replayBytes is about how much of a journal is done again in one
-	// transaction.
+	// replayBytes is the approximate size of the part of a journal that one transaction replays.
 	replayBytes = 1 << 20
-	// nearBytes is how little of a journal is left when the databases change.
+	// nearBytes is the size of the rest of a journal at which the databases switch.
 	nearBytes = 128 << 10
-	// shutPatience is how long those who write may take to end what they have
-	// begun, when a part is shut for a moment.
+	// shutPatience limits the wait for running writes when a part is shut for a moment.
 	shutPatience = 10 * time.Second
-	// changePatience is how long writes wait at most while the database in charge
-	// changes; then they go on, and it is tried again.
+	// changePatience limits the wait of writes while the database switches; then they continue,
+	// and the switch is tried again.
 	changePatience = 2 * time.Second
 	changeTries    = 20
-	// readPatience is how long those who read the old database are waited for.
+	// readPatience limits the wait for readers of the old database.
 	readPatience = 200 * time.Millisecond
 )
 
@@ -73,7 +71,7 @@ func behind(followed []*following) (sum int64) {
 	return sum
 }
 
-// compare reads both databases as they were at one moment of each part.
+// compare reads both databases in one consistent state of each part.
 func (m *moving) compare() error {
 	followed := m.all()
 	var total int64
@@ -125,7 +123,7 @@ func (m *moving) comparePart(f *following) ([]Compared, error) {
 	return compared(f.name, f.tables, here, there), nil
 }
 
-// verdict is an error that names the tables that differ.
+// verdict returns an error that names the tables that differ.
 func (r *Report) verdict(hint string) error {
 	differ := r.Differences()
 	if len(differ) == 0 {
@@ -139,7 +137,7 @@ func (r *Report) verdict(hint string) error {
 	return err
 }
 
-// change puts the target in charge.
+// change switches to the target.
 func (m *moving) change() error {
 	for try := 1; ; try++ {
 		if err := m.catchUp(); err != nil {
@@ -153,8 +151,8 @@ func (m *moving) change() error {
 	}
 }
 
-// tryChange stops all writes, waits for the rest of the journals, and puts the
-// target in charge. After an error the source is, as before.
+// tryChange stops all writes, replays the rest of the journals, and switches to the target. After
+// an error, the source stays in use.
 func (m *moving) tryChange() error {
 	s := m.of
 	s.mu.Lock() // no day is made meanwhile
@@ -188,8 +186,8 @@ func (m *moving) tryChange() error {
 	return nil
 }
 
-// handOver marks both databases. Whenever it is cut short, one of them can be
-// told to be in charge: the source until it is marked, the target from then on.
+// handOver marks both databases. If it is interrupted at any point, one of them can be chosen
+// without doubt: the source until it is marked, and then the target.
 func (m *moving) handOver(ctx context.Context) error {
 	if err := m.mark(Full, m.from.Name).write(ctx, m.to.DB); err != nil {
 		return err
@@ -216,9 +214,8 @@ func (m *moving) handOver(ctx context.Context) error {
 	return nil
 }
 
-// takeBack leaves the source in charge when it could not be marked, or when
-// nobody knows whether it was: the target is called unfinished again, so that
-// nobody takes it for the one in charge.
+// takeBack keeps the source in use if marking it failed, or if the result is unknown. It marks the
+// target as incomplete, so that no server starts on it.
 func (m *moving) takeBack(ctx context.Context, before *Mark, cause error) error {
 	err := m.mark(Filling, m.from.Name).write(ctx, m.to.DB)
 	if before != nil {
@@ -233,8 +230,7 @@ func (m *moving) takeBack(ctx context.Context, before *Mark, cause error) error 
 	return cause
 }
 
-// awaitReads waits for those who read the old database, but not for long ones,
-// which have seen the moment of the change. It is closed behind the last.
+// awaitReads waits up to readPatience for readers of the old database; the last reader closes it.
 func (m *moving) awaitReads() {
 	ctx, cancel := context.WithTimeout(context.Background(), readPatience)
 	defer cancel()

@@ -8,11 +8,10 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// pagesAhead is how many pages may have been read and not written yet.
+// pagesAhead limits the pages that are read and not yet written.
 const pagesAhead = 2
 
-// copyTable writes what a session sees of a table into a part. Reading goes on
-// while a page is written.
+// copyTable copies a table from a session to a part. It reads while it writes.
 func copyTable(ctx context.Context, from store.Session, to store.Part, t *store.Table, progress *Progress) error {
 	pages := make(chan *rows, pagesAhead)
 	writing, writes := errgroup.WithContext(ctx)
@@ -41,7 +40,7 @@ func copyTable(ctx context.Context, from store.Session, to store.Part, t *store.
 	return err
 }
 
-// clearTables empties a part.
+// clearTables deletes all rows of a part.
 func clearTables(ctx context.Context, part store.Part, tables []store.Table) error {
 	return part.Erase(ctx, func(s store.Session) error {
 		for i := range tables {
@@ -53,7 +52,7 @@ func clearTables(ctx context.Context, part store.Part, tables []store.Table) err
 	})
 }
 
-// countRows counts what a part has.
+// countRows counts the rows of a part.
 func countRows(ctx context.Context, part store.Part, tables []store.Table) (n int64, err error) {
 	err = part.Read(ctx, func(s store.Session) error {
 		n = 0

@@ -50,7 +50,7 @@ func (g *gate) leave() {
 	}
 }
 
-// close shuts the gate for those who come.
+// close shuts the gate for new callers.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +68,7 @@ func (g *gate) open() {
 	}
 }
 
-// empty waits until nobody is inside.
+// empty waits until no caller is inside.
 func (g *gate) empty(ctx context.Context) error {
 	g.mu.Lock()
 	if g.inside == 0 {
@@ -88,8 +88,7 @@ func (g *gate) empty(ctx context.Context) error {
 	}
 }
 
-// closed shuts the gate, and opens it again if those inside do not leave before
-// ctx ends.
+// closed shuts the gate, and opens it again if the callers inside do not leave before ctx ends.
 func (g *gate) closed(ctx context.Context) error {
 	g.close()
 	if err := g.empty(ctx); err != nil {

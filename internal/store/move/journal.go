@@ -14,10 +14,9 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A journal has the transactions that were kept in a part since a moment, in
-// their order, until they are done again in another database. It is a file
-// without a name: it goes with the process, and with it the move. Nothing
-// depends on it but the move, so it is not synced.
+// A journal holds the transactions that were committed in a part since a moment, in their order,
+// until they are replayed in another database. It is a file without a name, so it ends with the
+// process, like the move. Only the move needs it, so it is not synced.
 type journal struct {
 	order  turn // held by the one who writes: what is kept first comes first
 	tx     recording
@@ -35,7 +34,7 @@ type journal struct {
 	changed  chan struct{}
 }
 
-// A budget is the disk that all journals of a move may take together.
+// A budget is the disk space that all journals of a move may use together.
 type budget struct {
 	left atomic.Int64
 	dir  string
@@ -45,13 +44,13 @@ func newJournal(b *budget) *journal {
 	return &journal{order: newTurn(), budget: b, until: math.MaxInt64, changed: make(chan struct{})}
 }
 
-// tell wakes all who wait for a change. mu is held.
+// tell wakes all waiters. mu is held.
 func (j *journal) tell() {
 	close(j.changed)
 	j.changed = make(chan struct{})
 }
 
-// await waits until cond, which is asked with mu held, says so.
+// await waits until cond returns true; cond is called with mu held.
 func (j *journal) await(ctx context.Context, cond func() bool) error {
 	for {
 		j.mu.Lock()
@@ -105,7 +104,7 @@ func (j *journal) keep(ctx context.Context, part store.Part, way byte, fn func(s
 
 var errUnrun = errors.New("the transaction did not begin")
 
-// append adds what was kept.
+// append adds a committed transaction.
 func (j *journal) append(transaction []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -151,7 +150,7 @@ func (j *journal) fail(err error) {
 	j.tell()
 }
 
-// end is its position: all that was kept so far lies before it.
+// end returns its position: all transactions so far are before it.
 func (j *journal) end() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -172,8 +171,7 @@ func (j *journal) hold(n int64) {
 	j.tell()
 }
 
-// stopAt lets nothing be taken that lies behind a position, which is the end of
-// a transaction.
+// stopAt limits reading to a position, which is the end of a transaction.
 func (j *journal) stopAt(position int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -181,15 +179,15 @@ func (j *journal) stopAt(position int64) {
 	j.tell()
 }
 
-// reached waits until all before a position was done again.
+// reached waits until everything before a position is replayed.
 func (j *journal) reached(ctx context.Context, position int64) error {
 	var over error
 	err := j.await(ctx, func() bool { over = j.over; return over != nil || j.taken >= position })
 	return errors.Join(err, over)
 }
 
-// next reads whole transactions that were not taken yet, up to about most bytes.
-// It waits for the first one.
+// next reads whole transactions that were not read yet, up to about most bytes. It waits for the
+// first one.
 func (j *journal) next(ctx context.Context, most int64) ([]byte, error) {
 	var over error
 	var n, at int64
@@ -207,8 +205,8 @@ func (j *journal) next(ctx context.Context, most int64) ([]byte, error) {
 	return j.whole(b, at, n)
 }
 
-// whole cuts b, which was read at, behind its last transaction. Of one that is
-// longer it reads the rest.
+// whole cuts b, which was read at an offset, after its last complete transaction. If the first
+// transaction is longer than b, it reads the rest of it.
 func (j *journal) whole(b []byte, at, n int64) ([]byte, error) {
 	end := int64(0)
 	for {
@@ -233,7 +231,7 @@ func (j *journal) whole(b []byte, at, n int64) ([]byte, error) {
 	return b[:end], nil
 }
 
-// done says that n bytes were done again. A file of which all is done is emptied.
+// done records that n bytes are replayed. It empties a file that is replayed completely.
 func (j *journal) done(n int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A Mark says what a move made of a database. It is kept in its control part.
+// A Mark is the state of a database in a move. It is stored in the control part.
 type Mark struct {
 	State string
 	Move  string // the same in both databases of a move
@@ -57,12 +57,10 @@ func (m *Mark) write(ctx context.Context, db store.Database) error {
 	})
 }
 
-// A syncer is a database that can have what it has kept survive a loss of power,
-// whatever its durability.
+// A syncer is a database that can make committed data survive a power loss in any durability mode.
 type syncer interface{ Sync(context.Context) error }
 
-// firm makes a mark outlive a loss of power, so that no mark that was written
-// after it is there without it.
+// firm makes a mark survive a power loss, so that a later mark never exists without it.
 func firm(ctx context.Context, db store.Database) error {
 	if s, ok := db.(syncer); ok {
 		return s.Sync(ctx)
@@ -76,14 +74,13 @@ func Unmark(ctx context.Context, db store.Database) error {
 	return db.Control().Write(ctx, func(s store.Session) error { return s.Run("move_unmark") })
 }
 
-// CheckStart refuses to start a server on a database that is not in charge of
-// what it holds.
+// CheckStart returns an error if the database is not the one in use, so that no server starts on
+// it.
 func CheckStart(ctx context.Context, of Side) error {
 	return of.DB.Control().Read(ctx, func(s store.Session) error { return CheckCharge(s, of.Name) })
 }
 
-// CheckCharge is CheckStart for who reads the control part of the database of
-// that name already.
+// CheckCharge is CheckStart for a caller that has opened the control part of the database already.
 func CheckCharge(s store.Session, name string) error {
 	mark, err := readMark(s)
 	if err != nil || mark == nil || mark.State == Here {

@@ -15,11 +15,11 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// JournalBytes is how much disk the journals of a move take at most, where
-// Options do not say. A move that would need more is broken off.
+// JournalBytes is the default limit of the disk space of the journals of a move. A move that needs
+// more fails.
 const JournalBytes = 16 << 30
 
-// Options say how to move.
+// Options are the options of a move.
 type Options struct {
 	Dir          string // of the journals: on a disk with space for the writes of the meantime
 	JournalBytes int64  // 0: JournalBytes
@@ -28,7 +28,7 @@ type Options struct {
 	Progress     *Progress // may be nil
 }
 
-// A Report says what a move has done.
+// A Report is the result of a move.
 type Report struct {
 	Move     string
 	From, To string
@@ -37,7 +37,7 @@ type Report struct {
 	Took     time.Duration
 }
 
-// Rows is how many rows were compared on each side.
+// Rows returns the number of rows that were compared on each side.
 func (r *Report) Rows() (n int64) {
 	for i := range r.Tables {
 		n += r.Tables[i].From.Rows
@@ -45,12 +45,12 @@ func (r *Report) Rows() (n int64) {
 	return n
 }
 
-// Differences lists the tables that are not alike.
+// Differences returns the tables that differ.
 func (r *Report) Differences() []Compared {
 	return slices.DeleteFunc(slices.Clone(r.Tables), func(c Compared) bool { return c.Equal() })
 }
 
-// moving is a move that is under way.
+// moving is a running move.
 type moving struct {
 	of     *Switch
 	from   *side
@@ -91,8 +91,8 @@ func (s *Switch) Move(ctx context.Context, to Side, o Options) (_ *Report, err e
 	defer m.end()
 	began := o.Clock.Now()
 	for _, step := range []func() error{m.prepare, m.copy, m.catchUp, m.compare, m.change} {
-		// Asked before each step and not behind the last, which cannot be undone: who
-		// stops the move then comes too late.
+		// The check is before each step and not after the last one, which cannot be undone: a
+		// later stop has no effect.
 		if err = context.Cause(m.ctx); err == nil {
 			err = step()
 		}
@@ -131,7 +131,7 @@ func (s *Switch) begin(ctx context.Context, to Side, o Options) (*moving, error)
 	return m, nil
 }
 
-// end takes the journals away, whatever came of the move.
+// end removes the journals, whatever the result of the move.
 func (m *moving) end() {
 	m.stop(errEnded)
 	m.of.mu.Lock()
@@ -160,7 +160,7 @@ func (m *moving) now() time.Time { return m.o.Clock.Now() }
 
 func (m *moving) phase(p Phase, total int64) { m.o.Progress.phase(p, total, m.now()) }
 
-// prepare makes sure that the target may be written, marks it, and empties it.
+// prepare checks that the target may be written, marks it, and empties it.
 func (m *moving) prepare() error {
 	m.phase(Preparing, 0)
 	if err := admit(m.ctx, m.from.Side, m.to); err != nil {
@@ -184,8 +184,8 @@ func (m *moving) mark(state, peer string) *Mark {
 	return &Mark{State: state, Move: m.id, Peer: peer, At: m.now()}
 }
 
-// parts lists what is to be copied: the days of old first, and today last, so
-// that it is followed for the shortest time.
+// parts returns the parts to copy: the older days first, and today last, so that it has a journal
+// for the shortest time.
 func (m *moving) parts() ([]*part, error) {
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
@@ -205,7 +205,7 @@ func (m *moving) parts() ([]*part, error) {
 	return slices.Insert(parts, max(0, len(parts)-1), m.of.control), nil
 }
 
-// copy copies all parts. Each is followed from the moment on that was copied.
+// copy copies all parts. Each part has a journal from the moment of its copy.
 func (m *moving) copy() error {
 	parts, err := m.parts()
 	if err != nil {
@@ -264,7 +264,7 @@ func (m *moving) copyPart(p *part) error {
 	return nil
 }
 
-// pair finds a part in both databases.
+// pair returns a part in both databases.
 func (m *moving) pair(ctx context.Context, p *part) (*following, error) {
 	f := &following{part: p, journal: newJournal(&m.budget)}
 	var err error
@@ -279,8 +279,8 @@ func (m *moving) pair(ctx context.Context, p *part) (*following, error) {
 	return f, err
 }
 
-// born takes a day into the move that was made just now; nobody has it yet. The
-// Switch's mu is held.
+// born adds a day to the move that was just created and that nobody uses yet. The Switch's mu is
+// held.
 func (m *moving) born(p *part) {
 	if !m.listed {
 		return
@@ -295,7 +295,7 @@ func (m *moving) born(p *part) {
 	m.replay(f)
 }
 
-// follow begins to write down what is kept in a part, whose gate is shut.
+// follow begins a journal for a part, whose gate is shut.
 func (m *moving) follow(f *following) {
 	f.part.journal = f.journal
 	m.of.mu.Lock()
@@ -303,8 +303,8 @@ func (m *moving) follow(f *following) {
 	m.followed = append(m.followed, f)
 }
 
-// moment runs fn on a moment of the source. at is called while nobody writes,
-// with the position in the journal that is the same moment.
+// moment runs fn on a consistent state of the source. It calls at while there are no writes, with
+// the position in the journal of the same moment.
 func (f *following) moment(ctx context.Context, at func(position int64), fn func(store.Session) error) error {
 	shutting, cancel := context.WithTimeout(ctx, shutPatience)
 	defer cancel()
@@ -332,7 +332,7 @@ func (f *following) moment(ctx context.Context, at func(position int64), fn func
 
 var errMomentLost = &fanfare.Error{Code: fanfare.Unavailable, Message: "the connection to the database that is moved was lost", Hint: "start the move again"}
 
-// replay does in the target what is written down of a part, until the move ends.
+// replay replays the journal of a part in the target until the move ends.
 func (m *moving) replay(f *following) {
 	m.following.Go(func() {
 		for {

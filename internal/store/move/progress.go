@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Phase is what a move does at the moment.
+// A Phase is the current phase of a move.
 type Phase string
 
 // The phases, in their order.
@@ -19,7 +19,7 @@ const (
 	Failed     Phase = "failed"
 )
 
-// State is how far a move is.
+// State is the progress of a move.
 type State struct {
 	Phase       Phase
 	Part, Table string
@@ -29,14 +29,13 @@ type State struct {
 	Since       time.Time
 }
 
-// Progress is told how far a move is. The zero value is ready; nil is told and
-// forgets.
+// Progress receives the progress of a move. The zero value is ready; a nil Progress ignores it.
 type Progress struct {
 	mu    sync.Mutex
 	state State
 }
 
-// State is how far it is.
+// State returns the progress.
 func (p *Progress) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()

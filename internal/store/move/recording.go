@@ -29,7 +29,7 @@ const (
 	opInsert
 )
 
-// A recording is a session that writes down what is done in it.
+// A recording is a session that records its statements.
 type recording struct {
 	in    store.Session
 	b     []byte
@@ -60,7 +60,7 @@ func appendSet(b, set []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(set))), set...)
 }
 
-// did notes the end of a statement.
+// did records the end of a statement.
 func (r *recording) did(err error) error {
 	r.clean = r.clean && err == nil
 	return err
@@ -99,7 +99,7 @@ func (r *recording) Insert(statement string, n int, bind func(int, store.Values)
 	return r.did(r.in.Insert(statement, n, bind))
 }
 
-// scrubbed writes down a scrub.
+// scrubbed records a scrub.
 func scrubbed(names [][]byte) []byte {
 	var set []byte
 	for _, name := range names {

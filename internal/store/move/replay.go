@@ -6,8 +6,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// replay does again, in a part, what was written down: whole transactions, as
-// many together as come in the same way.
+// replay replays recorded transactions in a part, together as long as they are of the same way.
 func replay(ctx context.Context, part store.Part, log []byte) error {
 	for len(log) > 0 {
 		way, some, rest, err := together(log)
@@ -29,7 +28,7 @@ func replay(ctx context.Context, part store.Part, log []byte) error {
 	return nil
 }
 
-// together takes the transactions from the first on that are of one way.
+// together returns the first transactions that are of the same way.
 func together(log []byte) (way byte, some [][]byte, rest []byte, err error) {
 	for len(log) > 0 {
 		r := reader{b: log}

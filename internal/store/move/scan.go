@@ -13,8 +13,8 @@ const (
 	pageBytes = 4 << 20 // and about as many bytes of them kept; the others are read again
 )
 
-// scan visits the rows of a table in the order of its key, page by page: a
-// statement is short, however long the table is. Pages belong to who is given them.
+// scan visits the rows of a table in the order of its key, page by page, so that a statement is
+// short for a table of any size. The receiver owns the pages.
 func scan(s store.Session, t *store.Table, visit func(*rows) error) error {
 	after, most := before(t), pageRows
 	if t.Large() {
@@ -50,7 +50,7 @@ func scan(s store.Session, t *store.Table, visit func(*rows) error) error {
 	}
 }
 
-// before is a key that lies before all others.
+// before is a key that sorts before all others.
 func before(t *store.Table) []any {
 	var key []any
 	for _, column := range t.Columns[:t.Key] {
@@ -66,8 +66,8 @@ func before(t *store.Table) []any {
 	return key
 }
 
-// A Sum stands for the content of a table: the number of its rows, and a hash of
-// all of them in the order of their keys, the same in every database.
+// A Sum represents the content of a table: the number of its rows, and a hash of all rows in the
+// order of their keys. It is the same in every database.
 type Sum struct {
 	Rows int64
 	Hash string // SHA-256, hexadecimal
@@ -107,7 +107,7 @@ type Compared struct {
 	From, To    Sum
 }
 
-// Equal tells whether both sides have the same.
+// Equal reports whether both sides have the same content.
 func (c *Compared) Equal() bool { return c.From == c.To }
 
 func compared(part string, tables []store.Table, from, to []Sum) []Compared {

@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Stopped moves between databases that no server works on, and closes both. A
-// move that was cut short in its last step it ends.
+// Stopped moves data between databases that no server uses, and closes both. It completes a move
+// that was interrupted in its last step.
 func Stopped(ctx context.Context, from, to Side, o Options) (_ *Report, err error) {
 	ended, err := finish(ctx, from, to, o)
 	if ended || err != nil {
@@ -26,8 +26,7 @@ func Stopped(ctx context.Context, from, to Side, o Options) (_ *Report, err erro
 	return report, errors.Join(err, s.Close())
 }
 
-// finish marks the target of a move whose source was marked, where that was cut
-// short.
+// finish marks the target of a move that was interrupted after its source was marked.
 func finish(ctx context.Context, from, to Side, o Options) (bool, error) {
 	source, err := ReadMark(ctx, from.DB)
 	if err != nil || source == nil || source.State != Left {
@@ -40,8 +39,8 @@ func finish(ctx context.Context, from, to Side, o Options) (bool, error) {
 	return true, (&Mark{State: Here, Move: target.Move, Peer: from.Name, At: o.Clock.Now()}).write(ctx, to.DB)
 }
 
-// Compare reads two databases that nobody writes, and tells what each has. A
-// difference is an error.
+// Compare reads two databases without writers, and returns the content of each. A difference is an
+// error.
 func Compare(ctx context.Context, from, to Side, progress *Progress) (*Report, error) {
 	report := &Report{From: from.Name, To: to.Name}
 	days, err := daysOf(ctx, from.DB, to.DB)
@@ -112,13 +111,13 @@ func compareParts(ctx context.Context, name string, tables []store.Table, from, 
 	return compared(name, tables, sides[0], sides[1]), nil
 }
 
-// A Count is how many rows a table has.
+// A Count is the number of rows of a table.
 type Count struct {
 	Part, Table string
 	Rows        int64
 }
 
-// Plan tells what a move would copy, or why it is refused. It changes nothing.
+// Plan returns what a move would copy, or the reason why it is refused. It changes nothing.
 func Plan(ctx context.Context, from, to Side) ([]Count, error) {
 	if err := admit(ctx, from, to); err != nil {
 		return nil, err

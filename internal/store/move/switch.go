@@ -9,14 +9,13 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A Side is a database that a move begins or ends at.
+// A Side is the source or the target of a move.
 type Side struct {
 	DB   store.Database
 	Name string // for people: no secret is in it
 }
 
-// A Switch is the database that a server works on, whichever that is at the
-// moment. It satisfies store.Database.
+// A Switch forwards to the database that the server currently uses. It implements store.Database.
 type Switch struct {
 	current atomic.Pointer[side]
 	control *part
@@ -30,13 +29,13 @@ type Switch struct {
 
 var _ store.Database = (*Switch)(nil)
 
-// side is a database that is in charge, or was.
+// side is a database that is or was in use.
 type side struct {
 	Side
 	reads gate // never shut
 }
 
-// NewSwitch returns a Switch with a database in charge, which it closes.
+// NewSwitch returns a Switch for a database, which the Switch closes.
 func NewSwitch(of Side) *Switch {
 	s := &Switch{mu: newTurn()}
 	s.control = &part{of: s, name: "control", tables: store.ControlTables(), find: func(_ context.Context, db store.Database) (store.Part, error) { return db.Control(), nil }}
@@ -44,8 +43,8 @@ func NewSwitch(of Side) *Switch {
 	return s
 }
 
-// Late is the same for what may be a little late, where the database in charge
-// has a place for that.
+// Late returns the same database for reads that may be slightly out of date. They use the standby
+// if there is one.
 func (s *Switch) Late() store.Database { return late{s} }
 
 type late struct{ *Switch }
@@ -67,7 +66,7 @@ func (l late) Day(ctx context.Context, of fanfare.Day, create bool) (store.Part,
 	return latePart{p.(*part)}, nil
 }
 
-// latePart reads late, and writes as the part itself.
+// latePart reads from the standby, and writes like the part itself.
 type latePart struct{ *part }
 
 func (p latePart) Read(ctx context.Context, fn func(store.Session) error) error {
@@ -88,13 +87,13 @@ func (p latePart) look(ctx context.Context, do func(store.Part) error) error {
 	return do(inner)
 }
 
-// Current is the database in charge.
+// Current returns the database in use.
 func (s *Switch) Current() Side { return s.current.Load().Side }
 
-// Control is the control part of the database in charge.
+// Control returns the control part of the database in use.
 func (s *Switch) Control() store.Part { return s.control }
 
-// Day is the part of a day in the database in charge.
+// Day returns the part of a day in the database in use.
 func (s *Switch) Day(ctx context.Context, of fanfare.Day, create bool) (store.Part, error) {
 	if p, ok := s.days.Load(of); ok {
 		return p.(*part), nil
@@ -106,8 +105,8 @@ func (s *Switch) Day(ctx context.Context, of fanfare.Day, create bool) (store.Pa
 	return s.day(ctx, of, create)
 }
 
-// day finds a day, or makes it. mu is held: a day that is made while a move is
-// under way is part of it from the beginning.
+// day returns a day, or creates it. mu is held, so a day that is created during a move is part of
+// it from the beginning.
 func (s *Switch) day(ctx context.Context, of fanfare.Day, create bool) (*part, error) {
 	if p, ok := s.days.Load(of); ok {
 		return p.(*part), nil
@@ -131,7 +130,7 @@ func newDay(s *Switch, of fanfare.Day) *part {
 	return &part{of: s, name: of.String(), tables: store.DayTables(), day: of, find: func(ctx context.Context, db store.Database) (store.Part, error) { return db.Day(ctx, of, false) }}
 }
 
-// Days lists the days of the database in charge.
+// Days lists the days of the database in use.
 func (s *Switch) Days(ctx context.Context) ([]fanfare.Day, error) {
 	in := s.reading()
 	defer in.reads.leave()
@@ -159,7 +158,7 @@ func (s *Switch) RemoveDay(ctx context.Context, of fanfare.Day) error {
 	}
 }
 
-// Close ends a move that is under way, and closes the database in charge.
+// Close ends a running move, and closes the database in use.
 func (s *Switch) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -175,8 +174,7 @@ func (s *Switch) Close() error {
 
 var errClosing = &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "it goes on where it was; start the move again when it runs"}
 
-// reading takes the database in charge for a read; who takes it must leave its
-// reads.
+// reading returns the database in use for a read; the caller must leave its reads.
 func (s *Switch) reading() *side {
 	for {
 		in := s.current.Load()
@@ -188,7 +186,7 @@ func (s *Switch) reading() *side {
 	}
 }
 
-// A part is a part of the database in charge.
+// A part is a part of the database in use.
 type part struct {
 	of     *Switch
 	name   string
@@ -201,7 +199,7 @@ type part struct {
 	journal *journal // set and taken away while writes is shut and empty; nil: no move
 }
 
-// found is what a database has for a part.
+// found is a database's part.
 type found struct {
 	in   *side
 	part store.Part
@@ -221,7 +219,7 @@ func (p *part) in(ctx context.Context, s *side) (store.Part, error) {
 	return inner, nil
 }
 
-// Write waits while a move changes the database in charge.
+// Write waits while a move switches the database.
 func (p *part) Write(ctx context.Context, fn func(store.Session) error) error {
 	return p.change(ctx, func(inner store.Part) error {
 		if p.journal != nil {
@@ -231,7 +229,7 @@ func (p *part) Write(ctx context.Context, fn func(store.Session) error) error {
 	})
 }
 
-// Erase is as Write.
+// Erase is like Write.
 func (p *part) Erase(ctx context.Context, fn func(store.Session) error) error {
 	return p.change(ctx, func(inner store.Part) error {
 		if p.journal != nil {
@@ -241,7 +239,7 @@ func (p *part) Erase(ctx context.Context, fn func(store.Session) error) error {
 	})
 }
 
-// Scrub is as Write.
+// Scrub is like Write.
 func (p *part) Scrub(ctx context.Context, names [][]byte) error {
 	return p.change(ctx, func(inner store.Part) error {
 		err := inner.Scrub(ctx, names)
@@ -264,13 +262,13 @@ func (p *part) change(ctx context.Context, do func(store.Part) error) error {
 	return do(inner)
 }
 
-// Read never waits. One that is long and begins before the database in charge
-// changes may end after it, and then has not seen what was kept since.
+// Read never waits. A long read that begins before the database switches may end after it, and
+// then has not seen later writes.
 func (p *part) Read(ctx context.Context, fn func(store.Session) error) error {
 	return p.look(ctx, func(inner store.Part) error { return inner.Read(ctx, fn) })
 }
 
-// Snapshot is as Read.
+// Snapshot is like Read.
 func (p *part) Snapshot(ctx context.Context, fn func(store.Session) error) error {
 	return p.look(ctx, func(inner store.Part) error { return inner.Snapshot(ctx, fn) })
 }

@@ -69,12 +69,12 @@ func appendColumn(b []byte, row store.Row, column int, kind store.Kind) []byte {
 	return b
 }
 
-// alias is b as a string without a copy. b must not change while it is used.
+// alias returns b as a string without a copy. b must not change while the string is used.
 func alias(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // the bytes are read into memory of their own and not changed
 }
 
-// A reader takes what was appended. After the first mistake it gives zero values.
+// A reader decodes appended values. After the first error it returns zero values.
 type reader struct {
 	b   []byte
 	err error
@@ -117,7 +117,7 @@ func (r *reader) int() int64 {
 	return v
 }
 
-// bytes takes a length and so many bytes, which it does not copy.
+// bytes reads a length and that number of bytes, which it does not copy.
 func (r *reader) bytes() []byte {
 	n := r.uvarint()
 	if n > uint64(len(r.b)) {
@@ -129,7 +129,7 @@ func (r *reader) bytes() []byte {
 	return b
 }
 
-// value takes one value and gives it to to.
+// value reads one value and passes it to to.
 func (r *reader) value(to store.Values) {
 	switch r.byte() {
 	case tagNull:
@@ -145,7 +145,7 @@ func (r *reader) value(to store.Values) {
 	}
 }
 
-// args takes all values that are left.
+// args reads all remaining values.
 func (r *reader) args() []any {
 	var list arguments
 	for len(r.b) > 0 {
@@ -154,7 +154,7 @@ func (r *reader) args() []any {
 	return list
 }
 
-// arguments gathers values as arguments of a statement.
+// arguments collects values as arguments of a statement.
 type arguments []any
 
 func (a *arguments) Int64(v int64)  { *a = append(*a, v) }
@@ -162,7 +162,7 @@ func (a *arguments) Text(v string)  { *a = append(*a, v) }
 func (a *arguments) Bytes(v []byte) { *a = append(*a, v) }
 func (a *arguments) Null()          { *a = append(*a, nil) }
 
-// written gathers values as bytes.
+// written collects values as bytes.
 type written []byte
 
 func (w *written) Int64(v int64)  { *w = appendInt(*w, v) }
@@ -194,14 +194,14 @@ func (r *rows) row(i int) []byte {
 	return r.b[r.starts[i]:end]
 }
 
-// bind gives the values of row i.
+// bind returns the values of row i.
 func (r *rows) bind(i int, to store.Values) {
 	for values := (reader{b: r.row(i)}); len(values.b) > 0; {
 		values.value(to)
 	}
 }
 
-// args are the first n values of row i, which own their bytes.
+// args returns the first n values of row i, which own their bytes.
 func (r *rows) args(i, n int) []any {
 	values := reader{b: bytes.Clone(r.row(i))}
 	return values.args()[:n]

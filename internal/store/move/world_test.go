@@ -92,7 +92,7 @@ func invent(r *rand.Rand, t *store.Table, n int) [][]any {
 // nullable are the columns that may be NULL, by table.
 var nullable = map[string]string{
 	"subscribers":   "id locale time_zone attributes subscriber parts flags",
-	"subscriptions": "filter rule id params data ended_at ended_seq reason",
+	"subscriptions": "filter rule id params data ended_at ended_seq reason title description",
 	"audit":         "detail",
 }
 

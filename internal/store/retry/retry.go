@@ -1,9 +1,5 @@
-// Package retry repeats work that failed because the database was away, and pauses between
-// attempts. The work stays with its caller meanwhile and does not count as failed.
-//
-// State. None.
-//
-// Failure. An error other than store.ErrAway is returned at once.
+// Package retry repeats work that failed because the database could not be reached, and pauses between attempts. The caller keeps the work
+// meanwhile and does not count it as failed. An error other than store.ErrAway is returned at once.
 package retry
 
 import (
@@ -15,14 +11,14 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Pause is the time between two attempts at work that failed.
+// Pause is the time between two attempts.
 const Pause = time.Second
 
-// IsAway reports whether err says that the database cannot be reached.
+// IsAway reports whether err was caused by a database that cannot be reached.
 func IsAway(err error) bool { return errors.Is(err, store.ErrAway) }
 
-// WhileAway calls do until it returns an error other than store.ErrAway, or nil, and returns
-// that. When ctx ends it returns the last error of do.
+// WhileAway calls do until it succeeds or returns an error other than store.ErrAway, and returns that result. If ctx ends earlier, it returns
+// the last error of do.
 func WhileAway(ctx context.Context, do func() error) error {
 	for {
 		err := do()
@@ -35,7 +31,7 @@ func WhileAway(ctx context.Context, do func() error) error {
 	}
 }
 
-// Sleep waits for d and returns nil, or returns the error of ctx if ctx ends before.
+// Sleep waits for d and returns nil, or returns the error of ctx if ctx ends earlier.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -47,8 +43,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// LogLevel returns the level at which an error of work that is repeated is logged. The server
-// reports once that the database is away, so that each repetition need not.
+// LogLevel returns the level at which an error of repeated work is logged. The server reports an unreachable database once, so the repetitions
+// need not.
 func LogLevel(err error) slog.Level {
 	if IsAway(err) {
 		return slog.LevelDebug

@@ -121,7 +121,7 @@ func firstBatch() (*control.Batch, *controlRows) {
 			{Place: bare, Service: 2, Kind: 3, Address: ""},
 		},
 		subscriptions: []control.SubscriptionRecord{
-			{Place: full, Subscriber: bare, Topic: 1, Channel: 65535, ID: "hers", Filter: 4, Rule: 3, Params: []byte(`{"x":1}`), Data: []byte(`{"y":"z"}`), CreatedAt: 1e18, CreatedSeq: 5},
+			{Place: full, Subscriber: bare, Topic: 1, Channel: 65535, ID: "hers", Filter: 4, Rule: 3, Params: []byte(`{"x":1}`), Data: []byte(`{"y":"z"}`), Title: "Hers", Description: "Of her", CreatedAt: 1e18, CreatedSeq: 5},
 			{Place: bare, Subscriber: full, Topic: 1, Channel: 1, CreatedAt: 1e18, CreatedSeq: 5},
 		},
 		audit: []audit.Entry{
@@ -162,7 +162,7 @@ func TestACommitStoresNewAndChangedRows(t *testing.T) {
 		want.subscribers[1] = control.SubscriberRecord{Place: bare, Service: 2, Kind: 4, ID: "bob", Address: "b@example.org", Locale: "fr", TimeZone: "UTC",
 			Attributes: []byte(`{}`), Subscriber: full, RowsJSON: []byte(`[1,2]`), Flags: 3}
 		want.subscriptions[0] = control.SubscriptionRecord{Place: full, Subscriber: bare, Topic: 1, Channel: 2, CreatedAt: 1e18, CreatedSeq: 5, Ended: true, EndedAt: 12, EndedSeq: 6}
-		want.subscriptions[1] = control.SubscriptionRecord{Place: bare, Subscriber: full, Topic: 1, Channel: 3, ID: "his", Filter: 1, Rule: 2, Params: []byte(`{"p":1}`), Data: []byte(`{}`),
+		want.subscriptions[1] = control.SubscriptionRecord{Place: bare, Subscriber: full, Topic: 1, Channel: 3, ID: "his", Filter: 1, Rule: 2, Params: []byte(`{"p":1}`), Data: []byte(`{}`), Title: "His",
 			CreatedAt: 1e18, CreatedSeq: 5, Ended: true, EndedAt: 13, EndedSeq: 6, Reason: "asked"}
 		want.audit[0].Name = "erased"
 		err := c.Commit(&control.Batch{

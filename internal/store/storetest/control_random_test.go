@@ -82,7 +82,7 @@ func (tr *controlTrial) batch(t *rapid.T) *control.Batch {
 		b.Subscribers[partition] = append(b.Subscribers[partition], control.SubscriberRecord{Place: p, Service: tr.first, Kind: 1,
 			ID: someText(t, "id"), Address: someText(t, "address"), Locale: "en", Attributes: someJSON(t, "attributes")})
 		b.Subscriptions[partition] = append(b.Subscriptions[partition], control.SubscriptionRecord{Place: p, Subscriber: p, Topic: 1, Channel: 65535,
-			ID: someText(t, "id"), Filter: uint32(rapid.IntRange(0, 2).Draw(t, "filter")), Params: someJSON(t, "params"), Data: someJSON(t, "data"),
+			ID: someText(t, "id"), Filter: uint32(rapid.IntRange(0, 2).Draw(t, "filter")), Params: someJSON(t, "params"), Data: someJSON(t, "data"), Title: someText(t, "title"),
 			Slot: rapid.SampledFrom([]uint16{0, 0, 1, 65535}).Draw(t, "slot")})
 	}
 	known := slices.Sorted(maps.Keys(tr.model.subscribers))

@@ -119,7 +119,7 @@ func TestErasureRemovesThePersonAndKeepsTheOthers(t *testing.T) {
 				e.Address, e.Text = "", ""
 			}
 		}
-		if err := record.Forget(t.Context(), ref.Day, refs); err != nil {
+		if err := record.EraseAttempts(t.Context(), ref.Day, refs); err != nil {
 			t.Fatal(err)
 		}
 		posted := *f.Posted

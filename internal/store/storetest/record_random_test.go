@@ -218,7 +218,7 @@ func (tr *trial) operations() map[string]func(*rapid.T) {
 					e.Text, e.Address = "", ""
 				}
 			}
-			tr.each(t, "forget", code, func(s *deliveries.Store) error { return s.Forget(ctx, of, []fanfare.DeliveryRef{ref}) })
+			tr.each(t, "forget", code, func(s *deliveries.Store) error { return s.EraseAttempts(ctx, of, []fanfare.DeliveryRef{ref}) })
 			f := (*frozenModel)(nil)
 			if code == "" {
 				f = tr.days[n].event(ref.Manifest.Event())

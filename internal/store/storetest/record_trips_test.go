@@ -58,7 +58,7 @@ func TestTheRecordWaitsForFewAnswersHoweverMuchItIsGiven(t *testing.T) {
 			{"history", func() error { _, err := s.History(t.Context(), day, fanfare.NewRowID(0, 0)); return err }, 4},
 			{"find", func() error { _, err := s.FindEvent(t.Context(), day, "news", "story-1"); return err }, 5},
 			{"forget", func() error {
-				return s.Forget(t.Context(), day, make([]fanfare.DeliveryRef, size))
+				return s.EraseAttempts(t.Context(), day, make([]fanfare.DeliveryRef, size))
 			}, 0},
 		} {
 			waits = 0

@@ -1,5 +1,5 @@
-// Package probe looks at the database and the relays of a server without changing anything. It holds no state.
-// `fanfare doctor` calls it and passes the results to package doctor.
+// Package probe examines the database and the relays of a server without changing anything. `fanfare doctor` calls it and passes the results
+// to package doctor.
 package probe
 
 import (
@@ -25,7 +25,7 @@ import (
 // Describe returns the URL of a database without its password.
 func Describe(url string) string { return postgres.Describe(url) }
 
-// Database examines the PostgreSQL of a URL.
+// Database examines the PostgreSQL database at a URL.
 func Database(ctx context.Context, url string) (*doctor.Database, error) {
 	found, err := postgres.Look(ctx, url)
 	if err != nil {
@@ -35,8 +35,8 @@ func Database(ctx context.Context, url string) (*doctor.Database, error) {
 	return &facts, nil
 }
 
-// Channels reads the channels from the database of a configuration. A server may use it at the same time. A new
-// database has none.
+// Channels reads the channels from the database of a configuration. A server may use the database at the same time. A new database has no
+// channels.
 func Channels(ctx context.Context, c *config.Config) ([]*catalog.Channel, error) {
 	var records []control.ConfigRecord
 	read := func(s store.Session) error {
@@ -52,8 +52,7 @@ func Channels(ctx context.Context, c *config.Config) ([]*catalog.Channel, error)
 	return catalog.ChannelsIn(records)
 }
 
-// StartAllowed returns why no server may start on the database of a configuration, for example because the data
-// were moved.
+// StartAllowed returns why a server may not start on the database of a configuration, for example because the data were moved.
 func StartAllowed(ctx context.Context, c *config.Config) error {
 	name := postgres.Describe(c.DB)
 	if c.SQLite() {
@@ -68,7 +67,7 @@ func StartAllowed(ctx context.Context, c *config.Config) error {
 	return peek(ctx, c, func(s store.Session) error { return move.CheckCharge(s, name) })
 }
 
-// peek reads the control tables of the database of a configuration, if there are any.
+// peek reads the control tables of the database of a configuration if they exist.
 func peek(ctx context.Context, c *config.Config, read func(store.Session) error) (err error) {
 	if c.SQLite() {
 		err = sqlite.Peek(ctx, c.DataDir, read)

@@ -48,29 +48,29 @@ UPDATE subscribers SET kind = $1, address = $2, id = $3, locale = $4, time_zone 
 WHERE place = $10
 
 -- name: subscriptions
-SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
+SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was, title, description
 FROM subscriptions ORDER BY place
 
 -- name: subscriptions_last
 SELECT max(place) FROM subscriptions WHERE place BETWEEN $1 AND $2
 
 -- name: subscriptions_between
-SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
+SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was, title, description
 FROM subscriptions WHERE place BETWEEN $1 AND $2 ORDER BY place LIMIT $3
 
 -- name: subscriptions_at
-SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
+SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was, title, description
 FROM subscriptions WHERE place = ANY (translate($1, '[]', '{}')::bigint[]) ORDER BY place
 
 -- name: subscriptions_insert
-INSERT INTO subscriptions (place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, slot)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+INSERT INTO subscriptions (place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, slot, title, description)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 
 -- name: subscription_update
 -- idempotent: sets what is given
 UPDATE subscriptions SET channel = $1, filter = $2, rule = $3, params = $4, data = $5, ended_at = $6, ended_seq = $7, reason = $8, id = $9,
-  paused_at = $10, paused_seq = $11, resumed_seq = $12, slot = $13, was = $14
-WHERE place = $15
+  paused_at = $10, paused_seq = $11, resumed_seq = $12, slot = $13, was = $14, title = $15, description = $16
+WHERE place = $17
 
 -- name: audit_insert
 INSERT INTO audit (id, key_id, key_name, request, service, action, kind, name, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)

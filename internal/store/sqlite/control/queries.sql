@@ -32,22 +32,22 @@ INSERT INTO subscribers (place, service, kind, address, id, locale, time_zone, a
 UPDATE subscribers SET kind = ?, address = ?, id = ?, locale = ?, time_zone = ?, attributes = ?, subscriber = ?, parts = ?, flags = ?
 WHERE place = ?
 -- name: subscriptions
-SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
+SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was, title, description
 FROM subscriptions ORDER BY place
 -- name: subscriptions_last
 SELECT max(place) FROM subscriptions WHERE place BETWEEN ? AND ?
 -- name: subscriptions_between
-SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
+SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was, title, description
 FROM subscriptions WHERE place BETWEEN ? AND ? ORDER BY place LIMIT ? + 0
 -- name: subscriptions_at
-SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, s.id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
+SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, s.id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was, title, description
 FROM json_each(?) list CROSS JOIN subscriptions s ON place = list.value
 -- name: subscriptions_insert
-INSERT INTO subscriptions (place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, slot)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO subscriptions (place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, slot, title, description)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: subscription_update
 UPDATE subscriptions SET channel = ?, filter = ?, rule = ?, params = ?, data = ?, ended_at = ?, ended_seq = ?, reason = ?, id = ?,
-  paused_at = ?, paused_seq = ?, resumed_seq = ?, slot = ?, was = ?
+  paused_at = ?, paused_seq = ?, resumed_seq = ?, slot = ?, was = ?, title = ?, description = ?
 WHERE place = ?
 -- name: audit_insert
 INSERT INTO audit (id, key_id, key_name, request, service, action, kind, name, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -8,33 +8,33 @@ import (
 	"runtime"
 )
 
-// unsigned is a message with headroom for its signatures in front.
+// unsigned is a message that has space for its signatures in front of it.
 type unsigned struct {
 	message  []byte
 	headroom int
-	forms    []*form
-	files    []byte // that end it, in the relaxed form
+	forms    []*signatureHeader
+	files    []byte // the attachments at its end, in the relaxed form
 }
 
-// A sealer makes signatures, one after the other.
-type sealer struct {
+// A signer makes one signature after the other. It keeps its buffers.
+type signer struct {
 	hash     hash.Hash
 	bodyHash [bodyHashSize]byte // in Base64
-	found    [len(signed)]found
+	found    [len(signedFields)]found
 	fields   []byte // the header fields in their relaxed form
 	body     []byte // in its relaxed form
 	encoded  []byte
 }
 
-// found is where a header field stands in a message.
+// found is the position of a header field in a message.
 type found struct{ from, to, name int }
 
-// maxScratch bounds what is kept of scratch memory for the next message.
+// maxScratch is the most buffer memory that is kept for the next message, in bytes.
 const maxScratch = 1 << 20
 
-func newSealer() sealer { return sealer{hash: sha256.New()} }
+func newSigner() signer { return signer{hash: sha256.New()} }
 
-func (s *sealer) sealAll(open []unsigned) error {
+func (s *signer) sealAll(open []unsigned) error {
 	for i := range open {
 		if err := s.seal(&open[i]); err != nil {
 			return err
@@ -44,7 +44,7 @@ func (s *sealer) sealAll(open []unsigned) error {
 }
 
 // seal makes the signatures of a message.
-func (s *sealer) seal(u *unsigned) error {
+func (s *signer) seal(u *unsigned) error {
 	s.read(u.message[u.headroom:], u.files)
 	at := u.message[:0]
 	fields := len(s.fields)
@@ -59,15 +59,14 @@ func (s *sealer) seal(u *unsigned) error {
 		f.key.made.Add(1)
 		s.encoded = base64.StdEncoding.AppendEncode(s.encoded[:0], signature)
 		at = append(appendFolded(at, s.encoded), crlf...)
-		runtime.Gosched() // it took long: whoever waits has a turn
+		runtime.Gosched() // a signature takes long, so other goroutines run now
 	}
 	return nil
 }
 
-// read leaves the fields that are signed in their relaxed form, in their order in h=,
-// and the hash of the body.
-func (s *sealer) read(message, files []byte) {
-	var has set
+// read stores the signed fields in relaxed form and in the order of h=, and the hash of the body.
+func (s *signer) read(message, files []byte) {
+	var has fieldSet
 	start := fields(message, func(i, from, to, name int) {
 		s.found[i] = found{from, to, name}
 		has |= 1 << i

@@ -115,8 +115,8 @@ func TestOtherImplementationVerifiesGoldenMails(t *testing.T) {
 
 func TestHeaderLinesAreShort(t *testing.T) {
 	all := plain
-	for _, name := range signed {
-		if !slices.Contains(alone, name) {
+	for _, name := range signedFields {
+		if !slices.Contains(uniqueFields, name) {
 			all = name + ": x\r\n" + all
 		}
 	}
@@ -152,7 +152,7 @@ func TestChangedMessageFailsVerification(t *testing.T) {
 			fails("another "+name, strings.Replace(whole, "\r\n"+name+": ", "\r\n"+name+": y", 1))
 			fails("no "+name, strings.Replace(whole, "\r\n"+name+": ", "\r\nX-"+name+": ", 1))
 		}
-		for _, name := range alone {
+		for _, name := range uniqueFields {
 			fails("one more "+name, name+": x@example.org\r\n"+whole)
 			fails("one more "+name+" below", strings.Replace(whole, "\r\nX-Other", "\r\n"+name+": x@example.org\r\nX-Other", 1))
 		}
@@ -174,7 +174,7 @@ func TestOtherImplementationVerifiesAnyMessage(t *testing.T) {
 			}
 			return b.String()
 		}
-		names := rapid.Permutation(append([]string{"X-One", "Received"}, signed[1:]...)).Draw(t, "names")
+		names := rapid.Permutation(append([]string{"X-One", "Received"}, signedFields[1:]...)).Draw(t, "names")
 		names = append(names[:rapid.IntRange(0, len(names)).Draw(t, "how many")], "From")
 		var message strings.Builder
 		for _, name := range names {

@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// A Signing signs the messages of one batch after the other. It is not safe for
-// concurrent use. Its zero value signs nothing.
+// A Signing signs the messages of one batch after another. It is not safe for concurrent use.
+// The zero Signing signs nothing.
 type Signing struct {
 	keys  []*Key
 	at    int64
-	forms map[set][]*form // one for each key
+	forms map[fieldSet][]*signatureHeader // one for each key
 
 	open    []unsigned
-	sealers []sealer // one for each thread
-	files   []byte   // what followed the last message, and its relaxed form
+	sealers []signer // one for each thread
+	files   []byte   // the attachments of the last message; relaxed is their relaxed form
 	relaxed []byte
 }
 
-// Begin says who signs from now on, and when.
+// Begin sets the keys and the time of the following signatures.
 func (s *Signing) Begin(keys []*Key, now time.Time) {
 	s.keys, s.at = keys, now.Unix()
 	if s.forms == nil {
-		s.forms = map[set][]*form{}
+		s.forms = map[fieldSet][]*signatureHeader{}
 	}
 	clear(s.forms)
 }
@@ -48,7 +48,7 @@ func (s *Signing) Sign(out []byte, start int, files []byte) []byte {
 	out = slices.Grow(out, u.headroom)[:end+u.headroom]
 	copy(out[start+u.headroom:], out[start:end])
 	at := start
-	for _, f := range u.forms { // who signs, and when, is there already
+	for _, f := range u.forms { // the keys and the time are known; the signature follows in Finish
 		copy(out[at:], f.text)
 		at += f.size
 	}
@@ -57,19 +57,19 @@ func (s *Signing) Sign(out []byte, start int, files []byte) []byte {
 	return out
 }
 
-// formsFor are the header fields of all keys for messages that have the same fields.
-func (s *Signing) formsFor(has set) []*form {
+// formsFor returns the header fields of all keys for messages that have the given fields.
+func (s *Signing) formsFor(has fieldSet) []*signatureHeader {
 	forms, known := s.forms[has]
 	if !known {
 		for _, k := range s.keys {
-			forms = append(forms, newForm(k, has, s.at))
+			forms = append(forms, newSignatureHeader(k, has, s.at))
 		}
 		s.forms[has] = forms
 	}
 	return forms
 }
 
-// relax returns files in their relaxed form, which is most often what they are.
+// relax returns files in relaxed form, usually without a copy.
 func (s *Signing) relax(files []byte) []byte {
 	if len(files) == 0 {
 		return nil
@@ -81,8 +81,8 @@ func (s *Signing) relax(files []byte) []byte {
 	return s.relaxed
 }
 
-// Finish makes the signatures of all messages since the last time, on as many threads
-// as there are. After an error none of these messages may leave.
+// Finish makes the signatures of all messages since the last Finish, on all cores. After an
+// error, none of these messages may be sent.
 func (s *Signing) Finish() error {
 	open := s.open
 	defer func() {
@@ -91,7 +91,7 @@ func (s *Signing) Finish() error {
 	}()
 	threads := max(1, min(runtime.GOMAXPROCS(0), len(open)))
 	for len(s.sealers) < threads {
-		s.sealers = append(s.sealers, newSealer())
+		s.sealers = append(s.sealers, newSigner())
 	}
 	if threads == 1 {
 		return s.sealers[0].sealAll(open)
@@ -112,8 +112,8 @@ func (s *Signing) Finish() error {
 	return errors.Join(failed...)
 }
 
-// fields calls visit for each header field of a message that is signed, with where it
-// stands and how long its name is, and returns where the body begins.
+// fields calls visit for each header field that is signed, with its position and the length of
+// its name, and returns the position of the body.
 func fields(message []byte, visit func(index, from, to, name int)) (body int) {
 	at := 0
 	for at < len(message) && !bytes.HasPrefix(message[at:], crlf) {
@@ -128,13 +128,13 @@ func fields(message []byte, visit func(index, from, to, name int)) (body int) {
 	return min(at+len(crlf), len(message))
 }
 
-// has says which of the signed fields a message has.
-func has(message []byte) (has set) {
+// has returns the signed fields that a message has.
+func has(message []byte) (has fieldSet) {
 	fields(message, func(i, _, _, _ int) { has |= 1 << i })
 	return has
 }
 
-// endOfField is where the field that begins at from ends, with its folds.
+// endOfField returns the end of the field that begins at from, including its folded lines.
 func endOfField(message []byte, from int) int {
 	for at := from; ; {
 		i := bytes.IndexByte(message[at:], '\n')
@@ -148,13 +148,13 @@ func endOfField(message []byte, from int) int {
 	}
 }
 
-// index finds a name among those that are signed, -1 where it is none.
+// index returns the index of a name in signedFields, or -1.
 func index(name []byte) int {
 	if len(name) > longestName {
 		return -1
 	}
-	for _, i := range byLength[len(name)] {
-		if bytes.EqualFold(name, []byte(signed[i])) {
+	for _, i := range fieldsByLength[len(name)] {
+		if bytes.EqualFold(name, []byte(signedFields[i])) {
 			return i
 		}
 	}

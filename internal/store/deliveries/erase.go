@@ -8,9 +8,9 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Forget empties the personal data of attempts of some deliveries: address and reply text. All
+// EraseAttempts empties the personal data of attempts of some deliveries: address and reply text. All
 // of refs are of one day. The attempts and their states stay.
-func (s *Store) Forget(ctx context.Context, of fanfare.Day, refs []fanfare.DeliveryRef) error {
+func (s *Store) EraseAttempts(ctx context.Context, of fanfare.Day, refs []fanfare.DeliveryRef) error {
 	return s.erase(ctx, of, func(in store.Session) error {
 		for _, ref := range refs {
 			if err := in.Run("attempts_forget", int64(ref.Manifest), int64(ref.Position)); err != nil {

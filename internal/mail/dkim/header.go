@@ -9,44 +9,18 @@ import (
 	"strings"
 )
 
-// signed are the header fields that a signature covers, where the message has them:
-// those of RFC 6376, section 5.4.1, that we write or may write, the two that RFC 8058,
-// section 4, demands, and those of RFC 9477, section 3.2.
-var signed = [...]string{
-	"From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References",
-	"List-Id", "List-Help", "List-Unsubscribe", "List-Unsubscribe-Post", "Auto-Submitted", "Feedback-ID",
-	"CFBL-Address", "CFBL-Feedback-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding",
-}
-
-// alone are those of which nobody may add another one: they are named once more than
-// they are there.
-var alone = []string{"From", "To", "Subject", "Date"}
-
-// byLength lists the signed fields by the length of their names.
-var byLength = func() (all [longestName + 1][]int) {
-	for i, name := range signed {
-		all[len(name)] = append(all[len(name)], i)
-	}
-	return all
-}()
-
-const longestName = len("Content-Transfer-Encoding")
-
-// A set says which of the signed fields a message has, by bits.
-type set uint32
-
 // Layout of the header field.
 const (
 	lineWidth      = 76
 	signatureWidth = 72 // of Base64 in a line
 )
 
-// bodyHashSize is how many bytes the hash of a body has in Base64.
+// bodyHashSize is the size of the hash of a body in Base64, in bytes.
 const bodyHashSize = (sha256.Size + 2) / 3 * 4
 
-// A form is the header field of one key for messages that have the same fields, up to
-// what differs: the hash of the body, and the signature.
-type form struct {
+// A signatureHeader is the DKIM-Signature field of one key, shared by all messages that have the
+// same header fields. It lacks the hash of the body and the signature, which differ.
+type signatureHeader struct {
 	key   *Private
 	text  []byte // as it stands in the message, up to the hash
 	plain []byte // the same in the relaxed form
@@ -59,9 +33,9 @@ const (
 	afterHashPlain = "; b="
 )
 
-// newForm writes a form. at is the second of signing.
-func newForm(k *Key, has set, at int64) *form {
-	f := &form{key: k.Private}
+// newSignatureHeader returns the field of a key. at is the time of signing in Unix seconds.
+func newSignatureHeader(k *Key, has fieldSet, at int64) *signatureHeader {
+	f := &signatureHeader{key: k.Private}
 	f.text = append(f.text, "DKIM-Signature: v=1; a="...)
 	f.text = append(f.text, k.algorithm...)
 	f.text = append(f.text, "-sha256; c=relaxed/relaxed;"...)
@@ -78,22 +52,22 @@ func newForm(k *Key, has set, at int64) *form {
 	return f
 }
 
-// names lists what of the signed fields a message has, each as often as h= has it.
-func names(has set) (all []string) {
-	for i, name := range signed {
+// names returns the names for h=. A unique field stands there twice.
+func names(has fieldSet) (all []string) {
+	for i, name := range signedFields {
 		if has&(1<<i) == 0 {
 			continue
 		}
 		all = append(all, name)
-		if slices.Contains(alone, name) {
+		if slices.Contains(uniqueFields, name) {
 			all = append(all, name)
 		}
 	}
 	return all
 }
 
-// tag appends a tag, which is folded where its line is full, and behind its colons.
-func (f *form) tag(text string) {
+// tag appends a tag. It folds the line where it is full, also after a colon within the tag.
+func (f *signatureHeader) tag(text string) {
 	before := " "
 	for piece := range strings.SplitAfterSeq(text, ":") {
 		if column := len(f.text) - 1 - bytes.LastIndexByte(f.text, '\n'); column+len(before)+len(piece) > lineWidth {
@@ -104,10 +78,10 @@ func (f *form) tag(text string) {
 	}
 }
 
-// folded is how long Base64 of n bytes is that is folded into lines.
+// folded returns the size of n bytes of Base64 after they are folded into lines.
 func folded(n int) int { return n + (n-1)/signatureWidth*len("\r\n ") }
 
-// appendFolded appends Base64 in lines.
+// appendFolded appends Base64 text and folds it into lines.
 func appendFolded(dst, text []byte) []byte {
 	for len(text) > signatureWidth {
 		dst = append(dst, text[:signatureWidth]...)

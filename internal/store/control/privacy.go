@@ -6,8 +6,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// forget keeps what a batch says of suppressions and erasures.
-func forget(s store.Session, b *Batch) error {
+// putPrivacy keeps what a batch says of suppressions and erasures.
+func putPrivacy(s store.Session, b *Batch) error {
 	for i := range b.Suppressions {
 		r := &b.Suppressions[i]
 		statement, args := "suppression_put", []any{int64(r.Service), int64(r.Kind), r.Hash[:], r.Reason, r.At, r.Until, r.Source, r.Address, int64(r.Tag)}

@@ -30,7 +30,7 @@ func text(t *testing.T, v any) string {
 
 func TestAMessageToOnePersonIsForgottenWithThem(t *testing.T) {
 	p := message(7)
-	if !p.Forget([]RowID{3, 7}) {
+	if !p.EraseRecipients([]RowID{3, 7}) {
 		t.Fatal("it does not name them")
 	}
 	if got := text(t, p); strings.Contains(got, secret) || !strings.Contains(got, `"id":"m1"`) || len(p.Direct.Recipients) != 1 {
@@ -40,14 +40,14 @@ func TestAMessageToOnePersonIsForgottenWithThem(t *testing.T) {
 
 func TestAMessageToOthersTooIsKeptWithoutWhatItSaidOfThePerson(t *testing.T) {
 	p := message(5, 7)
-	if !p.Forget([]RowID{7}) {
+	if !p.EraseRecipients([]RowID{7}) {
 		t.Fatal("it does not name them")
 	}
 	if p.Direct.Recipients[1].Data != nil || p.Direct.Recipients[0].Data == nil || p.Event.Data == nil || p.Direct.Content.Text == "" {
 		t.Errorf("left: %s", text(t, p))
 	}
 	before := text(t, p)
-	if p.Forget([]RowID{8}) || text(t, p) != before {
+	if p.EraseRecipients([]RowID{8}) || text(t, p) != before {
 		t.Error("somebody else was forgotten")
 	}
 }

@@ -250,7 +250,7 @@ func (e *Eraser) eraseDelivery(ctx context.Context, ref fanfare.EventRef, subscr
 			return 0, err
 		}
 	}
-	return len(refs), e.options.Store.Forget(ctx, ref.Day, refs)
+	return len(refs), e.options.Store.EraseAttempts(ctx, ref.Day, refs)
 }
 
 // settle settles an open delivery. It waits for one that is being sent, and drops one that is queued.
@@ -284,7 +284,7 @@ func (e *Eraser) eraseEvents(ctx context.Context, days []fanfare.Day, some []*er
 	}
 	rewritten := map[uint64][]byte{}
 	err := e.options.Bus.ReplayEvents(ctx, time.Unix(0, 0), func(seq uint64, _ time.Time, group []byte) error {
-		text, changed, err := forgetIn(group, seq, places, names)
+		text, changed, err := eraseFrom(group, seq, places, names)
 		if changed {
 			rewritten[seq] = text
 		}
@@ -327,7 +327,7 @@ func (e *Eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanf
 			if err != nil {
 				return changed, err
 			}
-			if !forget(posted, places, names) {
+			if !eraseIn(posted, places, names) {
 				continue
 			}
 			changed = true
@@ -348,7 +348,7 @@ func (e *Eraser) eraseParked(ctx context.Context, day fanfare.Day, places []fanf
 		if parked[i].Kind != fanfare.ParkedEvents {
 			continue
 		}
-		text, found, err := forgetIn(payloads[i], 0, places, names)
+		text, found, err := eraseFrom(payloads[i], 0, places, names)
 		if err != nil || !found {
 			continue // an unreadable group is parked because it is unreadable
 		}
@@ -363,8 +363,8 @@ func (e *Eraser) eraseParked(ctx context.Context, day fanfare.Day, places []fanf
 // directMember is the JSON member that every group with a direct message contains.
 var directMember = []byte(`"direct":`)
 
-// forgetIn rewrites a group of events without the erased people. Events keep their sequence numbers.
-func forgetIn(group []byte, seq uint64, erased []fanfare.RowID, names [][]byte) (text []byte, changed bool, err error) {
+// eraseFrom rewrites a group of events without the erased people. Events keep their sequence numbers.
+func eraseFrom(group []byte, seq uint64, erased []fanfare.RowID, names [][]byte) (text []byte, changed bool, err error) {
 	if !bytes.Contains(group, directMember) {
 		return nil, false, nil
 	}
@@ -373,7 +373,7 @@ func forgetIn(group []byte, seq uint64, erased []fanfare.RowID, names [][]byte) 
 		return nil, false, fmt.Errorf("group %d: %w", seq, err)
 	}
 	for _, posted := range events {
-		changed = forget(posted, erased, names) || changed
+		changed = eraseIn(posted, erased, names) || changed
 		one, err := eventgroup.Encode(posted)
 		if err != nil {
 			return nil, false, err
@@ -385,8 +385,8 @@ func forgetIn(group []byte, seq uint64, erased []fanfare.RowID, names [][]byte) 
 
 // forget removes erased people from a direct message. It replaces an id that is an Idempotency-Key and contains a name
 // of theirs: after a restart, a request with that key makes a new message.
-func forget(posted *fanfare.AcceptedEvent, erased []fanfare.RowID, names [][]byte) bool {
-	if !posted.Forget(erased) {
+func eraseIn(posted *fanfare.AcceptedEvent, erased []fanfare.RowID, names [][]byte) bool {
+	if !posted.EraseRecipients(erased) {
 		return false
 	}
 	id := bytes.ToLower([]byte(posted.Event.ID))
