@@ -3,9 +3,9 @@ package fanfare
 import "slices"
 
 // EraseRecipients removes the data of erased subscribers from the event: the data that only their
-// messages use and, if all recipients are erased, the data of the event. The record of the event,
-// its time and its number of recipients stay. EraseRecipients returns false if the event does not
-// name the subscribers; a matched event never does.
+// messages use and, if all recipients are erased, the data of the event. The record of the
+// event, its time and its number of recipients stay. EraseRecipients returns false if the event does
+// not name the subscribers; a matched event never does.
 func (p *AcceptedEvent) EraseRecipients(erased []RowID) bool {
 	if p.Direct == nil {
 		return false

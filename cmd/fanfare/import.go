@@ -57,7 +57,8 @@ whose first row names the columns. A bad line does not stop the import. Importin
 same file again is safe.
 
 CSV columns: id, topic, channel, to, subscriber, filter, rule, locale, time_zone,
-state, cadence; params, data and attributes with a JSON object in each cell;
+state, cadence, title, description; params, data and attributes with a JSON object in
+each cell;
 params.NAME, data.NAME and attributes.NAME with one value. Empty cells count as
 missing, and empty rows are skipped. A value that is a JSON number, list, object, true,
 false or quoted string keeps its type; any other value is text.

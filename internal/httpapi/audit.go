@@ -16,10 +16,10 @@ import (
 // auditOf picks entries of the audit.
 type auditOf struct {
 	Page
-	Key    string    `query:"key" doc:"only what this key did: key-1 and so on"`
+	Key    string    `query:"key" doc:"only operations of this key: key-1 and so on"`
 	Action string    `query:"action" doc:"only this action, such as delete"`
 	Kind   string    `query:"kind" doc:"only changes of this kind of thing, such as topic"`
-	Name   string    `query:"name" doc:"only changes of what has this name or id"`
+	Name   string    `query:"name" doc:"only changes of objects with this name or id"`
 	Since  time.Time `query:"since" doc:"only from this time on (RFC 3339)"`
 	Until  time.Time `query:"until" doc:"only from before this time"`
 }

@@ -19,7 +19,7 @@ import (
 type (
 	OfTemplates struct {
 		Page
-		State string `query:"state" enum:"published,draft" default:"published" doc:"what is published, or the drafts beside it"`
+		State string `query:"state" enum:"published,draft" default:"published" doc:"the published version, or the drafts"`
 	}
 	OfTemplate struct {
 		Page
@@ -165,8 +165,8 @@ func (a *API) publishTemplate(x *responseWriter, r *http.Request, c caller) erro
 type BetweenVersions struct {
 	Named
 	Template string `path:"template" doc:"name of the template"`
-	From     string `query:"from" maxLength:"20" doc:"a number, draft or published; without: what is published, or what was before it where to is that"`
-	To       string `query:"to" maxLength:"20" doc:"a number, draft or published; without: the draft, or where there is none what is published"`
+	From     string `query:"from" maxLength:"20" doc:"a number, draft or published; absent: the published version, or the one before it if to is the published version"`
+	To       string `query:"to" maxLength:"20" doc:"a number, draft or published; absent: the draft, or without a draft the published version"`
 }
 
 func (a *API) versionDiffRoute() {

@@ -33,8 +33,8 @@ type Durability string
 
 // The durabilities.
 const (
-	Fsync   Durability = "fsync"   // a loss of power
-	Relaxed Durability = "relaxed" // survives a loss of power
+	Fsync   Durability = "fsync"   // survives a loss of power
+	Relaxed Durability = "relaxed" // survives a kill of the process
 )
 
 // A Database is an opened driver.

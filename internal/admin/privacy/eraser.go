@@ -383,7 +383,7 @@ func eraseFrom(group []byte, seq uint64, erased []fanfare.RowID, names [][]byte)
 	return text, changed, nil
 }
 
-// forget removes erased people from a direct message. It replaces an id that is an Idempotency-Key and contains a name
+// eraseIn removes erased people from a direct message. It replaces an id that is an Idempotency-Key and contains a name
 // of theirs: after a restart, a request with that key makes a new message.
 func eraseIn(posted *fanfare.AcceptedEvent, erased []fanfare.RowID, names [][]byte) bool {
 	if !posted.EraseRecipients(erased) {

@@ -64,8 +64,8 @@ type SignupAsk struct {
 	Cadence  string          `json:"cadence,omitempty" doc:"when messages are due; without it the topic's"`
 	Locale   string          `json:"locale,omitempty" doc:"of the subscriber, and of the mail, such as de-AT"`
 	TimeZone string          `json:"time_zone,omitempty" doc:"of the subscriber, such as Europe/Vienna"`
-	Terms    string          `json:"terms,omitempty" maxLength:"512" doc:"version or URL of what they agree to"`
-	Source   string          `json:"source,omitempty" maxLength:"512" doc:"where they asked"`
+	Terms    string          `json:"terms,omitempty" maxLength:"512" doc:"version or URL of the terms that they agree to"`
+	Source   string          `json:"source,omitempty" maxLength:"512" doc:"place of the request"`
 }
 
 // A Confirmation is what a link confirms.

@@ -15,18 +15,18 @@ type Service struct {
 	HoldAbove        int  `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"a broadcast of more messages waits for approval; without: none does. A topic may say otherwise"`
 	HoldExemptUrgent bool `json:"hold_exempt_urgent,omitempty" doc:"those of the lane urgent do not wait"`
 
-	Rate       string      `json:"rate,omitempty" doc:"what all its channels send together: 20/s, 1000/min or unlimited"`
+	Rate       string      `json:"rate,omitempty" doc:"rate limit of all its channels together: 20/s, 1000/min or unlimited"`
 	DailyQuota *DailyQuota `json:"daily_quota,omitempty" doc:"of messages of all its channels together; a request may give the number alone"`
 	Bounces    *Bounces    `json:"bounces,omitempty" doc:"after which bounces it gives an address up; a rule that is left out is the default"`
 
-	Pages *Pages `json:"pages,omitempty" doc:"how the pages look that recipients see, and what they say"`
+	Pages *Pages `json:"pages,omitempty" doc:"look and texts of the recipient pages"`
 
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; without: any object"`
 }
 
 // A Topic is a named kind of event.
 type Topic struct {
-	Name             string          `json:"name,omitempty" doc:"may be left out where the path says it"`
+	Name             string          `json:"name,omitempty" doc:"may be omitted if the path has it"`
 	Title            string          `json:"title,omitempty" doc:"for people"`
 	Lane             string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"how urgent its messages are; normal"`
 	Schema           json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the events' data; without: anything goes"`
@@ -46,7 +46,7 @@ type Topic struct {
 	Rules []Rule `json:"rules,omitempty" doc:"in the order that picks the template; where they are left out of a change they stay"`
 }
 
-// QuietHours is when nothing is sent to people, on the clock of where they live.
+// QuietHours is hours in which nothing is sent to people, in their own time zone.
 type QuietHours struct {
 	From   string   `json:"from" doc:"time of day, such as 21:00"`
 	To     string   `json:"to" doc:"such as 08:00, to 24:00; it may be the next day"`
@@ -65,7 +65,7 @@ type Digest struct {
 
 // A Rule is a condition of a topic that subscriptions choose by name.
 type Rule struct {
-	Name     string            `json:"name,omitempty" doc:"may be left out where the path says it"`
+	Name     string            `json:"name,omitempty" doc:"may be omitted if the path has it"`
 	When     string            `json:"when" doc:"CEL over event and sub, such as event.mag >= sub.min_mag"`
 	Params   map[string]string `json:"params,omitempty" doc:"what a subscription has to give: name and type, which is string, number, boolean or strings"`
 	Template string            `json:"template,omitempty" doc:"for messages that the rule picks; without: the topic's"`
@@ -77,7 +77,7 @@ type Rule struct {
 // A Template is a version of how a message is written. Every change makes a new one.
 // Members that the server sets are ignored in a request, except note.
 type Template struct {
-	Name    string    `json:"name,omitempty" doc:"may be left out where the path says it"`
+	Name    string    `json:"name,omitempty" doc:"may be omitted if the path has it"`
 	Version int       `json:"version,omitempty" doc:"from 1; made by the server, and ignored in a request"`
 	State   string    `json:"state,omitempty" enum:"draft,published,earlier" doc:"draft: nobody is written to with it; published: messages are written with it; earlier: they were"`
 	Base    int       `json:"base,omitempty" doc:"of a draft: the version that was published when it was kept"`
@@ -118,7 +118,7 @@ type PartDiff struct {
 type TemplateParts struct {
 	Subject string `json:"subject,omitempty" doc:"required for mail"`
 	Text    string `json:"text,omitempty" doc:"without: it is made from the HTML"`
-	HTML    string `json:"html,omitempty" doc:"what values bring is escaped"`
+	HTML    string `json:"html,omitempty" doc:"values are escaped"`
 	JSON    string `json:"json,omitempty" doc:"what webhooks post instead of their own document"`
 
 	Markdown string `json:"markdown,omitempty" doc:"in place of html, which is made of it"`
@@ -136,7 +136,7 @@ type TemplateParts struct {
 // ChannelSettings is a channel as it is configured. A password is never shown and
 // never sent: the server reads it from where password_env or password_file say.
 type ChannelSettings struct {
-	Name         string   `json:"name,omitempty" doc:"may be left out where the path says it"`
+	Name         string   `json:"name,omitempty" doc:"may be omitted if the path has it"`
 	Driver       string   `json:"driver" doc:"smtp, file or webhook"`
 	Title        string   `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"for recipients, who choose a channel by it; without: Email or Webhook"`
 	Relay        string   `json:"relay,omitempty" doc:"smtp: host:port of the next hop"`
@@ -168,14 +168,14 @@ type ChannelSettings struct {
 	DKIM []DKIMKey `json:"dkim,omitempty" doc:"smtp and file: keys that mail is signed with; of those of one domain and algorithm the newest signs"`
 
 	DailyQuota   *DailyQuota          `json:"daily_quota,omitempty" doc:"of messages; a request may give the number alone"`
-	Destinations *DestinationSettings `json:"destinations,omitempty" doc:"what goes to one domain, or host and port"`
+	Destinations *DestinationSettings `json:"destinations,omitempty" doc:"limits for one domain, or host and port"`
 
 	SecretEnv      string `json:"secret_env,omitempty" doc:"webhook: name of an environment variable of the server with what requests are signed with"`
 	SecretFile     string `json:"secret_file,omitempty" doc:"webhook: path on the server, instead; without both, the server signs with a key of its own"`
 	AllowHTTP      bool   `json:"allow_http,omitempty" doc:"webhook: take URLs without TLS"`
 	ConnectTimeout string `json:"connect_timeout,omitempty" doc:"webhook: for TCP, and again for TLS"`
 
-	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"when nothing is sent to people, on the clock of where they live"`
+	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"hours in which nothing is sent to people, in their own time zone"`
 
 	RetryBy map[string][]string `json:"retry_by,omitempty" doc:"waits for answers of a class: throttled, greylisted, full, busy, network, blocked, invalid, content or denied"`
 }

@@ -6,8 +6,8 @@ import "time"
 type KeyRequest struct {
 	Service     string    `json:"service,omitempty" doc:"the only service that the key may touch"`
 	AllServices bool      `json:"all_services,omitempty" doc:"in place of service: the key may touch all services; with the scope admin it is an operator's"`
-	Name        string    `json:"name,omitempty" maxLength:"128" doc:"what the key is for; shown in logs"`
-	Scopes      []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read" doc:"what the key may do there; without them: admin, which includes the others"`
+	Name        string    `json:"name,omitempty" maxLength:"128" doc:"name of the key; shown in logs"`
+	Scopes      []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read" doc:"scopes of the key; absent: admin, which includes the others"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"from when on it opens nothing; without: never"`
 }
 

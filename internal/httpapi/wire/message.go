@@ -55,7 +55,7 @@ type To struct {
 type MessageContent struct {
 	Subject string `json:"subject" example:"Order {{ event.order }}"`
 	Text    string `json:"text,omitempty" doc:"text or html, or both" example:"Thank you, {{ sub.name | default: 'friend' }}."`
-	HTML    string `json:"html,omitempty" doc:"what values bring is escaped"`
+	HTML    string `json:"html,omitempty" doc:"values are escaped"`
 }
 
 // A Message is a direct send, and what became of it.

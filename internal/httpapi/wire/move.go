@@ -16,16 +16,16 @@ type Move struct {
 	Part   string      `json:"part,omitempty" doc:"what is copied or compared: control, or a day"`
 	Table  string      `json:"table,omitempty" doc:"the table of the part"`
 	Rows   int64       `json:"rows" doc:"rows of this phase that are done; one that is compared counts on both sides"`
-	Total  int64       `json:"total" doc:"rows of this phase; 0 where that is not known"`
+	Total  int64       `json:"total" doc:"rows of this phase; 0 if unknown"`
 	Bytes  int64       `json:"bytes" doc:"bytes of the rows that are done"`
 	Behind int64       `json:"behind" doc:"bytes that were written meanwhile and are not in the new database yet"`
 	Began  time.Time   `json:"began" doc:"when it was started"`
 	Phased time.Time   `json:"phased" doc:"when the phase began"`
 	Ended  *time.Time  `json:"ended,omitempty" doc:"when it ended"`
 	Pause  float64     `json:"pause_millis,omitempty" doc:"for how long writes waited while the database in charge changed"`
-	Tables []MoveTable `json:"tables,omitempty" doc:"what was compared"`
+	Tables []MoveTable `json:"tables,omitempty" doc:"the compared parts"`
 	Error  string      `json:"error,omitempty" doc:"why it failed"`
-	Hint   string      `json:"hint,omitempty" doc:"what to do next"`
+	Hint   string      `json:"hint,omitempty" doc:"the next step"`
 }
 
 // MoveTable is a table in both databases at one moment.

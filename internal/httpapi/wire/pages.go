@@ -7,7 +7,7 @@ type Pages struct {
 	Links     []PageLink                   `json:"links,omitempty" maxItems:"10" doc:"at the foot"`
 	Texts     map[string]map[string]string `json:"texts,omitempty" doc:"texts of your own, by language tag, by name"`
 	Templates map[string]string            `json:"templates,omitempty" doc:"names of templates of mails: confirm, known, moved, goodbye, link"`
-	Goodbye   bool                         `json:"goodbye,omitempty" doc:"who unsubscribes gets a mail that says so"`
+	Goodbye   bool                         `json:"goodbye,omitempty" doc:"send a mail that confirms an unsubscribe"`
 }
 
 // PageLink leads from a page to somewhere else.
@@ -19,6 +19,6 @@ type PageLink struct {
 // Signup is how people subscribe to a topic by themselves, at /s/SERVICE/TOPIC.
 type Signup struct {
 	Channels []string `json:"channels,omitempty" doc:"to choose from; without: all that send mail"`
-	Terms    string   `json:"terms,omitempty" doc:"version or URL of what they agree to"`
-	Intro    string   `json:"intro,omitempty" doc:"what stands above the form"`
+	Terms    string   `json:"terms,omitempty" doc:"version or URL of the terms that they agree to"`
+	Intro    string   `json:"intro,omitempty" doc:"text above the form"`
 }

@@ -5,9 +5,9 @@ import "encoding/json"
 // A PreviewRequest asks what a template would say. Everything may be left out:
 // data then fit the topic's schema, and the recipient is made up.
 type PreviewRequest struct {
-	Template     *TemplateDraft  `json:"template,omitempty" doc:"one that is not stored, in place of what is"`
-	Draft        bool            `json:"draft,omitempty" doc:"take the template's draft, in place of what is published"`
-	Version      int             `json:"version,omitempty" minimum:"0" doc:"take this version; 0: what is published"`
+	Template     *TemplateDraft  `json:"template,omitempty" doc:"a template that is not stored, in place of the stored one"`
+	Draft        bool            `json:"draft,omitempty" doc:"use the draft of the template, in place of the published version"`
+	Version      int             `json:"version,omitempty" minimum:"0" doc:"use this version; 0: the published version"`
 	Topic        string          `json:"topic,omitempty" doc:"whose schema and rules count; without it that of the event, of the subscription, or the first that uses the template"`
 	Channel      string          `json:"channel,omitempty" doc:"whose From and headers count; without it that of the subscription, or the first of the service"`
 	Event        string          `json:"event,omitempty" doc:"take this event: evt-..., or the id that the sender gave"`

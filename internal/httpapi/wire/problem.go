@@ -8,12 +8,12 @@ import (
 
 // A Member is one thing that was wrong: a *fanfare.Error on the wire.
 type Member struct {
-	Code    fanfare.Code `json:"code" doc:"what kind of failure; /errors lists them all"`
-	Detail  string       `json:"detail" doc:"what was wrong"`
-	Pointer string       `json:"pointer,omitempty" doc:"where: a JSON pointer (RFC 6901) into the input"`
-	Line    int          `json:"line,omitempty" doc:"where: line of the input or of a template, from 1"`
-	Column  int          `json:"column,omitempty" doc:"where: column of that line, from 1"`
-	Hint    string       `json:"hint,omitempty" doc:"what to do"`
+	Code    fanfare.Code `json:"code" doc:"code of the error; /errors lists all codes"`
+	Detail  string       `json:"detail" doc:"description of the error"`
+	Pointer string       `json:"pointer,omitempty" doc:"position: a JSON pointer (RFC 6901) into the input"`
+	Line    int          `json:"line,omitempty" doc:"position: line of the input or of a template, from 1"`
+	Column  int          `json:"column,omitempty" doc:"position: column of that line, from 1"`
+	Hint    string       `json:"hint,omitempty" doc:"remedy"`
 	Errors  []Member     `json:"errors,omitempty" doc:"the other members of the input that are wrong"`
 }
 
@@ -21,7 +21,7 @@ type Member struct {
 // leads to the code's place on the page that the server itself has about them:
 // a reference with a full path, as section 3.1.1 advises where it is relative.
 type Problem struct {
-	Type      string `json:"type" format:"uri-reference" doc:"what the code means and what to do: /errors#code on this server"`
+	Type      string `json:"type" format:"uri-reference" doc:"link to the meaning and the remedy: /errors#code on this server"`
 	Title     string `json:"title" doc:"the status in words"`
 	Status    int    `json:"status" doc:"the HTTP status"`
 	RequestID string `json:"request_id,omitempty" doc:"the server's log has more under this id"`

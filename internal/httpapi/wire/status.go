@@ -21,7 +21,7 @@ type Status struct {
 	Channels       []Channel           `json:"channels"`
 	Services       []ServiceLimits     `json:"services,omitempty" doc:"that have limits for all their channels together"`
 	Paused         []Paused            `json:"paused"`
-	Gathered       []Gathered          `json:"gathered,omitempty" doc:"what waits for digests, the next due first; at most 100"`
+	Gathered       []Gathered          `json:"gathered,omitempty" doc:"digests with waiting events, the next due first; at most 100"`
 	Parked         int                 `json:"parked" doc:"events and batches that failed too often and wait for an operator"`
 	IndexLagEvents int64               `json:"index_lag_events" doc:"events whose deliveries cannot be found by person yet"`
 	Untold         int64               `json:"untold,omitempty" doc:"outcomes of deliveries, and what people did, that services are to be told of and are not yet; absent for keys of one service"`
@@ -33,10 +33,10 @@ type Status struct {
 
 	TemplateFaults []TemplateFault `json:"template_faults,omitempty" doc:"for how many recipients templates failed, and which variables events lacked that no schema knows, since the start of the server; at most 200"`
 
-	Inbound *Inbound `json:"inbound,omitempty" doc:"the server at which bounces and mails to unsubscribe come in; absent where none does, and for keys of one service"`
+	Inbound *Inbound `json:"inbound,omitempty" doc:"the server that receives bounces and unsubscribe mails; absent if there is none, and for keys of one service"`
 
-	Database  *Database `json:"database,omitempty" doc:"the PostgreSQL that everything is kept in; absent where that is the data directory, and for keys of one service"`
-	NextStart string    `json:"next_start,omitempty" doc:"what must be set before the next start, after a move to another database"`
+	Database  *Database `json:"database,omitempty" doc:"the PostgreSQL database that stores all data; absent if the data directory does, and for keys of one service"`
+	NextStart string    `json:"next_start,omitempty" doc:"setting that is required before the next start, after a move to another database"`
 
 	Capture         string `json:"capture,omitempty" doc:"the destination of all messages in place of their relays and receivers; absent if they are sent"`
 	AllowRecipients int    `json:"allow_recipients,omitempty" doc:"number of addresses, domains and hosts to which messages are really sent; absent if that is everybody, or with capture nobody"`
@@ -60,13 +60,13 @@ type MatchCheck struct {
 // A QuarantinedCondition is a condition about which the matching index was wrong.
 type QuarantinedCondition struct {
 	Service      string    `json:"service,omitempty"`
-	Topic        string    `json:"topic,omitempty" doc:"absent where the topic was deleted"`
+	Topic        string    `json:"topic,omitempty" doc:"absent if the topic was deleted"`
 	Filter       string    `json:"filter,omitempty" doc:"the condition, of all subscriptions that have it"`
 	Subscription string    `json:"subscription,omitempty" doc:"or the subscription whose rule and params it is"`
 	Since        time.Time `json:"since" doc:"when it was found"`
 	Event        string    `json:"event" doc:"at which it was found"`
-	Index        string    `json:"index" doc:"what the index said: true, or not true"`
-	Evaluator    string    `json:"evaluator" doc:"what the evaluator said: true, false or error"`
+	Index        string    `json:"index" doc:"result of the index: true, or not true"`
+	Evaluator    string    `json:"evaluator" doc:"result of the evaluator: true, false or error"`
 }
 
 // A TemplateFault is a place at which a version of a template failed for recipients, or
@@ -149,7 +149,7 @@ type ChannelProblem struct {
 	Selector string `json:"selector,omitempty" doc:"of a DKIM key"`
 	File     string `json:"file,omitempty" doc:"where it is read from, where that is a file"`
 	Error    string `json:"error" doc:"what is wrong, and what that leads to"`
-	Hint     string `json:"hint" doc:"what to do"`
+	Hint     string `json:"hint" doc:"remedy"`
 }
 
 // ServiceLimits are what all channels of a service send together at most.

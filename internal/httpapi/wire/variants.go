@@ -6,7 +6,7 @@ package wire
 type TemplateWords struct {
 	Subject  string `json:"subject,omitempty" doc:"of mail"`
 	Text     string `json:"text,omitempty" doc:"the plain text; without: it is made from the HTML of the variant, where that has some"`
-	HTML     string `json:"html,omitempty" doc:"what values bring is escaped"`
+	HTML     string `json:"html,omitempty" doc:"values are escaped"`
 	JSON     string `json:"json,omitempty" doc:"for webhooks"`
 	Markdown string `json:"markdown,omitempty" doc:"in place of html"`
 

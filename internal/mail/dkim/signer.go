@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// unsigned is a message that has room for its signatures in front of it.
+// unsigned is a message that has space for its signatures in front of it.
 type unsigned struct {
 	message  []byte
 	headroom int

@@ -112,7 +112,7 @@ func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error 
 	}
 	zone, err := time.LoadLocation(body.Zone)
 	if err != nil {
-		r.opt.Logger.Warn("registry: a time zone is not known any more, and is taken for UTC", "zone", body.Zone, "cadence", c.Name)
+		r.opt.Logger.Warn("registry: unknown time zone, UTC is used instead", "zone", body.Zone, "cadence", c.Name)
 		zone = time.UTC
 	}
 	service, known := s.ServiceNames[c.Service]
@@ -175,8 +175,8 @@ func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, e
 		return g.slot(service, of, "")
 	}
 	if had := planned.counts[service]; had >= maxServiceSlots || planned.last >= math.MaxUint16 {
-		return 0, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/cadence", Message: fmt.Sprintf("there have been %d different cadences in time zones, and there can be no more", had),
-			Hint: "use one that others have"}
+		return 0, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/cadence", Message: fmt.Sprintf("the service or the server has no number left for another cadence in a time zone (%d used)", had),
+			Hint: "use the cadence and time zone of an existing subscription"}
 	}
 	body, err := json.Marshal(slotBody{zone})
 	if err != nil {
@@ -361,5 +361,5 @@ func checkPastSlots(s *control.SubscriptionRecord) error {
 		return nil
 	}
 	return &fanfare.Error{Code: fanfare.Unavailable, Pointer: "/cadence",
-		Message: fmt.Sprintf("its cadence has changed %d times, and what waits has not been carried over yet", maxPastSlots), Hint: "try again in a minute"}
+		Message: fmt.Sprintf("the cadence has changed %d times, and the waiting events have not moved yet", maxPastSlots), Hint: "try again in a minute"}
 }

@@ -35,7 +35,7 @@ func checkConsent(p *people.SubscriptionPut, w *subscriptionChange) error {
 			return inputerror.Invalid("/consent/"+text.name, "", "%s must be one line", text.name)
 		}
 		if text.value == "" && !confirmed {
-			return inputerror.Invalid("/consent/"+text.name, "say what was agreed to, and where", "%s is missing", text.name)
+			return inputerror.Invalid("/consent/"+text.name, "state the terms and the source of the consent", "%s is missing", text.name)
 		}
 	}
 	w.consent = &people.Consent{How: people.ConsentVouched, Topic: w.topic.Name, Terms: ask.Terms, Source: ask.Source, AskedAt: ask.At}

@@ -33,7 +33,7 @@ func (r *Registry) load(ctx context.Context) error {
 		return fmt.Errorf("load the registry: %w", err)
 	}
 	if r.invalidConditions > 0 {
-		r.opt.Logger.Error("registry: subscriptions have conditions that are not understood any more, and match nothing until they are changed", "subscriptions", r.invalidConditions)
+		r.opt.Logger.Error("registry: subscriptions have invalid conditions and match nothing until they are changed", "subscriptions", r.invalidConditions)
 	}
 	if err := l.resolve(ctx); err != nil {
 		return fmt.Errorf("load the registry: %w", err)
@@ -51,7 +51,7 @@ func (r *Registry) load(ctx context.Context) error {
 // counts all.
 func (r *Registry) logInvalidCondition(of condition.Key, place fanfare.RowID, err error) {
 	if r.invalidConditions++; r.invalidConditions <= maxLoggedInvalid {
-		r.opt.Logger.Error("registry: a condition is not understood any more", "subscription", fanfare.SubscriptionID(place), "service", of.Service, "topic", of.Topic, "error", err)
+		r.opt.Logger.Error("registry: a stored condition is invalid", "subscription", fanfare.SubscriptionID(place), "service", of.Service, "topic", of.Topic, "error", err)
 	}
 }
 

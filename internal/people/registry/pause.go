@@ -46,7 +46,7 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 			}
 		}
 		if s.Ended {
-			return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "the subscription has ended", Hint: "put it again to begin a new one"}
+			return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "the subscription has ended", Hint: "put the subscription again to create a new one"}
 		}
 		if paused {
 			silenced = []fanfare.RowID{place}
@@ -82,10 +82,10 @@ func (g *group) checkResume(s *control.SubscriptionRecord) error {
 		w.idHash = r.hash.ClientID(topic.ServiceNumber, s.ID)
 	}
 	if err := r.checkCondition(&p, &w); err != nil {
-		e := &fanfare.Error{Code: fanfare.Conflict, Message: "its condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + err.Error(),
+		e := &fanfare.Error{Code: fanfare.Conflict, Message: "the condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + err.Error(),
 			Hint: "put the subscription with a condition that fits and the state active, or end it"}
 		if cause, ok := errors.AsType[*fanfare.Error](err); ok {
-			e.Message = "its condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + cause.Message
+			e.Message = "the condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + cause.Message
 		}
 		return e
 	}

@@ -333,7 +333,7 @@ func auditID(id string, place fanfare.RowID) string {
 }
 
 func partitionFullError() error {
-	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the partition is full: no place is left for one more"}
+	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the partition has no free row ids"}
 }
 
 // checkCurrent calls the check of the put.

@@ -138,7 +138,7 @@ func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.Subscrip
 		return inputerror.Invalid("/to", "give an address, or a subscriber", "to is missing")
 	}
 	if strings.ContainsAny(p.To, "\r\n\x00") {
-		return inputerror.Invalid("/to", "", "to has a line break or a zero byte in it")
+		return inputerror.Invalid("/to", "", "to contains a line break or a zero byte")
 	}
 	address, err := r.normal(w.kind, p.To)
 	if err != nil {
@@ -167,11 +167,11 @@ func (r *Registry) checkCondition(p *people.SubscriptionPut, w *subscriptionChan
 	hasParams := len(p.Params) > 0 && !bytes.Equal(p.Params, []byte("null"))
 	switch {
 	case p.Filter != "" && p.Rule != "":
-		return inputerror.Invalid("/rule", "give the one or the other", "a subscription has a filter or a rule, not both")
+		return inputerror.Invalid("/rule", "give either a filter or a rule", "a subscription has a filter or a rule, not both")
 	case p.Rule != "":
 		return r.checkRule(p, w)
 	case hasParams:
-		return inputerror.Invalid("/params", "name the rule that they belong to", "params without a rule")
+		return inputerror.Invalid("/params", "name the rule of the params", "params need a rule")
 	case p.Filter == "":
 		return nil
 	case len(p.Filter) > people.MaxFilterBytes:

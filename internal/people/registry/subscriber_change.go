@@ -263,7 +263,7 @@ func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []checkedA
 	s := control.SubscriberRecord{Service: svc.Number, ID: id}
 	if len(wants) == 0 {
 		if id == "" {
-			return 0, inputerror.Invalid("/addresses", "give an address, or choose an id and put it under that", "a subscriber needs an address or an id")
+			return 0, inputerror.Invalid("/addresses", "give an address, or put the subscriber under an id", "a subscriber needs an address or an id")
 		}
 		return g.addRow(people.PartitionOf(svc.Name, 0, id), s, 0, "")
 	}
@@ -390,7 +390,7 @@ func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.Subsc
 		}
 		for _, other := range wants {
 			if other.kind == w.kind && other.address == w.address {
-				return nil, inputerror.Invalid(fmt.Sprintf("/addresses/%d/address", i), "", "the address stands twice")
+				return nil, inputerror.Invalid(fmt.Sprintf("/addresses/%d/address", i), "", "the address is listed twice")
 			}
 		}
 		wants = append(wants, w)
@@ -409,7 +409,7 @@ func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Addre
 		return w, inputerror.Invalid("/label", "", "a label is one line of at most %d bytes", people.MaxLabelBytes)
 	}
 	if strings.ContainsAny(a.Address, "\r\n\x00") {
-		return w, inputerror.Invalid("/address", "", "address has a line break or a zero byte in it")
+		return w, inputerror.Invalid("/address", "", "address contains a line break or a zero byte")
 	}
 	if w.address, err = r.normal(w.kind, a.Address); err != nil {
 		return w, inputerror.Invalid("/address", "", "%s", people.AddressProblem(a.Address, "", err))
@@ -474,7 +474,7 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 		}
 	}
 	if addresses > people.MaxAddresses {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together they have %d addresses, more than %d", addresses, people.MaxAddresses), Hint: "take some away first"}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together they have %d addresses, more than %d", addresses, people.MaxAddresses), Hint: "remove some addresses first"}
 	}
 	for _, p := range moving {
 		row, err := g.subscriber(p.Place)

@@ -107,7 +107,7 @@ func (g *group) addressConflict(at string, row *control.SubscriberRecord) error 
 		return g.w.r.readError(err)
 	}
 	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address belongs to subscriber " + inputerror.Quote(people.PublicSubscriberID(head)),
-		Hint: "name that one, or merge the two"}
+		Hint: "name that subscriber, or merge the two"}
 }
 
 // addAddress adds an address to a subscriber, and returns its row.
@@ -269,7 +269,7 @@ func (g *group) ownerByID(w *subscriptionChange) (place fanfare.RowID, isNew boo
 	}
 	if w.put.To == "" {
 		if head == nil {
-			return 0, false, inputerror.Invalid("/subscriber", "put it first, or give its address as to", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
+			return 0, false, inputerror.Invalid("/subscriber", "put the subscriber first, or give its address as to", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
 		}
 		if place, err = g.defaultAddress(head, w); err == nil {
 			g.updateSubscriber(head, w)
@@ -315,5 +315,5 @@ func (g *group) defaultAddress(head *control.SubscriberRecord, w *subscriptionCh
 			return row.Place, nil
 		}
 	}
-	return 0, inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(id), addresskind.Names[w.kind])
+	return 0, inputerror.Invalid("/subscriber", "add an address to the subscriber, or give one as to", "subscriber %s has no %s address", inputerror.Quote(id), addresskind.Names[w.kind])
 }

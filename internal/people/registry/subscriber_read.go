@@ -72,7 +72,7 @@ func (r *Registry) checkAvailable(ctx context.Context, s *control.SubscriberReco
 		return people.UnknownSubscriber(id)
 	case s.Flags&control.FlagDeleted != 0:
 		return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + inputerror.Quote(id) + " was deleted",
-			Hint: "its history is kept; put it again to have it back, or erase it"}
+			Hint: "put the subscriber again to restore it, or erase it"}
 	}
 	return nil
 }

@@ -192,13 +192,13 @@ func (r *Registry) suppress(ctx context.Context, records []suppression.Record, s
 // CheckSuppression returns the record of a request.
 func (r *Registry) CheckSuppression(ask *suppression.Request) (s suppression.Record, err error) {
 	if !slices.Contains(suppression.Reasons, ask.Reason) {
-		return s, inputerror.Invalid("/reason", "use one of "+strings.Join(suppression.Reasons, ", "), "%s is no reason", inputerror.Quote(ask.Reason))
+		return s, inputerror.Invalid("/reason", "use one of "+strings.Join(suppression.Reasons, ", "), "unknown reason %s", inputerror.Quote(ask.Reason))
 	}
 	if len(ask.Source) > suppression.MaxSourceBytes || strings.ContainsFunc(ask.Source, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		return s, inputerror.Invalid("/source", "", "the source is not one line of at most %d bytes", suppression.MaxSourceBytes)
+		return s, inputerror.Invalid("/source", "", "the source must be one line of at most %d bytes", suppression.MaxSourceBytes)
 	}
 	if !ask.Until.IsZero() && !ask.Until.After(r.opt.Now()) {
-		return s, inputerror.Invalid("/until", "leave it out, and it is for good", "%s is over", ask.Until.UTC().Format(time.RFC3339))
+		return s, inputerror.Invalid("/until", "give a time in the future, or leave it out for no end", "%s is in the past", ask.Until.UTC().Format(time.RFC3339))
 	}
 	if ask.Hash != "" && ask.Address == "" {
 		var service uint32

@@ -292,7 +292,7 @@ func (w *writer) publish(g *group) {
 	if err := g.updateMatchIndex(); err != nil {
 		// The entries were checked before. If the index refuses one, it lacks the entry until the
 		// next start.
-		w.r.opt.Logger.Error("registry: the match index refused what is committed", "error", err)
+		w.r.opt.Logger.Error("registry: the match index refused a committed subscription", "error", err)
 	}
 	w.r.changeSeq.Store(g.batch.ChangeSeq)
 	if len(g.batch.Notices) > 0 {
@@ -372,7 +372,7 @@ func (r *Registry) maxWaitTimer() (over <-chan time.Time, stop func() bool) {
 var (
 	errNotStored      = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer, nothing was kept", Hint: "send it again in a moment"}
 	errOutcomeUnknown = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer, this may still be kept",
-		Hint: "send it again in a moment: what was kept is not made twice where it has an id or a name; else look first"}
+		Hint: "send it again in a moment: a request with an id or a name is not stored twice; without one, check first"}
 )
 
 // enqueue is submit without waiting for the result.

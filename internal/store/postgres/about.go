@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Describe says where a URL leads, without its password: user@host:port/database, with
-// ?search_path= where it names a schema other than the default.
+// Describe returns where a URL leads, without its password: user@host:port/database, and ?search_path= if the URL names a
+// schema other than the default.
 func Describe(url string) string {
 	config, err := parse(url)
 	if err != nil {
@@ -22,7 +22,7 @@ func Describe(url string) string {
 
 func describe(c *pgx.ConnConfig) string {
 	hosts := []string{fmt.Sprintf("%s:%d", c.Host, c.Port)}
-	for _, other := range c.Fallbacks { // a host is there twice, with and without TLS
+	for _, other := range c.Fallbacks { // each host is listed twice, with and without TLS
 		if next := fmt.Sprintf("%s:%d", other.Host, other.Port); !slices.Contains(hosts, next) {
 			hosts = append(hosts, next)
 		}
@@ -34,7 +34,7 @@ func describe(c *pgx.ConnConfig) string {
 	return where
 }
 
-// Size is how many bytes the schema has on the disk of the database.
+// Size returns the size of the schema on the database's disk in bytes.
 func (db *DB) Size(ctx context.Context) (bytes int64, err error) {
 	err = db.reading.QueryRow(ctx, "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'm')").Scan(&bytes)
 	if err != nil {
@@ -43,14 +43,14 @@ func (db *DB) Size(ctx context.Context) (bytes int64, err error) {
 	return bytes, nil
 }
 
-// About is what a database is.
+// About identifies a database.
 type About struct {
-	Where    string // as Describe says it
-	Version  string // of PostgreSQL: 16.4
-	Identity string // made with the schema, and kept by a copy of it
+	Where    string // result of Describe
+	Version  string // version of PostgreSQL: 16.4
+	Identity string // created with the schema; a copy of the schema has the same
 }
 
-// About asks the database what it is.
+// About asks the database for its version and identity.
 func (db *DB) About(ctx context.Context) (About, error) {
 	a := About{Where: describe(db.reading.Config().ConnConfig)}
 	var identity int64
@@ -58,7 +58,7 @@ func (db *DB) About(ctx context.Context) (About, error) {
 	if err != nil {
 		return a, newFailure(troubleOf(err), err)
 	}
-	a.Version, _, _ = strings.Cut(a.Version, " ") // of who built it
+	a.Version, _, _ = strings.Cut(a.Version, " ") // without the name of the packager
 	a.Identity = strconv.FormatUint(uint64(identity), 16)
 	return a, nil
 }

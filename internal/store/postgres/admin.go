@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// An admin is a connection for what is done once a day.
+// An admin is a connection for maintenance work that runs about once a day.
 type admin struct{ conn *pgx.Conn }
 
-// admin lends one of those that read, since there are most of these, for what
-// takes as long as limit at most; 0 is as long as it takes.
+// admin lends one of the reading connections, since there are most of these, for work that takes at most limit; 0 means no
+// limit.
 func (db *DB) admin(ctx context.Context, limit time.Duration, fn func(context.Context, *admin) error) error {
 	ctx, stop := db.answering(ctx)
 	defer stop()
@@ -30,8 +30,8 @@ func (db *DB) admin(ctx context.Context, limit time.Duration, fn func(context.Co
 	}
 }
 
-// tryAdmin gives up a server that is frozen, and says nothing: what ends with its
-// time loses the connection.
+// tryAdmin is admin without retries. It limits each exchange with the server, which may be frozen; a call that exceeds its
+// limit loses the connection.
 func (db *DB) tryAdmin(ctx context.Context, limit time.Duration, fn func(context.Context, *admin) error) error {
 	held, err := db.reading.Acquire(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (db *DB) tryAdmin(ctx context.Context, limit time.Duration, fn func(context
 	_ = within(context.WithoutCancel(ctx), trip, func(ctx context.Context) error {
 		_, reset := conn.Exec(ctx, "RESET statement_timeout; SET "+readOnly)
 		if reset != nil {
-			_ = conn.Close(ctx) // it is not as the pool expects it
+			_ = conn.Close(ctx) // its state is not as the pool expects
 		}
 		return reset
 	})
@@ -68,7 +68,7 @@ func within(ctx context.Context, limit time.Duration, fn func(context.Context) e
 	return fn(ctx)
 }
 
-// vacuum gives up the old versions of rows of some tables.
+// vacuum removes the old row versions of some tables.
 func (a *admin) vacuum(ctx context.Context, tables []string) error {
 	_, err := a.conn.Exec(ctx, "VACUUM "+strings.Join(tables, ", "))
 	return err

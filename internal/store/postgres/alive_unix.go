@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// alive reports whether an idle connection was not closed by its other end, and
-// has nothing to say: what a server says unasked is that it goes. It takes
-// about a microsecond.
+// alive reports whether an idle connection is usable: its other end has not closed it and has sent nothing. A server sends
+// an unrequested message only when it closes the connection. The check takes about a microsecond.
 func alive(conn net.Conn) bool {
 	if tls, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = tls.NetConn()
@@ -24,8 +23,7 @@ func alive(conn net.Conn) bool {
 		return false
 	}
 	silent := false
-	// Not raw.Read, which waits for another reader: pgx leaves one behind where a
-	// write was slow.
+	// It does not use raw.Read, which waits for another reader: pgx leaves one behind after a slow write.
 	err = raw.Control(func(fd uintptr) {
 		var b [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// settle sends what is queued and reads all answers. It returns the first error,
-// be it of the server, the connection or a row function.
+// settle sends what is queued and reads all answers. It returns the first error of the server, the connection or a row
+// function.
 func (s *session) settle() error {
 	if len(s.sent) == 0 {
 		return s.ended()
@@ -18,7 +18,7 @@ func (s *session) settle() error {
 	if err == nil {
 		err = s.failed(s.pipe.Sync())
 	}
-	broken := err != nil // nothing more is answered
+	broken := err != nil // no further answers follow
 	for _, a := range s.sent {
 		if broken {
 			if a.prepare {
@@ -49,7 +49,7 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// synced reads up to the point from which the server listens again.
+// synced reads up to the point at which the server accepts new statements.
 func (s *session) synced() (err error) {
 	for {
 		result, failure := s.pipe.GetResults()
@@ -66,7 +66,7 @@ func (s *session) synced() (err error) {
 	}
 }
 
-// take reads one answer. Its rows are visited if wanted is true.
+// take reads one answer. It visits the rows if wanted is true.
 func (s *session) take(a answer, wanted bool) (fromServer, fromRow error) {
 	result, err := s.pipe.GetResults()
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *session) visit(a answer, r *pgconn.ResultReader) error {
 	return nil
 }
 
-// of says of which statement an error is.
+// of adds to an error the statement that it belongs to.
 func of(st *statement, err error) error {
 	if err == nil {
 		return nil
@@ -122,7 +122,7 @@ func of(st *statement, err error) error {
 	return fmt.Errorf("statement %q: %w", st.name, err)
 }
 
-// told reports whether the error is one that the server sent.
+// told reports whether the server sent the error.
 func told(err error) bool {
 	_, ok := errors.AsType[*pgconn.PgError](err)
 	return ok

@@ -17,7 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A conn is a connection, what was prepared on it, and memory for what is sent.
+// A conn is a connection with its prepared statements and a buffer for outgoing messages.
 type conn struct {
 	pg       *pgconn.PgConn
 	prepared map[*statement]bool
@@ -25,7 +25,7 @@ type conn struct {
 	rows     rows
 }
 
-// connKey is where a connection of the pool has its conn.
+// connKey is the key under which a pooled connection stores its conn.
 const connKey = "fanfare"
 
 func connOf(held *pgxpool.Conn) *conn {
@@ -38,17 +38,17 @@ func connOf(held *pgxpool.Conn) *conn {
 	return c
 }
 
-// A use is what connections are for.
+// A use describes what the connections of a pool are for.
 type use struct {
 	size     int32
 	readOnly bool
-	timeout  time.Duration // of a statement
+	timeout  time.Duration // of one statement
 }
 
-// schema is where everything is kept, unless the URL has a search_path.
+// schema is the schema for all tables, unless the URL has a search_path.
 const schema = "fanfare"
 
-// parse reads a URL. Its errors do not have the password.
+// parse parses a URL. Its errors do not contain the password.
 func parse(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -62,13 +62,13 @@ func parse(url string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// plainSchema is a search_path whose first name PostgreSQL can read.
+// plainSchema matches a search_path whose first name needs no quotes.
 var plainSchema = regexp.MustCompile(`^\s*("([^"]|"")+"|[\pL_][\pL\pN_$]*)\s*(,|$)`)
 
-// readOnly is what keeps connections that read from writing by mistake.
+// readOnly prevents a reading connection from writing by mistake.
 const readOnly = "default_transaction_read_only = on"
 
-// configure completes what the URL says for connections of one use.
+// configure adds to the settings of the URL the settings for connections of one use.
 func (o Options) configure(config *pgxpool.Config, of use) {
 	c := config.ConnConfig
 	preset := func(name, value string) {
@@ -88,15 +88,14 @@ func (o Options) configure(config *pgxpool.Config, of use) {
 		c.RuntimeParams["synchronous_commit"] = "off"
 	}
 	if of.readOnly {
-		// Later, and not among these: where the URL asks for the server that writes
-		// (target_session_attrs=read-write), one that was told not to is refused.
+		// Set after connecting and not with the settings above: if the URL asks for a server that accepts writes
+		// (target_session_attrs=read-write), a connection that is read-only by default is refused.
 		c.AfterConnect = func(ctx context.Context, pg *pgconn.PgConn) error {
 			_, err := pg.Exec(ctx, "SET "+readOnly).ReadAll()
 			return err
 		}
 	}
-	// The server's side of keepAlive: a backend whose client is gone gives up its
-	// locks.
+	// keepAlive on the server's side: a backend whose client is gone releases its locks.
 	c.RuntimeParams["tcp_keepalives_idle"] = seconds(keepAliveIdle)
 	c.RuntimeParams["tcp_keepalives_interval"] = seconds(keepAliveInterval)
 	c.RuntimeParams["tcp_keepalives_count"] = strconv.Itoa(keepAliveProbes)
@@ -120,7 +119,7 @@ func (o Options) configure(config *pgxpool.Config, of use) {
 	config.PingTimeout = connectTimeout
 }
 
-// pool opens connections of one use when they are needed.
+// pool opens the connections of one use on demand.
 func (db *DB) pool(ctx context.Context, url string, of use) (*pgxpool.Pool, error) {
 	config, err := parse(url)
 	if err != nil {
@@ -134,8 +133,8 @@ func (db *DB) pool(ctx context.Context, url string, of use) (*pgxpool.Pool, erro
 			return nil
 		}
 	}
-	// One that is dead is found before it is used, where that can be seen: a COMMIT
-	// without an answer costs more.
+	// Where possible, a dead connection is found before it is used: finding the result of an unanswered COMMIT is
+	// expensive.
 	config.PrepareConn = func(_ context.Context, c *pgx.Conn) (bool, error) { return alive(c.PgConn().Conn()), nil }
 	return pgxpool.NewWithConfig(ctx, config)
 }

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control bounds how long what was sent may stay unacknowledged, so that a
-// network that swallows packets is found sooner than by the kernel's quarter of
-// an hour.
+// control limits how long sent data may stay unacknowledged. It detects a network that drops packets sooner than the
+// kernel's default of a quarter of an hour.
 func control(network, _ string, raw syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

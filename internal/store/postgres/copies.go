@@ -11,13 +11,12 @@ import (
 //go:embed control/moves.sql
 var movesText string
 
-// sharedTables have rows of all days; each other table of a day is its own.
+// sharedTables have rows of all days; each other table of a day belongs to that day alone.
 func sharedTables() []string {
 	return []string{"switches", "controls", "held", "parked", "counters", "history_runs", "history_position", "advances", "gathered", "pending", "runs", "items", "message_files", "notices", "notices_position"}
 }
 
-// controlFile and dayFile are all statements of a part: those of its file, and
-// those that copy its tables.
+// controlFile and dayFile contain all statements of a part: those of its file, and those that copy its tables.
 func controlFile() string {
 	return controlText + movesText + copies(store.ControlTables(), func(table string) (string, string, string, string) {
 		return table, "", "", ""
@@ -45,5 +44,5 @@ func copies(tables []store.Table, place func(string) (string, string, string, st
 	})
 }
 
-// dayHere stands in texts for the day.
+// dayHere is the placeholder for the day in SQL texts.
 const dayHere = "yyyymmdd"

@@ -11,10 +11,10 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A day that is kept.
+// A day is a day that has tables.
 type day struct {
 	known   catalog
-	leaving atomic.Bool // it is being removed, or was
+	leaving atomic.Bool // its removal has begun or is complete
 	removed atomic.Bool
 }
 
@@ -34,8 +34,8 @@ func (db *DB) dayPart(ctx context.Context, of fanfare.Day, create bool, readers 
 	return &part{db, &of, d.known, db.recording, readers, d}, nil
 }
 
-// day finds a day, or makes it. One is made at a time: who waits for it gives up
-// with ctx, and who asks for others, or for a list, does not wait.
+// day finds a day, or creates it. Days are created one at a time. A caller that waits gives up when ctx ends; callers that
+// need other days or a list do not wait.
 func (db *DB) day(ctx context.Context, of fanfare.Day, create bool) (*day, error) {
 	if d := db.kept(of); d != nil {
 		return d, nil
@@ -49,7 +49,7 @@ func (db *DB) day(ctx context.Context, of fanfare.Day, create bool) (*day, error
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if d := db.kept(of); d != nil { // by whom we waited for
+	if d := db.kept(of); d != nil { // created by the caller that we waited for
 		return d, nil
 	}
 	if err := db.makeDay(ctx, of); err != nil {
@@ -68,7 +68,7 @@ func (db *DB) kept(of fanfare.Day) *day {
 	return db.days[of]
 }
 
-// keep makes a day known that has tables.
+// keep registers a day that has tables.
 func (db *DB) keep(of fanfare.Day) *day {
 	d := &day{known: newDayCatalog(of, db.dayStatements)}
 	db.mu.Lock()
@@ -92,8 +92,8 @@ func (db *DB) Days(context.Context) ([]fanfare.Day, error) {
 	return days, nil
 }
 
-// RemoveDay drops the tables of a day, and all that they hold. Somebody who looks
-// at them holds that up, and may have it fail, but nobody who is about another day.
+// RemoveDay drops the tables of a day with all their rows. A transaction that reads them delays the removal and may make
+// it fail, but it does not affect transactions on other days.
 func (db *DB) RemoveDay(ctx context.Context, of fanfare.Day) error {
 	if db.isClosed() {
 		return errClosed
@@ -120,9 +120,8 @@ func (db *DB) RemoveDay(ctx context.Context, of fanfare.Day) error {
 	return nil
 }
 
-// restore makes the tables of a day anew that somebody else has taken away: a
-// failover to a standby that had not heard of them yet, or an operator. It
-// reports whether there are tables now, which are empty.
+// restore recreates the tables of a day that disappeared: after a failover to a standby that had not received them, or
+// because an operator dropped them. It reports whether empty tables exist now.
 func (p *part) restore(ctx context.Context) (bool, error) {
 	if p.kept.leaving.Load() {
 		return false, nil

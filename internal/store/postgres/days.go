@@ -16,23 +16,23 @@ var controlText string
 //go:embed day/queries.sql
 var dayText string
 
-// The tables of a day are made and dropped by functions of the database, so that
-// a program of the version before makes them as the newer one needs them.
+// Functions of the database create and drop the tables of a day, so that the previous version of the program creates them
+// as the newer version needs them.
 
-// createDay makes the tables of a day. It does nothing where there are some.
+// createDay creates the tables of a day. It does nothing if they exist.
 func createDay(ctx context.Context, conn *pgx.Conn, of fanfare.Day) error {
 	_, err := conn.Exec(ctx, "SELECT make_day($1)", of.Time())
 	return err
 }
 
-// removeDay drops the tables of a day, or none: with 55P03 (lock_not_available)
-// when one is being read for longer than a moment.
+// removeDay drops the tables of a day if they exist. It fails with 55P03 (lock_not_available) if one of them is being read
+// for longer than a moment.
 func removeDay(ctx context.Context, conn *pgx.Conn, of fanfare.Day) error {
 	_, err := conn.Exec(ctx, "SELECT drop_day($1)", of.Time())
 	return err
 }
 
-// listDays returns the days that are kept, newest first.
+// listDays returns the stored days, newest first.
 func listDays(ctx context.Context, conn *pgx.Conn) ([]fanfare.Day, error) {
 	rows, err := conn.Query(ctx, "SELECT day FROM days ORDER BY day DESC")
 	if err != nil {
@@ -45,8 +45,7 @@ func listDays(ctx context.Context, conn *pgx.Conn) ([]fanfare.Day, error) {
 	})
 }
 
-// scrubTables are the tables from which a person is erased: those of a day, or of
-// the control part.
+// scrubTables are the tables of a day, or of the control part, that contain personal data.
 func scrubTables(of *fanfare.Day) []string {
 	if of == nil {
 		return []string{"subscribers", "subscriptions", "filters", "audit", "suppressions", "erasures", "consents"}

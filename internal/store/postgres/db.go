@@ -42,37 +42,37 @@ type DB struct {
 	own       own
 	outage    outage
 	heartbeat heartbeat
-	absence   outage      // of the standby
-	doubted   atomic.Bool // somebody looks whether an outage has begun again
+	absence   outage      // outage of the standby
+	doubted   atomic.Bool // a check whether an outage has begun again is running
 	owner     *owner
 	epoch     int64
 	slots     slots
 
 	recording, control, reading *pgxpool.Pool
-	settling                    *pgxpool.Pool // nil: reading does it
-	standby                     *pgxpool.Pool // nil: there is none
+	settling                    *pgxpool.Pool // nil: the reading pool is used
+	standby                     *pgxpool.Pool // nil: no standby
 
 	controlStatements catalog
 	dayStatements     store.Statements
 
 	mu     sync.Mutex
 	days   map[fanfare.Day]*day
-	making chan struct{} // has something in it while a day is made
+	making chan struct{} // full while a day is created
 
 	closing  chan struct{}
 	close    sync.Once
 	replaced sync.Once
-	ending   sync.RWMutex // held to close closing, and by who starts something behind
+	ending   sync.RWMutex // write lock to set closing; read lock to start background work
 	behind   sync.WaitGroup
 
 	retries, losses atomic.Int64
-	connected       atomic.Int64 // connections to the database that were made by the pools
+	connected       atomic.Int64 // connections that the pools have made to the database
 }
 
 var _ store.Database = (*DB)(nil)
 
-// Open takes the database at a URL, brings its schema up to date, and fails with
-// Conflict where another server has it.
+// Open opens the database at a URL and brings its schema up to date. It fails with Conflict if another server owns the
+// database.
 func Open(ctx context.Context, url string, options Options) (_ *DB, err error) {
 	if options, err = options.withDefaults(); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func Open(ctx context.Context, url string, options Options) (_ *DB, err error) {
 	db := newDB(options)
 	defer func() {
 		if err != nil {
-			_ = db.Close() // the error that matters is the one before
+			_ = db.Close() // the earlier error is returned
 		}
 	}()
 	recording, control, reading, settling := options.shares()
@@ -124,7 +124,7 @@ func newDB(options Options) *DB {
 	return db
 }
 
-// Close waits for what is under way, and leaves the database to another server.
+// Close waits for running calls, and releases the database for another server.
 func (db *DB) Close() error {
 	var err error
 	db.close.Do(func() {
@@ -151,14 +151,14 @@ func (db *DB) isClosed() bool {
 	}
 }
 
-// Control is the part of the control tables.
+// Control returns the part with the control tables.
 func (db *DB) Control() store.Part { return db.controlPart(db.reading) }
 
 func (db *DB) controlPart(readers ...*pgxpool.Pool) store.Part {
 	return &part{db, nil, db.controlStatements, db.control, readers, nil}
 }
 
-// lost takes note of a lost connection.
+// lost records a lost connection.
 func (db *DB) lost(cause error) {
 	db.losses.Add(1)
 	switch {
@@ -181,7 +181,7 @@ func (db *DB) away(cause error) {
 	}
 }
 
-// later runs something that Close waits for, unless it was called.
+// later runs background work that Close waits for. It does nothing after Close.
 func (db *DB) later(fn func()) {
 	db.ending.RLock()
 	defer db.ending.RUnlock()
@@ -190,8 +190,8 @@ func (db *DB) later(fn func()) {
 	}
 }
 
-// Late is the database for what may be a little late: reports and traces. It
-// reads from the standby where there is one.
+// Late returns the database for reads that may be slightly out of date: reports and traces. It reads from the standby if
+// there is one.
 func (db *DB) Late() store.Database {
 	if db.standby == nil {
 		return db

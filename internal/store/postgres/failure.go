@@ -14,27 +14,26 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A trouble is what an error of the server or the connection means to us.
+// A trouble classifies an error of the server or the connection.
 type trouble int
 
 const (
-	refused  trouble = iota // trying again is of no use
-	conflict                // another transaction was in the way
-	stale                   // this connection is of no use, another may be
+	refused  trouble = iota // a retry is useless
+	conflict                // another transaction conflicted
+	stale                   // this connection is unusable, another may work
 	away                    // the database cannot be reached
-	crowded                 // it takes no more connections
-	standby                 // it does not write, for now or for good
-	full                    // its disk
-	slow                    // longer than the statement timeout
-	unknown                 // the table of a day is not there
-	stranger                // who we are is not let in
-	nameless                // we have no password to be let in with
-	missing                 // there is no such database
-	denied                  // who we are may not do this
+	crowded                 // it accepts no more connections
+	standby                 // it does not accept writes, temporarily or permanently
+	full                    // its disk is full
+	slow                    // the statement timeout was exceeded
+	unknown                 // a table of the day does not exist
+	stranger                // the user is not allowed to log in
+	nameless                // the login needs a password that is not configured
+	missing                 // the database does not exist
+	denied                  // the user lacks a permission
 )
 
-// troubles are the codes of errors (PostgreSQL, appendix A) that mean something
-// to us.
+// troubles maps the error codes (PostgreSQL, appendix A) that need special treatment.
 var troubles = map[string]trouble{
 	"40001": conflict, // serialization_failure
 	"40P01": conflict, // deadlock_detected
@@ -42,15 +41,15 @@ var troubles = map[string]trouble{
 
 	"57P01": away, // admin_shutdown
 	"57P02": away, // crash_shutdown
-	"57P03": away, // cannot_connect_now: it starts or stops
+	"57P03": away, // cannot_connect_now: the server is starting or stopping
 	"57P05": away, // idle_session_timeout
 	"25P03": away, // idle_in_transaction_session_timeout
 	"08000": away, // connection_exception
 	"08003": away, // connection_does_not_exist
 	"08006": away, // connection_failure
-	"08P01": away, // protocol_violation: a pooler between us lost its server
+	"08P01": away, // protocol_violation: a pooler lost its server
 
-	"26000": stale, // invalid_sql_statement_name: somebody deallocated it
+	"26000": stale, // invalid_sql_statement_name: the statement was deallocated
 	"42P05": stale, // duplicate_prepared_statement
 	"0A000": stale, // feature_not_supported: a cached plan whose table was changed
 
@@ -60,7 +59,7 @@ var troubles = map[string]trouble{
 	"57014": slow,    // query_canceled
 
 	"42P01": unknown, // undefined_table
-	"23503": unknown, // foreign_key_violation: of the day
+	"23503": unknown, // foreign_key_violation: the day does not exist
 	"23514": unknown, // check_violation: no partition for the row
 
 	"28000": stranger, // invalid_authorization_specification
@@ -75,20 +74,20 @@ func troubleOf(err error) trouble {
 		case told.Code == "0A000" && told.Routine != "RevalidateCachedQuery":
 			return refused
 		case isFence(err):
-			return conflict // a failover lost the token before; now it is known again
+			return conflict // a failover lost the token; it was restored
 		}
 		return troubles[told.Code]
 	}
-	return away // the server said nothing
+	return away // the server sent no error
 }
 
-// isTaken reports whether a key of a new row was there already.
+// isTaken reports whether the key of a new row existed already.
 func isTaken(err error) bool {
 	told, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && told.Code == "23505" // unique_violation
 }
 
-// again reports whether the same may succeed later.
+// again reports whether a retry may succeed.
 func (t trouble) again() bool {
 	switch t {
 	case conflict, stale, away, crowded, standby:
@@ -98,7 +97,7 @@ func (t trouble) again() bool {
 	}
 }
 
-// gone reports whether there is no connection, or none for us.
+// gone reports whether the connection is lost, or the server refuses connections.
 func (t trouble) gone() bool {
 	switch t {
 	case away, crowded, stranger, nameless, missing:
@@ -108,7 +107,7 @@ func (t trouble) gone() bool {
 	}
 }
 
-// words say to a user what is the matter, and to an operator what to do.
+// words returns the message for users and the hint for operators.
 var words = map[trouble]fanfare.Error{
 	refused: {Code: fanfare.Unavailable, Message: "the database refused a statement, nothing was kept", Hint: "the server's log has the cause"},
 	conflict: {Code: fanfare.Unavailable, Message: "the database was busy with the same rows for too long, nothing was kept",
@@ -134,8 +133,8 @@ var words = map[trouble]fanfare.Error{
 		Hint: "have an administrator CREATE SCHEMA fanfare AUTHORIZATION the user of the URL, or connect as the owner of the one that is there"},
 }
 
-// A failure is an error of the database that a user can meet: what they are told,
-// and the cause for the log. The cause names host, user and database at most.
+// A failure is an error of the database that may reach a user: the message for them, and the cause for the log. The cause
+// contains at most the host, user and database.
 type failure struct {
 	told  *fanfare.Error
 	cause error
@@ -151,13 +150,11 @@ func (f *failure) Unwrap() []error {
 	return []error{f.told, f.cause}
 }
 
-// OneLine is the text of an error of a database in one line, as a log and a status show
-// it. It has no password.
+// OneLine returns the text of a database error in one line, for logs and the status. It contains no password.
 func OneLine(err error) string { return oneLine(err) }
 
-// oneLine is the text of an error for a line of a log: pgconn writes a line for
-// each address that it has tried, one that it tried twice too. Where it then went
-// on without TLS, that this was refused is not what was wrong.
+// oneLine returns the text of an error in one line. pgconn writes a line for each address that it has tried, and may try
+// an address twice. If it continued without TLS after a refusal, the refusal was not the cause and is left out.
 func oneLine(err error) string {
 	var parts []string
 	for line := range strings.Lines(err.Error()) {
@@ -166,7 +163,7 @@ func oneLine(err error) string {
 		}
 	}
 	others := slices.DeleteFunc(slices.Clone(parts), func(line string) bool { return strings.HasSuffix(line, refusedTLS) })
-	if len(others) > 1 { // the first says of whom all the others are
+	if len(others) > 1 { // the first line names the user and database for all of them
 		parts = others
 	}
 	return strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")
@@ -183,10 +180,9 @@ func newFailure(t trouble, cause error) error {
 	return &failure{&told, cause, t.again()}
 }
 
-// mendTLS says what to do where all that is wrong is the TLS that the URL asks
-// for, or "".
+// mendTLS returns a hint if the only cause is the TLS mode in the URL, else "".
 func mendTLS(cause error) string {
-	_, unknown := errors.AsType[x509.UnknownAuthorityError](cause) // verify-ca looks by itself, in pgconn
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](cause) // for verify-ca, pgconn verifies the chain itself
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](cause); untrusted || unknown {
 		return "let sslrootcert in the URL name the authority that signed the certificate, and the URL name the host as the certificate does"
 	}
@@ -196,17 +192,17 @@ func mendTLS(cause error) string {
 	return ""
 }
 
-// refusedTLS is how pgconn words that the server speaks no TLS.
+// refusedTLS is pgconn's message for a server that does not support TLS.
 const refusedTLS = "server refused TLS connection"
 
-// An attemptError is an error of the server or the connection, as it came; others
-// are those of the caller's functions and pass as they are.
+// An attemptError is an unchanged error of the server or the connection. Errors of the caller's functions are not wrapped
+// in it.
 type attemptError struct{ cause error }
 
 func (e *attemptError) Error() string { return e.cause.Error() }
 func (e *attemptError) Unwrap() error { return e.cause }
 
-// errClosed is what is said once the database is closed.
+// errClosed is returned after the database was closed.
 var errClosed = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database is closed", Hint: "the server is stopping"}
 
 func unknownDay(of fanfare.Day) error {

@@ -20,35 +20,33 @@ import (
 //
 //	heartbeatEvery + silentLooks * silenceLook + answerLimit + silenceLook
 const (
-	// heartbeatEvery is how long after an answer the next one is asked for.
+	// heartbeatEvery is the time from an answer to the next heartbeat.
 	heartbeatEvery = 250 * time.Millisecond
-	// silenceLook is how often it is looked whether an answer is missing. Looks are
-	// counted, rather than time: after this process was stopped or had no processor
-	// for a while, an answer that is there is read before the next look.
+	// silenceLook is how often the driver checks for a missing answer. It counts checks instead of time, so that after
+	// this process was stopped or had no processor for a while, it reads an answer that has arrived before the next check.
 	silenceLook = 250 * time.Millisecond
-	// silentLooks is at how many looks an answer is missing before another connection
-	// is tried, and connectLooks the same for a connection that is being made, which
-	// takes several exchanges.
+	// silentLooks is the number of checks after which another connection is tried, and connectLooks the same for a
+	// connection that is being made, which takes several exchanges.
 	silentLooks  = 2
 	connectLooks = 4
-	// answerLimit is how long the other connection may take.
+	// answerLimit is the time limit for the other connection.
 	answerLimit = 500 * time.Millisecond
-	// heartbeatLimit is how long the connection of the owner may be silent while the
-	// database answers others, before it is given up.
+	// heartbeatLimit is how long the owner's connection may be silent while the database answers other connections, before
+	// it is closed.
 	heartbeatLimit = 10 * time.Second
 )
 
-// errSilent is why a database is away that answers nothing.
+// errSilent is the cause of an outage in which the database does not answer.
 var errSilent = errors.New("it accepts connections and does not answer")
 
-// A heartbeat is the question whose answer is waited for.
+// A heartbeat is a query that waits for its answer.
 type heartbeat struct{ asked atomic.Int64 } // in Unix nanoseconds; 0: none
 
 func (h *heartbeat) ask()    { h.asked.Store(time.Now().UnixNano()) }
 func (h *heartbeat) answer() { h.asked.Store(0) }
 
-// A reach is the time in which the database answers: its context ends when the
-// database is found silent. There is a new one when the outage is over.
+// A reach is a period in which the database answers: its context ends when the database is found to be silent. A new reach
+// begins after the outage.
 type reach struct {
 	ctx context.Context //nolint:containedctx // it is the time itself
 	end context.CancelCauseFunc
@@ -60,23 +58,21 @@ func newReach() *reach {
 	return r
 }
 
-// silent reports whether the database was found to answer nothing.
+// silent reports whether the database was found to be silent.
 func (o *outage) silent() bool { return o.reach.Load().ctx.Err() != nil }
 
-// fallSilent begins an outage of a database that answers nothing, and reports whether
-// the outage is a new one.
+// fallSilent begins an outage because of silence, and reports whether the outage is new.
 func (o *outage) fallSilent(since time.Time) (begun bool) {
 	begun = o.beginAt(since, errSilent)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.on.Load() { // it is not over again
+	if o.on.Load() { // the outage is not over yet
 		o.reach.Load().end(errSilent)
 	}
 	return begun
 }
 
-// answering returns a context that ends, with errSilent as its cause, while the
-// database answers nothing.
+// answering returns a context that ends, with errSilent as its cause, while the database does not answer.
 func (db *DB) answering(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	undo := context.AfterFunc(db.outage.reach.Load().ctx, func() { cancel(errSilent) })
@@ -86,12 +82,10 @@ func (db *DB) answering(ctx context.Context) (_ context.Context, stop func()) {
 	}
 }
 
-// isSilent reports whether a context of answering ended since the database answers
-// nothing.
+// isSilent reports whether a context of answering ended because the database does not answer.
 func isSilent(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errSilent) }
 
-// beat listens for what the server says unasked, such as that it goes, and then asks
-// it for an answer.
+// beat waits for unrequested messages of the server, such as its shutdown, and then sends a heartbeat.
 func (o *owner) beat(ctx context.Context) error {
 	err := within(ctx, heartbeatEvery, func(ctx context.Context) error {
 		_, err := o.conn.WaitForNotification(ctx)
@@ -105,13 +99,13 @@ func (o *owner) beat(ctx context.Context) error {
 	return within(ctx, heartbeatLimit, o.conn.Ping)
 }
 
-// A missingAnswer is one that is waited for, and at how many looks it was.
+// A missingAnswer is an answer that is waited for, and the number of checks so far.
 type missingAnswer struct {
-	what  int64 // tells it from the next one; 0: none
+	what  int64 // identifies the answer; 0: none
 	looks int
 }
 
-// look counts, from the beginning where another answer is waited for.
+// look counts a check, and starts from the beginning for a new answer.
 func (m *missingAnswer) look(what int64) {
 	if what != m.what {
 		*m = missingAnswer{what: what}
@@ -121,7 +115,7 @@ func (m *missingAnswer) look(what int64) {
 	}
 }
 
-// listen looks for answers that are missing, until the database is closed.
+// listen checks for missing answers until the database is closed.
 func (db *DB) listen() {
 	ticker := time.NewTicker(silenceLook)
 	defer ticker.Stop()
@@ -153,7 +147,7 @@ func (db *DB) awaitTick(ticker *time.Ticker) bool {
 	}
 }
 
-// primary are the pools of connections to the database itself.
+// primary lists the pools of connections to the primary.
 func (db *DB) primary() []*pgxpool.Pool {
 	pools := []*pgxpool.Pool{db.recording, db.control, db.reading}
 	if db.settling != nil {
@@ -162,8 +156,8 @@ func (db *DB) primary() []*pgxpool.Pool {
 	return pools
 }
 
-// connecting tells, while connections are being made, how many were made before, and
-// one more: it stays the same as long as none comes about. It is 0 otherwise.
+// connecting returns an identifier for a connection attempt that is in progress: the number of connections made so far
+// plus one, which stays the same until a connection succeeds. It returns 0 if no attempt is in progress.
 func (db *DB) connecting() int64 {
 	for _, pool := range db.primary() {
 		if pool.Stat().ConstructingConns() > 0 {
@@ -173,7 +167,7 @@ func (db *DB) connecting() int64 {
 	return 0
 }
 
-// answers reports whether the database answers who connects, be it by a refusal.
+// answers reports whether the database answers a new connection, even if it refuses it.
 func (db *DB) answers() bool {
 	err := db.connectFor(answerLimit)
 	if err == nil {
@@ -197,19 +191,18 @@ func (db *DB) silence(since time.Time) {
 	}
 }
 
-// connectFor makes a connection for nothing else.
+// connectFor makes a connection only to check that the database answers.
 func (db *DB) connectFor(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, db.reading.Config().ConnConfig)
 	if err == nil {
-		_ = conn.Close(ctx) // it was only tried
+		_ = conn.Close(ctx) // it was only a check
 	}
 	return err
 }
 
-// A cancelHandler asks the server to end a statement whose caller has gone. A server
-// that answers nothing is not asked.
+// A cancelHandler asks the server to cancel a statement whose caller is gone. It does not ask a silent server.
 type cancelHandler struct {
 	pgconn.CancelRequestContextWatcherHandler
 	cut bool
@@ -220,13 +213,13 @@ var _ ctxwatch.Handler = (*cancelHandler)(nil)
 // HandleCancel is called when the context of a statement ends.
 func (h *cancelHandler) HandleCancel(ctx context.Context) {
 	if h.cut = isSilent(ctx); h.cut {
-		_ = h.Conn.Conn().SetDeadline(time.Now()) // where it fails, the connection is closed
+		_ = h.Conn.Conn().SetDeadline(time.Now()) // if this fails, the connection is closed
 		return
 	}
 	h.CancelRequestContextWatcherHandler.HandleCancel(ctx)
 }
 
-// HandleUnwatchAfterCancel is called when the statement is over.
+// HandleUnwatchAfterCancel is called when the statement has ended.
 func (h *cancelHandler) HandleUnwatchAfterCancel() {
 	if h.cut {
 		_ = h.Conn.Conn().SetDeadline(time.Time{}) // as above

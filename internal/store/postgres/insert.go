@@ -13,36 +13,34 @@ import (
 )
 
 const (
-	// maxInsertRows and maxInsertBytes are what one message has at most.
+	// maxInsertRows and maxInsertBytes limit one message.
 	maxInsertRows  = 2000
 	maxInsertBytes = 1 << 20
 
-	// From copyRows on rows are copied, which is half the work for both sides but
-	// takes a round trip of its own.
+	// From copyRows rows on, COPY is used. It halves the work of both sides but needs its own round trip.
 	copyRows     = 1000
 	maxCopyBytes = 4 << 20
 )
 
-// An insert makes the forms for many rows of an INSERT of one tuple. Rows go as
-// one array a column, for which the server has one plan whatever their number.
+// An insert has the forms of an INSERT for many rows. Rows are sent as one array for each column, for which the server
+// needs one plan whatever the number of rows.
 //
-// Where rows that are there already are to stay, they are taken for new at first:
-// looking for each before it is written, and confirming it afterwards, is a third
-// of the server's work and a record of the log a row. Only a transaction that
-// fails of it is run again with the ON CONFLICT, and is wary.
+// If existing rows are to stay unchanged, all rows are first inserted as new: looking for each row before it is written,
+// and confirming it afterwards, would cost a third of the server's work and one log record for each row. Only a
+// transaction that fails because a row exists is repeated with ON CONFLICT; it is then wary.
 type insert struct {
 	of                *statement
 	head, tuple, tail string // INSERT INTO t (a, b) | ($1, $2) | ON CONFLICT …
-	skips             bool   // the tail is that what is there stays
+	skips             bool   // the tail leaves existing rows unchanged
 	arrays, wary      atomic.Pointer[statement]
 }
 
-// skip is such a tail.
+// skip is the tail that leaves existing rows unchanged.
 var skip = regexp.MustCompile(`^ ON CONFLICT \([^)]*\) DO NOTHING$`)
 
 var placeholder = regexp.MustCompile(`\$\d+`)
 
-// newInsert takes the text apart, nil if it is not INSERT … VALUES (…).
+// newInsert parses an INSERT … VALUES (…). It returns nil for other statements.
 func newInsert(of *statement) *insert {
 	const values = " VALUES "
 	at := strings.Index(of.text, values)
@@ -71,7 +69,7 @@ func newInsert(of *statement) *insert {
 	return in
 }
 
-// follows is what stands behind the rows.
+// follows is the clause after the rows.
 func (in *insert) follows(wary bool) string {
 	if in.skips && !wary {
 		return ""
@@ -79,8 +77,7 @@ func (in *insert) follows(wary bool) string {
 	return in.tail
 }
 
-// ofArrays is the form that takes an array for each parameter of a row. The
-// server need not be asked for its shape.
+// ofArrays returns the form with an array for each parameter of a row. Its shape is known without asking the server.
 func (in *insert) ofArrays(wary bool) (*statement, error) {
 	kept, name := &in.arrays, in.of.name+"_rows"
 	if in.skips && wary {
@@ -110,7 +107,7 @@ func (in *insert) ofArrays(wary bool) (*statement, error) {
 	return kept.Load(), nil
 }
 
-// copy is the COPY that does the same, "" where an INSERT does more.
+// copy returns the equivalent COPY, or "" if the INSERT does more than a COPY can.
 func (in *insert) copy(wary bool) string {
 	n := len(in.of.shape.Load().ParamOIDs)
 	if in.follows(wary) != "" || in.tuple != "("+strings.Join(placeholders(n), ", ")+")" {
@@ -173,7 +170,7 @@ func (s *session) insertArrays(st *statement, n int, bind func(int, store.Values
 	return nil
 }
 
-// insertCopy leaves the pipeline for each COPY, since that is a conversation.
+// insertCopy leaves the pipeline for each COPY, because a COPY needs a dialogue with the server.
 func (s *session) insertCopy(st *statement, text string, n int, bind func(int, store.Values)) error {
 	rows := &s.conn.rows
 	rows.resetCopy(st.shape.Load().ParamOIDs)

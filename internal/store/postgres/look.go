@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Facts are what a look at a database found.
+// Facts are the results of Look.
 type Facts struct {
 	Where   string // user@host:port/database
 	Version string // 16.4
@@ -19,34 +19,34 @@ type Facts struct {
 
 	Encoding string
 	Standby  bool // it is in recovery
-	ReadOnly bool // whoever connects may not write, unless they insist
+	ReadOnly bool // new connections are read-only by default
 	Lag      time.Duration
 
 	Schema               string
 	SchemaSeen           int64 // last migration that was run; 0: none
-	SchemaKnown          int64 // to this program
-	MayCreate, MayChange bool  // make the schema, and what is in it
+	SchemaKnown          int64 // last migration that this program knows
+	MayCreate, MayChange bool  // permission to create the schema and objects in it
 	Owner                string
-	Days                 int // that are kept
+	Days                 int // number of stored days
 	Bytes                int64
-	Holder               string // the server that works in it, or ""
+	Holder               string // the server that uses it, or ""
 
 	Fsync, FullPageWrites bool
-	MaxConnections        int // for others than superusers
-	Own, Used             int // by the server that works in it; by all others
+	MaxConnections        int // without connections reserved for superusers
+	Own, Used             int // connections of the server that uses it; all others
 	Encrypted, Local      bool
 	RoundTrip             time.Duration
-	Ahead                 time.Duration // its clock before ours
+	Ahead                 time.Duration // how far its clock is ahead of ours
 }
 
 const (
-	// lookTimeout ends a statement of a look.
+	// lookTimeout limits each statement of Look.
 	lookTimeout = 10 * time.Second
-	// lookTrips is how often a round trip is timed; the shortest counts.
+	// lookTrips is how many round trips are timed; the shortest counts.
 	lookTrips = 5
 )
 
-// lookServer asks for the facts that every user may know.
+// lookServer selects the facts that every user may read.
 const lookServer = `SELECT current_setting('server_version'), current_setting('server_version_num')::int, current_setting('server_encoding'), pg_is_in_recovery(),
 	CASE WHEN NOT pg_is_in_recovery() OR pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
 		ELSE coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()), 0) END::float8,
@@ -59,13 +59,12 @@ const lookServer = `SELECT current_setting('server_version'), current_setting('s
 	has_database_privilege(current_database(), 'CREATE'),
 	(SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only')`
 
-// lookSchema asks for those of the schema $1; there is no row where it is missing.
+// lookSchema selects the facts about the schema $1; no row if it does not exist.
 const lookSchema = `SELECT pg_get_userbyid(nspowner), pg_has_role(nspowner, 'USAGE'),
 	(SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'm'))
 	FROM pg_namespace n WHERE nspname = $1`
 
-// Look finds out what a URL leads to, without changing anything there and also
-// where a server works in it.
+// Look examines the database at a URL without changing it. A server may use it at the same time.
 func Look(ctx context.Context, url string) (*Facts, error) {
 	config, err := parse(url)
 	if err != nil {
@@ -88,7 +87,7 @@ func look(ctx context.Context, config *pgx.ConnConfig) (_ *Facts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it only read
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it was only read
 	f := &Facts{Where: describe(config), MayChange: true, RoundTrip: lookTimeout}
 	for range lookTrips {
 		var theirs time.Time
@@ -106,7 +105,7 @@ func look(ctx context.Context, config *pgx.ConnConfig) (_ *Facts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Version, _, _ = strings.Cut(f.Version, " ") // of who built it
+	f.Version, _, _ = strings.Cut(f.Version, " ") // without the name of the packager
 	f.Lag = time.Duration(lag * float64(time.Second))
 	if f.SchemaKnown, err = knownVersion(); err != nil {
 		return nil, err
@@ -118,9 +117,9 @@ func look(ctx context.Context, config *pgx.ConnConfig) (_ *Facts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f.MayCreate = f.MayChange // what is in it: the schema itself is there
+	f.MayCreate = f.MayChange // objects in the schema, which exists
 	if !f.MayChange {
-		return f, nil // it may not be looked into either
+		return f, nil // no permission to read it either
 	}
 	if f.SchemaSeen, err = seenVersion(ctx, conn); err != nil || f.SchemaSeen == 0 {
 		return f, err
@@ -138,13 +137,13 @@ func look(ctx context.Context, config *pgx.ConnConfig) (_ *Facts, err error) {
 	return f, nil
 }
 
-// lookOwn counts the connections of the server that works in the schema: they are like
-// the one that has the lock.
+// lookOwn counts the connections of the server that uses the schema: those with the same properties as the one that holds
+// the lock.
 const lookOwn = `SELECT count(*) FROM pg_stat_activity a JOIN pg_stat_activity h
 		ON (a.usename, a.datname, a.application_name) = (h.usename, h.datname, h.application_name) AND a.client_addr IS NOT DISTINCT FROM h.client_addr
 	JOIN pg_locks l ON l.pid = h.pid ` + ownerHolds + ` AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()`
 
-// knownVersion is the last migration that there is.
+// knownVersion is the newest migration of this program.
 func knownVersion() (last int64, err error) {
 	files, err := fs.ReadDir(migrationFiles, "migrations")
 	for _, file := range files {

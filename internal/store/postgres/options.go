@@ -9,24 +9,23 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Options are what an operator may set. Zero values stand for the defaults.
+// Options are the settings of an operator. A zero value means the default.
 type Options struct {
-	Durability      store.Durability // store.Fsync if empty
+	Durability      store.Durability // "" means store.Fsync
 	Logger          *slog.Logger
-	ApplicationName string // as pg_stat_activity shows it; what the URL says goes first
+	ApplicationName string // as pg_stat_activity shows it; the URL takes precedence
 
-	// ReadURL is a standby for what may be a little late (see DB.Late); the
-	// primary answers while it is away. Empty: there is none.
+	// ReadURL is a standby for reads that may be slightly out of date (see DB.Late). The primary is used while the standby
+	// cannot be reached. Empty: no standby.
 	ReadURL string
 
-	// MaxConnections to the primary, of all kinds together.
+	// MaxConnections limits the connections to the primary, of all kinds together.
 	MaxConnections int
 
-	// StatementTimeout is how long one statement of a write may take.
+	// StatementTimeout limits one writing statement.
 	StatementTimeout time.Duration
 
-	// RetryFor is how long a call tries again after a conflict or a lost
-	// connection before it fails with Unavailable.
+	// RetryFor is how long a call is repeated after a conflict or a lost connection before it fails with Unavailable.
 	RetryFor time.Duration
 }
 
@@ -37,24 +36,24 @@ const (
 	defaultStatementTimeout = time.Minute
 	defaultRetryFor         = 8 * time.Second
 
-	// scanTimeout ends a statement that reads: loading all subscriptions is one.
+	// scanTimeout limits one reading statement, such as loading all subscriptions.
 	scanTimeout = 15 * time.Minute
-	// lockTimeout ends the wait for a row or a table that another transaction
-	// has; the transaction is then run again.
+	// lockTimeout limits the wait for a row or a table that another transaction has locked. The transaction is then
+	// repeated.
 	lockTimeout = 5 * time.Second
-	// idleInTransaction ends the session of a program that stopped answering
-	// within a transaction, so that its locks go.
+	// idleInTransaction ends the session of a program that stopped answering within a transaction, so that its locks are
+	// released.
 	idleInTransaction = 30 * time.Second
 	connectTimeout    = 5 * time.Second
 
-	// A connection whose other end is gone is found after peerTimeout where
-	// something was sent, after keepAliveIdle and a few probes where not.
+	// A dead connection is detected after peerTimeout if data was sent, and otherwise after keepAliveIdle and a few
+	// probes.
 	peerTimeout       = 20 * time.Second
 	keepAliveIdle     = 15 * time.Second
 	keepAliveInterval = 5 * time.Second
 	keepAliveProbes   = 3
 
-	maxConnLifetime = time.Hour // memory that a backend has gathered goes with it
+	maxConnLifetime = time.Hour // also frees the memory that the backend has accumulated
 	maxConnIdle     = 5 * time.Minute
 )
 
@@ -85,9 +84,9 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// shares divides the connections: recording outcomes, changing the control
-// tables, reading, and finding out what became of a commit do not wait for each
-// other; the last reads where there are few. One more holds the ownership.
+// shares divides the connections by use: recording outcomes, changing the control tables, reading, and finding the result
+// of a commit do not wait for each other. With few connections, reads and commit results share them. One more connection
+// holds the ownership lock.
 func (o Options) shares() (recording, control, reading, settling int32) {
 	n := int32(o.MaxConnections) - 1
 	recording, control = max(1, n/4), max(1, n/8)

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// An outage is logged twice: when the database was lost, with the cause, and
-// when a connection to it was made again.
+// An outage is logged twice: when the database was lost, with the cause, and when a connection succeeded again.
 type outage struct {
 	log        *slog.Logger
-	level      slog.Level // of the loss
-	lost, back string     // what is said
+	level      slog.Level // level of the message about the loss
+	lost, back string     // messages
 
 	on    atomic.Bool
-	ended atomic.Int64 // when the last one was over, in Unix nanoseconds
+	ended atomic.Int64 // end of the last outage, in Unix nanoseconds
 	reach atomic.Pointer[reach]
 
 	mu    sync.Mutex
@@ -24,13 +23,13 @@ type outage struct {
 	cause error
 }
 
-// lately is how long after an outage errors come of what began in it.
+// lately is how long after an outage errors may still come from calls that began in it.
 const lately = connectTimeout
 
-// stale reports whether an error may be of an outage that is over.
+// stale reports whether an error may come from an outage that is over.
 func (o *outage) stale() bool { return time.Since(time.Unix(0, o.ended.Load())) < lately }
 
-// begin reports whether the outage is a new one.
+// begin begins an outage and reports whether it is new.
 func (o *outage) begin(cause error) bool { return o.beginAt(time.Now(), cause) }
 
 // beginAt is begin for an outage that was found later.
@@ -66,8 +65,7 @@ func (o *outage) over() {
 	o.log.Info(o.back, "after", time.Since(o.since).Round(time.Millisecond))
 }
 
-// Away tells since when the database cannot be reached, and why; the zero time
-// while it can.
+// Away returns since when the database cannot be reached, and why; the zero time while it can.
 func (db *DB) Away() (since time.Time, why error) {
 	o := &db.outage
 	if !o.on.Load() {
@@ -79,15 +77,14 @@ func (db *DB) Away() (since time.Time, why error) {
 }
 
 const (
-	// probeEvery is how often a database that was lost is looked for.
+	// probeEvery is how often an unreachable database is probed.
 	probeEvery = 250 * time.Millisecond
-	// probeBeside is after how long without an answer another connection is tried
-	// beside the first: what a network has lost is never answered.
+	// probeBeside is the time without an answer after which a second connection is tried beside the first: packets that a
+	// network has lost are never answered.
 	probeBeside = time.Second
 )
 
-// probe looks for the database until it is there: nobody else may need a new
-// connection for long.
+// probe probes the database until it can be reached, because no other call may need a new connection for a long time.
 func (db *DB) probe() {
 	var attempts sync.WaitGroup
 	defer attempts.Wait()
@@ -113,5 +110,5 @@ func (db *DB) probe() {
 	}
 }
 
-// reachable makes a connection for nothing else.
+// reachable makes a connection only to check the database.
 func (db *DB) reachable() bool { return db.connectFor(connectTimeout) == nil }

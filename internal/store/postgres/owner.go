@@ -15,20 +15,19 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// ownerLock is the first key of the advisory lock that a server holds for life
-// ("Fanf"); the second is a hash of the schema.
+// ownerLock ("Fanf") is the first key of the advisory lock that a server holds as long as it runs; the second is a hash of
+// the schema.
 const ownerLock = 0x46616e66
 
 const (
 	leastVersion = "15"
 
-	// takeOverWait is how long a server that starts waits for the one before it,
-	// whose connections may not be gone yet.
+	// takeOverWait is how long a starting server waits for the previous one, whose connections may not be closed yet.
 	takeOverWait = 5 * time.Second
 	takeOverPoll = 50 * time.Millisecond
 )
 
-// An owner holds the lock on a connection of its own.
+// An owner holds the lock on its own connection.
 type owner struct {
 	db     *DB
 	config *pgx.ConnConfig
@@ -37,16 +36,15 @@ type owner struct {
 	ended  chan struct{}
 }
 
-// takeOver makes this server the owner of the database: it takes the lock,
-// brings the schema up to date, and raises the epoch.
+// takeOver makes this server the owner of the database: it takes the lock, brings the schema up to date, and increments
+// the epoch.
 func (db *DB) takeOver(ctx context.Context, url string, writers int) error {
 	config, err := parse(url)
 	if err != nil {
 		return err
 	}
 	db.options.configure(config, use{timeout: scanTimeout})
-	// Nothing of it is worth a request to cancel: Close would wait for one that has
-	// nothing to cancel.
+	// No request to cancel is sent: Close would wait for it, and there is nothing to cancel.
 	config.ConnConfig.BuildContextWatcherHandler = func(pg *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: pg.Conn()}
 	}
@@ -54,7 +52,7 @@ func (db *DB) takeOver(ctx context.Context, url string, writers int) error {
 	err = o.takeOver(ctx, writers)
 	if err != nil {
 		if o.conn != nil {
-			_ = o.conn.Close(context.WithoutCancel(ctx)) // it holds nothing that is needed
+			_ = o.conn.Close(context.WithoutCancel(ctx)) // no data depends on it
 		}
 		var told *fanfare.Error
 		if ctx.Err() != nil || errors.As(err, &told) {
@@ -115,7 +113,7 @@ func (o *owner) takeOver(ctx context.Context, writers int) error {
 	return err
 }
 
-// suitable refuses a server that is too old, or keeps text in another encoding.
+// suitable refuses a server that is too old or stores text in another encoding.
 func (o *owner) suitable() error {
 	of := o.conn.PgConn()
 	if major, _, _ := strings.Cut(of.ParameterStatus("server_version"), "."); len(major) < 2 || major < leastVersion {
@@ -139,7 +137,7 @@ func (o *owner) lock(ctx context.Context) (locked bool, err error) {
 	return locked, err
 }
 
-// held says who has the database.
+// held returns the error that names the current owner.
 func (o *owner) held(ctx context.Context) error {
 	who, err := holder(ctx, o.conn)
 	if err != nil {
@@ -149,11 +147,11 @@ func (o *owner) held(ctx context.Context) error {
 		Hint: "stop it first; if it was killed, PostgreSQL finds out within half a minute"}
 }
 
-// ownerHolds picks the lock of the owner of a schema among those in pg_locks.
+// ownerHolds selects the lock of the owner of a schema in pg_locks.
 const ownerHolds = `WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 	AND l.classid = $1 AND l.objid = (hashtext(current_setting('search_path'))::bigint & 4294967295)::oid`
 
-// holder names the server that has the database, "" where none has.
+// holder returns the name of the server that owns the database, or "".
 func holder(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var name string
 	var address *netip.Prefix
@@ -172,8 +170,8 @@ func holder(ctx context.Context, conn *pgx.Conn) (string, error) {
 	return fmt.Sprintf("%s at %s, since %s", name, from, since.UTC().Format(time.RFC3339)), nil
 }
 
-// raise gives this server an epoch of its own, in the row of each writer: who
-// still writes under an older one is waited for, or refused from here on.
+// raise gives this server its own epoch in the row of each writer. It waits for transactions of an older epoch; later ones
+// are refused.
 func (o *owner) raise(ctx context.Context, writers int) error {
 	tx, err := o.conn.Begin(ctx)
 	if err != nil {
@@ -198,8 +196,7 @@ func (o *owner) raise(ctx context.Context, writers int) error {
 	return nil
 }
 
-// watch holds the lock as long as the server lives: a connection that is lost is
-// made again.
+// watch holds the lock as long as the server runs, and replaces a lost connection.
 func (o *owner) watch(ctx context.Context) {
 	defer close(o.ended)
 	for ctx.Err() == nil {
@@ -208,15 +205,15 @@ func (o *owner) watch(ctx context.Context) {
 			if err == nil || ctx.Err() != nil {
 				continue
 			}
-			_ = o.conn.Close(ctx) // one that was silent for long is open
+			_ = o.conn.Close(ctx) // a connection that was silent for long is still open
 			o.db.lost(err)
 		}
 		o.again(ctx)
 	}
 }
 
-// again takes the lock anew. Where another server has it, that one has raised the
-// epoch, and what this one writes is refused.
+// again takes the lock anew. If another server holds it, that server has incremented the epoch, and writes of this server
+// are refused.
 func (o *owner) again(ctx context.Context) {
 	retry := retry{db: o.db}
 	told := false

@@ -12,8 +12,8 @@ import (
 // binaryFormat is the format of all parameters and all results.
 var binaryFormat = []int16{pgtype.BinaryFormatCode}
 
-// params are the values of one execution in the server's binary format. The
-// memory is used again for the next.
+// params encodes the parameters of one execution in the server's binary format. The buffer is reused for the next
+// execution.
 type params struct {
 	values [][]byte
 	buf    []byte
@@ -21,7 +21,7 @@ type params struct {
 
 func (p *params) reset() {
 	if p.buf == nil {
-		p.buf = make([]byte, 0, 512) // never nil: that would be NULL
+		p.buf = make([]byte, 0, 512) // never nil, because nil means NULL
 	}
 	p.values, p.buf = p.values[:0], p.buf[:0]
 }

@@ -10,15 +10,14 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A part has the statements of the control tables, or of one day. The two kinds
-// write with connections of their own, so that recording never waits for an
-// import.
+// A part has the statements of the control tables, or of one day. Both kinds write with their own connections, so that
+// recording never waits for an import.
 type part struct {
 	db      *DB
 	day     *fanfare.Day // nil: the control part
 	known   catalog
 	writers *pgxpool.Pool
-	readers []*pgxpool.Pool // where one cannot answer, the next is asked
+	readers []*pgxpool.Pool // tried in this order
 	kept    *day            // nil: the control part
 }
 
@@ -35,7 +34,7 @@ func (p *part) Write(ctx context.Context, fn func(store.Session) error) error {
 			return newFailure(away, errSilent)
 		}
 		err := p.transact(ctx, wary, fn)
-		failed, ok := err.(*attemptError) //nolint:errorlint // one that is wrapped is the caller's own
+		failed, ok := err.(*attemptError) //nolint:errorlint // a wrapped one came from the caller's function
 		if !ok {
 			return err
 		}
@@ -58,8 +57,7 @@ func (p *part) Write(ctx context.Context, fn func(store.Session) error) error {
 	}
 }
 
-// Erase is Write: PostgreSQL cannot overwrite a row where it lies. Its old
-// versions go with Scrub.
+// Erase is Write: PostgreSQL cannot overwrite a row in place. Scrub removes the old versions.
 func (p *part) Erase(ctx context.Context, fn func(store.Session) error) error {
 	return p.Write(ctx, fn)
 }
@@ -72,7 +70,7 @@ func (p *part) Snapshot(ctx context.Context, fn func(store.Session) error) error
 	return p.read(ctx, p.db.own.beginSnapshot, fn)
 }
 
-// usable refuses what is asked of a part that is gone.
+// usable returns an error if the part was removed.
 func (p *part) usable() error {
 	switch {
 	case p.db.isClosed():
@@ -83,8 +81,8 @@ func (p *part) usable() error {
 	return nil
 }
 
-// trouble is what an error means to this part: tables of a day can be gone, a
-// control table that is gone is nobody's doing.
+// trouble classifies an error for this part. A missing table of a day means that the day was removed; a missing control
+// table is an unexpected error.
 func (p *part) trouble(err error) trouble {
 	of := troubleOf(err)
 	if of == unknown && p.day == nil {
@@ -93,8 +91,7 @@ func (p *part) trouble(err error) trouble {
 	return of
 }
 
-// meet takes note of an error of a connection of a pool: what is known to be of
-// no use is not tried again.
+// meet handles an error of a pooled connection, so that connections that are known to be unusable are not tried again.
 func (p *part) meet(ctx context.Context, pool *pgxpool.Pool, err error) trouble {
 	of := p.trouble(err)
 	switch {
@@ -108,13 +105,13 @@ func (p *part) meet(ctx context.Context, pool *pgxpool.Pool, err error) trouble 
 	return of
 }
 
-// leftAlone reports whether a call ended since its caller had gone, or had waited
-// for connections that others use: that says nothing of the database.
+// leftAlone reports whether a call ended because its caller was gone, or waited too long for connections that others use.
+// Such an error does not indicate a problem of the database.
 func leftAlone(ctx context.Context, pool *pgxpool.Pool) bool {
 	return errors.Is(ctx.Err(), context.Canceled) || ctx.Err() != nil && pool.Stat().ConstructingConns() == 0
 }
 
-// failure is what the caller is told in the end.
+// failure returns the final error for the caller.
 func (p *part) failure(ctx context.Context, of trouble, cause error) error {
 	switch {
 	case isSilent(ctx):

@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Peek reads the control part of a database and changes nothing: it may be a
-// running server's. fs.ErrNotExist: there is no schema in it yet.
+// Peek reads the control part of a database without changing it; a server may use the database at the same time. It
+// returns fs.ErrNotExist if the database has no schema yet.
 func Peek(ctx context.Context, url string, fn func(store.Session) error) (err error) {
 	facts, err := Look(ctx, url)
 	if err != nil {

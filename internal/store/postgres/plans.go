@@ -1,10 +1,9 @@
 package postgres
 
-// planSettings make the plan of a statement follow from its text: each is a look
-// into a key, or a walk along one, and the planner would find another way only
-// where it takes a table that has just been filled for an empty one. It then
-// reads a million subscribers unordered and sorts them on disk. A plan is made
-// once for each connection, and is never made anew for the values it is run with.
+// planSettings fix the plan of each statement. Each statement looks up a key or follows an index, and the planner would
+// choose another plan only if it takes a table that has just been filled for empty: it would then read a million
+// subscribers unordered and sort them on disk. Each connection plans a statement once and does not replan it for other
+// parameter values.
 var planSettings = map[string]string{
 	"plan_cache_mode":                 "force_generic_plan",
 	"enable_seqscan":                  "off",

@@ -10,18 +10,17 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A reader is a session that only reads. A statement that failed with its
-// connection is run again on another as long as nobody saw a row of it, or, in a
-// snapshot, of anything.
+// A reader is a session that only reads. If a statement fails with its connection, the reader repeats it on another
+// connection as long as the caller has seen no row of it or, in a snapshot, no row at all.
 type reader struct {
 	part  *part
-	ctx   context.Context //nolint:containedctx // a session is as long as one call
-	begin *statement      // of a snapshot, or nil
+	ctx   context.Context //nolint:containedctx // a session lasts for one call
+	begin *statement      // begins a snapshot, or nil
 
-	place int // of the pool in part.readers
+	place int // index of the pool in part.readers
 	retry retry
 	held  *pgxpool.Conn
-	fixed bool // a statement of the snapshot was answered, be it with no row: there is no other moment
+	fixed bool // a statement of the snapshot was answered, even without rows: its moment cannot change any more
 	*session
 }
 
@@ -31,7 +30,7 @@ func (p *part) read(ctx context.Context, begin *statement, fn func(store.Session
 	if err := p.usable(); err != nil {
 		return err
 	}
-	if p.readers[0] != p.db.standby || p.db.standby == nil { // a standby answers also while the primary does not
+	if p.readers[0] != p.db.standby || p.db.standby == nil { // a standby can be read while the primary cannot be reached
 		var stop func()
 		ctx, stop = p.db.answering(ctx)
 		defer stop()
@@ -45,7 +44,7 @@ func (r *reader) Run(name string, args ...any) error {
 	return r.try(func() error {
 		err := r.session.Run(name, args...)
 		if r.busy != nil {
-			return err // it was refused, and what is to come are the rows of another
+			return err // the statement was refused, and the next answers belong to another statement
 		}
 		return firstOf(err, r.settle())
 	})
@@ -63,7 +62,7 @@ func (r *reader) Insert(name string, _ int, _ func(int, store.Values)) error {
 	return fmt.Errorf("statement %q: a session that reads inserts nothing", name)
 }
 
-// try runs a statement until it is answered.
+// try repeats a statement until it is answered.
 func (r *reader) try(statement func() error) error {
 	for {
 		err := r.open()
@@ -78,7 +77,7 @@ func (r *reader) try(statement func() error) error {
 		}
 		of := r.part.trouble(err)
 		if of == standby {
-			of = refused // a reader that writes: our mistake
+			of = refused // programming error: a reader must not write
 		}
 		final := r.session != nil && (r.visited || r.fixed)
 		pool := r.part.readers[r.place]
@@ -93,7 +92,7 @@ func (r *reader) try(statement func() error) error {
 			if r.part.db.outage.silent() {
 				return r.part.failure(r.ctx, away, errSilent)
 			}
-			r.place++ // the standby is away, behind, or has no time: the primary has all
+			r.place++ // the standby is unreachable, behind or overloaded; the primary has all data
 			continue
 		case r.retry.again(r.ctx, of):
 			r.part.meet(r.ctx, pool, err)
@@ -103,7 +102,7 @@ func (r *reader) try(statement func() error) error {
 	}
 }
 
-// open has a connection, from the first of the pools that has not failed.
+// open acquires a connection from the first pool that has not failed.
 func (r *reader) open() error {
 	if r.session != nil {
 		return nil
@@ -118,13 +117,13 @@ func (r *reader) open() error {
 	return nil
 }
 
-// drop gives the connection back.
+// drop releases the connection.
 func (r *reader) drop() {
 	if r.session == nil {
 		return
 	}
 	if r.begun {
-		_ = r.rollback(nil) // where that fails the connection is not used again
+		_ = r.rollback(nil) // if this fails, the connection is not used again
 	}
 	r.close()
 	r.held.Release()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// After a conflict or a loss the next try follows at once, and then ever later,
-// by a random share of a wait that doubles between these two.
+// The first retry after a conflict or a lost connection follows at once. Later retries wait for a random share of a time
+// that doubles from the first of these values to the second.
 const (
 	leastWait = 10 * time.Millisecond
 	mostWait  = time.Second
@@ -16,11 +16,11 @@ const (
 // A retry decides for one call whether to try again.
 type retry struct {
 	db    *DB
-	first time.Time // of the failures
+	first time.Time // time of the first failure
 	tries int
 }
 
-// again reports whether to try again after a failure, having waited.
+// again waits after a failure, and reports whether to try again.
 func (r *retry) again(ctx context.Context, of trouble) bool {
 	if !of.again() || ctx.Err() != nil || r.tries == 0 && r.hopeless() {
 		return false
@@ -36,8 +36,7 @@ func (r *retry) again(ctx context.Context, of trouble) bool {
 	return r.pause(ctx)
 }
 
-// longOutage is how long the database is away before a call that finds it so
-// does not wait for it.
+// longOutage is the length of an outage from which a new call no longer waits for its end.
 const longOutage = 2 * time.Second
 
 func (r *retry) hopeless() bool {
@@ -45,7 +44,7 @@ func (r *retry) hopeless() bool {
 	return !since.IsZero() && time.Since(since) > longOutage
 }
 
-// pause waits before the next try, and reports whether there is to be one.
+// pause waits before the next attempt, and reports whether there should be one.
 func (r *retry) pause(ctx context.Context) bool {
 	r.tries++
 	wait := min(leastWait<<min(r.tries-1, 10), mostWait)

@@ -8,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// A row reads the values where the connection received them.
+// A row decodes values in place, from the receive buffer of the connection.
 type row struct {
 	statement *statement
 	fields    []pgconn.FieldDescription
 	values    [][]byte
-	err       error // the first column that was asked for as what it is not
+	err       error // about the first column that was read with the wrong type
 }
 
 func (r *row) IsNull(column int) bool { return r.values[column] == nil }
@@ -58,7 +58,7 @@ func (r *row) Len(column int) int { return len(r.raw(column)) }
 
 func (r *row) Copy(column int, b []byte) { copy(b, r.raw(column)) }
 
-// raw is the value of a text or blob, nil for NULL.
+// raw returns the bytes of a text or blob, nil for NULL.
 func (r *row) raw(column int) []byte {
 	switch r.fields[column].DataTypeOID {
 	case pgtype.TextOID, pgtype.VarcharOID, pgtype.ByteaOID:

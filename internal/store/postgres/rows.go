@@ -12,22 +12,21 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// rows takes the values of many rows in the server's binary format: by column, as
-// the elements of arrays, or one row after the other, as COPY has them. In
-// both a value is its length and its bytes.
+// rows encodes the values of many rows in the server's binary format: by column, as the elements of arrays, or row by row,
+// for COPY. In both formats a value is its length followed by its bytes.
 type rows struct {
 	oids  []uint32 // the types of a row's values
-	bufs  [][]byte // of each column, or one for all
-	nulls []bool   // of each column
+	bufs  [][]byte // one for each column, or one for all
+	nulls []bool   // for each column: whether it contains NULL
 	n     int
 
-	at  int // the value that is next
+	at  int // index of the next value
 	err error
 }
 
 var _ store.Values = (*rows)(nil)
 
-// reset prepares rows for arrays, or for another format with a header of some bytes a column.
+// reset prepares rows for arrays, or for another format with a header of some bytes for each column.
 func (r *rows) reset(oids []uint32, header int) { r.prepare(oids, len(oids), make([]byte, header)) }
 
 // resetCopy prepares rows for the data after the header of COPY.
@@ -36,13 +35,13 @@ func (r *rows) resetCopy(oids []uint32) { r.prepare(oids, 1, []byte(copyHeader))
 func (r *rows) prepare(oids []uint32, bufs int, header []byte) {
 	r.oids, r.n, r.err = oids, 0, nil
 	r.nulls = append(r.nulls[:0], make([]bool, len(oids))...)
-	r.bufs = slices.Grow(r.bufs[:0], bufs)[:bufs] // with the memory of those before
+	r.bufs = slices.Grow(r.bufs[:0], bufs)[:bufs] // reuses the memory of earlier rows
 	for i := range r.bufs {
 		r.bufs[i] = append(r.bufs[i][:0], header...)
 	}
 }
 
-// add has row i of the caller written.
+// add lets the caller write row i.
 func (r *rows) add(i int, bind func(int, store.Values)) error {
 	r.at = 0
 	bind(i, r)
@@ -80,7 +79,7 @@ func (r *rows) Bytes(v []byte) {
 	r.value(func(b []byte, oid uint32) ([]byte, error) { return appendBytes(b, oid, v) })
 }
 
-// null is the length of what is not there.
+// null is the length that stands for NULL.
 const null = math.MaxUint32
 
 func (r *rows) Null() {
@@ -104,7 +103,7 @@ func (r *rows) value(write func(b []byte, oid uint32) ([]byte, error)) {
 	}
 }
 
-// next is where the next value goes, nil if there is no column for it.
+// next returns the buffer for the next value, or nil if there are too many values.
 func (r *rows) next() *[]byte {
 	r.at++
 	if r.at > len(r.oids) {
@@ -113,8 +112,8 @@ func (r *rows) next() *[]byte {
 	return &r.bufs[(r.at-1)%len(r.bufs)]
 }
 
-// arrayHeader: dimensions, whether there are NULLs, type of the elements, how
-// many, and the number of the first; four bytes each.
+// arrayHeader has four bytes each for: number of dimensions, whether there are NULLs, type of the elements, number of
+// elements, and the first index.
 const arrayHeader = 20
 
 // array completes the header of a column.
@@ -130,23 +129,22 @@ func (r *rows) array(column int) []byte {
 	return b
 }
 
-// copyHeader is the signature, no flags and no extension; copyEnd is in place of
-// the number of a row's values.
+// copyHeader is the signature with no flags and no extension. copyEnd replaces the number of values after the last row.
 const (
 	copyHeader = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 	copyEnd    = "\xff\xff"
 )
 
-// copied is all rows as COPY reads them.
+// copied returns all rows in the format of COPY.
 func (r *rows) copied() []byte {
 	r.bufs[0] = append(r.bufs[0], copyEnd...)
 	return r.bufs[0]
 }
 
-// errPipeline is of a connection that was lost between two exchanges.
+// errPipeline reports a connection that was lost between two exchanges.
 var errPipeline = errors.New("the connection was lost")
 
-// arrayTypes are the types of values, and of arrays of them.
+// arrayTypes maps value types to their array types.
 var arrayTypes = map[uint32]uint32{
 	pgtype.Int8OID:    pgtype.Int8ArrayOID,
 	pgtype.Int4OID:    pgtype.Int4ArrayOID,

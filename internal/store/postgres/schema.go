@@ -20,26 +20,23 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// versionTable is where goose keeps which migrations were run.
+// versionTable is the table in which goose records the applied migrations.
 const versionTable = "migrations"
 
-// daysVersion is the migration that makes the tables of the days.
+// daysVersion is the migration that creates the tables of the days.
 const daysVersion = 2
 
-// lockTries, a second apart, are how long a server waits for another that
-// migrates.
+// lockTries is how often, once a second, a server tries to get the lock while another server migrates.
 const lockTries = 300
 
-// migrationSettings are those of the connection that migrates: a change waits for
-// its lock for a moment only, since who needs the table meanwhile would wait
-// behind it; and may then take its time.
+// migrationSettings are the settings of the connection that migrates. A change waits only briefly for its lock, because
+// other transactions that need the table would queue behind it. Once it has the lock, it has no time limit.
 var migrationSettings = map[string]string{"lock_timeout": "5s", "statement_timeout": "0"}
 
-// migrate brings the schema up to date, the first time from nothing: it is the
-// first of search_path. Where two servers start at the same time one of them
-// waits. A schema that has seen more migrations than there are is refused with
-// Conflict: an older program would write what the newer one does not expect. A
-// standby is only looked at.
+// migrate brings the schema, which is the first one of search_path, up to date, and creates it if necessary. If two
+// servers start at the same time, one waits. It refuses a schema with migrations that this program does not know with
+// Conflict, because an older program would write data that the newer one does not expect. On a standby it only checks the
+// schema.
 func migrate(ctx context.Context, conn *pgx.Conn) error {
 	files, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
@@ -60,7 +57,7 @@ func migrateWith(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
 		config.RuntimeParams[name] = value
 	}
 	db := stdlib.OpenDB(*config)
-	defer db.Close() //nolint:errcheck // what it was for is done or has failed by then
+	defer db.Close() //nolint:errcheck // the migration has succeeded or failed by then
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID(schema)), lock.WithLockTimeout(1, lockTries))
 	if err != nil {
 		return err
@@ -101,9 +98,8 @@ func migrateWith(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
 	return nil
 }
 
-// attachDays makes partitions of the tables of days that are none yet. Where a
-// migration is to follow, all have to be: it reaches the tables of the days
-// through those that they are partitions of.
+// attachDays turns day tables that are not partitions yet into partitions. Before a migration all must be partitions,
+// because it reaches the tables of the days through their parent tables.
 func attachDays(ctx context.Context, conn *pgx.Conn, all bool) error {
 	var left bool
 	if _, err := conn.Exec(ctx, "SELECT attach_days()"); err != nil {
@@ -117,7 +113,7 @@ func attachDays(ctx context.Context, conn *pgx.Conn, all bool) error {
 	return err
 }
 
-// seenVersion is the last migration that was run, 0 if none was.
+// seenVersion returns the last applied migration, or 0.
 func seenVersion(ctx context.Context, conn *pgx.Conn) (seen int64, err error) {
 	var exists bool
 	if err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", versionTable).Scan(&exists); err != nil || !exists {
@@ -127,7 +123,7 @@ func seenVersion(ctx context.Context, conn *pgx.Conn) (seen int64, err error) {
 	return seen, err
 }
 
-// makeSchema makes the schema if it is missing: who may not, has had it made.
+// makeSchema creates the schema if it is missing. A user without the permission needs a schema that somebody else created.
 func makeSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
 	var exists bool
 	if err := conn.QueryRow(ctx, "SELECT to_regnamespace(quote_ident($1)) IS NOT NULL", schema).Scan(&exists); err != nil || exists {
@@ -135,13 +131,13 @@ func makeSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
 	}
 	_, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize())
 	var told *pgconn.PgError
-	if errors.As(err, &told) && told.Code == "23505" { // another server was quicker
+	if errors.As(err, &told) && told.Code == "23505" { // another server created it first
 		return nil
 	}
 	return err
 }
 
-// lockID keeps the migrations of different schemas of one database apart.
+// lockID gives different schemas of a database different migration locks.
 func lockID(schema string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("fanfare migrations of " + schema))

@@ -11,56 +11,56 @@ import (
 )
 
 const (
-	// maxUnsentBytes of queued statements are gathered before they are sent; the
-	// server works on them while more are queued.
+	// maxUnsentBytes is the size of queued statements from which they are sent. The server works on them while more are
+	// queued.
 	maxUnsentBytes = 256 << 10
-	// maxUnanswered statements wait for their answers at a time.
+	// maxUnanswered is the maximum number of statements that wait for their answers.
 	maxUnanswered = 1000
 )
 
-// A session sends statements down one connection without waiting for the
-// answers; whoever wants rows, or the end of the transaction, reads them all.
+// A session sends statements over one connection without waiting for the answers. Reading rows or ending the transaction
+// reads all of them.
 //
-// In a transaction the first error is the end: nothing is sent from then on.
+// In a transaction the first error is final: nothing is sent after it.
 type session struct {
 	conn  *conn
 	pipe  *pgconn.Pipeline
 	known catalog
 
-	begin  *statement // nil: each statement is on its own
-	end    *statement // in place of COMMIT
+	begin  *statement // nil: each statement is its own transaction
+	end    *statement // used instead of COMMIT
 	begun  bool
-	guard  bool // something was sent that must not be kept twice
-	wary   bool // rows that are inserted may be there already
-	unsent int  // bytes, about
+	guard  bool // a statement was sent that must not be committed twice
+	wary   bool // rows to insert may exist already
+	unsent int  // approximate number of bytes
 	sent   []answer
-	busy   *statement // whose rows are being visited
+	busy   *statement // the statement whose rows are being visited
 
-	err       error         // the first of the server or the connection
-	lost      bool          // the connection is of no more use
+	err       error         // the first error of the server or the connection
+	lost      bool          // the connection is unusable
 	served    bool          // a statement was answered
 	visited   bool          // a row was visited
-	committed bool          // the server said so
-	limit     time.Duration // of the server's silence; 0: the context's
-	waiting   time.Time     // since when, about
+	committed bool          // the server confirmed the commit
+	limit     time.Duration // how long the server may be silent; 0: until the context ends
+	waiting   time.Time     // approximate start of the wait
 
 	row row
 }
 
 var _ store.Session = (*session)(nil)
 
-// An answer is to come.
+// An answer is an expected answer of the server.
 type answer struct {
 	to      *statement
 	prepare bool
-	row     func(int, store.Row) error // nil: no rows are wanted
-	set     int                        // of EachOf
+	row     func(int, store.Row) error // nil: the rows are ignored
+	set     int                        // number of the set of EachOf
 }
 
 func (s *session) open(ctx context.Context) { s.pipe = s.conn.pg.StartPipeline(ctx) }
 
-// wait bounds the next exchange with a server that may be frozen, or behind a
-// connection that lost it and says nothing.
+// wait limits the next exchange with the server, because it may be frozen, or a network device may have dropped the
+// connection without a notice.
 func (s *session) wait() error {
 	if s.limit == 0 {
 		return nil
@@ -69,8 +69,8 @@ func (s *session) wait() error {
 	return s.conn.pg.Conn().SetDeadline(s.waiting.Add(s.limit))
 }
 
-// waitOn is wait after each row: a long answer may take its time as long as it
-// goes on, and so may whoever visits its rows.
+// waitOn restarts the limit after each row: a long answer, and the function that visits its rows, may take any time as
+// long as rows arrive.
 func (s *session) waitOn() error {
 	if s.limit == 0 || time.Since(s.waiting) < s.limit/10 {
 		return nil
@@ -78,8 +78,7 @@ func (s *session) waitOn() error {
 	return s.wait()
 }
 
-// close ends the flight of statements; the connection can be used for another
-// unless it is lost.
+// close ends the pipeline. The connection can be used again unless it is lost.
 func (s *session) close() {
 	if err := s.pipe.Close(); err != nil && !told(err) {
 		s.lost = true
@@ -127,7 +126,7 @@ func (s *session) EachOf(name string, n int, args func(int) []any, row func(int,
 	return s.settle()
 }
 
-// ready finds a statement and has it prepared, in a transaction.
+// ready finds a statement of a transaction and prepares it.
 func (s *session) ready(name string) (*statement, error) {
 	if s.busy != nil {
 		return nil, fmt.Errorf("statement %q while the rows of %q are visited: a session runs one statement at a time", name, s.busy.name)
@@ -148,7 +147,7 @@ func (s *session) ready(name string) (*statement, error) {
 	return st, s.prepare(st)
 }
 
-// ended is the error after which nothing more is sent.
+// ended returns the error after which nothing more is sent.
 func (s *session) ended() error {
 	if s.err != nil && (s.begin != nil || s.lost) {
 		return s.err
@@ -156,15 +155,14 @@ func (s *session) ended() error {
 	return nil
 }
 
-// prepare waits for the server only where no connection has asked it before for
-// the statement's shape.
+// prepare waits for the server only if no connection has asked for the statement's shape before.
 func (s *session) prepare(st *statement) error {
 	if s.conn.prepared[st] {
 		return nil
 	}
 	shape := st.shape.Load()
 	if shape == nil {
-		if err := s.settle(); err != nil { // errors of what was queued are not this one's
+		if err := s.settle(); err != nil { // errors of queued statements do not belong to this one
 			return err
 		}
 	}
@@ -203,7 +201,7 @@ func (s *session) send(to answer, args []any) error {
 	return s.execute(to, s.conn.params.values)
 }
 
-// execute puts the message together, and sends what has gathered when it is much.
+// execute encodes an execution, and sends the queued messages when they are large enough.
 func (s *session) execute(to answer, values [][]byte) error {
 	s.guard = s.guard || !to.to.idempotent
 	s.pipe.SendQueryStatement(to.to.shape.Load(), values, binaryFormat, binaryFormat)
@@ -227,7 +225,7 @@ func (s *session) expect(a answer, size int) {
 	s.unsent += size
 }
 
-// failed keeps an error of the server or the connection.
+// failed records an error of the server or the connection.
 func (s *session) failed(err error) error {
 	if err == nil {
 		return nil

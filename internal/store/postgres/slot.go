@@ -11,26 +11,23 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A transaction that must not be kept twice writes a token into a row of the
-// table writers, its slot, in place of the token of the one before it. When the
-// reply to its COMMIT is lost, the row says whether it was kept. The row and not
-// pg_xact_status is asked, since it needs no round trip before the COMMIT and
-// is right after a crash too, when a transaction id that never reached the disk
-// is given out again.
+// A transaction that must not be committed twice writes a token into a row of the table writers, its slot, and replaces
+// the token of the previous transaction. If the reply to its COMMIT is lost, the row shows whether the transaction was
+// committed. pg_xact_status would need a round trip before the COMMIT, and after a crash it can be wrong, because a
+// transaction id that never reached the disk is assigned again.
 //
-// The row has the epoch of the server that owns the database as well. One that
-// was cut off and replaced finds another epoch there, and keeps nothing.
+// The row also has the epoch of the server that owns the database. A server that was cut off and replaced finds another
+// epoch there, and its transaction fails.
 
-// A slot is a row of writers, used by one transaction at a time.
+// A slot is a row of writers. One transaction at a time uses it.
 type slot struct {
 	number int32
-	token  int64 // that the row has
-	next   int64 // of the transaction that uses it
-	known  bool  // token is what the row has
+	token  int64 // token in the row
+	next   int64 // token of the transaction that uses the slot
+	known  bool  // token equals the token in the row
 }
 
-// uncertain is called before COMMIT is sent, certain when it was answered; both
-// do nothing without a slot.
+// uncertain is called before COMMIT is sent, and certain after the answer. Both do nothing without a slot.
 func (s *slot) uncertain() {
 	if s != nil {
 		s.known = false
@@ -47,14 +44,14 @@ func (s *slot) certain(kept bool) {
 	}
 }
 
-// slots are those that no transaction uses.
+// slots are the slots that no transaction uses.
 type slots struct {
 	idle   chan *slot
-	tokens func() int64 // each one once, over all servers
+	tokens func() int64 // returns each token once, over all servers
 }
 
-// newSlots makes slots as the epoch left them. Tokens are above zero, which is
-// what the rows have, and higher than those of older epochs.
+// newSlots returns slots with the state that raise left. Tokens are greater than zero, the value in new rows, and greater
+// than those of older epochs.
 func newSlots(epoch int64, n int) slots {
 	last := new(atomic.Int64)
 	last.Store(epoch << 40)
@@ -83,31 +80,29 @@ func (s *slots) take(closing <-chan struct{}) (used *slot, err error) {
 
 func (s *slots) put(used *slot) { s.idle <- used }
 
-// fencedColumn is what the fence leaves NULL when it holds.
+// fencedColumn is the column that the fence sets to NULL when it stops a transaction.
 const fencedTable, notNullViolation = "writers", "23502"
 
-// isFence reports whether a transaction was stopped by the fence.
+// isFence reports whether the fence stopped a transaction.
 func isFence(err error) bool {
 	told, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && told.Code == notNullViolation && told.TableName == fencedTable
 }
 
-// errReplaced is what a server is told that was replaced.
+// errReplaced is the error of a server that was replaced by another.
 var errReplaced = &fanfare.Error{Code: fanfare.Unavailable, Message: "another server has taken over the database, nothing was kept",
 	Hint: "stop this one: two servers cannot have the same database"}
 
 var errNotCommitted = errors.New("the transaction was not committed")
 
-// errOutcome is told where the answer to a COMMIT was lost and cannot be had in
-// the time there is.
+// errOutcome is the error if the answer to a COMMIT was lost and the result cannot be found in time.
 var errOutcome = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database was lost at the last moment: it is not known whether this was kept",
 	Hint: "look before you try again"}
 
-// resolve finds out what became of a transaction whose COMMIT had no answer,
-// cause, and gives its slot back. It returns nil where it was kept, an
-// attemptError where it was not and will not be. It takes as long as the database
-// is away, since nothing else would be true; when ctx ends before, it goes on
-// behind.
+// resolve finds the result of a transaction whose COMMIT failed with cause and without an answer, and releases its slot.
+// It returns nil if the transaction was committed, and an attemptError if it was not and never will be. It takes until the
+// database can be reached again, because no earlier answer would be reliable. If ctx ends earlier, it continues in the
+// background.
 func (db *DB) resolve(ctx context.Context, used *slot, cause error) error {
 	if !isFence(cause) {
 		db.lost(cause)
@@ -135,7 +130,7 @@ func (db *DB) resolve(ctx context.Context, used *slot, cause error) error {
 	return &failure{told: errOutcome, cause: cause}
 }
 
-// settleSlot makes a slot usable again whose transaction nobody waits for.
+// settleSlot makes the slot of a transaction usable again that no caller waits for.
 func (db *DB) settleSlot(used *slot) {
 	retry := retry{db: db}
 	for retry.pause(context.Background()) {
@@ -146,10 +141,10 @@ func (db *DB) settleSlot(used *slot) {
 	}
 }
 
-// outcome asks the slot's row, having waited for who may still hold it, and puts
-// a new token there: what was not kept by now never is.
+// outcome waits for any transaction that still holds the slot's row, reads the row, and writes a new token, so that a
+// transaction that is not committed by then never will be.
 func (db *DB) outcome(ctx context.Context, used *slot) (kept bool, err error) {
-	pool := db.settling // all others may be with those who wait for a slot, or read for long
+	pool := db.settling // transactions that wait for a slot, or long reads, may hold all connections of the other pools
 	if pool == nil {
 		pool = db.reading
 	}

@@ -15,26 +15,26 @@ import (
 //go:embed driver.sql
 var driverText string
 
-// A shape is what the server says of a statement: its parameters and its columns.
+// A shape is the server's description of a statement: its parameters and its columns.
 type shape = pgconn.StatementDescription
 
 // A statement is prepared under its name on each connection that runs it.
 type statement struct {
 	name       string
 	text       string
-	idempotent bool // as store.Statement says, or it only reads
+	idempotent bool // see store.Statement; also true if it only reads
 
-	// shape is nil until a connection has asked the server. From then on others
-	// prepare the statement in the same flight as its first run.
+	// shape is nil until a connection has asked the server. Afterwards other connections prepare the statement together
+	// with its first run, without another round trip.
 	shape atomic.Pointer[shape]
 
-	insert *insert // nil unless it is one
+	insert *insert // nil for statements other than INSERT
 }
 
 // A catalog has the statements of one part.
 type catalog map[string]*statement
 
-// newCatalog makes the statements of a file; kind keeps those of two parts apart.
+// newCatalog returns the statements of a file. kind is a prefix that distinguishes the names of two parts.
 func newCatalog(kind string, file store.Statements) catalog {
 	c := make(catalog, len(file))
 	for name, s := range file {
@@ -43,7 +43,7 @@ func newCatalog(kind string, file store.Statements) catalog {
 	return c
 }
 
-// newDayCatalog makes the statements of one day, which name its own tables.
+// newDayCatalog returns the statements of one day with the names of its tables.
 func newDayCatalog(of fanfare.Day, file store.Statements) catalog {
 	texts := make(store.Statements, len(file))
 	for name, s := range file {
@@ -81,11 +81,11 @@ type own struct {
 func newOwn() own {
 	c := newCatalog("driver", store.ParseStatements(driverText))
 	for _, s := range c {
-		s.idempotent = true // they guard the others
+		s.idempotent = true // they protect the other statements
 	}
 	o := own{c, c["begin"], c["begin_writing"], c["begin_snapshot"], c["commit"], c["rollback"], c["fence"]}
 	for _, s := range []*statement{o.begin, o.beginWriting, o.beginSnapshot, o.commit, o.rollback} {
-		s.shape.Store(&shape{Name: s.name}) // neither parameters nor rows
+		s.shape.Store(&shape{Name: s.name}) // no parameters and no rows
 	}
 	return o
 }

@@ -26,15 +26,14 @@ func (p *part) transact(ctx context.Context, wary bool, fn func(store.Session) e
 	return p.db.resolve(ctx, used, err)
 }
 
-// run begins, runs fn, and commits. It returns the slot of a transaction that
-// had one.
+// run begins a transaction, runs fn, and commits. It returns the slot of the transaction if it has one.
 func (p *part) run(s *session, fn func(store.Session) error, release func()) (used *slot, err error) {
 	defer release()
-	s.open(context.Background()) // what was begun is brought to its end
-	defer s.close()              // also where fn panics: without a COMMIT nothing is kept
+	s.open(context.Background()) // a transaction that was begun must be ended
+	defer s.close()              // also if fn panics: without a COMMIT nothing is stored
 	err = fn(s)
 	if s.err != nil && !errors.Is(err, s.err) {
-		err = s.err // fn kept it to itself
+		err = s.err // fn did not return the error
 	}
 	if err != nil || !s.begun {
 		return nil, s.rollback(err)
@@ -62,8 +61,7 @@ func (p *part) run(s *session, fn func(store.Session) error, release func()) (us
 	return used, s.rollback(err)
 }
 
-// rollback ends a transaction of which nothing is to be kept. It returns err, as
-// an attemptError where it is of the server or the connection.
+// rollback rolls a transaction back. It returns err, as an attemptError if it is an error of the server or the connection.
 func (s *session) rollback(err error) error {
 	if s.err != nil {
 		err = &attemptError{err}
@@ -71,15 +69,15 @@ func (s *session) rollback(err error) error {
 	if !s.begun || s.lost {
 		return err
 	}
-	_ = s.settle() // what was queued; that it fails changes nothing
-	s.begin = nil  // an error is no end now
+	_ = s.settle() // the queued statements; their errors do not matter
+	s.begin = nil  // errors no longer end the session
 	if end := s.finish(s.end); end != nil {
-		s.lost = true // a connection that stays in a transaction is not used again
+		s.lost = true // a connection that is still in a transaction is not used again
 	}
 	return err
 }
 
-// finish sends a statement that ends the transaction, and reads all answers.
+// finish sends the statement that ends the transaction and reads all answers.
 func (s *session) finish(with *statement) error {
 	if err := s.own(with); err != nil {
 		return err

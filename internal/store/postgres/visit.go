@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Settings are how a server is set, by name, where nobody asks for anything else.
+// Settings are the default settings of a server, by name.
 func Settings(ctx context.Context, address string, names []string) (settings map[string]string, err error) {
 	settings = map[string]string{}
 	err = visit(ctx, address, func(conn *pgx.Conn) error {
@@ -27,7 +27,7 @@ func Settings(ctx context.Context, address string, names []string) (settings map
 	return settings, err
 }
 
-// Drop removes the schema that a URL names, and all that a server kept in it.
+// Drop removes the schema that a URL names, with all data that a server stored in it.
 func Drop(ctx context.Context, address string) error {
 	return visit(ctx, address, func(conn *pgx.Conn) error {
 		var schema string
@@ -39,10 +39,10 @@ func Drop(ctx context.Context, address string) error {
 	})
 }
 
-// InSchema is a URL that leads to another schema of the same database.
+// InSchema returns a URL that leads to another schema of the same database.
 func InSchema(address, name string) (string, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" { // what is wrong is not told: it may hold a password
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" { // the cause is left out because it may contain a password
 		return "", &fanfare.Error{Code: fanfare.Invalid, Message: "the database is not named by the URL of a PostgreSQL", Hint: "use postgres://user@host:5432/database"}
 	}
 	q := u.Query()
@@ -51,7 +51,7 @@ func InSchema(address, name string) (string, error) {
 	return u.String(), nil
 }
 
-// visit lends a connection that nothing is known of but where it leads.
+// visit calls a function with a new connection to a URL, without the settings of a server.
 func visit(ctx context.Context, address string, do func(*pgx.Conn) error) error {
 	config, err := parse(address)
 	if err != nil {

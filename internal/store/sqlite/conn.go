@@ -1,13 +1,10 @@
-// Package sqlite keeps Fanfare's state in SQLite files under one directory:
-// control.db for what people configure and subscribe to, and one file per day
-// for what was sent (deliveries-20261120.db), so that an import never blocks
-// recording and retention is the removal of a file.
+// Package sqlite stores the state of Fanfare in SQLite files in one directory: control.db for configuration, subscribers
+// and subscriptions, and one file for the deliveries of each day (deliveries-20261120.db), so that an import never blocks
+// recording and retention only deletes files.
 //
-// A writer that commits is durable: in durability fsync every commit is synced
-// (synchronous=FULL), in relaxed it is written to the operating system and
-// survives a kill of the process, not a loss of power. After an error of the
-// disk the transaction is rolled back as a whole and the error returned; the
-// file stays usable.
+// A commit is durable: in fsync durability every commit is synced (synchronous=FULL); in relaxed durability it is written
+// to the operating system and survives a kill of the process, but not a loss of power. After a disk error the whole
+// transaction is rolled back and the error is returned; the file remains usable.
 package sqlite
 
 import (
@@ -19,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// openWriter opens the one connection that writes to the file, and creates it.
+// openWriter opens the only connection that writes to the file. It creates the file if necessary.
 func openWriter(path string, durability store.Durability, format *format) (*sqlite.Conn, error) {
 	synchronous := "FULL"
 	if durability == store.Relaxed {
@@ -37,8 +34,7 @@ func openWriter(path string, durability store.Durability, format *format) (*sqli
 	})
 }
 
-// openReader opens a connection that only reads. It sees each commit of the
-// writer from its next statement on.
+// openReader opens a connection that only reads. Each statement sees all commits of the writer before it.
 func openReader(path string, cacheKiB int) (*sqlite.Conn, error) {
 	return open(path, sqlite.OpenReadWrite|sqlite.OpenWAL, []string{
 		"PRAGMA query_only=ON",
@@ -67,7 +63,7 @@ func joinClose(err error, conn *sqlite.Conn) error {
 	return err
 }
 
-// step runs a statement that has no arguments and no rows; the connection keeps it.
+// step runs a statement without arguments and rows. The connection keeps it prepared.
 func step(conn *sqlite.Conn, query string) error {
 	stmt, err := conn.Prepare(query)
 	if err != nil {
@@ -81,7 +77,7 @@ func execute(stmt *sqlite.Stmt) error {
 	return eachRow(stmt, func(*sqlite.Stmt) error { return nil })
 }
 
-// eachRow steps a statement to its end, or to an error of row.
+// eachRow steps a statement until it ends or row returns an error.
 func eachRow(stmt *sqlite.Stmt, row func(*sqlite.Stmt) error) (err error) {
 	defer func() {
 		if resetErr := stmt.Reset(); err == nil {

@@ -2,7 +2,7 @@ package sqlite
 
 import "fanfare.dev/fanfare/internal/store"
 
-// copies has the statements that copy tables.
+// copies contains the statements that copy tables.
 func copies(tables []store.Table) string {
 	return "\n" + store.CopyStatements(tables, store.Dialect{
 		Param:  func(int) string { return "?" },

@@ -21,7 +21,7 @@ const (
 	daySuffix   = ".db"
 )
 
-// DB is the database of a data directory. It satisfies store.Database.
+// DB is the database of a data directory. It implements store.Database.
 type DB struct {
 	dir        string
 	durability store.Durability
@@ -34,9 +34,8 @@ type DB struct {
 
 var _ store.Database = (*DB)(nil)
 
-// Open opens the database of a data directory, makes what is missing of it, and
-// brings the schema of control.db up to date. The file of a day is opened, and
-// brought up to date, when it is first asked for.
+// Open opens the database of a data directory, creates missing files, and brings the schema of control.db up to date. The
+// file of a day is opened and brought up to date at its first use.
 func Open(ctx context.Context, dir string, durability store.Durability) (*DB, error) {
 	if err := os.MkdirAll(filepath.Join(dir, daysFolder), 0o700); err != nil {
 		return nil, err
@@ -45,18 +44,17 @@ func Open(ctx context.Context, dir string, durability store.Durability) (*DB, er
 	if err != nil {
 		return nil, told(err, couldNotWrite)
 	}
-	// An erasure that was ended by a crash before its last step has left pages in
-	// the log as they were before.
+	// If a crash interrupted an erasure before its last step, the log still contains old pages.
 	if err := control.alone(emptyLog); err != nil {
 		return nil, errors.Join(told(err, couldNotWrite), control.close(errClosed))
 	}
 	return &DB{dir: dir, durability: durability, control: control, days: map[fanfare.Day]*part{}}, nil
 }
 
-// Control is the part in control.db.
+// Control returns the part in control.db.
 func (db *DB) Control() store.Part { return db.control }
 
-// Day is the part in the file of a day.
+// Day returns the part in the file of a day.
 func (db *DB) Day(ctx context.Context, of fanfare.Day, create bool) (store.Part, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -130,7 +128,7 @@ func (db *DB) RemoveDay(_ context.Context, of fanfare.Day) error {
 	return nil
 }
 
-// Close closes all files. A second one does nothing.
+// Close closes all files. A second call does nothing.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()

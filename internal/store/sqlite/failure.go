@@ -8,8 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A failure is an error of SQLite that a user can meet: what they are told, and
-// the cause for the log.
+// A failure is an error of SQLite that may reach a user: the message for them, and the cause for the log.
 type failure struct {
 	told  *fanfare.Error
 	cause error
@@ -23,8 +22,8 @@ const (
 	couldNotRead  = "the data directory could not be read"
 )
 
-// told turns errors that an operator can fix into a *fanfare.Error. It returns programming
-// errors, and errors that are not of SQLite, unchanged.
+// told turns errors that an operator can fix into a *fanfare.Error. It returns programming errors and other errors
+// unchanged.
 func told(err error, message string) error {
 	if err == nil {
 		return nil
@@ -37,7 +36,7 @@ func told(err error, message string) error {
 		return &failure{&fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full, nothing was kept",
 			Hint: "free some space and try again"}, err}
 	case sqlite.ResultError, sqlite.ResultConstraint, sqlite.ResultMismatch, sqlite.ResultMisuse, sqlite.ResultRange, sqlite.ResultTooBig:
-		return err // ResultError is also said of what is no error of SQLite
+		return err // SQLite reports ResultError for other errors, too
 	}
 	return &failure{&fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "the server's log has the cause"}, err}
 }

@@ -6,19 +6,18 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A format is what a kind of file has in it, and how much memory is spent on one.
+// A format describes a kind of file: its content and its memory limits.
 type format struct {
-	appID      int32 // marks the file
+	appID      int32 // identifies the kind of file
 	migrations embed.FS
-	folder     string // of the migrations
+	folder     string // folder of the migrations
 	statements statements
 
 	writerCacheKiB, readerCacheKiB int
 
-	// logPages is when a commit moves the write-ahead log into the file, in pages
-	// of 4 KiB. Larger is fewer writes at random places; smaller is a log that is
-	// written over sooner, and a sync of what is written over takes half of what
-	// it takes where the log still grows.
+	// logPages is the size of the write-ahead log, in pages of 4 KiB, at which a commit moves it into the file. A larger
+	// log means fewer writes at random places. A smaller log is overwritten sooner, and syncing overwritten pages takes
+	// half as long as syncing a log that still grows.
 	logPages int
 }
 
@@ -39,7 +38,7 @@ var (
 	controlFormat = format{
 		appID: 0x46616e43 /* FanC */, migrations: controlMigrations, folder: "control", statements: parseStatements(controlQueries + controlMoves + copies(store.ControlTables())),
 		writerCacheKiB: 8 << 10, readerCacheKiB: 4 << 10,
-		logPages: 8000, // an import writes everywhere; what is synced at once is what an event waits for
+		logPages: 8000, // an import writes to random places; an event waits only for the synced pages
 	}
 	dayFormat = format{
 		appID: 0x46616e44 /* FanD */, migrations: dayMigrations, folder: "day", statements: parseStatements(dayQueries + copies(store.DayTables())),

@@ -14,12 +14,10 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// migrate brings a file's schema up to date: it runs the scripts of its format
-// that the file has not seen, in the order of their names, which begin with 001
-// and go on without a gap, each in a transaction of its own. A script that was
-// released never changes. A file that has seen more scripts than there are is
-// refused with Conflict: an older program would write what the newer one does
-// not expect.
+// migrate brings a file's schema up to date. It runs the scripts of the format that the file has not seen, in the order of
+// their names, which begin with 001 and have no gaps, each in its own transaction. A released script never changes. A file
+// that has seen more scripts than this program has is refused with Conflict, because an older program would write data
+// that the newer one does not expect.
 func migrate(ctx context.Context, conn *sqlite.Conn, file string, format *format) error {
 	scripts, err := format.scripts()
 	if err != nil {
@@ -41,7 +39,7 @@ func migrate(ctx context.Context, conn *sqlite.Conn, file string, format *format
 	return sqlitemigration.Migrate(ctx, conn, sqlitemigration.Schema{AppID: format.appID, Migrations: scripts})
 }
 
-// scripts reads the migrations in their order.
+// scripts reads the migrations in order.
 func (f *format) scripts() ([]string, error) {
 	entries, err := fs.ReadDir(f.migrations, f.folder) // sorted by name
 	if err != nil {

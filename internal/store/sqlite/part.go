@@ -13,22 +13,21 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// readers is how many read a file at once; more wait.
+// readers is the maximum number of concurrent readers of a file; more readers wait.
 const readers = 4
 
-// A part is one file: one writer at a time, several readers. It satisfies
-// store.Part.
+// A part is one file with one writer at a time and several readers. It implements store.Part.
 type part struct {
 	path   string
 	format *format
 
-	mu     sync.Mutex // held by the one who writes
+	mu     sync.Mutex // held by the writer
 	writer *session
-	bytes  *os.File // what file opened, or nil
+	bytes  *os.File // opened by file, or nil
 
-	readers chan *session // idle ones; nil stands for one that is not open yet
+	readers chan *session // idle sessions; nil stands for one that is not open yet
 	closed  chan struct{}
-	gone    error // what is said once closed is
+	gone    error // the error after closed was closed
 }
 
 var _ store.Part = (*part)(nil)
@@ -49,12 +48,12 @@ func openPart(ctx context.Context, path string, format *format, durability store
 	return p, nil
 }
 
-// Write runs fn in one transaction, which the end of ctx does not cut short.
+// Write runs fn in one transaction, which is not interrupted when ctx ends.
 func (p *part) Write(_ context.Context, fn func(store.Session) error) error {
 	return told(p.alone(func(conn *sqlite.Conn) error { return transact(conn, p.writing(fn)) }), couldNotWrite)
 }
 
-// Erase is Write that overwrites what it deletes.
+// Erase is Write that overwrites deleted data.
 func (p *part) Erase(_ context.Context, fn func(store.Session) error) error {
 	return told(p.alone(func(conn *sqlite.Conn) error {
 		return securely(conn, func() error { return transact(conn, p.writing(fn)) })
@@ -65,7 +64,7 @@ func (p *part) writing(fn func(store.Session) error) func(*sqlite.Conn) error {
 	return func(*sqlite.Conn) error { return fn(p.writer) }
 }
 
-// Read runs fn on a connection that sees all that was committed so far.
+// Read runs fn on a connection that sees all previous commits.
 func (p *part) Read(ctx context.Context, fn func(store.Session) error) error {
 	return p.read(ctx, func(s *session) error { return fn(s) })
 }
@@ -77,22 +76,21 @@ func (p *part) Snapshot(ctx context.Context, fn func(store.Session) error) error
 			return err
 		}
 		defer func() {
-			s.conn.SetInterrupt(nil) // the end must not be cut short
+			s.conn.SetInterrupt(nil) // the rollback must not be interrupted
 			err = errors.Join(err, step(s.conn, "COMMIT"))
 		}()
 		return fn(s)
 	})
 }
 
-// Scrub makes sure that names are in no unused byte of the file, nor in its
-// write-ahead log.
+// Scrub removes names from all unused bytes of the file, and from its write-ahead log.
 func (p *part) Scrub(_ context.Context, names [][]byte) error {
 	return told((&scrubber{p.file, p.alone}).scrub(names), couldNotWrite)
 }
 
-// file opens the file beside SQLite, to be read. It stays open as long as the part:
-// who closes a file takes all locks of the process on it away, those of SQLite, too,
-// and another program that looks at it then would delete its log on leaving.
+// file opens the file for reading, beside SQLite. It stays open as long as the part, because closing a file releases all
+// locks of the process on it, including those of SQLite; another program that opened the file in that moment would then
+// delete its log on exit.
 func (p *part) file() (io.ReaderAt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,12 +109,12 @@ func (p *part) file() (io.ReaderAt, error) {
 	return p.bytes, nil
 }
 
-// alone lends the connection that writes, outside of a transaction.
+// alone runs fn with the writing connection, outside of a transaction.
 func (p *part) alone(fn func(*sqlite.Conn) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case <-p.closed: // between finding the part and this
+	case <-p.closed: // closed between looking up the part and this call
 		return p.gone
 	default:
 	}
@@ -152,7 +150,7 @@ func (p *part) read(ctx context.Context, fn func(*session) error) error {
 	return told(err, couldNotRead)
 }
 
-// close waits for those who read and write, and refuses the others with gone.
+// close waits for readers and writers, and makes later calls fail with gone.
 func (p *part) close(gone error) error {
 	p.gone = gone
 	close(p.closed)
@@ -171,14 +169,14 @@ func (p *part) close(gone error) error {
 	return errors.Join(errs...)
 }
 
-// transact runs fn between BEGIN and COMMIT. After an error or a panic nothing
-// of it is kept, and the connection is ready for the next.
+// transact runs fn between BEGIN and COMMIT. After an error or a panic it rolls back, and the connection is ready for the
+// next transaction.
 func transact(conn *sqlite.Conn, fn func(*sqlite.Conn) error) (err error) {
 	if err := step(conn, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	defer func() {
-		if conn.AutocommitEnabled() { // committed; or rolled back by SQLite, as when the disk is full
+		if conn.AutocommitEnabled() { // committed, or rolled back by SQLite, for example because the disk is full
 			return
 		}
 		if rollback := step(conn, "ROLLBACK"); rollback != nil {

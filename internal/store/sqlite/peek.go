@@ -13,12 +13,11 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Peek reads the control part of a data directory and changes nothing: the
-// files may be a running server's, and those of an older version are not brought
-// up to date.
+// Peek reads the control part of a data directory without changing anything: a server may use the files, and files of an
+// older version are not brought up to date.
 func Peek(ctx context.Context, dir string, fn func(store.Session) error) (err error) {
 	name, err := peekName(filepath.Join(dir, controlFile))
-	if err != nil { // there is none, or it is not ours to read
+	if err != nil { // no file, or no permission to read it
 		return err
 	}
 	conn, err := open(name, sqlite.OpenReadOnly|sqlite.OpenURI, []string{"PRAGMA query_only=ON"})
@@ -30,9 +29,9 @@ func Peek(ctx context.Context, dir string, fn func(store.Session) error) (err er
 	return fn(newSession(conn, &controlFormat))
 }
 
-// peekName is the URI under which a look leaves nothing behind. Where there is no
-// write-ahead log nobody has the file open, and SQLite is told that nobody will:
-// else it would make one, in the name of whoever looks.
+// peekName returns the URI for reading a file without leaving anything behind. If there is no write-ahead log, no process
+// has the file open, and the URI tells SQLite that the file does not change. Otherwise SQLite would create a log that
+// belongs to the reading user.
 func peekName(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

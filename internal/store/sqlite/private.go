@@ -6,14 +6,13 @@ import (
 	"os"
 )
 
-// others are the rights of who is neither the owner of a file nor in its group.
+// others is the mask of permissions of users who are neither the owner of a file nor in its group.
 const others = 0o007
 
-// keepPrivate makes the file of a database, where it is missing, one that its owner
-// alone reads: it has people's addresses, and SQLite would make one that everybody
-// reads who comes into the folder, which somebody else may have made. From a file that
-// is there it takes the rights of others. A new log has the mode of its file. No
-// connection may be open: closing a file ends the locks of the process on it.
+// keepPrivate creates a missing database file so that only its owner can read it, because it contains addresses. SQLite
+// would create a file that everybody with access to the folder can read. From an existing file it removes the permissions
+// of others. A new log gets the mode of its file. No connection may be open, because closing a file releases the locks of
+// the process on it.
 func keepPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err == nil {
@@ -30,7 +29,7 @@ func keepPrivate(path string) error {
 		if err == nil && info.Mode().Perm()&others != 0 {
 			err = os.Chmod(name, info.Mode().Perm()&^others)
 		}
-		if err != nil && !errors.Is(err, fs.ErrPermission) { // the file of another owner stays as he has it
+		if err != nil && !errors.Is(err, fs.ErrPermission) { // a file of another owner stays unchanged
 			return err
 		}
 	}

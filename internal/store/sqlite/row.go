@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A row is what a statement stands on.
+// A row is the current row of a statement.
 type row struct{ stmt *sqlite.Stmt }
 
 func (r row) IsNull(column int) bool    { return r.stmt.ColumnIsNull(column) }
@@ -19,7 +19,7 @@ func (r row) Bytes(column int) []byte   { return bytesAt(r.stmt, column) }
 // values binds the columns of one row of an INSERT.
 type values struct {
 	stmt          *sqlite.Stmt
-	before, bound int // parameters of the rows before; values of this one
+	before, bound int // number of parameters of earlier rows; number of values bound for this one
 }
 
 func (v *values) next() int {

@@ -19,7 +19,7 @@ import (
 // is checkpointed and emptied, the file is searched for the erased names, and the unused part of
 // each page that contains one is overwritten.
 
-// securely runs fn while conn overwrites what it deletes.
+// securely runs fn while conn overwrites deleted data.
 func securely(conn *sqlite.Conn, fn func() error) error {
 	if err := sqlitex.ExecuteTransient(conn, "PRAGMA secure_delete=ON", nil); err != nil {
 		return err
@@ -27,7 +27,7 @@ func securely(conn *sqlite.Conn, fn func() error) error {
 	return errors.Join(fn(), sqlitex.ExecuteTransient(conn, "PRAGMA secure_delete=OFF", nil))
 }
 
-// emptyLog moves the write-ahead log into the file and cuts it to nothing.
+// emptyLog moves the write-ahead log into the file and truncates it.
 func emptyLog(conn *sqlite.Conn) error {
 	busy := false
 	err := sqlitex.ExecuteTransient(conn, "PRAGMA wal_checkpoint(TRUNCATE)", &sqlitex.ExecOptions{
@@ -38,8 +38,7 @@ func emptyLog(conn *sqlite.Conn) error {
 	return err
 }
 
-// A scrubber has the one connection of a file that may write, for the time of a
-// call.
+// A scrubber has the writing connection of a file for one call.
 type scrubber struct {
 	file   func() (io.ReaderAt, error)
 	writer func(func(*sqlite.Conn) error) error
@@ -124,8 +123,8 @@ func lower(b []byte) {
 	}
 }
 
-// clean overwrites what is unused of pages, through SQLite's own table of pages,
-// so that it is a transaction like any other.
+// clean overwrites the unused bytes of pages. It uses SQLite's own table of pages, so that the change is a transaction
+// like any other.
 func clean(conn *sqlite.Conn, pages []int64) error {
 	free, lists, err := freePages(conn)
 	if err != nil {
@@ -160,9 +159,8 @@ func readPage(conn *sqlite.Conn, number int64) (page []byte, err error) {
 	return page, err
 }
 
-// freePages are the leaves of the list of free pages: nothing of them is in use
-// (https://www.sqlite.org/fileformat2.html, section 1.5). lists are the pages
-// that name them, with how many each names.
+// freePages returns the leaves of the list of free pages, which contain no data (https://www.sqlite.org/fileformat2.html,
+// section 1.5). lists are the pages that list them, with the number of leaves on each.
 func freePages(conn *sqlite.Conn) (free map[int64]bool, lists map[int64]int, err error) {
 	free, lists = map[int64]bool{}, map[int64]int{}
 	first, err := readPage(conn, 1)
@@ -193,8 +191,8 @@ func freePages(conn *sqlite.Conn) (free map[int64]bool, lists map[int64]int, err
 	return free, lists, nil
 }
 
-// clearUnused overwrites the gap and the free blocks of a page of a tree
-// (section 1.6 of the same); false if it is no such page.
+// clearUnused overwrites the gap and the free blocks of a b-tree page (section 1.6 of the same document). It returns false
+// for other pages.
 func clearUnused(page []byte, number int64) bool {
 	head := page
 	offset := 0

@@ -8,26 +8,24 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A session runs the statements of a format on one connection. It satisfies
-// store.Session.
+// A session runs the statements of a format on one connection. It implements store.Session.
 //
-// Statements stay compiled, and what was bound last stays bound until something
-// else is: SQLite compiles many statements again once their bindings are cleared,
-// since the plan could hang on them.
+// Statements stay compiled and keep their bindings until the next call: SQLite recompiles many statements after their
+// bindings were cleared, because the plan could depend on them.
 type session struct {
 	conn       *sqlite.Conn
 	statements statements
 	compiled   map[compiled]*sqlite.Stmt
 	visiting   string // the statement whose rows are being visited or bound
-	values     values // of the row that is being bound
+	values     values // values of the row that is being bound
 }
 
 var _ store.Session = (*session)(nil)
 
-// compiled is the name of a statement, and of an INSERT for how many rows it is.
+// compiled is the key of a compiled statement: its name and, for an INSERT, its number of rows.
 type compiled struct {
 	name string
-	rows int // 0: as it stands
+	rows int // 0: the statement as it is in the file
 }
 
 func newSession(conn *sqlite.Conn, format *format) *session {
@@ -46,7 +44,7 @@ func (s *session) Each(statement string, visit func(store.Row) error, args ...an
 	})
 }
 
-// EachOf runs the statement for one set of arguments after the other.
+// EachOf runs the statement for each set of arguments.
 func (s *session) EachOf(statement string, n int, args func(i int) []any, visit func(i int, r store.Row) error) error {
 	return s.alone(statement, func() error {
 		i := 0
@@ -60,7 +58,7 @@ func (s *session) EachOf(statement string, n int, args func(i int) []any, visit 
 	})
 }
 
-// Insert writes as many rows at a time as there is a statement for.
+// Insert writes rows in groups, with the largest statement that fits.
 func (s *session) Insert(statement string, n int, bind func(i int, to store.Values)) error {
 	in, err := s.statements.insert(statement)
 	if err != nil {
@@ -79,7 +77,7 @@ func (s *session) Insert(statement string, n int, bind func(i int, to store.Valu
 	})
 }
 
-// insert writes as many rows as the statement is for, from the row at on.
+// insert writes one group of rows, from row at on.
 func (s *session) insert(of compiled, query string, columns, at int, bind func(i int, to store.Values)) error {
 	stmt, err := s.compile(of, query)
 	if err != nil {
@@ -125,7 +123,7 @@ func (s *session) each(statement string, row func(*sqlite.Stmt) error, args []an
 	return eachRow(stmt, row)
 }
 
-// compile returns a statement that is ready to be bound.
+// compile returns a statement that is ready for binding.
 func (s *session) compile(of compiled, query string) (*sqlite.Stmt, error) {
 	stmt := s.compiled[of]
 	if stmt == nil {
@@ -138,7 +136,7 @@ func (s *session) compile(of compiled, query string) (*sqlite.Stmt, error) {
 	return stmt, nil
 }
 
-// alone refuses a statement inside of another: PostgreSQL cannot run it either.
+// alone refuses a statement while the rows of another are visited, because PostgreSQL cannot run it either.
 func (s *session) alone(statement string, fn func() error) error {
 	if s.visiting != "" {
 		return fmt.Errorf("statement %q is run while the rows of %q are visited", statement, s.visiting)

@@ -9,9 +9,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// A Snapshot is one file of this package as it was at one moment, to be copied
-// while others read and write it. As long as it is open, the file's write-ahead
-// log only grows. Its schema is not brought up to date.
+// A Snapshot is a file of this package as it was at one moment, to be copied while others read and write it. While it is
+// open, the write-ahead log of the file only grows. Its schema is not brought up to date.
 type Snapshot struct {
 	conn     *sqlite.Conn
 	path     string
@@ -21,7 +20,7 @@ type Snapshot struct {
 
 const snapshotCacheKiB = 256
 
-// OpenSnapshot opens the file and holds the moment.
+// OpenSnapshot opens the file and fixes the moment.
 func OpenSnapshot(path string) (*Snapshot, error) {
 	conn, err := openReader(path, snapshotCacheKiB)
 	if err != nil {
@@ -30,7 +29,7 @@ func OpenSnapshot(path string) (*Snapshot, error) {
 	s := &Snapshot{conn: conn, path: path}
 	err = step(conn, "BEGIN")
 	if err == nil {
-		s.pages, err = sqlitex.ResultInt64(conn.Prep("PRAGMA page_count")) // the first read holds the moment
+		s.pages, err = sqlitex.ResultInt64(conn.Prep("PRAGMA page_count")) // the first read fixes the moment
 	}
 	if err == nil {
 		s.pageSize, err = sqlitex.ResultInt64(conn.Prep("PRAGMA page_size"))
@@ -41,10 +40,10 @@ func OpenSnapshot(path string) (*Snapshot, error) {
 	return s, nil
 }
 
-// Size is the number of bytes that Copy writes.
+// Size returns the number of bytes that Copy writes.
 func (s *Snapshot) Size() int64 { return s.pages * s.pageSize }
 
-// Copy writes the file as it was, page by page. It blocks as long as w does.
+// Copy writes the file as it was at the moment, page by page. It blocks as long as w does.
 func (s *Snapshot) Copy(ctx context.Context, w io.Writer) error {
 	s.conn.SetInterrupt(ctx.Done())
 	defer s.conn.SetInterrupt(nil)
@@ -70,5 +69,5 @@ func (s *Snapshot) Copy(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// Close lets the moment go.
+// Close releases the moment.
 func (s *Snapshot) Close() error { return s.conn.Close() }

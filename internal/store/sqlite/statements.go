@@ -7,8 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// statements are the named queries of a .sql file, and what Insert makes of
-// those that it can be used with.
+// statements are the named statements of a .sql file, and the INSERTs in the forms that Insert uses.
 type statements struct {
 	texts   store.Statements
 	inserts map[string]insert
@@ -18,7 +17,7 @@ type statements struct {
 // cost about a third less each than one.
 var insertRows = [...]int{64, 32, 16, 8, 4, 2, 1}
 
-// An insert is the text of an INSERT for each of those sizes.
+// An insert is the text of an INSERT for each of these sizes.
 type insert struct {
 	columns int
 	queries [len(insertRows)]string
@@ -34,9 +33,9 @@ func parseStatements(file string) statements {
 	return s
 }
 
-// newInsert repeats the tuple of an INSERT … VALUES (?, …) for each size; false
-// if the statement is no such. OR FAIL: what fails ends its transaction, so SQLite need
-// not copy each page that a statement changes to take back that statement alone.
+// newInsert repeats the tuple of an INSERT … VALUES (?, …) for each size, and returns false for other statements. It uses
+// OR FAIL: a failure ends the transaction anyway, so SQLite need not copy each page that a statement changes in order to
+// undo that statement alone.
 func newInsert(query string) (in insert, ok bool) {
 	const values = "VALUES "
 	from := strings.Index(query, values+"(?")

@@ -58,7 +58,7 @@ func openings(text string) (found []string) {
 }
 
 // ordinary removes phrases in which a private term has its ordinary meaning.
-var ordinary = strings.NewReplacer("layout: letter", "", "letters and digits", "", "letters, digits", "", "style sheet", "", "Style sheet", "", "IsLetter", "")
+var ordinary = strings.NewReplacer("layout: letter", "", "`letter`", "", "letters and digits", "", "letters, digits", "", "style sheet", "", "Style sheet", "", "IsLetter", "")
 
 // termsOf returns the private terms among the words of a text or the parts of a name.
 func termsOf(text string) (found []string) {

@@ -47,7 +47,7 @@ func TestFullDiskStopsAnImportAtALineThatIsNamed(t *testing.T) {
 				t.Fatalf("the last of %d answers is %s", len(answers), answers[len(answers)-1])
 			}
 			stored := last.Line - 1
-			if stored != len(answers)-1 || stored == 0 || !strings.Contains(last.Error.Hint, "before this line") {
+			if stored != len(answers)-1 || stored == 0 || !strings.Contains(last.Error.Hint, "lines before this one") {
 				t.Errorf("%d lines were answered before line %d was refused: %+v", len(answers)-1, last.Line, last.Error)
 			}
 			s.http.must(200, "GET", fmt.Sprintf("/v1/subscriptions/p%d", stored-1), "", "")
