@@ -25,8 +25,10 @@ type Sum [sha256.Size]byte
 // SumOf returns the sum of content.
 func SumOf(content []byte) Sum { return sha256.Sum256(content) }
 
+// String returns the sum in hexadecimal.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
+// MarshalText returns the sum in hexadecimal.
 func (s Sum) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]), nil }
 
 // UnmarshalText reads the output of MarshalText.
