@@ -71,9 +71,8 @@ func lastOf(all []fanfare.Completion) []fanfare.Completion {
 	return last
 }
 
-// byPlace is the order of entries by their keys: rows that are inserted one behind the
-// other cost a database less than the same rows in the order of their answers. Of two with
-// one key the first stays the first.
+// byPlace sorts entries by key, because inserting adjacent rows costs a database less than inserting the rows in the order
+// of the answers. Entries with the same key keep their order.
 func byPlace(entries []fanfare.Entry) []int {
 	order := make([]int, len(entries))
 	for i := range order {

@@ -22,8 +22,7 @@ func (s *Store) Controls(ctx context.Context, of fanfare.Day, visit func(c fanfa
 	})
 }
 
-// SetControls keeps controls of broadcasts of one day, all or none; the empty
-// value removes one.
+// SetControls stores controls of broadcasts of one day, all or none. An empty value removes a control.
 func (s *Store) SetControls(ctx context.Context, of fanfare.Day, controls []fanfare.Control, now time.Time) error {
 	return s.write(ctx, of, func(in store.Session) error { return setControls(in, controls, now) })
 }

@@ -17,14 +17,13 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Store is the record. Its methods are safe for concurrent use. Those that are
-// asked of a day that has nothing return NotFound.
+// Store is the record of deliveries. Its methods are safe for concurrent use. They return NotFound for a day without data.
 type Store struct {
 	db      store.Database
 	remains remains
 }
 
-// New returns the record that a database keeps.
+// New returns the record of deliveries in a database.
 func New(db store.Database) *Store { return &Store{db: db} }
 
 // Days lists the days that have something, newest first.
@@ -42,7 +41,7 @@ func (s *Store) write(ctx context.Context, of fanfare.Day, fn func(store.Session
 	return day.Write(ctx, fn)
 }
 
-// begin is write for what may be the first of its day.
+// begin is write for a transaction that may be the first of its day. It creates the day.
 func (s *Store) begin(ctx context.Context, of fanfare.Day, fn func(store.Session) error) error {
 	day, err := s.db.Day(ctx, of, true)
 	if err != nil {
@@ -51,7 +50,7 @@ func (s *Store) begin(ctx context.Context, of fanfare.Day, fn func(store.Session
 	return day.Write(ctx, fn)
 }
 
-// read runs fn, whose statements each see what was kept so far.
+// read runs fn. Each statement sees everything that was committed before it.
 func (s *Store) read(ctx context.Context, of fanfare.Day, fn func(store.Session) error) error {
 	day, err := s.db.Day(ctx, of, false)
 	if err != nil {
@@ -78,8 +77,7 @@ func number(in store.Session, statement string, args ...any) (n int64, err error
 	return n, err
 }
 
-// LastCompletion returns when the last broadcast of a day was completed, the zero time if none
-// was.
+// LastCompletion returns when the last broadcast of a day was completed, or the zero time if none was.
 func (s *Store) LastCompletion(ctx context.Context, of fanfare.Day) (at time.Time, err error) {
 	err = s.read(ctx, of, func(in store.Session) error {
 		return in.Each("last_completion", func(r store.Row) error {

@@ -37,8 +37,7 @@ const (
 	itemBytesAtOnce = 4 << 20
 )
 
-// insertItems keeps the events that the members of runs name, and has few of them in
-// memory.
+// insertItems stores the events that the members of runs refer to. It holds only a few of them in memory.
 func insertItems(in store.Session, events []*fanfare.MatchResult) error {
 	for _, e := range events {
 		if e.Items == nil {
@@ -55,7 +54,7 @@ func insertItems(in store.Session, events []*fanfare.MatchResult) error {
 	return nil
 }
 
-// An itemKeeper keeps the events of one run.
+// An itemKeeper stores the events of one run.
 type itemKeeper struct {
 	in    store.Session
 	run   fanfare.EventSeq
@@ -92,7 +91,7 @@ func (k *itemKeeper) flush() error {
 	})
 }
 
-// RunAt returns the event that the run of a slot is; none if it is not frozen.
+// RunAt returns the event of a slot's run, or none if the run is not frozen.
 func (s *Store) RunAt(ctx context.Context, slot uint16, due time.Time) (ref fanfare.EventRef, frozen bool, err error) {
 	ref.Day = fanfare.DayOf(due)
 	err = s.read(ctx, ref.Day, func(in store.Session) error {
@@ -107,8 +106,7 @@ func (s *Store) RunAt(ctx context.Context, slot uint16, due time.Time) (ref fanf
 	return ref, frozen, err
 }
 
-// LastRuns visits the slots of which runs were due on a day, with the last of
-// each.
+// LastRuns visits the slots with runs that were due on a day, with the last run of each.
 func (s *Store) LastRuns(ctx context.Context, of fanfare.Day, visit func(slot uint16, due time.Time)) error {
 	return s.read(ctx, of, func(in store.Session) error {
 		return in.Each("runs_last", func(r store.Row) error {
@@ -118,8 +116,7 @@ func (s *Store) LastRuns(ctx context.Context, of fanfare.Day, visit func(slot ui
 	})
 }
 
-// Items reads events that the members of a run name, NotFound if there is not one
-// of each number.
+// Items reads events that the members of a run refer to. It returns NotFound if one of the numbers does not exist.
 func (s *Store) Items(ctx context.Context, run fanfare.EventRef, numbers []uint32, visit func(fanfare.RunItem) error) error {
 	return s.read(ctx, run.Day, func(in store.Session) error {
 		found := 0

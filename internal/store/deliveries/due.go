@@ -8,8 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// NextDue returns the time of the earliest work that waits on a day, zero if
-// none does.
+// NextDue returns the time of the earliest waiting work of a day, or the zero time without any.
 func (s *Store) NextDue(ctx context.Context, of fanfare.Day) (next time.Time, err error) {
 	err = s.read(ctx, of, func(in store.Session) error {
 		return in.Each("due_next", func(r store.Row) error {
@@ -45,7 +44,7 @@ func (s *Store) DueBy(ctx context.Context, of fanfare.Day, now time.Time, limit 
 	return dues, err
 }
 
-// RemoveDue forgets work that was handed on.
+// RemoveDue deletes work that was handed on.
 func (s *Store) RemoveDue(ctx context.Context, of fanfare.Day, dues []fanfare.Due) error {
 	return s.write(ctx, of, func(in store.Session) error {
 		for i := range dues {

@@ -21,7 +21,7 @@ func (s *Store) EraseAttempts(ctx context.Context, of fanfare.Day, refs []fanfar
 	})
 }
 
-// ReplacePosted keeps an event in another form than it was accepted in.
+// ReplacePosted replaces the stored form of an accepted event.
 func (s *Store) ReplacePosted(ctx context.Context, posted *fanfare.AcceptedEvent) error {
 	text, err := json.Marshal(posted)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Store) ReplacePosted(ctx context.Context, posted *fanfare.AcceptedEvent
 	return s.erase(ctx, ref.Day, func(in store.Session) error { return in.Run("posted_replace", int64(ref.Seq), text) })
 }
 
-// ReplaceParked keeps parked work with another payload.
+// ReplaceParked replaces the payload of parked work.
 func (s *Store) ReplaceParked(ctx context.Context, id string, payload []byte) error {
 	of, row, err := parseParkedID(id)
 	if err != nil {
@@ -48,8 +48,7 @@ func (s *Store) erase(ctx context.Context, of fanfare.Day, fn func(store.Session
 	return day.Erase(ctx, fn)
 }
 
-// Scrub makes sure that names, in lower case, are in nothing that the database
-// holds of a day beside rows that are kept.
+// Scrub removes names, given in lower case, from everything in the part of a day except current rows.
 func (s *Store) Scrub(ctx context.Context, of fanfare.Day, names [][]byte) error {
 	day, err := s.db.Day(ctx, of, false)
 	if err != nil {

@@ -21,8 +21,7 @@ func filedUnder(sum fanfare.Sum) []byte {
 	return id[:]
 }
 
-// crypt encrypts or decrypts in place. A key is used for one text alone, so that it
-// needs no nonce.
+// crypt encrypts or decrypts in place. Each key encrypts only one text, so no nonce is needed.
 func crypt(sum fanfare.Sum, content []byte) error {
 	block, err := aes.NewCipher(sum[:])
 	if err == nil {
@@ -31,7 +30,7 @@ func crypt(sum fanfare.Sum, content []byte) error {
 	return err
 }
 
-// KeepFiles keeps the bytes of files for messages of a day, under their sums, durably.
+// KeepFiles stores the bytes of files for messages of a day durably, under their hashes.
 func (s *Store) KeepFiles(ctx context.Context, of fanfare.Day, contents ...[]byte) error {
 	ids, sealed := make([][]byte, len(contents)), make([][]byte, len(contents))
 	for i, content := range contents {

@@ -20,8 +20,7 @@ type indexed struct {
 	} `json:"direct"`
 }
 
-// FindEvent returns the newest event of a day whose CloudEvent has an id; 0 if
-// there is none.
+// FindEvent returns the newest event of a day whose CloudEvent has the id, or 0 if there is none.
 func (s *Store) FindEvent(ctx context.Context, of fanfare.Day, service, id string) (fanfare.EventSeq, error) {
 	found, err := s.lookUp(ctx, of, historyEventIDs, textKey(service, id), func(p *indexed) bool { return p.Service == service && p.Event.ID == id })
 	return append(found, 0)[0], err
@@ -35,8 +34,7 @@ func (s *Store) FindReference(ctx context.Context, of fanfare.Day, service, refe
 	})
 }
 
-// lookUp returns the events of a day that have a key of a kind, and are what is
-// sought, newest first.
+// lookUp returns the events of a day with a key of a kind for which the check succeeds, newest first.
 func (s *Store) lookUp(ctx context.Context, of fanfare.Day, kind int64, key uint64, is func(*indexed) bool) ([]fanfare.EventSeq, error) {
 	return s.search(ctx, of, kind, key, func(in store.Session, candidates []fanfare.EventSeq, position int64) (found []fanfare.EventSeq, err error) {
 		add := func(seq fanfare.EventSeq, posted []byte) {

@@ -63,14 +63,14 @@ func (s *Store) Freeze(ctx context.Context, events []*fanfare.MatchResult, now t
 	return fresh, err
 }
 
-// An encoded manifest is as it is kept.
+// An encoded manifest is a manifest in its stored form.
 type encoded struct {
 	id   fanfare.ManifestID
 	blob []byte
 }
 
-// encode encodes events and their manifests. Those of a million people take a while,
-// in which others may write.
+// encode encodes events and their manifests. Manifests for a million people take a while, during which other transactions
+// may write.
 func encode(events []*fanfare.MatchResult) (posted [][]byte, manifests [][]encoded, err error) {
 	posted, manifests = make([][]byte, len(events)), make([][]encoded, len(events))
 	for i, event := range events {
@@ -97,9 +97,8 @@ func insertManifests(in store.Session, manifests []encoded) error {
 	})
 }
 
-// insertNumbered inserts n rows with the ids that follow the last one given out.
-// The counter is held until the commit, so that ids become visible in their
-// order; an id is never given out again.
+// insertNumbered inserts n rows with the ids after the last assigned one. It locks the counter until the commit, so that
+// ids become visible in order. An id is never reused.
 func insertNumbered(in store.Session, next, insert string, n int, bind func(i int, to store.Values)) error {
 	if n == 0 {
 		return nil

@@ -11,17 +11,17 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A Waiting is what waits on a day for the run of a slot.
+// A Waiting describes the events of a day that wait for the run of a slot.
 type Waiting struct {
 	Slot    uint16
 	Due     time.Time // whole seconds
 	Service string
-	Members int64 // of all its events; read by Gatherings alone
+	Members int64 // number of members of all its events; only Gatherings sets it
 }
 
 func (w *Waiting) key() []any { return []any{int64(w.Slot), w.Due.Unix()} }
 
-// gather keeps who gets events later, and that runs wait for them.
+// gather stores the recipients who get events later, and the runs that they wait for.
 func gather(in store.Session, events []*fanfare.MatchResult) error {
 	var rows []*fanfare.Gathered
 	var waiting []Waiting
@@ -58,7 +58,7 @@ func putGathered(in store.Session, rows []*fanfare.Gathered) error {
 	return errors.Join(err, failed)
 }
 
-// each leaves each run once, in an order that is the same for all who write.
+// each visits each run once, in an order that is the same for all writers.
 func each(waiting []Waiting) []Waiting {
 	slices.SortFunc(waiting, func(a, b Waiting) int { return cmp.Or(cmp.Compare(a.Slot, b.Slot), a.Due.Compare(b.Due)) })
 	return slices.CompactFunc(waiting, func(a, b Waiting) bool { return a.Slot == b.Slot && a.Due.Equal(b.Due) })
@@ -104,13 +104,12 @@ func (s *Store) Await(ctx context.Context, of fanfare.Day, runs []Waiting) error
 	return s.begin(ctx, of, func(in store.Session) error { return putPending(in, each(runs)) })
 }
 
-// EndAwait forgets that something of a day waits for a run.
+// EndAwait removes the note that a day waits for a run.
 func (s *Store) EndAwait(ctx context.Context, of fanfare.Day, w Waiting) error {
 	return s.write(ctx, of, func(in store.Session) error { return in.Run("pending_delete", w.key()...) })
 }
 
-// Gathered visits what was gathered on a day for a run, in the order of the ids of
-// the manifests. The one that visit is given is its own.
+// Gathered visits the manifests of a day that wait for a run, in the order of their ids. visit may keep the manifest.
 func (s *Store) Gathered(ctx context.Context, of fanfare.Day, slot uint16, due time.Time, visit func(*fanfare.Manifest) error) error {
 	return s.read(ctx, of, func(in store.Session) error {
 		return in.Each("gathered", func(r store.Row) error {

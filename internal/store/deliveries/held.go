@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Hold keeps a batch of what is paused.
+// Hold stores a batch of a paused scope.
 func (s *Store) Hold(ctx context.Context, batch *fanfare.Batch) error {
 	text, err := json.Marshal(batch)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) Held(ctx context.Context, of fanfare.Day) (batches []fanfare.Bat
 	return batches, ids, err
 }
 
-// RemoveHeld forgets held batches that were handed on.
+// RemoveHeld deletes held batches that were handed on.
 func (s *Store) RemoveHeld(ctx context.Context, of fanfare.Day, ids []int64) error {
 	return s.write(ctx, of, func(in store.Session) error {
 		for _, id := range ids {

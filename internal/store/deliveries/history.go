@@ -64,7 +64,7 @@ func eachPair(b []byte, visit func(pair) bool) {
 	}
 }
 
-// textKey is a 63-bit hash, so that its order is the same signed.
+// textKey returns a 63-bit hash, so that its order is the same as a signed number.
 func textKey(service, text string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(service))
@@ -88,8 +88,8 @@ func (s *Store) History(ctx context.Context, of fanfare.Day, subscriber fanfare.
 	})
 }
 
-// search returns the events of a key of a kind, newest first: of those that the
-// runs have, and of those behind a position, what choose returns.
+// search returns the events of a key of a kind, newest first: the events in the runs, and those that choose returns for
+// the events after a position.
 func (s *Store) search(ctx context.Context, of fanfare.Day, kind int64, key uint64,
 	choose func(in store.Session, inRuns []fanfare.EventSeq, position int64) ([]fanfare.EventSeq, error),
 ) (found []fanfare.EventSeq, err error) {

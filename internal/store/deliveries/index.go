@@ -16,9 +16,8 @@ const (
 	eventsAtOnce = 256
 )
 
-// IndexHistory adds one run of what came since the last one, and reports how
-// many events it covered; 0 means that the runs are complete. It is called by
-// one goroutine at a time.
+// IndexHistory adds one run with the events since the last run, and returns how many events it covers; 0 means that the
+// runs are complete. Only one goroutine may call it at a time.
 func (s *Store) IndexHistory(ctx context.Context, of fanfare.Day) (int, error) {
 	day, err := s.db.Day(ctx, of, false)
 	if err != nil {
@@ -61,7 +60,7 @@ type unsorted struct {
 	position int64
 }
 
-// behind is an event that is in no run yet.
+// behind is an event that is not in a run yet.
 type behind struct {
 	position, messages int64
 	seq                fanfare.EventSeq
@@ -100,8 +99,8 @@ func (u *unsorted) read(in store.Session) (more bool, err error) {
 	return true, err
 }
 
-// fitting is how many of some events have capacity for their messages: those that
-// begin before it is full, since one alone may be larger than a run.
+// fitting returns how many of some events fit. It counts an event that begins before the capacity is reached, because a
+// single event may be larger than a run.
 func fitting(events []behind, capacity int64) (n int) {
 	for ; n < len(events) && capacity > 0; n++ {
 		capacity -= events[n].messages
@@ -109,7 +108,7 @@ func fitting(events []behind, capacity int64) (n int) {
 	return n
 }
 
-// add adds what is known of an event without its manifests.
+// add adds the data of an event that do not come from its manifests.
 func (u *unsorted) add(e *behind) {
 	u.events++
 	u.position = e.position

@@ -61,8 +61,7 @@ func (s *Store) MergeHistory(ctx context.Context, of fanfare.Day) (bool, error) 
 	return true, dropBlocks(ctx, day, chosen)
 }
 
-// mergeable returns the ten oldest runs of the lowest level that has ten; nil
-// if none has.
+// mergeable returns the ten oldest runs of the lowest level that has ten, or nil.
 func mergeable(runs []run) []run {
 	byLevel := map[int64][]run{}
 	highest := int64(0)
@@ -150,8 +149,8 @@ func dropBlocks(ctx context.Context, day store.Part, runs []run) error {
 	return nil
 }
 
-// SweepHistory removes the blocks of runs that a crash left unfinished. It runs
-// before anything else is done with the runs of a day.
+// SweepHistory removes the blocks of incomplete runs that a crash left. It must be called before other methods that use
+// the runs of a day.
 func (s *Store) SweepHistory(ctx context.Context, of fanfare.Day) error {
 	day, err := s.db.Day(ctx, of, false)
 	if err != nil {

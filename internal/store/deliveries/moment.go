@@ -9,10 +9,9 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A Moment is a snapshot of a day at the call of Moment: reads that belong together
-// take the locks of the database once. It is valid until the function that it
-// was given to returns. Its methods read many of a kind in one go, and visit
-// them in the order in which they were asked for; visit must not ask it again.
+// A Moment is a snapshot of a day, so that related reads lock the database only once. It is valid until the function that
+// received it returns. Its methods read many rows in one call and visit them in the order of the arguments; visit must not
+// call methods of the Moment.
 type Moment struct {
 	day fanfare.Day
 	in  store.Session
@@ -35,7 +34,7 @@ func (s *Store) once(ctx context.Context, of fanfare.Day, fn func(*Moment) error
 	return s.read(ctx, of, func(in store.Session) error { return fn(&Moment{of, in}) })
 }
 
-// Manifests reads manifests, NotFound if there is not one of each id.
+// Manifests reads manifests. It returns NotFound if an id does not exist.
 func (m *Moment) Manifests(ids []fanfare.ManifestID, visit func(*fanfare.Manifest)) error {
 	return eachOf(m.in, "manifest", ids, func(id fanfare.ManifestID, r store.Row) error {
 		manifest := &fanfare.Manifest{ID: id}
@@ -47,8 +46,7 @@ func (m *Moment) Manifests(ids []fanfare.ManifestID, visit func(*fanfare.Manifes
 	})
 }
 
-// Posted reads events as they were accepted, NotFound if there is not one of
-// each sequence.
+// Posted reads events as they were accepted. It returns NotFound if a sequence number does not exist.
 func (m *Moment) Posted(seqs []fanfare.EventSeq, visit func(*fanfare.AcceptedEvent)) error {
 	return eachOf(m.in, "posted", seqs, func(seq fanfare.EventSeq, r store.Row) error {
 		posted := &fanfare.AcceptedEvent{Seq: seq}
@@ -58,8 +56,8 @@ func (m *Moment) Posted(seqs []fanfare.EventSeq, visit func(*fanfare.AcceptedEve
 	}, func(seq fanfare.EventSeq) error { return unknownEvent(fanfare.EventRef{Day: m.day, Seq: seq}) })
 }
 
-// eachOf reads the one row that a statement returns for each key, and ends with
-// what missing says of the first that has none.
+// eachOf reads the row that a statement returns for each key. At the first key without a row it stops and returns the
+// error of missing.
 func eachOf[K ~uint64](in store.Session, statement string, keys []K, row func(K, store.Row) error, missing func(K) error) error {
 	found := 0
 	err := in.EachOf(statement, len(keys), func(i int) []any { return []any{int64(keys[i])} }, func(i int, r store.Row) error {
@@ -75,8 +73,8 @@ func eachOf[K ~uint64](in store.Session, statement string, keys []K, row func(K,
 	return err
 }
 
-// Latest reads the newest entries of spans; positions without an entry are left
-// out. visit is told the number of the span.
+// Latest reads the newest entries of spans and skips positions without an entry. It passes the number of the span to
+// visit.
 func (m *Moment) Latest(spans []Span, visit func(span int, position uint32, attempt uint16, state fanfare.State)) error {
 	type latest struct {
 		span     int

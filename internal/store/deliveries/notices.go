@@ -10,13 +10,13 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Notices are outcomes that services are to be told of, as one group was kept.
+// Notices are the outcomes of one group that services are notified about.
 type Notices struct {
 	ID      int64 // ascending, and never given out again
 	Entries []fanfare.Entry
 }
 
-// keepNotices keeps, with a group of entries, those that services are told of.
+// keepNotices stores the entries of a group that services are notified about.
 func keepNotices(in store.Session, entries []fanfare.Entry) error {
 	var blob []byte
 	told, at := 0, time.Time{}
@@ -35,9 +35,8 @@ func keepNotices(in store.Session, entries []fanfare.Entry) error {
 	return store.KeepNotice(in, nanos(at), told, blob)
 }
 
-// PlanNotices returns what is to be told next of a day, the oldest first, none if
-// nothing is; of about so many groups. It is the same until ToldNotices, also
-// after a restart, whatever has come since.
+// PlanNotices returns the oldest notices of a day that have not been delivered, of about so many groups. Until ToldNotices
+// is called it returns the same notices, also after a restart and when newer ones exist.
 func (s *Store) PlanNotices(ctx context.Context, of fanfare.Day, groups int) (plan []Notices, err error) {
 	read, write := s.transactions(ctx, of)
 	kept, err := store.PlanNotices(read, write, groups)
@@ -51,20 +50,19 @@ func (s *Store) PlanNotices(ctx context.Context, of fanfare.Day, groups int) (pl
 	return plan, err
 }
 
-// transactions are those of a day.
+// transactions returns the transactions of a day.
 func (s *Store) transactions(ctx context.Context, of fanfare.Day) (read, write store.Transaction) {
 	return func(fn func(store.Session) error) error { return s.read(ctx, of, fn) },
 		func(fn func(store.Session) error) error { return s.write(ctx, of, fn) }
 }
 
-// ToldNotices forgets a plan: what it has was told.
+// ToldNotices deletes the notices of a plan after delivery.
 func (s *Store) ToldNotices(ctx context.Context, of fanfare.Day, plan []Notices) error {
 	_, write := s.transactions(ctx, of)
 	return store.ToldNotices(write, plan[len(plan)-1].ID)
 }
 
-// WaitingNotices counts the outcomes of a day that are not told yet, and returns
-// when the first of them was.
+// WaitingNotices returns the number of undelivered outcomes of a day, and the time of the first.
 func (s *Store) WaitingNotices(ctx context.Context, of fanfare.Day) (entries int64, since time.Time, err error) {
 	read, _ := s.transactions(ctx, of)
 	entries, at, err := store.WaitingNotices(read)
@@ -76,8 +74,7 @@ const (
 	noticeComplaint
 )
 
-// appendNotice appends an entry without what nobody is told: relay, address and
-// when the next attempt is.
+// appendNotice appends an entry without the fields that services do not get: relay, address and time of the next attempt.
 func appendNotice(b []byte, e *fanfare.Entry) []byte {
 	var flags byte
 	if e.Returned {
@@ -98,7 +95,7 @@ func appendNotice(b []byte, e *fanfare.Entry) []byte {
 
 var errNotices = errors.New("what services are to be told is damaged")
 
-// readNotices reads what appendNotice wrote.
+// readNotices decodes the output of appendNotice.
 func readNotices(of fanfare.Day, b []byte) (entries []fanfare.Entry, err error) {
 	bad := false
 	advance := func(n int) {

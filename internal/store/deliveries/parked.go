@@ -9,8 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Park puts work aside that failed too often: the payload is what went over the
-// bus and goes back there on a retry.
+// Park stores work that failed too often. The payload is the message from the bus; a retry puts it back there.
 func (s *Store) Park(ctx context.Context, of fanfare.Day, seq fanfare.EventSeq, p fanfare.Parked, payload []byte) error {
 	return s.begin(ctx, of, func(in store.Session) error {
 		return insertNumbered(in, "parked_next", "park", 1, func(_ int, to store.Values) {
@@ -46,7 +45,7 @@ func (s *Store) Parked(ctx context.Context, of fanfare.Day) (parked []fanfare.Pa
 	return parked, payloads, err
 }
 
-// Unpark forgets parked work.
+// Unpark deletes parked work.
 func (s *Store) Unpark(ctx context.Context, id string) error {
 	of, row, err := parseParkedID(id)
 	if err != nil {

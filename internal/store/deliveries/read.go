@@ -114,8 +114,7 @@ func entryAt(r store.Row, of fanfare.DeliveryRef) fanfare.Entry {
 	}
 }
 
-// Manifests reads all manifests of an event, empty if it is not frozen yet or
-// nobody wanted it.
+// Manifests reads all manifests of an event. There are none if the event is not frozen yet or has no recipients.
 func (s *Store) Manifests(ctx context.Context, ref fanfare.EventRef) (manifests []fanfare.Manifest, err error) {
 	err = s.read(ctx, ref.Day, func(in store.Session) error {
 		manifests = nil
@@ -131,8 +130,7 @@ func (s *Store) Manifests(ctx context.Context, ref fanfare.EventRef) (manifests 
 	return manifests, err
 }
 
-// ManifestOf reads the manifest of an event that covers a partition, nil if
-// none does.
+// ManifestOf reads the manifest of an event that covers a partition, or returns nil.
 func (s *Store) ManifestOf(ctx context.Context, ref fanfare.EventRef, partition int) (manifest *fanfare.Manifest, err error) {
 	err = s.read(ctx, ref.Day, func(in store.Session) error {
 		return in.Each("manifest_of_partition", func(r store.Row) error {

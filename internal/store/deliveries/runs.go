@@ -11,7 +11,7 @@ import (
 
 const (
 	blockPairs = 1024
-	// blocksPerCommit bounds how long indexing keeps the recorder waiting.
+	// blocksPerCommit limits how long indexing delays the recorder.
 	blocksPerCommit = 64
 )
 
@@ -20,9 +20,8 @@ type run struct {
 	segment, size int64
 }
 
-// remains are runs that could not be written to their end. Each is removed before
-// the next is begun, so that a database that takes some writes and not others is
-// not filled with them.
+// remains are incomplete runs. Each is removed before the next run begins, so that they do not fill a database in which
+// some writes fail.
 type remains struct {
 	mu   sync.Mutex
 	runs map[fanfare.Day][]run
@@ -73,8 +72,8 @@ func listRuns(in store.Session) ([]run, error) {
 	return runs, err
 }
 
-// blocks gives the blocks of a run in ascending order, each valid until the
-// next, and an empty one at the end. A key never lies in two.
+// blocks returns the blocks of a run in ascending order, each valid until the next call, and an empty block at the end.
+// All pairs of a key are in one block.
 type blocks func() ([]pair, error)
 
 // cut sorts pairs and returns their blocks.

@@ -23,8 +23,7 @@ func (s *Store) Switches(ctx context.Context, of fanfare.Day, visit func(sw fanf
 	})
 }
 
-// SetSwitches keeps switches of broadcasts of one day; the empty state removes
-// one.
+// SetSwitches stores switches of broadcasts of one day. An empty state removes a switch.
 func (s *Store) SetSwitches(ctx context.Context, of fanfare.Day, switches []fanfare.Switch, now time.Time) error {
 	return s.write(ctx, of, func(in store.Session) error {
 		for _, sw := range switches {

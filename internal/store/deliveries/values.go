@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// nanos is a time as it is kept: 0 for the zero time.
+// nanos encodes a time for the database; the zero time is 0.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

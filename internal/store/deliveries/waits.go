@@ -43,7 +43,7 @@ func (s *Store) Waits(ctx context.Context, of fanfare.Day, manifest fanfare.Mani
 	})
 }
 
-// EventWaits counts what was put off of an event, by reason.
+// EventWaits counts the postponed deliveries of an event by reason.
 func (s *Store) EventWaits(ctx context.Context, ref fanfare.EventRef) (waits []fanfare.Waiting, err error) {
 	err = s.read(ctx, ref.Day, func(in store.Session) error {
 		waits = nil

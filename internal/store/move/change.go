@@ -155,7 +155,7 @@ func (m *moving) change() error {
 // an error, the source stays in use.
 func (m *moving) tryChange() error {
 	s := m.of
-	s.mu.Lock() // no day is made meanwhile
+	s.mu.Lock() // no day is created meanwhile
 	defer s.mu.Unlock()
 	began := m.now()
 	ctx, cancel := context.WithTimeout(m.ctx, changePatience)

@@ -11,7 +11,7 @@ type gate struct {
 	mu     sync.Mutex
 	inside int
 	shut   chan struct{} // closed when it opens; nil: it is open
-	idle   chan struct{} // closed when nobody is inside; nil: nobody asked
+	idle   chan struct{} // closed when no caller is inside; nil if nothing waits for that
 }
 
 // enter waits until the gate is open. The caller must leave it afterwards.

@@ -18,7 +18,7 @@ import (
 // until they are replayed in another database. It is a file without a name, so it ends with the
 // process, like the move. Only the move needs it, so it is not synced.
 type journal struct {
-	order  turn // held by the one who writes: what is kept first comes first
+	order  turn // held by the writer, so that transactions are journaled in commit order
 	tx     recording
 	entry  []byte
 	budget *budget
@@ -28,7 +28,7 @@ type journal struct {
 	appended int64 // bytes, since the beginning of the journal
 	taken    int64
 	base     int64 // where the file begins
-	until    int64 // as far as it may be taken
+	until    int64 // position up to which entries may be taken
 	limit    int64 // of the bytes that wait; 0: only the budget limits them
 	over     error // why the journal has ended
 	changed  chan struct{}
@@ -90,7 +90,7 @@ func (j *journal) keep(ctx context.Context, part store.Part, way byte, fn func(s
 		err = part.Write(ctx, recorded)
 	}
 	switch {
-	case err != nil && ran == nil: // store.ErrAway too: what is idempotent may have been kept
+	case err != nil && ran == nil: // also after store.ErrAway: an idempotent transaction may have been committed
 		j.fail(fmt.Errorf("whether a transaction was kept is not known: %w", err))
 	case err == nil && !j.tx.clean:
 		j.fail(errors.New("a transaction was kept though one of its statements failed"))

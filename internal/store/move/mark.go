@@ -17,16 +17,16 @@ type Mark struct {
 	At    time.Time
 }
 
-// The states of a database that a move has touched. A move goes through them so:
+// The states of a database during and after a move. A move goes through them in this order:
 //
 //	target    source
-//	filling             what is in it is not complete
-//	full                it is complete, and the source may still be in charge
-//	full      left      the source is in charge no more
-//	here      left
+//	filling             the data in the target is incomplete
+//	full                the target is complete, and the source may still be in use
+//	full      left      the source is no longer in use
+//	here      left      the target is in use
 //
-// Cut short before the source has left, it did not happen; cut short behind, it
-// is ended by marking the target.
+// A move that is interrupted before the source has left has no effect. A move that is interrupted later is completed by
+// marking the target.
 const (
 	Filling = "filling"
 	Full    = "full"
@@ -34,7 +34,7 @@ const (
 	Left    = "left"
 )
 
-// ReadMark returns the mark of a database; nil if it has none.
+// ReadMark returns the mark of a database, or nil if it has none.
 func ReadMark(ctx context.Context, db store.Database) (mark *Mark, err error) {
 	err = db.Control().Read(ctx, func(s store.Session) (err error) {
 		mark, err = readMark(s)

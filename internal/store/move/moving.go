@@ -79,10 +79,9 @@ type following struct {
 	target  store.Part
 }
 
-// Move moves all data into another database, which is in charge afterwards. Readers and
-// writers of the Switch continue, except for a moment in which writes wait.
-// When it has returned nil, the Switch has closed the old database and closes the
-// new one; else the old one is in charge as before, and the other is the caller's.
+// Move moves all data into another database, which is in use afterwards. Readers and writers of the Switch continue,
+// except for a moment in which writes wait. If it returns nil, the Switch has closed the old database, and will close the
+// new one. Otherwise the old database remains in use, and the caller must close the other.
 func (s *Switch) Move(ctx context.Context, to Side, o Options) (_ *Report, err error) {
 	m, err := s.begin(ctx, to, o)
 	if err != nil {
@@ -98,7 +97,7 @@ func (s *Switch) Move(ctx context.Context, to Side, o Options) (_ *Report, err e
 		}
 		if err != nil {
 			if cause := context.Cause(m.ctx); cause != nil {
-				err = cause // what made the others end
+				err = cause // the error that made the others end
 			}
 			o.Progress.change(func(s *State) { s.Phase = Failed })
 			return &m.report, err
@@ -224,7 +223,7 @@ func (m *moving) copy() error {
 		if i == len(parts)-1 {
 			failpoint.Hit("before-last-part")
 		}
-		if m.isFollowed(p) { // it was made since the move began
+		if m.isFollowed(p) { // the day was created after the move began
 			continue
 		}
 		if err := m.copyPart(p); err != nil {

@@ -25,7 +25,7 @@ type State struct {
 	Part, Table string
 	Rows, Total int64 // of this phase; a row that is compared counts on both sides
 	Bytes       int64 // of these rows
-	Behind      int64 // bytes that were written in the source and are not in the target yet
+	Behind      int64 // bytes that were written to the source and are not in the target yet
 	Since       time.Time
 }
 

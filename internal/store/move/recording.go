@@ -34,7 +34,7 @@ type recording struct {
 	in    store.Session
 	b     []byte
 	clean bool  // no statement failed
-	err   error // what could not be written down
+	err   error // why recording failed
 }
 
 func (r *recording) begin(in store.Session, way byte) {

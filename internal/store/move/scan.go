@@ -10,7 +10,7 @@ import (
 
 const (
 	pageRows  = 5000    // read by one statement
-	pageBytes = 4 << 20 // and about as many bytes of them kept; the others are read again
+	pageBytes = 4 << 20 // approximate bytes of a page; rows beyond it are read again
 )
 
 // scan visits the rows of a table in the order of its key, page by page, so that a statement is

@@ -22,7 +22,7 @@ type Switch struct {
 	days    sync.Map // fanfare.Day: *part
 
 	mu     turn    // held to begin and end a move, and to make and remove days
-	moving *moving // nil: none is under way
+	moving *moving // nil: no move is running
 	closed bool
 	left   sync.WaitGroup // databases that were in charge and are read from still
 }
@@ -196,7 +196,7 @@ type part struct {
 	found  atomic.Pointer[found]
 
 	writes  gate
-	journal *journal // set and taken away while writes is shut and empty; nil: no move
+	journal *journal // changed only while writes is shut and empty; nil: no move
 }
 
 // found is a database's part.

@@ -61,7 +61,7 @@ func appendColumn(b []byte, row store.Row, column int, kind store.Kind) []byte {
 	from := len(b)
 	b = append(b, make([]byte, n)...)
 	row.Copy(column, b[from:])
-	if kind == store.TextColumn { // what was kept by an older version may have another form
+	if kind == store.TextColumn { // an older version may have stored another form
 		if read := alias(b[from:]); store.Text(read) != read {
 			return appendText(b[:start], store.Text(string(b[from:])))
 		}

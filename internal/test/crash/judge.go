@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Verdict is what the comparison found.
+// A Verdict is the result of the comparison.
 type Verdict struct {
 	Events   int
 	Arrivals int
@@ -14,15 +14,15 @@ type Verdict struct {
 	Refused  int // that had to, and were refused for good by the capture server
 
 	Lost       []string // that had to arrive and did not
-	Unasked    []string // that arrived for somebody who did not want the event
+	Unasked    []string // messages to people who did not subscribe to the event
 	AfterEnd   []string // that arrived after an end was acknowledged
-	Unknown    []string // that arrived of an event that nobody acknowledged
+	Unknown    []string // messages about events that were not acknowledged
 	Renamed    []string // that arrived again under another Message-ID
 	Duplicates int      // that arrived again
 }
 
-// Broken lists what no crash may cause. Duplicates are not in it: their bound
-// depends on the number of kills.
+// Broken lists the violations that no crash may cause. It leaves out duplicates, because their limit depends on the number
+// of kills.
 func (v *Verdict) Broken() map[string][]string {
 	broken := map[string][]string{}
 	for what, found := range map[string][]string{
@@ -41,9 +41,8 @@ func (v *Verdict) String() string {
 		v.Events, v.Expected, v.Refused, v.Arrivals, v.Either, len(v.Lost), len(v.Unasked), len(v.AfterEnd), len(v.Unknown), v.Duplicates, len(v.Renamed))
 }
 
-// Judge compares what arrived with what was asked for. refused tells whether the
-// capture server refuses a recipient for good; it is asked of those only to whom
-// nothing came.
+// Judge compares the messages that arrived with the expected ones. refused reports whether the capture server permanently
+// refuses a recipient; Judge calls it only for recipients without a message.
 func Judge(events []Event, arrivals []Arrival, refused func(address string) (bool, error)) (*Verdict, error) {
 	v := &Verdict{Events: len(events), Arrivals: len(arrivals)}
 	reached := v.sort(events, arrivals)

@@ -6,8 +6,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Reconcile holds the product's account of a broadcast, and its trace of each
-// delivery, against who got a message of it. It returns what does not agree.
+// Reconcile compares the reported counts of a broadcast, and the trace of each delivery, with the messages that arrived.
+// It returns the differences.
 func Reconcile(b *fanfare.Broadcast, deliveries []fanfare.Delivery, reached map[string]bool, refused func(address string) (bool, error)) ([]string, error) {
 	var wrong []string
 	note := func(format string, args ...any) { wrong = append(wrong, b.Event+": "+fmt.Sprintf(format, args...)) }

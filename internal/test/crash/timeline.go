@@ -12,8 +12,8 @@ type Change struct {
 // A Timeline is all changes of one subscription, one after the other.
 type Timeline []Change
 
-// during tells whether the subscription certainly wants, and whether it may
-// want, an event that was published between two moments.
+// during reports whether the subscription certainly matches, and whether it may match, an event that was published between
+// two moments.
 func (t Timeline) during(from, to time.Time) (must, may bool) {
 	for _, c := range t {
 		switch {
@@ -42,7 +42,7 @@ func (t Timeline) over(at time.Time) bool {
 	return over
 }
 
-// A Person is everybody behind one address, with all subscriptions of one topic.
+// A Person has all subscriptions of one topic that belong to one address.
 type Person []Timeline
 
 func (p Person) during(from, to time.Time) (must, may bool) {
@@ -62,7 +62,7 @@ func (p Person) over(at time.Time) bool {
 	return len(p) > 0
 }
 
-// An Audience is who subscribes to a topic, by address.
+// An Audience has the subscribers of a topic, by address.
 type Audience map[string]Person
 
 // An Event is one that was acknowledged.

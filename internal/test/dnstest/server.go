@@ -1,11 +1,8 @@
-// Package dnstest is a DNS server for tests: a real one on UDP at 127.0.0.1, which
-// answers for the names that a test gives it.
+// Package dnstest provides a DNS server for tests. It listens on UDP at 127.0.0.1 and answers with the records of a test.
 //
-// State. Its records are set before it starts; Add and Break change them later. It ends with
-// the test.
-//
-// Failure. A name that it does not know does not exist (NXDOMAIN), and of one that it
-// knows there is only what was given. Where it cannot start, the test ends.
+// The records are set before the server starts; Add and Break change them later. The server stops at the end of the test.
+// It answers NXDOMAIN for an unknown name, and returns only the given records for a known name. If it cannot start, the
+// test fails.
 package dnstest
 
 import (
@@ -26,7 +23,7 @@ type Server struct {
 	Mails  map[string][]string // hosts that take mail, the preferred first
 	Broken map[string]bool     // names for which it fails (SERVFAIL)
 
-	mu sync.Mutex // holds what is changed after the start
+	mu sync.Mutex // protects the records that change after the start
 }
 
 // Add puts texts at a name, in place of those that are there; it does not fail for it any more.
@@ -71,7 +68,7 @@ func (s *Server) Start(t testing.TB) string {
 	return conn.LocalAddr().String()
 }
 
-// Resolver starts the server, and returns a resolver that asks it and nobody else.
+// Resolver starts the server and returns a resolver that asks only this server.
 func (s *Server) Resolver(t testing.TB) *net.Resolver {
 	t.Helper()
 	address := s.Start(t)
@@ -88,12 +85,12 @@ func (s *Server) serve(conn net.PacketConn) {
 			return // the test is over
 		}
 		if answer, ok := s.answer(buffer[:n]); ok {
-			_, _ = conn.WriteTo(answer, from) // who asked asks again
+			_, _ = conn.WriteTo(answer, from) // the client repeats a lost query
 		}
 	}
 }
 
-// answer makes the answer to a question; false where there is none in it.
+// answer returns the answer to a query, or false if the query has no question.
 func (s *Server) answer(question []byte) ([]byte, bool) {
 	var m dnsmessage.Message
 	if m.Unpack(question) != nil || len(m.Questions) != 1 {

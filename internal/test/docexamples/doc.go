@@ -1,13 +1,10 @@
-// Package docexamples has the tests that run the examples of the documents: each
-// page that shows commands, documents or templates is followed from top to bottom
-// with the real program, in a directory of its own, against a server and a capture
-// server of its own. Each template that an example shows is sent to recipients of
-// every kind, and rendered for a thousand random ones.
+// Package docexamples tests the examples of the documentation. It follows each page with commands, documents or templates
+// from top to bottom with the real program, in a separate directory, with a server and a capture server. It sends each
+// template of an example to recipients of every kind, and renders it for a thousand random ones.
 //
-// State. A page starts from testdata/base; testdata/NAME adds what the page takes
-// for granted: files, a document, and setup.sh.
+// A page starts with the files of testdata/base; testdata/NAME adds what the page assumes: files, a document, and
+// setup.sh.
 //
-// Failure. An example that fails is named with its page, line and command. Blocks
-// that are not run stand in the list of exceptions, each with its reason; an entry
-// that fits no block fails the test as well.
+// A failure names the page, line and command of the example. Blocks that are not run are in the list of exceptions with
+// their reasons; an entry without a matching block is a failure, too.
 package docexamples

@@ -1,11 +1,7 @@
-// Package e2e holds the tests that drive the real program: the binary is built,
-// started as its users start it, spoken to by its command line and its API, and
-// judged by what arrives at the capture server.
+// Package e2e holds the end-to-end tests. They build the real program, start it as users do, use its command line and its
+// API, and check the messages that arrive at the capture server.
 //
-// State. Each server has a data directory, a port and a log of its own, and ends
-// with its test.
-//
-// Failure. A test that needs a full disk mounts a small one for the server
-// alone, in a mount namespace; where the machine allows neither root nor user
-// namespaces the test fails and says so.
+// Each server has its own data directory, port and log, and stops at the end of its test. A test that needs a full disk
+// mounts a small file system for the server in a mount namespace; if the machine allows neither root nor user namespaces,
+// the test fails with that reason.
 package e2e

@@ -19,7 +19,7 @@ type Site struct {
 	Function string // with its package and its receiver, such as condition.accessPath.takeRange
 	Kind     string // condition, comparison, assignment or call
 	Ordinal  int    // among the sites of this kind in the function, from 1
-	Code     string // what stands there, in one line
+	Code     string // source code of the place, in one line
 }
 
 // Name names the site whatever file or line it is in.
@@ -138,7 +138,7 @@ func (in *instrumenter) file(path, pkg string, skip func(function string) bool) 
 	return out.Bytes(), nil
 }
 
-// nameOf is the name of a function with that of its receiver.
+// nameOf returns the name of a function with its receiver type.
 func nameOf(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name
@@ -209,8 +209,8 @@ func (in *instrumenter) inside(e ast.Expr) ast.Expr {
 // boundaries are the comparisons that differ where both sides are equal.
 var boundaries = map[token.Token]token.Token{token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR}
 
-// boundary makes x < y be x <= y. Both sides are evaluated twice, so that they must not call
-// anything but what computes.
+// boundary changes x < y to x <= y. The mutant evaluates both sides twice, so they must not call functions with side
+// effects.
 func (in *instrumenter) boundary(e *ast.BinaryExpr) ast.Expr {
 	if !pure(e.X) || !pure(e.Y) {
 		return e
@@ -316,7 +316,7 @@ func (in *instrumenter) statement(s ast.Stmt) ast.Stmt {
 	return s
 }
 
-// results rewrites what a function returns that visibly is true or false.
+// results changes returned values that are literally true or false.
 func (in *instrumenter) results(s *ast.ReturnStmt) {
 	for i, e := range s.Results {
 		if isTruth(e) {

@@ -2,7 +2,7 @@ package mutation
 
 import "path/filepath"
 
-// packages are those of internal/condition that decide whether a condition matches.
+// packages are the packages of internal/condition that decide whether a condition matches.
 var packages = []string{".", "lang", "expr", "ngram"}
 
 // folders are the folders of packages in a module.

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// account is who runs PostgreSQL: nil for who runs the test. For root it is
-// nobody, since PostgreSQL refuses root and looks its account up by name.
+// account returns the user that runs PostgreSQL, or nil for the user that runs the test. For root it returns nobody,
+// because PostgreSQL refuses to run as root and looks up its account by name.
 func account() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

@@ -4,12 +4,11 @@ import (
 	"os"
 )
 
-// ChoiceVariable names the environment variable that says which database the
-// tests of what is above the store use: sqlite, as without it, or postgres.
+// ChoiceVariable is the environment variable that selects the database for tests of the layers above the store: sqlite
+// (the default) or postgres.
 const ChoiceVariable = "FANFARE_TEST_DB"
 
-// Chosen returns what Prepared does where PostgreSQL is chosen, and "" where
-// SQLite is.
+// Chosen returns the result of Prepared if PostgreSQL is selected, and "" for SQLite.
 func Chosen(t TB) string {
 	t.Helper()
 	switch choice := os.Getenv(ChoiceVariable); choice {

@@ -38,16 +38,14 @@ type Cluster struct {
 	process *process // nil while none runs
 }
 
-// Launch starts a server. Settings are of the form "fsync=off", and come on top
-// of those that it has for tests.
+// Launch starts a server. Settings have the form "fsync=off" and are added to the default settings for tests.
 func Launch(settings ...string) (*Cluster, error) {
 	c := &Cluster{settings: settings}
 	return c, c.launch(c.create)
 }
 
-// Address returns an address of 127.0.0.1 at which nothing listens, and which is given
-// to nobody who asks for any until the end of the test: whoever is told of it may
-// listen there, and stop, and listen again.
+// Address returns an address of 127.0.0.1 at which nothing listens. It is reserved until the end of the test, so the
+// caller may listen on it, stop, and listen again.
 func Address(t TB) string {
 	t.Helper()
 	port, release, err := reserve()
@@ -93,7 +91,7 @@ func (c *Cluster) create() error {
 	if err := os.WriteFile(secret, []byte(password), 0o644); err != nil { //nolint:gosec // only the account can enter the directory
 		return err
 	}
-	initdb := exec.CommandContext(context.Background(), filepath.Join(c.programs, "bin", "initdb"), //nolint:gosec // what was fetched
+	initdb := exec.CommandContext(context.Background(), filepath.Join(c.programs, "bin", "initdb"), //nolint:gosec // a program that was downloaded
 		"--pgdata", c.data(), "--username", "postgres", "--pwfile", secret, "--auth", "scram-sha-256",
 		"--encoding", "UTF8", "--locale", "C", "--locale-provider", "icu", "--icu-locale", "en", "--no-sync")
 	initdb.SysProcAttr = attributes(c.as)
@@ -170,8 +168,7 @@ func (c *Cluster) signal(s syscall.Signal) error {
 	return err
 }
 
-// FreezeFirst stops the first process alone, which makes those of new connections:
-// the connections that are there work.
+// FreezeFirst stops only the first process, which accepts new connections. Existing connections continue to work.
 func (c *Cluster) FreezeFirst() error { return c.signalFirst(syscall.SIGSTOP) }
 
 func (c *Cluster) signalFirst(s syscall.Signal) error {
@@ -188,7 +185,7 @@ func (c *Cluster) signalFirst(s syscall.Signal) error {
 	return nil
 }
 
-// Stop ends the server in order, and its connections with it.
+// Stop shuts the server down cleanly and closes its connections.
 func (c *Cluster) Stop() error {
 	if c.process == nil {
 		return nil
@@ -244,7 +241,7 @@ func (c *Cluster) Restart() error {
 	return nil
 }
 
-// ready reads what the server says of itself, where pg_ctl reads it.
+// ready reads the state of the server from the file that pg_ctl reads.
 func (c *Cluster) ready() bool {
 	file, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
 	if err != nil {
@@ -261,7 +258,7 @@ func (c *Cluster) ready() bool {
 
 func (c *Cluster) log() string { return filepath.Join(c.dir, "log") }
 
-// Log is the end of what PostgreSQL wrote.
+// Log returns the end of the log of PostgreSQL.
 func (c *Cluster) Log() string {
 	log, err := os.ReadFile(c.log())
 	if err != nil {
@@ -271,7 +268,7 @@ func (c *Cluster) Log() string {
 	return string(bytes.ToValidUTF8(log[max(0, len(log)-most):], nil))
 }
 
-// Close ends the server and removes all that it kept.
+// Close stops the server and removes all its files.
 func (c *Cluster) Close() error {
 	stopped := c.Stop()
 	c.release()

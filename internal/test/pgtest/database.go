@@ -19,8 +19,8 @@ const Variable = "FANFARE_TEST_POSTGRES"
 // Quick are settings for tests that no loss of power is about.
 var Quick = []string{"fsync=off", "full_page_writes=off"}
 
-// shared is the server of this process. It ends with it; until then it is in
-// reach, for the janitor takes a pipe that was collected for an end.
+// shared is the server of this process, which stops with the process. The variable keeps it reachable: if the pipe to the
+// janitor were garbage-collected, the janitor would stop the server.
 var shared = sync.OnceValues(func() (*Cluster, error) {
 	if at := os.Getenv(Variable); at != "" {
 		return &Cluster{URL: at}, nil
@@ -28,7 +28,7 @@ var shared = sync.OnceValues(func() (*Cluster, error) {
 	return Launch(Quick...)
 })
 
-// TB is what a test, a benchmark and a property have in common.
+// TB is the common interface of tests, benchmarks and property tests.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -37,8 +37,8 @@ type TB interface {
 	Errorf(string, ...any)
 }
 
-// Database returns the URL of a new, empty database, which is dropped at the end
-// of the test. Its server is that of Variable, or one for this process.
+// Database returns the URL of a new, empty database, which is dropped at the end of the test. It is on the server that
+// Variable names, or on a server for this process.
 func Database(t TB) string {
 	t.Helper()
 	server, err := shared()
@@ -83,7 +83,7 @@ func inDatabase(server, name string) (string, error) {
 	return u.String(), nil
 }
 
-// terminate ends the connections of the account that asks, but its own.
+// terminate ends all other connections of the same account.
 const terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user AND pid <> pg_backend_pid()"
 
 // execute runs statements one by one on a connection of their own.

@@ -1,20 +1,14 @@
-// Package pgtest runs a real PostgreSQL for tests: of any account, root too, with
-// no package of the system. Its programs are fetched once for each version, and
-// kept in the user's cache directory (root's are in /var/cache, since another
-// account must reach them: PostgreSQL refuses to run as root, so root runs it as
-// nobody).
+// Package pgtest runs a real PostgreSQL for tests under any account, including root, without a system package. It
+// downloads the programs once for each version into the user's cache directory. Root uses /var/cache and runs PostgreSQL
+// as nobody, because PostgreSQL refuses to run as root.
 //
-// State. A server has a directory in the system's temporary one, with its data
-// and its log, and listens on a port of 127.0.0.1 that is its own for as long as
-// the directory lives, over kills and restarts. A janitor, a process of its own,
-// ends the server and removes the directory when the process that started it is
-// gone, however it went.
+// A server has a directory below the system's temporary directory for its data and its log. It listens on a port of
+// 127.0.0.1 that stays reserved while the directory exists, across kills and restarts. A separate janitor process stops
+// the server and removes the directory after the process that started it has ended for any reason.
 //
-// Failure. Tests fail with the end of PostgreSQL's log. Nothing is skipped: where
-// no server can be started, FANFARE_TEST_POSTGRES names one that runs.
+// Failing tests show the end of PostgreSQL's log. No test is skipped: if no server can be started, set
+// FANFARE_TEST_POSTGRES to the URL of a running server.
 //
-// The order of texts is that of a language (ICU, en), as in most databases of
-// users, so that a query that needs the order of bytes and does not ask for it
-// is found. Tests connect as an account that owns its databases and is no
-// superuser.
+// Texts are sorted by language rules (ICU, en), as in most databases of users, so that tests find queries that need byte
+// order and do not request it. Tests connect as an account that owns its databases and is not a superuser.
 package pgtest

@@ -11,8 +11,8 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// VersionVariable names the environment variable that chooses the version: a
-// major one (17), or that of a release of the binaries (17.5.0).
+// VersionVariable is the environment variable that selects the version: a major version (17), or a release of the binaries
+// (17.5.0).
 const VersionVariable = "FANFARE_TEST_POSTGRES_VERSION"
 
 // oldest is the lowest version that Fanfare supports.
@@ -41,7 +41,7 @@ func programs() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // another account runs what is in it
+	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // another account must be able to read it
 		return "", err
 	}
 	release := version()

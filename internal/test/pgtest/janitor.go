@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// A janitor is a process that outlives the one that started it for a moment:
-// when its input ends without a word it ends the server of a directory, and it
-// removes the directory in any case. It signals nobody that it may not.
+// A janitor is a process that briefly outlives the process that started it. When its input ends without a message, it
+// stops the server of a directory; in any case it removes the directory. It ignores processes that it may not signal.
 type janitor struct {
 	cmd   *exec.Cmd
 	input io.WriteCloser

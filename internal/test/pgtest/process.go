@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// environment keeps the settings of whoever runs the test away from PostgreSQL.
+// environment removes the settings of the user who runs the test from the environment of PostgreSQL.
 var environment = []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
 
 // process is PostgreSQL's first one.
@@ -29,7 +29,7 @@ func (p *process) ended() bool {
 // run starts a program on a thread that lives until the program has ended: a
 // signal for the death of a parent is one for the death of its thread.
 func run(path string, args []string, dir string, log *os.File, as *syscall.Credential) (*process, error) {
-	cmd := exec.CommandContext(context.Background(), path, args...) //nolint:gosec // what was fetched
+	cmd := exec.CommandContext(context.Background(), path, args...) //nolint:gosec // a program that was downloaded
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, environment, log, log
 	cmd.SysProcAttr = attributes(as)
 	p := &process{gone: make(chan struct{})}

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// attributes are those of PostgreSQL's process: in a group of its own, so that
-// Ctrl-C reaches the test alone, and ended at once with the thread that started it.
+// attributes returns the attributes of PostgreSQL's process. It has its own process group, so that Ctrl-C reaches only the
+// test, and it is killed as soon as the thread that started it ends.
 func attributes(as *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: as, Setpgid: true, Pdeathsig: syscall.SIGQUIT}
 }
@@ -60,13 +60,13 @@ func childrenOf(pid int) ([]int, error) {
 	return children, nil
 }
 
-// alive tells whether a process still holds anything.
+// alive reports whether a process still holds resources.
 func alive(pid int) bool {
 	state, _ := stat(pid)
 	return state != "" && state != "Z" && state != "X"
 }
 
-// halted tells whether a process was stopped, and has no child in the making.
+// halted reports whether a process was stopped and is not creating a child.
 func halted(pid int) bool {
 	state, _ := stat(pid)
 	return state == "T"

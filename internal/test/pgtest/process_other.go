@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// attributes are those of PostgreSQL's process: in a group of its own, so that
-// Ctrl-C reaches the test alone. The janitor ends it.
+// attributes returns the attributes of PostgreSQL's process. It has its own process group, so that Ctrl-C reaches only the
+// test. The janitor stops it.
 func attributes(as *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: as, Setpgid: true}
 }
@@ -44,10 +44,10 @@ func childrenOf(pid int) ([]int, error) {
 	return children, err
 }
 
-// alive tells whether a process still holds anything.
+// alive reports whether a process still holds resources.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// halted tells whether a process was stopped, and has no child in the making.
+// halted reports whether a process was stopped and is not creating a child.
 func halted(pid int) bool {
 	out, err := exec.CommandContext(context.Background(), "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec // a number
 	return err == nil && strings.HasPrefix(strings.TrimSpace(string(out)), "T")

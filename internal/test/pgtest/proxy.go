@@ -26,11 +26,11 @@ type Proxy struct {
 // A link is one connection through the proxy.
 type link struct {
 	near, far net.Conn // far is nil where the server was never reached
-	lost      bool     // nothing passes any more, and nobody is told
+	lost      bool     // all data is dropped without an error
 }
 
-// Proxy stands before a database of the server until the test ends. It outlives
-// kills of the server, and refuses connections while that is away.
+// Proxy forwards connections to a database of the server until the test ends. It survives kills of the server, and refuses
+// connections while the server is down.
 func (s *Server) Proxy(database string) *Proxy {
 	s.t.Helper()
 	u, err := url.Parse(database)
@@ -52,7 +52,7 @@ func newProxy(t testing.TB, server string) *Proxy {
 	p := &Proxy{server: server, listener: l, links: map[*link]struct{}{}}
 	p.running.Go(p.accept)
 	t.Cleanup(func() {
-		_ = l.Close() // what it had is cut
+		_ = l.Close() // its connections are closed
 		p.mu.Lock()
 		p.closed = true
 		p.mu.Unlock()
@@ -71,8 +71,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Silence loses all that is sent from now on, on connections that are open and
-// on new ones, and tells nobody: only time shows it.
+// Silence drops all data from now on, on open and new connections, without an error. Only timeouts reveal it.
 func (p *Proxy) Silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,8 +81,7 @@ func (p *Proxy) Silence() {
 	}
 }
 
-// Heal lets new connections through; those that were lost remain so, as after a
-// restart of what remembers them.
+// Heal forwards new connections again. Lost connections remain lost, as after a restart of a stateful firewall.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +98,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// serve passes on what the two sides send, until one closes.
+// serve forwards data in both directions until one side closes.
 func (p *Proxy) serve(near net.Conn) {
 	l := &link{near: near}
 	var dialer net.Dialer
@@ -125,8 +123,7 @@ func (p *Proxy) serve(near net.Conn) {
 	delete(p.links, l)
 }
 
-// pass copies from one side to the other. The end of one is told to the other,
-// unless the link is lost.
+// pass copies data from one side to the other. It passes on the end of the data unless the link is lost.
 func (p *Proxy) pass(l *link, from, to net.Conn) {
 	chunk := make([]byte, 64<<10)
 	for {
@@ -149,7 +146,7 @@ func (p *Proxy) pass(l *link, from, to net.Conn) {
 	}
 }
 
-// reset closes both sides at once, without what is still to be sent.
+// reset closes both sides at once and discards unsent data.
 func (l *link) reset() {
 	for _, side := range []net.Conn{l.near, l.far} {
 		if tcp, open := side.(*net.TCPConn); open {

@@ -11,8 +11,8 @@ type Server struct {
 	cluster *Cluster
 }
 
-// Start runs a server until the test ends. Settings are of the form "fsync=off"
-// (Quick has some); without any, what is committed survives a loss of power.
+// Start runs a server until the test ends. Settings have the form "fsync=off" (see Quick). Without settings, committed
+// data survives a loss of power.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	c, err := Launch(settings...)
@@ -53,7 +53,7 @@ func (s *Server) Kill() {
 	s.must(s.cluster.Kill())
 }
 
-// Stop ends the server in order, and its connections with it.
+// Stop shuts the server down cleanly and closes its connections.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.must(s.cluster.Stop())

@@ -15,8 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Standby runs a server that follows this one until the test ends: it begins with
-// a copy, and streams what comes.
+// Standby runs a server that follows this one until the test ends. It begins with a copy and streams later changes.
 func (s *Server) Standby(settings ...string) *Server {
 	s.t.Helper()
 	c := &Cluster{settings: settings}
@@ -29,8 +28,8 @@ func (s *Server) Administer(statements ...string) {
 	s.must(execute(s.cluster.admin, statements...))
 }
 
-// follow copies the directory of a server at work (PostgreSQL, 26.3.3 "Making a
-// Base Backup Using the Low Level API"), and has the copy stream what comes.
+// follow copies the directory of a running server (PostgreSQL, 26.3.3 "Making a Base Backup Using the Low Level API"), and
+// configures the copy to stream later changes.
 func (c *Cluster) follow(primary *Cluster) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -68,8 +67,7 @@ func (c *Cluster) follow(primary *Cluster) error {
 	return c.Restart()
 }
 
-// copyTree copies files that may change and go meanwhile, but for those of the
-// process that has them.
+// copyTree copies files that may change and disappear meanwhile. It leaves out the files of the running process.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +107,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// own gives files to the account that PostgreSQL runs as.
+// own changes the owner of files to the account that runs PostgreSQL.
 func (c *Cluster) own(root string) error {
 	if c.as == nil {
 		return nil

@@ -9,12 +9,10 @@ const TemplateVariable = "FANFARE_TEST_POSTGRES_TEMPLATE"
 // template is a name that nothing else has on a server that was launched.
 const template = "template_fanfare"
 
-// renew gives a copy an identity of its own, drawn as the first migration draws it: by
-// that a server tells a stranger's database from its own.
+// renew gives a copy its own identity, generated as in the first migration. A server uses it to recognize its database.
 const renew = "UPDATE fanfare.meta SET value = ('x' || left(md5(gen_random_uuid()::text), 16))::bit(64)::bigint WHERE name = 'identity'"
 
-// Template makes the database of which tests get copies, and returns its name. Fill
-// makes the schema at a URL.
+// Template creates the template database for tests and returns its name. fill creates the schema at a URL.
 func (c *Cluster) Template(fill func(at string) error) (name string, err error) {
 	at, err := inDatabase(c.URL, template)
 	if err != nil {
@@ -29,8 +27,8 @@ func (c *Cluster) Template(fill func(at string) error) (name string, err error) 
 	return template, execute(c.URL, "ALTER DATABASE "+template+" IS_TEMPLATE true ALLOW_CONNECTIONS false")
 }
 
-// Prepared is Database for tests that are not about a first start: it has the schema
-// already, as a server left it that was here before, where there is a template.
+// Prepared is Database for tests that are not about a first start: if there is a template, the database already has the
+// schema, as after an earlier start.
 func Prepared(t TB) string {
 	t.Helper()
 	server, name := os.Getenv(Variable), os.Getenv(TemplateVariable)
