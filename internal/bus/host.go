@@ -111,7 +111,7 @@ func (h *host) revive(ctx context.Context) {
 			return
 		case <-h.failed:
 		}
-		h.options.Logger.Error("the bus cannot write: events are refused until the disk has space", "dir", h.options.Dir)
+		h.options.Logger.Error("the bus cannot write to its disk; the server refuses events until the disk has free space", "dir", h.options.Dir)
 		for again := true; again; {
 			select {
 			case <-ctx.Done():
@@ -130,10 +130,10 @@ func (h *host) revive(ctx context.Context) {
 			err := h.start()
 			if again = err != nil; again {
 				h.broken.Store(true)
-				h.options.Logger.Error("the bus does not start again yet", "error", err)
+				h.options.Logger.Error("the bus could not be restarted; the server tries again", "error", err)
 			}
 		}
-		h.options.Logger.Info("the bus writes again")
+		h.options.Logger.Info("the bus can write again")
 	}
 }
 
@@ -148,7 +148,7 @@ func (h *host) full() error {
 	if h == nil || !h.broken.Load() {
 		return nil
 	}
-	return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full", Hint: "free some space; then it goes on by itself"}
+	return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full", Hint: "free some space; the server then resumes automatically"}
 }
 
 // serverLog passes on the warnings and errors of the embedded server, except those about an index

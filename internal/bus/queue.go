@@ -95,7 +95,7 @@ func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jets
 }
 
 // ErrClosed is returned by a queue whose bus was closed.
-var ErrClosed = errors.New("bus is closed")
+var ErrClosed = errors.New("the bus is closed")
 
 const (
 	// fetchTime is the duration of one fetch, and fetchBeat the interval of the server's
@@ -121,7 +121,7 @@ func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func
 		if err == nil {
 			continue
 		}
-		q.bus.options.Logger.Warn("bus: nothing could be fetched, it is tried again", "error", err)
+		q.bus.options.Logger.Warn("bus: messages could not be fetched; the server tries again", "error", err)
 		select {
 		case <-time.After(fetchPause):
 		case <-ctx.Done():

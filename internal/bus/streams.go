@@ -102,7 +102,7 @@ type Batch struct {
 // fits returns an error for a message that is too large for the server.
 func fits(data []byte) error {
 	if len(data) > MaxPayload {
-		return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("a message for the bus has %d bytes, more than %d", len(data), MaxPayload)}
+		return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("a message for the bus has %d bytes; the maximum is %d", len(data), MaxPayload)}
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (c *Config) validateDatabase(refuse func(key, hint, format string, args ...
 			{"db_statement_timeout", !isPreset("db_statement_timeout", c.DBStatementTimeout)},
 		} {
 			if of.set {
-				refuse(of.key, "set db to the URL of a PostgreSQL database, or remove "+of.key, "has no meaning without db")
+				refuse(of.key, "set db to the URL of a PostgreSQL database, or remove "+of.key, "has no effect without db")
 			}
 		}
 	}
@@ -57,15 +57,15 @@ func wrongDatabase(text string) (wrong, hint string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return "is not a URL", exampleDatabase + "; characters such as # / ? % and @ of a password are written %23 %2F %3F %25 %40"
+		return "is not a URL", exampleDatabase + "; in a password, write # / ? % and @ as %23 %2F %3F %25 %40"
 	case u.Scheme == "":
 		return "is not a URL", exampleDatabase
 	case !isPostgres(u):
-		return "names no database that is known: the URL begins with " + u.Scheme + ":", exampleDatabase + ", or leave db empty for SQLite in data_dir"
+		return "is not the URL of a PostgreSQL database: it begins with " + u.Scheme + ":", exampleDatabase + ", or leave db empty for SQLite in data_dir"
 	case u.Opaque != "" || u.Fragment != "":
 		return "is not the URL of a PostgreSQL database", exampleDatabase
 	case strings.Trim(u.Path, "/") == "" && u.Query().Get("dbname") == "" && u.Query().Get("database") == "":
-		return "names no database", exampleDatabase + ": the last part is the database"
+		return "does not name a database", exampleDatabase + ": the last part is the name of the database"
 	}
 	return "", ""
 }

@@ -72,13 +72,13 @@ func parseFile(path string, b []byte, origins map[string]origin) (layer, error) 
 	case 1:
 		return nil, unknown[0]
 	}
-	return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%s has %d keys that cannot be used", path, len(unknown)), Details: unknown}
+	return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%s has %d invalid keys", path, len(unknown)), Details: unknown}
 }
 
 func checkKey(key string, line, column int, path string, seen layer) *fanfare.Error {
 	problem := &fanfare.Error{Code: fanfare.Invalid, File: path, Pointer: "/" + key, Line: line, Column: column}
 	if _, twice := seen[key]; twice {
-		problem.Message = fmt.Sprintf("key %q stands twice", key)
+		problem.Message = fmt.Sprintf("key %q occurs twice", key)
 		return problem
 	}
 	nearest, distance := "", 4
@@ -91,7 +91,7 @@ func checkKey(key string, line, column int, path string, seen layer) *fanfare.Er
 		}
 	}
 	problem.Message = fmt.Sprintf("unknown key %q", key)
-	problem.Hint = "fanfare config reference lists all keys"
+	problem.Hint = "run fanfare config reference to list all keys"
 	if nearest != "" {
 		problem.Hint = "did you mean " + nearest + "?"
 	}
@@ -103,7 +103,7 @@ func syntaxError(path string, err error) error {
 	var syntax yaml.Error
 	if errors.As(err, &syntax) {
 		problem.Message = strings.TrimSpace(syntax.GetMessage())
-		problem.Hint = "write one key: value per line, all beginning in the first column"
+		problem.Hint = "write one key: value per line, and start each in the first column"
 		if token := syntax.GetToken(); token != nil {
 			problem.Line, problem.Column = token.Position.Line, token.Position.Column
 		}

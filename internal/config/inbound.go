@@ -19,10 +19,10 @@ func (c *Config) validateInbound(refuse func(key, hint, format string, args ...a
 	if c.Inbound != "" {
 		host, port, err := net.SplitHostPort(c.Inbound)
 		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || strings.ContainsAny(host, " /") {
-			refuse("inbound", "use host:port, such as :25", "%q is not an address to listen at", c.Inbound)
+			refuse("inbound", "use host:port, such as :25", "%q is not a valid listen address", c.Inbound)
 		}
 		if len(c.InboundDomains) == 0 {
-			refuse("inbound_domains", "name the domain that channels have in returns, such as bounces.example.org", "must name a domain where inbound is set")
+			refuse("inbound_domains", "set it to the domain in returns of your channels, such as bounces.example.org", "must not be empty if inbound is set")
 		}
 	}
 	if c.Inbound == "" {
@@ -30,7 +30,7 @@ func (c *Config) validateInbound(refuse func(key, hint, format string, args ...a
 			{"inbound_name", c.InboundName}, {"inbound_tls_cert", c.InboundTLSCert}, {"inbound_tls_key", c.InboundTLSKey},
 		} {
 			if of.value != "" {
-				refuse(of.key, "set inbound to the address at which the server receives mail, or remove "+of.key, "has no meaning without inbound")
+				refuse(of.key, "set inbound to the address at which the server receives mail, or remove "+of.key, "has no effect without inbound")
 			}
 		}
 	}
@@ -40,14 +40,14 @@ func (c *Config) validateInbound(refuse func(key, hint, format string, args ...a
 		}
 	}
 	if c.InboundName != "" && !mailDomain(c.InboundName) {
-		refuse("inbound_name", "write it as mx.example.org", "%q is not the name of a host", c.InboundName)
+		refuse("inbound_name", "write it as mx.example.org", "%q is not a host name", c.InboundName)
 	}
 	if (c.InboundTLSCert == "") != (c.InboundTLSKey == "") {
 		key := "inbound_tls_key"
 		if c.InboundTLSCert == "" {
 			key = "inbound_tls_cert"
 		}
-		refuse(key, "set both inbound_tls_cert and inbound_tls_key, or none", "must not be empty where the other is set")
+		refuse(key, "set both inbound_tls_cert and inbound_tls_key, or neither", "must not be empty if the other of the two is set")
 	}
 	if host, port, err := net.SplitHostPort(c.Resolver); c.Resolver != "" && (err != nil || host == "" || port == "") {
 		refuse("resolver", "use host:port, such as 127.0.0.1:53", "%q is not the address of a DNS server", c.Resolver)

@@ -24,14 +24,14 @@ func (c *Config) validateLimits(refuse func(key, hint, format string, args ...an
 		}
 	}
 	if c.RateBurst > 0 && c.RateLimit == 0 {
-		refuse("rate_burst", "set rate_limit too", "has no meaning without rate_limit")
+		refuse("rate_burst", "set rate_limit too", "has no effect without rate_limit")
 	}
 	if c.MaxAttachments < 10e3 || c.MaxAttachments > 40e6 {
 		refuse("max_attachments", "use 10KB to 40MB", "%s is out of range", c.MaxAttachments)
 	}
 	for _, extension := range c.AllowAttachments {
 		if extension == "" || strings.ToLower(extension) != extension || strings.ContainsAny(extension, ". /*") {
-			refuse("allow_attachments", "write it in lower case without a dot, such as js", "%q is not an extension", extension)
+			refuse("allow_attachments", "write it in lower case without a dot, such as js", "%q is not a file extension", extension)
 		}
 	}
 	for _, origin := range c.CORSOrigins {

@@ -118,7 +118,7 @@ func decode(k *koanf.Koanf, c *Config) error {
 		key, _, _ := strings.Cut(wrong.Name(), "[")
 		for _, f := range fields() {
 			if f.key == key {
-				message := "cannot be read as " + f.kind() + ": " + wrong.Unwrap().Error()
+				message := "cannot be parsed as " + f.kind() + ": " + wrong.Unwrap().Error()
 				switch f.typ.Kind() {
 				case reflect.Int:
 					message = "must be a whole number"

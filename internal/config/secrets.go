@@ -16,26 +16,26 @@ func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[
 		secret  bool
 		instead string
 	}{
-		{"nats", hasSecret(c.NATS), "write the URL into a file and name it in nats_file"},
-		{"db", hasPassword(c.DB), "write the password into a file and name it in db_password_file"},
-		{"db_reads", hasPassword(c.DBReads), "write the password into a file and name it in db_password_file"},
+		{"nats", hasSecret(c.NATS), "write the URL into a file and set nats_file to its path"},
+		{"db", hasPassword(c.DB), "write the password into a file and set db_password_file to its path"},
+		{"db_reads", hasPassword(c.DBReads), "write the password into a file and set db_password_file to its path"},
 	} {
 		if variable := (field{key: open.key}).env(); open.secret && origins[open.key].name != variable {
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + open.key, Message: "a password must not stand in the file or on the command line",
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + open.key, Message: "must not contain a password in the configuration file or on the command line",
 				Hint: "set " + variable + ", or " + open.instead}
 		}
 	}
 	firstLine := func(key, path string) (string, error) {
 		b, err := readFile(path)
 		if err != nil {
-			return "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + key, Message: err.Error(), Hint: "name a file that this user may read"}
+			return "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + key, Message: err.Error(), Hint: "set it to a file that this user can read"}
 		}
 		line, _, _ := strings.Cut(string(b), "\n")
 		return strings.TrimRight(line, "\r"), nil
 	}
 	if c.NATSFile != "" {
 		if c.NATS != "" {
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/nats_file", Message: "nats and nats_file exclude each other", Hint: "remove one of them"}
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/nats_file", Message: "nats and nats_file cannot both be set", Hint: "remove one of them"}
 		}
 		text, err := firstLine("nats_file", c.NATSFile)
 		if err != nil {
@@ -51,7 +51,7 @@ func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[
 		return err
 	}
 	if password == "" {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/db_password_file", Message: c.DBPasswordFile + " has no password in its first line", Hint: "write it there"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/db_password_file", Message: c.DBPasswordFile + " has no password in its first line", Hint: "write the password into the first line of the file"}
 	}
 	for _, of := range []struct {
 		key   string
@@ -62,10 +62,10 @@ func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[
 			continue // Validate refuses it
 		}
 		if hasPassword(*of.value) {
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/db_password_file", Message: fmt.Sprintf("the password stands in %s as well", of.key), Hint: "remove one of them"}
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/db_password_file", Message: fmt.Sprintf("the password is also set in %s", of.key), Hint: "remove one of them"}
 		}
 		if u.User == nil || u.User.Username() == "" {
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + of.key, Message: "does not name the user whose password db_password_file has", Hint: "use postgres://USER@HOST/DATABASE"}
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + of.key, Message: "must name the user for the password in db_password_file", Hint: "use postgres://USER@HOST/DATABASE"}
 		}
 		u.User = url.UserPassword(u.User.Username(), password)
 		*of.value = u.String()

@@ -27,7 +27,7 @@ func (c *Config) Validate() error {
 	}
 
 	if c.DataDir == "" {
-		refuse("data_dir", "name a folder", "must not be empty")
+		refuse("data_dir", "set it to a folder", "must not be empty")
 	}
 	oneOf("durability", c.Durability, "fsync", "relaxed")
 	oneOf("log_level", c.LogLevel, "debug", "info", "warn", "error")
@@ -37,7 +37,7 @@ func (c *Config) Validate() error {
 		refuse("audit_days", "use 1 to 36500", "%d is out of range", c.AuditDays)
 	}
 	if c.Retention < 1 {
-		refuse("retention_days", "use 1 or more", "%d days would delete what is still being sent", c.Retention)
+		refuse("retention_days", "use 1 or more", "%d days is too short: the server would delete messages that it still sends", c.Retention)
 	}
 	if c.Lease < 10*time.Second || c.Lease > time.Hour {
 		refuse("lease", "use 10s to 1h", "%v is out of range", c.Lease)
@@ -52,7 +52,7 @@ func (c *Config) Validate() error {
 	c.validateCapture(refuse)
 	for _, r := range c.Roles {
 		if r != "all" {
-			refuse("roles", "use all, or leave it out: one process runs all stages", "the role %q is not supported", r)
+			refuse("roles", "use all, or omit roles: one process runs all stages", "the role %q is not supported", r)
 		}
 	}
 	if len(c.Roles) == 0 {
@@ -65,18 +65,18 @@ func (c *Config) Validate() error {
 	case 1:
 		return wrong[0]
 	}
-	return &fanfare.Error{Code: fanfare.Invalid, Message: "the configuration cannot be used", Details: wrong}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "the configuration is invalid", Details: wrong}
 }
 
 func (c *Config) validateReach(refuse func(key, hint, format string, args ...any)) {
 	host, port, err := net.SplitHostPort(c.Listen)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || strings.ContainsAny(host, " /") {
-		refuse("listen", "use host:port, such as 127.0.0.1:8085", "%q is not an address to listen at", c.Listen)
+		refuse("listen", "use host:port, such as 127.0.0.1:8085", "%q is not a valid listen address", c.Listen)
 	}
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-			refuse("public_url", "use a URL such as https://news.example.org", "%q is not a plain http or https URL", c.PublicURL)
+			refuse("public_url", "use a URL such as https://news.example.org", "%q is not an http or https URL without query, fragment and user", c.PublicURL)
 		}
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
@@ -84,7 +84,7 @@ func (c *Config) validateReach(refuse func(key, hint, format string, args ...any
 		if c.TLSCert == "" {
 			key = "tls_cert"
 		}
-		refuse(key, "set both tls_cert and tls_key, or none", "must not be empty where the other is set")
+		refuse(key, "set both tls_cert and tls_key, or neither", "must not be empty if the other of the two is set")
 	}
 	readable(refuse, "tls_cert", c.TLSCert)
 	readable(refuse, "tls_key", c.TLSKey)
@@ -104,8 +104,8 @@ func readable(refuse func(key, hint, format string, args ...any), key, path stri
 		return
 	}
 	if file, err := os.Open(path); err != nil {
-		refuse(key, "name a PEM file that this user may read", "%v", err)
+		refuse(key, "set it to a PEM file that this user can read", "%v", err)
 	} else if err := file.Close(); err != nil {
-		refuse(key, "name a PEM file that this user may read", "%v", err)
+		refuse(key, "set it to a PEM file that this user can read", "%v", err)
 	}
 }

@@ -57,7 +57,7 @@ func Lock(dir string) (unlock func() error, err error) {
 		return nil, Unusable(err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "another server uses " + dir, Hint: "stop it, or give this server its own data_dir"}, f.Close())
+		return nil, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "another server uses " + dir, Hint: "stop the other server, or set another data_dir for this server"}, f.Close())
 	}
 	return f.Close, nil
 }

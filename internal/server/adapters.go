@@ -36,7 +36,7 @@ func (t topics) CheckAudience(service, filter string) error {
 func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessage) error, error) {
 	found, ok := t.Topic(service, topic)
 	if !ok {
-		return 0, nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("service %q has no topic %q", service, topic), Hint: "apply a document that declares it"}
+		return 0, nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("service %q has no topic %q", service, topic), Hint: "apply a document that declares the topic"}
 	}
 	return found.Lane, found.ValidateData, nil
 }

@@ -41,7 +41,7 @@ func (s *Server) withDatabase(ctx context.Context, start func() error) error {
 			return database.Located(where, err)
 		}
 		s.api.Starting("the database " + where + " since " + first.UTC().Format(time.RFC3339) + "; the last try failed: " + postgres.OneLine(err))
-		s.log.Warn("the start waits for the database", "database", where, "error", err, "at_most", left.Round(time.Second).String())
+		s.log.Warn("the server is waiting for the database", "database", where, "error", err, "at_most", left.Round(time.Second).String())
 		if err := s.cleanUp(opened, stopPatience); err != nil {
 			s.log.Debug("a component could not be closed", "error", err)
 		}

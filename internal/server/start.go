@@ -207,7 +207,7 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	if err := c.recovery.Restore(ctx, c.days, recovery.FirstGroup(c.highest, c.backupNote)); err != nil {
 		return err
 	}
-	c.log.Warn("restored: everything is paused", "backup", c.backupNote.Backup, "broadcasts", c.backupNote.Broadcasts, "unsettled", c.backupNote.Deliveries, "unmatched", c.backupNote.Unmatched)
+	c.log.Warn("restored from a backup: everything is paused", "backup", c.backupNote.Backup, "broadcasts", c.backupNote.Broadcasts, "unsettled", c.backupNote.Deliveries, "unmatched", c.backupNote.Unmatched)
 	return nil
 }
 
@@ -237,7 +237,7 @@ func (c *components) startRecorder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.log.Warn("the bus was lost and is new: open broadcasts continue, events that were not matched are lost", "broadcasts", open)
+	c.log.Warn("the bus was lost and was created again: open broadcasts continue, but events that were not matched are lost", "broadcasts", open)
 	return nil
 }
 
@@ -315,7 +315,7 @@ func (c *components) startVerifier(context.Context) error {
 		Index: c.index, Store: c.registry, Share: verify.Share(c.config.MatchCheck), Meter: verify.ProcessMeter{Start: time.Now()}, Now: c.clock.Now, Logger: c.log,
 	})
 	if n := len(c.registry.Quarantined()); n > 0 {
-		c.log.Warn("conditions are in quarantine because the index was wrong about them: they are evaluated without it, see fanfare status", "conditions", n)
+		c.log.Warn("conditions are in quarantine because the index returned wrong results for them: they are evaluated without the index, see fanfare status", "conditions", n)
 	}
 	return nil
 }
@@ -430,6 +430,6 @@ func (c *components) awaitEnded(subscription fanfare.RowID) {
 	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
 	defer cancel()
 	if err := c.channels.AwaitOff(ctx, subscription); err != nil {
-		c.log.Warn("a subscription ended while a slow relay was accepting a message to it", "subscription", fanfare.SubscriptionID(subscription))
+		c.log.Warn("a subscription ended while a slow relay was still accepting a message for it", "subscription", fanfare.SubscriptionID(subscription))
 	}
 }

@@ -48,7 +48,7 @@ func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifes
 	}})
 	if broken, ok := errors.AsType[*fanfare.Error](err); ok && broken.Code == fanfare.Invalid {
 		told := *broken
-		told.Hint = "the server ended it, or the connection broke: its log may say more; take it again"
+		told.Hint = "the server stopped the backup or the connection was lost: check the log of the server, and take the backup again"
 		return m, &told
 	}
 	if err == nil {
@@ -81,7 +81,7 @@ func checkSpace(dir string, bytes int64) error {
 		return fmt.Errorf("free disk of %s: %w", dir, err)
 	}
 	if free := int64(stat.Bavail) * stat.Bsize; free < bytes {
-		return &fanfare.Error{Code: fanfare.DiskFull, Message: fmt.Sprintf("the disk of %s has %d MB free, and about %d MB are needed", dir, free>>20, bytes>>20+1), Hint: "free some space, or choose another directory"}
+		return &fanfare.Error{Code: fanfare.DiskFull, Message: fmt.Sprintf("the disk of %s has %d MB free, but about %d MB are needed", dir, free>>20, bytes>>20+1), Hint: "free some space, or choose another directory"}
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (in *reader) header(visit Visitor) error {
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, tar.ErrHeader) {
 			return err
 		}
-		return damaged("it does not begin like a backup", "check that the file is a backup of Fanfare, decrypted and decompressed")
+		return damaged("it does not begin with the header of a backup", "check that the file is a backup of Fanfare, decrypted and decompressed")
 	}
 	in.at = headerPart
 	text, err := in.text()
@@ -76,7 +76,7 @@ func (in *reader) header(visit Visitor) error {
 		return damaged("its header cannot be read", takeAnother)
 	}
 	if h.Format > Format {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("the backup was written by Fanfare %s in format %d, and this program reads up to %d", h.Fanfare, h.Format, Format),
+		return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("the backup was written by Fanfare %s in format %d, but this program reads formats up to %d", h.Fanfare, h.Format, Format),
 			Hint: "use that version or a newer one"}
 	}
 	if visit.Header != nil {
@@ -143,7 +143,7 @@ func (in *reader) compare(written []Part) error {
 			return damaged("the part "+want.Name+" is missing", takeAnother)
 		}
 		if got := in.parts[i]; got != want {
-			return damaged(fmt.Sprintf("the part %s was changed: its SHA-256 is %s, and was %s", want.Name, got.SHA256, want.SHA256), takeAnother)
+			return damaged(fmt.Sprintf("the part %s was changed: its SHA-256 is %s instead of %s", want.Name, got.SHA256, want.SHA256), takeAnother)
 		}
 	}
 	if len(in.parts) > len(written) {
@@ -169,7 +169,7 @@ func (in *reader) broken(where string, err error) error {
 	case err == nil, errors.Is(err, tar.ErrHeader):
 		return damaged("it is invalid "+where, takeAnother)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return damaged("it is cut off "+where, takeAnother)
+		return damaged("it ends too early, "+where, takeAnother)
 	case strings.HasPrefix(err.Error(), "archive/tar:"):
 		return damaged("it is invalid "+where, takeAnother)
 	}

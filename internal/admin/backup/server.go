@@ -80,7 +80,7 @@ func TakeStopped(ctx context.Context, c config.Config, w io.Writer, bytesPerSeco
 	unlock, err := datadir.Lock(dir)
 	if err != nil {
 		if e, ok := errors.AsType[*fanfare.Error](err); ok && e.Code == fanfare.Conflict {
-			e.Hint = "leave out --stopped: a running server can be backed up"
+			e.Hint = "omit --stopped: a running server can be backed up"
 		}
 		return err
 	}
@@ -93,7 +93,7 @@ func TakeStopped(ctx context.Context, c config.Config, w io.Writer, bytesPerSeco
 		defer func() { err = errors.Join(err, db.Close()) }()
 		if stored, err := database.ReadPairing(dir); err != nil || stored == nil || stored.Identity != db.About().Identity {
 			return errors.Join(err, &fanfare.Error{Code: fanfare.Conflict, Message: "the data directory " + dir + " and the database " + db.About().Where + " do not belong together",
-				Hint: "use the data_dir and the db of one server"})
+				Hint: "set data_dir and db to those of the same server"})
 		}
 	}
 	events, err := bus.Open(ctx, bus.Options{Dir: filepath.Join(dir, datadir.Bus), URL: nats, Sync: true, Lease: stoppedLease, Logger: log})
@@ -136,7 +136,7 @@ func takeFrom(ctx context.Context, w io.Writer, db *database.DB, dir string, eve
 	}
 	disk := datadir.DiskFloor{Dir: dir}
 	if free := disk.Free(); free < size {
-		return &fanfare.Error{Code: fanfare.DiskFull, Message: fmt.Sprintf("the disk of %s has %d MB free, and about %d MB are needed while the backup is taken", dir, free>>20, size>>20+1),
+		return &fanfare.Error{Code: fanfare.DiskFull, Message: fmt.Sprintf("the disk of %s has %d MB free, but about %d MB are needed while the backup is taken", dir, free>>20, size>>20+1),
 			Hint: "free some space"}
 	}
 	to := filepath.Join(dir, exportDir)

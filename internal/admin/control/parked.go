@@ -103,7 +103,7 @@ func (p *Parking) DropParked(ctx context.Context, id string) error {
 	if kind == fanfare.ParkedBatch && json.Unmarshal(payload, &batch) == nil { // a damaged batch names no deliveries
 		busy, err := p.options.Cancel(ctx, &batch, "parked and dropped")
 		if err == nil && busy > 0 {
-			err = &fanfare.Error{Code: fanfare.Conflict, Message: "some of its deliveries are being sent", Hint: "try again in a moment"}
+			err = &fanfare.Error{Code: fanfare.Conflict, Message: "some deliveries of the parked batch are being sent", Hint: "try again in a moment"}
 		}
 		if err != nil {
 			return err

@@ -235,7 +235,7 @@ func (s *Switches) Resume(ctx context.Context, scope fanfare.Scope, reason strin
 	next := s.current.Load()
 	if _, paused := next.broadcasts[target{ref, 0}]; !paused {
 		if h, waits := next.held[ref]; waits {
-			return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + scope.Name + " " + h.reason, Hint: "`fanfare approve " + scope.Name + "` lets it leave, with a key that has the scope approve"}
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + scope.Name + " " + h.reason, Hint: "`fanfare approve " + scope.Name + "` releases it; use a key with the scope approve"}
 		}
 	}
 	if err := s.set(ctx, []fanfare.Switch{{Event: ref}}); err != nil {
@@ -307,14 +307,14 @@ func (s *Switches) openIn(ctx context.Context, scope fanfare.Scope, reason strin
 func (s *Switches) findOpen(ctx context.Context, id string) (fanfare.EventRef, error) {
 	ref, ok := fanfare.ParseEventRef(id)
 	if !ok {
-		return ref, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/name", Message: fmt.Sprintf("%q is not the id of an event", id), Hint: "it begins with evt-; `fanfare status` shows the open broadcasts"}
+		return ref, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/name", Message: fmt.Sprintf("%q is not the id of an event", id), Hint: "an event id begins with evt-; `fanfare status` shows the open broadcasts"}
 	}
 	b, err := s.options.Store.Broadcast(ctx, ref)
 	if err != nil {
 		return ref, err
 	}
 	if !b.Stages.Completed.IsZero() || b.State == fanfare.SwitchCancelled {
-		return ref, &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + id + " is over: " + b.State}
+		return ref, &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + id + " has already ended: " + b.State}
 	}
 	return ref, nil
 }

@@ -53,7 +53,7 @@ func (o *Options) secrets(r *Report, check string, c *catalog.Channel) {
 	if o.told(check) {
 		return
 	}
-	const mend = "make it readable for the user of the server, or configure another one in the channel"
+	const mend = "make the file readable for the user of the server, or configure another one in the channel"
 	if c.Driver == "webhook" {
 		if _, err := c.Secrets(); err != nil {
 			unreadable(r, check, mend, c.SecretFile, "secret", err)
@@ -86,7 +86,7 @@ func folder(r *Report, check, path string) {
 func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog.Channel) {
 	host, _, err := net.SplitHostPort(c.Relay)
 	if err != nil {
-		r.wrong(check, "write it as host:port", "the relay %q is not an address", c.Relay)
+		r.wrong(check, "write it as host:port", "the relay %q is not a valid address", c.Relay)
 		return
 	}
 	if _, err := o.lookUp(ctx, host); err != nil {
@@ -101,9 +101,9 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog
 		switch {
 		case o.told(check):
 		case c.PasswordFile != "" && errors.Is(missing, fs.ErrNotExist):
-			r.wrong(check, "make it readable for the user of the server, or configure another one in the channel", "the password cannot be read: %v", err)
+			r.wrong(check, "make the file readable for the user of the server, or configure another one in the channel", "the password cannot be read: %v", err)
 		default:
-			r.warn(check, "the server has its own environment: set the variable here, too, to test the login", "the password cannot be read here: %v", err)
+			r.warn(check, "to test the login, set the variable in the environment of this command as well", "the password cannot be read here: %v", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -26,7 +26,7 @@ func (o *Options) data(r *Report) (held bool) {
 	case errors.Is(err, fs.ErrNotExist):
 		parent := existing(dir)
 		if unix.Access(parent, unix.W_OK) != nil {
-			r.wrong("data", "make "+dir+", owned by the user that runs the server", "%s does not exist, and %s may not be written to", dir, parent)
+			r.wrong("data", "make "+dir+", owned by the user that runs the server", "%s does not exist, and this user cannot write to %s", dir, parent)
 			return false
 		}
 		r.ok("data", "%s does not exist yet; the server creates it", dir)
@@ -72,9 +72,9 @@ func (o *Options) rights(r *Report, dir string, info fs.FileInfo) {
 	}
 	switch mode := info.Mode().Perm(); {
 	case unix.Access(dir, unix.R_OK|unix.W_OK|unix.X_OK) != nil:
-		r.wrong("data", "run the server and this command as "+owner+", or change the owner of the folder", "%s belongs to %s (mode %04o), and this user may not write to it", dir, owner, mode)
+		r.wrong("data", "run the server and this command as "+owner+", or change the owner of the folder", "%s belongs to %s (mode %04o), and this user cannot write to it", dir, owner, mode)
 	case mode&0o077 != 0:
-		r.warn("data", "chmod 700 "+dir, "others may read %s (mode %04o): it contains addresses and keys", dir, mode)
+		r.warn("data", "chmod 700 "+dir, "other users can read %s (mode %04o): it contains addresses and keys", dir, mode)
 	case int(uid) != os.Geteuid() && os.Geteuid() != 0:
 		r.warn("data", "run the server as "+owner, "%s belongs to %s, not to this user", dir, owner)
 	default:
@@ -113,7 +113,7 @@ func (o *Options) keys(r *Report, dir string) {
 		}
 		if mode := info.Mode().Perm(); mode&0o077 != 0 {
 			good = false
-			r.wrong("keys", "chmod 600 "+path+", and change the key if others have been on this machine", "others can read %s (mode %04o)", path, mode)
+			r.wrong("keys", "chmod 600 "+path+", and change the key if others have been on this machine", "other users can read %s (mode %04o)", path, mode)
 		}
 	}
 	if good {
@@ -123,10 +123,10 @@ func (o *Options) keys(r *Report, dir string) {
 
 // unfit lists the file systems on which data are not durable.
 var unfit = map[int64]struct{ name, why string }{
-	0x6969:     {"nfs", "locks and syncs of a network file system do not hold what SQLite needs"},
-	0x517b:     {"smb", "locks and syncs of a network file system do not hold what SQLite needs"},
-	0xff534d42: {"cifs", "locks and syncs of a network file system do not hold what SQLite needs"},
-	0xfe534d42: {"smb2", "locks and syncs of a network file system do not hold what SQLite needs"},
+	0x6969:     {"nfs", "locks and syncs of a network file system are not reliable enough for SQLite"},
+	0x517b:     {"smb", "locks and syncs of a network file system are not reliable enough for SQLite"},
+	0xff534d42: {"cifs", "locks and syncs of a network file system are not reliable enough for SQLite"},
+	0xfe534d42: {"smb2", "locks and syncs of a network file system are not reliable enough for SQLite"},
 	0x01021997: {"9p", "it is a folder of the host of a virtual machine: syncs may not reach the disk"},
 	0x01021994: {"tmpfs", "it is memory: everything is gone when the machine restarts"},
 	0x858458f6: {"ramfs", "it is memory: everything is gone when the machine restarts"},

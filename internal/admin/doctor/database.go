@@ -63,18 +63,18 @@ func (o *Options) database(ctx context.Context, r *Report, held bool) {
 	case d.Standby:
 		r.wrong("database", "set db to the primary, and db_reads to the standby", "%s is a standby, which is read-only", d.Where)
 	case d.ReadOnly:
-		r.wrong("database", "ALTER DATABASE … RESET default_transaction_read_only, or ALTER ROLE …, or in postgresql.conf; ask first why it was set",
+		r.wrong("database", "find out why it was set; then reset default_transaction_read_only with ALTER DATABASE … RESET or ALTER ROLE … RESET, or in postgresql.conf",
 			"%s is read-only for new connections (default_transaction_read_only = on): a server cannot start", d.Where)
 	case d.Encoding != "UTF8":
 		r.wrong("database", "create it again: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", "%s has the encoding %s", d.Where, d.Encoding)
 	default:
-		r.ok("database", "%s is PostgreSQL %s, and answers in %v", d.Where, d.Version, d.RoundTrip.Round(10*time.Microsecond))
+		r.ok("database", "%s is PostgreSQL %s and answers in %v", d.Where, d.Version, d.RoundTrip.Round(10*time.Microsecond))
 	}
 	if d.RoundTrip > slowRoundTrip {
 		r.warn("database", "put the server near the database", "a round trip takes %v: each group of outcomes waits that long", d.RoundTrip.Round(100*time.Microsecond))
 	}
 	if !d.Encrypted && !d.Local {
-		r.warn("database", "add sslmode=verify-full to the URL, and sslrootcert if a private authority signed the certificate", "personal data are sent to it unencrypted")
+		r.warn("database", "add sslmode=verify-full to the URL, and sslrootcert if a private authority signed the certificate", "the server sends personal data to it unencrypted")
 	}
 	o.schema(r, d)
 	o.keeping(r, d, held)
@@ -91,7 +91,7 @@ func (o *Options) reach(ctx context.Context, r *Report, check string, look func(
 	if err == nil {
 		return d
 	}
-	mend := "see that PostgreSQL runs, and can be reached from here"
+	mend := "check that PostgreSQL is running and can be reached from this machine"
 	if e, ok := errors.AsType[*fanfare.Error](err); ok && e.Hint != "" {
 		mend = e.Hint
 	}
@@ -109,9 +109,9 @@ func days(n int) string {
 func (o *Options) schema(r *Report, d *Database) {
 	switch {
 	case d.SchemaSeen > d.SchemaKnown:
-		r.wrong("schema", "use the newer program, or restore a backup from before the upgrade", "%s was created by a newer Fanfare: it has version %d, this program supports %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
+		r.wrong("schema", "use the newer version, or restore a backup from before the upgrade", "%s was created by a newer version of Fanfare: it has version %d, this program supports %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
 	case d.SchemaSeen == 0 && !d.MayCreate:
-		r.wrong("schema", "CREATE SCHEMA "+d.Schema+" AUTHORIZATION the user of the URL", "there is no schema %s, and this user cannot create it", d.Schema)
+		r.wrong("schema", "CREATE SCHEMA "+d.Schema+" AUTHORIZATION the user of the URL", "the schema %s does not exist, and this user cannot create it", d.Schema)
 	case d.SchemaSeen > 0 && !d.MayChange:
 		r.wrong("schema", "connect as "+d.Owner, "the schema %s belongs to %s, and this user cannot change it", d.Schema, d.Owner)
 	case d.SchemaSeen == 0:
@@ -141,7 +141,7 @@ func (o *Options) keeping(r *Report, d *Database, held bool) {
 	case d.Holder != "" && !held:
 		r.warn("database", "stop it before you start a server here; each needs its own schema or database", "a server uses it already: %s", d.Holder)
 	case free < o.Config.DBConnections:
-		r.warn("connections", "raise max_connections of PostgreSQL, or lower db_connections", "%d are free of %d, and db_connections is %d", free, d.MaxConnections, o.Config.DBConnections)
+		r.warn("connections", "raise max_connections of PostgreSQL, or lower db_connections", "only %d of %d connections are free, and db_connections is %d", free, d.MaxConnections, o.Config.DBConnections)
 	default:
 		own := ""
 		if d.Holder != "" {
@@ -158,7 +158,7 @@ func (o *Options) keeping(r *Report, d *Database, held bool) {
 // errors in reading it.
 func (o *Options) charge(ctx context.Context, r *Report) {
 	if told, ok := errors.AsType[*fanfare.Error](o.Charge(ctx)); ok && told.Code == fanfare.Conflict {
-		r.wrong("start", told.Hint, "no server starts here: %s", told.Message)
+		r.wrong("start", told.Hint, "a server cannot start: %s", told.Message)
 	}
 }
 

@@ -102,10 +102,10 @@ func (o *Options) published(ctx context.Context, r *Report, z *zone, key *dkim.K
 		r.warn(at, mendDNS, "its record could not be looked up: %v", err)
 		return
 	case len(texts) == 0:
-		r.add(at, level, "add to the DNS: "+key.ZoneLine(), "%s, and its record is not in the DNS", when)
+		r.add(at, level, "add to the DNS: "+key.ZoneLine(), "%s, but its record is not in the DNS", when)
 		return
 	case len(texts) > 1:
-		r.add(at, level, "keep only this record in the DNS: "+key.ZoneLine(), "%s, and there are %d records, so receivers may use any of them", when, len(texts))
+		r.add(at, level, "keep only this record in the DNS: "+key.ZoneLine(), "%s, but the DNS has %d records, so receivers may use any of them", when, len(texts))
 		return
 	}
 	record, err := dkim.ParseRecord(texts[0])
@@ -114,11 +114,11 @@ func (o *Options) published(ctx context.Context, r *Report, z *zone, key *dkim.K
 	}
 	switch {
 	case err != nil:
-		r.add(at, level, "replace it in the DNS by: "+key.ZoneLine(), "%s, and its record in the DNS does not match it: %v", when, err)
+		r.add(at, level, "replace it in the DNS by: "+key.ZoneLine(), "%s, but its record in the DNS does not match the key: %v", when, err)
 	case record.Testing:
-		r.warn(at, "replace it in the DNS by: "+key.ZoneLine(), "%s, and its record has the test flag (t=y): receivers treat its mail as unsigned", when)
+		r.warn(at, "replace it in the DNS by: "+key.ZoneLine(), "%s, but its record has the test flag (t=y): receivers treat its mail as unsigned", when)
 	case key.Algorithm() == dkim.RSA && key.Bits() < dkim.NormalBits:
-		r.warn(at, "create a key of 2048 bits with fanfare dkim rotate", "%s, and has %d bits, which some receivers consider too short (RFC 8301)", when, key.Bits())
+		r.warn(at, "create a key of 2048 bits with fanfare dkim rotate", "%s, but has %d bits, which some receivers consider too short (RFC 8301)", when, key.Bits())
 	default:
 		r.ok(at, "%s, and its record is in the DNS", when)
 	}

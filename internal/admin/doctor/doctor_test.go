@@ -127,7 +127,7 @@ func TestProblemsAreNamedWithTheirFix(t *testing.T) {
 		mend   string
 	}{
 		"a field": {func(t *testing.T, o *Options) {
-			o.Fault = &fanfare.Error{Code: fanfare.Invalid, Message: "the configuration cannot be used", Details: []*fanfare.Error{{Pointer: "/lease", Line: 3, Message: "1s is out of range", Hint: "use 10s to 1h"}}}
+			o.Fault = &fanfare.Error{Code: fanfare.Invalid, Message: "the configuration is invalid", Details: []*fanfare.Error{{Pointer: "/lease", Line: 3, Message: "1s is out of range", Hint: "use 10s to 1h"}}}
 		}, "configuration", Wrong, []string{"/lease", "line 3", "1s is out of range"}, "use 10s to 1h"},
 		"a clock that is years behind": {func(t *testing.T, o *Options) { o.Now = func() time.Time { return time.Unix(0, 0) } }, "clock", Wrong, []string{"1970"}, "chrony"},
 		"a folder that cannot be":      {func(t *testing.T, o *Options) { o.Config.DataDir = "/dev/null/data" }, "data", Wrong, []string{"/dev/null"}, "that the user of the server can access"},
@@ -208,7 +208,7 @@ func TestProblemsAreNamedWithTheirFix(t *testing.T) {
 			o.Channels = func(context.Context) ([]*catalog.Channel, error) {
 				return []*catalog.Channel{{Service: "news", Name: "mail", ChannelSettings: catalog.ChannelSettings{Driver: "smtp", Relay: "mx.example.org:25", Username: "u", PasswordEnv: "FANFARE_TEST_NOT_SET"}}}, nil
 			}
-		}, "channel news/mail", Warning, []string{"FANFARE_TEST_NOT_SET"}, "set the variable here"},
+		}, "channel news/mail", Warning, []string{"FANFARE_TEST_NOT_SET"}, "set the variable in the environment"},
 		"a folder of mails that is not ours": {func(t *testing.T, o *Options) {
 			o.Channels = func(context.Context) ([]*catalog.Channel, error) {
 				return []*catalog.Channel{{Service: "news", Name: "mail", ChannelSettings: catalog.ChannelSettings{Driver: "file", Path: "/dev/null/mails"}}}, nil

@@ -40,7 +40,7 @@ func (o *Options) clock(r *Report) {
 
 func (o *Options) zones(r *Report) {
 	if _, err := time.LoadLocation("America/Vancouver"); err != nil {
-		r.wrong("time zones", "install the tzdata package", "there is no time zone data: %v", err)
+		r.wrong("time zones", "install the tzdata package", "the time zone data is not installed: %v", err)
 		return
 	}
 	r.ok("time zones", "the data are installed")

@@ -94,7 +94,7 @@ func TestDomainWithAllRecordsHasNoProblems(t *testing.T) {
 	r := Look(t.Context(), s.Options)
 	for check, what := range map[string]string{
 		"SPF bounces.fanfare.dev":        "(3 of 10 lookups)",
-		"DKIM ed._domainkey.fanfare.dev": "it signs, and its record is in the DNS", "DKIM rsa._domainkey.fanfare.dev": "it signs",
+		"DKIM ed._domainkey.fanfare.dev": "it signs, but its record is in the DNS", "DKIM rsa._domainkey.fanfare.dev": "it signs",
 		"DMARC mail.fanfare.dev": "aligned with From: SPF of bounces.fanfare.dev, DKIM of fanfare.dev; otherwise receivers are asked to treat mail as spam (_dmarc.fanfare.dev)",
 	} {
 		if list := r.of(check); len(list) != 1 || list[0].Level != OK || list[0].Mend != "" || !strings.Contains(list[0].What, what) {
@@ -140,9 +140,9 @@ func TestDNSProblemsAreReportedWithTheRecord(t *testing.T) {
 		"a name that exists":       {is("v=spf1 exists:relay.fanfare.dev -all"), spf, Warning, "anybody may send, because of exists:relay.fanfare.dev", "remove exists:"},
 		"nobody, says another":     {is("v=spf1 include:_spf.fanfare.dev -all"), spf, OK, "(2 of 10", ""},
 		"what depends on the mail": {is("v=spf1 include:%{i}.fanfare.dev exists:%{l}.x.dev exp=why.fanfare.dev note=1 ~all"), spf, OK, "(2 of 10", ""},
-		"a word":                   {is("v=spf1 ipv4:192.0.2.1 -all"), spf, Wrong, "ipv4:192.0.2.1 is not known", `"v=spf1 ipv4:192.0.2.1 -all"`},
+		"a word":                   {is("v=spf1 ipv4:192.0.2.1 -all"), spf, Wrong, "ipv4:192.0.2.1 is not an SPF term", `"v=spf1 ipv4:192.0.2.1 -all"`},
 		"an address of the other":  {is("v=spf1 ip4:2001:db8::1 -all"), spf, Wrong, "ip4:2001:db8::1", ""},
-		"no domain":                {is("v=spf1 include: -all"), spf, Wrong, "include: must name a domain", ""},
+		"no domain":                {is("v=spf1 include: -all"), spf, Wrong, "include: must have a domain", ""},
 		"a length":                 {is("v=spf1 a/33 -all"), spf, Wrong, "a/33", ""},
 		"two redirects":            {is("v=spf1 redirect=a.dev redirect=b.dev"), spf, Wrong, "once", ""},
 		"too many":                 {is("v=spf1" + long.String() + " -all"), spf, Wrong, "more than 10 look-ups; the first above the limit is a:relay.fanfare.dev/30", "ip4:"},
@@ -150,7 +150,7 @@ func TestDNSProblemsAreReportedWithTheRecord(t *testing.T) {
 		"an end before too many":   {is("v=spf1 -all" + long.String()), spf, OK, "(0 of 10", ""},
 		"names that are not there": {is("v=spf1 a:a.fanfare.dev mx:b.fanfare.dev a:c.fanfare.dev -all"), spf, Wrong, "the first above the limit is a:c.fanfare.dev", ""},
 		"a record that is not":     {is("v=spf1 include:mail.fanfare.dev -all"), spf, Wrong, "include:mail.fanfare.dev names a domain with 0 SPF records", ""},
-		"a record of others":       {func(_ *testing.T, s *sender) { s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 what -all"} }, spf, Wrong, "include:_spf.fanfare.dev: what is not known", ""},
+		"a record of others":       {func(_ *testing.T, s *sender) { s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 what -all"} }, spf, Wrong, "include:_spf.fanfare.dev: what is not an SPF term", ""},
 		"too many hosts": {func(_ *testing.T, s *sender) {
 			s.dns.Mails["_spf.fanfare.dev"] = strings.Fields("a b c d e f g h i j k")
 		}, spf, Wrong, "11 hosts", ""},
@@ -207,31 +207,31 @@ func TestWrongDKIMRecordIsReportedWithTheRightOne(t *testing.T) {
 		level      Level
 		what, mend string
 	}{
-		"none":        {record(func(*sender) []string { return nil }), "rsa", Wrong, "it signs, and its record is not in the DNS", "add to the DNS: "},
+		"none":        {record(func(*sender) []string { return nil }), "rsa", Wrong, "it signs, but its record is not in the DNS", "add to the DNS: "},
 		"another key": {record(func(s *sender) []string { return []string{s.keys["ed"].Record()} }), "rsa", Wrong, "the record is for ed25519, and the key is rsa", "replace it in the DNS"},
 		"revoked":     {record(func(*sender) []string { return []string{"v=DKIM1; p="} }), "rsa", Wrong, "revokes", "replace it in the DNS"},
 		"cut off": {record(func(s *sender) []string {
 			text := s.keys["rsa"].Record()
 			return []string{text[:255]}
-		}), "rsa", Wrong, "does not match it", "replace it in the DNS"},
+		}), "rsa", Wrong, "does not match the key", "replace it in the DNS"},
 		"two":      {record(func(s *sender) []string { return []string{s.keys["rsa"].Record(), "v=DKIM1; p="} }), "rsa", Wrong, "2 records", "keep only this record"},
 		"a test":   {record(func(s *sender) []string { return []string{s.keys["rsa"].Record() + "; t=y"} }), "rsa", Warning, "test flag", "replace it in the DNS"},
 		"the next": {func(t *testing.T, s *sender) { s.sign(t, "next", dkim.RSA, soon) }, "next", OK, "it signs from " + soon.Format(time.RFC3339), ""},
 		"the next, that nobody knows": {func(t *testing.T, s *sender) {
 			s.sign(t, "next", dkim.RSA, soon)
 			delete(s.dns.Texts, "next._domainkey.fanfare.dev")
-		}, "next", Warning, "on, and its record is not in the DNS", "add to the DNS: "},
+		}, "next", Warning, "on, but its record is not in the DNS", "add to the DNS: "},
 		"the next, that waits for its record": {func(t *testing.T, s *sender) {
 			s.sign(t, "next", dkim.RSA, time.Now().Add(-time.Hour))
 			s.channel.DKIM[len(s.channel.DKIM)-1].WaitForDNS = true
 			delete(s.dns.Texts, "next._domainkey.fanfare.dev")
-		}, "next", Warning, "it does not sign before its record is found, and its record is not in the DNS", "add to the DNS: "},
+		}, "next", Warning, "it does not sign before its record is found, but its record is not in the DNS", "add to the DNS: "},
 		"the next, whose record was seen by the server and is gone": {func(t *testing.T, s *sender) {
 			s.sign(t, "next", dkim.RSA, time.Now().Add(-time.Hour))
 			s.channel.DKIM[len(s.channel.DKIM)-1].WaitForDNS = true
 			delete(s.dns.Texts, "next._domainkey.fanfare.dev")
 			s.answered = &Server{}
-		}, "next", Wrong, "it signs, and its record is not in the DNS", "add to the DNS: "},
+		}, "next", Wrong, "it signs, but its record is not in the DNS", "add to the DNS: "},
 		"Ed25519 alone": {func(_ *testing.T, s *sender) { s.channel.DKIM = s.channel.DKIM[:1] }, "ed", OK, "it signs", ""},
 		"no file":       {func(_ *testing.T, s *sender) { s.channel.DKIM[1].KeyFile = "/none" }, "rsa", Wrong, "cannot read key_file /none: no such file", "create another with fanfare dkim new fanfare.dev"},
 		"no key":        {func(_ *testing.T, s *sender) { s.channel.DKIM[1].KeyFile = os.DevNull }, "rsa", Wrong, os.DevNull + " cannot be used", "fanfare dkim new fanfare.dev"},

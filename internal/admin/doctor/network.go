@@ -24,7 +24,7 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 			return
 		}
 		if held {
-			r.warn("listen", "set --listen to its address, or --config to its configuration, to check it", "a server uses %s, and does not listen on %s", o.Config.DataDir, at)
+			r.warn("listen", "set --listen to its address, or --config to its configuration, to check it", "a server uses %s, but does not listen on %s", o.Config.DataDir, at)
 			return
 		}
 		r.ok("listen", "%s is free, no server runs", at)
@@ -50,7 +50,7 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 		return
 	}
 	if !held {
-		r.warn("listen", "give one of them another data_dir and port if both shall run", "a server runs at %s, with another data directory than %s", at, o.Config.DataDir)
+		r.warn("listen", "to run both, set another data_dir and port for one of them", "a server runs at %s, with another data directory than %s", at, o.Config.DataDir)
 	} else {
 		r.ok("listen", "a server runs at %s", at)
 	}
@@ -95,9 +95,9 @@ func (o *Options) running(r *Report, s *Server) {
 func (s *Server) matching(r *Report) {
 	const report = "this is a defect of Fanfare: report each condition, the schema of its topic and the event that fanfare status shows"
 	if n := len(s.Quarantined); n > 0 {
-		r.wrong("matching", report, "the index was wrong about %s, which are evaluated without it now: %s", conditions(n), strings.Join(s.Quarantined[:min(n, 3)], "; "))
+		r.wrong("matching", report, "the index returned wrong results for %s, which are now evaluated without it: %s", conditions(n), strings.Join(s.Quarantined[:min(n, 3)], "; "))
 	} else if s.Contradictions > 0 {
-		r.wrong("matching", report, "the index was wrong about %s since the start of the server, which have changed since then", conditions(int(s.Contradictions)))
+		r.wrong("matching", report, "since the start of the server, the index returned wrong results for %s, which have changed since then", conditions(int(s.Contradictions)))
 	}
 }
 

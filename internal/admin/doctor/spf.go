@@ -37,7 +37,7 @@ func parseSPF(record string) (terms []spfTerm, err error) {
 		if i := strings.IndexAny(text, ":/="); i > 0 && text[i] == '=' {
 			t.name, t.domain = strings.ToLower(text[:i+1]), text[i+1:]
 			if known := t.name == "redirect=" || t.name == "exp="; known && (t.domain == "" || seen[t.name]) {
-				return nil, fmt.Errorf("%s must name one domain, once", text)
+				return nil, fmt.Errorf("%s must have one domain and occur once", text)
 			}
 			seen[t.name] = true
 			terms = append(terms, t)
@@ -65,19 +65,19 @@ func (t *spfTerm) check(value, length string, given, short bool) error {
 	switch t.name {
 	case "all":
 		if given || short {
-			return fmt.Errorf("%s has a value, which all must not have", t.text)
+			return fmt.Errorf("%s has a value, but all takes none", t.text)
 		}
 	case "include", "exists":
 		if value == "" || short {
-			return fmt.Errorf("%s must name a domain", t.text)
+			return fmt.Errorf("%s must have a domain", t.text)
 		}
 	case "a", "mx":
 		if given && value == "" || short && !isLength(length) {
-			return fmt.Errorf("%s is not %s:domain/length", t.text, t.name)
+			return fmt.Errorf("%s is not of the form %s:domain/length", t.text, t.name)
 		}
 	case "ptr":
 		if given && value == "" || short {
-			return fmt.Errorf("%s is not ptr:domain", t.text)
+			return fmt.Errorf("%s is not of the form ptr:domain", t.text)
 		}
 	case "ip4", "ip6":
 		address, err := netip.ParseAddr(value)
@@ -85,10 +85,10 @@ func (t *spfTerm) check(value, length string, given, short bool) error {
 			address, err = prefix.Addr(), nil
 		}
 		if err != nil || address.Is4() != (t.name == "ip4") {
-			return fmt.Errorf("%s has no address of that kind", t.text)
+			return fmt.Errorf("%s has no valid address of that type", t.text)
 		}
 	default:
-		return fmt.Errorf("%s is not known", t.text)
+		return fmt.Errorf("%s is not an SPF term", t.text)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (w *spfWalk) term(ctx context.Context, t spfTerm, at string) (matches bool,
 	case "mx":
 		var hosts []string
 		if hosts, err = w.options.LookupMX(ctx, at+"."); len(hosts) > maxExchanges {
-			return false, errSPF{fmt.Sprintf("%s has %d hosts, more than %d", t.text, len(hosts), maxExchanges)}
+			return false, errSPF{fmt.Sprintf("%s has %d hosts; at most %d are allowed", t.text, len(hosts), maxExchanges)}
 		}
 	}
 	if isMissing(err) {
@@ -235,7 +235,7 @@ func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 	w := &spfWalk{options: o, zone: z}
 	others, err := w.follow(ctx, domain, terms)
 	if fault, ok := faultOf(err); ok {
-		r.wrong(at, "replace names by addresses (ip4:, ip6:) in: "+dkim.ZoneLine(domain, records[0]), "receivers ignore its record: %s", fault.text)
+		r.wrong(at, "replace names with addresses (ip4:, ip6:) in: "+dkim.ZoneLine(domain, records[0]), "receivers ignore its record: %s", fault.text)
 		return
 	}
 	if err != nil {
@@ -248,7 +248,7 @@ func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 	}
 	if others != '-' && others != '~' {
 		says := map[byte]string{'+': "that anybody may send (+all)", '?': "nothing of others (?all)", 0: "nothing of others"}[others]
-		r.warn(at, "let it end in ~all or -all: "+dkim.ZoneLine(domain, united(records)), "its record says %s: %s", says, records[0])
+		r.warn(at, "end it with ~all or -all: "+dkim.ZoneLine(domain, united(records)), "its record says %s: %s", says, records[0])
 		return
 	}
 	if i := slices.IndexFunc(terms, func(t spfTerm) bool { return t.name == "ptr" }); i >= 0 {

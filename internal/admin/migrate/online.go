@@ -68,12 +68,12 @@ func (m *Mover) Start(ctx context.Context, to string) (wire.Move, error) {
 	}
 	current := m.options.DB.Current()
 	if target.Name == current.Name {
-		return wire.Move{}, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "all data are in " + to + " already"}, target.DB.Close())
+		return wire.Move{}, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "the data is already in " + to + " already"}, target.DB.Close())
 	}
 	j := &job{from: current.Name, to: target.Name, began: m.options.Clock.Now(), done: make(chan struct{})}
 	ctx, j.stop = context.WithCancel(context.WithoutCancel(ctx))
 	m.last = j
-	m.options.Logger.Info("a move begins", "from", j.from, "to", j.to)
+	m.options.Logger.Info("starting a move", "from", j.from, "to", j.to)
 	go m.run(ctx, j, target)
 	return j.wire(), nil
 }
@@ -89,7 +89,7 @@ func (m *Mover) run(ctx context.Context, j *job, target *database.Side) {
 		return
 	}
 	j.hint = m.changePairing(m.options.DB.Replace(target), target)
-	m.options.Logger.Warn("all data were moved: "+j.hint, "from", j.from, "to", j.to, "rows", report.Rows(), "pause", report.Pause.Round(time.Millisecond).String())
+	m.options.Logger.Warn("all data was moved: "+j.hint, "from", j.from, "to", j.to, "rows", report.Rows(), "pause", report.Pause.Round(time.Millisecond).String())
 }
 
 func (m *Mover) move(ctx context.Context, j *job, target *database.Side) (*move.Report, error) {
@@ -115,7 +115,7 @@ func (m *Mover) changePairing(source, target *database.Side) string {
 	if err := database.RemovePairing(dir); err != nil {
 		m.options.Logger.Error("the data directory is still paired with the old database", "file", file, "error", err, "hint", "remove that file")
 	}
-	return "unset the setting db before the next start: all data are in the files of the data directory"
+	return "unset the setting db before the next start: all data is in the files of the data directory"
 }
 
 func (m *Mover) lastJob() *job {

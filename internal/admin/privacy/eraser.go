@@ -92,7 +92,7 @@ func (e *Eraser) Erase(ctx context.Context, service, id string, suppress bool) (
 	case <-one.done:
 		return httpapi.Erased{Subscriptions: one.Ended, Deliveries: one.deliveries}, nil
 	case <-e.stopped:
-		return httpapi.Erased{}, &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "the erasure goes on after the next start"}
+		return httpapi.Erased{}, &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "the erasure continues after the next start"}
 	case <-ctx.Done():
 		return httpapi.Erased{}, ctx.Err()
 	}

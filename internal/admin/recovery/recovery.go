@@ -63,7 +63,7 @@ func (r *Recovery) Restore(ctx context.Context, days []fanfare.Day, first uint64
 	}
 	if next < first {
 		return &fanfare.Error{Code: fanfare.Conflict, Message: "the bus has a stream EVENTS that does not belong to the restored data",
-			Hint: "give the restored server a bus without the streams EVENTS and BATCHES"}
+			Hint: "connect the restored server to a bus without the streams EVENTS and BATCHES"}
 	}
 	reason := fmt.Sprintf("restored from the backup of %s: see fanfare restore --list, cancel what must not be sent twice, resume the rest", r.Note.Backup.Format(time.RFC3339))
 	if err := r.Registry.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeAll}, true, reason); err != nil {

@@ -50,11 +50,11 @@ func (o *Opinion) defect(explained string) string {
 	case o.Result == undecided:
 		return ""
 	case o.Indexed && o.Found && o.Result != fanfare.PartTrue:
-		return "The matching index takes the condition for true, and the independent evaluator says " + o.Result + ". " + o.known() + ask
+		return "The matching index reports the condition as true, but the independent evaluator reports " + o.Result + ". " + o.known() + ask
 	case o.Indexed && !o.Found && o.Result == fanfare.PartTrue:
-		return "The matching index does not take the condition for true, and the independent evaluator does. " + o.known() + ask
+		return "The matching index does not report the condition as true, but the independent evaluator does. " + o.known() + ask
 	case o.Result != explained:
-		return "This explanation takes the condition for " + explained + ", and the independent evaluator says " + o.Result + ". " + ask
+		return "This explanation reports the condition as " + explained + ", but the independent evaluator reports " + o.Result + ". " + ask
 	}
 	return ""
 }
@@ -62,7 +62,7 @@ func (o *Opinion) defect(explained string) string {
 // known reports whether the index has the condition.
 func (o *Opinion) known() string {
 	if o.Quarantined == "" {
-		return "The event is matched by the index until a check of its answers finds this. "
+		return "The index matches events with this condition until a check of its results finds the defect. "
 	}
 	return "The condition is evaluated without the index: it is in quarantine " + o.Quarantined + ". "
 }
@@ -70,9 +70,9 @@ func (o *Opinion) known() string {
 // difference explains a difference between the recorded result and the current one.
 func (e *explanation) difference() string {
 	if e.Defect != "" {
-		return "the matching index was wrong about this condition, see below"
+		return "the matching index returned a wrong result for this condition, see below"
 	}
-	return "the subscription or its topic was changed since (fanfare audit lists changes); where neither was, the match was wrong: report it as a defect of Fanfare"
+	return "the subscription or its topic was changed since then (fanfare audit lists changes); if neither was changed, the match was wrong: report it as a defect of Fanfare"
 }
 
 // Events has the accepted and matched events.
@@ -101,7 +101,7 @@ func (x *Explainer) ExplainEvent(ctx context.Context, service, subscription stri
 	e := &explanation{Explanation: about(&s)}
 	e.Event = ref.String()
 	if posted.Direct != nil {
-		e.check("topic", false, "it is a message to people who were named, whatever they subscribed to")
+		e.check("topic", false, "the event is a message to named people, independent of subscriptions")
 		return e.conclude(), nil
 	}
 	if e.check("topic", posted.Topic == s.Topic, "the event is of topic %s", posted.Topic); posted.Topic != s.Topic {
@@ -156,7 +156,7 @@ func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topi
 	if err := t.ValidateData(data); err != nil {
 		e.check("schema", false, "intake would refuse the event: %v", err)
 	} else {
-		e.check("schema", true, "intake would take the event")
+		e.check("schema", true, "intake would accept the event")
 	}
 	e.check("active", s.State == "active", "the subscription is active")
 	switch s.State {
@@ -221,10 +221,10 @@ func (x *Explainer) condition(ctx context.Context, e *explanation, s *people.Sub
 	case fanfare.PartTrue:
 		e.check("condition", true, "the condition is true")
 		if s.Filter == "" && s.Rule == "" {
-			e.last().Detail = "it has no condition: every event of the topic is for it"
+			e.last().Detail = "the subscription has no condition: every event of the topic matches"
 		}
 	case fanfare.PartError:
-		e.check("condition", false, "the condition is neither true nor false, which is no match: %s", reason)
+		e.check("condition", false, "the condition is neither true nor false, so it does not match: %s", reason)
 	default:
 		e.check("condition", false, "the condition is false")
 	}
@@ -306,12 +306,12 @@ func memberOf(m *fanfare.Manifest, s *people.Subscription) (*fanfare.Section, fa
 
 // template adds which subscription selected the template, if one message is for several.
 func (x *Explainer) template(ctx context.Context, e *explanation, s *people.Subscription, section *fanfare.Section, member fanfare.Member) error {
-	name := "a template that is gone"
+	name := "a deleted template"
 	if t, ok := x.Traces.Registry.Template(section.Template); ok {
 		name = fmt.Sprintf("template %s@%d", t.Name, t.Version)
 	}
 	if len(member.Subscriptions) == 1 {
-		e.check("template", true, "the message is of %s", name)
+		e.check("template", true, "the message uses %s", name)
 		return nil
 	}
 	topic, ok := x.Conditions.Topic(s.Service, s.Topic)
@@ -338,7 +338,7 @@ func (x *Explainer) template(ctx context.Context, e *explanation, s *people.Subs
 	if best.Rule != "" {
 		by += " (rule " + best.Rule + ")"
 	}
-	e.check("template", best.Place == s.Place, "one message is for %d subscriptions of this person, and %s picked its %s", len(member.Subscriptions), by, name)
+	e.check("template", best.Place == s.Place, "one message is for %d subscriptions of this person, and %s selected the %s", len(member.Subscriptions), by, name)
 	return nil
 }
 
@@ -405,26 +405,26 @@ func (e *explanation) failed() *fanfare.Check {
 func (e *explanation) lifetime(s *people.Subscription, posted *fanfare.AcceptedEvent) {
 	came := posted.ReceivedAt.UTC().Format(time.RFC3339)
 	began := s.CreatedSeq <= posted.ChangeSeq
-	e.check("begun", began, "it began before the event came")
+	e.check("begun", began, "the subscription began before the event was received")
 	if !began {
-		e.last().Detail = fmt.Sprintf("it began at %s, after the event came at %s", s.CreatedAt.Format(time.RFC3339), came)
+		e.last().Detail = fmt.Sprintf("the subscription began at %s, after the event was received at %s", s.CreatedAt.Format(time.RFC3339), came)
 	}
 	switch {
 	case s.PausedSeq != 0 && s.PausedSeq <= posted.ChangeSeq && (s.ResumedSeq == 0 || s.ResumedSeq > posted.ChangeSeq) && (s.EndedSeq == 0 || s.EndedSeq > posted.ChangeSeq):
-		e.check("active", false, "it was paused when the event came at %s", came)
+		e.check("active", false, "the subscription was paused when the event was received at %s", came)
 	case s.State == "paused":
-		e.check("active", true, "it was active when the event came at %s; %s", came, paused(s))
+		e.check("active", true, "the subscription was active when the event was received at %s; %s", came, paused(s))
 	case s.EndedSeq == 0:
 		e.check("active", true, "it is active")
 	case s.EndedSeq > posted.ChangeSeq:
-		e.check("active", true, "it was active when the event came at %s; %s", came, ended(s))
+		e.check("active", true, "the subscription was active when the event was received at %s; %s", came, ended(s))
 	default:
-		e.check("active", false, "%s, before the event came at %s", ended(s), came)
+		e.check("active", false, "%s, before the event was received at %s", ended(s), came)
 	}
 }
 
 func paused(s *people.Subscription) string {
-	return "it is paused since " + s.PausedAt.Format(time.RFC3339)
+	return "it has been paused since " + s.PausedAt.Format(time.RFC3339)
 }
 
 func ended(s *people.Subscription) string {
@@ -438,7 +438,7 @@ func ended(s *people.Subscription) string {
 // ofState adds the explanation for a topic whose messages report the state at their due time.
 func (e *explanation) ofState(s *people.Subscription) {
 	e.state = true
-	e.check("state", true, "its messages tell what is the case when they are due (%s): the last event of each key, if the condition holds for it then", s.Cadence)
+	e.check("state", true, "its messages report the state when they are due (%s): the last event of each key, if the condition is true for that event at that time", s.Cadence)
 }
 
 // conclude sets the verdict.
@@ -457,11 +457,11 @@ func (e *explanation) conclude() fanfare.Explanation {
 	case e.Wanted && e.Delivery != nil:
 		e.Summary = "The event was for this subscription: " + outcome(e.Delivery)
 	case e.Wanted && e.state:
-		e.Summary = "The event is for this subscription as long as it is the last one of its key: it is told when the next message is due"
+		e.Summary = "The event is for this subscription as long as it is the last event of its key: the next message reports it"
 	case e.Wanted && e.decided:
 		e.Summary = "The event was for this subscription"
 	case e.Wanted && e.Event != "":
-		e.Summary = "The event is for this subscription, and is not matched yet"
+		e.Summary = "The event is for this subscription, but is not matched yet"
 	case e.Wanted:
 		e.Summary = "Such an event is for this subscription"
 	case e.Event != "":
@@ -497,9 +497,9 @@ func (x *Explainer) gathered(ctx context.Context, e *explanation, s *people.Subs
 		return false, err
 	}
 	at := slices.IndexFunc(list, func(d fanfare.Delivery) bool { return slices.Contains(d.Subscriptions, s.ID) })
-	e.check("digest", at >= 0, "the digest %s of %s tells of it", g.Digest, when)
+	e.check("digest", at >= 0, "the digest %s of %s contains the event", g.Digest, when)
 	if at < 0 {
-		e.last().Detail = "the digest " + g.Digest + " of " + when + " does not tell of it: the subscription had ended or was changed, a newer event of the same key came, or there were too many"
+		e.last().Detail = "the digest " + g.Digest + " of " + when + " does not contain the event: the subscription had ended or was changed, a newer event of the same key was received, or the digest had too many events"
 		return true, nil
 	}
 	e.Delivery = &list[at]

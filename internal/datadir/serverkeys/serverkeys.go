@@ -59,7 +59,7 @@ func read(dir, name string) (k Key, err error) {
 		_, err = rand.Read(k.Bytes)
 	}
 	if err == nil && len(k.Bytes) < signedlink.MinKeyBytes {
-		err = fmt.Errorf("%s has %d bytes, at least %d are needed", k.path, len(k.Bytes), signedlink.MinKeyBytes)
+		err = fmt.Errorf("%s has %d bytes; at least %d are required", k.path, len(k.Bytes), signedlink.MinKeyBytes)
 	}
 	return k, err
 }
@@ -80,13 +80,13 @@ func (k *Key) save() error {
 // mails that may have been sent; receivers that verify channels without a secret of their own.
 func (k *Keys) Check(suppressed int, linked bool, signedChannels int) error {
 	if k.Suppression.made && suppressed > 0 {
-		return k.Suppression.missing(fmt.Sprintf("%d suppressed addresses cannot be recognised without it", suppressed), "nobody is suppressed any more then")
+		return k.Suppression.missing(fmt.Sprintf("without it, %d suppressed addresses cannot be recognised", suppressed), "after that, no address is suppressed any more")
 	}
 	if k.Links.made && linked {
-		return k.Links.missing("the links to unsubscribe in mails that were sent cannot be recognised without it", "the links in earlier mails do not work any more then")
+		return k.Links.missing("without it, unsubscribe links in sent mails cannot be verified", "after that, links in earlier mails do not work any more")
 	}
 	if k.Webhooks.made && signedChannels > 0 {
-		return k.Webhooks.missing(fmt.Sprintf("receivers of %d channels would refuse all requests", signedChannels), "every receiver needs another secret then (fanfare secret)")
+		return k.Webhooks.missing(fmt.Sprintf("without it, receivers of %d channels would refuse all requests", signedChannels), "after that, every receiver needs a new secret (fanfare secret)")
 	}
 	return nil
 }
@@ -94,6 +94,6 @@ func (k *Keys) Check(suppressed int, linked bool, signedChannels int) error {
 func (k *Key) missing(why, consequence string) error {
 	dir, name := filepath.Split(k.path)
 	return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is missing in %s: %s", name, filepath.Clean(dir), why),
-		Hint: fmt.Sprintf("copy %[1]s, %[2]s and %[5]s from the data directory that was used with this database, or out of a backup (tar xf BACKUP %[1]s %[2]s %[5]s); where it is lost, make another (head -c 32 /dev/urandom > %[3]s): %[4]s",
+		Hint: fmt.Sprintf("copy %[1]s, %[2]s and %[5]s from the data directory that was used with this database, or extract them from a backup (tar xf BACKUP %[1]s %[2]s %[5]s); if the key is lost, create a new one (head -c 32 /dev/urandom > %[3]s): %[4]s",
 			linkFile, suppressionFile, name, consequence, webhookFile)}
 }

@@ -154,7 +154,7 @@ func OpenTarget(ctx context.Context, to string, c *config.Config, version string
 func checkURL(to string) error {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/to", Message: "is neither sqlite nor the URL of a PostgreSQL database", Hint: "use sqlite, or postgres://user@host/database"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/to", Message: "must be sqlite or the URL of a PostgreSQL database", Hint: "use sqlite, or postgres://user@host/database"}
 	}
 	return nil
 }

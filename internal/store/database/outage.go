@@ -50,7 +50,7 @@ func (o *Outage) poll() {
 		o.err.Store(nil)
 	case o.clock.Now().Sub(since) >= reportAfter && o.err.Load() == nil:
 		o.err.Store(&fanfare.Error{Code: fanfare.Unavailable, Message: "the database cannot be reached since " + since.UTC().Format(time.RFC3339),
-			Hint: "nothing was changed, try again in a moment; events are accepted in the meantime", RetryAfter: clientRetry})
+			Hint: "try again in a moment: nothing was changed, and the server still accepts events", RetryAfter: clientRetry})
 	}
 }
 
@@ -84,7 +84,7 @@ func (o *Outage) Ready() error {
 func (o *Outage) readyError() error {
 	if err, away := errors.AsType[*fanfare.Error](o.Err()); away { // the outage may have ended since
 		ready := *err
-		ready.Hint = "events are accepted in the meantime, and processing goes on by itself when the database is back"
+		ready.Hint = "the server still accepts events, and resumes processing when the database is available again"
 		return &ready
 	}
 	return nil

@@ -71,7 +71,7 @@ func TestReadinessIsConsistentWhileAnOutageEnds(t *testing.T) {
 	looking.Go(func() {
 		defer close(over)
 		for range 300_000 {
-			if why, away := errors.AsType[*fanfare.Error](a.readyError()); away && (why.Message != "away" || !strings.Contains(why.Hint, "by itself")) {
+			if why, away := errors.AsType[*fanfare.Error](a.readyError()); away && (why.Message != "away" || !strings.Contains(why.Hint, "resumes processing")) {
 				t.Errorf("told %+v", why)
 				return
 			}

@@ -44,8 +44,8 @@ func CheckUnpaired(dir string) error {
 	if err != nil || p == nil {
 		return err
 	}
-	return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s belongs to the database %s, and db is empty", dir, p.Database),
-		Hint: "set db; or move the data into files with fanfare migrate"}
+	return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s belongs to the database %s, but db is empty", dir, p.Database),
+		Hint: "set db to that database, or move the data into files with fanfare migrate"}
 }
 
 // checkPairing makes sure that a directory and a database belong together: both are new, or they were used together before, or the database
@@ -59,8 +59,8 @@ func checkPairing(dir string, current Pairing, knowsKey func(secret string) bool
 	case stored != nil && stored.Identity == current.Identity:
 		return nil
 	case stored != nil:
-		return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s belongs to the database %s, and not to %s", dir, stored.Database, current.Database),
-			Hint: "set db to the database that it belongs to, or give this database its own data_dir"}
+		return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s belongs to the database %s, not to %s", dir, stored.Database, current.Database),
+			Hint: "set db to the database of this data directory, or set another data_dir for this database"}
 	}
 	if datadir.Has(dir, datadir.Bus) || datadir.Has(dir, datadir.AdminKey) || datadir.Has(dir, datadir.Control) { // a server has used it, or it was restored
 		secret, err := os.ReadFile(filepath.Join(dir, datadir.AdminKey))
@@ -68,8 +68,8 @@ func checkPairing(dir string, current Pairing, knowsKey func(secret string) bool
 			return err
 		}
 		if !knowsKey(datadir.TrimLine(secret)) {
-			return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s belongs to another database than %s, which does not know its admin.key", dir, current.Database),
-				Hint: "move the data with fanfare migrate, or give this database its own data_dir"}
+			return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s does not belong to the database %s: the database does not have its admin.key", dir, current.Database),
+				Hint: "move the data with fanfare migrate, or set another data_dir for this database"}
 		}
 	}
 	return current.write(dir)

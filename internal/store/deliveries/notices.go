@@ -93,7 +93,7 @@ func appendNotice(b []byte, e *fanfare.Entry) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(e.Text))), e.Text...)
 }
 
-var errNotices = errors.New("what services are to be told is damaged")
+var errNotices = errors.New("a stored service notification is damaged")
 
 // readNotices decodes the output of appendNotice.
 func readNotices(of fanfare.Day, b []byte) (entries []fanfare.Entry, err error) {

@@ -37,7 +37,7 @@ func admit(ctx context.Context, from, to Side) error {
 }
 
 func notEmpty(to Side) error {
-	return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is not empty", to.Name), Hint: "name a database that has nothing yet, or empty it first"}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is not empty", to.Name), Hint: "choose an empty database, or empty this one first"}
 }
 
 func checkEmpty(ctx context.Context, to Side) error {

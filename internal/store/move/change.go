@@ -90,7 +90,7 @@ func (m *moving) compare() error {
 		}
 		m.report.Tables = append(m.report.Tables, tables...)
 	}
-	return m.report.verdict("the old database is in charge as before; please report this with the table")
+	return m.report.verdict("the server still uses the old database; report this error with the names of the tables")
 }
 
 func (m *moving) comparePart(f *following) ([]Compared, error) {
@@ -132,7 +132,7 @@ func (r *Report) verdict(hint string) error {
 	err := &fanfare.Error{Code: fanfare.Internal, Message: fmt.Sprintf("%d of %d tables differ between %s and %s", len(differ), len(r.Tables), r.From, r.To), Hint: hint}
 	for _, c := range differ {
 		err.Details = append(err.Details, &fanfare.Error{Code: fanfare.Internal,
-			Message: fmt.Sprintf("%s of %s: %d rows %.12s there, %d rows %.12s here", c.Table, c.Part, c.From.Rows, c.From.Hash, c.To.Rows, c.To.Hash)})
+			Message: fmt.Sprintf("table %s of %s: the source has %d rows (hash %.12s), the target has %d rows (hash %.12s)", c.Table, c.Part, c.From.Rows, c.From.Hash, c.To.Rows, c.To.Hash)})
 	}
 	return err
 }
@@ -202,13 +202,13 @@ func (m *moving) handOver(ctx context.Context) error {
 		return m.takeBack(ctx, before, err)
 	}
 	if err := firm(ctx, m.from.DB); err != nil {
-		m.o.Log.Warn("a loss of power now may take the mark of the old database, which then would start as well", "database", m.from.Name, "error", err,
-			"hint", "start only on the new one")
+		m.o.Log.Warn("the old database could not be synced: after a power loss it may not be marked as moved, and a server could start on it", "database", m.from.Name, "error", err,
+			"hint", "start the server only on the new database")
 	}
 	failpoint.Hit("after-move-left")
 	if err := m.mark(Here, m.from.Name).write(ctx, m.to.DB); err != nil { // it is in charge all the same
-		m.o.Log.Error("the move is done, but could not be marked as done", "database", m.to.Name, "error", err,
-			"hint", "the next start asks to run fanfare migrate again, which marks it")
+		m.o.Log.Error("the move is complete, but the new database could not be marked as complete", "database", m.to.Name, "error", err,
+			"hint", "run fanfare migrate again when the next start asks for it; it marks the database")
 	}
 	failpoint.Hit("after-move-here")
 	return nil
@@ -224,8 +224,8 @@ func (m *moving) takeBack(ctx context.Context, before *Mark, cause error) error 
 		err = errors.Join(err, Unmark(ctx, m.from.DB))
 	}
 	if err != nil {
-		m.o.Log.Error("the move failed in its last step, and its marks could not be taken back: the old database is in charge", "database", m.from.Name, "error", err,
-			"hint", "if the next start refuses it, run fanfare migrate --unmark; do not start on the new one")
+		m.o.Log.Error("the move failed in its last step, and its marks could not be removed: the server still uses the old database", "database", m.from.Name, "error", err,
+			"hint", "if the next start refuses the old database, run fanfare migrate --unmark; do not start on the new database")
 	}
 	return cause
 }
@@ -238,7 +238,7 @@ func (m *moving) awaitReads() {
 	m.of.left.Go(func() {
 		_ = m.from.reads.empty(context.Background())
 		if err := m.from.DB.Close(); err != nil {
-			m.o.Log.Warn("the old database was not closed well", "database", m.from.Name, "error", err)
+			m.o.Log.Warn("the old database could not be closed cleanly", "database", m.from.Name, "error", err)
 		}
 	})
 }

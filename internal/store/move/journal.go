@@ -91,9 +91,9 @@ func (j *journal) keep(ctx context.Context, part store.Part, way byte, fn func(s
 	}
 	switch {
 	case err != nil && ran == nil: // also after store.ErrAway: an idempotent transaction may have been committed
-		j.fail(fmt.Errorf("whether a transaction was kept is not known: %w", err))
+		j.fail(fmt.Errorf("the result of a transaction is unknown: %w", err))
 	case err == nil && !j.tx.clean:
-		j.fail(errors.New("a transaction was kept though one of its statements failed"))
+		j.fail(errors.New("a transaction was committed although one of its statements failed"))
 	case err == nil && j.tx.err != nil:
 		j.fail(j.tx.err)
 	case err == nil:
@@ -115,8 +115,8 @@ func (j *journal) append(transaction []byte) {
 	size := int64(len(j.entry))
 	err := j.open()
 	if err == nil && j.budget.left.Add(-size) < 0 {
-		err = &fanfare.Error{Code: fanfare.Conflict, Message: "more was written during the move than its journal may hold",
-			Hint: "move at a quieter time, or stop the server and run fanfare migrate"}
+		err = &fanfare.Error{Code: fanfare.Conflict, Message: "the journal of the move is full: too much was written during the move",
+			Hint: "move at a time with less load, or stop the server and run fanfare migrate"}
 	}
 	if err == nil {
 		_, err = j.file.WriteAt(j.entry, j.appended-j.base)

@@ -94,12 +94,12 @@ func (m *Mark) refusal(name string) error {
 	switch m.State {
 	case Left:
 		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the data in %s was moved to %s at %s", name, m.Peer, at),
-			Hint: "name that one in the setting db, or none where it is the folder; to come back, run fanfare migrate --from there --to here"}
+			Hint: "set db to the new database, or leave db empty if the data is in files now; to move back, run fanfare migrate --from NEW --to OLD"}
 	case Full:
 		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the move from %s into %s was interrupted in its last step at %s", m.Peer, name, at),
 			Hint: "run fanfare migrate again with the same --from and --to: it completes the move, or starts it again if it had not taken effect"}
 	default:
-		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("a move from %s into %s was begun at %s and not ended", m.Peer, name, at),
-			Hint: "start with the old database, where nothing was changed; or run fanfare migrate again with the same --from and --to"}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the move from %s to %s that began at %s is not complete", m.Peer, name, at),
+			Hint: "start the server with the old database, which is unchanged, or run fanfare migrate again with the same --from and --to"}
 	}
 }

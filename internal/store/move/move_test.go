@@ -236,7 +236,7 @@ func TestADifferenceIsFoundAndNamed(t *testing.T) {
 		forgets := &faulty{Database: to.DB, fault: func(_ int, s store.Session) (store.Session, error) { return &forgetful{s}, nil }}
 		s := move.NewSwitch(from)
 		report, err := s.Move(t.Context(), move.Side{DB: forgets, Name: "new"}, options(t))
-		if fanfare.CodeOf(err) != fanfare.Internal || !strings.Contains(err.Error(), "due of "+today.String()+": 40 rows") {
+		if fanfare.CodeOf(err) != fanfare.Internal || !strings.Contains(err.Error(), "due of "+today.String()+": the source has 40 rows") {
 			t.Errorf("got %v", err)
 		}
 		if differ := report.Differences(); len(differ) != 1 || differ[0].Table != "due" || differ[0].To.Rows != 39 {

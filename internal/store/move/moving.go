@@ -115,7 +115,7 @@ func (s *Switch) begin(ctx context.Context, to Side, o Options) (*moving, error)
 		return nil, errClosing
 	}
 	if s.moving != nil {
-		return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "a move to " + s.moving.to.Name + " is under way", Hint: "wait until it is done, or stop it"}
+		return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "a move to " + s.moving.to.Name + " is running", Hint: "wait until it is done, or stop it"}
 	}
 	if o.JournalBytes == 0 {
 		o.JournalBytes = JournalBytes
@@ -146,7 +146,7 @@ func (m *moving) end() {
 	m.following.Wait()
 	for _, f := range followed {
 		if err := f.journal.close(); err != nil {
-			m.o.Log.Warn("a journal of the move was not closed well", "error", err)
+			m.o.Log.Warn("a journal of the move could not be closed cleanly", "error", err)
 		}
 	}
 	m.of.mu.Lock()
@@ -329,7 +329,7 @@ func (f *following) moment(ctx context.Context, at func(position int64), fn func
 	})
 }
 
-var errMomentLost = &fanfare.Error{Code: fanfare.Unavailable, Message: "the connection to the database that is moved was lost", Hint: "start the move again"}
+var errMomentLost = &fanfare.Error{Code: fanfare.Unavailable, Message: "the connection to the source database of the move was lost", Hint: "start the move again"}
 
 // replay replays the journal of a part in the target until the move ends.
 func (m *moving) replay(f *following) {

@@ -64,7 +64,7 @@ func Compare(ctx context.Context, from, to Side, progress *Progress) (*Report, e
 		}
 	}
 	if err == nil {
-		err = report.verdict("each has what was written since the move where a server worked on it; without any since, please report this with the table")
+		err = report.verdict("if a server has written to a database since the move, differences are expected; otherwise report this error with the names of the tables")
 	}
 	return report, err
 }

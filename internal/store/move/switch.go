@@ -172,7 +172,7 @@ func (s *Switch) Close() error {
 	return s.Current().DB.Close()
 }
 
-var errClosing = &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "it goes on where it was; start the move again when it runs"}
+var errClosing = &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "start the move again after the server has restarted"}
 
 // reading returns the database in use for a read; the caller must leave its reads.
 func (s *Switch) reading() *side {

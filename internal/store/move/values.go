@@ -40,7 +40,7 @@ func appendArg(b []byte, arg any) ([]byte, error) {
 	case []byte:
 		return appendBlob(b, v), nil
 	}
-	return b, fmt.Errorf("an argument has type %T", arg)
+	return b, fmt.Errorf("an argument has the unsupported type %T", arg)
 }
 
 // appendColumn appends a column of a row.
@@ -82,7 +82,7 @@ type reader struct {
 
 func (r *reader) fail() {
 	if r.err == nil {
-		r.err = fmt.Errorf("what was kept of a transaction cannot be read")
+		r.err = fmt.Errorf("a transaction in the journal of the move is damaged")
 	}
 	r.b = nil
 }

@@ -91,7 +91,7 @@ func (s *session) take(a answer, wanted bool) (fromServer, fromRow error) {
 		s.committed = s.committed || err == nil && tag.String() == "COMMIT"
 		return s.failed(of(a.to, err)), fromRow
 	}
-	return s.failed(fmt.Errorf("statement %q: the server's answer is a %T", a.to.name, result)), nil
+	return s.failed(fmt.Errorf("statement %q: unexpected reply of type %T from the database", a.to.name, result)), nil
 }
 
 func (s *session) visit(a answer, r *pgconn.ResultReader) error {

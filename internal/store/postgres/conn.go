@@ -52,12 +52,12 @@ const schema = "fanfare"
 func parse(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, &failure{told: &fanfare.Error{Code: fanfare.Invalid, Message: "the URL of the database cannot be read",
-			Hint: "write it as postgres://user@host:5432/database, with what is special in a password escaped (%40 for @)"}, cause: err}
+		return nil, &failure{told: &fanfare.Error{Code: fanfare.Invalid, Message: "the URL of the database is invalid",
+			Hint: "write it as postgres://user@host:5432/database, and percent-encode special characters in the password (%40 for @)"}, cause: err}
 	}
 	if path, set := config.ConnConfig.RuntimeParams["search_path"]; set && !plainSchema.MatchString(path) {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the search_path of the URL does not begin with the name of a schema",
-			Hint: `write a name of ASCII alphanumeric characters and _, or any other name in double quotes (search_path=%22My-Schema%22)`}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the search_path in the URL of the database does not begin with a valid schema name",
+			Hint: "use a name of ASCII letters, digits and _, or put another name in double quotes (search_path=%22My-Schema%22)"}
 	}
 	return config, nil
 }

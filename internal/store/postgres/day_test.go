@@ -44,7 +44,7 @@ func TestTheNextWriterCreatesADayThatAFailoverLost(t *testing.T) {
 	if days := daysOf(t, other); !slices.Equal(days, []fanfare.Day{aDay}) {
 		t.Errorf("days %v", days)
 	}
-	if n := strings.Count(log.String(), "are made anew"); n != 1 {
+	if n := strings.Count(log.String(), "were created again"); n != 1 {
 		t.Errorf("told %d times:\n%s", n, &log)
 	}
 }

@@ -112,9 +112,9 @@ func Open(ctx context.Context, url string, options Options) (_ *DB, err error) {
 func newDB(options Options) *DB {
 	db := &DB{options: options, log: options.Logger, own: newOwn(),
 		outage: outage{log: options.Logger, level: slog.LevelError,
-			lost: "the database was lost, what needs it waits or fails until it is back", back: "the database is back"},
+			lost: "the connection to the database was lost; requests that need the database wait or fail until it is available again", back: "the database is available again"},
 		absence: outage{log: options.Logger, level: slog.LevelWarn,
-			lost: "the standby cannot be read from, the primary answers for it", back: "the standby is read from again"},
+			lost: "the standby cannot be reached; the server reads from the primary instead", back: "the server reads from the standby again"},
 
 		controlStatements: newCatalog("control", store.ParseStatements(controlFile())),
 		dayStatements:     store.ParseStatements(dayFile()),

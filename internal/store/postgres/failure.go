@@ -109,25 +109,25 @@ func (t trouble) gone() bool {
 
 // words returns the message for users and the hint for operators.
 var words = map[trouble]fanfare.Error{
-	refused: {Code: fanfare.Unavailable, Message: "the database refused a statement; nothing was stored", Hint: "the server's log has the cause"},
+	refused: {Code: fanfare.Unavailable, Message: "the database refused a statement; nothing was stored", Hint: "see the log of the server for the cause"},
 	conflict: {Code: fanfare.Unavailable, Message: "the database was busy with the same rows for too long; nothing was stored",
 		Hint: "try again; if the error persists, find the sessions that hold the locks in pg_stat_activity"},
-	stale: {Code: fanfare.Unavailable, Message: "the connections to the database are not our own",
-		Hint: "connect to PostgreSQL itself, or have the pooler keep a session for each connection"},
+	stale: {Code: fanfare.Unavailable, Message: "the database does not know the session of this connection; a connection pooler may be in transaction mode",
+		Hint: "connect to PostgreSQL directly, or set the pooler to session mode"},
 	away: {Code: fanfare.Unavailable, Message: "the database cannot be reached",
-		Hint: "try again; see that PostgreSQL runs and can be reached from here"},
-	crowded: {Code: fanfare.Unavailable, Message: "the database takes no more connections",
-		Hint: "raise max_connections of PostgreSQL, or lower the number of connections that this server may open"},
-	standby: {Code: fanfare.Unavailable, Message: "the database is read-only: a standby, or a failover is going on, or it was set so",
-		Hint: "give the URL of the primary, or of all hosts with target_session_attrs=read-write; see whether default_transaction_read_only is set (fanfare doctor looks)"},
-	full: {Code: fanfare.DiskFull, Message: "the disk of the database is full; nothing was stored", Hint: "free some space there and try again"},
+		Hint: "check that PostgreSQL is running and can be reached from this machine, then try again"},
+	crowded: {Code: fanfare.Unavailable, Message: "the database accepts no more connections",
+		Hint: "raise max_connections in PostgreSQL, or lower db_connections"},
+	standby: {Code: fanfare.Unavailable, Message: "the database is read-only: it is a standby, a failover is in progress, or it was configured as read-only",
+		Hint: "use the URL of the primary, or a URL that lists all hosts with target_session_attrs=read-write; run fanfare doctor to check default_transaction_read_only"},
+	full: {Code: fanfare.DiskFull, Message: "the disk of the database is full; nothing was stored", Hint: "free some space on that disk and try again"},
 	slow: {Code: fanfare.Unavailable, Message: "the database took too long; nothing was stored",
 		Hint: "try again; if the error persists, check the load of PostgreSQL, or raise the statement timeout"},
 	stranger: {Code: fanfare.Unavailable, Message: "the database refused the login",
 		Hint: "check the user in the URL and the password, and check that pg_hba.conf allows the user to connect from this host"},
 	nameless: {Code: fanfare.Unavailable, Message: "the database requires a password, and none was given",
 		Hint: "write it into a file and set db_password_file to the file, or allow the user in pg_hba.conf to connect without a password"},
-	missing: {Code: fanfare.Unavailable, Message: "there is no such database",
+	missing: {Code: fanfare.Unavailable, Message: "the database does not exist",
 		Hint: "create it (CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0), or name another in the URL"},
 	denied: {Code: fanfare.Unavailable, Message: "the user in the URL lacks permissions that a server needs",
 		Hint: "ask an administrator to run CREATE SCHEMA fanfare AUTHORIZATION with the user in the URL, or connect as the owner of the existing schema"},
@@ -206,5 +206,5 @@ func (e *attemptError) Unwrap() error { return e.cause }
 var errClosed = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database is closed", Hint: "the server is stopping"}
 
 func unknownDay(of fanfare.Day) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("nothing is recorded for the day %s", of), Hint: "it may be older than the retention"}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no data is recorded for the day %s", of), Hint: "the day may be older than the retention"}
 }

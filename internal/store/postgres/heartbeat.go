@@ -37,7 +37,7 @@ const (
 )
 
 // errSilent is the cause of an outage in which the database does not answer.
-var errSilent = errors.New("it accepts connections and does not answer")
+var errSilent = errors.New("PostgreSQL accepts connections but does not answer")
 
 // A heartbeat is a query that waits for its answer.
 type heartbeat struct{ asked atomic.Int64 } // in Unix nanoseconds; 0: none

@@ -133,7 +133,7 @@ func (s *session) Insert(name string, n int, bind func(int, store.Values)) error
 		return err
 	}
 	if st.insert == nil {
-		return fmt.Errorf("statement %q is no INSERT … VALUES (…) of one tuple", name)
+		return fmt.Errorf("statement %q is not an INSERT … VALUES (…) of one row", name)
 	}
 	if text := st.insert.copy(s.wary); text != "" && n >= copyRows && s.begin != nil {
 		return s.insertCopy(st, text, n, bind)

@@ -265,7 +265,7 @@ func TestALostDatabaseIsToldOnceAndOnceWhenItIsBack(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
-	if lost, back := strings.Count(log.String(), "the database was lost"), strings.Count(log.String(), "the database is back"); lost != 1 || back != 1 {
+	if lost, back := strings.Count(log.String(), "the database was lost"), strings.Count(log.String(), "the database is available again"); lost != 1 || back != 1 {
 		t.Errorf("told %d times that it was lost, %d that it is back:\n%s", lost, back, &log)
 	}
 }
@@ -279,7 +279,7 @@ func TestALateErrorBeginsNoNewOutage(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	cut.refuse(false)
-	eventually(t, "the database is back", func() bool { return !db.Stats().Away })
+	eventually(t, "the database is available again", func() bool { return !db.Stats().Away })
 	db.lost(errors.New("failed to connect:\n\tone:5432: dial error"))
 	eventually(t, "it was looked whether it is", func() bool { return !db.doubted.Load() })
 	if db.Stats().Away {

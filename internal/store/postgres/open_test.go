@@ -62,7 +62,7 @@ func TestAMissingPasswordIsReported(t *testing.T) {
 	}
 	at.User = url.User(at.User.Username())
 	_, err = Open(t.Context(), at.String(), Options{})
-	if told, _ := errors.AsType[*fanfare.Error](err); told == nil || !strings.Contains(told.Message, "none was given") || !strings.Contains(told.Hint, "db_password_file") {
+	if told, _ := errors.AsType[*fanfare.Error](err); told == nil || !strings.Contains(told.Message, "none is configured") || !strings.Contains(told.Hint, "db_password_file") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestEachTroubleOfTheServerHasItsWordAndItsDecision(t *testing.T) {
 		"25006": {fanfare.Unavailable, true, "target_session_attrs"},
 		"26000": {fanfare.Unavailable, true, "pooler"},
 		"53100": {fanfare.DiskFull, false, "disk"},
-		"57014": {fanfare.Unavailable, false, "statement timeout"},
+		"57014": {fanfare.Unavailable, false, "statement_timeout"},
 		"28P01": {fanfare.Unavailable, false, "password"},
 		"28000": {fanfare.Unavailable, false, "pg_hba.conf"},
 		"3D000": {fanfare.Unavailable, false, "CREATE DATABASE"},

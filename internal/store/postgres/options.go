@@ -72,8 +72,8 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.MaxConnections < leastConnections {
 		return o, &fanfare.Error{Code: fanfare.Invalid,
-			Message: fmt.Sprintf("%d connections to the database are too few", o.MaxConnections),
-			Hint:    fmt.Sprintf("allow at least %d", leastConnections)}
+			Message: fmt.Sprintf("db_connections is %d, which is too low", o.MaxConnections),
+			Hint:    fmt.Sprintf("set db_connections to at least %d", leastConnections)}
 	}
 	if o.StatementTimeout == 0 {
 		o.StatementTimeout = defaultStatementTimeout

@@ -121,8 +121,8 @@ func (o *owner) suitable() error {
 			Hint: "use version " + leastVersion + " or later"}
 	}
 	if encoding := of.ParameterStatus("server_encoding"); encoding != "UTF8" {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "the database keeps text as " + encoding,
-			Hint: "create one WITH ENCODING 'UTF8' TEMPLATE template0"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the database has the unsupported encoding " + encoding,
+			Hint: "create a database WITH ENCODING 'UTF8' TEMPLATE template0"}
 	}
 	return nil
 }
@@ -143,8 +143,8 @@ func (o *owner) held(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return &fanfare.Error{Code: fanfare.Conflict, Message: "another server has the database: " + who,
-		Hint: "stop it first; if it was killed, PostgreSQL finds out within half a minute"}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: "another server uses the database: " + who,
+		Hint: "stop the other server first; if it was killed, PostgreSQL releases its lock within 30 seconds"}
 }
 
 // ownerHolds selects the lock of the owner of a schema in pg_locks.
@@ -228,7 +228,7 @@ func (o *owner) again(ctx context.Context) {
 		}
 		if err == nil && !told {
 			told = true
-			o.db.log.Error("the database has another owner", "error", o.held(ctx))
+			o.db.log.Error("another server has taken over the database", "error", o.held(ctx))
 		}
 		_ = o.conn.Close(ctx)
 	}

@@ -41,7 +41,7 @@ func (p *params) add(oid uint32, arg any) (err error) {
 	case []byte:
 		p.buf, err = appendBytes(p.buf, oid, v)
 	default:
-		err = fmt.Errorf("%T is not int64, string, []byte or nil", arg)
+		err = fmt.Errorf("the argument has type %T; use int64, string, []byte or nil", arg)
 	}
 	p.values = append(p.values, p.buf[at:len(p.buf):len(p.buf)])
 	return err
@@ -64,9 +64,9 @@ func appendInt(b []byte, oid uint32, v int64) ([]byte, error) {
 			return append(b, byte(v)), nil
 		}
 	default:
-		return b, fmt.Errorf("a number does not go into a parameter of type %d", oid)
+		return b, fmt.Errorf("an integer cannot be stored in a parameter of type %d", oid)
 	}
-	return b, fmt.Errorf("%d does not fit a parameter of type %d", v, oid)
+	return b, fmt.Errorf("%d is out of range for a parameter of type %d", v, oid)
 }
 
 func appendText(b []byte, oid uint32, v string) ([]byte, error) {
@@ -74,12 +74,12 @@ func appendText(b []byte, oid uint32, v string) ([]byte, error) {
 	case pgtype.TextOID, pgtype.VarcharOID:
 		return append(b, store.Text(v)...), nil
 	}
-	return b, fmt.Errorf("a text does not go into a parameter of type %d", oid)
+	return b, fmt.Errorf("a string cannot be stored in a parameter of type %d", oid)
 }
 
 func appendBytes(b []byte, oid uint32, v []byte) ([]byte, error) {
 	if oid == pgtype.ByteaOID {
 		return append(b, v...), nil
 	}
-	return b, fmt.Errorf("a blob does not go into a parameter of type %d", oid)
+	return b, fmt.Errorf("a blob cannot be stored in a parameter of type %d", oid)
 }

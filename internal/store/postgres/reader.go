@@ -59,7 +59,7 @@ func (r *reader) EachOf(name string, n int, args func(int) []any, row func(int, 
 }
 
 func (r *reader) Insert(name string, _ int, _ func(int, store.Values)) error {
-	return fmt.Errorf("statement %q: a session that reads inserts nothing", name)
+	return fmt.Errorf("statement %q: a read-only session cannot insert rows", name)
 }
 
 // try repeats a statement until it is answered.

@@ -70,7 +70,7 @@ func (r *row) raw(column int) []byte {
 
 func (r *row) mistake(column int, as string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("statement %q: column %q has type %d and is read as %s: cast it",
+		r.err = fmt.Errorf("statement %q: column %q has type %d but is read as %s: cast it in the statement",
 			r.statement.name, r.fields[column].Name, r.fields[column].DataTypeOID, as)
 	}
 }

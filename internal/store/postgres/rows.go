@@ -47,7 +47,7 @@ func (r *rows) add(i int, bind func(int, store.Values)) error {
 	bind(i, r)
 	r.n++
 	if r.err == nil && r.at != len(r.oids) {
-		r.err = fmt.Errorf("%d values for %d columns", r.at, len(r.oids))
+		r.err = fmt.Errorf("got %d values for %d columns", r.at, len(r.oids))
 	}
 	if r.err != nil {
 		return fmt.Errorf("row %d: %w", i, r.err)
@@ -159,5 +159,5 @@ func arrayOf(element uint32) (uint32, error) {
 	if array, ok := arrayTypes[element]; ok {
 		return array, nil
 	}
-	return 0, fmt.Errorf("no arrays of type %d are sent", element)
+	return 0, fmt.Errorf("arrays of type %d are not supported", element)
 }

@@ -75,12 +75,12 @@ func migrateWith(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
 		return err
 	case seen > known:
 		return &fanfare.Error{Code: fanfare.Conflict,
-			Message: fmt.Sprintf("the database belongs to a newer Fanfare: %s has schema %d, and this program knows those up to %d", schema, seen, known),
-			Hint:    "start the newer program again, or restore a backup from before the upgrade into another database"}
+			Message: fmt.Sprintf("the database was upgraded by a newer version of Fanfare: %s has schema version %d, and this program supports versions up to %d", schema, seen, known),
+			Hint:    "start the newer version, or restore a backup from before the upgrade into another database"}
 	case standby && seen < known:
 		return &fanfare.Error{Code: fanfare.Conflict,
-			Message: fmt.Sprintf("the standby has schema %d of %s, and this program needs %d", seen, schema, known),
-			Hint:    "start the server on the primary first: it brings the schema up to date"}
+			Message: fmt.Sprintf("the standby has version %d of the schema %s, but this program needs version %d", seen, schema, known),
+			Hint:    "start the server on the primary first: it upgrades the schema"}
 	case standby:
 		return nil
 	}

@@ -129,7 +129,7 @@ func (s *session) EachOf(name string, n int, args func(int) []any, row func(int,
 // ready finds a statement of a transaction and prepares it.
 func (s *session) ready(name string) (*statement, error) {
 	if s.busy != nil {
-		return nil, fmt.Errorf("statement %q while the rows of %q are visited: a session runs one statement at a time", name, s.busy.name)
+		return nil, fmt.Errorf("statement %q cannot run while the rows of %q are read: a session runs one statement at a time", name, s.busy.name)
 	}
 	st, err := s.known.find(name)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *session) own(st *statement, args ...any) error {
 func (s *session) send(to answer, args []any) error {
 	oids := to.to.shape.Load().ParamOIDs
 	if len(args) != len(oids) {
-		return fmt.Errorf("statement %q has %d parameters, not %d", to.to.name, len(oids), len(args))
+		return fmt.Errorf("statement %q has %d parameters, but got %d arguments", to.to.name, len(oids), len(args))
 	}
 	s.conn.params.reset()
 	for i, arg := range args {

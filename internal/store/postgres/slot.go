@@ -91,7 +91,7 @@ func isFence(err error) bool {
 
 // errReplaced is the error of a server that was replaced by another.
 var errReplaced = &fanfare.Error{Code: fanfare.Unavailable, Message: "another server has taken over the database; nothing was stored",
-	Hint: "stop this one: two servers cannot have the same database"}
+	Hint: "stop this server: two servers cannot use the same database"}
 
 var errNotCommitted = errors.New("the transaction was not committed")
 
@@ -118,7 +118,9 @@ func (db *DB) resolve(ctx context.Context, used *slot, cause error) error {
 			db.slots.put(used)
 			return cause
 		case errors.Is(err, errReplaced):
-			db.replaced.Do(func() { db.log.Error("another server has taken over the database, this one keeps nothing any more") })
+			db.replaced.Do(func() {
+				db.log.Error("another server has taken over the database; this server can no longer store data")
+			})
 			db.slots.put(used)
 			return &failure{told: errReplaced, cause: cause}
 		}

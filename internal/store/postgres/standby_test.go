@@ -87,14 +87,14 @@ func TestAStreamingStandbyIsReadFromAsFarAsItHasCome(t *testing.T) {
 		t.Errorf("without the standby: %+v", db.Stats())
 	}
 	standby.Restart()
-	eventually(t, "the standby is read from again", func() bool {
+	eventually(t, "the server reads from the standby again", func() bool {
 		attemptsSeen(t, lateDay(t, db, aDay), 1)
 		return !db.Stats().Absent
 	})
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, once := range []string{"the standby cannot be read from", "the standby is read from again"} {
+	for _, once := range []string{"the standby cannot be read from", "the server reads from the standby again"} {
 		if n := strings.Count(log.String(), once); n != 1 {
 			t.Errorf("told %d times that %s:\n%s", n, once, &log)
 		}

@@ -148,8 +148,8 @@ func (db *DB) path(of fanfare.Day) string {
 	return filepath.Join(db.dir, daysFolder, dayPrefix+of.String()+daySuffix)
 }
 
-var errClosed = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database is closed", Hint: "the server is stopping: try again when it has started"}
+var errClosed = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database is closed", Hint: "the server is stopping; try again after it has restarted"}
 
 func unknownDay(of fanfare.Day) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("nothing is recorded for the day %s", of), Hint: "it may be older than the retention"}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no data is recorded for the day %s", of), Hint: "the day may be older than the retention"}
 }

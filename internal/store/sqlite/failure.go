@@ -19,7 +19,7 @@ func (f *failure) Unwrap() []error { return []error{f.told, f.cause} }
 
 const (
 	couldNotWrite = "the data directory could not be written; nothing was stored"
-	couldNotRead  = "the data directory could not be read"
+	couldNotRead  = "the server could not read the data directory"
 )
 
 // told turns errors that an operator can fix into a *fanfare.Error. It returns programming errors and other errors
@@ -38,5 +38,5 @@ func told(err error, message string) error {
 	case sqlite.ResultError, sqlite.ResultConstraint, sqlite.ResultMismatch, sqlite.ResultMisuse, sqlite.ResultRange, sqlite.ResultTooBig:
 		return err // SQLite reports ResultError for other errors, too
 	}
-	return &failure{&fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "the server's log has the cause"}, err}
+	return &failure{&fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "see the log of the server for the cause"}, err}
 }

@@ -61,7 +61,7 @@ func TestAFileOfANewerProgramIsRefusedAndNotTouched(t *testing.T) {
 			}
 			set("PRAGMA user_version = 999")
 			err := open()
-			if fanfare.CodeOf(err) != fanfare.Conflict || !strings.Contains(err.Error(), "newer") || !strings.Contains(err.Error(), format.folder+".db has schema 999") {
+			if fanfare.CodeOf(err) != fanfare.Conflict || !strings.Contains(err.Error(), "newer") || !strings.Contains(err.Error(), format.folder+".db has schema version 999") {
 				t.Fatalf("got %v", err)
 			}
 			scripts, err := format.scripts()

@@ -87,7 +87,7 @@ func (s *session) insert(of compiled, query string, columns, at int, bind func(i
 		s.values = values{stmt: stmt, before: i * columns}
 		bind(at+i, &s.values)
 		if s.values.bound != columns {
-			return fmt.Errorf("statement %q: %d values for %d columns", of.name, s.values.bound, columns)
+			return fmt.Errorf("statement %q: got %d values for %d columns", of.name, s.values.bound, columns)
 		}
 	}
 	return execute(stmt)
@@ -104,7 +104,7 @@ func (s *session) each(statement string, row func(*sqlite.Stmt) error, args []an
 		return err
 	}
 	if n := stmt.BindParamCount(); n != len(args) {
-		return fmt.Errorf("statement %q: %d arguments for %d parameters", statement, len(args), n)
+		return fmt.Errorf("statement %q: got %d arguments for %d parameters", statement, len(args), n)
 	}
 	for i, arg := range args {
 		switch v := arg.(type) {
@@ -117,7 +117,7 @@ func (s *session) each(statement string, row func(*sqlite.Stmt) error, args []an
 		case nil:
 			stmt.BindNull(i + 1)
 		default:
-			return fmt.Errorf("statement %q: argument %d has type %T", statement, i+1, arg)
+			return fmt.Errorf("statement %q: argument %d has the unsupported type %T", statement, i+1, arg)
 		}
 	}
 	return eachRow(stmt, row)
@@ -139,7 +139,7 @@ func (s *session) compile(of compiled, query string) (*sqlite.Stmt, error) {
 // alone refuses a statement while the rows of another are visited, because PostgreSQL cannot run it either.
 func (s *session) alone(statement string, fn func() error) error {
 	if s.visiting != "" {
-		return fmt.Errorf("statement %q is run while the rows of %q are visited", statement, s.visiting)
+		return fmt.Errorf("statement %q cannot run while the rows of %q are read", statement, s.visiting)
 	}
 	s.visiting = statement
 	defer func() { s.visiting = "" }()

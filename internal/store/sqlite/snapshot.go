@@ -58,7 +58,7 @@ func (s *Snapshot) Copy(ctx context.Context, w io.Writer) error {
 		return err
 	}})
 	if err == nil && copied != s.pages {
-		err = fmt.Errorf("%d of %d pages could be read", copied, s.pages)
+		err = fmt.Errorf("only %d of %d pages could be read", copied, s.pages)
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

@@ -245,7 +245,7 @@ func TestBackupAndRestoreRefuseWhatCannotBeRight(t *testing.T) {
 	expectRefusal(s.run("", "backup", "--rate", "fast", filepath.Join(dir, "x")), "--rate")
 	expectRefusal(s.run("", "restore", "--list"), "not restored")
 	expectRefusal(run(t, nil, "", "restore", file, "--data-dir", s.dir), "not empty")
-	expectRefusal(run(t, s.where(), "", "backup", "--stopped", "--data-dir", s.dir, filepath.Join(dir, "y")), "leave out --stopped")
+	expectRefusal(run(t, s.where(), "", "backup", "--stopped", "--data-dir", s.dir, filepath.Join(dir, "y")), "omit --stopped")
 	expectRefusal(run(t, nil, "", "backup", "--stopped", "--data-dir", dir, filepath.Join(dir, "y")), "is not a data directory")
 	key := strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news"))
 	for _, path := range []string{"/v1/backup", "/v1/restored"} {

@@ -55,7 +55,7 @@ func TestExplainSaysWhyAnEventCameOrNot(t *testing.T) {
 		e.Condition.Parts[0].Result != "false" || string(e.Condition.Parts[0].Parts[0].Value) != "4" {
 		t.Errorf("own: %+v", e)
 	}
-	if e := explain("late", event); e.Wanted || check(e, "begun").Holds || !check(e, "condition").Holds || !strings.Contains(e.Summary, "after the event came") {
+	if e := explain("late", event); e.Wanted || check(e, "begun").Holds || !check(e, "condition").Holds || !strings.Contains(e.Summary, "after the event was received") {
 		t.Errorf("late: %+v", e)
 	}
 

@@ -47,7 +47,7 @@ func TestAPausedSubscriptionGetsNothing(t *testing.T) {
 	if n := r.total(); n != 4 {
 		t.Fatalf("%d mails, want bob's three and one of ada's", n)
 	}
-	if e := into[fanfare.Explanation](t, s.mustRun("", "explain", "--json", "ada", missed)); e.Wanted || !strings.Contains(e.Summary, "paused when the event came") {
+	if e := into[fanfare.Explanation](t, s.mustRun("", "explain", "--json", "ada", missed)); e.Wanted || !strings.Contains(e.Summary, "paused when the event was received") {
 		t.Errorf("explained as %+v", e)
 	}
 	if audit := s.mustRun("", "audit"); !strings.Contains(audit, "pause") || !strings.Contains(audit, "resume") {

@@ -50,7 +50,7 @@ func TestBadInputIsNamedAndNothingOfItIsKept(t *testing.T) {
 		{"unknown key of a document", "POST", "/v1/apply", yaml, "service: news\ntopics:\n  story:\n    templat: story\n", 422, member{Line: 4, Hint: "template"}},
 		{"document that is not YAML", "POST", "/v1/apply", yaml, "service: news\ntopics: [\n", 422, member{Code: "invalid"}},
 		{"unknown event", "GET", "/v1/events/evt-20200101-1001", "", "", 404, member{Code: "not_found"}},
-		{"delivery for an event", "GET", "/v1/events/dlv-20200101-40016-0", "", "", 404, member{Hint: "name its event"}},
+		{"delivery for an event", "GET", "/v1/events/dlv-20200101-40016-0", "", "", 404, member{Hint: "use the id of its event"}},
 		{"address for an event", "GET", "/v1/events/ada@example.org", "", "", 404, member{Hint: "trace --subscriber"}},
 		{"address for a subscriber", "GET", "/v1/subscribers/ada@example.org", "", "", 404, member{Hint: "subscriber list --address"}},
 		{"address for a subscription", "GET", "/v1/subscriptions/ada@example.org", "", "", 404, member{Hint: "subscription list --subscriber"}},

@@ -192,7 +192,7 @@ func TestADataDirectoryOfANewerReleaseIsRefusedWithWhatToDo(t *testing.T) {
 		execute(t, paths[0], "PRAGMA user_version = 999", nil)
 		s, _ := launch(t, binary, dir, nil)
 		<-s.gone
-		if log := s.logged(); s.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(log, "newer Fanfare: "+filepath.Base(paths[0])+" has schema 999") || !strings.Contains(log, "restore a backup") {
+		if log := s.logged(); s.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(log, "newer version of Fanfare: "+filepath.Base(paths[0])+" has schema version 999") || !strings.Contains(log, "restore a backup") {
 			t.Errorf("%s: it ended with %d: %s", file, s.cmd.ProcessState.ExitCode(), log)
 		}
 	}
