@@ -311,7 +311,7 @@ func TestTopicsOfFanfareAreReserved(t *testing.T) {
 	s.apply()
 	s.hears(h)
 	for body, says := range map[string]string{
-		"fanfare.mine: {}":                                  "there is no topic",
+		"fanfare.mine: {}":                                  "has no topic",
 		"fanfare.failures: {schema: {type: object}}":        "/topics/fanfare.failures/schema",
 		"fanfare.deliveries: {key: event}":                  "/topics/fanfare.deliveries/key",
 		"fanfare.deliveries: {rules: [{name: a, when: x}]}": "/topics/fanfare.deliveries",
