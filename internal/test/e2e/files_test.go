@@ -221,7 +221,7 @@ func TestFilesThatMayNotGoAreRefusedWithTheirPlace(t *testing.T) {
 		"attachments: [{sha256: " + strings.Repeat("0", 64) + "}]":    {"/templates/story/attachments/0/sha256", "no template"},
 		"attachments: [{name: x.txt}]":                                {"/templates/story/attachments/0", "file and content are missing"},
 		"attachments: [{name: x.txt, content: '%%'}]":                 {"/templates/story/attachments/0/content", "base64"},
-		"images: {logo: {file: terms.pdf}}":                           {"/templates/story/images/logo", "no image"},
+		"images: {logo: {file: terms.pdf}}":                           {"/templates/story/images/logo", "as images"},
 		"images: {l: {file: terms.pdf}}, html: '<img src=\"cid:x\">'": {"/templates/story/images/l"},
 		"html: '<img src=\"cid:logo\">'":                              {"/templates/story/html", "cid:logo"},
 	} {
