@@ -1,21 +1,21 @@
 package fanfare
 
-// A Control is what was said of a broadcast beside its switches. A broadcast has
-// one of each name at most.
+// A Control is a setting of a broadcast other than its switches. A broadcast has at most one
+// Control of each name.
 type Control struct {
 	Event EventRef
 	Name  ControlName
 	Value string // "" removes it
 }
 
-// A ControlName says what a Control is about.
+// A ControlName names the setting of a Control.
 type ControlName string
 
 // The names of controls.
 const (
-	ControlHold     ControlName = "hold"     // it waits for approval; the value says why
-	ControlApproved ControlName = "approved" // the value says by whom
-	ControlRate     ControlName = "rate"     // how fast it may leave, such as 100/s
+	ControlHold     ControlName = "hold"     // the broadcast waits for approval; the value is the reason
+	ControlApproved ControlName = "approved" // the value names the approver
+	ControlRate     ControlName = "rate"     // the maximum sending rate, such as 100/s
 )
 
 // BroadcastHeld is the state of a broadcast that waits for approval.

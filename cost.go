@@ -1,10 +1,10 @@
 package fanfare
 
-// A Cost says what a condition costs every event of its topic.
+// A Cost is the time that a condition adds to the matching of each event of its topic.
 type Cost struct {
-	Nanos int64  // about, for an event; 0: an index leads to the condition, and other events do not meet it
-	Why   string // no index does; "" where one does
+	Nanos int64  // approximate time per event; 0 if an index finds the condition, so that other events do not evaluate it
+	Why   string // why no index finds the condition; "" if one does
 }
 
-// Indexed reports whether an index leads to the condition.
+// Indexed reports whether an index finds the condition.
 func (c Cost) Indexed() bool { return c.Nanos == 0 }

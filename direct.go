@@ -6,24 +6,24 @@ import (
 	"slices"
 )
 
-// A Direct event has an audience: people who are named, instead of those whose
-// subscriptions match. It has no topic. Recipients are places and not
-// addresses, so that what is forgotten of a person is forgotten here too.
+// A Direct event names its audience; the other events are matched with subscriptions. It has no
+// topic. It stores recipients by row id, without addresses, so that erasing a person also removes
+// the person's addresses here.
 type Direct struct {
 	Channel   uint16   `json:"channel"`             // number of the channel
 	Template  uint32   `json:"template,omitempty"`  // number of the template version; 0: Content
 	Content   *Content `json:"content,omitempty"`   // instead of a named template
-	Reference string   `json:"reference,omitempty"` // the client's own text
-	Digest    string   `json:"digest,omitempty"`    // of the request, where it came with an Idempotency-Key
-	List      bool     `json:"list,omitempty"`      // it was sent to a list, even if that had one member
-	Asked     bool     `json:"asked,omitempty"`     // its recipient just asked for it: that they once wanted nothing at all does not hold it back
+	Reference string   `json:"reference,omitempty"` // chosen by the client
+	Digest    string   `json:"digest,omitempty"`    // of the request, if it had an Idempotency-Key
+	List      bool     `json:"list,omitempty"`      // sent to a list, possibly of one member
+	Asked     bool     `json:"asked,omitempty"`     // the recipient has just requested it: send it even if the recipient unsubscribed from everything
 
-	Files []File `json:"files,omitempty"` // that go with the message, beside those of a named template
+	Files []File `json:"files,omitempty"` // attached or shown in HTML, in addition to the files of a named template
 
-	Recipients []Recipient `json:"recipients"` // ascending by subscriber, each once, never empty
+	Recipients []Recipient `json:"recipients"` // ascending by subscriber, without duplicates, never empty
 }
 
-// Content is a template that belongs to one event.
+// Content is a template that only one event uses.
 type Content struct {
 	Subject string `json:"subject"`
 	Text    string `json:"text,omitempty"`
@@ -33,10 +33,10 @@ type Content struct {
 // A Recipient is a member of an audience.
 type Recipient struct {
 	Subscriber RowID           `json:"p"`
-	Data       json.RawMessage `json:"d,omitempty"` // a JSON object: what only this recipient's message sees
+	Data       json.RawMessage `json:"d,omitempty"` // a JSON object that only the message of this recipient can use
 }
 
-// To returns the member of the audience at a place, nil if it has none.
+// To returns the recipient that is the subscriber, or nil if the audience does not include it.
 func (d *Direct) To(subscriber RowID) *Recipient {
 	at, found := slices.BinarySearchFunc(d.Recipients, subscriber, func(r Recipient, p RowID) int { return cmp.Compare(r.Subscriber, p) })
 	if !found {

@@ -1,11 +1,9 @@
-// Package fanfare holds the words of the domain: events, subscriptions,
-// manifests, deliveries, and the small contracts between the stages that carry
-// them. It imports only the standard library and does nothing by itself.
+// Package fanfare defines the domain types: events, subscriptions, manifests, deliveries, and the
+// values that the stages exchange. It imports only the standard library and starts nothing.
 //
-// An event flows through six stages, each a package under internal/:
+// An event passes through the stages in internal/pipeline:
 //
-//	collect --EVENTS--> match + generate --BATCHES--> load, format, deliver, record
+//	ingest --EVENTS--> match, plan --BATCHES--> dispatch, deliver, record
 //
-// The two arrows with a name are the durable hops. Nothing else is kept between
-// stages, so a crash anywhere resumes from one of them.
+// EVENTS and BATCHES are durable streams, from which the stages resume after a crash.
 package fanfare

@@ -2,17 +2,16 @@ package fanfare
 
 import "time"
 
-// An Entry is one line of the record: what one attempt led to. Entries are
-// appended and never changed; the one with the highest attempt is the
-// delivery's state.
+// An Entry records the result of one attempt. Entries are appended and never changed; the entry
+// with the highest attempt has the state of the delivery.
 type Entry struct {
 	Delivery DeliveryRef
-	Attempt  uint16 // from 1; a delivery settled without an attempt has one more than the number of its attempts
+	Attempt  uint16 // from 1; if a delivery is settled without an attempt, its number of attempts plus one
 	State    State
-	Code     int       // the protocol's own code, 0 without one
-	Text     string    // the reply, or the reason
-	Relay    string    // who answered, host:port
-	Address  string    // as sent
+	Code     int       // code of the protocol; 0 if there is none
+	Text     string    // reply of the next hop, or the reason
+	Relay    string    // host:port that answered
+	Address  string    // address used in the attempt
 	At       time.Time // when the outcome was known
 	NextAt   time.Time // of a Deferred entry: when the next attempt is due
 
@@ -25,12 +24,12 @@ type Entry struct {
 	// The fields below are kept only until that event is written and are not recorded.
 	Told      bool
 	Channel   uint16 // of the delivery; 0 if unknown
-	Class     Class  // why it failed
-	Complaint bool   // the reader reported it as junk
+	Class     Class  // why the attempt failed
+	Complaint bool   // the recipient reported the message as junk
 }
 
-// A RecipientRange names members of one manifest that are to be delivered. It is a hint: whoever
-// delivers it first reads which of the members are settled.
+// A RecipientRange names members of one manifest to deliver. It is a hint: the stage that delivers
+// it first reads which members are settled.
 type RecipientRange struct {
 	Manifest  ManifestID `json:"m"`
 	From      uint32     `json:"f,omitempty"` // first position
@@ -92,23 +91,23 @@ func (b *Batch) Members() int {
 // MaxBatch is the maximum number of members in a batch.
 const MaxBatch = 1000
 
-// A MatchResult is the result of matching one event. It is frozen: committed in one transaction, and
-// never changed.
+// A MatchResult is the result of matching one event. It is stored in one transaction and never
+// changed.
 type MatchResult struct {
 	Posted    *AcceptedEvent
 	KeptAt    time.Time
 	MatchedAt time.Time
-	Matched   int64 // subscriptions
-	Messages  int64 // members
+	Matched   int64 // number of subscriptions
+	Messages  int64 // number of members
 	Manifests []Manifest
-	Key       *KeyRef // the key whose state the event becomes; nil: none
-	Hold      string  // why the broadcast waits for approval; "": it does not
+	Key       *KeyRef // the key whose state the event becomes; nil if there is none
+	Hold      string  // why the broadcast waits for approval; "" if it does not wait
 
-	Gathered []Gathered // recipients who wait for a digest
+	Gathered []Gathered // recipients that wait for a digest
 
-	// Items visits the events that the members of a run name, ascending by number; nil: there
-	// are none. The transaction reads them one by one, since they may not fit in memory, and
-	// again if it is repeated.
+	// Items visits the events that the members of a run refer to, ascending by number; nil if there
+	// are none. The transaction reads them one by one, because they may not fit in memory, and reads
+	// them again if it is repeated.
 	Items func(visit func(RunItem) error) error
 }
 
@@ -120,7 +119,7 @@ type Progress struct {
 	Completed time.Time // zero while deliveries are open
 }
 
-// A Due is work that is postponed to a time.
+// A Due is work postponed to a time.
 type Due struct {
 	At      time.Time // whole seconds
 	Channel uint16
@@ -128,7 +127,7 @@ type Due struct {
 	Slice   RecipientRange
 
 	Why         Wait   // for postponed first attempts, one message each
-	Destination string // that the message waits for
+	Destination string // the destination that the message waits for
 }
 
 // A Completion says that all deliveries of a broadcast are settled.
@@ -137,10 +136,10 @@ type Completion struct {
 	Progress Progress
 }
 
-// A Commit is the result of a group of attempts, stored in one transaction.
+// A Commit is the result of several attempts, stored in one transaction.
 type Commit struct {
 	Entries     []Entry
-	Corrections []int // indexes of Returned entries of completed broadcasts, whose counts they change
+	Corrections []int // indexes of the Returned entries that change the counts of completed broadcasts
 	Dues        []Due
 	Completions []Completion
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// secret is in everything that a message may say of a person.
+// secret occurs in every field that can contain personal data.
 const secret = "grace"
 
 func message(to ...RowID) *AcceptedEvent {

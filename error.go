@@ -7,43 +7,43 @@ import (
 	"time"
 )
 
-// Code classifies an error for those who act on it. package api maps each code
-// to an HTTP status, cmd/fanfare to an exit code; nobody else does.
+// Code classifies an error. The HTTP API maps each code to a status, and cmd/fanfare maps it to an
+// exit code.
 type Code string
 
-// The codes. docs/reference/errors.md says of each what to do about it.
+// The codes. docs/reference/errors.md says what to do about each.
 const (
-	Invalid            Code = "invalid"                // the input is wrong; repeating it is of no use
-	Unauthenticated    Code = "unauthenticated"        // no key, or one that nobody knows
-	Forbidden          Code = "forbidden"              // the key is good, but not for this
-	NotFound           Code = "not_found"              // no such thing in this service
-	MethodNotAllowed   Code = "method_not_allowed"     // the path is known, but not with this method
-	Conflict           Code = "conflict"               // the thing is in a state that does not allow this
-	PreconditionFailed Code = "precondition_failed"    // the thing was changed since it was read
-	KeyReused          Code = "idempotency_key_reused" // the Idempotency-Key came with another body before
-	TooLarge           Code = "too_large"              // over a documented limit
-	RateLimited        Code = "rate_limited"           // more at a time than this key, or this address, may ask
-	DiskFull           Code = "disk_full"              // below the disk floor: intake is closed, delivery goes on
-	Unavailable        Code = "unavailable"            // not now: starting, stopping, overloaded, or the database is away
-	Internal           Code = "internal"               // our fault; the log has more under the request id
+	Invalid            Code = "invalid"                // the input is wrong; repeating the request does not help
+	Unauthenticated    Code = "unauthenticated"        // the key is missing or unknown
+	Forbidden          Code = "forbidden"              // the key does not permit this
+	NotFound           Code = "not_found"              // the service has nothing of this name
+	MethodNotAllowed   Code = "method_not_allowed"     // the path exists, but not with this method
+	Conflict           Code = "conflict"               // the state of the object does not allow this
+	PreconditionFailed Code = "precondition_failed"    // the object was changed since it was read
+	KeyReused          Code = "idempotency_key_reused" // the Idempotency-Key was used before with another body
+	TooLarge           Code = "too_large"              // larger than a documented limit
+	RateLimited        Code = "rate_limited"           // the key or the address has reached its rate limit
+	DiskFull           Code = "disk_full"              // below the disk floor: events are refused, delivery continues
+	Unavailable        Code = "unavailable"            // temporary: starting, stopping, overloaded, or the database is not available
+	Internal           Code = "internal"               // an error of the server; the log has the details under the request id
 )
 
-// An Error is one that a user can meet. It says what was wrong, where, and what
-// to do about it, and never what is inside.
+// An Error is an error for users: it says what is wrong, where, and what to do. It never contains
+// internal details.
 type Error struct {
-	Code    Code     // what kind of failure
-	Message string   // what was wrong, a sentence without a full stop
-	File    string   // where: the file that was read, or ""
-	Pointer string   // where: a JSON pointer (RFC 6901) into the input, or ""
-	Line    int      // where: line of a file or of a template, from 1, or 0
-	Column  int      // where: column of that line, from 1, or 0
+	Code    Code     // kind of failure
+	Message string   // what is wrong, without a full stop
+	File    string   // the file that was read, or ""
+	Pointer string   // JSON pointer (RFC 6901) into the input, or ""
+	Line    int      // line of a file or a template, from 1, or 0
+	Column  int      // column of that line, from 1, or 0
 	Hint    string   // what to do, or ""
-	Details []*Error // the other members of the input that are wrong, or nil
+	Details []*Error // further errors in the input, or nil
 
-	RetryAfter time.Duration // when to try again, where that is known, or 0
+	RetryAfter time.Duration // when to try again, or 0 if unknown
 }
 
-// Error joins all that is known into one line.
+// Error returns all fields in one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -77,8 +77,8 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
-// Below returns err with its pointer below another one, as for an error of a member. An error that
-// is not an *Error is returned unchanged, and so is any error if at is "".
+// Below returns err with the prefix at in front of its pointer, for an error of a member. It
+// returns err unchanged if err is not an *Error or at is "".
 func Below(at string, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || at == "" {

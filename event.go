@@ -5,55 +5,54 @@ import (
 	"time"
 )
 
-// An Event is one thing that happened, in the words of CloudEvents 1.0.
+// An Event is one occurrence, in the terms of CloudEvents 1.0.
 type Event struct {
-	ID      string          `json:"id"`     // unique for its source; made by Fanfare where the sender has none
+	ID      string          `json:"id"`     // unique for its source; Fanfare makes one if the sender gives none
 	Source  string          `json:"source"` // URI-reference of the sender
-	Type    string          `json:"type"`   // defaults to the topic's name
+	Type    string          `json:"type"`   // defaults to the name of the topic
 	Subject string          `json:"subject,omitempty"`
 	Time    time.Time       `json:"time"`
-	Data    json.RawMessage `json:"data,omitempty"` // a JSON value that the topic's schema accepts; text that is not JSON is a JSON string
+	Data    json.RawMessage `json:"data,omitempty"` // a JSON value that matches the schema of the topic; text that is not JSON becomes a JSON string
 
-	ContentType string                     `json:"datacontenttype,omitempty"` // of the data as it was sent; "" is application/json
-	DataSchema  string                     `json:"dataschema,omitempty"`      // URI of the sender's own schema; kept, not read
-	Binary      []byte                     `json:"data_base64,omitempty"`     // data that is neither JSON nor text: no condition sees it
-	Extensions  map[string]json.RawMessage `json:"extensions,omitempty"`      // attributes that the specification does not name: strings, numbers, Booleans
+	ContentType string                     `json:"datacontenttype,omitempty"` // of the data as the sender sent it; "" is application/json
+	DataSchema  string                     `json:"dataschema,omitempty"`      // URI of the sender's own schema; stored, not used
+	Binary      []byte                     `json:"data_base64,omitempty"`     // data that is neither JSON nor text; conditions cannot use it
+	Extensions  map[string]json.RawMessage `json:"extensions,omitempty"`      // attributes that the specification does not define: strings, numbers, Booleans
 }
 
 // An AcceptedEvent is an event that the server has validated, with the fields that Fanfare
 // adds to it.
 type AcceptedEvent struct {
 	Service    string    `json:"service"`
-	Topic      string    `json:"topic"` // "" of a direct send, and of a run
+	Topic      string    `json:"topic"` // "" for a direct send or a run
 	Lane       Lane      `json:"lane"`
-	ChangeSeq  uint64    `json:"change_seq"` // the last change of a subscription that this event must see
+	ChangeSeq  uint64    `json:"change_seq"` // the last change of a subscription that must be visible when the event is matched
 	ReceivedAt time.Time `json:"received_at"`
 	Event      Event     `json:"event"`
-	Direct     *Direct   `json:"direct,omitempty"` // nil: who gets it is matched
-	Run        *Run      `json:"run,omitempty"`    // of a digest: who gets it was gathered
+	Direct     *Direct   `json:"direct,omitempty"` // recipients of a direct send; nil if the event is matched
+	Run        *Run      `json:"run,omitempty"`    // of a digest, whose recipients were collected before
 
-	// Audience narrows who gets it; nil: everybody who wants it.
+	// Audience limits the recipients; nil if it does not.
 	Audience *AudienceFilter `json:"audience,omitempty"`
 
-	NotBefore time.Time `json:"not_before,omitzero"` // nothing leaves before
-	Expires   time.Time `json:"expires,omitzero"`    // nothing leaves after, whatever topic and channel say
+	NotBefore time.Time `json:"not_before,omitzero"` // no message is sent before this time
+	Expires   time.Time `json:"expires,omitzero"`    // no message is sent after this time, even if the topic and the channel allow more
 
-	// Was is the sequence of an event that was parked and is tried again: it keeps
-	// it, so that two tries are one broadcast.
+	// Was is the sequence that the event had before it was parked and tried again. The event keeps
+	// that sequence, so that both tries belong to one broadcast.
 	Was EventSeq `json:"was,omitempty"`
 
-	// After is the id of the last event of the same key, in a topic that has a key:
-	// what crossings compared it with. Known once it is matched; "" for none.
+	// After is the id of the previous event with the same key, if the topic has a key; crossings
+	// compare the event with it. It is set when the event is matched; "" if there is none.
 	After string `json:"after,omitempty"`
 
-	Seq EventSeq `json:"-"` // known once it is kept
+	Seq EventSeq `json:"-"` // set when the event is stored
 }
 
-// An AudienceFilter is a sender's condition over the people whom an event would
-// reach.
+// An AudienceFilter is a condition of the sender that limits the recipients of an event.
 type AudienceFilter struct {
 	Filter  string `json:"filter"`            // CEL over subscriber and sub
-	Outside int64  `json:"outside,omitempty"` // subscriptions that want the event and are not in the audience; known once it is matched
+	Outside int64  `json:"outside,omitempty"` // number of subscriptions that match the event but not the filter; set when the event is matched
 }
 
 // Ref returns the name of the event.

@@ -4,7 +4,7 @@ package fanfare
 type Hit struct {
 	Place      RowID  // of the subscription
 	Subscriber RowID  // its subscriber, in the same partition
-	Channel    uint16 // the channel's number, see registry
-	Rule       int16  // position in the topic's order of rules; -1 for a filter, or no condition
-	Slot       uint16 // number of its cadence and time zone, see registry; 0: immediate
+	Channel    uint16 // number of the channel
+	Rule       int16  // position in the topic's order of rules; -1 for a filter or no condition
+	Slot       uint16 // number of the cadence and time zone; 0 for immediate
 }

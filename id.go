@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Ids that Fanfare makes carry the place of what they name, so that looking one
-// up needs no index:
+// Ids that Fanfare makes contain the location of the object, so that no index is needed to find
+// it:
 //
 //	evt-20261120-1001          event: day of receipt (UTC), sequence in hex
-//	msg-20261120-1001          message: the same event, where it is a direct send
+//	msg-20261120-1001          message: the same event, if it is a direct send
 //	dlv-20261120-40041-17      delivery: day, manifest and position in hex
-//	sub-1c00004e               subscription: its place in hex
+//	sub-1c00004e               subscription: its row id in hex
 //
-// Ids that clients choose must not begin with one of these prefixes.
+// Clients must not choose ids with one of these prefixes.
 const (
 	eventPrefix        = "evt-"
 	messagePrefix      = "msg-"
@@ -23,15 +23,15 @@ const (
 	subscriptionPrefix = "sub-"
 )
 
-// ReservedID reports whether a client may not choose id because it looks like
-// one that Fanfare makes.
+// ReservedID reports whether id has a prefix of the ids that Fanfare makes, so that a client may
+// not choose it.
 func ReservedID(id string) bool {
 	return strings.HasPrefix(id, eventPrefix) || strings.HasPrefix(id, messagePrefix) ||
 		strings.HasPrefix(id, deliveryPrefix) || strings.HasPrefix(id, subscriptionPrefix)
 }
 
-// Day is a UTC calendar day, counted from 1970-01-01. The data of an event
-// is stored in the part of the day on which the event was received.
+// Day is a UTC calendar day, counted from 1970-01-01. The data of an event is stored with the day
+// on which the event was received.
 type Day int32
 
 // DayOf returns the UTC day of t.
@@ -40,10 +40,10 @@ func DayOf(t time.Time) Day { return Day(t.Unix() / 86400) }
 // String returns the day as 20060102.
 func (d Day) String() string { return d.Time().Format("20060102") }
 
-// Time returns the day's first instant.
+// Time returns the start of the day.
 func (d Day) Time() time.Time { return time.Unix(int64(d)*86400, 0).UTC() }
 
-// ParseDay reads what Day.String wrote.
+// ParseDay reads the output of Day.String.
 func ParseDay(s string) (Day, error) {
 	t, err := time.Parse("20060102", s)
 	if err != nil {
@@ -52,8 +52,8 @@ func ParseDay(s string) (Day, error) {
 	return DayOf(t), nil
 }
 
-// indexBits is how much of an EventSeq numbers the event within its intake
-// group; MaxGroup is how many events a group may hold.
+// indexBits is the number of bits of an EventSeq that number the event within its intake group.
+// MaxGroup is the maximum number of events in a group.
 const (
 	indexBits = 12
 	MaxGroup  = 1 << indexBits
@@ -74,7 +74,7 @@ func (s EventSeq) Stream() uint64 { return uint64(s) >> indexBits }
 // Index returns the event's index inside its group.
 func (s EventSeq) Index() int { return int(s & (MaxGroup - 1)) }
 
-// An EventRef names an event for good: its day and its sequence.
+// An EventRef identifies an event permanently: its day and its sequence.
 type EventRef struct {
 	Day Day
 	Seq EventSeq
@@ -90,7 +90,7 @@ func (r EventRef) MessageID() string {
 	return fmt.Sprintf("%s%s-%x", messagePrefix, r.Day, uint64(r.Seq))
 }
 
-// ParseEventRef reads a public event id, or a message's, which names its event.
+// ParseEventRef reads the public id of an event or of a message, which identifies its event.
 func ParseEventRef(id string) (EventRef, bool) {
 	day, hex, ok := cutRef(id, eventPrefix)
 	if !ok {
@@ -128,8 +128,8 @@ func (m ManifestID) Event() EventSeq { return EventSeq(m / Partitions) }
 // Partition returns the first partition that the manifest covers.
 func (m ManifestID) Partition() int { return int(m % Partitions) }
 
-// A DeliveryRef names a delivery for good: its position in its manifest. Every
-// attempt has the same one, and the Message-ID of a mail is made of it.
+// A DeliveryRef identifies a delivery permanently, by its position in its manifest. All attempts
+// of a delivery share it, and the Message-ID of a mail is derived from it.
 type DeliveryRef struct {
 	Day      Day
 	Manifest ManifestID
@@ -163,12 +163,12 @@ func ParseDeliveryRef(id string) (DeliveryRef, bool) {
 	return DeliveryRef{day, ManifestID(manifest), uint32(position)}, ok && err1 == nil && err2 == nil
 }
 
-// SubscriptionID returns the public id of a subscription whose client chose none.
+// SubscriptionID returns the public id of a subscription for which the client chose no id.
 func SubscriptionID(p RowID) string {
 	return subscriptionPrefix + strconv.FormatUint(uint64(p), 16)
 }
 
-// ParseSubscriptionID reads what SubscriptionID wrote.
+// ParseSubscriptionID reads the output of SubscriptionID.
 func ParseSubscriptionID(id string) (RowID, bool) {
 	hex, ok := strings.CutPrefix(id, subscriptionPrefix)
 	if !ok {

@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// A Manifest is the frozen result of matching one event over a run of
-// neighbouring partitions: who is to get it. It is written once, before any of
-// its batches is published, and never changes.
+// A Manifest lists the recipients of one event in a range of neighbouring partitions. It is
+// written once, before any of its batches is published, and never changes.
 type Manifest struct {
 	ID       ManifestID
 	Sections []Section
@@ -19,11 +18,11 @@ type Manifest struct {
 // version. Positions count through all sections of the manifest.
 type Section struct {
 	Channel  uint16 // number of the channel
-	Template uint32 // number of the template version; 0: the content of a direct event
+	Template uint32 // number of the template version; 0 for the content of a direct event
 	Members  Members
 }
 
-// Members counts the members of all sections.
+// Members returns the number of members of all sections.
 func (m *Manifest) Members() int {
 	n := 0
 	for i := range m.Sections {
@@ -44,8 +43,8 @@ func (m *Manifest) At(position uint32) (*Section, Member, bool) {
 	return nil, Member{}, false
 }
 
-// PositionsOf returns the positions of a subscriber: one for each section, that
-// is for each channel, that has the subscriber.
+// PositionsOf returns the positions of a subscriber, one for each section (channel) that includes
+// the subscriber.
 func (m *Manifest) PositionsOf(subscriber RowID) []uint32 {
 	var positions []uint32
 	base := uint32(0)
@@ -59,18 +58,16 @@ func (m *Manifest) PositionsOf(subscriber RowID) []uint32 {
 	return positions
 }
 
-// The first byte of an encoded manifest: most have no items, and none in their
-// bytes.
+// The first byte of an encoded manifest says whether it has items. Most manifests have none.
 const (
 	plainFormat = 1
 	itemsFormat = 2
 )
 
-// AppendBinary appends the manifest without its id: a format byte, the number
-// of sections, and for each its channel, template and members, all as varints.
-// Subscribers are the difference to the one before, subscriptions the
-// difference to the one before within the section, so that a member of a large
-// result takes three to five bytes. In a manifest with items each member's
+// AppendBinary appends the manifest without its id: a format byte, the number of sections, and the
+// channel, template and members of each section, all as varints. Each subscriber and each
+// subscription is encoded as the difference to the previous one in the section, so that a member
+// of a large result takes three to five bytes. If the manifest has items, the items of each member
 // follow, see appendItems.
 func (m *Manifest) AppendBinary(b []byte) ([]byte, error) {
 	items := slices.ContainsFunc(m.Sections, func(s Section) bool { return s.Members.items != nil })
@@ -105,9 +102,9 @@ func (m *Manifest) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// appendItems appends the events that are left out and the number of the items,
-// and for each the difference of its number to the one before and, where the member
-// has several subscriptions, which of them it is.
+// appendItems appends the number of omitted events and the number of items. For each item it
+// appends the difference of its number to the previous one and, if the member has several
+// subscriptions, the index of the subscription.
 func appendItems(b []byte, m *Member) ([]byte, error) {
 	b = binary.AppendUvarint(b, uint64(m.More))
 	b = binary.AppendUvarint(b, uint64(len(m.Items)))
@@ -128,7 +125,7 @@ func appendItems(b []byte, m *Member) ([]byte, error) {
 
 var errManifest = errors.New("the manifest is damaged")
 
-// UnmarshalBinary reads what AppendBinary wrote.
+// UnmarshalBinary reads the output of AppendBinary.
 func (m *Manifest) UnmarshalBinary(b []byte) error {
 	r := varints{b: b}
 	format := r.byte()
@@ -166,14 +163,14 @@ func (m *Manifest) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// varints reads varints until the bytes are found to be bad; from then on it
-// reads zeros, so that a caller may check once at the end.
+// varints reads varints until it finds invalid bytes. It then returns zeros, so that the caller
+// can check for an error once, at the end.
 type varints struct {
 	b   []byte
 	bad bool
 }
 
-// items reads what appendItems wrote, into a list that is used again.
+// items reads the output of appendItems into a reused list.
 func (r *varints) items(m *Member, items []Item) []Item {
 	m.More = uint32(r.uvarint())
 	number := uint64(0)
@@ -227,8 +224,8 @@ func (r *varints) varint() int64 {
 	return v
 }
 
-// count reads a number of things that take at least a byte each, so that bad
-// bytes cannot ask for more memory than they have themselves.
+// count reads the number of things that take at least one byte each. It limits the number by the
+// remaining bytes, so that invalid bytes cannot cause large allocations.
 func (r *varints) count(most int) int {
 	n := r.uvarint()
 	if n > uint64(most) || n > uint64(len(r.b)) {

@@ -47,7 +47,7 @@ func TestManifestComesBackAsItWasFrozen(t *testing.T) {
 	}
 }
 
-// shown writes out all that a manifest has.
+// shown returns the full content of a manifest as text.
 func shown(m *Manifest) string {
 	text := fmt.Sprint(m.ID)
 	for i := range m.Sections {

@@ -5,30 +5,29 @@ import (
 	"slices"
 )
 
-// A Member is one recipient and the subscriptions that wanted the event. One of
-// an audience was named and has none; whether anybody else still wants the
-// message is then asked of nobody.
+// A Member is one recipient with the subscriptions that matched the event. A member of an audience
+// has no subscriptions, and none are checked before the message is sent.
 type Member struct {
 	Subscriber    RowID
-	Subscriptions []RowID // ascending; empty for a member of an audience, and only there
+	Subscriptions []RowID // ascending; empty only for a member of an audience
 
-	Items []Item // of a run: what the message is about, ascending by number and subscription
-	More  uint32 // of a run: events that are left out, since there were too many
+	Items []Item // of a run: events in the message, ascending by number and subscription
+	More  uint32 // of a run: number of events omitted because there were too many
 }
 
-// Members is a list of members, ascending by subscriber. It is kept in columns:
-// of a result of millions, a Member each would take three times the memory.
+// Members is a list of members, ascending by subscriber. It is stored in columns, which take a
+// third of the memory of a []Member with millions of members.
 type Members struct {
 	subscribers   []RowID
-	ends          []uint32 // of each member's subscriptions
+	ends          []uint32 // end of each member's part of the subscriptions
 	subscriptions []RowID
 
-	items *memberItems // nil where no member has any
+	items *memberItems // nil if no member has items
 }
 
-// memberItems are the items of a list of members.
+// memberItems holds the items of a list of members.
 type memberItems struct {
-	ends  []uint32 // of each member's items
+	ends  []uint32 // end of each member's part of the items
 	items []Item
 	more  []uint32
 }
@@ -41,10 +40,10 @@ func MembersOf(members ...Member) (list Members) {
 	return list
 }
 
-// Len is the number of members.
+// Len returns the number of members.
 func (l *Members) Len() int { return len(l.subscribers) }
 
-// At returns a member.
+// At returns the member at index i.
 func (l *Members) At(i int) Member {
 	member := Member{Subscriber: l.subscribers[i], Subscriptions: piece(l.subscriptions, l.ends, i)}
 	if l.items != nil {
@@ -53,7 +52,7 @@ func (l *Members) At(i int) Member {
 	return member
 }
 
-// piece is the one of a number in a list of which the ends are known.
+// piece returns the i-th part of a list that ends divides into parts.
 func piece[T any](list []T, ends []uint32, i int) []T {
 	start := uint32(0)
 	if i > 0 {
@@ -73,10 +72,10 @@ func (l *Members) All() iter.Seq[Member] {
 	}
 }
 
-// Subscribers are those of the members in order; they must not be changed.
+// Subscribers returns the subscribers in order. The caller must not change them.
 func (l *Members) Subscribers() []RowID { return l.subscribers }
 
-// Subscriptions are those of all members; they must not be changed.
+// Subscriptions returns the subscriptions of all members. The caller must not change them.
 func (l *Members) Subscriptions() []RowID { return l.subscriptions }
 
 // Add appends a member without items.
@@ -108,14 +107,14 @@ func (m *memberItems) add(items []Item, more uint32) {
 	m.ends, m.more = append(m.ends, uint32(len(m.items))), append(m.more, more)
 }
 
-// Grow allocates space for members with so many subscriptions in all.
+// Grow allocates space for more members with the given total of subscriptions.
 func (l *Members) Grow(members, subscriptions int) {
 	l.subscribers = slices.Grow(l.subscribers, members)
 	l.ends = slices.Grow(l.ends, members)
 	l.subscriptions = slices.Grow(l.subscriptions, subscriptions)
 }
 
-// find returns where a subscriber is.
+// find returns the index of a subscriber.
 func (l *Members) find(subscriber RowID) (int, bool) {
 	return slices.BinarySearch(l.subscribers, subscriber)
 }

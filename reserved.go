@@ -2,28 +2,26 @@ package fanfare
 
 import "strings"
 
-// Topics whose events Fanfare publishes itself, about what it did for a service and what
-// its people did, in that service. A service declares those that it wants to hear of, and subscribes
-// to them like to any other.
+// Topics of events that Fanfare publishes about the deliveries and subscribers of a service. A
+// service declares the topics that it needs and subscribes to them like to any other topic.
 const (
-	TopicDeliveries = "fanfare.deliveries" // taken by the next hop, arrived, or put off by it
-	TopicFailures   = "fanfare.failures"   // bounced, refused, expired, cancelled, suppressed, called junk
+	TopicDeliveries = "fanfare.deliveries" // accepted by the next hop, delivered, or deferred
+	TopicFailures   = "fanfare.failures"   // bounced, refused, expired, cancelled, suppressed, or reported as junk
 
-	TopicSubscriptions = "fanfare.subscriptions" // ended by anybody; made, changed or taken back by the person
-	TopicSuppressions  = "fanfare.suppressions"  // a subscriber's address was suppressed, or is no more
+	TopicSubscriptions = "fanfare.subscriptions" // ended by anybody; created, changed or restored by the subscriber
+	TopicSuppressions  = "fanfare.suppressions"  // an address of a subscriber was suppressed, or its suppression was lifted
 )
 
-// ReservedPrefix begins the names of topics that nobody else publishes to.
+// ReservedPrefix begins the names of topics to which only Fanfare publishes.
 const ReservedPrefix = "fanfare."
 
-// ReservedTopics lists those that there are.
+// ReservedTopics lists all reserved topics.
 var ReservedTopics = []string{TopicDeliveries, TopicFailures, TopicSubscriptions, TopicSuppressions}
 
-// ReservedTopic reports whether nobody but Fanfare publishes events of a topic.
+// ReservedTopic reports whether only Fanfare publishes events of the topic.
 func ReservedTopic(name string) bool { return strings.HasPrefix(name, ReservedPrefix) }
 
-// ToldAs returns the topic in which a service is told of an outcome, and in a word
-// what it was.
+// ToldAs returns the topic that reports the outcome to the service, and the kind of the outcome.
 func (e *Entry) ToldAs() (topic, kind string) {
 	switch {
 	case e.Complaint:

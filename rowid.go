@@ -1,23 +1,22 @@
 package fanfare
 
-// Partitions is the number of fixed slices of the subscribers. It is part of
-// the stored format: changing it needs a rebuild of every store.
+// Partitions is the number of fixed partitions of the subscribers. It is part of the stored
+// format: changing it requires a rebuild of every store.
 const Partitions = 64
 
 const (
 	localBits = 26
-	// MaxLocal is the highest number a place may have inside its partition.
+	// MaxLocal is the highest number of a row inside its partition.
 	MaxLocal = 1<<localBits - 1
 )
 
-// A RowID is where a subscriber or a subscription lives: its partition in the
-// upper six bits and a number inside the partition in the lower 26. Places are
-// handed out in ascending order and never used twice, so that one value can
-// serve as the key in the store, the id in the match index and the member of a
-// manifest; a sorted run of places is also sorted by partition.
+// A RowID identifies the stored row of a subscriber or a subscription: its partition in the upper
+// six bits and a number inside the partition in the lower 26. Row ids are assigned in ascending
+// order and never reused, so that the same value can be the key in the store, the id in the match
+// index and the member of a manifest. Sorted row ids are also sorted by partition.
 //
-// Subscribers and subscriptions are numbered apart. A subscription has the
-// partition of its subscriber.
+// Subscribers and subscriptions are numbered separately. A subscription has the partition of its
+// subscriber.
 type RowID uint32
 
 // NewRowID joins a partition and a number inside it.

@@ -2,35 +2,35 @@ package fanfare
 
 import "fmt"
 
-// State is where a delivery is on its way. The numbers are stored.
+// State is the state of a delivery. The numbers are stored.
 type State uint8
 
-// A delivery is Pending until its first attempt, Deferred between attempts, and
-// settled in every other state. A settled delivery is never attempted again; a
-// receipt or a bounce may still move Accepted to Delivered or Failed.
+// A delivery is Pending until its first attempt, Deferred between attempts, and settled in every
+// other state. A settled delivery is never attempted again; a receipt or a bounce may still change
+// Accepted to Delivered or Failed.
 const (
-	Pending    State = iota // in a manifest, nothing tried yet
-	Deferred                // a try failed for now; the due table has the next
-	Accepted                // the next hop took it
-	Delivered               // a receipt says that it arrived
-	Failed                  // refused for good, or attempts exhausted
-	Expired                 // its time ran out before it could leave
-	Cancelled               // an operator stopped it
-	Suppressed              // the person did not want it any more when it was about to leave
+	Pending    State = iota // in a manifest, not attempted yet
+	Deferred                // an attempt failed temporarily; the next is in the due table
+	Accepted                // the next hop accepted the message
+	Delivered               // a receipt confirms that the message arrived
+	Failed                  // refused permanently, or all attempts failed
+	Expired                 // expired before it could be sent
+	Cancelled               // cancelled by an operator
+	Suppressed              // the recipient no longer wanted the message when it was about to be sent
 )
 
 var stateNames = [...]string{"pending", "deferred", "accepted", "delivered", "failed", "expired", "cancelled", "suppressed"}
 
-// States is the number of states, for tables indexed by State.
+// States is the number of states, for arrays indexed by State.
 const States = len(stateNames)
 
-// String returns the state's name as API, logs and metrics spell it.
+// String returns the name of the state in the API, logs and metrics.
 func (s State) String() string { return stateNames[s] }
 
-// Settled reports whether the delivery is over.
+// Settled reports whether the state is final.
 func (s State) Settled() bool { return s >= Accepted }
 
-// Lane keeps work of different urgency apart through every stage.
+// Lane separates work by urgency in every stage.
 type Lane uint8
 
 // The lanes, most urgent first.
@@ -39,7 +39,7 @@ const (
 	Normal
 	Bulk
 
-	// TopicLane asks intake for the lane that the topic names.
+	// TopicLane selects the lane of the topic at intake.
 	TopicLane Lane = 255
 )
 
@@ -51,7 +51,7 @@ var Lanes = [...]Lane{Urgent, Normal, Bulk}
 // String returns the lane's name.
 func (l Lane) String() string { return laneNames[l] }
 
-// ParseLane reads a lane's name; the empty name is Normal.
+// ParseLane parses the name of a lane. The empty name is Normal.
 func ParseLane(s string) (Lane, error) {
 	if s == "" {
 		return Normal, nil

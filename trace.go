@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Counts says how many deliveries are in each state.
+// Counts holds the number of deliveries in each state.
 type Counts [States]int64
 
-// Total is the number of deliveries counted.
+// Total returns the number of deliveries.
 func (c Counts) Total() int64 {
 	var n int64
 	for _, v := range c {
@@ -17,10 +17,10 @@ func (c Counts) Total() int64 {
 	return n
 }
 
-// Settled is the number of deliveries that are over.
+// Settled returns the number of settled deliveries.
 func (c Counts) Settled() int64 { return c.Total() - c[Pending] - c[Deferred] }
 
-// MarshalJSON writes the counts by name of state, zeros left out.
+// MarshalJSON writes the counts by the name of the state, without zeros.
 func (c Counts) MarshalJSON() ([]byte, error) {
 	byName := make(map[string]int64, len(c))
 	for s, n := range c {
@@ -31,7 +31,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	return json.Marshal(byName)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (c *Counts) UnmarshalJSON(b []byte) error {
 	byName := map[string]int64{}
 	if err := json.Unmarshal(b, &byName); err != nil {
@@ -43,48 +43,48 @@ func (c *Counts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Stages are the times at which an event, or the first or last of what it set
-// off, left a stage. Zero means: not yet.
+// Stages holds the times at which an event, or its first or last delivery, left a stage. Zero
+// means not yet.
 type Stages struct {
-	Received  time.Time `json:"received"`           // intake read it
-	Kept      time.Time `json:"kept,omitzero"`      // durable in EVENTS, then 202
-	Matched   time.Time `json:"matched,omitzero"`   // the set of recipients is known
-	Frozen    time.Time `json:"frozen,omitzero"`    // manifests complete: the commit that keeps them begins
-	First     time.Time `json:"first,omitzero"`     // first outcome: the commit that keeps it begins
-	Last      time.Time `json:"last,omitzero"`      // last outcome so far: the commit that keeps it begins
-	Completed time.Time `json:"completed,omitzero"` // every delivery settled: the commit that keeps the last outcome begins
+	Received  time.Time `json:"received"`           // intake has read the event
+	Kept      time.Time `json:"kept,omitzero"`      // durable in EVENTS, before the answer 202
+	Matched   time.Time `json:"matched,omitzero"`   // the recipients are known
+	Frozen    time.Time `json:"frozen,omitzero"`    // the manifests are complete, and the commit that stores them begins
+	First     time.Time `json:"first,omitzero"`     // first outcome: the commit that stores it begins
+	Last      time.Time `json:"last,omitzero"`      // latest outcome: the commit that stores it begins
+	Completed time.Time `json:"completed,omitzero"` // all deliveries are settled: the commit that stores the last outcome begins
 }
 
 // The kinds of a broadcast.
 const (
-	KindEvent   = "event"   // of a topic: its recipients were matched
-	KindMessage = "message" // a direct send: its recipients were named
-	KindDigest  = "digest"  // of a cadence: what was gathered for it
+	KindEvent   = "event"   // of a topic; its recipients were matched
+	KindMessage = "message" // a direct send; its recipients were named
+	KindDigest  = "digest"  // of a cadence; its events were collected
 )
 
-// A DigestRun is when a digest was due, and why.
+// A DigestRun says when a digest was due, and why.
 type DigestRun struct {
-	Cadence string    `json:"cadence"`             // such as daily 08:00; immediate where it is sent since people chose that
-	Zone    string    `json:"time_zone,omitempty"` // on whose clock
+	Cadence string    `json:"cadence"`             // such as daily 08:00; immediate if it was sent because recipients changed to immediate
+	Zone    string    `json:"time_zone,omitempty"` // time zone of the cadence
 	Due     time.Time `json:"due"`
 }
 
-// A Gathering is the part of an event that is told in a digest.
+// A Gathering is the part of an event that is sent in a digest.
 type Gathering struct {
 	Cadence    string    `json:"cadence"`
 	Zone       string    `json:"time_zone,omitempty"`
 	Due        time.Time `json:"due"`
-	Recipients int64     `json:"recipients"`       // by channel, as they were matched; who has left since is not told
+	Recipients int64     `json:"recipients"`       // by channel, when matched; recipients that have left since are still counted
 	Digest     string    `json:"digest,omitempty"` // id of the digest (evt-…); "" while it waits
 }
 
-// A Broadcast is everything that one event set off, seen as one thing.
+// A Broadcast is everything that one event triggers.
 type Broadcast struct {
 	Event     string          `json:"event"` // public id (evt-…)
 	Kind      string          `json:"kind"`  // KindEvent, KindMessage or KindDigest
 	Service   string          `json:"service"`
-	Topic     string          `json:"topic"`               // "" of a message
-	Reference string          `json:"reference,omitempty"` // of a message: the client's own text
+	Topic     string          `json:"topic"`               // "" for a message
+	Reference string          `json:"reference,omitempty"` // of a message: chosen by the client
 	Source    string          `json:"source"`              // of the CloudEvent
 	SourceID  string          `json:"sourceid"`            // id of the CloudEvent
 	Type      string          `json:"type,omitempty"`      // of the CloudEvent, as its subject, time and extensions
@@ -93,31 +93,31 @@ type Broadcast struct {
 	Lane      string          `json:"lane"`
 	State     string          `json:"state"` // queued, held, running, paused, cancelled, completed
 	Reason    string          `json:"reason,omitempty"`
-	Matched   int64           `json:"matched"`             // subscriptions that wanted it, and are in its audience
-	Audience  *AudienceFilter `json:"audience,omitempty"`  // who of those that want it were to get it
-	NotBefore time.Time       `json:"not_before,omitzero"` // nothing leaves before
-	Expires   time.Time       `json:"expires,omitzero"`    // nothing leaves after
-	Messages  int64           `json:"messages"`            // members of its manifests: one per address and channel
+	Matched   int64           `json:"matched"`             // subscriptions that match the event and are in its audience
+	Audience  *AudienceFilter `json:"audience,omitempty"`  // condition that limits the recipients
+	NotBefore time.Time       `json:"not_before,omitzero"` // no message is sent before this time
+	Expires   time.Time       `json:"expires,omitzero"`    // no message is sent after this time
+	Messages  int64           `json:"messages"`            // members of its manifests, one per address and channel
 	Counts    Counts          `json:"deliveries"`
-	PerSecond float64         `json:"rate_per_second,omitempty"` // deliveries settled a second, over the last ten
-	End       time.Time       `json:"estimated_end,omitzero"`    // when the last is settled if that goes on; of one that runs
-	Waits     []Waiting       `json:"waits,omitempty"`           // what open ones wait for, beside their next attempts
-	RateLimit string          `json:"rate_limit,omitempty"`      // how fast it may leave, where an operator has set it: 100/s
+	PerSecond float64         `json:"rate_per_second,omitempty"` // deliveries settled per second, over the last ten seconds
+	End       time.Time       `json:"estimated_end,omitzero"`    // of a running broadcast: expected time of the last outcome at this rate
+	Waits     []Waiting       `json:"waits,omitempty"`           // what open deliveries wait for, other than their next attempts
+	RateLimit string          `json:"rate_limit,omitempty"`      // maximum sending rate set by an operator, such as 100/s
 
-	Gathered []Gathering `json:"gathered,omitempty"` // of an event: what of it is told in digests
+	Gathered []Gathering `json:"gathered,omitempty"` // of an event: the parts of it that are sent in digests
 	Digest   *DigestRun  `json:"digest,omitempty"`   // of a digest: when it was due
 
-	ApprovedBy string          `json:"approved_by,omitempty"` // of one that was held: the key that let it go
+	ApprovedBy string          `json:"approved_by,omitempty"` // of a broadcast that was held: the key that approved it
 	Stages     Stages          `json:"stages"`
-	Data       json.RawMessage `json:"data,omitempty"` // the event's data; left out of lists
+	Data       json.RawMessage `json:"data,omitempty"` // data of the event; omitted in lists
 
-	ContentType string                     `json:"datacontenttype,omitempty"` // of the data as it was sent; application/json is left out
+	ContentType string                     `json:"datacontenttype,omitempty"` // of the data as it was sent; application/json is omitted
 	DataSchema  string                     `json:"dataschema,omitempty"`
-	Binary      []byte                     `json:"data_base64,omitempty"` // data that is neither JSON nor text; left out of lists
+	Binary      []byte                     `json:"data_base64,omitempty"` // data that is neither JSON nor text; omitted in lists
 	Extensions  map[string]json.RawMessage `json:"extensions,omitempty"`  // further attributes of the event
 }
 
-// Describe fills in what the event itself says.
+// Describe fills in the fields that the event contains.
 func (b *Broadcast) Describe(p *AcceptedEvent) {
 	e := &p.Event
 	b.Service, b.Topic, b.Lane = p.Service, p.Topic, p.Lane.String()
@@ -134,38 +134,38 @@ func (b *Broadcast) Describe(p *AcceptedEvent) {
 	}
 }
 
-// An Attempt is one try of a delivery.
+// An Attempt is one attempt of a delivery.
 type Attempt struct {
 	Number int       `json:"attempt"` // from 1
 	State  State     `json:"-"`
-	Status string    `json:"state"` // the state that the try led to
+	Status string    `json:"state"` // state after the attempt
 	Code   int       `json:"code,omitempty"`
 	Text   string    `json:"text,omitempty"`
 	Relay  string    `json:"relay,omitempty"`
 	At     time.Time `json:"at"`
-	NextAt time.Time `json:"next_at,omitzero"` // of a deferred one
+	NextAt time.Time `json:"next_at,omitzero"` // of a deferred delivery
 }
 
-// A Delivery is one message for one recipient, as support asks for it.
+// A Delivery is one message for one recipient, as the API returns it.
 type Delivery struct {
 	ID            string    `json:"id"`    // dlv-…
 	Event         string    `json:"event"` // evt-…
 	Kind          string    `json:"kind"`  // of its broadcast: event, message or digest
 	Service       string    `json:"service"`
-	Topic         string    `json:"topic"`               // "" of a message or digest
+	Topic         string    `json:"topic"`               // "" for a message or a digest
 	Reference     string    `json:"reference,omitempty"` // of a message
-	Events        []string  `json:"events,omitempty"`    // of a digest: those that it tells of
+	Events        []string  `json:"events,omitempty"`    // of a digest: the events in it
 	Channel       string    `json:"channel"`
 	Subscriber    string    `json:"subscriber"`
-	Subscriptions []string  `json:"subscriptions"` // empty of a message
-	Template      string    `json:"template"`      // name@version; "" of a message with content of its own
-	Address       string    `json:"address"`       // as sent; the current one while nothing was sent
+	Subscriptions []string  `json:"subscriptions"` // empty for a message
+	Template      string    `json:"template"`      // name@version; "" for a message with its own content
+	Address       string    `json:"address"`       // as sent; the current address if nothing was sent yet
 	State         string    `json:"state"`
-	Waits         *Waiting  `json:"waits,omitempty"` // of an open one: what it waits for, beside its next attempt
+	Waits         *Waiting  `json:"waits,omitempty"` // of an open delivery: what it waits for, other than its next attempt
 	Attempts      []Attempt `json:"attempts"`
 }
 
-// ScopeKind says what a control command reaches.
+// ScopeKind is the kind of object that a control command affects.
 type ScopeKind string
 
 // The scopes, widest first.
@@ -177,13 +177,13 @@ const (
 	ScopeBroadcast ScopeKind = "broadcast" // event id
 )
 
-// A Scope is what a pause, resume or cancel reaches.
+// A Scope is the object that a pause, resume or cancel affects.
 type Scope struct {
 	Kind ScopeKind `json:"kind"`
-	Name string    `json:"name,omitempty"` // of the service, "service/channel", "service/channel/relay", or the public event id
+	Name string    `json:"name,omitempty"` // name of the service, "service/channel", "service/channel/relay", or the public event id
 }
 
-// A Switch stops a broadcast, or its part in one channel.
+// A Switch pauses or cancels a broadcast, or the part of it in one channel.
 type Switch struct {
 	Event   EventRef
 	Channel uint16 // 0: all channels
@@ -213,7 +213,7 @@ type Parked struct {
 	Event    string    `json:"event"`
 	Reason   string    `json:"reason"`
 	Failures int       `json:"failures"`
-	Members  int       `json:"members,omitempty"` // recipients it holds up
+	Members  int       `json:"members,omitempty"` // number of recipients that wait for it
 	At       time.Time `json:"at"`
-	Shared   bool      `json:"-"` // it is of several services, which were accepted together
+	Shared   bool      `json:"-"` // belongs to several services, whose events were accepted together
 }

@@ -9,16 +9,16 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// An AuditQuery picks entries of the audit. All fields may be zero.
+// An AuditQuery selects entries of the audit log. All fields may be zero.
 type AuditQuery struct {
 	Key, Action, Kind, Name string
 	Since, Until            time.Time
-	Cursor                  string // Next of the page before
+	Cursor                  string // Next of the previous page
 	Limit                   int    // 1 to 1000; 0 is 100
 }
 
-// Audit returns who changed what, the latest first: in the client's service, or
-// without one everywhere. A page can be short of Limit before the last one.
+// Audit returns changes, the latest first: those in the service of the client, or in all services
+// if the client has none. A page may have fewer than Limit entries although more pages follow.
 func (c *Client) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
 	values := url.Values{}
 	set := func(name, value string) {
@@ -45,7 +45,7 @@ func (c *Client) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
 	return page, err
 }
 
-// AuditPage is a part of the audit.
+// AuditPage is one page of the audit log.
 type AuditPage = wire.AuditPage
 
 // An AuditEntry is one change.

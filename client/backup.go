@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// Backup returns all that the server keeps, as one stream, which the caller
-// closes. At most bytesPerSecond come, or as many as are read where it is 0.
-// Reading fails where the server had to end it; whether it is whole, its manifest
-// tells: `fanfare backup verify`. It needs the operator's key.
+// Backup returns a backup of all server data as one stream, which the caller closes.
+// bytesPerSecond limits the rate; 0 means no limit. Reading fails if the server had to end the
+// stream. To check that the backup is complete, run `fanfare backup verify`. Backup needs the
+// operator's key.
 func (c *Client) Backup(ctx context.Context, bytesPerSecond int64) (io.ReadCloser, error) {
 	query := url.Values{}
 	if bytesPerSecond > 0 {
@@ -23,8 +23,8 @@ func (c *Client) Backup(ctx context.Context, bytesPerSecond int64) (io.ReadClose
 	return response.Body, nil
 }
 
-// Restored says which backup the server was restored from, with a page of what
-// may have left since. NotFound is a server that was not restored.
+// Restored says which backup the server was restored from, with a page of the messages that may
+// have been sent since. It returns NotFound if the server was not restored.
 func (c *Client) Restored(ctx context.Context, cursor string, limit int) (Restored, error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if cursor != "" {

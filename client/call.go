@@ -10,10 +10,9 @@ import (
 	"strconv"
 )
 
-// Call makes a request for which there is no method here, with in as JSON, if
-// any, and reads the answer into out, if any. A call that changes nothing the
-// second time (GET, PUT, DELETE) is tried again like any other. created tells a
-// 201 from other successes.
+// Call makes a request for which this package has no method. It sends in as JSON and decodes the
+// answer into out; both may be nil. Calls that can be repeated without harm (GET, PUT, DELETE) are
+// retried. created reports whether the status was 201.
 func (c *Client) Call(ctx context.Context, method, path string, query url.Values, in, out any) (created bool, err error) {
 	r := request{method: method, path: path, query: query, status: new(int),
 		repeatable: slices.Contains([]string{http.MethodGet, http.MethodPut, http.MethodDelete}, method)}
@@ -21,13 +20,12 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 	return *r.status == http.StatusCreated, err
 }
 
-// pageSize is how many members of a list are asked for at a time.
+// pageSize is the number of list members in one request.
 const pageSize = 500
 
-// List yields the members of a list, page by page, for lists that have no method
-// here: path is such as /v1/topics, and member the name under which they stand
-// in the answer, such as topics. It ends at the first error, which is its last
-// pair.
+// List yields the members of a list for which this package has no method, page by page. path is,
+// for example, /v1/topics, and member is the name of the list in the answer, such as topics. It
+// ends at the first error, which is its last pair.
 func List[T any](ctx context.Context, c *Client, path, member string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -50,8 +48,8 @@ func List[T any](ctx context.Context, c *Client, path, member string, query url.
 	}
 }
 
-// Page returns a part of a list: at most limit members from cursor on, which is ""
-// at the start. next is the cursor of the part that follows, "" at the end.
+// Page returns a page of a list: at most limit members from cursor, which is "" for the first
+// page. next is the cursor of the next page, "" after the last one.
 func Page[T any](ctx context.Context, c *Client, path, member string, query url.Values, cursor string, limit int) (list []T, next string, err error) {
 	q := url.Values{}
 	for name, values := range query {

@@ -24,7 +24,7 @@ type Client struct {
 	key     string
 	service string
 	http    *http.Client
-	waits   *waits // nil: nobody is told
+	waits   *waits // nil if waits are not reported
 }
 
 // New returns a client of the server at baseURL (http://127.0.0.1:8085). It
@@ -46,8 +46,8 @@ func New(baseURL, key string) (*Client, error) {
 	}}}, nil
 }
 
-// ForService returns a client that names the service, which an admin key needs
-// where the server has more than one. It shares the connections of c.
+// ForService returns a client for the named service. An admin key needs it if the server has
+// several services. The new client shares the connections of c.
 func (c *Client) ForService(name string) *Client {
 	other := *c
 	other.service = name
@@ -57,7 +57,7 @@ func (c *Client) ForService(name string) *Client {
 // Server returns the URL of the server.
 func (c *Client) Server() string { return c.base }
 
-// Unreachable means that no answer came.
+// Unreachable says that the server did not answer.
 type Unreachable struct {
 	Server string
 	Err    error
@@ -68,7 +68,7 @@ func (e *Unreachable) Error() string { return "cannot reach " + e.Server + ": " 
 // Unwrap returns the cause.
 func (e *Unreachable) Unwrap() error { return e.Err }
 
-// reason leaves out of err what the message says already.
+// reason removes the parts of err that the message already has.
 func reason(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
@@ -82,11 +82,11 @@ type request struct {
 	query        url.Values
 	contentType  string
 	body         []byte    // of a call that can be repeated
-	stream       io.Reader // of one that cannot
+	stream       io.Reader // of a call that cannot be repeated
 	repeatable   bool
 	header       http.Header
-	status       *int    // if not nil, set to that of the answer
-	tag          *string // likewise, to its ETag
+	status       *int    // if not nil, receives the status of the answer
+	tag          *string // if not nil, receives the ETag of the answer
 }
 
 func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
@@ -119,7 +119,7 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 		request.Header.Set("X-Fanfare-Service", c.service)
 	}
 	if r.stream != nil {
-		request.Header.Set("Expect", "100-continue") // a refusal comes before the body is sent
+		request.Header.Set("Expect", "100-continue") // the server can refuse the request before the body is sent
 	}
 	answered := c.watch(ctx, &r)
 	response, err := c.http.Do(request)
@@ -145,7 +145,7 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 
 // refusal reads the problem document of an answer.
 func refusal(response *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // what came of it will do
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // use whatever was read
 	var p wire.Problem
 	if json.Unmarshal(text, &p) != nil || p.Code == "" {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: fmt.Sprintf("the server answered %s, but not in the format of Fanfare", response.Status),
@@ -161,7 +161,7 @@ func refusal(response *http.Response) error {
 	return e
 }
 
-// call sends in as JSON, if any, and reads the answer into out, if any.
+// call sends in as JSON and decodes the answer into out; both may be nil.
 func (c *Client) call(ctx context.Context, r request, in, out any) error {
 	if in != nil {
 		text, err := json.Marshal(in)

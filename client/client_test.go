@@ -74,7 +74,7 @@ func TestNoAnswerIsUnreachable(t *testing.T) {
 	}
 }
 
-// flaky answers 503 so often, then well.
+// flaky answers 503 a number of times and then succeeds.
 type flaky struct {
 	left  int
 	calls int

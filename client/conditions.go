@@ -12,9 +12,9 @@ import (
 
 // The types about the cost and the matches of conditions.
 type (
-	// A ConditionReport says what the conditions cost to which no index leads.
+	// A ConditionReport lists the cost of the conditions that no index finds.
 	ConditionReport = wire.ConditionReport
-	// A DryRun says for whom an event would be.
+	// A DryRun says whom an event would reach.
 	DryRun = wire.DryRun
 )
 
@@ -33,8 +33,8 @@ func (c *Client) ReportConditions(ctx context.Context, topic string, limit int) 
 	return report, err
 }
 
-// DryRun says for whom an event with these data would be, and names sample of the
-// subscriptions. audienceFilter may be "". Nothing is published.
+// DryRun returns whom an event with this data would reach, and lists sample of the subscriptions.
+// audienceFilter may be "". Nothing is published.
 func (c *Client) DryRun(ctx context.Context, topic string, data json.RawMessage, audienceFilter string, sample int) (DryRun, error) {
 	query := url.Values{"sample": {strconv.Itoa(sample)}}
 	if audienceFilter != "" {
@@ -43,7 +43,7 @@ func (c *Client) DryRun(ctx context.Context, topic string, data json.RawMessage,
 	return c.match(ctx, topic, request{query: query, contentType: "application/json", body: data})
 }
 
-// match sends an event to be matched, and no further.
+// match matches an event without publishing it.
 func (c *Client) match(ctx context.Context, topic string, r request) (DryRun, error) {
 	r.method, r.path, r.repeatable = http.MethodPost, "/v1/topics/"+url.PathEscape(topic)+"/match", true
 	var run DryRun

@@ -6,9 +6,9 @@ import (
 	"net/url"
 )
 
-// Apply makes the configuration of a service be as the document says (YAML or
-// JSON, with files inlined), and returns what changed; with dryRun only what
-// would. Applying it again changes nothing.
+// Apply changes the configuration of a service to match the document (YAML or JSON, with files
+// inlined), and returns the changes. With dryRun it only returns the changes that it would make.
+// Applying a document again changes nothing.
 func (c *Client) Apply(ctx context.Context, document []byte, dryRun bool) (Diff, error) {
 	r := request{method: http.MethodPost, path: "/v1/apply", contentType: "application/yaml", body: document, repeatable: true}
 	if dryRun {

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// A SignUp is what somebody wants to be told, who has yet to confirm it.
+// A SignUp is a subscription that the person has not confirmed yet.
 type SignUp struct {
 	Topic    string          `json:"topic"`
-	Channel  string          `json:"channel"` // one that sends mail
-	To       string          `json:"to"`      // the link to confirm is mailed there
+	Channel  string          `json:"channel"` // a channel that sends mail
+	To       string          `json:"to"`      // address to which the confirmation link is mailed
 	Rule     string          `json:"rule,omitempty"`
 	Params   json.RawMessage `json:"params,omitempty"`
 	Cadence  string          `json:"cadence,omitempty"`
 	Locale   string          `json:"locale,omitempty"`
 	TimeZone string          `json:"time_zone,omitempty"`
-	Terms    string          `json:"terms,omitempty"`  // version or URL of what they agree to
-	Source   string          `json:"source,omitempty"` // where they asked
+	Terms    string          `json:"terms,omitempty"`  // version or URL of the terms
+	Source   string          `json:"source,omitempty"` // where the person signed up
 }
 
-// SignUp mails somebody a link to confirm a subscription. It returns the same whether
-// or not they have it, and whether or not they may be written to.
+// SignUp mails a link to confirm a subscription. The result does not reveal whether the
+// subscription exists or whether the address is suppressed.
 func (c *Client) SignUp(ctx context.Context, s SignUp) error {
 	return c.call(ctx, request{method: http.MethodPost, path: "/v1/signups"}, s, nil)
 }
 
-// A Consent is a proof that somebody asked for a subscription.
+// A Consent is a proof that a person requested a subscription.
 type Consent struct {
 	Subscription string    `json:"subscription"`
 	Address      string    `json:"address"`
@@ -39,7 +39,7 @@ type Consent struct {
 	At           time.Time `json:"at"`
 }
 
-// Consents returns what a subscriber agreed to, the latest first.
+// Consents returns the consents of a subscriber, the latest first.
 func (c *Client) Consents(ctx context.Context, subscriber string) ([]Consent, error) {
 	var list struct {
 		Consents []Consent `json:"consents"`

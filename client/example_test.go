@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/client"
 )
 
-// document configures the service of the examples: mails are written into files.
+// document configures the service of the examples, which writes mails to files.
 func document() []byte {
 	return []byte(`
 service: quakes
@@ -28,7 +28,7 @@ topics:
 `)
 }
 
-// Publish an event, and everybody who wants it gets a mail.
+// Publish an event, which sends a mail to each matching subscriber.
 func Example() {
 	ctx := context.Background()
 	c := connect() // client.New("http://127.0.0.1:8085", key)
@@ -66,8 +66,7 @@ func Example() {
 	// 1 wanted it, 1 sent
 }
 
-// Subscriptions come from wherever they are; bad ones are named and do not stop the
-// others.
+// Import subscriptions from a sequence. Invalid ones are reported and do not stop the others.
 func ExampleClient_PutSubscriptions() {
 	ctx := context.Background()
 	c := connect()
@@ -105,7 +104,7 @@ func ExampleClient_PutSubscriptions() {
 	// 1
 }
 
-// Write to somebody who has not subscribed, and wait until it has left.
+// Write to a person who has not subscribed, and wait until the message has left.
 func ExampleClient_Send() {
 	ctx := context.Background()
 	c := connect()
@@ -129,7 +128,7 @@ func ExampleClient_Send() {
 	// true <nil>
 }
 
-// Say why an event would be for a subscription or not.
+// Explain why an event matches a subscription or not.
 func ExampleClient_ExplainData() {
 	ctx := context.Background()
 	c := connect()
@@ -158,7 +157,7 @@ func ExampleClient_ExplainData() {
 	// true event.place.contains("Alaska")
 }
 
-// A Subscriber that was read is changed only if nobody else has changed it.
+// Change a Subscriber only if nobody else has changed it since it was read.
 func ExampleClient_PutSubscriber() {
 	ctx := context.Background()
 	c := connect()
@@ -185,7 +184,7 @@ func ExampleClient_PutSubscriber() {
 	// fr <nil>
 }
 
-// An error says what was wrong, where, and what to do.
+// An error says what is wrong, where, and what to do.
 func ExampleClient_Apply() {
 	_, err := connect().Apply(context.Background(), []byte("service: quakes\ntopcis: {}\n"), true)
 	var wrong *fanfare.Error

@@ -11,12 +11,12 @@ import (
 	"net/url"
 )
 
-// A SubscriptionQuery picks subscriptions; its zero value picks all.
+// A SubscriptionQuery selects subscriptions; its zero value selects all.
 type SubscriptionQuery struct {
 	Topic      string
 	Channel    string
 	Subscriber string // id of a subscriber, or an address
-	State      string // active, paused or ended; an export has all but ended ones
+	State      string // active, paused or ended; exports never include ended subscriptions
 }
 
 func (q SubscriptionQuery) values() url.Values {
@@ -29,15 +29,15 @@ func (q SubscriptionQuery) values() url.Values {
 	return v
 }
 
-// ExportLines streams the active and paused subscriptions as NDJSON, each in the form that
-// an import takes. Where the connection breaks, reading fails: an end without an
-// error is the end of the list. The caller closes it.
+// ExportLines streams the active and paused subscriptions as NDJSON, in the format of an import.
+// Reading fails if the connection breaks; the list is complete if it ends without an error. The
+// caller closes the stream.
 func (c *Client) ExportLines(ctx context.Context, q SubscriptionQuery) (io.ReadCloser, error) {
 	q.State = ""
 	return c.exportLines(ctx, get("/v1/subscriptions", q.values()))
 }
 
-// ExportSubscriberLines is ExportLines for subscribers.
+// ExportSubscriberLines streams the subscribers like ExportLines.
 func (c *Client) ExportSubscriberLines(ctx context.Context) (io.ReadCloser, error) {
 	return c.exportLines(ctx, get("/v1/subscribers", nil))
 }
@@ -51,7 +51,7 @@ func (c *Client) exportLines(ctx context.Context, r request) (io.ReadCloser, err
 	return &stream{response.Body, c.base}, nil
 }
 
-// A stream says of a broken connection what it is.
+// A stream returns a broken connection as an *Unreachable.
 type stream struct {
 	io.ReadCloser
 	server string
@@ -66,8 +66,8 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ExportSubscriptions yields the active and paused subscriptions in the form that an import
-// takes, as they come. It ends at the first error, which is its last pair.
+// ExportSubscriptions yields the active and paused subscriptions, in the format of an import. It
+// ends at the first error, which is its last pair.
 func (c *Client) ExportSubscriptions(ctx context.Context, q SubscriptionQuery) iter.Seq2[Subscription, error] {
 	return func(yield func(Subscription, error) bool) {
 		body, err := c.ExportLines(ctx, q)

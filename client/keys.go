@@ -9,15 +9,15 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// CreateKey makes a key. Its secret is shown this once.
+// CreateKey creates a key. Only this answer contains its secret.
 func (c *Client) CreateKey(ctx context.Context, what KeyRequest) (NewKey, error) {
 	var key NewKey
 	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/keys"}, what, &key)
 	return key, err
 }
 
-// Keys lists the keys that the client's key may see, in the order in which they
-// were made: those of the service, or without one all.
+// Keys lists the keys that the client's key may see, in the order of their creation: the keys of
+// the service, or all keys if the client has no service.
 func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 	var all []Key
 	query := url.Values{"limit": {"1000"}}
@@ -34,15 +34,15 @@ func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 	}
 }
 
-// RotateKey gives a key a new secret. The old one goes on to work for grace, of
-// at most seven days, in whole seconds.
+// RotateKey gives a key a new secret. The old secret remains valid for grace, in whole seconds and
+// at most seven days.
 func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) (NewKey, error) {
 	var key NewKey
 	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/keys/" + url.PathEscape(id) + "/rotate"}, wire.Rotation{Grace: int(grace / time.Second)}, &key)
 	return key, err
 }
 
-// DeleteKey ends a key for good.
+// DeleteKey deletes a key permanently.
 func (c *Client) DeleteKey(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: "/v1/keys/" + url.PathEscape(id), repeatable: true}, nil, nil)
 }

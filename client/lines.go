@@ -11,17 +11,16 @@ import (
 	"net/url"
 )
 
-// PutLines puts the subscriptions in lines (NDJSON), which lie in memory, so that
-// they are sent again where the connection broke or the server was busy; of what
-// was stored by then, the summary says that it was updated. Errors has every bad
-// line, however many there are.
+// PutLines puts the subscriptions in lines (NDJSON). The lines are in memory, so PutLines sends
+// them again if the connection breaks or the server is busy; the summary then counts lines that
+// were already stored as updated. Errors lists every bad line.
 func (c *Client) PutLines(ctx context.Context, lines []byte) (PutSummary, error) {
 	return c.putLines(ctx, "/v1/subscriptions", lines)
 }
 
-// PutSubscriberLines is PutLines for subscribers: a line with an id is put under
-// it, one without is created. Sent twice, the second of those is refused, since
-// its address is taken then: give ids where that matters.
+// PutSubscriberLines puts subscribers like PutLines. A line with an id creates or replaces that
+// subscriber; a line without an id creates one. If a line without an id is sent twice, the second
+// is refused because its address is taken; use ids to avoid this.
 func (c *Client) PutSubscriberLines(ctx context.Context, lines []byte) (PutSummary, error) {
 	return c.putLines(ctx, "/v1/subscribers", lines)
 }
@@ -34,8 +33,8 @@ func (c *Client) putLines(ctx context.Context, path string, lines []byte) (PutSu
 	if err := c.call(ctx, quiet, nil, &sum); err != nil || sum.Failed <= int64(len(sum.Errors)) {
 		return sum, err
 	}
-	// A summary names the first bad lines alone. Putting a line again changes
-	// nothing, and then each has its answer.
+	// A summary lists only the first bad lines. Putting the lines again changes nothing and returns an
+	// answer for each line.
 	response, err := c.do(ctx, r)
 	if err != nil {
 		return sum, err
@@ -48,7 +47,7 @@ func (c *Client) putLines(ctx context.Context, path string, lines []byte) (PutSu
 	return sum, nil
 }
 
-// badLines picks the refusals out of the answers to each line.
+// badLines returns the refusals from the answers to each line.
 func badLines(answers io.Reader) ([]LineError, error) {
 	var bad []LineError
 	for d := json.NewDecoder(answers); ; {

@@ -10,16 +10,16 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// The methods here yield whole lists, page by page as they are asked for. Each ends
-// at the first error, which is its last pair.
+// These methods yield whole lists and request page after page. Each ends at the first error, which
+// is its last pair.
 
-// Subscriptions yields the subscriptions that q picks, ended ones too where it asks
-// for no state.
+// Subscriptions yields the subscriptions that q selects. If q has no state, ended subscriptions
+// are included.
 func (c *Client) Subscriptions(ctx context.Context, q SubscriptionQuery) iter.Seq2[SubscriptionRecord, error] {
 	return List[SubscriptionRecord](ctx, c, "/v1/subscriptions", "subscriptions", q.values())
 }
 
-// An EventQuery picks events and their broadcasts. All fields may be zero.
+// An EventQuery selects events and their broadcasts. All fields may be zero.
 type EventQuery struct {
 	Topic string
 	State string // queued, running, paused, cancelled or completed
@@ -47,19 +47,18 @@ func picked(texts map[string]string, since, until time.Time) url.Values {
 	return v
 }
 
-// Events yields events and what became of them, the latest first.
+// Events yields events with their broadcasts, the latest first.
 func (c *Client) Events(ctx context.Context, q EventQuery) iter.Seq2[fanfare.Broadcast, error] {
 	return List[fanfare.Broadcast](ctx, c, "/v1/broadcasts", "broadcasts", q.values())
 }
 
-// DeliveriesOf yields who got an event, and how. Cursor and Limit of q do not
-// count.
+// DeliveriesOf yields the deliveries of an event. It ignores Cursor and Limit of q.
 func (c *Client) DeliveriesOf(ctx context.Context, event string, q DeliveryQuery) iter.Seq2[fanfare.Delivery, error] {
 	values := picked(map[string]string{"recipient": q.Recipient, "state": q.State}, time.Time{}, time.Time{})
 	return List[fanfare.Delivery](ctx, c, "/v1/events/"+url.PathEscape(event)+"/deliveries", "deliveries", values)
 }
 
-// A HistoryQuery picks from what one person got. All fields may be zero.
+// A HistoryQuery selects deliveries to one person. All fields may be zero.
 type HistoryQuery struct {
 	Topic   string
 	Channel string
@@ -68,7 +67,7 @@ type HistoryQuery struct {
 	Until   time.Time
 }
 
-// HistoryOf yields what one person got, the latest first; by address or id.
+// HistoryOf yields the deliveries to one person, by address or id, the latest first.
 func (c *Client) HistoryOf(ctx context.Context, subscriber string, q HistoryQuery) iter.Seq2[fanfare.Delivery, error] {
 	values := picked(map[string]string{"topic": q.Topic, "channel": q.Channel, "state": q.State}, q.Since, q.Until)
 	return List[fanfare.Delivery](ctx, c, subscriberPath(subscriber)+"/deliveries", "deliveries", values)
@@ -81,8 +80,7 @@ func (c *Client) Delivery(ctx context.Context, id string) (fanfare.Delivery, err
 	return d, err
 }
 
-// MessagesBy yields the messages with a reference, or all with "", the latest
-// first.
+// MessagesBy yields the messages with a reference, or all messages if it is "", the latest first.
 func (c *Client) MessagesBy(ctx context.Context, reference string) iter.Seq2[Message, error] {
 	return List[Message](ctx, c, "/v1/messages", "messages", picked(map[string]string{"reference": reference}, time.Time{}, time.Time{}))
 }
@@ -94,8 +92,7 @@ func (c *Client) Key(ctx context.Context, id string) (Key, error) {
 	return k, err
 }
 
-// ChangeKey changes what a JSON merge patch (RFC 7396) names: name, scopes,
-// expires_at, disabled.
+// ChangeKey applies a JSON merge patch (RFC 7396) to a key: name, scopes, expires_at, disabled.
 func (c *Client) ChangeKey(ctx context.Context, id string, patch any) (Key, error) {
 	var k Key
 	err := c.call(ctx, request{method: http.MethodPatch, path: "/v1/keys/" + url.PathEscape(id), repeatable: true}, patch, &k)

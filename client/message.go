@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// SendOptions say how a message is sent. All may be zero.
+// SendOptions says how to send a message. All fields may be zero.
 type SendOptions struct {
-	// Key is the Idempotency-Key: however often a message is sent with it, it
-	// leaves once. Without one the client makes one, so that it may repeat a
-	// request that got no answer.
+	// Key is the Idempotency-Key: a message with the same key is sent only once. If Key is empty, the
+	// client makes one, so that it can repeat a request that got no answer.
 	Key string
-	// Wait is how long to wait for everything to be settled, 30 s at most.
+	// Wait is how long to wait until all deliveries are settled, at most 30 s.
 	Wait time.Duration
 }
 
@@ -26,7 +25,7 @@ func waiting(wait time.Duration) url.Values {
 	return url.Values{"wait": {wait.String()}}
 }
 
-// Send writes to people who are named.
+// Send sends a message to the named recipients.
 func (c *Client) Send(ctx context.Context, m MessageRequest, o SendOptions) (Message, error) {
 	if o.Key == "" {
 		o.Key = rand.Text()
@@ -37,16 +36,16 @@ func (c *Client) Send(ctx context.Context, m MessageRequest, o SendOptions) (Mes
 	return sent, err
 }
 
-// Message returns a message and what became of it, by its id (msg-...). With
-// wait it answers when everything is settled, or after so long.
+// Message returns a message with its outcomes, by its id (msg-...). If wait is not 0, it answers
+// when all deliveries are settled, or after wait.
 func (c *Client) Message(ctx context.Context, id string, wait time.Duration) (Message, error) {
 	var m Message
 	err := c.call(ctx, get("/v1/messages/"+url.PathEscape(id), waiting(wait)), nil, &m)
 	return m, err
 }
 
-// Messages lists the messages with a reference, the latest first. cursor is ""
-// or Next of the page before; limit 0 is 100.
+// Messages lists the messages with a reference, the latest first. cursor is "" or Next of the
+// previous page; limit 0 means 100.
 func (c *Client) Messages(ctx context.Context, reference, cursor string, limit int) (MessagePage, error) {
 	q := url.Values{"reference": {reference}}
 	if cursor != "" {

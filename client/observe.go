@@ -10,36 +10,36 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// Status says how the server is doing.
+// Status returns the status of the server.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
 	err := c.call(ctx, get("/v1/status", nil), nil, &s)
 	return s, err
 }
 
-// Event returns what an event set off, by its public id or its sender's.
+// Event returns the broadcast of an event, by its public id or the id that the sender chose.
 func (c *Client) Event(ctx context.Context, id string) (fanfare.Broadcast, error) {
 	var b fanfare.Broadcast
 	err := c.call(ctx, get("/v1/events/"+url.PathEscape(id), nil), nil, &b)
 	return b, err
 }
 
-// Broadcasts returns the latest events and what became of them.
+// Broadcasts returns the latest broadcasts.
 func (c *Client) Broadcasts(ctx context.Context, limit int) ([]fanfare.Broadcast, error) {
 	var b wire.Broadcasts
 	err := c.call(ctx, get("/v1/broadcasts", url.Values{"limit": {strconv.Itoa(limit)}}), nil, &b)
 	return b.Broadcasts, err
 }
 
-// A DeliveryQuery picks deliveries of an event. All fields may be zero.
+// A DeliveryQuery selects deliveries of an event. All fields may be zero.
 type DeliveryQuery struct {
-	Recipient string // only those to this address or subscriber; the others do not count then
-	State     string // only those in this state
-	Cursor    string // Next of the page before
+	Recipient string // address or subscriber; the counts then include only this recipient
+	State     string // only deliveries in this state
+	Cursor    string // Next of the previous page
 	Limit     int    // 1 to 1000; 0 is 100
 }
 
-// Deliveries returns who got an event, and how.
+// Deliveries returns the deliveries of an event.
 func (c *Client) Deliveries(ctx context.Context, event string, q DeliveryQuery) (DeliveryPage, error) {
 	values := url.Values{}
 	for name, value := range map[string]string{"recipient": q.Recipient, "state": q.State, "cursor": q.Cursor} {
@@ -55,24 +55,24 @@ func (c *Client) Deliveries(ctx context.Context, event string, q DeliveryQuery) 
 	return page, err
 }
 
-// History returns what one person got, the latest first; by address or id.
+// History returns the deliveries to one person, by address or id, the latest first.
 func (c *Client) History(ctx context.Context, subscriber string, limit int) ([]fanfare.Delivery, error) {
 	var page DeliveryPage
 	err := c.call(ctx, get("/v1/subscribers/"+url.PathEscape(subscriber)+"/deliveries", url.Values{"limit": {strconv.Itoa(limit)}}), nil, &page)
 	return page.Deliveries, err
 }
 
-// Pause lets nothing leave of what the scope reaches, until Resume.
+// Pause stops sending in the scope until Resume.
 func (c *Client) Pause(ctx context.Context, s fanfare.Scope, reason string) error {
 	return c.control(ctx, "pause", s, reason)
 }
 
-// Resume lets leave again what was paused.
+// Resume continues sending in the scope.
 func (c *Client) Resume(ctx context.Context, s fanfare.Scope, reason string) error {
 	return c.control(ctx, "resume", s, reason)
 }
 
-// Cancel settles as cancelled what has not left yet.
+// Cancel settles all messages in the scope that have not left yet as cancelled.
 func (c *Client) Cancel(ctx context.Context, s fanfare.Scope, reason string) error {
 	return c.control(ctx, "cancel", s, reason)
 }
@@ -98,7 +98,7 @@ func (c *Client) RetryParked(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: "/v1/parked/" + url.PathEscape(id) + "/retry"}, nil, nil)
 }
 
-// DropParked gives parked work up.
+// DropParked discards parked work.
 func (c *Client) DropParked(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: "/v1/parked/" + url.PathEscape(id)}, nil, nil)
 }

@@ -5,14 +5,14 @@ import (
 	"io"
 )
 
-// Progress is how much of a body has been handed to the connection. The server
-// takes no more than it can work on, so that it is close to what is done.
+// Progress says how much of a body was handed to the connection. The server reads only as much as
+// it can process, so that this is close to the processed amount.
 type Progress struct {
 	Bytes int64
 	Lines int64
 }
 
-// counted reports what is read from r.
+// counted reports how much is read from r.
 func counted(r io.Reader, report func(Progress)) io.Reader {
 	if report == nil {
 		return r

@@ -14,17 +14,18 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// PublishOptions say about events what their data does not. All may be empty.
+// PublishOptions holds the properties of events that their data does not contain. All fields may
+// be empty.
 type PublishOptions struct {
-	ID     string // of one event; sending it again is then safe, and found to be a duplicate
+	ID     string // of a single event; sending the event again is safe, because the server recognises the duplicate
 	Source string // URI-reference
-	Lane   string // urgent, normal or bulk; "" is the topic's
+	Lane   string // urgent, normal or bulk; "" is the lane of the topic
 
-	// AudienceFilter is CEL over subscriber and sub: of those that want the event,
-	// only who meets it gets it.
+	// AudienceFilter is CEL over subscriber and sub. It limits the event to the matching subscriptions
+	// for which it is true.
 	AudienceFilter string
 
-	NotBefore, Expires time.Time // nothing leaves before, or after; zero: whenever
+	NotBefore, Expires time.Time // no message is sent before NotBefore or after Expires; zero: no limit
 
 	IDPointer   string // JSON pointer to the id in the data, such as /id
 	TimePointer string // JSON pointer to the time in the data
@@ -55,12 +56,12 @@ func (o PublishOptions) query() url.Values {
 	return q
 }
 
-// safe reports whether sending the event twice keeps it once.
+// safe reports whether sending the event twice stores it once.
 func (o PublishOptions) safe() bool { return o.ID != "" || o.IDPointer != "" }
 
 func topicPath(topic string) string {
 	if topic == "" {
-		return "/v1/events" // the events name it by their type
+		return "/v1/events" // the type of each event names its topic
 	}
 	return "/v1/topics/" + url.PathEscape(topic) + "/events"
 }
@@ -78,11 +79,11 @@ func (c *Client) Publish(ctx context.Context, topic string, data any, o PublishO
 	return all[0], nil
 }
 
-// PublishEvents publishes CloudEvents, as a whole or not at all.
+// PublishEvents publishes CloudEvents, either all of them or none.
 func (c *Client) PublishEvents(ctx context.Context, topic string, events []fanfare.Event, o PublishOptions) ([]Accepted, error) {
 	type cloudEvent struct {
 		Version string     `json:"specversion"`
-		Time    *time.Time `json:"time,omitempty"` // hides that of the event: a zero time is left out
+		Time    *time.Time `json:"time,omitempty"` // hides the field of the event, because a zero time must be omitted
 		fanfare.Event
 	}
 	batch := make([]cloudEvent, len(events))
@@ -96,12 +97,11 @@ func (c *Client) PublishEvents(ctx context.Context, topic string, events []fanfa
 	if err != nil {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "cannot be sent as JSON: " + err.Error()}
 	}
-	o.ID = "-" // every event has its own: the batch is safe to repeat
+	o.ID = "-" // every event has an id of its own: the batch is safe to repeat
 	return c.publish(ctx, topic, "application/cloudevents-batch+json", text, o, url.Values{})
 }
 
-// PublishBody publishes what is encoded already: plain JSON
-// (application/json), a CloudEvent or a batch.
+// PublishBody publishes an encoded body: plain JSON (application/json), a CloudEvent or a batch.
 func (c *Client) PublishBody(ctx context.Context, topic, contentType string, body []byte, o PublishOptions) ([]Accepted, error) {
 	return c.publish(ctx, topic, contentType, body, o, o.query())
 }
@@ -124,9 +124,9 @@ func (c *Client) publish(ctx context.Context, topic, contentType string, body []
 	return out.Events, err
 }
 
-// PublishLines publishes the event on each line (NDJSON). each, if not nil, is
-// called for every line in order, with what came of it, and may end the
-// publishing by an error. A bad line does not stop the others.
+// PublishLines publishes the event on each line (NDJSON). If each is not nil, it is called for
+// every line in order with the result; an error from each stops publishing. A bad line does not
+// stop the others.
 func (c *Client) PublishLines(ctx context.Context, topic string, lines io.Reader, o PublishOptions, each func(Accepted, *LineError) error, progress func(Progress)) (EventSummary, error) {
 	var sum EventSummary
 	r := request{method: http.MethodPost, path: topicPath(topic), query: o.query(), contentType: ndjson, stream: counted(lines, progress)}

@@ -11,15 +11,15 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A call that changes nothing the second time is tried so often, where no answer
-// came or the server asks to come again (429, 503).
+// Attempts and waits of a call that can be repeated without harm, if no answer came or the server
+// asks the client to retry (429, 503).
 const (
 	tries     = 4
-	firstWait = 200 * time.Millisecond // doubled each time, with jitter
-	maxWait   = 30 * time.Second       // for longer, the caller is told instead
+	firstWait = 200 * time.Millisecond // doubled for each attempt, with jitter
+	maxWait   = 30 * time.Second       // if the server asks for a longer wait, the call fails
 )
 
-// do sends r and returns an answer of success, whose body the caller closes.
+// do sends r and returns a successful answer, whose body the caller closes.
 func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		response, err := c.once(ctx, r)
@@ -41,17 +41,17 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	}
 }
 
-// busy carries how long the server asks to wait.
+// busy says how long the server asks the client to wait.
 type busy struct {
 	error // a *fanfare.Error
 	wait  time.Duration
 }
 
-// Unwrap returns the error that the caller knows.
+// Unwrap returns the error for the caller.
 func (e *busy) Unwrap() error { return e.error }
 
-// busyAnswer adds to a refusal for now when to come again: Retry-After in seconds
-// (RFC 9110, section 10.2.3); 0 if the answer has none.
+// busyAnswer adds the Retry-After of the answer, in seconds (RFC 9110, section 10.2.3), to a
+// temporary refusal; 0 if the answer has none.
 func busyAnswer(e *fanfare.Error, h http.Header) error {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds < 0 {
@@ -60,8 +60,8 @@ func busyAnswer(e *fanfare.Error, h http.Header) error {
 	return &busy{e, time.Duration(seconds) * time.Second}
 }
 
-// after says whether and when a failed call is worth another try. Waits have
-// jitter, so that many clients that were refused together do not come together.
+// after returns whether and after what time a failed call should be tried again. Waits have
+// jitter, so that many clients that were refused together do not return together.
 func after(err error, try int) (time.Duration, bool) {
 	step := firstWait << (try - 1)
 	jitter := step/2 + rand.N(step/2)

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A source is a body that remembers why it could not be read, so that the
-// caller's own error is not taken for one of the connection.
+// A source is a body that remembers its read error, so that the error of the caller is not
+// mistaken for a connection error.
 type source struct {
 	r   io.Reader
 	err atomic.Pointer[error]
@@ -23,7 +23,7 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// failure is the error of the body, if any.
+// failure returns the read error of the body, if any.
 func (s *source) failure() error {
 	if s == nil {
 		return nil

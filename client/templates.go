@@ -11,27 +11,27 @@ import (
 
 // The types of templates, their versions and their drafts.
 type (
-	// A Publication says what of a template is to be published; its zero value: the draft.
+	// A Publication says which version of a template to publish; its zero value means the draft.
 	Publication = wire.Publication
-	// A TemplateDiff is what differs between two versions of a template.
+	// A TemplateDiff is the difference between two versions of a template.
 	TemplateDiff = wire.TemplateDiff
 	// A VersionRef names a version.
 	VersionRef = wire.VersionRef
-	// A PartDiff is how one part of a template differs, as a unified diff.
+	// A PartDiff is the difference of one part of a template, as a unified diff.
 	PartDiff = wire.PartDiff
 )
 
-// Templates are those of the service, in their published versions.
+// Templates returns the templates of the service, in their published versions.
 func (c *Client) Templates() Collection[Template] {
 	return Collection[Template]{c, "/v1/templates", "templates"}
 }
 
-// TemplateVersions are all that a template ever had, the oldest first, and its draft.
+// TemplateVersions yields all versions of a template, the oldest first, and its draft.
 func (c *Client) TemplateVersions(ctx context.Context, template string) iter.Seq2[Template, error] {
 	return List[Template](ctx, c, ofTemplate(template, "versions"), "templates", nil)
 }
 
-// Drafts are those of the service, by the names of their templates.
+// Drafts yields the drafts of the service, by the names of their templates.
 func (c *Client) Drafts(ctx context.Context) iter.Seq2[Template, error] {
 	return List[Template](ctx, c, "/v1/templates", "templates", url.Values{"state": {"draft"}})
 }
@@ -44,17 +44,16 @@ func (c *Client) Draft(ctx context.Context, template string) (draft Kept[Templat
 	return draft, err
 }
 
-// PutDraft keeps a draft beside what is published of a template: it is checked and
-// tried as that is, and nobody is written to with it. Where what is given has an ETag,
-// it is refused if the draft was changed since that was read.
+// PutDraft stores a draft beside the published version of a template. The draft is checked like a
+// published version, but no message uses it. If given has an ETag, the call is refused if the
+// draft was changed since it was read.
 func (c *Client) PutDraft(ctx context.Context, template string, given Kept[Template]) (now Kept[Template], err error) {
 	r := request{method: http.MethodPut, path: ofTemplate(template, "draft"), header: ifMatch(given.ETag), tag: &now.ETag, repeatable: given.ETag == ""}
 	err = c.call(ctx, r, given.Value, &now.Value)
 	return now, err
 }
 
-// DiscardDraft takes the draft of a template away; one that is not there is no error.
-// etag may be "".
+// DiscardDraft deletes the draft of a template. It succeeds if there is no draft. etag may be "".
 func (c *Client) DiscardDraft(ctx context.Context, template, etag string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: ofTemplate(template, "draft"), header: ifMatch(etag), repeatable: etag == ""}, nil, nil)
 }
@@ -69,9 +68,9 @@ func (c *Client) PublishTemplate(ctx context.Context, template string, what Publ
 	return now, err
 }
 
-// DiffTemplate tells what differs between two versions of a template, each a number,
-// draft or published. Without them it is what the draft would change, or, where there
-// is none, what the last publication has changed.
+// DiffTemplate returns the difference between two versions of a template, each a number, draft or
+// published. Without versions, it returns what the draft would change or, if there is no draft,
+// what the last publication changed.
 func (c *Client) DiffTemplate(ctx context.Context, template, from, to string) (diff TemplateDiff, err error) {
 	query := url.Values{}
 	if from != "" {

@@ -8,15 +8,15 @@ import (
 
 // The types of requests and answers that are shared with the server.
 type (
-	// A Subscription is what somebody wants to be told.
+	// A Subscription is a request for a subscription.
 	Subscription = wire.SubscriptionRequest
-	// TemplateParts is what a template says.
+	// TemplateParts holds the texts of a template.
 	TemplateParts = wire.TemplateParts
-	// A KeyRequest says what a new key is for.
+	// A KeyRequest describes a new key.
 	KeyRequest = wire.KeyRequest
-	// A Key is what is known of a key; its secret is not.
+	// A Key describes a key, without its secret.
 	Key = wire.Key
-	// A NewKey is a key with its secret, which is shown this once.
+	// A NewKey is a key with its secret, which the server shows only once.
 	NewKey = wire.NewKey
 	// A Diff is what an apply changed.
 	Diff = wire.Diff
@@ -28,61 +28,61 @@ type (
 	PutSummary = wire.PutSummary
 	// Accepted is the answer to an event.
 	Accepted = wire.Accepted
-	// An EventSummary is what came of events that were sent line by line.
+	// An EventSummary is the result of publishing lines of events.
 	EventSummary = wire.EventSummary
 	// A LineError is a line that was refused.
 	LineError = wire.LineError
-	// A Member says why it was refused.
+	// A Member says why a line was refused.
 	Member = wire.Member
-	// A Move is a move of all that is kept into another database.
+	// A Move is a move of all data into another database.
 	Move = wire.Move
 	// A MoveTable is a table in both databases of a move.
 	MoveTable = wire.MoveTable
 	// Restored says which backup a server was restored from.
 	Restored = wire.Restored
-	// RestoredFrom is what Restored says without its list.
+	// RestoredFrom is Restored without its list.
 	RestoredFrom = wire.RestoredFrom
-	// Status is how the server is doing.
+	// Status is the status of the server.
 	Status = wire.Status
-	// A ChannelStatus is how a channel is doing.
+	// A ChannelStatus is the status of a channel.
 	ChannelStatus = wire.Channel
-	// A ChannelProblem is a key, a password or a secret that a channel cannot use now.
+	// A ChannelProblem is a key, password or secret that a channel cannot use.
 	ChannelProblem = wire.ChannelProblem
-	// A Destination is one that is not well, or for whom messages wait.
+	// A Destination has problems, or messages wait for it.
 	Destination = wire.Destination
 	// Gathered is what waits for a digest.
 	Gathered = wire.Gathered
-	// A QuotaStatus is how much of today's quota is used.
+	// A QuotaStatus says how much of today's quota is used.
 	QuotaStatus = wire.QuotaStatus
-	// A RelayStatus is how one of its next hops is doing.
+	// A RelayStatus is the status of a next hop of a channel.
 	RelayStatus = wire.RelayStatus
 
-	// MatchCheck says how the answers of the matching index are checked.
+	// MatchCheck says how the results of the matching index are checked.
 	MatchCheck = wire.MatchCheck
 	// TemplateFault says where a template failed for recipients.
 	TemplateFault = wire.TemplateFault
 
-	// QuarantinedCondition is a condition about which the index was wrong.
+	// QuarantinedCondition is a condition for which the index returned a wrong result.
 	QuarantinedCondition = wire.QuarantinedCondition
-	// A MessageRequest asks for a message to people who are named.
+	// A MessageRequest is a request to send a message to named recipients.
 	MessageRequest = wire.MessageRequest
-	// A MessageFile is a file that goes with one message.
+	// A MessageFile is a file in one message.
 	MessageFile = wire.MessageFile
 	// A MessageContent is a template for one message.
 	MessageContent = wire.MessageContent
-	// A To is one recipient of a list.
+	// A To is one recipient of a message.
 	To = wire.To
-	// A Message is a direct send, and what became of it.
+	// A Message is a direct send with its outcomes.
 	Message = wire.Message
-	// A RecipientError says why one of a list gets nothing.
+	// A RecipientError says why a recipient gets nothing.
 	RecipientError = wire.RecipientError
-	// A MessagePage is a part of the messages with a reference.
+	// A MessagePage is a page of the messages with a reference.
 	MessagePage = wire.MessagePage
-	// A DeliveryPage is a part of the deliveries of an event.
+	// A DeliveryPage is a page of the deliveries of an event.
 	DeliveryPage = wire.DeliveryPage
 )
 
-// A SubscriptionRecord is a subscription as the server has it.
+// A SubscriptionRecord is a stored subscription.
 type SubscriptionRecord struct {
 	Subscription
 	Subscriber string    `json:"subscriber"` // public id
@@ -91,8 +91,8 @@ type SubscriptionRecord struct {
 	CreatedAt  time.Time `json:"created_at"`
 	PausedAt   time.Time `json:"paused_at,omitzero"`
 	EndedAt    time.Time `json:"ended_at,omitzero"`
-	Reason     string    `json:"reason,omitempty"` // why it ended
+	Reason     string    `json:"reason,omitempty"` // why the subscription ended
 }
 
-// MaxFilesBytes is how large the files of one message may be together.
+// MaxFilesBytes is the maximum total size of the files of one message.
 const MaxFilesBytes = wire.MaxFilesBytes

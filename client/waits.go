@@ -10,24 +10,24 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// waits tell a person what a call waits for.
+// waits reports to a person why a call waits.
 type waits struct {
 	after time.Duration
 	tell  func(why string)
 }
 
-// ToldOfWaits returns a client that calls tell where a call has had no answer for so
-// long, or waits that long before its next try, with what it waits for in a sentence
-// without its first capital. tell may be called from several goroutines.
+// ToldOfWaits returns a client that reports waits: it calls tell if a call has had no answer for
+// the time after, or waits at least that long before its next attempt. why is a sentence without
+// its first capital. tell may be called from several goroutines.
 func (c *Client) ToldOfWaits(after time.Duration, tell func(why string)) *Client {
 	other := *c
 	other.waits = &waits{after, tell}
 	return &other
 }
 
-// watch tells of a call that has no answer yet, until stop is called.
+// watch reports that a call has no answer yet, until stop is called.
 func (c *Client) watch(ctx context.Context, r *request) (stop func()) {
-	if c.waits == nil || r.stream != nil { // of a stream the answer comes with its end
+	if c.waits == nil || r.stream != nil { // the answer to a stream comes at its end
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -46,7 +46,7 @@ func (c *Client) watch(ctx context.Context, r *request) (stop func()) {
 // readyLimit is how long the server may take to say whether it is ready.
 const readyLimit = time.Second
 
-// whyNot asks the server why it takes so long.
+// whyNot asks the server why a call takes long.
 func (c *Client) whyNot(ctx context.Context) string {
 	err := c.Ready(ctx)
 	if _, silent := errors.AsType[*Unreachable](err); silent {
@@ -79,14 +79,14 @@ func (c *Client) Ready(ctx context.Context) error {
 	return nil
 }
 
-// tellNextTry tells of the wait before another try.
+// tellNextTry reports the wait before another attempt.
 func (c *Client) tellNextTry(err error, wait time.Duration) {
 	if c.waits != nil && wait >= c.waits.after {
 		c.waits.tell("trying again in " + wait.Round(time.Second).String() + ": " + sentence(err))
 	}
 }
 
-// sentence is an error in a line, without its hint.
+// sentence returns an error as one line, without its hint.
 func sentence(err error) string {
 	if told, ok := errors.AsType[*fanfare.Error](err); ok {
 		return told.Message

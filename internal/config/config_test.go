@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// from loads with the given file, variables and arguments.
+// from loads a configuration from the given file, variables and arguments.
 func from(t *testing.T, file string, env map[string]string, args ...string) (Config, error) {
 	t.Helper()
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -257,7 +257,7 @@ func TestLimitsThatCannotBeMeantAreRefused(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		change func(*Config)
-		field  string // "": it is fine
+		field  string // "" if the configuration is valid
 	}{
 		"negative":                  {func(c *Config) { c.MaxRequests = -1 }, "/max_requests"},
 		"more than can be measured": {func(c *Config) { c.RateLimit = maxRate + 1 }, "/rate_limit"},

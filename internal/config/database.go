@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The bounds of what a database is asked for.
+// Limits of the settings of the database.
 const (
 	fewestConnections = 4
 	mostConnections   = 1000
@@ -16,7 +16,7 @@ const (
 
 func isPostgres(u *url.URL) bool { return u.Scheme == "postgres" || u.Scheme == "postgresql" }
 
-// validateDatabase says nothing of a URL but what is wrong with it: it may hold
+// validateDatabase checks the database settings. Its errors never quote the URL, which may contain
 // a password.
 func (c *Config) validateDatabase(refuse func(key, hint, format string, args ...any)) {
 	for _, of := range []struct{ key, value string }{{"db", c.DB}, {"db_reads", c.DBReads}} {
@@ -49,11 +49,10 @@ func (c *Config) validateDatabase(refuse func(key, hint, format string, args ...
 	}
 }
 
-// exampleDatabase is the hint where a URL cannot be used.
+// exampleDatabase is the hint for a URL that cannot be used.
 const exampleDatabase = "use a URL such as postgres://fanfare@db.example.org:5432/fanfare"
 
-// wrongDatabase says why a text is not the URL of a PostgreSQL database, "" if
-// it is one.
+// wrongDatabase returns why a text is not the URL of a PostgreSQL database, or "" if it is one.
 func wrongDatabase(text string) (wrong, hint string) {
 	u, err := url.Parse(text)
 	switch {

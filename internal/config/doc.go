@@ -1,12 +1,10 @@
-// Package config reads the server's configuration.
+// Package config reads the configuration of the server.
 //
-// A value comes from, strongest first: a flag, the environment (FANFARE_ and
-// the field's name in capitals), the YAML file that --config names, the
-// default. Nothing is kept and nothing is watched: a change needs a restart.
+// A value comes from a flag, an environment variable (FANFARE_ and the name of the field in
+// capitals), the YAML file of --config, or the default, in this order of precedence. A change
+// takes effect after a restart.
 //
-// Loading is strict. A key that no field has is an error with its line, and a
-// value that would fail later is refused at once, with the field's name, where
-// the value came from and what to do. Secrets are never written in the file
-// itself: a field that holds one can be set by the environment or by a *_file
-// field that names a file with it.
+// Unknown keys are errors with their line. Values that would fail later are refused with the name
+// of the field, the source of the value and a hint. The file must not contain secrets: set a
+// secret by its environment variable or by a *_file field that names a file with it.
 package config

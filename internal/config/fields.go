@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A field is one key of the configuration, as the struct's tags tell it.
+// A field is one key of the configuration, from the tags of the struct.
 type field struct {
-	key     string // in the file: data_dir
-	preset  string // the default, as text
+	key     string // key in the file, such as data_dir
+	preset  string // default, as text
 	doc     string
 	typ     reflect.Type
 	boolean bool
@@ -21,7 +21,7 @@ type field struct {
 func (f field) flag() string { return strings.ReplaceAll(f.key, "_", "-") }
 func (f field) env() string  { return envPrefix + strings.ToUpper(f.key) }
 
-// kind names the type for the reference.
+// kind returns the name of the type in the reference.
 func (f field) kind() string {
 	switch f.typ {
 	case reflect.TypeFor[time.Duration]():
@@ -58,7 +58,7 @@ func fields() []field {
 	return list
 }
 
-// isPreset reports whether a key has the value that it has when nobody sets it.
+// isPreset reports whether value is the default of a key.
 func isPreset(key string, value any) bool {
 	for _, f := range fields() {
 		if f.key == key {
@@ -73,7 +73,7 @@ func Flags(fs *pflag.FlagSet) {
 	fs.String("config", "", "YAML file with the configuration (see: fanfare config reference)")
 	for _, f := range fields() {
 		if fs.Lookup(f.flag()) != nil {
-			continue // the caller has it already, as the CLI has --data-dir
+			continue // the caller has defined it, as the CLI defines --data-dir
 		}
 		usage := strings.SplitAfterN(f.doc, ". ", 2)[0]
 		usage = strings.TrimSuffix(strings.TrimSpace(usage), ".")
@@ -109,7 +109,7 @@ func Reference() string {
 	return b.String()
 }
 
-// Markdown returns docs/reference/settings.md: every key, explained.
+// Markdown returns docs/reference/settings.md, which describes every key.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# Server settings

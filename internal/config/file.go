@@ -30,7 +30,7 @@ func loadFile(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), readFile
 	return parseFile(path, b, origins)
 }
 
-// parseFile reads a YAML mapping of known keys; all unknown ones are named.
+// parseFile reads a YAML mapping of known keys. The error names all unknown keys.
 func parseFile(path string, b []byte, origins map[string]origin) (layer, error) {
 	tree, err := parser.ParseBytes(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), 0) // some editors begin with a byte order mark
 	if err != nil {
@@ -60,7 +60,7 @@ func parseFile(path string, b []byte, origins map[string]origin) (layer, error) 
 				return nil, syntaxError(path, err)
 			}
 			if v == nil {
-				continue // "key:" with nothing behind it is the default
+				continue // a key without a value has the default
 			}
 			values[key] = v
 			origins[key] = origin{at.Line, at.Column, path}
@@ -111,8 +111,7 @@ func syntaxError(path string, err error) error {
 	return problem
 }
 
-// editDistance counts the insertions, deletions and replacements of bytes
-// between two short words (Levenshtein).
+// editDistance returns the Levenshtein distance of two short words, in bytes.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A DiskFloor is the least free disk at which intake still takes anything: a
-// share of the disk, a size, or both, of which the smaller one counts.
+// A DiskFloor is the minimum free disk space at which intake accepts events: a share of the disk,
+// a size, or the smaller of both.
 type DiskFloor struct {
-	Percent   float64 // of the disk's size; 0 if none was given
-	SizeBytes int64   // 0 if none was given
+	Percent   float64 // of the disk's size; 0 if not set
+	SizeBytes int64   // 0 if not set
 }
 
-// Bytes returns the floor of a disk of totalBytes.
+// Bytes returns the floor for a disk of totalBytes.
 func (f DiskFloor) Bytes(totalBytes int64) int64 {
 	share := int64(float64(totalBytes) * f.Percent / 100)
 	switch {
@@ -26,7 +26,7 @@ func (f DiskFloor) Bytes(totalBytes int64) int64 {
 	return min(share, f.SizeBytes)
 }
 
-// String returns the floor as it is written in a configuration.
+// String returns the floor in the form of the configuration.
 func (f DiskFloor) String() string {
 	var parts []string
 	if f.Percent > 0 {
@@ -38,8 +38,8 @@ func (f DiskFloor) String() string {
 	return strings.Join(parts, " or ")
 }
 
-// UnmarshalText reads a share such as 5%, a size such as 500MB (units of 1000)
-// or 1GiB (units of 1024), or both with "or" between them.
+// UnmarshalText parses a share such as 5%, a size such as 500MB (units of 1000) or 1GiB (units of
+// 1024), or both joined by "or".
 func (f *DiskFloor) UnmarshalText(text []byte) error {
 	var parsed DiskFloor
 	for part := range strings.SplitSeq(string(text), " or ") {
@@ -65,17 +65,17 @@ func (f *DiskFloor) UnmarshalText(text []byte) error {
 // A Size is a number of bytes.
 type Size int64
 
-// String returns the size as it is written in a configuration.
+// String returns the size in the form of the configuration.
 func (s Size) String() string { return formatSize(int64(s)) }
 
-// UnmarshalText reads what ParseSize reads.
+// UnmarshalText parses a size like ParseSize.
 func (s *Size) UnmarshalText(text []byte) error {
 	n, err := ParseSize(strings.TrimSpace(string(text)))
 	*s = Size(n)
 	return err
 }
 
-// sizeUnits is searched in this order: every unit ends in B.
+// sizeUnits is searched in this order, because every unit ends in B.
 var sizeUnits = []struct {
 	name  string
 	bytes float64
@@ -84,8 +84,7 @@ var sizeUnits = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
 }
 
-// ParseSize reads a number of bytes such as 500MB (units of 1000) or 1GiB (units
-// of 1024).
+// ParseSize parses a number of bytes such as 500MB (units of 1000) or 1GiB (units of 1024).
 func ParseSize(s string) (int64, error) {
 	for _, u := range sizeUnits {
 		number, ok := strings.CutSuffix(s, u.name)

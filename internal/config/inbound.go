@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// InboundHello is the name with which the inbound server introduces itself.
+// InboundHello returns the host name in the greeting of the inbound server.
 func (c *Config) InboundHello() string {
 	if c.InboundName != "" || len(c.InboundDomains) == 0 {
 		return c.InboundName
@@ -14,7 +14,7 @@ func (c *Config) InboundHello() string {
 	return c.InboundDomains[0]
 }
 
-// validateInbound checks where mail comes in, and for which domains.
+// validateInbound checks the address and the domains of inbound mail.
 func (c *Config) validateInbound(refuse func(key, hint, format string, args ...any)) {
 	if c.Inbound != "" {
 		host, port, err := net.SplitHostPort(c.Inbound)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxRate is the highest rate that can be told from none.
+// maxRate is the highest rate that can be distinguished from no limit.
 const maxRate = 1_000_000
 
 func (c *Config) validateLimits(refuse func(key, hint, format string, args ...any)) {
@@ -51,8 +51,8 @@ func (c *Config) validateLimits(refuse func(key, hint, format string, args ...an
 	}
 }
 
-// isOrigin reports whether a browser may send this as Origin (RFC 6454, section
-// 6.2): compared as text, so it must be written as a browser writes it.
+// isOrigin reports whether a browser can send the text as Origin (RFC 6454, section 6.2). Origins
+// are compared as text, so it must have the spelling of browsers.
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && text == u.Scheme+"://"+strings.ToLower(u.Host)
@@ -68,13 +68,13 @@ func parseNetwork(text string) (netip.Prefix, error) {
 // Proxies returns the networks of TrustedProxies.
 func (c *Config) Proxies() []netip.Prefix { return networksOf(c.TrustedProxies) }
 
-// Networks returns those of AllowNetworks.
+// Networks returns the networks of AllowNetworks.
 func (c *Config) Networks() []netip.Prefix { return networksOf(c.AllowNetworks) }
 
 func networksOf(texts []string) []netip.Prefix {
 	var list []netip.Prefix
 	for _, text := range texts {
-		if network, err := parseNetwork(text); err == nil { // Validate refuses others
+		if network, err := parseNetwork(text); err == nil { // Validate refuses invalid networks
 			list = append(list, network.Masked())
 		}
 	}

@@ -16,24 +16,24 @@ import (
 
 const envPrefix = "FANFARE_"
 
-// origin says where a value was read, so that a complaint can point there.
+// origin is the place where a value was read, for errors about it.
 type origin struct {
 	line, column int    // in the file, or 0
-	name         string // flag, variable or file
+	name         string // name of the flag, variable or file
 }
 
-// layer is one source of values, as koanf wants it.
+// layer is one source of values for koanf.
 type layer map[string]any
 
-// Read gives the values.
+// Read returns the values.
 func (l layer) Read() (map[string]any, error) { return l, nil }
 
-// ReadBytes is not used: a layer is read already.
+// ReadBytes is not used, because a layer is already parsed.
 func (l layer) ReadBytes() ([]byte, error) { return nil, errors.ErrUnsupported }
 
-// Load reads the configuration from the file, the environment and the flags
-// that Flags defined on fs, and validates it. The error is a *fanfare.Error
-// that names the field, and the line where it was set in the file.
+// Load reads the configuration from the file, the environment and the flags that Flags defined on
+// fs, and validates it. The error is a *fanfare.Error with the field and, for a value from the
+// file, its line.
 func Load(fs *pflag.FlagSet) (Config, error) {
 	return load(fs, os.LookupEnv, os.ReadFile)
 }
@@ -83,7 +83,7 @@ func load(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), readFile fun
 	return c, nil
 }
 
-// splitList reads a list that was given as one text, separated by commas.
+// splitList splits a list that is one text, separated by commas.
 func splitList(from, to reflect.Type, value any) (any, error) {
 	text, ok := value.(string)
 	if !ok || from.Kind() != reflect.String || to.Kind() != reflect.Slice {
@@ -98,7 +98,7 @@ func splitList(from, to reflect.Type, value any) (any, error) {
 	return list, nil
 }
 
-// decode turns text into the fields' types.
+// decode converts text to the types of the fields.
 func decode(k *koanf.Koanf, c *Config) error {
 	err := k.UnmarshalWithConf("", c, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
 		TagName: "koanf", WeaklyTypedInput: true, ErrorUnused: true,
@@ -132,7 +132,7 @@ func decode(k *koanf.Koanf, c *Config) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error()}
 }
 
-// located adds to a complaint about a field where its value was set.
+// located adds the place where the value was set to an error about a field.
 func located(err error, origins map[string]origin) error {
 	complaint, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {

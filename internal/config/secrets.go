@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// readSecrets replaces or completes a field by what is in its *_file, and
-// refuses a secret that stands where others can read it.
+// readSecrets sets or completes fields from their *_file, and refuses secrets that others can
+// read.
 func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[string]origin) error {
 	for _, open := range []struct {
 		key     string
@@ -59,7 +59,7 @@ func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[
 	}{{"db", &c.DB}, {"db_reads", &c.DBReads}} {
 		u, err := url.Parse(*of.value)
 		if *of.value == "" || err != nil || u.Host == "" && u.RawQuery == "" {
-			continue // refused by Validate
+			continue // Validate refuses it
 		}
 		if hasPassword(*of.value) {
 			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/db_password_file", Message: fmt.Sprintf("the password stands in %s as well", of.key), Hint: "remove one of them"}
@@ -73,14 +73,14 @@ func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[
 	return nil
 }
 
-// hasSecret reports whether one of the URLs of NATS, separated by commas, holds a
-// password, or a token in place of a user.
+// hasSecret reports whether one of the NATS URLs, separated by commas, has a password, or a token
+// in place of a user.
 func hasSecret(urls string) bool {
 	for server := range strings.SplitSeq(urls, ",") {
 		u, err := url.Parse(strings.TrimSpace(server))
 		if err != nil {
 			if strings.Contains(server, "@") {
-				return true // it cannot be read, so it may
+				return true // the URL is invalid and may contain a secret
 			}
 			continue
 		}
@@ -91,12 +91,11 @@ func hasSecret(urls string) bool {
 	return false
 }
 
-// hasPassword reports whether the URL of a database holds one. It may name
-// several hosts.
+// hasPassword reports whether the URL of a database, which may name several hosts, has a password.
 func hasPassword(database string) bool {
 	u, err := url.Parse(database)
 	if err != nil {
-		return strings.Contains(database, "@") // it cannot be read, so it may
+		return strings.Contains(database, "@") // the URL is invalid and may contain a password
 	}
 	_, password := u.User.Password()
 	q := u.Query()

@@ -10,16 +10,16 @@ import (
 // A Share is a share of the server's processor time, from 0 to 0.5, or unlimited.
 type Share float64
 
-// unlimited is how a share without bound is written.
+// unlimited is the text of a share without limit.
 const unlimited = "unlimited"
 
 // maxShare is the largest share that is not unlimited.
 const maxShare = 0.5
 
-// IsUnlimited reports whether the share has no bound.
+// IsUnlimited reports whether the share has no limit.
 func (s Share) IsUnlimited() bool { return math.IsInf(float64(s), 1) }
 
-// String returns the share as it is written in a configuration.
+// String returns the share in the form of the configuration.
 func (s Share) String() string {
 	if s.IsUnlimited() {
 		return unlimited
@@ -27,7 +27,7 @@ func (s Share) String() string {
 	return strconv.FormatFloat(float64(s)*100, 'g', 6, 64) + "%"
 }
 
-// UnmarshalText reads a share such as 3%, or unlimited.
+// UnmarshalText parses a share such as 3%, or unlimited.
 func (s *Share) UnmarshalText(text []byte) error {
 	given := strings.TrimSpace(string(text))
 	if given == unlimited {

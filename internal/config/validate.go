@@ -13,8 +13,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Validate refuses what would fail later. The error names every wrong field by
-// its pointer and says how to mend it.
+// Validate refuses values that would fail later. The error names every wrong field by its pointer
+// and says how to correct it.
 func (c *Config) Validate() error {
 	var wrong []*fanfare.Error
 	refuse := func(key, hint, format string, args ...any) {
@@ -92,13 +92,13 @@ func (c *Config) validateReach(refuse func(key, hint, format string, args ...any
 		for server := range strings.SplitSeq(c.NATS, ",") {
 			u, err := url.Parse(strings.TrimSpace(server))
 			if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-				refuse("nats", "use a URL such as nats://nats.example.org:4222", "is not the URL of a NATS server") // the value may hold a password
+				refuse("nats", "use a URL such as nats://nats.example.org:4222", "is not the URL of a NATS server") // the value may contain a password
 			}
 		}
 	}
 }
 
-// readable refuses a file that is named and cannot be opened.
+// readable refuses a file that is set but cannot be opened.
 func readable(refuse func(key, hint, format string, args ...any), key, path string) {
 	if path == "" {
 		return

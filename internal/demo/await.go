@@ -14,8 +14,8 @@ const (
 	patience  = 5 * time.Minute
 )
 
-// await waits until everything that the events have set off is settled, and
-// returns it in the order of the events.
+// await waits until all deliveries of the events are settled, and returns the broadcasts in the
+// order of the events.
 func (h *host) await(ctx context.Context, ids []string, show *screen) (all []fanfare.Broadcast, err error) {
 	s := show.begin(ctx, "deliver", "mails", 0)
 	before := count(len(ids)) + " events are being matched"
@@ -29,8 +29,8 @@ func (h *host) await(ctx context.Context, ids []string, show *screen) (all []fan
 	return all, nil
 }
 
-// watch asks each event once when all are matched, which tells how many mails
-// there will be, and those that were not completed again when nothing waits.
+// watch asks for each event once when all are matched, to learn the number of mails, and asks
+// again for the incomplete ones when no delivery waits.
 func (h *host) watch(ctx context.Context, ids []string, all []fanfare.Broadcast, s *step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not everybody was told within %v", patience))
 	defer cancel()
@@ -63,7 +63,7 @@ func (h *host) watch(ctx context.Context, ids []string, all []fanfare.Broadcast,
 	}
 }
 
-// ended says why a request failed: its context's reason, if that has ended.
+// ended returns the reason why ctx has ended, or else err.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -71,8 +71,7 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// ask asks for each event that was not completed, and returns how many still
-// are not.
+// ask asks for each incomplete event, and returns how many are still incomplete.
 func (h *host) ask(ctx context.Context, ids []string, all []fanfare.Broadcast) (open int, err error) {
 	for i, id := range ids {
 		if all[i].State == completed {
@@ -88,9 +87,9 @@ func (h *host) ask(ctx context.Context, ids []string, all []fanfare.Broadcast) (
 	return open, nil
 }
 
-const completed = "completed" // the state of a broadcast that is over
+const completed = "completed" // final state of a broadcast
 
-// frozen reports whether it is known of each event how many mails it makes.
+// frozen reports whether the number of mails is known for each event.
 func frozen(all []fanfare.Broadcast) bool {
 	return !slices.ContainsFunc(all, func(b fanfare.Broadcast) bool { return b.Stages.Frozen.IsZero() })
 }
@@ -108,10 +107,10 @@ type told struct {
 	mail fanfare.Delivery
 }
 
-// shown is how many mails of a person's history are shown.
+// shown is the maximum number of mails shown from a person's history.
 const shown = 10
 
-// history asks what a person got, the latest first.
+// history returns the mails to a person, the latest first.
 func (h *host) history(ctx context.Context, address string) ([]told, error) {
 	mails, err := h.api.History(ctx, address, shown)
 	if err != nil {

@@ -9,27 +9,27 @@ import (
 	"log/slog"
 )
 
-// Options say how the demonstration is run.
+// Options are the settings of a demonstration.
 type Options struct {
 	Example       string // one of Examples
-	Subscriptions int    // how many people's wishes
-	Listen        string // address of the API; where it is taken, a free port
-	SMTP          string // address of the capture server; where it is taken, a free port
-	DataDir       string // is kept; empty: a temporary one, removed at the end
-	DB            string // URL of a PostgreSQL, of which a schema is used and dropped; empty: SQLite
-	Once          bool   // return when all is shown; otherwise serve until ctx ends
+	Subscriptions int    // number of subscriptions
+	Listen        string // address of the API; a free port if it is in use
+	SMTP          string // address of the capture server; a free port if it is in use
+	DataDir       string // kept; if empty, a temporary folder that is removed at the end
+	DB            string // URL of a PostgreSQL database, in which a schema is created and dropped; if empty, SQLite
+	Once          bool   // return after the report; otherwise serve until ctx ends
 
-	Terminal bool   // progress as bars, otherwise as a line every second
-	Command  string // how this program is called, for the command lines that are shown
+	Terminal bool   // show progress as bars; otherwise as a line every second
+	Command  string // name of this program in the command lines of the report
 	Version  string
 }
 
-// seed is that of the people.
+// seed is the seed of the generated people.
 const seed = 1
 
-// Run does the main job once and writes to out what happened. It returns an
-// error where the numbers do not fit together, and where ctx ends before all was
-// shown; while serving, the end of ctx is the proper end.
+// Run runs the demonstration once and writes a report to out. It returns an error if the numbers
+// contradict each other, or if ctx ends before the report is complete. The end of ctx while
+// serving is not an error.
 func Run(ctx context.Context, o Options, out io.Writer) error {
 	_, err := run(ctx, o, out)
 	return err
@@ -71,8 +71,8 @@ func run(ctx context.Context, o Options, out io.Writer) (r result, err error) {
 	}
 }
 
-// perform does the main job: says what there is, brings the people and the
-// events, waits until everybody is told, and asks what happened.
+// perform applies the example, imports the people, publishes the events, waits for all deliveries,
+// and collects the results.
 func (h *host) perform(ctx context.Context, subscriptions int, show *screen) (r result, err error) {
 	if err := h.apply(ctx, show); err != nil {
 		return r, err

@@ -19,8 +19,8 @@ func small() Options {
 	return Options{Example: "earthquakes", Subscriptions: 2000, Listen: "127.0.0.1:0", SMTP: "127.0.0.1:0", Once: true, Command: "fanfare", Version: "test"}
 }
 
-// checkShape holds what is written against a terminal of 80 columns, which only
-// links and named folders may exceed, and against a file, where no colours belong.
+// checkShape checks that the output fits 80 columns, except for links and named folders, and has
+// no colours.
 func checkShape(t *testing.T, out string, folders ...string) {
 	t.Helper()
 	for line := range strings.Lines(out) {

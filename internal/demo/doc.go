@@ -1,12 +1,10 @@
-// Package demo shows Fanfare at work on real data: a whole server in this
-// process, people with wishes, the events of one of the examples, and a mail server
-// that takes everything and keeps count.
+// Package demo demonstrates Fanfare with real data: a complete server in this process, generated
+// people with subscriptions, the events of one of the examples, and a capture server that accepts
+// and counts all mail.
 //
-// State: a data directory, which must not hold anything before, and is removed
-// at the end unless it was named. The people are made from a seed; the same
-// seed gives the same people.
+// The data directory must be empty at the start. It is removed at the end unless the user named
+// it. The same seed generates the same people.
 //
-// Failure: what was sent is held against what the capture server counted. Where
-// the two differ, or anything was refused, Run prints all the same what
-// happened, and then returns an error.
+// Run compares the number of sent mails with the count of the capture server. If they differ, or
+// anything was refused, Run still prints the report, and then returns an error.
 package demo

@@ -1,8 +1,8 @@
 package demo
 
-// A region is where earthquakes of examples/earthquakes happened: what follows
-// the last comma of their place, and how many they were. The two-sample ones keep
-// their comma, so that ", CA" is not found in Nicaragua.
+// A region is the text after the last comma of an earthquake's place in examples/earthquakes, with
+// the number of earthquakes there. Two-letter names keep their comma, so that ", CA" does not
+// match Nicaragua.
 type region struct {
 	name   string
 	events int

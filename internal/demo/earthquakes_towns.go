@@ -1,6 +1,6 @@
 package demo
 
-// A town is where people live who want to know of earthquakes around them.
+// A town is a place whose generated inhabitants subscribe to earthquakes around it.
 type town struct{ lat, lon float64 }
 
 func towns() []town {

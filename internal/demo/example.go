@@ -13,36 +13,36 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// An example is one of the folders in examples/, and what makes people of it.
+// An example is one of the folders in examples/ with the code that generates its people.
 type example struct {
-	name    string // of its folder, and of its service
+	name    string // name of its folder and its service
 	topic   string
-	files   fs.FS // fanfare.yaml and what it names
+	files   fs.FS // fanfare.yaml and the files that it names
 	intro   string
-	called  string // what its events are called
-	heading string // over the event that stands out
-	near    string // how the subject of a mail begins that is worth showing
+	called  string // noun for its events
+	heading string // heading of the most important event
+	near    string // beginning of the subject of a mail that is worth showing
 
-	events     func() ([]byte, error) // NDJSON, an event's data a line
-	file       string                 // that holds them when the files are written
-	idField    string                 // of an event's data
+	events     func() ([]byte, error) // NDJSON, the data of one event per line
+	file       string                 // name of the file for the events
+	idField    string                 // field of the event data with the id
 	timeField  string
 	describe   func(data []byte) (notice, error)
 	wishes     func(seed uint64) (next func() Line)
-	invented   string // an event for the person to publish
+	invented   string // a made-up event that the user can publish
 	inventedID string
 }
 
-// A notice is what is shown of an event.
+// A notice is the displayed part of an event.
 type notice struct {
 	title  string
 	at     time.Time
-	weight float64 // the event with the greatest stands out, among equals the one that most people are told of
+	weight float64 // the event with the highest weight is shown first; among equals, the one with the most recipients
 }
 
 func examples() []*example { return []*example{earthquakesExample(), govukExample(), stocksExample()} }
 
-// Examples lists the names that Options.Example may have.
+// Examples lists the valid names of Options.Example.
 func Examples() []string {
 	var names []string
 	for _, x := range examples() {
@@ -61,12 +61,12 @@ func findExample(name string) (*example, error) {
 	return all[i], nil
 }
 
-// ofFile reads the events from a file of the example that holds them as they are.
+// ofFile reads the events unchanged from a file of the example.
 func ofFile(files fs.FS, name string) func() ([]byte, error) {
 	return func() ([]byte, error) { return fs.ReadFile(files, name) }
 }
 
-// period says when the first and the last of the events were.
+// period returns the time of the first and the last event.
 func (x *example) period(lines []byte) (string, error) {
 	var first, last time.Time
 	for line := range bytes.Lines(lines) {
@@ -88,7 +88,7 @@ func (x *example) period(lines []byte) (string, error) {
 	return first.Format(day) + " to " + last.Format("2 January 2006"), nil
 }
 
-// A noted event is a broadcast with what is shown of it.
+// A noted event is a broadcast with its notice.
 type noted struct {
 	notice
 	broadcast fanfare.Broadcast
@@ -102,7 +102,7 @@ func (x *example) note(b fanfare.Broadcast) (noted, error) {
 	return noted{n, b}, nil
 }
 
-// outstanding returns the event that stands out.
+// outstanding returns the most important event.
 func (x *example) outstanding(all []fanfare.Broadcast) (best noted, err error) {
 	for i, b := range all {
 		n, err := x.note(b)
@@ -116,13 +116,13 @@ func (x *example) outstanding(all []fanfare.Broadcast) (best noted, err error) {
 	return best, nil
 }
 
-// decodeInto reads event data for a notice.
+// decodeInto decodes the data of an event for a notice.
 func decodeInto[T any](data []byte) (into T, err error) {
 	err = json.Unmarshal(data, &into)
 	return into, err
 }
 
-// decodeLines reads all lines of NDJSON.
+// decodeLines decodes all lines of NDJSON.
 func decodeLines[T any](lines []byte) (all []T, err error) {
 	for line := range bytes.Lines(lines) {
 		one, err := decodeInto[T](line)

@@ -13,17 +13,17 @@ import (
 
 // An expectation is the required result of a demonstration.
 type expectation struct {
-	subscriptions, people, conditions int // different ones
+	subscriptions, people, conditions int // numbers of different values
 	events, reached                   int
 	matches, mails, strongest         int
 }
 
-// expect counts the plain way: each condition against each event, one mail per
+// expect counts without an index: it tests each condition with each event, and counts one mail per
 // event and person.
 func expect(t *testing.T, n int) (want expectation) {
 	t.Helper()
 	people := map[string]map[string]bool{} // condition -> people
-	lines := map[string]Line{}             // condition -> a line that has it
+	lines := map[string]Line{}             // condition -> a line with it
 	everybody := map[string]bool{}
 	for line := range earthquakesExample().subscriptions(n, seed) {
 		key := line.condition()
@@ -73,7 +73,7 @@ type event struct {
 	Lon     float64 `json:"lon"`
 }
 
-// condition says in Go what the line says in CEL.
+// condition returns the CEL condition of a line as Go code.
 func condition(t *testing.T, l Line) func(event) bool {
 	t.Helper()
 	near := func(mag float64, place string) func(event) bool {
@@ -112,7 +112,7 @@ func condition(t *testing.T, l Line) func(event) bool {
 	return nil
 }
 
-// distance is that of the great circle in km, by the law of cosines.
+// distance returns the great-circle distance in km, by the law of cosines.
 func (c *circle) distance(e event) float64 {
 	const degree, radius = math.Pi / 180, 6371.0088
 	return radius * math.Acos(min(1, math.Sin(c.Lat*degree)*math.Sin(e.Lat*degree)+

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// WriteFiles writes an example into dir, which must be empty or missing: what
-// apply takes, the events, and n subscriptions in subscriptions.ndjson. It
-// returns the names of the files in the order in which a person needs them.
+// WriteFiles writes an example into dir, which must be empty or missing: the files for apply, the
+// events, and n subscriptions in subscriptions.ndjson. It returns the names of the files in the
+// order in which they are used.
 func WriteFiles(dir, name string, n int) ([]string, error) {
 	x, err := findExample(name)
 	if err != nil {
@@ -36,7 +36,7 @@ func WriteFiles(dir, name string, n int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, x.file), lines, 0o644); err != nil { //nolint:gosec // examples are for everybody
+	if err := os.WriteFile(filepath.Join(dir, x.file), lines, 0o644); err != nil { //nolint:gosec // examples are not confidential
 		return nil, err
 	}
 	return []string{"fanfare.yaml", people, x.file}, nil

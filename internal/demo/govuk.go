@@ -30,7 +30,7 @@ func govukExample() *example {
 	}
 }
 
-// A contentChange is what the demonstration reads of an event.
+// A contentChange holds the fields of an event that the demonstration uses.
 type contentChange struct {
 	Title           string    `json:"title"`
 	BasePath        string    `json:"base_path"`

@@ -21,23 +21,23 @@ import (
 	"fanfare.dev/fanfare/internal/store/database"
 )
 
-// A host is the whole server and the capture server behind it, in this process.
+// A host is the server and its capture server, both in this process.
 type host struct {
 	example *example
 
 	app   *server.Server
-	api   *client.Client // with the admin key, as a local command has it
+	api   *client.Client // with the admin key, like a local command
 	sink  *sink.Server
 	relay string // address of the capture server
 	kept  *samples
 
 	dir       string // data directory
 	temporary bool
-	schema    string // URL of a PostgreSQL's, or ""
+	schema    string // URL of a PostgreSQL schema, or ""
 	served    chan error
 }
 
-// raise starts both. After a failure it releases everything that it has acquired.
+// raise starts both servers. After a failure it releases everything that it has acquired.
 func raise(ctx context.Context, x *example, o Options, log *slog.Logger, show *screen) (*host, error) {
 	s := show.begin(ctx, "start", "", 0)
 	h := &host{example: x, kept: newSamples(x.near), served: make(chan error, 1)}
@@ -100,7 +100,7 @@ func (h *host) start(ctx context.Context, o Options, log *slog.Logger) (listen s
 	return listen, nil
 }
 
-// fall ends both and removes what is temporary.
+// fall stops both servers and removes temporary data.
 func (h *host) fall() error {
 	var errs []error
 	if h.app != nil {
@@ -123,7 +123,7 @@ func (h *host) fall() error {
 
 func (h *host) keyFile() string { return filepath.Join(h.dir, "admin.key") }
 
-// dataDir returns a folder that holds nothing yet.
+// dataDir returns an empty folder.
 func dataDir(named string) (dir string, temporary bool, err error) {
 	if named == "" {
 		dir, err = os.MkdirTemp("", "fanfare-demo-")
@@ -132,7 +132,7 @@ func dataDir(named string) (dir string, temporary bool, err error) {
 	return named, false, mustBeEmpty(named)
 }
 
-// mustBeEmpty refuses a folder that has something in it.
+// mustBeEmpty returns an error if a folder is not empty.
 func mustBeEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -145,9 +145,8 @@ func mustBeEmpty(dir string) error {
 	return nil
 }
 
-// freeAddress returns the address if it is free, and otherwise one with a free
-// port beside it. The port is known before the server listens, because mails
-// name it in their links.
+// freeAddress returns the address if it is free, and otherwise the same host with a free port. The
+// port must be known before the server listens, because the links in mails contain it.
 func freeAddress(ctx context.Context, address string) (string, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -161,7 +160,7 @@ func freeAddress(ctx context.Context, address string) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// reachable is how this machine reaches a server that listens at the address.
+// reachable returns the address at which this machine reaches a server that listens at listen.
 func reachable(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {

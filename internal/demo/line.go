@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// A Line is one subscription as the bulk import takes it, one JSON object a line.
-// It has a rule with its params, or a filter.
+// A Line is one subscription in the format of the bulk import. It has a rule with its params, or a
+// filter.
 type Line struct {
 	Topic   string `json:"topic"`
 	Channel string `json:"channel"`
@@ -20,8 +20,8 @@ type Line struct {
 	Filter  string `json:"filter,omitempty"`
 }
 
-// subscriptions yields n subscriptions to the example's topic. Every tenth is a
-// second one of the person before, who still gets one mail for each event.
+// subscriptions yields n subscriptions to the example's topic. Every tenth is a second
+// subscription of the previous person, who still gets only one mail for each event.
 func (x *example) subscriptions(n int, seed uint64) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		next := x.wishes(seed)
@@ -55,16 +55,16 @@ func (x *example) writeLines(w io.Writer, n int, seed uint64, see func(Line)) er
 
 func filter(format string, args ...any) Line { return Line{Filter: fmt.Sprintf(format, args...)} }
 
-// condition tells equal conditions from different ones.
+// condition returns a text that is the same only for equal conditions.
 func (l *Line) condition() string { return fmt.Sprint(l.Rule, l.Params, l.Filter) }
 
-// newRandom returns the source of all that an example makes of a seed.
+// newRandom returns the random source of an example for a seed.
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)) }
 
-// A weighted list is one to draw from, where some are drawn more often.
+// A weighted list is a list to draw from at random, with a weight for each value.
 type weighted[T any] struct {
 	items []T
-	sums  []float64 // running, of the weights
+	sums  []float64 // running sums of the weights
 }
 
 func (w *weighted[T]) add(item T, weight float64) {

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
-// apply says what there is: the example, with the capture server as its relay.
+// apply applies the configuration of the example, with the capture server as its relay.
 func (h *host) apply(ctx context.Context, show *screen) error {
 	s := show.begin(ctx, "apply", "", 0)
 	document, err := h.example.readDocument()
@@ -40,14 +40,14 @@ func (h *host) apply(ctx context.Context, show *screen) error {
 	return nil
 }
 
-// readDocument reads the example as `fanfare apply -f` does, from real files,
-// because it names others beside it.
+// readDocument reads the configuration from real files, as `fanfare apply -f` does, because it
+// refers to other files beside it.
 func (x *example) readDocument() (*document.Document, error) {
 	dir, err := os.MkdirTemp("", "fanfare-example-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a few kilobytes among the temporary files
+	defer os.RemoveAll(dir) //nolint:errcheck // leaves a few kilobytes in the temporary folder
 	if err := os.CopyFS(dir, x.files); err != nil {
 		return nil, err
 	}
@@ -58,15 +58,15 @@ func (x *example) readDocument() (*document.Document, error) {
 	return document.ParseDocument(text, dir)
 }
 
-// A crowd is who was imported.
+// A crowd describes the imported subscriptions.
 type crowd struct {
 	lines         int
-	subscriptions int64 // fewer than lines: a second equal wish of one person is the first
+	subscriptions int64 // fewer than lines if a person has two equal ones
 	people        int
-	conditions    int // different ones
+	conditions    int // number of different conditions
 }
 
-// importCrowd puts n subscriptions with one request.
+// importCrowd imports n subscriptions with one request.
 func (h *host) importCrowd(ctx context.Context, n int, show *screen) (c crowd, err error) {
 	lines, c, err := h.example.encode(n)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *host) importCrowd(ctx context.Context, n int, show *screen) (c crowd, e
 	return c, nil
 }
 
-// encode writes the subscriptions as NDJSON, and counts whose they are.
+// encode returns the subscriptions as NDJSON, and counts the people.
 func (x *example) encode(n int) ([]byte, crowd, error) {
 	var lines bytes.Buffer
 	people, conditions := map[string]struct{}{}, map[string]struct{}{}
@@ -99,7 +99,7 @@ func (x *example) encode(n int) ([]byte, crowd, error) {
 	return lines.Bytes(), crowd{lines: n, people: len(people), conditions: len(conditions)}, err
 }
 
-// publish sends the events as one NDJSON body and returns the public ids.
+// publish publishes the events as one NDJSON body and returns their public ids.
 func (h *host) publish(ctx context.Context, show *screen) ([]string, error) {
 	lines, err := h.example.events()
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// peakMemory returns the most memory that this process has held at once, in
-// MiB, where the system tells (proc(5), VmHWM), and otherwise 0.
+// peakMemory returns the peak memory of this process in MiB (proc(5), VmHWM), or 0 if the system
+// does not report it.
 func peakMemory() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// printNext writes what a person can do now, as lines to paste into a shell.
+// printNext writes commands that the user can run next, as lines to paste into a shell.
 func (h *host) printNext(w io.Writer, o Options) {
 	heading(w, "Where to go on")
 	if o.Once {
@@ -54,7 +54,7 @@ func (h *host) printOwnTopic(w io.Writer) {
 	fmt.Fprintf(w, "\n  A topic of your own: README.md, \"A topic of your own, in five minutes\".\n")
 }
 
-// shownAddress is the person whose mail was shown.
+// shownAddress returns the address of the person whose mail was shown.
 func (h *host) shownAddress() string {
 	address, _ := h.kept.pick()
 	return address

@@ -9,11 +9,10 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// lineWidth fits a terminal of 80 columns.
+// lineWidth fits a terminal with 80 columns.
 const lineWidth = 78
 
-// print writes what happened: numbers, the event that stands out, one mail, one
-// person.
+// print writes the report: the numbers, the most important event, one mail and one person.
 func (r *result) print(w io.Writer) {
 	r.printNumbers(w)
 	r.printBest(w)
@@ -66,7 +65,7 @@ var durabilities = map[string]string{
 	"relaxed": "what was answered 202 survives a kill of the process",
 }
 
-// others names the deliveries that were not accepted.
+// others returns the deliveries that were not accepted, as text.
 func others(counts fanfare.Counts) string {
 	var b strings.Builder
 	for s, n := range counts {
@@ -125,7 +124,7 @@ func (r *result) printHistory(w io.Writer) {
 	}
 }
 
-// seconds writes a duration as people read it.
+// seconds returns a duration as text.
 func seconds(d time.Duration) string {
 	if d < 100*time.Millisecond {
 		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
@@ -133,9 +132,9 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-// wrap breaks text between words so that lines have at most width characters;
-// a longer word, such as a link, stays whole. There is always one line. A line
-// that fits stays as it is, with its spaces.
+// wrap breaks text between words into lines of at most width characters. A longer word, such as a
+// link, stays whole. wrap returns at least one line, and keeps the spaces of a text that fits one
+// line.
 func wrap(text string, width int) []string {
 	if len([]rune(text)) <= width {
 		return []string{text}

@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// A result is what happened, as the API and the capture server tell it.
+// A result is the outcome of a demonstration, from the API and the capture server.
 type result struct {
 	example    *example
 	crowd      crowd
@@ -28,11 +28,11 @@ type result struct {
 
 // totals are the sums over all events.
 type totals struct {
-	reached           int // events that somebody wanted
+	reached           int // events with at least one recipient
 	matched, messages int64
 	deliveries        fanfare.Counts
 	took              time.Duration   // from the first 202 to the last outcome on disk
-	latencies         []time.Duration // from intake to the last outcome of an event, sorted; of those that reached somebody
+	latencies         []time.Duration // sorted times from intake to the last outcome of an event; only events with recipients
 }
 
 func (r *result) totals() totals {
@@ -71,7 +71,7 @@ func (t *totals) quantile(q float64) time.Duration {
 	return t.latencies[max(0, int(math.Ceil(q*float64(len(t.latencies))))-1)]
 }
 
-// check holds what the server says against what the capture server counted.
+// check compares the results of the server with the count of the capture server.
 func (r *result) check() error {
 	t, c := r.totals(), r.counted
 	var errs []error

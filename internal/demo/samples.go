@@ -14,9 +14,9 @@ import (
 	"sync"
 )
 
-// Samples are the mails of a few people, kept to show one of them.
+// Samples are the mails of a few people, one of which is shown.
 type samples struct {
-	near string // how the subject begins of one that is worth showing
+	near string // beginning of the subject of a mail that is worth showing
 
 	mu   sync.Mutex
 	mail map[string][][]byte // by address
@@ -27,7 +27,7 @@ const watched = "person0000"
 
 func newSamples(near string) *samples { return &samples{near: near, mail: map[string][][]byte{}} }
 
-// see is called for each mail that the capture server takes.
+// see receives each mail that the capture server accepts.
 func (l *samples) see(_ string, to []string, body []byte) {
 	for _, address := range to {
 		if strings.HasPrefix(address, watched) {
@@ -38,8 +38,8 @@ func (l *samples) see(_ string, to []string, body []byte) {
 	}
 }
 
-// pick chooses a person with a few mails, one of which is worth showing, and
-// that mail; where there is none, any.
+// pick selects a person with two to four mails, one of which is worth showing, and that mail. If
+// there is none, it selects any person and mail.
 func (l *samples) pick() (address string, message []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,13 +59,13 @@ func (l *samples) pick() (address string, message []byte) {
 	return address, message
 }
 
-// A sample is a mail as a person sees it.
+// A sample is a mail as its recipient sees it.
 type sample struct {
 	header [][2]string // names and values, decoded
 	text   string
 }
 
-// open decodes the headers that people look at, and the text part.
+// open decodes the visible headers and the text part.
 func open(message []byte) (sample, error) {
 	var l sample
 	if len(message) == 0 {
@@ -94,7 +94,7 @@ func open(message []byte) (sample, error) {
 	for parts := multipart.NewReader(m.Body, params["boundary"]); ; {
 		part, err := parts.NextRawPart()
 		if err != nil {
-			return l, err // io.EOF: it has no text
+			return l, err // io.EOF if the mail has no text
 		}
 		if strings.HasPrefix(part.Header.Get("Content-Type"), "text/plain") {
 			l.text, err = plain(part, part.Header.Get("Content-Transfer-Encoding"))

@@ -14,17 +14,17 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// A screen shows steps one after the other: a bar while one runs, a line when
-// it is done. Without a terminal the bar is a line every second.
+// A screen shows one step after the other: a bar while a step runs, and a line at its end. Without
+// a terminal it shows a line every second instead of the bar.
 type screen struct {
 	out      io.Writer
 	terminal bool
 
 	mu   sync.Mutex
-	bars *mpb.Progress // of the step that runs, or nil
+	bars *mpb.Progress // of the running step, or nil
 }
 
-// Write puts text above the bar of the running step; logs come here.
+// Write writes text above the bar of the running step. The logs use it.
 func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,19 +36,19 @@ func (s *screen) Write(p []byte) (int, error) {
 
 func (s *screen) say(format string, args ...any) { fmt.Fprintf(s, format+"\n", args...) }
 
-// A step is something that takes a while.
+// A step is a part of the demonstration that takes some time.
 type step struct {
 	screen      *screen
 	name, unit  string
 	done, total atomic.Int64
-	before      atomic.Pointer[string] // what is told until the first is done
+	before      atomic.Pointer[string] // shown until the first unit is done
 	started     time.Time
 	bar         *mpb.Bar
-	quiet       chan struct{} // closed at the end
+	quiet       chan struct{} // closed at the end of the step
 	ticking     sync.WaitGroup
 }
 
-// begin shows a step of total units; 0 where that is not known yet.
+// begin shows a step of total units; 0 if the total is not known yet.
 func (s *screen) begin(ctx context.Context, name, unit string, total int) *step {
 	t := &step{screen: s, name: name, unit: unit, started: time.Now(), quiet: make(chan struct{})}
 	t.total.Store(int64(total))
@@ -72,7 +72,7 @@ func (s *screen) begin(ctx context.Context, name, unit string, total int) *step 
 	return t
 }
 
-// text says how far it is.
+// text returns the progress as text.
 func (t *step) text() string {
 	if before := t.before.Load(); before != nil && t.done.Load() == 0 {
 		return *before
@@ -84,7 +84,7 @@ func (t *step) text() string {
 	return fmt.Sprintf("%*s of %s %s", len(total), done, total, t.unit)
 }
 
-// tick is the bar of those who read lines.
+// tick writes the progress as lines if there is no terminal.
 func (t *step) tick() {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
@@ -109,7 +109,7 @@ func (t *step) setOf(done, total int64) {
 	}
 }
 
-// drop takes the bar away and says nothing.
+// drop removes the bar without a message.
 func (t *step) drop() {
 	close(t.quiet)
 	t.ticking.Wait()
@@ -124,14 +124,14 @@ func (t *step) drop() {
 	bars.Wait()
 }
 
-// end takes the bar away and says what the step has brought, and how long it took.
+// end removes the bar and writes the result of the step and its duration.
 func (t *step) end(format string, args ...any) {
 	took := time.Since(t.started)
 	t.drop()
 	t.screen.say("  %-9s%-59s %6.2f s", t.name, fmt.Sprintf(format, args...), took.Seconds())
 }
 
-// count writes a number with commas between the thousands.
+// count formats a number with commas between the thousands.
 func count[N int | int64](n N) string {
 	digits := strconv.FormatInt(int64(n), 10)
 	var b strings.Builder
@@ -144,7 +144,7 @@ func count[N int | int64](n N) string {
 	return b.String()
 }
 
-// rate writes how many there were in a second.
+// rate formats the number of units per second.
 func rate[N int | int64](n N, took time.Duration) string {
 	if took <= 0 {
 		return "0"

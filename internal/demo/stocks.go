@@ -40,8 +40,8 @@ type price struct {
 	Price  float64   `json:"price"`
 }
 
-// readPrices reads stocks.csv (symbol, month, closing price), oldest first; those
-// of one day stay in the order of the file.
+// readPrices reads stocks.csv (symbol, month, closing price), the oldest first. Prices of the same
+// day stay in the order of the file.
 func readPrices() ([]price, error) {
 	file, err := fs.ReadFile(stocks.Files(), "stocks.csv")
 	if err != nil {
@@ -67,7 +67,7 @@ func readPrices() ([]price, error) {
 	return all, nil
 }
 
-// priceLines are the prices as events.
+// priceLines returns the prices as events.
 func priceLines() ([]byte, error) {
 	all, err := readPrices()
 	if err != nil {

@@ -8,24 +8,23 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A News is what happened to a subscription, or what the suppression list says anew
-// of an address of a subscriber.
+// A News is a change of a subscription, or of the suppression of a subscriber's address.
 type News struct {
-	Name    string // of the news for good: no two have the same
+	Name    string // unique and permanent name of the change
 	Service string
 	Kind    string // subscribed, changed, unsubscribed or resubscribed; suppressed or lifted
-	Source  string // what brought it about
-	Reason  string // why, in one word
+	Source  string // source of the change
+	Reason  string // reason, one word
 	At      time.Time
 
-	Subscription string // public id; "": it is about an address
-	Topic        string // of the subscription, and Channel
+	Subscription string // public id; "" if the change is about an address
+	Topic        string // topic of the subscription
 	Channel      string
-	Fields       []string // that were changed
+	Fields       []string // fields that were changed
 
 	Subscriber  string    // public id
-	Address     string    // its kind, mail or url
-	Until       time.Time // zero: for good
+	Address     string    // kind of the address: mail or url
+	Until       time.Time // zero: permanent
 	AllServices bool
 }
 
@@ -40,15 +39,15 @@ type SubscriptionsData struct {
 	Subscriptions []Subscription `json:"subscriptions"`
 }
 
-// A Subscription is one of those that an event tells of.
+// A Subscription is one subscription in an event.
 type Subscription struct {
 	Subscription string    `json:"subscription"`
 	Subscriber   string    `json:"subscriber,omitempty"`
 	At           time.Time `json:"at"`
-	Fields       []string  `json:"fields,omitempty"` // that were changed
+	Fields       []string  `json:"fields,omitempty"` // fields that were changed
 }
 
-// SuppressionsData are what an event tells of suppressions.
+// SuppressionsData is the data of an event about suppressions.
 type SuppressionsData struct {
 	Kind         string        `json:"kind"`
 	Source       string        `json:"source"`
@@ -58,7 +57,7 @@ type SuppressionsData struct {
 	Suppressions []Suppression `json:"suppressions"`
 }
 
-// A Suppression is one of those that an event tells of.
+// A Suppression is one suppression in an event.
 type Suppression struct {
 	Subscriber string    `json:"subscriber"`
 	Address    string    `json:"address"` // mail or url
@@ -66,13 +65,13 @@ type Suppression struct {
 	Until      time.Time `json:"until,omitzero"`
 }
 
-// common is what the changes of one event have in common.
+// common holds the values that all changes of one event share.
 type common struct {
 	service, kind, source, reason, topic, channel string
 	suppression, allServices                      bool
 }
 
-// OfPeople tells of news, in their order within an event.
+// OfPeople returns the events that report all changes, in their order within an event.
 func OfPeople(news []News) ([]fanfare.AcceptedEvent, error) {
 	open := map[common]int{} // index of the event that is not full yet
 	var events []fanfare.AcceptedEvent
@@ -104,7 +103,7 @@ func OfPeople(news []News) ([]fanfare.AcceptedEvent, error) {
 	return events, nil
 }
 
-// data are those of an event.
+// data returns the data of an event.
 func (k *common) data(told []*News) any {
 	if k.suppression {
 		d := SuppressionsData{Kind: k.kind, Source: k.source, Reason: k.reason, AllServices: k.allServices, Count: len(told)}

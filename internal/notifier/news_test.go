@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// people are news of several kinds, each many times.
+// manySubscribers returns changes of several kinds, many of each.
 func manySubscribers(many int) (all []News) {
 	for n := range many {
 		one := News{Name: fmt.Sprint("n-", n), Service: "news", Source: "api", At: noon.Add(time.Duration(n)), Subscriber: fmt.Sprint("per-", n)}

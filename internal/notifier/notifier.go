@@ -19,7 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// Notifier follows the recorder and the registry.
+// Notifier reports the outcomes of the recorder and the changes of the registry.
 type Notifier struct {
 	store     *deliveries.Store
 	control   *control.Store
@@ -29,17 +29,17 @@ type Notifier struct {
 	logger    *slog.Logger
 
 	posted  atomic.Int64 // outcomes and news, since the start
-	waiting atomic.Int64 // those that are not posted yet
-	since   atomic.Int64 // the oldest of them, Unix nanoseconds; 0 for none
+	waiting atomic.Int64 // outcomes and news that are not posted yet
+	since   atomic.Int64 // time of the oldest waiting one, Unix nanoseconds; 0 if there is none
 
 	mu    sync.Mutex
 	dirty map[fanfare.Day]bool
 	wake  chan struct{}
 
 	manifests map[fanfare.DeliveryRef]*fanfare.Manifest // by day and id
-	members   int                                       // of them
+	members   int                                       // total members of manifests
 	events    map[fanfare.EventRef]*fanfare.AcceptedEvent
-	fresh     map[string]bool // days, or the registry, without a plan from before
+	fresh     map[string]bool // days, or the registry, without a plan from an earlier run
 }
 
 const (
@@ -81,7 +81,7 @@ func (n *Notifier) hurry() {
 	}
 }
 
-// days takes the days whose outcomes wait, the oldest first.
+// days removes and returns the days with waiting outcomes, the oldest first.
 func (n *Notifier) days() []fanfare.Day {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -128,7 +128,7 @@ func (n *Notifier) Run(ctx context.Context) {
 	}
 }
 
-// remember marks all stored days, and the registry.
+// remember marks the registry and all stored days.
 func (n *Notifier) remember(ctx context.Context) error {
 	days, err := n.store.Days(ctx)
 	for _, day := range days {
@@ -179,7 +179,7 @@ func (n *Notifier) Lag() time.Duration {
 type eventBatch struct {
 	events []fanfare.AcceptedEvent
 	count  int  // outcomes or news in the events
-	last   bool // nothing was left behind it when it was made
+	last   bool // no further work was waiting when the plan was made
 	forget func(ctx context.Context) error
 }
 

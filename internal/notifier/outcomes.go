@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// Source is that of all events that Fanfare publishes.
+	// Source is the CloudEvents source of all events that Fanfare publishes.
 	Source = "/fanfare"
-	// maxTold is how many an event tells of, and maxBytes what those take at most, so
-	// that its data stay below what intake takes, whatever a next hop answers.
+	// maxTold is the maximum number of deliveries in an event, and maxBytes their maximum size. The
+	// data of an event therefore stays below the limit of intake, even if next hops send long replies.
 	maxTold  = 200
 	maxBytes = 224 << 10
-	// maxText is how much of an answer is told, in bytes.
+	// maxText is the maximum length of a reported reply, in bytes.
 	maxText = 200
-	// maxSubscriptions is how many subscriptions of a delivery are named.
+	// maxSubscriptions is the maximum number of subscriptions listed for a delivery.
 	maxSubscriptions = 3
 )
 
-// An Outcome is what became of one delivery, and what it is told as.
+// An Outcome is the outcome of one delivery with the values that are reported.
 type Outcome struct {
 	*fanfare.Entry
-	Name    string                 // of the entry for good: no two have the same
-	Of      *fanfare.AcceptedEvent // what set the delivery off
+	Name    string                 // unique and permanent name of the entry
+	Of      *fanfare.AcceptedEvent // the event that caused the delivery
 	Channel string
 
 	Subscriber    string   // public id
@@ -36,21 +36,21 @@ type Outcome struct {
 // Data is the data of an event. Empty fields are omitted.
 type Data struct {
 	Kind       string        `json:"kind"`              // accepted, delivered, deferred, bounced, failed, complained, expired, cancelled or suppressed
-	Class      fanfare.Class `json:"class,omitempty"`   // why
-	Channel    string        `json:"channel,omitempty"` // that they left by
-	Topic      string        `json:"topic,omitempty"`   // of the event that set them off
-	Event      string        `json:"event"`             // its id here: evt-…, of a message msg-…
-	ID         string        `json:"id,omitempty"`      // its id as its sender gave it
+	Class      fanfare.Class `json:"class,omitempty"`   // why the delivery failed
+	Channel    string        `json:"channel,omitempty"` // channel of the deliveries
+	Topic      string        `json:"topic,omitempty"`   // topic of the event that caused the deliveries
+	Event      string        `json:"event"`             // id in Fanfare: evt-…, or msg-… of a message
+	ID         string        `json:"id,omitempty"`      // id that the sender chose
 	Source     string        `json:"source,omitempty"`
 	Reference  string        `json:"reference,omitempty"` // of a message
 	Count      int           `json:"count"`
 	Deliveries []Delivery    `json:"deliveries"`
 }
 
-// A Delivery is one of those that an event tells of.
+// A Delivery is one delivery in an event.
 type Delivery struct {
 	Delivery      string    `json:"delivery"`
-	Attempt       uint16    `json:"attempt"` // of two outcomes of a delivery that with the higher one is the later
+	Attempt       uint16    `json:"attempt"` // if a delivery has two outcomes, the one with the higher attempt is later
 	At            time.Time `json:"at"`
 	Subscriber    string    `json:"subscriber,omitempty"`
 	Subscriptions []string  `json:"subscriptions,omitempty"`
@@ -58,19 +58,19 @@ type Delivery struct {
 	Text          string    `json:"text,omitempty"` // without addresses
 }
 
-// shared is what the deliveries of one event have in common.
+// shared holds the values that all deliveries of one event share.
 type shared struct {
 	service, topic, kind, channel string
 	class                         fanfare.Class
 	of                            fanfare.EventRef
 }
 
-// Events tells of outcomes, in their order.
+// Events returns the events that report outcomes, in their order.
 func Events(outcomes []Outcome) ([]fanfare.AcceptedEvent, error) {
 	open := map[shared]int{} // index of the event that is not full yet
 	var events []fanfare.AcceptedEvent
 	var told []Data
-	var sizes []int // what their deliveries take
+	var sizes []int // sizes of their deliveries
 	for i := range outcomes {
 		o := &outcomes[i]
 		one := o.delivery()
@@ -117,16 +117,16 @@ func (o *Outcome) delivery() Delivery {
 	}
 }
 
-// mostBytes is what a delivery takes in JSON at most.
+// mostBytes returns the maximum size of a delivery in JSON.
 func (d *Delivery) mostBytes() int {
-	most := 256 + sizeInJSON(d.Subscriber) + sizeInJSON(d.Text) // what is not a text is short
+	most := 256 + sizeInJSON(d.Subscriber) + sizeInJSON(d.Text) // all other fields are short
 	for _, id := range d.Subscriptions {
 		most += sizeInJSON(id)
 	}
 	return most
 }
 
-// sizeInJSON is what a line of text takes in JSON, with its quotes and a comma.
+// sizeInJSON returns the size of a line of text in JSON, with its quotes and a comma.
 func sizeInJSON(text string) int {
 	size := len(text) + len(`"",`)
 	for i := range len(text) {
@@ -140,8 +140,8 @@ func sizeInJSON(text string) int {
 	return size
 }
 
-// withoutAddresses is a text of which words with an @ are hidden, and no more of it
-// than is told.
+// withoutAddresses hides the words of a text that contain @ and shortens the text to the reported
+// length.
 func withoutAddresses(text string) string {
 	if strings.Contains(text, "@") {
 		words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\t' })

@@ -12,12 +12,12 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// of is an event of a service.
+// of returns an event of a service.
 func of(service string, seq int) *fanfare.AcceptedEvent {
 	return &fanfare.AcceptedEvent{Service: service, Topic: "story", ReceivedAt: noon, Seq: fanfare.EventSeq(seq), Event: fanfare.Event{ID: fmt.Sprint("s-", seq), Source: "/" + service}}
 }
 
-// outcome is the n-th of some outcomes.
+// outcome returns the n-th outcome.
 func outcome(n int, what *fanfare.AcceptedEvent, state fanfare.State, class fanfare.Class) Outcome {
 	e := &fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: fanfare.DayOf(noon), Manifest: fanfare.NewManifestID(what.Seq, 0), Position: uint32(n)},
 		Attempt: 1, State: state, Class: class, At: noon.Add(time.Duration(n)), Code: 250}

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// planNews makes events of what is to be told next of the registry.
+// planNews makes events of the next waiting changes in the registry.
 func (n *Notifier) planNews(ctx context.Context) (*eventBatch, error) {
 	plan, err := n.control.PlanNotices(ctx, noticeGroups)
 	if err != nil || len(plan) == 0 {
@@ -44,7 +44,7 @@ func (n *Notifier) planNews(ctx context.Context) (*eventBatch, error) {
 	return next, err
 }
 
-// newsOf puts names on news.
+// newsOf adds the names of its objects to a change.
 func newsOf(n *control.Notice, names *registry.NoticeNames) News {
 	told := News{Service: names.Service, Kind: string(n.Kind), Source: n.Source, Reason: n.Reason, At: time.Unix(0, n.At).UTC(),
 		Subscription: names.Subscription, Topic: names.Topic, Channel: names.Channel, Fields: n.Fields,

@@ -11,11 +11,11 @@ import (
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// planDay makes events of what is to be told next of a day.
+// planDay makes events of the next waiting outcomes of a day.
 func (n *Notifier) planDay(ctx context.Context, day fanfare.Day) (*eventBatch, error) {
 	plan, err := n.store.PlanNotices(ctx, day, noticeGroups)
 	if err != nil && fanfare.CodeOf(err) == fanfare.NotFound {
-		return nil, nil // the day was removed, and with it what there was to tell
+		return nil, nil // the day was removed with its outcomes
 	}
 	if err != nil || len(plan) == 0 {
 		return nil, err
@@ -31,8 +31,7 @@ func (n *Notifier) planDay(ctx context.Context, day fanfare.Day) (*eventBatch, e
 	return next, err
 }
 
-// outcomes are those of a plan that somebody is to be told of, with what there is to
-// say of them.
+// outcomes returns the outcomes of a plan that a service has asked for, with the values to report.
 func (n *Notifier) outcomes(ctx context.Context, day fanfare.Day, plan []deliveries.Notices) ([]Outcome, error) {
 	if err := n.read(ctx, day, plan); err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func ofManifest(of fanfare.DeliveryRef) fanfare.DeliveryRef {
 	return of
 }
 
-// read has the events and manifests of a plan at hand.
+// read loads the events and manifests of a plan into memory.
 func (n *Notifier) read(ctx context.Context, day fanfare.Day, plan []deliveries.Notices) error {
 	if n.members > maxNoticeMembers {
 		clear(n.manifests)
@@ -100,7 +99,7 @@ func (n *Notifier) read(ctx context.Context, day fanfare.Day, plan []deliveries.
 	})
 }
 
-// bare is an event without its data and its recipients.
+// bare returns an event without its data and its recipients.
 func bare(p *fanfare.AcceptedEvent) *fanfare.AcceptedEvent {
 	p.Event.Data, p.Event.Binary, p.Event.Extensions = nil, nil, nil
 	if p.Direct != nil {
@@ -109,8 +108,8 @@ func bare(p *fanfare.AcceptedEvent) *fanfare.AcceptedEvent {
 	return p
 }
 
-// named puts names on whom outcomes are about. Those of messages that tell of nothing
-// but outcomes are left out.
+// named adds the names of subscribers and subscriptions to outcomes. It leaves out messages that
+// are only about outcomes.
 func (n *Notifier) named(ctx context.Context, all []Outcome, members []fanfare.Member) ([]Outcome, error) {
 	var who, what []fanfare.RowID
 	for i := range members {

@@ -64,7 +64,7 @@ func (o *Options) database(ctx context.Context, r *Report, held bool) {
 		r.wrong("database", "set db to the primary, and db_reads to the standby", "%s is a standby, which is read-only", d.Where)
 	case d.ReadOnly:
 		r.wrong("database", "ALTER DATABASE … RESET default_transaction_read_only, or ALTER ROLE …, or in postgresql.conf; ask first why it was set",
-			"%s is read-only for who connects (default_transaction_read_only = on): a server cannot start", d.Where)
+			"%s is read-only for new connections (default_transaction_read_only = on): a server cannot start", d.Where)
 	case d.Encoding != "UTF8":
 		r.wrong("database", "create it again: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", "%s has the encoding %s", d.Where, d.Encoding)
 	default:

@@ -110,7 +110,7 @@ func unknown(id string) error {
 	case strings.HasPrefix(id, "dlv-"):
 		e.Hint = "this is a delivery: name its event, which stands beside it in every list"
 	case strings.Contains(id, "@"):
-		e.Hint = "what a person got is shown by fanfare trace --subscriber, and /v1/subscribers/{subscriber}/deliveries"
+		e.Hint = "to see what a person received, use fanfare trace --subscriber or /v1/subscribers/{subscriber}/deliveries"
 	}
 	return e
 }

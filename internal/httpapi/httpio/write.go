@@ -9,7 +9,7 @@ import (
 )
 
 // WriteJSON writes v as the response.
-func WriteJSON(w http.ResponseWriter, status int, contentType string, v any) error { //nolint:unparam // the type stands where the answer is written, as in writeAll
+func WriteJSON(w http.ResponseWriter, status int, contentType string, v any) error {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
 	e.SetEscapeHTML(false)
@@ -24,7 +24,7 @@ func WriteJSON(w http.ResponseWriter, status int, contentType string, v any) err
 func WriteAll(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	w.Write(body) //nolint:gosec // G705: JSON, or a page that html/template has escaped; a client that is gone is no concern of the handler
+	w.Write(body)
 }
 
 // AppendString appends s as JSON. Ids hardly ever need an escape.

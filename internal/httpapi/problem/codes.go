@@ -6,8 +6,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A codeRow describes one error code.
-type codeRow struct {
+// A CodeRow describes one error code.
+type CodeRow struct {
 	Code    fanfare.Code
 	Status  int    // HTTP
 	Meaning string // what happened
@@ -16,8 +16,8 @@ type codeRow struct {
 
 // Codes returns the table of error codes. The page /errors and docs/reference/errors.md
 // are generated from it.
-func Codes() []codeRow {
-	return []codeRow{
+func Codes() []CodeRow {
+	return []CodeRow{
 		{fanfare.Invalid, http.StatusUnprocessableEntity,
 			"A value in the request is invalid. `pointer`, `line` and `column` give its position; `errors` lists all other invalid values.",
 			"Correct the request. Sending the same request again gives the same response."},

@@ -18,7 +18,7 @@ import (
 var update = commandline.Bool("update", false, "write the generated documents anew")
 
 // errorsMarkdown is docs/reference/errors.md.
-func errorsMarkdown(rows []codeRow) string {
+func errorsMarkdown(rows []CodeRow) string {
 	var b strings.Builder
 	b.WriteString(`# Errors
 
@@ -91,7 +91,7 @@ func TestEveryCodeHasItsRow(t *testing.T) {
 	if len(found) == 0 {
 		t.Fatal("no codes found in error.go")
 	}
-	rows := map[fanfare.Code]codeRow{}
+	rows := map[fanfare.Code]CodeRow{}
 	for _, r := range Codes() {
 		if r.Status < 400 || r.Meaning == "" || r.Action == "" {
 			t.Errorf("%s is not explained: %+v", r.Code, r)

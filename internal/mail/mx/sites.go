@@ -1,6 +1,6 @@
-// Package mx finds out whose mail exchangers take the mail of a domain. Ten
-// thousand domains whose mail goes to one provider share what that provider lets
-// through: a limit that is kept for each of them would be ten thousand limits.
+// Package mx finds the site of a domain: the provider whose mail exchangers receive its mail.
+// Thousands of domains at one provider share the limits of the provider, so limits are kept per
+// site.
 package mx
 
 import (
@@ -18,25 +18,24 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 )
 
-// Bounds of what is asked and kept.
+// Limits of look-ups and of memory.
 const (
-	maxKnown  = 100_000         // domains; beyond, any is forgotten
-	maxAsked  = 1_000           // look-ups begun and not answered
-	atOnce    = 32              // questions on their way
-	patience  = 5 * time.Second // with one answer
-	goodFor   = time.Hour       // an answer; the resolver of Go does not tell its TTL
-	failedFor = time.Minute     // a look-up that failed
+	maxKnown  = 100_000         // domains; above this, arbitrary ones are forgotten
+	maxAsked  = 1_000           // pending look-ups
+	atOnce    = 32              // look-ups at the same time
+	patience  = 5 * time.Second // timeout of one look-up
+	goodFor   = time.Hour       // age of an answer; the Go resolver does not return the TTL
+	failedFor = time.Minute     // age of a failed look-up
 )
 
-// Options say whom sites are asked of.
+// Options are the settings of Sites.
 type Options struct {
-	// LookupMX asks for the mail exchangers of a domain, as net.Resolver does.
+	// LookupMX returns the mail exchangers of a domain, as net.Resolver does.
 	LookupMX func(ctx context.Context, domain string) ([]*net.MX, error)
 	Clock    clock.Clock
 }
 
-// Sites knows the sites of domains that it was asked for. It is safe for
-// concurrent use.
+// Sites caches the sites of domains. It is safe for concurrent use.
 type Sites struct {
 	options Options
 	ctx     context.Context
@@ -49,21 +48,21 @@ type Sites struct {
 	asked int
 }
 
-// site is what is known of a domain.
+// site is the cached site of a domain.
 type site struct {
-	name  string // "" while nothing is known
+	name  string // "" while unknown
 	until time.Time
-	asked chan struct{} // closed when the answer is there; nil: nothing was asked
+	asked chan struct{} // closed when the look-up ends; nil if none was started
 }
 
-// New returns sites of which nothing is known yet.
+// New returns Sites with an empty cache.
 func New(options Options) *Sites {
 	s := &Sites{options: options, turn: make(chan struct{}, atOnce), known: map[string]*site{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
-// Stop ends the look-ups that are under way.
+// Stop ends the running look-ups.
 func (s *Sites) Stop() {
 	s.mu.Lock()
 	s.stop()
@@ -71,8 +70,8 @@ func (s *Sites) Stop() {
 	s.running.Wait()
 }
 
-// Of returns the site of a domain without waiting: the domain itself if its site is not known
-// yet. It looks unknown and outdated domains up in the background.
+// Of returns the site of a domain without waiting: the domain itself if its site is not known yet.
+// It looks up unknown and outdated domains in the background.
 func (s *Sites) Of(domain string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +81,7 @@ func (s *Sites) Of(domain string) string {
 	return domain
 }
 
-// Await looks up all domains that are not known and waits for the answers, as long
-// as ctx allows.
+// Await looks up all unknown domains and waits for the answers until ctx ends.
 func (s *Sites) Await(ctx context.Context, domains []string) {
 	var open []<-chan struct{}
 	s.mu.Lock()
@@ -102,8 +100,8 @@ func (s *Sites) Await(ctx context.Context, domains []string) {
 	}
 }
 
-// look returns what is known of a domain, after it has asked for what is not; nil
-// if too much is asked already. The caller holds mu.
+// look returns the cached site of a domain and starts a look-up if it is missing or outdated. It
+// returns nil if too many look-ups are pending. The caller holds mu.
 func (s *Sites) look(domain string) *site {
 	one := s.known[domain]
 	if one != nil && (one.asked != nil || s.options.Clock.Now().Before(one.until)) {
@@ -135,7 +133,7 @@ func (s *Sites) forget() {
 	}
 }
 
-// ask looks a domain up and keeps the answer. If the lookup fails, the known answer stays.
+// ask looks up a domain and caches the answer. If the look-up fails, the cached answer stays.
 func (s *Sites) ask(domain string, one *site) {
 	s.turn <- struct{}{}
 	name, err := s.lookup(domain)
@@ -153,28 +151,28 @@ func (s *Sites) ask(domain string, one *site) {
 	s.asked--
 }
 
-// lookup asks whose mail exchangers take the mail of a domain.
+// lookup returns the site whose mail exchangers receive the mail of a domain.
 func (s *Sites) lookup(domain string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
 	records, err := s.options.LookupMX(ctx, domain)
 	var answer *net.DNSError
 	switch {
-	case len(records) > 0: // records that cannot be read come as an error beside the others
+	case len(records) > 0: // invalid records come as an error together with the valid ones
 		return siteOf(domain, records), nil
 	case err == nil, errors.As(err, &answer) && answer.IsNotFound:
-		return domain, nil // the mail goes to the domain's own address: RFC 5321, section 5.1
+		return domain, nil // the domain's own address receives the mail: RFC 5321, section 5.1
 	}
 	return "", err
 }
 
-// siteOf names the organisation whose exchangers come first: the part of their name
-// that one can register. Of several organisations it is the first by name.
+// siteOf returns the registrable domain of the exchangers with the highest priority, or the first
+// by name if they belong to several.
 func siteOf(domain string, records []*net.MX) string {
 	first := slices.MinFunc(records, func(a, b *net.MX) int {
 		return cmp.Or(cmp.Compare(a.Pref, b.Pref), strings.Compare(registered(a.Host), registered(b.Host)))
 	})
-	// A lone dot says that the domain takes no mail: RFC 7505.
+	// A single dot says that the domain receives no mail: RFC 7505.
 	return cmp.Or(registered(first.Host), domain)
 }
 

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// A Span is a run of numbers, both ends included.
+// A Span is a range of numbers, both ends included.
 type Span struct{ From, To int }
 
 func (s Span) has(n int) bool { return s.From <= n && n <= s.To }
 
-// String returns the span as it is written: 450, or 450-459.
+// String returns the span as in a rule: 450, or 450-459.
 func (s Span) String() string {
 	if s.From == s.To {
 		return strconv.Itoa(s.From)
@@ -20,7 +20,7 @@ func (s Span) String() string {
 
 const anyNumber = 999
 
-// readSpan reads 450, 450-459 or, with wild, *.
+// readSpan parses 450, 450-459 or, with wild, *.
 func readSpan(text string, wild bool) (Span, bool) {
 	if wild && text == "*" {
 		return Span{0, anyNumber}, true
@@ -33,7 +33,7 @@ func readSpan(text string, wild bool) (Span, bool) {
 	return s, s.From >= 0 && s.To >= s.From
 }
 
-// number reads up to three digits; -1 if that is not what the text is.
+// number parses a number of up to three digits; it returns -1 for any other text.
 func number(text string) int {
 	if len(text) == 0 || len(text) > 3 {
 		return -1
@@ -48,12 +48,12 @@ func number(text string) int {
 	return n
 }
 
-// enhanced is an enhanced status code, class.subject.detail (RFC 3463, section
-// 2); zeros for none.
+// enhanced is an enhanced status code, class.subject.detail (RFC 3463, section 2); all zeros if
+// there is none.
 type enhanced [3]int
 
-// enhancedIn finds the first one in a text that is no part of something longer,
-// such as an address of the network.
+// enhancedIn returns the first enhanced status code in a text that is not part of something
+// longer, such as an IP address.
 func enhancedIn(text string) (e enhanced) {
 	for start := 0; start < len(text); {
 		end := start
@@ -77,15 +77,15 @@ func readEnhanced(text string) (e enhanced, ok bool) {
 	return e, e[1] >= 0 && e[2] >= 0
 }
 
-// A Pattern describes enhanced status codes: each part a number, a run of numbers
-// or a star, as in 4.7.28, *.2.2 or 4.7.500-699.
+// A Pattern matches enhanced status codes. Each part is a number, a range or a star, as in 4.7.28,
+// *.2.2 or 4.7.500-699.
 type Pattern [3]Span
 
 func (p Pattern) fits(e enhanced) bool {
 	return e[0] > 0 && p[0].has(e[0]) && p[1].has(e[1]) && p[2].has(e[2])
 }
 
-// String returns the pattern as it is written.
+// String returns the pattern as in a rule.
 func (p Pattern) String() string {
 	var parts [3]string
 	for i, s := range p {

@@ -1,16 +1,13 @@
-// Package reply reads what next hops answer: an ordered list of rules gives each
-// answer a class, and may say what it means for the destination.
+// Package reply classifies the replies of next hops. The first matching rule of an ordered list
+// gives a reply its class, and may say what the reply means for the destination.
 //
-// The built-in rules (smtp_codes.yaml) follow RFC 5321, RFC 3463 and the RFCs that
-// add to its codes, RFC 9110, and what large receivers publish about their
-// answers. An operator's rules go before them, so that the first that fits an
-// answer counts.
+// The built-in rules (smtp_codes.yaml) follow RFC 5321, RFC 3463 and the RFCs that add to its
+// codes, RFC 9110, and the documentation of large receivers. The rules of an operator come before
+// them.
 //
-// State. None: Rules never change once they are read.
-//
-// Failure. A file of rules is taken as a whole or not at all; the error names the
-// rule and its field. An answer that no rule fits has no class, and is treated by
-// its verdict alone.
+// Rules never change after they are parsed. A file with an invalid rule is refused completely; the
+// error names the rule and its field. A reply that no rule matches has no class, and only its
+// verdict counts.
 package reply
 
 import (
@@ -21,30 +18,30 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// Rules are rules in the order in which they are tried.
+// Rules is a list of rules in the order in which they are tried.
 type Rules struct{ list []*Rule }
 
-// All returns the rules in order. They belong to Rules.
+// All returns the rules in order. The caller must not change them.
 func (r *Rules) All() []*Rule { return r.list }
 
-// Before returns the rules of r and behind them those of others.
+// Before returns the rules of r followed by the rules of others.
 func (r *Rules) Before(others *Rules) *Rules {
 	all := make([]*Rule, 0, len(r.list)+len(others.list))
 	return &Rules{append(append(all, r.list...), others.list...)}
 }
 
-// A Reading is what the rules say of an answer.
+// A Reading is the result of the rules for a reply.
 type Reading struct {
-	Rule       *Rule // the one that counts; nil if none fits
+	Rule       *Rule // the rule that matched; nil if none did
 	Class      fanfare.Class
 	Verdict    driver.Verdict
-	RetryAfter time.Duration // what the peer asks for, or else the rule
-	Suspend    time.Duration // send the destination nothing for so long
-	Slow       bool          // send the destination less
+	RetryAfter time.Duration // wait that the peer or else the rule asks for
+	Suspend    time.Duration // how long to send nothing to the destination
+	Slow       bool          // whether to send less to the destination
 }
 
-// MaxWait is the longest wait that a peer is granted: a delivery is not put off
-// for a year because somebody says so.
+// MaxWait is the longest wait that a peer can ask for. It prevents a peer from delaying a delivery
+// for, say, a year.
 const MaxWait = 24 * time.Hour
 
 // Read classifies the answer of a destination to a driver. It does not change an accepted

@@ -24,10 +24,10 @@ const (
 	MaxFileBytes  = 1 << 20
 	maxRules      = 1000
 	maxConditions = 100 // of one kind in one rule
-	maxPattern    = 500 // bytes of a text's pattern
+	maxPattern    = 500 // bytes of the regular expression of a text
 )
 
-// written is a rule as a file has it.
+// written is a rule in its file format.
 type written struct {
 	Name     string   `yaml:"name"`
 	Driver   string   `yaml:"driver"`
@@ -44,8 +44,8 @@ type written struct {
 	Slow     bool     `yaml:"slow"`
 }
 
-// Parse reads a file of rules. Unknown fields are errors; all that is wrong is
-// named, with the line of its rule.
+// Parse parses a file of rules. Unknown fields are errors. The error lists everything that is
+// wrong, with the line of its rule.
 func Parse(b []byte) (*Rules, error) {
 	switch {
 	case len(b) > MaxFileBytes:
@@ -84,7 +84,7 @@ func Parse(b []byte) (*Rules, error) {
 	return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%d things are wrong with the rules", len(wrong)), Details: wrong}
 }
 
-// ReadFile is Parse for a file.
+// ReadFile parses the file at a path.
 func ReadFile(path string) (*Rules, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func ReadFile(path string) (*Rules, error) {
 	return Parse(b)
 }
 
-// split finds the rules in a file.
+// split returns the rules in a file.
 func split(b []byte) ([]ast.Node, error) {
 	file, err := parser.ParseBytes(b, 0)
 	if err != nil {
@@ -139,10 +139,10 @@ func fault(field, hint, format string, args ...any) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + field, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// verdicts are the names of what a rule may ask for.
+// verdicts maps the names of the verdicts that a rule may test.
 var verdicts = map[string]driver.Verdict{"temporary": driver.Temporary, "permanent": driver.Permanent, "lost": driver.Lost}
 
-// readRule reads one rule, as far as it can be read, and what is wrong with it.
+// readRule parses one rule as far as possible, and returns its errors.
 func readRule(node ast.Node) (*Rule, []*fanfare.Error) {
 	var w written
 	if err := yaml.NodeToValue(node, &w, yaml.Strict()); err != nil {

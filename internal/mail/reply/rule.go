@@ -10,43 +10,43 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Rule says what a kind of answer means. It fits an answer that meets all of
-// its conditions; one that is left out is met by every answer. Says is there
-// beside Text because it is fifty times as fast, and easier to write.
+// A Rule describes a kind of reply. It matches a reply that meets all of its conditions; an
+// omitted condition is always met. Says exists in addition to Text because it is fifty times as
+// fast and easier to write.
 type Rule struct {
 	Name     string
 	Builtin  bool
 	Driver   string         // smtp, webhook, …
-	Codes    []Span         // the protocol's code; 0 is an answer without one
-	Enhanced []Pattern      // the enhanced status code (RFC 3463)
-	Says     []string       // one of these stands in the text, lower case here and there
-	Text     *regexp.Regexp // somewhere in the text
-	To       []string       // the destination: example.org, or *.example.org for what lies below
+	Codes    []Span         // code of the protocol; 0 for a reply without a code
+	Enhanced []Pattern      // enhanced status code (RFC 3463)
+	Says     []string       // the text contains one of these, in lower case
+	Text     *regexp.Regexp // matches anywhere in the text
+	To       []string       // the destination: example.org, or *.example.org for its subdomains
 	Verdicts []driver.Verdict
 
 	Class   fanfare.Class
 	Then    Then
-	After   time.Duration // the wait where the answer asks for none
+	After   time.Duration // wait if the reply asks for none
 	Suspend time.Duration
 	Slow    bool
 }
 
-// Then overrules a verdict.
+// Then replaces the verdict of a reply.
 type Then string
 
 // The verdicts that a rule may set.
 const (
-	ThenAsSaid Then = ""      // what the code says counts
-	ThenRetry  Then = "retry" // a refusal for good is one for now
-	ThenFail   Then = "fail"  // a refusal for now is one for good
+	ThenAsSaid Then = ""      // the verdict of the code applies
+	ThenRetry  Then = "retry" // treat a permanent refusal as temporary
+	ThenFail   Then = "fail"  // treat a temporary refusal as permanent
 )
 
-// answer is what the rules are held against.
+// answer holds the values that rules test.
 type answer struct {
 	driver, destination string
 	outcome             *driver.Outcome
 	enhanced            enhanced
-	text                string // of the outcome, in lower case
+	text                string // text of the outcome in lower case
 }
 
 func (r *Rule) fits(a *answer) bool {
@@ -62,8 +62,8 @@ func (r *Rule) fits(a *answer) bool {
 	return r.Text == nil || r.Text.MatchString(a.outcome.Text)
 }
 
-// covers reports whether a pattern names a destination. A port that the pattern
-// does not have is not looked at.
+// covers reports whether a pattern matches a destination. It ignores the port if the pattern has
+// none.
 func covers(pattern, destination string) bool {
 	if !strings.Contains(pattern, ":") {
 		destination, _, _ = strings.Cut(destination, ":")

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// Waits as peers write them: "try again in 5 minutes", "greylisted for 300
-// seconds", "come back in 00:04:59". A number without a unit is none: it may be
-// anything.
+// Waits in replies: "try again in 5 minutes", "greylisted for 300 seconds", "come back in
+// 00:04:59". A number without a unit is ignored, because its meaning is unknown.
 var (
 	askedFor = `\b(?:again|retry|retrying|resend|back|wait|greylist\w*|graylist\w*|deferred|delayed|blocked|suspended)\b[^0-9.;:]{0,40}?`
 	inUnits  = regexp.MustCompile(`` + askedFor + `\b([0-9]{1,6}) ?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b`)
 	onAClock = regexp.MustCompile(`` + askedFor + `\b([0-9]{1,2}):([0-5][0-9]):([0-5][0-9])\b`)
 )
 
-// waitIn finds how long a text in lower case asks to wait, 0 if it does not.
+// waitIn returns the wait that a text in lower case asks for, or 0.
 func waitIn(text string) time.Duration {
 	if !strings.ContainsAny(text, "0123456789") {
 		return 0
@@ -37,7 +36,7 @@ func waitIn(text string) time.Duration {
 	return count(m[1], time.Hour)
 }
 
-// count is a number of at most six digits times a unit.
+// count returns a number of at most six digits times a unit.
 func count(digits string, unit time.Duration) time.Duration {
 	n, err := strconv.Atoi(digits)
 	if err != nil {

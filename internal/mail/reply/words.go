@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// Fits says in words which answers the rule fits.
+// Fits describes the replies that the rule matches.
 func (r *Rule) Fits() string {
 	var parts []string
 	add := func(name string, list []string) {
@@ -47,7 +47,7 @@ func texts[T fmt.Stringer](list []T) []string {
 	return all
 }
 
-// Means says in words what the rule makes of an answer.
+// Means describes what the rule does with a reply.
 func (r *Rule) Means() string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -69,8 +69,7 @@ func (r *Rule) Means() string {
 	return strings.Join(parts, ", ")
 }
 
-// VerdictOf is the verdict that a driver gives to an answer that is its code
-// alone.
+// VerdictOf returns the verdict of a driver for a reply that consists only of the code.
 func VerdictOf(driverName string, code int) driver.Verdict {
 	switch {
 	case code/100 == 2:

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -57,7 +58,8 @@ func TestTextsOfASubscriptionAreOneShortLine(t *testing.T) {
 	} {
 		p.Topic, p.Channel, p.To = "change", "email", "ada@example.org"
 		err := putAll(t, r, p)[0].Err
-		if e, ok := err.(*fanfare.Error); !ok || e.Code != fanfare.Invalid || e.Pointer != pointer {
+		var e *fanfare.Error
+		if !errors.As(err, &e) || e.Code != fanfare.Invalid || e.Pointer != pointer {
 			t.Errorf("%s: %v", pointer, err)
 		}
 	}

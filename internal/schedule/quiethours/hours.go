@@ -1,12 +1,10 @@
-// Package hours knows when it is quiet: the hours in which people are not to be
-// written to, on the clock of where they live.
+// Package quiethours calculates quiet hours, in which people get no messages, on their local
+// clock.
 //
-// A day may have 23 or 25 hours. Quiet hours that begin or end at a time that a
-// change of the clock leaves out begin or end with the change; at a time that
-// comes twice they begin with the first and end with the second. So nobody whose
-// clock shows a quiet hour is written to, and the rest of the day is free.
-//
-// State and failure: none; a time zone is the caller's to find.
+// A day may have 23 or 25 hours. If a change of the clock skips the beginning or end of quiet
+// hours, they begin or end with the change. If that time occurs twice, quiet hours begin at the
+// first occurrence and end at the second. No message is therefore sent while the local clock shows
+// a quiet hour, and the rest of the day is free.
 package quiethours
 
 import (
@@ -18,19 +16,18 @@ import (
 	"time"
 )
 
-// Quiet is a span of each day, or of some days, on a local clock. It may end on
-// the next day.
+// Quiet is a period of each day, or of some days, on a local clock. It may end on the next day.
 type Quiet struct {
 	From, To int     // minutes since midnight; To may be 24:00
-	Days     [7]bool // on which it begins, from Sunday; none: all
+	Days     [7]bool // days on which it begins, from Sunday; all if none is set
 }
 
-// dayMinutes is a day on the clock.
+// dayMinutes is the length of a day on the clock.
 const dayMinutes = 24 * 60
 
 var dayNames = [7]string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// ParseClock reads a time of day such as 08:00, to 24:00.
+// ParseClock parses a time of day from 00:00 to 24:00.
 func ParseClock(text string) (minutes int, err error) {
 	h, m, ok := strings.Cut(text, ":")
 	hour, herr := strconv.ParseUint(h, 10, 8)
@@ -41,7 +38,7 @@ func ParseClock(text string) (minutes int, err error) {
 	return int(hour*60 + minute), nil
 }
 
-// ParseDay reads a day of the week by the three-character abbreviation of its name.
+// ParseDay parses the three-letter abbreviation of a day of the week.
 func ParseDay(text string) (time.Weekday, error) {
 	at := slices.Index(dayNames[:], text)
 	if at < 0 {
@@ -50,15 +47,14 @@ func ParseDay(text string) (time.Weekday, error) {
 	return time.Weekday(at), nil
 }
 
-// A Span is from an instant until before another.
+// A Span begins at From and ends before Until.
 type Span struct{ From, Until time.Time }
 
-// horizon is how many days are looked ahead: a week, and what a change of the
-// clock moves.
+// horizon is the number of days that are searched: a week, and what a change of the clock shifts.
 const horizon = 9
 
-// Next returns the span that is quiet now by one of several, or the next that
-// will be. Spans that touch are one. The zero Span says that none is near.
+// Next returns the current quiet span of any of all, or the next one. Adjacent spans are joined.
+// The zero Span means that there is none within the horizon.
 func Next(now time.Time, zone *time.Location, all ...Quiet) Span {
 	var spans []Span
 	year, month, day := now.In(zone).Date()
@@ -88,7 +84,7 @@ func Next(now time.Time, zone *time.Location, all ...Quiet) Span {
 	return next
 }
 
-// on is the span that begins on a day, the zero Span if none does.
+// on returns the span that begins on a day, or the zero Span if none does.
 func (q *Quiet) on(year int, month time.Month, day int, zone *time.Location) Span {
 	weekday := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Weekday()
 	if q.Days != [7]bool{} && !q.Days[weekday] {
@@ -103,11 +99,11 @@ func (q *Quiet) on(year int, month time.Month, day int, zone *time.Location) Spa
 	return Span{first, last}
 }
 
-// instants are the first and the last moment at which the clock of a zone shows a
-// time. Where it never does, both are the change that leaves the time out.
+// instants returns the first and the last moment at which the clock of a zone shows a time. If the
+// clock skips the time, both are the moment of the change.
 func instants(year int, month time.Month, day, minutes int, zone *time.Location) (first, last time.Time) {
 	shown := time.Date(year, month, day, 0, minutes, 0, 0, time.UTC)
-	var before time.Time // the latest guess that the zone's offset of then does not bear out
+	var before time.Time // the latest candidate whose zone offset differs from the assumed one
 	for _, offset := range offsetsNear(shown, zone) {
 		at := shown.Add(-offset).In(zone)
 		if _, now := at.Zone(); time.Duration(now)*time.Second != offset {

@@ -31,8 +31,8 @@ func days(list ...time.Weekday) (set [7]bool) {
 	return set
 }
 
-// TestQuietHoursAreThoseOfTheLocalClock has both changes of the clock, and zones
-// whose changes are not of an hour or not at night.
+// TestQuietHoursAreThoseOfTheLocalClock covers both changes of the clock, and zones whose changes
+// are not one hour or not at night.
 func TestQuietHoursAreThoseOfTheLocalClock(t *testing.T) {
 	const form = "2006-01-02 15:04:05 -0700"
 	for _, c := range []struct {
@@ -84,8 +84,8 @@ func TestSpansThatTouchAreOne(t *testing.T) {
 	}
 }
 
-// TestNobodyWhoseClockShowsAQuietHourIsWrittenTo holds random hours in random
-// zones around the changes of the clock against what the clock on the wall shows.
+// TestNobodyWhoseClockShowsAQuietHourIsWrittenTo compares random hours in random zones around
+// changes of the clock with the time that the local clock shows.
 func TestNobodyWhoseClockShowsAQuietHourIsWrittenTo(t *testing.T) {
 	zones := []string{"Europe/London", "America/New_York", "Australia/Lord_Howe", "America/Havana", "Africa/Casablanca", "Asia/Gaza", "America/St_Johns",
 		"Pacific/Chatham", "Antarctica/Troll", "Asia/Kolkata", "Pacific/Apia", "America/Asuncion", "UTC"}
@@ -120,7 +120,7 @@ func TestNobodyWhoseClockShowsAQuietHourIsWrittenTo(t *testing.T) {
 	}
 }
 
-// shows says what the clock on the wall and the calendar say, and nothing else.
+// shows reports whether the local clock and the calendar show a quiet hour.
 func (q *Quiet) shows(at time.Time) bool {
 	minute, day := at.Hour()*60+at.Minute(), at.Weekday()
 	begins := func(d time.Weekday) bool { return q.Days == [7]bool{} || q.Days[d] }
@@ -130,8 +130,8 @@ func (q *Quiet) shows(at time.Time) bool {
 	return begins(day) && minute >= q.From || begins((day+6)%7) && minute < q.To
 }
 
-// changedNear says that the clock is changed within a day: quiet hours may last
-// longer than it shows them.
+// changedNear reports whether the clock changes within a day, so that quiet hours may last longer
+// than the clock shows.
 func changedNear(at time.Time, loc *time.Location) bool {
 	start, end := at.In(loc).ZoneBounds()
 	return at.Sub(start) < 26*time.Hour || !end.IsZero() && end.Sub(at) < 26*time.Hour

@@ -125,7 +125,7 @@ func (s *Store) Items(ctx context.Context, run fanfare.EventRef, numbers []uint3
 			return visitItem(r, numbers[i], visit)
 		})
 		if err == nil && found < len(numbers) {
-			err = &fanfare.Error{Code: fanfare.NotFound, Message: "some events of the digest " + run.String() + " are not kept"}
+			err = &fanfare.Error{Code: fanfare.NotFound, Message: "some events of the digest " + run.String() + " are no longer stored"}
 		}
 		return err
 	})

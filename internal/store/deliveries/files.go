@@ -68,7 +68,7 @@ func (s *Store) File(ctx context.Context, of fanfare.Day, sum fanfare.Sum) ([]by
 		err = crypt(sum, content)
 	}
 	if err == nil && (!found || fanfare.SumOf(content) != sum) {
-		err = &fanfare.Error{Code: fanfare.NotFound, Message: "the file of the message is not kept any more"}
+		err = &fanfare.Error{Code: fanfare.NotFound, Message: "the file of the message is no longer stored"}
 	}
 	return content, err
 }

@@ -93,11 +93,11 @@ func (m *Mark) refusal(name string) error {
 	at := m.At.Format(time.RFC3339)
 	switch m.State {
 	case Left:
-		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("what was in %s was moved to %s at %s", name, m.Peer, at),
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the data in %s was moved to %s at %s", name, m.Peer, at),
 			Hint: "name that one in the setting db, or none where it is the folder; to come back, run fanfare migrate --from there --to here"}
 	case Full:
-		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the move from %s into %s was cut short in its last step at %s", m.Peer, name, at),
-			Hint: "run fanfare migrate again with the same --from and --to: it ends the move, or begins it anew if it had not come about"}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the move from %s into %s was interrupted in its last step at %s", m.Peer, name, at),
+			Hint: "run fanfare migrate again with the same --from and --to: it completes the move, or starts it again if it had not taken effect"}
 	default:
 		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("a move from %s into %s was begun at %s and not ended", m.Peer, name, at),
 			Hint: "start with the old database, where nothing was changed; or run fanfare migrate again with the same --from and --to"}

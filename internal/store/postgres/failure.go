@@ -109,9 +109,9 @@ func (t trouble) gone() bool {
 
 // words returns the message for users and the hint for operators.
 var words = map[trouble]fanfare.Error{
-	refused: {Code: fanfare.Unavailable, Message: "the database refused a statement, nothing was kept", Hint: "the server's log has the cause"},
-	conflict: {Code: fanfare.Unavailable, Message: "the database was busy with the same rows for too long, nothing was kept",
-		Hint: "try again; if it stays so, see in pg_stat_activity who holds the locks"},
+	refused: {Code: fanfare.Unavailable, Message: "the database refused a statement; nothing was stored", Hint: "the server's log has the cause"},
+	conflict: {Code: fanfare.Unavailable, Message: "the database was busy with the same rows for too long; nothing was stored",
+		Hint: "try again; if the error persists, find the sessions that hold the locks in pg_stat_activity"},
 	stale: {Code: fanfare.Unavailable, Message: "the connections to the database are not our own",
 		Hint: "connect to PostgreSQL itself, or have the pooler keep a session for each connection"},
 	away: {Code: fanfare.Unavailable, Message: "the database cannot be reached",
@@ -120,17 +120,17 @@ var words = map[trouble]fanfare.Error{
 		Hint: "raise max_connections of PostgreSQL, or lower the number of connections that this server may open"},
 	standby: {Code: fanfare.Unavailable, Message: "the database is read-only: a standby, or a failover is going on, or it was set so",
 		Hint: "give the URL of the primary, or of all hosts with target_session_attrs=read-write; see whether default_transaction_read_only is set (fanfare doctor looks)"},
-	full: {Code: fanfare.DiskFull, Message: "the disk of the database is full, nothing was kept", Hint: "free some space there and try again"},
-	slow: {Code: fanfare.Unavailable, Message: "the database took too long, nothing was kept",
-		Hint: "try again; if it stays so, see what else PostgreSQL is doing, or raise the statement timeout"},
-	stranger: {Code: fanfare.Unavailable, Message: "the database does not let us in",
-		Hint: "see that the user of the URL and the password are right, and that pg_hba.conf lets the user in from here"},
-	nameless: {Code: fanfare.Unavailable, Message: "the database wants a password, and none was given",
-		Hint: "write it into a file and name that in db_password_file, or have pg_hba.conf let the user in without one"},
+	full: {Code: fanfare.DiskFull, Message: "the disk of the database is full; nothing was stored", Hint: "free some space there and try again"},
+	slow: {Code: fanfare.Unavailable, Message: "the database took too long; nothing was stored",
+		Hint: "try again; if the error persists, check the load of PostgreSQL, or raise the statement timeout"},
+	stranger: {Code: fanfare.Unavailable, Message: "the database refused the login",
+		Hint: "check the user in the URL and the password, and check that pg_hba.conf allows the user to connect from this host"},
+	nameless: {Code: fanfare.Unavailable, Message: "the database requires a password, and none was given",
+		Hint: "write it into a file and set db_password_file to the file, or allow the user in pg_hba.conf to connect without a password"},
 	missing: {Code: fanfare.Unavailable, Message: "there is no such database",
-		Hint: "make it (CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0), or name another in the URL"},
-	denied: {Code: fanfare.Unavailable, Message: "the user of the URL may not do what a server has to",
-		Hint: "have an administrator CREATE SCHEMA fanfare AUTHORIZATION the user of the URL, or connect as the owner of the one that is there"},
+		Hint: "create it (CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0), or name another in the URL"},
+	denied: {Code: fanfare.Unavailable, Message: "the user in the URL lacks permissions that a server needs",
+		Hint: "ask an administrator to run CREATE SCHEMA fanfare AUTHORIZATION with the user in the URL, or connect as the owner of the existing schema"},
 }
 
 // A failure is an error of the database that may reach a user: the message for them, and the cause for the log. The cause
@@ -184,10 +184,10 @@ func newFailure(t trouble, cause error) error {
 func mendTLS(cause error) string {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](cause) // for verify-ca, pgconn verifies the chain itself
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](cause); untrusted || unknown {
-		return "let sslrootcert in the URL name the authority that signed the certificate, and the URL name the host as the certificate does"
+		return "set sslrootcert in the URL to the authority that signed the certificate, and use the host name of the certificate in the URL"
 	}
 	if strings.HasSuffix(oneLine(cause), refusedTLS) {
-		return "have PostgreSQL speak TLS (ssl = on in postgresql.conf), or write sslmode=disable into the URL where nobody can listen on the way"
+		return "enable TLS in PostgreSQL (ssl = on in postgresql.conf), or add sslmode=disable to the URL if the network is trusted"
 	}
 	return ""
 }

@@ -107,8 +107,8 @@ func attachDays(ctx context.Context, conn *pgx.Conn, all bool) error {
 	}
 	err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM days WHERE NOT attached)").Scan(&left)
 	if err == nil && left && all {
-		err = &fanfare.Error{Code: fanfare.Unavailable, Message: "the schema could not be brought up to date: somebody is at its tables",
-			Hint: "end what others do with the tables of the record (pg_stat_activity shows it) and start again"}
+		err = &fanfare.Error{Code: fanfare.Unavailable, Message: "the schema could not be brought up to date: another session uses its tables",
+			Hint: "end the other sessions that use the tables of the record (see pg_stat_activity) and start again"}
 	}
 	return err
 }

@@ -90,14 +90,14 @@ func isFence(err error) bool {
 }
 
 // errReplaced is the error of a server that was replaced by another.
-var errReplaced = &fanfare.Error{Code: fanfare.Unavailable, Message: "another server has taken over the database, nothing was kept",
+var errReplaced = &fanfare.Error{Code: fanfare.Unavailable, Message: "another server has taken over the database; nothing was stored",
 	Hint: "stop this one: two servers cannot have the same database"}
 
 var errNotCommitted = errors.New("the transaction was not committed")
 
 // errOutcome is the error if the answer to a COMMIT was lost and the result cannot be found in time.
-var errOutcome = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database was lost at the last moment: it is not known whether this was kept",
-	Hint: "look before you try again"}
+var errOutcome = &fanfare.Error{Code: fanfare.Unavailable, Message: "the connection to the database was lost during the commit: it is unknown whether the change was stored",
+	Hint: "check the current state before you try again"}
 
 // resolve finds the result of a transaction whose COMMIT failed with cause and without an answer, and releases its slot.
 // It returns nil if the transaction was committed, and an attemptError if it was not and never will be. It takes until the

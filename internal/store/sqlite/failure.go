@@ -18,7 +18,7 @@ func (f *failure) Error() string   { return f.told.Message + ": " + f.cause.Erro
 func (f *failure) Unwrap() []error { return []error{f.told, f.cause} }
 
 const (
-	couldNotWrite = "the data directory could not be written, nothing was kept"
+	couldNotWrite = "the data directory could not be written; nothing was stored"
 	couldNotRead  = "the data directory could not be read"
 )
 
@@ -33,7 +33,7 @@ func told(err error, message string) error {
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultFull:
-		return &failure{&fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full, nothing was kept",
+		return &failure{&fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full; nothing was stored",
 			Hint: "free some space and try again"}, err}
 	case sqlite.ResultError, sqlite.ResultConstraint, sqlite.ResultMismatch, sqlite.ResultMisuse, sqlite.ResultRange, sqlite.ResultTooBig:
 		return err // SQLite reports ResultError for other errors, too

@@ -8,8 +8,7 @@ import (
 	"fanfare.dev/fanfare/examples/govuk"
 )
 
-// criteria are the params of the rule criteria of examples/govuk. An empty list
-// asks for nothing.
+// criteria are the params of the rule criteria of examples/govuk. An empty list sets no criterion.
 type criteria struct {
 	DocumentTypes    []string `json:"document_types"`
 	Locales          []string `json:"locales"`
@@ -17,20 +16,20 @@ type criteria struct {
 	AllOrganisations []string `json:"all_organisations"`
 }
 
-// pageParams are those of the rule page.
+// pageParams are the params of the rule page.
 type pageParams struct {
 	BasePath string `json:"base_path"`
 }
 
-// govukWishes differ: any of some organisations, two that publish together,
-// document types, a language, one page, words. Topics with many documents are
-// chosen more often.
+// govukWishes generates different conditions: any of some organisations, two that publish
+// together, document types, a language, one page, words. Topics with many documents are selected
+// more often.
 func govukWishes(seed uint64) func() Line {
 	w := changeWishes{random: newRandom(seed), words: words()}
 	organisations, types, pairs := map[string]int{}, map[string]int{}, map[[2]string]int{}
 	changes, err := readChanges()
 	if err != nil {
-		panic("demo: examples/govuk: " + err.Error()) // it is part of this binary, and tests read it
+		panic("demo: examples/govuk: " + err.Error()) // the file is part of this binary, and tests read it
 	}
 	for _, c := range changes {
 		w.pages = append(w.pages, c.BasePath)
@@ -56,7 +55,7 @@ func readChanges() ([]contentChange, error) {
 	return decodeLines[contentChange](lines)
 }
 
-// addSorted adds what was counted, in an order that does not change.
+// addSorted adds values with their counts as weights, in a fixed order.
 func addSorted[T comparable](w *weighted[T], counts map[T]int, less func(a, b T) bool) {
 	var keys []T
 	for key := range counts {
@@ -109,7 +108,7 @@ func (w *changeWishes) next() Line {
 	return Line{Rule: "criteria", Params: c}
 }
 
-// words are those that people look for.
+// words returns the words that people search for.
 func words() []string {
 	return []string{
 		"tax", "school", "pension", "driving", "passport", "flood", "visa", "housing", "farm", "energy",
@@ -119,8 +118,8 @@ func words() []string {
 
 func (w *changeWishes) word() string { return w.words[w.random.IntN(len(w.words))] }
 
-// some draws up to n different ones, in alphabetical order, so that equal wishes
-// are equal lists.
+// some draws up to n different values, in alphabetical order, so that equal conditions have equal
+// lists.
 func (w *changeWishes) some(from *weighted[string], n int) []string {
 	var list []string
 	for range n {

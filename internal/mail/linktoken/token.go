@@ -1,9 +1,9 @@
-// Package seal seals what a link or a form grants: a pass says for what it is, until
-// when it is good, and carries some bytes that nobody can read or change. So an
-// address may stand in one, and nothing has to be kept until somebody uses it.
+// Package linktoken makes encrypted tokens for links and forms. A token has a purpose and an
+// expiry, and carries bytes that nobody else can read or change. It can therefore contain an
+// address, and nothing has to be stored until it is used.
 //
-// It keeps nothing. A pass can be shown again as long as it is good: what it grants
-// must be the same when it is done twice.
+// A token can be used several times until it expires, so the action that it permits must be
+// idempotent.
 package linktoken
 
 import (
@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// A Purpose is what a pass is for. One for another purpose is as good as none.
+// A Purpose is the purpose of a token. A token is invalid for any other purpose.
 type Purpose byte
 
-// The errors of Open. They do not say what is wrong with a pass that is none.
+// The errors of Open. They do not say why a token is invalid.
 var (
 	ErrForeign = errors.New("this is no pass of ours, or it is damaged")
 	ErrExpired = errors.New("this pass is not good any more")
@@ -28,8 +28,7 @@ var (
 
 const (
 	version = 1
-	// MaxPayloadBytes keeps an address with a pass in it below what programs for
-	// mail and browsers take.
+	// MaxPayloadBytes keeps a URL with a token short enough for mail programs and browsers.
 	MaxPayloadBytes = 1200
 
 	timeBytes  = 8
@@ -37,11 +36,10 @@ const (
 	tagBytes   = 16
 )
 
-// A Key seals and opens. It is safe for concurrent use.
+// A Key seals and opens tokens. It is safe for concurrent use.
 type Key struct{ aead cipher.AEAD }
 
-// New returns the key that follows from a secret, which may be used for other
-// things too.
+// New derives a key from a secret, which may also be used for other purposes.
 func New(secret []byte) (*Key, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, "fanfare pass 1", 32)
 	if err != nil {
@@ -58,8 +56,8 @@ func New(secret []byte) (*Key, error) {
 	return &Key{aead}, nil
 }
 
-// Seal makes a token of characters that a URL does not escape. The payload may have
-// MaxPayloadBytes at most.
+// Seal returns a token of characters that a URL does not escape. The payload has at most
+// MaxPayloadBytes.
 func (k *Key) Seal(purpose Purpose, until time.Time, payload []byte) (string, error) {
 	if len(payload) > MaxPayloadBytes {
 		return "", errors.New("more than a pass carries")
@@ -70,12 +68,12 @@ func (k *Key) Seal(purpose Purpose, until time.Time, payload []byte) (string, er
 	return base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// Open returns what is in a pass. With ErrExpired it returns that too.
+// Open returns the payload of a token. It also returns it with ErrExpired.
 func (k *Key) Open(purpose Purpose, pass string, now time.Time) ([]byte, error) {
 	if len(pass) > base64.RawURLEncoding.EncodedLen(1+nonceBytes+timeBytes+MaxPayloadBytes+tagBytes) {
 		return nil, ErrForeign
 	}
-	for i := range len(pass) { // the decoder would skip line ends, and one pass have many spellings
+	for i := range len(pass) { // the decoder would skip line ends, so that one token would have many spellings
 		if pass[i] < ' ' {
 			return nil, ErrForeign
 		}

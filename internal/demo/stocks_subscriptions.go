@@ -7,25 +7,25 @@ import (
 	"slices"
 )
 
-// triggerParams are those of the rules of examples/stocks.
+// triggerParams are the params of the trigger rules of examples/stocks.
 type triggerParams struct {
 	Symbol  string  `json:"symbol"`
 	Trigger float64 `json:"trigger"`
 }
 
-// moveParams are those of its rule move.
+// moveParams are the params of the rule move.
 type moveParams struct {
 	Symbol  string  `json:"symbol"`
 	Cost    float64 `json:"cost"`
 	Percent float64 `json:"percent"`
 }
 
-// stockWishes wait for a price that a share has seldom: near the most or the least
-// that it ever cost, or inside a corridor.
+// stockWishes generates conditions for rare prices of a share: near its highest or lowest price,
+// or inside a range.
 func stockWishes(seed uint64) func() Line {
 	all, err := readPrices()
 	if err != nil {
-		panic("demo: examples/stocks: " + err.Error()) // it is part of this binary, and tests read it
+		panic("demo: examples/stocks: " + err.Error()) // the file is part of this binary, and tests read it
 	}
 	w := priceWishes{random: newRandom(seed), sorted: map[string][]float64{}}
 	for _, p := range all {
@@ -41,10 +41,10 @@ func stockWishes(seed uint64) func() Line {
 type priceWishes struct {
 	random  *rand.Rand
 	symbols []string
-	sorted  map[string][]float64 // the prices of each symbol
+	sorted  map[string][]float64 // the sorted prices of each symbol
 }
 
-// seldom is how many prices at most a wish is about.
+// seldom is the maximum number of prices that match a condition.
 const seldom = 5
 
 func (w *priceWishes) next() Line {
@@ -67,7 +67,7 @@ func (w *priceWishes) next() Line {
 
 func (w *priceWishes) oneOf(rules ...string) string { return rules[w.random.IntN(len(rules))] }
 
-// between draws a trigger in cents.
+// between returns a random trigger in cents.
 func (w *priceWishes) between(low, high float64) float64 {
 	return math.Round((low+w.random.Float64()*(high-low))*100) / 100
 }

@@ -5,26 +5,26 @@ import (
 	"math/rand/v2"
 )
 
-// quakeParams are those of the rules of examples/earthquakes.
+// quakeParams are the params of the rules of examples/earthquakes.
 type quakeParams struct {
 	MinMag float64 `json:"min_mag"`
 	Place  string  `json:"place,omitempty"` // of the rule near
 	*circle
 }
 
-// circle is what the rule around asks for: so many km around a place.
+// circle is the param of the rule around: a place and a distance in km.
 type circle struct {
 	Lat float64 `json:"lat"`
 	Lon float64 `json:"lon"`
 	Km  int     `json:"km"`
 }
 
-// earthquakeWishes differ: near a place, by its name or by the distance, from a strength on, shallow, deep, with a
-// tsunami message, significant.
+// earthquakeWishes generates different conditions: near a place by name or by distance, from a
+// magnitude, shallow, deep, with a tsunami message, significant.
 func earthquakeWishes(seed uint64) func() Line {
 	w := quakeWishes{random: newRandom(seed), towns: towns()}
 	for _, r := range regions() {
-		w.regions.add(r.name, math.Sqrt(float64(r.events))) // people live in quiet places too
+		w.regions.add(r.name, math.Sqrt(float64(r.events))) // people also live in quiet places
 	}
 	return w.next
 }
@@ -57,7 +57,7 @@ func (w *quakeWishes) next() Line {
 	}
 }
 
-// magnitude draws one with one decimal, evenly from low to high.
+// magnitude returns a random magnitude with one decimal, evenly distributed from low to high.
 func (w *quakeWishes) magnitude(low, high float64) float64 {
 	steps := int(math.Round((high - low) * 10))
 	return math.Round(low*10+float64(w.random.IntN(steps+1))) / 10
