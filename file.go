@@ -35,7 +35,7 @@ func (s Sum) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]),
 func (s *Sum) UnmarshalText(text []byte) error {
 	b, err := hex.DecodeString(string(text))
 	if err != nil || len(b) != len(s) {
-		return errors.New("a SHA-256 is 64 hexadecimal digits")
+		return errors.New("a SHA-256 must have 64 hexadecimal digits")
 	}
 	copy(s[:], b)
 	return nil

@@ -123,7 +123,7 @@ func appendItems(b []byte, m *Member) ([]byte, error) {
 	return b, nil
 }
 
-var errManifest = errors.New("manifest is damaged")
+var errManifest = errors.New("the manifest is damaged")
 
 // UnmarshalBinary reads the output of AppendBinary.
 func (m *Manifest) UnmarshalBinary(b []byte) error {

@@ -148,12 +148,12 @@ func refusal(response *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // use whatever was read
 	var p wire.Problem
 	if json.Unmarshal(text, &p) != nil || p.Code == "" {
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: fmt.Sprintf("the server answered %s, and not as Fanfare does", response.Status),
-			Hint: "check the address: is there a proxy, or another program?"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: fmt.Sprintf("the server answered %s, but not in the format of Fanfare", response.Status),
+			Hint: "check the URL: it may belong to a proxy or to another program"}
 	}
 	e := p.Err()
 	if e.Code == fanfare.Internal && p.RequestID != "" {
-		e.Hint = "the server's log has more under request id " + p.RequestID
+		e.Hint = "look in the server log for request id " + p.RequestID
 	}
 	if e.Code == fanfare.Unavailable || e.Code == fanfare.RateLimited {
 		return busyAnswer(e, response.Header)
@@ -179,7 +179,7 @@ func (c *Client) call(ctx context.Context, r request, in, out any) error {
 		return nil
 	}
 	if err := json.NewDecoder(response.Body).Decode(out); err != nil {
-		return &Unreachable{c.base, fmt.Errorf("the answer broke off: %w", err)}
+		return &Unreachable{c.base, fmt.Errorf("the response ended early: %w", err)}
 	}
 	if r.tag != nil {
 		*r.tag = response.Header.Get("ETag")

@@ -61,7 +61,7 @@ type stream struct {
 func (s *stream) Read(b []byte) (int, error) {
 	n, err := s.ReadCloser.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = &Unreachable{s.server, fmt.Errorf("the list broke off: %w", err)}
+		err = &Unreachable{s.server, fmt.Errorf("the list ended early: %w", err)}
 	}
 	return n, err
 }

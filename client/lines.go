@@ -42,7 +42,7 @@ func (c *Client) putLines(ctx context.Context, path string, lines []byte) (PutSu
 	defer response.Body.Close()
 	sum.Errors, err = badLines(response.Body)
 	if err != nil {
-		return sum, &Unreachable{c.base, fmt.Errorf("the answers broke off: %w", err)}
+		return sum, &Unreachable{c.base, fmt.Errorf("the responses ended early: %w", err)}
 	}
 	return sum, nil
 }

@@ -119,7 +119,7 @@ func (c *Client) publish(ctx context.Context, topic, contentType string, body []
 	err := c.call(ctx, request{method: http.MethodPost, path: topicPath(topic), query: query, contentType: contentType, body: body,
 		repeatable: o.safe() || contentType != "application/json"}, nil, &out)
 	if err == nil && contentType != "application/cloudevents-batch+json" && len(out.Events) != 1 {
-		err = &fanfare.Error{Code: fanfare.Internal, Message: fmt.Sprintf("the server answered %d events for one", len(out.Events))}
+		err = &fanfare.Error{Code: fanfare.Internal, Message: fmt.Sprintf("the server returned %d results for one event", len(out.Events))}
 	}
 	return out.Events, err
 }
@@ -156,7 +156,7 @@ func readAnswers(body io.Reader, sum *EventSummary, each func(Accepted, *LineErr
 		if err := answers.Decode(&a); err == io.EOF {
 			return nil
 		} else if err != nil {
-			return &Unreachable{server, fmt.Errorf("the answers broke off: %w", err)}
+			return &Unreachable{server, fmt.Errorf("the responses ended early: %w", err)}
 		}
 		var refused *LineError
 		switch {

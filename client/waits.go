@@ -50,12 +50,12 @@ const readyLimit = time.Second
 func (c *Client) whyNot(ctx context.Context) string {
 	err := c.Ready(ctx)
 	if _, silent := errors.AsType[*Unreachable](err); silent {
-		return "it does not answer at all"
+		return "the server does not respond at all"
 	}
 	if err != nil {
 		return sentence(err)
 	}
-	return "it is ready and still works on it"
+	return "the server is ready and still processes the request"
 }
 
 // Ready asks the server whether it is ready, and returns the reason if it is not: an *Unreachable if it does not

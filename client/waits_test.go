@@ -17,7 +17,7 @@ func TestWhoWaitsForAnAnswerIsToldWhatItWaitsFor(t *testing.T) {
 		want  string
 	}{
 		"the server is not ready": {503, why},
-		"it works on it":          {200, "it is ready and still works on it"},
+		"it works on it":          {200, "the server is ready and still processes the request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := make(chan string, 1)

@@ -147,7 +147,7 @@ func TestCommands(t *testing.T) {
 			answers: map[string]string{"POST /v1/topics/quakes/match": `{"matched":3}`}, out: []string{"3 subscriptions match"}},
 		"dry run of a CloudEvent": {args: []string{"publish", "quakes", "e.json", "--dry-run"}, files: map[string]string{"e.json": "{\n\"specversion\":\"1.0\"}"},
 			answers: map[string]string{"POST /v1/topics/quakes/match": `{"matched":3}`}, asked: "POST /v1/topics/quakes/match?sample=0 {\n\"specversion\":\"1.0\"}", out: []string{"3 subscriptions match"}},
-		"dry run without a topic": {args: []string{"publish", "-", "e.json", "--dry-run"}, files: map[string]string{"e.json": `{"specversion":"1.0"}`}, code: 1, errs: []string{"a dry run needs the topic"}},
+		"dry run without a topic": {args: []string{"publish", "-", "e.json", "--dry-run"}, files: map[string]string{"e.json": `{"specversion":"1.0"}`}, code: 1, errs: []string{"a dry run needs a topic"}},
 		"dry run of a message": {args: []string{"send", "--to", "a@b.c", "--channel", "mail", "--template", "t", "--dry-run"},
 			answers: map[string]string{"POST /v1/dry-run/messages": `{"channel":"mail","messages":1,"rate":"2/s","hold":"waits for approval"}`},
 			asked:   `POST /v1/dry-run/messages {"channel":"mail","to":"a@b.c","template":"t"}`, out: []string{"1 message would leave over mail (2/s)", "it waits for approval"}},
@@ -204,9 +204,9 @@ func TestCommands(t *testing.T) {
 		"unknown verb":        {args: []string{"topic", "lst"}, code: 1, errs: []string{`fanfare topic has no command "lst"`, "did you mean list?"}},
 		"verb of no likeness": {args: []string{"key", "--json", "xyzzyx"}, code: 1, errs: []string{"it has create, list, revoke, rotate"}},
 		"too few arguments":   {args: []string{"explain", "ada"}, code: 1, errs: []string{"an argument is missing", "fanfare explain SUBSCRIPTION EVENT|FILE|-"}},
-		"several services": {args: []string{"topic", "list"}, answers: map[string]string{"GET /v1/topics": `422 {"code":"invalid","detail":"name one","hint":"send the header X-Fanfare-Service, or ?service= (a, b)"}`},
+		"several services": {args: []string{"topic", "list"}, answers: map[string]string{"GET /v1/topics": `422 {"code":"invalid","detail":"name one","hint":"set the header X-Fanfare-Service or ?service= (a, b)"}`},
 			code: 1, errs: []string{"use --service or FANFARE_SERVICE (a, b)"}},
-		"refused key":         {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `401 {"code":"unauthenticated","detail":"nobody knows this key","hint":"make one"}`}, code: 4, errs: []string{"nobody knows", "make one", "the key from FANFARE_KEY"}},
+		"refused key":         {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `401 {"code":"unauthenticated","detail":"unknown or revoked API key","hint":"make one"}`}, code: 4, errs: []string{"unknown or revoked API key", "make one", "the key from FANFARE_KEY"}},
 		"key for another one": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `403 {"code":"forbidden","detail":"not for you"}`}, code: 4, errs: []string{"not for you"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -64,7 +64,7 @@ func (c *cli) report(err error) {
 
 // asFlag words a hint of the API, which speaks of headers, for who types commands.
 func asFlag(hint string) string {
-	return strings.Replace(hint, "send the header X-Fanfare-Service, or ?service=", "use --service or FANFARE_SERVICE", 1)
+	return strings.Replace(hint, "set the header X-Fanfare-Service or ?service=", "use --service or FANFARE_SERVICE", 1)
 }
 
 // oneLine is an error without its hint and details.

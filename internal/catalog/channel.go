@@ -56,8 +56,8 @@ func (c *Channel) CheckOperatorFields(old *Channel) error {
 	if field == "" || old != nil && old.serverSide() == c.serverSide() {
 		return nil
 	}
-	return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/" + field, Message: field + " is about the server's own machine: a key of one service may not set it, nor the relay of a channel that has it",
-		Hint: "have it set with a key for all services; everything else of the channel can be changed with this one"}
+	return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/" + field, Message: field + " concerns the server's own machine: a key of one service cannot set it, or change the relay of a channel that has it",
+		Hint: "use a key for all services to set it; this key can change the other fields of the channel"}
 }
 
 // A Channel is a configured outbound route. It is immutable: an apply creates another one.
@@ -237,7 +237,7 @@ func (c *Channel) secret(what, env, path string) (string, error) {
 		if !ok {
 			return "", &fanfare.Error{Code: fanfare.Unavailable,
 				Message: "channel " + c.Service + "/" + c.Name + ": environment variable " + env + " is not set",
-				Hint:    "set it for the server and start it again"}
+				Hint:    "set the variable in the environment of the server, and restart the server"}
 		}
 		return secret, nil
 	case path != "":
@@ -245,7 +245,7 @@ func (c *Channel) secret(what, env, path string) (string, error) {
 		if err != nil {
 			return "", &fanfare.Error{Code: fanfare.Unavailable,
 				Message: "channel " + c.Service + "/" + c.Name + ": cannot read " + what + "_file " + path + ": " + fileReason(err),
-				Hint:    "the file must exist on the server and be readable by it"}
+				Hint:    "make sure that the file exists on the server's machine and that the server can read it"}
 		}
 		return strings.TrimRight(string(b), "\r\n"), nil
 	}
@@ -263,7 +263,7 @@ func fileReason(err error) string {
 // CheckAddress refuses an address to which the channel does not send.
 func (c *Channel) CheckAddress(address string) error {
 	if c.Driver == "webhook" && !c.AllowHTTP && strings.HasPrefix(address, "http://") {
-		return inputerror.Invalid("/to", "give the https address of the receiver, or set allow_http for channel "+c.Name, "the URL has no TLS")
+		return inputerror.Invalid("/to", "use an https URL, or set allow_http for channel "+c.Name, "the URL does not use https")
 	}
 	return nil
 }

@@ -177,7 +177,7 @@ func (s *Snapshot) Service(name string) (*ServiceSnapshot, error) {
 		return svc, nil
 	}
 	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown service " + inputerror.Quote(name),
-		Hint: inputerror.DidYouMean(name, maps.Keys(s.Services), "apply a document that names it")}
+		Hint: inputerror.DidYouMean(name, maps.Keys(s.Services), "apply a document for this service first")}
 }
 
 func SortedValues[V any](m map[string]V) []V {
@@ -196,7 +196,7 @@ func (s *Snapshot) ChannelNamed(name string) (*Channel, error) {
 		return nil, err
 	}
 	if svc.Channels[channel] == nil {
-		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + inputerror.Quote(name), Hint: "write service/channel; fanfare channel list shows which there are"}
+		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + inputerror.Quote(name), Hint: "write service/channel; fanfare channel list shows the channels"}
 	}
 	return svc.Channels[channel], nil
 }
@@ -212,7 +212,7 @@ func (s *Snapshot) Load(c *control.ConfigRecord) (*Topic, error) {
 	}
 	name, known := s.ServiceNames[c.Service]
 	if !known {
-		return nil, fmt.Errorf("no service %d", c.Service)
+		return nil, fmt.Errorf("unknown service number %d", c.Service)
 	}
 	svc := s.Services[name]
 	if svc == nil { // the service is deleted

@@ -18,11 +18,11 @@ const (
 func CheckLabel(s string, longest int) (problem, hint string) {
 	switch size := utf8.RuneCountInString(s); {
 	case strings.TrimSpace(s) == "":
-		return "the text is empty", "write what recipients shall read, or leave the field out"
+		return "the text is empty", "write the text that recipients read, or omit the field"
 	case size > longest:
-		return fmt.Sprintf("the text has %d characters, more than %d", size, longest), ""
+		return fmt.Sprintf("the text has %d characters; at most %d are allowed", size, longest), ""
 	case strings.ContainsFunc(s, unprintable):
-		return "the text has a line break or another control character", "write one line of plain text"
+		return "the text contains a line break or another control character", "write one line of plain text"
 	}
 	return "", ""
 }

@@ -364,7 +364,7 @@ func (c Configuration) PickVersion(service, name string, version int, draft bool
 	all := c.TemplateVersions(service, name)
 	if len(all) == 0 {
 		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no template " + inputerror.Quote(name),
-			Hint: inputerror.DidYouMean(name, maps.Keys(c.of(service).Templates), "fanfare template list names those that it has; one that is not kept yet is sent along")}
+			Hint: inputerror.DidYouMean(name, maps.Keys(c.of(service).Templates), "fanfare template list shows the stored templates; send a template that is not stored with the request")}
 	}
 	for _, v := range all {
 		if version != 0 && v.Version == version || version == 0 && (draft && v.State == VersionDraft || !draft && v.State == VersionPublished) {
@@ -375,9 +375,9 @@ func (c Configuration) PickVersion(service, name string, version int, draft bool
 	case version != 0:
 		return nil, NoSuchVersion("/version", name, version, all)
 	case draft:
-		return nil, inputerror.Invalid("/draft", "fanfare template draft "+name+" -f FILE keeps one", "template %s has no draft", inputerror.Quote(name))
+		return nil, inputerror.Invalid("/draft", "store a draft with fanfare template draft "+name+" -f FILE", "template %s has no draft", inputerror.Quote(name))
 	}
-	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "nothing of template " + inputerror.Quote(name) + " is published", Hint: "it has a draft or earlier versions: fanfare template versions " + name}
+	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "template " + inputerror.Quote(name) + " has no published version", Hint: "publish a draft or an earlier version; to list them, run fanfare template versions " + name}
 }
 
 // NoSuchVersion says which versions there are.
@@ -386,5 +386,5 @@ func NoSuchVersion(at, name string, version int, all []*TemplateVersion) error {
 	for i, v := range all {
 		numbers[i] = strconv.Itoa(v.Version)
 	}
-	return inputerror.Invalid(at, "there are "+strings.Join(numbers[max(0, len(numbers)-20):], ", "), "template %s has no version %d", inputerror.Quote(name), version)
+	return inputerror.Invalid(at, "its versions are "+strings.Join(numbers[max(0, len(numbers)-20):], ", "), "template %s has no version %d", inputerror.Quote(name), version)
 }

@@ -29,20 +29,20 @@ func (t *Topic) CheckCadence(c cadence.Cadence) error {
 	case c.Immediate():
 		return nil
 	case t.Digest.IsZero():
-		return inputerror.Invalid("/cadence", "give the topic a digest: {template: NAME}, or leave the cadence away", "topic %s has no digest, so that nothing of it can wait for %s", inputerror.Quote(t.Name), c)
+		return inputerror.Invalid("/cadence", "add digest: {template: NAME} to the topic, or omit the cadence", "topic %s has no digest, so it does not support the cadence %s", inputerror.Quote(t.Name), c)
 	case c.OfState() && t.Key == "" && t.Digest.Key != "":
-		return inputerror.Invalid("/cadence", "give the topic itself the key: "+t.Digest.Key+", or leave of state away",
-			"topic %s has a key in its digest alone, which picks the newest of the events that a message tells of: of state needs the key of the topic", inputerror.Quote(t.Name))
+		return inputerror.Invalid("/cadence", "set the key of the topic itself to "+t.Digest.Key+", or remove \"of state\" from the cadence",
+			"topic %s has a key only in its digest, which selects the newest event of each key for a message: a cadence \"of state\" needs the key of the topic", inputerror.Quote(t.Name))
 	case c.OfState() && t.Key == "":
-		return inputerror.Invalid("/cadence", "give the topic a key, or leave of state away", "topic %s has no key, so that it has no state", inputerror.Quote(t.Name))
+		return inputerror.Invalid("/cadence", "set a key for the topic, or remove \"of state\" from the cadence", "topic %s has no key, so it has no state", inputerror.Quote(t.Name))
 	}
 	return nil
 }
 
 // DigestInUse refuses to take the digest away from a topic with n subscriptions that need it.
 func (t *Topic) DigestInUse(n int64) *fanfare.Error {
-	return &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("topics", t.Name, "digest"), Message: fmt.Sprintf("%d subscriptions have a cadence, and need it", n),
-		Hint: "leave the digest, or put them with the cadence immediate first"}
+	return &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("topics", t.Name, "digest"), Message: fmt.Sprintf("%d subscriptions have a cadence that needs the digest", n),
+		Hint: "keep the digest, or first set the cadence of these subscriptions to immediate"}
 }
 
 // A Topic is a named kind of event. It is never changed: an apply makes a new one.
@@ -97,7 +97,7 @@ func (c *Channel) Password() (string, error) {
 }
 
 func UnknownTopic(svc *ServiceSnapshot, name string) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + inputerror.Quote(name), Hint: inputerror.DidYouMean(name, maps.Keys(svc.Topics), "put one first")}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + inputerror.Quote(name), Hint: inputerror.DidYouMean(name, maps.Keys(svc.Topics), "create a topic first")}
 }
 
 // Digest says how what waits for a cadence is told together.

@@ -61,11 +61,11 @@ func (c caller) must(who access) error {
 		if lacks == "" {
 			lacks = "admin"
 		}
-		return &fanfare.Error{Code: fanfare.Forbidden, Message: "this needs a key with the scope " + lacks,
-			Hint: p.KeyID + " has " + p.Scopes.String() + "; scopes are given with fanfare key create --scope, or changed with PATCH /v1/keys/" + p.KeyID}
+		return &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs a key with the scope " + lacks,
+			Hint: p.KeyID + " has " + p.Scopes.String() + "; set scopes with fanfare key create --scope, or change them with PATCH /v1/keys/" + p.KeyID}
 	case who == operator && p.Service != "":
 		return &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs a key of all services with the scope admin",
-			Hint: p.KeyID + " is for service " + p.Service + " alone; the operator's key is in admin.key of the data directory"}
+			Hint: p.KeyID + " is for service " + p.Service + " only; the operator's key is in admin.key of the data directory"}
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func TestAPatchOfAKeyChangesWhatItNames(t *testing.T) {
 		`{"scopes":["x"]}`:                      `/scopes/0`,
 		`{"name":7}`:                            `/name`,
 		`{"service":"other"}`:                   `/service`,
-		`[]`:                                    `cannot stand here`,
+		`[]`:                                    `is not allowed here`,
 		`{"expires_at":"2001-01-01T00:00:00Z"}`: `past`,
 	} {
 		rec := ask(t, newWorld().api(), "PATCH", "/v1/keys/key-2", body, "Content-Type", httpio.MergePatch)

@@ -67,7 +67,7 @@ func TestEveryRefusalIsAProblemDocument(t *testing.T) {
 	}{
 		"no key":                        {"GET", "/v1/status", "", []string{"Authorization", ""}, 401, fanfare.Unauthenticated, "key"},
 		"no bearer":                     {"GET", "/v1/status", "", []string{"Authorization", "Basic eDp5"}, 401, fanfare.Unauthenticated, "Bearer"},
-		"wrong key":                     {"POST", "/v1/subscriptions", oneSub, []string{"Authorization", "Bearer nope"}, 401, fanfare.Unauthenticated, "nobody knows"},
+		"wrong key":                     {"POST", "/v1/subscriptions", oneSub, []string{"Authorization", "Bearer nope"}, 401, fanfare.Unauthenticated, "unknown or revoked"},
 		"key of another service":        {"GET", "/v1/status", "", []string{"Authorization", "Bearer " + newsSecret, "X-Fanfare-Service", "other"}, 403, fanfare.Forbidden, "other"},
 		"another service by query":      {"POST", "/v1/subscriptions?service=other", oneSub, []string{"Authorization", "Bearer " + newsSecret}, 403, fanfare.Forbidden, "other"},
 		"event of another service":      {"GET", "/v1/events/" + otherEvent.String(), "", []string{"Authorization", "Bearer " + newsSecret}, 404, fanfare.NotFound, "does not exist"},
@@ -83,13 +83,13 @@ func TestEveryRefusalIsAProblemDocument(t *testing.T) {
 		"unknown method":                {"PATCH", "/v1/subscriptions", "", nil, 405, fanfare.MethodNotAllowed, "PATCH"},
 		"unknown query parameter":       {"POST", "/v1/subscriptions?quite=true", oneSub, nil, 422, fanfare.Invalid, "quite"},
 		"unknown parameter of huma":     {"GET", "/v1/status?x=1", "", nil, 422, fanfare.Invalid, "x"},
-		"parameter that is there twice": {"GET", "/v1/broadcasts?limit=1&limit=2", "", nil, 422, fanfare.Invalid, "query parameter limit stands twice"},
+		"parameter that is there twice": {"GET", "/v1/broadcasts?limit=1&limit=2", "", nil, 422, fanfare.Invalid, "query parameter limit occurs twice"},
 		"limit out of range":            {"GET", "/v1/broadcasts?limit=100000", "", nil, 422, fanfare.Invalid, "limit"},
 		"unknown state":                 {"GET", "/v1/events/" + newsEvent.String() + "/deliveries?state=lost", "", nil, 422, fanfare.Invalid, "state"},
 		"body over the limit":           {"POST", "/v1/subscriptions", big, nil, 413, fanfare.TooLarge, "1048576"},
 		"apply over the limit":          {"POST", "/v1/apply", `{"service":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 413, fanfare.TooLarge, "2097152"},
 		"malformed JSON":                {"POST", "/v1/keys", "{\n \"service\": }", nil, 422, fanfare.Invalid, "not valid JSON"},
-		"time without a zone":           {"POST", "/v1/keys", "{\"service\":\"news\",\n\"expires_at\":\"2026-12-01 10:00\"}", nil, 422, fanfare.Invalid, `"detail":"\"2026-12-01 10:00\" is not a time","line":2,"column":14,"hint":"write it with its zone`},
+		"time without a zone":           {"POST", "/v1/keys", "{\"service\":\"news\",\n\"expires_at\":\"2026-12-01 10:00\"}", nil, 422, fanfare.Invalid, `"detail":"\"2026-12-01 10:00\" is not a time","line":2,"column":14,"hint":"write it with its time zone`},
 		"day without a time":            {"POST", "/v1/topics/quakes/events?not_before=2026-12-01", `{"mag":1}`, nil, 422, fanfare.Invalid, `"detail":"\"2026-12-01\" is not a time","pointer":"/not_before"`},
 		"unknown member":                {"POST", "/v1/keys", `{"service":"news","label":"x"}`, nil, 422, fanfare.Invalid, "label"},
 		"two values":                    {"POST", "/v1/keys", `{"service":"news"} {}`, nil, 422, fanfare.Invalid, "more than one"},
@@ -218,7 +218,7 @@ func TestAdminNamesTheServiceWhereThereAreSeveral(t *testing.T) {
 		}
 	}
 	w.services = nil
-	if p := problemIn(t, ask(t, a, "POST", "/v1/subscriptions", oneSub), 422, fanfare.Invalid); !strings.Contains(p.Detail, "no service yet") {
+	if p := problemIn(t, ask(t, a, "POST", "/v1/subscriptions", oneSub), 422, fanfare.Invalid); !strings.Contains(p.Detail, "no services yet") {
 		t.Errorf("says %q", p.Detail)
 	}
 }

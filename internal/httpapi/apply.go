@@ -37,11 +37,11 @@ func (a *API) apply(x *responseWriter, r *http.Request, c caller) error {
 		return err
 	}
 	if c.service != "" && document.Service != c.service {
-		e := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "the document is for service " + strconv.Quote(document.Service) + ", the key for " + c.service,
+		e := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "the document is for service " + strconv.Quote(document.Service) + ", but the key is for " + c.service,
 			Hint: "use a key of that service, or one for all services"}
 		if c.principal.Service == "" {
-			e.Code, e.Message = fanfare.Invalid, "the document is for service "+strconv.Quote(document.Service)+", the request for "+c.service
-			e.Hint = "leave the header X-Fanfare-Service and ?service= away, or name the document's service"
+			e.Code, e.Message = fanfare.Invalid, "the document is for service "+strconv.Quote(document.Service)+", but the request is for "+c.service
+			e.Hint = "omit the header X-Fanfare-Service and ?service=, or name the service of the document"
 		}
 		return e
 	}

@@ -76,6 +76,6 @@ func (c caller) acting(ctx context.Context, x *responseWriter, who access) conte
 // was done, so that a failure here is not one of the request: the log has it.
 func (a *API) note(ctx context.Context, d audit.Operation, detail *audit.Detail) {
 	if err := a.deps.Audit.Record(ctx, d, detail); err != nil {
-		a.log.Error("a change could not be noted in the audit", "service", d.Service, "action", d.Action, "kind", d.Kind, "name", d.Name, "err", err)
+		a.log.Error("a change could not be recorded in the audit log", "service", d.Service, "action", d.Action, "kind", d.Kind, "name", d.Name, "err", err)
 	}
 }

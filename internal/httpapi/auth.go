@@ -19,11 +19,11 @@ type caller struct {
 func (a *API) caller(r *http.Request) (caller, error) {
 	secret, ok := bearer(r.Header.Get("Authorization"))
 	if !ok {
-		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "this needs a key", Hint: "send the header Authorization: Bearer <key>"}
+		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "this request needs an API key", Hint: "send the header Authorization: Bearer <key>"}
 	}
 	principal, ok := a.deps.Keys.Authenticate(secret)
 	if !ok {
-		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "nobody knows this key", Hint: "create a key with fanfare key create; the first key is in admin.key of the data directory"}
+		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "unknown or revoked API key", Hint: "create a key with fanfare key create; the first key is in admin.key of the data directory"}
 	}
 	named := r.Header.Get("X-Fanfare-Service")
 	if r.URL.RawQuery != "" {
@@ -60,9 +60,9 @@ func (a *API) oneService(c caller) (string, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}
-	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the key is for all services: name one", Hint: "send the header X-Fanfare-Service, or ?service="}
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the key is for all services, but the request names no service", Hint: "set the header X-Fanfare-Service or ?service="}
 	if len(all) == 0 {
-		e.Message, e.Hint = "there is no service yet", "apply a document with a service first"
+		e.Message, e.Hint = "the server has no services yet", "apply a document with a service first"
 	} else if len(all) <= 10 {
 		all = slices.Sorted(slices.Values(all))
 		e.Hint += " (" + strings.Join(all, ", ") + ")"

@@ -41,7 +41,7 @@ func (a *API) takeBackup(x *responseWriter, r *http.Request, _ caller) error {
 	if text := r.URL.Query().Get("rate"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter rate must be a number of bytes, 1 or more"}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter rate must be a number of bytes, at least 1"}
 		}
 		bytesPerSecond = n
 	}
@@ -62,7 +62,7 @@ func (a *API) takeBackup(x *responseWriter, r *http.Request, _ caller) error {
 		x.Header().Del("Content-Disposition")
 	}
 	if err != nil && r.Context().Err() == nil {
-		a.log.Log(ctx, a.failureLevel(), "a backup was not finished", "request_id", x.id, "err", err)
+		a.log.Log(ctx, a.failureLevel(), "a backup failed", "request_id", x.id, "err", err)
 	}
 	return err
 }

@@ -112,11 +112,11 @@ func (a *API) serviceOf(ctx context.Context, s fanfare.Scope) string {
 
 // tooFar refuses a scope that lies outside the service that is meant.
 func (c caller) tooFar() error {
-	e := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/scope", Message: "the key is for service " + c.service + ", the scope reaches further",
+	e := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/scope", Message: "the key is for service " + c.service + ", but the scope includes other services",
 		Hint: "use the operator's key, which has the scope admin for all services"}
 	if c.principal.Service == "" {
-		e.Code, e.Message = fanfare.Invalid, "the request is for service "+c.service+", the scope reaches further"
-		e.Hint = "leave the header X-Fanfare-Service and ?service= away, or name a scope within that service"
+		e.Code, e.Message = fanfare.Invalid, "the request is for service "+c.service+", but the scope includes other services"
+		e.Hint = "omit the header X-Fanfare-Service and ?service=, or name a scope within that service"
 	}
 	return e
 }

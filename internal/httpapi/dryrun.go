@@ -77,7 +77,7 @@ func sampleFor(r *http.Request, c caller) (int, error) {
 	if text := r.URL.Query().Get("sample"); text != "" {
 		var err error
 		if sample, err = strconv.Atoi(text); err != nil || sample < 0 || sample > maxSample {
-			return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter sample is " + strconv.Quote(text), Hint: "give a number from 0 to " + strconv.Itoa(maxSample)}
+			return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter sample is " + strconv.Quote(text) + ", which is not in its range", Hint: "use a number from 0 to " + strconv.Itoa(maxSample)}
 		}
 	}
 	if !c.principal.Scopes.Has(scopesOf[mayLookUp]) {

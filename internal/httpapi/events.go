@@ -150,11 +150,11 @@ func (p *posting) posted(e fanfare.Event) (fanfare.AcceptedEvent, error) {
 	topic := p.topic
 	if topic == "" {
 		if topic = e.Type; topic == "" {
-			return fanfare.AcceptedEvent{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/type", Message: "an event without a type names no topic", Hint: "send it to /v1/topics/{topic}/events"}
+			return fanfare.AcceptedEvent{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/type", Message: "the event has no type, which names its topic", Hint: "set type, or send the event to /v1/topics/{topic}/events"}
 		}
 	}
 	if fanfare.ReservedTopic(topic) {
-		return fanfare.AcceptedEvent{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "only Fanfare itself publishes to " + topic, Hint: "use a topic of your own"}
+		return fanfare.AcceptedEvent{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "only Fanfare itself can publish to " + topic, Hint: "use one of your own topics"}
 	}
 	if e.Type == "" {
 		e.Type = topic
@@ -217,7 +217,7 @@ func (a *API) publishBatch(x *responseWriter, r *http.Request, p posting, text [
 		return err
 	}
 	if len(events) > fanfare.MaxGroup {
-		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the batch has " + strconv.Itoa(len(events)) + " events, more than " + strconv.Itoa(fanfare.MaxGroup), Hint: "send NDJSON with format=cloudevents"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the batch has " + strconv.Itoa(len(events)) + " events; the maximum is " + strconv.Itoa(fanfare.MaxGroup), Hint: "send NDJSON with format=cloudevents"}
 	}
 	batch := make([]fanfare.AcceptedEvent, len(events))
 	var wrong []*fanfare.Error
@@ -246,7 +246,7 @@ func (a *API) publishBatch(x *responseWriter, r *http.Request, p posting, text [
 		}
 	}
 	if wrong != nil { // all had been checked: the store failed, or a topic changed this moment
-		return &fanfare.Error{Code: wrong[0].Code, Message: strconv.Itoa(len(wrong)) + " of " + strconv.Itoa(len(batch)) + " events could not be kept",
+		return &fanfare.Error{Code: wrong[0].Code, Message: strconv.Itoa(len(wrong)) + " of " + strconv.Itoa(len(batch)) + " events could not be stored",
 			Hint: "send the batch again: the server recognizes stored events by their ids", Details: wrong}
 	}
 	writeKept(x, kept)

@@ -87,16 +87,16 @@ func (a *API) createKey(x *responseWriter, r *http.Request, c caller) error {
 	}
 	switch {
 	case in.Service != "" && in.AllServices:
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "a key is for one service or for all, not both"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "set either service or all_services, not both"}
 	case in.Service == "" && !in.AllServices:
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/service", Message: "must name the service that the key is for", Hint: "or set all_services"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/service", Message: "service is missing", Hint: "set service to the service of the key, or set all_services"}
 	case in.AllServices && c.principal.Service != "":
 		return c.must(operator)
 	case !c.principal.May(in.Service):
-		return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "this key is not for service " + in.Service, Hint: "a key for all services may make this one"}
+		return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "this key is not for service " + in.Service, Hint: "use a key for all services to create this key"}
 	}
 	if in.Scopes != nil && len(in.Scopes) == 0 { // who leaves them out asks for admin, who lists none does not
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "the list is empty, and a key needs a scope", Hint: "list its scopes; a key without the member scopes is an admin key"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "the list of scopes is empty", Hint: "add a scope, or omit the member scopes to create an admin key"}
 	}
 	scopes, err := catalog.ParseScopes(in.Scopes)
 	if err == nil {
@@ -117,7 +117,7 @@ func (a *API) checkExpiry(at time.Time) error {
 	if at.IsZero() || at.After(a.now()) {
 		return nil
 	}
-	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires_at", Message: "lies in the past"}
+	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires_at", Message: "is in the past"}
 }
 
 // writeSecret answers with a key and its secret, which no cache may keep.
@@ -159,7 +159,7 @@ func (a *API) rotateKey(x *responseWriter, r *http.Request, c caller) error {
 		}
 	}
 	if most := int(state.MaxGrace / time.Second); in.Grace < 0 || in.Grace > most {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/grace", Message: "must be a number of seconds up to seven days"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/grace", Message: "must be a number of seconds, at most seven days"}
 	}
 	key, secret, err := a.deps.Keyring.RotateKey(r.Context(), c.service, r.PathValue("id"), time.Duration(in.Grace)*time.Second)
 	if err != nil {

@@ -204,7 +204,7 @@ func (a *API) mayWait(r *http.Request) (patience time.Duration, leave func(), er
 	case a.waiting <- struct{}{}:
 		return patience, func() { <-a.waiting }, nil
 	default:
-		return 0, nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "too many requests wait for a result", Hint: "ask without wait, or in a moment"}
+		return 0, nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "too many requests wait for a result", Hint: "omit wait, or try again in a moment"}
 	}
 }
 
@@ -219,7 +219,7 @@ func waitOf(r *http.Request) (time.Duration, error) {
 		wait, err = time.Duration(seconds)*time.Second, nil
 	}
 	if err != nil || wait < 0 || wait > wire.MaxWaitSeconds*time.Second {
-		return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "wait=" + strconv.Quote(text) + " is not a time to wait", Hint: fmt.Sprintf("write 5s, or another time from 0s to %ds", wire.MaxWaitSeconds)}
+		return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "wait=" + strconv.Quote(text) + " is not a valid duration", Hint: fmt.Sprintf("use a duration from 0s to %ds, such as 5s", wire.MaxWaitSeconds)}
 	}
 	return wait, nil
 }
@@ -232,7 +232,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
-	wrong := &fanfare.Error{Code: fanfare.Invalid, Message: "the Idempotency-Key is not one", Hint: fmt.Sprintf("send one value of visible ASCII with 1 to %d bytes, such as a UUID", wire.MaxKeyBytes)}
+	wrong := &fanfare.Error{Code: fanfare.Invalid, Message: "the header Idempotency-Key is not valid", Hint: fmt.Sprintf("send one value of visible ASCII with 1 to %d bytes, such as a UUID", wire.MaxKeyBytes)}
 	key := strings.TrimSpace(values[0])
 	if len(key) >= 2 && key[0] == '"' && key[len(key)-1] == '"' {
 		key = key[1 : len(key)-1]
@@ -280,30 +280,30 @@ func checkMessage(m *wire.MessageRequest) error {
 	}
 	switch {
 	case ways != 1:
-		return wrong("/to", "give one of to (an address), subscriber (an id) and recipients (a list)", "it does not say to whom")
+		return wrong("/to", "set one of to (an address), subscriber (an id) and recipients (a list)", "the message needs exactly one of to, subscriber and recipients")
 	case m.Recipients != nil && len(m.Recipients) == 0:
-		return wrong("/recipients", "name at least one", "the list is empty")
+		return wrong("/recipients", "name at least one recipient", "the list is empty")
 	case len(m.Recipients) > wire.MaxRecipients:
-		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/recipients", Message: fmt.Sprintf("%d recipients, more than %d", len(m.Recipients), wire.MaxRecipients), Hint: "send the list in parts, or let people subscribe to a topic"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/recipients", Message: fmt.Sprintf("the message has %d recipients; at most %d are allowed", len(m.Recipients), wire.MaxRecipients), Hint: "send the list in parts, or let people subscribe to a topic"}
 	case (m.Template != "") == (m.Content != nil):
-		return wrong("/template", "give the name of a template, or content with subject and text or html", "it has no template and no content, or both")
+		return wrong("/template", "set template to a name, or set content with subject and text or html", "the message needs either template or content")
 	case m.AllOrNothing && m.Recipients == nil:
-		return wrong("/all_or_nothing", "leave it out", "all_or_nothing is for a list of recipients")
+		return wrong("/all_or_nothing", "omit it", "all_or_nothing is only valid with a list of recipients")
 	case len(m.Reference) > wire.MaxReferenceBytes || !utf8.ValidString(m.Reference) || strings.ContainsFunc(m.Reference, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return wrong("/reference", fmt.Sprintf("use at most %d bytes on one line", wire.MaxReferenceBytes), "not a reference")
+		return wrong("/reference", fmt.Sprintf("use at most %d bytes on one line", wire.MaxReferenceBytes), "the reference is not valid")
 	case !isObject(m.Data):
 		return wrong("/data", "", "data must be an object")
 	case len(m.Attachments) > wire.MaxMessageFiles:
-		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/attachments", Message: fmt.Sprintf("%d files, more than %d", len(m.Attachments), wire.MaxMessageFiles), Hint: "put them into one, or link to them"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/attachments", Message: fmt.Sprintf("the message has %d attachments; at most %d are allowed", len(m.Attachments), wire.MaxMessageFiles), Hint: "combine the files, or link to them"}
 	}
 	size := 0
 	for i := range m.Attachments {
 		if size += len(m.Attachments[i].Content); size > wire.MaxFilesBytes {
-			return &fanfare.Error{Code: fanfare.TooLarge, Pointer: fmt.Sprintf("/attachments/%d/content", i), Message: fmt.Sprintf("with this file they have %d bytes, more than %d", size, wire.MaxFilesBytes),
+			return &fanfare.Error{Code: fanfare.TooLarge, Pointer: fmt.Sprintf("/attachments/%d/content", i), Message: fmt.Sprintf("with this file the attachments have %d bytes; at most %d are allowed", size, wire.MaxFilesBytes),
 				Hint: "link to large files, or attach them to a template"}
 		}
 		if cid := m.Attachments[i].CID; cid != "" && !cidPattern.MatchString(cid) {
-			return wrong(fmt.Sprintf("/attachments/%d/cid", i), "use a to z, 0 to 9 and _ . -, at most 64 characters", "not the name of an image")
+			return wrong(fmt.Sprintf("/attachments/%d/cid", i), "use a to z, 0 to 9 and _ . -, at most 64 characters", "cid is not a valid image name")
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func (a *API) moveRoutes() {
 		operator, func(context.Context, caller, *struct{}) (wire.Move, error) {
 			m, ok := a.deps.Moves.Move()
 			if !ok {
-				return m, &fanfare.Error{Code: fanfare.NotFound, Message: "no move was started since the server was"}
+				return m, &fanfare.Error{Code: fanfare.NotFound, Message: "no move has started since the start of the server"}
 			}
 			return m, nil
 		})

@@ -90,10 +90,10 @@ func knownQuery(op *huma.Operation) string {
 		}
 	}
 	if len(names) == 0 {
-		return "it takes none"
+		return "this endpoint has no query parameters"
 	}
 	slices.Sort(names)
-	return "known are " + strings.Join(names, ", ")
+	return "valid parameters are " + strings.Join(names, ", ")
 }
 
 // body describes a request body: the shape of T under each media type.

@@ -57,7 +57,7 @@ func (p patch) into(name string, v any) error {
 	}
 	fresh := reflect.New(target.Type())
 	if err := json.Unmarshal(text, fresh.Interface()); err != nil {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "has the wrong type", Hint: "/openapi.json has its type"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "has the wrong type", Hint: "/openapi.json shows the type"}
 	}
 	target.Set(fresh.Elem())
 	return nil

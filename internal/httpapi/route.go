@@ -54,18 +54,18 @@ func checkQuery(r *http.Request, known map[string]string) error {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "the query cannot be read", Hint: "escape special characters by percent"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the query cannot be read", Hint: "percent-encode special characters"}
 	}
 	for name, values := range query {
 		kind, ok := known[name]
 		switch {
 		case !ok:
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown query parameter " + name, Hint: "known are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown query parameter " + name, Hint: "valid parameters are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
 		case len(values) > 1:
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " stands twice", Hint: "say it once"}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " occurs twice", Hint: "set it once"}
 		case kind == huma.TypeBoolean:
 			if _, err := strconv.ParseBool(values[0]); err != nil {
-				return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " is neither true nor false"}
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " must be true or false"}
 			}
 		}
 	}
@@ -84,10 +84,10 @@ func checkGiven(r *http.Request, known []*huma.Param) error {
 			continue
 		}
 		if len(query[p.Name]) > 1 && p.Schema.Type != huma.TypeArray {
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + p.Name + " stands twice", Hint: "say it once"}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + p.Name + " occurs twice", Hint: "set it once"}
 		}
 		if query.Has(p.Name) && query.Get(p.Name) == "" && (p.Schema.Type != huma.TypeString || p.Schema.Format != "" || p.Schema.Enum != nil) {
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + p.Name + " is empty", Hint: "leave it out"}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + p.Name + " is empty", Hint: "omit it"}
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func (x *responseWriter) Write(b []byte) (int, error) {
 func (x *responseWriter) refuseRoute(status int) {
 	err := &fanfare.Error{Code: fanfare.NotFound, Message: x.request.Method + " " + x.request.URL.Path + " does not exist", Hint: "/docs shows every endpoint, /openapi.json lists them"}
 	if status == http.StatusMethodNotAllowed {
-		err = &fanfare.Error{Code: fanfare.MethodNotAllowed, Message: x.request.URL.Path + " does not know the method " + x.request.Method, Hint: "the header Allow lists those that it knows"}
+		err = &fanfare.Error{Code: fanfare.MethodNotAllowed, Message: x.request.URL.Path + " does not support the method " + x.request.Method, Hint: "the header Allow lists the supported methods"}
 	}
 	x.refuse(err)
 }
@@ -100,7 +100,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if most := a.deps.Limits.MaxRequests(r); most > 0 && running > int64(most) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-		x.refuse(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server has too many requests running", Hint: "send this one again in a moment"})
+		x.refuse(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server is processing too many requests", Hint: "send this request again in a moment"})
 		return
 	}
 	a.mux.ServeHTTP(x, r)

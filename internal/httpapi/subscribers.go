@@ -119,7 +119,7 @@ func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (fun
 	if acceptsLines(in.Accept) {
 		s, err := a.oneService(c)
 		if err == nil && (in.ID != "" || in.Address != "" || in.Cursor != "") {
-			err = &fanfare.Error{Code: fanfare.Invalid, Message: "an export has all subscribers: it knows no cursor and no filters", Hint: "ask for application/json to have pages"}
+			err = &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains all subscribers and supports neither cursor nor filters", Hint: "request application/json to get pages"}
 		}
 		return func(ctx context.Context, x *responseWriter) error { return a.exportSubscribers(ctx, x, s) }, err
 	}

@@ -81,8 +81,8 @@ func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptions
 	}
 	if acceptsLines(in.Accept) {
 		if in.State == "ended" || in.Cursor != "" {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export has active and paused subscriptions: it knows no cursor, and no ended ones",
-				Hint: "ask for application/json to have pages"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains all active and paused subscriptions and supports neither cursor nor the state ended",
+				Hint: "request application/json to get pages"}
 		}
 		return func(ctx context.Context, x *responseWriter) error {
 			return a.exportSubscriptions(ctx, x, s, in.filter())

@@ -115,7 +115,7 @@ func (a *API) keepSubscription(x *responseWriter, r *http.Request, service, id s
 	}
 	if id != "" {
 		if puts[0].ID != "" && puts[0].ID != id {
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/id", Message: "is not the id of the path", Hint: "leave it out"}
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/id", Message: "differs from the id in the path", Hint: "omit it"}
 		}
 		puts[0].ID = id
 		puts[0].Check = httpio.Preconditions[people.Subscription](r)

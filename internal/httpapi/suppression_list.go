@@ -65,7 +65,7 @@ func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy
 	f := suppression.Filter{Service: s, Reason: in.Reason}
 	if acceptsLines(in.Accept) {
 		if in.Cursor != "" {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export has the whole list: it knows no cursor", Hint: "ask for application/json to have pages"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains the whole list and does not support cursor", Hint: "request application/json to get pages"}
 		}
 		return func(ctx context.Context, x *responseWriter) error { return a.exportSuppressions(ctx, x, f) }, nil
 	}
@@ -178,8 +178,8 @@ func (a *API) decodeSuppression(line []byte, service string, all bool, to *suppr
 		return err
 	}
 	if in.AllServices && !all {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "the line is for all services, and the list is that of one",
-			Hint: "send it with ?all_services=true, or leave that out"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "the line is for all services, but the list belongs to one service",
+			Hint: "send the list with ?all_services=true, or omit all_services"}
 	}
 	*to, err = a.deps.Suppressions.CheckSuppression(in.ask(service, suppression.ReasonImported))
 	return err

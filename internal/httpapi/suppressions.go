@@ -114,7 +114,7 @@ func (a *API) suppress(x *responseWriter, r *http.Request, c caller) error {
 		return err
 	}
 	if in.Address == "" {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/address", Message: "an address is missing"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/address", Message: "address is missing"}
 	}
 	record, err := a.deps.Suppressions.CheckSuppression(in.ask(s, suppression.ReasonManual))
 	if err != nil {

@@ -47,9 +47,9 @@ func DidYouMean(name string, known iter.Seq[string], none string) string {
 		return "did you mean " + strings.Join(near, " or ") + "?"
 	}
 	if len(all) > maxNamesInHint {
-		return "known are " + strings.Join(all[:maxNamesInHint], ", ") + ", …"
+		return "valid names are " + strings.Join(all[:maxNamesInHint], ", ") + ", …"
 	}
-	return "known are " + strings.Join(all, ", ")
+	return "valid names are " + strings.Join(all, ", ")
 }
 
 // distance returns the Levenshtein distance of a and b in bytes.
@@ -124,5 +124,5 @@ func WithPointer(pointer string, err error) *fanfare.Error {
 
 // TooLarge returns the error of a field that has size bytes.
 func TooLarge(pointer string, size, limit int) *fanfare.Error {
-	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("%d bytes, more than %d", size, limit)}
+	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("the value has %d bytes; at most %d are allowed", size, limit)}
 }

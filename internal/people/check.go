@@ -32,11 +32,11 @@ func CheckID(id string) error {
 	}
 	for i := range len(id) {
 		if !idByte[id[i]] {
-			return inputerror.Invalid("/id", "use letters and digits, or . _ : @ / -", "id has the character %q", id[i])
+			return inputerror.Invalid("/id", "use letters and digits, or . _ : @ / -", "id contains the invalid character %q", id[i])
 		}
 	}
 	if fanfare.ReservedID(id) {
-		return inputerror.Invalid("/id", "choose one that does not begin with evt-, dlv- or sub-", "id %s is reserved", inputerror.Quote(id))
+		return inputerror.Invalid("/id", "choose an id that does not begin with evt-, dlv- or sub-", "id %s is reserved", inputerror.Quote(id))
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func errorMessage(err error) string {
 
 func CheckFields(known *FieldCache, p *SubscriptionPut) error {
 	if p.State != "" && p.State != StateActive && p.State != StatePaused {
-		return inputerror.Invalid("/state", "use active or paused; to end it, delete it", "state must not be %s", inputerror.Quote(p.State))
+		return inputerror.Invalid("/state", "use active or paused; to end the subscription, delete it", "state must not be %s", inputerror.Quote(p.State))
 	}
 	if err := checkLabels(p); err != nil {
 		return err

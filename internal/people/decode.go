@@ -110,12 +110,12 @@ func (d *specDecoder) object(p *SubscriptionPut) error {
 			return err
 		}
 		if seen&bit != 0 {
-			return inputerror.Invalid(inputerror.Pointer(name), "", "%s is given twice", name)
+			return inputerror.Invalid(inputerror.Pointer(name), "", "%s occurs twice", name)
 		}
 		seen |= bit
 	}
 	if d.space(); d.i != len(d.b) {
-		return d.syntax("there is more after the object")
+		return d.syntax("unexpected data after the object")
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (d *specDecoder) field(p *SubscriptionPut, name string) (uint, error) {
 		}
 		s, ok := d.str()
 		if !ok {
-			return 0, d.wrong(name, "a text")
+			return 0, d.wrong(name, "a string")
 		}
 		*dst = s
 		return bit, nil
@@ -154,8 +154,8 @@ func (d *specDecoder) field(p *SubscriptionPut, name string) (uint, error) {
 
 // wrong words a value of the wrong type, or one that is broken.
 func (d *specDecoder) wrong(name, want string) error {
-	if d.i < len(d.b) && d.b[d.i] == '"' && want == "a text" {
-		return inputerror.Invalid(inputerror.Pointer(name), "", "%s is not a valid JSON text", name)
+	if d.i < len(d.b) && d.b[d.i] == '"' && want == "a string" {
+		return inputerror.Invalid(inputerror.Pointer(name), "", "%s is not a valid JSON string", name)
 	}
 	return inputerror.Invalid(inputerror.Pointer(name), "", "%s must be %s", name, want)
 }

@@ -62,10 +62,10 @@ func TestDecodePutNamesWhatIsWrong(t *testing.T) {
 		{`{"mail":"x"}`, "/mail", "unknown field"},
 		{`{"chanel":"x"}`, "/chanel", "did you mean channel?"},
 		{`{"to":"a","to":"b"}`, "/to", "twice"},
-		{`{"to":5}`, "/to", "must be a text"},
-		{`{"to":"a` + "\n" + `b"}`, "/to", "valid JSON text"},
-		{`{"to":"\x"}`, "/to", "valid JSON text"},
-		{`{"to":"` + "\xff" + `"}`, "/to", "valid JSON text"},
+		{`{"to":5}`, "/to", "must be a string"},
+		{`{"to":"a` + "\n" + `b"}`, "/to", "valid JSON string"},
+		{`{"to":"\x"}`, "/to", "valid JSON string"},
+		{`{"to":"` + "\xff" + `"}`, "/to", "valid JSON string"},
 		{`{"data":[1]}`, "/data", "must be an object"},
 		{`{"data":{"a":1,}}`, "/data", "not valid JSON"},
 		{`{"data":{"a":1`, "/data", "not valid JSON"},
@@ -74,8 +74,8 @@ func TestDecodePutNamesWhatIsWrong(t *testing.T) {
 		{`{"to":"a"`, "", "not valid JSON"},
 		{`{"to":"a",}`, "", "not valid JSON"},
 		{`{"to" "a"}`, "", "colon"},
-		{`{"to":"a"} x`, "", "more after the object"},
-		{`{"to":"` + strings.Repeat("x", 1<<20) + `"}`, "", "more than"},
+		{`{"to":"a"} x`, "", "data after the object"},
+		{`{"to":"` + strings.Repeat("x", 1<<20) + `"}`, "", "at most"},
 	}
 	for _, c := range cases {
 		var p people.SubscriptionPut

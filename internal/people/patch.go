@@ -57,13 +57,13 @@ func DecodeSubscriber(b []byte) (p SubscriberPut, err error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
 		if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return p, inputerror.Invalid("/"+strings.ReplaceAll(kind.Field, ".", "/"), "", "a %s cannot stand here", kind.Value)
+			return p, inputerror.Invalid("/"+strings.ReplaceAll(kind.Field, ".", "/"), "", "a JSON %s is not allowed here", kind.Value)
 		}
-		return p, &fanfare.Error{Code: fanfare.Invalid, Message: "not a subscriber: " + strings.TrimPrefix(err.Error(), "json: "),
-			Hint: "known are addresses, locale, time_zone and attributes"}
+		return p, &fanfare.Error{Code: fanfare.Invalid, Message: "invalid subscriber: " + strings.TrimPrefix(err.Error(), "json: "),
+			Hint: "valid members are addresses, locale, time_zone and attributes"}
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return p, inputerror.Invalid("", "", "there is more than one JSON value")
+		return p, inputerror.Invalid("", "", "the body has more than one JSON value")
 	}
 	return p, nil
 }

@@ -92,7 +92,7 @@ func HasPublicID(s *control.SubscriberRecord, service uint32, id string) bool {
 func UnknownSubscriber(id string) *fanfare.Error {
 	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscriber " + inputerror.Quote(id)}
 	if strings.Contains(id, "@") {
-		e.Hint = "where this is an address: fanfare subscriber list --address, and /v1/subscribers?address=, find the id of who has it"
+		e.Hint = "to find the id of a subscriber by address, use fanfare subscriber list --address or /v1/subscribers?address="
 	}
 	return e
 }
@@ -133,7 +133,7 @@ func CheckSubscriberID(id string) error {
 		return inputerror.Invalid("/id", "", "id is missing")
 	}
 	if strings.HasPrefix(id, subscriberPrefix) {
-		return inputerror.Invalid("/id", "choose one that does not begin with "+subscriberPrefix, "id %s is reserved", inputerror.Quote(id))
+		return inputerror.Invalid("/id", "choose an id that does not begin with "+subscriberPrefix, "id %s is reserved", inputerror.Quote(id))
 	}
 	return CheckID(id)
 }
@@ -161,7 +161,7 @@ func MergeAttributes(object, others []byte) ([]byte, error) {
 	}
 	both, err := json.Marshal(is)
 	if err == nil && len(both) > maxAttributesBytes {
-		err = &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together their attributes have %d bytes, more than %d", len(both), maxAttributesBytes)}
+		err = &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the merged attributes have %d bytes; at most %d are allowed", len(both), maxAttributesBytes)}
 	}
 	return both, err
 }

@@ -19,11 +19,11 @@ func (s *Subscription) OfState() bool {
 
 func UnknownSubscription(id string) error {
 	if id == "" {
-		return &fanfare.Error{Code: fanfare.NotFound, Message: "there is no such subscription"}
+		return &fanfare.Error{Code: fanfare.NotFound, Message: "the subscription does not exist"}
 	}
 	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscription " + inputerror.Quote(id)}
 	if strings.Contains(id, "@") {
-		e.Hint = "where this is an address: fanfare subscription list --subscriber, and /v1/subscriptions?subscriber=, list the ids of a person's"
+		e.Hint = "to find the subscriptions of a subscriber, use fanfare subscription list --subscriber or /v1/subscriptions?subscriber="
 	}
 	return e
 }

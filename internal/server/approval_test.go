@@ -65,7 +65,7 @@ func TestLargeBroadcastWaitsForApproval(t *testing.T) {
 	s.until(large, "held")
 	s.until(refused, "held")
 	b := s.broadcast(large)
-	if !strings.Contains(b.Reason, "300 messages are more than the 99 of service news") || b.Messages != 300 || b.Counts[fanfare.Pending] != 300 {
+	if !strings.Contains(b.Reason, "300 messages are more than the limit of 99 of service news") || b.Messages != 300 || b.Counts[fanfare.Pending] != 300 {
 		t.Errorf("held is %+v", b)
 	}
 	s.eventually("the status shows it", func() bool {
@@ -196,7 +196,7 @@ func TestDryRunCountsAndSendsNothing(t *testing.T) {
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(300))
 	s.must(204, "POST", "/v1/rate", "application/json", `{"scope":{"kind":"channel","name":"news/email"},"rate":"2/s"}`)
 	for _, test := range []struct{ path, body, want string }{
-		{"/v1/topics/story/match", `{"title":"All","level":9}`, `"messages":300,"hold":"waits for approval: 300 messages are more than the 100 of service news","channels":[{"channel":"email","messages":300,"rate":"2/s","seconds":150}]`},
+		{"/v1/topics/story/match", `{"title":"All","level":9}`, `"messages":300,"hold":"waits for approval: 300 messages are more than the limit of 100 of service news","channels":[{"channel":"email","messages":300,"rate":"2/s","seconds":150}]`},
 		{"/v1/topics/story/match", `{"title":"Some","level":2}`, `"messages":90,"channels":[{"channel":"email","messages":90,"rate":"2/s","seconds":45}]`},
 		{"/v1/topics/story/match", `{"level":2}`, ""},
 		{"/v1/dry-run/messages", `{"channel":"email","to":"ada@example.org","content":{"subject":"Hello","text":"You"}}`, `{"channel":"email","messages":1,"rate":"2/s"}`},

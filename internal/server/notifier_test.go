@@ -311,7 +311,7 @@ func TestTopicsOfFanfareAreReserved(t *testing.T) {
 	s.apply()
 	s.hears(h)
 	for body, says := range map[string]string{
-		"fanfare.mine: {}":                                  "there is no topic",
+		"fanfare.mine: {}":                                  "has no topic",
 		"fanfare.failures: {schema: {type: object}}":        "/topics/fanfare.failures/schema",
 		"fanfare.deliveries: {key: event}":                  "/topics/fanfare.deliveries/key",
 		"fanfare.deliveries: {rules: [{name: a, when: x}]}": "/topics/fanfare.deliveries",
@@ -321,7 +321,7 @@ func TestTopicsOfFanfareAreReserved(t *testing.T) {
 			t.Errorf("%s: %d %s", body, code, answer)
 		}
 	}
-	if answer := s.must(403, "POST", "/v1/topics/fanfare.failures/events", "application/json", `{"kind":"failed"}`); !strings.Contains(answer, "only Fanfare itself publishes") {
+	if answer := s.must(403, "POST", "/v1/topics/fanfare.failures/events", "application/json", `{"kind":"failed"}`); !strings.Contains(answer, "only Fanfare itself can publish") {
 		t.Error(answer)
 	}
 	code, answer := s.call("POST", "/v1/subscriptions", "application/json", fmt.Sprintf(`{"topic":"fanfare.failures","channel":"hook","to":"%s","filter":"event.knd == 'failed'"}`, h.URL))

@@ -23,11 +23,11 @@ func (pl *Plan) approvalNotes() (notes []string) {
 		return nil
 	}
 	if exempt := pl.Document.HoldExemptUrgent; exempt != nil && *exempt {
-		notes = append(notes, "hold_exempt_urgent of the service has no effect: it has no hold_above, above which broadcasts wait for approval")
+		notes = append(notes, "hold_exempt_urgent of the service has no effect: the service has no hold_above, so no broadcast waits for approval")
 	}
 	for _, name := range slices.Sorted(maps.Keys(pl.Document.Topics)) {
 		if t := pl.Document.Topics[name]; t != nil && !t.Delete && t.HoldExemptUrgent && t.HoldAbove == 0 {
-			notes = append(notes, "hold_exempt_urgent of topic "+name+" has no effect: neither the topic nor the service has a hold_above, above which broadcasts wait for approval")
+			notes = append(notes, "hold_exempt_urgent of topic "+name+" has no effect: neither the topic nor the service has a hold_above, so no broadcast waits for approval")
 		}
 	}
 	return notes
@@ -45,7 +45,7 @@ func (pl *Plan) fileNotes() (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(pl.Document.Templates)) {
 		spec := pl.Document.Templates[name]
 		if len(programs) > 0 && !spec.Delete && len(spec.AllFiles()) > 0 {
-			notes = append(notes, "template "+inputerror.Quote(name)+" has files: mails have them, and what channel "+inputerror.Quote(programs[0])+" posts to programs has not")
+			notes = append(notes, "template "+inputerror.Quote(name)+" has files: they are sent by mail, but not over the webhook channel "+inputerror.Quote(programs[0]))
 		}
 	}
 	return notes
@@ -61,7 +61,7 @@ func (pl *Plan) templateNotes() (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(pl.Document.Topics)) {
 		old, now := before.Topics[name], pl.Service.Topics[name]
 		if old != nil && now != nil && old.Template != "" && now.Template == "" {
-			notes = append(notes, "topic "+name+" has no template any more, since the document names the topic without one: what its subscribers would get by mail fails until it has one")
+			notes = append(notes, "topic "+name+" has no template any more, because the document defines the topic without one: mail to its subscribers fails until the topic has a template")
 		}
 	}
 	return notes
@@ -75,9 +75,9 @@ func (pl *Plan) draftNotes() (notes []string) {
 		if d == nil || published == nil || pl.Document.Templates[name].Action != document.ActionApply {
 			continue
 		}
-		note := fmt.Sprintf("template %s has a draft, version %d, which stays beside what is applied: `fanfare template diff %s`", name, d.Version, name)
+		note := fmt.Sprintf("template %s has a draft, version %d, which this document does not change: to compare, run `fanfare template diff %s`", name, d.Version, name)
 		if d.Base != published.Version {
-			note += fmt.Sprintf("; it was kept over version %d, and is published only when it is kept again", d.Base)
+			note += fmt.Sprintf("; the draft is based on version %d and must be stored again before it can be published", d.Base)
 		}
 		notes = append(notes, note)
 	}

@@ -107,7 +107,7 @@ func (pl *Plan) setService() {
 		return
 	}
 	if !document.NamePattern.MatchString(name) {
-		pl.fail("/service", inputerror.Invalid("", document.NameHint, "%s is not a name", inputerror.Quote(name)))
+		pl.fail("/service", inputerror.Invalid("", document.NameHint, "%s is not a valid name", inputerror.Quote(name)))
 	}
 	pl.Service = catalog.NewService(pl.serviceNumber(name), name)
 	pl.To.Services[name], pl.To.ServiceNames[pl.Service.Number] = pl.Service, name
@@ -121,8 +121,8 @@ func (pl *Plan) references() {
 	check := func(at, name string) {
 		if spec := pl.Document.Templates[name]; spec != nil {
 			if spec.Delete && !pl.Document.DeleteService {
-				pl.fail("", &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("templates", name), Hint: "give the topic another one first",
-					Message: "template " + inputerror.Quote(name) + " cannot be deleted: it is needed by " + at})
+				pl.fail("", &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("templates", name), Hint: "first use another template there",
+					Message: "template " + inputerror.Quote(name) + " cannot be deleted: it is used by " + at})
 			}
 			return // where it cannot be compiled, that was said
 		}

@@ -236,11 +236,11 @@ func (pl *Plan) checkReserved(at, name string, spec *document.TopicSpec) bool {
 	}
 	switch {
 	case !slices.Contains(fanfare.ReservedTopics, name):
-		pl.fail(at, inputerror.Invalid("", "take another name, or one of "+strings.Join(fanfare.ReservedTopics, ", "), "names that begin with %s are Fanfare's own, and there is no topic %s", fanfare.ReservedPrefix, inputerror.Quote(name)))
+		pl.fail(at, inputerror.Invalid("", "choose another name, or one of "+strings.Join(fanfare.ReservedTopics, ", "), "names that begin with %s are reserved for Fanfare, which has no topic %s", fanfare.ReservedPrefix, inputerror.Quote(name)))
 	case spec.Schema != nil:
-		pl.fail(at, inputerror.Invalid("/schema", "leave it out", "the events of %s are Fanfare's own, and so is their schema", name))
+		pl.fail(at, inputerror.Invalid("/schema", "omit it", "Fanfare defines the schema of its own topic %s", name))
 	case spec.Key != "":
-		pl.fail(at, inputerror.Invalid("/key", "leave it out", "the events of %s are about nothing that has a last state", name))
+		pl.fail(at, inputerror.Invalid("/key", "omit it", "Fanfare's own topic %s has no states, so it has no key", name))
 	default:
 		return true
 	}

@@ -90,7 +90,7 @@ func (p *reader) channel(n node) *ChannelSpec {
 	case "smtp":
 		n.relayed(c)
 	case "file":
-		n.needs("path", "name the folder that mails are written to")
+		n.needs("path", "set it to the folder for the mail files")
 	}
 	return c
 }
@@ -149,7 +149,7 @@ func (n node) domain() string {
 		wrong = wrong || label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-'
 	}
 	if wrong {
-		n.fault("write it as bounces.example.org, and an internationalized name in its xn-- form", "%s is not a domain for mail", inputerror.Quote(s))
+		n.fault("write it as bounces.example.org; write an internationalized name in its xn-- form", "%s is not a mail domain", inputerror.Quote(s))
 	}
 	return small
 }
@@ -189,14 +189,14 @@ func (n node) dkim() (all []catalog.DKIMKey) {
 	n.each(func(v node) {
 		k := v.dkimKey()
 		if name := k.Selector + "._domainkey." + k.Domain; named[name] {
-			v.fault("give one of them another selector", "two keys have the record %s", inputerror.Quote(name))
+			v.fault("change the selector of one of them", "two keys use the DNS record %s", inputerror.Quote(name))
 		} else {
 			named[name] = true
 		}
 		all = append(all, k)
 	})
 	if len(all) > maxDKIMKeys {
-		n.fault("leave out those that sign no more", "there are %d keys, more than %d", len(all), maxDKIMKeys)
+		n.fault("remove the keys that no longer sign", "the channel has %d DKIM keys; at most %d are allowed", len(all), maxDKIMKeys)
 	}
 	return all
 }
@@ -211,11 +211,11 @@ func (n node) dkimKey() (k catalog.DKIMKey) {
 
 		"wait_for_dns": func(v node) { k.WaitForDNS = v.yes() },
 	})
-	n.needs("domain", "such as example.org: that of from, or one above it")
-	n.needs("selector", "such as s1: the record stands at s1._domainkey. of the domain")
+	n.needs("domain", "such as example.org: the domain of from, or a parent domain")
+	n.needs("selector", "such as s1, for a DNS record at s1._domainkey under the domain")
 	n.oneOf("key_env", "key_file")
 	if k.KeyEnv+k.KeyFile == "" {
-		n.fault("name its file with key_file; fanfare dkim new makes one", "the key is missing")
+		n.fault("set key_file to the file with the key; fanfare dkim new creates a key", "the key is missing")
 	}
 	return k
 }
@@ -224,7 +224,7 @@ func (n node) dkimKey() (k catalog.DKIMKey) {
 func (n node) selector() string {
 	s := strings.ToLower(n.line())
 	if !dkim.ValidName(s) || len(s) > maxSelectorBytes {
-		n.fault("use letters and digits or hyphens, such as s1", "%s is not a selector", inputerror.Quote(s))
+		n.fault("use letters, digits and hyphens, such as s1", "%s is not a selector", inputerror.Quote(s))
 	}
 	return s
 }
@@ -271,7 +271,7 @@ func limitFields(c *ChannelSpec, driver string, all fieldReaders) {
 				c.Destinations.Only[name] = own
 			})
 			if n := len(c.Destinations.Only); n > maxOnly {
-				v.fault("", "%d destinations have limits of their own, at most %d may", n, maxOnly)
+				v.fault("", "%d destinations have their own limits; at most %d are allowed", n, maxOnly)
 			}
 		}
 		v.fields(known)
@@ -340,7 +340,7 @@ func (n node) quietHours() (q catalog.QuietHours) {
 		},
 		"spread": func(v node) {
 			if q.Spread = v.duration(); q.Spread > maxSpread {
-				v.fault("", "more than %v", time.Duration(maxSpread))
+				v.fault("", "the spread must be at most %v", time.Duration(maxSpread))
 			}
 		},
 		"urgent": func(v node) { q.Urgent = v.yes() },
@@ -348,7 +348,7 @@ func (n node) quietHours() (q catalog.QuietHours) {
 	n.needs("from", "such as \"21:00\"")
 	n.needs("to", "such as \"08:00\"")
 	if c, err := q.Compile(); err == nil && (c.From == c.To || c.To-c.From == 24*60 && len(q.Days) == 0) {
-		n.fault("leave out the channel, or pause it", "it would always be quiet")
+		n.fault("remove the channel, or pause it", "the quiet hours would never end")
 	}
 	return q
 }
@@ -368,10 +368,10 @@ func (n node) receipts() (r catalog.Receipts) {
 		"secret_env":  func(v node) { r.SecretEnv = v.line() },
 		"secret_file": func(v node) { r.SecretFile = v.path() },
 	})
-	n.needs("form", "use standard, or mailgun")
+	n.needs("form", "use standard or mailgun")
 	n.oneOf("secret_env", "secret_file")
 	if r.SecretEnv+r.SecretFile == "" {
-		n.fault("name its file with secret_file, or a variable of the server with secret_env", "the secret is missing: anybody could say what became of messages")
+		n.fault("set secret_file to its file, or secret_env to an environment variable of the server", "the secret is missing: without it anybody could send false receipts")
 	}
 	return r
 }
@@ -389,17 +389,17 @@ func (n node) relays() (all []catalog.Relay) {
 		r := &all[i]
 		used = used || r.Weight > 0
 		if names[r.DisplayName()] {
-			n.fault("give one of them a name", "two relays are named %s", inputerror.Quote(r.DisplayName()))
+			n.fault("give each relay a different name", "two relays are named %s", inputerror.Quote(r.DisplayName()))
 		}
 		names[r.DisplayName()] = true
 	}
 	switch {
 	case len(all) == 0:
-		n.fault("name one, or use relay", "there are no relays")
+		n.fault("add a relay to the list, or use relay", "the list of relays is empty")
 	case len(all) > maxRelays:
-		n.fault("", "there are %d relays, more than %d", len(all), maxRelays)
+		n.fault("", "the channel has %d relays; at most %d are allowed", len(all), maxRelays)
 	case !used:
-		n.fault("pause the channel instead", "all relays have the weight 0")
+		n.fault("pause the channel instead", "all relays have weight 0")
 	}
 	return all
 }
@@ -425,7 +425,7 @@ func (n node) relay() catalog.Relay {
 // relayed checks what a channel by SMTP says about where its mails go.
 func (n node) relayed(c *ChannelSpec) {
 	if n.has("relay") == n.has("relays") {
-		n.fault("give relay, or relays where there are several", "relay is missing, or stands beside relays")
+		n.fault("set relay, or relays if there are several", "exactly one of relay and relays must be set")
 	}
 	if len(c.Relays) == 0 {
 		n.login(c.Username, c.PasswordEnv, c.PasswordFile)
@@ -433,11 +433,11 @@ func (n node) relayed(c *ChannelSpec) {
 	}
 	for _, field := range []string{"username", "password_env", "password_file"} {
 		if n.has(field) {
-			n.fault("write it at each relay that it is for", "%s stands beside relays", field)
+			n.fault("set it in each relay that needs it", "%s cannot be combined with relays", field)
 		}
 	}
 	if c.Connections < len(c.Relays) {
-		n.fault("raise connections", "%d connections are fewer than the %d relays", c.Connections, len(c.Relays))
+		n.fault("increase connections", "%d connections are fewer than the %d relays", c.Connections, len(c.Relays))
 	}
 }
 
@@ -445,7 +445,7 @@ func (n node) relayed(c *ChannelSpec) {
 func (n node) login(username, env, file string) {
 	n.oneOf("password_env", "password_file")
 	if secret := env + file; (username == "") != (secret == "") {
-		n.fault("give username and password_env or password_file, or none", "username and password belong together")
+		n.fault("set username and either password_env or password_file, or none of them", "username and password must be set together")
 	}
 }
 
@@ -459,7 +459,7 @@ func (n node) reserve() (r catalog.Reserve) {
 		"normal": func(v node) { r.Normal = v.share() },
 	})
 	if urgent, normal := r.Shares(); urgent+normal > catalog.MaxReserve/100. {
-		n.fault("leave a tenth of the connections to the bulk lane", "more than %d%% of the connections are reserved", catalog.MaxReserve)
+		n.fault("leave a tenth of the connections for the bulk lane", "more than %d%% of the connections are reserved", catalog.MaxReserve)
 	}
 	return r
 }
@@ -468,7 +468,7 @@ func (n node) share() catalog.Share {
 	s := n.text()
 	number, ok := strings.CutSuffix(s, "%")
 	if percent, err := strconv.Atoi(number); !ok || err != nil || percent < 0 || percent > 100 || strconv.Itoa(percent) != number {
-		n.fault("write it as 10%", "%s is not a share", inputerror.Quote(s))
+		n.fault("write it as 10%", "%s is not a percentage", inputerror.Quote(s))
 		return ""
 	}
 	return catalog.Share(s)
@@ -518,7 +518,7 @@ func (n node) durations() []catalog.Duration {
 	var all []catalog.Duration
 	n.each(func(v node) { all = append(all, v.duration()) })
 	if len(all) > maxRetries {
-		n.fault("", "more than %d waits", maxRetries)
+		n.fault("", "the list must have at most %d retry intervals", maxRetries)
 	}
 	return slices.Clip(all)
 }

@@ -58,7 +58,7 @@ func (d *Document) Relocated(err error, sent *Document) error {
 		case (position{part.Line, part.Column}) == sent.position(part.Pointer):
 			part.Line, part.Column = pos.line, pos.column
 		case part.Line > 0 && pos.line > 0:
-			part.Message += fmt.Sprintf(", in the text that stands at line %d", pos.line)
+			part.Message += fmt.Sprintf(", in the text at line %d", pos.line)
 		}
 	}
 	return e
@@ -204,7 +204,7 @@ func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 	n := node{p: p, Node: body, at: d.root}
 	p.shown = fieldReaders{"name": func(v node) {
 		if own := m.own(); v.text() != own {
-			v.fault("leave it out", "the path says %s", inputerror.Quote(own))
+			v.fault("omit the name", "the name differs from %s in the path", inputerror.Quote(own))
 		}
 	}}
 	m.check(n)
@@ -278,7 +278,7 @@ func (m Member) own() string {
 // check refuses a name that could not be one.
 func (m Member) check(n node) {
 	if !NamePattern.MatchString(m.own()) {
-		n.fault(NameHint, "%s is not a name", inputerror.Quote(m.own()))
+		n.fault(NameHint, "%s is not a valid name", inputerror.Quote(m.own()))
 	}
 }
 

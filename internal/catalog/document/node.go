@@ -121,9 +121,9 @@ func (n node) fields(known fieldReaders) {
 func fieldHint(name string, known fieldReaders) string {
 	switch {
 	case name == "password" && known["password_env"] != nil:
-		return "a secret is not written into the document: name an environment variable with password_env, or a file with password_file"
+		return "do not write a secret into the document: name an environment variable with password_env, or a file with password_file"
 	case name == "key" && known["key_env"] != nil:
-		return "a key is not written into the document: name a file with key_file, or an environment variable with key_env"
+		return "do not write a key into the document: name a file with key_file, or an environment variable with key_env"
 	}
 	return inputerror.DidYouMean(name, maps.Keys(known), "")
 }
@@ -139,7 +139,7 @@ func (n node) entries(read func(name string, v node)) {
 func (n node) members(read func(name string, v node)) {
 	n.entries(func(name string, v node) {
 		if !NamePattern.MatchString(name) {
-			v.fault(NameHint, "%s is not a name", inputerror.Quote(name))
+			v.fault(NameHint, "%s is not a valid name", inputerror.Quote(name))
 			return
 		}
 		read(name, v)
@@ -183,14 +183,14 @@ func (n node) has(name string) bool { return n.find(name) != nil }
 // oneOf refuses two fields that say the same thing.
 func (n node) oneOf(a, b string) {
 	if n.has(a) && n.has(b) {
-		n.fault("give one of them", "both %s and %s are given", a, b)
+		n.fault("set only one of them", "both %s and %s are set", a, b)
 	}
 }
 
 // alone refuses other fields beside name where that is set.
 func (n node) alone(name string, set bool) {
 	if set && len(n.pairs()) > 1 {
-		n.fault("remove the other fields, or "+name, "%s: true stands alone", name)
+		n.fault("remove the other fields, or "+name, "%s: true cannot be combined with other fields", name)
 	}
 }
 
@@ -206,7 +206,7 @@ func (n node) text() string {
 	case *ast.NullNode, nil:
 		return ""
 	}
-	n.fault("", "must be a text")
+	n.fault("", "must be a string")
 	return ""
 }
 
@@ -214,7 +214,7 @@ func (n node) text() string {
 func (n node) name() string {
 	s := n.text()
 	if !NamePattern.MatchString(s) {
-		n.fault(NameHint, "%s is not a name", inputerror.Quote(s))
+		n.fault(NameHint, "%s is not a valid name", inputerror.Quote(s))
 	}
 	return s
 }
@@ -266,7 +266,7 @@ func (n node) json() json.RawMessage {
 func (n node) encode(v any) json.RawMessage {
 	b, err := json.Marshal(jsonValue(v))
 	if err != nil {
-		n.fault("", "is not JSON: %v", err)
+		n.fault("", "is not valid JSON: %v", err)
 		return nil
 	}
 	return b

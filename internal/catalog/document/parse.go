@@ -63,7 +63,7 @@ func readDocument(b []byte) (*reader, ast.Node, error) {
 		return nil, nil, inputerror.Invalid("", "save the file as UTF-8", "the document is not valid UTF-8")
 	}
 	if line := tooDeep(b); line > 0 {
-		e := inputerror.Invalid("", "", "more than %d levels inside each other", maxNesting)
+		e := inputerror.Invalid("", "", "the document is nested more than %d levels deep", maxNesting)
 		e.Line = line
 		return nil, nil, e
 	}
@@ -72,7 +72,7 @@ func readDocument(b []byte) (*reader, ast.Node, error) {
 		return nil, nil, syntaxFault(err)
 	}
 	if len(file.Docs) > 1 {
-		return nil, nil, inputerror.Invalid("", "apply them one after the other", "there are %d documents in one", len(file.Docs))
+		return nil, nil, inputerror.Invalid("", "split the file, and apply the documents one after the other", "the file has %d documents, but only one is allowed", len(file.Docs))
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil, nil, inputerror.Invalid("", "", "the document is empty")
@@ -111,9 +111,9 @@ func tooDeep(b []byte) int {
 func syntaxFault(err error) *fanfare.Error {
 	e := inputerror.Invalid("", "", "%s", strings.TrimSpace(err.Error()))
 	if s, ok := errors.AsType[*yaml.SyntaxError](err); ok {
-		e.Message, e.Hint = s.GetMessage(), "look at the indentation there: the same for all fields of an object, and more for what is in them"
+		e.Message, e.Hint = s.GetMessage(), "check the indentation: all fields of an object have the same, and their contents have more"
 		if strings.Contains(e.Message, "'\t'") {
-			e.Message, e.Hint = "a tab cannot stand at the beginning of a line", "indent with spaces"
+			e.Message, e.Hint = "a line cannot begin with a tab", "indent with spaces"
 		}
 		e.Line, e.Column = s.GetToken().Position.Line, s.GetToken().Position.Column
 	}
@@ -141,7 +141,7 @@ func (p *reader) Visit(n ast.Node) ast.Visitor {
 
 var NamePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$`)
 
-const NameHint = "use lower case letters and digits, _ . or -, at most 64"
+const NameHint = "use at most 64 lower-case letters, digits, _ . or -"
 
 func (p *reader) document(n node) {
 	all := p.doc.approvalFields()
@@ -231,7 +231,7 @@ func (p *reader) rule(n node) RuleSpec {
 		n.fault("", "the rule has no name")
 	}
 	if !r.Delete && !n.has("when") {
-		n.fault("say for which events it is, such as event.mag >= sub.min_mag", "the rule has no when")
+		n.fault("set when to a condition, such as event.mag >= sub.min_mag", "the rule has no condition")
 	}
 	return r
 }
@@ -271,7 +271,7 @@ func (n node) bytesOf(name string, most int) []byte {
 	case name == "":
 		return nil
 	case n.p.dir == "":
-		n.fault("give the content itself, or apply with the command, which reads the files", "files cannot be read here")
+		n.fault("send the content itself, or use fanfare apply, which reads the files", "the server cannot read the files of a document")
 		return nil
 	}
 	root, err := os.OpenRoot(n.p.dir)
@@ -281,15 +281,15 @@ func (n node) bytesOf(name string, most int) []byte {
 	}
 	defer root.Close() //nolint:errcheck // it was only read
 	if info, err := root.Stat(filepath.Clean(name)); err == nil && info.Size() > int64(most) {
-		n.fault("", "the file %s has %d bytes, more than %d", inputerror.Quote(name), info.Size(), most)
+		n.fault("", "the file %s has %d bytes; at most %d are allowed", inputerror.Quote(name), info.Size(), most)
 		return nil
 	}
 	b, err := root.ReadFile(filepath.Clean(name))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		n.fault("the path is relative to the document", "there is no file %s", inputerror.Quote(name))
+		n.fault("check the path, which is relative to the document", "the file %s does not exist", inputerror.Quote(name))
 	case err != nil:
-		n.fault("it must be readable and lie in the document's folder", "cannot read the file %s", inputerror.Quote(name))
+		n.fault("the file must be readable and in the document's folder", "cannot read the file %s", inputerror.Quote(name))
 	}
 	return b
 }
@@ -312,7 +312,7 @@ func (n node) jsonFile() json.RawMessage {
 	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 		fault := syntaxFault(err)
 		fault.Pointer = n.at
-		fault.Message = "the file " + inputerror.Quote(n.text()) + " is not JSON: " + fault.Message
+		fault.Message = "the file " + inputerror.Quote(n.text()) + " is not valid JSON: " + fault.Message
 		n.p.wrong = append(n.p.wrong, fault)
 		return nil
 	}

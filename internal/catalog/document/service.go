@@ -50,12 +50,12 @@ func (n node) bounceRule() (rule catalog.BounceRule) {
 		n.alone("never", true)
 		return rule
 	}
-	n.needs("after", "such as 3, or say never: true")
+	n.needs("after", "such as 3, or set never: true")
 	if rule.WithinDays == 0 {
 		rule.WithinDays = catalog.BounceWithin
 	}
 	if rule.OverDays > rule.WithinDays {
-		n.fault("take a longer within_days", "over_days is longer than within_days: that can never be")
+		n.fault("increase within_days", "over_days is longer than within_days, so the rule could never apply")
 	}
 	return rule
 }
@@ -97,7 +97,7 @@ func (n node) pages() *catalog.Pages {
 		},
 	})
 	if len(p.Links) > maxPageLinks {
-		n.fault("", "%d links, at most %d may stand at the foot", len(p.Links), maxPageLinks)
+		n.fault("", "the page footer has %d links; at most %d are allowed", len(p.Links), maxPageLinks)
 	}
 	return p
 }
@@ -109,9 +109,9 @@ func (n node) logo() string {
 	_, err := base64.StdEncoding.DecodeString(data)
 	switch {
 	case !ok || err != nil || kind != "data:image/png" && kind != "data:image/jpeg" && kind != "data:image/webp":
-		n.fault("write it as data:image/png;base64,... (png, jpeg or webp)", "the logo is not an image that is written out")
+		n.fault("write it as data:image/png;base64,... (png, jpeg or webp)", "the logo is not an inline image")
 	case len(text) > maxLogoBytes:
-		n.fault("", "the logo has %d bytes, more than %d", len(text), maxLogoBytes)
+		n.fault("", "the logo has %d bytes; at most %d are allowed", len(text), maxLogoBytes)
 	}
 	return text
 }
@@ -122,11 +122,11 @@ func (n node) pageLink() (l catalog.PageLink) {
 		"url": func(v node) {
 			l.URL = v.line()
 			if u, err := url.Parse(l.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "mailto" {
-				v.fault("", "%s is not a URL with https, http or mailto", inputerror.Quote(l.URL))
+				v.fault("", "%s is not an https, http or mailto URL", inputerror.Quote(l.URL))
 			}
 		},
 	})
-	n.needs("title", "what the link is called")
+	n.needs("title", "set it to the text of the link")
 	n.needs("url", "such as https://example.org/imprint")
 	return l
 }
@@ -136,19 +136,19 @@ func (n node) pageTexts() map[string]map[string]string {
 	all, size := map[string]map[string]string{}, 0
 	n.entries(func(tag string, v node) {
 		if _, err := language.Parse(tag); err != nil || len(tag) > 64 {
-			v.fault("use a language tag such as de or pt-BR", "%s is not a language", inputerror.Quote(tag))
+			v.fault("use a language tag such as de or pt-BR", "%s is not a language tag", inputerror.Quote(tag))
 		}
 		texts := map[string]string{}
 		v.entries(func(name string, v node) {
 			texts[name] = v.text()
 			if size += len(texts[name]); !words.Known(name) {
-				v.fault("docs/reference/page-texts.md lists those that there are", "pages have no text %s", inputerror.Quote(name))
+				v.fault("docs/reference/page-texts.md lists the texts", "unknown page text %s", inputerror.Quote(name))
 			}
 		})
 		all[strings.ToLower(tag)] = texts
 	})
 	if size > maxPageTexts {
-		n.fault("", "the texts have %d bytes, more than %d", size, maxPageTexts)
+		n.fault("", "the texts have %d bytes; at most %d are allowed", size, maxPageTexts)
 	}
 	return all
 }
@@ -181,7 +181,7 @@ func (n node) word() string {
 func (n node) bounded(most int) string {
 	text := n.line()
 	if len(text) > most {
-		n.fault("", "%d bytes, more than %d", len(text), most)
+		n.fault("", "the value has %d bytes; at most %d are allowed", len(text), most)
 	}
 	return text
 }

@@ -49,21 +49,21 @@ func (n node) enclosed(image string) (f catalog.TemplateFile) {
 		},
 		"sha256": func(v node) {
 			if err := f.SHA256.UnmarshalText([]byte(v.text())); err != nil {
-				v.fault("leave it away, and give the file", "%v", err)
+				v.fault("omit sha256, and set file or content", "%v", err)
 			}
 		},
 		"size": func(v node) { f.Size = v.number(0, 1<<40) },
 	})
 	switch {
 	case given == 0 && !n.has("sha256"):
-		n.fault("give file, a path beside the document, or content in base64", "there is no file")
+		n.fault("set file to a path relative to the document, or content to base64", "file and content are missing")
 	case given > 1:
-		n.fault("", "has both file and content")
+		n.fault("", "both file and content are set")
 	case given == 1 && f.Content != nil:
 		said := f.SHA256
 		f.Size, f.SHA256 = len(f.Content), fanfare.SumOf(f.Content)
 		if n.has("sha256") && said != f.SHA256 {
-			n.fault("leave sha256 away", "the content has another SHA-256")
+			n.fault("omit sha256", "the SHA-256 of the content differs from sha256")
 		}
 	}
 	if f.Name == "" && image != "" {
@@ -89,7 +89,7 @@ func (n node) base64() []byte {
 		n.fault("write it as base64 (RFC 4648, section 4)", "the content is not base64")
 		return nil
 	case len(content) > maxContentBytes:
-		n.fault("", "the file has %d bytes, more than %d", len(content), maxContentBytes)
+		n.fault("", "the file has %d bytes; at most %d are allowed", len(content), maxContentBytes)
 		return nil
 	}
 	return content

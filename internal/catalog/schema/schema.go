@@ -67,7 +67,7 @@ func schemaFault(err error) error {
 		}
 	}
 	if e, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
-		return inputerror.Invalid("", "copy what is referred to into $defs", "%v", e.Err)
+		return inputerror.Invalid("", "copy the other schema into $defs", "%v", e.Err)
 	}
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return inputerror.Invalid("", "", "the schema cannot be used: %s", text)

@@ -15,7 +15,7 @@ import (
 )
 
 // errConfigurationChanged says that the configuration changed while a plan was made.
-var errConfigurationChanged = errors.New("registry: the configuration changed meanwhile")
+var errConfigurationChanged = errors.New("registry: the configuration changed in the meantime")
 
 // Plan checks everything in d, dry-runs each template that it names or that a
 // topic in it uses, and returns what Apply would change. It changes nothing.
@@ -122,8 +122,8 @@ func (r *Catalog) checkUse(pl *apply.Plan) error {
 }
 
 func inUse(at string, subscriptions int64) *fanfare.Error {
-	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Hint: "end them first",
-		Message: fmt.Sprintf("cannot be deleted: active or paused subscriptions need it, %d of them", subscriptions)}
+	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Hint: "end these subscriptions first",
+		Message: fmt.Sprintf("cannot be deleted: %d active or paused subscriptions use it", subscriptions)}
 }
 
 // commitPlan stores a plan and puts it in force.
@@ -176,7 +176,7 @@ func (r *Catalog) DraftFiles(service, name string, parts catalog.TemplateParts) 
 func (r *Catalog) File(ctx context.Context, sum fanfare.Sum) ([]byte, error) {
 	content, err := r.opt.Store.File(ctx, sum)
 	if err == nil && fanfare.SumOf(content) != sum {
-		err = &fanfare.Error{Code: fanfare.NotFound, Message: "a file of the template is not kept: " + sum.String()}
+		err = &fanfare.Error{Code: fanfare.NotFound, Message: "a file of the template is not stored: " + sum.String()}
 	}
 	return content, err
 }

@@ -39,7 +39,7 @@ func (r *Catalog) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
 	case rule.HoldExemptUrgent && posted.Lane == fanfare.Urgent:
 		return ""
 	}
-	return "waits for approval: " + strconv.FormatInt(messages, 10) + " messages are more than the " + strconv.Itoa(rule.HoldAbove) + " of " + whose
+	return "waits for approval: " + strconv.FormatInt(messages, 10) + " messages are more than the limit of " + strconv.Itoa(rule.HoldAbove) + " of " + whose
 }
 
 // Bounces returns the complete bounce rules of a service; the defaults if the service is unknown.
@@ -148,7 +148,7 @@ func (r *Catalog) readError(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	r.opt.Logger.Error("registry: reading the store", "error", err)
+	r.opt.Logger.Error("registry: cannot read the store", "error", err)
 	return control.UserError(err, "the control store could not be read")
 }
 

@@ -19,7 +19,7 @@ func (r *Catalog) ChooseChannel(service, name string) (*catalog.Channel, error) 
 	if c, ok := svc.Channels[name]; ok {
 		return c, nil
 	}
-	hint := inputerror.DidYouMean(name, maps.Keys(svc.Channels), "the service has no channels, apply one first")
+	hint := inputerror.DidYouMean(name, maps.Keys(svc.Channels), "the service has no channels: apply a channel first")
 	if name == "" {
 		return nil, inputerror.Invalid("/channel", hint, "channel is missing")
 	}
@@ -45,7 +45,7 @@ func (r *Catalog) ChooseTemplate(service, name string, may TemplateChoice) (*cat
 	base, version, pinned := strings.Cut(name, "@")
 	current, all := svc.Templates[base], conf.TemplateVersions(service, base)
 	if current == nil && (len(all) == 0 || may != ChooseAny || !pinned) {
-		return nil, inputerror.Invalid("/template", inputerror.DidYouMean(base, maps.Keys(svc.Templates), "the service has no templates, apply one first"), "unknown template %s", inputerror.Quote(base))
+		return nil, inputerror.Invalid("/template", inputerror.DidYouMean(base, maps.Keys(svc.Templates), "the service has no templates: apply a template first"), "unknown template %s", inputerror.Quote(base))
 	}
 	if !pinned {
 		return current, nil
@@ -55,7 +55,7 @@ func (r *Catalog) ChooseTemplate(service, name string, may TemplateChoice) (*cat
 		switch {
 		case v.State == catalog.VersionDraft && (version == catalog.VersionDraft || err == nil && v.Version == number):
 			if may != ChooseAny {
-				return nil, inputerror.Invalid("/template", "publish it first: fanfare template publish "+base, "%s is a draft, with which nobody is written to", inputerror.Quote(name))
+				return nil, inputerror.Invalid("/template", "publish it first: fanfare template publish "+base, "%s is a draft and cannot be used to send messages", inputerror.Quote(name))
 			}
 			return v.TemplateSource, nil
 		case err == nil && v.Version == number:
@@ -63,7 +63,7 @@ func (r *Catalog) ChooseTemplate(service, name string, may TemplateChoice) (*cat
 		}
 	}
 	if version == catalog.VersionDraft {
-		return nil, inputerror.Invalid("/template", "fanfare template draft "+base+" -f FILE keeps one", "template %s has no draft", inputerror.Quote(base))
+		return nil, inputerror.Invalid("/template", "store a draft with fanfare template draft "+base+" -f FILE", "template %s has no draft", inputerror.Quote(base))
 	}
 	if err != nil || number < 1 {
 		return nil, inputerror.Invalid("/template", "write name@version, such as "+base+"@1", "template %s has no version %s", inputerror.Quote(base), inputerror.Quote(version))

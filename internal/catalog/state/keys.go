@@ -94,7 +94,7 @@ func (r *Catalog) CreateKey(ctx context.Context, service string, settings KeySet
 	var made Key
 	err := r.writer.Run(ctx, func() error {
 		if r.keyring.len() >= maxKeys {
-			return &fanfare.Error{Code: fanfare.TooLarge, Message: "there are too many keys", Hint: "delete those that nobody uses"}
+			return &fanfare.Error{Code: fanfare.TooLarge, Message: "the server has too many keys", Hint: "delete unused keys"}
 		}
 		if service != "" {
 			if _, err := r.config.Load().Service(service); err != nil {
@@ -277,7 +277,7 @@ func (r *Catalog) keepAdminKey(was, now *storedKey) error {
 			return nil
 		}
 	}
-	return &fanfare.Error{Code: fanfare.Conflict, Message: "it is the last key that may do everything", Hint: "make another one first, or rotate it"}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: "this is the last admin key for all services", Hint: "create another admin key first, or rotate this one"}
 }
 
 // storeKey stores k with b, and then publishes it. It runs in the writer.
@@ -327,10 +327,10 @@ func (r *Catalog) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
 		return err
 	}
 	if len(body.Hash) != sha256.Size {
-		return &fanfare.Error{Code: fanfare.Internal, Message: "the kept hash is damaged"}
+		return &fanfare.Error{Code: fanfare.Internal, Message: "the stored hash of the key is damaged"}
 	}
 	if c.Service != 0 && s.ServiceNames[c.Service] == "" {
-		return fmt.Errorf("no service %d", c.Service) // the key must not become one for all services
+		return fmt.Errorf("unknown service number %d", c.Service) // the key must not become one for all services
 	}
 	r.keyring.set(&storedKey{number: c.Number, name: c.Name, svc: s.ServiceNames[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
 	return nil

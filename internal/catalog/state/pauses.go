@@ -115,21 +115,21 @@ func (r *Catalog) checkScope(scope fanfare.Scope) error {
 	case fanfare.ScopeRelay:
 		names := strings.SplitN(scope.Name, "/", 3)
 		if len(names) < 3 {
-			return inputerror.Invalid("", "write service/channel/relay", "%s names no relay", inputerror.Quote(scope.Name))
+			return inputerror.Invalid("", "write service/channel/relay", "%s is not the name of a relay", inputerror.Quote(scope.Name))
 		}
 		channel, err := conf.ChannelNamed(names[0] + "/" + names[1])
 		if err != nil {
 			return err
 		}
 		if !channel.HasHop(names[2]) {
-			return &fanfare.Error{Code: fanfare.NotFound, Message: "the channel has no relay " + inputerror.Quote(names[2]), Hint: "`fanfare relay list` shows them"}
+			return &fanfare.Error{Code: fanfare.NotFound, Message: "the channel has no relay " + inputerror.Quote(names[2]), Hint: "`fanfare relay list` shows the relays"}
 		}
 		return nil
 	case fanfare.ScopeBroadcast:
 		if _, ok := fanfare.ParseEventRef(scope.Name); ok {
 			return nil
 		}
-		return inputerror.Invalid("", "give the event's id, evt-…", "%s is not an event", inputerror.Quote(scope.Name))
+		return inputerror.Invalid("", "use the id of the event, evt-…", "%s is not the id of an event", inputerror.Quote(scope.Name))
 	}
 	return inputerror.Invalid("", "use all, service, channel, relay or broadcast", "unknown scope %s", inputerror.Quote(string(scope.Kind)+" "+scope.Name))
 }

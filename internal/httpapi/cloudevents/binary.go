@@ -66,10 +66,10 @@ func setHeaders(e *fanfare.Event, header http.Header) error {
 		}
 		name = strings.ToLower(name)
 		if !validName(name) {
-			return invalid("/"+name, "header ce-"+name+" cannot be an attribute", "attributes are named by letters and digits")
+			return invalid("/"+name, "header ce-"+name+" is not a valid attribute name", "use only letters and digits in attribute names")
 		}
 		if len(values) > 1 {
-			return invalid("/"+name, "header ce-"+name+" stands twice", "")
+			return invalid("/"+name, "header ce-"+name+" occurs twice", "")
 		}
 		if err := set(e, name, unescapeHeader(values[0]), "/"+name); err != nil {
 			return err

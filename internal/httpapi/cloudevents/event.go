@@ -31,14 +31,14 @@ func set(e *fanfare.Event, name, value, pointer string) error {
 	switch name {
 	case "specversion":
 		if value != "1.0" {
-			return invalid(pointer, fmt.Sprintf("specversion is %q", value), "only CloudEvents 1.0 is understood")
+			return invalid(pointer, fmt.Sprintf("specversion is %q", value), "use CloudEvents 1.0, the only supported version")
 		}
 	case "id":
 		if value == "" {
 			return invalid(pointer, "id must not be empty", "")
 		}
 		if fanfare.ReservedID(value) {
-			return invalid(pointer, fmt.Sprintf("id %q begins like one that Fanfare makes", value), "choose an id that does not begin with evt-, dlv- or sub-")
+			return invalid(pointer, fmt.Sprintf("id %q begins with a prefix that is reserved for Fanfare", value), "choose an id that does not begin with evt-, dlv- or sub-")
 		}
 		e.ID = value
 	case "source":
@@ -53,13 +53,13 @@ func set(e *fanfare.Event, name, value, pointer string) error {
 		e.Type = value
 	case "subject":
 		if value == "" {
-			return invalid(pointer, "subject must not be empty", "leave it out")
+			return invalid(pointer, "subject must not be empty", "omit it")
 		}
 		e.Subject = value
 	case "time":
 		t, err := time.Parse(time.RFC3339Nano, value)
 		if err != nil {
-			return invalid(pointer, fmt.Sprintf("time %q is not a time", value), "write it as RFC 3339 has it: 2026-11-20T08:15:00Z")
+			return invalid(pointer, fmt.Sprintf("time %q is not a time", value), "write it in the form of RFC 3339, such as 2026-11-20T08:15:00Z")
 		}
 		e.Time = t
 	case "datacontenttype":
@@ -75,7 +75,7 @@ func set(e *fanfare.Event, name, value, pointer string) error {
 		}
 		e.DataSchema = value
 	case "data", "data_base64":
-		return invalid(pointer, name+" cannot be the name of an attribute", "")
+		return invalid(pointer, name+" is not a valid attribute name", "")
 	default:
 		return extend(e, name, quoted(value), pointer)
 	}
@@ -88,7 +88,7 @@ func extend(e *fanfare.Event, name string, value json.RawMessage, pointer string
 		e.Extensions = map[string]json.RawMessage{}
 	}
 	if e.Extensions[name] = value; len(e.Extensions) > maxExtensions {
-		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("more than %d extension attributes", maxExtensions), Hint: "what is yours belongs into data"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("the event has more than %d extension attributes", maxExtensions), Hint: "put your own fields into data"}
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func setData(e *fanfare.Event, data []byte, pointer string) error {
 }
 
 func tooMuchData(sizeBytes int, pointer string) error {
-	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("data is %d bytes", sizeBytes), Hint: "an event may have 256 KiB of data; send a link to more"}
+	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("data has %d bytes, which is too much", sizeBytes), Hint: "send at most 256 KiB of data, or a link to it"}
 }
 
 // checkData refuses what is not one JSON value in UTF-8.

@@ -18,7 +18,7 @@ func ParsePointer(s string) (Pointer, error) {
 		return nil, nil
 	}
 	if s[0] != '/' {
-		return nil, invalid("", strconv.Quote(s)+" is not a JSON pointer", "it begins with a slash: /id")
+		return nil, invalid("", strconv.Quote(s)+" is not a JSON pointer", "begin it with a slash, such as /id")
 	}
 	parts := strings.Split(s[1:], "/")
 	for i, p := range parts {
@@ -89,7 +89,7 @@ func (m Mapping) Event(data []byte) (fanfare.Event, error) {
 		}
 		value, ok := a.at.text(data)
 		if !ok {
-			return fanfare.Event{}, invalid(pointer, "data has no string or number for "+a.name+" here", "")
+			return fanfare.Event{}, invalid(pointer, "data has no string or number here for "+a.name, "")
 		}
 		if err := set(&e, a.name, value, pointer); err != nil {
 			return fanfare.Event{}, err

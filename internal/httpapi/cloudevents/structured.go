@@ -91,13 +91,13 @@ func AtIndex(i int, err error) []*fanfare.Error {
 
 // Refused is the error of a batch that is taken as a whole or not at all.
 func Refused(wrong []*fanfare.Error) error {
-	return &fanfare.Error{Code: fanfare.Invalid, Message: "nothing was kept: members of the batch are wrong", Hint: "mend them and send the whole batch again", Details: wrong}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "nothing was stored: some events of the batch are invalid", Hint: "correct these events, and send the whole batch again", Details: wrong}
 }
 
 // attribute returns the value of a context attribute as text.
 func attribute(name string, raw json.RawMessage) (string, error) {
 	if !validName(name) {
-		return "", invalid("/"+escape(name), fmt.Sprintf("%q cannot be the name of an attribute", name), "attributes are named by lower-case letters and digits; what is yours belongs into data")
+		return "", invalid("/"+escape(name), fmt.Sprintf("%q is not a valid attribute name", name), "use only lower-case letters and digits in attribute names, or put your own fields into data")
 	}
 	var s string
 	if raw[0] == '"' {
@@ -123,7 +123,7 @@ func setMembers(e *fanfare.Event, members map[string]json.RawMessage) error {
 		return checkData(data, "/data")
 	}
 	if data != nil {
-		return invalid("/data_base64", "data and data_base64 exclude each other", "")
+		return invalid("/data_base64", "data and data_base64 cannot both be set", "")
 	}
 	var text string
 	if err := json.Unmarshal(encoded, &text); err != nil {

@@ -38,7 +38,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // maxBodyBytes only as the data arrives.
 func ReadUpTo(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " cannot be read", Hint: "send it plain"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " is not supported", Hint: "send the body without Content-Encoding"}
 	}
 	if r.ContentLength > most {
 		w.Header().Set("Connection", "close")
@@ -81,16 +81,16 @@ func BodyError(err error, limitBytes int64) *fanfare.Error {
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body came too slowly"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the client sent the body too slowly"}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body ended early", Hint: "the connection broke; send it again"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body ended early", Hint: "the connection broke; send the request again"}
 	}
 	return &fanfare.Error{Code: fanfare.Invalid, Message: "the body could not be read"}
 }
 
 func TooLargeBody(limitBytes int64) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.TooLarge, Message: "the body is larger than " + strconv.FormatInt(limitBytes, 10) + " bytes",
-		Hint: "many events or subscriptions go as NDJSON (application/x-ndjson), which is streamed"}
+		Hint: "send many events or subscriptions as NDJSON (application/x-ndjson), which is streamed"}
 }
 
 // MediaType returns the type of the body without its parameters.
@@ -112,6 +112,6 @@ func IsNDJSON(mediaType string) bool {
 }
 
 func UnknownType(mediaType string, known ...string) error {
-	return &fanfare.Error{Code: fanfare.Invalid, Message: "a body of type " + mediaType + " cannot be read",
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "a body of type " + mediaType + " is not supported",
 		Hint: "send the header Content-Type with one of " + strings.Join(known, ", ")}
 }

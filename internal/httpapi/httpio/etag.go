@@ -27,14 +27,14 @@ func TagOf(v any) (string, error) {
 // A request without such headers has no preconditions.
 func MayChange(h http.Header, tag string) error {
 	if wanted := h.Values("If-Match"); len(wanted) > 0 && !matches(wanted, tag, false) {
-		e := &fanfare.Error{Code: fanfare.PreconditionFailed, Message: "it was changed since it was read: If-Match does not fit", Hint: "read it again, and send the change with the ETag of what is there now"}
+		e := &fanfare.Error{Code: fanfare.PreconditionFailed, Message: "the object has changed since it was read: If-Match does not match", Hint: "read the object again, and send the change with its current ETag"}
 		if tag == "" {
-			e.Message, e.Hint = "If-Match does not fit: there is no such thing", "leave the header out to create it"
+			e.Message, e.Hint = "the object does not exist: If-Match does not match", "omit the header to create the object"
 		}
 		return e
 	}
 	if unwanted := h.Values("If-None-Match"); len(unwanted) > 0 && matches(unwanted, tag, true) {
-		return &fanfare.Error{Code: fanfare.PreconditionFailed, Message: "it is there already: If-None-Match does not fit", Hint: "leave the header out to replace it"}
+		return &fanfare.Error{Code: fanfare.PreconditionFailed, Message: "the object already exists: If-None-Match does not allow this request", Hint: "omit the header to replace the object"}
 	}
 	return nil
 }

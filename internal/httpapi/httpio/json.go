@@ -41,7 +41,7 @@ func ReadTemplateJSON(w http.ResponseWriter, r *http.Request, v any) error {
 // DecodeStrictly decodes one JSON value and rejects unknown members.
 func DecodeStrictly(text []byte, v any) error {
 	if string(bytes.TrimSpace(text)) == "null" {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body is null, and not an object"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body is null instead of an object"}
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -67,7 +67,7 @@ func DecodeError(text []byte, err error) error {
 	case errors.As(err, &kind):
 		e.Line, e.Column = position(text, kind.Offset)
 		e.Pointer = "/" + strings.ReplaceAll(kind.Field, ".", "/")
-		e.Message = "a " + kind.Value + " cannot stand here"
+		e.Message = "a JSON " + kind.Value + " is not allowed here"
 	case errors.As(err, &moment):
 		// The decoder does not say whose value it was, but the value itself.
 		value := strings.Trim(moment.Value, `"`)
@@ -76,10 +76,10 @@ func DecodeError(text []byte, err error) error {
 		}
 		e.Message, e.Hint = fmt.Sprintf("%q is not a time", value), TimeHint
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		e.Message += ": it ends early"
+		e.Message += ": the body ends early"
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		e.Message = strings.TrimPrefix(err.Error(), "json: ")
-		e.Hint = "/openapi.json says which there are"
+		e.Hint = "/openapi.json lists the members"
 	}
 	return e
 }
@@ -90,4 +90,4 @@ func position(text []byte, offset int64) (line, column int) {
 }
 
 // TimeHint says how to write a time.
-const TimeHint = "write it with its zone, as 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00 (RFC 3339)"
+const TimeHint = "write it with its time zone, such as 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00 (RFC 3339)"

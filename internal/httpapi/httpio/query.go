@@ -23,7 +23,7 @@ func Boolean(r *http.Request, name string) (bool, error) {
 	}
 	on, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " is neither true nor false"}
+		return false, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " must be true or false"}
 	}
 	return on, nil
 }

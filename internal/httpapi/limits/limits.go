@@ -87,13 +87,13 @@ func (g *KeyLimits) Acquire(h http.Header, key string, now time.Time) (*KeyLimit
 		h["Ratelimit"] = []string{`"key";r=` + strconv.FormatInt(left, 10) + ";t=" + strconv.FormatInt(httpio.WholeSeconds(t), 10)}
 		if wait > 0 {
 			return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key sends more than " + strconv.Itoa(g.limits.RatePerSecond) + " requests a second",
-				Hint: "wait as long as Retry-After says; many events or subscriptions go into one request as NDJSON", RetryAfter: wait}
+				Hint: "wait for the seconds in Retry-After; send many events or subscriptions in one request as NDJSON", RetryAfter: wait}
 		}
 	}
 	if most := int64(g.limits.RequestsPerKey); most > 0 && mine.running.Add(1) > most {
 		mine.running.Add(-1)
-		return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key has " + strconv.FormatInt(most, 10) + " requests running, which is its limit",
-			Hint: "send this one when another has ended"}
+		return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key has " + strconv.FormatInt(most, 10) + " concurrent requests, which is its limit",
+			Hint: "send this request again when another one has ended"}
 	}
 	return mine, nil
 }

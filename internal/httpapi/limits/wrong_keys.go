@@ -54,7 +54,7 @@ func (g *WrongKeys) Count(r *http.Request, now time.Time) error {
 	}
 	over := time.Duration(tried.full.Load()-now.UnixNano()) - (WrongKeyBurst-1)*WrongKeyInterval
 	if over > 0 {
-		return &fanfare.Error{Code: fanfare.RateLimited, Message: "too many wrong keys came from this address", Hint: "wait as long as Retry-After says, and check the key", RetryAfter: over}
+		return &fanfare.Error{Code: fanfare.RateLimited, Message: "this address has sent too many wrong keys", Hint: "wait for the seconds in Retry-After, and check the key", RetryAfter: over}
 	}
 	tried.take(now.UnixNano(), int64(WrongKeyInterval), WrongKeyBurst)
 	return nil

@@ -101,11 +101,11 @@ func Listen(o Options) (*Server, error) {
 func listenHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.EACCES):
-		return "a port below 1024 needs CAP_NET_BIND_SERVICE; give it, or set listen to another port"
+		return "a port below 1024 needs CAP_NET_BIND_SERVICE: grant it, or set listen to another port"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "this machine does not have that address; set listen"
+		return "this machine does not have that address: set listen to another one"
 	}
-	return "another program may listen there; set listen"
+	return "another program may use that address: set listen to another one"
 }
 
 // Addr returns the address of the server.

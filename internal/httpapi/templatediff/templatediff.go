@@ -34,7 +34,7 @@ func Versions(all []*catalog.TemplateVersion, template, fromText, toText string)
 			}
 		}
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + parameter + ": template " + template + " has no version " + strconv.Quote(text),
-			Hint: "give draft, published or a number from the list of versions"}
+			Hint: "use draft, published or a version number"}
 	}
 	switch {
 	case toText != "":

@@ -36,7 +36,7 @@ type Problem struct {
 func MemberOf(err error) Member {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
-		return Member{Code: fanfare.Internal, Detail: "something went wrong inside the server", Hint: "the server's log has more under the request id"}
+		return Member{Code: fanfare.Internal, Detail: "something went wrong inside the server", Hint: "look in the server log for the request id"}
 	}
 	m := Member{Code: e.Code, Detail: e.Message, Pointer: e.Pointer, Line: e.Line, Column: e.Column, Hint: e.Hint}
 	for _, d := range e.Details {

@@ -31,11 +31,11 @@ topics:
 			want     string
 		}{
 			{"change", fanfare.Bulk, 100, ""},
-			{"change", fanfare.Bulk, 101, "101 messages are more than the 100 of service notify"},
+			{"change", fanfare.Bulk, 101, "101 messages are more than the limit of 100 of service notify"},
 			{"change", fanfare.Urgent, 101, "of service notify"},
 			{"", fanfare.Bulk, 101, "of service notify"}, // to people who are named
 			{"small", fanfare.Bulk, 10, ""},
-			{"small", fanfare.Urgent, 11, "11 messages are more than the 10 of topic small"},
+			{"small", fanfare.Urgent, 11, "11 messages are more than the limit of 10 of topic small"},
 			{"alarm", fanfare.Normal, 11, "of topic alarm"},
 			{"alarm", fanfare.Urgent, 1_000_000, ""},
 			{"siren", fanfare.Normal, 101, "of service notify"},

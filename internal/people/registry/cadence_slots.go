@@ -117,7 +117,7 @@ func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error 
 	}
 	service, known := s.ServiceNames[c.Service]
 	if !known {
-		return fmt.Errorf("no service %d", c.Service)
+		return fmt.Errorf("unknown service number %d", c.Service)
 	}
 	slot := Slot{Number: uint16(c.Number), Service: service, Cadence: of, Zone: zone}
 	r.slots.add(slot)
@@ -175,7 +175,7 @@ func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, e
 		return g.slot(service, of, "")
 	}
 	if had := planned.counts[service]; had >= maxServiceSlots || planned.last >= math.MaxUint16 {
-		return 0, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/cadence", Message: fmt.Sprintf("the service or the server has no number left for another cadence in a time zone (%d used)", had),
+		return 0, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/cadence", Message: fmt.Sprintf("too many combinations of cadence and time zone are in use: %d in this service", had),
 			Hint: "use the cadence and time zone of an existing subscription"}
 	}
 	body, err := json.Marshal(slotBody{zone})
@@ -361,5 +361,5 @@ func checkPastSlots(s *control.SubscriptionRecord) error {
 		return nil
 	}
 	return &fanfare.Error{Code: fanfare.Unavailable, Pointer: "/cadence",
-		Message: fmt.Sprintf("the cadence has changed %d times, and the waiting events have not moved yet", maxPastSlots), Hint: "try again in a minute"}
+		Message: fmt.Sprintf("the cadence has changed %d times, and the waiting events have not been moved yet", maxPastSlots), Hint: "try again in a minute"}
 }

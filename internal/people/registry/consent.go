@@ -25,7 +25,7 @@ func checkConsent(p *people.SubscriptionPut, w *subscriptionChange) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&ask); err != nil {
-		return inputerror.Invalid("/consent", "give terms, source and at, such as 2026-03-01T12:00:00Z", "consent cannot be read: %v", err)
+		return inputerror.Invalid("/consent", "set terms, source and at, such as 2026-03-01T12:00:00Z", "consent cannot be read: %v", err)
 	}
 	for _, text := range [...]struct{ name, value string }{{"terms", ask.Terms}, {"source", ask.Source}} {
 		if len(text.value) > people.MaxConsentBytes {
@@ -35,7 +35,7 @@ func checkConsent(p *people.SubscriptionPut, w *subscriptionChange) error {
 			return inputerror.Invalid("/consent/"+text.name, "", "%s must be one line", text.name)
 		}
 		if text.value == "" && !confirmed {
-			return inputerror.Invalid("/consent/"+text.name, "state the terms and the source of the consent", "%s is missing", text.name)
+			return inputerror.Invalid("/consent/"+text.name, "set the terms and the source of the consent", "%s is missing", text.name)
 		}
 	}
 	w.consent = &people.Consent{How: people.ConsentVouched, Topic: w.topic.Name, Terms: ask.Terms, Source: ask.Source, AskedAt: ask.At}

@@ -89,7 +89,7 @@ func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, 
 			return nil
 		}
 	}
-	a.Err = inputerror.Invalid("/subscriber", "add an address to the subscriber, or give one as to", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), addresskind.Names[kind])
+	a.Err = inputerror.Invalid("/subscriber", "add an address to the subscriber, or set to to an address", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), addresskind.Names[kind])
 	return nil
 }
 

@@ -54,19 +54,19 @@ channels:
 
 func TestWrongRelaysAreRefusedWithTheirPlace(t *testing.T) {
 	for name, c := range map[string]struct{ text, at, says string }{
-		"none":                    {"{}", "", "relay is missing"},
-		"both":                    {"{relay: 'h:25', relays: [{relay: 'i:25'}]}", "", "stands beside"},
-		"empty":                   {"{relays: []}", "/relays", "no relays"},
+		"none":                    {"{}", "", "exactly one of relay and relays"},
+		"both":                    {"{relay: 'h:25', relays: [{relay: 'i:25'}]}", "", "exactly one of relay and relays"},
+		"empty":                   {"{relays: []}", "/relays", "list of relays is empty"},
 		"no host":                 {"{relays: [{weight: 1}]}", "/relays/0", "relay is missing"},
 		"not a host":              {"{relays: [{relay: h}]}", "/relays/0/relay", "host and port"},
 		"twice":                   {"{relays: [{relay: 'h:25'}, {relay: 'h:25'}]}", "/relays", "two relays"},
 		"a weight that is none":   {"{relays: [{relay: 'h:25', weight: -1}]}", "/relays/0/weight", "whole number"},
 		"nothing leaves":          {"{relays: [{relay: 'h:25', weight: 0}]}", "/relays", "weight 0"},
-		"a password for nobody":   {"{relays: [{relay: 'h:25', password_env: X}]}", "/relays/0", "belong together"},
-		"a name of the channel":   {"{username: u, password_env: X, relays: [{relay: 'h:25'}]}", "", "username stands beside relays"},
+		"a password for nobody":   {"{relays: [{relay: 'h:25', password_env: X}]}", "/relays/0", "must be set together"},
+		"a name of the channel":   {"{username: u, password_env: X, relays: [{relay: 'h:25'}]}", "", "username cannot be combined with relays"},
 		"an unknown field":        {"{relays: [{relay: 'h:25', wait: 1}]}", "/relays/0/wait", "unknown field"},
 		"more than connections":   {"{connections: 1, relays: [{relay: 'h:25'}, {relay: 'i:25'}]}", "", "fewer than the 2 relays"},
-		"more than a channel has": {"{connections: 50, relays: [" + strings.Repeat("{relay: 'h:25'},", 17) + "]}", "/relays", "more than 16"},
+		"more than a channel has": {"{connections: 50, relays: [" + strings.Repeat("{relay: 'h:25'},", 17) + "]}", "/relays", "at most 16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, " + strings.TrimPrefix(c.text, "{")

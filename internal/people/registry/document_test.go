@@ -59,7 +59,7 @@ func TestFormsThatEditorsLeaveAreNamedOrTaken(t *testing.T) {
 	}
 	for text, hint := range map[string]string{
 		"service: a\ntopics:\n\tx: {}\n":                              "indent with spaces",
-		"service: a\ntopics:\n  x:\n     title: y\n    template: z\n": "look at the indentation",
+		"service: a\ntopics:\n  x:\n     title: y\n    template: z\n": "check the indentation",
 	} {
 		_, err := document.ParseDocument([]byte(text), "")
 		e, ok := errors.AsType[*fanfare.Error](err)
@@ -89,7 +89,7 @@ func TestARelocatedErrorSaysWhereTheTextStands(t *testing.T) {
 		t.Fatal("a wrong condition was taken")
 	}
 	got := doc.Relocated(err, sent)
-	if want := `/topics/t/rules/0/when: line 2, column 1: unknown name "plcae", in the text that stands at line 8`; !strings.HasPrefix(got.Error(), want) {
+	if want := `/topics/t/rules/0/when: line 2, column 1: unknown name "plcae", in the text at line 8`; !strings.HasPrefix(got.Error(), want) {
 		t.Errorf("it says %v", got)
 	}
 }

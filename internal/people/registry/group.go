@@ -247,7 +247,7 @@ func (g *group) touchesSubscription(p fanfare.RowID) bool {
 }
 
 // errAborted ends a decision of an aborted group. No caller receives it.
-var errAborted = errors.New("registry: the group before failed")
+var errAborted = errors.New("registry: the previous group failed")
 
 // isNew reports whether the group made the subscription at p.
 func (g *group) isNew(p fanfare.RowID) bool {

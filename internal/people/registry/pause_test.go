@@ -161,7 +161,7 @@ func TestWhatPausedSubscriptionsNeedIsNotDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = r.Apply(t.Context(), d)
-		if e, ok := errors.AsType[*fanfare.Error](err); !ok || e.Code != fanfare.Conflict || e.Pointer != at || !strings.Contains(e.Message, "subscriptions need it, 1 of them") {
+		if e, ok := errors.AsType[*fanfare.Error](err); !ok || e.Code != fanfare.Conflict || e.Pointer != at || !strings.Contains(e.Message, "1 active or paused subscriptions use it") {
 			t.Errorf("%s: %v", at, err)
 		}
 	}

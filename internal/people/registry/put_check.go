@@ -109,15 +109,15 @@ func (r *Registry) checkNames(svc *catalog.ServiceSnapshot, p *people.Subscripti
 	var ok bool
 	if w.topic, ok = svc.Topics[p.Topic]; !ok {
 		if p.Topic == "" {
-			return inputerror.Invalid("/topic", inputerror.DidYouMean("", maps.Keys(svc.Topics), "apply one first"), "topic is missing")
+			return inputerror.Invalid("/topic", inputerror.DidYouMean("", maps.Keys(svc.Topics), "apply a topic first"), "topic is missing")
 		}
-		return inputerror.Invalid("/topic", inputerror.DidYouMean(p.Topic, maps.Keys(svc.Topics), "the service has no topics, apply one first"), "unknown topic %s", inputerror.Quote(p.Topic))
+		return inputerror.Invalid("/topic", inputerror.DidYouMean(p.Topic, maps.Keys(svc.Topics), "the service has no topics: apply a topic first"), "unknown topic %s", inputerror.Quote(p.Topic))
 	}
 	if w.channel, ok = svc.Channels[p.Channel]; !ok {
 		if p.Channel == "" {
-			return inputerror.Invalid("/channel", inputerror.DidYouMean("", maps.Keys(svc.Channels), "apply one first"), "channel is missing")
+			return inputerror.Invalid("/channel", inputerror.DidYouMean("", maps.Keys(svc.Channels), "apply a channel first"), "channel is missing")
 		}
-		return inputerror.Invalid("/channel", inputerror.DidYouMean(p.Channel, maps.Keys(svc.Channels), "the service has no channels, apply one first"), "unknown channel %s", inputerror.Quote(p.Channel))
+		return inputerror.Invalid("/channel", inputerror.DidYouMean(p.Channel, maps.Keys(svc.Channels), "the service has no channels: apply a channel first"), "unknown channel %s", inputerror.Quote(p.Channel))
 	}
 	return people.CheckID(p.ID)
 }
@@ -135,7 +135,7 @@ func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.Subscrip
 		}
 	}
 	if p.To == "" {
-		return inputerror.Invalid("/to", "give an address, or a subscriber", "to is missing")
+		return inputerror.Invalid("/to", "set to to an address, or set subscriber", "to is missing")
 	}
 	if strings.ContainsAny(p.To, "\r\n\x00") {
 		return inputerror.Invalid("/to", "", "to contains a line break or a zero byte")
@@ -167,7 +167,7 @@ func (r *Registry) checkCondition(p *people.SubscriptionPut, w *subscriptionChan
 	hasParams := len(p.Params) > 0 && !bytes.Equal(p.Params, []byte("null"))
 	switch {
 	case p.Filter != "" && p.Rule != "":
-		return inputerror.Invalid("/rule", "give either a filter or a rule", "a subscription has a filter or a rule, not both")
+		return inputerror.Invalid("/rule", "set either filter or rule", "a subscription has a filter or a rule, not both")
 	case p.Rule != "":
 		return r.checkRule(p, w)
 	case hasParams:
@@ -189,7 +189,7 @@ func (r *Registry) checkCondition(p *people.SubscriptionPut, w *subscriptionChan
 func (r *Registry) checkRule(p *people.SubscriptionPut, w *subscriptionChange) error {
 	rule := w.topic.Rule(p.Rule)
 	if rule == nil {
-		return inputerror.Invalid("/rule", inputerror.DidYouMean(p.Rule, w.topic.RuleNames(), "the topic has no rules, use a filter"),
+		return inputerror.Invalid("/rule", inputerror.DidYouMean(p.Rule, w.topic.RuleNames(), "the topic has no rules: use a filter"),
 			"topic %s has no rule %s", inputerror.Quote(p.Topic), inputerror.Quote(p.Rule))
 	}
 	if len(p.Params) > people.MaxParamsBytes {
@@ -299,7 +299,7 @@ func overBudgetError(w *subscriptionChange, load int64, budget time.Duration) er
 	if w.rule != 0 {
 		at = "/rule"
 	}
-	return inputerror.Invalid(at, "add a comparison that an index answers, such as an equality, or a filter that others have already; the budget is matching_budget of the service",
-		"the condition would take about %d ns of every event of topic %s, because %s; with the %d ns of others that is more than the budget of %s",
+	return inputerror.Invalid(at, "add a comparison that the index supports, such as an equality, or use a filter that already exists; matching_budget of the service sets the budget",
+		"the condition would take about %d ns for each event of topic %s, because %s; with the %d ns of other conditions this exceeds the budget of %s",
 		w.cost.Nanos, inputerror.Quote(w.topic.Name), w.cost.Why, load, catalog.Duration(budget))
 }

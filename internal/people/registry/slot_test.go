@@ -93,7 +93,7 @@ func TestOpenRefusesASlotOfAnUnknownService(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := registry.Open(t.Context(), options(openStore(t, place), condition.New()))
-	if err == nil || !strings.Contains(err.Error(), "slot daily 08:00: no service 7") {
+	if err == nil || !strings.Contains(err.Error(), "slot daily 08:00: unknown service number 7") {
 		t.Errorf("Open returned %v", err)
 	}
 }

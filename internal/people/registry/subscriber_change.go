@@ -263,7 +263,7 @@ func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []checkedA
 	s := control.SubscriberRecord{Service: svc.Number, ID: id}
 	if len(wants) == 0 {
 		if id == "" {
-			return 0, inputerror.Invalid("/addresses", "give an address, or put the subscriber under an id", "a subscriber needs an address or an id")
+			return 0, inputerror.Invalid("/addresses", "add an address, or put the subscriber under an id", "a subscriber needs an address or an id")
 		}
 		return g.addRow(people.PartitionOf(svc.Name, 0, id), s, 0, "")
 	}
@@ -370,7 +370,7 @@ type checkedAddress struct {
 // checkSubscriber checks p, and returns its addresses in normal form.
 func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.SubscriberPut) ([]checkedAddress, error) {
 	if len(p.Addresses) > people.MaxAddresses {
-		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/addresses", Message: fmt.Sprintf("%d addresses, more than %d", len(p.Addresses), people.MaxAddresses)}
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/addresses", Message: fmt.Sprintf("the subscriber has %d addresses; at most %d are allowed", len(p.Addresses), people.MaxAddresses)}
 	}
 	if string(p.Attributes) == "null" {
 		p.Attributes = nil
@@ -406,7 +406,7 @@ func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Addre
 		return w, inputerror.Invalid("/address", "", "address is missing")
 	}
 	if len(a.Label) > people.MaxLabelBytes || strings.ContainsAny(a.Label, "\r\n\x00") {
-		return w, inputerror.Invalid("/label", "", "a label is one line of at most %d bytes", people.MaxLabelBytes)
+		return w, inputerror.Invalid("/label", "", "a label must be one line of at most %d bytes", people.MaxLabelBytes)
 	}
 	if strings.ContainsAny(a.Address, "\r\n\x00") {
 		return w, inputerror.Invalid("/address", "", "address contains a line break or a zero byte")
@@ -474,7 +474,7 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 		}
 	}
 	if addresses > people.MaxAddresses {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together they have %d addresses, more than %d", addresses, people.MaxAddresses), Hint: "remove some addresses first"}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the two subscribers have %d addresses; at most %d are allowed", addresses, people.MaxAddresses), Hint: "remove some addresses first"}
 	}
 	for _, p := range moving {
 		row, err := g.subscriber(p.Place)

@@ -269,7 +269,7 @@ func (g *group) ownerByID(w *subscriptionChange) (place fanfare.RowID, isNew boo
 	}
 	if w.put.To == "" {
 		if head == nil {
-			return 0, false, inputerror.Invalid("/subscriber", "put the subscriber first, or give its address as to", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
+			return 0, false, inputerror.Invalid("/subscriber", "put the subscriber first, or set to to its address", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
 		}
 		if place, err = g.defaultAddress(head, w); err == nil {
 			g.updateSubscriber(head, w)
@@ -289,7 +289,7 @@ func (g *group) ownerByID(w *subscriptionChange) (place fanfare.RowID, isNew boo
 		return place, false, nil
 	}
 	if _, ours := people.ParseSubscriberID(w.put.Subscriber); ours {
-		return 0, false, inputerror.Invalid("/subscriber", "choose an id, or leave it out", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
+		return 0, false, inputerror.Invalid("/subscriber", "choose an id of your own, or omit it", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
 	}
 	row, err := g.addressRow(w.topic.ServiceNumber, &a)
 	if err != nil {
@@ -315,5 +315,5 @@ func (g *group) defaultAddress(head *control.SubscriberRecord, w *subscriptionCh
 			return row.Place, nil
 		}
 	}
-	return 0, inputerror.Invalid("/subscriber", "add an address to the subscriber, or give one as to", "subscriber %s has no %s address", inputerror.Quote(id), addresskind.Names[w.kind])
+	return 0, inputerror.Invalid("/subscriber", "add an address to the subscriber, or set to to an address", "subscriber %s has no %s address", inputerror.Quote(id), addresskind.Names[w.kind])
 }

@@ -226,7 +226,7 @@ func TestADraftThatWasKeptBeforeSomethingElseWasPublishedIsRefused(t *testing.T)
 		t.Fatal(err)
 	}
 	diff := apply(t, r, "service: a\ntemplates: {story: {subject: s, text: theirs}}")
-	if len(diff.Notes) != 1 || !strings.Contains(diff.Notes[0], "version 2") || !strings.Contains(diff.Notes[0], "kept again") {
+	if len(diff.Notes) != 1 || !strings.Contains(diff.Notes[0], "version 2") || !strings.Contains(diff.Notes[0], "stored again") {
 		t.Errorf("noted %q", diff.Notes)
 	}
 	err := publishVersion(t.Context(), r, 0, "")
@@ -236,7 +236,7 @@ func TestADraftThatWasKeptBeforeSomethingElseWasPublishedIsRefused(t *testing.T)
 	if err := keepDraft(t.Context(), t, r, "{subject: s, text: mine}"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := apply(t, r, "service: a\ntemplates: {story: {subject: s, text: theirs}}"); len(diff.Changes) != 0 || len(diff.Notes) != 1 || strings.Contains(diff.Notes[0], "kept again") {
+	if diff := apply(t, r, "service: a\ntemplates: {story: {subject: s, text: theirs}}"); len(diff.Changes) != 0 || len(diff.Notes) != 1 || strings.Contains(diff.Notes[0], "stored again") {
 		t.Errorf("applied again: %+v", diff)
 	}
 	if err := publishVersion(t.Context(), r, 4, ""); err != nil {

@@ -311,7 +311,7 @@ func (r *Registry) commit(b *control.Batch) error {
 		return nil
 	}
 	r.opt.Logger.Error("registry: a transaction was rolled back", "error", err)
-	return control.UserError(err, "the control store could not be written, nothing was kept")
+	return control.UserError(err, "the control store could not be written; nothing was stored")
 }
 
 // readError returns the error for users of a failed read.
@@ -319,7 +319,7 @@ func (r *Registry) readError(err error) error {
 	if errors.Is(err, errAborted) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	r.opt.Logger.Error("registry: reading the store", "error", err)
+	r.opt.Logger.Error("registry: cannot read the store", "error", err)
 	return control.UserError(err, "the control store could not be read")
 }
 
@@ -370,9 +370,9 @@ func (r *Registry) maxWaitTimer() (over <-chan time.Time, stop func() bool) {
 }
 
 var (
-	errNotStored      = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer, nothing was kept", Hint: "send it again in a moment"}
-	errOutcomeUnknown = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer, this may still be kept",
-		Hint: "send it again in a moment: a request with an id or a name is not stored twice; without one, check first"}
+	errNotStored      = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer; nothing was stored", Hint: "send the request again in a moment"}
+	errOutcomeUnknown = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer; it may still store this",
+		Hint: "send the request again in a moment if it has an id or a name, because such a request is not stored twice; otherwise, check first"}
 )
 
 // enqueue is submit without waiting for the result.

@@ -37,7 +37,7 @@ type pageMail struct {
 func (p *Mailer) send(ctx context.Context, m *pageMail) error {
 	svc := p.registry.Configuration().Service(m.service)
 	if svc == nil {
-		return &fanfare.Error{Code: fanfare.NotFound, Message: "there is no service " + m.service}
+		return &fanfare.Error{Code: fanfare.NotFound, Message: "unknown service " + m.service}
 	}
 	site := siteOf(p.registry, m.service)
 	data := map[string]string{"title": m.title, "url": m.url, "name": site.Name}

@@ -66,7 +66,7 @@ func (s *Signups) Form(service, topic string) (recipientpages.SignupForm, error)
 	f := recipientpages.SignupForm{}
 	t := s.registry.Configuration().Topic(service, topic)
 	if t == nil || t.Settings().Signup == nil {
-		return f, &fanfare.Error{Code: fanfare.NotFound, Message: "there is nothing to sign up to", Hint: "a topic has a page to sign up where its document says signup: true"}
+		return f, &fanfare.Error{Code: fanfare.NotFound, Message: "the topic has no sign-up page", Hint: "set signup: true in the document of the topic"}
 	}
 	f.Site, f.Signup, f.Title, f.Rules = siteOf(s.registry, service), *t.Settings().Signup, t.Title, t.Rules
 	if f.Title == "" {
@@ -99,7 +99,7 @@ func (s *Signups) Ask(ctx context.Context, service string, ask *recipientpages.S
 	}
 	a.To = address
 	if c := s.registry.Configuration().Channel(service, a.Channel); !sendsMail(c.Driver) {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "a link to confirm can be mailed alone", Hint: "choose a channel that sends mail"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "a confirmation link can only be sent by mail", Hint: "choose a channel that sends mail"}
 	}
 	if !may(service, address) {
 		return nil
@@ -129,7 +129,7 @@ func (s *Signups) sealed(a *request) (string, error) {
 	}
 	token, err := s.passes.Seal(confirming, s.clock.Now().Add(confirmFor), b)
 	if err != nil {
-		return "", &fanfare.Error{Code: fanfare.TooLarge, Message: "the sign-up is longer than a link can be", Hint: "with shorter params it fits"}
+		return "", &fanfare.Error{Code: fanfare.TooLarge, Message: "the sign-up does not fit into a link", Hint: "shorten the params"}
 	}
 	return token, nil
 }

@@ -47,7 +47,7 @@ type undo struct {
 
 // errForeignLink says nothing about what is wrong with a link.
 func errForeignLink() error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: "this link is not one of ours", Hint: "open the link as it stands in the mail"}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: "the link is not valid", Hint: "open the complete link from the mail"}
 }
 
 func (l *Unsubscriber) verify(token string) (signedlink.Link, error) {

@@ -15,11 +15,11 @@ func RefusedError(key Key, s State, at string) error {
 	switch {
 	case key.Service == AllServices:
 		e.Message += ", for all services"
-		e.Hint = "an operator of the server can lift that with fanfare suppression lift --all-services, or DELETE /v1/suppressions?address=…&all_services=true"
+		e.Hint = "an operator of the server can lift the suppression with fanfare suppression lift --all-services, or DELETE /v1/suppressions?address=…&all_services=true"
 	case s.Reason == ReasonHardBounce, s.Reason == ReasonSoftBounces:
-		e.Hint = "messages to it came back; once the mailbox works again, lift that with " + lift
+		e.Hint = "messages to it bounced; once the mailbox works again, lift the suppression with " + lift
 	default:
-		e.Hint = "if its owner asks for messages again, lift that with " + lift
+		e.Hint = "if its owner asks for messages again, lift the suppression with " + lift
 	}
 	return e
 }

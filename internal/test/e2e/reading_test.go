@@ -85,7 +85,7 @@ func TestACadenceOfStateSaysWhoseKeyItNeeds(t *testing.T) {
 	s, _ := newsroom(t, sink.Config{}, "")
 	s.http.must(200, "POST", "/v1/apply", yaml, digests)
 	refused := s.http.must(422, "POST", "/v1/subscriptions", plain, `{"topic":"story","channel":"email","to":"a@example.org","cadence":"daily 08:00 of state"}`)
-	for _, want := range []string{"key in its digest alone", "give the topic itself the key: place"} {
+	for _, want := range []string{"key only in its digest", "set the key of the topic itself to place"} {
 		if !strings.Contains(refused, want) {
 			t.Errorf("%q is not in %s", want, refused)
 		}

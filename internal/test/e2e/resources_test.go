@@ -175,7 +175,7 @@ func TestMistakesInAResourceAreNamedInIt(t *testing.T) {
 		{"wrong type", "/v1/channels/email", plain, "{\"driver\":\"smtp\",\n\"connections\": \"many\"}", 422, 2, 0, "/connections", "whole number"},
 		{"syntax", "/v1/topics/story", plain, `{"title":`, 422, 1, 0, "", ""},
 		{"another name", "/v1/topics/story", plain, `{"name":"other"}`, 422, 1, 0, "/name", "path"},
-		{"a name that is none", "/v1/topics/St%20ory", plain, `{}`, 422, 0, 0, "", "not a name"},
+		{"a name that is none", "/v1/topics/St%20ory", plain, `{}`, 422, 0, 0, "", "not a valid name"},
 		{"delete in a body", "/v1/topics/story", plain, `{"delete":true}`, 422, 1, 0, "/delete", "unknown field"},
 		{"bad rule", "/v1/topics/story/rules/r", plain, "{\n\"when\": \"event.\"}", 422, 1, 7, "/when", ""},
 		{"bad rule in YAML", "/v1/topics/story/rules/r", yaml, "when: true\ntemplate: none\n", 422, 2, 0, "/template", "unknown template"},
