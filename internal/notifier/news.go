@@ -97,7 +97,7 @@ func OfPeople(news []News) ([]fanfare.AcceptedEvent, error) {
 	for i := range events {
 		var err error
 		if events[i].Event.Data, err = json.Marshal(of[i].data(told[i])); err != nil {
-			return nil, fmt.Errorf("what became of subscriptions: %w", err)
+			return nil, fmt.Errorf("cannot read the stored changes of subscriptions: %w", err)
 		}
 	}
 	return events, nil

@@ -213,7 +213,7 @@ func (n *Notifier) postAll(ctx context.Context, of string, plan func(context.Con
 		if err != nil {
 			delete(n.fresh, of)
 			if ctx.Err() == nil {
-				n.logger.Log(ctx, retry.LogLevel(err), "could not post events about deliveries and subscribers to services, trying again", "of", of, "error", err)
+				n.logger.Log(ctx, retry.LogLevel(err), "cannot post events about deliveries and subscribers to services; retrying", "of", of, "error", err)
 				_ = retry.Sleep(ctx, retry.Pause) // the loop ends when ctx does
 			}
 			return false

@@ -93,7 +93,7 @@ func Events(outcomes []Outcome) ([]fanfare.AcceptedEvent, error) {
 		told[i].Count = len(told[i].Deliveries)
 		var err error
 		if events[i].Event.Data, err = json.Marshal(&told[i]); err != nil {
-			return nil, fmt.Errorf("what became of deliveries: %w", err)
+			return nil, fmt.Errorf("cannot read the stored outcomes of deliveries: %w", err)
 		}
 	}
 	return events, nil

@@ -53,7 +53,7 @@ func variantPath(locale, device string) string {
 // compileVariants compiles the variants of a template, less specific ones first.
 func (t *Template) compileVariants(src Source) error {
 	if len(src.Variants) > maxVariants {
-		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: t.pointer("locales"), Message: "more than 200 variants"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: t.pointer("locales"), Message: "the template has more than 200 variants"}
 	}
 	all := slices.Clone(src.Variants)
 	slices.SortFunc(all, func(a, b Variant) int {

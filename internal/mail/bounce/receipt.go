@@ -180,17 +180,17 @@ func standardReceipt(body []byte) (ProviderReceipt, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		return ProviderReceipt{}, noReceipt("", "the receipt is not the JSON that is expected: "+strings.TrimPrefix(err.Error(), "json: "),
+		return ProviderReceipt{}, noReceipt("", "the receipt is not valid JSON of the expected form: "+strings.TrimPrefix(err.Error(), "json: "),
 			`send {"delivery":"dlv-…","kind":"failed","class":"invalid","text":"550 5.1.1 User unknown","time":"2026-11-20T12:00:00Z"}`)
 	}
 	outcome, known := standardOutcomes[in.Kind]
 	switch {
 	case !known:
-		return ProviderReceipt{}, noReceipt("/kind", fmt.Sprintf("there is no kind %q", in.Kind), "use delivered, failed, delayed or complained")
+		return ProviderReceipt{}, noReceipt("/kind", fmt.Sprintf("unknown kind %q", in.Kind), "use delivered, failed, delayed or complained")
 	case (in.Delivery == "") == (in.MessageID == ""):
-		return ProviderReceipt{}, noReceipt("/delivery", "the receipt does not say which message it is about", "give either delivery or message_id")
+		return ProviderReceipt{}, noReceipt("/delivery", "the receipt does not say which message it is about", "set either delivery or message_id")
 	case in.Class != "" && !slices.Contains(fanfare.Classes[:], in.Class):
-		return ProviderReceipt{}, noReceipt("/class", fmt.Sprintf("there is no class %q", in.Class), "use throttled, greylisted, full, busy, network, blocked, invalid, content or denied, or leave it out and give the text")
+		return ProviderReceipt{}, noReceipt("/class", fmt.Sprintf("unknown class %q", in.Class), "use throttled, greylisted, full, busy, network, blocked, invalid, content or denied, or omit it and set text")
 	}
 	r := ProviderReceipt{Message: in.Delivery + in.MessageID, At: in.Time,
 		Report: Report{Outcome: outcome, Class: in.Class, Recipient: in.Recipient, Status: in.Status, Code: in.Code, Text: in.Text, Relay: in.Relay}}
@@ -242,7 +242,7 @@ type mailgunDocument struct {
 func readMailgun(secrets [][]byte, _ func(string) string, body []byte, now time.Time) (ProviderReceipt, error) {
 	var in mailgunDocument
 	if err := json.Unmarshal(body, &in); err != nil {
-		return ProviderReceipt{}, noReceipt("", "the body is not a webhook of Mailgun: it is no JSON of that form", "name this address as the URL of a webhook, not of a route, in Mailgun's control panel")
+		return ProviderReceipt{}, noReceipt("", "the body is not a Mailgun webhook: its JSON does not have the expected form", "name this address as the URL of a webhook, not of a route, in Mailgun's control panel")
 	}
 	sig := &in.Signature
 	given, err := hex.DecodeString(sig.Signature)
@@ -255,7 +255,7 @@ func readMailgun(secrets [][]byte, _ func(string) string, body []byte, now time.
 		}
 	}
 	if err != nil || !found || sig.Token == "" || len(sig.Token) > maxMailgunToken {
-		return ProviderReceipt{}, unsigned("take the HTTP webhook signing key of the account, not an API key")
+		return ProviderReceipt{}, unsigned("use the HTTP webhook signing key of the account, not an API key")
 	}
 	seconds, err := strconv.ParseInt(sig.Timestamp, 10, 64)
 	if age := now.Sub(time.Unix(seconds, 0)); err != nil || age > mailgunAge || age < -receiptAge {

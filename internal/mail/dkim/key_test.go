@@ -157,7 +157,7 @@ func TestRecordsAreThoseOfTheKey(t *testing.T) {
 		{"v=DKIM1; h=sha1:sha256; s=email; n=a note; x=?; p=" + bare, rsaKey, ""},
 		{"v=DKIM1; h=sha1; p=" + bare, rsaKey, "sha1"},
 		{"v=DKIM1; s=other; p=" + bare, rsaKey, "other"},
-		{other.Record(), ed, "another key"},
+		{other.Record(), ed, "a different key"},
 		{rsaKey.Record(), ed, "for rsa"},
 		{"v=DKIM1; p=", ed, "revokes"},
 		{"v=DKIM1", ed, "no key"},

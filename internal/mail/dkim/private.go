@@ -80,7 +80,7 @@ func Generate(algorithm string) (*Private, error) {
 // 32 bytes in Base64, as dknewkey writes it.
 func ParsePrivate(text []byte) (*Private, error) {
 	if len(text) > maxPrivateBytes {
-		return nil, unusable("name a file that holds only the private key", "the key is larger than %d bytes", maxPrivateBytes)
+		return nil, unusable("set a file that contains only the private key", "the key is larger than %d bytes", maxPrivateBytes)
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -106,7 +106,7 @@ func ParsePrivate(text []byte) (*Private, error) {
 		}
 		return newRSA(key)
 	}
-	return nil, unusable(mendKey, "the PEM block is %q, and not a private key", block.Type)
+	return nil, unusable(mendKey, "the PEM block is of type %q; a private key is required", block.Type)
 }
 
 const mendKey = "make a key with `fanfare dkim new`"

@@ -61,17 +61,17 @@ func ParseRecord(text string) (Published, error) {
 		switch name {
 		case "v":
 			if value != "DKIM1" || i > 0 {
-				return p, fmt.Errorf("v=DKIM1 has to be its first tag, and not %q", shortened(tag))
+				return p, fmt.Errorf("its first tag must be v=DKIM1, not %q", shortened(tag))
 			}
 		case "k":
 			p.Algorithm = value
 		case "h":
 			if !listed(value, "sha256") {
-				return p, fmt.Errorf("it allows the hashes %s alone, and signatures have sha256", shortened(value))
+				return p, fmt.Errorf("it allows only the hashes %s, but the signatures use sha256", shortened(value))
 			}
 		case "s":
 			if !listed(value, "email") && !listed(value, "*") {
-				return p, fmt.Errorf("it is for the services %s and not for email", shortened(value))
+				return p, fmt.Errorf("it is valid for the services %s, but not for email", shortened(value))
 			}
 		case "t":
 			p.Testing = listed(value, "y")
@@ -118,7 +118,7 @@ func (p *Published) Of(key *Private) error {
 	case key.algorithm == RSA && sameRSA(p.public, key.public):
 		return nil
 	}
-	return fmt.Errorf("the record has another key")
+	return fmt.Errorf("the record contains a different key")
 }
 
 // sameRSA compares keys of which one may stand alone, in the form of PKCS #1 (erratum

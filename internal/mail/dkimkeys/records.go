@@ -49,7 +49,7 @@ func OpenRecords(dir string, lookup func(context.Context, string) ([]string, err
 		err = json.Unmarshal(text, &r.seen)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		logger.Warn("the list of published DKIM records cannot be read, the records are looked up again", "file", r.file, "error", err)
+		logger.Warn("cannot read the list of published DKIM records; looking up the records again", "file", r.file, "error", err)
 	}
 	if r.seen == nil {
 		r.seen = map[string]string{}
@@ -71,7 +71,7 @@ func (r *Records) WhyMissing(key *dkim.Key) string {
 	if why := r.missing[key.Name()]; why != "" {
 		return why
 	}
-	return "its record was not looked up yet"
+	return "its record has not been looked up yet"
 }
 
 // Due reports whether the record of a key is to be looked up now, and counts that as a look-up.

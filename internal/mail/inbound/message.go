@@ -20,7 +20,7 @@ var tooLarge = "a message has at most " + strconv.Itoa(MaxMessageBytes) + " byte
 
 var (
 	errTooLarge = errors.New("the message is too large")
-	errCrowded  = errors.New("too many large messages at the same time")
+	errCrowded  = errors.New("the server is already receiving too many large messages")
 )
 
 // data reads a message, and answers 250 when its consequences are durable.
@@ -64,7 +64,7 @@ func (s *session) data() {
 		if err := s.deliver(m, to, text, reports); err != nil {
 			s.server.counters.notNow.Add(1)
 			s.server.options.Logger.Warn("a message could not be processed; its sender was asked to send it again", "kind", to.kind.String(), "peer", s.peer, "error", err)
-			s.reply(451, "4.3.0", "this cannot be kept now, come again later")
+			s.reply(451, "4.3.0", "the message cannot be stored now, try again later")
 			return
 		}
 	}

@@ -97,7 +97,7 @@ func (s *Server) Serve() {
 		}
 		// Most likely there are too many open files.
 		pause = min(max(2*pause, 10*time.Millisecond), time.Second)
-		s.options.Logger.Warn("no connection could be accepted; the server tries again", "error", err)
+		s.options.Logger.Warn("cannot accept a connection; retrying", "error", err)
 		select {
 		case <-s.ctx.Done():
 			return

@@ -22,8 +22,8 @@ type Purpose byte
 
 // The errors of Open. They do not say why a token is invalid.
 var (
-	ErrForeign = errors.New("this is no pass of ours, or it is damaged")
-	ErrExpired = errors.New("this pass is not good any more")
+	ErrForeign = errors.New("this token was not issued by this server, or is damaged")
+	ErrExpired = errors.New("this token has expired")
 )
 
 const (
@@ -60,7 +60,7 @@ func New(secret []byte) (*Key, error) {
 // MaxPayloadBytes.
 func (k *Key) Seal(purpose Purpose, until time.Time, payload []byte) (string, error) {
 	if len(payload) > MaxPayloadBytes {
-		return "", errors.New("more than a pass carries")
+		return "", errors.New("the content is too large for a token")
 	}
 	plain := binary.BigEndian.AppendUint64(make([]byte, 0, timeBytes+len(payload)), uint64(until.Unix()))
 	plain = append(plain, payload...)

@@ -63,7 +63,7 @@ func Parse(b []byte) (*Rules, error) {
 	for i, node := range nodes {
 		rule, faults := readRule(node)
 		if rule.Name != "" && named[rule.Name] {
-			faults = append(faults, fault("name", "each rule has its own", "a second rule is named %q", rule.Name))
+			faults = append(faults, fault("name", "give each rule a unique name", "a second rule is named %q", rule.Name))
 		}
 		named[rule.Name] = true
 		for _, f := range faults {
@@ -81,7 +81,7 @@ func Parse(b []byte) (*Rules, error) {
 	case 1:
 		return nil, wrong[0]
 	}
-	return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%d things are wrong with the rules", len(wrong)), Details: wrong}
+	return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("the rules have %d errors", len(wrong)), Details: wrong}
 }
 
 // ReadFile parses the file at a path.
@@ -118,7 +118,7 @@ func split(b []byte) ([]ast.Node, error) {
 		nodes = append(nodes, top.Rules...)
 	}
 	if len(nodes) > maxRules {
-		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/rules", Message: fmt.Sprintf("%d rules, more than %d", len(nodes), maxRules)}
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/rules", Message: fmt.Sprintf("the file has %d rules; at most %d are allowed", len(nodes), maxRules)}
 	}
 	return nodes, nil
 }
@@ -154,7 +154,7 @@ func readRule(node ast.Node) (*Rule, []*fanfare.Error) {
 	var wrong []*fanfare.Error
 	refuse := func(f *fanfare.Error) { wrong = append(wrong, f) }
 	if w.Name == "" || len(w.Name) > 100 {
-		refuse(fault("name", "a name of up to 100 characters tells in the log which rule it was", "the rule has no name that can be used"))
+		refuse(fault("name", "set a name of up to 100 characters, which identifies the rule in the log", "the rule has no valid name"))
 	}
 	for _, text := range bounded(w.Codes, "codes", refuse) {
 		span, ok := readSpan(text, false)
@@ -179,13 +179,13 @@ func readRule(node ast.Node) (*Rule, []*fanfare.Error) {
 	}
 	for _, text := range bounded(w.To, "to", refuse) {
 		if text == "" || strings.ContainsAny(text, " /@") || strings.Contains(text[1:], "*") || text[0] == '*' && !strings.HasPrefix(text, "*.") {
-			refuse(fault("to", "write example.org, or *.example.org for what lies below", "%q is not a destination", text))
+			refuse(fault("to", "write example.org, or *.example.org for its subdomains", "%q is not a destination", text))
 		}
 		r.To = append(r.To, strings.ToLower(text))
 	}
 	for _, words := range bounded(w.Says, "says", refuse) {
 		if words == "" {
-			refuse(fault("says", "write what stands in the text, such as over quota", "says nothing"))
+			refuse(fault("says", "write words that occur in the text, such as over quota", "says nothing"))
 		}
 		r.Says = append(r.Says, strings.ToLower(words))
 	}
@@ -198,14 +198,14 @@ func readRule(node ast.Node) (*Rule, []*fanfare.Error) {
 	}
 	r.After, r.Suspend = readWait(w.After, "after", refuse), readWait(w.Suspend, "suspend", refuse)
 	if r.Class == "" && r.Then == ThenAsSaid && r.After == 0 && r.Suspend == 0 && !r.Slow {
-		refuse(fault("class", "name a class, or say then, after, suspend or slow", "the rule says nothing of the answers that it fits"))
+		refuse(fault("class", "set class, then, after, suspend or slow", "the rule has no effect on the replies that it matches"))
 	}
 	return r, wrong
 }
 
 func bounded(list []string, field string, refuse func(*fanfare.Error)) []string {
 	if len(list) > maxConditions {
-		refuse(fault(field, "make two rules of it", "%d are more than %d", len(list), maxConditions))
+		refuse(fault(field, "split it into two rules", "%d are more than %d", len(list), maxConditions))
 		return nil
 	}
 	return list
@@ -216,7 +216,7 @@ func readText(text string, refuse func(*fanfare.Error)) *regexp.Regexp {
 		return nil
 	}
 	if len(text) > maxPattern {
-		refuse(fault("text", "make two rules of it", "the pattern has %d bytes, more than %d", len(text), maxPattern))
+		refuse(fault("text", "split it into two rules", "the pattern has %d bytes, more than %d", len(text), maxPattern))
 		return nil
 	}
 	pattern, err := regexp.Compile("(?i)" + text)

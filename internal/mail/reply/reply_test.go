@@ -203,8 +203,8 @@ func TestRuleErrorsHaveAPosition(t *testing.T) {
 	for text, want := range map[string]string{
 		"rules:\n  - {name: a, class: full, colour: red}":                            `line 2 /rules/0: unknown field "colour"`,
 		"rules:\n  - {name: a, class: full}\n  - {name: b, class: spam}":             `line 3 /rules/1/class: "spam" is not a class`,
-		"rules:\n  - {class: full}":                                                  `line 2 /rules/0/name: the rule has no name`,
-		"rules:\n  - {name: a}":                                                      `line 2 /rules/0/class: the rule says nothing`,
+		"rules:\n  - {class: full}":                                                  `line 2 /rules/0/name: the rule has no valid name`,
+		"rules:\n  - {name: a}":                                                      `line 2 /rules/0/class: the rule has no effect`,
 		"rules:\n  - {name: a, class: full, codes: [4x0]}":                           `/rules/0/codes: "4x0" is not a code`,
 		"rules:\n  - {name: a, class: full, codes: [459-450]}":                       `/rules/0/codes: "459-450" is not a code`,
 		"rules:\n  - {name: a, class: full, enhanced: [4.7]}":                        `/rules/0/enhanced: "4.7" is not an enhanced`,

@@ -61,7 +61,7 @@ func NewSigner(publicURL string, keys ...[]byte) (*Signer, error) {
 	}
 	prefix := strings.TrimSuffix(u.String(), "/") + "/u/"
 	if len(prefix) > maxPrefixBytes || strings.ContainsFunc(prefix, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`<>",`, r) }) {
-		return nil, invalidValue("public_url", "%q has a character that cannot stand in a header, or is longer than %d bytes", prefix, maxPrefixBytes)
+		return nil, invalidValue("public_url", "%q contains a character that a header cannot contain, or is longer than %d bytes", prefix, maxPrefixBytes)
 	}
 	if err := checkKeys(keys); err != nil {
 		return nil, err
@@ -76,11 +76,11 @@ func invalidValue(name, format string, args ...any) *fanfare.Error {
 
 func checkKeys(keys [][]byte) error {
 	if len(keys) == 0 {
-		return invalidValue("key", "there is no signing key")
+		return invalidValue("key", "no signing key is configured")
 	}
 	for _, key := range keys {
 		if len(key) < MinKeyBytes {
-			return invalidValue("key", "a signing key has fewer than %d bytes", MinKeyBytes)
+			return invalidValue("key", "the signing key must have at least %d bytes", MinKeyBytes)
 		}
 	}
 	return nil

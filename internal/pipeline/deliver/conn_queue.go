@@ -349,7 +349,7 @@ func (q *connQueue) abandon(err error) {
 			outcome.Text += ": " + err.Error()
 		}
 		if err := q.Report(&job.Message, outcome); err != nil {
-			s.options.Logger.Warn("cannot record an abandoned message, it will be sent again", "channel", s.options.Name, "error", err)
+			s.options.Logger.Warn("cannot record an abandoned message; it will be sent again", "channel", s.options.Name, "error", err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (g *Scheduler) Run(ctx context.Context) {
 		next, err := g.Step(ctx)
 		rest := min(max(next.Sub(g.Clock.Now()), 0), maxSleep)
 		if err != nil && ctx.Err() == nil {
-			g.Logger.Error("digests could not be scheduled, it is tried again", "error", err)
+			g.Logger.Error("cannot schedule digests; retrying", "error", err)
 			rest = retryPause
 		}
 		timer := time.NewTimer(rest)

@@ -112,7 +112,7 @@ func (l *loop) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.Batc
 	}
 	failpoint.Hit("after-batch-ack")
 	if err != nil {
-		l.stage.Logger.Warn("a batch could not be taken off the bus, it comes again", "error", err)
+		l.stage.Logger.Warn("cannot acknowledge a batch on the bus; the bus will deliver it again", "error", err)
 	}
 }
 
@@ -126,9 +126,9 @@ func (l *loop) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Batch) 
 		l.stage.Control.Release(ctx)
 	}
 	if err != nil {
-		l.stage.Logger.Log(ctx, min(retry.LogLevel(err), bus.FailureLevel(ctx, err)), "a paused batch could not be stored, it comes again", "error", err)
+		l.stage.Logger.Log(ctx, min(retry.LogLevel(err), bus.FailureLevel(ctx, err)), "cannot store a paused batch; the bus will deliver it again", "error", err)
 		if err := lease.Later(retry.Pause); err != nil {
-			l.stage.Logger.Warn("a batch could not be given back, it comes again", "error", err)
+			l.stage.Logger.Warn("cannot return a batch to the bus; the bus will deliver it again", "error", err)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (l *loop) fail(ctx context.Context, lease *bus.Lease, cause error) {
 	if ctx.Err() != nil {
 		return // the server stops, and the lease ends by itself
 	}
-	l.stage.Logger.Error("a batch could not be loaded", "error", cause, "failures", lease.Deliveries)
+	l.stage.Logger.Error("cannot load a batch", "error", cause, "failures", lease.Deliveries)
 	if lease.Deliveries >= fanfare.MaxFailures {
 		err := l.park(ctx, lease, cause)
 		if err == nil {
@@ -147,10 +147,10 @@ func (l *loop) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		if err == nil {
 			return
 		}
-		l.stage.Logger.Log(ctx, bus.FailureLevel(ctx, err), "a batch could not be parked, it comes again", "error", err)
+		l.stage.Logger.Log(ctx, bus.FailureLevel(ctx, err), "cannot park a batch; the bus will deliver it again", "error", err)
 	}
 	if err := lease.Later(retry.Pause); err != nil {
-		l.stage.Logger.Warn("a batch could not be given back, it comes again", "error", err)
+		l.stage.Logger.Warn("cannot return a batch to the bus; the bus will deliver it again", "error", err)
 	}
 }
 

@@ -18,7 +18,7 @@ type claimed struct {
 }
 
 // errBusy says that another batch has some of the deliveries of a batch.
-var errBusy = errors.New("some deliveries are in work in another batch")
+var errBusy = errors.New("another batch is processing some of the deliveries")
 
 // claim takes the free members of a range.
 func (l *loader) claim(day fanfare.Day, members *fanfare.RecipientRange, reason string, out *loaded) claimed {

@@ -86,7 +86,7 @@ func (f *TemplateFaults) absent(source *catalog.TemplateSource, variable string)
 		return
 	}
 	if total, log := f.count(of, 1); log && total == 1 {
-		f.logger.Warn("a template reads a variable that an event lacks, and leaves it empty: give the topic a schema, which finds misspelled names", "service", of.service, "template", of.name(), "variable", variable)
+		f.logger.Warn("a template uses a variable that the event does not have, and renders it as empty: add a schema to the topic to detect misspelled names", "service", of.service, "template", of.name(), "variable", variable)
 	}
 }
 

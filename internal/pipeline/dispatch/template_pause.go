@@ -32,7 +32,7 @@ const (
 )
 
 // errLater is in errors that do not belong to the message: the batch comes again.
-var errLater = errors.New("the message could not be written yet")
+var errLater = errors.New("the message cannot be rendered yet")
 
 // message writes the message of the first of rest: with the template version of the event or, if
 // that fails for the recipient, with the published one. It returns the mailing that wrote it.
@@ -210,7 +210,7 @@ func (r *resumer) look(ctx context.Context) {
 		failpoint.Hit("before-template-resume")
 		err = r.Control.Resume(ctx, p.Scope, fmt.Sprintf("template %s@%d is published", template, now.Version))
 		if err != nil {
-			r.Logger.Log(ctx, retry.LogLevel(err), "a broadcast whose template was replaced could not be resumed, it is tried again", "event", p.Scope.Name, "error", err)
+			r.Logger.Log(ctx, retry.LogLevel(err), "cannot resume a broadcast whose template was replaced; retrying", "event", p.Scope.Name, "error", err)
 			continue
 		}
 		r.Logger.Info("a broadcast is resumed with another version of its template", "event", p.Scope.Name, "template", template, "version", now.Version)

@@ -94,7 +94,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 		}
 		for _, day := range s.takeDueDays() {
 			if err := s.publishDay(ctx, day); err != nil && ctx.Err() == nil {
-				s.logger.Log(ctx, retry.LogLevel(err), "due work could not be published, it is tried again", "error", err)
+				s.logger.Log(ctx, retry.LogLevel(err), "cannot publish due work; retrying", "error", err)
 				s.Add(day, s.clock.Now().Add(retry.Pause))
 			}
 		}
@@ -160,7 +160,7 @@ func (s *Scheduler) untilWritten(ctx context.Context, write func() error) error 
 		if err == nil || ctx.Err() != nil || fanfare.CodeOf(err) == fanfare.NotFound {
 			return err
 		}
-		s.logger.Log(ctx, retry.LogLevel(err), "published work could not be removed from the store, it is tried again", "error", err)
+		s.logger.Log(ctx, retry.LogLevel(err), "cannot remove published work from the store; retrying", "error", err)
 		if retry.Sleep(ctx, retry.Pause) != nil {
 			return err
 		}

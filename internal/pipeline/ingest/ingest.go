@@ -208,14 +208,14 @@ func (in *Ingester) enqueue(entries []*entry, group *sync.WaitGroup) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed {
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "send again to another node, or in a moment"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "send the event to another node, or retry in a moment"}
 	}
 	events, size := maxWaiting, maxWaitingBytes
 	if !slices.ContainsFunc(entries, func(e *entry) bool { return e.posted.Lane == fanfare.Urgent }) {
 		events, size = events-events/urgentReserve, size-size/urgentReserve
 	}
 	if in.count >= events || in.bytes >= size {
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many events wait for the disk", Hint: "send again in a moment"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many events are waiting to be written to the disk", Hint: "send again in a moment"}
 	}
 	group.Add(len(entries))
 	for _, e := range entries {

@@ -18,7 +18,7 @@ func CheckTimes(p *fanfare.AcceptedEvent, now time.Time) error {
 		at      time.Time
 	}{{"/time", p.Event.Time}, {"/not_before", p.NotBefore}, {"/expires", p.Expires}} {
 		if year := of.at.UTC().Year(); year < 0 || year > 9999 { // in UTC
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: of.pointer, Message: "is outside the years 0000 to 9999 in UTC, which RFC 3339 requires", Hint: "leave it out, or name an earlier or later time"}
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: of.pointer, Message: "is outside the years 0000 to 9999 in UTC, which RFC 3339 requires", Hint: "omit it, or set an earlier or later time"}
 		}
 	}
 	switch {
@@ -28,9 +28,9 @@ func CheckTimes(p *fanfare.AcceptedEvent, now time.Time) error {
 	case p.Expires.IsZero():
 		return nil
 	case !p.Expires.After(now):
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires", Message: "is in the past", Hint: "no message could be sent: name a later time"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires", Message: "is in the past", Hint: "set a later time; otherwise no message can be sent"}
 	case !p.Expires.After(p.NotBefore):
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires", Message: "is not after not_before", Hint: "no message could be sent: name a later time"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires", Message: "is not after not_before", Hint: "set a later time; otherwise no message can be sent"}
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func Trim(ctx context.Context, remove func(ctx context.Context, before time.Time
 		case <-ticker.C:
 		}
 		if err := remove(ctx, clock.Now().Add(-Horizon)); err != nil && ctx.Err() == nil {
-			logger.Warn("old events could not be removed from the bus, it is tried again", "error", err)
+			logger.Warn("cannot remove old events from the bus; retrying", "error", err)
 		}
 	}
 }

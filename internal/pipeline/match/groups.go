@@ -94,7 +94,7 @@ func (q *groupQueue) next(ctx context.Context) (p piece, ok bool) {
 		if err == nil {
 			return p, true
 		}
-		q.logger.Log(ctx, bus.FailureLevel(ctx, err), "a group of events could not be read again, it comes again", "error", err)
+		q.logger.Log(ctx, bus.FailureLevel(ctx, err), "cannot read a group of events; the bus will deliver it again", "error", err)
 		q.retryLater(p)
 	}
 }
@@ -181,7 +181,7 @@ func (q *groupQueue) retryLater(p piece) {
 	}
 	q.finish(p.group)
 	if err := p.lease.Later(retry.Pause); err != nil {
-		q.logger.Warn("a group could not be given back", "error", err)
+		q.logger.Warn("cannot return a group of events to the bus", "error", err)
 	}
 }
 

@@ -74,7 +74,7 @@ const (
 
 // errUnread means that data which decides about the recipients of an event could not be read.
 // The event comes again.
-var errUnread = errors.New("the recipients of an event could not be read")
+var errUnread = errors.New("cannot read the recipients of an event")
 
 // A Matcher matches the events of one lane. Run belongs to one goroutine.
 type Matcher struct {
@@ -338,7 +338,7 @@ func (m *Matcher) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		err = lease.Done()
 	}
 	if err != nil {
-		m.Logger.Log(ctx, bus.FailureLevel(ctx, err), "events could not be parked, they come again", "error", err)
+		m.Logger.Log(ctx, bus.FailureLevel(ctx, err), "cannot park events; the bus will deliver them again", "error", err)
 		m.giveBack(lease)
 	}
 }
@@ -360,7 +360,7 @@ func withSequences(lease *bus.Lease) []byte {
 
 // retryLater gives back the groups of pieces that could not be frozen.
 func (m *Matcher) retryLater(ctx context.Context, cause error, pieces ...piece) {
-	m.Logger.Log(ctx, bus.FailureLevel(ctx, cause), "events could not be frozen, they come again", "error", cause, "groups", len(pieces))
+	m.Logger.Log(ctx, bus.FailureLevel(ctx, cause), "cannot freeze the recipients of events; the bus will deliver the events again", "error", cause, "groups", len(pieces))
 	for _, p := range pieces {
 		m.groups.retryLater(p)
 	}
@@ -369,12 +369,12 @@ func (m *Matcher) retryLater(ctx context.Context, cause error, pieces ...piece) 
 // frozen counts a piece as frozen.
 func (m *Matcher) frozen(p piece) {
 	if err := m.groups.frozen(p); err != nil {
-		m.Logger.Warn("a group could not be acknowledged, it comes again", "error", err)
+		m.Logger.Warn("cannot acknowledge a group of events; the bus will deliver it again", "error", err)
 	}
 }
 
 func (m *Matcher) giveBack(l *bus.Lease) {
 	if err := l.Later(retry.Pause); err != nil {
-		m.Logger.Warn("a group could not be given back", "error", err)
+		m.Logger.Warn("cannot return a group of events to the bus", "error", err)
 	}
 }

@@ -78,7 +78,7 @@ func (q *groupQueue) nextLease(ctx context.Context) (*bus.Lease, error) {
 		if err == nil || ctx.Err() != nil || errors.Is(err, bus.ErrClosed) {
 			return lease, err
 		}
-		q.logger.Error("reading events from the bus failed, it is tried again", "error", err)
+		q.logger.Error("cannot read events from the bus; retrying", "error", err)
 		_ = retry.Sleep(ctx, retry.Pause)
 	}
 }

@@ -43,7 +43,7 @@ func (s *splitter) addMissingImage(name string, line int) {
 	if known := slices.Sorted(maps.Keys(s.part.images)); len(known) > 0 {
 		hint = "the images of the template are " + strings.Join(known, ", ")
 	}
-	wrong := invalid(line, hint, "the HTML refers to cid:%s, and the template has no such image", name)
+	wrong := invalid(line, hint, "the HTML refers to cid:%s, but the template has no image with this name", name)
 	if name == "" {
 		wrong.Message, wrong.Hint = "the name of an image after cid: must not be a value", "write <img src=\"cid:logo\">, and {% if %} around what depends"
 	}

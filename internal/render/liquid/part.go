@@ -275,7 +275,7 @@ func (p *Program) Render(vars map[string]any, e *Usage) (out []byte, wrong *fanf
 func CheckSource(source string, limit int) *fanfare.Error {
 	switch {
 	case len(source) > limit:
-		return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("%d bytes, over the limit of %d", len(source), limit)}
+		return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the source has %d bytes; at most %d are allowed", len(source), limit)}
 	case !utf8.ValidString(source):
 		return invalid(0, "save the file as UTF-8", "not valid UTF-8")
 	case strings.IndexByte(source, 0) >= 0:

@@ -48,8 +48,8 @@ func TestSpellingsAreReadAndSpelledInOneWay(t *testing.T) {
 func TestAWrongCadenceSaysWhatIsWrongAndWhatToWrite(t *testing.T) {
 	for text, want := range map[string]string{
 		"hourly":                              `unknown cadence "hourly"`,
-		"immediate 08:00":                     "immediate must stand alone",
-		"immediate of state":                  "immediate must stand alone",
+		"immediate 08:00":                     "immediate accepts no further words",
+		"immediate of state":                  "immediate accepts no further words",
 		"window":                              "a window needs exactly one length",
 		"window 5 minutes":                    "a window needs exactly one length",
 		"window soon":                         `"soon" is not a duration`,

@@ -85,7 +85,7 @@ func lower(words []string) []string {
 
 func (c *Cadence) parseImmediate(rest []string) error {
 	if len(rest) > 0 || c.state || c.zone != "" {
-		return wrong("remove the rest, or write a window or a time", "immediate must stand alone")
+		return wrong("remove the rest, or write a window or a time", "immediate accepts no further words")
 	}
 	return nil
 }

@@ -177,7 +177,7 @@ func TestTheNextKeySignsOnceItsRecordIsSeenInTheDNS(t *testing.T) {
 	s.shows(next.Name, "cannot be looked up")
 	signed("while the DNS is away", old)
 	dns.Add(next.Name, old.Record)
-	s.shows(next.Name, "another key")
+	s.shows(next.Name, "a different key")
 	signed("while the record is another one", old)
 	if again := s.run("", "dkim", "rotate", "email"); again.code != 1 || !strings.Contains(again.err, next.Name) || !strings.Contains(again.err, "waits") {
 		t.Errorf("another rotation ended with %d: %s%s", again.code, again.out, again.err)

@@ -40,11 +40,11 @@ func (c Capture) all() bool { return c.To != "" && c.allow == nil }
 func (c Capture) describe() string {
 	switch {
 	case c.allow == nil:
-		return "all messages are captured and do not leave"
+		return "all messages are captured and none are sent"
 	case c.To != "":
-		return "messages leave to allow_recipients alone, all others are captured"
+		return "only messages to allow_recipients are sent; all others are captured"
 	}
-	return "messages leave to allow_recipients alone, all others are suppressed"
+	return "only messages to allow_recipients are sent; all others are suppressed"
 }
 
 // Refuses reports whether a message to an address must neither leave nor be captured.

@@ -183,7 +183,7 @@ func (c *Channels) apply(ctx context.Context, conf *catalog.Channel) (fault, err
 		c.parts.Faults.Set(conf.Number, &Fault{Reason: notInForce + fault.Error()})
 	}
 	if settings.SendTimeout < time.Duration(conf.SendTimeout) {
-		c.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", conf.Name, "send_timeout", settings.SendTimeout.String())
+		c.logger.Warn("send_timeout is limited to two thirds of the lease; increase lease to allow a longer send_timeout", "channel", conf.Name, "send_timeout", settings.SendTimeout.String())
 	}
 	if conf.Destinations.By == catalog.ByMX {
 		settings.Destinations.Site = c.options.Sites.Of
@@ -329,7 +329,7 @@ func (c *Channels) Drain(timeout time.Duration) {
 	select {
 	case <-drained:
 	case <-time.After(timeout + closingTime):
-		c.logger.Warn("messages are still on the wire after drain_timeout, they are tried again by the next start")
+		c.logger.Warn("some messages were still being sent when drain_timeout ended; they are retried after the next start")
 	}
 }
 

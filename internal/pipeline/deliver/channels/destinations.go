@@ -92,7 +92,7 @@ func (d *Destinations) ResumeDestination(ctx context.Context, service, channel, 
 		return d.Hasten(ctx, day)
 	})
 	if err == nil && !known {
-		err = &fanfare.Error{Code: fanfare.NotFound, Message: "no message waits for " + name + ", and nothing is known of it",
+		err = &fanfare.Error{Code: fanfare.NotFound, Message: "no message is waiting for " + name + ", and nothing is known of it",
 			Hint: "`fanfare destinations list " + service + "/" + channel + "` shows the destinations that are not healthy"}
 	}
 	return err

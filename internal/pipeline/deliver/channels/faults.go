@@ -87,9 +87,9 @@ func (c *Channels) noteFault(ch *channel, fault error, conf *catalog.Channel) {
 	switch name := conf.Service + "/" + conf.Name; {
 	case ch.fault == was:
 	case ch.fault != "":
-		c.logger.Error("the settings of a channel cannot be put in force, which is tried again until they can", "channel", name, "error", ch.fault)
+		c.logger.Error("cannot apply the settings of a channel; retrying until this succeeds", "channel", name, "error", ch.fault)
 	default:
-		c.logger.Info("the settings of a channel are in force now", "channel", name)
+		c.logger.Info("applied the settings of a channel", "channel", name)
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *Channels) cancelDeleted() {
 		}
 		c.parts.Faults.Set(conf.Number, &Fault{Reason: deliver.ChannelDeleted, Deleted: true})
 		c.parts.Release()
-		c.logger.Warn("a channel was deleted that could not send, its waiting messages are cancelled", "channel", conf.Service+"/"+conf.Name, "error", c.open[conf.Number].fault)
+		c.logger.Warn("a channel that could not send was deleted; its waiting messages are cancelled", "channel", conf.Service+"/"+conf.Name, "error", c.open[conf.Number].fault)
 	}
 }
 
@@ -134,6 +134,6 @@ func (c *Channels) serveDeleted(ctx context.Context) {
 	}
 	c.cancelDeleted()
 	if err != nil && ctx.Err() == nil {
-		c.logger.Log(ctx, retry.LogLevel(err), "the waiting messages of deleted channels could not be looked up, which is tried again", "error", err)
+		c.logger.Log(ctx, retry.LogLevel(err), "cannot look up the waiting messages of deleted channels; retrying", "error", err)
 	}
 }

@@ -38,7 +38,7 @@ func (c *Channels) reloadKeys() {
 		}
 		c.logBroken(conf, ch.keys.Broken())
 		if len(ch.keys.Broken()) == 0 {
-			c.logger.Info("DKIM keys were read again from changed files", "channel", conf.Service+"/"+conf.Name)
+			c.logger.Info("reloaded DKIM keys from changed files", "channel", conf.Service+"/"+conf.Name)
 		}
 	}
 }
@@ -101,6 +101,6 @@ func (c *Channels) publishKeys() {
 		return
 	}
 	if err := c.options.Records.Save(configured); err != nil {
-		c.logger.Error("the list of published DKIM records cannot be saved, the next start looks them up again", "error", err)
+		c.logger.Error("cannot save the list of published DKIM records; the next start looks them up again", "error", err)
 	}
 }

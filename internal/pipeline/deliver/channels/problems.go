@@ -56,7 +56,7 @@ func keyProblem(b *dkimkeys.Broken, signing string, held bool) wire.ChannelProbl
 	p.Error = "the DKIM key " + key.Name() + " in " + from + " cannot be used: " + messageOf(b.Err) + "; "
 	switch {
 	case held:
-		p.Error += "no other key may sign now, and mail waits"
+		p.Error += "no other key can sign, and mail waits"
 	case b.Kept:
 		p.Error += "until the next start it is used as it was read before"
 	default:
@@ -86,7 +86,7 @@ func (c *Channels) checkSecrets() {
 		if ch := c.open[conf.Number]; ch != nil {
 			for _, p := range found {
 				if !slices.Contains(ch.problems, p) {
-					c.logger.Error("a channel has a secret that cannot be read", "channel", conf.Service+"/"+conf.Name, "kind", p.Kind, "file", p.File, "error", p.Error)
+					c.logger.Error("cannot read a secret of a channel", "channel", conf.Service+"/"+conf.Name, "kind", p.Kind, "file", p.File, "error", p.Error)
 				}
 			}
 			ch.problems = found

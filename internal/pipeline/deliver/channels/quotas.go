@@ -114,7 +114,7 @@ func (q *Quotas) of(name string, daily catalog.DailyQuota) *limit.Quota {
 func (q *Quotas) reserve(quota *limit.Quota, name, day string, block int64) {
 	granted, err := q.registry.ReserveQuota(context.Background(), name, day, quota.Most(), block)
 	if err != nil {
-		q.logger.Warn("messages of a daily quota could not be reserved, it is tried again", "of", name, "error", err)
+		q.logger.Warn("cannot reserve messages of a daily quota; retrying", "of", name, "error", err)
 		quota.Fail(day, q.clock.Now())
 		return
 	}
@@ -131,7 +131,7 @@ func (q *Quotas) stop(ctx context.Context) {
 	for name, quota := range all {
 		if day, left := quota.Release(); left > 0 {
 			if _, err := q.registry.ReserveQuota(ctx, name, day, quota.Most(), -left); err != nil {
-				q.logger.Warn("the unused messages of a daily quota could not be given back and count as sent", "of", name, "messages", left, "error", err)
+				q.logger.Warn("cannot release the unused messages of a daily quota; they count as sent", "of", name, "messages", left, "error", err)
 			}
 		}
 	}

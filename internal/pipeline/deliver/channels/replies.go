@@ -76,7 +76,7 @@ func (r *replies) reload() {
 	}
 	r.rules.Store(own.Before(reply.Builtin()))
 	r.fault.Store(nil)
-	r.logger.Info("reply rules are in force", "file", r.file, "rules", len(own.All()))
+	r.logger.Info("loaded the reply rules", "file", r.file, "rules", len(own.All()))
 }
 
 // refuse logs once why the file is not in force. The file is read again at the next look: the
@@ -85,7 +85,7 @@ func (r *replies) refuse(err error) {
 	r.read = fileVersion{}
 	why := err.Error()
 	if known := r.fault.Swap(&why); known == nil || *known != why {
-		r.logger.Error("the file of reply rules cannot be used, the former rules stay in force", "file", r.file, "error", err)
+		r.logger.Error("cannot use the file of reply rules; the previous rules remain active", "file", r.file, "error", err)
 	}
 }
 

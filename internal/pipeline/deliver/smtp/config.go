@@ -78,10 +78,10 @@ func (c Config) Validate() error {
 		return wrong("/grouping", "unknown grouping", "use auto, pipelining or lockstep")
 	}
 	if c.Password != "" && c.Username == "" {
-		return wrong("/username", "password without a user name", "give both or none")
+		return wrong("/username", "the channel has a password but no user name", "set both or neither")
 	}
 	if c.ConnectTimeout < 0 || c.CommandTimeout < 0 || c.SendTimeout < 0 || c.IdleTimeout < 0 || c.MaxMessages < 0 || c.MaxRecipients < 0 {
-		return wrong("", "a timeout, max_messages or max_recipients is negative", "0 means the default")
+		return wrong("", "timeouts, max_messages and max_recipients must not be negative", "0 means the default")
 	}
 	return nil
 }

@@ -204,7 +204,7 @@ func (d *Driver) authenticate(c *conn) error {
 		return nil
 	}
 	if _, secure := c.rw.(*tls.Conn); !secure && !d.cfg.AllowPlainAuth && !loopback(c.socket.RemoteAddr()) {
-		return errors.New("the password is not sent without TLS: set tls to required or implicit")
+		return errors.New("the password cannot be sent without TLS: set tls to required or implicit")
 	}
 	mechanism, err := pickMechanism(c.extensions.auth, d.cfg.Username, d.cfg.Password)
 	if err != nil {

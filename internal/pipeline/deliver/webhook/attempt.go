@@ -34,7 +34,7 @@ const drainTimeout = 5 * time.Second
 
 // The reasons for which this side ends a request.
 var (
-	errConnect     = errors.New("connection timeout")
+	errConnect     = errors.New("the connection timed out")
 	errSend        = errors.New("response timeout")
 	errNotReleased = errors.New("the queue did not release the message")
 	errStopped     = errors.New("the server is stopping or the channel has new settings")
@@ -174,7 +174,7 @@ func (a *attempt) failure(err error) (driver.Outcome, progress) {
 		err = cause
 	}
 	if released {
-		return driver.Outcome{Verdict: driver.Lost, Text: replyText("there was no response: " + err.Error()), Class: fanfare.ClassNetwork}, answered
+		return driver.Outcome{Verdict: driver.Lost, Text: replyText("no response was received: " + err.Error()), Class: fanfare.ClassNetwork}, answered
 	}
 	outcome := driver.Outcome{Verdict: driver.Temporary, Text: replyText("nothing was sent: " + err.Error()), Class: fanfare.ClassNetwork}
 	if refused, ok := errors.AsType[*refusedError](err); ok {

@@ -40,10 +40,10 @@ func (c Config) Validate() error {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message, Hint: hint}
 	}
 	if len(c.Keys) == 0 {
-		return wrong("/secret", "no secret to sign with", "give secret_env or secret_file")
+		return wrong("/secret", "the channel has no secret to sign requests with", "set secret_env or secret_file")
 	}
 	if c.Connections < 0 || c.ConnectTimeout < 0 || c.TLSTimeout < 0 || c.FirstByteTimeout < 0 || c.SendTimeout < 0 || c.IdleTimeout < 0 {
-		return wrong("", "connections or a time-out is negative", "0 means the default")
+		return wrong("", "connections and timeouts must not be negative", "0 means the default")
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func ParseKeys(text string) ([]Key, error) {
 			Hint: "a secret is whsec_ and 24 to 64 random bytes in base64: echo whsec_$(head -c 32 /dev/urandom | base64); a private key for Ed25519 is whsk_ and 32: echo whsk_$(head -c 32 /dev/urandom | base64)"}
 	}
 	if len(all) == 0 || len(all) > maxKeys {
-		return wrong("%d keys, but 1 to %d are allowed", len(all), maxKeys)
+		return wrong("the secret has %d keys; 1 to %d are allowed", len(all), maxKeys)
 	}
 	keys := make([]Key, len(all))
 	for i, one := range all {

@@ -38,7 +38,7 @@ func (m *Messages) takeFiles(d *draft, request *wire.MessageRequest) error {
 		var err error
 		switch {
 		case file.Image != "" && request.Content == nil:
-			err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/cid", Message: "only the content of a message can show images of the request; a template has its own images", Hint: "leave out cid to attach the file"}
+			err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/cid", Message: "only the content of a message can show images of the request; a template has its own images", Hint: "omit cid to attach the file"}
 		case names[key]:
 			err = &fanfare.Error{Code: fanfare.Invalid, Message: "two files have the same " + key, Hint: "rename one of them"}
 		case file.Size == 0:
@@ -69,7 +69,7 @@ func (m *Messages) checkFiles(d *draft, template *render.Template) error {
 		return nil
 	}
 	if size := mime.EncodedSize(append(template.Files(), d.posted.Direct.Files...)); size > m.options.MaxBytes {
-		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/attachments", Message: fmt.Sprintf("the files of the message and of its template take %d bytes in a mail, more than %d", size, m.options.MaxBytes),
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/attachments", Message: fmt.Sprintf("the files of the message and of its template take %d bytes in a mail; at most %d are allowed", size, m.options.MaxBytes),
 			Hint: "link to large files, or raise max_attachments of the server if the relays accept larger mails"}
 	}
 	return nil

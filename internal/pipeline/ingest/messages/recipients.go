@@ -96,7 +96,7 @@ func (d *draft) checkRecipients(ctx context.Context, people *registry.Registry, 
 	case !d.posted.Direct.List:
 		return wrong[0]
 	case len(good) == 0 || request.AllOrNothing:
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/recipients", Message: fmt.Sprintf("%d of %d recipients are invalid, nothing was sent", len(wrong), len(asked)),
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/recipients", Message: fmt.Sprintf("%d of %d recipients are invalid; nothing was sent", len(wrong), len(asked)),
 			Hint: "correct or remove the recipients in details", Details: wrong[:min(len(wrong), wire.MaxErrors)]}
 	}
 	return nil
@@ -127,7 +127,7 @@ func (d *draft) findRecipients(ctx context.Context, subscribers *registry.Regist
 func misnamed(to *wire.To) error {
 	switch data := bytes.TrimLeft(to.Data, " \t\r\n"); {
 	case (to.To != "") == (to.Subscriber != ""):
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "the recipient has neither or both of to and subscriber", Hint: "set to (an address) or subscriber (an id)"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "a recipient must have either to or subscriber", Hint: "set to (an address) or subscriber (an id)"}
 	case len(data) > 0 && data[0] != '{':
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "data must be an object"}
 	}
@@ -151,7 +151,7 @@ func (d *draft) refuseRepeats() {
 			addresses[a.Address] = i
 		}
 		if again {
-			a.Err = &fanfare.Error{Code: fanfare.Invalid, Pointer: d.pointerOf(a), Message: fmt.Sprintf("the same person as recipient %d of the list", first), Hint: "list each person once"}
+			a.Err = &fanfare.Error{Code: fanfare.Invalid, Pointer: d.pointerOf(a), Message: fmt.Sprintf("this person is already recipient %d of the list", first), Hint: "list each person once"}
 		}
 	}
 }
@@ -206,7 +206,7 @@ func (d *draft) checkSize() error {
 	if size <= maxKeptBytes {
 		return nil
 	}
-	return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("data, content and recipients take %d bytes together, more than %d", size, maxKeptBytes), Hint: "send the list in parts"}
+	return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("data, content and recipients take %d bytes in total; at most %d are allowed", size, maxKeptBytes), Hint: "send the list in parts"}
 }
 
 // renderError changes an error of rendering to the terms of the request: the data lack a value that the template reads.
