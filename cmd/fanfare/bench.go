@@ -165,7 +165,7 @@ marks.`,
 			for _, file := range files {
 				records, err := report.ReadRecords(file)
 				if err != nil {
-					return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "name files that bench --out wrote"}
+					return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "pass files that fanfare bench --out wrote"}
 				}
 				all = append(all, records...)
 			}

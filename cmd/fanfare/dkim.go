@@ -151,7 +151,7 @@ func makeKey(domain, selector, kind, file string) (*dkim.Key, error) {
 	}
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, &fanfare.Error{Code: fanfare.Conflict, Message: file + " exists already and may be a key in use", Hint: "choose another selector, or another file with --out"}
+		return nil, &fanfare.Error{Code: fanfare.Conflict, Message: file + " already exists and may contain a key that is in use", Hint: "choose another selector, or another file with --out"}
 	}
 	if err != nil {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "pass a file in a writable directory with --out"}

@@ -78,7 +78,7 @@ directory of the keys.`,
 // has then. wait says whether the next sign only once their records are in the DNS.
 func rotate(ctx context.Context, api *client.Client, name string, now time.Time, in time.Duration, wait bool) (made []madeKey, all []client.DKIMKey, err error) {
 	if in < 0 {
-		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--in is negative", Hint: "allow some days for the DNS, for example --in 72h"}
+		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--in must not be negative", Hint: "allow some days for the DNS, for example --in 72h"}
 	}
 	channel, err := api.Channels().Get(ctx, name)
 	if err != nil {
@@ -90,7 +90,7 @@ func rotate(ctx context.Context, api *client.Client, name string, now time.Time,
 		return nil, nil, err
 	}
 	if len(keys) == 0 {
-		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " has no keys", Hint: "create one with fanfare dkim new"}
+		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " has no DKIM keys", Hint: "create one with fanfare dkim new"}
 	}
 	if err := nothingWaits(ctx, api, name, keys); err != nil {
 		return nil, nil, err
@@ -101,7 +101,7 @@ func rotate(ctx context.Context, api *client.Client, name string, now time.Time,
 	}
 	for i, k := range keys {
 		if k.From.After(now) {
-			return nil, nil, &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the channel already changes to key %s on %s", k.Name(), k.From.Format(time.RFC3339)), Hint: "rotate again after that"}
+			return nil, nil, &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the channel is already scheduled to sign with key %s from %s", k.Name(), k.From.Format(time.RFC3339)), Hint: "rotate again after that time"}
 		}
 		if signs[k] {
 			all = append(all, old[i])
@@ -142,7 +142,7 @@ func nothingWaits(ctx context.Context, api *client.Client, name string, keys []*
 		for _, p := range channel.Problems {
 			for _, k := range keys {
 				if channel.Name == name && p.Kind == "dkim_record" && k.Domain == p.Domain && k.Selector == p.Selector {
-					return &fanfare.Error{Code: fanfare.Conflict, Message: "the channel already waits for the DNS record of " + k.Name(),
+					return &fanfare.Error{Code: fanfare.Conflict, Message: "the channel is already waiting for the DNS record of " + k.Name(),
 						Hint: "add to the DNS: " + k.ZoneLine() + "; to use the key at once, apply the channel without wait_for_dns"}
 				}
 			}

@@ -25,7 +25,7 @@ func enclosedIn(p *client.Preview) (files []client.MessageFile, err error) {
 		err = eachFile(m.Header.Get("Content-Type"), m.Body, func(name string, content []byte) { contents[name] = content })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the files of the preview: %w", err)
+		return nil, fmt.Errorf("read the files of the preview: %w", err)
 	}
 	for _, f := range p.Attachments {
 		name := f.Name

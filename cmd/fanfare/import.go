@@ -162,7 +162,7 @@ func noText(head []byte, name string) error {
 		return wrong
 	}
 	if bytes.HasPrefix(head, []byte("\x1f\x8b")) {
-		wrong.Message, wrong.Hint = "the file is compressed", "zcat FILE | fanfare import ... -"
+		wrong.Message, wrong.Hint = "the file is compressed", "decompress the file: zcat FILE | fanfare import ... -"
 		return wrong
 	}
 	return nil

@@ -118,7 +118,7 @@ func draftsOf(text []byte, dir string) (map[string]*client.TemplateDraft, error)
 // noTemplate says which templates a document has in place of one.
 func noTemplate(name string, drafts map[string]*client.TemplateDraft) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/templates", Message: "the document has no template " + name,
-		Hint: "it has " + strings.Join(slices.Sorted(maps.Keys(drafts)), ", ")}
+		Hint: "use one of the templates " + strings.Join(slices.Sorted(maps.Keys(drafts)), ", ")}
 }
 
 // printLint prints what was found, and fails where anything was.

@@ -123,9 +123,9 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 func (c *cli) checkMove(m *migration, dir string, works bool) error {
 	switch {
 	case isDirectory(m.from) && !sameDirectory(m.from, dir):
-		return contradiction("--from "+m.from+" is not the data directory "+dir+" of the server that would move", "omit --data-dir, or pass the same directory in both")
+		return contradiction("--from "+m.from+" is not the data directory "+dir+" of the server to move", "omit --data-dir, or pass the same directory in both")
 	case c.dataDir != "" && !works:
-		return contradiction("no server works in "+dir+", so that "+c.setting(c.server, "FANFARE_SERVER", "")+" has other data", "omit --server (and unset FANFARE_SERVER) to move the data in the directory, or omit the directory to move the data of the server")
+		return contradiction("no server uses "+dir+", so the server at "+c.setting(c.server, "FANFARE_SERVER", "")+" uses other data", "omit --server (and unset FANFARE_SERVER) to move the data in the directory, or omit the directory to move the data of the server")
 	}
 	return nil
 }

@@ -56,14 +56,14 @@ func openJournal(file *os.File, restart bool, server, service string) (j *journa
 		return nil, fresh, j.refuse("cannot be read: %v", err)
 	}
 	if state.Server != server || state.Service != service {
-		return nil, fresh, j.refuse("belongs to an import into %s %s", state.Server, state.Service)
+		return nil, fresh, j.refuse("belongs to an import into another server or service: %s %s", state.Server, state.Service)
 	}
 	digest, err := j.upTo(state.Offset)
 	if err != nil {
 		return nil, fresh, err
 	}
 	if digest != state.Digest {
-		return nil, fresh, j.refuse("does not fit the file, which was changed before line %d, the last imported line", state.Line)
+		return nil, fresh, j.refuse("does not match the file, which was changed before line %d, the last imported line", state.Line)
 	}
 	return j, state, nil
 }

@@ -53,7 +53,7 @@ func serve(ctx context.Context, settings config.Config) error {
 	}
 	a, err := server.Start(ctx, settings, server.Options{Version: version, Logger: log})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		log.Info("stopped before it was ready")
+		log.Info("stopped before the server was ready")
 		return stopProfile()
 	}
 	if err != nil {

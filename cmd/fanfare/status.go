@@ -69,7 +69,7 @@ func leftOut(events int64) string {
 	if events == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", and %s had no space left for theirs", terminal.Amount(events, "event", "events"))
+	return fmt.Sprintf("; the limit is reached, and %s stored no state", terminal.Amount(events, "event", "events"))
 }
 
 // printProblems says which keys, passwords and secrets cannot be used, and what to do.

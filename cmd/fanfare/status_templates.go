@@ -13,7 +13,7 @@ import (
 func templateFaultText(f *client.TemplateFault) string {
 	name := fmt.Sprintf("template %s/%s@%d", f.Service, f.Template, f.Version)
 	if f.Absent != "" {
-		return name + " reads " + f.Absent + ", which an event of a topic without a schema lacked: it is left empty"
+		return name + " uses " + f.Absent + ", but an event of a topic without a schema lacks this field: the value is empty"
 	}
 	return fmt.Sprintf("%s failed for %s: %s", name, terminal.Amount(f.Recipients, "recipient", "recipients"), f.At)
 }

@@ -98,7 +98,7 @@ func (c *cli) checkServer(server, dir, named string) error {
 		return contradiction(named+" names a data directory, but the environment variable FANFARE_SERVER="+envServer+" names a server that may use other data",
 			"add --server with the URL of the server that uses "+dir+", or unset FANFARE_SERVER; to use the server in FANFARE_SERVER, omit the flag")
 	case server != "" && dir == "" && envDir != "" && server != envServer && c.setting(c.key, "FANFARE_KEY", "") == "":
-		return contradiction("--server "+server+" names a server, but the environment variable FANFARE_DATA_DIR="+envDir+" names a data directory that may belong to another server, and so may its key",
+		return contradiction("--server "+server+" names a server, but the environment variable FANFARE_DATA_DIR="+envDir+" names a data directory whose key may belong to another server",
 			"add --data-dir with the data directory of that server, or unset FANFARE_DATA_DIR and set FANFARE_KEY")
 	}
 	return nil
@@ -108,14 +108,14 @@ func (c *cli) checkServer(server, dir, named string) error {
 // directory that a flag names.
 func (c *cli) checkDirectory(command *cobra.Command, server, dir string) error {
 	if server != "" {
-		return contradiction("--server "+server+" names a server, and "+command.CommandPath()+" works on a data directory of this machine here",
-			"leave --server out, and name the directory with --data-dir")
+		return contradiction("--server "+server+" names a server, but "+command.CommandPath()+" works on a data directory of this machine",
+			"omit --server, and name the directory with --data-dir")
 	}
 	envServer := c.setting("", "FANFARE_SERVER", "")
 	switch command.Name() {
 	case "backup", "migrate", "restore": // serve and its like are told by their configuration
 		if envServer != "" && c.setting(dir, "FANFARE_DATA_DIR", "") == "" {
-			return contradiction("the environment variable FANFARE_SERVER="+envServer+" names a server, and "+command.CommandPath()+" works on a data directory of this machine here, which nothing names",
+			return contradiction("the environment variable FANFARE_SERVER="+envServer+" names a server, but "+command.CommandPath()+" works on a data directory of this machine, and no directory is named",
 				"name the directory with --data-dir, or unset FANFARE_SERVER to use "+defaultDataDir)
 		}
 	}

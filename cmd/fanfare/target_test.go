@@ -130,7 +130,7 @@ func TestEveryCommandRefusesAFlagAndAnEnvironmentThatNameDifferentData(t *testin
 				refused(map[string]string{"FANFARE_SERVER": "SERVER", "FANFARE_DATA_DIR": other}, []string{"--data-dir", dir}, "--data-dir", "FANFARE_SERVER")
 				refused(map[string]string{"FANFARE_DATA_DIR": dir}, []string{"--server", "SERVER"}, "--server", "FANFARE_DATA_DIR", "add --data-dir", "unset FANFARE_DATA_DIR")
 			case onDirectory:
-				refused(nil, []string{"--server", "SERVER"}, "--server", "leave --server out")
+				refused(nil, []string{"--server", "SERVER"}, "--server", "omit --server")
 			}
 		})
 	}
@@ -156,7 +156,7 @@ func TestAFlagThatChangesOnWhichDataACommandWorksIsHeeded(t *testing.T) {
 		"a backup of some directory": {map[string]string{"FANFARE_SERVER": "SERVER"}, []string{"backup", "--stopped", "x.tar"}, []string{"FANFARE_SERVER", "--data-dir"}},
 		"a restore somewhere":        {map[string]string{"FANFARE_SERVER": "SERVER"}, []string{"restore", "x.tar"}, []string{"FANFARE_SERVER", "--data-dir"}},
 		"what was restored":          {map[string]string{"FANFARE_SERVER": "SERVER"}, []string{"restore", "--list", "--data-dir", dir}, []string{"--data-dir " + dir, "FANFARE_SERVER"}},
-		"two directories":            {nil, []string{"migrate", "--server", "SERVER", "--from", dir, "--to", "postgres://a@127.0.0.1:1/b"}, []string{"no server works in " + dir}},
+		"two directories":            {nil, []string{"migrate", "--server", "SERVER", "--from", dir, "--to", "postgres://a@127.0.0.1:1/b"}, []string{"no server uses " + dir}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runWith(t, test.env, test.args...)

@@ -123,7 +123,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	for _, sub := range found.Commands() {
 		names = append(names, sub.Name())
 	}
-	return noCommand(found, verbs[0], "it has "+strings.Join(names, ", "))
+	return noCommand(found, verbs[0], "available commands: "+strings.Join(names, ", "))
 }
 
 // unrun returns the arguments behind a command that only has subcommands. Cobra

@@ -24,10 +24,10 @@ type PairOptions struct {
 // Validate refuses options that make no sense.
 func (o *PairOptions) Validate() error {
 	if o.Pairs < 1 {
-		return harness.InvalidFlag("pairs", "less than one pair", "5 is what a comparison of two trees needs")
+		return harness.InvalidFlag("pairs", "must be at least 1", "use 5 to compare two binaries")
 	}
 	if info, err := os.Stat(o.Old); err != nil || !info.Mode().IsRegular() {
-		return harness.InvalidFlag("old", fmt.Sprintf("%q is no file", o.Old), "name the fanfare binary of the tree before the change")
+		return harness.InvalidFlag("old", fmt.Sprintf("%q is not a file", o.Old), "pass the fanfare binary that was built before the change")
 	}
 	return o.Options.Validate()
 }

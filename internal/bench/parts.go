@@ -32,5 +32,5 @@ func Part(ctx context.Context, name, spec string, in io.Reader, out io.Writer) e
 	case "form":
 		return harness.RunPartInProcess(ctx, spec, in, out, rendering.RenderPart)
 	}
-	return fmt.Errorf("no part %q", name)
+	return fmt.Errorf("unknown part %q", name)
 }

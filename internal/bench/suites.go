@@ -87,11 +87,11 @@ func choose(ids []string) ([]harness.Experiment, error) {
 			continue
 		}
 		if why, missing := Missing()[strings.ToUpper(id)]; missing {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("experiment %s cannot run yet: it needs %s", id, why), Hint: "fanfare bench list shows those that can"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("experiment %s cannot run yet: it needs %s", id, why), Hint: "fanfare bench list shows the experiments that can run"}
 		}
 		e, ok := findExperiment(id)
 		if !ok {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("no experiment %q", id), Hint: "fanfare bench list shows them"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown experiment %q", id), Hint: "fanfare bench list shows the experiments"}
 		}
 		chosen = append(chosen, e)
 	}

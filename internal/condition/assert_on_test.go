@@ -29,25 +29,25 @@ func TestAssertionsDetectWrongAssumptions(t *testing.T) {
 					tb.conjunct.rangeKey = tb.plan.guards[0][0].rangeKey
 				}
 			},
-			message: "is answered true without its test",
+			message: "was answered true, but its predicate disagrees",
 		},
 		"a conjunct is lost": {
 			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}}, when: `event.s == sub.s && event.n != sub.n`,
 			data:    `{"s":"a","n":2}`,
 			mistake: func(tp *topic) { tp.rules[0].plan.residuals = nil },
-			message: "is a hit and its condition is 0",
+			message: "is a hit, but its condition is 0",
 		},
 		"a way leads nowhere": {
 			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}}, when: `event.s == sub.s && event.n >= sub.n`,
 			data:    `{"s":"a","n":2}`,
 			mistake: func(tp *topic) { clear(tp.rules[0].plan.guards[0][0].buckets) },
-			message: "is no hit and its condition is true",
+			message: "is not a hit, but its condition is true",
 		},
 		"a range includes its end": {
 			entries: []Entry{{Filter: `event.n > 2`}, {Place: 1, Filter: `event.n > 3`}},
 			data:    `{"n":2}`,
 			mistake: func(tp *topic) { tp.filters.shapes[0].plan.guards[0][0].rangeKey.op = expr.GreaterOrEqual },
-			message: "is a hit and its condition is 0",
+			message: "is a hit, but its condition is 0",
 		},
 		"a row is hit twice": {
 			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}}, when: `event.s == sub.s`,
@@ -67,7 +67,7 @@ func TestAssertionsDetectWrongAssumptions(t *testing.T) {
 			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}, {Place: 1, Rule: "r", Params: json.RawMessage(`{"s":"a","n":3}`)}}, when: `event.s != sub.s && event.n < sub.n`,
 			data:    `{"s":"b","n":1}`,
 			mistake: func(tp *topic) { tp.rules[0].plan.residuals[0].Predicate = &flipping{} },
-			message: "made a residual",
+			message: "the cached result for text",
 		},
 		"two paths share a slot": {
 			entries: []Entry{{Filter: `event.a != 'x'`}, {Place: 1, Filter: `event.b != 'x'`}},

@@ -41,7 +41,7 @@ func (tb *table) assertGuarded(f *matchFrame) {
 		if tb.conjunct != nil && tb.filters.list[p.owners[f.Row]].guard != guardAccessPath {
 			return
 		}
-		assert.True(!tb.plan.residualsHold(f), "the condition of row %d of %s is true and no guard led to it", row, tb.name)
+		assert.True(!tb.plan.residualsHold(f), "the condition of row %d of %s is true, but no guard found the row", row, tb.name)
 	})
 	f.Page = nil
 }
@@ -63,7 +63,7 @@ func (a *accessPath) assertBucket(f *matchFrame, rows *pageStore, key uint64, vi
 func (a *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row uint32) {
 	ix := rowIndexer{pages: rows, texts: f.Texts}
 	ix.seek(row)
-	assert.True(slices.Contains(ix.keysOf(a), key), "row %d is found by key %d, which is none of its", row, key)
+	assert.True(slices.Contains(ix.keysOf(a), key), "row %d was found by key %d, which is not a key of the row", row, key)
 	switch {
 	case a.rangeKey == nil:
 	case a.rangeKey.crossing != nil:
@@ -72,16 +72,16 @@ func (a *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row u
 		level := a.rowRangeValue(rows, row)
 		after, ok1 := expr.CompareNumbers(now, level)
 		before, ok2 := expr.CompareNumbers(was, level)
-		assert.True(ok1 && ok2 && a.rangeKey.crossing.Crossed(before, after), "row %d is found, and its level %v is not crossed from %v to %v", row, level, was, now)
+		assert.True(ok1 && ok2 && a.rangeKey.crossing.Crossed(before, after), "row %d was found, but its level %v is not crossed by a change from %v to %v", row, level, was, now)
 	default:
 		v, _ := a.rangeKey.Load(&f.Frame)
 		x, ok := expr.ToFloat(v)
-		assert.True(ok && a.rangeKey.op.Matches(x, a.rowRangeValue(rows, row)), "row %d is found, and %v is not in its range at %v", row, v, a.rowRangeValue(rows, row))
+		assert.True(ok && a.rangeKey.op.Matches(x, a.rowRangeValue(rows, row)), "row %d was found, but the value %v does not match its range at %v", row, v, a.rowRangeValue(rows, row))
 	}
 	if a.grid != nil {
 		point, ok := a.grid.point(&f.Frame)
 		b, isBox := a.grid.box(ix.frame.Page, ix.frame.Row)
-		assert.True(ok && isBox, "row %d is found in a cell, and it has no box, or the event no point", row)
+		assert.True(ok && isBox, "row %d was found in a grid cell, but the row has no box or the event has no point", row)
 		for i := range a.grid.axes() {
 			width := 0.0
 			if l := ix.level[i]; l == topLevel {
@@ -89,7 +89,7 @@ func (a *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row u
 			} else if l != pointLevel {
 				width = math.Ldexp(1, int(l))
 			}
-			assert.True(point[i] >= b.low[i]-width && point[i] <= b.high[i]+2*width, "row %d is found in a cell, and %v is far from %v to %v", row, point[i], b.low[i], b.high[i])
+			assert.True(point[i] >= b.low[i]-width && point[i] <= b.high[i]+2*width, "row %d was found in a grid cell, but %v is too far from the range %v to %v", row, point[i], b.low[i], b.high[i])
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (l level) assertReached(b *box, corner *[maxAxes]float64, axes int) {
 				continue
 			}
 			own := l.cell(i, x)
-			assert.True(own == corner[i] || own-1 == corner[i], "a box from %v to %v is in cell %v, and %v looks into %v", b.low[i], b.high[i], corner[i], x, own)
+			assert.True(own == corner[i] || own-1 == corner[i], "a box from %v to %v is in cell %v, but the point %v is looked up in cell %v", b.low[i], b.high[i], corner[i], x, own)
 		}
 	}
 }
@@ -113,12 +113,12 @@ func assertExact(tok *lang.Token) {
 	switch tok.Kind {
 	case lang.KindInt:
 		number, err := strconv.ParseInt(tok.Text, 10, 64)
-		assert.True(err == nil && number == int64(tok.Number) && float64(number) == tok.Number, "the literal %s is the param %v", tok.Text, tok.Number)
+		assert.True(err == nil && number == int64(tok.Number) && float64(number) == tok.Number, "the literal %s was stored as the param %v", tok.Text, tok.Number)
 	case lang.KindDouble:
 		number, err := strconv.ParseFloat(tok.Text, 64)
-		assert.True(err == nil && number == tok.Number, "the literal %s is the param %v", tok.Text, tok.Number)
+		assert.True(err == nil && number == tok.Number, "the literal %s was stored as the param %v", tok.Text, tok.Number)
 	case lang.KindString:
-		assert.True(tok.Text[1:len(tok.Text)-1] == tok.Value && !strings.Contains(tok.Value, `\`), "the literal %s is the param %q", tok.Text, tok.Value)
+		assert.True(tok.Text[1:len(tok.Text)-1] == tok.Value && !strings.Contains(tok.Value, `\`), "the literal %s was stored as the param %q", tok.Text, tok.Value)
 	}
 }
 
@@ -128,24 +128,24 @@ func (shape *filterShape) assertStandsFor(tf *lang.TokenizedFilter, taken []bool
 		return
 	}
 	own, ok := lang.Tokenize(shape.text, nil)
-	assert.True(ok && len(own.Tokens) == len(tf.Tokens) && slices.Equal(shape.isParam, taken), "the form %s is not that of a skeleton", shape.text)
+	assert.True(ok && len(own.Tokens) == len(tf.Tokens) && slices.Equal(shape.isParam, taken), "the shape %s does not match the filter", shape.text)
 	v, literal, numbers, texts := tf.LiteralValues(taken), 0, 0, 0
 	for i := range tf.Tokens {
 		given, formal := &tf.Tokens[i], &own.Tokens[i]
-		assert.True(given.Kind == formal.Kind, "%q and %q are in one place of a form", given.Text, formal.Text)
+		assert.True(given.Kind == formal.Kind, "the filter has %q where the shape has %q", given.Text, formal.Text)
 		if given.Kind != lang.KindAny {
 			literal++
 		}
 		switch {
 		case given.Kind == lang.KindAny || !taken[literal-1]:
-			assert.True(given.Text == formal.Text, "%q and %q are in one place of a form", given.Text, formal.Text)
+			assert.True(given.Text == formal.Text, "the filter has %q where the shape has %q", given.Text, formal.Text)
 		case given.IsText():
-			assert.True(v.Texts[texts] == given.Value, "%q is the param %q", given.Text, v.Texts[texts])
+			assert.True(v.Texts[texts] == given.Value, "the literal %q was stored as the param %q", given.Text, v.Texts[texts])
 			texts++
 		default:
-			assert.True(v.Numbers[numbers] == given.Number, "%q is the param %v", given.Text, v.Numbers[numbers])
+			assert.True(v.Numbers[numbers] == given.Number, "the literal %q was stored as the param %v", given.Text, v.Numbers[numbers])
 			numbers++
 		}
 	}
-	assert.True(len(v.Texts) == texts && len(v.Numbers) == numbers && len(shape.params) == texts+numbers, "the form %s has %d params", shape.text, len(shape.params))
+	assert.True(len(v.Texts) == texts && len(v.Numbers) == numbers && len(shape.params) == texts+numbers, "the shape %s has the wrong number of params: %d", shape.text, len(shape.params))
 }

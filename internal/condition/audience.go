@@ -54,7 +54,7 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 	}}}
 	a, err := sc.Compile("/audience_filter", text)
 	if e, ok := errors.AsType[*fanfare.Error](err); ok && strings.HasPrefix(e.Message, "unknown name") {
-		e.Hint = "an audience filter sees subscriber.id, subscriber.locale, subscriber.time_zone, subscriber.attributes and sub, the params of the subscription"
+		e.Hint = "an audience filter can use subscriber.id, subscriber.locale, subscriber.time_zone, subscriber.attributes and sub, the params of the subscription"
 	}
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 		return nil, lang.Invalid("/audience_filter", "%v", b.Err)
 	}
 	if nanos := expr.NanosOf(of.condition); nanos > maxAudienceNanos {
-		e := lang.Invalid("/audience_filter", "the condition takes about %d ns for each person, and the limit is %d ns", nanos, maxAudienceNanos)
+		e := lang.Invalid("/audience_filter", "the condition takes about %d ns for each person; the limit is %d ns", nanos, maxAudienceNanos)
 		e.Hint = "avoid nested loops; to search a list, write 'de' in subscriber.attributes.languages"
 		return nil, e
 	}

@@ -55,7 +55,7 @@ func TestAnAudienceIsRefusedWithItsPosition(t *testing.T) {
 		{`event.mag > 5.0`, `"event"`, "subscriber.attributes"},
 		{`locale == 'de'`, `"locale"`, "subscriber.locale"},
 		{`subscriber.id ==`, `syntax error`, ""},
-		{`subscriber.id`, `not true or false`, ""},
+		{`subscriber.id`, `must be true or false`, ""},
 		{`crosses(sub.a, 5)`, ``, ""},
 		{` `, `empty`, ""},
 	} {

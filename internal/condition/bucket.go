@@ -106,7 +106,7 @@ func (b *bucket) split(at int, ascending bool) {
 func (b *bucket) remove(key float64, row uint32) (empty bool) {
 	at, i := b.find(key, row)
 	l := &b.leaves[at]
-	assert.True(i < len(l.rows) && l.rows[i] == row && (!b.ranged || l.keys[i] == key), "row %d is taken out of a bucket in which it is not, at %v", row, key)
+	assert.True(i < len(l.rows) && l.rows[i] == row && (!b.ranged || l.keys[i] == key), "row %d is not in the bucket from which it is removed, at %v", row, key)
 	if b.ranged {
 		l.keys = slices.Delete(l.keys, i, i+1)
 	}

@@ -117,14 +117,14 @@ func TestTimesOfTheEvent(t *testing.T) {
 		}
 	}
 	for filter, want := range map[string]string{
-		"at > timestamp('2026-01-01T00:00:00Z')":                    "line 1, column 4: a string cannot be compared with a time (write timestamp(...) around the text)",
-		"timestamp(at).getHours('Europe/Berln') > 8":                `there is no time zone "Europe/Berln"`,
-		"timestamp(at).getHours('Local') > 8":                       `there is no time zone "Local"`,
-		"timestamp(at).getHours('+25:00') > 8":                      `there is no time zone "+25:00"`,
+		"at > timestamp('2026-01-01T00:00:00Z')":                    "line 1, column 4: a string cannot be compared with a time (convert the string with timestamp(...))",
+		"timestamp(at).getHours('Europe/Berln') > 8":                `unknown time zone "Europe/Berln"`,
+		"timestamp(at).getHours('Local') > 8":                       `unknown time zone "Local"`,
+		"timestamp(at).getHours('+25:00') > 8":                      `unknown time zone "+25:00"`,
 		"timestamp('yesterday') < timestamp(at)":                    "timestamp",
 		"duration('1 day') < duration('3h')":                        "duration",
 		"(timestamp(until) - timestamp(at)).getMinutes('UTC') >= 0": "no matching overload",
-		"timestamp(at)": "the expression is a time, not true or false",
+		"timestamp(at)": "the expression must be true or false, not a time",
 	} {
 		if e := asError(t, x.CheckFilter(key, filter)); !lang.ContainsFolded(lang.Fold(e.Error()), lang.Fold(want)) {
 			t.Errorf("%s: got %v", filter, e)
@@ -169,10 +169,10 @@ func TestAttributesOfTheEvent(t *testing.T) {
 		"ce.data.n == 5":                    `unknown attribute "data"`,
 		"ce.data_base64 == 'x'":             `unknown attribute "data_base64"`,
 		"ce.source == 5":                    "a string cannot be compared with an integer",
-		"ce.time > '2026-01-01'":            "a time cannot be compared with a string (write timestamp(...) around the text)",
-		"ce":                                "the expression is an object",
+		"ce.time > '2026-01-01'":            "a time cannot be compared with a string (convert the string with timestamp(...))",
+		"ce":                                "the expression must be true or false, not an object",
 		"ce.time.hours > 5":                 `a time has no field "hours"`,
-		"geo.within(ce.source, 1, 2, 3, 4)": "geo.within takes numbers, this is a string",
+		"geo.within(ce.source, 1, 2, 3, 4)": "geo.within requires numbers, not a string",
 	} {
 		if e := asError(t, x.CheckFilter(key, filter)); !lang.ContainsFolded(lang.Fold(e.Message+" ("+e.Hint+")"), lang.Fold(want)) {
 			t.Errorf("%s: got %v (%s)", filter, e, e.Hint)

@@ -32,7 +32,7 @@ func (x *Index) FilterCost(key Key, filter string) (fanfare.Cost, error) {
 	}
 	if fresh := d.newComputationCost(&t.paths, map[string]bool{}); fresh > 0 {
 		cost.Nanos += fresh
-		cost.Why = cmp.Or(cost.Why, "it computes a value for every event that no other condition computes")
+		cost.Why = cmp.Or(cost.Why, "the condition computes a value that no other condition uses")
 	}
 	return cost, nil
 }
@@ -192,7 +192,7 @@ func (p *plan) unindexedReason() string {
 			return why
 		}
 	}
-	return "an index cannot look up any part of it"
+	return "no part of the condition can be indexed"
 }
 
 // reasonOf explains why no index finds the rows of a predicate; "" if there is no explanation.

@@ -26,7 +26,7 @@ var costs = []struct{ filter, why string }{
 	{`event.place == event.type`, `==`},
 	{`mag > geo.lat`, `<, <=, > and >=`},
 	{`place.matches('^[0-9]+ km')`, `regular expression`},
-	{`mag + geo.lat > 10.0`, `no other condition computes`},
+	{`mag + geo.lat > 10.0`, `no other condition uses`},
 	{`tags.exists(t, t.name == 'x')`, ``},
 	{`tags.exists(t, t.name in ['x', 'y'])`, ``},
 	{`tags.exists(t, t.name == null)`, `searches a text`},

@@ -120,17 +120,17 @@ func TestALevelIsCrossedWhenTheValueReachesIt(t *testing.T) {
 
 func TestImpossibleCrossingsAreRefused(t *testing.T) {
 	for _, c := range []struct{ filter, message string }{
-		{`crosses(price)`, "takes two numbers"},
-		{`crosses(price, 1, 2)`, "takes two numbers"},
+		{`crosses(price)`, "requires two arguments"},
+		{`crosses(price, 1, 2)`, "requires two arguments"},
 		{`crosses([1.0], 2)`, "needs a field"},
 		{`crosses(event.list.size(), 2)`, "needs a field"},
-		{`crosses(symbol, 10)`, "takes numbers, this is a string"},
-		{`crosses(price, 'x')`, "takes numbers, this is a string"},
-		{`event.list.exists(x, crosses(x.price, 10))`, "x is not one"},
-		{`[open].exists(event, crosses(event.price, 10))`, "event is not one"},
+		{`crosses(symbol, 10)`, "requires numbers, not a string"},
+		{`crosses(price, 'x')`, "requires numbers, not a string"},
+		{`event.list.exists(x, crosses(x.price, 10))`, "x is not a field of the event"},
+		{`[open].exists(event, crosses(event.price, 10))`, "event is not a field of the event"},
 		{`crosses(prise, 10)`, `unknown name "prise"`},
 		{`crosses(event.prise, 10.0) && has(event.prise)`, `unknown field "prise"`},
-		{`price.crosses(10)`, "takes two numbers"},
+		{`price.crosses(10)`, "requires two arguments"},
 		{`@crosses(price, 1, 2)`, "syntax error"},
 	} {
 		x := New()
@@ -151,7 +151,7 @@ func TestACrossingNeedsATopicWithAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := asError(t, x.CheckFilter(quotes, `symbol == 'A' && crosses_above(price, 10)`))
-	if !strings.Contains(e.Message, "crosses_above compares with the previous event with the same key") || !strings.Contains(e.Hint, "key: symbol") {
+	if !strings.Contains(e.Message, "crosses_above compares an event with the previous event of the same key") || !strings.Contains(e.Hint, "key: symbol") {
 		t.Errorf("%q, %q", e.Message, e.Hint)
 	}
 	keyed := Definition{Schema: json.RawMessage(quoteSchema), Key: "symbol"}

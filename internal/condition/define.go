@@ -79,13 +79,13 @@ func (t *topic) checkRules(c *compiledDefinition) error {
 		number := c.ruleNumber(tb.name)
 		e := &fanfare.Error{Code: fanfare.Conflict, Pointer: "/rules", Hint: "give the changed rule a new name, or delete these subscriptions first"}
 		if number < 0 {
-			e.Message = fmt.Sprintf("%s to rule %q, which the new definition removes", subscriptions(tb.rowCount), tb.name)
+			e.Message = fmt.Sprintf("%s rule %q, which the new definition removes", subscriptions(tb.rowCount), tb.name)
 			return e
 		}
 		was := t.compiled.Load().definition.Rules[tb.ruleNumber].Params
 		if !maps.Equal(was, c.definition.Rules[number].Params) {
 			e.Pointer = lang.Pointer("rules", fmt.Sprint(number), "params")
-			e.Message = fmt.Sprintf("%s to rule %q, whose params the new definition changes", subscriptions(tb.rowCount), tb.name)
+			e.Message = fmt.Sprintf("%s rule %q, whose params the new definition changes", subscriptions(tb.rowCount), tb.name)
 			return e
 		}
 	}
@@ -94,9 +94,9 @@ func (t *topic) checkRules(c *compiledDefinition) error {
 
 func subscriptions(n int) string {
 	if n == 1 {
-		return "there is 1 subscription"
+		return "1 subscription uses"
 	}
-	return fmt.Sprintf("there are %d subscriptions", n)
+	return fmt.Sprintf("%d subscriptions use", n)
 }
 
 // recompile compiles the shapes of filters and of conjuncts for c.
@@ -125,7 +125,7 @@ func (t *topic) recompileOne(c *compiledDefinition, tb *table, compile shapeComp
 	if err != nil {
 		fl := t.filters.anyFilterOf(tb)
 		return nil, &fanfare.Error{Code: fanfare.Conflict, Pointer: "/schema",
-			Message: fmt.Sprintf("%s with the filter %q, which the new schema does not allow: %v", subscriptions(int(fl.count)), fl.text, err),
+			Message: fmt.Sprintf("%s the filter %q, which the new schema does not allow: %v", subscriptions(int(fl.count)), fl.text, err),
 			Hint:    "keep the field in the schema, or delete these subscriptions first"}
 	}
 	return shape, nil

@@ -56,7 +56,7 @@ func compileDefinition(language *cel.Env, def Definition) (*compiledDefinition, 
 		return nil, err
 	}
 	if len(def.Rules) > MaxRules {
-		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/rules", Message: fmt.Sprintf("more than %d rules", MaxRules)}
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/rules", Message: fmt.Sprintf("a topic can have at most %d rules", MaxRules)}
 	}
 	c := &compiledDefinition{definition: def, filterScope: filterScope}
 	if keySteps != nil {

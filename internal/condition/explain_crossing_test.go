@@ -27,7 +27,7 @@ func TestACrossingIsExplainedByTheValueBeforeAndAfter(t *testing.T) {
 		if part.Result != c.result || string(before.Value) != c.before || before.Error != c.why {
 			t.Errorf("%s from %s to %s is %s, before %s %q", c.filter, c.was, c.is, part.Result, before.Value, before.Error)
 		}
-		if part.Result == fanfare.PartError && part.Error != "crosses takes numbers, event.any is a string" {
+		if part.Result == fanfare.PartError && part.Error != "crosses requires numbers, but event.any is a string" {
 			t.Errorf("%s: %q", c.filter, part.Error)
 		}
 	}

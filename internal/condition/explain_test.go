@@ -118,7 +118,7 @@ true has(event.geo.lat)
   value event.geo = {"lat":1}
 `},
 		{Entry{Filter: "contains_ci(place, 'x')"}, `{"place":null}`, `
-error contains_ci(place, "x") (contains_ci takes strings, place is null)
+error contains_ci(place, "x") (contains_ci requires strings, but place is null)
   value place = null
 `},
 		{Entry{}, `{}`, "\ntrue true\n"},

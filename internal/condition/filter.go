@@ -176,6 +176,6 @@ func (s *filters) hasShapes(d *compiledFilter) bool {
 
 func tooManyShapes() error {
 	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/filter",
-		Message: fmt.Sprintf("the topic has %d different kinds of filters, or %d bytes of them, and this filter is of a new kind", maxShapes, maxShapeBytes),
-		Hint:    "use a rule, or a filter that differs from existing ones only in its values"}
+		Message: fmt.Sprintf("the filter has a new structure, but the topic already has the maximum of %d filter structures or %d bytes of them", maxShapes, maxShapeBytes),
+		Hint:    "use a rule, or a filter that differs from existing filters only in its values"}
 }

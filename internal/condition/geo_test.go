@@ -176,7 +176,7 @@ func TestGeoWithinInFilters(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	for filter, want := range map[string]string{
-		"geo.within(event.lat, event.lon, 'x', 0, 50)":        "geo.within takes numbers, this is a string",
+		"geo.within(event.lat, event.lon, 'x', 0, 50)":        "geo.within requires numbers, not a string",
 		"geo.within(event.lat, event.lon, 50)":                "found no matching overload",
 		"geo.withn(event.lat, event.lon, 49.3, -123.1, 50.0)": "geo",
 	} {
@@ -199,7 +199,7 @@ func TestAnExplanationNamesAnInvalidPlace(t *testing.T) {
 	x := newQuakesOf(t, nearby)
 	for data, want := range map[string]string{
 		`{"lat":95,"lon":20,"mag":5}`:   lang.GeoRange,
-		`{"lat":"10","lon":20,"mag":5}`: "geo.within takes numbers, event.lat is a string",
+		`{"lat":"10","lon":20,"mag":5}`: "geo.within requires numbers, but event.lat is a string",
 		`{"lat":10,"mag":5}`:            "event.lon is missing",
 	} {
 		part, err := x.Explain(quakes, Entry{Rule: "nearby", Params: json.RawMessage(`{"lat":10,"lon":20,"km":5,"mag":1}`)}, Event{Data: json.RawMessage(data)})

@@ -142,12 +142,12 @@ func (g *guardTable) newList(one guardEntry) (number uint32) {
 func (g *guardTable) remove(key uint64, fl *filter, list []*filter) {
 	one := g.byKey[key]
 	if !one.listed {
-		assert.True(one.number == fl.number, "the compound %s is not under its key", fl.text)
+		assert.True(one.number == fl.number, "the filter %s is not listed under its key", fl.text)
 		delete(g.byKey, key)
 		return
 	}
 	l := &g.lists[one.number]
-	assert.True(l.filters[fl.guardPosition] == fl.number, "the compound %s is not where it was filed", fl.text)
+	assert.True(l.filters[fl.guardPosition] == fl.number, "the filter %s is not at its position in the list", fl.text)
 	last := len(l.filters) - 1
 	if at := fl.guardPosition; int(at) < last {
 		l.prefilters[at], l.signatures[at], l.filters[at] = l.prefilters[last], l.signatures[last], l.filters[last]

@@ -98,11 +98,11 @@ func TestAValueThatIsNotAListIsRefused(t *testing.T) {
 func TestAMistakeWithAListIsReportedForTheRule(t *testing.T) {
 	for when, want := range map[string]string{
 		"event.s == sub.l":                     "a string cannot be compared with a list",
-		"event.s.contains(sub.l)":              "contains takes strings, this is a list",
+		"event.s.contains(sub.l)":              "contains requires strings, not a list",
 		"sub.l.exists(x, x > 5)":               "a string cannot be compared with an integer",
 		"sub.l[0] == 5":                        "a string cannot be compared with an integer",
 		"sub.l.a == 'x'":                       `a list has no field "a"`,
-		"sub.l":                                "the expression is a list",
+		"sub.l":                                "the expression must be true or false, not a list",
 		"event.s in sub.l && sub.k in event.s": `unknown param "k"`,
 	} {
 		e := asError(t, New().Check(Definition{

@@ -56,12 +56,12 @@ func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
 		a.definition, a.known = c, map[string]*checkedCondition{}
 	}
 	data, err := expr.DecodeData(event.Data, c.filterScope.Event)
-	assert.True(err == nil, "the scan found data good that cannot be decoded: %s: %v", event.Data, err)
+	assert.True(err == nil, "the scan accepted data that cannot be decoded: %s: %v", event.Data, err)
 
 	hits := roaring.New()
 	once := func(place uint32) {
-		assert.True(hits.CheckedAdd(place), "place %d is a hit twice, of %s", place, event.Data)
-		assert.True(t.subscriptions.Contains(place), "place %d is a hit, and there is no such subscription", place)
+		assert.True(hits.CheckedAdd(place), "subscription %d is a hit twice for %s", place, event.Data)
+		assert.True(t.subscriptions.Contains(place), "row %d is a hit, but has no subscription", place)
 	}
 	for _, place := range f.visited {
 		once(place)
@@ -97,7 +97,7 @@ func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
 	left := maxCheckedHits
 	hits.Iterate(func(place uint32) bool {
 		is, text := result(fanfare.RowID(place))
-		assert.True(is == expr.True, "place %d is a hit and its condition is %v: %s on %s after %s", place, is, text, event.Data, event.Previous)
+		assert.True(is == expr.True, "subscription %d is a hit, but its condition is %v: %s on %s after %s", place, is, text, event.Data, event.Previous)
 		left--
 		return left > 0
 	})
@@ -109,7 +109,7 @@ func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
 			continue
 		}
 		is, text := result(fanfare.RowID(place))
-		assert.True(is != expr.True, "place %d is no hit and its condition is true: %s on %s after %s", place, text, event.Data, event.Previous)
+		assert.True(is != expr.True, "subscription %d is not a hit, but its condition is true: %s on %s after %s", place, text, event.Data, event.Previous)
 	}
 }
 
@@ -127,23 +127,23 @@ func (a *matchChecker) conditionOf(t *topic, c *compiledDefinition, p fanfare.Ro
 	if ref&rowRefFlag != 0 {
 		number := uint32(ref &^ rowRefFlag)
 		pg := t.pages.page(number)
-		assert.True(pg.owners[number&pageMask] == p, "row %d is not that of place %d", number, p)
+		assert.True(pg.owners[number&pageMask] == p, "row %d does not belong to subscription %d", number, p)
 		row = &checkedRow{&pg.ParamPage, int(number & pageMask)}
 		rule := pg.table
 		sc, text, key = c.ruleScopes[rule.ruleNumber], c.definition.Rules[rule.ruleNumber].When, "rule "+rule.name
 	} else {
 		fl := t.filters.list[ref]
-		assert.True(t.filters.byText[fl.text] == fl && fl.number == uint32(ref), "filter %d is not known by its text %s", ref, fl.text)
+		assert.True(t.filters.byText[fl.text] == fl && fl.number == uint32(ref), "filter %d cannot be found by its text %s", ref, fl.text)
 		if text, key = fl.text, "filter "+fl.text; text == "" {
 			return nil, nil, ""
 		}
 	}
 	if one = a.known[key]; one == nil {
 		tree, err := sc.Compile("/filter", text)
-		assert.True(err == nil, "%s is in the index and does not compile: %v", text, err)
+		assert.True(err == nil, "%s is in the index, but does not compile: %v", text, err)
 		one = &checkedCondition{StandaloneCondition: expr.StandaloneCondition{Scope: sc, Ast: tree}}
 		one.Build(func(b *expr.Builder) { one.predicate = b.Build(tree.Expr()) })
-		assert.True(one.Err == nil, "%s is in the index and cannot be planned: %v", text, one.Err)
+		assert.True(one.Err == nil, "%s is in the index, but cannot be planned: %v", text, one.Err)
 		a.known[key] = one
 	}
 	if row != nil {

@@ -149,7 +149,7 @@ func (p *plan) remove(ix *rowIndexer, row uint32) {
 	guard := uint8(0)
 	if len(p.guards) > 1 {
 		guard = ix.pages.page(row).guards[row&pageMask]
-		assert.True(int(guard) < len(p.guards), "row %d is on guard %d of %d", row, guard, len(p.guards))
+		assert.True(int(guard) < len(p.guards), "row %d has guard %d, but the plan has only %d guards", row, guard, len(p.guards))
 	}
 	for _, a := range p.guards[guard] {
 		ix.remove(a, row)

@@ -58,7 +58,7 @@ func (ix *rowIndexer) remove(a *accessPath, row uint32) {
 		}
 		if assert.Enabled {
 			ref, known := a.buckets[key]
-			assert.True(known && (ref.bucket != nil || ref.row == row), "row %d is taken off a way on which it is not, by key %d", row, key)
+			assert.True(known && (ref.bucket != nil || ref.row == row), "row %d is not in the access path from which it is removed, by key %d", row, key)
 		}
 		if many := a.buckets[key].bucket; many == nil || many.remove(a.rowRangeValue(ix.pages, row), a.entry(ix.pages, row)) {
 			delete(a.buckets, key)

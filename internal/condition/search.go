@@ -239,7 +239,7 @@ func (r *residual) evalRow(f *matchFrame) expr.Truth {
 	memo := f.memo(r.memo)
 	if known := memo[text]; known>>2 == f.epoch {
 		if assert.Enabled {
-			assert.True(r.Eval(&f.Frame) == expr.Truth(known&3), "text %q made a residual %v before", f.Texts.At(text).Text, expr.Truth(known&3))
+			assert.True(r.Eval(&f.Frame) == expr.Truth(known&3), "the cached result for text %q is wrong: %v", f.Texts.At(text).Text, expr.Truth(known&3))
 		}
 		return expr.Truth(known & 3)
 	}

@@ -236,10 +236,10 @@ func TestRedefinitionKeepsSubscriptionsOrRefuses(t *testing.T) {
 		def  Definition
 		text string
 	}{
-		"vanished": {Definition{Schema: json.RawMessage(quakeSchema), Rules: []Rule{other}}, `there is 1 subscription to rule "near", which the new definition removes`},
-		"params":   {Definition{Schema: json.RawMessage(quakeSchema), Rules: []Rule{retyped}}, `there is 1 subscription to rule "near", whose params the new definition changes`},
+		"vanished": {Definition{Schema: json.RawMessage(quakeSchema), Rules: []Rule{other}}, `1 subscription uses rule "near", which the new definition removes`},
+		"params":   {Definition{Schema: json.RawMessage(quakeSchema), Rules: []Rule{retyped}}, `1 subscription uses rule "near", whose params the new definition changes`},
 		"schema": {Definition{Schema: json.RawMessage(`{"properties":{"mag":{"type":"number"},"place":{}}}`), Rules: []Rule{near}},
-			`there is 1 subscription with the filter "sig > 100", which the new schema does not allow: /filter: line 1, column 1: unknown name "sig"`},
+			`1 subscription uses the filter "sig > 100", which the new schema does not allow: /filter: line 1, column 1: unknown name "sig"`},
 	} {
 		e := asError(t, x.Define(quakes, c.def))
 		if e.Code != fanfare.Conflict || len(e.Message) < len(c.text) || e.Message[:len(c.text)] != c.text {

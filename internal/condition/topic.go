@@ -163,7 +163,7 @@ func (t *topic) compileEntries(entries []Entry) ([]compiledEntry, error) {
 				a.filter, err = t.compileFilter(c, e.Filter)
 			}
 		case e.Filter != "":
-			err = lang.Invalid("", "an entry has either a filter or a rule")
+			err = lang.Invalid("", "a subscription cannot have both a filter and a rule")
 		default:
 			a.rule, a.values, err = c.readParams(e.Rule, e.Params)
 		}

@@ -32,7 +32,7 @@ func (h *host) await(ctx context.Context, ids []string, show *screen) (all []fan
 // watch asks for each event once when all are matched, to learn the number of mails, and asks
 // again for the incomplete ones when no delivery waits.
 func (h *host) watch(ctx context.Context, ids []string, all []fanfare.Broadcast, s *step) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not everybody was told within %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not all messages were delivered within %v", patience))
 	defer cancel()
 	every := time.NewTicker(lookEvery)
 	defer every.Stop()

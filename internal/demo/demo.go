@@ -51,7 +51,7 @@ func run(ctx context.Context, o Options, out io.Writer) (r result, err error) {
 	defer func() { err = errors.Join(err, h.fall()) }()
 	if r, err = h.perform(ctx, o.Subscriptions, show); err != nil {
 		if ctx.Err() != nil {
-			err = errors.New("stopped before all was shown")
+			err = errors.New("stopped before the demo was complete")
 		}
 		return r, err
 	}
@@ -67,7 +67,7 @@ func run(ctx context.Context, o Options, out io.Writer) (r result, err error) {
 		show.say("\nStopping. The capture server took %s mails in all.", count(h.sink.Stats().Accepted))
 		return r, nil
 	case <-h.app.Done():
-		return r, errors.New("the API ended by itself")
+		return r, errors.New("the server stopped unexpectedly")
 	}
 }
 
@@ -97,7 +97,7 @@ func (h *host) perform(ctx context.Context, subscriptions int, show *screen) (r 
 	}
 	address, message := h.kept.pick()
 	if r.sample, err = open(message); err != nil {
-		return r, fmt.Errorf("a mail cannot be read: %w", err)
+		return r, fmt.Errorf("read the sample mail: %w", err)
 	}
 	r.history, err = h.history(ctx, address)
 	return r, err

@@ -55,7 +55,7 @@ func findExample(name string) (*example, error) {
 	all := examples()
 	i := slices.IndexFunc(all, func(x *example) bool { return x.name == name })
 	if i < 0 {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("there is no example %q", name),
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown example %q", name),
 			Hint: "use " + strings.Join(Examples(), ", ")}
 	}
 	return all[i], nil
@@ -97,7 +97,7 @@ type noted struct {
 func (x *example) note(b fanfare.Broadcast) (noted, error) {
 	n, err := x.describe(b.Data)
 	if err != nil {
-		return noted{}, fmt.Errorf("the data of %s: %w", b.Event, err)
+		return noted{}, fmt.Errorf("read the data of event %s: %w", b.Event, err)
 	}
 	return noted{n, b}, nil
 }

@@ -139,8 +139,8 @@ func mustBeEmpty(dir string) error {
 		return err
 	}
 	if len(entries) > 0 {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: dir + " is not empty, and the demo begins with nothing",
-			Hint: "name a folder that is not there yet; what an earlier demo has left is served by: fanfare serve --data-dir " + dir}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: dir + " is not empty, but the demo needs an empty directory",
+			Hint: "name a directory that does not exist; to serve the data of an earlier demo, run fanfare serve --data-dir " + dir}
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func freeAddress(ctx context.Context, address string) (string, error) {
 		l, err = config.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
-		return "", &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("cannot listen at %s: %v", address, err), Hint: "use host:port, such as 127.0.0.1:8085"}
+		return "", &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("cannot listen on %s: %v", address, err), Hint: "use host:port, such as 127.0.0.1:8085"}
 	}
 	return l.Addr().String(), l.Close()
 }

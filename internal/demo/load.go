@@ -83,7 +83,7 @@ func (h *host) importCrowd(ctx context.Context, n int, show *screen) (c crowd, e
 	c.subscriptions = sum.Created
 	if sum.Failed > 0 {
 		s.drop()
-		return c, fmt.Errorf("import: %d of %d lines were refused, the first: line %d: %w", sum.Failed, n, sum.Errors[0].Line, sum.Errors[0].Error.Err())
+		return c, fmt.Errorf("import: %d of %d lines were refused; the first is line %d: %w", sum.Failed, n, sum.Errors[0].Line, sum.Errors[0].Error.Err())
 	}
 	s.end("%s subscriptions, %s a second", count(n), rate(n, took))
 	return c, nil
@@ -127,7 +127,7 @@ func (h *host) publish(ctx context.Context, show *screen) ([]string, error) {
 	}
 	if sum.Accepted != int64(total) {
 		s.drop()
-		return nil, fmt.Errorf("publish: %d events were accepted of %d", sum.Accepted, total)
+		return nil, fmt.Errorf("publish: %d of %d events were accepted", sum.Accepted, total)
 	}
 	s.end("%s events of %s", count(total), period)
 	return ids, nil

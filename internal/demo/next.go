@@ -7,12 +7,12 @@ import (
 
 // printNext writes commands that the user can run next, as lines to paste into a shell.
 func (h *host) printNext(w io.Writer, o Options) {
-	heading(w, "Where to go on")
+	heading(w, "Next steps")
 	if o.Once {
 		if h.temporary {
-			fmt.Fprintf(w, "  Without --once the server keeps running, and here stands what to try then.\n")
+			fmt.Fprintf(w, "  Without --once the server keeps running, and this lists what to try.\n")
 		} else {
-			fmt.Fprintf(w, "  All is kept. To go on with it:\n\n    %s serve --data-dir %s\n", o.Command, h.dir)
+			fmt.Fprintf(w, "  All data is kept. To continue with it:\n\n    %s serve --data-dir %s\n", o.Command, h.dir)
 		}
 		h.printOwnTopic(w)
 		return

@@ -80,13 +80,13 @@ func (r *result) check() error {
 		wrong("%d of %d mails were accepted", t.deliveries[fanfare.Accepted], t.messages)
 	}
 	if c.Unique != t.messages {
-		wrong("the capture server counted %d different mails, and %d were to be sent", c.Unique, t.messages)
+		wrong("the capture server counted %d different mails, expected %d", c.Unique, t.messages)
 	}
 	if c.Duplicates != 0 {
 		wrong("the capture server counted %d duplicates", c.Duplicates)
 	}
 	if r.status.Parked != 0 {
-		wrong("%d pieces of work were parked", r.status.Parked)
+		wrong("%d work items were parked", r.status.Parked)
 	}
 	return errors.Join(errs...)
 }

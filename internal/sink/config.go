@@ -116,7 +116,7 @@ func (c Config) Validate() error {
 		return err
 	}
 	if c.MaxMessage < 0 || c.MaxConnections < 0 || c.KeepFirst < 0 || c.KeepLast < 0 || in.Delay < 0 {
-		return wrong("", "a limit is negative")
+		return wrong("", "limits and delays must not be negative")
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (s *Server) Listen(addr string) (net.Addr, error) {
 	defer s.mu.Unlock()
 	if s.closed || s.listener != nil {
 		_ = l.Close()
-		return nil, errors.New("the sink listens already, or is closed")
+		return nil, errors.New("the sink is already listening or is closed")
 	}
 	s.listener = l
 	return l.Addr(), nil
@@ -77,7 +77,7 @@ func (s *Server) Serve() error {
 	s.mu.Unlock()
 	switch {
 	case mail == nil && web == nil:
-		return errors.New("the sink does not listen yet")
+		return errors.New("the sink is not listening yet")
 	case mail == nil:
 		return s.serveHTTP()
 	case web == nil:

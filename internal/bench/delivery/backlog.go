@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -53,7 +54,7 @@ func RunBacklog(l *harness.Env, r *report.Record) error {
 			backlog = come - s.left
 		}
 		if elapsed > 10*length {
-			return fmt.Errorf("after %v of the simulated clock only %d of %d have left", elapsed, s.left, total)
+			return fmt.Errorf("after %v of simulated time only %d of %d messages were sent", elapsed, s.left, total)
 		}
 	}
 	drained := s.clock.Now().Sub(began) - length
@@ -137,7 +138,7 @@ func (s *simulatedChannel) run() error {
 		select {
 		case signal <- struct{}{}:
 		case <-timer.C:
-			return fmt.Errorf("the driver has not asked for a message for %v", patience)
+			return fmt.Errorf("the driver has not requested a message for %v", patience)
 		}
 	}
 	return nil
@@ -199,5 +200,5 @@ func (s *simulatedChannel) RecordGroup(all []fanfare.Entry, _ []fanfare.Due, _ i
 
 // Postpone is never called, since nothing is paused.
 func (s *simulatedChannel) Postpone(fanfare.Day, []fanfare.Due) error {
-	return fmt.Errorf("a message was put off that nobody asked to")
+	return errors.New("a message was postponed although nothing was paused")
 }

@@ -158,7 +158,7 @@ func (b *bounceSender) peer(from *net.Dialer, next <-chan int) (err error) {
 		}
 		wait, err := b.send(session, who)
 		if err != nil {
-			return fmt.Errorf("the bounce of person %d: %w", who, err)
+			return fmt.Errorf("send the bounce of person %d: %w", who, err)
 		}
 		waits = append(waits, report.Millis(wait))
 		b.taken[who].CompareAndSwap(0, time.Now().UnixNano())

@@ -138,7 +138,7 @@ func account(input, came string, failed []fanfare.Delivery, people int) (lost, t
 	count := func(address []byte) error {
 		p, ok := loadgen.ParsePerson(address)
 		if !ok || int(p) >= people {
-			return fmt.Errorf("the record has a mail to %q, who is not in the input", address)
+			return fmt.Errorf("the record has a mail to %q, but the input does not have this address", address)
 		}
 		if got[p] < 255 {
 			got[p]++
@@ -148,7 +148,7 @@ func account(input, came string, failed []fanfare.Delivery, people int) (lost, t
 	err = loadgen.EachLine(came, func(line []byte) error {
 		fields := bytes.Split(line, []byte{'\t'})
 		if len(fields) != 4 {
-			return fmt.Errorf("the record of the sink has a line of an unknown form: %q", line)
+			return fmt.Errorf("the record of the sink has an invalid line: %q", line)
 		}
 		return count(fields[2])
 	})
@@ -166,7 +166,7 @@ func account(input, came string, failed []fanfare.Delivery, people int) (lost, t
 		address, _, _ := bytes.Cut(rest, []byte{'"'})
 		p, ok := loadgen.ParsePerson(address)
 		if !ok {
-			return fmt.Errorf("the input has a line of an unknown form: %q", line)
+			return fmt.Errorf("the input has an invalid line: %q", line)
 		}
 		wanted[p] = true
 		return nil

@@ -134,7 +134,7 @@ func (a *urgentMessages) latencies(record string) (late []float64, err error) {
 	err = loadgen.EachLine(record, func(line []byte) error {
 		fields := bytes.Split(line, []byte{'\t'})
 		if len(fields) != 4 {
-			return fmt.Errorf("the record of the sink has a line of an unknown form: %q", line)
+			return fmt.Errorf("the record of the sink has an invalid line: %q", line)
 		}
 		name, _, _ := bytes.Cut(bytes.TrimPrefix(fields[2], []byte("alarm")), []byte{'@'})
 		no, wrongName := strconv.Atoi(string(name))

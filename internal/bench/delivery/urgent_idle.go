@@ -46,7 +46,7 @@ func RunUrgentMessages(l *harness.Env, r *report.Record) error {
 			Content: &client.MessageContent{Subject: "Order {{ event.order }}", Text: "Thank you, {{ subscriber.address }}."},
 		}, client.SendOptions{Wait: 5 * time.Second})
 		if err == nil && m.State != "accepted" {
-			err = fmt.Errorf("message %s is %s", m.ID, m.State)
+			err = fmt.Errorf("message %s has the state %s", m.ID, m.State)
 		}
 		return err
 	})

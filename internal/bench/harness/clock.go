@@ -167,7 +167,7 @@ func (w *ManifestWatch) End(s *Server) error {
 	w.stop()
 	<-w.ended
 	if w.err != nil {
-		return fmt.Errorf("watching the manifests: %w", w.err)
+		return fmt.Errorf("watch the manifests: %w", w.err)
 	}
 	return w.look(s.Env.Ctx, s)
 }
@@ -176,7 +176,7 @@ func (w *ManifestWatch) End(s *Server) error {
 func (w *ManifestWatch) DurableAt(stamp time.Time) (time.Time, error) {
 	i, _ := slices.BinarySearchFunc(w.seen, stamp, func(s sighting, stamp time.Time) int { return s.stamp.Compare(stamp) })
 	if i == len(w.seen) {
-		return time.Time{}, fmt.Errorf("no read has shown the manifests of %v", stamp)
+		return time.Time{}, fmt.Errorf("no query has returned the manifests of %v", stamp)
 	}
 	return w.seen[i].at, nil
 }

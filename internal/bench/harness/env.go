@@ -121,17 +121,17 @@ func (o Options) Validate() error {
 	wrong := InvalidFlag
 	switch {
 	case !(o.Scale > 0 && o.Scale <= 100):
-		return wrong("scale", "not a share above 0 and up to 100", "0.01 is a hundredth of every size")
+		return wrong("scale", "must be above 0 and at most 100", "use 0.01 for a hundredth of every size")
 	case o.Runs < 1:
-		return wrong("runs", "less than one run", "")
+		return wrong("runs", "must be at least 1", "")
 	case o.Durability != "fsync" && o.Durability != "relaxed":
 		return wrong("durability", "unknown durability", "use fsync or relaxed")
 	case o.DB != "" && !strings.HasPrefix(o.DB, "postgres://") && !strings.HasPrefix(o.DB, "postgresql://"):
-		return wrong("db", "not the URL of a PostgreSQL", "use postgres://user@host/database with PGPASSWORD or PGPASSFILE, or env for the one in FANFARE_DB")
+		return wrong("db", "not the URL of a PostgreSQL database", "use postgres://user@host/database with PGPASSWORD or PGPASSFILE, or env for the URL in FANFARE_DB")
 	case o.Base < 0:
-		return wrong("base", "less than none", "")
+		return wrong("base", "must not be negative", "")
 	case o.Sink != "builtin" && o.Sink != "smtp-sink" && !strings.Contains(o.Sink, ":"):
-		return wrong("sink", "unknown sink "+o.Sink, "use builtin, smtp-sink, or host:port of a sink that runs")
+		return wrong("sink", "unknown sink "+o.Sink, "use builtin, smtp-sink, or host:port of a running sink")
 	case o.TLS && o.Sink == "smtp-sink":
 		return wrong("tls", "smtp-sink does not offer STARTTLS", "use --sink builtin")
 	}

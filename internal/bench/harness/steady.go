@@ -46,7 +46,7 @@ func (s *Server) PublishSteadily(topic string, perSecond float64, length time.Du
 				return f, s.WithLog(err)
 			}
 			if sum.Accepted != int64(n) {
-				return f, s.WithLog(fmt.Errorf("%d of %d events were taken", sum.Accepted, n))
+				return f, s.WithLog(fmt.Errorf("%d of %d events were accepted", sum.Accepted, n))
 			}
 			f.Answers = append(f.Answers, report.Millis(time.Since(began)))
 		}

@@ -109,7 +109,7 @@ func (s addsSpec) oneByOne(ctx context.Context, x *condition.Index, w growingWor
 			return err
 		}
 		took[k] = report.Millis(time.Since(began))
-		judged.Require(len(hits) == 1 && hits[0].Place == e.Place, "addition %d is there, and its event has %d hits", k, len(hits))
+		judged.Require(len(hits) == 1 && hits[0].Place == e.Place, "addition %d is in the index, but its event has %d hits", k, len(hits))
 	}
 	elapsed := time.Since(started).Seconds()
 	cancel()

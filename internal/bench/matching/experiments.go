@@ -125,7 +125,7 @@ func (m indexExperiment) compareWithPostgreSQL(l *harness.Env, r *report.Record,
 	}
 	rate, wrong, err := sqlPeer(l, able, n, threads, time.Duration(l.MeasureMillis())*time.Millisecond)
 	if err != nil {
-		return fmt.Errorf("comparing with the database: %w", err)
+		return fmt.Errorf("compare with the database: %w", err)
 	}
 	*judged = append(*judged, wrong...)
 	batch, _ := able.sqlBatch()

@@ -148,7 +148,7 @@ func (s matchSpec) measureBare(x *condition.Index, w workload, events [][]byte, 
 		for k, h := range hits {
 			got[k] = uint32(h.Place)
 		}
-		judged.Require(slices.Equal(got, want), "event %d has %d hits, and not the %d that it should", i, len(got), len(want))
+		judged.Require(slices.Equal(got, want), "event %d has %d hits, expected %d", i, len(got), len(want))
 	}
 	result.Wrong = append(result.Wrong, judged...)
 	runtime.GC()

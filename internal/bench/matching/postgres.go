@@ -93,7 +93,7 @@ func sqlPeer(l *harness.Env, w sqlWorkload, n, threads int, length time.Duration
 		for k := range batch {
 			want += len(bare.answer(i*batch+k, w.event(i*batch+k), nil))
 		}
-		judged.Require(got == want, "PostgreSQL finds %d ids for %d events, and there are %d", got, batch, want)
+		judged.Require(got == want, "PostgreSQL finds %d ids for %d events, expected %d", got, batch, want)
 	}
 	next := 0
 	rate, err = harness.RunThreads(threads, length, func() func(i int) (int, error) {

@@ -38,7 +38,7 @@ func newWorkload(id string, n int, seed uint64) (workload, error) {
 	case "B6":
 		return newAdvertising(n, seed), nil
 	}
-	return nil, fmt.Errorf("no workload %q", id)
+	return nil, fmt.Errorf("unknown workload %q", id)
 }
 
 // placeOf returns the row id of subscription i. The ids go through the partitions in

@@ -179,7 +179,7 @@ func digestOf(s *harness.Server, event string, due time.Time) (string, error) {
 			return b.Gathered[0].Digest, nil
 		}
 		if time.Since(due) > 2*harness.StallPatience {
-			return "", s.WithLog(fmt.Errorf("%v after the due time event %s is in no digest: %+v", time.Since(due), event, b.Gathered))
+			return "", s.WithLog(fmt.Errorf("%v after the due time, event %s is still not in a digest: %+v", time.Since(due), event, b.Gathered))
 		}
 		if err := harness.Pause(s.Env.Ctx, 20*time.Millisecond); err != nil {
 			return "", err

@@ -64,7 +64,7 @@ func takeSample(l *harness.Env) (*harness.MailSample, error) {
 func variants(mail []byte, n int, seed uint64) ([][]byte, error) {
 	address, link := loadgen.Person(0).AppendAddress(nil), loadgen.Person(0).AppendLink(nil, seed)
 	if !bytes.Contains(mail, address) || !bytes.Contains(mail, link) {
-		return nil, fmt.Errorf("the sample mail has no %s or no %s", address, link)
+		return nil, fmt.Errorf("the sample mail lacks the address %s or the link %s", address, link)
 	}
 	all := make([][]byte, n)
 	for i := range all {

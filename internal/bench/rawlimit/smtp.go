@@ -104,7 +104,7 @@ func SendRawMail(l *harness.Env, mail string, count, recipients int) (RawRate, e
 		return r, err
 	}
 	if stats.Taken != count || p.Builtin && sum.Accepted != int64(count) {
-		return r, fmt.Errorf("the raw sender sent to %d of %d recipients, and the sink counted %d", stats.Taken, count, sum.Accepted)
+		return r, fmt.Errorf("the raw sender sent to %d of %d recipients, but the sink counted %d", stats.Taken, count, sum.Accepted)
 	}
 	r.PerSecond, r.Mode = float64(count)/stats.Elapsed.Seconds(), stats.Mode
 	r.Sender = float64(c.Final.CPU.Microseconds()) / float64(count)

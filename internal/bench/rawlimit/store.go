@@ -162,7 +162,7 @@ func raw(l *harness.Env, part string, count, bytes int) (perSecond float64, err 
 		return 0, c.WithLog(err)
 	}
 	if took.Seconds <= 0 {
-		return 0, c.WithLog(fmt.Errorf("it took no time: %s", line))
+		return 0, c.WithLog(fmt.Errorf("the measured time is not positive: %s", line))
 	}
 	return float64(count) / took.Seconds, c.Wait()
 }

@@ -61,7 +61,7 @@ func NewCSV(in io.Reader, preset client.Subscription) (*CSV, error) {
 			dotted && member != "" && slices.Contains(Objects, group)
 		if !known || slices.Contains(f.Header, name) {
 			if known {
-				return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("repeated column %q", name)}
+				return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("duplicate column %q", name)}
 			}
 			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("unknown column %q", name), Hint: columnHint(name)}
 		}
@@ -85,7 +85,7 @@ func columnHint(name string) string {
 	case slices.Contains(Fields, lower) || slices.Contains(Objects, lower):
 		return "did you mean " + lower + "?"
 	}
-	return "columns are " + strings.Join(append(slices.Clone(Fields), Objects...), ", ") +
+	return "valid columns are " + strings.Join(append(slices.Clone(Fields), Objects...), ", ") +
 		"; use attributes.NAME for subscriber attributes, data.NAME for subscription data and params.NAME for rule parameters"
 }
 
@@ -154,7 +154,7 @@ func csvCells(line []byte) ([]string, error) {
 
 func (f *CSV) fill(s *client.Subscription, cells []string) *client.Member {
 	if len(cells) != len(f.Header) {
-		return &client.Member{Code: fanfare.Invalid, Detail: fmt.Sprintf("the row has %d cells, and the table %d columns", len(cells), len(f.Header)),
+		return &client.Member{Code: fanfare.Invalid, Detail: fmt.Sprintf("the row has %d cells, but the table has %d columns", len(cells), len(f.Header)),
 			Hint: "put a cell that contains a comma in double quotes"}
 	}
 	for i, cell := range cells {

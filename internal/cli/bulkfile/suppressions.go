@@ -135,7 +135,7 @@ func newSuppressionTable(in *bufio.Reader, preset *client.Suppression) (*suppres
 	_, addresses := t.column["address"]
 	if _, hashes := t.column["hash"]; !addresses && !hashes {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "no column contains addresses",
-			Hint: "name a column " + strings.Join(addressColumns, ", ")}
+			Hint: "use one of the column names " + strings.Join(addressColumns, ", ")}
 	}
 	return t, nil
 }

@@ -33,7 +33,7 @@ func ProfileOnSignal(path string, log *slog.Logger) (stop func() error, err erro
 				continue
 			}
 			if err := pprof.StartCPUProfile(f); err != nil {
-				log.Warn("no profile", "error", err)
+				log.Warn("cannot start the CPU profile", "error", err)
 			}
 		}
 	}()

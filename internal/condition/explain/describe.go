@@ -41,7 +41,7 @@ func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 	if c, ok := lang.CrossingOf(e); ok {
 		for _, one := range []celast.Expr{c.Now, c.Level} {
 			if v, err := x.evaluate(one); err == nil && !lang.IsNumber(v) {
-				return fmt.Sprintf("%s takes numbers, %s is %s", c.Name, x.text(one), kindOfCEL(v))
+				return fmt.Sprintf("%s requires numbers, but %s is %s", c.Name, x.text(one), kindOfCEL(v))
 			}
 		}
 	}
@@ -57,13 +57,13 @@ func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 		case lang.GeoWithin:
 			for _, one := range call.Args() {
 				if v, err := x.evaluate(one); err == nil && !lang.IsNumber(v) {
-					return fmt.Sprintf("%s takes numbers, %s is %s", name, x.text(one), kindOfCEL(v))
+					return fmt.Sprintf("%s requires numbers, but %s is %s", name, x.text(one), kindOfCEL(v))
 				}
 			}
 		case "contains", "startsWith", "endsWith", "matches", "contains_ci", "starts_with_ci":
 			for _, one := range lang.Children(e) {
 				if v, err := x.evaluate(one); err == nil && v.Type() != types.StringType {
-					return fmt.Sprintf("%s takes strings, %s is %s", name, x.text(one), kindOfCEL(v))
+					return fmt.Sprintf("%s requires strings, but %s is %s", name, x.text(one), kindOfCEL(v))
 				}
 			}
 		}
@@ -72,7 +72,7 @@ func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 	if err != nil {
 		return x.describeCELError(err, inside)
 	}
-	return fmt.Sprintf("it is %s, neither true nor false", kindOfCEL(v))
+	return fmt.Sprintf("the result is %s, neither true nor false", kindOfCEL(v))
 }
 
 // describeMissing says which step of a field of the event is missing.
@@ -108,7 +108,7 @@ func (x *explainer) describeCELError(err error, inside []fanfare.Part) string {
 		return fmt.Sprintf("the field %q is missing", name)
 	}
 	if strings.HasSuffix(message, "expected iterable type") {
-		return "exists(), all() and similar macros need a list or an object, and this is neither"
+		return "exists(), all() and similar macros require a list or an object"
 	}
 	if strings.HasPrefix(message, "no such overload") {
 		return "the operation does not support values of these types"
@@ -121,7 +121,7 @@ func (x *explainer) evaluate(e celast.Expr) (ref.Val, error) {
 	part := celast.NewCheckedAST(celast.NewAST(e, x.Ast.SourceInfo()), x.Ast.TypeMap(), x.Ast.ReferenceMap())
 	p, err := x.Env.PlanProgram(part, lang.ProgramOptions()...)
 	if err != nil {
-		return nil, errors.New("it cannot be evaluated by itself")
+		return nil, errors.New("this part cannot be evaluated on its own")
 	}
 	v, _, err := p.Eval(&x.Frame)
 	return v, err

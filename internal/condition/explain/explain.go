@@ -19,7 +19,7 @@ func Explain(sc *lang.Scope, where, text string, v lang.ParamValues, event *expr
 	// The parser keeps the macros, so that the expression can be written out again.
 	env, err := sc.Env.Extend(cel.EnableMacroCallTracking())
 	if err != nil {
-		return fanfare.Part{}, fmt.Errorf("keep macros: %w", err)
+		return fanfare.Part{}, fmt.Errorf("track macro calls: %w", err)
 	}
 	own := *sc
 	own.Env = env

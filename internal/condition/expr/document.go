@@ -143,7 +143,7 @@ func (d *Document) Scan(data []byte, s *lang.SchemaType, names map[string]*PathU
 }
 
 func notJSON() error {
-	return &fanfare.Error{Code: fanfare.Invalid, Message: "the event's data is not one JSON value", Pointer: "/data"}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "the event data is not a single JSON value", Pointer: "/data"}
 }
 
 // All returns all data, decoded.

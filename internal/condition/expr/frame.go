@@ -12,7 +12,7 @@ import (
 // assertRead checks that a cached value is the value at the path, although other paths share it.
 func (f *Frame) assertRead(p *Path, s *cachedValue) {
 	v, state := p.find(f)
-	assert.True((state == absent) == (s.state == absent), "%s is there for one condition and not for another", p.Key())
+	assert.True((state == absent) == (s.state == absent), "%s is present for one condition and missing for another", p.Key())
 	if state != absent {
 		assert.True(equal(v, s.value) || !equal(v, v), "%s is %v for one condition and %v for another", p.Key(), s.value, v)
 	}

@@ -10,8 +10,8 @@ import (
 // AssertHolds checks that a row has the values that were stored in it.
 func (p *ParamPage) AssertHolds(row int, v lang.ParamValues, t *TextTable) {
 	held := p.Values(row, t)
-	assert.True(slices.Equal(held.Texts, v.Texts), "row %d holds %q for %q", row, held.Texts, v.Texts)
-	assert.True(slices.Equal(held.Numbers, v.Numbers), "row %d holds %v for %v", row, held.Numbers, v.Numbers)
+	assert.True(slices.Equal(held.Texts, v.Texts), "row %d contains %q instead of %q", row, held.Texts, v.Texts)
+	assert.True(slices.Equal(held.Numbers, v.Numbers), "row %d contains %v instead of %v", row, held.Numbers, v.Numbers)
 }
 
 // A ParamPage holds the params of the rows of one page by column.
@@ -119,14 +119,14 @@ func (t *TextTable) Acquire(text string) uint32 {
 		}
 	}
 	t.texts[n].count++
-	assert.True(t.texts[n].Text == text && t.Numbers[text] == n, "text %d is %q, and %q was asked for", n, t.texts[n].Text, text)
+	assert.True(t.texts[n].Text == text && t.Numbers[text] == n, "text %d is %q, but %q was requested", n, t.texts[n].Text, text)
 	return n
 }
 
 // Release gives back the number of a text for one row.
 func (t *TextTable) Release(n uint32) {
 	one := &t.texts[n]
-	assert.True(one.count > 0 && t.Numbers[one.Text] == n, "text %d is dropped, which nothing has: %q", n, one.Text)
+	assert.True(one.count > 0 && t.Numbers[one.Text] == n, "text %d is released, but nothing uses it: %q", n, one.Text)
 	if one.count--; one.count == 0 {
 		delete(t.Numbers, one.Text)
 		*one = InternedText{}

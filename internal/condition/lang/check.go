@@ -177,7 +177,7 @@ func (c *checker) call(e celast.Expr, vars map[string]inferred) inferred {
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
 		for i, arg := range known {
 			if arg.kind != KindAny && arg.kind != KindBool {
-				c.refuse(args[i], "compare it with something", "%s is neither true nor false", arg.kind)
+				c.refuse(args[i], "write a comparison, for example event.price > 10", "an operand of &&, || or ! must be a boolean, not %s", arg.kind)
 			}
 		}
 		return inferred{kind: KindBool}
@@ -193,7 +193,7 @@ func (c *checker) call(e celast.Expr, vars map[string]inferred) inferred {
 	case GeoWithin:
 		for i, arg := range known {
 			if arg.kind != KindAny && !arg.kind.numeric() {
-				c.refuse(args[i], "", "%s takes numbers, this is %s", name, arg.kind)
+				c.refuse(args[i], "", "%s requires numbers, not %s", name, arg.kind)
 			}
 		}
 	case "@crosses", "@crosses_above", "@crosses_below":
@@ -201,7 +201,7 @@ func (c *checker) call(e celast.Expr, vars map[string]inferred) inferred {
 	case "contains", "startsWith", "endsWith", "matches", "contains_ci", "starts_with_ci":
 		for i, arg := range known {
 			if arg.kind != KindAny && arg.kind != KindString {
-				c.refuse(args[i], "", "%s takes strings, this is %s", name, arg.kind)
+				c.refuse(args[i], "", "%s requires strings, not %s", name, arg.kind)
 			}
 		}
 		if name == "matches" {
@@ -221,7 +221,7 @@ func (c *checker) comparison(e celast.Expr, op string, a, b Kind) {
 	}
 	hint := ""
 	if (a == kindTime || b == kindTime) && (a == KindString || b == KindString) {
-		hint = "write timestamp(...) around the text"
+		hint = "convert the string with timestamp(...)"
 	}
 	c.refuse(e, hint, "%s cannot be compared with %s", a, b)
 }
@@ -235,7 +235,7 @@ func (c *checker) comparableTypes(e, a, b celast.Expr) {
 	hint := ""
 	for _, one := range [...]celast.Expr{a, b} { // CEL read a bare name as one of its own, such as a type
 		if one.Kind() == celast.IdentKind && c.Event.Fields[BareIdent(one)] != nil {
-			hint = "the field is written event." + BareIdent(one)
+			hint = "write the field as event." + BareIdent(one)
 		}
 	}
 	c.refuse(e, hint, "%s cannot be compared with %s", nameOfType(t1), nameOfType(t2))
@@ -290,7 +290,7 @@ func nameOfType(t *types.Type) string {
 func (c *checker) inOperator(e celast.Expr, in Kind) {
 	args := e.AsCall().Args()
 	if in != KindAny && in != KindList && in != KindMap {
-		c.refuse(e, "use contains() to search in a text", "in takes a list or an object, this is %s", in)
+		c.refuse(e, "use contains() to search in a string", "in requires a list or an object, not %s", in)
 		return
 	}
 	x, t := c.ast.GetType(args[0].ID()), c.ast.GetType(args[1].ID())
@@ -308,7 +308,7 @@ func (c *checker) element(e celast.Expr, of, index inferred) inferred {
 	case of.kind != KindAny && of.kind != KindList && of.kind != KindMap:
 		c.refuse(e, "", "%s has no elements", of.kind)
 	case of.kind == KindList && index.kind != KindAny && !index.kind.numeric():
-		c.refuse(e, "", "the index of a list must be a number, this is %s", index.kind)
+		c.refuse(e, "", "the index of a list must be a number, not %s", index.kind)
 	case of.kind == KindList && of.schema != nil && of.schema.Items != nil:
 		return inferredFrom(of.schema.Items)
 	}
@@ -322,7 +322,7 @@ func (c *checker) element(e celast.Expr, of, index inferred) inferred {
 func (c *checker) arithmetic(e celast.Expr, a, b Kind) inferred {
 	switch {
 	case a == KindInt && b == KindDouble || a == KindDouble && b == KindInt:
-		c.refuse(e, "write 2.0 for 2, or convert with double() or int()", "arithmetic cannot mix integers and other numbers")
+		c.refuse(e, "write 2.0 instead of 2, or convert with double() or int()", "arithmetic cannot mix integers and other numbers")
 	case a == b && a != kindTime: // the difference of times is a duration
 		return inferred{kind: a}
 	}

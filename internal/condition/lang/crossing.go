@@ -143,16 +143,16 @@ func (c *checker) crossing(e celast.Expr, known []inferred, vars map[string]infe
 		return
 	}
 	if !c.hasKey {
-		c.refuse(e, "give the topic a key: the field that identifies what the value belongs to, as in key: symbol",
-			"%s compares with the previous event with the same key, and the topic has no key", x.Name)
+		c.refuse(e, "set the key of the topic to the field that identifies an object, for example key: symbol",
+			"%s compares an event with the previous event of the same key, but the topic has no key", x.Name)
 	}
 	for i, one := range []celast.Expr{x.Now, x.Previous, x.Level} {
 		if k := known[i].kind; k != KindAny && !k.numeric() {
-			c.refuse(one, "", "%s takes numbers, this is %s", x.Name, k)
+			c.refuse(one, "", "%s requires numbers, not %s", x.Name, k)
 		}
 	}
 	if other := c.findNonEvent(x.Now, vars); other != nil {
-		c.refuse(other, "write event. and the name of the field", "%s compares fields of the event, and %s is not one", x.Name, BareIdent(other))
+		c.refuse(other, "write event. before the name of the field", "%s compares fields of the event, but %s is not a field of the event", x.Name, BareIdent(other))
 	}
 }
 

@@ -264,7 +264,7 @@ func ReadParamTypes(rule string, types map[string]string) ([]Param, error) {
 		p := &params[i]
 		where := rule + "/params" + Pointer(p.Name)
 		if !identifier.MatchString(p.Name) {
-			return nil, Invalid(where, "the name of a param must consist of letters, digits and _, and not begin with a digit")
+			return nil, Invalid(where, "the name of a param must consist of letters, digits and _, and must not begin with a digit")
 		}
 		switch types[p.Name] {
 		case "number":
@@ -316,7 +316,7 @@ func readAnyParams(raw json.RawMessage, params []Param) (ParamValues, error) {
 	for _, p := range params {
 		text, ok := given[p.Name]
 		if !ok {
-			faults = append(faults, Invalid(Pointer("params", p.Name), "the rule needs param %q, %s", p.Name, p.expected()))
+			faults = append(faults, Invalid(Pointer("params", p.Name), "param %q is missing; it must be %s", p.Name, p.expected()))
 			continue
 		}
 		if !v.readValue(text, p) {

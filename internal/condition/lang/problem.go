@@ -50,7 +50,7 @@ func fromIssues(pointer, text string, issues *cel.Issues, sc *Scope, a Expressio
 		// CEL read a bare name as one of its own, such as a type.
 		for _, name := range reservedNames {
 			if sc.Event.Fields[name] != nil && strings.Contains(message, "type("+name+")") {
-				e.Hint = fmt.Sprintf("the field is written event.%s", name)
+				e.Hint = fmt.Sprintf("write the field as event.%s", name)
 			}
 		}
 	}
@@ -82,16 +82,16 @@ func (sc *Scope) unknownName(e *fanfare.Error, name string) {
 	names := append(sc.bareNames(), "event", "contains_ci", "starts_with_ci", GeoWithin, "crosses", "crosses_above", "crosses_below")
 	switch best := closestName(name, names); {
 	case crossings[name] != 0:
-		e.Message = name + " takes two numbers, one of the event and the level"
+		e.Message = name + " requires two arguments: a field of the event and a level"
 		e.Hint = fmt.Sprintf("write %s(event.price, 100)", name)
 	case name == "sub":
-		e.Hint = "sub holds the params of a rule; a filter has none"
+		e.Hint = "sub contains the params of a rule; a filter has no params"
 	case best != "":
 		e.Hint = fmt.Sprintf("did you mean %s?", best)
 	case len(sc.Event.Fields) == 0:
 		e.Hint = fmt.Sprintf("the topic has no schema: write event.%s", name)
 	default:
-		e.Hint = "known: " + firstNames(sc.Event.names())
+		e.Hint = "valid names are " + firstNames(sc.Event.names())
 	}
 }
 
@@ -129,7 +129,7 @@ func (sc *Scope) unknownFunction(e *fanfare.Error, name string) {
 	case strings.HasPrefix(plain, "lower") || strings.HasPrefix(plain, "upper") || strings.HasPrefix(plain, "tolower") || strings.HasPrefix(plain, "toupper"):
 		e.Hint = "contains_ci(text, part) and starts_with_ci(text, part) ignore case"
 	default:
-		e.Hint = "known: " + strings.Join(functionNames, ", ")
+		e.Hint = "valid names are " + strings.Join(functionNames, ", ")
 	}
 }
 
@@ -146,7 +146,7 @@ func UnknownMember(e *fanfare.Error, what, name string, known []string) *fanfare
 	if best := closestName(name, known); best != "" {
 		e.Hint = fmt.Sprintf("did you mean %s?", best)
 	} else if len(known) > 0 {
-		e.Hint = "known: " + firstNames(known)
+		e.Hint = "valid names are " + firstNames(known)
 	}
 	return e
 }

@@ -20,7 +20,7 @@ func (sc *Scope) Compile(where, text string) (a Expression, err error) {
 	switch {
 	case len(text) > MaxTextBytes:
 		return a, &fanfare.Error{Code: fanfare.TooLarge, Pointer: where,
-			Message: fmt.Sprintf("the expression has %d bytes, more than %d", len(text), MaxTextBytes)}
+			Message: fmt.Sprintf("the expression has %d bytes; at most %d are allowed", len(text), MaxTextBytes)}
 	case !utf8.ValidString(text):
 		return a, Invalid(where, "the expression is not valid UTF-8")
 	case strings.IndexByte(text, 0) >= 0:
@@ -40,9 +40,9 @@ func (sc *Scope) Compile(where, text string) (a Expression, err error) {
 		return a, fault
 	}
 	if result != KindAny && result != KindBool {
-		e := Invalid(where, "the expression is %s, not true or false", result)
+		e := Invalid(where, "the expression must be true or false, not %s", result)
 		e.Line, e.Column = 1, 1
-		e.Hint = "compare it with something"
+		e.Hint = "write a comparison, for example event.price > 10"
 		return a, e
 	}
 	return a, nil
@@ -93,7 +93,7 @@ type Scope struct {
 func NewTopicScope(language *cel.Env, schema json.RawMessage, key string) (sc *Scope, steps []string, err error) {
 	event, err := ParseSchema(schema)
 	if err != nil {
-		return nil, nil, Invalid("/schema", "the schema is not JSON: %v", err)
+		return nil, nil, Invalid("/schema", "the schema is not valid JSON: %v", err)
 	}
 	if steps, err = parseKey(key, event); err != nil {
 		return nil, nil, err

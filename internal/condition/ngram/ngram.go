@@ -37,12 +37,12 @@ func (n *Index) assertFound(hay string, visit func(number uint32)) func(number u
 	return func(number uint32) {
 		if number == 0 {
 			for number, found := range want {
-				assert.True(found, "text %d is in %q and was not found", number, hay)
+				assert.True(found, "text %d is in %q, but was not found", number, hay)
 			}
 			return
 		}
 		_, known := want[number]
-		assert.True(known, "text %d was found in %q, where it is not", number, hay)
+		assert.True(known, "text %d was found in %q, but is not in it", number, hay)
 		want[number] = true
 		visit(number)
 	}

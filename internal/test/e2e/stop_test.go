@@ -127,7 +127,7 @@ func TestStopWhileTheStartWaitsForTheDatabase(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "stopped before it was ready") || strings.Contains(said.String(), "canceled") {
+	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "stopped before the server was ready") || strings.Contains(said.String(), "canceled") {
 		t.Errorf("it ended with %v, and said\n%s", err, &said)
 	}
 }
