@@ -44,8 +44,8 @@ type PersonalLine struct {
 type PersonalMessage struct {
 	ID        string          `json:"id" doc:"msg-..."`
 	Reference string          `json:"reference,omitempty" doc:"the sender's own text"`
-	Data      json.RawMessage `json:"data,omitempty" doc:"object: what all its recipients saw"`
-	Recipient json.RawMessage `json:"recipient,omitempty" doc:"object: what this one alone saw"`
+	Data      json.RawMessage `json:"data,omitempty" doc:"object: data for all its recipients"`
+	Recipient json.RawMessage `json:"recipient,omitempty" doc:"object: data for this recipient alone"`
 	Content   json.RawMessage `json:"content,omitempty" doc:"object: subject, text and html, where it had its own"`
 }
 
@@ -53,7 +53,7 @@ type PersonalMessage struct {
 type PersonalWaiting struct {
 	Event   string    `json:"event" doc:"evt-..."`
 	Cadence string    `json:"cadence" doc:"such as daily 08:00"`
-	Zone    string    `json:"time_zone,omitempty" doc:"on whose clock"`
+	Zone    string    `json:"time_zone,omitempty" doc:"time zone of the cadence"`
 	Due     time.Time `json:"due" doc:"when the digest is sent"`
 }
 

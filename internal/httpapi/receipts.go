@@ -25,14 +25,14 @@ const maxReceiptBytes = 256 << 10
 type Receipt struct {
 	Delivery  string `json:"delivery,omitempty" doc:"id of the delivery; or else message_id"`
 	MessageID string `json:"message_id,omitempty" doc:"the Message-ID of the mail; recipient is needed beside it where several people share a message"`
-	Recipient string `json:"recipient,omitempty" doc:"whom it is about"`
+	Recipient string `json:"recipient,omitempty" doc:"address of the recipient"`
 	Kind      string `json:"kind" enum:"delivered,failed,delayed,complained" doc:"reported state; delayed has no effect"`
-	Class     string `json:"class,omitempty" enum:"throttled,greylisted,full,busy,network,blocked,invalid,content,denied" doc:"why; without: it is read from the text"`
+	Class     string `json:"class,omitempty" enum:"throttled,greylisted,full,busy,network,blocked,invalid,content,denied" doc:"class of the failure; default: derived from the text"`
 	Status    string `json:"status,omitempty" doc:"enhanced status code, such as 5.1.1"`
 	Code      int    `json:"code,omitempty" doc:"reply code of SMTP"`
 	Text      string `json:"text,omitempty" doc:"reply of the server"`
-	Relay     string `json:"relay,omitempty" doc:"who said it"`
-	Time      string `json:"time,omitempty" format:"date-time" doc:"when"`
+	Relay     string `json:"relay,omitempty" doc:"host that reported it"`
+	Time      string `json:"time,omitempty" format:"date-time" doc:"time of the report"`
 }
 
 // ReceiptTaken is the answer to a receipt.

@@ -31,10 +31,10 @@ type SuppressionRequest struct {
 	Address     string    `json:"address,omitempty" doc:"a mail address, or the URL of a receiver of webhooks"`
 	Hash        string    `json:"hash,omitempty" doc:"instead: of an export of this server, where the address is not kept"`
 	Reason      string    `json:"reason,omitempty" enum:"soft_bounces,imported,unsubscribed,hard_bounce,manual,complaint,erased" doc:"the stronger one stays, in this order; manual, or of a list imported, where it is left out"`
-	Source      string    `json:"source,omitempty" maxLength:"200" doc:"who says so"`
-	Until       time.Time `json:"until,omitzero" doc:"until when; left out, or after 2262: for good"`
-	At          time.Time `json:"at,omitzero" doc:"what an export has; it is passed over"`
-	AllServices bool      `json:"all_services,omitempty" doc:"nobody on this server writes to it; asks for a key with the scope admin that is for all services"`
+	Source      string    `json:"source,omitempty" maxLength:"200" doc:"origin of the entry"`
+	Until       time.Time `json:"until,omitzero" doc:"end of the suppression; default, and after 2262: permanent"`
+	At          time.Time `json:"at,omitzero" doc:"time of the entry, as in an export; ignored"`
+	AllServices bool      `json:"all_services,omitempty" doc:"true: no service on this server sends to it; requires a key with the scope admin for all services"`
 }
 
 func (q *SuppressionRequest) ask(service, reason string) *suppression.Request {
@@ -59,7 +59,7 @@ type SuppressionList struct {
 type suppressedAddress struct {
 	Named
 	Address     string `query:"address" required:"true" doc:"the address"`
-	AllServices bool   `query:"all_services" doc:"what holds for all services alone; asks for a key with the scope admin that is for all services"`
+	AllServices bool   `query:"all_services" doc:"only entries that hold for all services; requires a key with the scope admin for all services"`
 }
 
 func (a *API) suppressionRoutes() {

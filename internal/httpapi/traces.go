@@ -23,8 +23,8 @@ type deliveriesOf struct {
 	OneEvent
 	Recipient string `query:"recipient" doc:"only those to this address or subscriber"`
 	State     string `query:"state" enum:"pending,deferred,accepted,delivered,failed,expired,cancelled,suppressed" doc:"only those in this state"`
-	Cursor    string `query:"cursor" maxLength:"600" doc:"next of the page before, with the same filters; left out: the first page"`
-	Limit     int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"how many members a page has at most"`
+	Cursor    string `query:"cursor" maxLength:"600" doc:"next of the previous page, with the same filters; default: the first page"`
+	Limit     int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of members of a page"`
 }
 
 // Picked are the filters of what happened. It is exported because huma sees

@@ -290,8 +290,8 @@ func schemaDescriptions() map[string]string {
 		"Subscription.reason":       "Reason why it ended.",
 		"Subscription.created_at":   "Time of its creation.",
 		"Subscription.to":           "Address of the subscriber in the channel's form.",
-		"Subscription.title":        "What pages and mails call it, in place of the title of its rule or topic.",
-		"Subscription.description":  "What pages say about it, in place of the description of its rule.",
+		"Subscription.title":        "Title on pages and in mails; it replaces the title of its rule or topic.",
+		"Subscription.description":  "Description on pages; it replaces the description of its rule.",
 		"Subscription.id":           "Public id of the subscription.",
 		"Subscription.cadence":      "When messages are due: immediate, a window, or times on a local clock.",
 	}

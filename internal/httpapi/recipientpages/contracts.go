@@ -61,7 +61,7 @@ type SignupAsk struct {
 	To       string          `json:"to" doc:"address that the link to confirm is mailed to"`
 	Rule     string          `json:"rule,omitempty" doc:"name of a rule of the topic"`
 	Params   json.RawMessage `json:"params,omitempty" doc:"object: values for the rule's params"`
-	Cadence  string          `json:"cadence,omitempty" doc:"when messages are due; without it the topic's"`
+	Cadence  string          `json:"cadence,omitempty" doc:"when messages are due; default: the topic's cadence"`
 	Locale   string          `json:"locale,omitempty" doc:"of the subscriber, and of the mail, such as de-AT"`
 	TimeZone string          `json:"time_zone,omitempty" doc:"of the subscriber, such as Europe/Vienna"`
 	Terms    string          `json:"terms,omitempty" maxLength:"512" doc:"version or URL of the terms that they agree to"`

@@ -12,7 +12,7 @@ type TemplateFiles struct {
 // shown.
 type TemplateFile struct {
 	Name    string `json:"name,omitempty" doc:"as readers see it; of an image without one: its name in the HTML" example:"terms.pdf"`
-	Type    string `json:"type,omitempty" doc:"media type; without: by its name and its bytes" example:"application/pdf"`
+	Type    string `json:"type,omitempty" doc:"media type; default: derived from its name and its bytes" example:"application/pdf"`
 	Size    int    `json:"size,omitempty" doc:"bytes; made by the server, and ignored in a request"`
 	SHA256  string `json:"sha256,omitempty" doc:"of the bytes; in a request in place of content, of a file that a template of the service has"`
 	Content []byte `json:"content,omitempty" doc:"the bytes, in base64; never shown"`
@@ -21,7 +21,7 @@ type TemplateFile struct {
 // A MessageFile is a file that goes with one message.
 type MessageFile struct {
 	Name    string `json:"name" doc:"as readers see it" example:"receipt-4711.pdf"`
-	Type    string `json:"type,omitempty" doc:"media type; without: by its name and its bytes" example:"application/pdf"`
+	Type    string `json:"type,omitempty" doc:"media type; default: derived from its name and its bytes" example:"application/pdf"`
 	Content []byte `json:"content" doc:"the bytes, in base64"`
 	CID     string `json:"cid,omitempty" pattern:"^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$" doc:"of content: its HTML shows the image as cid: and this; without: it is attached"`
 }

@@ -20,19 +20,19 @@ type SubscriptionRequest struct {
 	Locale      string          `json:"locale,omitempty" doc:"of the subscriber, such as de-AT; without it what is known stays"`
 	TimeZone    string          `json:"time_zone,omitempty" doc:"of the subscriber, such as Europe/Vienna"`
 	Attributes  json.RawMessage `json:"attributes,omitempty" doc:"object: of the subscriber, for templates"`
-	State       string          `json:"state,omitempty" enum:"active,paused" doc:"without it what is paused stays paused, and a new one is active"`
-	Title       string          `json:"title,omitempty" doc:"what pages and mails call the subscription, in up to 100 characters; without one, the title of the rule or of the topic"`
-	Description string          `json:"description,omitempty" doc:"what pages say about the subscription, in up to 500 characters; without one, the description of the rule"`
+	State       string          `json:"state,omitempty" enum:"active,paused" doc:"default: a paused subscription stays paused, and a new one is active"`
+	Title       string          `json:"title,omitempty" doc:"title on pages and in mails, at most 100 characters; default: the title of the rule or of the topic"`
+	Description string          `json:"description,omitempty" doc:"description on pages, at most 500 characters; default: the description of the rule"`
 	Cadence     string          `json:"cadence,omitempty" doc:"when messages are due: immediate, window 60s, daily 08:00, weekly saturday 08:00 or cron 0 8 * * mon-fri, and behind it of state, and in Europe/London; without it what is stays, and a new one has the topic's"`
 
-	Consent *ConsentGiven `json:"consent,omitempty" doc:"what the person agreed to, which you vouch for; it is kept beside the subscription, and added to what was kept before"`
+	Consent *ConsentGiven `json:"consent,omitempty" doc:"consent of the person, which you vouch for; it is stored with the subscription and added to earlier consents"`
 }
 
 // ConsentGiven is what a person agreed to before the request.
 type ConsentGiven struct {
-	Terms  string    `json:"terms" doc:"version or URL of what they agreed to"`
-	Source string    `json:"source" doc:"where they did, such as a form or a shop"`
-	At     time.Time `json:"at,omitzero" doc:"when; without it: now"`
+	Terms  string    `json:"terms" doc:"version or URL of the terms that they agreed to"`
+	Source string    `json:"source" doc:"place of the consent, such as a form or a shop"`
+	At     time.Time `json:"at,omitzero" doc:"time of the consent; default: now"`
 }
 
 // Subscribed is the answer to one subscription that was put.
@@ -47,7 +47,7 @@ type Subscribed struct {
 type Matching struct {
 	Indexed    bool   `json:"indexed" doc:"an index leads to it, and events that do not meet it cost nothing"`
 	NsPerEvent int64  `json:"ns_per_event,omitempty" doc:"about how long each event takes for it, estimated from its parts; once for all subscriptions that share a filter"`
-	Reason     string `json:"reason,omitempty" doc:"why no index leads to it"`
+	Reason     string `json:"reason,omitempty" doc:"reason why the index does not cover it"`
 }
 
 // An Accepted event is kept: every recipient will be found and served.

@@ -14,7 +14,7 @@ type CloudEvent struct {
 	Time            time.Time `json:"time,omitzero"`
 	DataContentType string    `json:"datacontenttype,omitempty" doc:"application/json where it is left out"`
 	DataSchema      string    `json:"dataschema,omitempty" format:"uri"`
-	Data            any       `json:"data,omitempty" doc:"what the topic's schema asks for"`
+	Data            any       `json:"data,omitempty" doc:"event data that match the topic's schema"`
 	DataBase64      string    `json:"data_base64,omitempty" contentEncoding:"base64" doc:"instead of data: bytes in Base64"`
 
 	_ struct{} `additionalProperties:"true"`

@@ -7,7 +7,7 @@ import "time"
 type ConditionReport struct {
 	Topics     []TopicLoad          `json:"topics" doc:"by name"`
 	Conditions []UnindexedCondition `json:"conditions" doc:"the most expensive first"`
-	More       int                  `json:"more,omitempty" doc:"how many there are beside"`
+	More       int                  `json:"more,omitempty" doc:"number of further conditions"`
 }
 
 // A TopicLoad is what an event of a topic takes.
@@ -29,7 +29,7 @@ type UnindexedCondition struct {
 	Rule          string `json:"rule,omitempty" doc:"in place of a filter: the rule, with all of its subscriptions to which no index leads"`
 	Subscriptions int    `json:"subscriptions" doc:"that have it"`
 	NsPerEvent    int64  `json:"ns_per_event" doc:"about how long an event takes for it"`
-	Reason        string `json:"reason" doc:"why no index leads to it"`
+	Reason        string `json:"reason" doc:"reason why the index does not cover it"`
 	Tried         int    `json:"tried,omitempty" doc:"recent events that the filter was tried on for this report"`
 	Met           int    `json:"met,omitempty" doc:"how many of these met it"`
 }

@@ -12,7 +12,7 @@ type Service struct {
 
 	MatchingBudget string `json:"matching_budget,omitempty" doc:"what one event may take in conditions to which no index leads, such as 500us; at most 100ms, without: 1ms"`
 
-	HoldAbove        int  `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"a broadcast of more messages waits for approval; without: none does. A topic may say otherwise"`
+	HoldAbove        int  `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"a broadcast of more messages waits for approval; default: none waits. A topic may override it"`
 	HoldExemptUrgent bool `json:"hold_exempt_urgent,omitempty" doc:"those of the lane urgent do not wait"`
 
 	Rate       string      `json:"rate,omitempty" doc:"rate limit of all its channels together: 20/s, 1000/min or unlimited"`
@@ -21,19 +21,19 @@ type Service struct {
 
 	Pages *Pages `json:"pages,omitempty" doc:"look and texts of the recipient pages"`
 
-	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; without: any object"`
+	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; default: any object"`
 }
 
 // A Topic is a named kind of event.
 type Topic struct {
 	Name             string          `json:"name,omitempty" doc:"may be omitted if the path has it"`
 	Title            string          `json:"title,omitempty" doc:"for people"`
-	Lane             string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"how urgent its messages are; normal"`
-	Schema           json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the events' data; without: anything goes"`
+	Lane             string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"lane of its messages; default: normal"`
+	Schema           json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the events' data; default: any data"`
 	Key              string          `json:"key,omitempty" doc:"the field of the data that tells whose event it is, such as symbol or quote.symbol; then crosses(event.price, level) compares with the last event of the same key"`
 	Template         string          `json:"template,omitempty" doc:"for own filters, and for rules without one"`
 	Expiry           string          `json:"expiry,omitempty" doc:"a message that could not leave for so long expires, such as 2h; without: the channel's"`
-	HoldAbove        int             `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"a broadcast of more messages waits for approval; without: as the service says"`
+	HoldAbove        int             `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"a broadcast of more messages waits for approval; default: the setting of the service"`
 	HoldExemptUrgent bool            `json:"hold_exempt_urgent,omitempty" doc:"with hold_above: those of the lane urgent do not wait"`
 
 	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"when nothing is sent, beside those of the channel"`
@@ -41,7 +41,7 @@ type Topic struct {
 	Digest     *Digest     `json:"digest,omitempty" doc:"how what waits for a cadence is told together; without: every subscription is immediate"`
 	Cadence    string      `json:"cadence,omitempty" doc:"of new subscriptions that name none, such as daily 08:00; immediate"`
 
-	Signup *Signup `json:"signup,omitempty" doc:"how people subscribe by themselves; without: they do not. A request may say true"`
+	Signup *Signup `json:"signup,omitempty" doc:"how people subscribe by themselves; default: they cannot. A request may also give true"`
 
 	Rules []Rule `json:"rules,omitempty" doc:"in the order that picks the template; where they are left out of a change they stay"`
 }
@@ -50,8 +50,8 @@ type Topic struct {
 type QuietHours struct {
 	From   string   `json:"from" doc:"time of day, such as 21:00"`
 	To     string   `json:"to" doc:"such as 08:00, to 24:00; it may be the next day"`
-	Days   []string `json:"days,omitempty" doc:"on which they begin: mon to sun; without: all"`
-	Zone   string   `json:"zone,omitempty" doc:"of people of whom none is known; without: UTC"`
+	Days   []string `json:"days,omitempty" doc:"days on which they begin: mon to sun; default: all"`
+	Zone   string   `json:"zone,omitempty" doc:"time zone of people whose own is not known; default: UTC"`
 	Spread string   `json:"spread,omitempty" doc:"over which what has waited is sent; 5m"`
 	Urgent bool     `json:"urgent,omitempty" doc:"the urgent lane waits too"`
 }
@@ -68,7 +68,7 @@ type Rule struct {
 	Name     string            `json:"name,omitempty" doc:"may be omitted if the path has it"`
 	When     string            `json:"when" doc:"CEL over event and sub, such as event.mag >= sub.min_mag"`
 	Params   map[string]string `json:"params,omitempty" doc:"what a subscription has to give: name and type, which is string, number, boolean or strings"`
-	Template string            `json:"template,omitempty" doc:"for messages that the rule picks; without: the topic's"`
+	Template string            `json:"template,omitempty" doc:"template of its messages; default: the topic's"`
 
 	Title       string `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"for recipients: pages and mails show it, and never the condition; without: the name in words where people choose a rule, and else the topic's title"`
 	Description string `json:"description,omitempty" minLength:"1" maxLength:"500" doc:"for recipients, below the title"`
@@ -84,14 +84,14 @@ type Template struct {
 	At      time.Time `json:"at,omitzero" doc:"when it became so: when the draft was kept, or when the version was published last"`
 	Key     string    `json:"key,omitempty" doc:"id of the key that made it so"`
 	KeyName string    `json:"key_name,omitempty" doc:"as it was then"`
-	Note    string    `json:"note,omitempty" maxLength:"512" doc:"why, in a line"`
+	Note    string    `json:"note,omitempty" maxLength:"512" doc:"reason, in one line"`
 	TemplateParts
 }
 
 // A Publication says what of a template is to be published.
 type Publication struct {
 	Version int    `json:"version,omitempty" minimum:"0" doc:"the draft's, or an earlier one to go back to; without it, or 0: the draft's"`
-	Note    string `json:"note,omitempty" maxLength:"512" doc:"why, in a line; without: that of the draft"`
+	Note    string `json:"note,omitempty" maxLength:"512" doc:"reason, in one line; default: the note of the draft"`
 }
 
 // A TemplateDiff is what differs between two versions of a template.
@@ -117,7 +117,7 @@ type PartDiff struct {
 // TemplateParts is what a template says, which is Liquid.
 type TemplateParts struct {
 	Subject string `json:"subject,omitempty" doc:"required for mail"`
-	Text    string `json:"text,omitempty" doc:"without: it is made from the HTML"`
+	Text    string `json:"text,omitempty" doc:"plain text; default: made from the HTML"`
 	HTML    string `json:"html,omitempty" doc:"values are escaped"`
 	JSON    string `json:"json,omitempty" doc:"what webhooks post instead of their own document"`
 
@@ -138,12 +138,12 @@ type TemplateParts struct {
 type ChannelSettings struct {
 	Name         string   `json:"name,omitempty" doc:"may be omitted if the path has it"`
 	Driver       string   `json:"driver" doc:"smtp, file or webhook"`
-	Title        string   `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"for recipients, who choose a channel by it; without: Email or Webhook"`
+	Title        string   `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"name that recipients see when they choose a channel; default: Email or Webhook"`
 	Relay        string   `json:"relay,omitempty" doc:"smtp: host:port of the next hop"`
 	Relays       []Relay  `json:"relays,omitempty" doc:"smtp: instead of relay, where there are several"`
 	Path         string   `json:"path,omitempty" doc:"file: the folder to write to"`
 	From         string   `json:"from,omitempty" doc:"header From, such as News <news@example.org>"`
-	Sender       string   `json:"sender,omitempty" doc:"envelope sender; without: the address of from"`
+	Sender       string   `json:"sender,omitempty" doc:"envelope sender; default: the address of from"`
 	Returns      string   `json:"returns,omitempty" doc:"domain of envelope senders that tell of which delivery a bounce is, such as bounces.example.org; without: sender"`
 	ReplyTo      string   `json:"reply_to,omitempty" doc:"header Reply-To"`
 	Connections  int      `json:"connections,omitempty" doc:"at once"`
@@ -154,13 +154,13 @@ type ChannelSettings struct {
 	Username     string   `json:"username,omitempty" doc:"for AUTH"`
 	PasswordEnv  string   `json:"password_env,omitempty" doc:"name of an environment variable of the server"`
 	PasswordFile string   `json:"password_file,omitempty" doc:"path on the server"`
-	Hello        string   `json:"hello,omitempty" doc:"name in EHLO; without: the host's"`
+	Hello        string   `json:"hello,omitempty" doc:"name in EHLO; default: the host's"`
 	SendTimeout  string   `json:"send_timeout,omitempty" doc:"of one message, such as 2m"`
 	Expiry       string   `json:"expiry,omitempty" doc:"a message that could not leave for so long expires"`
 	Retry        []string `json:"retry,omitempty" doc:"waits between attempts, each with jitter"`
 	Grouping     string   `json:"grouping,omitempty" doc:"auto, pipelining or lockstep"`
 	Multicast    int      `json:"multicast,omitempty" doc:"smtp: recipients of one transaction, where nothing in the message is personal, and as many as the rate allows in a second at most; without: each has a message of his own"`
-	Domain       string   `json:"domain,omitempty" doc:"right side of Message-ID; without: that of from"`
+	Domain       string   `json:"domain,omitempty" doc:"right side of Message-ID; default: the domain of from"`
 	ListID       string   `json:"list_id,omitempty" doc:"header List-Id (RFC 2919)"`
 
 	Receipts *Receipts `json:"receipts,omitempty" doc:"smtp: how the provider tells over HTTP what became of messages; POST /receipts/{service}/{channel} takes it"`
@@ -205,8 +205,8 @@ type Bounces struct {
 	Unknown   *BounceRule `json:"unknown,omitempty" doc:"status and words both say that there is no such mailbox; without: the first"`
 	Hard      *BounceRule `json:"hard,omitempty" doc:"one of the two says so, or the domain is none; without: 3 within 30 days"`
 	Soft      *BounceRule `json:"soft,omitempty" doc:"it came to nothing for a reason that is not the sender; without: 7 within 14 days, over 4 days at least, for 90 days"`
-	Full      *BounceRule `json:"full,omitempty" doc:"the mailbox is full; without: 7 within 60 days, over 30 days at least, for 90 days"`
-	Complaint *BounceRule `json:"complaint,omitempty" doc:"a reader called it junk; without: the first"`
+	Full      *BounceRule `json:"full,omitempty" doc:"the mailbox is full; default: 7 within 60 days, over 30 days at least, for 90 days"`
+	Complaint *BounceRule `json:"complaint,omitempty" doc:"a reader reported it as spam; default: the first"`
 }
 
 // A BounceRule gives an address up.
@@ -221,13 +221,13 @@ type BounceRule struct {
 // A DailyQuota is how many messages may leave on one day.
 type DailyQuota struct {
 	Messages int64  `json:"messages" doc:"1 to 1000000000"`
-	Zone     string `json:"zone,omitempty" doc:"in which days begin, such as Europe/London; without: UTC"`
+	Zone     string `json:"zone,omitempty" doc:"time zone in which days begin, such as Europe/London; default: UTC"`
 }
 
 // DestinationSettings bound what a channel sends to each destination.
 type DestinationSettings struct {
 	Rate        string                      `json:"rate,omitempty" doc:"to one: 20/s, 1000/min or unlimited"`
-	Connections int                         `json:"connections,omitempty" doc:"messages under way to one; without: as many as it takes"`
+	Connections int                         `json:"connections,omitempty" doc:"concurrent messages to one destination; default: no limit of its own"`
 	By          string                      `json:"by,omitempty" enum:"domain,mx" doc:"what one destination is: a domain, or with mx all domains whose mail exchangers are one organisation's; of smtp alone"`
 	Only        map[string]DestinationLimit `json:"only,omitempty" doc:"by domain, or host and port: what is other than for each"`
 }
@@ -240,14 +240,14 @@ type DestinationLimit struct {
 
 // Reserve is the part of a channel's connections that less urgent lanes leave free.
 type Reserve struct {
-	Urgent string `json:"urgent,omitempty" doc:"for the urgent lane alone, such as 10%; without: 5%"`
-	Normal string `json:"normal,omitempty" doc:"besides, for the urgent and the normal lane, such as 10%; without: 5%"`
+	Urgent string `json:"urgent,omitempty" doc:"reserved for the urgent lane alone, such as 10%; default: 5%"`
+	Normal string `json:"normal,omitempty" doc:"also reserved for the urgent and the normal lane, such as 10%; default: 5%"`
 }
 
 // A Relay is one of several next hops of a channel. Settings that it omits
 // are those of the channel, except name and password.
 type Relay struct {
-	Name         string `json:"name,omitempty" doc:"unique within the channel; without: relay"`
+	Name         string `json:"name,omitempty" doc:"unique within the channel; default: the value of relay"`
 	Relay        string `json:"relay" doc:"host:port"`
 	Weight       int    `json:"weight" minimum:"0" maximum:"1000" doc:"its share of the connections, against the weights of the others; 0: nothing leaves by it"`
 	TLS          string `json:"tls,omitempty" doc:"off, opportunistic, required or implicit"`

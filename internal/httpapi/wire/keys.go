@@ -8,7 +8,7 @@ type KeyRequest struct {
 	AllServices bool      `json:"all_services,omitempty" doc:"in place of service: the key may touch all services; with the scope admin it is an operator's"`
 	Name        string    `json:"name,omitempty" maxLength:"128" doc:"name of the key; shown in logs"`
 	Scopes      []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read" doc:"scopes of the key; absent: admin, which includes the others"`
-	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"from when on it opens nothing; without: never"`
+	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"time from which the key is invalid; default: never"`
 }
 
 // A Key is what is known of a key.
@@ -38,12 +38,12 @@ type KeyPatch struct {
 	Name      string    `json:"name,omitempty" maxLength:"128"`
 	Scopes    []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read" doc:"all of them: they replace those before"`
 	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"null: never"`
-	Disabled  bool      `json:"disabled,omitempty" doc:"true: opens nothing until it is false again"`
+	Disabled  bool      `json:"disabled,omitempty" doc:"true: the key is invalid until this is false again"`
 }
 
 // A Rotation asks for a new secret.
 type Rotation struct {
-	Grace int `json:"grace,omitempty" minimum:"0" maximum:"604800" doc:"for how many seconds the old secret goes on to work; 0: it ends now"`
+	Grace int `json:"grace,omitempty" minimum:"0" maximum:"604800" doc:"seconds for which the old secret stays valid; 0: it becomes invalid now"`
 }
 
 // KeyPage is a part of the keys, in the order in which they were made.

@@ -28,16 +28,16 @@ const (
 // A MessageRequest asks for a message to people who are named: one by to or
 // subscriber, many by recipients.
 type MessageRequest struct {
-	Channel      string          `json:"channel" doc:"name of the channel by which it leaves" example:"email"`
-	To           string          `json:"to,omitempty" doc:"address of the one recipient; who has it is found, or made" example:"ada@example.com"`
+	Channel      string          `json:"channel" doc:"name of the channel that sends it" example:"email"`
+	To           string          `json:"to,omitempty" doc:"address of the one recipient; a subscriber with it is created if there is none" example:"ada@example.com"`
 	Subscriber   string          `json:"subscriber,omitempty" doc:"id of the one recipient, instead of an address"`
 	Recipients   []To            `json:"recipients,omitempty" maxItems:"10000" doc:"instead of to and subscriber: a list"`
 	Template     string          `json:"template,omitempty" doc:"name of a template, whose current version is taken, or name@version" example:"receipt@3"`
 	Content      *MessageContent `json:"content,omitempty" doc:"instead of a template"`
-	Data         json.RawMessage `json:"data,omitempty" doc:"object: what templates see as event"`
-	Reference    string          `json:"reference,omitempty" maxLength:"200" doc:"yours: the message can be found by it" example:"order-4711"`
-	NotBefore    time.Time       `json:"not_before,omitzero" doc:"nothing leaves before"`
-	Expires      time.Time       `json:"expires,omitzero" doc:"nothing leaves after"`
+	Data         json.RawMessage `json:"data,omitempty" doc:"object: the value of event in templates"`
+	Reference    string          `json:"reference,omitempty" maxLength:"200" doc:"your own text, by which the message can be found" example:"order-4711"`
+	NotBefore    time.Time       `json:"not_before,omitzero" doc:"nothing is sent before this time"`
+	Expires      time.Time       `json:"expires,omitzero" doc:"nothing is sent after this time"`
 	Lane         string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"default: urgent for one recipient, bulk for a list"`
 	Attachments  []MessageFile   `json:"attachments,omitempty" maxItems:"20" doc:"files that go with it, the same to all recipients; 2 MiB together"`
 	AllOrNothing bool            `json:"all_or_nothing,omitempty" doc:"of a list: one wrong recipient refuses the whole message; else it is left out and named in the answer"`
@@ -69,7 +69,7 @@ type Message struct {
 	Lane       string            `json:"lane"`
 	Channel    string            `json:"channel"`
 	Template   string            `json:"template,omitempty" doc:"name@version; absent where it has content of its own"`
-	Recipients int               `json:"recipients" doc:"how many people it goes to"`
+	Recipients int               `json:"recipients" doc:"number of recipients"`
 	Errors     []RecipientError  `json:"errors,omitempty" doc:"of the answer to a list: who was left out, and why"`
 	Counts     fanfare.Counts    `json:"counts" doc:"deliveries by state"`
 	Delivery   *fanfare.Delivery `json:"delivery,omitempty" doc:"of a message to one: its delivery with every attempt; absent until it was looked for with GET or wait"`

@@ -13,7 +13,7 @@ type Status struct {
 	Durability string    `json:"durability" doc:"fsync or relaxed"`
 	Started    time.Time `json:"started"`
 	Ready      bool      `json:"ready"`
-	Reason     string    `json:"reason,omitempty" doc:"why it is not ready"`
+	Reason     string    `json:"reason,omitempty" doc:"reason why the server is not ready"`
 
 	Bus            Bus                 `json:"bus"`
 	Deliveries     Deliveries          `json:"deliveries"`
@@ -76,10 +76,10 @@ type TemplateFault struct {
 	Template   string    `json:"template" doc:"its name"`
 	Version    int       `json:"version" doc:"of the template"`
 	At         string    `json:"at,omitempty" doc:"part, line and the variables that it reads"`
-	Recipients int64     `json:"recipients,omitempty" doc:"for whom it failed"`
+	Recipients int64     `json:"recipients,omitempty" doc:"number of recipients for whom it failed"`
 	Absent     string    `json:"absent,omitempty" doc:"the variable that was left empty"`
-	Since      time.Time `json:"since" doc:"when that happened first"`
-	Last       time.Time `json:"last" doc:"when it happened last"`
+	Since      time.Time `json:"since" doc:"time of the first failure"`
+	Last       time.Time `json:"last" doc:"time of the last failure"`
 	Replaced   bool      `json:"replaced,omitempty" doc:"another version is published now"`
 }
 
@@ -93,7 +93,7 @@ type Inbound struct {
 	Unsubscribes int64  `json:"unsubscribes" doc:"of these, wishes to unsubscribe"`
 	Kept         int64  `json:"kept" doc:"of these, for postmaster or abuse, in the folder postmaster of the data directory"`
 	NotNow       int64  `json:"not_now" doc:"messages that could not be kept; their senders come again"`
-	Refused      int64  `json:"refused" doc:"recipients that are nobody"`
+	Refused      int64  `json:"refused" doc:"recipients that do not exist"`
 }
 
 // A Database is a PostgreSQL, and the connections that the server has to it.
@@ -101,10 +101,10 @@ type Database struct {
 	Where       string     `json:"where" doc:"user, host, port, database and a schema that is not the default, without a password"`
 	Version     string     `json:"version" doc:"of PostgreSQL, when the server started"`
 	Away        *time.Time `json:"away_since,omitempty" doc:"since when it cannot be reached; absent while it can"`
-	Error       string     `json:"error,omitempty" doc:"why it cannot be reached"`
-	Connections int        `json:"connections" doc:"open now"`
+	Error       string     `json:"error,omitempty" doc:"reason why it cannot be reached"`
+	Connections int        `json:"connections" doc:"connections that are open now"`
 	Busy        int        `json:"busy" doc:"of these, at work"`
-	Most        int        `json:"most" doc:"that may be open at once"`
+	Most        int        `json:"most" doc:"maximum number of open connections"`
 	Retries     int64      `json:"retries" doc:"statements and transactions that were run again since the start, after a conflict or a lost connection"`
 	Losses      int64      `json:"losses" doc:"connections that were lost while they were used, since the start"`
 }
@@ -129,7 +129,7 @@ type Channel struct {
 	Name          string  `json:"name"`
 	Driver        string  `json:"driver"`
 	State         string  `json:"state" doc:"idle, running, paused, suspended, or waiting while the database is away"`
-	Connections   int     `json:"connections" doc:"open now"`
+	Connections   int     `json:"connections" doc:"connections that are open now"`
 	RatePerSecond float64 `json:"rate_per_second" doc:"over the last ten seconds; of a channel that waits, over the last one"`
 	RateLimit     string  `json:"rate_limit" doc:"how many messages may leave, such as 30/s, or unlimited"`
 	RateSetByHand bool    `json:"rate_set_by_hand,omitempty" doc:"in place of the one that is configured"`
@@ -164,7 +164,7 @@ type ServiceLimits struct {
 // are used.
 type QuotaStatus struct {
 	Messages int64     `json:"messages" doc:"that may leave on a day"`
-	Zone     string    `json:"zone,omitempty" doc:"in which days begin; without: UTC"`
+	Zone     string    `json:"zone,omitempty" doc:"time zone in which days begin; default: UTC"`
 	Used     int64     `json:"used" doc:"of today's: those that left, and after a kill up to a hundredth more (1000 at most)"`
 	Ends     time.Time `json:"ends" doc:"when the next day begins"`
 }
@@ -175,7 +175,7 @@ type RelayStatus struct {
 	State       string  `json:"state" doc:"up; doubted: its last connection was lost; down: one connection at a time tries it; drained: by an operator; unused: its weight is 0"`
 	Weight      int     `json:"weight" doc:"as configured"`
 	Share       float64 `json:"share" doc:"of the channel's connections that it may have now, 0 to 1: by its weight, less while it fails or is slow"`
-	Connections int     `json:"connections" doc:"open now"`
+	Connections int     `json:"connections" doc:"connections that are open now"`
 	Accepted    int64   `json:"accepted" doc:"messages that it took since the server started"`
 	Errors      int64   `json:"errors" doc:"messages lost or refused for reasons of its own, and connections lost, since the server started"`
 	P50Millis   float64 `json:"p50_millis" doc:"how long a message takes it at most, for half of those of the last half minute"`

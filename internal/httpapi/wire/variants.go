@@ -5,7 +5,7 @@ package wire
 // as one.
 type TemplateWords struct {
 	Subject  string `json:"subject,omitempty" doc:"of mail"`
-	Text     string `json:"text,omitempty" doc:"the plain text; without: it is made from the HTML of the variant, where that has some"`
+	Text     string `json:"text,omitempty" doc:"plain text; default: made from the HTML of the variant, if it has HTML"`
 	HTML     string `json:"html,omitempty" doc:"values are escaped"`
 	JSON     string `json:"json,omitempty" doc:"for webhooks"`
 	Markdown string `json:"markdown,omitempty" doc:"in place of html"`

@@ -17,7 +17,7 @@ func TestASubscriptionHasItsOwnTitleElseThatOfItsRuleElseOfItsTopic(t *testing.T
 	put := func(to, rule, title, description string) people.PutResult {
 		return good(t, putAll(t, r, people.SubscriptionPut{ID: "s-" + to, Topic: "change", Channel: "email", To: to + "@example.org", Rule: rule, Title: title, Description: description}))[0]
 	}
-	put("ada", "strong", "Near my house", "Within 10 km")
+	put("ada", "strong", "Near my flat", "Within 10 km")
 	put("ben", "strong", "", "")
 	put("cleo", "", "", "")
 	if again := put("ada", "strong", "Near my home", "Within 10 km"); again.Created {
