@@ -94,7 +94,7 @@ func TestDomainWithAllRecordsHasNoProblems(t *testing.T) {
 	r := Look(t.Context(), s.Options)
 	for check, what := range map[string]string{
 		"SPF bounces.fanfare.dev":        "(3 of 10 lookups)",
-		"DKIM ed._domainkey.fanfare.dev": "it signs, but its record is in the DNS", "DKIM rsa._domainkey.fanfare.dev": "it signs",
+		"DKIM ed._domainkey.fanfare.dev": "it signs, and its record is in the DNS", "DKIM rsa._domainkey.fanfare.dev": "it signs",
 		"DMARC mail.fanfare.dev": "aligned with From: SPF of bounces.fanfare.dev, DKIM of fanfare.dev; otherwise receivers are asked to treat mail as spam (_dmarc.fanfare.dev)",
 	} {
 		if list := r.of(check); len(list) != 1 || list[0].Level != OK || list[0].Mend != "" || !strings.Contains(list[0].What, what) {

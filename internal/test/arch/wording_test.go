@@ -1,14 +1,9 @@
 package arch
 
 import (
-	"flag"
-	"fmt"
 	"go/ast"
 	"go/token"
-	"maps"
-	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,16 +12,8 @@ import (
 
 // The rules of wording: standard terms instead of private ones, and sentences that have a
 // subject and a verb. docs/reference/glossary.md has the standard terms.
-//
-// Older code still breaks these rules. wording-allowed.txt counts the breaches of each folder.
-// A folder may not have more than that, and the count is lowered as soon as it has fewer.
 
-const (
-	allowedFile   = "wording-allowed.txt"
-	wordingReason = "a newcomer who meets a private word or a riddle cannot find the right file"
-)
-
-var updateWording = flag.Bool("update-wording", false, "lower the counts in "+allowedFile+" to what the tree has")
+const wordingReason = "a newcomer who meets a private word or a riddle cannot find the right file"
 
 // privateTerms are words that the project once used for things that have a standard name.
 var privateTerms = map[string]string{
@@ -58,7 +45,7 @@ func openings(text string) (found []string) {
 }
 
 // ordinary removes phrases in which a private term has its ordinary meaning.
-var ordinary = strings.NewReplacer("layout: letter", "", "`letter`", "", "letters and digits", "", "letters, digits", "", "style sheet", "", "Style sheet", "", "IsLetter", "")
+var ordinary = strings.NewReplacer("layout: letter", "", "`letter`", "", "letters and digits", "", "letters, digits", "", "style sheet", "", "Style sheet", "", "Two-letter", "", "three-letter", "", "IsLetter", "")
 
 // termsOf returns the private terms among the words of a text or the parts of a name.
 func termsOf(text string) (found []string) {
@@ -161,55 +148,9 @@ func proseWording(f *file) (found []finding) {
 }
 
 func TestWordingIsStandard(t *testing.T) {
-	now := map[string][]finding{}
 	for _, f := range load(t) {
-		if found := wording(f); len(found) > 0 {
-			now[f.dir()] = append(now[f.dir()], found...)
-		}
+		report(t, wording(f))
 	}
-	allowed := allowedWording(t)
-	if *updateWording {
-		var text strings.Builder
-		for _, dir := range slices.Sorted(maps.Keys(now)) {
-			fmt.Fprintf(&text, "%s %d\n", dir, len(now[dir]))
-		}
-		if err := os.WriteFile(allowedFile, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		allowed = allowedWording(t)
-	}
-	total := 0
-	for dir, found := range now {
-		total += len(found)
-		if len(found) > allowed[dir] {
-			t.Errorf("%s has %d breaches of the rules of wording and may have %d:", dir, len(found), allowed[dir])
-			report(t, found)
-		}
-	}
-	for dir, count := range allowed {
-		if len(now[dir]) < count {
-			t.Errorf("%s has %d breaches of the rules of wording, fewer than the %d allowed: run go test ./internal/test/arch -run Wording -update-wording", dir, len(now[dir]), count)
-		}
-	}
-	t.Logf("%d breaches of the rules of wording are left", total)
-}
-
-func allowedWording(t *testing.T) map[string]int {
-	t.Helper()
-	text, err := os.ReadFile(allowedFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	allowed := map[string]int{}
-	for line := range strings.Lines(string(text)) {
-		dir, count, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, err := strconv.Atoi(count)
-		if err != nil {
-			t.Fatalf("%s: %q is not a folder and a count", allowedFile, line)
-		}
-		allowed[dir] = n
-	}
-	return allowed
 }
 
 func TestWordingRulesSeeTheirBreaches(t *testing.T) {
