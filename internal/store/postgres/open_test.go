@@ -62,7 +62,7 @@ func TestAMissingPasswordIsReported(t *testing.T) {
 	}
 	at.User = url.User(at.User.Username())
 	_, err = Open(t.Context(), at.String(), Options{})
-	if told, _ := errors.AsType[*fanfare.Error](err); told == nil || !strings.Contains(told.Message, "none is configured") || !strings.Contains(told.Hint, "db_password_file") {
+	if told, _ := errors.AsType[*fanfare.Error](err); told == nil || !strings.Contains(told.Message, "none was given") || !strings.Contains(told.Hint, "db_password_file") {
 		t.Errorf("got %v", err)
 	}
 }

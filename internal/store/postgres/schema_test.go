@@ -119,7 +119,7 @@ func TestASchemaOfANewerProgramIsRefusedAndNotTouched(t *testing.T) {
 	conn := migrated(t)
 	execute(t, conn, "INSERT INTO migrations (version_id, is_applied) VALUES (999, true)")
 	err := migrate(t.Context(), conn)
-	if fanfare.CodeOf(err) != fanfare.Conflict || !strings.Contains(err.Error(), "newer") || !strings.Contains(err.Error(), "fanfare has schema 999") {
+	if fanfare.CodeOf(err) != fanfare.Conflict || !strings.Contains(err.Error(), "newer") || !strings.Contains(err.Error(), "fanfare has schema version 999") {
 		t.Fatalf("got %v", err)
 	}
 	execute(t, conn, "DELETE FROM migrations WHERE version_id = 999")

@@ -94,7 +94,7 @@ func TestAStreamingStandbyIsReadFromAsFarAsItHasCome(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, once := range []string{"the standby cannot be read from", "the server reads from the standby again"} {
+	for _, once := range []string{"the standby cannot be reached", "the server reads from the standby again"} {
 		if n := strings.Count(log.String(), once); n != 1 {
 			t.Errorf("told %d times that %s:\n%s", n, once, &log)
 		}

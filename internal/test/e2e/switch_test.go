@@ -148,7 +148,7 @@ func TestCancelReachesWhatWaits(t *testing.T) {
 	if b.Counts[fanfare.Cancelled] != 50 || b.Counts.Total() != 50 || r.total() != 0 {
 		t.Errorf("got %v, and %d mails", b.Counts, r.total())
 	}
-	if ran := s.run("", "resume", "--broadcast", event); ran.code != 1 || !strings.Contains(ran.err, "over") {
+	if ran := s.run("", "resume", "--broadcast", event); ran.code != 1 || !strings.Contains(ran.err, "already ended") {
 		t.Errorf("resuming what is over ended with %d: %s", ran.code, ran.err)
 	}
 }

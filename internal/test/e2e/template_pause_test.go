@@ -180,7 +180,7 @@ func TestAVariableThatNoSchemaKnowsIsToldOnce(t *testing.T) {
 	if n := strings.Count(s.logged(), "event.titel"); n != 1 {
 		t.Errorf("the log names the variable %d times", n)
 	}
-	if status := s.mustRun("", "status"); !strings.Contains(status, "template news/story@1 reads event.titel, which an event of a topic without a schema lacked") {
+	if status := s.mustRun("", "status"); !strings.Contains(status, "template news/story@1 uses event.titel, but an event of a topic without a schema lacks this field") {
 		t.Errorf("the status says\n%s", status)
 	}
 }

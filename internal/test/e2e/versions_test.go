@@ -133,7 +133,7 @@ func TestADraftIsKeptAndPublishedUnderPreconditions(t *testing.T) {
 	_, _, header = s.http.send("GET", "/v1/templates/story", "", "")
 	s.http.must(200, "PUT", "/v1/templates/story", plain, `{"subject":"s","text":"theirs","note":"in a hurry"}`, "If-Match", header.Get("ETag"))
 	s.http.refused(412, "POST", "/v1/templates/story/publish", plain, `{}`, "If-Match", header.Get("ETag"))
-	if got := s.http.refused(409, "POST", "/v1/templates/story/publish", plain, `{}`); !strings.Contains(got.Detail, "version 3 was published since") {
+	if got := s.http.refused(409, "POST", "/v1/templates/story/publish", plain, `{}`); !strings.Contains(got.Detail, "version 3 was published after") {
 		t.Errorf("a draft of before is refused with %+v", got)
 	}
 	document := write(t, "story.yaml", "service: news\ntemplates:\n  story: {subject: s, text: theirs}\n")
