@@ -25,7 +25,7 @@ func TestAMessageThatCannotBeSentSaysWhyAtOnce(t *testing.T) {
 		"unknown lane":       {`{"channel":"email","to":"a@example.org","template":"receipt","data":{"order":1,"total":1},"lane":"fast"}`, "", "fast", "urgent, normal or bulk"},
 		"data":               {`{"channel":"email","to":"a@example.org","template":"receipt","data":[1]}`, "/data", "object", ""},
 		"reference":          {`{"channel":"email","to":"a@example.org","template":"receipt","data":{"order":1,"total":1},"reference":"` + strings.Repeat("x", 201) + `"}`, "/reference", "reference", "200"},
-		"both":               {`{"channel":"email","to":"a@example.org","template":"receipt","content":{"subject":"S","text":"T"}}`, "/template", "both", ""},
+		"both":               {`{"channel":"email","to":"a@example.org","template":"receipt","content":{"subject":"S","text":"T"}}`, "/template", "either template or content", ""},
 	} {
 		got := s.http.refused(422, "POST", "/v1/messages", plain, c.body)
 		if got.Code != "invalid" || got.Pointer != c.pointer || !strings.Contains(got.Detail, c.detail) || !strings.Contains(got.Hint, c.hint) {

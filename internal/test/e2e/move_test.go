@@ -355,5 +355,5 @@ func TestMigrateOfAStoppedServer(t *testing.T) {
 	s.start()
 	s.subscribe("later@example.org")
 	s.mustStop()
-	refused(migrate("--from", "sqlite", "--to", other, "--compare"), "written since the move")
+	refused(migrate("--from", "sqlite", "--to", other, "--compare"), "written to a database since the move")
 }
