@@ -331,7 +331,7 @@ func TestABackupThatTheServerEndsLeavesNoFile(t *testing.T) {
 		t.Errorf("a second one: %+v", second)
 	}
 	s.mustStop()
-	if r := <-ended; r.code != 1 || !strings.Contains(r.err, "cut") {
+	if r := <-ended; r.code != 1 || !strings.Contains(r.err, "truncated") {
 		t.Errorf("it ended with %d: %s", r.code, r.err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {

@@ -67,7 +67,7 @@ func TestImportTakesTheGoodLinesAndNamesTheBad(t *testing.T) {
 		t.Errorf("ended with %d: %s%s", ran.code, ran.out, ran.err)
 	}
 	for _, bad := range []struct{ table, want string }{
-		{"to,fitler\na@example.org,x\n", "fitler"}, {"", "empty"}, {"to,to\n", "repeated"}, {"to,topic\n\"a@example.org,story\n", "line"},
+		{"to,fitler\na@example.org,x\n", "fitler"}, {"", "empty"}, {"to,to\n", "duplicate column"}, {"to,topic\n\"a@example.org,story\n", "line"},
 	} {
 		if ran := s.run("", "import", "subscriptions", write(t, "bad.csv", bad.table), "--channel", "email"); ran.code != 1 || !strings.Contains(ran.err, bad.want) {
 			t.Errorf("the table %q ended with %d: %s%s", bad.table, ran.code, ran.out, ran.err)

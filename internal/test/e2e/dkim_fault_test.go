@@ -179,7 +179,7 @@ func TestTheNextKeySignsOnceItsRecordIsSeenInTheDNS(t *testing.T) {
 	dns.Add(next.Name, old.Record)
 	s.shows(next.Name, "a different key")
 	signed("while the record is another one", old)
-	if again := s.run("", "dkim", "rotate", "email"); again.code != 1 || !strings.Contains(again.err, next.Name) || !strings.Contains(again.err, "waits") {
+	if again := s.run("", "dkim", "rotate", "email"); again.code != 1 || !strings.Contains(again.err, next.Name) || !strings.Contains(again.err, "already waiting") {
 		t.Errorf("another rotation ended with %d: %s%s", again.code, again.out, again.err)
 	}
 
