@@ -232,7 +232,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
-	wrong := &fanfare.Error{Code: fanfare.Invalid, Message: "the header Idempotency-Key is not valid", Hint: fmt.Sprintf("send one value of visible ASCII with 1 to %d bytes, such as a UUID", wire.MaxKeyBytes)}
+	wrong := &fanfare.Error{Code: fanfare.Invalid, Message: "the Idempotency-Key header is not valid", Hint: fmt.Sprintf("send one value of 1 to %d visible ASCII characters, such as a UUID", wire.MaxKeyBytes)}
 	key := strings.TrimSpace(values[0])
 	if len(key) >= 2 && key[0] == '"' && key[len(key)-1] == '"' {
 		key = key[1 : len(key)-1]

@@ -65,7 +65,7 @@ func (t *spfTerm) check(value, length string, given, short bool) error {
 	switch t.name {
 	case "all":
 		if given || short {
-			return fmt.Errorf("%s has a value, but all takes none", t.text)
+			return fmt.Errorf("%s has a value, but the mechanism all does not take one", t.text)
 		}
 	case "include", "exists":
 		if value == "" || short {

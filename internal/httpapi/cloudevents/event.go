@@ -64,7 +64,7 @@ func set(e *fanfare.Event, name, value, pointer string) error {
 		e.Time = t
 	case "datacontenttype":
 		if _, _, err := mime.ParseMediaType(value); err != nil {
-			return invalid(pointer, fmt.Sprintf("datacontenttype %q is not a media type", value), "such as application/json or text/plain")
+			return invalid(pointer, fmt.Sprintf("datacontenttype %q is not a media type", value), "use a media type such as application/json or text/plain")
 		}
 		if e.ContentType = value; value == "application/json" {
 			e.ContentType = ""

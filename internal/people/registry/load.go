@@ -104,7 +104,7 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	l.w.nextSubscription[s.Place.Partition()] = s.Place.Local() + 1
 	t := l.snapshot.Topics[s.Topic]
 	if t == nil {
-		return fmt.Errorf("subscription %s has the unknown topic %d", fanfare.SubscriptionID(s.Place), s.Topic)
+		return fmt.Errorf("subscription %s refers to the unknown topic %d", fanfare.SubscriptionID(s.Place), s.Topic)
 	}
 	l.r.subscriptionsOfRow.Add(s.Subscriber, s.Place)
 	switch {

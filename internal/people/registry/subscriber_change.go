@@ -263,7 +263,7 @@ func (g *group) create(svc *catalog.ServiceSnapshot, id string, wants []checkedA
 	s := control.SubscriberRecord{Service: svc.Number, ID: id}
 	if len(wants) == 0 {
 		if id == "" {
-			return 0, inputerror.Invalid("/addresses", "add an address, or put the subscriber under an id", "a subscriber needs an address or an id")
+			return 0, inputerror.Invalid("/addresses", "add an address, or give the subscriber an id", "a subscriber needs an address or an id")
 		}
 		return g.addRow(people.PartitionOf(svc.Name, 0, id), s, 0, "")
 	}
@@ -400,7 +400,7 @@ func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.Subsc
 
 func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Address) (w checkedAddress, err error) {
 	if w.kind = addresskind.Parse(a.Kind); w.kind == 0 {
-		return w, inputerror.Invalid("/kind", "use mail or url", "unknown kind of address %s", inputerror.Quote(a.Kind))
+		return w, inputerror.Invalid("/kind", "use mail or url", "unknown address kind %s", inputerror.Quote(a.Kind))
 	}
 	if a.Address == "" {
 		return w, inputerror.Invalid("/address", "", "address is missing")

@@ -260,7 +260,7 @@ func (p *Part) parse(source string, line int) (compiled *Program, wrong *fanfare
 func (p *Program) Render(vars map[string]any, e *Usage) (out []byte, wrong *fanfare.Error) {
 	defer func() {
 		if r := recover(); r != nil {
-			out, wrong = nil, invalid(0, "", "a value has the wrong type for its use: %.200s", fmt.Sprint(r))
+			out, wrong = nil, invalid(0, "", "a value of the wrong type is used: %.200s", fmt.Sprint(r))
 		}
 	}()
 	var w boundedBuffer

@@ -122,7 +122,7 @@ func spellLength(d time.Duration) string {
 
 func (c *Cadence) parseDaily(rest []string) error {
 	if len(rest) != 1 {
-		return wrong("write daily 08:00", "daily needs one time of day")
+		return wrong("write, for example, daily 08:00", "daily needs exactly one time of day")
 	}
 	c.spelled = "daily " + rest[0]
 	c.calendar = calendar{days: allDays, months: allMonths, weekdays: allWeekdays}

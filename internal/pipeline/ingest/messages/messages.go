@@ -122,7 +122,7 @@ func (m *Messages) repeated(ctx context.Context, posted *fanfare.AcceptedEvent, 
 		return httpapi.Sent{}, err
 	}
 	if first.Direct == nil || first.Direct.Digest != posted.Direct.Digest {
-		return httpapi.Sent{}, &fanfare.Error{Code: fanfare.KeyReused, Message: "this Idempotency-Key was used with another body before", Hint: "use a new key for a new message"}
+		return httpapi.Sent{}, &fanfare.Error{Code: fanfare.KeyReused, Message: "this Idempotency-Key was already used with a different body", Hint: "use a new key for a new message"}
 	}
 	message, err := m.Message(ctx, posted.Service, ref)
 	if err != nil {
