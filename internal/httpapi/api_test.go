@@ -89,8 +89,8 @@ func TestEveryRefusalIsAProblemDocument(t *testing.T) {
 		"body over the limit":           {"POST", "/v1/subscriptions", big, nil, 413, fanfare.TooLarge, "1048576"},
 		"apply over the limit":          {"POST", "/v1/apply", `{"service":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 413, fanfare.TooLarge, "2097152"},
 		"malformed JSON":                {"POST", "/v1/keys", "{\n \"service\": }", nil, 422, fanfare.Invalid, "not valid JSON"},
-		"time without a zone":           {"POST", "/v1/keys", "{\"service\":\"news\",\n\"expires_at\":\"2026-12-01 10:00\"}", nil, 422, fanfare.Invalid, `"detail":"\"2026-12-01 10:00\" is not a time","line":2,"column":14,"hint":"write it with its time zone`},
-		"day without a time":            {"POST", "/v1/topics/quakes/events?not_before=2026-12-01", `{"mag":1}`, nil, 422, fanfare.Invalid, `"detail":"\"2026-12-01\" is not a time","pointer":"/not_before"`},
+		"time without a zone":           {"POST", "/v1/keys", "{\"service\":\"news\",\n\"expires_at\":\"2026-12-01 10:00\"}", nil, 422, fanfare.Invalid, `"detail":"\"2026-12-01 10:00\" is not a valid time","line":2,"column":14,"hint":"write it with its time zone`},
+		"day without a time":            {"POST", "/v1/topics/quakes/events?not_before=2026-12-01", `{"mag":1}`, nil, 422, fanfare.Invalid, `"detail":"\"2026-12-01\" is not a valid time","pointer":"/not_before"`},
 		"unknown member":                {"POST", "/v1/keys", `{"service":"news","label":"x"}`, nil, 422, fanfare.Invalid, "label"},
 		"two values":                    {"POST", "/v1/keys", `{"service":"news"} {}`, nil, 422, fanfare.Invalid, "more than one"},
 		"empty body":                    {"POST", "/v1/pause", "", nil, 422, fanfare.Invalid, "ends early"},
@@ -109,8 +109,8 @@ func TestEveryRefusalIsAProblemDocument(t *testing.T) {
 		"schema violation":              {"POST", "/v1/topics/quakes/events", `{"mag":"big"}`, nil, 422, fanfare.Invalid, "number"},
 		"unknown lane":                  {"POST", "/v1/topics/quakes/events?lane=fast", `{"mag":1}`, nil, 422, fanfare.Invalid, "urgent"},
 		"no such parked work":           {"DELETE", "/v1/parked/p9", "", nil, 404, fanfare.NotFound, "p9"},
-		"inside of the server":          {"GET", "/v1/events/broken", "", nil, 500, fanfare.Internal, "inside"},
-		"panic":                         {"GET", "/v1/events/boom", "", nil, 500, fanfare.Internal, "inside"},
+		"inside of the server":          {"GET", "/v1/events/broken", "", nil, 500, fanfare.Internal, "an internal error"},
+		"panic":                         {"GET", "/v1/events/boom", "", nil, 500, fanfare.Internal, "an internal error"},
 		"apply with an unknown key":     {"POST", "/v1/apply", "service: news\ntopcis: {}\n", nil, 422, fanfare.Invalid, "topcis"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,7 +59,7 @@ func set(e *fanfare.Event, name, value, pointer string) error {
 	case "time":
 		t, err := time.Parse(time.RFC3339Nano, value)
 		if err != nil {
-			return invalid(pointer, fmt.Sprintf("time %q is not a time", value), "write it in the form of RFC 3339, such as 2026-11-20T08:15:00Z")
+			return invalid(pointer, fmt.Sprintf("time %q is not a valid time", value), "write it in the form of RFC 3339, such as 2026-11-20T08:15:00Z")
 		}
 		e.Time = t
 	case "datacontenttype":

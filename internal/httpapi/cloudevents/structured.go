@@ -75,7 +75,7 @@ func DecodeBatch(b []byte) ([]fanfare.Event, error) {
 func AtIndex(i int, err error) []*fanfare.Error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
-		return []*fanfare.Error{{Code: fanfare.Internal, Pointer: "/" + strconv.Itoa(i), Message: "something went wrong inside the server"}}
+		return []*fanfare.Error{{Code: fanfare.Internal, Pointer: "/" + strconv.Itoa(i), Message: "an internal error occurred"}}
 	}
 	if len(e.Details) == 0 {
 		at := *e

@@ -74,7 +74,7 @@ func DecodeError(text []byte, err error) error {
 		if at := bytes.Index(text, []byte(value)); at >= 0 {
 			e.Line, e.Column = position(text, int64(at))
 		}
-		e.Message, e.Hint = fmt.Sprintf("%q is not a time", value), TimeHint
+		e.Message, e.Hint = fmt.Sprintf("%q is not a valid time", value), TimeHint
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		e.Message += ": the body ends early"
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
