@@ -93,7 +93,7 @@ func TestEveryRefusalIsAProblemDocument(t *testing.T) {
 		"day without a time":            {"POST", "/v1/topics/quakes/events?not_before=2026-12-01", `{"mag":1}`, nil, 422, fanfare.Invalid, `"detail":"\"2026-12-01\" is not a valid time","pointer":"/not_before"`},
 		"unknown member":                {"POST", "/v1/keys", `{"service":"news","label":"x"}`, nil, 422, fanfare.Invalid, "label"},
 		"two values":                    {"POST", "/v1/keys", `{"service":"news"} {}`, nil, 422, fanfare.Invalid, "more than one"},
-		"empty body":                    {"POST", "/v1/pause", "", nil, 422, fanfare.Invalid, "ends early"},
+		"empty body":                    {"POST", "/v1/pause", "", nil, 422, fanfare.Invalid, "unexpected end of the body"},
 		"wrong type":                    {"POST", "/v1/pause", `{"scope":{"kind":7}}`, nil, 422, fanfare.Invalid, "number"},
 		"unknown scope":                 {"POST", "/v1/pause", `{"scope":{"kind":"world","name":"x"}}`, nil, 422, fanfare.Invalid, "broadcast"},
 		"scope without a name":          {"POST", "/v1/pause", `{"scope":{"kind":"service"}}`, nil, 422, fanfare.Invalid, "empty"},

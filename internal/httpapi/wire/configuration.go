@@ -123,7 +123,7 @@ type TemplateParts struct {
 
 	Markdown string `json:"markdown,omitempty" doc:"source of the HTML, instead of html"`
 	Syntax   string `json:"syntax,omitempty" enum:"liquid,notify" doc:"notify: placeholders ((name)) and ((flag??text)), as in GOV.UK Notify"`
-	Layout   string `json:"layout,omitempty" doc:"frame around the HTML: plain (with an unsubscribe link) or letter (without); absent: the HTML is complete"`
+	Layout   string `json:"layout,omitempty" doc:"frame around the HTML: layout: plain has an unsubscribe link, layout: letter has none; absent: the HTML is complete"`
 	Lang     string `json:"lang,omitempty" doc:"language of the template, such as cy, or a Liquid output such as {{ event.locale }}; default: en"`
 	Page     string `json:"page,omitempty" doc:"a layout of your own, in HTML, with {{ content }}, {{ title }}, {{ lang }} and {{ dir }}"`
 
