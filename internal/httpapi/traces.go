@@ -23,7 +23,7 @@ type deliveriesOf struct {
 	OneEvent
 	Recipient string `query:"recipient" doc:"only deliveries to this address or subscriber"`
 	State     string `query:"state" enum:"pending,deferred,accepted,delivered,failed,expired,cancelled,suppressed" doc:"only deliveries in this state"`
-	Cursor    string `query:"cursor" maxLength:"600" doc:"the value of next in the previous page, with the same filters; default: the first page"`
+	Cursor    string `query:"cursor" maxLength:"600" doc:"the value of next from the previous page, with the same filters; default: the first page"`
 	Limit     int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of entries per page"`
 }
 
