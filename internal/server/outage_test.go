@@ -25,7 +25,7 @@ func TestEventsAreAcceptedDuringAnOutageOfTheDatabase(t *testing.T) {
 	pg.Kill()
 	s.eventually("it is not ready", func() bool {
 		code, why := s.call("GET", "/readyz", "", "")
-		return code == 503 && strings.Contains(why, "cannot be reached since") && strings.Contains(why, "resumes processing")
+		return code == 503 && strings.Contains(why, "unreachable since") && strings.Contains(why, "resumes processing")
 	})
 	s.must(200, "GET", "/healthz", "", "")
 	s.must(202, "POST", "/v1/topics/story/events", "application/json", `{"title":"Meanwhile","level":9}`)
