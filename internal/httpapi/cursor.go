@@ -60,7 +60,7 @@ func (l listing) key(cursor string) (string, error) {
 			return key, nil
 		}
 	}
-	return "", &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter cursor does not belong to this list with these filters", Hint: "use next of the previous page, or omit the cursor"}
+	return "", &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter cursor does not belong to this list with these filters", Hint: "use the value of next from the previous page, or omit the cursor"}
 }
 
 // pageOf returns one page of a complete list that is sorted by unique keys. next is ""

@@ -43,7 +43,7 @@ func TestEventsAreAcceptedDuringAnOutageOfTheDatabase(t *testing.T) {
 			t.Errorf("%s %s took %v", needs[0], needs[1], took)
 		}
 	}
-	if status := s.must(200, "GET", "/v1/status", "", ""); !strings.Contains(status, `"ready":false`) || !strings.Contains(status, `"reason":"the database cannot`) {
+	if status := s.must(200, "GET", "/v1/status", "", ""); !strings.Contains(status, `"ready":false`) || !strings.Contains(status, `"reason":"the database has been unreachable`) {
 		t.Errorf("status: %s", status)
 	}
 

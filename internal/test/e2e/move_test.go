@@ -196,7 +196,7 @@ func TestAMoveDuringABroadcastLosesNothingAndMailsNobodyTwice(t *testing.T) {
 			status := into[struct {
 				NextStart string `json:"next_start"`
 			}](t, s.mustRun("", "status", "--json"))
-			want := "unset the setting db before the next start"
+			want := "remove the setting db before the next start"
 			if databases[1] != "" {
 				want = "set the setting db to fanfare@"
 			}
@@ -329,7 +329,7 @@ func TestMigrateOfAStoppedServer(t *testing.T) {
 	refused(run(t, []string{"FANFARE_SERVER=" + s.url, "FANFARE_DATA_DIR=" + s.dir}, "", "migrate", "--from", s.dir, "--to", "postgres://a@127.0.0.1:1/b"), "cannot be reached") // of the server, with its key
 	s.mustStop()
 	refused(migrate("--from", other, "--to", "sqlite"), "no data to move")
-	refused(migrate("--from", "sqlite", "--to", s.dir), "are the same")
+	refused(migrate("--from", "sqlite", "--to", s.dir), "are identical")
 	if r := migrate("--from", "sqlite", "--to", other, "--dry-run"); r.code != 0 || !strings.Contains(r.out, "rows would move") {
 		t.Errorf("the plan ended with %d: %s%s", r.code, r.out, r.err)
 	}
