@@ -22,11 +22,11 @@ func (c *cli) applyCommand() *cobra.Command {
 	var dryRun bool
 	command := &cobra.Command{
 		Use: "apply -f FILE", Short: "Apply topics, templates and channels from a file",
-		Long: `Apply the topics, templates and channels in a YAML or JSON file to a service. The
-server checks everything and renders each template once before it changes anything.
-Fields that end in _file name files next to the document. The command prints the
-changes: + created, ~ changed, - deleted. Applying the same file again changes
-nothing.`,
+		Long: `Apply the topics, templates and channels in a YAML or JSON file to a service. Before
+the server changes anything, it validates the whole document and renders each
+template. Fields that end in _file are paths of files, relative to the document. The
+command prints the changes: + created, ~ changed, - deleted. Applying the same file
+again has no effect.`,
 		Example: `  fanfare apply -f examples/earthquakes/fanfare.yaml
   fanfare apply -f topics.yaml -f channels.yaml --dry-run
   cat topics.yaml | fanfare apply -f -`,

@@ -18,10 +18,10 @@ func (c *cli) auditCommand() *cobra.Command {
 	var q client.AuditQuery
 	var since time.Duration
 	command := &cobra.Command{
-		Use: "audit", Short: "Show who changed what",
-		Long: `List the changes that were made through the API, newest first: the time, the API key,
-the action, the object and, for configuration, the previous value. The log contains
-ids but no addresses and no secrets.`,
+		Use: "audit", Short: "Show the audit log",
+		Long: `List the changes made through the API, newest first. Each entry has the time, the API
+key, the action, the object and, for configuration, the previous value. The log
+contains ids, but no addresses or secrets.`,
 		Example: `  fanfare audit --service news --since 24h
   fanfare audit --kind topic --name story
   fanfare audit --by key-7 --action delete --json`,
@@ -45,11 +45,11 @@ ids but no addresses and no secrets.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&q.Key, "by", "", "show only changes by this key, for example key-7")
+	flags.StringVar(&q.Key, "by", "", "show only changes made with this key, for example key-7")
 	flags.StringVar(&q.Action, "action", "", "show only this action, for example delete")
 	flags.StringVar(&q.Kind, "kind", "", "show only changes to this kind of object, for example topic")
 	flags.StringVar(&q.Name, "name", "", "show only changes to the object with this name or id")
-	flags.DurationVar(&since, "since", 0, "show only changes of this period, for example 24h")
+	flags.DurationVar(&since, "since", 0, "show only changes from this period, for example 24h")
 	flags.IntVar(&q.Limit, "limit", 50, "maximum number of entries")
 	return command
 }

@@ -24,14 +24,14 @@ func (c *cli) backupCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "backup FILE|-", Short: "Back up all data of a running server to a file",
 		Long: `Back up all data of a running server to one file: configuration, subscribers and
-subscriptions, deliveries, and events that were accepted but not yet matched. The
-file appears under its name when it is complete and verified. The command needs the
-operator's key. With --stopped it reads the data directory of a stopped server, and
-the database in FANFARE_DB if there is one.
+subscriptions, deliveries, and accepted events that have not been matched yet. The
+command writes to a temporary file and renames it once the backup is complete and
+verified. It needs an admin key for all services. With --stopped, it reads the data
+directory of a stopped server and, if FANFARE_DB is set, that database.
 
-The file contains addresses, and the keys that sign links and hash the suppression
-list. Its mode is 0600. Encrypt it before it leaves the machine, for example with
-age or gpg.`,
+The file contains addresses, as well as the keys that sign links and hash the
+suppression list. Its mode is 0600. Encrypt it before you copy it to another machine,
+for example with age or gpg.`,
 		Example: `  fanfare backup /backup/fanfare-$(date +%F).tar
   fanfare backup --rate 20MB nightly.tar
   fanfare backup - | zstd | age -r age1… > nightly.tar.zst.age
@@ -67,8 +67,8 @@ age or gpg.`,
 func (c *cli) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify FILE|-", Short: "Verify a backup",
-		Long: `Verify that a backup is complete and that every part is as it was written. If the
-file is truncated or damaged, the command says where.`,
+		Long: `Verify that a backup is complete and undamaged. If the file is truncated or damaged,
+the command reports the position.`,
 		Example: "  fanfare backup verify nightly.tar\n  age -d -i key.txt nightly.tar.age | fanfare backup verify -",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -149,7 +149,7 @@ func (c *cli) printBackup(m *backup.Manifest, file string, took time.Duration) e
 	if c.json {
 		return c.printJSON(m)
 	}
-	_, err := fmt.Fprintf(c.out, "%s: whole, %s bytes, %s, %s not matched yet, of %s by Fanfare %s (%s)\n", file, terminal.Grouped(m.Bytes()), daysOf(m), terminal.Amount(int64(m.Events), "event", "events"),
+	_, err := fmt.Fprintf(c.out, "%s: complete, %s bytes, %s, %s not matched yet, backup of %s by Fanfare %s (%s)\n", file, terminal.Grouped(m.Bytes()), daysOf(m), terminal.Amount(int64(m.Events), "event", "events"),
 		m.Began.Local().Format(time.DateTime), m.Fanfare, took.Round(time.Millisecond))
 	return err
 }

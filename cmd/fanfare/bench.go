@@ -24,16 +24,15 @@ func benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench ID...",
 		Short: "Run experiments and compare them with published figures",
-		Long: `Run experiments against a real server. Bench starts this binary as a child process
-with a data directory of its own below the working directory, and a sink in
-another process. The experiments of the suite matching, except B8 and B10, measure
-the index of conditions alone; they show the time of cel-go, and of the same work
-without conditions, next to it.
+		Long: `Run experiments against a real server. The command starts this binary as a child
+process with its own data directory in the working directory, and a sink in another
+process. The experiments in the matching suite, except B8 and B10, measure only the
+condition index, and compare it with cel-go and with the same work without conditions.
 
-An argument is the id of an experiment, the name of a suite, or all. A suite runs
-those of its experiments that exist and lists the others. Bench fails if something
-is lost, sent twice, traced wrongly or matched wrongly. It never fails because of a
-rate.`,
+Each argument is the id of an experiment, the name of a suite, or all. A suite runs
+the experiments that are implemented and lists the others. The command fails if a
+message is lost or sent twice, or if a trace or a match is wrong. It never fails
+because a rate is too low.`,
 		Example: `  fanfare bench list
   fanfare bench N1 --durability relaxed --out results.jsonl
   fanfare bench --scale 0.01 all
@@ -47,10 +46,10 @@ rate.`,
 	}
 	benchFlags(c, &o)
 	f := c.Flags()
-	f.IntVar(&o.Runs, "runs", 1, "runs of each experiment; the median counts")
-	f.StringVar(&o.Out, "out", "", "file to append records to, one JSON object a line")
-	f.StringVar(&o.Keep, "keep", "", "folder to leave the server's data and logs in; with --db the schemas stay as well")
-	f.StringVar(&o.Pprof, "pprof", "", "folder for CPU profiles of the server while the clock runs")
+	f.IntVar(&o.Runs, "runs", 1, "number of runs of each experiment (the result is the median)")
+	f.StringVar(&o.Out, "out", "", "file to append records to, one JSON object per line")
+	f.StringVar(&o.Keep, "keep", "", "directory in which to keep the server's data and logs; with --db, the schemas are kept as well")
+	f.StringVar(&o.Pprof, "pprof", "", "directory for CPU profiles of the server during the measured time")
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		if err := benchEnvironment(c, &o); err != nil {
 			return err
@@ -67,13 +66,13 @@ rate.`,
 // benchFlags are the flags of every command that runs experiments.
 func benchFlags(c *cobra.Command, o *harness.Options) {
 	f := c.Flags()
-	f.Float64Var(&o.Scale, "scale", 1, "share of every size, above 0")
-	f.StringVar(&o.Durability, "durability", "fsync", "fsync or relaxed")
-	f.StringVar(&o.Sink, "sink", "builtin", "builtin, smtp-sink (of Postfix), or host:port of one that runs")
+	f.Float64Var(&o.Scale, "scale", 1, "factor by which to scale all sizes, above 0 and at most 100")
+	f.StringVar(&o.Durability, "durability", "fsync", "durability mode: fsync or relaxed")
+	f.StringVar(&o.Sink, "sink", "builtin", "sink: builtin, smtp-sink (from Postfix), or the host:port of a running sink")
 	f.StringVar(&o.DB, "db", "", usageDB)
-	f.BoolVar(&o.TLS, "tls", false, "send over STARTTLS, with a certificate made for the run")
-	f.Uint64Var(&o.Seed, "seed", 1, "seed of what is random")
-	f.IntVar(&o.Base, "base", 10_000_000, "I2: subscriptions that are there before the clock starts")
+	f.BoolVar(&o.TLS, "tls", false, "send over STARTTLS with a generated certificate")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed for random values")
+	f.IntVar(&o.Base, "base", 10_000_000, "for I2: number of subscriptions that exist before the measurement starts")
 }
 
 // benchEnvironment sets the options that do not come from flags.
@@ -95,20 +94,20 @@ func benchPairsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pairs ID...",
 		Short: "Compare this binary with an older one in alternating pairs",
-		Long: `Run experiments with an older binary and with this one, one directly after the
-other, in alternating order. Between these pairs the older binary runs twice: the
-ratios of these runs are the noise of the machine. The table shows, for the value
-by its limit and for the CPU time of an item, the median of the pairwise ratios and
-whether it is within the noise. The load, the sink and the raw limits always come
-from this binary.`,
+		Long: `Run experiments in pairs, once with an older binary and once with this one, in
+alternating order. Between these pairs, the older binary runs against itself; the
+ratios of these runs show the noise of the machine. For the ratio of value to limit
+and for the CPU time per item, the table shows the median of the pairwise ratios and
+whether it is within the noise. This binary always generates the load, runs the sink
+and measures the raw limits.`,
 		Example: "  fanfare bench pairs --old ./fanfare-before --pairs 5 N1 B1 L9 U1",
 		Args:    cobra.MinimumNArgs(1),
 	}
 	benchFlags(c, &o.Options)
 	f := c.Flags()
-	f.StringVar(&o.Old, "old", "", "binary to compare with (required)")
-	f.IntVar(&o.Pairs, "pairs", 5, "pairs of the two binaries, and of the older one with itself")
-	f.StringVar(&o.Out, "out", "", "file to append records to, one JSON object a line")
+	f.StringVar(&o.Old, "old", "", "older binary to compare with (required)")
+	f.IntVar(&o.Pairs, "pairs", 5, "number of pairs of the two binaries, and of the older binary with itself")
+	f.StringVar(&o.Out, "out", "", "file to append records to, one JSON object per line")
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		if err := benchEnvironment(c, &o.Options); err != nil {
 			return err
@@ -151,11 +150,11 @@ func benchReportCommand() *cobra.Command {
 	var into string
 	c := &cobra.Command{
 		Use:   "report FILE...",
-		Short: "Write records as a page to standard output",
-		Long: `Write the records of fanfare bench --out as one HTML page with plots. With --markdown,
-write one table for each suite, the newest run first, with the median and the spread
-of the runs. With --into, write these tables into a Markdown page, between its two
-marks.`,
+		Short: "Write a report of records to standard output",
+		Long: `Write the records of fanfare bench --out as an HTML page with plots. With --markdown,
+write one table for each suite, newest run first, with the median and the spread of
+the runs. With --into, write these tables into a Markdown page, between its two marker
+comments.`,
 		Example: `  fanfare bench report results.jsonl > page.html
   fanfare bench report --markdown results.jsonl
   fanfare bench report --into docs/explanation/measurements.md results.jsonl`,
@@ -165,7 +164,7 @@ marks.`,
 			for _, file := range files {
 				records, err := report.ReadRecords(file)
 				if err != nil {
-					return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "pass files that fanfare bench --out wrote"}
+					return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "pass files written by fanfare bench --out"}
 				}
 				all = append(all, records...)
 			}
@@ -178,8 +177,8 @@ marks.`,
 			return report.WriteHTML(c.OutOrStdout(), all)
 		},
 	}
-	c.Flags().BoolVar(&markdown, "markdown", false, "write Markdown tables in place of an HTML page")
-	c.Flags().StringVar(&into, "into", "", "Markdown page to write the tables into")
+	c.Flags().BoolVar(&markdown, "markdown", false, "write Markdown tables instead of an HTML page")
+	c.Flags().StringVar(&into, "into", "", "Markdown page into which to write the tables")
 	return c
 }
 

@@ -94,7 +94,7 @@ func TestCommands(t *testing.T) {
 
 		"import prints bad lines": {args: []string{"import", "subscriptions", "p.ndjson"}, files: map[string]string{"p.ndjson": "{}\n{}\n"},
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":1,"updated":0,"failed":1,"errors":[{"line":2,"error":{"code":"invalid","detail":"is empty","pointer":"/to"}}]}`},
-			code:    2, asked: "POST /v1/subscriptions?quiet=true {}\n{}", out: []string{"1 created, 0 updated, 1 failed"}, errs: []string{"line 2: /to: is empty", "1 line was refused"}},
+			code:    2, asked: "POST /v1/subscriptions?quiet=true {}\n{}", out: []string{"1 created, 0 updated, 1 failed"}, errs: []string{"line 2: /to: is empty", "1 line was rejected"}},
 		"import counts what it does not print": {args: []string{"import", "subscriptions", "-", "--json"}, stdin: "{}\n",
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":0,"updated":0,"failed":5000,"errors":[]}`}, code: 2, out: []string{`"failed": 5000`}, errs: []string{"and 5,000 more"}},
 		"import tells what its conditions cost": {args: []string{"import", "subscriptions", "-"}, stdin: "{}\n",
@@ -150,7 +150,7 @@ func TestCommands(t *testing.T) {
 		"dry run without a topic": {args: []string{"publish", "-", "e.json", "--dry-run"}, files: map[string]string{"e.json": `{"specversion":"1.0"}`}, code: 1, errs: []string{"a dry run needs a topic"}},
 		"dry run of a message": {args: []string{"send", "--to", "a@b.c", "--channel", "mail", "--template", "t", "--dry-run"},
 			answers: map[string]string{"POST /v1/dry-run/messages": `{"channel":"mail","messages":1,"rate":"2/s","hold":"waits for approval"}`},
-			asked:   `POST /v1/dry-run/messages {"channel":"mail","to":"a@b.c","template":"t"}`, out: []string{"1 message would leave over mail (2/s)", "it waits for approval"}},
+			asked:   `POST /v1/dry-run/messages {"channel":"mail","to":"a@b.c","template":"t"}`, out: []string{"1 message would be sent over mail (2/s)", "it waits for approval"}},
 		"publish of broken JSON": {args: []string{"publish", "q", "e.json"}, files: map[string]string{"e.json": "{\n\n\"a\": }"}, code: 1, errs: []string{"line 3", "not valid JSON"}},
 		"publish with a bad line": {args: []string{"publish", "q", "-"}, stdin: "{\n",
 			answers: map[string]string{"POST /v1/topics/q/events": `202 {"line":1,"error":{"code":"invalid","detail":"is not valid JSON"}}`}, code: 2, out: []string{"0 events accepted, 0 duplicates, 1 failed"}, errs: []string{"line 1: is not valid JSON", "use --format json"}},

@@ -14,7 +14,7 @@ func (c *cli) configCommand() *cobra.Command {
 	command := &cobra.Command{Use: "config", Short: "Show and check the server configuration"}
 	var format string
 	reference := &cobra.Command{
-		Use: "reference", Short: "Print all settings with their descriptions and defaults",
+		Use: "reference", Short: "List all settings with their descriptions and defaults",
 		Example: `  fanfare config reference > fanfare.yaml
   fanfare config reference --format markdown`,
 		Args: cobra.NoArgs,
@@ -34,7 +34,7 @@ func (c *cli) configCommand() *cobra.Command {
 	reference.Flags().StringVar(&format, "format", "yaml", "output format: yaml (a configuration file to start from) or markdown")
 	command.AddCommand(reference)
 	check := &cobra.Command{
-		Use: "check", Short: "Check the configuration as serve reads it",
+		Use: "check", Short: "Check the server configuration",
 		Example: "  fanfare config check --config fanfare.yaml",
 		Args:    cobra.NoArgs,
 	}

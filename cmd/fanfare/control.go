@@ -30,7 +30,7 @@ func (c *cli) controlCommand(what string) *cobra.Command {
 		Long: control.short + `.
 
 The command applies to everything, to one service, to one of its channels, or to the
-broadcast of one event. It stays in force over a restart.`,
+broadcast of one event. It remains in effect after a restart.`,
 		Example: fmt.Sprintf(`  fanfare %[1]s --broadcast evt-20261120-1001 --reason "wrong text"
   fanfare %[1]s --channel news/mail
   fanfare %[1]s --service news
@@ -55,9 +55,9 @@ broadcast of one event. It stays in force over a restart.`,
 		},
 	}
 	command.Flags().BoolVar(&all, "all", false, "everything")
-	command.Flags().StringVar(&channel, "channel", "", "channel, as SERVICE/CHANNEL or as its name together with --service")
-	command.Flags().StringVar(&broadcast, "broadcast", "", "id of the event whose broadcast is meant")
-	command.Flags().StringVar(&reason, "reason", "", "reason, which status and traces show")
+	command.Flags().StringVar(&channel, "channel", "", "channel, as SERVICE/CHANNEL, or its name together with --service")
+	command.Flags().StringVar(&broadcast, "broadcast", "", "id of the event that triggered the broadcast")
+	command.Flags().StringVar(&reason, "reason", "", "reason, shown by fanfare status and in traces")
 	command.MarkFlagsMutuallyExclusive("all", "channel", "broadcast")
 	return command
 }

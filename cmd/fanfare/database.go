@@ -9,14 +9,14 @@ import (
 
 // usageDB explains --db where a program uses a database for a while. A password
 // on a command line can be read by others, so the URL may come by the environment.
-const usageDB = "URL of a PostgreSQL to work on, in a schema that is dropped afterwards; env: the URL in FANFARE_DB (default: SQLite)"
+const usageDB = "URL of a PostgreSQL database to use, in a schema that is dropped afterwards, or env for the URL in FANFARE_DB (default: SQLite)"
 
 // databaseOf is the URL that --db means.
 func databaseOf(flag string) (string, error) {
 	if flag == "env" {
 		return os.Getenv("FANFARE_DB"), nil
 	}
-	return flag, unseen(flag, "put the URL into FANFARE_DB and say --db env, or use PGPASSFILE")
+	return flag, unseen(flag, "put the URL into FANFARE_DB and pass --db env, or use PGPASSFILE")
 }
 
 // unseen refuses a URL on the command line that has a password. One that cannot

@@ -25,10 +25,11 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Run a demonstration with real data in less than a minute",
 		Long: `Run a demonstration with real data. The command starts a server in this process,
-applies an example, imports subscriptions, publishes the events of the example (by
-default one week of earthquakes), delivers the mails to a built-in mail server that
-only counts them, and prints the results. Then it serves until Ctrl-C. It needs
-nothing but this binary and leaves nothing behind, unless you pass --data-dir.`,
+applies an example, imports subscriptions and publishes the events of the example (by
+default, one week of earthquakes). It delivers the messages to a built-in mail server
+that only counts them, and prints the results. The server then keeps running until
+Ctrl-C. The demo needs only this binary, and removes all its data at the end unless
+you pass --data-dir.`,
 		Example: `  fanfare demo
   fanfare demo --once
   fanfare demo --subscriptions 1000 --data-dir ./try
@@ -39,8 +40,8 @@ nothing but this binary and leaves nothing behind, unless you pass --data-dir.`,
 	flags := command.Flags()
 	flags.StringVar(&o.Example, "example", "earthquakes", "one of "+strings.Join(demo.Examples(), ", "))
 	flags.BoolVar(&o.Once, "once", false, "exit after printing the results")
-	flags.StringVar(&o.Listen, "listen", "127.0.0.1:8085", "address of the API (if it is in use, a free port)")
-	flags.StringVar(&o.DataDir, "data-dir", "", "directory for the data, empty or not existing (default: a temporary directory)")
+	flags.StringVar(&o.Listen, "listen", "127.0.0.1:8085", "address of the API (if the port is in use, a free port)")
+	flags.StringVar(&o.DataDir, "data-dir", "", "directory for the data, which must be empty or not exist (default: a temporary directory)")
 	flags.StringVar(&o.DB, "db", "", usageDB)
 	flags.IntVar(&o.Subscriptions, "subscriptions", 100_000, "number of subscriptions, 1000 to 1000000")
 	command.RunE = func(command *cobra.Command, _ []string) error {
@@ -52,7 +53,7 @@ nothing but this binary and leaves nothing behind, unless you pass --data-dir.`,
 			return err
 		}
 		if o.DB != "" && o.DataDir != "" {
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "--db and --data-dir cannot be combined", Hint: "with --db all data is removed at the end"}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "--db and --data-dir cannot be combined", Hint: "with --db, all data is removed at the end"}
 		}
 		ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGHUP, syscall.SIGPIPE) // whose reader has gone
 		defer stop()
@@ -73,9 +74,9 @@ func demoFilesCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "files FOLDER",
 		Short: "Write the files of an example to a directory",
-		Long: `Write the files of an example to a directory that is empty or does not exist: the
-document for apply, subscriptions and events. The subscriptions are generated from a
-fixed seed and are the same each time.`,
+		Long: `Write the files of an example to a directory: the document for apply, subscriptions
+and events. The directory must be empty or not exist. The subscriptions are generated
+from a fixed seed, so that they are the same each time.`,
 		Example: `  fanfare demo files ./stocks --example stocks --subscriptions 1000
   fanfare apply -f stocks/fanfare.yaml`,
 		Args: cobra.ExactArgs(1),

@@ -14,14 +14,14 @@ import (
 
 func (c *cli) destinationsCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "destinations", Short: "Show unhealthy destinations of channels and resume one",
-		Long: `Show the unhealthy destinations of channels, and those for which messages wait. A
-destination is the domain of a mail address, or the host and port of a webhook. A
-destination that keeps refusing messages is suspended for increasing pauses. When it
-works again, resume it: the waiting messages are sent within a second.`,
+		Use: "destinations", Short: "List and resume unhealthy destinations",
+		Long: `List the destinations of a channel that are unhealthy or have waiting messages. A
+destination is the domain of a mail address, or the host and port of a webhook. If a
+destination keeps refusing messages, it is suspended for increasingly long pauses.
+Once it works again, resume it: the waiting messages are sent within a second.`,
 	}
 	list := &cobra.Command{
-		Use: "list SERVICE/CHANNEL", Short: "Show unhealthy destinations", Example: "  fanfare destinations list news/mail", Args: cobra.ExactArgs(1),
+		Use: "list SERVICE/CHANNEL", Short: "List unhealthy destinations", Example: "  fanfare destinations list news/mail", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, channel, err := c.connectTo(args[0])
 			if err != nil {
@@ -43,9 +43,9 @@ works again, resume it: the waiting messages are sent within a second.`,
 	}
 	resume := &cobra.Command{
 		Use: "resume SERVICE/CHANNEL DESTINATION", Short: "Resume sending to a destination",
-		Long: `Resume sending to a destination. Fanfare forgets the limits that it derived from the
-refusals of the destination. If the destination still refuses messages, it is
-suspended again, for longer.`,
+		Long: `Resume sending to a destination, and reset the limits that Fanfare derived from its
+refusals. If the destination still refuses messages, it is suspended again, for
+longer.`,
 		Example: "  fanfare destinations resume news/mail example.org", Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, channel, err := c.connectTo(args[0])
@@ -85,7 +85,7 @@ func (c *cli) printDestinations(all []client.Destination) {
 		return
 	}
 	table := c.newTable()
-	fmt.Fprintln(table, "DESTINATION\tSTATE\tUNTIL\tIN A ROW\tTAKES\tWAITING\tLAST REPLY")
+	fmt.Fprintln(table, "DESTINATION\tSTATE\tUNTIL\tFAILURES\tLIMIT\tWAITING\tLAST REPLY")
 	for i := range all {
 		d := &all[i]
 		until := ""
@@ -104,7 +104,7 @@ func uptake(d *client.Destination) string {
 		all = append(all, fmt.Sprintf("%.3g/s", d.RatePerSecond))
 	}
 	if d.AtOnce > 0 {
-		all = append(all, fmt.Sprintf("%d at once", d.AtOnce))
+		all = append(all, fmt.Sprintf("%d concurrent", d.AtOnce))
 	}
 	return strings.Join(all, ", ")
 }

@@ -21,8 +21,8 @@ func (c *cli) dkimCommand() *cobra.Command {
 	command := &cobra.Command{Use: "dkim", Short: "Manage DKIM keys",
 		Long: `Create, show and rotate the DKIM keys that sign mail.
 
-A private key is a file on the server, which a channel names in its dkim setting. The
-public key is a DNS record.`}
+The private key is a file on the server, to which the dkim setting of a channel
+refers. The public key is published as a DNS record.`}
 	command.AddCommand(c.dkimNewCommand(), c.dkimRecordCommand(), c.dkimRotateCommand())
 	return command
 }
@@ -48,10 +48,11 @@ func (c *cli) dkimNewCommand() *cobra.Command {
 	var kinds []string
 	command := &cobra.Command{
 		Use: "new DOMAIN", Short: "Create DKIM keys",
-		Long: `Create a key in a file that only its owner may read, and print the DNS record and the
+		Long: `Create a key in a file that only its owner can read, and print the DNS record and the
 channel setting for it. Ed25519 keys (RFC 8463) are smaller and faster, but some
-receivers only support RSA. A channel can have both and then signs with both. With
-several types, the command creates a key of each in the directory given by --out.`,
+receivers support only RSA. A channel that has both kinds of keys signs with both. If
+you pass several types, the command creates one key of each type in the directory
+given by --out.`,
 		Example: `  fanfare dkim new example.org
   fanfare dkim new example.org --type ed25519,rsa --out /etc/fanfare
   fanfare dkim new example.org --type rsa --selector s1 --out /etc/fanfare/s1.pem`,
@@ -66,7 +67,7 @@ several types, the command creates a key of each in the directory given by --out
 	}
 	flags := command.Flags()
 	flags.StringSliceVar(&kinds, "type", []string{dkim.Ed25519}, "key type: ed25519, rsa (2048 bits) or ed25519,rsa")
-	flags.StringVar(&selector, "selector", "", "selector of the key in the domain (default: type and date)")
+	flags.StringVar(&selector, "selector", "", "selector of the key (default: type and date)")
 	flags.StringVar(&file, "out", "", "file for the private key, or directory for several types (default: DOMAIN.SELECTOR.pem)")
 	return command
 }
@@ -108,7 +109,7 @@ func (c *cli) dkimRecordCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := os.ReadFile(file)
 			if err != nil {
-				return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "pass a file that contains a private key"}
+				return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "pass the file that contains the private key"}
 			}
 			private, err := dkim.ParsePrivate(text)
 			if err != nil {
@@ -122,7 +123,7 @@ func (c *cli) dkimRecordCommand() *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().StringVar(&selector, "selector", "", "selector of the key in the domain")
+	command.Flags().StringVar(&selector, "selector", "", "selector of the key")
 	command.Flags().StringVar(&file, "key-file", "", "file that contains the private key")
 	for _, name := range []string{"selector", "key-file"} {
 		if err := command.MarkFlagRequired(name); err != nil {
@@ -139,7 +140,7 @@ func selectorOf(kind string, now time.Time) string { return kind + "-" + now.UTC
 func makeKey(domain, selector, kind, file string) (*dkim.Key, error) {
 	key := &dkim.Key{Domain: strings.ToLower(domain), Selector: strings.ToLower(selector)}
 	if !dkim.ValidName(key.Name()) || !strings.Contains(domain, ".") {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: key.Name() + " is not a valid DNS name", Hint: "use a domain such as example.org, and a selector of a-z, 0-9 and hyphens"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: key.Name() + " is not a valid DNS name", Hint: "use a domain such as example.org, and a selector that consists of a-z, 0-9 and hyphens"}
 	}
 	private, err := dkim.Generate(kind)
 	if err != nil {
@@ -154,7 +155,7 @@ func makeKey(domain, selector, kind, file string) (*dkim.Key, error) {
 		return nil, &fanfare.Error{Code: fanfare.Conflict, Message: file + " already exists and may contain a key that is in use", Hint: "choose another selector, or another file with --out"}
 	}
 	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "pass a file in a writable directory with --out"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "use --out to pass a file in a writable directory"}
 	}
 	_, err = out.Write(text)
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {

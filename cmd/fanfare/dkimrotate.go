@@ -21,15 +21,15 @@ func (c *cli) dkimRotateCommand() *cobra.Command {
 		Use: "rotate CHANNEL", Short: "Rotate the DKIM keys of a channel",
 		Long: `Create a successor for each key that a channel signs with, next to the file of that
 key. After the time given by --in, the server looks up the DNS record of the new key
-every 10 seconds and uses the old key until it has found the record. fanfare status
-and fanfare doctor show which key waits, and why. With --force the channel changes to
-the new key at that time even if the record is missing.
+every 10 seconds, and switches to the new key once it finds the record. Until then,
+fanfare status and fanfare doctor show which key is waiting, and why. With --force,
+the channel switches at that time even if the record is missing.
 
-Keep the old records in the DNS for some days, for mail that is still in transit. Keys
-that are older than the current ones are removed from the channel.
+Keep the old DNS records for a few days, for mail that is still in transit. Keys that
+are older than the current ones are removed from the channel.
 
-Run the command on the machine of the server, as a user who may write to the
-directory of the keys.`,
+Run the command on the server's machine, as a user with write access to the key
+directory.`,
 		Example: `  fanfare dkim rotate mail
   fanfare dkim rotate mail --in 168h
   fanfare dkim rotate mail --in 0s`,
@@ -65,11 +65,11 @@ directory of the keys.`,
 			if force {
 				once = ""
 			}
-			fmt.Fprintf(c.err, "channel %s signs with the new keys from then on%s\n", args[0], once)
+			fmt.Fprintf(c.err, "from then on, channel %s signs with the new keys%s\n", args[0], once)
 			return nil
 		},
 	}
-	command.Flags().DurationVar(&in, "in", 72*time.Hour, "time until the new keys are used, if their DNS records are visible then")
+	command.Flags().DurationVar(&in, "in", 72*time.Hour, "time until the new keys are used, provided that their DNS records are visible")
 	command.Flags().BoolVar(&force, "force", false, "use the new keys at that time even if their DNS records are missing")
 	return command
 }
@@ -78,7 +78,7 @@ directory of the keys.`,
 // has then. wait says whether the next sign only once their records are in the DNS.
 func rotate(ctx context.Context, api *client.Client, name string, now time.Time, in time.Duration, wait bool) (made []madeKey, all []client.DKIMKey, err error) {
 	if in < 0 {
-		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--in must not be negative", Hint: "allow some days for the DNS, for example --in 72h"}
+		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--in must not be negative", Hint: "allow a few days for the DNS, for example --in 72h"}
 	}
 	channel, err := api.Channels().Get(ctx, name)
 	if err != nil {
@@ -143,7 +143,7 @@ func nothingWaits(ctx context.Context, api *client.Client, name string, keys []*
 			for _, k := range keys {
 				if channel.Name == name && p.Kind == "dkim_record" && k.Domain == p.Domain && k.Selector == p.Selector {
 					return &fanfare.Error{Code: fanfare.Conflict, Message: "the channel is already waiting for the DNS record of " + k.Name(),
-						Hint: "add to the DNS: " + k.ZoneLine() + "; to use the key at once, apply the channel without wait_for_dns"}
+						Hint: "add to the DNS: " + k.ZoneLine() + "; to use the key immediately, apply the channel without wait_for_dns"}
 				}
 			}
 		}
@@ -155,11 +155,11 @@ func nothingWaits(ctx context.Context, api *client.Client, name string, keys []*
 func keysOf(all []client.DKIMKey) (keys []*dkim.Key, err error) {
 	for _, one := range all {
 		if one.KeyFile == "" {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("the key of %s is in the environment variable %s of the server", one.Selector, one.KeyEnv), Hint: "create the next key with fanfare dkim new, and add it to the channel with a from time"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("the key of %s is in the environment variable %s of the server", one.Selector, one.KeyEnv), Hint: "create the next key with fanfare dkim new, and add it to the channel with a start time in from"}
 		}
 		text, err := os.ReadFile(one.KeyFile)
 		if err != nil {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "run the command on the machine of the server, as the user that runs it"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "run the command on the server's machine, as the user that runs the server"}
 		}
 		private, err := dkim.ParsePrivate(text)
 		if err != nil {

@@ -24,22 +24,21 @@ func (c *cli) doctorCommand() *cobra.Command {
 	var strict bool
 	command := &cobra.Command{
 		Use: "doctor", Short: "Check a server and its environment for problems",
-		Long: `Check the environment of a server, and print each problem with its fix. The checks
+		Long: `Check a server and its environment, and print how to fix each problem. The checks
 cover the configuration, the port, the data directory, the disk and its sync time,
 the clock, the resolver, the certificate, the limits and each channel, including a
-connection to its mail server up to the login. For each sender domain the command
-looks up SPF, DKIM and DMARC and prints missing records. It sends nothing and changes
-nothing. It reads the configuration as serve does: run it as the user that runs the
-server.
+login to its mail server. For each sender domain, the command looks up SPF, DKIM and
+DMARC, and prints missing records. It does not send messages or change data. It reads
+the configuration as fanfare serve does, so run it as the user that runs the server.
 
-Exit code 1: there are problems, or, with --strict, warnings.`,
+Exit code 1: there are problems or, with --strict, warnings.`,
 		Example: `  fanfare doctor
   fanfare doctor --config /etc/fanfare.yaml --strict
   fanfare doctor --json | jq '.findings[] | select(.level != "ok")'`,
 		Args: cobra.NoArgs,
 	}
 	config.Flags(command.Flags())
-	command.Flags().BoolVar(&strict, "strict", false, "exit with code 1 for warnings, too")
+	command.Flags().BoolVar(&strict, "strict", false, "also exit with code 1 if there are warnings")
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		settings, fault := config.Load(command.Flags())
 		report := doctor.Look(command.Context(), c.doctorOptions(settings, fault))

@@ -42,7 +42,7 @@ func (c *cli) report(err error) {
 	if !known {
 		fmt.Fprintf(c.err, "fanfare: %v\n", err)
 		if lost, ok := errors.AsType[*client.Unreachable](err); ok {
-			hint := "check that the server runs there, or set --server or FANFARE_SERVER"
+			hint := "check that the server is running there, or set --server or FANFARE_SERVER"
 			if lost.Server == defaultServer {
 				hint = "start the server with: fanfare serve"
 			}

@@ -16,15 +16,16 @@ import (
 func (c *cli) explainCommand() *cobra.Command {
 	var topic string
 	command := &cobra.Command{
-		Use: "explain SUBSCRIPTION EVENT|FILE|-", Short: "Explain why an event matched a subscription or not",
-		Long: `Explain why an event matched a subscription or not: the checks that decided, and each
-part of the condition with the values of the event. EVENT is the id that publish
-printed, or the id that the sender assigned. With a file, or - for standard input,
-the command explains the data of an event that was not published.
+		Use: "explain SUBSCRIPTION EVENT|FILE|-", Short: "Explain why an event did or did not match a subscription",
+		Long: `Explain why an event did or did not match a subscription. The command shows the
+decisive checks, and each part of the condition with the values of the event. EVENT is
+the id that fanfare publish printed, or the id that the sender assigned. If you pass a
+file, or - for standard input, the command explains event data that was not published.
 
-The recorded result of the match decides. The condition is shown as the topic defines
-it now. It is evaluated twice: by the matching index, and by an evaluator that shares
-no code with the index. If the two disagree, the command reports a defect of Fanfare.`,
+The explanation is based on the recorded result of the match. The condition is shown
+as it is defined now. It is evaluated twice: by the matching index, and by an
+evaluator that shares no code with the index. If the two disagree, this is a bug in
+Fanfare, and the command reports it.`,
 		Example: `  fanfare explain sub-1c00004e evt-20261120-1001
   fanfare explain ada-alaska event.json
   echo '{"mag":4.2,"place":"Alaska"}' | fanfare explain sub-1c00004e - --topic earthquakes`,
@@ -52,7 +53,7 @@ no code with the index. If the two disagree, the command reports a defect of Fan
 			return nil
 		},
 	}
-	command.Flags().StringVar(&topic, "topic", "", "topic of the data; the command fails if the subscription belongs to another topic")
+	command.Flags().StringVar(&topic, "topic", "", "topic of the event data; the command fails if the subscription belongs to another topic")
 	return command
 }
 

@@ -28,9 +28,10 @@ func (c *cli) exportSubscribers() *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use: "subscribers", Short: "Export subscribers as NDJSON",
-		Long: `Export all subscribers of a service with their addresses, in the format that import
-reads. Import them before the subscriptions that refer to them. With --output the file
-appears when it is complete.`,
+		Long: `Export all subscribers of a service with their addresses, in the format that fanfare
+import subscribers reads. Import the subscribers before the subscriptions that refer to
+them. With --output, the command writes to a temporary file and renames it once it is
+complete.`,
 		Example: `  fanfare export subscribers --output people.ndjson
   fanfare export subscribers | fanfare import subscribers - --server https://other.example.org`,
 		Args: cobra.NoArgs,
@@ -78,9 +79,10 @@ func (c *cli) exportSubscriptions() *cobra.Command {
 	var query client.SubscriptionQuery
 	command := &cobra.Command{
 		Use: "subscriptions", Short: "Export subscriptions as NDJSON or CSV",
-		Long: `Export the subscriptions of a service, except ended ones, in the format that import
-reads. Importing the file into an empty service restores the same subscriptions, but
-with new ids where Fanfare assigned them. With --output the file appears when it is
+		Long: `Export the subscriptions of a service, except those that have ended, in the format
+that fanfare import subscriptions reads. Importing the file into an empty service
+restores the subscriptions; ids that were assigned by Fanfare are replaced by new
+ones. With --output, the command writes to a temporary file and renames it once it is
 complete.`,
 		Example: `  fanfare export subscriptions > people.ndjson
   fanfare export subscriptions --topic earthquakes --format csv --output people.csv
@@ -111,8 +113,8 @@ complete.`,
 	flags.StringVar(&format, "format", "ndjson", "format: ndjson or csv")
 	flags.StringVarP(&output, "output", "o", "", "file to write to (default: standard output)")
 	flags.StringVar(&query.Topic, "topic", "", "export only subscriptions to this topic")
-	flags.StringVar(&query.Channel, "channel", "", "export only subscriptions over this channel")
-	flags.StringVar(&query.Subscriber, "subscriber", "", "export only subscriptions of this subscriber: id or address")
+	flags.StringVar(&query.Channel, "channel", "", "export only subscriptions that use this channel")
+	flags.StringVar(&query.Subscriber, "subscriber", "", "export only subscriptions of this subscriber (id or address)")
 	return command
 }
 

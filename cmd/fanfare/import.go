@@ -28,23 +28,23 @@ func (c *cli) importSubscribers() *cobra.Command {
 	i := importing{format: "ndjson", what: "subscribers"}
 	command := &cobra.Command{
 		Use: "subscribers FILE|-", Short: "Import subscribers from NDJSON",
-		Long: `Import subscribers from NDJSON. Each line is one subscriber with its addresses and,
-optionally, an id. A bad line does not stop the import. Importing the same file again
-is safe if all lines have ids. An address belongs to one subscriber.
+		Long: `Import subscribers from NDJSON. Each line describes one subscriber with its addresses
+and, optionally, an id. An invalid line does not stop the import. If all lines have
+ids, it is safe to import the same file again. Each address belongs to one subscriber.
 
-Bad lines are written to FILE.errors with their line numbers and reasons. Correct them
-there and import that file. After an interruption, run the same command again to
-continue.
+Invalid lines are written to FILE.errors with their line numbers and the reasons.
+Correct them in that file, and import it. If the import is interrupted, run the same
+command again to continue.
 
-Exit code 2: some lines were refused.`,
+Exit code 2: some lines were rejected.`,
 		Example: `  fanfare import subscribers people.ndjson
   echo '{"id":"ada","addresses":[{"kind":"mail","address":"ada@example.com"}]}' | fanfare import subscribers -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error { return c.importFile(command, &i, args[0]) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&i.errors, "errors", "", "file for bad lines (default: FILE.errors; none for standard input)")
-	flags.BoolVar(&i.restart, "restart", false, "start from the beginning, ignoring the progress of an earlier run")
+	flags.StringVar(&i.errors, "errors", "", "file for invalid lines (default: FILE.errors; none for standard input)")
+	flags.BoolVar(&i.restart, "restart", false, "start from the beginning and ignore the progress of an earlier run")
 	return command
 }
 
@@ -52,23 +52,22 @@ func (c *cli) importSubscriptions() *cobra.Command {
 	i := importing{what: "subscriptions"}
 	command := &cobra.Command{
 		Use: "subscriptions FILE|-", Short: "Import subscriptions from NDJSON or CSV",
-		Long: `Import subscriptions from NDJSON, with one subscription on each line, or from CSV,
-whose first row names the columns. A bad line does not stop the import. Importing the
-same file again is safe.
+		Long: `Import subscriptions from NDJSON, with one subscription per line, or from CSV, with the
+column names in the first row. An invalid line does not stop the import. It is safe to
+import the same file again.
 
 CSV columns: id, topic, channel, to, subscriber, filter, rule, locale, time_zone,
-state, cadence, title, description; params, data and attributes with a JSON object in
-each cell;
-params.NAME, data.NAME and attributes.NAME with one value. Empty cells count as
-missing, and empty rows are skipped. A value that is a JSON number, list, object, true,
-false or quoted string keeps its type; any other value is text.
+state, cadence, title and description. The columns params, data and attributes contain
+JSON objects; params.NAME, data.NAME and attributes.NAME contain single values. Empty
+cells are treated as missing, and empty rows are skipped. A JSON number, list, object,
+true, false or quoted string keeps its type; any other value is text.
 
-Bad lines are written to FILE.errors with their line numbers and reasons. Correct them
-there and import that file. The progress is stored in FILE.progress: after Ctrl-C, a
-lost connection or a full disk, run the same command again to continue. Lines that
-were stored while the connection broke count as updated.
+Invalid lines are written to FILE.errors with their line numbers and the reasons.
+Correct them in that file, and import it. The progress is stored in FILE.progress. After
+Ctrl-C, a lost connection or a full disk, run the same command again to continue. Lines
+that were stored just before the connection was lost are counted as updated.
 
-Exit code 2: some lines were refused.`,
+Exit code 2: some lines were rejected.`,
 		Example: `  fanfare import subscriptions people.ndjson
   fanfare import subscriptions people.csv --topic earthquakes --channel mail
   fanfare import subscriptions people.csv.errors
@@ -78,10 +77,10 @@ Exit code 2: some lines were refused.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&i.format, "format", "", "format: ndjson or csv (default: from the file name, otherwise ndjson)")
-	flags.StringVar(&i.preset.Topic, "topic", "", "topic of CSV rows without a topic")
-	flags.StringVar(&i.preset.Channel, "channel", "", "channel of CSV rows without a channel")
-	flags.StringVar(&i.errors, "errors", "", "file for bad lines (default: FILE.errors; none for standard input)")
-	flags.BoolVar(&i.restart, "restart", false, "start from the beginning, ignoring the progress of an earlier run")
+	flags.StringVar(&i.preset.Topic, "topic", "", "topic for CSV rows that have none")
+	flags.StringVar(&i.preset.Channel, "channel", "", "channel for CSV rows that have none")
+	flags.StringVar(&i.errors, "errors", "", "file for invalid lines (default: FILE.errors; none for standard input)")
+	flags.BoolVar(&i.restart, "restart", false, "start from the beginning and ignore the progress of an earlier run")
 	return command
 }
 
@@ -129,7 +128,7 @@ func (i *importing) source(in io.Reader, name string) (bulkfile.ChunkReader, err
 	switch {
 	case table && i.what == "subscribers":
 		return nil, &fanfare.Error{Code: fanfare.Invalid, File: name, Message: "subscribers are imported from NDJSON, but the file is CSV",
-			Hint: "use fanfare import subscriptions for a table with a topic and a channel: it also creates the subscribers"}
+			Hint: "to import a table with a topic and a channel, use fanfare import subscriptions, which also creates the subscribers"}
 	case i.format == "csv":
 		table, err := bulkfile.NewCSV(in, i.preset)
 		if err != nil {
@@ -145,7 +144,7 @@ func (i *importing) source(in io.Reader, name string) (bulkfile.ChunkReader, err
 	case i.format != "ndjson":
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown format %q", i.format), Hint: "use ndjson or csv"}
 	case i.preset.Topic != "" || i.preset.Channel != "":
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--topic and --channel apply to CSV only", Hint: "name both on each line of the NDJSON file"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--topic and --channel apply to CSV only", Hint: "specify both on each line of the NDJSON file"}
 	}
 	if i.state.Offset > 0 {
 		in = io.NewSectionReader(i.journal.file, i.state.Offset, i.size-i.state.Offset)

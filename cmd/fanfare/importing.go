@@ -63,7 +63,7 @@ func (i *importing) run(ctx context.Context, name string) (err error) {
 		return err
 	}
 	if i.state.Offset > 0 {
-		fmt.Fprintf(i.cli.err, "continuing after line %s, where the earlier run ended\n", terminal.Grouped(int64(i.state.Line)))
+		fmt.Fprintf(i.cli.err, "continuing after line %s, where the previous run stopped\n", terminal.Grouped(int64(i.state.Line)))
 		if err := i.bad.ContinueAt(i.state.Errors); err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (i *importing) put(ctx context.Context, c *bulkfile.Chunk) error {
 		i.state.Errors = i.bad.Size
 	}
 	if err := i.journal.note(i.state); err != nil {
-		fmt.Fprintf(i.cli.err, "the progress could not be stored (%v): after an interruption the import starts from the beginning\n", err)
+		fmt.Fprintf(i.cli.err, "the progress could not be stored (%v): if the import is interrupted, it starts from the beginning\n", err)
 		i.journal = nil
 	}
 	return nil
@@ -220,15 +220,15 @@ func (i *importing) finish() error {
 			took.Round(time.Millisecond), terminal.Grouped(int64(float64(i.sent)/max(took.Seconds(), 1e-3))))
 	}
 	if sum.Unindexed > 0 {
-		fmt.Fprintf(c.err, "the index does not cover the conditions of %s: every event takes about %s longer; fanfare report conditions lists the most expensive\n",
+		fmt.Fprintf(c.err, "the index does not cover the conditions of %s: each event takes about %s longer to match; to list the most expensive conditions, run fanfare report conditions\n",
 			terminal.Grouped(sum.Unindexed), time.Duration(sum.NsPerEvent))
 	}
 	if sum.Failed == 0 {
 		return nil
 	}
-	message := terminal.Amount(sum.Failed, "line was refused", "lines were refused")
+	message := terminal.Amount(sum.Failed, "line was rejected", "lines were rejected")
 	if i.bad != nil && i.bad.Size > 0 {
-		message += "; they are in " + i.bad.Path + ": correct them there and import that file"
+		message += "; correct them in " + i.bad.Path + ", and import that file"
 	}
 	return &someFailed{message}
 }

@@ -17,11 +17,11 @@ func (c *cli) keyCommand() *cobra.Command {
 	command := &cobra.Command{Use: "key", Short: "Manage API keys",
 		Long: `Create, list, rotate and revoke API keys.
 
-A key belongs to one service or to all services. Its scopes define what it may do:
-publish (send events and messages), subscribe (create and end subscriptions), read
-(see configuration, traces and status), admin (all of these, and change the
-configuration). The key in admin.key of the data directory has the scope admin for
-all services.`}
+A key is valid for one service or for all services. Its scopes determine what it can
+do: publish (send events and messages), subscribe (create and end subscriptions), read
+(view configuration, traces and status) or admin (all of these, and change the
+configuration). The key in the file admin.key of the data directory has the scope admin
+for all services.`}
 	command.AddCommand(c.keyCreateCommand(), c.keyListCommand(), c.keyRotateCommand(), c.keyRevokeCommand())
 	return command
 }
@@ -62,7 +62,7 @@ only its hash. Without --scope the key has the scope admin.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&what.Name, "name", "", "name of the key, which logs show")
+	flags.StringVar(&what.Name, "name", "", "name of the key, as shown in logs")
 	flags.StringSliceVar(&what.Scopes, "scope", nil, "scope: admin, publish, subscribe, read, secrets or approve (repeatable; default admin)")
 	flags.BoolVar(&what.AllServices, "all-services", false, "valid for all services")
 	flags.DurationVar(&expires, "expires-in", 0, "lifetime of the key (default: unlimited)")
@@ -74,7 +74,7 @@ func (c *cli) printSecret(key client.NewKey) error {
 		return c.printJSON(key)
 	}
 	fmt.Fprintln(c.out, key.Secret)
-	fmt.Fprintf(c.err, "this is the secret of %s; it is shown only once\n", key.ID)
+	fmt.Fprintf(c.err, "this is the secret of %s; it will not be shown again\n", key.ID)
 	return nil
 }
 
@@ -139,8 +139,9 @@ func (c *cli) keyRotateCommand() *cobra.Command {
 	var grace time.Duration
 	command := &cobra.Command{
 		Use: "rotate ID", Short: "Rotate the secret of a key and print the new one",
-		Long: `Create a new secret for a key and print it. It is valid at once. The old secret stays
-valid for --grace, at most seven days, so that you can update your programs.`,
+		Long: `Create a new secret for a key and print it. The new secret is valid immediately. The
+old secret remains valid for the time given by --grace, at most seven days, so that you
+can update your programs.`,
 		Example: "  fanfare key rotate key-7 --grace 24h", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, ids []string) error {
 			api, err := c.connect()
@@ -154,7 +155,7 @@ valid for --grace, at most seven days, so that you can update your programs.`,
 			return c.printSecret(key)
 		},
 	}
-	command.Flags().DurationVar(&grace, "grace", 0, "time for which the old secret stays valid")
+	command.Flags().DurationVar(&grace, "grace", 0, "time for which the old secret remains valid")
 	return command
 }
 

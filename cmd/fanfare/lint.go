@@ -22,14 +22,14 @@ func (c *cli) templateLint() *cobra.Command {
 	var file string
 	var draft bool
 	command := &cobra.Command{
-		Use: "lint [NAME...]", Short: "Check templates for problems that readers would notice",
+		Use: "lint [NAME...]", Short: "Check templates for problems that recipients would notice",
 		Long: `Check templates for problems with mail programs, screen readers and spam filters, for
-example images without a description, empty links and HTML that mail programs cut off.
-Each finding has the part, line, column and fix. Without a name the command checks all
-templates, with --draft all drafts, and with -f the templates of a document that has
-not been applied. It checks the form of links without a network request.
+example images without a description, empty links, and HTML that mail programs cut off.
+Each finding has the part, line, column and fix. Without a name, the command checks all
+published templates; with --draft, all drafts; and with -f, the templates of a document
+that has not been applied. It checks the syntax of links but does not open them.
 
-Exit code 1: there are findings.`,
+Exit code 1: problems were found.`,
 		Example: `  fanfare template lint
   fanfare template lint quake
   fanfare template lint quake --draft

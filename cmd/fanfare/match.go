@@ -17,8 +17,9 @@ func (c *cli) matchCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "match TOPIC FILE|-", Short: "Show who would receive an event, without publishing it",
 		Long: `Show who would receive an event if it were published now: the number of matching
-subscriptions, the number of messages by channel, and a sample of the recipients. The
-file, or standard input, has the data of one event. Nothing is published, stored or sent.`,
+subscriptions, the number of messages per channel, and a sample of the recipients. The
+file, or standard input, contains the data of one event. Nothing is published, stored or
+sent.`,
 		Example: `  fanfare match earthquakes event.json
   echo '{"mag":6.1,"place":"Alaska"}' | fanfare match earthquakes - --sample 50`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: c.completeFirst("topics"),
@@ -47,7 +48,7 @@ file, or standard input, has the data of one event. Nothing is published, stored
 		},
 	}
 	// Scripts that were written when the flag was required still pass it.
-	command.Flags().Bool("dry-run", true, "no effect; accepted for compatibility")
+	command.Flags().Bool("dry-run", true, "has no effect; accepted for compatibility")
 	if err := command.Flags().MarkHidden("dry-run"); err != nil {
 		panic(err) // the flag is defined one line above
 	}
@@ -62,7 +63,7 @@ func (c *cli) printDryRun(run *client.DryRun) {
 		fmt.Fprintln(c.out, "it "+run.Hold)
 	}
 	if run.Outside > 0 {
-		fmt.Fprintf(c.out, "%s more match but are outside the audience\n", terminal.Grouped(int64(run.Outside)))
+		fmt.Fprintf(c.out, "%s more match, but are not in the audience\n", terminal.Grouped(int64(run.Outside)))
 	}
 	t := c.newTable()
 	for i, one := range run.Channels {

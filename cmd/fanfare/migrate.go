@@ -30,22 +30,22 @@ type migration struct {
 func (c *cli) migrateCommand() *cobra.Command {
 	var m migration
 	command := &cobra.Command{
-		Use: "migrate --from DATABASE --to DATABASE", Short: "Move all data to another database, even while the server runs",
-		Long: `Move all data to another database, even while the server runs.
+		Use: "migrate --from DATABASE --to DATABASE", Short: "Move all data to another database, even while the server is running",
+		Long: `Move all data to another database, even while the server is running.
 
-A DATABASE is sqlite (the files in the data directory), another directory, the URL of
-a PostgreSQL database, or db (the value of FANFARE_DB). Do not put a password on the
-command line: use FANFARE_DB, or a file with --password-file.
+DATABASE is sqlite (the files in the data directory), another directory, the URL of a
+PostgreSQL database, or db (the value of FANFARE_DB). Do not put a password on the
+command line. Use FANFARE_DB, or a file with --password-file.
 
-If a server runs in the data directory, the server moves the data: it copies
-everything, repeats later writes in the new database, compares both table by table
-(rows and a hash), and pauses writes for a moment while it switches. Ctrl-C cancels
-the move, and the server continues on the old database. If no server runs, this
-command does the same.
+If a server is running on the data directory, the server moves the data. It copies
+everything, replays later writes in the new database, compares both databases table by
+table (row counts and hashes), and briefly pauses writes to switch over. Ctrl-C cancels
+the move, and the server continues to use the old database. If no server is running,
+this command moves the data in the same way.
 
-Set db to the new database before the next start: the old one is marked as moved, and
-the server does not start on it. The old database keeps its data. To go back with all
-later changes, move in the other direction.`,
+Before the next start, set db to the new database. The old database keeps its data, but
+is marked as moved, and a server does not start on it. To go back without losing later
+changes, move the data in the other direction.`,
 		Example: `  fanfare migrate --from sqlite --to postgres://fanfare@db.example.org/fanfare --password-file db.password
   fanfare migrate --from sqlite --to db
   fanfare migrate --from db --to sqlite --dry-run
@@ -57,16 +57,16 @@ later changes, move in the other direction.`,
 	flags.StringVar(&m.from, "from", "", "database to move from: sqlite, DIR, URL or db")
 	flags.StringVar(&m.to, "to", "", "database to move to: sqlite, DIR, URL or db")
 	flags.StringVar(&m.passwordFile, "password-file", "", "file whose first line is the password for the URL")
-	flags.BoolVar(&m.dryRun, "dry-run", false, "show what would be moved, or why it cannot be (no server may use either database)")
-	flags.BoolVar(&m.compare, "compare", false, "compare both databases table by table (no server may use either)")
-	flags.BoolVar(&m.unmark, "unmark", false, "remove the mark of a move from --from, so that a server can start on it without the later changes")
+	flags.BoolVar(&m.dryRun, "dry-run", false, "show what would be moved, or why it cannot be moved (no server may be using either database)")
+	flags.BoolVar(&m.compare, "compare", false, "compare both databases table by table (no server may be using either database)")
+	flags.BoolVar(&m.unmark, "unmark", false, "remove the mark of a move from the database in --from, so that a server can start on it again, without the later changes")
 	command.MarkFlagsMutuallyExclusive("dry-run", "compare", "unmark")
 	return command
 }
 
 func (c *cli) migrate(ctx context.Context, m *migration) error {
 	if m.from == "" || m.to == "" && !m.unmark {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "--from or --to is missing", Hint: "for example --from sqlite --to postgres://fanfare@db.example.org/fanfare"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "--from or --to is missing", Hint: "pass both, for example --from sqlite --to postgres://fanfare@db.example.org/fanfare"}
 	}
 	if c.dataDir == "" && isDirectory(m.from) {
 		c.dataDir = m.from // a server that works there is the one that is meant
@@ -123,9 +123,9 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 func (c *cli) checkMove(m *migration, dir string, works bool) error {
 	switch {
 	case isDirectory(m.from) && !sameDirectory(m.from, dir):
-		return contradiction("--from "+m.from+" is not the data directory "+dir+" of the server to move", "omit --data-dir, or pass the same directory in both")
+		return contradiction("--from "+m.from+" is not the data directory "+dir+" of the running server", "omit --data-dir, or pass the same directory to --from and --data-dir")
 	case c.dataDir != "" && !works:
-		return contradiction("no server uses "+dir+", so the server at "+c.setting(c.server, "FANFARE_SERVER", "")+" uses other data", "omit --server (and unset FANFARE_SERVER) to move the data in the directory, or omit the directory to move the data of the server")
+		return contradiction("no server uses "+dir+", so the server at "+c.setting(c.server, "FANFARE_SERVER", "")+" uses other data", "to move the data in the directory, omit --server and unset FANFARE_SERVER; to move the data of the server, omit the directory")
 	}
 	return nil
 }
@@ -138,13 +138,13 @@ func (c *cli) printUnmarked(u *migrate.Unmarked) error {
 	at := u.At.Local().Format(time.DateTime)
 	switch u.Mark {
 	case "":
-		fmt.Fprintf(c.out, "%s has no mark of a move: nothing was changed\n", u.Database)
+		fmt.Fprintf(c.out, "%s is not marked as moved: nothing was changed\n", u.Database)
 	case migrate.MarkLeft:
-		fmt.Fprintf(c.out, "removed the mark of the move to %[1]s at %[2]s: a server starts on %[3]s again, as it was then\nWhat was kept in %[1]s since is not in it. Let no server start there.\n", u.Other, at, u.Database)
+		fmt.Fprintf(c.out, "removed the mark of the move to %[1]s at %[2]s: a server can start on %[3]s again, in its state at that time\nIt does not contain later changes in %[1]s. Do not start a server on that database.\n", u.Other, at, u.Database)
 	case migrate.MarkHere:
-		fmt.Fprintf(c.out, "removed the mark of the move from %s at %s: a server started on %s with it, too\n", u.Other, at, u.Database)
+		fmt.Fprintf(c.out, "removed the mark of the move from %s at %s; servers could also start on %s with the mark\n", u.Other, at, u.Database)
 	default:
-		fmt.Fprintf(c.out, "removed the mark of the move from %s at %s, which has not ended: what is in %s may not be complete\n", u.Other, at, u.Database)
+		fmt.Fprintf(c.out, "removed the mark of the move from %s at %s, which was not completed: the data in %s may be incomplete\n", u.Other, at, u.Database)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (c *cli) migrationSettings() (config.Config, error) {
 func (m *migration) database(flag, db string) (string, error) {
 	if flag == "db" {
 		if db == "" {
-			return "", &fanfare.Error{Code: fanfare.Invalid, Message: "FANFARE_DB is not set", Hint: "set it to the URL, or pass the URL without its password instead of db"}
+			return "", &fanfare.Error{Code: fanfare.Invalid, Message: "FANFARE_DB is not set", Hint: "set it to the URL, or pass the URL without a password instead of db"}
 		}
 		return db, nil
 	}
@@ -176,7 +176,7 @@ func (m *migration) database(flag, db string) (string, error) {
 	if err != nil {
 		return "", &fanfare.Error{Code: fanfare.Invalid, Message: "--from or --to is not a valid URL", Hint: "use postgres://user@host/database"}
 	}
-	if err := unseen(flag, "put the URL into FANFARE_DB and pass db, or use --password-file"); err != nil {
+	if err := unseen(flag, "put the URL into FANFARE_DB and pass db instead, or use --password-file"); err != nil {
 		return "", err
 	}
 	if m.passwordFile == "" {
@@ -203,7 +203,7 @@ func (c *cli) moveRunning(ctx context.Context, of *migrate.Migration, bars *move
 		return client.Move{}, err
 	}
 	if remote := strings.Contains(of.From, "://"); remote != (status.Database != nil) {
-		return client.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "the server does not use the database in --from", Hint: "fanfare status shows which database it uses"}
+		return client.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "the server does not use the database in --from", Hint: "to see which database it uses, run fanfare status"}
 	}
 	m, err := api.StartMove(ctx, of.To)
 	ticker := time.NewTicker(pollEvery)
@@ -274,9 +274,9 @@ func (c *cli) printMove(m *client.Move, failure error) error {
 	case m.Pause > 0:
 		fmt.Fprintf(c.out, "moved from %s to %s in %s; writes waited for %.0f ms\n", m.From, m.To, m.Ended.Sub(m.Began).Round(time.Millisecond), m.Pause)
 	case len(m.Tables) > 0:
-		fmt.Fprintf(c.out, "%s and %s have the same (%s)\n", m.From, m.To, m.Ended.Sub(m.Began).Round(time.Millisecond))
+		fmt.Fprintf(c.out, "%s and %s have the same data (%s)\n", m.From, m.To, m.Ended.Sub(m.Began).Round(time.Millisecond))
 	default:
-		fmt.Fprintf(c.out, "the move from %s to %s was complete, and is marked so\n", m.From, m.To)
+		fmt.Fprintf(c.out, "the move from %s to %s was already complete, and is now marked as complete\n", m.From, m.To)
 	}
 	if m.Hint != "" {
 		fmt.Fprintln(c.out, m.Hint)

@@ -40,21 +40,21 @@ var nouns = []noun{
 	{name: "service", plural: "services", path: "/v1/services", short: "Manage services", columns: []string{"name", "title"},
 		verbs: "list get put delete", sample: "earthquakes", body: `{"title":"Earthquakes"}`},
 	{name: "topic", plural: "topics", path: "/v1/topics", short: "Manage topics", columns: []string{"name", "title", "lane", "template", "rules"},
-		verbs: "list get put delete", sample: "earthquakes", body: `{"template":"quake"}`, about: "If the file has a list of rules, put replaces the rules of the topic with it. Without\na list the rules stay."},
+		verbs: "list get put delete", sample: "earthquakes", body: `{"template":"quake"}`, about: "If the file contains a list of rules, put replaces all rules of the topic with it.\nOtherwise, the rules are unchanged."},
 	{name: "rule", plural: "rules", path: "/v1/topics/%s/rules", of: "topic", short: "Manage the rules of a topic", columns: []string{"name", "title", "when", "params", "template"},
 		verbs: "list get put delete", sample: "near", body: `{"when":"event.mag >= sub.min","params":{"min":"number"}}`, about: "A new rule is added at the end; an existing rule keeps its position."},
 	{name: "template", plural: "templates", path: "/v1/templates", short: "Manage templates", columns: []string{"name", "version", "state", "subject"},
-		filters: []string{"state"}, verbs: "list get put delete", sample: "quake", body: `{"subject":"{{ event.place }}","text":"{{ event.mag }}"}`, about: "put publishes a change at once as a new version. draft stores a change next to the\npublished version, until you publish it."},
+		filters: []string{"state"}, verbs: "list get put delete", sample: "quake", body: `{"subject":"{{ event.place }}","text":"{{ event.mag }}"}`, about: "put immediately publishes the change as a new version. To prepare a change without\npublishing it, use draft."},
 	{name: "channel", plural: "channels", path: "/v1/channels", short: "Manage channels", columns: []string{"name", "driver", "relay", "path", "from", "rate", "connections"},
-		verbs: "list get put delete", sample: "mail", body: `{"driver":"smtp","relay":"127.0.0.1:25","from":"News <news@example.org>"}`, about: "Pass a password by password_env or password_file; the file never contains it."},
+		verbs: "list get put delete", sample: "mail", body: `{"driver":"smtp","relay":"127.0.0.1:25","from":"News <news@example.org>"}`, about: "The file cannot contain a password. Use password_env or password_file."},
 	{name: "subscriber", plural: "subscribers", path: "/v1/subscribers", short: "Manage subscribers", columns: []string{"id", "addresses", "locale", "time_zone"},
-		filters: []string{"address"}, verbs: "list get put delete", sample: "ada", body: `{"addresses":[{"kind":"mail","address":"ada@example.com"}],"locale":"en"}`, about: "If an address is removed, the subscriptions to it end."},
+		filters: []string{"address"}, verbs: "list get put delete", sample: "ada", body: `{"addresses":[{"kind":"mail","address":"ada@example.com"}],"locale":"en"}`, about: "If you remove an address, its subscriptions end."},
 	{name: "subscription", plural: "subscriptions", path: "/v1/subscriptions", short: "Manage subscriptions", columns: []string{"id", "title", "topic", "channel", "to", "filter", "rule", "params", "cadence", "state"},
 		filters: []string{"topic", "channel", "subscriber", "state"}, verbs: "list get put delete", sample: "ada-alaska", body: `{"topic":"earthquakes","channel":"mail","to":"ada@example.com"}`,
-		about: "delete returns when no further message can be sent for the subscription."},
-	{name: "event", plural: "events", path: "/v1/events", short: "List and show events and their broadcasts", columns: []string{"event", "kind", "topic", "state", "lane", "messages", "deliveries"},
+		about: "After delete returns, no more messages are sent for the subscription."},
+	{name: "event", plural: "events", path: "/v1/events", short: "Show events and their broadcasts", columns: []string{"event", "kind", "topic", "state", "lane", "messages", "deliveries"},
 		filters: []string{"topic", "state", "lane"}, verbs: "list get", sample: "evt-20261120-1000"},
-	{name: "message", plural: "messages", path: "/v1/messages", short: "List and show direct messages", columns: []string{"id", "state", "channel", "recipients", "reference", "counts"},
+	{name: "message", plural: "messages", path: "/v1/messages", short: "Show direct messages", columns: []string{"id", "state", "channel", "recipients", "reference", "counts"},
 		filters: []string{"reference"}, must: "reference", verbs: "list get", sample: "msg-20261120-2000"},
 	{name: "delivery", plural: "deliveries", path: "/v1/deliveries", short: "Show a delivery and its attempts", verbs: "get", sample: "dlv-20261120-40026-0"},
 }
@@ -166,7 +166,7 @@ func (c *cli) nounList(n *noun) *cobra.Command {
 	flags.StringVar(&cursor, "cursor", "", "cursor of the next page, as printed by the previous call")
 	for _, name := range n.filters {
 		filters[name] = new(string)
-		flags.StringVar(filters[name], name, "", "show only those with this "+name)
+		flags.StringVar(filters[name], name, "", "show only results with this "+name)
 	}
 	if n.must != "" {
 		command.Example += " --" + n.must + " order-17"
@@ -290,7 +290,7 @@ func (c *cli) nounPut(n *noun) *cobra.Command {
 			fmt.Fprintf(c.out, "%s %s %s\n", n.name, rest[0], what)
 			var put client.Subscribed
 			if n.name == "subscription" && json.Unmarshal(one, &put) == nil && put.Matching != nil && !put.Matching.Indexed {
-				fmt.Fprintf(c.err, "the condition takes about %s of every event: %s\n", time.Duration(put.Matching.NsPerEvent), put.Matching.Reason)
+				fmt.Fprintf(c.err, "evaluating the condition takes about %s per event: %s\n", time.Duration(put.Matching.NsPerEvent), put.Matching.Reason)
 			}
 			return nil
 		},

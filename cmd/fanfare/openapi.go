@@ -11,7 +11,7 @@ import (
 func (c *cli) openapiCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "openapi", Short: "Print the OpenAPI document of the API", Hidden: true,
-		Long:    "Print the OpenAPI 3.1 document of the API, which a server also serves at /openapi.json.",
+		Long:    "Print the OpenAPI 3.1 document of the API. A running server also serves it at\n/openapi.json.",
 		Example: "  fanfare openapi > openapi.json",
 		Args:    cobra.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return server.WriteOpenAPI(c.out, version) },

@@ -17,8 +17,8 @@ func (c *cli) parkedCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "parked", Short: "List, retry or drop parked work",
 		Long: `Work that failed five times is parked with its reason, so that it does not block other
-work. Retry it when the cause is fixed, or drop it: its deliveries are then settled as
-cancelled.`,
+work. After you have fixed the cause, retry it. Or drop it, which settles its deliveries
+as cancelled.`,
 	}
 	list := &cobra.Command{
 		Use: "list", Short: "List parked work", Example: "  fanfare parked list", Args: cobra.NoArgs,

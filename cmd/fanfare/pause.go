@@ -12,9 +12,9 @@ func (c *cli) subscriptionPause(n *noun) *cobra.Command {
 	command := c.nounAct(n, "pause", "Pause subscriptions", (*client.Client).PauseSubscription)
 	command.Long = command.Short + `.
 
-Nothing is sent for a paused subscription until it is resumed. The command returns
-when no further message can be sent. Waiting messages are not sent, and events during
-the pause are not sent later.`
+No messages are sent for a paused subscription until it is resumed. After the command
+returns, no more messages are sent. Waiting messages are not sent, and neither are
+events that occur during the pause.`
 	return command
 }
 

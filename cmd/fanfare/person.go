@@ -35,8 +35,8 @@ func (c *cli) personMerge(n *noun) *cobra.Command {
 	var into string
 	command := &cobra.Command{
 		Use: "merge ID --into ID", Short: "Merge a subscriber into another",
-		Long: `Merge a subscriber into another, which gets its addresses, subscriptions and history.
-A merge cannot be undone.`,
+		Long: `Merge a subscriber into another subscriber, which takes over its addresses,
+subscriptions and history. A merge cannot be undone.`,
 		Example: "  fanfare subscriber merge ada-2 --into ada", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeNoun(n, true),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()
@@ -65,13 +65,13 @@ func (c *cli) personErase(n *noun) *cobra.Command {
 	var suppress, sure bool
 	command := &cobra.Command{
 		Use: "erase ID --yes", Short: "Erase a subscriber and their history",
-		Long: `Erase a subscriber: addresses, subscriptions, and all personal data in the history and
-in messages. Counts stay. Erasure cannot be undone and needs --yes. With --suppress
-the addresses are added to the suppression list as keyed hashes.`,
+		Long: `Erase a subscriber: the addresses, the subscriptions, and all personal data in the
+history and in messages. Counts are kept. Erasure cannot be undone and requires --yes.
+With --suppress, the addresses are added to the suppression list as keyed hashes.`,
 		Example: "  fanfare subscriber erase ada --yes\n  fanfare subscriber erase ada --suppress --yes", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeNoun(n, true),
 		RunE: func(command *cobra.Command, args []string) error {
 			if !sure {
-				return &fanfare.Error{Code: fanfare.Invalid, Message: "erasing " + args[0] + " cannot be undone", Hint: "export the data first (fanfare subscriber export " + args[0] + "), then repeat the command with --yes"}
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "erasing " + args[0] + " cannot be undone", Hint: "to keep a copy, first export the data (fanfare subscriber export " + args[0] + "); then run this command again with --yes"}
 			}
 			api, err := c.connect()
 			if err != nil {
@@ -89,6 +89,6 @@ the addresses are added to the suppression list as keyed hashes.`,
 		},
 	}
 	command.Flags().BoolVar(&suppress, "suppress", false, "add the addresses to the suppression list")
-	command.Flags().BoolVar(&sure, "yes", false, "confirm that the data is erased permanently")
+	command.Flags().BoolVar(&sure, "yes", false, "confirm that the data will be erased permanently")
 	return command
 }

@@ -31,15 +31,15 @@ func (c *cli) previewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "preview TEMPLATE", Short: "Preview a template",
 		Long: `Preview the subject, text and HTML that a template renders for an event and a
-subscriber. Missing input is generated: data that fits the schema of the topic, and a
-subscriber. Use -f to preview a template of a document that has not been applied, and
---draft or --version for a version that is not published. A digest template renders
-all events that you name. Nothing is stored or sent, and the unsubscribe link of a
-preview does not work.
+subscriber. If you pass no event or subscriber, the command generates one: the event
+data fits the schema of the topic. Use -f to preview a template of a document that has
+not been applied, and --draft or --version to preview an unpublished version. A digest
+template renders all the events that you pass. Nothing is stored or sent, and the
+unsubscribe link in a preview does not work.
 
-With --send-to the preview is sent as a message over the channel in --channel.
+With --send-to, the preview is sent as a message over the channel given by --channel.
 
-The command reports a missing variable with its line in the template.`,
+If a variable is missing, the command reports its line in the template.`,
 		Example: `  fanfare preview quake
   fanfare preview quake --event evt-20261120-1001 --subscriber ada@example.com
   fanfare preview digest --event evt-20261120-1001 --event evt-20261120-1002
@@ -65,7 +65,7 @@ The command reports a missing variable with its line in the template.`,
 	flags.StringVar(&p.in.Topic, "topic", "", "topic whose schema and rules apply (default: the first topic that uses the template)")
 	flags.StringVar(&p.in.Channel, "channel", "", "channel whose From address applies (default: the first)")
 	flags.StringVar(&p.html, "html", "", "file to write the HTML to")
-	flags.StringVar(&p.sendTo, "send-to", "", "send the preview to this address over the channel in --channel")
+	flags.StringVar(&p.sendTo, "send-to", "", "send the preview to this address over the channel given by --channel")
 	flags.BoolVar(&p.raw, "raw", false, "print the complete message as it would be sent")
 	command.MarkFlagsMutuallyExclusive("subscriber", "subscription")
 	command.MarkFlagsMutuallyExclusive("send-to", "raw")

@@ -35,14 +35,15 @@ func (c *cli) publishCommand() *cobra.Command {
 	dryRun := false
 	command := &cobra.Command{
 		Use: "publish TOPIC FILE|-", Short: "Publish events from a file",
-		Long: `Publish events from a JSON object or array (.json), or from one object on each line
-(NDJSON). Each object is the data of an event. An object with specversion is a
-CloudEvent with its own id. With --id-field the server detects events that are sent
-again. TOPIC may be - for CloudEvents, whose type then is the topic.
+		Long: `Publish events from a JSON file (one object or an array) or from an NDJSON file (one
+object per line). Each object is the data of an event. An object with the field
+specversion is a CloudEvent with its own id. With --id-field, the server detects events
+that are published again. For CloudEvents, TOPIC can be -, in which case the type of
+each event specifies its topic.
 
-With --wait the command shows the progress and returns when every message is settled.
+With --wait, the command shows the progress and returns once all messages are settled.
 
-Exit code 2: some events were refused, or, with --wait, some deliveries failed.`,
+Exit code 2: some events were rejected or, with --wait, some deliveries failed.`,
 		Example: `  fanfare publish earthquakes quakes.ndjson --id-field id --time-field time --wait
   echo '{"id":"q1","mag":6.1,"place":"Alaska"}' | fanfare publish earthquakes - --id-field id --lane urgent
   fanfare publish - events.cloudevents.json`,
@@ -74,13 +75,13 @@ Exit code 2: some events were refused, or, with --wait, some deliveries failed.`
 	flags.StringVar(&p.format, "format", "", "format: json or ndjson (default: json for .json, otherwise ndjson)")
 	flags.StringVar(&p.options.IDPointer, "id-field", "", "data field with the event id, for example id or /meta/id")
 	flags.StringVar(&p.options.TimePointer, "time-field", "", "data field with the event time")
-	flags.StringVar(&p.options.Source, "source", "", "source (URI-reference) of events without one")
+	flags.StringVar(&p.options.Source, "source", "", "source (a URI reference) for events that have none")
 	flags.StringVar(&p.options.AudienceFilter, "audience", "", "audience filter: a CEL condition over subscriber and sub, for example subscriber.locale == 'de'")
 	flags.StringVar(&p.options.Lane, "lane", "", "lane: urgent, normal or bulk (default: the lane of the topic)")
 	flags.TimeVar(&p.options.NotBefore, "not-before", time.Time{}, []string{time.RFC3339}, "send time, at most 366 days ahead, for example 2026-11-20T08:00:00Z")
 	flags.TimeVar(&p.options.Expires, "expires", time.Time{}, []string{time.RFC3339}, "time after which nothing is sent")
-	flags.BoolVar(&p.wait, "wait", false, "wait until every message is settled")
-	flags.BoolVar(&dryRun, "dry-run", false, "publish nothing; show who would receive the one event of the file and how long sending would take")
+	flags.BoolVar(&p.wait, "wait", false, "wait until all messages are settled")
+	flags.BoolVar(&dryRun, "dry-run", false, "show who would receive the event in the file, and how long sending would take, without publishing it")
 	command.MarkFlagsMutuallyExclusive("wait", "dry-run")
 	return command
 }
@@ -169,9 +170,9 @@ func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) err
 	}
 	switch {
 	case sum.Failed > 0:
-		message := terminal.Amount(sum.Failed, "event was refused", "events were refused")
+		message := terminal.Amount(sum.Failed, "event was rejected", "events were rejected")
 		if p.format != "json" && len(sum.Errors) > 0 && strings.Contains(sum.Errors[0].Error.Detail, "not valid JSON") {
-			message += "; each line must be one event; for an event on several lines use --format json"
+			message += "; write one event per line, or use --format json if an event spans several lines"
 		}
 		return &someFailed{message}
 	case failed > 0:
@@ -201,7 +202,7 @@ func toLines(text []byte) ([]byte, error) {
 }
 
 func notJSON(text []byte, err error) *fanfare.Error {
-	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the file is not valid JSON: " + err.Error(), Hint: "for one object on each line use --format ndjson"}
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the file is not valid JSON: " + err.Error(), Hint: "if the file has one object per line, use --format ndjson"}
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		e.Line = 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte{'\n'})
 	}

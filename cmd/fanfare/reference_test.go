@@ -36,30 +36,30 @@ func reference(root *cobra.Command) string {
 
 <!-- Written from the commands: go test ./cmd/fanfare -run TestCommandReferenceIsFresh -update -->
 
-Commands that talk to a server find a local one and its admin key by themselves; --server and FANFARE_KEY name another one.
+By default, commands connect to the server on this machine and use its admin key. To use another server, set `+"`--server`"+` and FANFARE_KEY.
 
-A flag is stronger than the variable of the same name: --server than FANFARE_SERVER, --data-dir than FANFARE_DATA_DIR, and both --key and
-the admin.key of --data-dir than FANFARE_KEY. A command is refused, with exit code 1, where a flag and another variable may mean different
-servers or data: --data-dir (or `+"`migrate --from DIR`"+`) beside FANFARE_SERVER, and --server beside FANFARE_DATA_DIR where the key would come from there.
-Give both flags, or unset the variable. Commands that work on a data directory of this machine and ask no server (serve, demo, doctor,
-config check, restore, `+"`backup --stopped`"+`, and migrate with --dry-run, --compare or --unmark) take no --server.
+A flag takes precedence over the environment variable of the same name: `+"`--server`"+` over FANFARE_SERVER, and `+"`--data-dir`"+` over FANFARE_DATA_DIR.
+Both `+"`--key`"+` and the admin.key in `+"`--data-dir`"+` take precedence over FANFARE_KEY. If a flag and a different variable could refer to different servers
+or data, the command fails with exit code 1. This applies to `+"`--data-dir`"+` (or `+"`migrate --from DIR`"+`) together with FANFARE_SERVER, and to `+"`--server`"+`
+together with FANFARE_DATA_DIR if the key would be read from that directory. To fix this, pass both flags or unset the variable.
+Commands that work on a local data directory and do not connect to a server do not accept `+"`--server`"+`: serve, demo, doctor, config check,
+restore, `+"`backup --stopped`"+`, and migrate with `+"`--dry-run`, `--compare` or `--unmark`"+`.
 
 | exit code | meaning |
 |---|---|
-| 0 | done |
-| 1 | failed, or the command line was wrong |
-| 2 | done but for some members: bad lines, failed deliveries |
+| 0 | success |
+| 1 | failure, or an invalid command line |
+| 2 | partial success: some lines were rejected, or some deliveries failed |
 | 3 | the server cannot be reached |
-| 4 | the server refused the key |
+| 4 | the server rejected the API key |
 
-Tables fit the terminal; elsewhere (a pipe, a file) nothing is cut, and the columns are the same for every
-reader. NO_COLOR takes the colours away, COLUMNS sets the width. Where a command prints a list or a thing,
---json prints what the API answered.
+In a terminal, tables are cut to its width. In a pipe or a file, tables are never cut and always have the same columns. NO_COLOR turns
+colors off, and COLUMNS sets the width. For commands that print objects or lists, `+"`--json`"+` prints the response of the API.
 
-Completion for a shell: `+"`source <(fanfare completion bash)`"+` (or zsh, fish, powershell). Names of topics, templates, channels
-and services come from the running server.
+To enable shell completion, run `+"`source <(fanfare completion bash)`"+` (or zsh, fish, powershell). It completes the names of topics, templates,
+channels and services from the running server.
 
-## Flags of every command
+## Flags of all commands
 
 %s
 `, flagsTable(root.PersistentFlags()))

@@ -15,10 +15,10 @@ import (
 
 func (c *cli) relayCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "relay", Short: "Show relays and drain or restore one",
+		Use: "relay", Short: "Show, drain and restore relays",
 		Long: `Show the relays of mail channels, and drain or restore a relay without applying a
-document. Transactions that are in progress on a drained relay are finished. A relay
-stays drained over a restart.`,
+document. A drained relay finishes the transactions that are in progress. It remains
+drained after a restart.`,
 	}
 	list := &cobra.Command{
 		Use: "list [SERVICE/CHANNEL]", Short: "List relays and their state", Example: "  fanfare relay list\n  fanfare relay list news/mail", Args: cobra.MaximumNArgs(1),
@@ -49,7 +49,7 @@ stays drained over a restart.`,
 	}
 	command.AddCommand(list,
 		c.relayAction("drain", "Stop sending through a relay", "drained", (*client.Client).Pause),
-		c.relayAction("restore", "Send through a drained relay again", "restored", (*client.Client).Resume))
+		c.relayAction("restore", "Resume sending through a drained relay", "restored", (*client.Client).Resume))
 	return command
 }
 
@@ -77,7 +77,7 @@ func (c *cli) relayAction(name, summary, done string, do func(*client.Client, co
 			return nil
 		},
 	}
-	command.Flags().StringVar(&reason, "reason", "", "reason, which status shows")
+	command.Flags().StringVar(&reason, "reason", "", "reason, shown by fanfare status")
 	return command
 }
 

@@ -18,9 +18,10 @@ import (
 func (c *cli) repliesCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "replies", Short: "Show how replies of mail servers and webhooks are classified",
-		Long: `Show how replies are classified: which rule assigns a class to a reply, and what
-follows from it. Your own rules (setting reply_rules, or --rules) are tried before the
-built-in rules, and the first rule that matches applies. The command needs no server.`,
+		Long: `Show how replies are classified: which rule assigns a class to a reply, and the
+consequences of that class. Your own rules (from the setting reply_rules, or from
+--rules) come before the built-in rules. The first rule that matches applies. The
+command does not need a server.`,
 	}
 	var file string
 	command.PersistentFlags().StringVar(&file, "rules", "", "file with your own rules, instead of the setting reply_rules")
@@ -127,8 +128,8 @@ func (c *cli) repliesTestCommand(file *string) *cobra.Command {
 	var driver, destination string
 	command := &cobra.Command{
 		Use: "test ANSWER", Short: "Test which rule matches a reply",
-		Long: `Test which rule matches a reply, and show what follows from it. The reply begins with
-its code, as shown in traces and logs.`,
+		Long: `Show which rule matches a reply, and the consequences. The reply begins with its code,
+as shown in traces and logs.`,
 		Example: `  fanfare replies test "452 4.2.2 The mailbox is over quota"
   fanfare replies test "550 5.7.1 no" --destination example.org --rules replies.yaml
   fanfare replies test "429 Too Many Requests" --driver webhook`,

@@ -21,12 +21,12 @@ func (c *cli) reportConditions() *cobra.Command {
 	var limit int
 	command := &cobra.Command{
 		Use: "conditions [TOPIC]", Short: "List the most expensive conditions",
-		Long: `List the conditions that the index does not cover, the most expensive first. Every
-event of the topic is evaluated against each of them. NS is the approximate time per
-event in nanoseconds, and MET is the number of recent events that met the condition.
+		Long: `List the conditions that the index does not cover, the most expensive first. Each event
+of the topic is evaluated against each of these conditions. NS is the approximate time
+per event in nanoseconds, and MET is the number of recent events that met the condition.
 
-A condition becomes cheap if you add a part that the index covers, for example an
-equality, a range or a text search.`,
+To make a condition cheaper, add a part that the index covers, for example an equality,
+a range or a text search.`,
 		Example: `  fanfare report conditions
   fanfare report conditions earthquakes --limit 100
   fanfare report conditions --json | jq '.topics[] | select(.over)'`,
@@ -51,7 +51,7 @@ equality, a range or a text search.`,
 			return nil
 		},
 	}
-	command.Flags().IntVar(&limit, "limit", 20, "number of conditions")
+	command.Flags().IntVar(&limit, "limit", 20, "maximum number of conditions")
 	return command
 }
 

@@ -16,11 +16,11 @@ import (
 func (c *cli) restoreCommand() *cobra.Command {
 	var list bool
 	command := &cobra.Command{
-		Use: "restore FILE|- | --list", Short: "Restore a backup to a data directory",
-		Long: `Restore a backup to an empty data directory. A server that starts there begins with
-everything paused, because messages that were open at the time of the backup may have
-been sent later. On a running server, --list shows these messages. Cancel those that
-must not be sent twice, and resume the rest.`,
+		Use: "restore FILE|- | --list", Short: "Restore a backup into a data directory",
+		Long: `Restore a backup into an empty data directory. When a server starts on it, everything
+is paused at first, because messages that were open at the time of the backup may have
+been sent since. To list these messages on the running server, use --list. Cancel those
+that must not be sent twice, and resume the rest.`,
 		Example: `  fanfare restore nightly.tar --data-dir /var/lib/fanfare
   age -d -i key.txt nightly.tar.age | fanfare restore - --data-dir /var/lib/fanfare
   fanfare restore --list
@@ -63,10 +63,10 @@ func (c *cli) restore(file string) error {
 	if c.json {
 		return c.printJSON(m)
 	}
-	_, err = fmt.Fprintf(c.out, `restored into %s: %s bytes, %s, %s not matched yet, of %s by Fanfare %s
-Start the server there: it begins with everything paused. Messages that were open may
-have been sent since the backup: list them with fanfare restore --list, cancel those
-that must not be sent twice, and then run fanfare resume --all.
+	_, err = fmt.Fprintf(c.out, `restored into %s: %s bytes, %s, %s not matched yet, backup of %s by Fanfare %s
+Start the server on this directory: everything is paused at first. Messages that were
+open may have been sent since the backup. To list them, run fanfare restore --list.
+Cancel those that must not be sent twice, and then run fanfare resume --all.
 `, dir, terminal.Grouped(m.Bytes()), daysOf(&m), terminal.Amount(int64(m.Events), "event", "events"), m.Began.Local().Format(time.DateTime), m.Fanfare)
 	return err
 }
@@ -102,7 +102,7 @@ func (c *cli) printRestored(r *client.Restored) error {
 		return nil
 	}
 	table := c.newTable()
-	fmt.Fprintln(table, "\nBROADCAST\tTOPIC\tOPEN THEN\tOF\tDEFERRED")
+	fmt.Fprintln(table, "\nBROADCAST\tTOPIC\tOPEN\tOF\tDEFERRED")
 	for _, u := range r.Uncertain {
 		topic := u.Service + "/" + u.Topic
 		if u.Topic == "" {
@@ -121,8 +121,8 @@ func (c *cli) printRestored(r *client.Restored) error {
 // uncertainty says in a line what may have left since the backup.
 func uncertainty(r *client.RestoredFrom) string {
 	if r.Broadcasts == 0 && r.Unmatched == 0 {
-		return "nothing was open at that time"
+		return "no messages were open at that time"
 	}
-	return fmt.Sprintf("%s of %s were open at that time, and %s not matched: they may have been sent since",
+	return fmt.Sprintf("at that time, %s of %s were open and %s not matched: the messages may have been sent since",
 		terminal.Amount(r.Deliveries, "delivery", "deliveries"), terminal.Amount(int64(r.Broadcasts), "broadcast", "broadcasts"), terminal.Amount(int64(r.Unmatched), "event", "events"))
 }

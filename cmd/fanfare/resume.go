@@ -63,13 +63,13 @@ func openJournal(file *os.File, restart bool, server, service string) (j *journa
 		return nil, fresh, err
 	}
 	if digest != state.Digest {
-		return nil, fresh, j.refuse("does not match the file, which was changed before line %d, the last imported line", state.Line)
+		return nil, fresh, j.refuse("does not match the import file, which was changed before line %d, the last imported line", state.Line)
 	}
 	return j, state, nil
 }
 
 func (j *journal) refuse(format string, args ...any) error {
-	return &fanfare.Error{Code: fanfare.Conflict, Message: j.path + " " + fmt.Sprintf(format, args...), Hint: "use --restart to start from the beginning; imported lines are not stored twice"}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: j.path + " " + fmt.Sprintf(format, args...), Hint: "use --restart to start from the beginning; lines that were already imported are not stored twice"}
 }
 
 // upTo is the digest of the file up to offset, which only grows.

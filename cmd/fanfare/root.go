@@ -55,16 +55,16 @@ func (c *cli) root() *cobra.Command {
 		Long: `Fanfare notifies every interested party the moment something happens. Publish one
 event, and everybody who subscribed to it gets a personal message.
 
-Commands connect to a server on this machine and read its admin key from the data
-directory. To use another server, set --server and FANFARE_KEY. A flag takes
-precedence over the environment variable of the same name. A command is refused if a
-flag and another variable may point to different servers or data, for example
---data-dir together with FANFARE_SERVER.
+By default, commands connect to the server on this machine and read its admin key from
+the data directory. To use another server, set --server and FANFARE_KEY. A flag takes
+precedence over the environment variable of the same name. If a flag and a different
+variable could refer to different servers or data, for example --data-dir together with
+FANFARE_SERVER, the command fails.
 
 Exit codes:
   0  success
   1  failure
-  2  partial success: some lines were refused, or some deliveries failed
+  2  partial success: some lines were rejected, or some deliveries failed
   3  the server cannot be reached
   4  the server rejected the API key`,
 		SilenceUsage: true, SilenceErrors: true,

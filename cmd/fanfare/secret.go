@@ -10,9 +10,9 @@ func (c *cli) secretCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "secret CHANNEL URL", Short: "Show the secret with which a receiver verifies webhooks",
 		Long: `Show the secrets with which a receiver verifies webhooks (Standard Webhooks), or the
-public keys if the channel signs with Ed25519, one on each line, newest first. Each
-receiver has its own secret, which is derived from the secret of the channel. Give it
-only to the operator of the receiver.
+public keys if the channel signs with Ed25519. The newest is on the first line. Each
+receiver has its own secret, derived from the secret of the channel. Share it only with
+the operator of the receiver.
 
 The command needs a key with the scope secrets or admin.`,
 		Example: `  fanfare secret hook https://receiver.example.org/prices

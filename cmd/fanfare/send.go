@@ -33,24 +33,26 @@ func (c *cli) sendCommand() *cobra.Command {
 	s := sending{cli: c}
 	dryRun := false
 	command := &cobra.Command{
-		Use: "send --to ADDRESS --channel NAME", Short: "Send a message to named recipients",
+		Use: "send --to ADDRESS --channel NAME", Short: "Send a message to specific recipients",
 		Long: `Send a message to one recipient (--to or --subscriber) or to a list (--recipients),
-whether they have subscribed or not. A list is CSV whose first row names the columns
-(to or subscriber; all other columns are data of the recipient, {{ sub.COLUMN }} in
-the template), or NDJSON with {"to", "data"} on each line.
+whether or not they have subscribed. A list is a CSV file with column names in its first
+row, or an NDJSON file with {"to", "data"} on each line. A CSV file has the column to or
+subscriber; all other columns are data of the recipient, available in the template as
+{{ sub.COLUMN }}.
 
-The content is a template, or --subject with --text and --html, which may contain
-Liquid. @FILE reads a text from a file. --data is the event data for the template:
-JSON, a file, or - for standard input.
+The content is a template, or --subject with --text and --html, which can contain
+Liquid. To read a text from a file, use @FILE. --data is the event data for the
+template: JSON, a file, or - for standard input.
 
---attach attaches a file. --image adds an image that --html shows as
-<img src="cid:NAME">. All files together may have 2 MiB and go to all recipients.
+--attach attaches a file. --image adds an image that the HTML shows as
+<img src="cid:NAME">. All recipients get the same files, which can have up to 2 MiB in
+total.
 
-Invalid recipients of a list are reported and skipped; with --all-or-nothing one of
-them makes the command fail. With --wait the command returns when everything is
+Invalid recipients in a list are reported and skipped. With --all-or-nothing, the
+command fails if any recipient is invalid. With --wait, it returns once all messages are
 settled.
 
-Exit code 2: some recipients were refused, or, with --wait, some messages were not
+Exit code 2: some recipients were rejected or, with --wait, some messages were not
 delivered.`,
 		Example: `  fanfare send --to ada@example.com --channel email --template receipt --data '{"order":4711}' --wait
   fanfare send --to ada@example.com --channel email --subject 'Works on Sunday' --text @works.txt
@@ -63,7 +65,7 @@ delivered.`,
 	flags.StringVar(&s.message.To, "to", "", "address of the recipient")
 	flags.StringVar(&s.message.Subscriber, "subscriber", "", "subscriber id of the recipient, instead of an address")
 	flags.StringVar(&s.recipients, "recipients", "", "file with a list of recipients (.csv or NDJSON), or - for NDJSON on standard input")
-	flags.StringVar(&s.message.Channel, "channel", "", "channel to send over")
+	flags.StringVar(&s.message.Channel, "channel", "", "channel over which to send")
 	flags.StringVar(&s.message.Template, "template", "", "name of a template, or name@version")
 	flags.StringVar(&s.content.Subject, "subject", "", "subject, instead of a template")
 	flags.StringVar(&s.content.Text, "text", "", "text, or @FILE")
@@ -71,14 +73,14 @@ delivered.`,
 	flags.StringArrayVar(&s.attach, "attach", nil, "file to attach (repeatable)")
 	flags.StringArrayVar(&s.images, "image", nil, "image for --html, as NAME=FILE for cid:NAME (repeatable)")
 	flags.StringVar(&s.data, "data", "", "event data for the template: a JSON object, a file, or -")
-	flags.StringVar(&s.message.Reference, "reference", "", "your own reference, by which the message can be found")
+	flags.StringVar(&s.message.Reference, "reference", "", "your own reference, with which you can find the message later")
 	flags.TimeVar(&s.message.NotBefore, "not-before", time.Time{}, []string{time.RFC3339}, "send time, at most 366 days ahead, for example 2026-11-20T08:00:00Z")
 	flags.TimeVar(&s.message.Expires, "expires", time.Time{}, []string{time.RFC3339}, "time after which nothing is sent")
 	flags.StringVar(&s.message.Lane, "lane", "", "lane: urgent, normal or bulk (default: urgent, bulk for a list)")
-	flags.BoolVar(&s.message.AllOrNothing, "all-or-nothing", false, "send nothing if a recipient of the list is invalid")
-	flags.StringVar(&s.options.Key, "idempotency-key", "", "send the message only once if the command is repeated with this key within an hour")
-	flags.DurationVar(&s.options.Wait, "wait", 0, "time to wait until everything is settled (30s without a value)")
-	flags.BoolVar(&dryRun, "dry-run", false, "send nothing; show what would be sent")
+	flags.BoolVar(&s.message.AllOrNothing, "all-or-nothing", false, "send nothing if any recipient in the list is invalid")
+	flags.StringVar(&s.options.Key, "idempotency-key", "", "idempotency key: if the command is repeated with this key within an hour, the message is not sent again")
+	flags.DurationVar(&s.options.Wait, "wait", 0, "wait until all messages are settled, for at most this time (30s without a value)")
+	flags.BoolVar(&dryRun, "dry-run", false, "show what would be sent, without sending it")
 	flags.Lookup("wait").NoOptDefVal = maxWait.String()
 	command.MarkFlagsMutuallyExclusive("to", "subscriber", "recipients")
 	command.MarkFlagsOneRequired("to", "subscriber", "recipients")
@@ -139,7 +141,7 @@ func (s *sending) read() (err error) {
 			}
 		}
 		if !json.Valid(text) {
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "is not valid JSON", Hint: `for example --data '{"order":4711}', or the name of a file`}
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "is not valid JSON", Hint: `pass JSON, for example --data '{"order":4711}', or the name of a file`}
 		}
 		s.message.Data = text
 	}
@@ -205,11 +207,11 @@ func (s *sending) print(m client.Message) error {
 	missed := m.Counts.Settled() - m.Counts[fanfare.Accepted] - m.Counts[fanfare.Delivered]
 	switch {
 	case len(m.Errors) > 0:
-		return &someFailed{terminal.Amount(int64(len(m.Errors)), "recipient was refused", "recipients were refused")}
+		return &someFailed{terminal.Amount(int64(len(m.Errors)), "recipient was rejected", "recipients were rejected")}
 	case waited && missed > 0:
 		return &someFailed{terminal.Amount(missed, "message was not delivered", "messages were not delivered")}
 	case waited && !m.Settled():
-		return &someFailed{"not everything is settled yet: fanfare trace " + m.ID}
+		return &someFailed{"some messages are not settled yet: to follow them, run fanfare trace " + m.ID}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func TestSend(t *testing.T) {
 		"to the rows of a table": {args: []string{"send", "--recipients", "p.csv", "--channel", "email", "--template", "t"}, files: map[string]string{"p.csv": "\xef\xbb\xbfto, name,seat\na@b.c,Ada,7\nd@e.f,,\n"},
 			answer: `201 {"id":"msg-1","state":"queued","recipients":1,"counts":{"pending":1},"errors":[{"index":1,"error":{"code":"invalid","detail":"undefined variable sub.name","pointer":"/recipients/1/data"}}]}`, code: 2,
 			asked: `POST /v1/messages {"channel":"email","recipients":[{"to":"a@b.c","data":{"name":"Ada","seat":7}},{"to":"d@e.f","data":{}}],"template":"t"}`,
-			out:   []string{"msg-1 queued, 1 recipients: 1 pending"}, errs: []string{"recipient 1: /recipients/1/data: undefined variable sub.name", "1 recipient was refused"}},
+			out:   []string{"msg-1 queued, 1 recipients: 1 pending"}, errs: []string{"recipient 1: /recipients/1/data: undefined variable sub.name", "1 recipient was rejected"}},
 		"to lines": {args: []string{"send", "--recipients", "-", "--channel", "email", "--template", "t", "--all-or-nothing"}, stdin: `{"to":"a@b.c"}` + "\n\n" + `{"subscriber":"ada","data":{"x":1}}` + "\n", answer: sentMessage,
 			asked: `POST /v1/messages {"channel":"email","recipients":[{"to":"a@b.c"},{"subscriber":"ada","data":{"x":1}}],"template":"t","all_or_nothing":true}`},
 		"a refusal": {args: []string{"send", "--to", "a@b.c", "--channel", "email", "--template", "receit"}, code: 1,

@@ -21,10 +21,10 @@ func serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long: `Run the server: API, matching and delivery in one process, with its stores and its bus
-in the data directory. On SIGTERM or Ctrl-C the server stops gracefully: it accepts
-nothing new and finishes the transactions in progress. The next start resumes the
-rest.`,
+		Long: `Run the server: the API, matching and delivery in one process, with the stores and the
+bus in the data directory. On SIGTERM or Ctrl-C, the server stops gracefully: it stops
+accepting requests and finishes the transactions in progress. The remaining work resumes
+at the next start.`,
 		Example: `  fanfare serve
   fanfare serve --data-dir /var/lib/fanfare --listen 0.0.0.0:8085 --public-url https://news.example.org`,
 		Args: cobra.NoArgs,

@@ -24,13 +24,13 @@ func (c *cli) sinkCommand() *cobra.Command {
 	var show int
 	command := &cobra.Command{
 		Use: "sink", Short: "Run a capture server for mail and webhooks",
-		Long: `Run a mail server that accepts everything, delivers nothing, and counts messages by
-event and recipient. Use it for a first try, for benchmarks and for tests. With --http
-it accepts webhooks, and mail only if you also pass --smtp; the recipient of a webhook
-is its host and path. The sink can refuse, delay and drop a given share of messages,
-limit the rate, and behave differently for each host (--host). It prints a summary as
-JSON when it stops, and answers a GET request with it while it runs. With --show it
-prints the first messages in full.`,
+		Long: `Run a mail server that accepts all messages, delivers none, and counts them by event
+and recipient. Use it to try Fanfare, for benchmarks and for tests. With --http, it
+accepts webhooks instead of mail; to accept both, also pass --smtp. The recipient of a
+webhook is its host and path. The sink can refuse, delay and drop a given share of
+messages, limit the rate, and behave differently for each host (--host). While it runs,
+it returns a JSON summary in response to GET requests; when it stops, it prints the
+summary. With --show, it prints the first messages in full.`,
 		Example: `  fanfare sink --smtp 127.0.0.1:2525
   fanfare sink --smtp 127.0.0.1:0 --temp-fail 0.02 --perm-fail 0.01 --drop-in-data 0.001
   fanfare sink --show 10
@@ -77,23 +77,23 @@ prints the first messages in full.`,
 	f.StringVar(&at.http, "http", "", "address for webhooks (the host loopback is all of 127.0.0.0/8)")
 	f.BoolVar(&startTLS, "tls", false, "offer STARTTLS and HTTPS with a new self-signed certificate")
 	f.IntVar(&show, "show", 0, "number of messages to print in full")
-	f.StringVar(&record, "record", "", "file to append a line to for each accepted recipient: time, event, recipient, Message-ID")
+	f.StringVar(&record, "record", "", "file to which to append a line for each accepted recipient: time, event, recipient, Message-ID")
 	f.StringVar(&cfg.RecordOnly, "record-only", "", "record only recipients that match this pattern, for example 'urgent*'")
-	f.BoolVar(&cfg.RecordSync, "record-sync", false, "write the line before answering the message")
+	f.BoolVar(&cfg.RecordSync, "record-sync", false, "write the line before replying to the message")
 	f.StringArrayVar(&cfg.Secrets, "secret", nil, "verify webhook signatures with this whsec_ secret or whpk_ public key (repeatable)")
-	f.IntVar(&cfg.Above, "above", 0, "maximum messages per second, above which the sink answers 452 or 429 (0: unlimited)")
-	f.StringArrayVar(&behaviours, "host", nil, "behaviour of hosts that match a pattern: refuse, hang, 2s or 5/s (the first match applies)")
+	f.IntVar(&cfg.Above, "above", 0, "maximum messages per second, above which the sink replies with 452 or 429 (0: unlimited)")
+	f.StringArrayVar(&behaviours, "host", nil, "behavior of hosts that match a pattern: refuse, hang, 2s or 5/s (the first match applies)")
 	in := &cfg.Inject
-	f.Uint64Var(&in.Seed, "seed", 1, "seed of the random choices")
+	f.Uint64Var(&in.Seed, "seed", 1, "seed for random choices")
 	f.Float64Var(&in.TempFail, "temp-fail", 0, "share of recipients to refuse with 4xx at the first attempt")
 	f.BoolVar(&in.TempFailAlways, "temp-fail-always", false, "refuse these recipients at every attempt")
 	f.Float64Var(&in.PermFail, "perm-fail", 0, "share of recipients to refuse with 5xx")
 	f.StringVar(&in.At, "fail-at", sink.AtRcpt, "command to refuse at: rcpt, data or body")
-	f.DurationVar(&in.Delay, "delay", 0, "delay before the answer to a message or webhook")
+	f.DurationVar(&in.Delay, "delay", 0, "delay before the reply to a message or webhook")
 	f.Float64Var(&in.DelayShare, "delay-share", 1, "share of messages to delay")
-	f.Float64Var(&in.DropBeforeData, "drop-before-data", 0, "share of messages for which to close the connection instead of answering DATA")
+	f.Float64Var(&in.DropBeforeData, "drop-before-data", 0, "share of messages for which to close the connection instead of replying to DATA")
 	f.Float64Var(&in.DropInData, "drop-in-data", 0, "share of messages for which to close the connection when the body begins")
-	f.Float64Var(&in.DropBeforeReply, "drop-before-reply", 0, "share of messages for which to close the connection instead of the final answer")
+	f.Float64Var(&in.DropBeforeReply, "drop-before-reply", 0, "share of messages for which to close the connection instead of sending the final reply")
 	return command
 }
 
@@ -107,7 +107,7 @@ func (c *cli) listen(address string, bind func(string) (net.Addr, error), what s
 	}
 	at, err := bind(address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: err.Error(), Hint: "another program listens on the address, perhaps another sink; choose other addresses with --smtp and --http"}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: err.Error(), Hint: "another program, perhaps another sink, is using the address; choose other addresses with --smtp and --http"}
 	}
 	if err != nil {
 		return err

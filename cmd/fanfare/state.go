@@ -14,9 +14,9 @@ func (c *cli) stateCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "state TOPIC [KEY]", Short: "Show the state of a topic",
 		Long: `Show the last event of each key of a topic, or of one key. The functions crosses,
-crosses_above and crosses_below compare the next event of a key with it.
+crosses_above and crosses_below compare the next event of a key with this event.
 
-A topic has keys if its setting key names a data field, for example key: symbol.`,
+A topic has keys if its setting key refers to a data field, for example key: symbol.`,
 		Example: `  fanfare state quotes
   fanfare state quotes MSFT
   fanfare state quotes --limit 1000 --json | jq -r '.states[].key'`,
@@ -52,6 +52,6 @@ A topic has keys if its setting key names a data field, for example key: symbol.
 			return nil
 		},
 	}
-	command.Flags().IntVar(&limit, "limit", 100, "number of keys, at most 1000")
+	command.Flags().IntVar(&limit, "limit", 100, "maximum number of keys, up to 1000")
 	return command
 }

@@ -17,8 +17,8 @@ func (c *cli) statusCommand() *cobra.Command {
 	var watch bool
 	command := &cobra.Command{
 		Use: "status", Short: "Show the status of the server",
-		Long: `Show the status of the server: waiting work in each stage, broadcasts in progress,
-channels, and paused or parked work.`,
+		Long: `Show the status of the server: the waiting work in each stage, the broadcasts in
+progress, the channels, and paused or parked work.`,
 		Example: `  fanfare status
   fanfare status --watch
   fanfare status --json | jq .deliveries`,
@@ -69,7 +69,7 @@ func leftOut(events int64) string {
 	if events == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; the limit is reached, and %s stored no state", terminal.Amount(events, "event", "events"))
+	return fmt.Sprintf("; limit reached, %s stored no state", terminal.Amount(events, "event", "events"))
 }
 
 // printProblems says which keys, passwords and secrets cannot be used, and what to do.
@@ -78,7 +78,7 @@ func (c *cli) printProblems(channels []client.ChannelStatus) {
 	for i := range channels {
 		for _, p := range channels[i].Problems {
 			if !begun {
-				fmt.Fprintln(c.out, "\nPROBLEMS OF CHANNELS")
+				fmt.Fprintln(c.out, "\nCHANNEL PROBLEMS")
 				begun = true
 			}
 			fmt.Fprintf(c.out, "%s/%s: %s\n  %s\n", channels[i].Service, channels[i].Name, p.Error, p.Hint)
@@ -97,13 +97,13 @@ func (c *cli) printStatus(s client.Status) {
 	if d := s.Database; d != nil {
 		state := ""
 		if d.Away != nil {
-			state = ", away since " + d.Away.Local().Format(time.DateTime)
+			state = ", unreachable since " + d.Away.Local().Format(time.DateTime)
 		}
 		fmt.Fprintf(table, "database\t%s, PostgreSQL %s%s\n", d.Where, d.Version, state)
 		if d.Error != "" {
 			fmt.Fprintf(table, "database error\t%s\n", d.Error)
 		}
-		fmt.Fprintf(table, "connections\t%d open, %d at work, at most %d\n", d.Connections, d.Busy, d.Most)
+		fmt.Fprintf(table, "connections\t%d open, %d busy, at most %d\n", d.Connections, d.Busy, d.Most)
 	}
 	fmt.Fprintf(table, "event groups to match\t%s\n", terminal.Grouped(s.Bus.EventsPending))
 	fmt.Fprintf(table, "batches to deliver\t%s\n", terminal.Grouped(s.Bus.BatchesPending))
@@ -115,7 +115,7 @@ func (c *cli) printStatus(s client.Status) {
 		fmt.Fprintf(table, "states\t%s%s\n", terminal.Amount(int64(s.StateKeys), "key", "keys"), leftOut(s.StatesFull))
 	}
 	if m := s.Inbound; m != nil {
-		fmt.Fprintf(table, "mail taken\t%s: %s bounces, %s unsubscribed, %s for postmaster; %s refused, %s not now\n",
+		fmt.Fprintf(table, "inbound mail\t%s accepted: %s bounces, %s unsubscribe requests, %s for postmaster; %s refused, %s temporarily refused\n",
 			terminal.Grouped(m.Taken), terminal.Grouped(m.Bounces), terminal.Grouped(m.Unsubscribes), terminal.Grouped(m.Kept), terminal.Grouped(m.Refused), terminal.Grouped(m.NotNow))
 	}
 	if s.Suppressions > 0 {
@@ -126,7 +126,7 @@ func (c *cli) printStatus(s client.Status) {
 	}
 	fmt.Fprintf(table, "index lag\t%s\n", terminal.Amount(s.IndexLagEvents, "event", "events"))
 	if s.Untold > 0 {
-		fmt.Fprintf(table, "untold\t%s outcomes and changes\n", terminal.Grouped(s.Untold))
+		fmt.Fprintf(table, "not yet published\t%s outcomes and changes\n", terminal.Grouped(s.Untold))
 	}
 	fmt.Fprintf(table, "free disk\t%.1f GB\n", float64(s.DiskFreeBytes)/1e9)
 	table.Flush()
@@ -142,7 +142,7 @@ func (c *cli) printStatus(s client.Status) {
 		c.printProblems(s.Channels)
 	}
 	if len(s.Services) > 0 {
-		fmt.Fprintln(table, "\nSERVICE\tALL CHANNELS TOGETHER\tOF\tTODAY")
+		fmt.Fprintln(table, "\nSERVICE\tRATE OF ALL CHANNELS\tOF\tTODAY")
 		for _, svc := range s.Services {
 			fmt.Fprintf(table, "%s\t%s/s\t%s\t%s\n", svc.Service, terminal.Grouped(int64(svc.RatePerSecond)), svc.RateLimit, todayText(svc.DailyQuota))
 		}
@@ -162,9 +162,9 @@ func (c *cli) printStatus(s client.Status) {
 	case s.Capture != "" && s.AllowRecipients > 0:
 		fmt.Fprintf(w, "\nCAPTURED: all messages except those to %d allow_recipients go to %s\n", s.AllowRecipients, s.Capture)
 	case s.Capture != "":
-		fmt.Fprintf(w, "\nCAPTURED: nothing leaves, all messages go to %s\n", s.Capture)
+		fmt.Fprintf(w, "\nCAPTURED: no messages are delivered; all messages go to %s\n", s.Capture)
 	case s.AllowRecipients > 0:
-		fmt.Fprintf(w, "\nSTAGING: messages leave to %d allow_recipients alone, all others are suppressed\n", s.AllowRecipients)
+		fmt.Fprintf(w, "\nSTAGING: only messages to %d allow_recipients are delivered; all others are suppressed\n", s.AllowRecipients)
 	}
 	if s.NextStart != "" {
 		fmt.Fprintf(w, "\nMOVED to another database: %s\n", s.NextStart)

@@ -14,7 +14,7 @@ func contradictionText(m *client.MatchCheck) string {
 	if m.Contradictions == 0 {
 		return "no contradiction"
 	}
-	return terminal.Amount(m.Contradictions, "CONTRADICTION", "CONTRADICTIONS") + ": a defect of Fanfare, please report it"
+	return terminal.Amount(m.Contradictions, "CONTRADICTION", "CONTRADICTIONS") + ": this is a bug in Fanfare, please report it"
 }
 
 // quarantinedText names a condition about which the matching index was wrong.
@@ -31,7 +31,7 @@ func (c *cli) printQuarantined(m *client.MatchCheck) {
 	if m == nil || len(m.Quarantined) == 0 {
 		return
 	}
-	fmt.Fprintln(c.out, "\nQUARANTINED: the matching index was wrong about these conditions. They are evaluated without it until they are changed")
+	fmt.Fprintln(c.out, "\nQUARANTINED: the matching index was wrong about these conditions. Until they are changed, they are evaluated without the index")
 	for _, q := range m.Quarantined {
 		fmt.Fprintf(c.out, "%s\n  since %s, at event %s: the index said %s, the evaluator says %s\n", quarantinedText(&q), q.Since.Local().Format(time.DateTime), q.Event, q.Index, q.Evaluator)
 	}

@@ -13,7 +13,7 @@ import (
 func templateFaultText(f *client.TemplateFault) string {
 	name := fmt.Sprintf("template %s/%s@%d", f.Service, f.Template, f.Version)
 	if f.Absent != "" {
-		return name + " uses " + f.Absent + ", but an event of a topic without a schema lacks this field: the value is empty"
+		return name + " uses " + f.Absent + ", but an event did not have this field, and its topic has no schema: the value is empty"
 	}
 	return fmt.Sprintf("%s failed for %s: %s", name, terminal.Amount(f.Recipients, "recipient", "recipients"), f.At)
 }
@@ -22,7 +22,7 @@ func (c *cli) printTemplateFaults(faults []client.TemplateFault) {
 	if len(faults) == 0 {
 		return
 	}
-	fmt.Fprintln(c.out, "\nTEMPLATES THAT FAILED OR LACKED A VARIABLE")
+	fmt.Fprintln(c.out, "\nTEMPLATE FAILURES AND MISSING VARIABLES")
 	for i := range faults {
 		replaced := ""
 		if faults[i].Replaced {

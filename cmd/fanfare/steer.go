@@ -18,10 +18,10 @@ func (c *cli) approveCommand() *cobra.Command {
 		Use: "approve EVENT", Short: "Approve a broadcast",
 		Long: `Approve a broadcast that is held.
 
-A broadcast with more messages than hold_above of its topic or service is held after
-matching: its recipients are known, and nothing is sent. fanfare status shows the held
-broadcasts. The key needs the scope approve. To reject a broadcast, use
-fanfare cancel --broadcast EVENT.`,
+If a broadcast has more messages than the hold_above limit of its topic or service, it
+is held after matching: its recipients are known, but nothing is sent. To list held
+broadcasts, run fanfare status. The API key needs the scope approve. To reject a
+broadcast, run fanfare cancel --broadcast EVENT.`,
 		Example: `  fanfare approve evt-20261120-1001`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -49,16 +49,16 @@ func (c *cli) rateCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "rate", Short: "Set the rate of a broadcast or a channel",
 		Long: `Set the rate of a broadcast or a channel. The rate takes effect within a second and
-stays over a restart. RATE is for example 100/s, 1000/min, 5000/h or unlimited.`,
+remains in effect after a restart. RATE is, for example, 100/s, 1000/min, 5000/h or
+unlimited.`,
 	}
 	command.AddCommand(
-		c.setRateCommand("broadcast", "EVENT RATE", "Set the rate of a broadcast over all channels together",
-			"The rates of the channels apply as well. unlimited removes the rate of the broadcast.",
+		c.setRateCommand("broadcast", "EVENT RATE", "Set the rate of a broadcast across all channels",
+			"The rates of the channels also apply. To remove the rate of the broadcast, pass\nunlimited.",
 			`  fanfare rate broadcast evt-20261120-1001 100/s
   fanfare rate broadcast evt-20261120-1001 unlimited`),
 		c.setRateCommand("channel", "SERVICE/CHANNEL RATE|configured", "Override the configured rate of a channel",
-			`fanfare status and fanfare apply show the override. Use configured as the rate to
-remove it.`,
+			"fanfare status and fanfare apply show the override. To remove it, pass configured as\nthe rate.",
 			`  fanfare rate channel news/email 500/s
   fanfare rate channel news/email configured`),
 	)
@@ -131,7 +131,7 @@ func (s *sending) try(command *cobra.Command, api *client.Client) error {
 	if c.json {
 		return c.printJSON(run)
 	}
-	fmt.Fprintf(c.out, "%s would leave over %s (%s)", terminal.Amount(int64(run.Messages), "message", "messages"), run.Channel, orElse(run.Rate, "unlimited"))
+	fmt.Fprintf(c.out, "%s would be sent over %s (%s)", terminal.Amount(int64(run.Messages), "message", "messages"), run.Channel, orElse(run.Rate, "unlimited"))
 	if took := takes(run.Seconds); took != "" {
 		fmt.Fprint(c.out, ", in "+took)
 	}
@@ -143,7 +143,7 @@ func (s *sending) try(command *cobra.Command, api *client.Client) error {
 		fmt.Fprintf(c.err, "recipient %d: %v\n", e.Index, e.Error.Err())
 	}
 	if len(run.Errors) > 0 {
-		return &someFailed{terminal.Grouped(int64(len(run.Errors))) + " recipients would be refused"}
+		return &someFailed{terminal.Grouped(int64(len(run.Errors))) + " recipients would be rejected"}
 	}
 	return nil
 }

@@ -19,14 +19,14 @@ func (c *cli) suppressionCommand() *cobra.Command {
 messages to it are settled as suppressed. Erased addresses are stored only as keyed
 hashes: you can check such an address, but the list does not show it.
 
-With --all-services a command works on the list that applies to all services of the
-server. It needs a key for all services.`}
+With --all-services, commands use the list that applies to all services of the server.
+This requires a key for all services.`}
 	command.AddCommand(c.suppressionGet(), c.suppressionAdd(), c.suppressionList(), c.suppressionImport(), c.suppressionExport(), c.suppressionLift())
 	return command
 }
 
 func allServicesFlag(command *cobra.Command, all *bool) {
-	command.Flags().BoolVar(all, "all-services", false, "use the list that applies to all services")
+	command.Flags().BoolVar(all, "all-services", false, "use the suppression list that applies to all services")
 }
 
 func (c *cli) suppressionGet() *cobra.Command {
@@ -50,7 +50,7 @@ func (c *cli) printSuppression(s *client.Suppression) error {
 	if c.json {
 		return c.printJSON(s)
 	}
-	fmt.Fprintf(c.out, "%s is suppressed since %s: %s", s.Address, s.At.Local().Format(time.DateTime), s.Reason)
+	fmt.Fprintf(c.out, "%s has been suppressed since %s: %s", s.Address, s.At.Local().Format(time.DateTime), s.Reason)
 	if s.AllServices {
 		fmt.Fprint(c.out, ", for all services")
 	}
@@ -169,9 +169,9 @@ func (c *cli) suppressionExport() *cobra.Command {
 	var format, output string
 	command := &cobra.Command{
 		Use: "export", Short: "Export the suppression list as NDJSON or CSV",
-		Long: `Export the suppression list in the format that import reads. Erased addresses are
-exported as hashes, which only this server can use. With --output the file appears
-when it is complete.`,
+		Long: `Export the suppression list in the format that fanfare suppression import reads. Erased
+addresses are exported as hashes, which only this server can use. With --output, the
+command writes to a temporary file and renames it once it is complete.`,
 		Example: `  fanfare suppression export --output suppressed.ndjson
   fanfare suppression export --reason hard_bounce --format csv > bounced.csv`,
 		Args: cobra.NoArgs,

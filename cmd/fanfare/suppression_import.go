@@ -20,11 +20,11 @@ func (c *cli) suppressionImport() *cobra.Command {
 	var format string
 	command := &cobra.Command{
 		Use: "import FILE", Short: "Import addresses into the suppression list",
-		Long: `Import the addresses of a file into the suppression list: NDJSON as written by export,
-or CSV whose first row names the columns. The address is in the column address, email
-or "email address" (upper or lower case). The columns reason, source and until are
-optional. Other columns and unknown reasons are ignored. A bad line does not stop the
-import. Use - as FILE for standard input.`,
+		Long: `Import addresses from a file into the suppression list. The file is NDJSON, as written
+by fanfare suppression export, or CSV with the column names in the first row. The address
+is in the column address, email or "email address" (in upper or lower case). The columns
+reason, source and until are optional. Other columns and unknown reasons are ignored. An
+invalid line does not stop the import. To read standard input, pass - as FILE.`,
 		Example: `  fanfare suppression import suppressed.ndjson
   fanfare suppression import bounces.csv --reason hard_bounce --source "the old system"`,
 		Args: cobra.ExactArgs(1),
@@ -62,8 +62,8 @@ import. Use - as FILE for standard input.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&format, "format", "", "format: ndjson or csv (default: csv for a file name that ends in .csv)")
-	flags.StringVar(&preset.Reason, "reason", "imported", "default for lines without one")
-	flags.StringVar(&preset.Source, "source", "", "source of lines without one (default: the file name)")
+	flags.StringVar(&preset.Reason, "reason", "imported", "reason for lines that have none")
+	flags.StringVar(&preset.Source, "source", "", "source for lines that have none (default: the file name)")
 	allServicesFlag(command, &preset.AllServices)
 	return command
 }
@@ -81,7 +81,7 @@ func (c *cli) printImported(sum *client.SuppressionSummary, rows *bulkfile.Table
 		fmt.Fprintf(c.out, "%s added, %s already present, %s failed\n", terminal.Grouped(sum.Added), terminal.Grouped(sum.Kept), terminal.Grouped(sum.Failed))
 	}
 	if sum.Failed > 0 {
-		return &someFailed{terminal.Grouped(sum.Failed) + " lines were refused"}
+		return &someFailed{terminal.Grouped(sum.Failed) + " lines were rejected"}
 	}
 	return nil
 }

@@ -25,11 +25,11 @@ func (c *cli) templateDraft() *cobra.Command {
 	var file, note string
 	command := &cobra.Command{
 		Use: "draft NAME [-f FILE]", Short: "Save or show the draft of a template",
-		Long: `Save a draft of a template next to the published version. The server checks the draft
-and renders it for each topic that uses the template, as apply does. The draft is not
-used for messages until you publish it. The file is a document that contains the
-template, or the template alone, as fanfare template get prints it. Without -f the
-command prints the draft as JSON.`,
+		Long: `Save a draft of a template without changing the published version. Like fanfare apply,
+the server checks the draft and renders it for each topic that uses the template. The
+draft is not used for messages until you publish it. The file is a document that
+contains the template, or only the template, as printed by fanfare template get.
+Without -f, the command prints the draft as JSON.`,
 		Example: `  fanfare template draft quake -f fanfare.yaml --note "shorter subject"
   fanfare template draft quake
   fanfare preview quake --draft
@@ -63,13 +63,13 @@ command prints the draft as JSON.`,
 			}
 			over := "no version is published"
 			if kept.Value.Base != 0 {
-				over = fmt.Sprintf("version %d stays published", kept.Value.Base)
+				over = fmt.Sprintf("version %d is still published", kept.Value.Base)
 			}
 			fmt.Fprintf(c.out, "template %s: saved version %d as a draft, %s\n", args[0], kept.Value.Version, over)
 			return nil
 		},
 	}
-	command.Flags().StringVarP(&file, "file", "f", "", "document with the template, or the template alone, or - for standard input")
+	command.Flags().StringVarP(&file, "file", "f", "", "document that contains the template, or only the template, or - for standard input")
 	command.Flags().StringVar(&note, "note", "", "reason for the change, on one line")
 	return command
 }
@@ -123,13 +123,13 @@ func (c *cli) templatePublish() *cobra.Command {
 	var what client.Publication
 	command := &cobra.Command{
 		Use: "publish NAME", Short: "Publish the draft or an earlier version of a template",
-		Long: `Publish the draft of a template, or go back to an earlier version with --version. The
-server first renders it for each topic that uses the template. Events that are
-accepted after the command has ended use the new version; broadcasts in progress keep
-theirs.
+		Long: `Publish the draft of a template or, with --version, go back to an earlier version. The
+server first renders the template for each topic that uses it. Events that are accepted
+after the command returns use the new version. Broadcasts in progress keep their
+version.
 
-The server refuses a draft that is older than the published version: compare the two
-and save the draft again.`,
+If another version was published after the draft was saved, the server refuses the
+draft. Compare the two, and save the draft again.`,
 		Example: `  fanfare template publish quake
   fanfare template publish quake --version 3 --note "the new one has a wrong link"`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeFirst("templates"),
@@ -200,10 +200,10 @@ func versionRow(t *client.Template) []string {
 func (c *cli) templateDiff() *cobra.Command {
 	return &cobra.Command{
 		Use: "diff NAME [FROM [TO]]", Short: "Compare two versions of a template",
-		Long: `Compare two versions of a template, as unified diffs of its parts: subject, text, HTML,
-and its variants by language and device. A version is a number, draft or published.
-Without versions the command compares the draft with the published version or, if there
-is no draft, the last two published versions.`,
+		Long: `Compare two versions of a template. The command prints a unified diff for each part:
+subject, text, HTML, and the variants for languages and devices. A version is a number,
+draft or published. If you pass no versions, the command compares the draft with the
+published version or, if there is no draft, the last two published versions.`,
 		Example: `  fanfare template diff quake
   fanfare template diff quake 3
   fanfare template diff quake 2 draft`,
@@ -243,7 +243,7 @@ func (c *cli) printVersionDiff(diff *client.TemplateDiff) {
 		}
 	}
 	if len(diff.Parts) == 0 {
-		fmt.Fprintf(c.out, "%s and %s of template %s are equal\n", versionName(diff.From), versionName(diff.To), diff.Template)
+		fmt.Fprintf(c.out, "%s and %s of template %s are identical\n", versionName(diff.From), versionName(diff.To), diff.Template)
 	}
 }
 

@@ -21,10 +21,10 @@ func (c *cli) traceCommand() *cobra.Command {
 	var query client.DeliveryQuery
 	command := &cobra.Command{
 		Use: "trace EVENT | trace --subscriber ADDRESS", Short: "Trace an event or a recipient",
-		Long: `Trace an event: the time at which it left each stage, the number of its messages and
-their states. With --recipient or --state the command shows single deliveries with all
-attempts, and with --subscriber all messages to one person. EVENT is the id that
-publish printed, or the id that the sender assigned.`,
+		Long: `Trace an event: the time at which it left each stage, and the number and states of its
+messages. With --recipient or --state, the command shows individual deliveries with all
+their attempts. With --subscriber, it shows all messages to one subscriber. EVENT is the
+id that fanfare publish printed, or the id that the sender assigned.`,
 		Example: `  fanfare trace evt-20261120-1001
   fanfare trace evt-20261120-1001 --recipient ada@example.com
   fanfare trace evt-20261120-1001 --state failed --limit 1000
@@ -68,7 +68,7 @@ publish printed, or the id that the sender assigned.`,
 	flags.StringVar(&subscriber, "subscriber", "", "address or id of a subscriber")
 	flags.StringVar(&query.Recipient, "recipient", "", "show only deliveries to this address or subscriber")
 	flags.StringVar(&query.State, "state", "", "show only deliveries in this state, for example failed")
-	flags.IntVar(&query.Limit, "limit", 100, "number of deliveries, at most 1000")
+	flags.IntVar(&query.Limit, "limit", 100, "maximum number of deliveries, up to 1000")
 	flags.StringVar(&query.Cursor, "cursor", "", "cursor of the next page, as printed by the previous call")
 	return command
 }

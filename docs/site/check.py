@@ -1,5 +1,5 @@
-"""Walks over a built site: every link inside must lead to a page and a place on
-it, and nothing may be loaded from elsewhere.
+"""Checks a built site: every internal link must point to an existing page and
+anchor, and no page may load anything from another site.
 
     python check.py build/docs
 """
@@ -41,7 +41,7 @@ def main(site: pathlib.Path) -> int:
             if at.scheme not in ("", "data") or at.netloc:
                 wrong.append(f"{path}: loads {target}")
             elif at.scheme == "" and not (path.parent / urllib.parse.unquote(at.path)).exists():
-                wrong.append(f"{path}: loads {target}, which is not there")
+                wrong.append(f"{path}: loads {target}, which does not exist")
         for target in page.links:
             at = urllib.parse.urlsplit(target)
             if at.scheme or at.netloc:
@@ -50,13 +50,13 @@ def main(site: pathlib.Path) -> int:
             to = (path.parent / urllib.parse.unquote(at.path)).resolve() if at.path else path.resolve()
             found = next((p for q, p in pages.items() if q.resolve() == to), None)
             if found is None and not to.is_file():
-                wrong.append(f"{path}: a link to {target}, which is not there")
+                wrong.append(f"{path}: broken link to {target}: the page does not exist")
             elif found and at.fragment and urllib.parse.unquote(at.fragment) not in found.ids:
-                wrong.append(f"{path}: a link to {target}: the page has no such place")
+                wrong.append(f"{path}: broken link to {target}: the page has no such anchor")
     for path in site.rglob("*.css"):
         for target in re.findall(r"url\(\s*['\"]?((?:https?:)?//[^)'\"]+)", path.read_text(encoding="utf-8")):
             wrong.append(f"{path}: loads {target}")
-    print("\n".join(wrong) if wrong else f"{len(pages)} pages, {links} links inside, nothing from elsewhere")
+    print("\n".join(wrong) if wrong else f"{len(pages)} pages, {links} internal links, no external resources")
     return 1 if wrong else 0
 
 

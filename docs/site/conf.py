@@ -1,8 +1,8 @@
-"""The site of docs/, built by Sphinx with MyST. Sources stay plain Markdown.
+"""Sphinx configuration that builds a site from docs/ with MyST.
 
-What a site needs beyond that is made here, while sources are read: the
-navigation comes from the lists of links in the index pages, and reference pages
-that end in a marker are continued with what the program itself says.
+The sources are plain Markdown. Everything else is added here when Sphinx reads
+them: the navigation comes from the lists of links in the index pages, and the
+markers in reference pages are replaced by the output of the fanfare binary.
 """
 
 import json
@@ -40,13 +40,13 @@ html_show_sphinx = False
 html_last_updated_fmt = None
 
 
-def said(*arguments: str) -> str:
+def run_fanfare(*arguments: str) -> str:
     return subprocess.run([BINARY, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def commands(*path: str) -> str:
-    """The help of a command and of all below it, one section each."""
-    text = said("help", *path) if path else said("--help")
+    """Returns the help of a command and its subcommands, one section for each."""
+    text = run_fanfare("help", *path) if path else run_fanfare("--help")
     out = "" if not path else f"\n{'##' if len(path) == 1 else '###'} fanfare {' '.join(path)}\n\n```text\n{text.split('Global Flags:')[0].rstrip()}\n```\n"
     names = re.findall(r"^  ([a-z][a-z-]*)  +\S", text.split("\nFlags:")[0], re.M)
     for name in names:
@@ -56,9 +56,9 @@ def commands(*path: str) -> str:
 
 
 MARKERS = {
-    "<!-- operations -->": lambda: operations.markdown(json.loads(said("openapi"))),
+    "<!-- operations -->": lambda: operations.markdown(json.loads(run_fanfare("openapi"))),
     "<!-- commands -->": commands,
-    "<!-- configuration -->": lambda: f"```yaml\n{said('config', 'reference')}```\n",
+    "<!-- configuration -->": lambda: f"```yaml\n{run_fanfare('config', 'reference')}```\n",
 }
 
 
@@ -67,11 +67,11 @@ def on_source(app, name: str, source: list[str]) -> None:
     for marker, make in MARKERS.items():
         if marker in text:
             text = text.replace(marker, make())
-    text = text.replace("```mermaid", "```text")  # a drawing would take a script of three megabytes
+    text = text.replace("```mermaid", "```text")  # drawing diagrams would need a script of three megabytes
     here = (DOCS / name).parent
 
     def inside(match: re.Match) -> str:
-        """Links to folders lead to their index; those out of docs/ become words."""
+        """Points links to folders at their index page, and turns links out of docs/ into plain text."""
         words, target, fragment = match.group(1), match.group(2), match.group(3) or ""
         place = (here / target).resolve()
         if not place.is_relative_to(DOCS):

@@ -1,4 +1,4 @@
-"""The reference of the API, made of its OpenAPI document."""
+"""Generates the API reference from the OpenAPI document."""
 
 METHODS = ["get", "put", "post", "patch", "delete"]
 
@@ -16,7 +16,7 @@ def markdown(document: dict) -> str:
         out += [f"## {tag.capitalize()}", meaning.get(tag, "")]
         for path, method, operation in by_tag[tag]:
             out += section(path, method, operation)
-    out += ["## Shapes"]
+    out += ["## Schemas"]
     for name in sorted(schemas):
         out += shape(name, schemas[name])
     return "\n\n".join(out) + "\n"
@@ -37,7 +37,7 @@ def section(path: str, method: str, operation: dict) -> list[str]:
         out.append(f"**{status}** {response.get('description', '')}" + (f": {answers}" if answers else "") + ".")
     refused = sorted(s for s in operation["responses"] if s.isdigit() and not s.startswith("2"))
     if refused:
-        out.append("Refused with " + ", ".join(refused) + ": see [errors](errors.md).")
+        out.append("Error responses: " + ", ".join(refused) + ". See [errors](errors.md).")
     return out
 
 
@@ -46,7 +46,7 @@ def shape(name: str, schema: dict) -> list[str]:
     required = schema.get("required", [])
     rows = []
     for member, value in schema.get("properties", {}).items():
-        always = "" if member in required else "may be absent"
+        always = "" if member in required else "optional"
         rows.append(f"| `{member}` | {cell(named(value))} | {always} | {cell(value.get('description', ''))} |")
     if rows:
         out.append("| member | | | |\n|---|---|---|---|\n" + "\n".join(rows))

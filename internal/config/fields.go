@@ -116,12 +116,12 @@ func Markdown() string {
 
 <!-- Generated from the fields: go test ./internal/config -run TestConfigurationReferenceIsFresh -update -->
 
-These are the settings of "fanfare serve". A flag overrides the environment, and the environment overrides the file that --config (or
-FANFARE_CONFIG) names. An unknown key is an error, which names its line. A changed setting takes effect after a restart.
+These are the settings of "fanfare serve". Flags take precedence over environment variables, and environment variables over the file
+given by --config (or FANFARE_CONFIG). An unknown key in the file is an error, reported with its line. Changes take effect after a restart.
 
-"fanfare config reference" prints all settings as a file to start from, "fanfare config check" validates a configuration, and
-"fanfare doctor" checks the paths, addresses and databases in it. Topics, templates and channels are not settings of the server: see
-"fanfare apply".
+"fanfare config reference" prints all settings as a file that you can start from. "fanfare config check" validates a configuration, and
+"fanfare doctor" also checks its paths, addresses and databases. Topics, templates and channels are not server settings; they are
+managed with "fanfare apply".
 
 | key | flag, variable | kind | default |
 |---|---|---|---|
