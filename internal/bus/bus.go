@@ -10,7 +10,8 @@
 // Failure. A message that a consumer took and did not finish is delivered again:
 // after the lease if the holder stopped answering, at once if it gave the message
 // back, and at once after a restart of an embedded bus, since no other process can
-// hold it. Duplicates are therefore normal, and no promise of Fanfare depends on
+// hold it. On a cluster the latter applies to EVENTS if the caller says that it
+// alone matches events now. Duplicates are therefore normal, and no promise of Fanfare depends on
 // their absence.
 package bus
 
@@ -36,6 +37,8 @@ type Options struct {
 	URL      string        // of a cluster; empty for the embedded server
 	Sync     bool          // embedded: sync each append to the disk
 	Lease    time.Duration // how long a taken message stays with a silent holder; at least 1 s
+	Replicas int           // of each stream on a cluster; 0: as they are
+	Matches  bool          // with a cluster: no other process matches events now, so those that one has taken are free
 	FirstSeq uint64        // lowest sequence that a new EVENTS stream may use, above all that the store knows
 	Logger   *slog.Logger
 }

@@ -51,7 +51,7 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Store has the tables of the cluster. A Member calls it from one goroutine.
+// Store has the tables of the cluster.
 type Store interface {
 	Register(ctx context.Context, n *postgres.Node, ttl time.Duration) error
 	Heartbeat(ctx context.Context, name string, instance int64, now time.Time) error

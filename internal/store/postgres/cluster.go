@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,11 +17,13 @@ const LeaderLease = "leader"
 
 // A Cluster is the connection of one node to the tables that the nodes of a cluster share: leases, nodes and server_keys.
 // It holds the ownership lock in shared mode, so that a server outside the cluster cannot use the database. All times
-// are those of the database's clock. One goroutine at a time may use it.
+// are those of the database's clock.
 type Cluster struct {
 	options Options
 	config  *pgx.ConnConfig
-	conn    *pgx.Conn // nil after a failure
+
+	mu   sync.Mutex
+	conn *pgx.Conn // nil after a failure
 }
 
 // A Node is a node of a cluster.
@@ -99,6 +102,8 @@ func (c *Cluster) connect(ctx context.Context) error {
 
 // use runs fn with the connection, which it makes anew after a failure.
 func (c *Cluster) use(ctx context.Context, fn func(*pgx.Conn) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.conn == nil || c.conn.IsClosed() {
 		if err := c.connect(ctx); err != nil {
 			return err
@@ -126,6 +131,8 @@ func (c *Cluster) fail(err error) error {
 
 // Close ends the connection. Leases stay until they expire.
 func (c *Cluster) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.conn == nil || c.conn.IsClosed() {
 		return nil
 	}

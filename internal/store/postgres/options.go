@@ -59,7 +59,7 @@ const (
 	// nodeIdleInTransaction replaces it for a node of a cluster. It is shorter than a lease, so that the locks of a node
 	// that stopped do not delay the next one.
 	nodeIdleInTransaction = 5 * time.Second
-	connectTimeout    = 5 * time.Second
+	connectTimeout        = 5 * time.Second
 
 	// A dead connection is detected after peerTimeout if data was sent, and otherwise after keepAliveIdle and a few
 	// probes.
