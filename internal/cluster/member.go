@@ -133,7 +133,7 @@ func (m *Member) Lead(ctx context.Context) (*Lease, error) {
 	return nil, ctx.Err()
 }
 
-// Resign ends a lease, so that another node can lead at once. Nothing that needs the lease may run any more.
+// Resign ends a lease, so that another node can lead immediately. The caller has stopped all work that needs the lease.
 func (m *Member) Resign(l *Lease) {
 	select {
 	case m.resigned <- l:

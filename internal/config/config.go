@@ -62,7 +62,7 @@ type Config struct {
 	DrainTimeout time.Duration `koanf:"drain_timeout" default:"30s" doc:"Time for which the server waits, when it stops, for messages that are being sent. The next start resumes the remaining ones."`
 
 	// Cluster.
-	Node           string `koanf:"node" default:"" doc:"Name of this node in a cluster of servers that use the same db and nats: one of them leads, and the others take over if it fails. Letters, digits, dots and hyphens. If it is empty, this server is alone."`
+	Node           string `koanf:"node" default:"" doc:"Name of this node in a cluster of servers that use the same db and nats: one of them leads, and the others take over if it fails. It consists of a to z, A to Z, 0 to 9, dots and hyphens. If it is empty, this server is not part of a cluster."`
 	NodeURL        string `koanf:"node_url" default:"" doc:"URL at which the other nodes reach the API of this node. If it is empty, it is made of listen, which must then name an address that the other nodes can reach."`
 	NodeCA         string `koanf:"node_ca" default:"" doc:"PEM file with the authorities that signed the certificates of the other nodes. If it is empty, those of the machine are used."`
 	ClusterKeyFile string `koanf:"cluster_key_file" default:"" doc:"File whose first line is the cluster key, which is the same for all nodes, with at least 32 characters: openssl rand -base64 32. It encrypts the keys of the server in db, and proves that a request was forwarded by a node."`
