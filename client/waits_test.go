@@ -11,7 +11,7 @@ import (
 )
 
 func TestWhoWaitsForAnAnswerIsToldWhatItWaitsFor(t *testing.T) {
-	const why = "the database cannot be reached since 2026-11-24T09:05:44Z"
+	const why = "the database has been unreachable since 2026-11-24T09:05:44Z"
 	for name, test := range map[string]struct {
 		ready int
 		want  string

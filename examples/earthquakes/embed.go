@@ -1,4 +1,5 @@
-// Package earthquakes is the example as files, so that a lone binary can show it.
+// Package earthquakes embeds the files of the example, so that the binary can run it without
+// the repository.
 package earthquakes
 
 import (
@@ -9,6 +10,6 @@ import (
 //go:embed fanfare.yaml schema.json earthquakes.ndjson *.liquid
 var files embed.FS
 
-// Files are fanfare.yaml, what it names, and the events of the week in
+// Files returns fanfare.yaml, the files that it refers to, and the events of the week in
 // earthquakes.ndjson.
 func Files() fs.FS { return files }

@@ -1,4 +1,5 @@
-// Package govuk is the example as files, so that a lone binary can show it.
+// Package govuk embeds the files of the example, so that the binary can run it without
+// the repository.
 package govuk
 
 import (
@@ -9,6 +10,6 @@ import (
 //go:embed fanfare.yaml schema.json content-changes.ndjson *.liquid
 var files embed.FS
 
-// Files are fanfare.yaml, what it names, and the published documents in
+// Files returns fanfare.yaml, the files that it refers to, and the published documents in
 // content-changes.ndjson.
 func Files() fs.FS { return files }

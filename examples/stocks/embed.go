@@ -1,4 +1,5 @@
-// Package stocks is the example as files, so that a lone binary can show it.
+// Package stocks embeds the files of the example, so that the binary can run it without
+// the repository.
 package stocks
 
 import (
@@ -9,5 +10,5 @@ import (
 //go:embed fanfare.yaml schema.json stocks.csv *.liquid
 var files embed.FS
 
-// Files are fanfare.yaml, what it names, and the prices in stocks.csv.
+// Files returns fanfare.yaml, the files that it refers to, and the prices in stocks.csv.
 func Files() fs.FS { return files }

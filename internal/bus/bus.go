@@ -65,7 +65,7 @@ type Bus struct {
 // Open starts or connects the bus and creates missing streams.
 func Open(ctx context.Context, options Options) (*Bus, error) {
 	if options.Lease < time.Second {
-		return nil, fmt.Errorf("bus: the lease is %v; use at least 1s", options.Lease)
+		return nil, fmt.Errorf("bus: the lease must be at least 1s, not %v", options.Lease)
 	}
 	b := &Bus{options: options, leases: map[*Lease]struct{}{}, queues: map[string]*Queue{}}
 	b.background, b.stop = context.WithCancel(context.Background())

@@ -130,7 +130,7 @@ func (h *host) revive(ctx context.Context) {
 			err := h.start()
 			if again = err != nil; again {
 				h.broken.Store(true)
-				h.options.Logger.Error("the bus could not be restarted; the server tries again", "error", err)
+				h.options.Logger.Error("cannot restart the bus; retrying", "error", err)
 			}
 		}
 		h.options.Logger.Info("the bus can write again")

@@ -122,7 +122,7 @@ func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func
 		if err == nil {
 			continue
 		}
-		q.bus.options.Logger.Warn("bus: messages could not be fetched; the server tries again", "error", err)
+		q.bus.options.Logger.Warn("cannot fetch messages from the bus; retrying", "error", err)
 		select {
 		case <-time.After(fetchPause):
 		case <-ctx.Done():

@@ -71,5 +71,5 @@ func (r *rebuilt) tell(log *slog.Logger, s *server.Server) {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s (%d messages)", name, messages[name])
 	}
-	log.Info("the bus was not shut down cleanly; it recovered these streams and continues with their messages", "recovered", strings.Join(names, ", "))
+	log.Info("the bus was not shut down cleanly; recovered its streams", "recovered", strings.Join(names, ", "))
 }

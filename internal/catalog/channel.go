@@ -56,8 +56,8 @@ func (c *Channel) CheckOperatorFields(old *Channel) error {
 	if field == "" || old != nil && old.serverSide() == c.serverSide() {
 		return nil
 	}
-	return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/" + field, Message: field + " concerns the server's own machine: a key of one service cannot set it, or change the relay of a channel that has it",
-		Hint: "use a key for all services to set it; this key can change the other fields of the channel"}
+	return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/" + field, Message: field + " gives access to the server's machine: a key for a single service cannot set it, or change the relay of a channel that has it",
+		Hint: "use a key for all services; with this key you can only change the other fields of the channel"}
 }
 
 // A Channel is a configured outbound route. It is immutable: an apply creates another one.

@@ -228,5 +228,5 @@ func (s *Snapshot) Load(c *control.ConfigRecord) (*Topic, error) {
 	case KindDraft:
 		return nil, loadDraft(s, svc, c)
 	}
-	return nil, fmt.Errorf("unknown kind %q; was the database written by a newer version?", c.Kind)
+	return nil, fmt.Errorf("unknown record kind %q; the database may have been written by a newer version", c.Kind)
 }

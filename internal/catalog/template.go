@@ -364,7 +364,7 @@ func (c Configuration) PickVersion(service, name string, version int, draft bool
 	all := c.TemplateVersions(service, name)
 	if len(all) == 0 {
 		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no template " + inputerror.Quote(name),
-			Hint: inputerror.DidYouMean(name, maps.Keys(c.of(service).Templates), "fanfare template list shows the stored templates; send a template that is not stored with the request")}
+			Hint: inputerror.DidYouMean(name, maps.Keys(c.of(service).Templates), "run fanfare template list to see the stored templates, or include the template in the request")}
 	}
 	for _, v := range all {
 		if version != 0 && v.Version == version || version == 0 && (draft && v.State == VersionDraft || !draft && v.State == VersionPublished) {
@@ -375,7 +375,7 @@ func (c Configuration) PickVersion(service, name string, version int, draft bool
 	case version != 0:
 		return nil, NoSuchVersion("/version", name, version, all)
 	case draft:
-		return nil, inputerror.Invalid("/draft", "store a draft with fanfare template draft "+name+" -f FILE", "template %s has no draft", inputerror.Quote(name))
+		return nil, inputerror.Invalid("/draft", "to store a draft, run fanfare template draft "+name+" -f FILE", "template %s has no draft", inputerror.Quote(name))
 	}
 	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "template " + inputerror.Quote(name) + " has no published version", Hint: "publish a draft or an earlier version; to list them, run fanfare template versions " + name}
 }

@@ -32,7 +32,7 @@ func (t *Topic) CheckCadence(c cadence.Cadence) error {
 		return inputerror.Invalid("/cadence", "add digest: {template: NAME} to the topic, or omit the cadence", "topic %s has no digest, so it does not support the cadence %s", inputerror.Quote(t.Name), c)
 	case c.OfState() && t.Key == "" && t.Digest.Key != "":
 		return inputerror.Invalid("/cadence", "set the key of the topic itself to "+t.Digest.Key+", or remove \"of state\" from the cadence",
-			"topic %s has a key only in its digest, which selects the newest event of each key for a message: a cadence \"of state\" needs the key of the topic", inputerror.Quote(t.Name))
+			"topic %s has a key only in its digest, but a cadence \"of state\" requires a key of the topic itself", inputerror.Quote(t.Name))
 	case c.OfState() && t.Key == "":
 		return inputerror.Invalid("/cadence", "set a key for the topic, or remove \"of state\" from the cadence", "topic %s has no key, so it has no state", inputerror.Quote(t.Name))
 	}

@@ -65,7 +65,7 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 		return nil, lang.Invalid("/audience_filter", "%v", b.Err)
 	}
 	if nanos := expr.NanosOf(of.condition); nanos > maxAudienceNanos {
-		e := lang.Invalid("/audience_filter", "the condition takes about %d ns for each person; the limit is %d ns", nanos, maxAudienceNanos)
+		e := lang.Invalid("/audience_filter", "the condition needs about %d ns for each person; the limit is %d ns", nanos, maxAudienceNanos)
 		e.Hint = "avoid nested loops; to search a list, write 'de' in subscriber.attributes.languages"
 		return nil, e
 	}

@@ -230,13 +230,13 @@ func reasonOf(t expr.Predicate) string {
 	case *expr.InConstants:
 		return "a list of more than 16 numbers cannot be indexed"
 	case *expr.TextPredicate, *expr.FoldedTextPredicate:
-		return "every text contains the empty text, so it cannot be indexed"
+		return "an empty string cannot be indexed because every string contains it"
 	case *expr.WithinPredicate:
-		return "geo.within is indexed only between a place of the event and a place of the subscription"
+		return "geo.within is indexed only if it compares a place in the event with a place in the subscription"
 	case *expr.CrossingPredicate:
-		return "a crossing is indexed only if the level is a number of the subscription"
+		return "a crossing is indexed only if the level is a number in the subscription"
 	case *expr.ExistsPredicate:
-		return "exists() is indexed only if it searches a text"
+		return "exists() is indexed only if it searches a string"
 	case *expr.RegexPredicate:
 		return "a regular expression cannot be indexed"
 	case expr.CELPredicate:

@@ -29,10 +29,10 @@ var costs = []struct{ filter, why string }{
 	{`mag + geo.lat > 10.0`, `no other condition uses`},
 	{`tags.exists(t, t.name == 'x')`, ``},
 	{`tags.exists(t, t.name in ['x', 'y'])`, ``},
-	{`tags.exists(t, t.name == null)`, `searches a text`},
+	{`tags.exists(t, t.name == null)`, `searches a string`},
 	{`tags.exists(t, t.name != 'x')`, `arithmetic, conversions`},
 	{`contains_ci(place, 'alaska') || event.type != 'automatic'`, `one side of an ||`},
-	{`place.contains('')`, `empty text`},
+	{`place.contains('')`, `empty string`},
 	{`true`, `constant`},
 }
 

@@ -122,8 +122,8 @@ func TestImpossibleCrossingsAreRefused(t *testing.T) {
 	for _, c := range []struct{ filter, message string }{
 		{`crosses(price)`, "requires two arguments"},
 		{`crosses(price, 1, 2)`, "requires two arguments"},
-		{`crosses([1.0], 2)`, "needs a field"},
-		{`crosses(event.list.size(), 2)`, "needs a field"},
+		{`crosses([1.0], 2)`, "requires a field"},
+		{`crosses(event.list.size(), 2)`, "requires a field"},
 		{`crosses(symbol, 10)`, "requires numbers, not a string"},
 		{`crosses(price, 'x')`, "requires numbers, not a string"},
 		{`event.list.exists(x, crosses(x.price, 10))`, "x is not a field of the event"},

@@ -19,10 +19,10 @@ func TestABadFilterIsRefusedWithItsPosition(t *testing.T) {
 	}{
 		{"event.mag >", 1, 12, "syntax error: mismatched input end of the expression", ""},
 		{"event.mag == 'abc", 1, 14, "syntax error: ", ""},
-		{"event.mag = 5", 1, 11, "syntax error: ", "write == for equal"},
-		{"event.mag <> 5", 1, 12, "syntax error: ", "write != for not equal"},
-		{"event.mag > 5 and event.mag < 6", 1, 15, "syntax error: ", "write && for and"},
-		{"event.mag > 5 OR event.mag < 3", 1, 15, "syntax error: ", "write || for or"},
+		{"event.mag = 5", 1, 11, "syntax error: ", "write == to test for equality"},
+		{"event.mag <> 5", 1, 12, "syntax error: ", "write != for"},
+		{"event.mag > 5 and event.mag < 6", 1, 15, "syntax error: ", "write && instead of and"},
+		{"event.mag > 5 OR event.mag < 3", 1, 15, "syntax error: ", "write || instead of or"},
 		{"not event.mag > 5", 1, 5, "syntax error: ", ""},
 		{"event.place LIKE 'x'", 1, 13, "syntax error: ", "contains_ci"},
 		{"as > 3", 1, 1, "reserved identifier: as", ""},
@@ -60,8 +60,8 @@ func TestABadFilterIsRefusedWithItsPosition(t *testing.T) {
 		{"event.place.startswith('x')", 1, 13, `unknown function "startswith"`, "did you mean startsWith?"},
 		{"containsci(place, 'x')", 1, 1, `unknown function "containsci"`, "did you mean contains_ci?"},
 		{"lower(place) == 'x'", 1, 1, `unknown function "lower"`, "contains_ci"},
-		{"has(event)", 1, 5, "has() takes a field", ""},
-		{"has(event.tags[0])", 1, 15, "has() takes a field", ""},
+		{"has(event)", 1, 5, "has() requires a field", ""},
+		{"has(event.tags[0])", 1, 15, "has() requires a field", ""},
 		{`"é" == place && bogus`, 1, 17, `unknown name "bogus"`, "valid names are "},
 	} {
 		e := asError(t, x.CheckFilter(quakes, c.filter))

@@ -47,7 +47,7 @@ func WriteFile(path string, text []byte) error {
 // Unusable returns the error of a data directory that cannot be made or written.
 func Unusable(err error) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: "the data directory cannot be used: " + err.Error(),
-		Hint: "set data_dir to a folder that belongs to the user that runs the server"}
+		Hint: "set data_dir to a directory that is owned by the user that runs the server"}
 }
 
 // Lock locks a data directory until unlock is called. It fails with the code Conflict if another server has it.
@@ -57,7 +57,7 @@ func Lock(dir string) (unlock func() error, err error) {
 		return nil, Unusable(err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "another server uses " + dir, Hint: "stop the other server, or set another data_dir for this server"}, f.Close())
+		return nil, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "another server is using " + dir, Hint: "stop the other server, or set a different data_dir for this server"}, f.Close())
 	}
 	return f.Close, nil
 }

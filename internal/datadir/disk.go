@@ -47,6 +47,6 @@ func (f *DiskFloor) Check() error {
 		return nil
 	}
 	return &fanfare.Error{Code: fanfare.DiskFull,
-		Message: fmt.Sprintf("the disk has %d MB free, less than the floor of %d MB: the server refuses new data and continues to deliver", s.free>>20, s.floor>>20),
+		Message: fmt.Sprintf("free disk space is %d MB, below the minimum of %d MB: the server rejects new data but continues to deliver messages", s.free>>20, s.floor>>20),
 		Hint:    "free some space, or lower retention_days or disk_floor"}
 }

@@ -11,8 +11,8 @@ import (
 // Page is part of the input of every list.
 type Page struct {
 	Named
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of members of a page"`
-	Cursor string `query:"cursor" maxLength:"600" doc:"next of the previous page, with the same filters; default: the first page"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of entries per page"`
+	Cursor string `query:"cursor" maxLength:"600" doc:"the value of next from the previous page, with the same filters; default: the first page"`
 }
 
 // A listing identifies a list and its filters. A cursor is valid for one listing. It
@@ -60,7 +60,7 @@ func (l listing) key(cursor string) (string, error) {
 			return key, nil
 		}
 	}
-	return "", &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter cursor does not belong to this list with these filters", Hint: "use next of the previous page, or omit the cursor"}
+	return "", &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter cursor does not belong to this list with these filters", Hint: "use the value of next from the previous page, or omit the cursor"}
 }
 
 // pageOf returns one page of a complete list that is sorted by unique keys. next is ""

@@ -109,7 +109,7 @@ func TestReportsAreAppliedOnceByTheirOutcome(t *testing.T) {
 		"blocked": {"failed", "bounced (blocked): 550 5.1.1 blocked using zen.spamhaus.org", ""},
 		"bare":    {"failed", "bounced (invalid): 550 5.1.1 No", ""},
 		"away":    {"accepted", "", ""},
-		"junk":    {"delivered", "the reader called it junk (abuse)", "complaint"},
+		"junk":    {"delivered", "the recipient reported it as spam (abuse)", "complaint"},
 		"fine":    {"accepted", "", ""},
 	} {
 		d := s.delivery(to[who+"@example.org"])

@@ -25,7 +25,7 @@ func TestEventsAreAcceptedDuringAnOutageOfTheDatabase(t *testing.T) {
 	pg.Kill()
 	s.eventually("it is not ready", func() bool {
 		code, why := s.call("GET", "/readyz", "", "")
-		return code == 503 && strings.Contains(why, "cannot be reached since") && strings.Contains(why, "resumes processing")
+		return code == 503 && strings.Contains(why, "unreachable since") && strings.Contains(why, "resumes processing")
 	})
 	s.must(200, "GET", "/healthz", "", "")
 	s.must(202, "POST", "/v1/topics/story/events", "application/json", `{"title":"Meanwhile","level":9}`)
@@ -43,7 +43,7 @@ func TestEventsAreAcceptedDuringAnOutageOfTheDatabase(t *testing.T) {
 			t.Errorf("%s %s took %v", needs[0], needs[1], took)
 		}
 	}
-	if status := s.must(200, "GET", "/v1/status", "", ""); !strings.Contains(status, `"ready":false`) || !strings.Contains(status, `"reason":"the database cannot`) {
+	if status := s.must(200, "GET", "/v1/status", "", ""); !strings.Contains(status, `"ready":false`) || !strings.Contains(status, `"reason":"the database has been unreachable`) {
 		t.Errorf("status: %s", status)
 	}
 

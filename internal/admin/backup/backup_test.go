@@ -187,7 +187,7 @@ func TestDamagedBackupIsRefusedWithItsPart(t *testing.T) {
 		}
 	}
 	bad := bytes.Replace(backup, []byte("yesterdayyester"), []byte("yesterdayYester"), 1)
-	if _, err := Read(bytes.NewReader(bad), Visitor{}); err == nil || !strings.Contains(err.Error(), "deliveries/deliveries-20261119.db was changed") {
+	if _, err := Read(bytes.NewReader(bad), Visitor{}); err == nil || !strings.Contains(err.Error(), "deliveries/deliveries-20261119.db was modified") {
 		t.Errorf("the error does not name the part: %v", err)
 	}
 	for name, text := range map[string][]byte{"empty": nil, "text": []byte("hello"), "zeros": make([]byte, 4096)} {

@@ -48,7 +48,7 @@ func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifes
 	}})
 	if broken, ok := errors.AsType[*fanfare.Error](err); ok && broken.Code == fanfare.Invalid {
 		told := *broken
-		told.Hint = "the server stopped the backup or the connection was lost: check the log of the server, and take the backup again"
+		told.Hint = "the server stopped the backup or the connection was lost: check the server log, and take the backup again"
 		return m, &told
 	}
 	if err == nil {

@@ -129,7 +129,7 @@ func (in *reader) manifest() (Manifest, error) {
 		return m, err
 	}
 	if string(sum) != sumOf(text) || json.Unmarshal(text, &m) != nil {
-		return m, damaged("its manifest was changed", takeAnother)
+		return m, damaged("its manifest was modified", takeAnother)
 	}
 	if _, err := in.tar.Next(); !errors.Is(err, io.EOF) {
 		return m, in.broken("at its end", err)
@@ -143,7 +143,7 @@ func (in *reader) compare(written []Part) error {
 			return damaged("the part "+want.Name+" is missing", takeAnother)
 		}
 		if got := in.parts[i]; got != want {
-			return damaged(fmt.Sprintf("the part %s was changed: its SHA-256 is %s instead of %s", want.Name, got.SHA256, want.SHA256), takeAnother)
+			return damaged(fmt.Sprintf("the part %s was modified: its SHA-256 is %s instead of %s", want.Name, got.SHA256, want.SHA256), takeAnother)
 		}
 	}
 	if len(in.parts) > len(written) {

@@ -39,7 +39,7 @@ type Server struct {
 // Backup writes a backup of the running server.
 func (s *Server) Backup(ctx context.Context, w io.Writer, bytesPerSecond int64) error {
 	if !s.running.TryLock() {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: "another backup is running", Hint: "wait until it is done"}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: "another backup is running", Hint: "wait until it is finished"}
 	}
 	defer s.running.Unlock()
 	if err := s.Exclusive.Lock(ctx); err != nil {
@@ -93,7 +93,7 @@ func TakeStopped(ctx context.Context, c config.Config, w io.Writer, bytesPerSeco
 		defer func() { err = errors.Join(err, db.Close()) }()
 		if stored, err := database.ReadPairing(dir); err != nil || stored == nil || stored.Identity != db.About().Identity {
 			return errors.Join(err, &fanfare.Error{Code: fanfare.Conflict, Message: "the data directory " + dir + " and the database " + db.About().Where + " do not belong together",
-				Hint: "set data_dir and db to those of the same server"})
+				Hint: "set data_dir and db to the values of the same server"})
 		}
 	}
 	events, err := bus.Open(ctx, bus.Options{Dir: filepath.Join(dir, datadir.Bus), URL: nats, Sync: true, Lease: stoppedLease, Logger: log})

@@ -92,7 +92,7 @@ func (s *Switches) Approve(ctx context.Context, id, by string) error {
 			return err
 		}
 		if b.State != fanfare.BroadcastHeld {
-			return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + id + " does not wait for approval", Hint: "`fanfare status` shows the broadcasts that wait; use resume for one that is paused"}
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + id + " does not wait for approval", Hint: "`fanfare status` lists the broadcasts that wait for approval; to continue a paused broadcast, use resume"}
 		}
 	}
 	err = s.setControls(ctx, ref, fanfare.Control{Event: ref, Name: fanfare.ControlHold}, fanfare.Control{Event: ref, Name: fanfare.ControlApproved, Value: by})
@@ -112,7 +112,7 @@ func (s *Switches) SetRate(ctx context.Context, scope fanfare.Scope, text string
 	rate, err := catalog.ParseRate(text)
 	configured := text == rateConfigured && scope.Kind == fanfare.ScopeChannel
 	if err != nil && !configured {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/rate", Message: err.Error(), Hint: "write it as 30/s, 1000/min, 5000/h or unlimited, and for a channel also as configured"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/rate", Message: err.Error(), Hint: "write it as 30/s, 1000/min, 5000/h or unlimited; for a channel, configured is also valid"}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Switches) SetRate(ctx context.Context, scope fanfare.Scope, text string
 		}
 		return s.setControls(ctx, ref, c)
 	}
-	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/kind", Message: fmt.Sprintf("%q has no rate of its own", scope.Kind), Hint: "use channel or broadcast"}
+	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/kind", Message: fmt.Sprintf("%q cannot have its own rate", scope.Kind), Hint: "use channel or broadcast"}
 }
 
 // rateConfigured restores the configured rate of a channel.

@@ -26,17 +26,17 @@ func (h *Housekeeping) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := h.Registry.TrimAudit(ctx, h.Clock.Now().Add(-h.AuditAge)); err != nil && ctx.Err() == nil {
-			h.Logger.Warn("old entries of the audit could not be deleted; the server tries again", "error", err)
+			h.Logger.Warn("cannot delete old audit entries; retrying", "error", err)
 		}
 		if err := h.Registry.TrimSuppressions(ctx); err != nil && ctx.Err() == nil {
-			h.Logger.Warn("expired suppressions could not be deleted; the server tries again", "error", err)
+			h.Logger.Warn("cannot delete expired suppressions; retrying", "error", err)
 		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 		}
 		if err := h.Registry.StoreKeyUses(context.WithoutCancel(ctx)); err != nil {
-			h.Logger.Warn("the last use of keys could not be stored", "error", err)
+			h.Logger.Warn("cannot store the last use of keys", "error", err)
 		}
 		if ctx.Err() != nil {
 			return

@@ -84,7 +84,7 @@ func (p *Parking) RetryParked(ctx context.Context, id string) error {
 	default:
 		var batch fanfare.Batch
 		if err := json.Unmarshal(payload, &batch); err != nil {
-			return &fanfare.Error{Code: fanfare.Conflict, Message: "parked batch " + id + " is damaged and cannot be retried: " + err.Error(), Hint: "drop it; the trace of its event shows which deliveries are still pending"}
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "parked batch " + id + " is damaged and cannot be retried: " + err.Error(), Hint: "drop the batch; the trace of its event shows which deliveries are still pending"}
 		}
 		if err := p.options.Bus.Publish(ctx, []fanfare.Batch{batch}); err != nil {
 			return err
@@ -128,5 +128,5 @@ func (p *Parking) find(ctx context.Context, id string) (kind string, payload []b
 			}
 		}
 	}
-	return "", nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no parked work %q", id), Hint: "`fanfare parked list` shows the ids"}
+	return "", nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no parked work %q", id), Hint: "`fanfare parked list` lists the ids"}
 }

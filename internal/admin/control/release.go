@@ -42,7 +42,7 @@ func newReleaser(due DueWork, store *deliveries.Store, logger *slog.Logger) rele
 func (s *Switches) Release(ctx context.Context, cancelled ...fanfare.EventRef) {
 	failpoint.Hit("before-release")
 	if err := s.releaser.try(context.WithoutCancel(ctx), cancelled); err != nil {
-		s.options.Logger.Log(ctx, retry.LogLevel(err), "held batches could not be released; the server tries again", "error", err)
+		s.options.Logger.Log(ctx, retry.LogLevel(err), "cannot release held batches; retrying", "error", err)
 		s.ReleaseSoon()
 	}
 }

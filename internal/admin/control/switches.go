@@ -281,7 +281,7 @@ func (s *Switches) openIn(ctx context.Context, scope fanfare.Scope, reason strin
 		service, name, _ = strings.Cut(scope.Name, "/")
 		channel, ok := s.options.Registry.ChannelNamed(service, name)
 		if !ok {
-			return nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("unknown channel %q", scope.Name), Hint: "write service/channel; `fanfare channel list` shows the channels"}
+			return nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("unknown channel %q", scope.Name), Hint: "write service/channel; `fanfare channel list` lists the channels"}
 		}
 		number = channel.Number
 	default:
@@ -307,7 +307,7 @@ func (s *Switches) openIn(ctx context.Context, scope fanfare.Scope, reason strin
 func (s *Switches) findOpen(ctx context.Context, id string) (fanfare.EventRef, error) {
 	ref, ok := fanfare.ParseEventRef(id)
 	if !ok {
-		return ref, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/name", Message: fmt.Sprintf("%q is not the id of an event", id), Hint: "an event id begins with evt-; `fanfare status` shows the open broadcasts"}
+		return ref, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/name", Message: fmt.Sprintf("%q is not the id of an event", id), Hint: "an event id begins with evt-; `fanfare status` lists the open broadcasts"}
 	}
 	b, err := s.options.Store.Broadcast(ctx, ref)
 	if err != nil {
@@ -363,7 +363,7 @@ func (s *Switches) PausedBroadcasts() []catalog.PausedScope {
 
 // PauseFailing pauses a broadcast whose first messages all failed.
 func (s *Switches) PauseFailing(ctx context.Context, ref fanfare.EventRef) error {
-	return s.Pause(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: ref.String()}, "its first 100 messages all failed; fix the cause and resume it")
+	return s.Pause(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: ref.String()}, "all of its first 100 messages failed; fix the cause and resume the broadcast")
 }
 
 // Paused returns the pause that stops a channel of a service or, if the channel is "", the whole service.

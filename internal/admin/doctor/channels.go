@@ -20,7 +20,7 @@ func (o *Options) channels(ctx context.Context, r *Report) []*catalog.Channel {
 	if err != nil {
 		mend := "run this command as the user that runs the server"
 		if !o.Config.SQLite() {
-			mend = "fix the database first"
+			mend = "fix the database problems first"
 		}
 		r.warn("channels", mend, "the configured channels cannot be read: %v", err)
 		return nil
@@ -42,7 +42,7 @@ func (o *Options) channels(ctx context.Context, r *Report) []*catalog.Channel {
 		case "file":
 			folder(r, check, c.Path)
 		default:
-			r.ok(check, "the channel has nothing to check outside of the server")
+			r.ok(check, "the channel has no external parts to check")
 		}
 	}
 	return list
@@ -63,7 +63,7 @@ func (o *Options) secrets(r *Report, check string, c *catalog.Channel) {
 		return
 	}
 	if _, err := c.ReceiptSecrets(); err != nil {
-		unreadable(r, check, mend, c.Receipts.SecretFile, "secret of the receipts", err)
+		unreadable(r, check, mend, c.Receipts.SecretFile, "receipt secret", err)
 	}
 }
 
@@ -77,7 +77,7 @@ func folder(r *Report, check, path string) {
 	case errors.Is(err, fs.ErrNotExist):
 		r.ok(check, "%s does not exist yet; the server creates it", path)
 	case err != nil:
-		r.wrong(check, "set path to a folder that the user of the server can access", "%v", err)
+		r.wrong(check, "set path to a folder that the user that runs the server can access", "%v", err)
 	default:
 		r.ok(check, "%s is writable", path)
 	}
@@ -103,7 +103,7 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog
 		case c.PasswordFile != "" && errors.Is(missing, fs.ErrNotExist):
 			r.wrong(check, "make the file readable for the user of the server, or configure another one in the channel", "the password cannot be read: %v", err)
 		default:
-			r.warn(check, "to test the login, set the variable in the environment of this command as well", "the password cannot be read here: %v", err)
+			r.warn(check, "to test the login, also set the variable in the environment of this command", "the password cannot be read here: %v", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -114,7 +114,7 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog
 		return
 	}
 	if s.Untrusted != nil {
-		r.warn(check, "give the relay a certificate for its name; with tls: required it would be refused", "%s: its certificate is not trusted: %v", c.Relay, s.Untrusted)
+		r.warn(check, "install a certificate for the name of the relay; with tls: required, the server would refuse the connection", "%s: its certificate is not trusted: %v", c.Relay, s.Untrusted)
 	}
 	if s.TLS == "" && isName(host) {
 		r.warn(check, "configure STARTTLS on the relay, or connect over a private network", "%s: the connection is not encrypted", c.Relay)
@@ -127,7 +127,7 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog
 	if s.Authenticated {
 		login = ", logged in as " + c.Username
 	}
-	r.ok(check, "%s says %q; %s%s; %s", c.Relay, s.Banner, secure, login, strings.Join(s.Extensions, " "))
+	r.ok(check, "%s replies %q; %s%s; %s", c.Relay, s.Banner, secure, login, strings.Join(s.Extensions, " "))
 }
 
 // mendOf returns how to fix a failed connection.
@@ -139,8 +139,8 @@ func mendOf(err error) string {
 		{"TLS", "correct tls, or the certificate of the relay"},
 		{"certificate", "correct tls, or the certificate of the relay"},
 		{"refused", "start the mail server, or correct relay"},
-		{"i/o timeout", "check the firewall: the port may be blocked from here (25 often is)"},
-		{"deadline", "check the firewall: the port may be blocked from here (25 often is)"},
+		{"i/o timeout", "check the firewall: the port may be blocked from this network (port 25 often is)"},
+		{"deadline", "check the firewall: the port may be blocked from this network (port 25 often is)"},
 		{"no route", "check the network"},
 	} {
 		if strings.Contains(text, one.sign) {
@@ -158,14 +158,14 @@ func (o *Options) replies(r *Report) {
 	}
 	rules, err := o.Rules(file)
 	if err == nil {
-		r.ok("replies", "%d rules of %s take precedence over the built-in rules", rules, file)
+		r.ok("replies", "%d rules in %s take precedence over the built-in rules", rules, file)
 		return
 	}
-	mend := "set reply_rules to a file that the user of the server can read"
+	mend := "set reply_rules to a file that the user that runs the server can read"
 	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		if mend = e.Hint; mend == "" {
-			mend = "fanfare replies list --rules " + file + " shows the error"
+			mend = "fanfare replies list --rules " + file + " prints the error"
 		}
 	}
-	r.wrong("replies", mend, "the rules of %s are not used: %v", file, err)
+	r.wrong("replies", mend, "the rules in %s are not used: %v", file, err)
 }

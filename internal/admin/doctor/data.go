@@ -26,7 +26,7 @@ func (o *Options) data(r *Report) (held bool) {
 	case errors.Is(err, fs.ErrNotExist):
 		parent := existing(dir)
 		if unix.Access(parent, unix.W_OK) != nil {
-			r.wrong("data", "make "+dir+", owned by the user that runs the server", "%s does not exist, and this user cannot write to %s", dir, parent)
+			r.wrong("data", "create "+dir+", owned by the user that runs the server", "%s does not exist, and this user cannot write to %s", dir, parent)
 			return false
 		}
 		r.ok("data", "%s does not exist yet; the server creates it", dir)
@@ -34,7 +34,7 @@ func (o *Options) data(r *Report) (held bool) {
 		o.disk(r, parent)
 		return false
 	case err != nil:
-		r.wrong("data", "set data_dir to a folder that the user of the server can access, and run this command as that user", "%v", err)
+		r.wrong("data", "set data_dir to a folder that the user that runs the server can access, and run this command as that user", "%v", err)
 		return false
 	case !info.IsDir():
 		r.wrong("data", "set data_dir to a folder", "%s is not a folder", dir)
@@ -78,7 +78,7 @@ func (o *Options) rights(r *Report, dir string, info fs.FileInfo) {
 	case int(uid) != os.Geteuid() && os.Geteuid() != 0:
 		r.warn("data", "run the server as "+owner, "%s belongs to %s, not to this user", dir, owner)
 	default:
-		r.ok("data", "%s belongs to %s alone", dir, owner)
+		r.ok("data", "%s belongs to %s, and other users have no access", dir, owner)
 	}
 }
 
@@ -113,11 +113,11 @@ func (o *Options) keys(r *Report, dir string) {
 		}
 		if mode := info.Mode().Perm(); mode&0o077 != 0 {
 			good = false
-			r.wrong("keys", "chmod 600 "+path+", and change the key if others have been on this machine", "other users can read %s (mode %04o)", path, mode)
+			r.wrong("keys", "chmod 600 "+path+", and replace the key if other users have had access to this machine", "other users can read %s (mode %04o)", path, mode)
 		}
 	}
 	if good {
-		r.ok("keys", "nobody else can read the key files")
+		r.ok("keys", "other users cannot read the key files")
 	}
 }
 
@@ -127,11 +127,11 @@ var unfit = map[int64]struct{ name, why string }{
 	0x517b:     {"smb", "locks and syncs of a network file system are not reliable enough for SQLite"},
 	0xff534d42: {"cifs", "locks and syncs of a network file system are not reliable enough for SQLite"},
 	0xfe534d42: {"smb2", "locks and syncs of a network file system are not reliable enough for SQLite"},
-	0x01021997: {"9p", "it is a folder of the host of a virtual machine: syncs may not reach the disk"},
-	0x01021994: {"tmpfs", "it is memory: everything is gone when the machine restarts"},
-	0x858458f6: {"ramfs", "it is memory: everything is gone when the machine restarts"},
-	0x794c7630: {"overlayfs", "it is a layer of a container: everything is gone with the container"},
-	0x65735546: {"fuse", "the program behind it decides whether syncs reach the disk"},
+	0x01021997: {"9p", "it is a folder shared by the host of a virtual machine: syncs may not reach the disk"},
+	0x01021994: {"tmpfs", "it is in memory: all data is lost when the machine restarts"},
+	0x858458f6: {"ramfs", "it is in memory: all data is lost when the machine restarts"},
+	0x794c7630: {"overlayfs", "it is a container layer: all data is lost when the container is removed"},
+	0x65735546: {"fuse", "whether syncs reach the disk depends on the FUSE program"},
 }
 
 var named = map[int64]string{0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x2fc12fc1: "zfs", 0xf2f52010: "f2fs"}
@@ -152,7 +152,7 @@ func (o *Options) disk(r *Report, dir string) {
 	free, floor := int64(stat.Bavail)*stat.Bsize, o.Config.DiskFloor.Bytes(int64(stat.Blocks)*stat.Bsize)
 	switch {
 	case free < floor:
-		r.wrong("free disk", "free some space, shorten retention_days or lower disk_floor", "%s free, less than the floor of %s: intake is closed", size(free), size(floor))
+		r.wrong("free disk", "free some space, shorten retention_days or lower disk_floor", "%s free, less than the floor of %s: the server refuses new events", size(free), size(floor))
 	case free < 2*floor:
 		r.warn("free disk", "free some space, or shorten retention_days", "%s free, close to the floor of %s", size(free), size(floor))
 	default:
@@ -177,9 +177,9 @@ func (o *Options) sync(r *Report, dir string) {
 	took, err := timeSync(dir, o.Now)
 	switch {
 	case err != nil:
-		r.wrong("sync", "check the disk", "a file cannot be written and synced: %v", err)
+		r.wrong("sync", "check the disk", "cannot write and sync a file: %v", err)
 	case took > slowSync && o.Config.Fsync():
-		r.warn("sync", "use a disk with a write cache that survives a loss of power, or durability relaxed", "a sync takes %v: each group of requests waits that long", took.Round(100*time.Microsecond))
+		r.warn("sync", "use a disk with a write cache that survives a power loss, or set durability to relaxed", "a sync takes %v, which delays each group of requests by that time", took.Round(100*time.Microsecond))
 	default:
 		r.ok("sync", "a sync takes %v", took.Round(10*time.Microsecond))
 	}

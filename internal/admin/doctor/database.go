@@ -71,10 +71,10 @@ func (o *Options) database(ctx context.Context, r *Report, held bool) {
 		r.ok("database", "%s is PostgreSQL %s and answers in %v", d.Where, d.Version, d.RoundTrip.Round(10*time.Microsecond))
 	}
 	if d.RoundTrip > slowRoundTrip {
-		r.warn("database", "put the server near the database", "a round trip takes %v: each group of outcomes waits that long", d.RoundTrip.Round(100*time.Microsecond))
+		r.warn("database", "move the server closer to the database", "a round trip takes %v, which delays each group of outcomes by that time", d.RoundTrip.Round(100*time.Microsecond))
 	}
 	if !d.Encrypted && !d.Local {
-		r.warn("database", "add sslmode=verify-full to the URL, and sslrootcert if a private authority signed the certificate", "the server sends personal data to it unencrypted")
+		r.warn("database", "add sslmode=verify-full to the URL, and sslrootcert if a private authority signed the certificate", "the server sends personal data to the database unencrypted")
 	}
 	o.schema(r, d)
 	o.keeping(r, d, held)
@@ -109,15 +109,15 @@ func days(n int) string {
 func (o *Options) schema(r *Report, d *Database) {
 	switch {
 	case d.SchemaSeen > d.SchemaKnown:
-		r.wrong("schema", "use the newer version, or restore a backup from before the upgrade", "%s was created by a newer version of Fanfare: it has version %d, this program supports %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
+		r.wrong("schema", "use the newer version, or restore a backup taken before the upgrade", "%s was created by a newer version of Fanfare: it has version %d, but this program supports versions up to %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
 	case d.SchemaSeen == 0 && !d.MayCreate:
 		r.wrong("schema", "CREATE SCHEMA "+d.Schema+" AUTHORIZATION the user of the URL", "the schema %s does not exist, and this user cannot create it", d.Schema)
 	case d.SchemaSeen > 0 && !d.MayChange:
 		r.wrong("schema", "connect as "+d.Owner, "the schema %s belongs to %s, and this user cannot change it", d.Schema, d.Owner)
 	case d.SchemaSeen == 0:
-		r.ok("schema", "%s is empty, the server creates its tables", d.Schema)
+		r.ok("schema", "%s is empty; the server creates its tables", d.Schema)
 	case d.SchemaSeen < d.SchemaKnown:
-		r.ok("schema", "%s has version %d, the server upgrades it to %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
+		r.ok("schema", "%s has version %d; the server upgrades it to version %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
 	default:
 		r.ok("schema", "%s has version %d, %s and %s", d.Schema, d.SchemaSeen, days(d.Days), size(d.Bytes))
 	}
@@ -127,11 +127,11 @@ func (o *Options) schema(r *Report, d *Database) {
 func (o *Options) keeping(r *Report, d *Database, held bool) {
 	switch {
 	case !d.Fsync && o.Config.Fsync():
-		r.wrong("durability", "set fsync = on in postgresql.conf, or durability relaxed here", "PostgreSQL runs with fsync = off: acknowledged data, or the whole database, may not survive a power loss")
+		r.wrong("durability", "set fsync = on in postgresql.conf, or set durability to relaxed in Fanfare", "PostgreSQL runs with fsync = off: a power loss may destroy acknowledged data or the whole database")
 	case !d.Fsync:
 		r.warn("durability", "set fsync = on in postgresql.conf", "PostgreSQL runs with fsync = off: a power loss may destroy the database")
 	case !d.FullPageWrites:
-		r.warn("durability", "set full_page_writes = on, unless the file system never tears a page", "PostgreSQL runs with full_page_writes = off")
+		r.warn("durability", "set full_page_writes = on, unless the file system prevents torn pages", "PostgreSQL runs with full_page_writes = off")
 	case o.Config.Fsync():
 		r.ok("durability", "PostgreSQL syncs, and the server waits for it")
 	default:
@@ -139,15 +139,15 @@ func (o *Options) keeping(r *Report, d *Database, held bool) {
 	}
 	switch free := d.MaxConnections - d.Used; {
 	case d.Holder != "" && !held:
-		r.warn("database", "stop it before you start a server here; each needs its own schema or database", "a server uses it already: %s", d.Holder)
+		r.warn("database", "stop that server before you start one here; each server needs its own schema or database", "another server already uses the database: %s", d.Holder)
 	case free < o.Config.DBConnections:
-		r.warn("connections", "raise max_connections of PostgreSQL, or lower db_connections", "only %d of %d connections are free, and db_connections is %d", free, d.MaxConnections, o.Config.DBConnections)
+		r.warn("connections", "increase max_connections in PostgreSQL, or decrease db_connections", "only %d of %d connections are free, but db_connections is %d", free, d.MaxConnections, o.Config.DBConnections)
 	default:
 		own := ""
 		if d.Holder != "" {
-			own = fmt.Sprintf("the server has %d of them, ", d.Own)
+			own = fmt.Sprintf("the server uses %d, ", d.Own)
 		}
-		r.ok("connections", "PostgreSQL allows %d, %sothers use %d, db_connections is %d", d.MaxConnections, own, d.Used, o.Config.DBConnections)
+		r.ok("connections", "PostgreSQL allows %d connections; %sother clients use %d; db_connections is %d", d.MaxConnections, own, d.Used, o.Config.DBConnections)
 	}
 	if d.Ahead.Abs() > maxAhead {
 		r.warn("clock", "run chrony or systemd-timesyncd on both machines", "the clock of the database differs by %v", d.Ahead.Round(100*time.Millisecond))
@@ -168,7 +168,7 @@ func (o *Options) standby(ctx context.Context, r *Report) {
 	case !d.Standby:
 		r.warn("standby", "set db_reads to a standby, or leave it empty", "%s is not a standby", d.Where)
 	case d.Lag > maxLag:
-		r.warn("standby", "check pg_stat_replication of the primary", "%s is %v behind: reports do not show newer data", d.Where, d.Lag.Round(time.Second))
+		r.warn("standby", "check pg_stat_replication on the primary", "%s is %v behind: reports do not show newer data", d.Where, d.Lag.Round(time.Second))
 	default:
 		r.ok("standby", "%s is %v behind", d.Where, d.Lag.Round(time.Millisecond))
 	}

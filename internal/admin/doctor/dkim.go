@@ -27,7 +27,7 @@ func (o *Options) signatures(ctx context.Context, r *Report, z *zone, c *catalog
 			continue
 		}
 		if key.Waits = named.WaitForDNS && o.waits(ctx, z, key); key.Waits && !key.From.After(o.Now()) && o.answered == nil { // otherwise the server reports it
-			o.published(ctx, r, z, key, Warning, "it does not sign before its record is found")
+			o.published(ctx, r, z, key, Warning, "it does not sign until its record is found")
 		}
 		keys = append(keys, key)
 	}
@@ -37,7 +37,7 @@ func (o *Options) signatures(ctx context.Context, r *Report, z *zone, c *catalog
 		case slices.Contains(signers, key):
 			o.published(ctx, r, z, key, Wrong, "it signs")
 		case key.From.After(o.Now()):
-			o.published(ctx, r, z, key, Warning, "it signs from "+key.From.Format(time.RFC3339)+" on")
+			o.published(ctx, r, z, key, Warning, "it starts to sign on "+key.From.Format(time.RFC3339))
 		}
 	}
 	if slices.ContainsFunc(signers, func(k *dkim.Key) bool { return k.Algorithm() == dkim.RSA }) {
@@ -114,11 +114,11 @@ func (o *Options) published(ctx context.Context, r *Report, z *zone, key *dkim.K
 	}
 	switch {
 	case err != nil:
-		r.add(at, level, "replace it in the DNS by: "+key.ZoneLine(), "%s, but its record in the DNS does not match the key: %v", when, err)
+		r.add(at, level, "replace it in the DNS with: "+key.ZoneLine(), "%s, but its record in the DNS does not match the key: %v", when, err)
 	case record.Testing:
-		r.warn(at, "replace it in the DNS by: "+key.ZoneLine(), "%s, but its record has the test flag (t=y): receivers treat its mail as unsigned", when)
+		r.warn(at, "replace it in the DNS with: "+key.ZoneLine(), "%s, but its record has the test flag (t=y): receivers treat its mail as unsigned", when)
 	case key.Algorithm() == dkim.RSA && key.Bits() < dkim.NormalBits:
-		r.warn(at, "create a key of 2048 bits with fanfare dkim rotate", "%s, but has %d bits, which some receivers consider too short (RFC 8301)", when, key.Bits())
+		r.warn(at, "create a 2048-bit key with fanfare dkim rotate", "%s, but it has only %d bits, which some receivers consider too short (RFC 8301)", when, key.Bits())
 	default:
 		r.ok(at, "%s, and its record is in the DNS", when)
 	}

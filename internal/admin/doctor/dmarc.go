@@ -29,7 +29,7 @@ func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 		r.warn(at, mendDNS, "its record could not be looked up: %v", err)
 		return
 	case len(records) == 0:
-		r.warn(at, "add to the DNS: "+standard, "it has no record, and large providers require one from large senders")
+		r.warn(at, "add to the DNS: "+standard, "it has no record, but large providers require one from bulk senders")
 		return
 	case len(records) > 1:
 		r.wrong(at, "keep only one record in the DNS, such as: "+dkim.ZoneLine(name, records[0]), "%s has %d records, so receivers use none", name, len(records))
@@ -37,7 +37,7 @@ func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 	}
 	record, err := dmarc.Parse(records[0][:len("v=DMARC1")] + strings.ToLower(records[0][len("v=DMARC1"):]))
 	if err != nil {
-		r.wrong(at, "replace it in the DNS, for a start, by: "+standard, "the record of %s is invalid for receivers: %v: %s", name, err, records[0])
+		r.wrong(at, "replace it in the DNS, initially with: "+standard, "the record of %s is invalid, so receivers ignore it: %v: %s", name, err, records[0])
 		return
 	}
 	policy := record.Policy
@@ -56,17 +56,17 @@ func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 			good = append(good, k.Domain)
 		}
 	}
-	asked := map[dmarc.Policy]string{dmarc.PolicyNone: "only to report", dmarc.PolicyQuarantine: "to treat mail as spam", dmarc.PolicyReject: "to refuse mail"}[policy]
+	asked := map[dmarc.Policy]string{dmarc.PolicyNone: "only to send reports", dmarc.PolicyQuarantine: "to treat mail as spam", dmarc.PolicyReject: "to reject mail"}[policy]
 	sign := "sign with a key of " + author + " (fanfare dkim new " + author + ")"
 	switch {
 	case !spf && len(good) == 0 && len(domains) == 0:
-		r.warn(at, sign+", unless the relay does, or set the sender of the channel to an address of it", "%s is not aligned with From (%s), channel %s/%s does not sign, and receivers are asked %s", envelope, modeOf(record.SPFAlignment), c.Service, c.Name, asked)
+		r.warn(at, sign+", unless the relay signs, or set the sender of the channel to an address in that domain", "%s is not aligned with From (%s) and channel %s/%s does not sign; for such mail, receivers are asked %s", envelope, modeOf(record.SPFAlignment), c.Service, c.Name, asked)
 	case !spf && len(good) == 0:
 		level := Warning
 		if policy != dmarc.PolicyNone {
 			level = Wrong
 		}
-		r.add(at, level, sign+", or set the sender of the channel to an address of it", "neither %s (SPF, %s) nor %s (DKIM, %s) is aligned with From, and receivers are asked %s",
+		r.add(at, level, sign+", or set the sender of the channel to an address in that domain", "neither %s (SPF, %s) nor %s (DKIM, %s) is aligned with From; for such mail, receivers are asked %s",
 			envelope, modeOf(record.SPFAlignment), strings.Join(domains, ", "), modeOf(record.DKIMAlignment), asked)
 	case len(domains) > 0 && len(good) == 0:
 		r.warn(at, sign, "%s (DKIM, %s) is not aligned with From: only SPF counts, which fails for forwarded mail", strings.Join(domains, ", "), modeOf(record.DKIMAlignment))

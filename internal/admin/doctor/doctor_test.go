@@ -130,7 +130,7 @@ func TestProblemsAreNamedWithTheirFix(t *testing.T) {
 			o.Fault = &fanfare.Error{Code: fanfare.Invalid, Message: "the configuration is invalid", Details: []*fanfare.Error{{Pointer: "/lease", Line: 3, Message: "1s is out of range", Hint: "use 10s to 1h"}}}
 		}, "configuration", Wrong, []string{"/lease", "line 3", "1s is out of range"}, "use 10s to 1h"},
 		"a clock that is years behind": {func(t *testing.T, o *Options) { o.Now = func() time.Time { return time.Unix(0, 0) } }, "clock", Wrong, []string{"1970"}, "chrony"},
-		"a folder that cannot be":      {func(t *testing.T, o *Options) { o.Config.DataDir = "/dev/null/data" }, "data", Wrong, []string{"/dev/null"}, "that the user of the server can access"},
+		"a folder that cannot be":      {func(t *testing.T, o *Options) { o.Config.DataDir = "/dev/null/data" }, "data", Wrong, []string{"/dev/null"}, "that the user that runs the server can access"},
 		"a file for a folder": {func(t *testing.T, o *Options) {
 			write(o, "file", 0o600)
 			o.Config.DataDir = filepath.Join(o.Config.DataDir, "file")
@@ -162,15 +162,15 @@ func TestProblemsAreNamedWithTheirFix(t *testing.T) {
 		"a server of another folder": {func(t *testing.T, o *Options) {
 			hold(t, o)
 			o.Server = runs(Server{Version: "1.0", Ready: true})
-		}, "listen", Warning, []string{"another data directory"}, "data_dir"},
+		}, "listen", Warning, []string{"a data directory other than"}, "data_dir"},
 		"a server without its database": {func(t *testing.T, o *Options) {
 			hold(t, o)
 			o.Server = runs(Server{Version: "1.0", Reason: "the database cannot be reached (events are taken meanwhile)"})
-		}, "server", Warning, []string{"it is not ready: the database cannot be reached"}, "database above"},
+		}, "server", Warning, []string{"it is not ready: the database cannot be reached"}, "database problems above"},
 		"parked work": {func(t *testing.T, o *Options) {
 			hold(t, o)
 			o.Server = runs(Server{Version: "1.0", Ready: true, Parked: 3})
-		}, "server", Warning, []string{"3 pieces"}, "parked list"},
+		}, "server", Warning, []string{"3 work items"}, "parked list"},
 		"no public URL":             {func(t *testing.T, o *Options) { o.Config.PublicURL = "" }, "public_url", Warning, []string{"not set"}, "set public_url"},
 		"a public URL that is bare": {func(t *testing.T, o *Options) { o.Config.PublicURL = "http://news.example.org" }, "public_url", Warning, []string{"RFC 8058"}, "https"},
 		"names that nobody knows": {func(t *testing.T, o *Options) {
@@ -248,7 +248,7 @@ func TestInvalidReplyRulesAreReported(t *testing.T) {
 		mend  string
 	}{
 		"good":    {nil, OK, ""},
-		"missing": {errors.New("no such file"), Wrong, "set reply_rules to a file that the user of the server can read"},
+		"missing": {errors.New("no such file"), Wrong, "set reply_rules to a file that the user that runs the server can read"},
 		"wrong":   {&fanfare.Error{Code: fanfare.Invalid, Message: "no class", Hint: "use full"}, Wrong, "use full"},
 	} {
 		o := healthy(t)

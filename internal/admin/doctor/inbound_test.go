@@ -18,7 +18,7 @@ func TestMXOfInboundDomainIsChecked(t *testing.T) {
 	}{
 		{"the record names this server", "bounces.example.org", "ok", "mx.example.org, which is 192.0.2.1", []string{"other.example.org.", "MX.example.org."}, nil},
 		{"there is no record", "bounces.example.org", "warn", "no MX record", nil, &net.DNSError{Err: "no such host", IsNotFound: true}},
-		{"the resolver is away", "bounces.example.org", "warn", "cannot be determined", nil, errors.New("network is unreachable")},
+		{"the resolver is away", "bounces.example.org", "warn", "cannot determine whether", nil, errors.New("network is unreachable")},
 		{"it names another", "bounces.example.org", "warn", "goes to gateway.example.net", []string{"gateway.example.net."}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {

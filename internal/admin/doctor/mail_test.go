@@ -128,16 +128,16 @@ func TestDNSProblemsAreReportedWithTheRecord(t *testing.T) {
 			s.channel.Relay, s.dns.Texts["bounces.fanfare.dev"] = "192.0.2.7:25", nil
 		}, spf, Warning, "no record", `"v=spf1 ip4:192.0.2.7 ~all"`},
 		"two of SPF":       {text("bounces.fanfare.dev", "v=spf1 mx -all", "V=SPF1 mx ip4:192.0.2.1 ~all"), spf, Wrong, "2 records", `bounces.fanfare.dev. IN TXT "v=spf1 mx ip4:192.0.2.1 -all"`},
-		"anybody":          {is("v=spf1 mx +all"), spf, Warning, "anybody", `"v=spf1 mx ~all"`},
-		"anybody, shortly": {is("v=spf1 ALL"), spf, Warning, "anybody", `"v=spf1 ~all"`},
+		"anybody":          {is("v=spf1 mx +all"), spf, Warning, "permits every sender", `"v=spf1 mx ~all"`},
+		"anybody, shortly": {is("v=spf1 ALL"), spf, Warning, "permits every sender", `"v=spf1 ~all"`},
 		"who knows":        {is("v=spf1 ip4:192.0.2.1 ?all"), spf, Warning, "?all", `"v=spf1 ip4:192.0.2.1 ~all"`},
-		"no end":           {is("v=spf1 ip4:192.0.2.1"), spf, Warning, "nothing of others", `"v=spf1 ip4:192.0.2.1 ~all"`},
+		"no end":           {is("v=spf1 ip4:192.0.2.1"), spf, Warning, "does not restrict other senders", `"v=spf1 ip4:192.0.2.1 ~all"`},
 		"another's end":    {is("v=spf1 redirect=_spf.fanfare.dev"), spf, Warning, "?all", `"v=spf1 include:_spf.fanfare.dev ~all"`},
 		"another's record": {func(_ *testing.T, s *sender) {
 			s.dns.Texts["bounces.fanfare.dev"], s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 redirect=_spf.fanfare.dev"}, []string{"v=spf1 -all"}
 		}, spf, OK, "(1 of 10", ""},
-		"anybody, says another":    {func(_ *testing.T, s *sender) { s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 +all"} }, spf, Warning, "anybody may send, because of include:_spf.fanfare.dev", "remove include:_spf.fanfare.dev"},
-		"a name that exists":       {is("v=spf1 exists:relay.fanfare.dev -all"), spf, Warning, "anybody may send, because of exists:relay.fanfare.dev", "remove exists:"},
+		"anybody, says another":    {func(_ *testing.T, s *sender) { s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 +all"} }, spf, Warning, "permits every sender because of include:_spf.fanfare.dev", "remove include:_spf.fanfare.dev"},
+		"a name that exists":       {is("v=spf1 exists:relay.fanfare.dev -all"), spf, Warning, "permits every sender because of exists:relay.fanfare.dev", "remove exists:"},
 		"nobody, says another":     {is("v=spf1 include:_spf.fanfare.dev -all"), spf, OK, "(2 of 10", ""},
 		"what depends on the mail": {is("v=spf1 include:%{i}.fanfare.dev exists:%{l}.x.dev exp=why.fanfare.dev note=1 ~all"), spf, OK, "(2 of 10", ""},
 		"a word":                   {is("v=spf1 ipv4:192.0.2.1 -all"), spf, Wrong, "ipv4:192.0.2.1 is not an SPF term", `"v=spf1 ipv4:192.0.2.1 -all"`},
@@ -145,11 +145,11 @@ func TestDNSProblemsAreReportedWithTheRecord(t *testing.T) {
 		"no domain":                {is("v=spf1 include: -all"), spf, Wrong, "include: must have a domain", ""},
 		"a length":                 {is("v=spf1 a/33 -all"), spf, Wrong, "a/33", ""},
 		"two redirects":            {is("v=spf1 redirect=a.dev redirect=b.dev"), spf, Wrong, "once", ""},
-		"too many":                 {is("v=spf1" + long.String() + " -all"), spf, Wrong, "more than 10 look-ups; the first above the limit is a:relay.fanfare.dev/30", "ip4:"},
-		"around and around":        {is("v=spf1 include:bounces.fanfare.dev -all"), spf, Wrong, "more than 10 look-ups", ""},
+		"too many":                 {is("v=spf1" + long.String() + " -all"), spf, Wrong, "more than 10 lookups; the first lookup above the limit is a:relay.fanfare.dev/30", "ip4:"},
+		"around and around":        {is("v=spf1 include:bounces.fanfare.dev -all"), spf, Wrong, "more than 10 lookups", ""},
 		"an end before too many":   {is("v=spf1 -all" + long.String()), spf, OK, "(0 of 10", ""},
-		"names that are not there": {is("v=spf1 a:a.fanfare.dev mx:b.fanfare.dev a:c.fanfare.dev -all"), spf, Wrong, "the first above the limit is a:c.fanfare.dev", ""},
-		"a record that is not":     {is("v=spf1 include:mail.fanfare.dev -all"), spf, Wrong, "include:mail.fanfare.dev names a domain with 0 SPF records", ""},
+		"names that are not there": {is("v=spf1 a:a.fanfare.dev mx:b.fanfare.dev a:c.fanfare.dev -all"), spf, Wrong, "the first name above the limit is a:c.fanfare.dev", ""},
+		"a record that is not":     {is("v=spf1 include:mail.fanfare.dev -all"), spf, Wrong, "include:mail.fanfare.dev refers to a domain with 0 SPF records", ""},
 		"a record of others":       {func(_ *testing.T, s *sender) { s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 what -all"} }, spf, Wrong, "include:_spf.fanfare.dev: what is not an SPF term", ""},
 		"too many hosts": {func(_ *testing.T, s *sender) {
 			s.dns.Mails["_spf.fanfare.dev"] = strings.Fields("a b c d e f g h i j k")
@@ -162,14 +162,14 @@ func TestDNSProblemsAreReportedWithTheRecord(t *testing.T) {
 		"no DMARC":                  {text("_dmarc.fanfare.dev"), dmarc, Warning, "no record", `_dmarc.fanfare.dev. IN TXT "v=DMARC1; p=none; rua=mailto:dmarc@fanfare.dev"`},
 		"two of DMARC":              {text("_dmarc.fanfare.dev", "v=DMARC1; p=none", "v=DMARC1; p=reject"), dmarc, Wrong, "2 records", `_dmarc.fanfare.dev. IN TXT "v=DMARC1; p=none"`},
 		"no policy":                 {asks("v=DMARC1; rua=mailto:dmarc@fanfare.dev"), dmarc, Wrong, "missing a 'p'", `"v=DMARC1; p=none;`},
-		"a policy of its own":       {text("_dmarc.mail.fanfare.dev", "v=DMARC1; p=None"), dmarc, OK, "otherwise receivers are asked only to report (_dmarc.mail.fanfare.dev)", ""},
-		"strict of both":            {asks("v=DMARC1; p=reject; adkim=s; aspf=s"), dmarc, Wrong, "neither bounces.fanfare.dev (SPF, strict) nor fanfare.dev (DKIM, strict) is aligned with From, and receivers are asked to refuse mail", "fanfare dkim new mail.fanfare.dev"},
-		"strict of both, to report": {asks("v=DMARC1; p=none; adkim=s; aspf=s"), dmarc, Warning, "asked only to report", "fanfare dkim new mail.fanfare.dev"},
+		"a policy of its own":       {text("_dmarc.mail.fanfare.dev", "v=DMARC1; p=None"), dmarc, OK, "otherwise receivers are asked only to send reports (_dmarc.mail.fanfare.dev)", ""},
+		"strict of both":            {asks("v=DMARC1; p=reject; adkim=s; aspf=s"), dmarc, Wrong, "neither bounces.fanfare.dev (SPF, strict) nor fanfare.dev (DKIM, strict) is aligned with From; for such mail, receivers are asked to reject mail", "fanfare dkim new mail.fanfare.dev"},
+		"strict of both, to report": {asks("v=DMARC1; p=none; adkim=s; aspf=s"), dmarc, Warning, "asked only to send reports", "fanfare dkim new mail.fanfare.dev"},
 		"strict of SPF":             {asks("v=DMARC1; p=reject; aspf=s"), dmarc, OK, "aligned with From: DKIM of fanfare.dev;", ""},
 		"strict of DKIM":            {asks("v=DMARC1; p=reject; adkim=s"), dmarc, Warning, "only SPF counts", "fanfare dkim new"},
 		"others send, and nobody signs": {func(_ *testing.T, s *sender) {
 			s.channel.DKIM, s.channel.Returns, s.channel.Sender = nil, "", "b@elsewhere.dev"
-		}, dmarc, Warning, "elsewhere.dev is not aligned with From (relaxed), channel news/mail does not sign", "fanfare dkim new mail.fanfare.dev"},
+		}, dmarc, Warning, "elsewhere.dev is not aligned with From (relaxed) and channel news/mail does not sign", "fanfare dkim new mail.fanfare.dev"},
 		"reports to others": {asks("v=DMARC1; p=none; rua=mailto:a@Elsewhere.dev!10m"), dmarc, Warning, "a@elsewhere.dev", `fanfare.dev._report._dmarc.elsewhere.dev. IN TXT "v=DMARC1"`},
 		"reports to a page": {asks("v=DMARC1; p=none; rua=https://a.dev/x"), dmarc, Warning, "not a mailto:", "rua=mailto:dmarc@fanfare.dev"},
 	} {
@@ -208,7 +208,7 @@ func TestWrongDKIMRecordIsReportedWithTheRightOne(t *testing.T) {
 		what, mend string
 	}{
 		"none":        {record(func(*sender) []string { return nil }), "rsa", Wrong, "it signs, but its record is not in the DNS", "add to the DNS: "},
-		"another key": {record(func(s *sender) []string { return []string{s.keys["ed"].Record()} }), "rsa", Wrong, "the record is for ed25519, and the key is rsa", "replace it in the DNS"},
+		"another key": {record(func(s *sender) []string { return []string{s.keys["ed"].Record()} }), "rsa", Wrong, "the record is for the key type ed25519, but the key has the type rsa", "replace it in the DNS"},
 		"revoked":     {record(func(*sender) []string { return []string{"v=DKIM1; p="} }), "rsa", Wrong, "revokes", "replace it in the DNS"},
 		"cut off": {record(func(s *sender) []string {
 			text := s.keys["rsa"].Record()
@@ -216,16 +216,16 @@ func TestWrongDKIMRecordIsReportedWithTheRightOne(t *testing.T) {
 		}), "rsa", Wrong, "does not match the key", "replace it in the DNS"},
 		"two":      {record(func(s *sender) []string { return []string{s.keys["rsa"].Record(), "v=DKIM1; p="} }), "rsa", Wrong, "2 records", "keep only this record"},
 		"a test":   {record(func(s *sender) []string { return []string{s.keys["rsa"].Record() + "; t=y"} }), "rsa", Warning, "test flag", "replace it in the DNS"},
-		"the next": {func(t *testing.T, s *sender) { s.sign(t, "next", dkim.RSA, soon) }, "next", OK, "it signs from " + soon.Format(time.RFC3339), ""},
+		"the next": {func(t *testing.T, s *sender) { s.sign(t, "next", dkim.RSA, soon) }, "next", OK, "it starts to sign on " + soon.Format(time.RFC3339), ""},
 		"the next, that nobody knows": {func(t *testing.T, s *sender) {
 			s.sign(t, "next", dkim.RSA, soon)
 			delete(s.dns.Texts, "next._domainkey.fanfare.dev")
-		}, "next", Warning, "on, but its record is not in the DNS", "add to the DNS: "},
+		}, "next", Warning, ", but its record is not in the DNS", "add to the DNS: "},
 		"the next, that waits for its record": {func(t *testing.T, s *sender) {
 			s.sign(t, "next", dkim.RSA, time.Now().Add(-time.Hour))
 			s.channel.DKIM[len(s.channel.DKIM)-1].WaitForDNS = true
 			delete(s.dns.Texts, "next._domainkey.fanfare.dev")
-		}, "next", Warning, "it does not sign before its record is found, but its record is not in the DNS", "add to the DNS: "},
+		}, "next", Warning, "it does not sign until its record is found, but its record is not in the DNS", "add to the DNS: "},
 		"the next, whose record was seen by the server and is gone": {func(t *testing.T, s *sender) {
 			s.sign(t, "next", dkim.RSA, time.Now().Add(-time.Hour))
 			s.channel.DKIM[len(s.channel.DKIM)-1].WaitForDNS = true

@@ -24,10 +24,10 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 			return
 		}
 		if held {
-			r.warn("listen", "set --listen to its address, or --config to its configuration, to check it", "a server uses %s, but does not listen on %s", o.Config.DataDir, at)
+			r.warn("listen", "to check that server, set --listen to its address or --config to its configuration file", "a server uses %s but does not listen on %s", o.Config.DataDir, at)
 			return
 		}
-		r.ok("listen", "%s is free, no server runs", at)
+		r.ok("listen", "%s is free; no server is running", at)
 		return
 	}
 	if !errors.Is(err, syscall.EADDRINUSE) {
@@ -50,7 +50,7 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 		return
 	}
 	if !held {
-		r.warn("listen", "to run both, set another data_dir and port for one of them", "a server runs at %s, with another data directory than %s", at, o.Config.DataDir)
+		r.warn("listen", "to run both, set another data_dir and port for one of them", "a server runs at %s, but it uses a data directory other than %s", at, o.Config.DataDir)
 	} else {
 		r.ok("listen", "a server runs at %s", at)
 	}
@@ -60,15 +60,15 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 
 func (o *Options) running(r *Report, s *Server) {
 	if s.Version != o.Version {
-		r.warn("version", "restart the server if it was updated; otherwise use the program of its version", "the server has version %s, and this program %s", s.Version, o.Version)
+		r.warn("version", "restart the server if it was updated; otherwise use the program with the same version as the server", "the server has version %s, but this program has version %s", s.Version, o.Version)
 	} else {
 		r.ok("version", "the server and this program have version %s", o.Version)
 	}
 	switch {
 	case !s.Ready:
-		r.warn("server", "fix the problems of the database above, or wait until the server has started or stopped", "it is not ready: %s", s.Reason)
+		r.warn("server", "fix the database problems above, or wait until the server has started or stopped", "it is not ready: %s", s.Reason)
 	case s.Parked > 0:
-		r.warn("server", "see fanfare parked list; retry or drop them", "%d pieces of work failed too often and are parked", s.Parked)
+		r.warn("server", "list the work with fanfare parked list, then retry or drop it", "%d work items failed too often and are parked", s.Parked)
 	default:
 		r.ok("server", "it accepts work, and nothing is parked")
 	}
@@ -81,7 +81,7 @@ func (o *Options) running(r *Report, s *Server) {
 		}
 	}
 	for _, text := range s.TemplatesFailing {
-		r.wrong("templates", "correct the template and apply it: the broadcasts that it paused resume then", "%s", text)
+		r.wrong("templates", "correct and apply the template; the broadcasts that it paused then resume", "%s", text)
 	}
 	for _, text := range s.TemplatesLacking {
 		r.warn("templates", "correct the name, or add it to the schema of the topic", "%s", text)
@@ -93,11 +93,11 @@ func (o *Options) running(r *Report, s *Server) {
 
 // matching reports conditions for which the index returned a wrong result.
 func (s *Server) matching(r *Report) {
-	const report = "this is a defect of Fanfare: report each condition, the schema of its topic and the event that fanfare status shows"
+	const report = "this is a defect of Fanfare; report each condition with the schema of its topic and the event that fanfare status shows"
 	if n := len(s.Quarantined); n > 0 {
 		r.wrong("matching", report, "the index returned wrong results for %s, which are now evaluated without it: %s", conditions(n), strings.Join(s.Quarantined[:min(n, 3)], "; "))
 	} else if s.Contradictions > 0 {
-		r.wrong("matching", report, "since the start of the server, the index returned wrong results for %s, which have changed since then", conditions(int(s.Contradictions)))
+		r.wrong("matching", report, "since the server started, the index returned wrong results for %s, which have changed since then", conditions(int(s.Contradictions)))
 	}
 }
 
@@ -117,7 +117,7 @@ func (o *Options) certificate(r *Report) {
 	}
 	pair, err := tls.LoadX509KeyPair(o.Config.TLSCert, o.Config.TLSKey)
 	if err != nil {
-		r.wrong("certificate", "set tls_cert to the chain and tls_key to its key", "%v", err)
+		r.wrong("certificate", "set tls_cert to the certificate chain and tls_key to its key", "%v", err)
 		return
 	}
 	leaf := pair.Leaf
@@ -132,7 +132,7 @@ func (o *Options) certificate(r *Report) {
 	}
 	if host := hostOf(o.Config.PublicURL); host != "" {
 		if err := leaf.VerifyHostname(host); err != nil {
-			r.warn("certificate", "get a certificate for "+host+", unless there is a proxy in front of the server", "%v", err)
+			r.warn("certificate", "get a certificate for "+host+", unless the server is behind a proxy", "%v", err)
 			return
 		}
 	}
@@ -140,7 +140,7 @@ func (o *Options) certificate(r *Report) {
 		r.warn("certificate", "renew it, and restart the server", "it expires on %s", leaf.NotAfter.Format(time.DateOnly))
 		return
 	}
-	r.ok("certificate", "it is for %s, until %s", strings.Join(leaf.DNSNames, ", "), leaf.NotAfter.Format(time.DateOnly))
+	r.ok("certificate", "it is valid for %s until %s", strings.Join(leaf.DNSNames, ", "), leaf.NotAfter.Format(time.DateOnly))
 }
 
 func hostOf(address string) string {
@@ -156,7 +156,7 @@ func (o *Options) names(ctx context.Context, r *Report) {
 	address := o.Config.PublicURL
 	switch {
 	case address == "":
-		r.warn("public_url", "set public_url to the URL at which people reach this server", "it is not set: mails have no link to unsubscribe, and large mailbox providers require one")
+		r.warn("public_url", "set public_url to the URL at which recipients can reach this server", "it is not set: messages have no unsubscribe link, which large mailbox providers require")
 		return
 	case !strings.HasPrefix(address, "https://"):
 		r.warn("public_url", "use https, with tls_cert or behind a proxy", "%s is not https: one-click unsubscription (RFC 8058) requires it", address)
@@ -178,7 +178,7 @@ func (o *Options) lookUp(ctx context.Context, host string) (string, error) {
 	defer cancel()
 	found, err := o.LookupHost(ctx, host)
 	if err != nil {
-		return "", fmt.Errorf("the resolver does not find %s: %w", host, err)
+		return "", fmt.Errorf("cannot resolve %s: %w", host, err)
 	}
 	return strings.Join(found, ", "), nil
 }

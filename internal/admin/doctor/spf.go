@@ -65,7 +65,7 @@ func (t *spfTerm) check(value, length string, given, short bool) error {
 	switch t.name {
 	case "all":
 		if given || short {
-			return fmt.Errorf("%s has a value, but the mechanism all does not take one", t.text)
+			return fmt.Errorf("%s has a value, but the mechanism all cannot have one", t.text)
 		}
 	case "include", "exists":
 		if value == "" || short {
@@ -107,7 +107,7 @@ func isLength(text string) bool {
 	return !both || six != ""
 }
 
-// spfWalk counts the look-ups of a receiver that evaluates all terms of a record.
+// spfWalk counts the lookups of a receiver that evaluates all terms of a record.
 type spfWalk struct {
 	options       *Options
 	zone          *zone
@@ -136,7 +136,7 @@ func (w *spfWalk) follow(ctx context.Context, domain string, terms []spfTerm) (o
 			continue
 		}
 		if w.lookups++; w.lookups > maxLookups {
-			return 0, errSPF{fmt.Sprintf("it requires more than %d look-ups; the first above the limit is %s of %s", maxLookups, t.text, domain)}
+			return 0, errSPF{fmt.Sprintf("it requires more than %d lookups; the first lookup above the limit is %s of %s", maxLookups, t.text, domain)}
 		}
 		at := t.domain
 		if at == "" {
@@ -150,7 +150,7 @@ func (w *spfWalk) follow(ctx context.Context, domain string, terms []spfTerm) (o
 			return 0, err
 		}
 		if w.void > maxVoid {
-			return 0, errSPF{fmt.Sprintf("more than %d of its names are not in the DNS; the first above the limit is %s of %s", maxVoid, t.text, domain)}
+			return 0, errSPF{fmt.Sprintf("more than %d of its names are not in the DNS; the first name above the limit is %s of %s", maxVoid, t.text, domain)}
 		}
 		if matches {
 			w.open = t.text
@@ -161,7 +161,7 @@ func (w *spfWalk) follow(ctx context.Context, domain string, terms []spfTerm) (o
 		return 0, nil
 	}
 	if w.lookups++; w.lookups > maxLookups {
-		return 0, errSPF{fmt.Sprintf("it requires more than %d look-ups; the first above the limit is redirect=%s", maxLookups, redirect)}
+		return 0, errSPF{fmt.Sprintf("it requires more than %d lookups; the first lookup above the limit is redirect=%s", maxLookups, redirect)}
 	}
 	return w.enter(ctx, redirect, "redirect="+redirect)
 }
@@ -198,7 +198,7 @@ func (w *spfWalk) enter(ctx context.Context, domain, term string) (byte, error) 
 	case err != nil:
 		return 0, err
 	case len(records) != 1:
-		return 0, errSPF{fmt.Sprintf("%s names a domain with %d SPF records instead of one", term, len(records))}
+		return 0, errSPF{fmt.Sprintf("%s refers to a domain with %d SPF records instead of one", term, len(records))}
 	}
 	terms, err := parseSPF(records[0])
 	if err != nil {
@@ -243,16 +243,16 @@ func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 		return
 	}
 	if others == '+' && w.open != "" {
-		r.warn(at, "remove "+w.open+", or ask its operator to correct it", "its record says that anybody may send, because of %s: %s", w.open, records[0])
+		r.warn(at, "remove "+w.open+", or ask its operator to correct it", "its record permits every sender because of %s: %s", w.open, records[0])
 		return
 	}
 	if others != '-' && others != '~' {
-		says := map[byte]string{'+': "that anybody may send (+all)", '?': "nothing of others (?all)", 0: "nothing of others"}[others]
-		r.warn(at, "end it with ~all or -all: "+dkim.ZoneLine(domain, united(records)), "its record says %s: %s", says, records[0])
+		says := map[byte]string{'+': "permits every sender (+all)", '?': "does not restrict other senders (?all)", 0: "does not restrict other senders"}[others]
+		r.warn(at, "end it with ~all or -all: "+dkim.ZoneLine(domain, united(records)), "its record %s: %s", says, records[0])
 		return
 	}
 	if i := slices.IndexFunc(terms, func(t spfTerm) bool { return t.name == "ptr" }); i >= 0 {
-		r.warn(at, "use addresses instead", "its record has %s, which is slow and which many receivers ignore (RFC 7208, section 5.5): %s", terms[i].text, records[0])
+		r.warn(at, "use addresses (ip4: and ip6:) instead", "its record contains %s, which is slow and ignored by many receivers (RFC 7208, section 5.5): %s", terms[i].text, records[0])
 		return
 	}
 	r.ok(at, "%s (%d of %d lookups)", records[0], w.lookups, maxLookups)
@@ -274,14 +274,14 @@ func permits(c *catalog.Channel) (record, but string) {
 		case err == nil && address.IsGlobalUnicast() && !address.IsPrivate():
 			term = "ip6:" + host
 		case err == nil || !isName(host):
-			term, but = "ip4:ADDRESS", ", where ADDRESS is the address from which the relay sends"
+			term, but = "ip4:ADDRESS", ", where ADDRESS is the sending IP address of the relay"
 		}
 		if !slices.Contains(terms, term) {
 			terms = append(terms, term)
 		}
 	}
 	if but == "" {
-		but = ", or with the include: that the operator of the relay documents"
+		but = ", or with the include: documented by the operator of the relay"
 	}
 	return strings.Join(append(terms, "~all"), " "), but
 }

@@ -56,7 +56,7 @@ func (in *Inspector) SecondOpinion(ctx context.Context, s *people.Subscription, 
 	}
 	o := report.Opinion{Result: verdict.Result.String(), Reason: verdict.Reason}
 	if q, is := in.opt.Verifier.InQuarantine(match.VerifyTopic(topic), &entry); is {
-		o.Quarantined = fmt.Sprintf("since %s, when for the event %s the index reported %q and the evaluator %q", q.Since.Format(time.RFC3339), q.Event, q.Index, q.Evaluator)
+		o.Quarantined = fmt.Sprintf("since %s, when the index reported %[3]q and the evaluator reported %[4]q for the event %[2]s", q.Since.Format(time.RFC3339), q.Event, q.Index, q.Evaluator)
 	}
 	if s.State != "active" {
 		return o, nil // it is not in the index

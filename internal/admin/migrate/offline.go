@@ -64,11 +64,11 @@ func (m *Migration) open(ctx context.Context) (from, to *database.Side, unlock f
 	}()
 	if dir := m.dir(m.From); dir != "" {
 		if _, err := os.Stat(filepath.Join(dir, datadir.Control)); err != nil {
-			return nil, nil, nil, &fanfare.Error{Code: fanfare.NotFound, Message: dir + " has no data to move: it has no control.db", Hint: "name the data directory with --from DIR or --data-dir"}
+			return nil, nil, nil, &fanfare.Error{Code: fanfare.NotFound, Message: dir + " has no data to move: it has no control.db", Hint: "specify the data directory with --from DIR or --data-dir"}
 		}
 	}
 	if from, to := m.dir(m.From), m.dir(m.To); from != "" && filepath.Clean(from) == filepath.Clean(to) {
-		return nil, nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--from and --to are the same", Hint: "set --to to the target of the move"}
+		return nil, nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--from and --to are identical", Hint: "set --to to the target of the move"}
 	}
 	for _, dir := range []string{m.dir(m.From), m.dir(m.To)} {
 		if dir == "" {

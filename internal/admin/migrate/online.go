@@ -60,7 +60,7 @@ func (m *Mover) Start(ctx context.Context, to string) (wire.Move, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last != nil && !m.last.isDone() {
-		return wire.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "a move to " + m.last.to + " is running", Hint: "wait until it is done, or stop it"}
+		return wire.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "a move to " + m.last.to + " is running", Hint: "wait until it is finished, or stop it"}
 	}
 	if m.options.Config.Clustered() {
 		return wire.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "the data of a cluster cannot be moved while its nodes run", Hint: "stop all nodes, and move the data with fanfare migrate"}
@@ -88,7 +88,7 @@ func (m *Mover) run(ctx context.Context, j *job, target *database.Side) {
 	report, err := m.move(ctx, j, target)
 	j.report, j.err, j.ended = report, err, m.options.Clock.Now()
 	if err != nil {
-		m.options.Logger.Error("the move failed, and the old database stays in use", "from", j.from, "to", j.to, "error", errors.Join(err, target.DB.Close()))
+		m.options.Logger.Error("the move failed; the old database remains in use", "from", j.from, "to", j.to, "error", errors.Join(err, target.DB.Close()))
 		return
 	}
 	j.hint = m.changePairing(m.options.DB.Replace(target), target)
@@ -118,7 +118,7 @@ func (m *Mover) changePairing(source, target *database.Side) string {
 	if err := database.RemovePairing(dir); err != nil {
 		m.options.Logger.Error("the data directory is still paired with the old database", "file", file, "error", err, "hint", "remove that file")
 	}
-	return "unset the setting db before the next start: all data is in the files of the data directory"
+	return "remove the setting db before the next start: all data is in the data directory"
 }
 
 func (m *Mover) lastJob() *job {
@@ -192,7 +192,7 @@ func addResult(w *wire.Move, report *move.Report, err error, ended time.Time) {
 	if err == nil {
 		return
 	}
-	w.State, w.Error = "failed", "the reason is in the log of the server"
+	w.State, w.Error = "failed", "the server log contains the reason"
 	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		w.Error, w.Hint = e.Message, e.Hint
 	} else if errors.Is(err, context.Canceled) {

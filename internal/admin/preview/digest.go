@@ -24,10 +24,10 @@ const maxPreviewed = 100
 // findEvents looks up the events of a digest, in the order of the request. A message about one event has no others.
 func (m *request) findEvents(ctx context.Context, template *render.Template) error {
 	if len(m.in.Events) > 0 && !template.Digest() {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/events", Message: "the template is for a single event, but the request has several", Hint: "send one event, or use a template that reads items"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/events", Message: "the template is for a single event, but the request has several", Hint: "send one event, or use a template that uses items"}
 	}
 	if len(m.in.Events) > maxPreviewed {
-		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/events", Message: fmt.Sprintf("at most %d events can be previewed", maxPreviewed)}
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/events", Message: fmt.Sprintf("a preview can contain at most %d events", maxPreviewed)}
 	}
 	if m.posted != nil && template.Digest() {
 		m.items = append(m.items, itemOf(m.posted))

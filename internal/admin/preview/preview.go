@@ -96,7 +96,7 @@ func (p Previewer) Preview(ctx context.Context, service, name string, in wire.Pr
 // source returns the template of the request, or the stored version that it names.
 func (m *request) source(name string) (source render.Source, label string, err error) {
 	if m.in.Draft && m.in.Version != 0 || m.in.Template != nil && (m.in.Draft || m.in.Version != 0) {
-		return source, "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/draft", Message: "the request must have only one of template, draft and version", Hint: "omit the other two"}
+		return source, "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/draft", Message: "the request must contain only one of template, draft and version", Hint: "omit the other two"}
 	}
 	if d := m.in.Template; d != nil {
 		parts, err := partsOf(d)
@@ -309,7 +309,7 @@ func (m *request) write(ctx context.Context, template *render.Template) (render.
 	}
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
-		return render.Preview{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "from of the channel is not a valid address: " + channel.From}
+		return render.Preview{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "the from address of the channel is not valid: " + channel.From}
 	}
 	now := m.Clock.Now()
 	mailing := render.MailBatch{Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: compose.Sender(channel, from), Domain: compose.MessageIDDomain(channel, from),

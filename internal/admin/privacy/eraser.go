@@ -127,7 +127,7 @@ func (e *Eraser) Run(ctx context.Context) {
 				if ctx.Err() != nil {
 					return
 				}
-				e.options.Logger.Log(ctx, retry.LogLevel(err), "a person could not be erased; the server tries again", "error", err)
+				e.options.Logger.Log(ctx, retry.LogLevel(err), "cannot erase a person; retrying", "error", err)
 				select {
 				case <-time.After(pauseAfterError):
 				case <-ctx.Done():

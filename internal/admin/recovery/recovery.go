@@ -65,7 +65,7 @@ func (r *Recovery) Restore(ctx context.Context, days []fanfare.Day, first uint64
 		return &fanfare.Error{Code: fanfare.Conflict, Message: "the bus has a stream EVENTS that does not belong to the restored data",
 			Hint: "connect the restored server to a bus without the streams EVENTS and BATCHES"}
 	}
-	reason := fmt.Sprintf("restored from the backup of %s: see fanfare restore --list, cancel what must not be sent twice, resume the rest", r.Note.Backup.Format(time.RFC3339))
+	reason := fmt.Sprintf("restored from the backup of %s; run fanfare restore --list, cancel broadcasts that must not be sent twice, and resume the others", r.Note.Backup.Format(time.RFC3339))
 	if err := r.Registry.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeAll}, true, reason); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ const undecided = "undecided"
 
 // defect describes a contradiction between the independent evaluator and the index or the explanation; "" without one.
 func (o *Opinion) defect(explained string) string {
-	const ask = "This is a defect of Fanfare: report the condition, the schema of the topic and the data of the event"
+	const ask = "This is a defect of Fanfare. Report it with the condition, the schema of the topic and the event data"
 	switch {
 	case o.Result == undecided:
 		return ""
@@ -62,7 +62,7 @@ func (o *Opinion) defect(explained string) string {
 // known reports whether the index has the condition.
 func (o *Opinion) known() string {
 	if o.Quarantined == "" {
-		return "The index matches events with this condition until a check of its results finds the defect. "
+		return "The index is used for this condition until a check of its results detects the defect. "
 	}
 	return "The condition is evaluated without the index: it is in quarantine " + o.Quarantined + ". "
 }
@@ -70,9 +70,9 @@ func (o *Opinion) known() string {
 // difference explains a difference between the recorded result and the current one.
 func (e *explanation) difference() string {
 	if e.Defect != "" {
-		return "the matching index returned a wrong result for this condition, see below"
+		return "the matching index returned a wrong result for this condition (see below)"
 	}
-	return "the subscription or its topic was changed since then (fanfare audit lists changes); if neither was changed, the match was wrong: report it as a defect of Fanfare"
+	return "the subscription or its topic has changed since then (fanfare audit lists changes); if neither has changed, the match was wrong: report it as a defect of Fanfare"
 }
 
 // Events has the accepted and matched events.
@@ -101,11 +101,11 @@ func (x *Explainer) ExplainEvent(ctx context.Context, service, subscription stri
 	e := &explanation{Explanation: about(&s)}
 	e.Event = ref.String()
 	if posted.Direct != nil {
-		e.check("topic", false, "the event is a message to named people, independent of subscriptions")
+		e.check("topic", false, "the event is a message to listed recipients, which does not depend on subscriptions")
 		return e.conclude(), nil
 	}
-	if e.check("topic", posted.Topic == s.Topic, "the event is of topic %s", posted.Topic); posted.Topic != s.Topic {
-		e.last().Detail += ", the subscription is to " + s.Topic
+	if e.check("topic", posted.Topic == s.Topic, "the event belongs to the topic %s", posted.Topic); posted.Topic != s.Topic {
+		e.last().Detail += ", but the subscription is to " + s.Topic
 		return e.conclude(), nil
 	}
 	e.lifetime(&s, posted)
@@ -121,13 +121,13 @@ func (x *Explainer) ExplainEvent(ctx context.Context, service, subscription stri
 		if err != nil {
 			return fanfare.Explanation{}, err
 		}
-		e.check("audience", in, "the person is in the audience that the sender asked for: %s", a.Filter)
+		e.check("audience", in, "the person is in the audience of the event: %s", a.Filter)
 		if !in {
-			e.last().Detail = "the person is not in the audience that the sender asked for: " + a.Filter
+			e.last().Detail = "the person is not in the audience of the event: " + a.Filter
 		}
 	}
 	if queued {
-		e.check("recorded", e.good(), "the event is not matched yet")
+		e.check("recorded", e.good(), "the event has not been matched yet")
 		return e.conclude(), nil
 	}
 	if err := x.recorded(ctx, e, &s, ref); err != nil {
@@ -145,7 +145,7 @@ func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topi
 	}
 	e := &explanation{Explanation: about(&s)}
 	if topic != "" && topic != s.Topic {
-		e.check("topic", false, "the event would be of topic %s, the subscription is to %s", topic, s.Topic)
+		e.check("topic", false, "the event would belong to the topic %s, but the subscription is to %s", topic, s.Topic)
 		return e.conclude(), nil
 	}
 	t, ok := x.Conditions.Topic(s.Service, s.Topic)
@@ -154,9 +154,9 @@ func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topi
 		return e.conclude(), nil
 	}
 	if err := t.ValidateData(data); err != nil {
-		e.check("schema", false, "intake would refuse the event: %v", err)
+		e.check("schema", false, "the server would refuse the event: %v", err)
 	} else {
-		e.check("schema", true, "intake would accept the event")
+		e.check("schema", true, "the server would accept the event")
 	}
 	e.check("active", s.State == "active", "the subscription is active")
 	switch s.State {
@@ -224,7 +224,7 @@ func (x *Explainer) condition(ctx context.Context, e *explanation, s *people.Sub
 			e.last().Detail = "the subscription has no condition: every event of the topic matches"
 		}
 	case fanfare.PartError:
-		e.check("condition", false, "the condition is neither true nor false, so it does not match: %s", reason)
+		e.check("condition", false, "the condition is neither true nor false, so the event does not match: %s", reason)
 	default:
 		e.check("condition", false, "the condition is false")
 	}
@@ -338,7 +338,7 @@ func (x *Explainer) template(ctx context.Context, e *explanation, s *people.Subs
 	if best.Rule != "" {
 		by += " (rule " + best.Rule + ")"
 	}
-	e.check("template", best.Place == s.Place, "one message is for %d subscriptions of this person, and %s selected the %s", len(member.Subscriptions), by, name)
+	e.check("template", best.Place == s.Place, "one message covers %d subscriptions of this person, and %s selected the %s", len(member.Subscriptions), by, name)
 	return nil
 }
 
@@ -351,7 +351,7 @@ func reached(state string) bool {
 func outcome(d *fanfare.Delivery) string {
 	text := fmt.Sprintf("delivery %s is %s", d.ID, d.State)
 	if len(d.Attempts) == 0 {
-		return text + ": nothing was tried yet"
+		return text + ": no attempt has been made yet"
 	}
 	last := d.Attempts[len(d.Attempts)-1]
 	text += " since " + last.At.UTC().Format(time.RFC3339)
@@ -415,7 +415,7 @@ func (e *explanation) lifetime(s *people.Subscription, posted *fanfare.AcceptedE
 	case s.State == "paused":
 		e.check("active", true, "the subscription was active when the event was received at %s; %s", came, paused(s))
 	case s.EndedSeq == 0:
-		e.check("active", true, "it is active")
+		e.check("active", true, "the subscription is active")
 	case s.EndedSeq > posted.ChangeSeq:
 		e.check("active", true, "the subscription was active when the event was received at %s; %s", came, ended(s))
 	default:
@@ -438,7 +438,7 @@ func ended(s *people.Subscription) string {
 // ofState adds the explanation for a topic whose messages report the state at their due time.
 func (e *explanation) ofState(s *people.Subscription) {
 	e.state = true
-	e.check("state", true, "its messages report the state when they are due (%s): the last event of each key, if the condition is true for that event at that time", s.Cadence)
+	e.check("state", true, "each message (%s) reports the state at its due time: the last event of each key for which the condition is then true", s.Cadence)
 }
 
 // conclude sets the verdict.
@@ -457,11 +457,11 @@ func (e *explanation) conclude() fanfare.Explanation {
 	case e.Wanted && e.Delivery != nil:
 		e.Summary = "The event was for this subscription: " + outcome(e.Delivery)
 	case e.Wanted && e.state:
-		e.Summary = "The event is for this subscription as long as it is the last event of its key: the next message reports it"
+		e.Summary = "The event is for this subscription: the next message reports it if it is still the last event of its key"
 	case e.Wanted && e.decided:
 		e.Summary = "The event was for this subscription"
 	case e.Wanted && e.Event != "":
-		e.Summary = "The event is for this subscription, but is not matched yet"
+		e.Summary = "The event is for this subscription but has not been matched yet"
 	case e.Wanted:
 		e.Summary = "Such an event is for this subscription"
 	case e.Event != "":
@@ -489,7 +489,7 @@ func (x *Explainer) gathered(ctx context.Context, e *explanation, s *people.Subs
 		when += " " + g.Zone
 	}
 	if g.Digest == "" {
-		e.check("digest", true, "it waits for the digest %s, due %s", when, g.Due.UTC().Format("2006-01-02 15:04:05Z"))
+		e.check("digest", true, "the event waits for the next digest (%s), which is due at %s", when, g.Due.UTC().Format("2006-01-02 15:04:05Z"))
 		return true, nil
 	}
 	list, err := x.Traces.digestsOf(ctx, ref, s.Owner)
@@ -497,9 +497,9 @@ func (x *Explainer) gathered(ctx context.Context, e *explanation, s *people.Subs
 		return false, err
 	}
 	at := slices.IndexFunc(list, func(d fanfare.Delivery) bool { return slices.Contains(d.Subscriptions, s.ID) })
-	e.check("digest", at >= 0, "the digest %s of %s contains the event", g.Digest, when)
+	e.check("digest", at >= 0, "the digest %s (%s) contains the event", g.Digest, when)
 	if at < 0 {
-		e.last().Detail = "the digest " + g.Digest + " of " + when + " does not contain the event: the subscription had ended or was changed, a newer event of the same key was received, or the digest had too many events"
+		e.last().Detail = "the digest " + g.Digest + " (" + when + ") does not contain the event: the subscription ended or was changed, a newer event with the same key was received, or the digest had too many events"
 		return true, nil
 	}
 	e.Delivery = &list[at]

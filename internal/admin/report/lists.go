@@ -12,7 +12,7 @@ import (
 )
 
 // errEnough ends a walk through the history.
-var errEnough = errors.New("the visitor stopped")
+var errEnough = errors.New("the callback stopped the iteration")
 
 // History returns deliveries of a person, the newest event first. A person has a row id for each address. next is the cursor
 // of the next page, "" at the end.

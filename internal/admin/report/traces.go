@@ -103,14 +103,14 @@ func (t *Traces) FindEvent(ctx context.Context, service, id string) (fanfare.Eve
 func gone(err error) bool { return err != nil && fanfare.CodeOf(err) == fanfare.NotFound }
 
 func unknown(id string) error {
-	e := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %q", id), Hint: "the event may not be matched yet, or it may be older than retention_days"}
+	e := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %q", id), Hint: "the event may not have been matched yet, or it may be older than retention_days"}
 	switch {
 	case strings.HasPrefix(id, "sub-"):
 		e.Hint = "this is the id of a subscription; use the id of an event, evt-…"
 	case strings.HasPrefix(id, "dlv-"):
-		e.Hint = "this is the id of a delivery; use the id of its event, which every list shows next to it"
+		e.Hint = "this is the id of a delivery; use the id of its event, which each list shows next to the delivery"
 	case strings.Contains(id, "@"):
-		e.Hint = "to see what a person received, use fanfare trace --subscriber or /v1/subscribers/{subscriber}/deliveries"
+		e.Hint = "to list the deliveries of a person, use fanfare trace --subscriber or /v1/subscribers/{subscriber}/deliveries"
 	}
 	return e
 }
@@ -200,7 +200,7 @@ func parseCursor(s string, seq fanfare.EventSeq) (fanfare.ManifestID, uint32, er
 	m, err1 := strconv.ParseUint(a, 16, 64)
 	p, err2 := strconv.ParseUint(b, 16, 32)
 	if err1 != nil || err2 != nil || fanfare.ManifestID(m).Event() != seq {
-		return 0, 0, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/cursor", Message: "the cursor is not from this list", Hint: "use next of the previous page, or omit the cursor"}
+		return 0, 0, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/cursor", Message: "the cursor is not from this list", Hint: "use the value of next from the previous page, or omit the cursor"}
 	}
 	return fanfare.ManifestID(m), uint32(p), nil
 }

@@ -19,7 +19,7 @@ func (r *Reporter) Metrics() http.Handler {
 	for state := range fanfare.States {
 		s := fanfare.State(state)
 		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "fanfare_attempts_total", Help: "Attempts recorded since the start, by the state that they led to.",
+			Name: "fanfare_attempts_total", Help: "Attempts recorded since the start, by resulting state.",
 			ConstLabels: prometheus.Labels{"state": s.String()},
 		}, func() float64 { totals, _ := r.options.Recorder.Totals(); return float64(totals[s]) }))
 	}
@@ -27,14 +27,14 @@ func (r *Reporter) Metrics() http.Handler {
 		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
 	metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "fanfare_outcome_commits_total", Help: "Transactions in which outcomes were kept.",
+		Name: "fanfare_outcome_commits_total", Help: "Transactions that stored outcomes.",
 	}, func() float64 { _, groups := r.options.Recorder.Totals(); return float64(groups) }))
 	gauge("fanfare_broadcasts_open", "Broadcasts that are not completed.", func() float64 {
 		open, _, _ := r.options.Recorder.Backlog()
 		return float64(open)
 	})
-	gauge("fanfare_broadcasts_held", "Broadcasts that wait for approval.", func() float64 { return float64(len(r.options.Switches.HeldBroadcasts())) })
-	gauge("fanfare_deliveries_pending", "Deliveries in a manifest of which nothing was tried yet.", func() float64 {
+	gauge("fanfare_broadcasts_held", "Broadcasts that are waiting for approval.", func() float64 { return float64(len(r.options.Switches.HeldBroadcasts())) })
+	gauge("fanfare_deliveries_pending", "Deliveries in a manifest for which no attempt has been made yet.", func() float64 {
 		_, pending, _ := r.options.Recorder.Backlog()
 		return float64(pending)
 	})
@@ -43,16 +43,16 @@ func (r *Reporter) Metrics() http.Handler {
 		return float64(deferred)
 	})
 	metrics.MustRegister(suppressionMetrics{r.options.Registry})
-	gauge("fanfare_state_keys", "Keys of topics whose last event is known.", func() float64 { return float64(r.options.States.Total().Keys) })
-	gauge("fanfare_index_lag_events", "Events whose deliveries cannot be found by person through the index yet.", func() float64 { return float64(r.options.IndexLag()) })
+	gauge("fanfare_state_keys", "Topic keys whose last event is stored.", func() float64 { return float64(r.options.States.Total().Keys) })
+	gauge("fanfare_index_lag_events", "Events that are not in the index of deliveries by person yet.", func() float64 { return float64(r.options.IndexLag()) })
 	metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "fanfare_notices_total", Help: "Outcomes of deliveries, and changes of subscriptions and suppressions, that were looked at for services that hear of them, since the start.",
+		Name: "fanfare_notices_total", Help: "Delivery outcomes and changes of subscriptions and suppressions processed for notices to services since the start.",
 	}, func() float64 { return float64(r.options.Notifier.Posted()) }))
-	gauge("fanfare_notices_waiting", "Outcomes and changes that services are to be told of and are not yet.", func() float64 { return float64(r.options.Notifier.Waiting()) })
-	gauge("fanfare_notices_lag_seconds", "For how long the oldest of these has waited.", func() float64 { return r.options.Notifier.Lag().Seconds() })
-	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.options.Disk.Free()) })
-	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.options.Registry.ChangeSeq()) })
-	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions the start did not understand: they match nothing.", func() float64 { return float64(r.options.Registry.InvalidConditions()) })
+	gauge("fanfare_notices_waiting", "Outcomes and changes that have not been reported to services yet.", func() float64 { return float64(r.options.Notifier.Waiting()) })
+	gauge("fanfare_notices_lag_seconds", "Age of the oldest outcome or change that has not been reported to services yet.", func() float64 { return r.options.Notifier.Lag().Seconds() })
+	gauge("fanfare_disk_free_bytes", "Free disk space of the data directory.", func() float64 { return float64(r.options.Disk.Free()) })
+	gauge("fanfare_change_seq", "Sequence number of the last change of subscriptions.", func() float64 { return float64(r.options.Registry.ChangeSeq()) })
+	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions could not be parsed at the start; they match no events.", func() float64 { return float64(r.options.Registry.InvalidConditions()) })
 	for _, register := range r.options.Register {
 		register(metrics)
 	}
@@ -67,7 +67,7 @@ func (r *Reporter) Metrics() http.Handler {
 // suppressionMetrics counts the suppressed addresses.
 type suppressionMetrics struct{ registry *registry.Registry }
 
-var suppressionsDesc = prometheus.NewDesc("fanfare_suppressions", "Addresses on the suppression list, of all services together.", []string{"reason"}, nil)
+var suppressionsDesc = prometheus.NewDesc("fanfare_suppressions", "Addresses on the suppression lists of all services.", []string{"reason"}, nil)
 
 func (m suppressionMetrics) Describe(to chan<- *prometheus.Desc) { to <- suppressionsDesc }
 

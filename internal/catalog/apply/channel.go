@@ -31,7 +31,7 @@ func (pl *Plan) channel(name string, spec *document.ChannelSpec) {
 			return
 		}
 		if addresskind.OfDriver(old.Driver) != addresskind.OfDriver(ch.Driver) {
-			pl.fail(at+"/driver", inputerror.Invalid("", "create another channel", "the driver cannot change from %s to %s, which has another kind of address", old.Driver, ch.Driver))
+			pl.fail(at+"/driver", inputerror.Invalid("", "create another channel", "the driver cannot be changed from %s to %s, because they use different kinds of addresses", old.Driver, ch.Driver))
 		}
 		ch.Number = old.Number
 		pl.Diff.Add(catalog.KindChannel, name, "update", changed)
@@ -80,7 +80,7 @@ func (pl *Plan) channelNumber(name string) uint16 {
 		}
 	}
 	if len(pl.To.Channels) >= math.MaxUint16 {
-		pl.fail(inputerror.Pointer("channels", name), &fanfare.Error{Code: fanfare.TooLarge, Message: "the server has no number left for another channel"})
+		pl.fail(inputerror.Pointer("channels", name), &fanfare.Error{Code: fanfare.TooLarge, Message: "the server already has the maximum number of channels"})
 	}
 	return nextNumber(maps.Keys(pl.To.Channels))
 }

@@ -71,7 +71,7 @@ func (pl *Plan) checkFile(at string, f catalog.TemplateFile, typeOf func(name, d
 			pl.fail(at, err)
 			return f
 		case f.Content == nil:
-			pl.fail(at+"/sha256", inputerror.Invalid("", "send the file itself", "no template of the service has a file with this SHA-256"))
+			pl.fail(at+"/sha256", inputerror.Invalid("", "include the content of the file", "no template of the service has a file with this SHA-256"))
 			return f
 		}
 	}

@@ -45,7 +45,7 @@ func (pl *Plan) fileNotes() (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(pl.Document.Templates)) {
 		spec := pl.Document.Templates[name]
 		if len(programs) > 0 && !spec.Delete && len(spec.AllFiles()) > 0 {
-			notes = append(notes, "template "+inputerror.Quote(name)+" has files: they are sent by mail, but not over the webhook channel "+inputerror.Quote(programs[0]))
+			notes = append(notes, "template "+inputerror.Quote(name)+" has files, which are sent by mail but not over the webhook channel "+inputerror.Quote(programs[0]))
 		}
 	}
 	return notes
@@ -61,7 +61,7 @@ func (pl *Plan) templateNotes() (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(pl.Document.Topics)) {
 		old, now := before.Topics[name], pl.Service.Topics[name]
 		if old != nil && now != nil && old.Template != "" && now.Template == "" {
-			notes = append(notes, "topic "+name+" has no template any more, because the document defines the topic without one: mail to its subscribers fails until the topic has a template")
+			notes = append(notes, "topic "+name+" no longer has a template, because the document defines the topic without one: messages to its subscribers fail until the topic has a template")
 		}
 	}
 	return notes
@@ -75,7 +75,7 @@ func (pl *Plan) draftNotes() (notes []string) {
 		if d == nil || published == nil || pl.Document.Templates[name].Action != document.ActionApply {
 			continue
 		}
-		note := fmt.Sprintf("template %s has a draft, version %d, which this document does not change: to compare, run `fanfare template diff %s`", name, d.Version, name)
+		note := fmt.Sprintf("template %s has a draft (version %d), which this document does not change; to compare them, run `fanfare template diff %s`", name, d.Version, name)
 		if d.Base != published.Version {
 			note += fmt.Sprintf("; the draft is based on version %d and must be stored again before it can be published", d.Base)
 		}

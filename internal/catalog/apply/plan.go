@@ -121,7 +121,7 @@ func (pl *Plan) references() {
 	check := func(at, name string) {
 		if spec := pl.Document.Templates[name]; spec != nil {
 			if spec.Delete && !pl.Document.DeleteService {
-				pl.fail("", &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("templates", name), Hint: "first use another template there",
+				pl.fail("", &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("templates", name), Hint: "use another template there first",
 					Message: "template " + inputerror.Quote(name) + " cannot be deleted: it is used by " + at})
 			}
 			return // where it cannot be compiled, that was said

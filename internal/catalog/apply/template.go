@@ -149,7 +149,7 @@ func (pl *Plan) publish(name string, spec *document.TemplateSpec) {
 		}
 	case from == nil:
 		pl.fail(at, &fanfare.Error{Code: fanfare.Conflict, Message: "template " + inputerror.Quote(name) + " has no draft",
-			Hint: "store a draft with `fanfare template draft " + name + " -f FILE`, or publish an earlier version with --version"})
+			Hint: "to store a draft, run `fanfare template draft " + name + " -f FILE`; to publish an earlier version, use --version"})
 		return
 	}
 	if from.State == catalog.VersionPublished {
@@ -160,8 +160,8 @@ func (pl *Plan) publish(name string, spec *document.TemplateSpec) {
 		base, changed = published.Version, catalog.TemplateChanges(published.TemplateParts, from.TemplateParts)
 	}
 	if from.State == catalog.VersionDraft && from.Base != base {
-		pl.fail(at, &fanfare.Error{Code: fanfare.Conflict, Message: "version " + strconv.Itoa(base) + " was published after the draft was stored, which is based on version " + strconv.Itoa(from.Base),
-			Hint: "compare them with `fanfare template diff " + name + "`, and store the draft again, so that it is based on version " + strconv.Itoa(base)})
+		pl.fail(at, &fanfare.Error{Code: fanfare.Conflict, Message: "version " + strconv.Itoa(base) + " was published after the draft was stored; the draft is based on version " + strconv.Itoa(from.Base),
+			Hint: "compare them with `fanfare template diff " + name + "`, and store the draft again to base it on version " + strconv.Itoa(base)})
 		return
 	}
 	note := spec.Note

@@ -236,11 +236,11 @@ func (pl *Plan) checkReserved(at, name string, spec *document.TopicSpec) bool {
 	}
 	switch {
 	case !slices.Contains(fanfare.ReservedTopics, name):
-		pl.fail(at, inputerror.Invalid("", "choose another name, or one of "+strings.Join(fanfare.ReservedTopics, ", "), "names that begin with %s are reserved for Fanfare, which has no topic %s", fanfare.ReservedPrefix, inputerror.Quote(name)))
+		pl.fail(at, inputerror.Invalid("", "choose another name, or use one of "+strings.Join(fanfare.ReservedTopics, ", "), "topic names that begin with %s are reserved, and Fanfare has no topic %s", fanfare.ReservedPrefix, inputerror.Quote(name)))
 	case spec.Schema != nil:
-		pl.fail(at, inputerror.Invalid("/schema", "omit it", "Fanfare defines the schema of its own topic %s", name))
+		pl.fail(at, inputerror.Invalid("/schema", "omit it", "the schema of topic %s is defined by Fanfare and cannot be changed", name))
 	case spec.Key != "":
-		pl.fail(at, inputerror.Invalid("/key", "omit it", "Fanfare's own topic %s has no states, so it has no key", name))
+		pl.fail(at, inputerror.Invalid("/key", "omit it", "topic %s is defined by Fanfare and cannot have a key", name))
 	default:
 		return true
 	}

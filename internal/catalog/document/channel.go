@@ -90,7 +90,7 @@ func (p *reader) channel(n node) *ChannelSpec {
 	case "smtp":
 		n.relayed(c)
 	case "file":
-		n.needs("path", "set it to the folder for the mail files")
+		n.needs("path", "set it to the directory for the mail files")
 	}
 	return c
 }
@@ -196,7 +196,7 @@ func (n node) dkim() (all []catalog.DKIMKey) {
 		all = append(all, k)
 	})
 	if len(all) > maxDKIMKeys {
-		n.fault("remove the keys that no longer sign", "the channel has %d DKIM keys; at most %d are allowed", len(all), maxDKIMKeys)
+		n.fault("remove keys that are no longer used", "the channel has %d DKIM keys; at most %d are allowed", len(all), maxDKIMKeys)
 	}
 	return all
 }
@@ -215,7 +215,7 @@ func (n node) dkimKey() (k catalog.DKIMKey) {
 	n.needs("selector", "such as s1, for a DNS record at s1._domainkey under the domain")
 	n.oneOf("key_env", "key_file")
 	if k.KeyEnv+k.KeyFile == "" {
-		n.fault("set key_file to the file with the key; fanfare dkim new creates a key", "the key is missing")
+		n.fault("set key_file to the file that contains the key; to create a key, run fanfare dkim new", "the key is missing")
 	}
 	return k
 }
@@ -348,7 +348,7 @@ func (n node) quietHours() (q catalog.QuietHours) {
 	n.needs("from", "such as \"21:00\"")
 	n.needs("to", "such as \"08:00\"")
 	if c, err := q.Compile(); err == nil && (c.From == c.To || c.To-c.From == 24*60 && len(q.Days) == 0) {
-		n.fault("remove the channel, or pause it", "the quiet hours would never end")
+		n.fault("to stop sending, pause the channel or remove it", "the quiet hours would never end")
 	}
 	return q
 }
@@ -371,7 +371,7 @@ func (n node) receipts() (r catalog.Receipts) {
 	n.needs("form", "use standard or mailgun")
 	n.oneOf("secret_env", "secret_file")
 	if r.SecretEnv+r.SecretFile == "" {
-		n.fault("set secret_file to its file, or secret_env to an environment variable of the server", "the secret is missing: without it anybody could send false receipts")
+		n.fault("set secret_file to the file that contains it, or secret_env to an environment variable of the server", "the secret is missing: without it, anyone could send forged receipts")
 	}
 	return r
 }
@@ -437,7 +437,7 @@ func (n node) relayed(c *ChannelSpec) {
 		}
 	}
 	if c.Connections < len(c.Relays) {
-		n.fault("increase connections", "%d connections are fewer than the %d relays", c.Connections, len(c.Relays))
+		n.fault("increase connections", "the channel has %d connections, fewer than its %d relays", c.Connections, len(c.Relays))
 	}
 }
 
@@ -445,7 +445,7 @@ func (n node) relayed(c *ChannelSpec) {
 func (n node) login(username, env, file string) {
 	n.oneOf("password_env", "password_file")
 	if secret := env + file; (username == "") != (secret == "") {
-		n.fault("set username and either password_env or password_file, or none of them", "username and password must be set together")
+		n.fault("set username and either password_env or password_file, or omit all of them", "username and password must be set together")
 	}
 }
 
@@ -459,7 +459,7 @@ func (n node) reserve() (r catalog.Reserve) {
 		"normal": func(v node) { r.Normal = v.share() },
 	})
 	if urgent, normal := r.Shares(); urgent+normal > catalog.MaxReserve/100. {
-		n.fault("leave a tenth of the connections for the bulk lane", "more than %d%% of the connections are reserved", catalog.MaxReserve)
+		n.fault("leave at least 10% of the connections for the bulk lane", "more than %d%% of the connections are reserved", catalog.MaxReserve)
 	}
 	return r
 }

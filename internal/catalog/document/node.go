@@ -98,7 +98,7 @@ func (n node) fields(known fieldReaders) {
 	for _, pair := range n.pairs() {
 		name := key(pair)
 		if _, ok := pair.Key.(*ast.MergeKeyNode); ok {
-			n.fault("write the fields out", "merging with << is not supported")
+			n.fault("write all fields explicitly", "merging with << is not supported")
 			continue
 		}
 		read := known[name]

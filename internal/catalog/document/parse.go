@@ -72,7 +72,7 @@ func readDocument(b []byte) (*reader, ast.Node, error) {
 		return nil, nil, syntaxFault(err)
 	}
 	if len(file.Docs) > 1 {
-		return nil, nil, inputerror.Invalid("", "split the file, and apply the documents one after the other", "the file has %d documents, but only one is allowed", len(file.Docs))
+		return nil, nil, inputerror.Invalid("", "split the file, and apply the documents separately", "the file has %d documents, but only one is allowed", len(file.Docs))
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil, nil, inputerror.Invalid("", "", "the document is empty")
@@ -111,7 +111,7 @@ func tooDeep(b []byte) int {
 func syntaxFault(err error) *fanfare.Error {
 	e := inputerror.Invalid("", "", "%s", strings.TrimSpace(err.Error()))
 	if s, ok := errors.AsType[*yaml.SyntaxError](err); ok {
-		e.Message, e.Hint = s.GetMessage(), "check the indentation: all fields of an object have the same, and their contents have more"
+		e.Message, e.Hint = s.GetMessage(), "check the indentation: all fields of an object must have the same indentation, and their contents more"
 		if strings.Contains(e.Message, "'\t'") {
 			e.Message, e.Hint = "a line cannot begin with a tab", "indent with spaces"
 		}
@@ -271,7 +271,7 @@ func (n node) bytesOf(name string, most int) []byte {
 	case name == "":
 		return nil
 	case n.p.dir == "":
-		n.fault("send the content itself, or use fanfare apply, which reads the files", "the server cannot read the files of a document")
+		n.fault("send the content instead, or use fanfare apply, which reads the files", "the server cannot read the files of a document")
 		return nil
 	}
 	root, err := os.OpenRoot(n.p.dir)

@@ -142,7 +142,7 @@ func (n node) pageTexts() map[string]map[string]string {
 		v.entries(func(name string, v node) {
 			texts[name] = v.text()
 			if size += len(texts[name]); !words.Known(name) {
-				v.fault("docs/reference/page-texts.md lists the texts", "unknown page text %s", inputerror.Quote(name))
+				v.fault("for the names of the texts, see docs/reference/page-texts.md", "unknown page text %s", inputerror.Quote(name))
 			}
 		})
 		all[strings.ToLower(tag)] = texts

@@ -56,7 +56,7 @@ func (n node) enclosed(image string) (f catalog.TemplateFile) {
 	})
 	switch {
 	case given == 0 && !n.has("sha256"):
-		n.fault("set file to a path relative to the document, or content to base64", "file and content are missing")
+		n.fault("set file to a path relative to the document, or content to the base64-encoded content", "file and content are missing")
 	case given > 1:
 		n.fault("", "both file and content are set")
 	case given == 1 && f.Content != nil:
@@ -158,7 +158,7 @@ func stringAt(b []byte) (text []byte, isKey bool) {
 func checkNote(note string) error {
 	switch {
 	case strings.ContainsAny(note, "\r\n\x00"):
-		return inputerror.Invalid("", "", "a note must be one line")
+		return inputerror.Invalid("", "", "the note must be a single line")
 	case len(note) > maxNoteBytes:
 		return inputerror.TooLarge("", len(note), maxNoteBytes)
 	}

@@ -30,7 +30,7 @@ func (n node) digest() (d catalog.Digest) {
 		"key":      func(v node) { d.Key = v.text() },
 		"max":      func(v node) { d.Max = v.number(1, maxDigestMax) },
 	})
-	n.needs("template", "name the template for messages about several events")
+	n.needs("template", "set it to the template for messages about several events")
 	return d
 }
 

@@ -50,7 +50,7 @@ func Compile(schema json.RawMessage) (func(json.RawMessage) error, error) {
 	c.UseLoader(noLoader{})
 	c.AssertFormat()
 	if err := c.AddResource(schemaURL, doc); err != nil {
-		return nil, inputerror.Invalid("", "", "the schema cannot be used: %v", err)
+		return nil, inputerror.Invalid("", "", "the schema is invalid: %v", err)
 	}
 	compiled, err := c.Compile(schemaURL)
 	if err != nil {
@@ -70,7 +70,7 @@ func schemaFault(err error) error {
 		return inputerror.Invalid("", "copy the other schema into $defs", "%v", e.Err)
 	}
 	text, _, _ := strings.Cut(err.Error(), "\n")
-	return inputerror.Invalid("", "", "the schema cannot be used: %s", text)
+	return inputerror.Invalid("", "", "the schema is invalid: %s", text)
 }
 
 func checkJSON(data json.RawMessage) error {
@@ -126,7 +126,7 @@ func faults(v *jsonschema.ValidationError, at string, found []*fanfare.Error) []
 	switch k := v.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
 		// The leaves contradict each other, so that none of them alone is the fault.
-		return append(found, inputerror.Invalid(here, "", "matches none of the allowed forms%s", reasons(v)))
+		return append(found, inputerror.Invalid(here, "", "does not match any of the allowed schemas%s", reasons(v)))
 	case *kind.Required:
 		for _, name := range k.Missing {
 			found = append(found, inputerror.Invalid(here+inputerror.Pointer(name), "", "is missing"))
@@ -134,7 +134,7 @@ func faults(v *jsonschema.ValidationError, at string, found []*fanfare.Error) []
 		return found
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			found = append(found, inputerror.Invalid(here+inputerror.Pointer(name), "", "the schema has no such field"))
+			found = append(found, inputerror.Invalid(here+inputerror.Pointer(name), "", "is not a field of the schema"))
 		}
 		return found
 	}

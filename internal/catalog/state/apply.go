@@ -15,7 +15,7 @@ import (
 )
 
 // errConfigurationChanged says that the configuration changed while a plan was made.
-var errConfigurationChanged = errors.New("registry: the configuration changed in the meantime")
+var errConfigurationChanged = errors.New("the configuration was changed concurrently")
 
 // Plan checks everything in d, dry-runs each template that it names or that a
 // topic in it uses, and returns what Apply would change. It changes nothing.
@@ -176,7 +176,7 @@ func (r *Catalog) DraftFiles(service, name string, parts catalog.TemplateParts) 
 func (r *Catalog) File(ctx context.Context, sum fanfare.Sum) ([]byte, error) {
 	content, err := r.opt.Store.File(ctx, sum)
 	if err == nil && fanfare.SumOf(content) != sum {
-		err = &fanfare.Error{Code: fanfare.NotFound, Message: "a file of the template is not stored: " + sum.String()}
+		err = &fanfare.Error{Code: fanfare.NotFound, Message: "a file of the template is missing in the store: " + sum.String()}
 	}
 	return content, err
 }

@@ -148,8 +148,8 @@ func (r *Catalog) readError(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	r.opt.Logger.Error("registry: cannot read the store", "error", err)
-	return control.UserError(err, "the control store could not be read")
+	r.opt.Logger.Error("the configuration could not be read from the store", "error", err)
+	return control.UserError(err, "the configuration could not be read from the store")
 }
 
 // Configuration returns the current configuration.

@@ -55,7 +55,7 @@ func (r *Catalog) ChooseTemplate(service, name string, may TemplateChoice) (*cat
 		switch {
 		case v.State == catalog.VersionDraft && (version == catalog.VersionDraft || err == nil && v.Version == number):
 			if may != ChooseAny {
-				return nil, inputerror.Invalid("/template", "publish it first: fanfare template publish "+base, "%s is a draft and cannot be used to send messages", inputerror.Quote(name))
+				return nil, inputerror.Invalid("/template", "to publish it, run fanfare template publish "+base, "%s is a draft and cannot be used to send messages", inputerror.Quote(name))
 			}
 			return v.TemplateSource, nil
 		case err == nil && v.Version == number:
@@ -63,7 +63,7 @@ func (r *Catalog) ChooseTemplate(service, name string, may TemplateChoice) (*cat
 		}
 	}
 	if version == catalog.VersionDraft {
-		return nil, inputerror.Invalid("/template", "store a draft with fanfare template draft "+base+" -f FILE", "template %s has no draft", inputerror.Quote(base))
+		return nil, inputerror.Invalid("/template", "to store a draft, run fanfare template draft "+base+" -f FILE", "template %s has no draft", inputerror.Quote(base))
 	}
 	if err != nil || number < 1 {
 		return nil, inputerror.Invalid("/template", "write name@version, such as "+base+"@1", "template %s has no version %s", inputerror.Quote(base), inputerror.Quote(version))

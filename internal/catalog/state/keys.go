@@ -130,7 +130,7 @@ func (r *Catalog) checkKey(s *KeySettings) error {
 	case strings.ContainsAny(s.Name, "\r\n\x00"):
 		return inputerror.Invalid("/name", "", "must be one line")
 	case s.Scopes == 0:
-		return inputerror.Invalid("/scopes", "use "+strings.Join(catalog.ScopeNames[:], ", "), "a key needs a scope")
+		return inputerror.Invalid("/scopes", "use "+strings.Join(catalog.ScopeNames[:], ", "), "the key has no scope")
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (r *Catalog) checkScope(scope fanfare.Scope) error {
 			return err
 		}
 		if !channel.HasHop(names[2]) {
-			return &fanfare.Error{Code: fanfare.NotFound, Message: "the channel has no relay " + inputerror.Quote(names[2]), Hint: "`fanfare relay list` shows the relays"}
+			return &fanfare.Error{Code: fanfare.NotFound, Message: "the channel has no relay " + inputerror.Quote(names[2]), Hint: "to list the relays, run `fanfare relay list`"}
 		}
 		return nil
 	case fanfare.ScopeBroadcast:

@@ -221,7 +221,7 @@ func (r *Catalog) rateNotes(service string, channels map[string]*document.Channe
 	for _, one := range r.ManualRates() {
 		of, name, _ := strings.Cut(one.Channel, "/")
 		if spec := channels[name]; of == service && spec != nil && !spec.Delete {
-			notes = append(notes, "the rate of channel "+name+" is set to "+one.Rate.String()+" by hand; to use the configured rate again, run `fanfare rate channel "+one.Channel+" configured`")
+			notes = append(notes, "the rate of channel "+name+" is overridden with "+one.Rate.String()+"; to use the configured rate again, run `fanfare rate channel "+one.Channel+" configured`")
 		}
 	}
 	return notes

@@ -6,7 +6,7 @@ import "math"
 // CEL's cost limit of 20,000, because engines count differently.
 const maxSteps = 5000
 
-const tooManySteps = "the evaluation takes more than 5000 steps, so that an engine may refuse it"
+const tooManySteps = "the evaluation takes more than 5000 steps, so an engine may refuse it"
 
 // effort is the kind of growth of the steps of a function with its arguments.
 type effort uint8

@@ -167,13 +167,13 @@ func (t *Topic) Event(e Event) (*Input, error) {
 	var err error
 	if len(e.Data) > 0 {
 		if in.event, err = decodeJSON(e.Data, t.shape); err != nil {
-			return nil, fmt.Errorf("the data are not valid JSON: %w", err)
+			return nil, fmt.Errorf("the data is not valid JSON: %w", err)
 		}
 	}
 	if len(e.Was) > 0 {
 		in.hasWas = true
 		if in.was, err = decodeJSON(e.Was, t.shape); err != nil {
-			return nil, fmt.Errorf("the data of the previous event are not valid JSON: %w", err)
+			return nil, fmt.Errorf("the data of the previous event is not valid JSON: %w", err)
 		}
 	}
 	if in.attributes, err = e.Attributes.value(); err != nil {

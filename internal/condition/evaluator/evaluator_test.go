@@ -53,7 +53,7 @@ func TestErrorsHavePositions(t *testing.T) {
 		"event.a === 1":       "1:11: unexpected character '='",
 		"é == 1":              "1:1: unexpected character 'é'",
 		"'é' == $":            "1:8: unexpected character '$'",
-		"event.a == 'x":       "1:12: the string has no end",
+		"event.a == 'x":       "1:12: the string is not terminated",
 		"":                    "",
 	} {
 		_, err := (&Topic{}).Condition(text, nil)
@@ -74,9 +74,9 @@ func TestReasonsNameTheFailure(t *testing.T) {
 		"event['gone'] == 1":                      "no such field gone",
 		"event.o.map(k, k)[0] == 'a'":             noOrder,
 		"{[1]: 1} == {}":                          "a list cannot be a key",
-		"{1: 1, 1: 2} == {}":                      "a map has the same key twice",
-		"timestamp('x') == ce.time":               `"x" is not a time in the format of RFC 3339`,
-		"ce.time.getHours('Local') == 1":          `there is no time zone "Local"`,
+		"{1: 1, 1: 2} == {}":                      "the map contains the same key twice",
+		"timestamp('x') == ce.time":               `"x" is not an RFC 3339 time`,
+		"ce.time.getHours('Local') == 1":          `unknown time zone "Local"`,
 		"[1, 2, 3].all(x, event.big.all(y, x>0))": tooManySteps,
 	} {
 		data := `{"a":1,"zero":0,"l":[1],"o":{"a":1,"b":2},"big":[` + strings.Repeat("1,", 2000) + `1]}`

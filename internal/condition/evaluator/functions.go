@@ -218,7 +218,7 @@ func toString(_ *node, a value) value {
 		return stringValue(strconv.FormatBool(a.isTrue()))
 	case kindBytes:
 		if !utf8.ValidString(a.str) {
-			return errorValue("the bytes are not UTF-8")
+			return errorValue("the bytes are not valid UTF-8")
 		}
 		return stringValue(a.str)
 	case kindTime:

@@ -21,10 +21,10 @@ func within(args []value) value {
 	for i := 0; i < 4; i += 2 {
 		// This form also refuses NaN.
 		if !(math.Abs(n[i]) <= 90) {
-			return errorValue("a latitude must be -90 to 90")
+			return errorValue("a latitude must be from -90 to 90")
 		}
 		if !(math.Abs(n[i+1]) <= 180) {
-			return errorValue("a longitude must be -180 to 180")
+			return errorValue("a longitude must be from -180 to 180")
 		}
 	}
 	if !(n[4] >= 0) || math.IsInf(n[4], 1) {

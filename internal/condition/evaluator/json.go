@@ -24,7 +24,7 @@ func decodeJSON(data []byte, s *shape) (value, error) {
 		return value{}, err
 	}
 	if d.space(); d.at < len(d.data) {
-		return value{}, d.problem("there is text after the value")
+		return value{}, d.problem("unexpected text after the value")
 	}
 	return v, nil
 }
@@ -38,7 +38,7 @@ func (d *decoder) problem(what string) error {
 	return fmt.Errorf("at byte %d: %s", d.at, what)
 }
 
-var errDepth = errors.New("more than " + strconv.Itoa(maxDepth) + " levels")
+var errDepth = errors.New("the nesting exceeds " + strconv.Itoa(maxDepth) + " levels")
 
 func (d *decoder) space() {
 	for d.at < len(d.data) {
@@ -124,7 +124,7 @@ func (d *decoder) object(s *shape, depth int) (value, error) {
 	for {
 		d.space()
 		if d.at >= len(d.data) || d.data[d.at] != '"' {
-			return value{}, d.problem("expected the name of a member")
+			return value{}, d.problem("expected a member name")
 		}
 		name, err := d.text()
 		if err != nil {
@@ -171,7 +171,7 @@ func (d *decoder) text() (string, error) {
 		}
 		d.at++
 	}
-	return "", d.problem("the string has no end")
+	return "", d.problem("the string is not terminated")
 }
 
 // longText reads the rest of a string that contains escapes or invalid UTF-8.
@@ -184,7 +184,7 @@ func (d *decoder) longText(start int) (string, error) {
 			d.at++
 			return out.String(), nil
 		case c < ' ':
-			return "", d.problem("a control character in a string")
+			return "", d.problem("the string contains a control character")
 		case c == '\\':
 			r, err := d.escape()
 			if err != nil {
@@ -200,18 +200,18 @@ func (d *decoder) longText(start int) (string, error) {
 			d.at += size
 		}
 	}
-	return "", d.problem("the string has no end")
+	return "", d.problem("the string is not terminated")
 }
 
 func (d *decoder) escape() (rune, error) {
 	if d.at+1 >= len(d.data) {
-		return 0, d.problem("the string has no end")
+		return 0, d.problem("the string is not terminated")
 	}
 	c := d.data[d.at+1]
 	if c != 'u' {
 		i := strings.IndexByte(`"\/bfnrt`, c)
 		if i < 0 {
-			return 0, d.problem("an unknown escape")
+			return 0, d.problem("unknown escape sequence")
 		}
 		d.at += 2
 		return rune("\"\\/\b\f\n\r\t"[i]), nil
@@ -258,14 +258,14 @@ func (d *decoder) number(s *shape) (value, error) {
 	case d.accept('0'):
 	default:
 		if d.at = span(d.data, d.at, isDigit); d.at == digits {
-			return value{}, d.problem("a number has no digits")
+			return value{}, d.problem("the number has no digits")
 		}
 	}
 	if d.accept('.') {
 		written = false
 		digits := d.at
 		if d.at = span(d.data, d.at, isDigit); d.at == digits {
-			return value{}, d.problem("no digits follow the point")
+			return value{}, d.problem("the decimal point is not followed by a digit")
 		}
 	}
 	if d.accept('e') || d.accept('E') {
@@ -275,7 +275,7 @@ func (d *decoder) number(s *shape) (value, error) {
 		}
 		digits := d.at
 		if d.at = span(d.data, d.at, isDigit); d.at == digits {
-			return value{}, d.problem("an exponent has no digits")
+			return value{}, d.problem("the exponent has no digits")
 		}
 	}
 	text := d.data[start:d.at]

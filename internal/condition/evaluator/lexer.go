@@ -55,7 +55,7 @@ var symbols = []string{"==", "!=", "<=", ">=", "&&", "||",
 // lex splits source into tokens; the last one is tokenEnd.
 func lex(source string) ([]token, error) {
 	if !utf8.ValidString(source) {
-		return nil, &syntaxError{1, 1, "the text is not UTF-8"}
+		return nil, &syntaxError{1, 1, "the text is not valid UTF-8"}
 	}
 	var tokens []token
 	for at := 0; ; {
@@ -127,7 +127,7 @@ func lexOne(source string, at int) (token, int, error) {
 			return inName(c) || c == '.' || c == '-' || c == '/' || c == ' '
 		})
 		if end == at+1 || end == len(source) || source[end] != '`' {
-			return token{}, 0, errorAt(source, at, "a name between backticks may have letters, digits, spaces and . - / _")
+			return token{}, 0, errorAt(source, at, "a name in backticks can contain only letters, digits, spaces and . - / _")
 		}
 		return token{tokenQuoted, source[at+1 : end], at}, end + 1, nil
 	}
@@ -202,7 +202,7 @@ func lexString(source string, start, quote int, raw, isBytes bool) (token, int, 
 	for {
 		switch {
 		case at >= len(source) || !long && (source[at] == '\n' || source[at] == '\r'):
-			return token{}, 0, errorAt(source, start, "the string has no end")
+			return token{}, 0, errorAt(source, start, "the string is not terminated")
 		case strings.HasPrefix(source[at:], mark):
 			content := source[quote+len(mark) : at]
 			if strings.IndexByte(content, '\r') >= 0 {
@@ -245,7 +245,7 @@ func unescape(content string, isBytes bool) (decoded, problem string) {
 		}
 		at++
 		if at == len(content) {
-			return "", "the string ends within an escape"
+			return "", "the string ends within an escape sequence"
 		}
 		c := content[at]
 		if plain, ok := plainEscapes[c]; ok {
@@ -264,22 +264,22 @@ func unescape(content string, isBytes bool) (decoded, problem string) {
 			digits, base = 3, 8
 			at-- // the first digit counts
 		default:
-			return "", fmt.Sprintf("unknown escape \\%c", c)
+			return "", fmt.Sprintf("unknown escape sequence \\%c", c)
 		}
 		if at+digits >= len(content) {
-			return "", "the string ends within an escape"
+			return "", "the string ends within an escape sequence"
 		}
 		text := content[at+1 : at+1+digits]
 		code, err := strconv.ParseUint(text, base, 32)
 		if err != nil || strings.ContainsAny(text, "+-_") {
-			return "", fmt.Sprintf("the escape \\%c has no digits", c)
+			return "", fmt.Sprintf("the escape sequence \\%c has no valid digits", c)
 		}
 		at += digits
 		switch {
 		case isBytes:
 			out.WriteByte(byte(code))
 		case !utf8.ValidRune(rune(code)) || code > utf8.MaxRune:
-			return "", "an escape is no Unicode code point"
+			return "", "an escape sequence is not a valid Unicode code point"
 		default:
 			out.WriteRune(rune(code))
 		}

@@ -10,7 +10,7 @@ const (
 	intOverflow  = "the integer does not fit into 64 bits"
 	uintOverflow = "the unsigned integer does not fit into 64 bits"
 	byZero       = "division by zero"
-	noOrder      = "the keys of a map have no order"
+	noOrder      = "map keys have no order"
 )
 
 func notFunction(_ *node, a value) value {

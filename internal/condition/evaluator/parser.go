@@ -119,7 +119,7 @@ func (p *parser) message() error {
 // enter counts a level of nesting; the caller ends it with leave.
 func (p *parser) enter() error {
 	if p.levels++; p.levels > maxLevels {
-		return errorAt(p.source, p.peek().at, "more than %d levels", maxLevels)
+		return errorAt(p.source, p.peek().at, "the nesting exceeds %d levels", maxLevels)
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func (p *parser) selection(operand *expr) (*expr, error) {
 	case name.kind == tokenQuoted:
 		return &expr{kind: exprSelect, name: name.text, args: []*expr{operand}, at: at}, nil
 	case name.kind != tokenName || slices.Contains(neverFields, name.text):
-		return nil, errorAt(p.source, name.at, "expected the name of a field, found %s", name.text)
+		return nil, errorAt(p.source, name.at, "expected a field name, found %s", name.text)
 	case p.is("{"):
 		return nil, p.message()
 	case !p.is("("):
@@ -421,19 +421,19 @@ func (p *parser) literal(t token, sign string) (*expr, error) {
 	case tokenInt:
 		n, err := strconv.ParseInt(sign+digits, base, 64)
 		if err != nil {
-			return nil, errorAt(p.source, t.at, "%s does not fit into an integer of 64 bits", t.text)
+			return nil, errorAt(p.source, t.at, "%s does not fit into a 64-bit integer", t.text)
 		}
 		e.literal = intValue(n)
 	case tokenUint:
 		n, err := strconv.ParseUint(digits[:len(digits)-1], base, 64)
 		if err != nil {
-			return nil, errorAt(p.source, t.at, "%s does not fit into an unsigned integer of 64 bits", t.text)
+			return nil, errorAt(p.source, t.at, "%s does not fit into an unsigned 64-bit integer", t.text)
 		}
 		e.literal = uintValue(n)
 	case tokenDouble:
 		d, err := strconv.ParseFloat(sign+t.text, 64)
 		if err != nil {
-			return nil, errorAt(p.source, t.at, "%s is outside of the range of doubles", t.text)
+			return nil, errorAt(p.source, t.at, "%s is outside the range of a double", t.text)
 		}
 		e.literal = doubleValue(d)
 	case tokenString:

@@ -183,7 +183,7 @@ func (r *resolver) call(e *expr) (*node, error) {
 		counts = fn.member
 	}
 	if !slices.Contains(counts, len(args)) {
-		return nil, r.problem(e, "%s does not take these arguments", name)
+		return nil, r.problem(e, "%s does not accept these arguments", name)
 	}
 	nodes, err := r.all(args)
 	if err != nil {
@@ -270,7 +270,7 @@ func (r *resolver) has(e *expr) (*node, error) {
 		return nil, err
 	}
 	if arg.op != opSelect {
-		return nil, r.problem(e, "has() takes a field, as in has(event.a)")
+		return nil, r.problem(e, "has() requires a field, as in has(event.a)")
 	}
 	return &node{op: opHas, args: arg.args, name: arg.name, truth: true}, nil
 }
@@ -279,14 +279,14 @@ func (r *resolver) has(e *expr) (*node, error) {
 // the previous event, so it can neither contain a macro nor be in one.
 func (r *resolver) cross(e *expr, kind crossing) (*node, error) {
 	if len(e.args) != 2 {
-		return nil, r.problem(e, "%s takes a value and a level", e.name)
+		return nil, r.problem(e, "%s requires a value and a level", e.name)
 	}
 	args, err := r.all(e.args)
 	if err != nil {
 		return nil, err
 	}
 	if !repeatable(args[0]) {
-		return nil, r.problem(e.args[0], "%s takes a field of the event, or arithmetic of fields", e.name)
+		return nil, r.problem(e.args[0], "%s requires a field of the event, or arithmetic with fields", e.name)
 	}
 	return &node{op: opCross, cross: kind, args: args, truth: true}, nil
 }
@@ -305,7 +305,7 @@ var paramTypes = []string{"number", "string", "boolean", "strings"}
 func checkParams(params map[string]string) error {
 	for name, kind := range params {
 		if !slices.Contains(paramTypes, kind) {
-			return fmt.Errorf("param %q: unknown type %q, one of %s is needed", name, kind, strings.Join(paramTypes, ", "))
+			return fmt.Errorf("param %q has the unknown type %q; use one of %s", name, kind, strings.Join(paramTypes, ", "))
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ const (
 )
 
 const (
-	timeOverflow     = "the time is not in the years 1 to 9999"
+	timeOverflow     = "the time is outside the years 1 to 9999"
 	durationOverflow = "the duration is longer than 292 years"
 )
 
@@ -49,7 +49,7 @@ func (v value) goTime() time.Time {
 // parseTime reads a time of RFC 3339, section 5.6, with T and Z in upper case and without leap
 // seconds. It ignores digits after the nanoseconds.
 func parseTime(text string) value {
-	bad := func() value { return errorValue(fmt.Sprintf("%q is not a time in the format of RFC 3339", text)) }
+	bad := func() value { return errorValue(fmt.Sprintf("%q is not an RFC 3339 time", text)) }
 	const layout = "0000-00-00T00:00:00"
 	if len(text) <= len(layout) {
 		return bad()
@@ -197,17 +197,17 @@ func zone(name string) (*time.Location, error) {
 	hours, minutes, isOffset := strings.Cut(name, ":")
 	if !isOffset {
 		if name == "Local" {
-			return nil, fmt.Errorf("there is no time zone %q", name)
+			return nil, fmt.Errorf("unknown time zone %q", name)
 		}
 		return time.LoadLocation(name)
 	}
 	h, err := strconv.Atoi(hours)
 	if err != nil || h < -23 || h > 23 {
-		return nil, fmt.Errorf("%q is not an offset from UTC", name)
+		return nil, fmt.Errorf("%q is not a valid UTC offset", name)
 	}
 	m, err := strconv.Atoi(minutes)
 	if err != nil || m < 0 || m > 59 {
-		return nil, fmt.Errorf("%q is not an offset from UTC", name)
+		return nil, fmt.Errorf("%q is not a valid UTC offset", name)
 	}
 	if strings.HasPrefix(hours, "-") {
 		m = -m

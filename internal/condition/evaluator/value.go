@@ -117,7 +117,7 @@ func mapValue(keys, items []value) value {
 			return undecided("a " + typeNames[k] + " cannot be a key")
 		}
 		if m.lookup(key) >= 0 {
-			return undecided("a map has the same key twice")
+			return undecided("the map contains the same key twice")
 		}
 		m.keys, m.items = append(m.keys, key), append(m.items, items[i])
 		m.indexKey(len(m.keys) - 1)

@@ -36,7 +36,7 @@ func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 		return fmt.Sprintf("%s is %s, neither true nor false", x.text(e), kindOfValue(v))
 	}
 	if e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly() {
-		return x.text(e) + " tests a field of a value that has no fields"
+		return x.text(e) + " tests for a field of a value that has no fields"
 	}
 	if c, ok := lang.CrossingOf(e); ok {
 		for _, one := range []celast.Expr{c.Now, c.Level} {

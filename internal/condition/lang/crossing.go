@@ -71,7 +71,7 @@ func crossingOptions() []cel.EnvOption {
 func expandCrossing(h cel.MacroExprFactory, name string, args []celast.Expr) (celast.Expr, *common.Error) {
 	was, ok := onPreviousEvent(h, args[0])
 	if !ok {
-		return nil, h.NewError(args[0].ID(), name+" needs a field of the event, or arithmetic with fields")
+		return nil, h.NewError(args[0].ID(), name+" requires a field of the event, or arithmetic with fields")
 	}
 	return h.NewCall("@"+name, args[0], was, args[1]), nil
 }

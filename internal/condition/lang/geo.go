@@ -40,7 +40,7 @@ func geoFunction() cel.EnvOption {
 		})))
 }
 
-const GeoRange = "a latitude must be -90 to 90, a longitude -180 to 180, and a distance at least 0"
+const GeoRange = "a latitude must be from -90 to 90, a longitude from -180 to 180, and a distance at least 0"
 
 // A GeoPoint is a place on the Earth, in degrees.
 type GeoPoint struct{ Lat, Lon float64 }

@@ -63,7 +63,7 @@ func dynamicOperatorOptions() []cel.EnvOption {
 func expandHas(h cel.MacroExprFactory, _ celast.Expr, args []celast.Expr) (celast.Expr, *common.Error) {
 	object, name, ok := FieldSelection(args[0])
 	if !ok {
-		return nil, h.NewError(args[0].ID(), "has() takes a field, as in has(event.name)")
+		return nil, h.NewError(args[0].ID(), "has() requires a field, as in has(event.name)")
 	}
 	return h.NewPresenceTest(object, name), nil
 }

@@ -60,11 +60,11 @@ func fromIssues(pointer, text string, issues *cel.Issues, sc *Scope, a Expressio
 // syntaxHints tells how to write in CEL what SQL and other languages write differently, by the
 // offending token.
 var syntaxHints = map[string]string{
-	"=":    "write == for equal",
-	">":    "write != for not equal, >= for at least", // part of <> and =>
-	"and":  "write && for and",
-	"or":   "write || for or",
-	"not":  "write ! for not",
+	"=":    "write == to test for equality",
+	">":    "write != for \"not equal\" and >= for \"greater than or equal\"", // part of <> and =>
+	"and":  "write && instead of and",
+	"or":   "write || instead of or",
+	"not":  "write ! instead of not",
 	"like": "write contains_ci(event.field, 'part')",
 	"is":   "write has(event.field), or event.field == null",
 }

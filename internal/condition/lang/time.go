@@ -53,11 +53,11 @@ func LoadZone(text string) (*time.Location, error) {
 	}
 	h, err := strconv.Atoi(hours)
 	if err != nil || h < -23 || h > 23 {
-		return nil, fmt.Errorf("the hours of the offset %q must be -23 to 23", text)
+		return nil, fmt.Errorf("the hours of the offset %q must be from -23 to 23", text)
 	}
 	m, err := strconv.Atoi(minutes)
 	if err != nil || m < 0 || m > 59 {
-		return nil, fmt.Errorf("the minutes of the offset %q must be 0 to 59", text)
+		return nil, fmt.Errorf("the minutes of the offset %q must be from 0 to 59", text)
 	}
 	if text[0] == '-' {
 		m = -m

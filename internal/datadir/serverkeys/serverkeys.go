@@ -136,10 +136,10 @@ func (k *Keys) all() []*Key { return []*Key{&k.Links, &k.Suppression, &k.Webhook
 // mails that may have been sent; receivers that verify channels without a secret of their own.
 func (k *Keys) Check(suppressed int, linked bool, signedChannels int) error {
 	if k.Suppression.made && suppressed > 0 {
-		return k.Suppression.missing(fmt.Sprintf("without it, %d suppressed addresses cannot be recognised", suppressed), "after that, no address is suppressed any more")
+		return k.Suppression.missing(fmt.Sprintf("without it, %d suppressed addresses cannot be recognized", suppressed), "after that, none of these addresses are suppressed")
 	}
 	if k.Links.made && linked {
-		return k.Links.missing("without it, unsubscribe links in sent mails cannot be verified", "after that, links in earlier mails do not work any more")
+		return k.Links.missing("without it, unsubscribe links in earlier messages cannot be verified", "after that, links in earlier messages no longer work")
 	}
 	if k.Webhooks.made && signedChannels > 0 {
 		return k.Webhooks.missing(fmt.Sprintf("without it, receivers of %d channels would refuse all requests", signedChannels), "after that, every receiver needs a new secret (fanfare secret)")

@@ -47,7 +47,7 @@ func invalidAddress(s, wrong string) error {
 	if len(s) > 80 {
 		s = s[:80] + "..."
 	}
-	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%q is not a mail address: %s", s, wrong)}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%q is not an email address: %s", s, wrong)}
 }
 
 // parseCommon recognises nearly all real addresses: an ASCII dot-string and an ASCII domain
@@ -161,7 +161,7 @@ func checkQuoted(s string) string {
 				return "the quoted part has no closing quote"
 			}
 			if s[i] >= utf8.RuneSelf {
-				return "a backslash in the quoted part precedes a character that is not ASCII"
+				return "a backslash in the quoted part must be followed by an ASCII character"
 			}
 		case '"':
 			return "the quoted part contains a quote"
@@ -213,7 +213,7 @@ func checkDomain(s string) (normal, ascii, wrong string) {
 		ascii = normal
 	}
 	if _, ok := isCommonDomain(ascii); !ok && ascii != "localhost" {
-		return "", "", "the domain is not a host name with a dot"
+		return "", "", "the domain must be a host name that contains a dot"
 	}
 	return normal, ascii, ""
 }

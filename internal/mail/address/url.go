@@ -54,7 +54,7 @@ func readURL(s string) (u *url.URL, wrong string) {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, "it does not begin with https://"
 	case u.User != nil:
-		return nil, "it has a user"
+		return nil, "it contains a user name"
 	case u.Opaque != "" || u.Hostname() == "":
 		return nil, "it has no host"
 	}

@@ -66,7 +66,7 @@ func unsigned(hint string) error {
 }
 
 func outdated(hint string) error {
-	return &fanfare.Error{Code: fanfare.Unauthenticated, Message: "the receipt was signed too long ago, or in the future", Hint: hint}
+	return &fanfare.Error{Code: fanfare.Unauthenticated, Message: "the signature timestamp of the receipt is too old or in the future", Hint: hint}
 }
 
 func noReceipt(pointer, message, hint string) error {
@@ -76,7 +76,7 @@ func noReceipt(pointer, message, hint string) error {
 // secretsIn splits a text into secrets, and parses each.
 func secretsIn(text, hint string, read func(string) ([]byte, error)) ([][]byte, error) {
 	all := strings.Fields(text)
-	wrong := &fanfare.Error{Code: fanfare.Unavailable, Message: "the secret for receipts cannot be parsed", Hint: hint}
+	wrong := &fanfare.Error{Code: fanfare.Unavailable, Message: "the receipt secret cannot be parsed", Hint: hint}
 	if len(all) == 0 || len(all) > maxReceiptSecrets {
 		return nil, wrong
 	}
@@ -93,12 +93,12 @@ func secretsIn(text, hint string, read func(string) ([]byte, error)) ([][]byte, 
 
 // plainSecrets returns secrets without decoding.
 func plainSecrets(text string) ([][]byte, error) {
-	return secretsIn(text, "put the signing key of the provider there, at least 16 bytes", func(s string) ([]byte, error) { return []byte(s), nil })
+	return secretsIn(text, "set the secret to the provider's signing key; the key must have at least 16 bytes", func(s string) ([]byte, error) { return []byte(s), nil })
 }
 
 // standardSecrets decodes secrets of Standard Webhooks: base64 after whsec_.
 func standardSecrets(text string) ([][]byte, error) {
-	return secretsIn(text, "a secret is whsec_ and 24 to 64 random bytes in base64", func(s string) ([]byte, error) {
+	return secretsIn(text, "write each secret as whsec_ followed by 24 to 64 random bytes in Base64", func(s string) ([]byte, error) {
 		return base64.StdEncoding.DecodeString(strings.TrimPrefix(s, "whsec_"))
 	})
 }
@@ -106,14 +106,14 @@ func standardSecrets(text string) ([][]byte, error) {
 // readStandard parses the form of Fanfare. Its signature is that of Standard Webhooks 1.0: HMAC-SHA-256 of id,
 // timestamp and body, with dots between them.
 func readStandard(secrets [][]byte, header func(name string) string, body []byte, now time.Time) (ProviderReceipt, error) {
-	const how = "sign it as Standard Webhooks says: webhook-id, webhook-timestamp, and v1, with the HMAC-SHA-256 of both and the body in webhook-signature"
+	const how = "sign it according to Standard Webhooks: send webhook-id, webhook-timestamp and webhook-signature, which is v1, followed by the HMAC-SHA-256 of the ID, the timestamp and the body"
 	id, at := header("Webhook-Id"), header("Webhook-Timestamp")
 	if id == "" || !signedBy(secrets, header("Webhook-Signature"), id+"."+at+".", body) {
 		return ProviderReceipt{}, unsigned(how)
 	}
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || now.Sub(time.Unix(seconds, 0)).Abs() > receiptAge {
-		return ProviderReceipt{}, outdated("send it within five minutes, and sign it again when it is sent again")
+		return ProviderReceipt{}, outdated("send the receipt within five minutes of signing it, and sign each retry again")
 	}
 	return standardReceipt(body)
 }
@@ -180,7 +180,7 @@ func standardReceipt(body []byte) (ProviderReceipt, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		return ProviderReceipt{}, noReceipt("", "the receipt is not valid JSON of the expected form: "+strings.TrimPrefix(err.Error(), "json: "),
+		return ProviderReceipt{}, noReceipt("", "the receipt is not valid JSON in the expected format: "+strings.TrimPrefix(err.Error(), "json: "),
 			`send {"delivery":"dlv-…","kind":"failed","class":"invalid","text":"550 5.1.1 User unknown","time":"2026-11-20T12:00:00Z"}`)
 	}
 	outcome, known := standardOutcomes[in.Kind]
@@ -188,7 +188,7 @@ func standardReceipt(body []byte) (ProviderReceipt, error) {
 	case !known:
 		return ProviderReceipt{}, noReceipt("/kind", fmt.Sprintf("unknown kind %q", in.Kind), "use delivered, failed, delayed or complained")
 	case (in.Delivery == "") == (in.MessageID == ""):
-		return ProviderReceipt{}, noReceipt("/delivery", "the receipt does not say which message it is about", "set either delivery or message_id")
+		return ProviderReceipt{}, noReceipt("/delivery", "the receipt does not identify a message", "set either delivery or message_id")
 	case in.Class != "" && !slices.Contains(fanfare.Classes[:], in.Class):
 		return ProviderReceipt{}, noReceipt("/class", fmt.Sprintf("unknown class %q", in.Class), "use throttled, greylisted, full, busy, network, blocked, invalid, content or denied, or omit it and set text")
 	}
@@ -242,7 +242,7 @@ type mailgunDocument struct {
 func readMailgun(secrets [][]byte, _ func(string) string, body []byte, now time.Time) (ProviderReceipt, error) {
 	var in mailgunDocument
 	if err := json.Unmarshal(body, &in); err != nil {
-		return ProviderReceipt{}, noReceipt("", "the body is not a Mailgun webhook: its JSON does not have the expected form", "name this address as the URL of a webhook, not of a route, in Mailgun's control panel")
+		return ProviderReceipt{}, noReceipt("", "the body is not a Mailgun webhook: its JSON does not have the expected format", "in Mailgun's control panel, use this URL for a webhook, not for a route")
 	}
 	sig := &in.Signature
 	given, err := hex.DecodeString(sig.Signature)
@@ -259,7 +259,7 @@ func readMailgun(secrets [][]byte, _ func(string) string, body []byte, now time.
 	}
 	seconds, err := strconv.ParseInt(sig.Timestamp, 10, 64)
 	if age := now.Sub(time.Unix(seconds, 0)); err != nil || age > mailgunAge || age < -receiptAge {
-		return ProviderReceipt{}, outdated("Mailgun sends a webhook again for eight hours; look at the clock of this server")
+		return ProviderReceipt{}, outdated("Mailgun retries webhooks for up to eight hours; check the clock of this server")
 	}
 	r := in.receipt()
 	r.Token = sig.Timestamp + "." + sig.Token

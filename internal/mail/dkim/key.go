@@ -37,7 +37,7 @@ func (k *Key) Seen(texts []string) error {
 		return errors.New("its record is not in the DNS")
 	case 1:
 	default:
-		return fmt.Errorf("the DNS has %d records for this key, and a receiver may use any of them", len(texts))
+		return fmt.Errorf("the DNS has %d records for this key, so receivers may use any of them", len(texts))
 	}
 	record, err := ParseRecord(texts[0])
 	if err == nil {
@@ -47,7 +47,7 @@ func (k *Key) Seen(texts []string) error {
 	case err != nil:
 		return fmt.Errorf("its record in the DNS does not match: %w", err)
 	case record.Testing:
-		return errors.New("its record says that this is a test (t=y)")
+		return errors.New("its record has the test flag (t=y)")
 	}
 	return nil
 }

@@ -91,8 +91,8 @@ func TestErrorNamesUnusableKeyButNotItsValue(t *testing.T) {
 	}
 	secret := "c2VjcmV0IG9mIHNvbWVib2R5"
 	for text, want := range map[string]string{
-		"":                                       "neither a private key",
-		secret:                                   "neither a private key",
+		"":                                       "neither a PEM private key",
+		secret:                                   "neither a PEM private key",
 		block("PRIVATE KEY", []byte(secret)):     "PKCS #8",
 		block("PRIVATE KEY", der):                "neither Ed25519 nor RSA",
 		block("RSA PRIVATE KEY", []byte(secret)): "PKCS #1",
@@ -158,13 +158,13 @@ func TestRecordsAreThoseOfTheKey(t *testing.T) {
 		{"v=DKIM1; h=sha1; p=" + bare, rsaKey, "sha1"},
 		{"v=DKIM1; s=other; p=" + bare, rsaKey, "other"},
 		{other.Record(), ed, "a different key"},
-		{rsaKey.Record(), ed, "for rsa"},
+		{rsaKey.Record(), ed, "key type rsa"},
 		{"v=DKIM1; p=", ed, "revokes"},
 		{"v=DKIM1", ed, "no key"},
 		{"v=DKIM2; p=", ed, "v=DKIM1"},
 		{"k=rsa; v=DKIM1; p=", ed, "first tag"},
 		{"v=DKIM1; p=abc", ed, "Base64"},
-		{"v=DKIM1; p", ed, "not a tag"},
+		{"v=DKIM1; p", ed, "tag=value"},
 		{"p=; p=", ed, "twice"},
 	} {
 		record, err := ParseRecord(tt.record)

@@ -73,14 +73,14 @@ func Generate(algorithm string) (*Private, error) {
 		}
 		return newRSA(key)
 	}
-	return nil, unusable("use ed25519 or rsa", "unknown type %q", algorithm)
+	return nil, unusable("use ed25519 or rsa", "unknown key type %q", algorithm)
 }
 
 // ParsePrivate reads a key: PEM with PKCS #8, PEM with PKCS #1 for RSA, or only an Ed25519 seed of
 // 32 bytes in Base64, as dknewkey writes it.
 func ParsePrivate(text []byte) (*Private, error) {
 	if len(text) > maxPrivateBytes {
-		return nil, unusable("set a file that contains only the private key", "the key is larger than %d bytes", maxPrivateBytes)
+		return nil, unusable("use a file that contains only the private key", "the key is larger than %d bytes", maxPrivateBytes)
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -102,14 +102,14 @@ func ParsePrivate(text []byte) (*Private, error) {
 	case "RSA PRIVATE KEY":
 		key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
 		if err != nil {
-			return nil, unusable(mendKey, "the key is not valid PKCS #1, or a password protects it")
+			return nil, unusable(mendKey, "the key is not valid PKCS #1 or is protected by a password")
 		}
 		return newRSA(key)
 	}
-	return nil, unusable(mendKey, "the PEM block is of type %q; a private key is required", block.Type)
+	return nil, unusable(mendKey, "the PEM block has the type %q, but a private key is required", block.Type)
 }
 
-const mendKey = "make a key with `fanfare dkim new`"
+const mendKey = "create a key with `fanfare dkim new`"
 
 func unusable(hint, format string, args ...any) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf(format, args...), Hint: hint}
@@ -118,7 +118,7 @@ func unusable(hint, format string, args ...any) error {
 func parseSeed(text []byte) (*Private, error) {
 	seed, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(text))
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, unusable(mendKey, "the text is neither a private key in PEM nor an Ed25519 seed in Base64")
+		return nil, unusable(mendKey, "the text is neither a PEM private key nor a Base64-encoded Ed25519 seed")
 	}
 	return newEd25519(ed25519.NewKeyFromSeed(seed)), nil
 }
@@ -135,7 +135,7 @@ func newEd25519(key ed25519.PrivateKey) *Private {
 func newRSA(key *rsa.PrivateKey) (*Private, error) {
 	bits := key.N.BitLen()
 	if bits < leastBits || bits > mostBits {
-		return nil, unusable("use a key of 2048 bits", "the RSA key has %d bits, but verifiers accept only %d to %d", bits, leastBits, mostBits)
+		return nil, unusable("use a 2048-bit key", "the RSA key has %d bits, but verifiers accept only %d to %d", bits, leastBits, mostBits)
 	}
 	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
 	if err != nil {

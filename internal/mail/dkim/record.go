@@ -53,9 +53,9 @@ func ParseRecord(text string) (Published, error) {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		switch {
 		case !ok || name == "":
-			return p, fmt.Errorf("%q is not a tag with a value", shortened(tag))
+			return p, fmt.Errorf("%q is not of the form tag=value", shortened(tag))
 		case seen[name]:
-			return p, fmt.Errorf("the tag %s is there twice", name)
+			return p, fmt.Errorf("the tag %s occurs twice", name)
 		}
 		seen[name] = true
 		switch name {
@@ -67,11 +67,11 @@ func ParseRecord(text string) (Published, error) {
 			p.Algorithm = value
 		case "h":
 			if !listed(value, "sha256") {
-				return p, fmt.Errorf("it allows only the hashes %s, but the signatures use sha256", shortened(value))
+				return p, fmt.Errorf("it permits only the hash algorithms %s, but the signatures use sha256", shortened(value))
 			}
 		case "s":
 			if !listed(value, "email") && !listed(value, "*") {
-				return p, fmt.Errorf("it is valid for the services %s, but not for email", shortened(value))
+				return p, fmt.Errorf("it is valid for the service types %s, but not for email", shortened(value))
 			}
 		case "t":
 			p.Testing = listed(value, "y")
@@ -79,7 +79,7 @@ func ParseRecord(text string) (Published, error) {
 			value = strings.Join(strings.Fields(value), "")
 			public, err := base64.StdEncoding.DecodeString(value)
 			if err != nil {
-				return p, fmt.Errorf("its key (p=) is not Base64; it may have been cut off")
+				return p, fmt.Errorf("its key (p=) is not valid Base64; it may be truncated")
 			}
 			p.public, p.Revoked = public, value == ""
 		}
@@ -112,7 +112,7 @@ func (p *Published) Of(key *Private) error {
 	case p.Revoked:
 		return fmt.Errorf("the record revokes the key: its p= is empty")
 	case p.Algorithm != key.algorithm:
-		return fmt.Errorf("the record is for %s, and the key is %s", p.Algorithm, key.algorithm)
+		return fmt.Errorf("the record is for the key type %s, but the key has the type %s", p.Algorithm, key.algorithm)
 	case bytes.Equal(p.public, key.public):
 		return nil
 	case key.algorithm == RSA && sameRSA(p.public, key.public):

@@ -123,7 +123,7 @@ func (p *Processor) serviceOf(ctx context.Context, ref fanfare.DeliveryRef) (str
 
 // recipient finds the delivery of the recipient that a report on a shared message names.
 func (p *Processor) recipient(ctx context.Context, service string, w *pending) (fanfare.DeliveryRef, error) {
-	unknown := &fanfare.Error{Code: fanfare.NotFound, Message: "the report names no recipient of the message"}
+	unknown := &fanfare.Error{Code: fanfare.NotFound, Message: "the report does not identify a recipient of the message"}
 	if w.report.Recipient == "" {
 		return w.Delivery, unknown
 	}
@@ -272,7 +272,7 @@ func entryOf(r *report) fanfare.Entry {
 		e.Text, e.Class = bounceText(&r.report), r.report.Class
 	case bounce.Complained: // the message was delivered
 		e.Complaint = true
-		e.Text = "the reader called it junk (" + r.report.Feedback + ")"
+		e.Text = "the recipient reported it as spam (" + r.report.Feedback + ")"
 	default:
 		e.Text = r.report.Text
 	}

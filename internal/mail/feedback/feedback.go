@@ -223,6 +223,6 @@ func (p *Processor) trim(ctx context.Context) {
 	}
 	p.trimmed = now
 	if err := p.options.Control.DeleteBounces(ctx, now.AddDate(0, 0, -catalog.MaxBounceDays)); err != nil && ctx.Err() == nil {
-		p.options.Logger.Warn("old bounces could not be deleted; the next try is tomorrow", "error", err)
+		p.options.Logger.Warn("cannot delete old bounces; retrying tomorrow", "error", err)
 	}
 }

@@ -35,8 +35,8 @@ func (c *Counters) add(outcome bounce.Outcome, class fanfare.Class) {
 }
 
 var (
-	returnsTotal   = prometheus.NewDesc("fanfare_returns_total", "Messages that came back since the start, by kind; failed and delayed ones also by class.", []string{"kind", "class"}, nil)
-	returnsUnknown = prometheus.NewDesc("fanfare_returns_unknown_total", "Returned messages that would have an effect, but whose delivery the store no longer has.", nil, nil)
+	returnsTotal   = prometheus.NewDesc("fanfare_returns_total", "Reports about sent messages since the start, by kind; failures and delays also by class.", []string{"kind", "class"}, nil)
+	returnsUnknown = prometheus.NewDesc("fanfare_returns_unknown_total", "Returned messages without effect because their delivery is no longer in the store.", nil, nil)
 )
 
 // Describe names the metrics.

@@ -46,7 +46,7 @@ func NewReceipts(o ReceiptOptions) *Receipts {
 // TakeReceipt verifies a request and processes its receipt. A client without the secret learns only whether the
 // channel takes receipts.
 func (r *Receipts) TakeReceipt(ctx context.Context, service, channel string, header http.Header, body []byte) error {
-	notFound := &fanfare.Error{Code: fanfare.NotFound, Message: "no channel accepts receipts at this address", Hint: "set receipts for the channel, and use the address /receipts/SERVICE/CHANNEL"}
+	notFound := &fanfare.Error{Code: fanfare.NotFound, Message: "no channel accepts receipts at this address", Hint: "set receipts for the channel, and use the path /receipts/SERVICE/CHANNEL"}
 	c := r.options.Registry.Configuration().Channel(service, channel)
 	if c == nil || c.Receipts == (catalog.Receipts{}) {
 		return notFound
@@ -63,8 +63,8 @@ func (r *Receipts) TakeReceipt(ctx context.Context, service, channel string, hea
 			return r.process(ctx, c, &forms[i], secrets, header.Get, body)
 		}
 	}
-	r.options.Logger.Warn("a receipt could not be verified; its sender was asked to send it again", "service", service, "channel", channel, "error", err)
-	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server cannot read the secret for receipts of this channel", Hint: "ask the operator: the log of the server has the reason"}
+	r.options.Logger.Warn("cannot verify a receipt; the provider was asked to send it again", "service", service, "channel", channel, "error", err)
+	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server cannot read the receipt secret of this channel", Hint: "ask the operator to check the server log for the reason"}
 }
 
 // process verifies a receipt with the secrets of its channel and processes it.
@@ -76,7 +76,7 @@ func (r *Receipts) process(ctx context.Context, c *catalog.Channel, form *bounce
 	}
 	token, document := sha256.Sum256([]byte(receipt.Token)), sha256.Sum256(body)
 	if receipt.Token != "" && r.usedForOther(token, document) {
-		return &fanfare.Error{Code: fanfare.Unauthenticated, Message: "the token of the receipt was used for another document before", Hint: "send each document with a new token"}
+		return &fanfare.Error{Code: fanfare.Unauthenticated, Message: "the token of the receipt was already used for another document", Hint: "send each document with a new token"}
 	}
 	if delivery, shared, ok := parseMessageID(receipt.Message); ok { // otherwise another program sent it over the same account
 		err := r.options.Handler.Take(ctx, bounce.Arrival{Kind: bounce.Receipt, Delivery: delivery, Shared: shared, Service: c.Service,

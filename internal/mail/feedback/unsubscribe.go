@@ -38,7 +38,7 @@ func (u *Unsubscriber) Take(ctx context.Context, a bounce.Arrival) error {
 		return ignoreNotFound(err)
 	}
 	ctx = audit.WithActor(ctx, audit.Actor{KeyName: "recipient"})
-	_, err = u.Registry.EndSubscriptions(ctx, posted.Service, member.Subscriptions, people.Ending{Source: people.SourceMail, Text: "unsubscribed by mail"})
+	_, err = u.Registry.EndSubscriptions(ctx, posted.Service, member.Subscriptions, people.Ending{Source: people.SourceMail, Text: "unsubscribed by email"})
 	return ignoreNotFound(err)
 }
 

@@ -14,7 +14,7 @@ func (s *session) command(line string) {
 	verb, arg, _ := strings.Cut(line, " ")
 	verb = strings.ToUpper(verb)
 	if arg != "" && slices.Contains([]string{"DATA", "RSET", "QUIT", "STARTTLS"}, verb) {
-		s.refuse(501, "5.5.4", "%s has no argument", verb)
+		s.refuse(501, "5.5.4", "%s does not accept an argument", verb)
 		return
 	}
 	switch verb {
@@ -28,31 +28,31 @@ func (s *session) command(line string) {
 		s.data()
 	case "RSET":
 		s.mail = nil
-		s.reply(250, "2.0.0", "forgotten")
+		s.reply(250, "2.0.0", "ok")
 	case "NOOP":
-		s.reply(250, "2.0.0", "nothing done")
+		s.reply(250, "2.0.0", "ok")
 	case "VRFY":
-		s.refuse(252, "2.5.2", "send it, and RCPT tells")
+		s.refuse(252, "2.5.2", "cannot verify addresses; use RCPT instead")
 	case "QUIT":
 		s.over = true
 		s.reply(221, "2.0.0", "bye")
 	case "STARTTLS":
 		s.startTLS()
 	case "EXPN", "HELP", "TURN", "ETRN", "AUTH", "BDAT", "SEND", "SOML", "SAML":
-		s.refuse(502, "5.5.1", "%s is not offered", verb)
+		s.refuse(502, "5.5.1", "%s is not supported", verb)
 	case "GET", "POST", "PUT", "HEAD", "OPTIONS", "CONNECT", "PRI":
 		s.over = true // a browser was tricked into sending mail
 		s.server.counters.broken.Add(1)
-		s.reply(521, "5.5.1", "this is a mail server")
+		s.reply(521, "5.5.1", "this is an SMTP server")
 	default:
-		s.refuse(500, "5.5.2", "no such command")
+		s.refuse(500, "5.5.2", "unknown command")
 	}
 }
 
 func (s *session) greet(verb, arg string) {
 	arg = strings.TrimSpace(arg)
 	if arg == "" || len(arg) > 255 || strings.ContainsFunc(arg, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }) {
-		s.refuse(501, "5.5.4", "say your name: %s mail.example.org", verb)
+		s.refuse(501, "5.5.4", "send a host name, for example: %s mail.example.org", verb)
 		return
 	}
 	if s.unsynchronised(verb) {
@@ -79,25 +79,25 @@ func (s *session) greet(verb, arg string) {
 func (s *session) from(arg string) {
 	switch {
 	case s.hello == "":
-		s.refuse(503, "5.5.1", "say EHLO first")
+		s.refuse(503, "5.5.1", "send EHLO first")
 		return
 	case s.mail != nil:
-		s.refuse(503, "5.5.1", "there is a sender already")
+		s.refuse(503, "5.5.1", "the sender is already set")
 		return
 	case s.messages >= maxMessages:
 		s.over = true
-		s.reply(421, "4.7.0", "these were %d messages, come again by another connection", maxMessages)
+		s.reply(421, "4.7.0", "limit of %d messages per connection reached; open a new connection", maxMessages)
 		return
 	}
 	path, params, ok := cutPath(arg, "FROM:")
 	if !ok {
-		s.refuse(501, "5.5.4", "write it as MAIL FROM:<name@example.org>")
+		s.refuse(501, "5.5.4", "syntax: MAIL FROM:<name@example.org>")
 		return
 	}
 	m := &mail{}
 	unicodeNeeded := false
 	if m.from, unicodeNeeded, ok = senderPath(path); !ok {
-		s.refuse(501, "5.1.7", "that is not an address")
+		s.refuse(501, "5.1.7", "invalid sender address")
 		return
 	}
 	for _, p := range parameters(params) {
@@ -107,7 +107,7 @@ func (s *session) from(arg string) {
 		}
 	}
 	if unicodeNeeded && !m.utf8 {
-		s.refuse(553, "5.6.7", "this address needs SMTPUTF8")
+		s.refuse(553, "5.6.7", "this address requires SMTPUTF8")
 		return
 	}
 	s.mail = m
@@ -119,11 +119,11 @@ func (s *session) parameter(m *mail, p parameter) (code int, enhanced, text stri
 	body := strings.ToUpper(p.value)
 	switch {
 	case !s.extended:
-		return 555, "5.5.4", "parameters need EHLO"
+		return 555, "5.5.4", "parameters require EHLO"
 	case p.key == "SIZE":
 		size, err := strconv.ParseUint(p.value, 10, 63)
 		if err != nil {
-			return 501, "5.5.4", "SIZE is a number"
+			return 501, "5.5.4", "SIZE must be a number"
 		}
 		if size > MaxMessageBytes {
 			s.server.counters.tooLarge.Add(1)
@@ -133,34 +133,34 @@ func (s *session) parameter(m *mail, p parameter) (code int, enhanced, text stri
 	case p.key == "SMTPUTF8" && p.value == "":
 		m.utf8 = true
 	default:
-		return 555, "5.5.4", "a parameter is not known"
+		return 555, "5.5.4", "unknown parameter"
 	}
 	return 0, "", ""
 }
 
 func (s *session) rcpt(arg string) {
 	if s.mail == nil {
-		s.refuse(503, "5.5.1", "say MAIL first")
+		s.refuse(503, "5.5.1", "send MAIL first")
 		return
 	}
 	path, params, ok := cutPath(arg, "TO:")
 	switch {
 	case !ok:
-		s.refuse(501, "5.5.4", "write it as RCPT TO:<name@example.org>")
+		s.refuse(501, "5.5.4", "syntax: RCPT TO:<name@example.org>")
 		return
 	case params != "":
-		s.refuse(555, "5.5.4", "a parameter is not known")
+		s.refuse(555, "5.5.4", "unknown parameter")
 		return
 	}
 	to, ok := s.server.recipient(path)
 	switch {
 	case !ok:
 		s.server.counters.refused.Add(1)
-		s.refuse(550, "5.1.1", "there is nobody with this address")
+		s.refuse(550, "5.1.1", "no such recipient")
 	case slices.Contains(s.mail.to, to):
 		s.reply(250, "2.1.5", "ok")
 	case len(s.mail.to) >= MaxRecipients:
-		s.refuse(452, "4.5.3", "a message has at most %d recipients", MaxRecipients)
+		s.refuse(452, "4.5.3", "a message can have at most %d recipients", MaxRecipients)
 	default:
 		s.mail.to = append(s.mail.to, to)
 		s.reply(250, "2.1.5", "ok")

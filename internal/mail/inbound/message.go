@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
-var tooLarge = "a message has at most " + strconv.Itoa(MaxMessageBytes) + " bytes"
+var tooLarge = "a message can have at most " + strconv.Itoa(MaxMessageBytes) + " bytes"
 
 var (
 	errTooLarge = errors.New("the message is too large")
@@ -27,13 +27,13 @@ var (
 func (s *session) data() {
 	switch {
 	case s.mail == nil || len(s.mail.to) == 0:
-		s.refuse(503, "5.5.1", "there is no recipient")
+		s.refuse(503, "5.5.1", "send RCPT first")
 		return
 	case s.unsynchronised("DATA"):
 		return
 	}
 	m := s.mail
-	s.reply(354, "", "end with a line that has a dot alone")
+	s.reply(354, "", "end the message with a line that contains only a dot")
 	if s.out.Flush() != nil {
 		s.over = true
 		return
@@ -52,7 +52,7 @@ func (s *session) data() {
 		return
 	case errors.Is(err, errCrowded):
 		s.server.counters.notNow.Add(1)
-		s.reply(452, "4.3.1", "%v, come again later", err)
+		s.reply(452, "4.3.1", "%v; try again later", err)
 		return
 	case err != nil:
 		s.end(err)
@@ -63,15 +63,15 @@ func (s *session) data() {
 	for _, to := range m.to {
 		if err := s.deliver(m, to, text, reports); err != nil {
 			s.server.counters.notNow.Add(1)
-			s.server.options.Logger.Warn("a message could not be processed; its sender was asked to send it again", "kind", to.kind.String(), "peer", s.peer, "error", err)
-			s.reply(451, "4.3.0", "the message cannot be stored now, try again later")
+			s.server.options.Logger.Warn("cannot process an inbound message; the sending server was asked to retry", "kind", to.kind.String(), "peer", s.peer, "error", err)
+			s.reply(451, "4.3.0", "the message cannot be stored now; try again later")
 			return
 		}
 	}
 	failpoint.Hit("before-return-reply")
 	s.refused = 0
 	s.server.counters.taken.Add(1)
-	s.reply(250, "2.6.0", "taken")
+	s.reply(250, "2.6.0", "accepted")
 }
 
 // text reads a message up to the line that is a single dot, and removes the leading dots of

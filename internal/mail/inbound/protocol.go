@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	errBare = errors.New("a line does not end in CR LF, or contains CR or LF")
+	errBare = errors.New("a line does not end in CR LF, or contains a bare CR or LF")
 	errLong = errors.New("a line is too long")
 )
 

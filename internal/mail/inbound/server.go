@@ -122,7 +122,7 @@ func (s *Server) admit(conn net.Conn) {
 	if full || stopping {
 		s.counters.turnedAway.Add(1)
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // the reply fits into the buffer of the socket
-		_, _ = fmt.Fprintf(conn, "421 4.7.0 %s has too many connections, come again later\r\n", s.options.Name)
+		_, _ = fmt.Fprintf(conn, "421 4.7.0 %s has too many connections; try again later\r\n", s.options.Name)
 		_ = conn.Close()
 		return
 	}

@@ -154,7 +154,7 @@ func (s *session) run() {
 		case err == nil:
 			s.command(string(line))
 		case errors.Is(err, errLong) && whole:
-			s.refuse(500, "5.5.2", "a command has at most %d bytes", maxCommandBytes)
+			s.refuse(500, "5.5.2", "a command can have at most %d bytes", maxCommandBytes)
 		default:
 			s.end(err)
 		}
@@ -181,14 +181,14 @@ func (s *session) end(err error) {
 	switch {
 	case errors.Is(err, errBare):
 		s.server.counters.broken.Add(1)
-		s.reply(521, "5.5.2", "a line has to end in CR LF and may have neither elsewhere")
+		s.reply(521, "5.5.2", "lines must end in CR LF and must not contain a bare CR or LF")
 	case errors.Is(err, errLong):
 		s.server.counters.broken.Add(1)
 		s.reply(500, "5.5.2", "a line is too long")
 	case is && timeout.Timeout() && s.server.draining.Load():
-		s.reply(421, "4.3.2", "%s is stopping, come again later", s.server.options.Name)
+		s.reply(421, "4.3.2", "%s is shutting down; try again later", s.server.options.Name)
 	case is && timeout.Timeout():
-		s.reply(421, "4.4.2", "%s has waited for too long", s.server.options.Name)
+		s.reply(421, "4.4.2", "%s timed out waiting for input", s.server.options.Name)
 	}
 }
 
@@ -201,7 +201,7 @@ func (s *session) unsynchronised(command string) bool {
 	}
 	s.over = true
 	s.server.counters.broken.Add(1)
-	s.reply(554, "5.5.0", "wait for the answer to %s", command)
+	s.reply(554, "5.5.0", "wait for the reply to %s", command)
 	return true
 }
 
@@ -217,7 +217,7 @@ func (s *session) reply(code int, enhanced, text string, args ...any) {
 func (s *session) refuse(code int, enhanced, text string, args ...any) {
 	if s.refused++; s.refused > maxRefused {
 		s.over = true
-		s.reply(421, "4.7.0", "%s has heard too many commands that were refused", s.server.options.Name)
+		s.reply(421, "4.7.0", "%s closes the connection after too many rejected commands", s.server.options.Name)
 		return
 	}
 	s.reply(code, enhanced, text, args...)
@@ -227,12 +227,12 @@ func (s *session) refuse(code int, enhanced, text string, args ...any) {
 func (s *session) startTLS() {
 	switch {
 	case s.server.options.TLS == nil || s.secure:
-		s.refuse(503, "5.5.1", "STARTTLS is not offered now")
+		s.refuse(503, "5.5.1", "STARTTLS is not available")
 		return
 	case s.unsynchronised("STARTTLS"):
 		return
 	}
-	s.reply(220, "2.0.0", "go ahead")
+	s.reply(220, "2.0.0", "ready to start TLS")
 	if s.out.Flush() != nil {
 		s.over = true
 		return

@@ -22,7 +22,7 @@ type Purpose byte
 
 // The errors of Open. They do not say why a token is invalid.
 var (
-	ErrForeign = errors.New("this token was not issued by this server, or is damaged")
+	ErrForeign = errors.New("this token was not issued by this server or is damaged")
 	ErrExpired = errors.New("this token has expired")
 )
 

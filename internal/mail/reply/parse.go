@@ -49,7 +49,7 @@ type written struct {
 func Parse(b []byte) (*Rules, error) {
 	switch {
 	case len(b) > MaxFileBytes:
-		return nil, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the rules have %d bytes, more than %d", len(b), MaxFileBytes)}
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the rules have %d bytes; at most %d are allowed", len(b), MaxFileBytes)}
 	case !utf8.Valid(b):
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the rules are not valid UTF-8"}
 	}
@@ -63,7 +63,7 @@ func Parse(b []byte) (*Rules, error) {
 	for i, node := range nodes {
 		rule, faults := readRule(node)
 		if rule.Name != "" && named[rule.Name] {
-			faults = append(faults, fault("name", "give each rule a unique name", "a second rule is named %q", rule.Name))
+			faults = append(faults, fault("name", "give each rule a unique name", "another rule already has the name %q", rule.Name))
 		}
 		named[rule.Name] = true
 		for _, f := range faults {
@@ -124,7 +124,7 @@ func split(b []byte) ([]ast.Node, error) {
 }
 
 func syntaxFault(err error) *fanfare.Error {
-	e := &fanfare.Error{Code: fanfare.Invalid, Message: strings.TrimSpace(err.Error()), Hint: "write a list under rules:, as fanfare replies list --yaml shows"}
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: strings.TrimSpace(err.Error()), Hint: "write a list under rules:; for an example, run `fanfare replies list --yaml`"}
 	var syntax yaml.Error
 	if errors.As(err, &syntax) {
 		e.Message = strings.TrimSpace(syntax.GetMessage())
@@ -154,12 +154,12 @@ func readRule(node ast.Node) (*Rule, []*fanfare.Error) {
 	var wrong []*fanfare.Error
 	refuse := func(f *fanfare.Error) { wrong = append(wrong, f) }
 	if w.Name == "" || len(w.Name) > 100 {
-		refuse(fault("name", "set a name of up to 100 characters, which identifies the rule in the log", "the rule has no valid name"))
+		refuse(fault("name", "set a name of 1 to 100 characters; it identifies the rule in the log", "the rule has no valid name"))
 	}
 	for _, text := range bounded(w.Codes, "codes", refuse) {
 		span, ok := readSpan(text, false)
 		if !ok {
-			refuse(fault("codes", "write 450 or 450-459", "%q is not a code", text))
+			refuse(fault("codes", "write 450 or 450-459", "%q is not a reply code", text))
 		}
 		r.Codes = append(r.Codes, span)
 	}
@@ -185,7 +185,7 @@ func readRule(node ast.Node) (*Rule, []*fanfare.Error) {
 	}
 	for _, words := range bounded(w.Says, "says", refuse) {
 		if words == "" {
-			refuse(fault("says", "write words that occur in the text, such as over quota", "says nothing"))
+			refuse(fault("says", "write words that occur in the text, such as over quota", "an entry of says is empty"))
 		}
 		r.Says = append(r.Says, strings.ToLower(words))
 	}
@@ -194,7 +194,7 @@ func readRule(node ast.Node) (*Rule, []*fanfare.Error) {
 		refuse(fault("class", "use "+classNames(), "%q is not a class", w.Class))
 	}
 	if r.Then != ThenAsSaid && r.Then != ThenRetry && r.Then != ThenFail {
-		refuse(fault("then", "use retry or fail", "%q is not known", w.Then))
+		refuse(fault("then", "use retry or fail", "%q is not a valid value of then", w.Then))
 	}
 	r.After, r.Suspend = readWait(w.After, "after", refuse), readWait(w.Suspend, "suspend", refuse)
 	if r.Class == "" && r.Then == ThenAsSaid && r.After == 0 && r.Suspend == 0 && !r.Slow {
@@ -205,7 +205,7 @@ func readRule(node ast.Node) (*Rule, []*fanfare.Error) {
 
 func bounded(list []string, field string, refuse func(*fanfare.Error)) []string {
 	if len(list) > maxConditions {
-		refuse(fault(field, "split it into two rules", "%d are more than %d", len(list), maxConditions))
+		refuse(fault(field, "split the rule into two rules", "%s has %d entries; at most %d are allowed", field, len(list), maxConditions))
 		return nil
 	}
 	return list
@@ -216,12 +216,12 @@ func readText(text string, refuse func(*fanfare.Error)) *regexp.Regexp {
 		return nil
 	}
 	if len(text) > maxPattern {
-		refuse(fault("text", "split it into two rules", "the pattern has %d bytes, more than %d", len(text), maxPattern))
+		refuse(fault("text", "split the rule into two rules", "the pattern has %d bytes; at most %d are allowed", len(text), maxPattern))
 		return nil
 	}
 	pattern, err := regexp.Compile("(?i)" + text)
 	if err != nil {
-		refuse(fault("text", "write a regular expression (RE2); \\ goes before ( ) [ ] . * + ? that are meant as such", "%v", err))
+		refuse(fault("text", "write a regular expression in RE2 syntax; to match ( ) [ ] . * + ? literally, put \\ before them", "%v", err))
 	}
 	return pattern
 }
@@ -232,7 +232,7 @@ func readWait(text, field string, refuse func(*fanfare.Error)) time.Duration {
 	}
 	wait, err := time.ParseDuration(text)
 	if err != nil || wait <= 0 || wait > MaxWait {
-		refuse(fault(field, "use 1s to 24h, such as 10m", "%q is not a wait", text))
+		refuse(fault(field, "use 1s to 24h, such as 10m", "%q is not a valid duration", text))
 	}
 	return wait
 }

@@ -61,7 +61,7 @@ func NewSigner(publicURL string, keys ...[]byte) (*Signer, error) {
 	}
 	prefix := strings.TrimSuffix(u.String(), "/") + "/u/"
 	if len(prefix) > maxPrefixBytes || strings.ContainsFunc(prefix, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`<>",`, r) }) {
-		return nil, invalidValue("public_url", "%q contains a character that a header cannot contain, or is longer than %d bytes", prefix, maxPrefixBytes)
+		return nil, invalidValue("public_url", "%q contains a character that is not allowed in a header, or is longer than %d bytes", prefix, maxPrefixBytes)
 	}
 	if err := checkKeys(keys); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (s *Signer) Verify(token string) (Link, error) {
 
 // errForeign is the error of a link that does not verify, without a reason.
 func errForeign() error {
-	return &fanfare.Error{Code: fanfare.Forbidden, Message: "this link is not valid", Hint: "copy the whole link from the mail"}
+	return &fanfare.Error{Code: fanfare.Forbidden, Message: "this link is not valid", Hint: "copy the complete link from the email"}
 }
 
 // open returns the signed bytes of a token of a version with at least so many bytes.

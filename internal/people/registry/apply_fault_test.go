@@ -92,7 +92,7 @@ func TestEveryFaultOfADocumentHasItsPlace(t *testing.T) {
 		{"bad relay", "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relay: host}", "/channels/e/relay", 3, "host:port"},
 		{"bad share", "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relay: 'h:25', reserve: {urgent: 0.1}}", "/channels/e/reserve/urgent", 3, "write it as 10%"},
 		{"more than all", "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relay: 'h:25', reserve: {urgent: 101%}}", "/channels/e/reserve/urgent", 3, "write it as 10%"},
-		{"nothing left for bulk", "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relay: 'h:25', reserve: {urgent: 80%, normal: 20%}}", "/channels/e/reserve", 3, "leave a tenth"},
+		{"nothing left for bulk", "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relay: 'h:25', reserve: {urgent: 80%, normal: 20%}}", "/channels/e/reserve", 3, "at least 10%"},
 		{"bad rate", "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relay: 'h:25', rate: fast}", "/channels/e/rate", 3, "unlimited"},
 		{"bad duration", "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relay: 'h:25', retry: [30s, soon]}", "/channels/e/retry/1", 3, "30s"},
 		{"line break in from", "service: a\nchannels:\n  e: {driver: smtp, relay: 'h:25', from: \"a@b.c\\r\\nBcc: x@y.z\"}", "/channels/e/from", 3, "one line"},

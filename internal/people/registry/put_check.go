@@ -171,7 +171,7 @@ func (r *Registry) checkCondition(p *people.SubscriptionPut, w *subscriptionChan
 	case p.Rule != "":
 		return r.checkRule(p, w)
 	case hasParams:
-		return inputerror.Invalid("/params", "name the rule of the params", "params need a rule")
+		return inputerror.Invalid("/params", "set rule to the name of the rule", "params need a rule")
 	case p.Filter == "":
 		return nil
 	case len(p.Filter) > people.MaxFilterBytes:

@@ -198,7 +198,7 @@ func (r *Registry) CheckSuppression(ask *suppression.Request) (s suppression.Rec
 		return s, inputerror.Invalid("/source", "", "the source must be one line of at most %d bytes", suppression.MaxSourceBytes)
 	}
 	if !ask.Until.IsZero() && !ask.Until.After(r.opt.Now()) {
-		return s, inputerror.Invalid("/until", "use a time in the future, or omit until for no end", "%s is in the past", ask.Until.UTC().Format(time.RFC3339))
+		return s, inputerror.Invalid("/until", "use a time in the future, or omit until for a permanent suppression", "%s is in the past", ask.Until.UTC().Format(time.RFC3339))
 	}
 	if ask.Hash != "" && ask.Address == "" {
 		var service uint32

@@ -15,7 +15,7 @@ func TestAnApplySaysThatATopicLosesItsTemplate(t *testing.T) {
 	}
 	apply(t, r, "service: a\nchannels: {mail: {driver: smtp, relay: 'h:25', from: a@b.c}}\ntopics: {x: {template: t}}")
 	notes := apply(t, r, "service: a\ntopics: {x: {title: X}, y: {title: Y}}").Notes
-	if len(notes) != 1 || !strings.Contains(notes[0], "topic x has no template any more") {
+	if len(notes) != 1 || !strings.Contains(notes[0], "topic x no longer has a template") {
 		t.Errorf("notes %q", notes)
 	}
 	if notes := apply(t, r, "service: a\ntopics: {x: {title: Z}}").Notes; len(notes) != 0 {

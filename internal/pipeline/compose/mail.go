@@ -18,7 +18,7 @@ import (
 func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef, channel *catalog.Channel) (render.MailBatch, error) {
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
-		return render.MailBatch{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
+		return render.MailBatch{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "invalid address: " + channel.From}
 	}
 	var files []fanfare.File
 	if posted.Direct != nil {

@@ -42,7 +42,7 @@ func (t *Templates) version(number uint32) (*render.Template, error) {
 	}
 	row, ok := t.registry.Template(number)
 	if !ok {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("there is no template version %d", number), Hint: "name a template in the topic or in the rule, and apply it"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("template version %d does not exist", number), Hint: "set a template in the topic or the rule, and apply the change"}
 	}
 	template, err := render.Compile(Source(&row))
 	if err == nil {

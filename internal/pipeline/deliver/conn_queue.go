@@ -272,7 +272,7 @@ func (s *Sender) awaitNodeLease() bool {
 }
 
 // errNotHeld tells a driver that it reported a message which its connection does not hold.
-var errNotHeld = errors.New("the connection does not hold the message")
+var errNotHeld = errors.New("the message does not belong to the connection")
 
 // Report records the outcome and settles the job.
 func (q *connQueue) Report(message *driver.Message, outcome driver.Outcome) error {

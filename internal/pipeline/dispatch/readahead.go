@@ -100,7 +100,7 @@ func (r *readAhead) add(lease *bus.Lease) {
 	batch := &fanfare.Batch{}
 	err := json.Unmarshal(lease.Data, batch)
 	if err == nil && len(batch.Slices) == 0 {
-		err = errors.New("the batch names no recipients")
+		err = errors.New("the batch has no recipients")
 	}
 	if err != nil {
 		r.unreadable(lease, err)

@@ -72,7 +72,7 @@ func (f *TemplateFaults) count(of templateFault, recipients int64) (total int64,
 func (f *TemplateFaults) failed(source *catalog.TemplateSource, fault render.Fault, recipients int64) {
 	of := templateFault{source.Service, source.Name, source.Version, fault.String(), false}
 	if total, log := f.count(of, recipients); log {
-		f.logger.Warn("a template fails for recipients", "service", of.service, "template", of.name(), "at", of.at, "recipients", total)
+		f.logger.Warn("cannot render a template for some recipients", "service", of.service, "template", of.name(), "at", of.at, "recipients", total)
 	}
 }
 
@@ -86,7 +86,7 @@ func (f *TemplateFaults) absent(source *catalog.TemplateSource, variable string)
 		return
 	}
 	if total, log := f.count(of, 1); log && total == 1 {
-		f.logger.Warn("a template uses a variable that the event does not have, and renders it as empty: add a schema to the topic to detect misspelled names", "service", of.service, "template", of.name(), "variable", variable)
+		f.logger.Warn("a template uses a variable that is missing from the event and renders as empty; add a schema to the topic to detect misspelled names", "service", of.service, "template", of.name(), "variable", variable)
 	}
 }
 

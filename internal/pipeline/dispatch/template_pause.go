@@ -152,7 +152,7 @@ func (l *loader) testTemplate(ctx context.Context, events *eventReader, all []op
 
 // pauseReason returns the reason in the status and the traces of a paused broadcast.
 func pauseReason(source *catalog.TemplateSource, failed, of int, fault render.Fault) string {
-	return fmt.Sprintf("template %s@%d fails for %d of the first %d recipients (%s): apply a corrected version, and the broadcast resumes", source.Name, source.Version, failed, of, fault)
+	return fmt.Sprintf("template %s@%d fails for %d of the first %d recipients (%s): apply a corrected version to resume the broadcast", source.Name, source.Version, failed, of, fault)
 }
 
 var pausedBy = regexp.MustCompile(`^template (\S+)@(\d+) fails for \d+ of the first \d+ recipients \(`)
@@ -213,7 +213,7 @@ func (r *resumer) look(ctx context.Context) {
 			r.Logger.Log(ctx, retry.LogLevel(err), "cannot resume a broadcast whose template was replaced; retrying", "event", p.Scope.Name, "error", err)
 			continue
 		}
-		r.Logger.Info("a broadcast is resumed with another version of its template", "event", p.Scope.Name, "template", template, "version", now.Version)
+		r.Logger.Info("resumed a broadcast with another version of its template", "event", p.Scope.Name, "template", template, "version", now.Version)
 	}
 }
 

@@ -152,7 +152,7 @@ func (in *Ingester) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([
 func (in *Ingester) validate(p *fanfare.AcceptedEvent, now time.Time, change uint64) (*entry, error) {
 	if len(p.Event.Data) > MaxDataBytes {
 		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/data",
-			Message: fmt.Sprintf("the data has %d bytes, more than %d", len(p.Event.Data), MaxDataBytes), Hint: "send a link to large data"}
+			Message: fmt.Sprintf("the data has %d bytes; at most %d are allowed", len(p.Event.Data), MaxDataBytes), Hint: "send a link instead of large data"}
 	}
 	if p.Direct == nil { // a direct send has no topic, and is checked by package messages
 		if err := in.checkTopic(p); err != nil {
@@ -174,7 +174,7 @@ func (in *Ingester) validate(p *fanfare.AcceptedEvent, now time.Time, change uin
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "the data is not valid JSON"}
 	}
 	if len(encoded) > maxGroupBytes {
-		return nil, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the event has %d bytes, more than %d", len(encoded), maxGroupBytes), Hint: "shorten id, source and subject"}
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the event has %d bytes; at most %d are allowed", len(encoded), maxGroupBytes), Hint: "shorten id, source and subject"}
 	}
 	return &entry{posted: p, encoded: encoded, id: identify(p)}, nil
 }
@@ -215,7 +215,7 @@ func (in *Ingester) enqueue(entries []*entry, group *sync.WaitGroup) error {
 		events, size = events-events/urgentReserve, size-size/urgentReserve
 	}
 	if in.count >= events || in.bytes >= size {
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many events are waiting to be written to the disk", Hint: "send again in a moment"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many events are waiting to be written to the disk", Hint: "retry in a moment"}
 	}
 	group.Add(len(entries))
 	for _, e := range entries {

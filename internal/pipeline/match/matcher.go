@@ -312,7 +312,7 @@ func VerifyTopic(t *catalog.Topic) verify.Topic {
 // park parks one event that cannot be matched, for example because its topic was deleted
 // after it was accepted. The rest of its group is matched.
 func (m *Matcher) park(ctx context.Context, event *fanfare.AcceptedEvent, cause error) error {
-	m.Logger.Error("an event cannot be matched and is parked", "event", event.Ref().String(), "error", cause)
+	m.Logger.Error("cannot match an event; the event is parked", "event", event.Ref().String(), "error", cause)
 	group, err := eventgroup.Encode(event)
 	if err != nil {
 		return err
@@ -326,7 +326,7 @@ func (m *Matcher) park(ctx context.Context, event *fanfare.AcceptedEvent, cause 
 
 // fail gives a group back, or parks it when it has failed too often.
 func (m *Matcher) fail(ctx context.Context, lease *bus.Lease, cause error) {
-	m.Logger.Log(ctx, bus.FailureLevel(ctx, cause), "events could not be matched", "error", cause, "failures", lease.Deliveries)
+	m.Logger.Log(ctx, bus.FailureLevel(ctx, cause), "cannot match events", "error", cause, "failures", lease.Deliveries)
 	if lease.Deliveries < fanfare.MaxFailures || bus.IsStop(ctx, cause) {
 		m.giveBack(lease)
 		return

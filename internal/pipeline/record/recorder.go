@@ -339,7 +339,7 @@ func (r *Recorder) commit(ctx context.Context, day fanfare.Day, commit *fanfare.
 			return err
 		}
 		if try%50 == 0 {
-			r.options.Logger.Error("cannot record outcomes; sending waits until the store accepts them", "error", err, "entries", len(commit.Entries))
+			r.options.Logger.Error("cannot record outcomes; sending is paused until the store accepts them", "error", err, "entries", len(commit.Entries))
 		}
 		select {
 		case <-ctx.Done():

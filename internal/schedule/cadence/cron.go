@@ -26,7 +26,7 @@ var cronFields = [...]cronField{
 func (c *Cadence) parseCron(fields []string) error {
 	if len(fields) != len(cronFields) {
 		return wrong("write minute, hour, day of the month, month and day of the week, such as cron 0 8 * * mon-fri",
-			"cron has five fields, not %d", len(fields))
+			"a cron cadence must have five fields, not %d", len(fields))
 	}
 	var sets [len(cronFields)]uint64
 	for i, text := range fields {
@@ -75,7 +75,7 @@ func (f *cronField) parse(text string) (set uint64, err error) {
 		by := 1
 		if stepped {
 			if by, err = strconv.Atoi(step); err != nil || by < 1 || by > f.max || step[0] == '+' {
-				return 0, f.wrong(text, "a step is from 1 to "+strconv.Itoa(f.max))
+				return 0, f.wrong(text, "the step must be from 1 to "+strconv.Itoa(f.max))
 			}
 		}
 		for value := from; value <= to; value += by {
@@ -102,7 +102,7 @@ func (f *cronField) wrong(text, why string) error {
 	if f.words != nil {
 		values += ", or from " + f.words[0] + " to " + f.words[len(f.words)-1]
 	}
-	return wrong("use *, values "+values+", ranges 1-5, steps */2 and lists 1,3", "the field %s of a cron must not be %s: %s", f.name, quote(text), why)
+	return wrong("use *, values "+values+", ranges 1-5, steps */2 and lists 1,3", "the cron field %s must not be %s: %s", f.name, quote(text), why)
 }
 
 // comes reports whether the calendar has any day.

@@ -23,7 +23,7 @@ const grammar = "write immediate, window 60s, daily 08:00, weekly saturday 08:00
 // name of a time zone. An error is a *fanfare.Error without pointer.
 func Parse(text string) (Cadence, error) {
 	if len(text) > MaxText {
-		return Cadence{}, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the cadence has %d bytes, more than %d", len(text), MaxText)}
+		return Cadence{}, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the cadence has %d bytes; at most %d are allowed", len(text), MaxText)}
 	}
 	words := strings.Fields(text)
 	var c Cadence
@@ -85,7 +85,7 @@ func lower(words []string) []string {
 
 func (c *Cadence) parseImmediate(rest []string) error {
 	if len(rest) > 0 || c.state || c.zone != "" {
-		return wrong("remove the rest, or write a window or a time", "immediate accepts no further words")
+		return wrong("remove the rest, or write a window or a time", "immediate must not be followed by other words")
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (c *Cadence) parseWindow(rest []string) error {
 		return wrong("write window 60s or window 5m", "a window needs exactly one length")
 	}
 	if c.zone != "" {
-		return wrong("remove the time zone", "a window has no time zone")
+		return wrong("remove the time zone", "a window cannot have a time zone")
 	}
 	length, err := time.ParseDuration(rest[0])
 	switch {

@@ -42,7 +42,7 @@ func (s *Store) AuditBounds(ctx context.Context) (oldest, latest int64, err erro
 	return oldest, latest, err
 }
 
-var errEnough = errors.New("the visitor stopped")
+var errEnough = errors.New("the callback stopped the iteration")
 
 // AuditEntries visits the audit from id to down to id from, latest first, until visit returns false.
 func (s *Store) AuditEntries(ctx context.Context, from, to int64, visit func(*audit.Entry) bool) error {

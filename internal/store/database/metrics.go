@@ -28,15 +28,15 @@ func (d *DB) Status() *wire.Database {
 }
 
 var (
-	upDesc      = prometheus.NewDesc("fanfare_database_up", "1 while PostgreSQL can be reached, 0 while it is away.", nil, nil)
-	standbyDesc = prometheus.NewDesc("fanfare_database_standby_up", "1 while the standby of db_reads is read from, 0 while the primary answers for it; absent without one.", nil, nil)
-	retriesDesc = prometheus.NewDesc("fanfare_database_retries_total", "Statements and transactions that were run again after a conflict or a lost connection.", nil, nil)
-	lossesDesc  = prometheus.NewDesc("fanfare_database_lost_connections_total", "Connections that were lost while they were used.", nil, nil)
-	openDesc    = prometheus.NewDesc("fanfare_database_connections", "Open connections, by what they are for.", []string{"use"}, nil)
-	busyDesc    = prometheus.NewDesc("fanfare_database_connections_busy", "Connections at work, by what they are for.", []string{"use"}, nil)
-	mostDesc    = prometheus.NewDesc("fanfare_database_connections_max", "Connections that may be open at once, by what they are for.", []string{"use"}, nil)
-	waitsDesc   = prometheus.NewDesc("fanfare_database_waits_total", "Calls that found no idle connection, by what it is for.", []string{"use"}, nil)
-	waitedDesc  = prometheus.NewDesc("fanfare_database_waited_seconds_total", "How long these waited, all together.", []string{"use"}, nil)
+	upDesc      = prometheus.NewDesc("fanfare_database_up", "1 if PostgreSQL can be reached, 0 otherwise.", nil, nil)
+	standbyDesc = prometheus.NewDesc("fanfare_database_standby_up", "1 if reports are read from the standby in db_reads, 0 if they are read from the primary; absent if db_reads is not set.", nil, nil)
+	retriesDesc = prometheus.NewDesc("fanfare_database_retries_total", "Statements and transactions that were retried after a conflict or a lost connection.", nil, nil)
+	lossesDesc  = prometheus.NewDesc("fanfare_database_lost_connections_total", "Connections that were lost while in use.", nil, nil)
+	openDesc    = prometheus.NewDesc("fanfare_database_connections", "Open connections, by use.", []string{"use"}, nil)
+	busyDesc    = prometheus.NewDesc("fanfare_database_connections_busy", "Busy connections, by use.", []string{"use"}, nil)
+	mostDesc    = prometheus.NewDesc("fanfare_database_connections_max", "Maximum number of open connections, by use.", []string{"use"}, nil)
+	waitsDesc   = prometheus.NewDesc("fanfare_database_waits_total", "Calls that had to wait for a connection, by use.", []string{"use"}, nil)
+	waitedDesc  = prometheus.NewDesc("fanfare_database_waited_seconds_total", "Total time for which calls waited for a connection, by use.", []string{"use"}, nil)
 )
 
 // Describe names the metrics of a PostgreSQL; files have none.

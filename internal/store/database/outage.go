@@ -49,7 +49,7 @@ func (o *Outage) poll() {
 	case since.IsZero():
 		o.err.Store(nil)
 	case o.clock.Now().Sub(since) >= reportAfter && o.err.Load() == nil:
-		o.err.Store(&fanfare.Error{Code: fanfare.Unavailable, Message: "the database cannot be reached since " + since.UTC().Format(time.RFC3339),
+		o.err.Store(&fanfare.Error{Code: fanfare.Unavailable, Message: "the database has been unreachable since " + since.UTC().Format(time.RFC3339),
 			Hint: "try again in a moment: nothing was changed, and the server still accepts events", RetryAfter: clientRetry})
 	}
 }

@@ -60,7 +60,7 @@ func checkPairing(dir string, current Pairing, knowsKey func(secret string) bool
 		return nil
 	case stored != nil:
 		return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s belongs to the database %s, not to %s", dir, stored.Database, current.Database),
-			Hint: "set db to the database of this data directory, or set another data_dir for this database"}
+			Hint: "set db to the database of this data directory, or set a different data_dir for this database"}
 	}
 	if datadir.Has(dir, datadir.Bus) || datadir.Has(dir, datadir.AdminKey) || datadir.Has(dir, datadir.Control) { // a server has used it, or it was restored
 		secret, err := os.ReadFile(filepath.Join(dir, datadir.AdminKey))
@@ -68,8 +68,8 @@ func checkPairing(dir string, current Pairing, knowsKey func(secret string) bool
 			return err
 		}
 		if !knowsKey(datadir.TrimLine(secret)) {
-			return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s does not belong to the database %s: the database does not have its admin.key", dir, current.Database),
-				Hint: "move the data with fanfare migrate, or set another data_dir for this database"}
+			return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s does not belong to the database %s: the database does not contain the key in its admin.key", dir, current.Database),
+				Hint: "move the data with fanfare migrate, or set a different data_dir for this database"}
 		}
 	}
 	return current.write(dir)

@@ -42,7 +42,7 @@ func (m *Moment) Manifests(ids []fanfare.ManifestID, visit func(*fanfare.Manifes
 		visit(manifest)
 		return err
 	}, func(id fanfare.ManifestID) error {
-		return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no manifest %x on %s", uint64(id), m.day)}
+		return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("manifest %x was not found on day %s", uint64(id), m.day)}
 	})
 }
 

@@ -85,7 +85,7 @@ func correct(in store.Session, events []fanfare.EventSeq, changes map[fanfare.Ev
 	}
 	for i, seq := range events {
 		if !found[i] {
-			return fmt.Errorf("broadcast %x is completed, but its counts are missing", uint64(seq))
+			return fmt.Errorf("the counts of the completed broadcast %x are missing", uint64(seq))
 		}
 		for state, n := range changes[seq] {
 			counts[i][state] += n

@@ -64,7 +64,7 @@ func (h *History) Index(ctx context.Context) {
 			err = h.index(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			h.logger.Log(ctx, retry.LogLevel(err), "the history could not be indexed; the server tries again", "error", err)
+			h.logger.Log(ctx, retry.LogLevel(err), "the history could not be indexed; retrying", "error", err)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func (h *History) Merge(ctx context.Context) {
 			}
 		}
 		if err != nil && ctx.Err() == nil && fanfare.CodeOf(err) != fanfare.NotFound { // the day may have been removed
-			h.logger.Log(ctx, retry.LogLevel(err), "the segments of the history could not be merged; the server tries again", "error", err)
+			h.logger.Log(ctx, retry.LogLevel(err), "the segments of the history index could not be merged; retrying", "error", err)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (r *Retention) removeOld(ctx context.Context) error {
 		delete(r.keepUntil, day)
 		if err != nil {
 			r.pausedUntil = r.Clock.Now().Add(removePause)
-			return fmt.Errorf("the day %s could not be removed, retrying in %s: %w", day, removePause, err)
+			return fmt.Errorf("the day %s could not be removed; retrying in %s: %w", day, removePause, err)
 		}
 	}
 	return nil

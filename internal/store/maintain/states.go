@@ -84,7 +84,7 @@ func (a *StateArchive) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := a.archiveOld(ctx); err != nil && ctx.Err() == nil {
-			a.logger.Log(ctx, retry.LogLevel(err), "topic states of old days could not be archived; the server tries again", "error", err)
+			a.logger.Log(ctx, retry.LogLevel(err), "topic states of old days could not be archived; retrying", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -37,7 +37,7 @@ func admit(ctx context.Context, from, to Side) error {
 }
 
 func notEmpty(to Side) error {
-	return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is not empty", to.Name), Hint: "choose an empty database, or empty this one first"}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is not empty", to.Name), Hint: "use an empty database, or delete the data in this one first"}
 }
 
 func checkEmpty(ctx context.Context, to Side) error {

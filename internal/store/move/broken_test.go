@@ -169,7 +169,7 @@ func TestAMoveEndsWhereAWriteMayHaveBeenKept(t *testing.T) {
 				})
 			}}, nil
 		}}
-		if _, err := s.Move(t.Context(), move.Side{Name: "new", DB: target}, options(t)); err == nil || !strings.Contains(err.Error(), "result of a transaction is unknown") {
+		if _, err := s.Move(t.Context(), move.Side{Name: "new", DB: target}, options(t)); err == nil || !strings.Contains(err.Error(), "it is unknown whether it was committed") {
 			t.Errorf("the move says %v", err)
 		}
 		if s.Current().Name != "old" {

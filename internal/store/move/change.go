@@ -90,7 +90,7 @@ func (m *moving) compare() error {
 		}
 		m.report.Tables = append(m.report.Tables, tables...)
 	}
-	return m.report.verdict("the server still uses the old database; report this error with the names of the tables")
+	return m.report.verdict("the server is still using the old database; please report this error together with the names of the tables")
 }
 
 func (m *moving) comparePart(f *following) ([]Compared, error) {
@@ -203,12 +203,12 @@ func (m *moving) handOver(ctx context.Context) error {
 	}
 	if err := firm(ctx, m.from.DB); err != nil {
 		m.o.Log.Warn("the old database could not be synced: after a power loss it may not be marked as moved, and a server could start on it", "database", m.from.Name, "error", err,
-			"hint", "start the server only on the new database")
+			"hint", "do not start a server on the old database")
 	}
 	failpoint.Hit("after-move-left")
 	if err := m.mark(Here, m.from.Name).write(ctx, m.to.DB); err != nil { // it is in charge all the same
 		m.o.Log.Error("the move is complete, but the new database could not be marked as complete", "database", m.to.Name, "error", err,
-			"hint", "run fanfare migrate again when the next start asks for it; it marks the database")
+			"hint", "if the next start fails, run fanfare migrate again to mark the database as complete")
 	}
 	failpoint.Hit("after-move-here")
 	return nil
@@ -224,7 +224,7 @@ func (m *moving) takeBack(ctx context.Context, before *Mark, cause error) error 
 		err = errors.Join(err, Unmark(ctx, m.from.DB))
 	}
 	if err != nil {
-		m.o.Log.Error("the move failed in its last step, and its marks could not be removed: the server still uses the old database", "database", m.from.Name, "error", err,
+		m.o.Log.Error("the move failed in its last step, and its marks could not be removed; the server is still using the old database", "database", m.from.Name, "error", err,
 			"hint", "if the next start refuses the old database, run fanfare migrate --unmark; do not start on the new database")
 	}
 	return cause

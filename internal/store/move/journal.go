@@ -91,9 +91,9 @@ func (j *journal) keep(ctx context.Context, part store.Part, way byte, fn func(s
 	}
 	switch {
 	case err != nil && ran == nil: // also after store.ErrAway: an idempotent transaction may have been committed
-		j.fail(fmt.Errorf("the result of a transaction is unknown: %w", err))
+		j.fail(fmt.Errorf("a transaction failed, and it is unknown whether it was committed: %w", err))
 	case err == nil && !j.tx.clean:
-		j.fail(errors.New("a transaction was committed although one of its statements failed"))
+		j.fail(errors.New("a transaction was committed although one of its statements had failed"))
 	case err == nil && j.tx.err != nil:
 		j.fail(j.tx.err)
 	case err == nil:
@@ -102,7 +102,7 @@ func (j *journal) keep(ctx context.Context, part store.Part, way byte, fn func(s
 	return err
 }
 
-var errUnrun = errors.New("the transaction did not begin")
+var errUnrun = errors.New("the transaction was not started")
 
 // append adds a committed transaction.
 func (j *journal) append(transaction []byte) {
@@ -115,14 +115,14 @@ func (j *journal) append(transaction []byte) {
 	size := int64(len(j.entry))
 	err := j.open()
 	if err == nil && j.budget.left.Add(-size) < 0 {
-		err = &fanfare.Error{Code: fanfare.Conflict, Message: "the journal of the move is full: too much was written during the move",
-			Hint: "move at a time with less load, or stop the server and run fanfare migrate"}
+		err = &fanfare.Error{Code: fanfare.Conflict, Message: "the journal of the move is full because too much data was written during the move",
+			Hint: "move the data when there is less load, or stop the server and run fanfare migrate"}
 	}
 	if err == nil {
 		_, err = j.file.WriteAt(j.entry, j.appended-j.base)
 	}
 	if err != nil {
-		j.over = fmt.Errorf("the journal of the move: %w", err)
+		j.over = fmt.Errorf("write to the journal of the move: %w", err)
 	}
 	j.appended += size
 	j.tell()
@@ -220,7 +220,7 @@ func (j *journal) whole(b []byte, at, n int64) ([]byte, error) {
 				break
 			}
 			if next > n {
-				return nil, errors.New("the journal of the move ends within a transaction")
+				return nil, errors.New("the journal of the move ends in the middle of a transaction")
 			}
 			b = make([]byte, next)
 			_, err := j.file.ReadAt(b, at)
@@ -259,4 +259,4 @@ func (j *journal) close() error {
 	return j.file.Close()
 }
 
-var errEnded = errors.New("the move is over")
+var errEnded = errors.New("the move has ended")

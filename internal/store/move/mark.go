@@ -97,7 +97,7 @@ func (m *Mark) refusal(name string) error {
 			Hint: "set db to the new database, or leave db empty if the data is in files now; to move back, run fanfare migrate --from NEW --to OLD"}
 	case Full:
 		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the move from %s into %s was interrupted in its last step at %s", m.Peer, name, at),
-			Hint: "run fanfare migrate again with the same --from and --to: it completes the move, or starts it again if it had not taken effect"}
+			Hint: "run fanfare migrate again with the same --from and --to: this completes the move, or starts it again if the server had not switched to the new database"}
 	default:
 		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the move from %s to %s that began at %s is not complete", m.Peer, name, at),
 			Hint: "start the server with the old database, which is unchanged, or run fanfare migrate again with the same --from and --to"}

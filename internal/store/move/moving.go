@@ -115,7 +115,7 @@ func (s *Switch) begin(ctx context.Context, to Side, o Options) (*moving, error)
 		return nil, errClosing
 	}
 	if s.moving != nil {
-		return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "a move to " + s.moving.to.Name + " is running", Hint: "wait until it is done, or stop it"}
+		return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "a move to " + s.moving.to.Name + " is running", Hint: "wait until it is finished, or stop it"}
 	}
 	if o.JournalBytes == 0 {
 		o.JournalBytes = JournalBytes

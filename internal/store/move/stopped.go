@@ -64,7 +64,7 @@ func Compare(ctx context.Context, from, to Side, progress *Progress) (*Report, e
 		}
 	}
 	if err == nil {
-		err = report.verdict("if a server has written to a database since the move, differences are expected; otherwise report this error with the names of the tables")
+		err = report.verdict("differences are expected if a server has written to one of the databases since the move; otherwise, please report this error together with the names of the tables")
 	}
 	return report, err
 }

@@ -3,6 +3,7 @@ package move
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -82,7 +83,7 @@ type reader struct {
 
 func (r *reader) fail() {
 	if r.err == nil {
-		r.err = fmt.Errorf("a transaction in the journal of the move is damaged")
+		r.err = errors.New("the journal of the move contains a damaged transaction")
 	}
 	r.b = nil
 }

@@ -53,7 +53,7 @@ func parse(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, &failure{told: &fanfare.Error{Code: fanfare.Invalid, Message: "the URL of the database is invalid",
-			Hint: "write it as postgres://user@host:5432/database, and percent-encode special characters in the password (%40 for @)"}, cause: err}
+			Hint: "use the form postgres://user@host:5432/database, and percent-encode special characters in the password (%40 for @)"}, cause: err}
 	}
 	if path, set := config.ConnConfig.RuntimeParams["search_path"]; set && !plainSchema.MatchString(path) {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the search_path in the URL of the database does not begin with a valid schema name",
@@ -111,7 +111,7 @@ func (o Options) configure(config *pgxpool.Config, of use) {
 		return &cancelHandler{CancelRequestContextWatcherHandler: pgconn.CancelRequestContextWatcherHandler{Conn: pg, DeadlineDelay: time.Second}}
 	}
 	c.OnNotice = func(pg *pgconn.PgConn, n *pgconn.Notice) {
-		o.Logger.Debug("the database notes", "severity", n.Severity, "message", n.Message, "connection", pg.PID())
+		o.Logger.Debug("notice from the database", "severity", n.Severity, "message", n.Message, "connection", pg.PID())
 	}
 	config.MaxConns, config.MinConns, config.MinIdleConns = of.size, 0, 0
 	config.MaxConnLifetime, config.MaxConnLifetimeJitter = maxConnLifetime, maxConnLifetime/10

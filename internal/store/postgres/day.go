@@ -129,6 +129,6 @@ func (p *part) restore(ctx context.Context) (bool, error) {
 	if err := p.db.makeDay(ctx, *p.day); err != nil {
 		return false, err
 	}
-	p.db.log.Warn("the tables of a day were missing and were created again, although the server had not removed them: a failover loses data that the standby had not received", "day", p.day.String())
+	p.db.log.Warn("the tables of a day were missing although the server had not removed them, and were created again; data may have been lost in a failover to a standby that was behind", "day", p.day.String())
 	return true, nil
 }

@@ -87,7 +87,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.MaxConnections < leastConnections {
 		return o, &fanfare.Error{Code: fanfare.Invalid,
-			Message: fmt.Sprintf("db_connections is %d, which is too low", o.MaxConnections),
+			Message: fmt.Sprintf("db_connections is too low: %d", o.MaxConnections),
 			Hint:    fmt.Sprintf("set db_connections to at least %d", leastConnections)}
 	}
 	if o.StatementTimeout == 0 {

@@ -148,7 +148,7 @@ func (o *owner) held(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return &fanfare.Error{Code: fanfare.Conflict, Message: "another server uses the database: " + who,
+	return &fanfare.Error{Code: fanfare.Conflict, Message: "another server is using the database: " + who,
 		Hint: "stop the other server first; if it was killed, PostgreSQL releases its lock within 30 seconds"}
 }
 

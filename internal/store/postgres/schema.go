@@ -75,11 +75,11 @@ func migrateWith(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
 		return err
 	case seen > known:
 		return &fanfare.Error{Code: fanfare.Conflict,
-			Message: fmt.Sprintf("the database was upgraded by a newer version of Fanfare: %s has schema version %d, and this program supports versions up to %d", schema, seen, known),
+			Message: fmt.Sprintf("the database was upgraded by a newer version of Fanfare: %s has schema version %d, and this version of Fanfare supports at most version %d", schema, seen, known),
 			Hint:    "start the newer version, or restore a backup from before the upgrade into another database"}
 	case standby && seen < known:
 		return &fanfare.Error{Code: fanfare.Conflict,
-			Message: fmt.Sprintf("the standby has version %d of the schema %s, but this program needs version %d", seen, schema, known),
+			Message: fmt.Sprintf("the standby has version %d of the schema %s, but this version of Fanfare requires version %d", seen, schema, known),
 			Hint:    "start the server on the primary first: it upgrades the schema"}
 	case standby:
 		return nil
@@ -107,8 +107,8 @@ func attachDays(ctx context.Context, conn *pgx.Conn, all bool) error {
 	}
 	err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM days WHERE NOT attached)").Scan(&left)
 	if err == nil && left && all {
-		err = &fanfare.Error{Code: fanfare.Unavailable, Message: "the schema could not be brought up to date: another session uses its tables",
-			Hint: "end the other sessions that use the tables of the record (see pg_stat_activity) and start again"}
+		err = &fanfare.Error{Code: fanfare.Unavailable, Message: "the schema could not be upgraded: another session is using its tables",
+			Hint: "end the other sessions that use these tables (see pg_stat_activity), and start the server again"}
 	}
 	return err
 }

@@ -96,7 +96,7 @@ var errReplaced = &fanfare.Error{Code: fanfare.Unavailable, Message: "another se
 var errNotCommitted = errors.New("the transaction was not committed")
 
 // errOutcome is the error if the answer to a COMMIT was lost and the result cannot be found in time.
-var errOutcome = &fanfare.Error{Code: fanfare.Unavailable, Message: "the connection to the database was lost during the commit: it is unknown whether the change was stored",
+var errOutcome = &fanfare.Error{Code: fanfare.Unavailable, Message: "the connection to the database was lost during the commit: the change may or may not have been stored",
 	Hint: "check the current state before you try again"}
 
 // resolve finds the result of a transaction whose COMMIT failed with cause and without an answer, and releases its slot.

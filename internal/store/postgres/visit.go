@@ -43,7 +43,7 @@ func Drop(ctx context.Context, address string) error {
 func InSchema(address, name string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" { // the cause is left out because it may contain a password
-		return "", &fanfare.Error{Code: fanfare.Invalid, Message: "the database address is not the URL of a PostgreSQL database", Hint: "use postgres://user@host:5432/database"}
+		return "", &fanfare.Error{Code: fanfare.Invalid, Message: "the address is not the URL of a PostgreSQL database", Hint: "use postgres://user@host:5432/database"}
 	}
 	q := u.Query()
 	q.Set("search_path", name)

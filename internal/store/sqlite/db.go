@@ -151,5 +151,5 @@ func (db *DB) path(of fanfare.Day) string {
 var errClosed = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database is closed", Hint: "the server is stopping; try again after it has restarted"}
 
 func unknownDay(of fanfare.Day) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no data is recorded for the day %s", of), Hint: "the day may be older than the retention"}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("there is no data for the day %s", of), Hint: "the day may be older than the retention"}
 }

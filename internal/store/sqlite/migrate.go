@@ -33,7 +33,7 @@ func migrate(ctx context.Context, conn *sqlite.Conn, file string, format *format
 	}
 	if seen > len(scripts) {
 		return &fanfare.Error{Code: fanfare.Conflict,
-			Message: fmt.Sprintf("the data directory was upgraded by a newer version of Fanfare: %s has schema version %d, and this program supports versions up to %d", filepath.Base(file), seen, len(scripts)),
+			Message: fmt.Sprintf("the data directory was upgraded by a newer version of Fanfare: %s has schema version %d, and this version of Fanfare supports at most version %d", filepath.Base(file), seen, len(scripts)),
 			Hint:    "start the newer version, or restore a backup from before the upgrade into another directory"}
 	}
 	return sqlitemigration.Migrate(ctx, conn, sqlitemigration.Schema{AppID: format.appID, Migrations: scripts})

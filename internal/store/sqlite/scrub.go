@@ -33,7 +33,7 @@ func emptyLog(conn *sqlite.Conn) error {
 	err := sqlitex.ExecuteTransient(conn, "PRAGMA wal_checkpoint(TRUNCATE)", &sqlitex.ExecOptions{
 		ResultFunc: func(stmt *sqlite.Stmt) error { busy = stmt.ColumnInt(0) != 0; return nil }})
 	if err == nil && busy {
-		err = errors.New("the write-ahead log could not be truncated because a reader still uses it")
+		err = errors.New("the write-ahead log could not be truncated because a reader is still using it")
 	}
 	return err
 }

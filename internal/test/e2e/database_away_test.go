@@ -74,7 +74,7 @@ func TestAFrozenDatabaseIsTold(t *testing.T) {
 			t.Errorf("it is not clear what is since when: %s", line)
 		}
 	}
-	if !regexp.MustCompile(`(?m)^database +fanfare@.*bulletins, PostgreSQL .*, away since .*\n^database error .*does not answer`).MatchString(text) {
+	if !regexp.MustCompile(`(?m)^database +fanfare@.*bulletins, PostgreSQL .*, unreachable since .*\n^database error .*does not answer`).MatchString(text) {
 		t.Errorf("the status shows\n%s", text)
 	}
 	eventually(t, "no channel is said to send", func() bool {
@@ -88,7 +88,7 @@ func TestAFrozenDatabaseIsTold(t *testing.T) {
 	}
 	examined := run(t, append(s.where(), "FANFARE_SERVER=", "FANFARE_KEY="), "", "doctor", "--json", "--data-dir", s.dir, "--listen", u.Host, "--disk-floor", "0")
 	found := into[checkup](t, examined.out)
-	if !found.has("database", "wrong", "cannot be reached") || !found.has("listen", "ok", "a server runs") || !found.has("server", "warning", "the database cannot be reached") ||
+	if !found.has("database", "wrong", "cannot be reached") || !found.has("listen", "ok", "a server runs") || !found.has("server", "warning", "the database has been unreachable") ||
 		!found.has("channel news/email", "ok", "") || strings.Contains(examined.out, "takes no work") {
 		t.Errorf("the doctor says %s%s", examined.out, examined.err)
 	}
@@ -98,7 +98,7 @@ func TestAFrozenDatabaseIsTold(t *testing.T) {
 	begun = time.Now()
 	traced := s.run("", "trace", event)
 	t.Logf("the trace took %v:\n%s", time.Since(begun), traced.err)
-	if traced.code == 0 || !strings.Contains(traced.err, "trying again") || !strings.Contains(traced.err, "database cannot be reached") {
+	if traced.code == 0 || !strings.Contains(traced.err, "trying again") || !strings.Contains(traced.err, "database has been unreachable") {
 		t.Errorf("the trace ended with %d: %s", traced.code, traced.err)
 	}
 	postgres.Thaw()

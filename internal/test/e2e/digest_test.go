@@ -59,7 +59,7 @@ func TestWhatIsToldInADigestIsFoundEverywhere(t *testing.T) {
 	if text := s.mustRun("", "status"); !strings.Contains(text, "DIGESTS OF") || !strings.Contains(text, far) {
 		t.Errorf("the status does not say what waits:\n%s", text)
 	}
-	if e := into[fanfare.Explanation](t, s.mustRun("", "explain", "late", event, "--json")); !e.Wanted || !strings.Contains(fmt.Sprint(e.Checks), "it waits for the digest "+far) {
+	if e := into[fanfare.Explanation](t, s.mustRun("", "explain", "late", event, "--json")); !e.Wanted || !strings.Contains(fmt.Sprint(e.Checks), "the event waits for the next digest ("+far) {
 		t.Errorf("explained: %+v", e)
 	}
 	if exported := s.mustRun("", "subscriber", "export", "late-person"); !strings.Contains(exported, `"type":"waiting"`) || !strings.Contains(exported, event) {

@@ -75,7 +75,7 @@ func TestDoctorFindsWhatIsWrongAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := run(t, []string{"FANFARE_KEY=" + s.key}, "", "doctor", "--data-dir", other, "--listen", u.Host, "--disk-floor", "0", "--json")
-	if found := into[checkup](t, asked.out); !found.has("channel news/email", "ok", "TLS 1.3") || !found.has("channel news/down", "wrong", "refused") || !found.has("listen", "warning", "another data directory") {
+	if found := into[checkup](t, asked.out); !found.has("channel news/email", "ok", "TLS 1.3") || !found.has("channel news/down", "wrong", "refused") || !found.has("listen", "warning", "a data directory other than") {
 		t.Errorf("by the server: %s%s", asked.out, asked.err)
 	}
 

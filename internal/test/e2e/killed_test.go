@@ -22,7 +22,7 @@ func TestARestartAfterAKillTellsOnceWhatTheBusRecovered(t *testing.T) {
 	<-s.gone
 	s.start()
 	log := s.logged()[before:]
-	if strings.Contains(log, "level=WARN") || strings.Count(log, "it recovered these streams") != 1 || !strings.Contains(log, "EVENTS (2 messages)") {
+	if strings.Contains(log, "level=WARN") || strings.Count(log, "recovered its streams") != 1 || !strings.Contains(log, "EVENTS (2 messages)") {
 		t.Errorf("after a kill it logs %s", log)
 	}
 	s.http.completed(s.http.publish(`{"title":"Three"}`))

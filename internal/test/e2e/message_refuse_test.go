@@ -18,7 +18,7 @@ func TestAMessageThatCannotBeSentSaysWhyAtOnce(t *testing.T) {
 		"endless content":    {`{"channel":"email","to":"a@example.org","content":{"subject":"S","text":"{% assign a = 'aaaaaaaa' %}` + strings.Repeat("{% assign a = a | append: a %}", 45) + `"}}`, "/data", "larger than 4 MB: make it smaller", ""},
 		"nobody":             {`{"channel":"email","template":"receipt"}`, "/to", "exactly one of to", "recipients"},
 		"two ways":           {`{"channel":"email","to":"a@example.org","recipients":[{"to":"b@example.org"}],"template":"receipt"}`, "/to", "exactly one of to", ""},
-		"no address":         {`{"channel":"email","to":"a","template":"receipt","data":{"order":1,"total":1}}`, "/to", "\"a\" is not a mail address: it has no @", ""},
+		"no address":         {`{"channel":"email","to":"a","template":"receipt","data":{"order":1,"total":1}}`, "/to", "\"a\" is not an email address: it has no @", ""},
 		"line break":         {`{"channel":"email","to":"a@example.org\r\nBcc: b@example.org","template":"receipt","data":{"order":1,"total":1}}`, "/to", "line break", ""},
 		"unknown subscriber": {`{"channel":"email","subscriber":"per-77","template":"receipt","data":{"order":1,"total":1}}`, "/subscriber", "no subscriber", ""},
 		"unknown field":      {`{"channel":"email","too":"a@example.org","template":"receipt"}`, "", "too", ""},

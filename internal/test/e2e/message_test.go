@@ -103,7 +103,7 @@ func TestAMessageToOnePersonArrivesAndIsTraced(t *testing.T) {
 		t.Errorf("the trace of her is %s", out)
 	}
 	s.http.must(201, "PUT", "/v1/subscriptions/hers", plain, `{"topic":"story","channel":"email","to":"ada@example.org"}`)
-	if out := s.run("", "explain", "hers", m.ID); !strings.Contains(out.out, "a message to named people") {
+	if out := s.run("", "explain", "hers", m.ID); !strings.Contains(out.out, "a message to listed recipients") {
 		t.Errorf("explained as %s%s", out.out, out.err)
 	}
 	// A known subscriber can also be addressed by id.

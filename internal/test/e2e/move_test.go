@@ -196,7 +196,7 @@ func TestAMoveDuringABroadcastLosesNothingAndMailsNobodyTwice(t *testing.T) {
 			status := into[struct {
 				NextStart string `json:"next_start"`
 			}](t, s.mustRun("", "status", "--json"))
-			want := "unset the setting db before the next start"
+			want := "remove the setting db before the next start"
 			if databases[1] != "" {
 				want = "set the setting db to fanfare@"
 			}
@@ -321,7 +321,7 @@ func TestMigrateOfAStoppedServer(t *testing.T) {
 			t.Errorf("ended with %d: %s%s", r.code, r.out, r.err)
 		}
 	}
-	refused(migrate("--from", "sqlite", "--to", other, "--dry-run"), "another server uses")
+	refused(migrate("--from", "sqlite", "--to", other, "--dry-run"), "another server is using")
 	refused(migrate("--from", "sqlite", "--to", "postgres://a:secret@127.0.0.1:1/b"), "on the command line")
 	refused(run(t, nil, "", "demo", "--once", "--db", "postgres://a:secret@127.0.0.1:1/b"), "on the command line")
 	refused(run(t, nil, "", "bench", "N1", "--db", "postgres://a@127.0.0.1:1/b?password=secret"), "on the command line")
@@ -329,7 +329,7 @@ func TestMigrateOfAStoppedServer(t *testing.T) {
 	refused(run(t, []string{"FANFARE_SERVER=" + s.url, "FANFARE_DATA_DIR=" + s.dir}, "", "migrate", "--from", s.dir, "--to", "postgres://a@127.0.0.1:1/b"), "cannot be reached") // of the server, with its key
 	s.mustStop()
 	refused(migrate("--from", other, "--to", "sqlite"), "no data to move")
-	refused(migrate("--from", "sqlite", "--to", s.dir), "are the same")
+	refused(migrate("--from", "sqlite", "--to", s.dir), "are identical")
 	if r := migrate("--from", "sqlite", "--to", other, "--dry-run"); r.code != 0 || !strings.Contains(r.out, "rows would move") {
 		t.Errorf("the plan ended with %d: %s%s", r.code, r.out, r.err)
 	}
@@ -346,14 +346,14 @@ func TestMigrateOfAStoppedServer(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "database.json"), []byte(`{"identity":"1","database":"one@that.is.lost/now"}`), 0o600); err != nil { // as of a server that worked with it since
 		t.Fatal(err)
 	}
-	if r := migrate("--from", "sqlite", "--unmark"); r.code != 0 || !strings.Contains(r.out, "removed the mark of the move to "+other) || !strings.Contains(r.out, "starts on "+s.dir) {
+	if r := migrate("--from", "sqlite", "--unmark"); r.code != 0 || !strings.Contains(r.out, "removed the mark of the move to "+other) || !strings.Contains(r.out, "can start on "+s.dir) {
 		t.Errorf("taking the mark away ended with %d: %s%s", r.code, r.out, r.err)
 	}
-	if r := migrate("--from", "sqlite", "--unmark"); r.code != 0 || !strings.Contains(r.out, s.dir+" has no mark") {
+	if r := migrate("--from", "sqlite", "--unmark"); r.code != 0 || !strings.Contains(r.out, s.dir+" is not marked") {
 		t.Errorf("taking it away again ended with %d: %s%s", r.code, r.out, r.err)
 	}
 	s.start()
 	s.subscribe("later@example.org")
 	s.mustStop()
-	refused(migrate("--from", "sqlite", "--to", other, "--compare"), "written to a database since the move")
+	refused(migrate("--from", "sqlite", "--to", other, "--compare"), "since the move")
 }

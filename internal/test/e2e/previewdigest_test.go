@@ -47,7 +47,7 @@ templates:
 	if p := show("--topic", "story"); !p.Sample || p.Subject != "2 stories, daily 08:00" || strings.Count(p.Text, "(story)") != 2 {
 		t.Errorf("made up: %+v", p)
 	}
-	for _, wrong := range [][]string{{"story", "--event", first, "--event", second, "/events", "single event"}, {"several", "--event", first, "--event", "evt-20200101-1001", "/events/0", "no data is recorded"}} {
+	for _, wrong := range [][]string{{"story", "--event", first, "--event", second, "/events", "single event"}, {"several", "--event", first, "--event", "evt-20200101-1001", "/events/0", "there is no data"}} {
 		args, want := wrong[:len(wrong)-2], wrong[len(wrong)-2:]
 		ran := s.run("", append([]string{"preview"}, args...)...)
 		if ran.code != 1 || !strings.Contains(ran.err, want[0]) || !strings.Contains(ran.err, want[1]) {

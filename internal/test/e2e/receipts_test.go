@@ -88,7 +88,7 @@ func TestAReceiptMovesTheMessageThatItNames(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]string{"ann@example.org": "failed: bounced (invalid): 550 5.1.1 User unknown", "bob@example.org": "delivered: ", "cid@example.org": "delivered: the reader called it junk (abuse)"}
+	want := map[string]string{"ann@example.org": "failed: bounced (invalid): 550 5.1.1 User unknown", "bob@example.org": "delivered: ", "cid@example.org": "delivered: the recipient reported it as spam (abuse)"}
 	if got := s.last(event); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -90,7 +90,7 @@ func TestAComplaintEndsMailToItsReaderWhereverItComesIn(t *testing.T) {
 	m.mail("loop@provider.example", "abuse@bounces.example.org", abuse("", header["bob@example.org"]), "250")
 	m.mail("loop@provider.example", "abuse@bounces.example.org", abuse("Original-Rcpt-To: <cid@example.org>\n", "To: cid@example.org\n"), "250")
 	m.mail("loop@provider.example", returnTo["dan@example.org"], reported("feedback-report", "Feedback-Type: not-spam\nUser-Agent: loop/1\nVersion: 1\n", header["dan@example.org"]), "250")
-	const junk = "delivered: the reader called it junk (abuse)"
+	const junk = "delivered: the recipient reported it as spam (abuse)"
 	want := map[string]string{"ann@example.org": junk, "bob@example.org": junk, "cid@example.org": "accepted", "dan@example.org": "accepted"}
 	if got := s.last(event); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -139,7 +139,7 @@ templates:
 		m.mail("", shared, undelivered("5.1.1", "550 5.1.1 User unknown"), "250")
 	}
 	const gone = "failed: bounced (invalid): 550 5.1.1 User unknown"
-	want := map[string]string{"ann@example.org": gone, "bob@example.org": "accepted", "cid@example.org": gone, "dan@example.org": "delivered: the reader called it junk (abuse)", "eve@example.org": "accepted"}
+	want := map[string]string{"ann@example.org": gone, "bob@example.org": "accepted", "cid@example.org": gone, "dan@example.org": "delivered: the recipient reported it as spam (abuse)", "eve@example.org": "accepted"}
 	if got := s.last(event); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

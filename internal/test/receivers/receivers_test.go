@@ -220,7 +220,7 @@ func TestTheOfficialLibrariesBelieveWhatIsSentAndNothingElse(t *testing.T) {
 		}
 		args := command(t, t.TempDir())
 		running[language] = begin(t, []string{"PORT=0", "WEBHOOK_SECRET=" + secret.Secrets[0], "WEBHOOK_PUBLIC_KEY=" + secret.Secrets[1]}, args[0], args[1:]...)
-		way.lead("/"+language, strings.TrimSpace(running[language].says(t, "listens on port ")))
+		way.lead("/"+language, strings.TrimSpace(running[language].says(t, "listening on port ")))
 		if _, err := api.PutSubscription(t.Context(), client.Subscription{Topic: "price", Channel: "hook", To: to}); err != nil {
 			t.Fatal(err)
 		}

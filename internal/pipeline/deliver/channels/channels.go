@@ -330,7 +330,7 @@ func (c *Channels) Drain(timeout time.Duration) {
 	select {
 	case <-drained:
 	case <-time.After(timeout + closingTime):
-		c.logger.Warn("some messages were still being sent when drain_timeout ended; they are retried after the next start")
+		c.logger.Warn("some messages were still being sent when drain_timeout expired; they will be retried after the next start")
 	}
 }
 

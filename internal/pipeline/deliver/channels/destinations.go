@@ -92,8 +92,8 @@ func (d *Destinations) ResumeDestination(ctx context.Context, service, channel, 
 		return d.Hasten(ctx, day)
 	})
 	if err == nil && !known {
-		err = &fanfare.Error{Code: fanfare.NotFound, Message: "no message is waiting for " + name + ", and nothing is known of it",
-			Hint: "`fanfare destinations list " + service + "/" + channel + "` shows the destinations that are not healthy"}
+		err = &fanfare.Error{Code: fanfare.NotFound, Message: "the channel has no waiting messages for the destination " + name + " and no record of it",
+			Hint: "`fanfare destinations list " + service + "/" + channel + "` lists the destinations that are not healthy"}
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func (d *Destinations) ResumeDestination(ctx context.Context, service, channel, 
 func (d *Destinations) channel(service, name string) (*catalog.Channel, error) {
 	conf, ok := d.Channels.parts.Registry.ChannelNamed(service, name)
 	if !ok {
-		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "service " + service + " has no channel " + name, Hint: "`fanfare channel list` shows its channels"}
+		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "service " + service + " has no channel " + name, Hint: "`fanfare channel list` lists its channels"}
 	}
 	return conf, nil
 }

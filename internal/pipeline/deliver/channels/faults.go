@@ -36,7 +36,7 @@ type Fault struct {
 }
 
 // notInForce begins the reason for which the batches of a channel with a fault are held.
-const notInForce = "the settings of the channel cannot be put in force: "
+const notInForce = "the settings of the channel cannot be applied: "
 
 // Of returns the fault of a channel, nil if it has none.
 func (f *Faults) Of(channel uint16) *Fault {
@@ -87,7 +87,7 @@ func (c *Channels) noteFault(ch *channel, fault error, conf *catalog.Channel) {
 	switch name := conf.Service + "/" + conf.Name; {
 	case ch.fault == was:
 	case ch.fault != "":
-		c.logger.Error("cannot apply the settings of a channel; retrying until this succeeds", "channel", name, "error", ch.fault)
+		c.logger.Error("cannot apply the settings of a channel; retrying", "channel", name, "error", ch.fault)
 	default:
 		c.logger.Info("applied the settings of a channel", "channel", name)
 	}

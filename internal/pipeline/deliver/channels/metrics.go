@@ -12,17 +12,17 @@ var (
 	channelLabels = []string{"service", "channel"}
 	relayLabels   = []string{"service", "channel", "relay"}
 
-	relayUp              = prometheus.NewDesc("fanfare_relay_up", "1 while messages may leave by the relay, 0 while it is down, drained or unused.", relayLabels, nil)
-	relayShare           = prometheus.NewDesc("fanfare_relay_share", "Share of the channel's connections that the relay may have now, 0 to 1.", relayLabels, nil)
-	relayConnections     = prometheus.NewDesc("fanfare_relay_connections", "Connections to the relay that are open.", relayLabels, nil)
-	relayAccepted        = prometheus.NewDesc("fanfare_relay_accepted_total", "Messages that the relay took since the start.", relayLabels, nil)
-	relayErrors          = prometheus.NewDesc("fanfare_relay_errors_total", "Messages that the relay lost or refused for reasons of its own, and connections to it that were lost, since the start.", relayLabels, nil)
-	relaySeconds         = prometheus.NewDesc("fanfare_relay_seconds", "How long a message takes the relay, over the last half minute.", []string{"service", "channel", "relay", "quantile"}, nil)
-	signaturesMade       = prometheus.NewDesc("fanfare_dkim_signatures_total", "Signatures made since the key was read.", []string{"service", "channel", "domain", "selector"}, nil)
-	secretsUnusable      = prometheus.NewDesc("fanfare_channel_unusable_secrets", "Private keys, passwords and secrets of the channel that cannot be read or used now; fanfare status names them.", channelLabels, nil)
-	impairedDestinations = prometheus.NewDesc("fanfare_destinations_unwell", "Destinations that are not healthy, by their worst state: suspended, slow or limited.", []string{"service", "channel", "state"}, nil)
-	answersByClass       = prometheus.NewDesc("fanfare_answers_total", "Attempts that were not accepted since the start, by the class of the reply.", []string{"class"}, nil)
-	replyRulesRefused    = prometheus.NewDesc("fanfare_reply_rules_refused", "1 while the file of reply_rules cannot be used.", nil, nil)
+	relayUp              = prometheus.NewDesc("fanfare_relay_up", "1 if messages can be sent through the relay, 0 if it is down, drained or unused.", relayLabels, nil)
+	relayShare           = prometheus.NewDesc("fanfare_relay_share", "Share of the channel's connections that the relay may currently use, from 0 to 1.", relayLabels, nil)
+	relayConnections     = prometheus.NewDesc("fanfare_relay_connections", "Open connections to the relay.", relayLabels, nil)
+	relayAccepted        = prometheus.NewDesc("fanfare_relay_accepted_total", "Messages accepted by the relay since the start.", relayLabels, nil)
+	relayErrors          = prometheus.NewDesc("fanfare_relay_errors_total", "Errors of the relay since the start: lost messages, refusals caused by the relay itself, and lost connections.", relayLabels, nil)
+	relaySeconds         = prometheus.NewDesc("fanfare_relay_seconds", "Time that the relay needs for one message, over the last 30 seconds.", []string{"service", "channel", "relay", "quantile"}, nil)
+	signaturesMade       = prometheus.NewDesc("fanfare_dkim_signatures_total", "Signatures created since the key was loaded.", []string{"service", "channel", "domain", "selector"}, nil)
+	secretsUnusable      = prometheus.NewDesc("fanfare_channel_unusable_secrets", "Private keys, passwords and secrets of the channel that currently cannot be read or used; fanfare status lists them.", channelLabels, nil)
+	impairedDestinations = prometheus.NewDesc("fanfare_destinations_unwell", "Destinations that are not healthy, by worst state: suspended, slow or limited.", []string{"service", "channel", "state"}, nil)
+	answersByClass       = prometheus.NewDesc("fanfare_answers_total", "Attempts that were not accepted since the start, by reply class.", []string{"class"}, nil)
+	replyRulesRefused    = prometheus.NewDesc("fanfare_reply_rules_refused", "1 if the file set in reply_rules cannot be used.", nil, nil)
 )
 
 // Describe sends the metrics of channels. Their number grows with the configuration, not with the

@@ -26,7 +26,7 @@ func (c *Channels) Problems(conf *catalog.Channel) (all []wire.ChannelProblem) {
 	for i, key := range signers {
 		names[i] = key.Name()
 	}
-	signing := "no mail is signed"
+	signing := "mail is not signed"
 	if len(names) > 0 {
 		signing = "mail is signed with " + strings.Join(names, " and ")
 	}
@@ -38,7 +38,7 @@ func (c *Channels) Problems(conf *catalog.Channel) (all []wire.ChannelProblem) {
 		if key.Waits && !key.From.After(now) {
 			all = append(all, wire.ChannelProblem{
 				Kind: "dkim_record", Domain: key.Domain, Selector: key.Selector,
-				Error: "the DKIM key " + key.Name() + " waits: " + c.options.Records.WhyMissing(key) + "; until it is seen there, " + signing,
+				Error: "the DKIM key " + key.Name() + " waits: " + c.options.Records.WhyMissing(key) + "; until the record is found, " + signing,
 				Hint:  "add to the DNS: " + key.ZoneLine(),
 			})
 		}
@@ -56,13 +56,13 @@ func keyProblem(b *dkimkeys.Broken, signing string, held bool) wire.ChannelProbl
 	p.Error = "the DKIM key " + key.Name() + " in " + from + " cannot be used: " + messageOf(b.Err) + "; "
 	switch {
 	case held:
-		p.Error += "no other key can sign, and mail waits"
+		p.Error += "no other key can sign, so mail waits"
 	case b.Kept:
-		p.Error += "until the next start it is used as it was read before"
+		p.Error += "the server uses the previously loaded key until the next start"
 	default:
 		p.Error += signing
 	}
-	p.Hint = "put the key back, readable for the user of the server, which is noticed within seconds; or make another with fanfare dkim new " + b.Domain + " and name it in the channel"
+	p.Hint = "restore the key, and make it readable for the user that runs the server (the server detects it within seconds); or create another key with fanfare dkim new " + b.Domain + " and configure it in the channel"
 	return p
 }
 
@@ -102,12 +102,12 @@ func secretProblems(conf *catalog.Channel) (all []wire.ChannelProblem) {
 		if err == nil {
 			return
 		}
-		p := wire.ChannelProblem{Kind: kind, File: file, Error: messageOf(err) + "; " + effect, Hint: "make it readable for the user of the server"}
+		p := wire.ChannelProblem{Kind: kind, File: file, Error: messageOf(err) + "; " + effect, Hint: "make it readable for the user that runs the server"}
 		if !slices.Contains(all, p) {
 			all = append(all, p)
 		}
 	}
-	const atStart = "the server uses what it has read before, and the channel cannot send after the next start"
+	const atStart = "the server uses the previously loaded value, but the channel cannot send after the next start"
 	switch conf.Driver {
 	case "smtp":
 		for _, hop := range conf.Hops() {

@@ -52,7 +52,7 @@ func (c *Channels) settings(conf *catalog.Channel) (deliver.Settings, error) {
 		}
 		s.Relays = []deliver.RelaySettings{{Name: "webhook", Driver: hook, Weight: 1, ManyReceivers: true}}
 	default:
-		return s, fmt.Errorf("channel %s/%s: no driver %q", conf.Service, conf.Name, conf.Driver)
+		return s, fmt.Errorf("channel %s/%s: unknown driver %q", conf.Service, conf.Name, conf.Driver)
 	}
 	return s, nil
 }

@@ -63,7 +63,7 @@ func (c *Channels) ReceiverSecret(service, name, to string) (wire.ReceiverSecret
 		return wire.ReceiverSecret{}, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("the service has no channel %q", name)}
 	}
 	if conf.Driver != "webhook" {
-		return wire.ReceiverSecret{}, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " signs nothing: its driver is " + conf.Driver, Hint: "name one whose driver is webhook"}
+		return wire.ReceiverSecret{}, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " does not sign requests: its driver is " + conf.Driver, Hint: "use a channel with the webhook driver"}
 	}
 	receiver, err := address.ParseURL(to)
 	if err != nil {

@@ -53,7 +53,7 @@ const (
 	Accepted  Verdict = iota // the next hop took responsibility
 	Temporary                // refused for now (4xx); try again later
 	Permanent                // refused for good (5xx)
-	Lost                     // the connection broke after the body was begun: the next hop may have the message
+	Lost                     // the connection was lost after the body was started: the next hop may have the message
 )
 
 // An Outcome is the result of one attempt.

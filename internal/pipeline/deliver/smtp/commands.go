@@ -33,7 +33,7 @@ func (e *extensions) unsendable(message *driver.Message) string {
 	case !validAddress(message.From):
 		return "the sender address is too long or contains a character that SMTP does not allow"
 	case e.maxSize > 0 && message.Size() > e.maxSize:
-		return "the message has " + strconv.Itoa(message.Size()) + " bytes, over the next hop's limit of " + strconv.Itoa(e.maxSize)
+		return "the message has " + strconv.Itoa(message.Size()) + " bytes, more than the next hop's limit of " + strconv.Itoa(e.maxSize)
 	case message.EightBit && !e.eightBit:
 		return "the next hop does not offer 8BITMIME"
 	case needsUTF8(message) && !e.utf8:

@@ -62,10 +62,10 @@ func (c Config) Validate() error {
 	}
 	host, port, err := net.SplitHostPort(c.Address)
 	if err != nil || host == "" || port == "" {
-		return wrong("/address", "not a host and port", "write it as mail.example.com:587")
+		return wrong("/address", "the address must have the form host:port", "write it as mail.example.com:587")
 	}
 	if c.Hello != "" && c.Hello != domain(c.Hello) && !strings.HasPrefix(c.Hello, "[") {
-		return wrong("/hello", "not a domain name", "use A-Z, a-z, 0-9, hyphens and dots")
+		return wrong("/hello", "the value is not a domain name", "use A-Z, a-z, 0-9, hyphens and dots")
 	}
 	switch c.TLS {
 	case "", TLSOff, TLSOpportunistic, TLSRequired, TLSImplicit:

@@ -46,7 +46,7 @@ type refusedError struct {
 }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("%s was answered %d %s", e.step, e.code, e.text)
+	return fmt.Sprintf("unexpected reply to %s: %d %s", e.step, e.code, e.text)
 }
 
 func (d *Driver) greet(ctx context.Context, c *conn) error {
@@ -143,7 +143,7 @@ func (d *Driver) startTLS(ctx context.Context, c *conn) error {
 	}
 	if !c.extensions.starttls {
 		if d.cfg.TLS == TLSRequired {
-			return errors.New("TLS is required and the peer does not offer STARTTLS")
+			return errors.New("TLS is required, but the peer does not offer STARTTLS")
 		}
 		return nil
 	}
@@ -161,7 +161,7 @@ func (d *Driver) startTLS(ctx context.Context, c *conn) error {
 	// Bytes before the handshake were not protected: an injected reply would be read as if
 	// the peer had sent it inside TLS.
 	if c.in.Buffered() > 0 {
-		return errors.New("the peer sent plain text after its answer to STARTTLS")
+		return errors.New("the peer sent plain text after its reply to STARTTLS")
 	}
 	if err := d.handshake(ctx, c); err != nil {
 		return err

@@ -23,7 +23,7 @@ func New(cfg Config) *Driver {
 	top := d.cfg.highest()
 	d.mode.highest.Store(uint32(top))
 	if top < Grouped {
-		d.mode.reason = "the setting grouping allows no faster mode"
+		d.mode.reason = "the grouping setting does not permit a faster mode"
 	}
 	return d
 }

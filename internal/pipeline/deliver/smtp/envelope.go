@@ -63,7 +63,7 @@ func (s *session) readReplies(ctx context.Context, tx *transaction, as Mode) (re
 	if c.resetting {
 		code, text, err := c.reply()
 		if err == nil && code != 250 {
-			err = fmt.Errorf("%w: RSET was answered %d %s", errOutOfSync, code, text)
+			err = fmt.Errorf("%w: unexpected reply to RSET: %d %s", errOutOfSync, code, text)
 		}
 		if err != nil {
 			return false, s.connectionBroken(ctx, tx, as, err)
@@ -92,7 +92,7 @@ func (s *session) readReplies(ctx context.Context, tx *transaction, as Mode) (re
 		code, text, err := c.reply()
 		good := err == nil && (command < data && code/100 == 2 || command == data && code == 354)
 		if err == nil && !good && code/100 != 4 && code/100 != 5 {
-			err = fmt.Errorf("%w: %s was answered %d %s", errOutOfSync, commandNames[command], code, text)
+			err = fmt.Errorf("%w: unexpected reply to %s: %d %s", errOutOfSync, commandNames[command], code, text)
 		}
 		if err != nil {
 			if all.code == 0 && len(tx.refused) == 0 {
@@ -164,7 +164,7 @@ func (s *session) afterEnvelope(tx *transaction, as Mode, all refusal, mustClose
 	case as == Grouped && all.code == 503:
 		// 503 "bad sequence": the previous transaction did not end where the client
 		// assumes. After a body, that says nothing about this message.
-		s.d.mode.connectionBroke(as, fmt.Errorf("MAIL was answered %d %s", all.code, all.text))
+		s.d.mode.connectionBroke(as, fmt.Errorf("unexpected reply to MAIL: %d %s", all.code, all.text))
 		s.returnTransaction(tx)
 		return false, reconnect
 	case all.code == 421 && c.useful || all.code/100 == 4 && c.sent > 0:
@@ -224,6 +224,6 @@ func (s *session) connectionBroken(ctx context.Context, tx *transaction, as Mode
 	if s.closedWhileIdle() || s.d.mode.connectionBroke(as, err) || c.useful {
 		return reconnect
 	}
-	s.err = fmt.Errorf("connection to %s lost before a body: %w", c.relay, err)
+	s.err = fmt.Errorf("the connection to %s was lost before a body was sent: %w", c.relay, err)
 	return failed
 }

@@ -70,7 +70,7 @@ func (m *pipelineMode) connectionBroke(mode Mode, cause error) bool {
 	defer m.mu.Unlock()
 	if mode > LockStep && m.mode() >= mode && Mode(m.proven.Load()) < mode {
 		m.highest.Store(uint32(mode - 1))
-		m.reason = fmt.Sprintf("the connection broke in the first use of mode %s: %v", mode, cause)
+		m.reason = fmt.Sprintf("the connection was lost during the first use of mode %s: %v", mode, cause)
 	}
 	return m.mode() < mode
 }

@@ -194,7 +194,7 @@ func (s *session) body(ctx context.Context, tx *transaction) (next *transaction,
 			s.d.mode.connectionBroke(Grouped, lost)
 		}
 		s.returnTransaction(next)
-		s.err = fmt.Errorf("connection to %s lost: %w", c.relay, lost)
+		s.err = fmt.Errorf("the connection to %s was lost: %w", c.relay, lost)
 		return nil, false, failed
 	}
 	served := c.useful
@@ -232,7 +232,7 @@ func (c *conn) outcomeOfBody(code int, text []byte, err error, whole bool) (driv
 	switch {
 	case err != nil:
 		o.Verdict, o.Code = driver.Lost, 0
-		o.Text = string(driver.AppendText(nil, fmt.Appendf(nil, "the connection broke after the body was begun: %v", err), maxReplyText))
+		o.Text = string(driver.AppendText(nil, fmt.Appendf(nil, "the connection was lost after the body was started: %v", err), maxReplyText))
 		return o, err
 	case code/100 == 2 && whole:
 		o.Verdict, o.Text = driver.Accepted, c.textOf(text)
@@ -243,7 +243,7 @@ func (c *conn) outcomeOfBody(code int, text []byte, err error, whole bool) (driv
 	}
 	o.Verdict = driver.Lost
 	o.Text = string(driver.AppendText(nil, append([]byte("unexpected reply to the body: "), text...), maxReplyText))
-	return o, fmt.Errorf("%w: a body was answered %d", errOutOfSync, code)
+	return o, fmt.Errorf("%w: unexpected reply to a body: %d", errOutOfSync, code)
 }
 
 var errOutOfSync = errors.New("the session is out of sync with the peer")
@@ -280,6 +280,6 @@ func (s *session) fail(ctx context.Context, err error) step {
 // endedBy421 ends the session if the peer replied 421 on a connection that has not been
 // useful yet: the caller then pauses.
 func (s *session) endedBy421(code int, text string) step {
-	s.err = fmt.Errorf("%s ended the connection: %d %s", s.conn.relay, code, text)
+	s.err = fmt.Errorf("%s closed the connection: %d %s", s.conn.relay, code, text)
 	return failed
 }

@@ -37,7 +37,7 @@ var (
 	errConnect     = errors.New("the connection timed out")
 	errSend        = errors.New("response timeout")
 	errNotReleased = errors.New("the queue did not release the message")
-	errStopped     = errors.New("the server is stopping or the channel has new settings")
+	errStopped     = errors.New("the server is stopping or the settings of the channel have changed")
 )
 
 func now() time.Time { return time.Now().UTC() }
@@ -201,7 +201,7 @@ func (a *attempt) text(response *http.Response) string {
 	case 2:
 		return text
 	case 3:
-		return replyText(text + ": redirects are not followed; this one leads to " + response.Header.Get("Location"))
+		return replyText(text + ": redirects are not followed; the target is " + response.Header.Get("Location"))
 	}
 	if len(body) > 0 {
 		text += ": " + string(body)

@@ -65,9 +65,9 @@ func (d *Driver) parseURL(address string) (*url.URL, error) {
 	to, err := url.Parse(address)
 	switch {
 	case err != nil || to.Host == "" || to.User != nil:
-		return nil, fmt.Errorf("the address is not an absolute URL without user information")
+		return nil, fmt.Errorf("the address must be an absolute URL without user information")
 	case to.Scheme == "http" && !d.config.AllowHTTP:
-		return nil, fmt.Errorf("the address is an http URL: use https, or set allow_http of the channel")
+		return nil, fmt.Errorf("the address is an http URL; use https, or set allow_http for the channel")
 	case to.Scheme != "http" && to.Scheme != "https":
 		return nil, fmt.Errorf("the scheme of the address is not https")
 	}

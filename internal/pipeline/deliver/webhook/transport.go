@@ -84,7 +84,7 @@ func (g *addressGuard) permits(a netip.Addr) bool {
 type refusedError struct{ address netip.Addr }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("%s is not an address of the public Internet: add it to allow_networks to permit it", e.address)
+	return fmt.Sprintf("%s is not a public IP address; to permit it, add it to allow_networks", e.address)
 }
 
 // The IPv6 prefixes that embed IPv4 addresses, right after the prefix (RFC 6052, section

@@ -23,7 +23,7 @@ func (m *Messages) takeFiles(d *draft, request *wire.MessageRequest) error {
 		return nil
 	}
 	if d.channel.Driver == "webhook" {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/attachments", Message: "channel " + d.channel.Name + " posts documents to programs, which cannot have files", Hint: "put links to the files into the data"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/attachments", Message: "channel " + d.channel.Name + " sends webhook requests, which cannot have attachments", Hint: "add links to the files to the data"}
 	}
 	d.files = make(map[fanfare.Sum][]byte, len(request.Attachments))
 	names := map[string]bool{}
@@ -38,11 +38,11 @@ func (m *Messages) takeFiles(d *draft, request *wire.MessageRequest) error {
 		var err error
 		switch {
 		case file.Image != "" && request.Content == nil:
-			err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/cid", Message: "only the content of a message can show images of the request; a template has its own images", Hint: "omit cid to attach the file"}
+			err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/cid", Message: "only a message with content can use images from the request; a template uses its own images", Hint: "omit cid to attach the file"}
 		case names[key]:
 			err = &fanfare.Error{Code: fanfare.Invalid, Message: "two files have the same " + key, Hint: "rename one of them"}
 		case file.Size == 0:
-			err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/content", Message: "the file is empty", Hint: "set content to the bytes of the file, in base64"}
+			err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/content", Message: "the file is empty", Hint: "set content to the Base64-encoded bytes of the file"}
 		default:
 			file.Type, err = typeOf(sent.Name, sent.Type, sent.Content)
 		}
@@ -69,8 +69,8 @@ func (m *Messages) checkFiles(d *draft, template *render.Template) error {
 		return nil
 	}
 	if size := mime.EncodedSize(append(template.Files(), d.posted.Direct.Files...)); size > m.options.MaxBytes {
-		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/attachments", Message: fmt.Sprintf("the files of the message and of its template take %d bytes in a mail; at most %d are allowed", size, m.options.MaxBytes),
-			Hint: "link to large files, or raise max_attachments of the server if the relays accept larger mails"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/attachments", Message: fmt.Sprintf("the files of the message and its template need %d bytes in an email; at most %d are allowed", size, m.options.MaxBytes),
+			Hint: "link to large files, or increase the server setting max_attachments if the relays accept larger messages"}
 	}
 	return nil
 }

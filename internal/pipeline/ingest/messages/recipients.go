@@ -97,7 +97,7 @@ func (d *draft) checkRecipients(ctx context.Context, people *registry.Registry, 
 		return wrong[0]
 	case len(good) == 0 || request.AllOrNothing:
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/recipients", Message: fmt.Sprintf("%d of %d recipients are invalid; nothing was sent", len(wrong), len(asked)),
-			Hint: "correct or remove the recipients in details", Details: wrong[:min(len(wrong), wire.MaxErrors)]}
+			Hint: "correct or remove the recipients listed in details", Details: wrong[:min(len(wrong), wire.MaxErrors)]}
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (d *draft) checkSize() error {
 	if size <= maxKeptBytes {
 		return nil
 	}
-	return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("data, content and recipients take %d bytes in total; at most %d are allowed", size, maxKeptBytes), Hint: "send the list in parts"}
+	return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("data, content and recipients have %d bytes in total; at most %d are allowed", size, maxKeptBytes), Hint: "send the list in parts"}
 }
 
 // renderError changes an error of rendering to the terms of the request: the data lack a value that the template reads.

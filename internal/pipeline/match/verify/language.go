@@ -104,4 +104,4 @@ func (l *language) input(e *condition.Event) (*evaluator.Input, error) {
 
 // ErrUndecided means that the evaluator could not decide about an event in time. Nobody may be
 // notified of the event.
-var ErrUndecided = errors.New("the evaluator cannot decide the event without the index")
+var ErrUndecided = errors.New("the evaluator cannot match the event without the index")

@@ -66,7 +66,7 @@ func (x *examination) applyQuarantine(ctx context.Context) error {
 			return fmt.Errorf("%w: a condition in quarantine is undecided: %s", ErrUndecided, verdict.Reason)
 		}
 		if x.elapsed() > maxQuarantineTime {
-			return fmt.Errorf("%w: the conditions in quarantine take longer than %s", ErrUndecided, maxQuarantineTime)
+			return fmt.Errorf("%w: evaluating the conditions in quarantine took longer than %s", ErrUndecided, maxQuarantineTime)
 		}
 		hits := x.hitsOf(&of)
 		for _, h := range hits {

@@ -94,7 +94,7 @@ func (x *examination) logContradiction(c *contradiction) {
 	if of.Rule != "" {
 		condition = []any{"rule", of.Rule, "when", x.language.rules[of.Rule].when, "subscription", fanfare.SubscriptionID(of.Place)}
 	}
-	x.v.opt.Logger.Error("the matching index contradicts the independent evaluator: this is a defect of Fanfare, please report it with the condition and the event",
+	x.v.opt.Logger.Error("the matching index contradicts the independent evaluator: this is a defect of Fanfare; report it with the condition and the event",
 		append([]any{"topic", x.t.Service + "/" + x.t.Key.Topic, "event", x.name, "index", said, "evaluator", c.verdict.Result.String(), "reason", c.verdict.Reason}, condition...)...)
 }
 
@@ -128,7 +128,7 @@ func (x *examination) decideSubscribers(ctx context.Context, affected map[fanfar
 			return err
 		}
 		if x.elapsed() > maxSubscriberTime {
-			return fmt.Errorf("%w: the subscriptions of %d subscribers that contradictions affect take longer than %s", ErrUndecided, len(affected), maxSubscriberTime)
+			return fmt.Errorf("%w: evaluating the subscriptions of %d subscribers that are affected by contradictions took longer than %s", ErrUndecided, len(affected), maxSubscriberTime)
 		}
 	}
 	x.hits = slices.DeleteFunc(x.hits, func(h condition.Hit) bool { return affected[h.Subscriber] })
