@@ -159,7 +159,10 @@ func TestALeaderThatWasFrozenStepsDown(t *testing.T) {
 	if err := leader.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond)                  // the signal has taken effect
+	eventually(t, "the node is frozen", func() bool {
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", leader.cmd.Process.Pid))
+		return err == nil && strings.Contains(string(state), ") T ")
+	})
 	standby.http.must(200, "GET", "/v1/status", "", "") // the frozen node has this request until it loses the lease
 	second := standby.http.publish(`{"title":"second"}`)
 	if err := leader.cmd.Process.Signal(syscall.SIGCONT); err != nil {
