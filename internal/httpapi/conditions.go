@@ -27,7 +27,7 @@ func (a *API) conditionRoutes() {
 		Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"20" doc:"maximum number of conditions"`
 	}
 	read(a, huma.Operation{OperationID: "report-conditions", Method: http.MethodGet, Path: "/v1/reports/conditions", Tags: []string{"subscriptions"},
-		Summary:     "List the conditions that no index supports, the most expensive first",
+		Summary:     "List the conditions that no index covers, the most expensive first",
 		Description: "Such a condition is evaluated for every event of its topic. The time is estimated from the parts of the condition, and the share of matching events from a sample of the events since the server started."}, mayRead,
 		func(_ context.Context, c caller, in *report) (wire.ConditionReport, error) {
 			s, err := a.oneService(c)

@@ -29,7 +29,7 @@ type Erased struct {
 
 func (a *API) eraseRoutes() {
 	erase := huma.Operation{OperationID: "erase-subscriber", Method: http.MethodPost, Path: "/v1/subscribers/{id}/erase", Tags: []string{"subscribers"},
-		Summary: "Erase all data of a subscriber, also from the history and from messages",
+		Summary: "Erase all data of a subscriber, including the history and messages",
 		Description: "The response is sent when no file of the server contains data of the subscriber any more: addresses, id, locale, attributes, and the texts of their subscriptions and messages. " +
 			"The request waits for messages that are being sent. Counts remain, and deliveries remain without personal data. The erasure continues if the client disconnects or the server restarts. Deleted subscribers can also be erased.",
 		Parameters:  []*huma.Param{param("id", "id of the subscriber: your own id, or per-..."), service()},

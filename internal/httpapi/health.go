@@ -12,7 +12,7 @@ import (
 func (a *API) healthRoutes() {
 	op := func(id, path, summary, mediaType string) huma.Operation {
 		o := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"operations"}, Summary: summary}
-		replies[any](a, &o, http.StatusOK, "The response", mediaType)
+		replies[any](a, &o, http.StatusOK, "OK", mediaType)
 		return o
 	}
 	a.handle(op("is-alive", "/healthz", "Check whether the process is alive", "text/plain"), anybody, func(x *responseWriter, _ *http.Request, _ caller) error {

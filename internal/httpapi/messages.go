@@ -59,7 +59,7 @@ const maxWaiting = 2000
 
 func (a *API) messageRoutes() {
 	tags := []string{"messages"}
-	wait := query("wait", "such as 5s, at most "+strconv.Itoa(wire.MaxWaitSeconds)+"s: respond when everything is settled, or after this time with the state at that point")
+	wait := query("wait", "such as 5s, at most "+strconv.Itoa(wire.MaxWaitSeconds)+"s: wait until all deliveries are settled, but at most this long, before the response")
 	post := huma.Operation{OperationID: "send-message", Method: http.MethodPost, Path: "/v1/messages", Tags: tags,
 		Summary: "Send a message to named recipients",
 		Description: "One recipient (to, or subscriber) or a list (recipients, at most " + strconv.Itoa(wire.MaxRecipients) + "), with a template or its own content. " +
@@ -74,13 +74,13 @@ func (a *API) messageRoutes() {
 	a.handle(post, mayPublish, a.sendMessage)
 
 	one := huma.Operation{OperationID: "get-message", Method: http.MethodGet, Path: "/v1/messages/{id}", Tags: tags,
-		Summary: "Show a message and its state", Parameters: []*huma.Param{param("id", "msg-..."), service(), wait}}
+		Summary: "Show a message and its state", Parameters: []*huma.Param{param("id", "id of the message, msg-..."), service(), wait}}
 	replies[wire.Message](a, &one, http.StatusOK, "The message and its state", "application/json")
 	a.handle(one, mayFollow, a.getMessage)
 
 	type withReference struct {
 		Page
-		Reference string `query:"reference" required:"true" minLength:"1" maxLength:"200" doc:"your own reference that they were sent with"`
+		Reference string `query:"reference" required:"true" minLength:"1" maxLength:"200" doc:"the reference with which the messages were sent"`
 	}
 	read(a, huma.Operation{OperationID: "list-messages", Method: http.MethodGet, Path: "/v1/messages", Tags: tags,
 		Summary: "List the messages with a reference, the latest first", Description: "A message appears in the list shortly after it was sent. /v1/broadcasts?kind=message lists all messages, with any reference."}, mayFollow,

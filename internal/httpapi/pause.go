@@ -31,7 +31,7 @@ func (a *API) pauseRoutes() {
 				return set(a.deps.Subscriptions, ctx, s, in.ID, httpio.Preconditions[people.Subscription](x.request))
 			})
 	}
-	verb("pause", "Pause a subscription", "Events accepted after the response do not match it until it is resumed. The response is sent when no message for it can be sent any more; "+
+	verb("pause", "Pause a subscription", "Events accepted after the response do not match it until it is resumed. The response is sent when no further message for it can be sent; "+
 		"waiting messages are not sent. It stays paused if it is put again without a state.", Subscriptions.PauseSubscription)
 	verb("resume", "Resume a paused subscription", "Events accepted after the response are matched against it again; it does not get the events that were matched while it was paused. "+
 		"If its condition no longer fits the topic, it stays paused and the response is 409.", Subscriptions.ResumeSubscription)

@@ -92,7 +92,7 @@ func (a *API) personalRoutes() {
 
 	export := huma.Operation{OperationID: "export-subscriber", Method: http.MethodGet, Path: "/v1/subscribers/{id}/export", Tags: tags,
 		Summary: "Export all stored data of a person",
-		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, their consents, all deliveries with their attempts in the retention period, the latest first, " +
+		Description: "A stream of lines: the subscriber, all active and ended subscriptions with their consents, all deliveries in the retention period with their attempts (the latest first), " +
 			"the contents of messages, and the audit entries. Deleted subscribers are also found. It covers the data that a person can request (GDPR, articles 15 and 20).",
 		Parameters: []*huma.Param{param("id", "id of the subscriber: your own id, or per-..."), service()}}
 	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", httpio.NDJSON)

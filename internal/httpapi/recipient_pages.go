@@ -60,7 +60,7 @@ func (a *API) signupRoutes() {
 	act(a, huma.Operation{OperationID: "sign-up", Method: http.MethodPost, Path: "/v1/signups", Tags: []string{"subscriptions"},
 		Summary: "Send an email with a link that confirms a subscription",
 		Description: "Nothing is stored until the recipient confirms, which must happen within two days. If the address already has the subscription, the email contains a link to the preferences instead. " +
-			"A suppressed address, or one that got three such emails within hours, gets no email, but the response is the same. Without public_url the request is rejected."}, maySubscribe,
+			"A suppressed address gets no email, nor does an address that got three such emails in the last few hours, but the response is the same. Without public_url the request is rejected."}, maySubscribe,
 		func(ctx context.Context, c caller, in *SignupIn) error {
 			s, err := a.oneService(c)
 			if err != nil {
@@ -107,7 +107,7 @@ func (a *API) preferenceRoutes() {
 		ID string `path:"id" doc:"id of the subscriber: your own id, or per-..."`
 	}
 	read(a, huma.Operation{OperationID: "list-consents", Method: http.MethodGet, Path: "/v1/subscribers/{id}/consents", Tags: []string{"subscribers"},
-		Summary: "List the consents of a subscriber", Description: "The latest first. They are stored as long as the subscriber."}, mayLookUp,
+		Summary: "List the consents of a subscriber", Description: "The latest first. A consent is stored as long as its subscriber."}, mayLookUp,
 		func(ctx context.Context, c caller, in *One) (page ConsentList, err error) {
 			s, err := a.oneService(c)
 			if err == nil {

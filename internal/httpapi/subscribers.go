@@ -103,7 +103,7 @@ func (a *API) subscriberRoutes() {
 
 	del := huma.Operation{OperationID: "delete-subscriber", Method: http.MethodDelete, Path: one, Tags: tags,
 		Summary:     "Delete a subscriber and end all of its subscriptions",
-		Description: "The response is sent when no message for it can be sent any more. The history remains; erase removes it.",
+		Description: "The response is sent when no further message for the subscriber can be sent. The history remains; erase removes it.",
 		Parameters:  []*huma.Param{param("id", "id of the subscriber: your own id, or per-..."), service(), ifMatch()}}
 	replies[any](a, &del, http.StatusNoContent, "Deleted, or it did not exist")
 	a.handle(del, maySubscribe, a.deleteSubscriber)

@@ -30,7 +30,7 @@ func (a *API) subscriptionRoutes() {
 
 	put := huma.Operation{OperationID: "put-subscription", Method: http.MethodPut, Path: "/v1/subscriptions/{id}", Tags: tags,
 		Summary:     "Create or replace the subscription with this id",
-		Parameters:  []*huma.Param{param("id", "your own id of the subscription"), service(), ifMatch()},
+		Parameters:  []*huma.Param{param("id", "your own id for the subscription"), service(), ifMatch()},
 		RequestBody: body[wire.SubscriptionRequest](a, "The subscription", "application/json")}
 	replies[wire.Subscribed](a, &put, http.StatusCreated, "Created", "application/json")
 	replies[wire.Subscribed](a, &put, http.StatusOK, "Replaced, or unchanged", "application/json")
@@ -41,7 +41,7 @@ func (a *API) subscriptionRoutes() {
 		ID string `path:"id" doc:"id of the subscription"`
 	}
 	read(a, huma.Operation{OperationID: "get-subscription", Method: http.MethodGet, Path: "/v1/subscriptions/{id}", Tags: tags,
-		Summary: "Get a subscription, also an ended one"}, mayLookUp,
+		Summary: "Get a subscription, including an ended one"}, mayLookUp,
 		func(ctx context.Context, c caller, in *One) (people.Subscription, error) {
 			s, err := a.oneService(c)
 			if err != nil {
@@ -60,7 +60,7 @@ func (a *API) subscriptionRoutes() {
 		IfMatch string `header:"If-Match" doc:"end it only if it still has this ETag; otherwise 412"`
 	}
 	act(a, huma.Operation{OperationID: "end-subscription", Method: http.MethodDelete, Path: "/v1/subscriptions/{id}", Tags: tags,
-		Summary: "End a subscription", Description: "The response is sent when no message for it can be sent any more. It waits for messages that are being sent."}, maySubscribe,
+		Summary: "End a subscription", Description: "The response is sent when no further message for the subscription can be sent. It waits for messages that are being sent."}, maySubscribe,
 		func(ctx context.Context, c caller, in *end) error {
 			s, err := a.oneService(c)
 			if err != nil {

@@ -2,14 +2,14 @@ package wire
 
 import "fanfare.dev/fanfare"
 
-// TemplateFiles are the files that go with each mail of a template.
+// TemplateFiles are the files in each email of a template.
 type TemplateFiles struct {
 	Attachments []TemplateFile          `json:"attachments,omitempty" doc:"attached files, at most 20; in a variant they replace those of the template"`
 	Images      map[string]TemplateFile `json:"images,omitempty" doc:"images by name, at most 50; the HTML refers to them as cid:name. In a variant they replace those of the same name"`
 }
 
-// A TemplateFile is a file that goes with each mail of a template. Its bytes are never
-// shown.
+// A TemplateFile is a file in each email of a template. Its content is never
+// returned.
 type TemplateFile struct {
 	Name    string `json:"name,omitempty" doc:"file name shown to readers; for an image the default is its name in the HTML" example:"terms.pdf"`
 	Type    string `json:"type,omitempty" doc:"media type; default: derived from the name and the content" example:"application/pdf"`
@@ -18,7 +18,7 @@ type TemplateFile struct {
 	Content []byte `json:"content,omitempty" doc:"content in base64; never returned"`
 }
 
-// A MessageFile is a file that goes with one message.
+// A MessageFile is a file in one message.
 type MessageFile struct {
 	Name    string `json:"name" doc:"file name shown to readers" example:"receipt-4711.pdf"`
 	Type    string `json:"type,omitempty" doc:"media type; default: derived from the name and the content" example:"application/pdf"`
@@ -26,7 +26,7 @@ type MessageFile struct {
 	CID     string `json:"cid,omitempty" pattern:"^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$" doc:"content ID of an inline image, which the HTML refers to as cid:NAME; only with content. Without it the file is attached"`
 }
 
-// An Attachment is a file that goes with a mail, as it is told of.
+// An Attachment describes a file in an email.
 type Attachment struct {
 	Name   string `json:"name"`
 	Type   string `json:"type" doc:"media type"`

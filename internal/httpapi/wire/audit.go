@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// An AuditEntry is one change: who did what to which thing, and when.
+// An AuditEntry is one change: its actor, its object and its time.
 type AuditEntry struct {
 	At        time.Time        `json:"at"`
 	Key       string           `json:"key,omitempty" doc:"id of the key; absent if no key was needed, as for a recipient who follows a link"`
@@ -17,7 +17,7 @@ type AuditEntry struct {
 	Counts    map[string]int64 `json:"counts,omitempty" doc:"number of changed objects, for a bulk change"`
 }
 
-// AuditPage is a part of the audit, the latest first.
+// AuditPage is a page of the audit log, the latest first.
 type AuditPage struct {
 	Audit []AuditEntry `json:"audit" doc:"entries; a page before the last one can have fewer than limit entries, or none"`
 	Next  string       `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`

@@ -2,15 +2,15 @@ package wire
 
 import "time"
 
-// Restored says which backup a server was restored from, and what was
-// uncertain then: what was open may have left after the backup was taken.
+// Restored describes the backup that a server was restored from, and the work that is
+// uncertain: open deliveries may have been sent after the backup was taken.
 type Restored struct {
 	RestoredFrom
 	Uncertain []Uncertain `json:"uncertain" doc:"broadcasts that were open, and events that were not yet matched"`
 	Next      string      `json:"next,omitempty" doc:"cursor of the next page"`
 }
 
-// RestoredFrom is what Restored says without the list.
+// RestoredFrom is Restored without the list.
 type RestoredFrom struct {
 	Backup     time.Time `json:"backup" doc:"when the backup started"`
 	Restored   time.Time `json:"restored" doc:"when it was restored"`
@@ -20,7 +20,7 @@ type RestoredFrom struct {
 	Unmatched  int       `json:"unmatched" doc:"number of events that were accepted but not yet matched at that time"`
 }
 
-// Uncertain is a broadcast that was open at the backup.
+// Uncertain is a broadcast that was open when the backup was taken.
 type Uncertain struct {
 	Event     string `json:"event" doc:"public id of the event, evt-..."`
 	Service   string `json:"service" doc:"name of the service"`

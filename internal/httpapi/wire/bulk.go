@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A SubscriptionRequest is what somebody wants to be told. The subscriber is
-// named, or found or made by the address.
+// A SubscriptionRequest is a subscription to create or replace. It has the id of the
+// subscriber, or an address by which the subscriber is found or created.
 type SubscriptionRequest struct {
 	ID          string          `json:"id,omitempty" doc:"your own id; without one, a request with the same topic, channel, address and condition updates the existing subscription"`
 	Topic       string          `json:"topic"`
@@ -28,14 +28,14 @@ type SubscriptionRequest struct {
 	Consent *ConsentGiven `json:"consent,omitempty" doc:"consent that the person gave to you; it is stored with the subscription and added to earlier consents"`
 }
 
-// ConsentGiven is what a person agreed to before the request.
+// ConsentGiven is a consent that a person gave before the request.
 type ConsentGiven struct {
 	Terms  string    `json:"terms" doc:"version or URL of the terms that the person agreed to"`
 	Source string    `json:"source" doc:"where the consent was given, such as a form or a shop"`
 	At     time.Time `json:"at,omitzero" doc:"when the consent was given; default: now"`
 }
 
-// Subscribed is the answer to one subscription that was put.
+// Subscribed is the response to one subscription.
 type Subscribed struct {
 	ID      string `json:"id" doc:"public id of the subscription"`
 	Created bool   `json:"created" doc:"false: the subscription already existed, and now matches the request"`
@@ -43,34 +43,34 @@ type Subscribed struct {
 	Matching *Matching `json:"matching,omitempty" doc:"cost of its condition; in NDJSON responses only if no index covers the condition"`
 }
 
-// Matching is what a condition costs every event of its topic.
+// Matching is the cost of a condition for every event of its topic.
 type Matching struct {
 	Indexed    bool   `json:"indexed" doc:"an index covers the condition, so events that do not meet it cost nothing"`
 	NsPerEvent int64  `json:"ns_per_event,omitempty" doc:"estimated cost per event, in nanoseconds; subscriptions with the same filter share it"`
 	Reason     string `json:"reason,omitempty" doc:"why no index covers the condition"`
 }
 
-// An Accepted event is kept: every recipient will be found and served.
+// An Accepted is a stored event, which will be matched and delivered.
 type Accepted struct {
 	ID        string `json:"id" doc:"public id of the event"`
 	Duplicate bool   `json:"duplicate" doc:"true: the event was known already and was not stored again"`
 }
 
-// Accepteds is the answer to events that are taken as a whole.
+// Accepteds is the response to events that are stored as a whole.
 type Accepteds struct {
 	Events []Accepted `json:"events" doc:"in the order of the request"`
 }
 
-// A LineError is the answer to one line that was refused.
+// A LineError is the response to one rejected line.
 type LineError struct {
 	Line  int    `json:"line" doc:"line of the body, from 1; 0 if the error is about the whole request"`
 	Error Member `json:"error"`
 }
 
-// MaxErrors is how many bad lines a summary names; the rest is only counted.
+// MaxErrors is the number of rejected lines that a summary lists; the others are only counted.
 const MaxErrors = 100
 
-// A PutSummary is the short answer to a bulk import (?quiet=true).
+// A PutSummary is the short response to a bulk import (?quiet=true).
 type PutSummary struct {
 	Created int64       `json:"created"`
 	Updated int64       `json:"updated"`
@@ -81,7 +81,7 @@ type PutSummary struct {
 	NsPerEvent int64 `json:"ns_per_event,omitempty" doc:"estimated additional cost per event of their topics, in nanoseconds"`
 }
 
-// An EventSummary is the short answer to NDJSON events (?quiet=true).
+// An EventSummary is the short response to NDJSON events (?quiet=true).
 type EventSummary struct {
 	Accepted   int64       `json:"accepted" doc:"number of stored events, without duplicates"`
 	Duplicates int64       `json:"duplicates"`

@@ -4,7 +4,7 @@ import "time"
 
 // A CloudEvent is an event in the JSON event format of CloudEvents 1.0.2. Any
 // further member whose value is a string, a number or a Boolean is an extension
-// attribute: it is kept, shown in the trace and known to templates.
+// attribute: it is stored, shown in the trace and available in templates.
 type CloudEvent struct {
 	SpecVersion     string    `json:"specversion" enum:"1.0"`
 	ID              string    `json:"id" minLength:"1" doc:"unique for the source; an event with a known source and id is a duplicate"`

@@ -2,15 +2,15 @@ package wire
 
 import "time"
 
-// A ConditionReport says what the conditions of a service cost to which no index
-// leads.
+// A ConditionReport reports the cost of the conditions of a service that no index
+// covers.
 type ConditionReport struct {
 	Topics     []TopicLoad          `json:"topics" doc:"topics, by name"`
 	Conditions []UnindexedCondition `json:"conditions" doc:"unindexed conditions, the most expensive first"`
 	More       int                  `json:"more,omitempty" doc:"number of further conditions"`
 }
 
-// A TopicLoad is what an event of a topic takes.
+// A TopicLoad is the matching cost of an event of a topic.
 type TopicLoad struct {
 	Topic         string `json:"topic"`
 	Subscriptions int    `json:"subscriptions" doc:"number of active subscriptions"`
@@ -21,8 +21,8 @@ type TopicLoad struct {
 	Events        int64  `json:"events" doc:"number of events matched since the server started"`
 }
 
-// An UnindexedCondition is a condition that the index cannot look up: every event of its topic
-// is held against it.
+// An UnindexedCondition is a condition that no index covers, so that it is evaluated for every
+// event of its topic.
 type UnindexedCondition struct {
 	Topic         string `json:"topic"`
 	Filter        string `json:"filter,omitempty"`
@@ -34,7 +34,7 @@ type UnindexedCondition struct {
 	Met           int    `json:"met,omitempty" doc:"number of these events that met the filter"`
 }
 
-// A DryRun says for whom an event would be, were it published now.
+// A DryRun has the recipients of an event if it were published now.
 type DryRun struct {
 	Topic    string          `json:"topic"`
 	Matched  int             `json:"matched" doc:"number of subscriptions that match and are in the audience"`
@@ -47,7 +47,7 @@ type DryRun struct {
 	Sample   []DryRunHit     `json:"sample" doc:"a sample of the matching subscriptions; empty for keys without access to subscribers"`
 }
 
-// A DryRunChannel is how many messages would leave over a channel.
+// A DryRunChannel is the number of messages that would be sent over a channel.
 type DryRunChannel struct {
 	Channel  string `json:"channel"`
 	Messages int    `json:"messages"`
@@ -55,7 +55,7 @@ type DryRunChannel struct {
 	Seconds  int64  `json:"seconds,omitempty" doc:"how long these messages alone would take at that rate, in seconds; absent: no rate limit, or less than a second"`
 }
 
-// A DryRunDigest is how many would be told of an event in a digest.
+// A DryRunDigest is the number of recipients that would get an event in a digest.
 type DryRunDigest struct {
 	Cadence    string    `json:"cadence" doc:"such as daily 08:00"`
 	Zone       string    `json:"time_zone,omitempty" doc:"time zone of the cadence"`
@@ -63,13 +63,13 @@ type DryRunDigest struct {
 	Recipients int       `json:"recipients"`
 }
 
-// A DryRunRule is how many subscriptions want an event by a rule.
+// A DryRunRule is the number of matching subscriptions of a rule.
 type DryRunRule struct {
 	Rule    string `json:"rule,omitempty" doc:"name of the rule; absent: subscriptions with their own filter, or without a condition"`
 	Matched int    `json:"matched"`
 }
 
-// A DryRunHit is one subscription that would be told.
+// A DryRunHit is one matching subscription.
 type DryRunHit struct {
 	Subscription string `json:"subscription" doc:"public id of the subscription"`
 	Subscriber   string `json:"subscriber" doc:"public id of the subscriber"`

@@ -46,7 +46,7 @@ type Topic struct {
 	Rules []Rule `json:"rules,omitempty" doc:"rules, in the order that selects the template; if an update omits them, they do not change"`
 }
 
-// QuietHours is hours in which nothing is sent to people, in their own time zone.
+// QuietHours are hours in which nothing is sent to people, in their own time zone.
 type QuietHours struct {
 	From   string   `json:"from" doc:"start time, such as 21:00"`
 	To     string   `json:"to" doc:"end time, such as 08:00, at most 24:00; it can be on the next day"`
@@ -56,7 +56,7 @@ type QuietHours struct {
 	Urgent bool     `json:"urgent,omitempty" doc:"the urgent lane also waits"`
 }
 
-// Digest says how what waits for a cadence is told together.
+// Digest defines how events that wait for a cadence are combined.
 type Digest struct {
 	Template string `json:"template" doc:"template of the message; it reads items instead of event"`
 	Key      string `json:"key,omitempty" doc:"field of the data, such as content_id; of several events with the same value, only the newest is included. Default: all events are included"`
@@ -74,8 +74,8 @@ type Rule struct {
 	Description string `json:"description,omitempty" minLength:"1" maxLength:"500" doc:"text for recipients, shown below the title"`
 }
 
-// A Template is a version of how a message is written. Every change makes a new one.
-// Members that the server sets are ignored in a request, except note.
+// A Template is a version of a template. Every change creates a new version.
+// Members that the server sets are ignored in requests, except note.
 type Template struct {
 	Name    string    `json:"name,omitempty" doc:"can be omitted if the path contains it"`
 	Version int       `json:"version,omitempty" doc:"from 1; set by the server and ignored in requests"`
@@ -88,13 +88,13 @@ type Template struct {
 	TemplateParts
 }
 
-// A Publication says what of a template is to be published.
+// A Publication selects the version of a template to publish.
 type Publication struct {
 	Version int    `json:"version,omitempty" minimum:"0" doc:"the version of the draft, or an earlier version to return to; default, and 0: the draft"`
 	Note    string `json:"note,omitempty" maxLength:"512" doc:"reason for the change, in one line; default: the note of the draft"`
 }
 
-// A TemplateDiff is what differs between two versions of a template.
+// A TemplateDiff has the differences between two versions of a template.
 type TemplateDiff struct {
 	Template string     `json:"template" doc:"name of the template"`
 	From     VersionRef `json:"from"`
@@ -102,19 +102,19 @@ type TemplateDiff struct {
 	Parts    []PartDiff `json:"parts" doc:"parts that differ; empty if the versions are the same"`
 }
 
-// A VersionRef names a version.
+// A VersionRef identifies a version.
 type VersionRef struct {
 	Version int    `json:"version" doc:"number of the version; 0: an empty template, before the first version"`
 	State   string `json:"state,omitempty" enum:"draft,published,earlier" doc:"current state"`
 }
 
-// A PartDiff is how one part of a template differs.
+// A PartDiff is the difference in one part of a template.
 type PartDiff struct {
 	Part string `json:"part" doc:"name of the part, such as subject, html, locales/cy/text or partials/head"`
 	Diff string `json:"diff" doc:"unified diff, as from diff -u"`
 }
 
-// TemplateParts is what a template says, which is Liquid.
+// TemplateParts has the texts of a template, in Liquid.
 type TemplateParts struct {
 	Subject string `json:"subject,omitempty" doc:"required for email"`
 	Text    string `json:"text,omitempty" doc:"plain text; default: derived from the HTML"`
@@ -133,8 +133,8 @@ type TemplateParts struct {
 	TemplateVariants
 }
 
-// ChannelSettings is a channel as it is configured. A password is never shown and
-// never sent: the server reads it from where password_env or password_file say.
+// ChannelSettings is the configuration of a channel. Requests and responses never contain
+// passwords: password_env or password_file specify where the server reads them.
 type ChannelSettings struct {
 	Name         string   `json:"name,omitempty" doc:"can be omitted if the path contains it"`
 	Driver       string   `json:"driver" doc:"smtp, file or webhook"`
@@ -180,16 +180,16 @@ type ChannelSettings struct {
 	RetryBy map[string][]string `json:"retry_by,omitempty" doc:"waits between attempts for one class of replies: throttled, greylisted, full, busy, network, blocked, invalid, content or denied"`
 }
 
-// Receipts say how the provider behind a channel tells what became of messages. The
-// secret itself is never shown and never sent.
+// Receipts defines how the provider of a channel reports the state of messages. Requests
+// and responses never contain the secret itself.
 type Receipts struct {
 	Form       string `json:"form" enum:"standard,mailgun" doc:"format of the documents and their signature"`
 	SecretEnv  string `json:"secret_env,omitempty" doc:"name of an environment variable of the server that contains the key for the signatures"`
 	SecretFile string `json:"secret_file,omitempty" doc:"file on the server that contains the key, instead of secret_env"`
 }
 
-// A DKIMKey is a private key that mail is signed with (RFC 6376). The key itself is
-// never shown and never sent.
+// A DKIMKey is a private key that signs email (RFC 6376). Requests and responses never
+// contain the key itself.
 type DKIMKey struct {
 	Domain   string `json:"domain" doc:"signing domain: the domain of from, or a parent of it"`
 	Selector string `json:"selector" doc:"selector; the DNS record of the public key is selector._domainkey.domain"`
@@ -200,7 +200,7 @@ type DKIMKey struct {
 	WaitForDNS bool `json:"wait_for_dns,omitempty" doc:"the key does not sign until the server has found its DNS record; until then the previous key signs"`
 }
 
-// Bounces are the rules by which a service gives addresses up.
+// Bounces are the rules by which a service suppresses addresses after bounces.
 type Bounces struct {
 	Unknown   *BounceRule `json:"unknown,omitempty" doc:"the status code and the text both report that the mailbox does not exist; default: the first bounce"`
 	Hard      *BounceRule `json:"hard,omitempty" doc:"either of them reports it, or the domain does not exist; default: 3 bounces within 30 days"`
@@ -209,7 +209,7 @@ type Bounces struct {
 	Complaint *BounceRule `json:"complaint,omitempty" doc:"a recipient reported a message as spam; default: the first complaint"`
 }
 
-// A BounceRule gives an address up.
+// A BounceRule defines after which bounces an address is suppressed.
 type BounceRule struct {
 	After      int  `json:"after,omitempty" minimum:"1" maximum:"100" doc:"number of bounces"`
 	WithinDays int  `json:"within_days,omitempty" minimum:"1" maximum:"180" doc:"period in which they are counted, in days; default: 30"`
@@ -218,13 +218,13 @@ type BounceRule struct {
 	Never      bool `json:"never,omitempty" doc:"true: addresses are never suppressed; cannot be combined with the other settings"`
 }
 
-// A DailyQuota is how many messages may leave on one day.
+// A DailyQuota is the maximum number of messages per day.
 type DailyQuota struct {
 	Messages int64  `json:"messages" doc:"maximum number of messages per day, 1 to 1000000000"`
 	Zone     string `json:"zone,omitempty" doc:"time zone in which days begin, such as Europe/London; default: UTC"`
 }
 
-// DestinationSettings bound what a channel sends to each destination.
+// DestinationSettings are the limits of a channel for each destination.
 type DestinationSettings struct {
 	Rate        string                      `json:"rate,omitempty" doc:"rate limit for each destination: 20/s, 1000/min or unlimited"`
 	Connections int                         `json:"connections,omitempty" doc:"maximum number of concurrent messages to one destination; default: no separate limit"`
@@ -232,7 +232,7 @@ type DestinationSettings struct {
 	Only        map[string]DestinationLimit `json:"only,omitempty" doc:"limits that differ for single destinations, by domain or host:port"`
 }
 
-// DestinationLimit bounds what a channel sends to one destination.
+// DestinationLimit has the limits of a channel for one destination.
 type DestinationLimit struct {
 	Rate        string `json:"rate,omitempty" doc:"20/s, 1000/min or unlimited"`
 	Connections int    `json:"connections,omitempty" doc:"maximum number of concurrent messages"`
@@ -258,32 +258,32 @@ type Relay struct {
 	Grouping     string `json:"grouping,omitempty" doc:"auto, pipelining or lockstep"`
 }
 
-// ServicePage is a part of the services, by name.
+// ServicePage is a page of services, by name.
 type ServicePage struct {
 	Services []Service `json:"services" doc:"services, by name"`
 	Next     string    `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// TopicPage is a part of the topics, by name.
+// TopicPage is a page of topics, by name.
 type TopicPage struct {
 	Topics []Topic `json:"topics" doc:"topics, by name"`
 	Next   string  `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// RulePage is a part of the rules of a topic, in their order.
+// RulePage is a page of the rules of a topic, in their order.
 type RulePage struct {
 	Rules []Rule `json:"rules" doc:"rules, in the order that selects the template"`
 	Next  string `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// TemplatePage is a part of the templates, by name, or of the versions of one,
+// TemplatePage is a page of templates, by name, or of the versions of one template,
 // the oldest first.
 type TemplatePage struct {
 	Templates []Template `json:"templates" doc:"templates by name, or versions from the oldest"`
 	Next      string     `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// ChannelPage is a part of the channels, by name.
+// ChannelPage is a page of channels, by name.
 type ChannelPage struct {
 	Channels []ChannelSettings `json:"channels" doc:"channels, by name"`
 	Next     string            `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`

@@ -2,8 +2,8 @@ package wire
 
 import "time"
 
-// A Destination is somebody a channel sends to that is not well, or for whom
-// messages wait: the domain of addresses, or host and port of webhooks.
+// A Destination is a destination of a channel that has problems or for which messages
+// wait: the domain of addresses, or the host and port of webhooks.
 type Destination struct {
 	Name          string    `json:"name" doc:"the domain of addresses, or host:port of webhooks"`
 	State         string    `json:"state" doc:"suspended: nothing is sent to it except one message at a time as a probe; slow: it takes much longer than others; limited: less is sent to it than the configuration allows; waiting: no problem is known, but messages for it are delayed"`
@@ -19,7 +19,7 @@ type Destination struct {
 	PostponedTo   time.Time `json:"postponed_until,omitzero" doc:"when the first of these is tried again"`
 }
 
-// Destinations is a part of the destinations of a channel, by name.
+// Destinations is a page of the destinations of a channel, by name.
 type Destinations struct {
 	Destinations []Destination `json:"destinations" doc:"the destinations of this page"`
 	Next         string        `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`

@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// A KeyRequest asks for a key.
+// A KeyRequest is a key to create.
 type KeyRequest struct {
 	Service     string    `json:"service,omitempty" doc:"the only service that the key can access"`
 	AllServices bool      `json:"all_services,omitempty" doc:"instead of service: the key can access all services; with the scope admin it is an operator key"`
@@ -11,7 +11,7 @@ type KeyRequest struct {
 	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"time from which the key is no longer valid; default: it does not expire"`
 }
 
-// A Key is what is known of a key.
+// A Key is a key without its secret.
 type Key struct {
 	ID            string    `json:"id"`
 	Name          string    `json:"name"`
@@ -25,15 +25,15 @@ type Key struct {
 	OldLastUsed   time.Time `json:"old_last_used,omitzero" doc:"time of the last use of that secret, in whole minutes; absent: not used since the rotation or since the server started"`
 }
 
-// A NewKey is a key with its secret, which is shown this once: only a hash of it
-// is kept.
+// A NewKey is a key with its secret, which is shown only once: the server stores only a
+// hash of it.
 type NewKey struct {
 	Key
 	Secret string `json:"key" doc:"the secret, for the header Authorization: Bearer; shown only once"`
 }
 
-// A KeyPatch changes a key (JSON Merge Patch, RFC 7396): what is absent stays,
-// null sets back.
+// A KeyPatch changes a key (JSON Merge Patch, RFC 7396): absent members do not change,
+// null resets a member.
 type KeyPatch struct {
 	Name      string    `json:"name,omitempty" maxLength:"128"`
 	Scopes    []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read" doc:"complete list of scopes; it replaces the previous list"`
@@ -41,12 +41,12 @@ type KeyPatch struct {
 	Disabled  bool      `json:"disabled,omitempty" doc:"true: the key is invalid until this is set to false"`
 }
 
-// A Rotation asks for a new secret.
+// A Rotation has the options for a new secret.
 type Rotation struct {
 	Grace int `json:"grace,omitempty" minimum:"0" maximum:"604800" doc:"seconds for which the old secret remains valid; 0: it becomes invalid immediately"`
 }
 
-// KeyPage is a part of the keys, in the order in which they were made.
+// KeyPage is a page of keys, in the order of their creation.
 type KeyPage struct {
 	Keys []Key  `json:"keys"`
 	Next string `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`

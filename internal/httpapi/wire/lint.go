@@ -1,6 +1,6 @@
 package wire
 
-// A LintRequest asks what readers are going to mind of a template.
+// A LintRequest selects the template to check.
 type LintRequest struct {
 	Template *TemplateDraft `json:"template,omitempty" doc:"a template to check instead of the stored one"`
 	Draft    bool           `json:"draft,omitempty" doc:"check the draft of the template instead of the published version"`
@@ -8,15 +8,15 @@ type LintRequest struct {
 	Topic    string         `json:"topic,omitempty" doc:"topic whose schema defines the sample data; default: the first topic that uses the template"`
 }
 
-// A Lint is what readers are going to mind of a template: hints, never errors.
+// A Lint lists the problems that readers may have with a template: hints, never errors.
 type Lint struct {
 	Template string    `json:"template" doc:"name@version, followed by (draft) for a draft; name (draft) for a template from the request"`
 	Findings []Finding `json:"findings" doc:"problems, those of the subject first; empty if there are none"`
 	More     int       `json:"more,omitempty" doc:"number of further problems"`
 }
 
-// A Finding is one thing that a reader of mail, a screen reader or a filter against
-// spam is going to mind.
+// A Finding is one problem with email clients, screen readers or spam
+// filters.
 type Finding struct {
 	Rule    string `json:"rule" doc:"kind of the problem, such as image-alt"`
 	Pointer string `json:"pointer" doc:"part of the template, such as /templates/quake/html"`

@@ -7,26 +7,26 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Limits of a direct send.
+// Limits of a direct message.
 const (
-	// MaxRecipients is how many people one message may name.
+	// MaxRecipients is the maximum number of recipients of one message.
 	MaxRecipients = 10_000
-	// MaxMessageBytes is how large its body may be.
+	// MaxMessageBytes is the maximum size of the request body.
 	MaxMessageBytes = 4 << 20
-	// MaxMessageFiles is how many files may go with it, and MaxFilesBytes how large
-	// they may be together, before they are written as base64.
+	// MaxMessageFiles is the maximum number of attachments, and MaxFilesBytes their maximum
+	// total size before base64.
 	MaxMessageFiles = 20
 	MaxFilesBytes   = 2 << 20
-	// MaxReferenceBytes is how long a reference may be.
+	// MaxReferenceBytes is the maximum length of a reference.
 	MaxReferenceBytes = 200
-	// MaxKeyBytes is how long an Idempotency-Key may be.
+	// MaxKeyBytes is the maximum length of an Idempotency-Key.
 	MaxKeyBytes = 255
-	// MaxWaitSeconds is how long an answer may be waited for.
+	// MaxWaitSeconds is the maximum time that a request can wait for a result.
 	MaxWaitSeconds = 30
 )
 
-// A MessageRequest asks for a message to people who are named: one by to or
-// subscriber, many by recipients.
+// A MessageRequest is a message to named recipients: one in to or subscriber, or many in
+// recipients.
 type MessageRequest struct {
 	Channel      string          `json:"channel" doc:"name of the channel" example:"email"`
 	To           string          `json:"to,omitempty" doc:"address of the recipient; if no subscriber has it, one is created" example:"ada@example.com"`
@@ -50,7 +50,7 @@ type To struct {
 	Data       json.RawMessage `json:"data,omitempty" doc:"object: the value of sub in templates, only for this recipient"`
 }
 
-// MessageContent is a template for one message: Liquid, of which the HTML is
+// MessageContent is a template for one message, in Liquid. Values in HTML are
 // escaped.
 type MessageContent struct {
 	Subject string `json:"subject" example:"Order {{ event.order }}"`
@@ -58,7 +58,7 @@ type MessageContent struct {
 	HTML    string `json:"html,omitempty" doc:"values are escaped"`
 }
 
-// A Message is a direct send, and what became of it.
+// A Message is a direct message and its state.
 type Message struct {
 	ID         string            `json:"id" doc:"public id (msg-...)"`
 	Event      string            `json:"event" doc:"id of the event (evt-...), for traces, pause and cancel"`
@@ -79,22 +79,22 @@ type Message struct {
 	Attachments []Attachment `json:"attachments,omitempty" doc:"attachments, in addition to those of the template"`
 }
 
-// A RecipientError is a member of a list that gets nothing.
+// A RecipientError is a recipient of a list that gets no message, and the reason.
 type RecipientError struct {
 	Index int    `json:"index" doc:"position in recipients, from 0"`
 	Error Member `json:"error"`
 }
 
-// MessagePage is a part of the messages with a reference, the latest first.
+// MessagePage is a page of the messages with a reference, the latest first.
 type MessagePage struct {
 	Messages []Message `json:"messages"`
 	Next     string    `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// Settled reports whether nothing more will happen to the message by itself.
+// Settled reports whether all deliveries of the message are settled.
 func (m *Message) Settled() bool { return !m.Stages.Completed.IsZero() }
 
-// A MessageRun says what a message would set off, were it sent now.
+// A MessageRun is the result of the dry run of a message.
 type MessageRun struct {
 	DryRunChannel
 	Hold   string           `json:"hold,omitempty" doc:"why the message would wait for approval"`

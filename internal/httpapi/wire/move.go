@@ -2,12 +2,12 @@ package wire
 
 import "time"
 
-// MoveRequest says where all that is kept shall be from now on.
+// MoveRequest has the database to which all data move.
 type MoveRequest struct {
 	To string `json:"to" doc:"sqlite (files in the data directory of the server), or the URL of a PostgreSQL database, postgres://user:password@host/database. The password does not appear in logs or responses."`
 }
 
-// Move is a move of all that is kept into another database.
+// Move is a move of all data to another database.
 type Move struct {
 	State  string      `json:"state" enum:"running,done,failed" doc:"failed: the old database is still in use"`
 	Phase  string      `json:"phase" doc:"preparing, copying, catching up, comparing, switching"`
@@ -28,7 +28,7 @@ type Move struct {
 	Hint   string      `json:"hint,omitempty" doc:"next step"`
 }
 
-// MoveTable is a table in both databases at one moment.
+// MoveTable compares a table in both databases at one point in time.
 type MoveTable struct {
 	Part     string `json:"part" doc:"control, or a day"`
 	Table    string `json:"table" doc:"name of the table"`
@@ -38,5 +38,5 @@ type MoveTable struct {
 	ToHash   string `json:"to_hash" doc:"SHA-256 of all rows in the new database, in key order"`
 }
 
-// Equal tells whether both have the same.
+// Equal reports whether the tables are equal.
 func (t *MoveTable) Equal() bool { return t.FromRows == t.ToRows && t.FromHash == t.ToHash }

@@ -1,6 +1,6 @@
 package wire
 
-// Pages is how the pages of a service look that recipients see, and what they say.
+// Pages has the appearance and the texts of the recipient pages of a service.
 type Pages struct {
 	Color     string                       `json:"color,omitempty" doc:"#rrggbb; text on this color is black or white, whichever is easier to read"`
 	Logo      string                       `json:"logo,omitempty" doc:"data:image/png;base64,... (PNG, JPEG or WebP), at most 100 KiB"`
@@ -10,13 +10,13 @@ type Pages struct {
 	Goodbye   bool                         `json:"goodbye,omitempty" doc:"send an email to confirm an unsubscribe"`
 }
 
-// PageLink leads from a page to somewhere else.
+// PageLink is a link at the foot of a page.
 type PageLink struct {
 	Title string `json:"title" doc:"text of the link"`
 	URL   string `json:"url" doc:"URL with https, http or mailto"`
 }
 
-// Signup is how people subscribe to a topic by themselves, at /s/SERVICE/TOPIC.
+// Signup has the settings of the page /s/SERVICE/TOPIC, on which people subscribe to a topic.
 type Signup struct {
 	Channels []string `json:"channels,omitempty" doc:"channels to choose from; default: all email channels"`
 	Terms    string   `json:"terms,omitempty" doc:"version or URL of the terms that people agree to"`

@@ -2,8 +2,8 @@ package wire
 
 import "encoding/json"
 
-// A PreviewRequest asks what a template would say. Everything may be left out:
-// data then fit the topic's schema, and the recipient is made up.
+// A PreviewRequest is the input of a preview. All members are optional: the server
+// generates data that fit the schema of the topic, and a recipient.
 type PreviewRequest struct {
 	Template     *TemplateDraft  `json:"template,omitempty" doc:"a template to use instead of the stored one"`
 	Draft        bool            `json:"draft,omitempty" doc:"use the draft of the template instead of the published version"`
@@ -26,7 +26,7 @@ type TemplateDraft struct {
 	TemplateParts
 }
 
-// A Preview is what a template says.
+// A Preview is a rendered template.
 type Preview struct {
 	Template string          `json:"template" doc:"name@version, followed by (draft) for a draft; name (draft) for a template from the request"`
 	Topic    string          `json:"topic,omitempty"`

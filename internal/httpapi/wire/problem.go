@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Member is one thing that was wrong: a *fanfare.Error on the wire.
+// A Member is one error: a *fanfare.Error on the wire.
 type Member struct {
 	Code    fanfare.Code `json:"code" doc:"code of the error; /errors lists all codes"`
 	Detail  string       `json:"detail" doc:"description of the error"`
@@ -17,9 +17,9 @@ type Member struct {
 	Errors  []Member     `json:"errors,omitempty" doc:"other errors in the input"`
 }
 
-// A Problem is the body of every answer of 400 and above (RFC 9457). Its Type
-// leads to the code's place on the page that the server itself has about them:
-// a reference with a full path, as section 3.1.1 advises where it is relative.
+// A Problem is the body of every response with a status of 400 or higher (RFC 9457). Its
+// Type links to the code on the page /errors of the server: a reference with an absolute
+// path, as section 3.1.1 recommends for relative references.
 type Problem struct {
 	Type      string `json:"type" format:"uri-reference" doc:"link to the meaning and the remedy: /errors#code on this server"`
 	Title     string `json:"title" doc:"text of the HTTP status"`
@@ -31,8 +31,8 @@ type Problem struct {
 	Total int64  `json:"total,omitempty" doc:"while the server starts: number of records in this phase, if known; only for requests from the server's own machine"`
 }
 
-// MemberOf returns err as it may be shown: of an error that is not a
-// *fanfare.Error nothing but that it happened.
+// MemberOf returns the public form of err. For an error that is not a *fanfare.Error, this
+// contains only that an error occurred.
 func MemberOf(err error) Member {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
@@ -45,7 +45,7 @@ func MemberOf(err error) Member {
 	return m
 }
 
-// Err returns what MemberOf was given.
+// Err is the inverse of MemberOf.
 func (m Member) Err() *fanfare.Error {
 	e := &fanfare.Error{Code: m.Code, Message: m.Detail, Pointer: m.Pointer, Line: m.Line, Column: m.Column, Hint: m.Hint}
 	for _, d := range m.Errors {

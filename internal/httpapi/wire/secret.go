@@ -1,6 +1,6 @@
 package wire
 
-// A ReceiverSecret is what a receiver of webhooks verifies them with.
+// A ReceiverSecret has the secrets with which a receiver verifies webhooks.
 type ReceiverSecret struct {
 	Channel string   `json:"channel" doc:"name of the channel"`
 	To      string   `json:"to" doc:"URL of the receiver, in its normal form"`

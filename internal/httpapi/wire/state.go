@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A KeyState is the last event of a key: what the next one is compared with.
+// A KeyState is the last event of a key, with which the next one is compared.
 type KeyState struct {
 	Key   string          `json:"key" doc:"value of the key field of the topic"`
 	Event string          `json:"event" doc:"id of the last event with this key, evt-..."`
@@ -13,7 +13,7 @@ type KeyState struct {
 	Data  json.RawMessage `json:"data" doc:"data of the event"`
 }
 
-// StatePage is a part of the states of a topic, by key.
+// StatePage is a page of the states of a topic, by key.
 type StatePage struct {
 	Keys   int        `json:"keys" doc:"number of keys that have a state"`
 	Full   int64      `json:"full,omitempty" doc:"number of events since the server started whose state was not stored because the topic had reached its maximum"`

@@ -6,8 +6,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Status says how the server is doing. A key of one service sees only what
-// is its own, and totals.
+// A Status is the state of the server. A key of one service sees only its own
+// service, and totals.
 type Status struct {
 	Version    string    `json:"version"`
 	Durability string    `json:"durability" doc:"fsync or relaxed"`
@@ -44,8 +44,8 @@ type Status struct {
 	Restored *RestoredFrom `json:"restored,omitempty" doc:"backup that the server was restored from; absent once work has been resumed"`
 }
 
-// A MatchCheck says how the answers of the matching index are checked by an independent
-// evaluator. Counts are since the start of the server.
+// A MatchCheck reports how an independent evaluator checks the results of the matching
+// index. Counts cover the time since the server started.
 type MatchCheck struct {
 	Share          string                 `json:"share" doc:"maximum share of processor time, such as 3%, or unlimited"`
 	Events         int64                  `json:"events" doc:"number of matched events"`
@@ -57,7 +57,7 @@ type MatchCheck struct {
 	Quarantined    []QuarantinedCondition `json:"quarantined,omitempty" doc:"conditions that are evaluated without the index until they are changed, because the index was wrong"`
 }
 
-// A QuarantinedCondition is a condition about which the matching index was wrong.
+// A QuarantinedCondition is a condition for which the matching index was wrong.
 type QuarantinedCondition struct {
 	Service      string    `json:"service,omitempty"`
 	Topic        string    `json:"topic,omitempty" doc:"absent if the topic was deleted"`
@@ -69,8 +69,8 @@ type QuarantinedCondition struct {
 	Evaluator    string    `json:"evaluator" doc:"result of the evaluator: true, false or error"`
 }
 
-// A TemplateFault is a place at which a version of a template failed for recipients, or
-// a variable that an event of a topic without a schema lacked.
+// A TemplateFault is a position at which a version of a template failed for recipients, or
+// a variable that was missing in an event of a topic without a schema.
 type TemplateFault struct {
 	Service    string    `json:"service" doc:"service of the template"`
 	Template   string    `json:"template" doc:"name of the template"`
@@ -83,8 +83,8 @@ type TemplateFault struct {
 	Replaced   bool      `json:"replaced,omitempty" doc:"another version has been published since"`
 }
 
-// Inbound is the mail server at which bounces come in. Counts are since
-// the start of the server.
+// Inbound is the mail server that receives bounces. Counts start at the start of the
+// server.
 type Inbound struct {
 	Listen       string `json:"listen" doc:"listen address, host:port"`
 	Open         int    `json:"open" doc:"number of open connections"`
@@ -96,7 +96,7 @@ type Inbound struct {
 	Refused      int64  `json:"refused" doc:"number of rejected recipients that do not exist"`
 }
 
-// A Database is a PostgreSQL, and the connections that the server has to it.
+// A Database is a PostgreSQL database and the connections of the server to it.
 type Database struct {
 	Where       string     `json:"where" doc:"user, host, port, database and, if it is not the default, schema; never the password"`
 	Version     string     `json:"version" doc:"version of PostgreSQL when the server started"`
@@ -109,13 +109,13 @@ type Database struct {
 	Losses      int64      `json:"losses" doc:"number of connections lost while in use, since the server started"`
 }
 
-// Bus is what waits at the two durable hops.
+// Bus has the work that waits in the two durable streams.
 type Bus struct {
 	EventsPending  int64 `json:"events_pending" doc:"number of stored groups of events that are not matched yet; events that arrive together form a group"`
 	BatchesPending int64 `json:"batches_pending"`
 }
 
-// Deliveries is what is under way.
+// Deliveries has the deliveries that are not settled.
 type Deliveries struct {
 	Pending           int64   `json:"pending" doc:"deliveries that have not been tried yet"`
 	Deferred          int64   `json:"deferred" doc:"deliveries between two attempts"`
@@ -123,7 +123,7 @@ type Deliveries struct {
 	FailedPerSecond   float64 `json:"failed_per_second" doc:"over the last ten seconds"`
 }
 
-// A Channel is a way out, as it is doing.
+// A Channel is the state of a channel.
 type Channel struct {
 	Service       string  `json:"service"`
 	Name          string  `json:"name"`
@@ -152,7 +152,7 @@ type ChannelProblem struct {
 	Hint     string `json:"hint" doc:"remedy"`
 }
 
-// ServiceLimits are what all channels of a service send together at most.
+// ServiceLimits are the limits of all channels of a service together.
 type ServiceLimits struct {
 	Service       string       `json:"service"`
 	RateLimit     string       `json:"rate_limit" doc:"rate limit, such as 30/s, or unlimited"`
@@ -160,8 +160,8 @@ type ServiceLimits struct {
 	DailyQuota    *QuotaStatus `json:"daily_quota,omitempty" doc:"daily quota of messages; absent: no limit"`
 }
 
-// A QuotaStatus is how many messages may leave on a day, and how many of today's
-// are used.
+// A QuotaStatus is a daily quota, and the number of messages sent
+// today.
 type QuotaStatus struct {
 	Messages int64     `json:"messages" doc:"maximum number of messages per day"`
 	Zone     string    `json:"zone,omitempty" doc:"time zone in which days begin; default: UTC"`
@@ -169,7 +169,7 @@ type QuotaStatus struct {
 	Ends     time.Time `json:"ends" doc:"start of the next day"`
 }
 
-// A RelayStatus is a next hop of a channel, as it is doing.
+// A RelayStatus is the state of a next hop of a channel.
 type RelayStatus struct {
 	Name        string  `json:"name" doc:"host:port, or the name in the configuration"`
 	State       string  `json:"state" doc:"up; doubted (its last connection was lost); down (it is probed over one connection at a time); drained (by an operator); unused (its weight is 0)"`
@@ -183,7 +183,7 @@ type RelayStatus struct {
 	LastError   string  `json:"last_error,omitempty"`
 }
 
-// Gathered is what waits for a digest.
+// Gathered has the events that wait for a digest.
 type Gathered struct {
 	Service    string    `json:"service"`
 	Cadence    string    `json:"cadence" doc:"such as daily 08:00"`
@@ -192,14 +192,14 @@ type Gathered struct {
 	Recipients int64     `json:"recipients" doc:"number of recipients, counted for each event at the time of the match; at most ten seconds old"`
 }
 
-// Paused is something that an operator, or a broken channel, has stopped.
+// Paused is work that an operator or a broken channel has paused.
 type Paused struct {
 	Scope  fanfare.Scope `json:"scope"`
 	Reason string        `json:"reason,omitempty"`
 	Since  time.Time     `json:"since"`
 }
 
-// DeliveryPage is a part of the deliveries of an event.
+// DeliveryPage is a page of the deliveries of an event.
 type DeliveryPage struct {
 	Deliveries []fanfare.Delivery `json:"deliveries"`
 	Next       string             `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
@@ -207,13 +207,13 @@ type DeliveryPage struct {
 	Gathered []fanfare.Gathering `json:"gathered,omitempty" doc:"for one recipient of an event: the digests that will include the event"`
 }
 
-// Broadcasts is a part of the broadcasts, the newest first.
+// Broadcasts is a page of broadcasts, the newest first.
 type Broadcasts struct {
 	Broadcasts []fanfare.Broadcast `json:"broadcasts" doc:"broadcasts of this page, without the event data"`
 	Next       string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// Events is a part of the events, the newest first.
+// Events is a page of events, the newest first.
 type Events struct {
 	Events []fanfare.Broadcast `json:"events" doc:"events of this page with their state, without their data"`
 	Next   string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`

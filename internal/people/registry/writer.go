@@ -290,7 +290,7 @@ func (w *writer) publish(g *group) {
 	}
 	w.r.suppressions.Set(g.batch.Suppressions)
 	if err := g.updateMatchIndex(); err != nil {
-		// The entries were checked before. If the index refuses one, it lacks the entry until the
+		// The entries were checked before. If the index rejects an entry, it lacks that entry until the
 		// next start.
 		w.r.opt.Logger.Error("registry: the match index rejected a committed subscription", "error", err)
 	}
