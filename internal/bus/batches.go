@@ -25,13 +25,13 @@ func (b *Bus) Publish(ctx context.Context, batches []fanfare.Batch) error {
 	return b.PublishBatches(ctx, messages)
 }
 
-// IsStop reports whether work on a message failed because the server stops.
+// IsStop reports whether work on a message failed because the server is stopping.
 func IsStop(ctx context.Context, err error) bool {
 	return errors.Is(err, ErrClosed) || ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// FailureLevel returns the level at which a failure of work on a message is logged. The
-// message comes again; a stop of the server is not an error.
+// FailureLevel returns the level at which a failure of work on a message is logged. The message
+// is delivered again; a stop of the server is not an error.
 func FailureLevel(ctx context.Context, err error) slog.Level {
 	if IsStop(ctx, err) {
 		return slog.LevelInfo

@@ -1,17 +1,16 @@
-// Package bus holds the two durable streams of Fanfare on NATS JetStream: EVENTS
+// Package bus provides the two durable streams of Fanfare on NATS JetStream: EVENTS
 // between ingestion and matching, and the work queue BATCHES between planning and
 // delivery. No other package uses NATS.
 //
 // State. By default the server runs inside this process, without a network
 // port, with its files in the data directory; with a URL the same streams live
-// on a cluster. An append has returned only when the stream has the message: in
-// durability fsync it is synced by then.
+// on a cluster. An append returns only after the stream has stored the message; with durability
+// fsync, the message is then synced.
 //
-// Failure. A message that a consumer took and did not finish is delivered again:
-// after the lease if the holder stopped answering, at once if it gave the message
-// back, and at once after a restart of an embedded bus, since no other process can
-// hold it. Duplicates are therefore normal, and no promise of Fanfare depends on
-// their absence.
+// Failure. A message that a consumer received but did not finish is delivered again: after the
+// lease if the consumer stopped responding, and immediately if it returned the message or if an
+// embedded bus was restarted, because no other process can hold the message then. Duplicates
+// are therefore normal, and no guarantee of Fanfare depends on their absence.
 package bus
 
 import (
@@ -30,12 +29,12 @@ import (
 // server, less space for headers.
 const MaxPayload = 1<<20 - 16<<10
 
-// Options say where the bus is and how durable.
+// Options specify the location and the durability of the bus.
 type Options struct {
 	Dir      string        // directory of the embedded server's files
 	URL      string        // of a cluster; empty for the embedded server
 	Sync     bool          // embedded: sync each append to the disk
-	Lease    time.Duration // how long a taken message stays with a silent holder; at least 1 s
+	Lease    time.Duration // how long a message stays with a consumer that does not respond; at least 1 s
 	FirstSeq uint64        // lowest sequence that a new EVENTS stream may use, above all that the store knows
 	Logger   *slog.Logger
 }
@@ -95,12 +94,12 @@ func (b *Bus) open(ctx context.Context) error {
 	return b.makeStreams(ctx)
 }
 
-// Close ends the consumers and, if it is embedded, the server. Messages that were
-// taken and not finished are delivered again after the next start.
+// Close ends the consumers and, if it is embedded, the server. Messages that were received but
+// not finished are delivered again after the next start.
 func (b *Bus) Close() error {
 	b.once.Do(func() {
 		b.mu.Lock()
-		b.stop() // no queue is opened from here on
+		b.stop() // no queue can be opened after this
 		b.mu.Unlock()
 		b.stopped.Wait()
 		if b.conn != nil {

@@ -18,7 +18,7 @@ const rewrittenSubject = "fanfare.events.rewritten"
 // matchedEvery is the interval at which a wait checks whether a group is matched.
 const matchedEvery = 50 * time.Millisecond
 
-// AwaitMatched waits until all groups that EVENTS has now are off their queues, or ctx ends.
+// AwaitMatched waits until all groups that are now in EVENTS have left their queues, or ctx ends.
 func (b *Bus) AwaitMatched(ctx context.Context) error {
 	for _, lane := range fanfare.Lanes {
 		last, err := b.lastGroup(ctx, lane)
@@ -63,7 +63,7 @@ func (b *Bus) awaitFloor(ctx context.Context, lane fanfare.Lane, seq uint64) err
 		}
 		if state.NumPending == 0 && state.NumAckPending == 0 {
 			if last, err := b.lastGroup(ctx, lane); err != nil || last < seq {
-				return err // trimmed meanwhile
+				return err // trimmed in the meantime
 			}
 		}
 		select {
@@ -74,8 +74,8 @@ func (b *Bus) awaitFloor(ctx context.Context, lane fanfare.Lane, seq uint64) err
 	}
 }
 
-// RewriteGroup replaces a matched group by another text and overwrites the old one. A reader of
-// EVENTS finds the new text at the end of the stream. A missing group is no error.
+// RewriteGroup replaces a matched group with a new text and overwrites the old one. A reader of
+// EVENTS finds the new text at the end of the stream. A missing group is not an error.
 func (b *Bus) RewriteGroup(ctx context.Context, seq uint64, group []byte) error {
 	old, _, err := b.EventGroup(ctx, seq)
 	if err != nil || old == nil {

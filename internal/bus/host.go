@@ -17,13 +17,13 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A host is the NATS server inside this process. After a write failed because the disk was full, a
-// NATS server writes nothing more, so the host replaces it by a new one when there is space.
-// Acknowledged data are in its files, and clients reconnect.
+// A host is the NATS server inside this process. After a write fails because the disk is full, a
+// NATS server stops writing, so the host replaces it with a new one when there is space.
+// Acknowledged data is in its files, and clients reconnect.
 type host struct {
 	options Options
 	failed  chan struct{} // holds one token when a write has failed
-	broken  atomic.Bool   // from then on until the next life
+	broken  atomic.Bool   // from a failed write until the server is replaced
 
 	mu     sync.Mutex
 	server *server.Server
@@ -37,7 +37,7 @@ const (
 	// spaceCheckInterval.
 	minFreeBytes       = 4 << 20
 	spaceCheckInterval = 250 * time.Millisecond
-	// reconnectEvery is the interval at which the connections retry meanwhile.
+	// reconnectEvery is the interval at which the connections retry in the meantime.
 	reconnectEvery = 20 * time.Millisecond
 )
 
@@ -123,7 +123,7 @@ func (h *host) revive(ctx context.Context) {
 			}
 			h.stop()
 			select {
-			case <-h.failed: // by the end of the life before
+			case <-h.failed: // sent when the previous server stopped
 			default:
 			}
 			h.broken.Store(false)

@@ -11,14 +11,14 @@ import (
 // or until this process stops.
 type Lease struct {
 	bus   *Bus
-	reply string       // where the server hears of it
+	reply string       // subject of acknowledgements
 	until atomic.Int64 // unix nanoseconds
-	over  atomic.Bool  // Done or Later was said
+	over  atomic.Bool  // Done or Later was called
 
-	Data       []byte    // the holder may let go of it
+	Data       []byte    // the holder may release it
 	Seq        uint64    // sequence in its stream
-	Kept       time.Time // when the stream took it
-	Deliveries int       // how often it was handed out, this time included
+	Kept       time.Time // when the stream stored it
+	Deliveries int       // number of deliveries, including this one
 }
 
 // Until returns the time until which no other process gets the message.

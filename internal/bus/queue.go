@@ -17,12 +17,12 @@ import (
 // sends the message.
 type Queue struct {
 	bus   *Bus
-	slots chan struct{} // a token for each message that is asked for or lies ready
+	slots chan struct{} // a token for each message that is requested or ready
 	ready chan *Lease   // closed when the bus closes
 }
 
-// MaxHeld limits the unfinished messages of one queue; the server holds back the rest. A lease is
-// some hundred bytes, and is renewed six times within its length.
+// MaxHeld limits the unfinished messages of one queue; the server holds back the rest. A lease
+// needs a few hundred bytes and is renewed six times within its length.
 const MaxHeld = 32_768
 
 // Events returns the queue of event groups of a lane.
@@ -81,7 +81,7 @@ func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jets
 	}
 	info := old.CachedInfo()
 	if info.NumAckPending == 0 {
-		config.DeliverPolicy, config.OptStartSeq = info.Config.DeliverPolicy, info.Config.OptStartSeq // where it began is not ours to change
+		config.DeliverPolicy, config.OptStartSeq = info.Config.DeliverPolicy, info.Config.OptStartSeq // the start position cannot be changed
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
 	if err := stream.DeleteConsumer(ctx, config.Durable); err != nil {
@@ -106,14 +106,14 @@ const (
 	fetchPause = 100 * time.Millisecond
 )
 
-// run fetches messages until ctx ends, and then returns the messages that nobody took. It requests
+// run fetches messages until ctx ends, and then returns the messages that were not consumed. It requests
 // no more than it can lease at once, because messages in a buffer of the client are not renewed.
-// It creates the consumer again if somebody deleted it.
+// It creates the consumer again if it was deleted.
 func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func(context.Context) (jetstream.Consumer, error)) {
 	defer func() {
 		close(q.ready)
 		for l := range q.ready {
-			_ = l.Later(0) // or it comes after its lease
+			_ = l.Later(0) // otherwise it is delivered again after its lease
 		}
 	}()
 	for ctx.Err() == nil {
@@ -160,7 +160,7 @@ func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer) error {
 				return err
 			}
 			free--
-			q.ready <- l // there is a place for each slot
+			q.ready <- l // the channel has capacity for each slot
 		case <-ctx.Done():
 			return nil
 		}

@@ -18,7 +18,7 @@ import (
 type rebuilt struct {
 	mu      sync.Mutex
 	streams map[string]bool
-	told    bool // the start is over: what comes now is no part of it
+	told    bool // the start is over; later warnings are not part of it
 }
 
 // staleIndex begins the warnings about an index that is rebuilt. The warnings about a damaged
@@ -61,7 +61,7 @@ func (r *rebuilt) tell(log *slog.Logger, s *server.Server) {
 		return
 	}
 	messages := map[string]uint64{}
-	if info, err := s.Jsz(&server.JSzOptions{Accounts: true, Streams: true}); err == nil { // the line is of use without, too
+	if info, err := s.Jsz(&server.JSzOptions{Accounts: true, Streams: true}); err == nil { // the log line is useful without the counts, too
 		for _, account := range info.AccountDetails {
 			for i := range account.Streams {
 				messages[account.Streams[i].Name] = account.Streams[i].State.Msgs

@@ -246,7 +246,7 @@ func (b *Bus) firstSince(ctx context.Context, since time.Time, floor uint64) (ui
 	return low, nil
 }
 
-// Backlog is the number of messages in each stream that wait or are held.
+// Backlog is the number of messages in each stream that are waiting or leased.
 type Backlog struct {
 	EventGroups uint64 // not yet matched and frozen
 	Batches     uint64 // not yet done

@@ -75,7 +75,7 @@ func (b *Bus) openLanes(ctx context.Context) (map[string]uint64, error) {
 		subject := eventsSubject(lane)
 		consumer, err := b.events.Consumer(ctx, consumerName(subject))
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			open[subject] = 1 // nobody has begun to match
+			open[subject] = 1 // matching has not begun
 			continue
 		}
 		if err != nil {

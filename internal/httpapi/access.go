@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-// access says which key an endpoint asks for. A key with the scope admin passes
-// wherever its service is meant; another service's things do not exist for it.
+// access defines which keys an endpoint accepts. A key with the scope admin can do
+// everything in its service; for it, objects of other services do not exist.
 type access int
 
 const (
@@ -18,15 +18,15 @@ const (
 	mayLookUp                   // people and their subscriptions: scope subscribe or read
 	maySubscribe                // change people and their subscriptions
 	mayPublish                  // send events and messages
-	mayTry                      // for whom an event would be: scope publish, subscribe or read
-	mayFollow                   // what became of a message: scope publish or read
-	maySeeSecrets               // what receivers of webhooks verify them with
-	mayApprove                  // let a broadcast leave that waits for approval
+	mayTry                      // dry run of an event: scope publish, subscribe or read
+	mayFollow                   // read the state of a message: scope publish or read
+	maySeeSecrets               // read the secrets with which receivers verify webhooks
+	mayApprove                  // approve a broadcast that waits for approval
 	mayConfigure                // scope admin: of the key's service, or of all
 	operator                    // scope admin of a key without a service
 )
 
-// scopesOf says which scopes suffice for each access.
+// scopesOf lists the scopes for each access, any of which is sufficient.
 var scopesOf = [...]catalog.Scopes{
 	mayRead:       catalog.ScopeRead,
 	mayLookUp:     catalog.ScopeRead | catalog.ScopeSubscribe,
@@ -40,7 +40,7 @@ var scopesOf = [...]catalog.Scopes{
 	operator:      catalog.ScopeAdmin,
 }
 
-// allowed finds out who sent r, and whether they may use the endpoint.
+// allowed authenticates the sender of r and checks that its key may use the endpoint.
 func (a *API) allowed(r *http.Request, who access) (caller, error) {
 	if who == anybody {
 		return caller{}, nil
@@ -52,7 +52,7 @@ func (a *API) allowed(r *http.Request, who access) (caller, error) {
 	return c, err
 }
 
-// must refuses a key that may not do this, and says what it lacks.
+// must returns an error that states the missing scope if the key lacks the access.
 func (c caller) must(who access) error {
 	p := c.principal
 	switch {

@@ -131,7 +131,7 @@ func TestAPatchOfAKeyChangesWhatItNames(t *testing.T) {
 		`{"name":7}`:                            `/name`,
 		`{"service":"other"}`:                   `/service`,
 		`[]`:                                    `is not allowed here`,
-		`{"expires_at":"2001-01-01T00:00:00Z"}`: `past`,
+		`{"expires_at":"2001-01-01T00:00:00Z"}`: `must be in the future`,
 	} {
 		rec := ask(t, newWorld().api(), "PATCH", "/v1/keys/key-2", body, "Content-Type", httpio.MergePatch)
 		if !strings.Contains(rec.Body.String(), want) {

@@ -11,7 +11,7 @@ import (
 // Values of AccessLog: which responses are logged.
 const (
 	LogNone   = "off"
-	LogErrors = "errors" // 400 and above
+	LogErrors = "errors" // status 400 and higher
 	LogAll    = "all"
 )
 
@@ -29,7 +29,7 @@ type accessLog struct {
 	mu      sync.Mutex
 	second  int64
 	written int
-	left    int // out, since the last line
+	left    int // lines omitted since the last line
 }
 
 func (l *accessLog) answered(x *responseWriter, now time.Time) {

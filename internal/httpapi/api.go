@@ -97,9 +97,9 @@ func New(parts Dependencies) *API {
 	return a
 }
 
-// Stop ends the reading of bulk bodies. The lines that have arrived are stored and
-// answered, and a last line names the line at which the client continues. Stop may be
-// called twice.
+// Stop stops reading bulk bodies. The lines that have arrived are stored and
+// answered, and a last line has the number of the line at which the client continues. Stop
+// may be called twice.
 func (a *API) Stop() {
 	a.stop.Do(func() { close(a.stopping) })
 }

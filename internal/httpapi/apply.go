@@ -15,9 +15,9 @@ import (
 
 func (a *API) applyRoutes() {
 	op := huma.Operation{OperationID: "apply", Method: http.MethodPost, Path: "/v1/apply", Tags: []string{"configuration"},
-		Summary:     "Make a service's topics, templates and channels be as the document says",
+		Summary:     "Apply a document with the topics, templates and channels of a service",
 		Description: "The server checks everything and renders each template first; after an error nothing changes. The response lists the differences; the same document applied again has none.",
-		Parameters:  []*huma.Param{flag("dry_run", "only check, and answer the difference"), service()},
+		Parameters:  []*huma.Param{flag("dry_run", "only validate the document and return the differences"), service()},
 		RequestBody: body[any](a, "The document, with all files inlined", "application/yaml", "application/json")}
 	replies[wire.Diff](a, &op, http.StatusOK, "The changes, or the changes of a dry run", "application/json")
 	a.handle(op, mayConfigure, a.apply)

@@ -14,14 +14,14 @@ import (
 func (a *API) approvalRoutes() {
 	approve := huma.Operation{OperationID: "approve", Method: http.MethodPost, Path: "/v1/approve", Tags: []string{"operations"},
 		Summary:     "Approve a broadcast that waits for approval",
-		Description: "A broadcast of more messages than hold_above of its topic or service is held after the match. A key needs the scope approve. To refuse it, cancel it.",
+		Description: "A broadcast with more messages than hold_above of its topic or service is held after the match. The key needs the scope approve. To reject the broadcast, cancel it.",
 		Parameters:  []*huma.Param{service()}, RequestBody: body[wire.Approve](a, "The broadcast", "application/json")}
-	replies[any](a, &approve, http.StatusNoContent, "Approved; this is durable")
+	replies[any](a, &approve, http.StatusNoContent, "Approved and durable")
 	a.handle(approve, mayApprove, a.approve)
 
 	rate := huma.Operation{OperationID: "set-rate", Method: http.MethodPost, Path: "/v1/rate", Tags: []string{"operations"},
 		Summary:     "Set the rate of a broadcast or a channel",
-		Description: "The rate is in force within a second and durable. The rate of a broadcast applies to all channels together, in addition to theirs. The rate of a channel replaces the configured one until it is set to configured.",
+		Description: "The rate is durable and in force within a second. The rate of a broadcast applies to all channels together, in addition to the rate of each channel. The rate of a channel overrides the configured one until you set it to configured.",
 		Parameters:  []*huma.Param{service()}, RequestBody: body[wire.SetRate](a, "The scope and its rate", "application/json")}
 	replies[any](a, &rate, http.StatusNoContent, "In force and durable")
 	a.handle(rate, mayConfigure, a.setRate)
@@ -45,7 +45,7 @@ func (a *API) approve(x *responseWriter, r *http.Request, c caller) error {
 	return nil
 }
 
-// title names the key of the caller for operators.
+// title returns the id and the name of the caller's key, for operators.
 func (c caller) title() string {
 	if c.principal.Name == "" {
 		return c.principal.KeyID

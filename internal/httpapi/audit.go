@@ -13,21 +13,21 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// auditOf picks entries of the audit.
+// auditOf selects entries of the audit log.
 type auditOf struct {
 	Page
-	Key    string    `query:"key" doc:"only operations of this key: key-1 and so on"`
+	Key    string    `query:"key" doc:"only changes made with this key, such as key-1"`
 	Action string    `query:"action" doc:"only this action, such as delete"`
-	Kind   string    `query:"kind" doc:"only changes of this kind of thing, such as topic"`
-	Name   string    `query:"name" doc:"only changes of objects with this name or id"`
-	Since  time.Time `query:"since" doc:"only from this time on (RFC 3339)"`
-	Until  time.Time `query:"until" doc:"only from before this time"`
+	Kind   string    `query:"kind" doc:"only changes to this kind of object, such as topic"`
+	Name   string    `query:"name" doc:"only changes to objects with this name or id"`
+	Since  time.Time `query:"since" doc:"only entries from this time on (RFC 3339)"`
+	Until  time.Time `query:"until" doc:"only entries before this time (RFC 3339)"`
 }
 
 func (a *API) auditRoutes() {
 	read(a, huma.Operation{OperationID: "list-audit", Method: http.MethodGet, Path: "/v1/audit", Tags: []string{"operations"},
 		Summary:     "List the entries of the audit log, the latest first",
-		Description: "Every change through the API is one entry, a bulk import too. It has ids and names, no addresses and no secrets."}, mayConfigure, a.listAudit)
+		Description: "Every change through the API is one entry; a bulk import is also one entry. Entries contain ids and names, but no addresses or secrets."}, mayConfigure, a.listAudit)
 }
 
 func (a *API) listAudit(ctx context.Context, c caller, in *auditOf) (wire.AuditPage, error) {
@@ -36,7 +36,7 @@ func (a *API) listAudit(ctx context.Context, c caller, in *auditOf) (wire.AuditP
 	if err != nil {
 		return wire.AuditPage{}, err
 	}
-	before, _ := strconv.ParseInt(after, 10, 64) // 0 for none: from the latest on
+	before, _ := strconv.ParseInt(after, 10, 64) // 0 without a cursor: from the latest entry
 	lines, next, err := a.deps.Audit.Audit(ctx, audit.Query{Service: c.service, KeyID: in.Key, Action: in.Action, Kind: in.Kind,
 		Name: in.Name, Since: in.Since, Until: in.Until, Before: before, Limit: in.Limit})
 	page := wire.AuditPage{Audit: make([]wire.AuditEntry, len(lines))}
@@ -62,8 +62,8 @@ func auditEntry(l *audit.Entry) wire.AuditEntry {
 	return e
 }
 
-// acting returns a context whose changes are the caller's. Endpoints that change
-// nothing of what the audit is about need none.
+// acting returns a context that attributes changes to the caller. Endpoints that change
+// nothing the audit log covers do not need it.
 func (c caller) acting(ctx context.Context, x *responseWriter, who access) context.Context {
 	switch who {
 	case anybody, mayRead, mayLookUp, mayPublish, mayTry:
@@ -72,8 +72,8 @@ func (c caller) acting(ctx context.Context, x *responseWriter, who access) conte
 	return audit.WithActor(ctx, audit.Actor{KeyID: c.principal.KeyID, KeyName: c.principal.Name, Request: x.id, Tenant: c.principal.Service})
 }
 
-// note adds an entry to the audit about what was done outside the registry. It
-// was done, so that a failure here is not one of the request: the log has it.
+// note adds an entry to the audit log for a change made outside the registry. The change
+// is already made, so a failure here is logged and does not fail the request.
 func (a *API) note(ctx context.Context, d audit.Operation, detail *audit.Detail) {
 	if err := a.deps.Audit.Record(ctx, d, detail); err != nil {
 		a.log.Error("a change could not be recorded in the audit log", "service", d.Service, "action", d.Action, "kind", d.Kind, "name", d.Name, "err", err)

@@ -12,7 +12,7 @@ import (
 // A caller is the key that sent a request and the service that the request is for.
 type caller struct {
 	principal catalog.Principal
-	service   string // the service of the request; "" if a key for all services named none
+	service   string // the service of the request; "" if the key is for all services and the request specifies none
 }
 
 // caller authenticates the key of r.
@@ -51,7 +51,7 @@ func bearer(header string) (string, bool) {
 }
 
 // oneService returns the service of a request that needs exactly one: the service of the
-// key, the service that a key for all services named, or the only service of the server.
+// key, the service that the request specifies, or the only service of the server.
 func (a *API) oneService(c caller) (string, error) {
 	if c.service != "" {
 		return c.service, nil
@@ -60,7 +60,7 @@ func (a *API) oneService(c caller) (string, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}
-	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the key is for all services, but the request names no service", Hint: "set the header X-Fanfare-Service or ?service="}
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the key is for all services, but the request does not specify a service", Hint: "set the header X-Fanfare-Service or ?service="}
 	if len(all) == 0 {
 		e.Message, e.Hint = "the server has no services yet", "apply a document with a service first"
 	} else if len(all) <= 10 {

@@ -15,18 +15,18 @@ import (
 
 const (
 	backupType = "application/x-tar"
-	// stallTime is how long a client may take nothing of a backup: while it
-	// waits, the write-ahead log of a file of the store grows.
+	// stallTime is how long a client may stop reading a backup. The write-ahead log
+	// of a store file grows until the client continues.
 	stallTime = time.Minute
 )
 
 func (a *API) backupRoutes() {
 	tags := []string{"operations"}
 	op := huma.Operation{OperationID: "take-backup", Method: http.MethodGet, Path: "/v1/backup", Tags: tags,
-		Summary: "All that the server keeps, as one stream, while it works",
-		Description: "A tar archive with a manifest at its end. A stream that ends before its manifest is no backup. " +
-			"It has addresses and the key that signs links: keep it as you keep the data directory.",
-		Parameters: []*huma.Param{{Name: "rate", In: "query", Description: "bytes a second at most; left out: as many as the client takes",
+		Summary: "Take a backup of the running server as one stream",
+		Description: "A tar archive with a manifest at its end. A stream that ends before its manifest is not a valid backup. " +
+			"The backup contains addresses and the key that signs links; protect it like the data directory.",
+		Parameters: []*huma.Param{{Name: "rate", In: "query", Description: "maximum number of bytes per second; default: no limit",
 			Schema: &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: new(1.0)}}}}
 	replies[any](a, &op, http.StatusOK, "The backup", backupType)
 	a.handle(op, operator, a.takeBackup)
@@ -45,12 +45,12 @@ func (a *API) takeBackup(x *responseWriter, r *http.Request, _ caller) error {
 		}
 		bytesPerSecond = n
 	}
-	a.note(r.Context(), audit.Operation{Action: "take", Kind: "backup"}, nil) // before: who took it is in it
+	a.note(r.Context(), audit.Operation{Action: "take", Kind: "backup"}, nil) // first, so that the backup contains this entry
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	go func() {
 		select {
-		case <-a.stopping: // who stops the server does not wait for a backup
+		case <-a.stopping: // stopping the server does not wait for a backup
 			cancel()
 		case <-ctx.Done():
 		}
@@ -67,7 +67,7 @@ func (a *API) takeBackup(x *responseWriter, r *http.Request, _ caller) error {
 	return err
 }
 
-// flowing moves the deadline of a long answer on as long as it is taken.
+// flowing extends the write deadline of a long response while the client keeps reading.
 type flowing struct {
 	x     *responseWriter
 	rc    *http.ResponseController

@@ -197,7 +197,7 @@ func TestHalfSentImportKeepsWholeLinesAndSaysWhereItBroke(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := lines(t, response.Body)
-			if len(got) != 3 || got[0].ID != "one" || got[1].ID != "two" || got[2].Line != 3 || got[2].Error == nil || !strings.Contains(got[2].Error.Detail, "ended early") {
+			if len(got) != 3 || got[0].ID != "one" || got[1].ID != "two" || got[2].Line != 3 || got[2].Error == nil || !strings.Contains(got[2].Error.Detail, "before the end of the body") {
 				t.Errorf("answered %+v", got)
 			}
 			if len(w.puts) != 2 {
@@ -220,7 +220,7 @@ func TestHalfSentSingleRequestStoresNothing(t *testing.T) {
 		}
 		var p wire.Problem
 		json.NewDecoder(response.Body).Decode(&p)
-		if response.StatusCode != 422 || !strings.Contains(p.Detail, "ended early") || len(w.puts)+len(w.posted)+len(w.applied) > 0 {
+		if response.StatusCode != 422 || !strings.Contains(p.Detail, "before the end of the body") || len(w.puts)+len(w.posted)+len(w.applied) > 0 {
 			t.Errorf("%s: %d %+v", target, response.StatusCode, p)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// OfTopic names what a list belongs to.
+// OfTopic identifies the topic of a list.
 type OfTopic struct {
 	Page
 	Topic string `path:"topic" doc:"name of the topic"`
@@ -37,7 +37,7 @@ func (a *API) serviceRoutes() {
 		}{s.Pages}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: catalog.Duration(s.MatchingBudget).String(),
 			HoldAbove: s.HoldAbove, HoldExemptUrgent: s.HoldExemptUrgent, SubscriberSchema: s.SubscriberSchema})
 	}
-	read(a, listOp("list-services", "/v1/services", "configuration", "The services that the key may see, by name"), mayRead,
+	read(a, listOp("list-services", "/v1/services", "configuration", "List the services that the key can access, by name"), mayRead,
 		func(_ context.Context, c caller, in *Page) (page wire.ServicePage, err error) {
 			var all []wire.Service
 			for _, s := range a.deps.Documents.Configuration().Services() {
@@ -50,7 +50,7 @@ func (a *API) serviceRoutes() {
 		})
 	addMember(a, memberKind[wire.Service]{kind: "service", path: "/v1/services/{service}", tag: "configuration", change: operator,
 		params: []*huma.Param{param("service", "name of the service")},
-		about:  "A service that is deleted takes its topics, templates, channels and keys with it, and its people out of sight.",
+		about:  "Deleting a service also deletes its topics, templates, channels and keys; its subscribers are no longer accessible.",
 		see: func(c catalog.Configuration, m document.Member) (wire.Service, bool) {
 			s := c.Service(m.Name)
 			if s == nil {
@@ -64,7 +64,7 @@ func (a *API) topicRoutes() {
 	see := func(t *catalog.Topic) wire.Topic {
 		return shownAs[wire.Topic](t.Settings(), wire.Topic{Name: t.Name, Rules: shownAs[[]wire.Rule](t.Rules)})
 	}
-	read(a, listOp("list-topics", "/v1/topics", "configuration", "The topics of a service, by name"), mayRead,
+	read(a, listOp("list-topics", "/v1/topics", "configuration", "List the topics of a service, by name"), mayRead,
 		func(_ context.Context, c caller, in *Page) (page wire.TopicPage, err error) {
 			service, err := a.oneService(c)
 			if err != nil {
@@ -79,7 +79,7 @@ func (a *API) topicRoutes() {
 		})
 	topic := param("topic", "name of the topic")
 	addMember(a, memberKind[wire.Topic]{kind: "topic", path: "/v1/topics/{topic}", tag: "configuration", change: mayConfigure, params: []*huma.Param{topic},
-		about: "The rules become those that are listed, in that order; where there is no list they stay. A schema that active filters do not fit is a conflict.",
+		about: "The list of rules replaces the existing rules, in the given order; without a list, the rules do not change. A schema that does not fit active filters is a conflict.",
 		see: func(c catalog.Configuration, m document.Member) (wire.Topic, bool) {
 			t := c.Topic(m.Service, m.Name)
 			if t == nil {
@@ -87,7 +87,7 @@ func (a *API) topicRoutes() {
 			}
 			return see(t), true
 		}})
-	read(a, listOp("list-rules", "/v1/topics/{topic}/rules", "configuration", "The rules of a topic, in the order that picks the template"), mayRead,
+	read(a, listOp("list-rules", "/v1/topics/{topic}/rules", "configuration", "List the rules of a topic, in the order that selects the template"), mayRead,
 		func(_ context.Context, c caller, in *OfTopic) (page wire.RulePage, err error) {
 			service, err := a.oneService(c)
 			if err != nil {
@@ -102,7 +102,7 @@ func (a *API) topicRoutes() {
 		})
 	addMember(a, memberKind[wire.Rule]{kind: "rule", path: "/v1/topics/{topic}/rules/{rule}", tag: "configuration", change: mayConfigure,
 		params: []*huma.Param{topic, param("rule", "name of the rule")},
-		about:  "A new rule is the last of its topic; one that is there keeps its place. The order is set by putting the topic.",
+		about:  "A new rule becomes the last of its topic; an existing rule keeps its position. To change the order, replace the topic.",
 		see: func(c catalog.Configuration, m document.Member) (wire.Rule, bool) {
 			t := c.Topic(m.Service, m.Name)
 			if t == nil || t.Rule(m.Rule) == nil {
@@ -112,7 +112,7 @@ func (a *API) topicRoutes() {
 		}})
 }
 
-// inOrder pages a list whose order is its own.
+// inOrder returns one page of a list in its existing order.
 func inOrder[T any](l listing, p *Page, all []T) (page []T, next string, err error) {
 	type placed struct {
 		at  string
@@ -134,7 +134,7 @@ func (a *API) channelRoutes() {
 	see := func(ch *catalog.Channel) wire.ChannelSettings {
 		return shownAs[wire.ChannelSettings](ch.ChannelSettings, wire.ChannelSettings{Name: ch.Name, Driver: ch.Driver})
 	}
-	read(a, listOp("list-channels", "/v1/channels", "configuration", "The channels of a service as they are configured, by name"), mayRead,
+	read(a, listOp("list-channels", "/v1/channels", "configuration", "List the configured channels of a service, by name"), mayRead,
 		func(_ context.Context, c caller, in *Page) (page wire.ChannelPage, err error) {
 			service, err := a.oneService(c)
 			if err != nil {
@@ -149,7 +149,7 @@ func (a *API) channelRoutes() {
 		})
 	addMember(a, memberKind[wire.ChannelSettings]{kind: "channel", path: "/v1/channels/{channel}", tag: "configuration", change: mayConfigure,
 		params: []*huma.Param{param("channel", "name of the channel")},
-		about:  "Secrets are neither sent nor shown: password_env and password_file, and those of the keys in dkim and of receipts, say where the server finds one.",
+		about:  "Requests and responses never contain secrets: members such as password_env and password_file, also in dkim and receipts, specify where the server reads them.",
 		see: func(c catalog.Configuration, m document.Member) (wire.ChannelSettings, bool) {
 			ch := c.Channel(m.Service, m.Name)
 			if ch == nil {

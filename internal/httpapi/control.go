@@ -18,14 +18,14 @@ func (a *API) controlRoutes() {
 		id, summary string
 		do          func(Switches, context.Context, fanfare.Scope, string) error
 	}{
-		{"pause", "Let nothing leave of what the scope reaches, until it is resumed", Switches.Pause},
-		{"resume", "Let leave again what was paused", Switches.Resume},
-		{"cancel", "Settle as cancelled what has not left yet", Switches.Cancel},
+		{"pause", "Pause sending in a scope until it is resumed", Switches.Pause},
+		{"resume", "Resume sending in a paused scope", Switches.Resume},
+		{"cancel", "Cancel the messages in a scope that have not been sent yet", Switches.Cancel},
 	} {
 		op := huma.Operation{OperationID: s.id, Method: http.MethodPost, Path: "/v1/" + s.id, Tags: []string{"operations"}, Summary: s.summary,
-			Description: "A key of a service reaches its own service, channels and broadcasts; everything needs the operator's key.",
-			Parameters:  []*huma.Param{service()}, RequestBody: body[wire.Control](a, "What to reach", "application/json")}
-		replies[any](a, &op, http.StatusNoContent, "Done, and kept over a restart")
+			Description: "A key of one service can use only its own service, channels and broadcasts as the scope; the scope all needs an operator key.",
+			Parameters:  []*huma.Param{service()}, RequestBody: body[wire.Control](a, "The scope, and the reason", "application/json")}
+		replies[any](a, &op, http.StatusNoContent, "Done; it remains in force after a restart")
 		a.handle(op, mayConfigure, func(x *responseWriter, r *http.Request, c caller) error {
 			var in wire.Control
 			if err := httpio.ReadJSON(x, r, &in); err != nil {
@@ -39,7 +39,7 @@ func (a *API) controlRoutes() {
 			if err := s.do(a.deps.Switches, r.Context(), scope, in.Reason); err != nil {
 				return err
 			}
-			if scope.Kind == fanfare.ScopeBroadcast || s.id == "cancel" { // the others are the registry's, which notes them
+			if scope.Kind == fanfare.ScopeBroadcast || s.id == "cancel" { // the registry records the others
 				a.note(r.Context(), audit.Operation{Service: a.serviceOf(r.Context(), scope), Action: s.id, Kind: string(scope.Kind), Name: scope.Name}, nil)
 			}
 			x.WriteHeader(http.StatusNoContent)
@@ -48,10 +48,10 @@ func (a *API) controlRoutes() {
 	}
 }
 
-// reach checks that the caller may touch the scope, and names it in full.
+// reach checks that the caller may use the scope, and returns it with its full name.
 func (a *API) reach(ctx context.Context, c caller, s fanfare.Scope) (fanfare.Scope, error) {
 	if s.Kind != fanfare.ScopeAll && s.Name == "" {
-		return s, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/name", Message: "must not be empty", Hint: "name the service, service/channel or event"}
+		return s, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/name", Message: "must not be empty", Hint: "set it to a service, service/channel or event id"}
 	}
 	switch s.Kind {
 	case fanfare.ScopeAll:
@@ -64,7 +64,7 @@ func (a *API) reach(ctx context.Context, c caller, s fanfare.Scope) (fanfare.Sco
 			return s, c.tooFar()
 		}
 	case fanfare.ScopeChannel:
-		if !strings.Contains(s.Name, "/") { // the channel alone
+		if !strings.Contains(s.Name, "/") { // only the channel
 			own, err := a.oneService(c)
 			if err != nil {
 				return s, err
@@ -97,7 +97,7 @@ func (a *API) reach(ctx context.Context, c caller, s fanfare.Scope) (fanfare.Sco
 	return s, nil
 }
 
-// serviceOf is the service that a scope lies in; "" for everything.
+// serviceOf returns the service of a scope, or "" for the scope all.
 func (a *API) serviceOf(ctx context.Context, s fanfare.Scope) string {
 	if s.Kind == fanfare.ScopeBroadcast {
 		_, b, err := a.event(ctx, caller{}, s.Name)
@@ -110,13 +110,13 @@ func (a *API) serviceOf(ctx context.Context, s fanfare.Scope) string {
 	return service
 }
 
-// tooFar refuses a scope that lies outside the service that is meant.
+// tooFar returns the error for a scope outside the service of the request.
 func (c caller) tooFar() error {
 	e := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/scope", Message: "the key is for service " + c.service + ", but the scope includes other services",
-		Hint: "use the operator's key, which has the scope admin for all services"}
+		Hint: "use an operator key: a key for all services with the scope admin"}
 	if c.principal.Service == "" {
 		e.Code, e.Message = fanfare.Invalid, "the request is for service "+c.service+", but the scope includes other services"
-		e.Hint = "omit the header X-Fanfare-Service and ?service=, or name a scope within that service"
+		e.Hint = "omit the header X-Fanfare-Service and ?service=, or use a scope within that service"
 	}
 	return e
 }

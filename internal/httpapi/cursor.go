@@ -11,8 +11,8 @@ import (
 // Page is part of the input of every list.
 type Page struct {
 	Named
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of members of a page"`
-	Cursor string `query:"cursor" maxLength:"600" doc:"next of the previous page, with the same filters; default: the first page"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of entries per page"`
+	Cursor string `query:"cursor" maxLength:"600" doc:"the value of next from the previous page, with the same filters; default: the first page"`
 }
 
 // A listing identifies a list and its filters. A cursor is valid for one listing. It

@@ -52,19 +52,19 @@ type Dependencies struct {
 
 	Receipts Receipts
 
-	Unsubscriber recipientpages.Unsubscriber // these three are nil without a public URL, and there are no pages then
+	Unsubscriber recipientpages.Unsubscriber // these three are nil without a public URL; then there are no pages
 	Signups      recipientpages.Signups
 	Choices      recipientpages.Choices
 	Consents     recipientpages.Consents
 	Seals        *linktoken.Key // of forms
 
-	Ready       func() error // nil: ready; else why not, while starting or draining
-	Metrics     http.Handler // nil leaves the endpoint away
-	MetricsOpen bool         // serve it without a key to others than this machine
+	Ready       func() error // nil: ready; otherwise the reason why not, while the server starts or drains
+	Metrics     http.Handler // nil: no endpoint
+	MetricsOpen bool         // serve it without a key to other machines
 
 	Limits    limits.Limits
-	Origins   []string       // whose scripts may read answers (CORS)
-	Proxies   []netip.Prefix // whose X-Forwarded-For is believed
+	Origins   []string       // origins whose scripts may read responses (CORS)
+	Proxies   []netip.Prefix // proxies whose X-Forwarded-For is trusted
 	AccessLog string         // LogNone, LogErrors or LogAll
 
 	Version string
@@ -90,7 +90,7 @@ type Keyring interface {
 
 // Subscriptions stores subscriptions. Changes are durable when a method returns.
 type Subscriptions interface {
-	// PutSubscriptions sets one result per put. Its error means that nothing was kept.
+	// PutSubscriptions sets one result per put. An error means that nothing was stored.
 	PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error
 	Import(service string) Import
 	Subscription(ctx context.Context, service, id string) (people.Subscription, error)
@@ -99,21 +99,21 @@ type Subscriptions interface {
 	// PauseSubscription returns when no message for it can be sent any more.
 	PauseSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error
 	ResumeSubscription(ctx context.Context, service, id string, check func(is *people.Subscription) error) error
-	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
+	// SubscriberPlaces returns all row ids of a subscriber, or the one of an address.
 	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error)
 }
 
-// An Import puts subscriptions step by step, of which two may be under way.
+// An Import stores subscriptions in steps, of which two may run at the same time.
 type Import interface {
-	// Begin sets the results and gives one error on over, as PutSubscriptions
-	// returns it. Steps are done in their order; one that was begun before the
-	// failure of an earlier one was known fails too.
+	// Begin sets the results and sends one error on over, as PutSubscriptions
+	// returns it. Steps are processed in order. A step that began before an
+	// earlier one failed also fails.
 	Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) (over <-chan error)
 }
 
 // Topics looks up services and their topics.
 type Topics interface {
-	// CheckAudience refuses a sender's condition over people that is none.
+	// CheckAudience rejects an invalid audience filter of a sender.
 	CheckAudience(service, filter string) error
 	Topic(service, name string) (*catalog.Topic, bool)
 	Services() []string
@@ -121,9 +121,9 @@ type Topics interface {
 
 // Intake stores events.
 type Intake interface {
-	// Post returns one result per event, when all that have no Err are durable.
-	// Its error means that nothing was kept. The data of the events belongs to
-	// the caller again when Post has returned.
+	// Post returns one result per event when all events without an Err are durable.
+	// An error means that nothing was stored. When Post has returned, the caller may
+	// reuse the data of the events.
 	Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]ingest.Result, error)
 }
 
@@ -145,9 +145,9 @@ type Switches interface {
 	Pause(ctx context.Context, scope fanfare.Scope, reason string) error
 	Resume(ctx context.Context, scope fanfare.Scope, reason string) error
 	Cancel(ctx context.Context, scope fanfare.Scope, reason string) error
-	// Approve lets a broadcast leave that waits for approval; by says who did.
+	// Approve approves a broadcast that waits for approval; by is the approver.
 	Approve(ctx context.Context, event, by string) error
-	// SetRate sets the rate of a channel or a broadcast, as documents write it.
+	// SetRate sets the rate of a channel or a broadcast, in the notation of documents.
 	SetRate(ctx context.Context, scope fanfare.Scope, rate string) error
 }
 
@@ -164,13 +164,13 @@ type Audit interface {
 	Record(ctx context.Context, d audit.Operation, detail *audit.Detail) error
 }
 
-// Backups takes backups of the running server, and tells whether it was
-// restored from one.
+// Backups takes backups of the running server, and reports the backup that it was
+// restored from.
 type Backups interface {
-	// Backup writes to w until all is written or ctx ends; at most
-	// bytesPerSecond, where that is not 0. Conflict: one is being taken.
+	// Backup writes a backup to w until it is complete or ctx ends, at most bytesPerSecond
+	// unless that is 0. It returns Conflict if another backup is running.
 	Backup(ctx context.Context, w io.Writer, bytesPerSecond int64) error
-	// Restored lists what was uncertain from an offset on, and tells the offset
-	// of the next, 0 at the end. It is nil where the server was not restored.
+	// Restored lists the uncertain broadcasts from an offset on, and returns the offset
+	// of the next page, 0 at the end. from is nil if the server was not restored.
 	Restored(offset int64, limit int) (from *wire.RestoredFrom, list []wire.Uncertain, next int64, err error)
 }

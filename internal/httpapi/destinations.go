@@ -11,14 +11,14 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// Destinations are whom channels send to. NotFound: the service has no such
-// channel.
+// Destinations lists and resumes the destinations of channels. Its methods return NotFound
+// if the service does not have the channel.
 type Destinations interface {
-	// Destinations lists those of a channel that are not well, and those for whom
+	// Destinations lists the destinations of a channel that have problems or for which
 	// messages wait, by name.
 	Destinations(ctx context.Context, service, channel string) ([]wire.Destination, error)
-	// ResumeDestination has leave what waits for one. NotFound: nothing is known of
-	// it, and nothing waits.
+	// ResumeDestination sends the messages that wait for a destination. It returns NotFound
+	// if the destination is unknown and no messages wait for it.
 	ResumeDestination(ctx context.Context, service, channel, name string) error
 }
 
@@ -29,8 +29,8 @@ func (a *API) destinationRoutes() {
 		Channel string `path:"channel" doc:"name of the channel"`
 	}
 	read(a, huma.Operation{OperationID: "list-destinations", Method: http.MethodGet, Path: "/v1/channels/{channel}/destinations", Tags: tags,
-		Summary:     "The destinations of a channel that are not well, and those for whom messages wait",
-		Description: "A destination is the domain of addresses, or host and port of webhooks. Observations of their replies are kept in memory since the start of the server; deferred messages are durable."}, mayRead,
+		Summary:     "List the destinations of a channel that have problems or for which messages wait",
+		Description: "A destination is the domain of addresses, or the host and port of webhooks. The server keeps limits learned from replies only in memory, until it stops; deferred messages are durable."}, mayRead,
 		func(ctx context.Context, c caller, in *ofChannel) (wire.Destinations, error) {
 			service, err := a.oneService(c)
 			if err != nil {
@@ -47,11 +47,11 @@ func (a *API) destinationRoutes() {
 	type one struct {
 		Named
 		Channel     string `path:"channel" doc:"name of the channel"`
-		Destination string `path:"destination" doc:"the domain of addresses, or host:port of webhooks"`
+		Destination string `path:"destination" doc:"domain of addresses, or host:port of webhooks"`
 	}
 	act(a, huma.Operation{OperationID: "resume-destination", Method: http.MethodPost, Path: "/v1/channels/{channel}/destinations/{destination}/resume", Tags: tags,
 		Summary:     "Send the messages that wait for a destination",
-		Description: "It ends the suspension of the destination and forgets the limits that its refusals have shown. Messages that wait for the destination are sent within a second; deliveries between two attempts keep their time. If the destination still refuses, it is suspended again, for longer."}, mayConfigure,
+		Description: "Ends the suspension of the destination and discards the limits that were learned from its replies. Messages that wait for the destination are sent within a second; deliveries between two attempts keep their times. If the destination still rejects messages, it is suspended again for a longer time."}, mayConfigure,
 		func(ctx context.Context, c caller, in *one) error {
 			service, err := a.oneService(c)
 			if err != nil {

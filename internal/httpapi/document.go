@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 )
 
-// nobody stands in for what is described and not asked.
+// nobody is a placeholder for components that are only described and never called.
 type nobody struct {
 	recipientpages.Unsubscriber
 	recipientpages.Signups
@@ -17,8 +17,8 @@ type nobody struct {
 }
 
 // WriteOpenAPI writes the OpenAPI 3.1 document that a server of this version
-// answers at /openapi.json. It needs no server: routes are described before
-// anything stands behind them.
+// serves at /openapi.json. It does not need a server: the routes are described
+// without the components that they use.
 func WriteOpenAPI(w io.Writer, version string) error {
 	everything := Dependencies{Version: version, Metrics: http.NotFoundHandler(), Unsubscriber: nobody{}, Signups: nobody{}, Choices: nobody{}}
 	compact, err := json.Marshal(New(everything).spec.OpenAPI())

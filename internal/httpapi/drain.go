@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A requestCount counts the running requests that may change something, so that a stop can
-// let them end before it closes what they use.
+// A requestCount counts the running requests that may change something, so that the server
+// can wait for them before it closes the components that they use.
 type requestCount struct {
 	mu       sync.Mutex
 	underWay *sync.WaitGroup // of the requests that came before Drain
@@ -34,9 +34,9 @@ func (c *requestCount) swap() *sync.WaitGroup {
 	return before
 }
 
-// Drain is Stop that waits, until ctx ends, for the running requests that may change
-// something: so an import that a stop cuts short is in the audit. It does not wait for
-// requests that come later.
+// Drain calls Stop and then waits, until ctx ends, for the running requests that may change
+// something, so that an interrupted import is still recorded in the audit log. It does not
+// wait for later requests.
 func (a *API) Drain(ctx context.Context) {
 	a.Stop()
 	before, done := a.changes.swap(), make(chan struct{})
@@ -50,8 +50,8 @@ func (a *API) Drain(ctx context.Context) {
 	}
 }
 
-// failureLevel is the level at which the failure of a request is logged: while the
-// server stops, a request that comes too late is no error.
+// failureLevel returns the log level for failed requests. While the server stops,
+// failures of late requests are not errors.
 func (a *API) failureLevel() slog.Level {
 	select {
 	case <-a.stopping:

@@ -11,23 +11,23 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// Bounds of what a dry run names.
+// Limits of the sample of a dry run.
 const (
 	defaultSample = 10
 	maxSample     = 1000
 )
 
-// dryRunRoutes tell what would be sent, and send nothing. They are operations of
-// their own, and no flag of those that send: an operation has one answer.
+// dryRunRoutes adds the operations that report what would be sent and send nothing. They
+// are separate operations, not flags of those that send, so that each has one response type.
 func (a *API) dryRunRoutes() {
 	match := huma.Operation{OperationID: "match-event", Method: http.MethodPost, Path: "/v1/topics/{topic}/match", Tags: []string{"events"},
-		Summary: "For whom an event would be: how many, and a sample. Nothing is published",
-		Description: "The dry run of publish: the body is the event's data, or a CloudEvent in the structured or binary mode, and data, times and audience are checked as for publishing it. Nothing is stored or sent. " +
-			"A key that may publish and not look people up gets the numbers and an empty sample.",
+		Summary: "Show how many subscriptions an event would match, with a sample, without publishing it",
+		Description: "The dry run of publish: the body is the event's data, or a CloudEvent in the structured or binary mode, and data, times and audience are checked in the same way. Nothing is stored or sent. " +
+			"A key that can publish but has no access to subscribers gets the counts and an empty sample.",
 		Parameters: append(append([]*huma.Param{param("topic", "name of the topic")}, ofEvents()...),
-			query("sample", "how many subscriptions to name, 0 to 1000; 10")),
+			query("sample", "number of subscriptions in the sample, 0 to 1000; default: 10")),
 		RequestBody: body[any](a, "An event", "application/json", httpio.CloudEvent)}
-	replies[wire.DryRun](a, &match, http.StatusOK, "For whom it would be", "application/json")
+	replies[wire.DryRun](a, &match, http.StatusOK, "The result of the dry run", "application/json")
 	a.handle(match, mayTry, a.matchEvent)
 
 	try := huma.Operation{OperationID: "try-message", Method: http.MethodPost, Path: "/v1/dry-run/messages", Tags: []string{"messages"},
@@ -70,14 +70,14 @@ func (a *API) matchEvent(x *responseWriter, r *http.Request, c caller) error {
 	return httpio.WriteJSON(x, http.StatusOK, "application/json", run)
 }
 
-// sampleFor is how many people are named to the caller: none who may not look
-// them up.
+// sampleFor returns the size of the sample for the caller: 0 without access to
+// subscribers.
 func sampleFor(r *http.Request, c caller) (int, error) {
 	sample := defaultSample
 	if text := r.URL.Query().Get("sample"); text != "" {
 		var err error
 		if sample, err = strconv.Atoi(text); err != nil || sample < 0 || sample > maxSample {
-			return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter sample is " + strconv.Quote(text) + ", which is not in its range", Hint: "use a number from 0 to " + strconv.Itoa(maxSample)}
+			return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter sample must be a number from 0 to " + strconv.Itoa(maxSample) + ", not " + strconv.Quote(text)}
 		}
 	}
 	if !c.principal.Scopes.Has(scopesOf[mayLookUp]) {

@@ -9,32 +9,32 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
-// Forgetting forgets people for good.
+// Forgetting erases subscribers permanently.
 type Forgetting interface {
-	// Erase returns when nothing of the subscriber is left. When ctx ends
-	// earlier, the erasure goes on.
+	// Erase returns when no data of the subscriber remain. If ctx ends earlier, the
+	// erasure continues.
 	Erase(ctx context.Context, service, id string, suppress bool) (Erased, error)
 }
 
-// An EraseRequest says how a person is forgotten.
+// An EraseRequest has the options of an erasure.
 type EraseRequest struct {
-	Suppress bool `json:"suppress,omitempty" doc:"put the addresses on the suppression list, as keyed hashes: nobody can subscribe or write to them again"`
+	Suppress bool `json:"suppress,omitempty" doc:"add keyed hashes of the addresses to the suppression list, so that they can no longer be subscribed or receive messages"`
 }
 
-// Erased says what an erasure was about.
+// Erased is the result of an erasure.
 type Erased struct {
-	Subscriptions int `json:"subscriptions" doc:"how many ended by it"`
-	Deliveries    int `json:"deliveries" doc:"how many stay, counted, without a person"`
+	Subscriptions int `json:"subscriptions" doc:"number of subscriptions that ended"`
+	Deliveries    int `json:"deliveries" doc:"number of deliveries that remain without personal data"`
 }
 
 func (a *API) eraseRoutes() {
 	erase := huma.Operation{OperationID: "erase-subscriber", Method: http.MethodPost, Path: "/v1/subscribers/{id}/erase", Tags: []string{"subscribers"},
-		Summary: "Forget a person: in the registry, in the history, and in messages",
-		Description: "The response is sent when no file of the server has data of the person any more: addresses, id, locale, attributes, and the texts of subscriptions and messages about them. " +
-			"The request waits for messages that are being sent. Counts remain, and deliveries remain without the person. The erasure continues if the client disconnects, also after a restart. Deleted subscribers can be erased.",
-		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service()},
-		RequestBody: body[EraseRequest](a, "How", "application/json")}
-	replies[Erased](a, &erase, http.StatusOK, "Nothing is left", "application/json")
+		Summary: "Erase all data of a subscriber, including the history and messages",
+		Description: "The response is sent when no file of the server contains data of the subscriber any more: addresses, id, locale, attributes, and the texts of their subscriptions and messages. " +
+			"The request waits for messages that are being sent. Counts remain, and deliveries remain without personal data. The erasure continues if the client disconnects or the server restarts. Deleted subscribers can also be erased.",
+		Parameters:  []*huma.Param{param("id", "id of the subscriber: your own id, or per-..."), service()},
+		RequestBody: body[EraseRequest](a, "The options", "application/json")}
+	replies[Erased](a, &erase, http.StatusOK, "The data are erased", "application/json")
 	a.handle(erase, maySubscribe, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {

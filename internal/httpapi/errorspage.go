@@ -20,7 +20,7 @@ import (
 //go:embed errors.html
 var errorsHTML string
 
-// errorRoutes serves the page that the type of every problem leads to.
+// errorRoutes serves the page that the type of every problem links to.
 func (a *API) errorRoutes() {
 	var body bytes.Buffer
 	page := template.Must(template.New("errors").Funcs(template.FuncMap{"code": inlineCode}).Parse(errorsHTML))
@@ -41,7 +41,7 @@ func (a *API) errorRoutes() {
 	})
 }
 
-// styleHash is what a policy has to name so that the one style of a page counts.
+// styleHash returns the hash that a Content-Security-Policy needs to allow the only style of a page.
 func styleHash(page string) string {
 	_, style, _ := strings.Cut(page, "<style>")
 	style, _, _ = strings.Cut(style, "</style>")
@@ -51,7 +51,7 @@ func styleHash(page string) string {
 
 var backticks = regexp.MustCompile("`([^`]+)`")
 
-// inlineCode is text with its `code` marked as such.
+// inlineCode returns text as HTML, with `code` as code elements.
 func inlineCode(text string) template.HTML {
 	return template.HTML(backticks.ReplaceAllString(html.EscapeString(text), "<code>$1</code>")) //nolint:gosec // G203: escaped right here
 }

@@ -25,34 +25,33 @@ func (a *API) eventRoutes() {
 		o := huma.Operation{OperationID: id, Method: http.MethodPost, Path: path, Tags: []string{"events"}, Summary: summary, Description: description,
 			Parameters: slices.Concat(extra, ofEvents(), []*huma.Param{
 				query("format", "NDJSON: data (each line is the data of an event) or cloudevents (each line is a CloudEvent)"),
-				flag("quiet", "NDJSON: answer only a summary")}),
-			RequestBody: body[any](a, "An event, or many", httpio.CloudEvent, httpio.CloudEventBatch, "application/json", httpio.NDJSON)}
-		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Kept; duplicates are answered with the id of the first one. Of NDJSON: one answer (a member of events, without the rest) or a LineError on each line", "application/json", httpio.NDJSON)
+				flag("quiet", "NDJSON: return only a summary")}),
+			RequestBody: body[any](a, "One or more events", httpio.CloudEvent, httpio.CloudEventBatch, "application/json", httpio.NDJSON)}
+		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Stored; a duplicate is answered with the id of the first event. For NDJSON: on each line a result (a member of events) or a LineError", "application/json", httpio.NDJSON)
 		orSummary[wire.EventSummary](a, &o, http.StatusAccepted)
 		return o
 	}
 	a.handle(op("publish", "/v1/topics/{topic}/events", "Publish events of a topic",
-		"CloudEvents 1.0 in the structured, batched and binary mode, plain JSON (the body is the data) and NDJSON. A batch is kept as a whole or not at all; of NDJSON each line stands by itself. "+
-			"An event with the id and source of one that is known already is answered with duplicate true and not kept again.",
+		"CloudEvents 1.0 in the structured, batched and binary mode, plain JSON (the body is the data) and NDJSON. A batch is stored as a whole or not at all; NDJSON lines are stored independently. "+
+			"An event whose id and source are already known is answered with duplicate true and not stored again.",
 		param("topic", "name of the topic")), mayPublish,
 		func(x *responseWriter, r *http.Request, c caller) error {
 			return a.publish(x, r, c, r.PathValue("topic"))
 		})
-	a.handle(op("publish-by-type", "/v1/events", "Publish CloudEvents whose type is the name of a topic", "As /v1/topics/{topic}/events, but for plain data."), mayPublish,
+	a.handle(op("publish-by-type", "/v1/events", "Publish CloudEvents whose type is the name of a topic", "Like /v1/topics/{topic}/events, but without plain data."), mayPublish,
 		func(x *responseWriter, r *http.Request, c caller) error { return a.publish(x, r, c, "") })
 }
 
-// ofEvents are the parameters by which a request says more of its events than
-// they do.
+// ofEvents returns the parameters of a request that apply to all of its events.
 func ofEvents() []*huma.Param {
 	return []*huma.Param{service(),
-		query("lane", "urgent, normal or bulk; the header X-Fanfare-Lane does the same; without it the topic's lane counts"),
+		query("lane", "urgent, normal or bulk; you can also use the header X-Fanfare-Lane. Default: the lane of the topic"),
 		query("id", "JSON: id of the event; JSON and NDJSON: a JSON pointer to it in the data, such as /id"),
-		query("time", "a JSON pointer to the event's time in the data"),
-		query("audience_filter", "CEL over subscriber (id, locale, time_zone, attributes) and sub (params): of those that want the events, only who meets it gets them. A CloudEvent says its own in the extension audiencefilter"),
-		query("not_before", "RFC 3339: nothing leaves before this time; who gets it is found at once. A CloudEvent says its own in the extension notbefore"),
-		query("expires", "RFC 3339: nothing leaves after this time. A CloudEvent says its own in the extension expires or expirytime"),
-		query("source", "URI-reference of the sender, where the event has none")}
+		query("time", "JSON pointer to the time of the event in the data"),
+		query("audience_filter", "CEL over subscriber (id, locale, time_zone, attributes) and sub (params); of the matching subscriptions, only those that also meet this filter get the events. A CloudEvent can set its own in the extension audiencefilter"),
+		query("not_before", "RFC 3339: nothing is sent before this time, but recipients are matched immediately. A CloudEvent can set its own in the extension notbefore"),
+		query("expires", "RFC 3339: nothing is sent after this time. A CloudEvent can set its own in the extension expires or expirytime"),
+		query("source", "URI-reference of the sender, for events without a source")}
 }
 
 // A posting holds the settings of a request that apply to all its events.
@@ -61,7 +60,7 @@ type posting struct {
 	topic   string // "": the type of each event
 	lane    fanfare.Lane
 	source  string
-	people  string // CEL over those who get the events, "" for all
+	people  string // audience filter in CEL, "" for all
 	times   times
 	mapping cloudevents.Mapping
 }
@@ -89,12 +88,12 @@ func (a *API) publish(x *responseWriter, r *http.Request, c caller, topic string
 	return a.publishOne(x, r, p, e)
 }
 
-// oneEvent reads a body that is one event; types are those that may be sent.
+// oneEvent reads a body with one event; types are the accepted media types.
 func oneEvent(r *http.Request, p posting, text []byte, types ...string) (e fanfare.Event, err error) {
 	switch mt := httpio.MediaType(r.Header); {
 	case mt == httpio.CloudEvent:
 		return cloudevents.Decode(text)
-	case strings.HasPrefix(mt, "application/cloudevents"): // another form, also where headers say binary
+	case strings.HasPrefix(mt, "application/cloudevents"): // another format, even if the headers indicate binary mode
 		return e, httpio.UnknownType(mt, types...)
 	case cloudevents.IsBinary(r.Header):
 		return cloudevents.Binary(r.Header, text)
@@ -109,7 +108,7 @@ func oneEvent(r *http.Request, p posting, text []byte, types ...string) (e fanfa
 	}
 }
 
-// posting reads what the path, the query and the headers say.
+// posting reads the path, the query and the headers.
 func (a *API) posting(r *http.Request, c caller, topic string) (p posting, err error) {
 	p = posting{topic: topic, lane: fanfare.TopicLane}
 	if p.service, err = a.oneService(c); err != nil {
@@ -145,12 +144,12 @@ func (a *API) posting(r *http.Request, c caller, topic string) (p posting, err e
 	return p, err
 }
 
-// posted completes e with what its sender left out.
+// posted completes e with the settings that its sender omitted.
 func (p *posting) posted(e fanfare.Event) (fanfare.AcceptedEvent, error) {
 	topic := p.topic
 	if topic == "" {
 		if topic = e.Type; topic == "" {
-			return fanfare.AcceptedEvent{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/type", Message: "the event has no type, which names its topic", Hint: "set type, or send the event to /v1/topics/{topic}/events"}
+			return fanfare.AcceptedEvent{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/type", Message: "the event has no type, so its topic is unknown", Hint: "set type to the name of the topic, or send the event to /v1/topics/{topic}/events"}
 		}
 	}
 	if fanfare.ReservedTopic(topic) {
@@ -178,18 +177,18 @@ func (p *posting) posted(e fanfare.Event) (fanfare.AcceptedEvent, error) {
 	return posted, err
 }
 
-// audienceExtension is by which a CloudEvent names its audience: names of extensions
-// have letters and digits only.
+// audienceExtension is the extension attribute in which a CloudEvent sets its audience
+// filter. Names of extensions consist of letters and digits only.
 const audienceExtension = "audiencefilter"
 
-// audienceOf is the audience that an event asks for, or otherwise.
+// audienceOf returns the audience filter of an event, or otherwise if it has none.
 func audienceOf(e *fanfare.Event, otherwise string) (filter string, err error) {
 	raw, ok := e.Extensions[audienceExtension]
 	if !ok {
 		return otherwise, nil
 	}
 	if json.Unmarshal(raw, &filter) != nil {
-		err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + audienceExtension, Message: "is not a string", Hint: "write CEL, such as subscriber.locale == 'de'"}
+		err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + audienceExtension, Message: "must be a string", Hint: "use CEL, such as subscriber.locale == 'de'"}
 	}
 	return filter, err
 }
@@ -210,7 +209,7 @@ func (a *API) publishOne(x *responseWriter, r *http.Request, p posting, e fanfar
 	return nil
 }
 
-// publishBatch keeps all events of a batch, or none and names all bad ones.
+// publishBatch stores all events of a batch, or stores none and reports all invalid ones.
 func (a *API) publishBatch(x *responseWriter, r *http.Request, p posting, text []byte) error {
 	events, err := cloudevents.DecodeBatch(text)
 	if err != nil {
@@ -245,7 +244,7 @@ func (a *API) publishBatch(x *responseWriter, r *http.Request, p posting, text [
 			wrong = append(wrong, cloudevents.AtIndex(i, kept[i].Err)...)
 		}
 	}
-	if wrong != nil { // all had been checked: the store failed, or a topic changed this moment
+	if wrong != nil { // all were checked before: the store failed, or a topic changed in the meantime
 		return &fanfare.Error{Code: wrong[0].Code, Message: strconv.Itoa(len(wrong)) + " of " + strconv.Itoa(len(batch)) + " events could not be stored",
 			Hint: "send the batch again: the server recognizes stored events by their ids", Details: wrong}
 	}
@@ -253,7 +252,8 @@ func (a *API) publishBatch(x *responseWriter, r *http.Request, p posting, text [
 	return nil
 }
 
-// check tells before anything of a batch is kept what intake would refuse.
+// check returns the error with which intake would reject an event, before anything of its
+// batch is stored.
 func (a *API) check(p *fanfare.AcceptedEvent) error {
 	topic, ok := a.deps.Topics.Topic(p.Service, p.Topic)
 	if !ok {
@@ -302,7 +302,7 @@ const (
 	eventChunkLines = 1000
 )
 
-// publishLines keeps the event on each line of the body.
+// publishLines stores the event on each line of the body.
 func (a *API) publishLines(x *responseWriter, r *http.Request, p posting) error {
 	quiet, err := httpio.WantsSummary(r)
 	if err != nil {

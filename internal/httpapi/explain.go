@@ -11,25 +11,25 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
-// Explaining says why an event is for a subscription or not.
+// Explaining explains why an event matches a subscription or not.
 type Explaining interface {
 	ExplainEvent(ctx context.Context, service, subscription string, event fanfare.EventRef) (fanfare.Explanation, error)
-	// ExplainData is about an event with these data that would come now; topic
-	// is what the asker takes for the subscription's topic, or "".
+	// ExplainData explains an event with these data as if it arrived now; topic is the
+	// topic that the client expects the subscription to have, or "".
 	ExplainData(ctx context.Context, service, subscription, topic string, data json.RawMessage) (fanfare.Explanation, error)
 }
 
 type explainOf struct {
 	Named
-	ID    string `path:"id" doc:"of the subscription"`
-	Event string `query:"event" required:"true" doc:"evt-..., or the id that the sender gave"`
+	ID    string `path:"id" doc:"id of the subscription"`
+	Event string `query:"event" required:"true" doc:"event id (evt-...), or the id given by the sender"`
 }
 
 func (a *API) explainRoutes() {
 	tags := []string{"subscriptions"}
 	read(a, huma.Operation{OperationID: "explain-event", Method: http.MethodGet, Path: "/v1/subscriptions/{id}/explain", Tags: tags,
-		Summary:     "Why an event was for a subscription or not",
-		Description: "The answer is based on the record of the match. The condition is shown part by part, as the topic defines it now."}, mayRead,
+		Summary:     "Explain why an event matched a subscription or not",
+		Description: "The explanation is based on the record of the match. The condition is shown part by part, as the topic defines it now."}, mayRead,
 		func(ctx context.Context, c caller, in *explainOf) (fanfare.Explanation, error) {
 			s, err := a.oneService(c)
 			if err != nil {
@@ -43,9 +43,9 @@ func (a *API) explainRoutes() {
 		})
 
 	post := huma.Operation{OperationID: "explain-data", Method: http.MethodPost, Path: "/v1/subscriptions/{id}/explain", Tags: tags,
-		Summary:     "Whether an event with these data would be for a subscription, and why",
+		Summary:     "Explain whether an event with these data would match a subscription",
 		Description: "The body is the event's data. Nothing is published.",
-		Parameters:  []*huma.Param{param("id", "of the subscription"), query("topic", "the topic that the data are of; the answer says whether it is the subscription's"), service()},
+		Parameters:  []*huma.Param{param("id", "id of the subscription"), query("topic", "topic of the data; the explanation includes whether it is the topic of the subscription"), service()},
 		RequestBody: body[any](a, "The event's data", "application/json")}
 	replies[fanfare.Explanation](a, &post, http.StatusOK, "The explanation", "application/json")
 	a.handle(post, mayRead, a.explainData)

@@ -12,14 +12,14 @@ import (
 func (a *API) healthRoutes() {
 	op := func(id, path, summary, mediaType string) huma.Operation {
 		o := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"operations"}, Summary: summary}
-		replies[any](a, &o, http.StatusOK, "It is", mediaType)
+		replies[any](a, &o, http.StatusOK, "OK", mediaType)
 		return o
 	}
-	a.handle(op("is-alive", "/healthz", "Whether the process answers", "text/plain"), anybody, func(x *responseWriter, _ *http.Request, _ caller) error {
+	a.handle(op("is-alive", "/healthz", "Check whether the process is alive", "text/plain"), anybody, func(x *responseWriter, _ *http.Request, _ caller) error {
 		writeText(x, "ok\n")
 		return nil
 	})
-	a.handle(op("is-ready", "/readyz", "Whether it takes work: 503 with the reason while it starts or stops, or its database is away", "text/plain"), anybody, func(x *responseWriter, _ *http.Request, _ caller) error {
+	a.handle(op("is-ready", "/readyz", "Check whether the server accepts work; 503 with the reason while it starts or stops or cannot reach its database", "text/plain"), anybody, func(x *responseWriter, _ *http.Request, _ caller) error {
 		if err := a.deps.Ready(); err != nil {
 			if fanfare.CodeOf(err) == fanfare.Internal {
 				err = &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error()}
@@ -32,7 +32,7 @@ func (a *API) healthRoutes() {
 	if a.deps.Metrics == nil {
 		return
 	}
-	a.handle(op("get-metrics", "/metrics", "Counters for Prometheus; from elsewhere than this machine it needs the operator's key", "text/plain"), anybody, func(x *responseWriter, r *http.Request, _ caller) error {
+	a.handle(op("get-metrics", "/metrics", "Get the metrics in the Prometheus format; requests from other machines need an operator key", "text/plain"), anybody, func(x *responseWriter, r *http.Request, _ caller) error {
 		if !a.deps.MetricsOpen && !httpio.IsLocal(r) {
 			if _, err := a.admitted(x, operator); err != nil {
 				return err

@@ -13,13 +13,13 @@ import (
 // Limits of a bulk import.
 const (
 	importLineBytes  = 64 << 10
-	importChunkLines = 5000 // put with one call
+	importChunkLines = 5000 // stored with one call
 )
 
-// importSubscriptions puts the subscription on each line of the body.
+// importSubscriptions stores the subscription on each line of the body.
 func (a *API) importSubscriptions(x *responseWriter, r *http.Request, service string, quiet bool) error {
 	steps := a.deps.Subscriptions.Import(service)
-	var spare [][]people.PutResult // of steps that are over
+	var spare [][]people.PutResult // of completed steps
 	sum := putSum{Errors: []wire.LineError{}}
 	defer a.noteImport(r, service, "subscriptions", &sum)
 	return run(a, x, r, ndjson.Endpoint[people.SubscriptionPut]{
@@ -47,11 +47,11 @@ func (a *API) importSubscriptions(x *responseWriter, r *http.Request, service st
 	})
 }
 
-// putSum counts what came of the lines of an import.
+// putSum counts the results of an import.
 type putSum wire.PutSummary
 
-// add counts a line that was put or refused by the registry, and appends its
-// answer.
+// add counts a line that the registry stored or rejected, and appends its
+// response.
 func (s *putSum) add(dst []byte, result *people.PutResult, quiet bool) ([]byte, error) {
 	switch {
 	case result.Err != nil:
@@ -78,7 +78,7 @@ func (s *putSum) refused(e wire.LineError) {
 	}
 }
 
-// noteImport adds one line about a whole import to the audit, unless it had no line.
+// noteImport adds one entry for a whole import to the audit log, unless it had no lines.
 func (a *API) noteImport(r *http.Request, service, kind string, s *putSum) {
 	if s.Created+s.Updated+s.Failed == 0 {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,21 +16,21 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// keyRoutes serves keys: to the operator all of them, to the admin of a service
-// those of that service.
+// keyRoutes serves keys: all keys to operators, and the keys of a service to its
+// admins.
 func (a *API) keyRoutes() {
 	op := func(id, method, path, summary string, parameters ...*huma.Param) huma.Operation {
 		return huma.Operation{OperationID: id, Method: method, Path: path, Tags: []string{"keys"}, Summary: summary, Parameters: parameters}
 	}
-	id := param("id", "of the key, key-1 and so on")
+	id := param("id", "id of the key, such as key-1")
 
-	create := op("create-key", http.MethodPost, "/v1/keys", "Make a key", service())
-	create.Description = "The key is shown this once: only a hash of it is kept."
+	create := op("create-key", http.MethodPost, "/v1/keys", "Create a key", service())
+	create.Description = "The secret is shown only once; the server stores only a hash of it."
 	create.RequestBody = body[wire.KeyRequest](a, "The settings of the key", "application/json")
 	replies[wire.NewKey](a, &create, http.StatusCreated, "The key", "application/json")
 	a.handle(create, mayConfigure, a.createKey)
 
-	read(a, op("list-keys", http.MethodGet, "/v1/keys", "The keys, in the order in which they were made"), mayConfigure,
+	read(a, op("list-keys", http.MethodGet, "/v1/keys", "List the keys in the order of their creation"), mayConfigure,
 		func(_ context.Context, c caller, in *Page) (wire.KeyPage, error) {
 			keys, next, err := pageOf(listingOf("keys", c.service), in, a.deps.Keyring.Keys(c.service), func(k *state.Key) string { return padded(k.ID) })
 			page := wire.KeyPage{Keys: make([]wire.Key, len(keys)), Next: next}
@@ -40,9 +41,9 @@ func (a *API) keyRoutes() {
 		})
 	type One struct {
 		Named
-		ID string `path:"id" doc:"of the key, key-1 and so on"`
+		ID string `path:"id" doc:"id of the key, such as key-1"`
 	}
-	read(a, op("get-key", http.MethodGet, "/v1/keys/{id}", "One key, without its secret"), mayConfigure,
+	read(a, op("get-key", http.MethodGet, "/v1/keys/{id}", "Get a key, without its secret"), mayConfigure,
 		func(_ context.Context, c caller, in *One) (wire.Key, error) {
 			k, err := a.deps.Keyring.Key(c.service, in.ID)
 			return keyOf(k), err
@@ -53,20 +54,20 @@ func (a *API) keyRoutes() {
 	replies[wire.Key](a, &change, http.StatusOK, "The key as it is now", "application/json")
 	a.handle(change, mayConfigure, a.changeKey)
 
-	rotate := op("rotate-key", http.MethodPost, "/v1/keys/{id}/rotate", "Give a key a new secret", id, service())
-	rotate.Description = "The new secret works at once and is shown this once; the old one goes on to work for grace seconds."
-	rotate.RequestBody = body[wire.Rotation](a, "How long the old secret works", "application/json")
+	rotate := op("rotate-key", http.MethodPost, "/v1/keys/{id}/rotate", "Generate a new secret for a key", id, service())
+	rotate.Description = "The new secret is valid immediately and is shown only once; the old one remains valid for grace seconds."
+	rotate.RequestBody = body[wire.Rotation](a, "How long the old secret remains valid", "application/json")
 	rotate.RequestBody.Required = false
 	replies[wire.NewKey](a, &rotate, http.StatusOK, "The key with its new secret", "application/json")
 	a.handle(rotate, mayConfigure, a.rotateKey)
 
-	act(a, op("delete-key", http.MethodDelete, "/v1/keys/{id}", "End a key for good"), mayConfigure,
+	act(a, op("delete-key", http.MethodDelete, "/v1/keys/{id}", "Delete a key permanently"), mayConfigure,
 		func(ctx context.Context, c caller, in *One) error {
 			return a.deps.Keyring.DeleteKey(ctx, c.service, in.ID)
 		})
 }
 
-// padded makes ids sort by their numbers.
+// padded pads ids so that they sort by number.
 func padded(id string) string {
 	const width = 16
 	return "                "[:max(0, width-len(id))] + id
@@ -95,7 +96,7 @@ func (a *API) createKey(x *responseWriter, r *http.Request, c caller) error {
 	case !c.principal.May(in.Service):
 		return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "this key is not for service " + in.Service, Hint: "use a key for all services to create this key"}
 	}
-	if in.Scopes != nil && len(in.Scopes) == 0 { // who leaves them out asks for admin, who lists none does not
+	if in.Scopes != nil && len(in.Scopes) == 0 { // an absent list means admin, an empty list does not
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "the list of scopes is empty", Hint: "add a scope, or omit the member scopes to create an admin key"}
 	}
 	scopes, err := catalog.ParseScopes(in.Scopes)
@@ -117,10 +118,10 @@ func (a *API) checkExpiry(at time.Time) error {
 	if at.IsZero() || at.After(a.now()) {
 		return nil
 	}
-	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires_at", Message: "is in the past"}
+	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires_at", Message: "must be in the future"}
 }
 
-// writeSecret answers with a key and its secret, which no cache may keep.
+// writeSecret responds with a key and its secret, which caches must not store.
 func writeSecret(x *responseWriter, status int, key state.Key, secret string) error {
 	x.Header().Set("Cache-Control", "no-store")
 	return httpio.WriteJSON(x, status, "application/json", wire.NewKey{Key: keyOf(key), Secret: secret})
@@ -159,7 +160,7 @@ func (a *API) rotateKey(x *responseWriter, r *http.Request, c caller) error {
 		}
 	}
 	if most := int(state.MaxGrace / time.Second); in.Grace < 0 || in.Grace > most {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/grace", Message: "must be a number of seconds, at most seven days"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/grace", Message: "must be a number of seconds from 0 to " + strconv.Itoa(most) + " (seven days)"}
 	}
 	key, secret, err := a.deps.Keyring.RotateKey(r.Context(), c.service, r.PathValue("id"), time.Duration(in.Grace)*time.Second)
 	if err != nil {

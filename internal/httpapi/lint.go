@@ -11,10 +11,10 @@ import (
 
 func (a *API) lintRoutes() {
 	op := huma.Operation{OperationID: "lint-template", Method: http.MethodPost, Path: "/v1/templates/{template}/lint", Tags: []string{"templates"},
-		Summary:     "Check a stored template or a draft for problems of mail readers",
-		Description: "Lists problems for mail readers, screen readers and spam filters, each with the part, line, column and remedy. Links are checked by their form only: the server makes no network requests, and stores and sends nothing.",
-		Parameters:  []*huma.Param{param("template", "its name; of a draft any"), service()},
-		RequestBody: body[wire.LintRequest](a, "The template to check; {} takes the stored template", "application/json")}
+		Summary:     "Check a stored template or a draft for problems that readers may have with it",
+		Description: "Lists problems with email clients, screen readers and spam filters, each with the part, line, column and remedy. Only the syntax of links is checked: the server makes no network requests, and stores and sends nothing.",
+		Parameters:  []*huma.Param{param("template", "name of the template; any name if the request contains a template"), service()},
+		RequestBody: body[wire.LintRequest](a, "The template to check; {} checks the stored template", "application/json")}
 	replies[wire.Lint](a, &op, http.StatusOK, "The problems; an empty list if there are none", "application/json")
 	a.handle(op, mayRead, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)

@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// schemaIn returns what a body of the media type holds that carries a T: where
-// it is not one JSON value, generated clients must know.
+// schemaIn returns the schema of a body with values of type T in the media type. Generated
+// clients need to know when a body is not a single JSON value.
 func schemaIn[T any](a *API, mediaType string) *huma.Schema {
 	switch {
 	case mediaType == httpio.CloudEvent:
@@ -20,15 +20,15 @@ func schemaIn[T any](a *API, mediaType string) *huma.Schema {
 	case mediaType == httpio.CloudEventBatch:
 		return &huma.Schema{Type: huma.TypeArray, Items: schemaOf[wire.CloudEvent](a)}
 	case mediaType == httpio.NDJSON:
-		return &huma.Schema{Type: huma.TypeString, Description: "On each line " + onLine[T]() + "; of an answer, where the line was refused, a LineError"}
+		return &huma.Schema{Type: huma.TypeString, Description: "On each line " + onLine[T]() + "; in a response, a LineError for a rejected line"}
 	case mediaType == "application/yaml", strings.HasPrefix(mediaType, "text/"):
 		return &huma.Schema{Type: huma.TypeString}
 	}
 	return schemaOf[T](a)
 }
 
-// orSummary says that a bulk body may be answered by an S (quiet=true), and
-// makes the answer to a bad line known.
+// orSummary adds S as an alternative response to a bulk body (quiet=true), and
+// registers the schema of the response to a rejected line.
 func orSummary[S any](a *API, op *huma.Operation, status int) {
 	json := op.Responses[strconv.Itoa(status)].Content["application/json"]
 	json.Schema = &huma.Schema{OneOf: []*huma.Schema{json.Schema, schemaOf[S](a)}}

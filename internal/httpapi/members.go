@@ -14,29 +14,29 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
-// Documents takes what is to be configured. Plan changes nothing.
+// Documents reads and applies the configuration. Plan changes nothing.
 type Documents interface {
 	Configuration() catalog.Configuration
 	Plan(ctx context.Context, d *document.Document) (catalog.Diff, error)
 	Apply(ctx context.Context, d *document.Document) (catalog.Diff, error)
-	// ApplyMember and DeleteMember ask check about the very configuration that
-	// they change.
+	// ApplyMember and DeleteMember call check with exactly the configuration that
+	// they then change.
 	ApplyMember(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error)
 	DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error
 }
 
-// A memberKind is one kind of configured thing as a resource: to put it is to
-// apply a document that has it alone.
+// A memberKind describes one kind of configuration object as a resource. Putting an object
+// applies a document that contains only that object.
 type memberKind[T any] struct {
-	kind   string // as the registry calls it
-	path   string // of one
+	kind   string // name in the registry
+	path   string // path of one object
 	tag    string
 	change access
 	params []*huma.Param
-	about  string // what there is to know about putting one
-	gone   string // what there is to know about deleting one; "": what is needed is a conflict
+	about  string // description of PUT
+	gone   string // description of DELETE; "": it is a conflict if the object is in use
 
-	// see is the member as it is shown, false if there is none.
+	// see returns the member in the form of the API, or false if it does not exist.
 	see func(c catalog.Configuration, m document.Member) (T, bool)
 }
 
@@ -52,9 +52,9 @@ func addMember[T any](a *API, k memberKind[T]) {
 	op := func(id, method, summary string, extra ...*huma.Param) huma.Operation {
 		return huma.Operation{OperationID: id + "-" + k.kind, Method: method, Path: k.path, Tags: []string{k.tag}, Summary: summary, Parameters: params(extra...)}
 	}
-	get := op("get", http.MethodGet, "One "+k.kind, ifNoneMatch("answer 304 without a body while it still has this ETag"))
-	replies[T](a, &get, http.StatusOK, "As it is", "application/json")
-	replies[any](a, &get, http.StatusNotModified, "It still has the ETag that was given")
+	get := op("get", http.MethodGet, "Get a "+k.kind, ifNoneMatch("return 304 without a body if it still has this ETag"))
+	replies[T](a, &get, http.StatusOK, "The current "+k.kind, "application/json")
+	replies[any](a, &get, http.StatusNotModified, "It still has the given ETag")
 	a.handle(get, mayRead, func(x *responseWriter, r *http.Request, c caller) error {
 		m, err := a.member(k.kind, r, c)
 		if err != nil {
@@ -74,16 +74,16 @@ func addMember[T any](a *API, k memberKind[T]) {
 		return httpio.WriteJSON(x, http.StatusOK, "application/json", v)
 	})
 
-	put := op("put", http.MethodPut, "Make or replace a "+k.kind, ifMatch(), ifNoneMatch("*: only make it, do not replace one"))
+	put := op("put", http.MethodPut, "Create or replace a "+k.kind, ifMatch(), ifNoneMatch("*: only create it, do not replace an existing one"))
 	put.Description = k.about
 	put.RequestBody = body[T](a, "The new settings; omitted members have their defaults", "application/json", "application/yaml")
-	replies[T](a, &put, http.StatusCreated, "Made", "application/json")
-	replies[T](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
+	replies[T](a, &put, http.StatusCreated, "Created", "application/json")
+	replies[T](a, &put, http.StatusOK, "Replaced, or unchanged", "application/json")
 	a.handle(put, k.change, func(x *responseWriter, r *http.Request, c caller) error { return putMember(a, k, x, r, c) })
 
 	del := op("delete", http.MethodDelete, "Delete a "+k.kind, ifMatch())
-	del.Description = "To delete it again is not an error. " + cmp.Or(k.gone, "It is a conflict if active or paused subscriptions need it.")
-	replies[any](a, &del, http.StatusNoContent, "Done, or it was not there")
+	del.Description = "Deleting it again is not an error. " + cmp.Or(k.gone, "It is a conflict if active or paused subscriptions need it.")
+	replies[any](a, &del, http.StatusNoContent, "Deleted, or it did not exist")
 	a.handle(del, k.change, func(x *responseWriter, r *http.Request, c caller) error {
 		m, err := a.member(k.kind, r, c)
 		if err != nil {
@@ -141,8 +141,8 @@ func putMember[T any](a *API, k memberKind[T], x *responseWriter, r *http.Reques
 	return httpio.WriteJSON(x, status, "application/json", v)
 }
 
-// checkMember asks the preconditions of a request about the member as it is, and
-// tells whether it is there.
+// checkMember checks the preconditions of a request against the current member, and
+// returns whether it exists.
 func checkMember[T any](k memberKind[T], now catalog.Configuration, m document.Member, h http.Header) (there bool, err error) {
 	v, there := k.see(now, m)
 	tag := ""
@@ -154,14 +154,14 @@ func checkMember[T any](k memberKind[T], now catalog.Configuration, m document.M
 	return there, httpio.MayChange(h, tag)
 }
 
-// member is what the path names.
+// member returns the member that the path identifies.
 func (a *API) member(kind string, r *http.Request, c caller) (document.Member, error) {
 	m := document.Member{Kind: kind, Name: r.PathValue(kind)}
 	switch kind {
 	case "service":
 		m.Service = m.Name
 		if c.service != "" && c.service != m.Service {
-			return m, problem.NotFound("service", m.Name) // another service's things do not exist
+			return m, problem.NotFound("service", m.Name) // objects of other services do not exist for the caller
 		}
 		return m, nil
 	case "draft":
@@ -174,7 +174,7 @@ func (a *API) member(kind string, r *http.Request, c caller) (document.Member, e
 	return m, err
 }
 
-// named is what an error calls the member.
+// named returns the name of the member for errors.
 func named(m document.Member) string {
 	if m.Rule != "" {
 		return m.Name + "/" + m.Rule
@@ -186,8 +186,8 @@ func ifNoneMatch(doc string) *huma.Param {
 	return &huma.Param{Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: "string"}, Description: doc}
 }
 
-// shownAs turns what the registry has into the shape of the API, which is the
-// same in JSON but for the types of Go.
+// shownAs converts values of the registry to the type of the API. Both have the same JSON
+// and differ only in their Go types.
 func shownAs[T any](parts ...any) T {
 	var v T
 	for _, part := range parts {
@@ -196,7 +196,7 @@ func shownAs[T any](parts ...any) T {
 			err = json.Unmarshal(text, &v)
 		}
 		if err != nil {
-			panic(err) // the types stand in this program
+			panic(err) // both types are part of this program
 		}
 	}
 	return v

@@ -25,65 +25,65 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// Messages takes direct sends and tells what became of them.
+// Messages accepts direct messages and reports their state.
 type Messages interface {
-	// Send returns when the message is durable. Its error means that nothing
-	// was kept.
+	// Send returns when the message is durable. An error means that nothing
+	// was stored.
 	Send(ctx context.Context, service string, m *wire.MessageRequest, once Once) (Sent, error)
-	// Try says what a message would set off, and keeps nothing.
+	// Try returns the result of a dry run. It stores nothing.
 	Try(ctx context.Context, service string, m *wire.MessageRequest) (wire.MessageRun, error)
-	// Message returns a message of a service, or of any (""); else NotFound.
+	// Message returns a message of a service, or of any service (""), or NotFound.
 	Message(ctx context.Context, service string, ref fanfare.EventRef) (wire.Message, error)
-	// WithReference lists the messages of a service with a reference, those
-	// before a given one (zero: all), the latest first.
+	// WithReference lists the messages of a service with a reference, the latest first,
+	// starting before a given message (zero: with the latest).
 	WithReference(ctx context.Context, service, reference string, before fanfare.EventRef, limit int) ([]wire.Message, error)
-	// Await returns a channel that is closed when a message is settled from now
-	// on. forget ends the waiting and may be called twice.
+	// Await returns a channel that is closed when a message is settled after this
+	// call. forget ends the wait and may be called twice.
 	Await(ref fanfare.EventRef) (done <-chan struct{}, forget func())
 }
 
-// Once is what makes a send happen once however often it comes: the client's
-// Idempotency-Key, "" without one, and a digest of the body.
+// Once identifies a send, so that repeated requests send only once: the
+// Idempotency-Key of the client, or "", and a digest of the body.
 type Once struct{ Key, Digest string }
 
-// Sent is what came of a send.
+// Sent is the result of a send.
 type Sent struct {
 	Ref     fanfare.EventRef
 	Message wire.Message
-	Again   bool // it is the message that came with the same key before
+	Again   bool // it is the message of an earlier request with the same key
 }
 
-// maxWaiting is how many requests may wait for the end of a message at the same
-// time; more are answered 503, before anything of them is kept.
+// maxWaiting limits the requests that wait for a message at the same time. Further
+// ones get 503 before anything is stored.
 const maxWaiting = 2000
 
 func (a *API) messageRoutes() {
 	tags := []string{"messages"}
-	wait := query("wait", "such as 5s, at most "+strconv.Itoa(wire.MaxWaitSeconds)+"s: answer when everything is settled, or after so long with what is true then")
+	wait := query("wait", "such as 5s, at most "+strconv.Itoa(wire.MaxWaitSeconds)+"s: wait until all deliveries are settled, but at most this long, before the response")
 	post := huma.Operation{OperationID: "send-message", Method: http.MethodPost, Path: "/v1/messages", Tags: tags,
-		Summary: "Write to people who are named, not matched",
-		Description: "One recipient (to, or subscriber) or a list (recipients, at most " + strconv.Itoa(wire.MaxRecipients) + "), with a template or content of its own. " +
-			"Before anything is kept, each message is written as it would leave: a variable that is not there is named at once. " +
-			"Of a list, wrong recipients are left out and named in errors, unless all_or_nothing is set. " +
-			"With the header Idempotency-Key a message is sent once however often the request comes: the same key and body are answered with the first message " +
-			"(and the header Idempotency-Replayed) for an hour at least, also over a restart; the same key with another body is refused.",
+		Summary: "Send a message to named recipients",
+		Description: "One recipient (to, or subscriber) or a list (recipients, at most " + strconv.Itoa(wire.MaxRecipients) + "), with a template or its own content. " +
+			"Before anything is stored, each message is rendered completely, so that a missing variable is reported immediately. " +
+			"Invalid recipients in a list are skipped and reported in errors, unless all_or_nothing is set. " +
+			"With the header Idempotency-Key, repeated requests send the message only once: a request with the same key and body gets the first message " +
+			"(and the header Idempotency-Replayed) for at least an hour, also after a restart; the same key with another body is rejected.",
 		Parameters: []*huma.Param{service(), wait,
-			{Name: "Idempotency-Key", In: "header", Description: "yours, new for each message: visible ASCII, at most " + strconv.Itoa(wire.MaxKeyBytes) + " bytes, in quotes or not", Schema: &huma.Schema{Type: "string"}}},
+			{Name: "Idempotency-Key", In: "header", Description: "your own key, a new one for each message: visible ASCII, at most " + strconv.Itoa(wire.MaxKeyBytes) + " bytes, with or without quotes", Schema: &huma.Schema{Type: "string"}}},
 		RequestBody: body[wire.MessageRequest](a, "The message", "application/json")}
-	replies[wire.Message](a, &post, http.StatusCreated, "Kept: it will be delivered, whatever happens to the server", "application/json")
+	replies[wire.Message](a, &post, http.StatusCreated, "Stored durably; it will be delivered, also after a crash of the server", "application/json")
 	a.handle(post, mayPublish, a.sendMessage)
 
 	one := huma.Operation{OperationID: "get-message", Method: http.MethodGet, Path: "/v1/messages/{id}", Tags: tags,
-		Summary: "Show a message and its state", Parameters: []*huma.Param{param("id", "msg-..."), service(), wait}}
-	replies[wire.Message](a, &one, http.StatusOK, "As it is now", "application/json")
+		Summary: "Show a message and its state", Parameters: []*huma.Param{param("id", "id of the message, msg-..."), service(), wait}}
+	replies[wire.Message](a, &one, http.StatusOK, "The message and its state", "application/json")
 	a.handle(one, mayFollow, a.getMessage)
 
 	type withReference struct {
 		Page
-		Reference string `query:"reference" required:"true" minLength:"1" maxLength:"200" doc:"the text of yours that they were sent with"`
+		Reference string `query:"reference" required:"true" minLength:"1" maxLength:"200" doc:"the reference with which the messages were sent"`
 	}
 	read(a, huma.Operation{OperationID: "list-messages", Method: http.MethodGet, Path: "/v1/messages", Tags: tags,
-		Summary: "List the messages with a reference, the latest first", Description: "A message is listed after its match, a moment after it was sent. /v1/broadcasts?kind=message lists all messages, with any reference."}, mayFollow,
+		Summary: "List the messages with a reference, the latest first", Description: "A message appears in the list shortly after it was sent. /v1/broadcasts?kind=message lists all messages, with any reference."}, mayFollow,
 		func(ctx context.Context, c caller, in *withReference) (page wire.MessagePage, err error) {
 			service, err := a.oneService(c)
 			if err != nil {
@@ -167,17 +167,17 @@ func (a *API) getMessage(x *responseWriter, r *http.Request, c caller) error {
 	return httpio.WriteJSON(x, http.StatusOK, "application/json", message)
 }
 
-// settled waits until a message is settled, or for as long as the client has
-// patience, and returns it as it is then.
+// settled waits until a message is settled, at most for patience, and returns its
+// state at that point.
 func (a *API) settled(x *responseWriter, r *http.Request, service string, ref fanfare.EventRef, patience time.Duration) (wire.Message, error) {
-	// A connection on which nothing is read for readTimeout ends its request.
+	// A request ends if nothing is read from its connection for ReadTimeout.
 	if err := http.NewResponseController(x).SetReadDeadline(time.Now().Add(patience + listener.ReadTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return wire.Message{}, err
 	}
 	ctx := r.Context()
 	done, forget := a.deps.Messages.Await(ref)
 	defer forget()
-	message, err := a.deps.Messages.Message(ctx, service, ref) // it may have been settled before the waiting began
+	message, err := a.deps.Messages.Message(ctx, service, ref) // it may have been settled before the wait began
 	if err != nil || message.Settled() {
 		return message, err
 	}
@@ -193,8 +193,8 @@ func (a *API) settled(x *responseWriter, r *http.Request, service string, ref fa
 	return a.deps.Messages.Message(ctx, service, ref)
 }
 
-// mayWait returns how long a request wants to wait, and takes its place among
-// those that do, until leave is called.
+// mayWait returns how long a request wants to wait, and reserves a slot for it until
+// leave is called.
 func (a *API) mayWait(r *http.Request) (patience time.Duration, leave func(), err error) {
 	patience, err = waitOf(r)
 	if err != nil || patience == 0 {
@@ -204,11 +204,11 @@ func (a *API) mayWait(r *http.Request) (patience time.Duration, leave func(), er
 	case a.waiting <- struct{}{}:
 		return patience, func() { <-a.waiting }, nil
 	default:
-		return 0, nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "too many requests wait for a result", Hint: "omit wait, or try again in a moment"}
+		return 0, nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "too many requests are waiting for a result", Hint: "omit wait, or try again shortly"}
 	}
 }
 
-// waitOf reads the query parameter wait; 0 is not to wait.
+// waitOf reads the query parameter wait; 0 means not to wait.
 func waitOf(r *http.Request) (time.Duration, error) {
 	text := r.URL.Query().Get("wait")
 	if text == "" {
@@ -225,8 +225,8 @@ func waitOf(r *http.Request) (time.Duration, error) {
 }
 
 // idempotencyKey reads the header of draft-ietf-httpapi-idempotency-key-header:
-// a string in quotes (RFC 8941, section 3.3.3), or, as many clients send it,
-// without them.
+// a string in quotes (RFC 8941, section 3.3.3) or, as many clients send it,
+// without quotes.
 func idempotencyKey(r *http.Request) (string, error) {
 	values := r.Header.Values("Idempotency-Key")
 	if len(values) == 0 {
@@ -248,8 +248,8 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// readMessage reads the body and checks all that can be told from it alone. The
-// digest is of the body as it came.
+// readMessage reads the body and checks everything that needs only the body. The
+// digest is of the raw body.
 func readMessage(x *responseWriter, r *http.Request) (*wire.MessageRequest, string, error) {
 	if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" {
 		return nil, "", httpio.UnknownType(mt, "application/json")
@@ -266,8 +266,8 @@ func readMessage(x *responseWriter, r *http.Request) (*wire.MessageRequest, stri
 	return m, hex.EncodeToString(sum[:16]), checkMessage(m)
 }
 
-// checkMessage tells what in a request is wrong by itself, but for the members
-// of a list: of these each stands for itself.
+// checkMessage checks a request by itself, except the recipients of a list, each of which
+// is checked separately.
 func checkMessage(m *wire.MessageRequest) error {
 	wrong := func(pointer, hint, message string) error {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message, Hint: hint}
@@ -280,17 +280,17 @@ func checkMessage(m *wire.MessageRequest) error {
 	}
 	switch {
 	case ways != 1:
-		return wrong("/to", "set one of to (an address), subscriber (an id) and recipients (a list)", "the message needs exactly one of to, subscriber and recipients")
+		return wrong("/to", "set to (an address), subscriber (an id) or recipients (a list)", "the message must have exactly one of to, subscriber and recipients")
 	case m.Recipients != nil && len(m.Recipients) == 0:
-		return wrong("/recipients", "name at least one recipient", "the list is empty")
+		return wrong("/recipients", "add at least one recipient", "the list of recipients is empty")
 	case len(m.Recipients) > wire.MaxRecipients:
-		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/recipients", Message: fmt.Sprintf("the message has %d recipients; at most %d are allowed", len(m.Recipients), wire.MaxRecipients), Hint: "send the list in parts, or let people subscribe to a topic"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/recipients", Message: fmt.Sprintf("the message has %d recipients; at most %d are allowed", len(m.Recipients), wire.MaxRecipients), Hint: "split the list into several messages, or let people subscribe to a topic"}
 	case (m.Template != "") == (m.Content != nil):
-		return wrong("/template", "set template to a name, or set content with subject and text or html", "the message needs either template or content")
+		return wrong("/template", "set template to a name, or set content with a subject and text or html", "the message must have either template or content")
 	case m.AllOrNothing && m.Recipients == nil:
 		return wrong("/all_or_nothing", "omit it", "all_or_nothing is only valid with a list of recipients")
 	case len(m.Reference) > wire.MaxReferenceBytes || !utf8.ValidString(m.Reference) || strings.ContainsFunc(m.Reference, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return wrong("/reference", fmt.Sprintf("use at most %d bytes on one line", wire.MaxReferenceBytes), "the reference is not valid")
+		return wrong("/reference", fmt.Sprintf("use one line of at most %d bytes", wire.MaxReferenceBytes), "the reference is not valid")
 	case !isObject(m.Data):
 		return wrong("/data", "", "data must be an object")
 	case len(m.Attachments) > wire.MaxMessageFiles:
@@ -309,10 +309,10 @@ func checkMessage(m *wire.MessageRequest) error {
 	return nil
 }
 
-// cidPattern is that of the names under which HTML shows images.
+// cidPattern matches the names by which HTML refers to images.
 var cidPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$`)
 
-// isObject reports whether JSON that was read is an object, or was not there.
+// isObject reports whether raw is a JSON object or absent.
 func isObject(raw json.RawMessage) bool {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	return len(raw) == 0 || raw[0] == '{'

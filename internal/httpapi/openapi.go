@@ -14,15 +14,15 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// accessKey is where an operation's metadata has who may use it.
+// accessKey is the metadata key for the access of an operation.
 const accessKey = "access"
 
-// openAPI returns what huma works with.
+// openAPI returns the configuration for huma.
 func (a *API) openAPI() huma.Config {
 	c := huma.DefaultConfig("Fanfare", a.deps.Version)
-	c.Info.Description = "Publish one event; everybody who wants it gets a personal message. Errors are problem documents (RFC 9457) with a code."
+	c.Info.Description = "Publish one event, and every matching subscriber gets a personal message. Errors are problem documents (RFC 9457) with a code."
 	c.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
-	c.CreateHooks = nil // no $schema members in answers
+	c.CreateHooks = nil // no $schema members in responses
 	c.DocsPath, c.SchemasPath = "", ""
 	c.RejectUnknownQueryParameters = true
 	c.Transformers = []huma.Transformer{a.transform}
@@ -33,7 +33,7 @@ func (a *API) openAPI() huma.Config {
 	return c
 }
 
-// describe completes what every operation has in common.
+// describe adds the parts that all operations have in common.
 func (a *API) describe(op *huma.Operation, who access) {
 	op.Metadata = map[string]any{accessKey: who}
 	if who != anybody {
@@ -47,7 +47,7 @@ func (a *API) describe(op *huma.Operation, who access) {
 		Content: map[string]*huma.MediaType{problem.MediaType: {Schema: schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")}}}
 }
 
-// transform gives huma's own refusals the form that all others have.
+// transform converts errors of huma to the form of all other errors.
 func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 	refusal, ok := v.(*huma.ErrorModel)
 	if !ok {
@@ -70,7 +70,7 @@ func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 	}
 	p := wire.Problem{Type: problem.TypeOf(m.Code), Title: http.StatusText(refusal.Status), Status: refusal.Status, Member: m}
 	if refusal.Status >= 500 {
-		p.Type, p.Code, p.Detail = problem.TypeOf(fanfare.Internal), fanfare.Internal, "something went wrong inside the server"
+		p.Type, p.Code, p.Detail = problem.TypeOf(fanfare.Internal), fanfare.Internal, "an internal error occurred"
 	}
 	if x, ok := ctx.Context().Value(exchangeKey{}).(*responseWriter); ok {
 		p.RequestID = x.id
@@ -78,10 +78,10 @@ func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 	return p, nil
 }
 
-// unknownQuery is what huma says of a parameter that an operation does not have.
+// unknownQuery is the error text of huma for a parameter that an operation does not have.
 const unknownQuery = "unknown query parameter"
 
-// knownQuery says which parameters of the query an operation has.
+// knownQuery lists the query parameters of an operation.
 func knownQuery(op *huma.Operation) string {
 	var names []string
 	for _, p := range op.Parameters {
@@ -128,7 +128,7 @@ func schemaOf[T any](a *API) *huma.Schema {
 	return a.spec.OpenAPI().Components.Schemas.Schema(t, true, t.Name())
 }
 
-// query describes a parameter of the query; param one of the path.
+// query describes a query parameter, and param a path parameter.
 func query(name, doc string) *huma.Param {
 	return &huma.Param{Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: "string"}}
 }
@@ -141,7 +141,7 @@ func param(name, doc string) *huma.Param {
 	return &huma.Param{Name: name, In: "path", Required: true, Description: doc, Schema: &huma.Schema{Type: "string"}}
 }
 
-// service describes how an admin names the service.
+// service describes the parameter for the service.
 func service() *huma.Param {
-	return query("service", "the service that an admin key means; the header X-Fanfare-Service does the same")
+	return query("service", "service of the request, for keys of all services; you can also use the header X-Fanfare-Service")
 }

@@ -18,10 +18,10 @@ func (a *API) parkingRoutes() {
 	tags := []string{"operations"}
 	type one struct {
 		Named
-		ID string `path:"id" doc:"of the parked work"`
+		ID string `path:"id" doc:"id of the parked work"`
 	}
 	read(a, huma.Operation{OperationID: "list-parked", Method: http.MethodGet, Path: "/v1/parked", Tags: tags,
-		Summary: "Work that failed too often and waits for an operator"}, mayRead,
+		Summary: "List the work that failed repeatedly and waits for an operator"}, mayRead,
 		func(ctx context.Context, c caller, in *Page) (wire.ParkedList, error) {
 			all, err := a.parked(ctx, c)
 			if err != nil {
@@ -31,12 +31,12 @@ func (a *API) parkingRoutes() {
 			return wire.ParkedList{Parked: orEmpty(list), Next: next}, err
 		})
 	act(a, huma.Operation{OperationID: "retry-parked", Method: http.MethodPost, Path: "/v1/parked/{id}/retry", Tags: tags,
-		Summary: "Try parked work again"}, mayConfigure,
+		Summary: "Retry parked work"}, mayConfigure,
 		func(ctx context.Context, c caller, in *one) error {
 			return a.unpark(ctx, c, "retry", in.ID, a.deps.Parking.RetryParked)
 		})
 	act(a, huma.Operation{OperationID: "drop-parked", Method: http.MethodDelete, Path: "/v1/parked/{id}", Tags: tags,
-		Summary: "Give parked work up; its deliveries are settled as cancelled"}, mayConfigure,
+		Summary: "Drop parked work and settle its deliveries as cancelled"}, mayConfigure,
 		func(ctx context.Context, c caller, in *one) error {
 			return a.unpark(ctx, c, "drop", in.ID, a.deps.Parking.DropParked)
 		})
@@ -71,7 +71,7 @@ func (a *API) parked(ctx context.Context, c caller) ([]fanfare.Parked, error) {
 	return own, failed
 }
 
-// unpark does something with parked work that is the key's.
+// unpark retries or drops parked work that the key can see.
 func (a *API) unpark(ctx context.Context, c caller, action, id string, do func(context.Context, string) error) error {
 	if c.principal.Service != "" {
 		own, err := a.parked(ctx, c)

@@ -14,8 +14,7 @@ import (
 // null to remove it.
 type patch map[string]json.RawMessage
 
-// readPatch reads a patch that may have the members that T has, by their names
-// in JSON.
+// readPatch reads a patch whose members must be among the JSON members of T.
 func readPatch[T any](x *responseWriter, r *http.Request) (patch, error) {
 	if mt := httpio.MediaType(r.Header); mt != "" && mt != "application/json" && mt != httpio.MergePatch {
 		return nil, httpio.UnknownType(mt, httpio.MergePatch, "application/json")
@@ -29,7 +28,7 @@ func readPatch[T any](x *responseWriter, r *http.Request) (patch, error) {
 		return nil, httpio.DecodeError(text, err)
 	}
 	if p == nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the body is not an object"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the body must be a JSON object"}
 	}
 	known := map[string]bool{}
 	for f := range reflect.TypeFor[T]().Fields() {
@@ -38,13 +37,13 @@ func readPatch[T any](x *responseWriter, r *http.Request) (patch, error) {
 	}
 	for name := range p {
 		if !known[name] {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "cannot be changed, or does not exist", Hint: "/openapi.json lists the members"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "cannot be changed, or does not exist", Hint: "see /openapi.json for the members"}
 		}
 	}
 	return p, nil
 }
 
-// into sets v where the patch has the member: null sets it to its zero value.
+// into sets v if the patch has the member; null sets it to its zero value.
 func (p patch) into(name string, v any) error {
 	text, there := p[name]
 	if !there {
@@ -57,7 +56,7 @@ func (p patch) into(name string, v any) error {
 	}
 	fresh := reflect.New(target.Type())
 	if err := json.Unmarshal(text, fresh.Interface()); err != nil {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "has the wrong type", Hint: "/openapi.json shows the type"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "has the wrong type", Hint: "see /openapi.json for the type"}
 	}
 	target.Set(fresh.Elem())
 	return nil

@@ -10,12 +10,12 @@ import (
 	"fanfare.dev/fanfare/internal/people"
 )
 
-// pauseRoutes stop what one subscription gets for a while.
+// pauseRoutes adds the endpoints that pause and resume a subscription.
 func (a *API) pauseRoutes() {
 	type one struct {
 		Named
-		ID      string `path:"id" doc:"of the subscription"`
-		IfMatch string `header:"If-Match" doc:"change it only if it still has this ETag; else 412"`
+		ID      string `path:"id" doc:"id of the subscription"`
+		IfMatch string `header:"If-Match" doc:"change it only if it still has this ETag; otherwise 412"`
 	}
 	type setter func(s Subscriptions, ctx context.Context, service, id string, check func(is *people.Subscription) error) error
 	verb := func(name, summary, about string, set setter) {
@@ -31,8 +31,8 @@ func (a *API) pauseRoutes() {
 				return set(a.deps.Subscriptions, ctx, s, in.ID, httpio.Preconditions[people.Subscription](x.request))
 			})
 	}
-	verb("pause", "Pause a subscription", "No event that is accepted after the answer is for it, until it is resumed. Answers when no message for it can leave any more; "+
-		"what waited to leave is not sent. It stays paused when it is put again without a state.", Subscriptions.PauseSubscription)
-	verb("resume", "Resume a paused subscription", "Events that are accepted after the answer are matched against it again; those that were matched meanwhile are not caught up on. "+
-		"Where its condition does not fit the topic any more it stays paused, and the answer is 409.", Subscriptions.ResumeSubscription)
+	verb("pause", "Pause a subscription", "Events accepted after the response do not match it until it is resumed. The response is sent when no further message for it can be sent; "+
+		"waiting messages are not sent. It stays paused if it is put again without a state.", Subscriptions.PauseSubscription)
+	verb("resume", "Resume a paused subscription", "Events accepted after the response are matched against it again; it does not get the events that were matched while it was paused. "+
+		"If its condition no longer fits the topic, it stays paused and the response is 409.", Subscriptions.ResumeSubscription)
 }

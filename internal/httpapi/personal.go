@@ -16,20 +16,20 @@ import (
 	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
-// Personal has everything that is kept of one person, and makes one of two.
+// Personal exports all stored data of a person.
 type Personal interface {
 	Export(ctx context.Context, service, id string, visit func(*PersonalLine) error) error
 }
 
-// Merging makes one subscriber of two.
+// Merging merges two subscribers.
 type Merging interface {
 	MergeSubscriber(ctx context.Context, service, id, into string) (people.Subscriber, error)
 }
 
-// A PersonalLine is a part of what is kept of a person; the member of its type is
-// there.
+// A PersonalLine is one part of the stored data of a person. It has the member that its
+// type specifies.
 type PersonalLine struct {
-	Type         string                   `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,audit" doc:"which of the members is there"`
+	Type         string                   `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,audit" doc:"the member that this line contains"`
 	Subscriber   *people.Subscriber       `json:"subscriber,omitempty"`
 	Subscription *people.Subscription     `json:"subscription,omitempty"`
 	Suppression  *suppression.Suppression `json:"suppression,omitempty"`
@@ -40,16 +40,16 @@ type PersonalLine struct {
 	Audit        *wire.AuditEntry         `json:"audit,omitempty"`
 }
 
-// A PersonalMessage is what a message said to one person.
+// A PersonalMessage is the content of a message for one person.
 type PersonalMessage struct {
 	ID        string          `json:"id" doc:"msg-..."`
-	Reference string          `json:"reference,omitempty" doc:"the sender's own text"`
+	Reference string          `json:"reference,omitempty" doc:"reference given by the sender"`
 	Data      json.RawMessage `json:"data,omitempty" doc:"object: data for all its recipients"`
-	Recipient json.RawMessage `json:"recipient,omitempty" doc:"object: data for this recipient alone"`
-	Content   json.RawMessage `json:"content,omitempty" doc:"object: subject, text and html, where it had its own"`
+	Recipient json.RawMessage `json:"recipient,omitempty" doc:"object: data for this recipient only"`
+	Content   json.RawMessage `json:"content,omitempty" doc:"object: subject, text and html, if the message had its own content"`
 }
 
-// PersonalWaiting is an event that waits to be told in a digest.
+// PersonalWaiting is an event that waits for a digest.
 type PersonalWaiting struct {
 	Event   string    `json:"event" doc:"evt-..."`
 	Cadence string    `json:"cadence" doc:"such as daily 08:00"`
@@ -57,23 +57,23 @@ type PersonalWaiting struct {
 	Due     time.Time `json:"due" doc:"when the digest is sent"`
 }
 
-// A MergeRequest names the subscriber that stays.
+// A MergeRequest identifies the subscriber that remains.
 type MergeRequest struct {
-	Into string `json:"into" doc:"id of the subscriber that stays"`
+	Into string `json:"into" doc:"id of the subscriber that remains"`
 }
 
-// AuditEntryOf is an entry of the audit as it is shown.
+// AuditEntryOf returns an entry of the audit log in the form of the API.
 func AuditEntryOf(l *audit.Entry) wire.AuditEntry { return auditEntry(l) }
 
 func (a *API) personalRoutes() {
 	tags := []string{"subscribers"}
 	merge := huma.Operation{OperationID: "merge-subscriber", Method: http.MethodPost, Path: "/v1/subscribers/{id}/merge", Tags: tags,
-		Summary: "Make one subscriber of two",
+		Summary: "Merge a subscriber into another one",
 		Description: "All addresses, subscriptions and the history of this subscriber move to the other one. The other one takes over the locale, the time zone and attributes that it lacks. " +
-			"This id is not found any more; the hint of the error names the other one.",
-		Parameters:  []*huma.Param{param("id", "of the subscriber that goes"), service()},
-		RequestBody: body[MergeRequest](a, "The one that stays", "application/json")}
-	replies[people.Subscriber](a, &merge, http.StatusOK, "The one that stays, as it is now", "application/json")
+			"This id is no longer found; the hint of the error gives the id of the other one.",
+		Parameters:  []*huma.Param{param("id", "id of the subscriber to merge"), service()},
+		RequestBody: body[MergeRequest](a, "The subscriber that remains", "application/json")}
+	replies[people.Subscriber](a, &merge, http.StatusOK, "The subscriber that remains, after the merge", "application/json")
 	a.handle(merge, maySubscribe, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {
@@ -92,9 +92,9 @@ func (a *API) personalRoutes() {
 
 	export := huma.Operation{OperationID: "export-subscriber", Method: http.MethodGet, Path: "/v1/subscribers/{id}/export", Tags: tags,
 		Summary: "Export all stored data of a person",
-		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, their consents, all deliveries with their attempts in the retention period, the latest first, " +
-			"what messages said, and the audit. Deleted subscribers are found, too. It is what a person may ask for (GDPR, articles 15 and 20).",
-		Parameters: []*huma.Param{param("id", "chosen by the client, or per-..."), service()}}
+		Description: "A stream of lines: the subscriber, all active and ended subscriptions with their consents, all deliveries in the retention period with their attempts (the latest first), " +
+			"the contents of messages, and the audit entries. Deleted subscribers are also found. It covers the data that a person can request (GDPR, articles 15 and 20).",
+		Parameters: []*huma.Param{param("id", "id of the subscriber: your own id, or per-..."), service()}}
 	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", httpio.NDJSON)
 	a.handle(export, mayLookUp, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)

@@ -13,19 +13,19 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// Previews says what a template would say. Nothing is kept or sent.
+// Previews renders and checks templates. It stores and sends nothing.
 type Previews interface {
 	Preview(ctx context.Context, service, template string, in wire.PreviewRequest) (wire.Preview, error)
-	// Lint says what readers are going to mind of it.
+	// Lint reports problems that readers may have with a template.
 	Lint(ctx context.Context, service, template string, in wire.LintRequest) (wire.Lint, error)
 }
 
 func (a *API) previewRoutes() {
 	op := huma.Operation{OperationID: "preview-template", Method: http.MethodPost, Path: "/v1/templates/{template}/preview", Tags: []string{"templates"},
 		Summary:     "Render a stored template or a draft",
-		Description: "Returns subject, text, HTML and the whole message for an event and a person, given or generated. An error names the part of the template and its line. Nothing is stored or sent.",
-		Parameters:  []*huma.Param{param("template", "its name; of a draft any"), service()},
-		RequestBody: body[wire.PreviewRequest](a, "The input; {} takes samples", "application/json")}
+		Description: "Returns the subject, text, HTML and the complete message for an event and a subscriber, which you specify or the server generates. Errors give the part of the template and the line. Nothing is stored or sent.",
+		Parameters:  []*huma.Param{param("template", "name of the template; any name if the request contains a template"), service()},
+		RequestBody: body[wire.PreviewRequest](a, "The input; {} uses sample data", "application/json")}
 	replies[wire.Preview](a, &op, http.StatusOK, "The rendered template", "application/json")
 	a.handle(op, mayRead, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
@@ -48,7 +48,7 @@ func (a *API) previewRoutes() {
 	})
 }
 
-// inDraft makes pointers into a document point into the draft of the request.
+// inDraft converts pointers into a document to pointers into the template of the request.
 func inDraft(name string, err error) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {

@@ -18,12 +18,12 @@ import (
 // A pageHandler returns a page for recipients.
 type pageHandler func(ctx context.Context, w http.ResponseWriter, r *http.Request) (*pages.Page, error)
 
-// pageRoute adds a page. It needs no key: what its link grants is in its token.
+// pageRoute adds a page. It needs no key: the token in its link contains the permission.
 func (a *API) pageRoute(op huma.Operation, h pageHandler) {
 	replies[any](a, &op, http.StatusOK, "A page for recipients", "text/html")
-	replies[any](a, &op, http.StatusNotFound, "A page that says that the link does not work", "text/html")
+	replies[any](a, &op, http.StatusNotFound, "A page that explains that the link does not work", "text/html")
 	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusInsufficientStorage} {
-		replies[any](a, &op, status, "A page that says to try again", "text/html")
+		replies[any](a, &op, status, "A page that asks the recipient to try again", "text/html")
 	}
 	a.handle(op, anybody, func(x *responseWriter, r *http.Request, _ caller) error {
 		status := http.StatusOK
@@ -51,35 +51,35 @@ func (a *API) show(x *responseWriter, status int, p *pages.Page) error {
 	return nil
 }
 
-// signupRoutes serve the pages to sign up and to confirm, and the same for programs.
+// signupRoutes serves the pages to sign up and to confirm, and the API endpoint to sign up.
 func (a *API) signupRoutes() {
 	type SignupIn struct {
 		Named
 		Body recipientpages.SignupAsk
 	}
 	act(a, huma.Operation{OperationID: "sign-up", Method: http.MethodPost, Path: "/v1/signups", Tags: []string{"subscriptions"},
-		Summary: "Mail somebody a link to confirm a subscription",
-		Description: "Nothing is stored before they confirm, within two days. If the address has the subscription already, the mail has a link to the preferences instead; " +
-			"a suppressed address gets none, nor does an address that has had three within hours: the response is the same. Without public_url the request is rejected."}, maySubscribe,
+		Summary: "Send an email with a link that confirms a subscription",
+		Description: "Nothing is stored until the recipient confirms, which must happen within two days. If the address already has the subscription, the email contains a link to the preferences instead. " +
+			"A suppressed address gets no email, nor does an address that got three such emails in the last few hours, but the response is the same. Without public_url the request is rejected."}, maySubscribe,
 		func(ctx context.Context, c caller, in *SignupIn) error {
 			s, err := a.oneService(c)
 			if err != nil {
 				return err
 			}
 			if a.deps.Signups == nil {
-				return &fanfare.Error{Code: fanfare.Conflict, Message: "the server has no public_url, so its mail cannot have a link", Hint: "set public_url to the URL at which recipients reach the server"}
+				return &fanfare.Error{Code: fanfare.Conflict, Message: "the server has no public_url, so its emails cannot contain a link", Hint: "set public_url to the URL at which recipients reach the server"}
 			}
 			return a.deps.Signups.Ask(ctx, s, &in.Body, a.recipientPages.MayMail)
 		})
 	if a.deps.Signups == nil {
 		return
 	}
-	form := huma.Operation{OperationID: "show-signup", Method: http.MethodGet, Path: "/s/{service}/{topic}", Tags: []string{"recipients"}, Summary: "The form to subscribe to a topic; changes nothing",
-		Parameters: []*huma.Param{param("service", "name of the service"), param("topic", "name of a topic whose document says signup")}}
+	form := huma.Operation{OperationID: "show-signup", Method: http.MethodGet, Path: "/s/{service}/{topic}", Tags: []string{"recipients"}, Summary: "Show the form to subscribe to a topic; changes nothing",
+		Parameters: []*huma.Param{param("service", "name of the service"), param("topic", "name of a topic with the setting signup")}}
 	a.pageRoute(form, a.recipientPages.ShowSignup)
-	form.OperationID, form.Method, form.Summary = "send-signup", http.MethodPost, "Ask for a subscription; no key is needed"
+	form.OperationID, form.Method, form.Summary = "send-signup", http.MethodPost, "Request a subscription; no key is needed"
 	form.Responses = nil
-	replies[any](a, &form, http.StatusTooManyRequests, "A page that says to try again later", "text/html")
+	replies[any](a, &form, http.StatusTooManyRequests, "A page that asks the recipient to try again later", "text/html")
 	a.pageRoute(form, a.recipientPages.SendSignup)
 	a.pageRoute(linked("show-confirmation", http.MethodGet, "/c/{token}", "Ask whether to confirm a subscription; changes nothing"), a.recipientPages.Confirm)
 	a.pageRoute(linked("confirm", http.MethodPost, "/c/{token}", "Confirm a subscription; no key is needed"), a.recipientPages.Confirm)
@@ -94,20 +94,20 @@ func (a *API) unsubscribeRoutes() {
 	}
 	a.pageRoute(linked("show-unsubscribe", http.MethodGet, "/u/{token}", "Ask a recipient what to unsubscribe from; changes nothing"), a.recipientPages.OfferUnsubscribe)
 	post := linked("unsubscribe", http.MethodPost, "/u/{token}", "Unsubscribe (RFC 8058 one-click); no key is needed")
-	post.Description = "The body of RFC 8058, or any other that is not the page's own form, ends what the message was about."
+	post.Description = "The body of RFC 8058, or any other body that is not the form of the page, ends the subscriptions that the message was about."
 	a.pageRoute(post, a.recipientPages.Unsubscribe)
-	a.pageRoute(linked("show-undo", http.MethodGet, "/r/{token}", "Ask whether to take an unsubscribe back; changes nothing"), a.recipientPages.Undo)
-	a.pageRoute(linked("undo-unsubscribe", http.MethodPost, "/r/{token}", "Take an unsubscribe back; no key is needed"), a.recipientPages.Undo)
+	a.pageRoute(linked("show-undo", http.MethodGet, "/r/{token}", "Ask whether to undo an unsubscribe; changes nothing"), a.recipientPages.Undo)
+	a.pageRoute(linked("undo-unsubscribe", http.MethodPost, "/r/{token}", "Undo an unsubscribe; no key is needed"), a.recipientPages.Undo)
 }
 
-// preferenceRoutes serve the page of what somebody gets, and what they agreed to.
+// preferenceRoutes serves the preferences page, and the list of consents.
 func (a *API) preferenceRoutes() {
 	type One struct {
 		Named
-		ID string `path:"id" doc:"chosen by the client, or per-..."`
+		ID string `path:"id" doc:"id of the subscriber: your own id, or per-..."`
 	}
 	read(a, huma.Operation{OperationID: "list-consents", Method: http.MethodGet, Path: "/v1/subscribers/{id}/consents", Tags: []string{"subscribers"},
-		Summary: "List the consents of a subscriber", Description: "The latest first. They are stored as long as the person."}, mayLookUp,
+		Summary: "List the consents of a subscriber", Description: "The latest first. A consent is stored as long as its subscriber."}, mayLookUp,
 		func(ctx context.Context, c caller, in *One) (page ConsentList, err error) {
 			s, err := a.oneService(c)
 			if err == nil {
@@ -120,22 +120,22 @@ func (a *API) preferenceRoutes() {
 	}
 	a.pageRoute(linked("show-preferences", http.MethodGet, "/p/{token}", "Show the preferences of a recipient; changes nothing"), a.recipientPages.ShowPreferences)
 	a.pageRoute(linked("change-preferences", http.MethodPost, "/p/{token}", "Change what a recipient gets; no key is needed"), a.recipientPages.ChangePreferences)
-	a.pageRoute(linked("show-move", http.MethodGet, "/a/{token}", "Ask whether messages shall go to this address; changes nothing"), a.recipientPages.Move)
-	a.pageRoute(linked("confirm-move", http.MethodPost, "/a/{token}", "Have messages go to another address; no key is needed"), a.recipientPages.Move)
+	a.pageRoute(linked("show-move", http.MethodGet, "/a/{token}", "Ask whether to send messages to this address; changes nothing"), a.recipientPages.Move)
+	a.pageRoute(linked("confirm-move", http.MethodPost, "/a/{token}", "Confirm that messages go to another address; no key is needed"), a.recipientPages.Move)
 }
 
-// A ConsentList is what a subscriber agreed to.
+// A ConsentList lists the consents of a subscriber.
 type ConsentList struct {
-	Consents []people.Consent `json:"consents" doc:"of all addresses"`
+	Consents []people.Consent `json:"consents" doc:"consents for all addresses, the latest first"`
 }
 
 // linked describes a page behind a link.
 func linked(id, method, path, summary string) huma.Operation {
 	return huma.Operation{OperationID: id, Method: method, Path: path, Tags: []string{"recipients"}, Summary: summary,
-		Parameters: []*huma.Param{param("token", "from the link in a message")}}
+		Parameters: []*huma.Param{param("token", "token from the link in a message")}}
 }
 
-// faultPage is what people see of an error.
+// faultPage returns the status and the page for an error.
 func (a *API) faultPage(x *responseWriter, err error) (status int, p *pages.Page) {
 	switch code := fanfare.CodeOf(err); code {
 	case fanfare.NotFound, fanfare.Invalid:

@@ -18,15 +18,15 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
-// A handler answers a request, or returns an error before it has written anything.
+// A handler responds to a request, or returns an error before it has written anything.
 type handler func(x *responseWriter, r *http.Request, c caller) error
 
-// handle adds an endpoint that reads its body itself. The query may have only the
+// handle adds an endpoint that reads its own body. The query may contain only the
 // parameters of op.
 func (a *API) handle(op huma.Operation, who access, h handler) {
 	a.describe(&op, who)
 	a.spec.OpenAPI().AddOperation(&op)
-	known := map[string]string{"service": "string"} // parameters of the query and their types
+	known := map[string]string{"service": "string"} // query parameters and their types
 	for _, p := range op.Parameters {
 		if p.In == "query" {
 			known[p.Name] = p.Schema.Type
@@ -93,10 +93,10 @@ func checkGiven(r *http.Request, known []*huma.Param) error {
 	return nil
 }
 
-// Named is part of every input: it names the service for keys of all services. It is
-// exported because huma reads only exported fields, embedded ones included.
+// Named is part of every input: it has the service, for keys of all services. It is
+// exported because huma reads only exported fields, including embedded ones.
 type Named struct {
-	Service string `query:"service" doc:"the service that an admin key means; the header X-Fanfare-Service does the same"`
+	Service string `query:"service" doc:"service of the request, for keys of all services; you can also use the header X-Fanfare-Service"`
 }
 
 // answer is an output with a JSON body.
@@ -117,7 +117,7 @@ func read[I, T any](a *API, op huma.Operation, who access, h func(ctx context.Co
 	})
 }
 
-// act is like read, but a success has no body: 204.
+// act is like read, but the response to a success is 204 without a body.
 func act[I any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) error) {
 	a.describe(&op, who)
 	op.DefaultStatus = http.StatusNoContent
@@ -151,7 +151,7 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithContext(ctx, c.acting(of, x, who)))
 }
 
-// shown converts err to a problem that huma writes.
+// shown converts err to a problem document that huma can write.
 func (a *API) shown(ctx context.Context, err error) error {
 	x := ctx.Value(exchangeKey{}).(*responseWriter)
 	p := problem.Of(err, x.id)

@@ -6,10 +6,10 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// Secrets has what receivers of webhooks verify them with.
+// Secrets returns the secrets with which receivers verify webhooks.
 type Secrets interface {
-	// ReceiverSecret is that of one receiver. NotFound: the service has no such
-	// channel. Invalid: it is none to programs, or to is not a URL.
+	// ReceiverSecret returns the secret of one receiver. It returns NotFound if the service
+	// does not have the channel, and Invalid if it is not a webhook channel or to is not a URL.
 	ReceiverSecret(service, channel, to string) (wire.ReceiverSecret, error)
 }
 
@@ -20,7 +20,7 @@ func (a *API) secretRoutes() {
 		To      string `query:"to" required:"true" doc:"URL of the receiver"`
 	}
 	op := listOp("get-secret", "/v1/channels/{channel}/secret", "configuration", "Show the secret that verifies webhooks")
-	op.Description = "Each receiver has a secret of its own, derived from that of the channel: who knows it cannot sign what another receiver would believe. Needs a key with the scope secrets."
+	op.Description = "Each receiver has its own secret, derived from the secret of the channel, so that one receiver cannot forge webhooks for another. Needs a key with the scope secrets."
 	read(a, op, maySeeSecrets, func(_ context.Context, c caller, in *ofReceiver) (wire.ReceiverSecret, error) {
 		service, err := a.oneService(c)
 		if err != nil {

@@ -61,21 +61,21 @@ func (x *responseWriter) Write(b []byte) (int, error) {
 }
 
 func (x *responseWriter) refuseRoute(status int) {
-	err := &fanfare.Error{Code: fanfare.NotFound, Message: x.request.Method + " " + x.request.URL.Path + " does not exist", Hint: "/docs shows every endpoint, /openapi.json lists them"}
+	err := &fanfare.Error{Code: fanfare.NotFound, Message: x.request.Method + " " + x.request.URL.Path + " does not exist", Hint: "see /docs or /openapi.json for the endpoints"}
 	if status == http.StatusMethodNotAllowed {
-		err = &fanfare.Error{Code: fanfare.MethodNotAllowed, Message: x.request.URL.Path + " does not support the method " + x.request.Method, Hint: "the header Allow lists the supported methods"}
+		err = &fanfare.Error{Code: fanfare.MethodNotAllowed, Message: x.request.URL.Path + " does not support the method " + x.request.Method, Hint: "use one of the methods in the header Allow"}
 	}
 	x.refuse(err)
 }
 
-// refuse answers with err in place of a handler.
+// refuse responds with err instead of a handler.
 func (x *responseWriter) refuse(err error) {
 	p := problem.Of(err, x.id)
 	x.status, x.own = p.Status, true
 	p.Write(x.ResponseWriter)
 }
 
-// ServeHTTP answers one request of the API.
+// ServeHTTP handles one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &responseWriter{ResponseWriter: w, request: r, id: httpio.RequestID(r), api: a, began: a.now()}
 	w.Header().Set("X-Request-Id", x.id)
@@ -100,7 +100,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if most := a.deps.Limits.MaxRequests(r); most > 0 && running > int64(most) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-		x.refuse(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server is processing too many requests", Hint: "send this request again in a moment"})
+		x.refuse(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server is processing too many requests", Hint: "send the request again shortly"})
 		return
 	}
 	a.mux.ServeHTTP(x, r)
@@ -130,7 +130,7 @@ func (a *API) admitted(x *responseWriter, who access) (caller, error) {
 // statusClientGone is logged, never sent.
 const statusClientGone = 499
 
-// fail answers with err, or aborts a response that has already begun.
+// fail responds with err, or aborts a response that has already begun.
 func (a *API) fail(x *responseWriter, err error) {
 	if errors.Is(err, context.Canceled) && x.request.Context().Err() != nil {
 		x.status = statusClientGone // the client has disconnected
@@ -141,7 +141,7 @@ func (a *API) fail(x *responseWriter, err error) {
 		a.log.Log(x.request.Context(), a.failureLevel(), "request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
 	}
 	if x.status != 0 {
-		panic(http.ErrAbortHandler) // abort the response, so that the client does not take it for complete
+		panic(http.ErrAbortHandler) // abort the response, so that the client does not consider it complete
 	}
 	p.Write(x)
 }
@@ -154,7 +154,7 @@ func logPanic(log *slog.Logger, x *responseWriter, reason any, stack []byte) {
 // Started reports whether the response has begun.
 func (x *responseWriter) Started() bool { return x.status != 0 }
 
-// run reads the lines of a bulk body and answers them.
+// run reads the lines of a bulk body and responds to each of them.
 func run[T any](a *API, x *responseWriter, r *http.Request, w ndjson.Endpoint[T]) error {
 	return ndjson.Serve(&ndjson.BodyLimit{Stopping: a.stopping, Slots: a.bulk}, x, r, w, func(err error) { a.fail(x, err) })
 }

@@ -6,19 +6,19 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// States has the last event of each key of a topic.
+// States reads the last event of each key of a topic.
 type States interface {
-	// States lists those behind a key, limit at most. Keys is how many there are.
-	// NotFound: the service has no such topic.
+	// States lists at most limit states after a key. Keys is the number of all states.
+	// It returns NotFound if the service does not have the topic.
 	States(service, topic, behind string, limit int) (wire.StatePage, error)
-	// State is that of one key, NotFound where it has none.
+	// State returns the state of one key, or NotFound if it has none.
 	State(service, topic, key string) (wire.KeyState, error)
 }
 
-// maxStateBytes is after how many bytes of data a page of states ends.
+// maxStateBytes is the number of bytes of data after which a page of states ends.
 const maxStateBytes = 4 << 20
 
-// pageOfStates is how many of a list make a page.
+// pageOfStates returns how many states of a list fit on a page.
 func pageOfStates(list []wire.KeyState, limit int) int {
 	bytes := 0
 	for i := range list {
@@ -31,8 +31,8 @@ func pageOfStates(list []wire.KeyState, limit int) int {
 }
 
 func (a *API) stateRoutes() {
-	list := listOp("list-states", "/v1/topics/{topic}/state", "events", "The last event of each key of a topic, by key")
-	list.Description = "The functions crosses, crosses_above and crosses_below compare the next event of the key with it. A topic has keys if its setting key names a field."
+	list := listOp("list-states", "/v1/topics/{topic}/state", "events", "List the last event of each key of a topic, by key")
+	list.Description = "The functions crosses, crosses_above and crosses_below compare the next event of the key with it. A topic has keys if it has the setting key."
 	read(a, list, mayLookUp, func(_ context.Context, c caller, in *OfTopic) (page wire.StatePage, err error) {
 		service, err := a.oneService(c)
 		if err != nil {
@@ -53,9 +53,9 @@ func (a *API) stateRoutes() {
 	type ofKey struct {
 		Named
 		Topic string `path:"topic" doc:"name of the topic"`
-		Key   string `path:"key" doc:"text of the key, such as the symbol of a stock"`
+		Key   string `path:"key" doc:"value of the key, such as the symbol of a stock"`
 	}
-	read(a, listOp("get-state", "/v1/topics/{topic}/state/{key}", "events", "The last event of a key"), mayLookUp,
+	read(a, listOp("get-state", "/v1/topics/{topic}/state/{key}", "events", "Get the last event of a key"), mayLookUp,
 		func(_ context.Context, c caller, in *ofKey) (wire.KeyState, error) {
 			service, err := a.oneService(c)
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 
 func (a *API) statusRoutes() {
 	read(a, huma.Operation{OperationID: "get-status", Method: http.MethodGet, Path: "/v1/status", Tags: []string{"operations"},
-		Summary: "How the server is doing"}, mayRead,
+		Summary: "Get the state of the server"}, mayRead,
 		func(ctx context.Context, c caller, _ *Named) (wire.Status, error) {
 			s, err := a.deps.Reports.Status(ctx)
 			if c.service != "" {
@@ -25,8 +25,8 @@ func (a *API) statusRoutes() {
 		})
 }
 
-// ofService leaves out of s what belongs to other services, and for keys of the service
-// what belongs to all.
+// ofService removes the parts of s that belong to other services and, for keys of one
+// service, the parts that concern the whole server.
 func ofService(s wire.Status, service string, ofAll bool) wire.Status {
 	if !ofAll {
 		s.Restored, s.Database, s.Inbound, s.MatchCheck, s.Suppressions, s.Untold = nil, nil, nil, nil, 0, 0

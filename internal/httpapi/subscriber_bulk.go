@@ -12,10 +12,10 @@ import (
 	"fanfare.dev/fanfare/internal/people"
 )
 
-// subscriberChunkLines is how many lines of subscribers are put with one call.
+// subscriberChunkLines is the number of subscribers that are stored with one call.
 const subscriberChunkLines = 1000
 
-// importSubscribers puts the subscriber on each line of the body.
+// importSubscribers stores the subscriber on each line of the body.
 func (a *API) importSubscribers(x *responseWriter, r *http.Request, service string, quiet bool) error {
 	sum := putSum{Errors: []wire.LineError{}}
 	defer a.noteImport(r, service, "subscribers", &sum)
@@ -35,11 +35,11 @@ func (a *API) importSubscribers(x *responseWriter, r *http.Request, service stri
 	})
 }
 
-// exportPage is how many subscribers an export has in memory.
+// exportPage is the number of subscribers that an export keeps in memory.
 const exportPage = 1000
 
-// exportSubscribers streams all subscribers as the lines that an import takes.
-// Ids of ours are left out: they are places, which are given anew.
+// exportSubscribers streams all subscribers as lines for an import. It omits ids assigned
+// by the server: they are row ids, which an import assigns anew.
 func (a *API) exportSubscribers(ctx context.Context, x *responseWriter, service string) error {
 	out := newLineStream(x)
 	for after, more := fanfare.RowID(0), true; more; {

@@ -20,7 +20,7 @@ import (
 type Subscribers interface {
 	Subscriber(ctx context.Context, service, id string) (people.Subscriber, error)
 	SubscriberByAddress(ctx context.Context, service, address string) (people.Subscriber, error)
-	// SubscriberPage may return fewer than limit although next says that more follow.
+	// SubscriberPage may return fewer than limit subscribers even if next shows that more follow.
 	SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []people.Subscriber, next fanfare.RowID, err error)
 	CreateSubscriber(ctx context.Context, service string, p people.SubscriberPut) (people.Subscriber, error)
 	PutSubscriber(ctx context.Context, service, id string, p people.SubscriberPut, check people.SubscriberCheck) (s people.Subscriber, created bool, err error)
@@ -33,35 +33,35 @@ type Subscribers interface {
 
 // SubscriberList is a page of subscribers.
 type SubscriberList struct {
-	Subscribers []people.Subscriber `json:"subscribers" doc:"in the order in which they are kept"`
+	Subscribers []people.Subscriber `json:"subscribers" doc:"subscribers, in storage order"`
 	Next        string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// OneSubscriber names a subscriber.
+// OneSubscriber identifies a subscriber.
 type OneSubscriber struct {
 	Named
-	ID string `path:"id" doc:"chosen by the client, or per-..."`
+	ID string `path:"id" doc:"id of the subscriber: your own id, or per-..."`
 }
 
 type subscribersBy struct {
 	Page
-	ID      string `query:"id" doc:"only the one with this id"`
-	Address string `query:"address" doc:"only the one that has this address"`
-	Accept  string `header:"Accept" doc:"application/x-ndjson: all of them as a stream"`
+	ID      string `query:"id" doc:"only the subscriber with this id"`
+	Address string `query:"address" doc:"only the subscriber with this address"`
+	Accept  string `header:"Accept" doc:"application/x-ndjson: all subscribers as a stream"`
 }
 
 func (a *API) subscriberRoutes() {
 	tags := []string{"subscribers"}
 	const path, one = "/v1/subscribers", "/v1/subscribers/{id}"
 	list := huma.Operation{OperationID: "list-subscribers", Method: http.MethodGet, Path: path, Tags: tags,
-		Summary: "List the subscribers of a service in the order in which they are stored, or stream all of them",
-		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all subscribers " +
-			"are streamed, each on a line of the form that an import takes. Ids of ours (per-) are left out."}
-	replies[SubscriberList](a, &list, http.StatusOK, "A page, or everybody", "application/json")
+		Summary: "List the subscribers of a service in storage order, or stream all of them",
+		Description: "A page can have fewer entries than limit even if more follow; next is then set. With Accept: application/x-ndjson, all subscribers " +
+			"are streamed, one per line in the format of an import. Ids assigned by the server (per-) are omitted."}
+	replies[SubscriberList](a, &list, http.StatusOK, "A page, or a stream of all subscribers", "application/json")
 	list.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, httpio.NDJSON)}
 	streamed(a, list, mayLookUp, a.subscribers)
-	read(a, huma.Operation{OperationID: "get-subscriber", Method: http.MethodGet, Path: one, Tags: tags, Summary: "One subscriber with all addresses",
-		Description: "A subscriber that was merged into another is not found; the hint of the error names the subscriber that it was merged into. Change that one: the server never follows an old id silently."}, mayLookUp,
+	read(a, huma.Operation{OperationID: "get-subscriber", Method: http.MethodGet, Path: one, Tags: tags, Summary: "Get a subscriber with all addresses",
+		Description: "A subscriber that was merged into another one is not found; the hint of the error gives the id of the other one. Use that id: the server does not redirect old ids."}, mayLookUp,
 		func(ctx context.Context, c caller, in *OneSubscriber) (people.Subscriber, error) {
 			s, err := a.oneService(c)
 			if err != nil {
@@ -75,46 +75,46 @@ func (a *API) subscriberRoutes() {
 		})
 
 	post := huma.Operation{OperationID: "create-subscriber", Method: http.MethodPost, Path: path, Tags: tags,
-		Summary:     "Add a subscriber with an id of ours, or, as NDJSON, add or replace any number",
-		Description: "NDJSON is streamed: each line is stored on its own, under its id if it has one, and gets a response line, in order; an invalid line does not stop the others.",
-		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
+		Summary:     "Create a subscriber with an id assigned by the server or, with NDJSON, create or replace any number of subscribers",
+		Description: "NDJSON is streamed: each line is stored independently, under its id if it has one, and gets a response line, in order; an invalid line does not affect the others.",
+		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: return only a summary")},
 		RequestBody: body[people.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
 	post.RequestBody.Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, httpio.NDJSON)}
-	replies[people.Subscriber](a, &post, http.StatusCreated, "Added", "application/json")
-	replies[wire.PutSummary](a, &post, http.StatusOK, "Of NDJSON: one answer or error on each line, or with quiet=true a summary", "application/json")
+	replies[people.Subscriber](a, &post, http.StatusCreated, "Created", "application/json")
+	replies[wire.PutSummary](a, &post, http.StatusOK, "For NDJSON: a result or an error on each line, or with quiet=true a summary", "application/json")
 	post.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[wire.Subscribed](a, httpio.NDJSON)}
 	a.handle(post, maySubscribe, a.postSubscriber)
 
 	put := huma.Operation{OperationID: "put-subscriber", Method: http.MethodPut, Path: one, Tags: tags,
-		Summary:     "Add the subscriber with this id, or replace it as a whole",
-		Description: "Subscriptions to addresses that it has no more end. An address belongs to one subscriber: one of somebody else is a conflict.",
-		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()},
+		Summary:     "Create or completely replace the subscriber with this id",
+		Description: "Subscriptions to addresses that it no longer has end. An address belongs to only one subscriber; an address of another subscriber is a conflict.",
+		Parameters:  []*huma.Param{param("id", "id of the subscriber: your own id, or per-..."), service(), ifMatch()},
 		RequestBody: body[people.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
-	replies[people.Subscriber](a, &put, http.StatusCreated, "Added", "application/json")
-	replies[people.Subscriber](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
+	replies[people.Subscriber](a, &put, http.StatusCreated, "Created", "application/json")
+	replies[people.Subscriber](a, &put, http.StatusOK, "Replaced, or unchanged", "application/json")
 	a.handle(put, maySubscribe, a.putSubscriber)
 
 	patch := huma.Operation{OperationID: "patch-subscriber", Method: http.MethodPatch, Path: one, Tags: tags,
-		Summary:     "Change a subscriber by a JSON merge patch (RFC 7396)",
-		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()},
+		Summary:     "Change a subscriber with a JSON Merge Patch (RFC 7396)",
+		Parameters:  []*huma.Param{param("id", "id of the subscriber: your own id, or per-..."), service(), ifMatch()},
 		RequestBody: body[people.SubscriberPut](a, "The changes; null removes a member", httpio.MergePatch, "application/json")}
-	replies[people.Subscriber](a, &patch, http.StatusOK, "As it is now", "application/json")
+	replies[people.Subscriber](a, &patch, http.StatusOK, "The changed subscriber", "application/json")
 	a.handle(patch, maySubscribe, a.patchSubscriber)
 
 	del := huma.Operation{OperationID: "delete-subscriber", Method: http.MethodDelete, Path: one, Tags: tags,
-		Summary:     "End all subscriptions of a subscriber and take it out of the lists",
-		Description: "The response is sent when no message for it can be sent any more. The history remains; erase removes it.",
-		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()}}
-	replies[any](a, &del, http.StatusNoContent, "Done, or it was not there")
+		Summary:     "Delete a subscriber and end all of its subscriptions",
+		Description: "The response is sent when no further message for the subscriber can be sent. The history remains; erase removes it.",
+		Parameters:  []*huma.Param{param("id", "id of the subscriber: your own id, or per-..."), service(), ifMatch()}}
+	replies[any](a, &del, http.StatusNoContent, "Deleted, or it did not exist")
 	a.handle(del, maySubscribe, a.deleteSubscriber)
 }
 
 func ifMatch() *huma.Param {
 	return &huma.Param{Name: "If-Match", In: "header", Schema: &huma.Schema{Type: "string"},
-		Description: "change it only if it still has this ETag; else 412"}
+		Description: "change it only if it still has this ETag; otherwise 412"}
 }
 
-// subscribers returns how to answer who asks for a list.
+// subscribers returns the function that writes the requested list.
 func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (func(context.Context, *responseWriter) error, error) {
 	if acceptsLines(in.Accept) {
 		s, err := a.oneService(c)
@@ -152,7 +152,7 @@ func (a *API) listSubscribers(ctx context.Context, c caller, in *subscribersBy) 
 	return list, err
 }
 
-// subscribersNamed is the list of the one that is named, or of none.
+// subscribersNamed returns a list with the subscriber that the filters identify, or an empty list.
 func (a *API) subscribersNamed(ctx context.Context, service string, in *subscribersBy) ([]people.Subscriber, error) {
 	var found people.Subscriber
 	var err error
@@ -174,7 +174,7 @@ func (a *API) subscribersNamed(ctx context.Context, service string, in *subscrib
 	return nil, err
 }
 
-// placeKey and placeAfter turn a place into the key of a cursor and back.
+// placeKey and placeAfter convert a row id to the key of a cursor and back.
 func placeKey(p fanfare.RowID) string { return strconv.FormatUint(uint64(p), 16) }
 
 func placeAfter(l listing, cursor string) (fanfare.RowID, error) {
@@ -276,7 +276,7 @@ func answerSubscriber(x *responseWriter, status int, s *people.Subscriber) error
 	return httpio.WriteJSON(x, status, "application/json", s)
 }
 
-// setTag gives the answer the entity tag of what it shows.
+// setTag sets the entity tag of the value in the response.
 func setTag(x *responseWriter, v any) error {
 	tag, err := httpio.TagOf(v)
 	if err == nil {

@@ -17,27 +17,27 @@ import (
 	"fanfare.dev/fanfare/internal/people"
 )
 
-// SubscriptionLists reads many subscriptions a part at a time.
+// SubscriptionLists reads many subscriptions in parts.
 type SubscriptionLists interface {
-	// SubscriptionPage may return fewer than limit although next says that more follow.
+	// SubscriptionPage may return fewer than limit subscriptions even if next shows that more follow.
 	SubscriptionPage(ctx context.Context, service string, f people.SubscriptionFilter, after fanfare.RowID, limit int) (page []people.Subscription, next fanfare.RowID, err error)
-	// ExportSubscriptions visits those that have not ended as the puts that make them again.
+	// ExportSubscriptions visits the subscriptions that have not ended, as puts that recreate them.
 	ExportSubscriptions(ctx context.Context, service string, f people.SubscriptionFilter, visit func(p *people.SubscriptionPut) error) error
 }
 
 // SubscriptionList is a page of subscriptions.
 type SubscriptionList struct {
-	Subscriptions []people.Subscription `json:"subscriptions" doc:"in the order in which they are kept"`
+	Subscriptions []people.Subscription `json:"subscriptions" doc:"subscriptions, in storage order"`
 	Next          string                `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
 type subscriptionsBy struct {
 	Page
-	Topic      string `query:"topic" doc:"only those to this topic"`
-	Channel    string `query:"channel" doc:"only those over this channel"`
-	Subscriber string `query:"subscriber" doc:"only those of this subscriber (id), or to this address"`
-	State      string `query:"state" enum:"active,paused,ended" doc:"only those in this state"`
-	Accept     string `header:"Accept" doc:"application/x-ndjson: all that have not ended as a stream"`
+	Topic      string `query:"topic" doc:"only subscriptions to this topic"`
+	Channel    string `query:"channel" doc:"only subscriptions over this channel"`
+	Subscriber string `query:"subscriber" doc:"only subscriptions of this subscriber (id), or to this address"`
+	State      string `query:"state" enum:"active,paused,ended" doc:"only subscriptions in this state"`
+	Accept     string `header:"Accept" doc:"application/x-ndjson: all active and paused subscriptions as a stream"`
 }
 
 func (in *subscriptionsBy) filter() people.SubscriptionFilter {
@@ -46,16 +46,16 @@ func (in *subscriptionsBy) filter() people.SubscriptionFilter {
 
 func (a *API) subscriptionListRoutes() {
 	op := huma.Operation{OperationID: "list-subscriptions", Method: http.MethodGet, Path: "/v1/subscriptions", Tags: []string{"subscriptions"},
-		Summary: "List the subscriptions of a service in the order in which they are stored, or stream all of them",
-		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all active and paused subscriptions " +
-			"that the filters choose are streamed, each on a line of the form that an import takes: what is exported can be imported into an empty service. Ids of ours (sub-, per-) are left out."}
-	replies[SubscriptionList](a, &op, http.StatusOK, "A page, or everything", "application/json")
+		Summary: "List the subscriptions of a service in storage order, or stream all of them",
+		Description: "A page can have fewer entries than limit even if more follow; next is then set. With Accept: application/x-ndjson, all active and paused subscriptions " +
+			"that match the filters are streamed, one per line in the format of an import, so that they can be imported into an empty service. Ids assigned by the server (sub-, per-) are omitted."}
+	replies[SubscriptionList](a, &op, http.StatusOK, "A page, or a stream of all subscriptions", "application/json")
 	op.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaOf[wire.SubscriptionRequest](a)}
 	streamed(a, op, mayLookUp, a.listSubscriptions)
 }
 
-// streamed is read for an answer that may be too large to be made as a whole: h
-// returns how to write it.
+// streamed is like read for a response that may be too large for memory: h returns
+// the function that writes it.
 func streamed[I any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) (func(context.Context, *responseWriter) error, error)) {
 	a.describe(&op, who)
 	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
@@ -73,7 +73,7 @@ func streamed[I any](a *API, op huma.Operation, who access, h func(ctx context.C
 	})
 }
 
-// listSubscriptions returns how to answer.
+// listSubscriptions returns the function that writes the requested list.
 func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptionsBy) (func(context.Context, *responseWriter) error, error) {
 	s, err := a.oneService(c)
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptions
 	if acceptsLines(in.Accept) {
 		if in.State == "ended" || in.Cursor != "" {
 			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains all active and paused subscriptions and supports neither cursor nor the state ended",
-				Hint: "request application/json to get pages"}
+				Hint: "omit cursor and state=ended, or request application/json to get pages"}
 		}
 		return func(ctx context.Context, x *responseWriter) error {
 			return a.exportSubscriptions(ctx, x, s, in.filter())
@@ -106,7 +106,7 @@ func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptions
 	}, nil
 }
 
-// acceptsLines reports whether the client asks for NDJSON by name.
+// acceptsLines reports whether the client explicitly accepts NDJSON.
 func acceptsLines(accept string) bool {
 	for mt := range strings.SplitSeq(accept, ",") {
 		mt, _, _ = strings.Cut(mt, ";")
@@ -118,8 +118,8 @@ func acceptsLines(accept string) bool {
 }
 
 const (
-	streamPieceBytes = 64 << 10         // written at once
-	streamPatience   = 60 * time.Second // for a client to take a piece
+	streamPieceBytes = 64 << 10         // size of one write
+	streamPatience   = 60 * time.Second // time for a client to read a piece
 )
 
 // A lineStream writes values as NDJSON, a piece at a time.

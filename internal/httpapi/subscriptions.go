@@ -18,30 +18,30 @@ func (a *API) subscriptionRoutes() {
 	a.pauseRoutes()
 	tags := []string{"subscriptions"}
 	post := huma.Operation{OperationID: "put-subscriptions", Method: http.MethodPost, Path: "/v1/subscriptions", Tags: tags,
-		Summary: "Add or replace one subscription, or, as NDJSON, any number",
-		Description: "NDJSON is streamed: each line is stored on its own and gets a response line, in order; an invalid line does not stop the others. " +
-			"Read the answers while you send, or ask for a summary with quiet=true or Prefer: return=minimal. Where a body breaks off, its whole lines are stored.",
-		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
+		Summary: "Create or replace one subscription or, with NDJSON, any number of subscriptions",
+		Description: "NDJSON is streamed: each line is stored independently and gets a response line, in order; an invalid line does not affect the others. " +
+			"Read the responses while you send, or request a summary with quiet=true or Prefer: return=minimal. If a body is cut off, its complete lines are stored.",
+		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: return only a summary")},
 		RequestBody: body[wire.SubscriptionRequest](a, "A subscription, or one on each line", "application/json", httpio.NDJSON)}
-	replies[wire.Subscribed](a, &post, http.StatusCreated, "Added", "application/json")
-	replies[wire.Subscribed](a, &post, http.StatusOK, "It was there, and is now as asked; of NDJSON: one answer or error on each line", "application/json", httpio.NDJSON)
+	replies[wire.Subscribed](a, &post, http.StatusCreated, "Created", "application/json")
+	replies[wire.Subscribed](a, &post, http.StatusOK, "Replaced, or unchanged; for NDJSON: a result or an error on each line", "application/json", httpio.NDJSON)
 	orSummary[wire.PutSummary](a, &post, http.StatusOK)
 	a.handle(post, maySubscribe, a.postSubscriptions)
 
 	put := huma.Operation{OperationID: "put-subscription", Method: http.MethodPut, Path: "/v1/subscriptions/{id}", Tags: tags,
-		Summary:     "Add or replace the subscription with this id",
-		Parameters:  []*huma.Param{param("id", "chosen by the client"), service(), ifMatch()},
+		Summary:     "Create or replace the subscription with this id",
+		Parameters:  []*huma.Param{param("id", "your own id for the subscription"), service(), ifMatch()},
 		RequestBody: body[wire.SubscriptionRequest](a, "The subscription", "application/json")}
-	replies[wire.Subscribed](a, &put, http.StatusCreated, "Added", "application/json")
-	replies[wire.Subscribed](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
+	replies[wire.Subscribed](a, &put, http.StatusCreated, "Created", "application/json")
+	replies[wire.Subscribed](a, &put, http.StatusOK, "Replaced, or unchanged", "application/json")
 	a.handle(put, maySubscribe, a.putSubscription)
 
 	type One struct {
 		Named
-		ID string `path:"id" doc:"of the subscription"`
+		ID string `path:"id" doc:"id of the subscription"`
 	}
 	read(a, huma.Operation{OperationID: "get-subscription", Method: http.MethodGet, Path: "/v1/subscriptions/{id}", Tags: tags,
-		Summary: "One subscription, active, paused or ended"}, mayLookUp,
+		Summary: "Get a subscription, including an ended one"}, mayLookUp,
 		func(ctx context.Context, c caller, in *One) (people.Subscription, error) {
 			s, err := a.oneService(c)
 			if err != nil {
@@ -56,11 +56,11 @@ func (a *API) subscriptionRoutes() {
 
 	type end struct {
 		One
-		Reason  string `query:"reason" maxLength:"200" doc:"kept with the subscription"`
-		IfMatch string `header:"If-Match" doc:"end it only if it still has this ETag; else 412"`
+		Reason  string `query:"reason" maxLength:"200" doc:"reason, which is stored with the subscription"`
+		IfMatch string `header:"If-Match" doc:"end it only if it still has this ETag; otherwise 412"`
 	}
 	act(a, huma.Operation{OperationID: "end-subscription", Method: http.MethodDelete, Path: "/v1/subscriptions/{id}", Tags: tags,
-		Summary: "End a subscription", Description: "The response is sent when no message for it can be sent any more. It waits for messages that are being sent."}, maySubscribe,
+		Summary: "End a subscription", Description: "The response is sent when no further message for the subscription can be sent. It waits for messages that are being sent."}, maySubscribe,
 		func(ctx context.Context, c caller, in *end) error {
 			s, err := a.oneService(c)
 			if err != nil {
@@ -102,7 +102,7 @@ func (a *API) putSubscription(x *responseWriter, r *http.Request, c caller) erro
 	return a.keepSubscription(x, r, s, r.PathValue("id"))
 }
 
-// keepSubscription puts the one subscription in the body; id is that of the
+// keepSubscription stores the subscription in the body; id is the id in the
 // path, or "".
 func (a *API) keepSubscription(x *responseWriter, r *http.Request, service, id string) error {
 	text, err := httpio.ReadBody(x, r)
@@ -115,7 +115,7 @@ func (a *API) keepSubscription(x *responseWriter, r *http.Request, service, id s
 	}
 	if id != "" {
 		if puts[0].ID != "" && puts[0].ID != id {
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/id", Message: "differs from the id in the path", Hint: "omit it"}
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/id", Message: "id in the body differs from the id in the path", Hint: "omit id from the body"}
 		}
 		puts[0].ID = id
 		puts[0].Check = httpio.Preconditions[people.Subscription](r)
@@ -137,8 +137,8 @@ func (a *API) keepSubscription(x *responseWriter, r *http.Request, service, id s
 	return nil
 }
 
-// appendPut appends a wire.Subscribed; with the cost of its condition where that
-// is asked for, or no index leads to it.
+// appendPut appends a wire.Subscribed. It includes the cost of the condition if the client
+// asked for it, or if no index covers the condition.
 func appendPut(dst []byte, r *people.PutResult, cost bool) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = httpio.AppendString(dst, r.ID)

@@ -16,47 +16,47 @@ import (
 	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
-// suppressionChunkLines is how many lines of a list are kept with one call.
+// suppressionChunkLines is the number of lines that are stored with one call.
 const suppressionChunkLines = 2000
 
 type suppressionsBy struct {
 	Page
-	Reason      string `query:"reason" enum:"soft_bounces,imported,unsubscribed,hard_bounce,manual,complaint,erased" doc:"only those for this reason"`
-	AllServices bool   `query:"all_services" doc:"those that hold for all services; asks for a key with the scope admin that is for all services"`
-	Accept      string `header:"Accept" doc:"application/x-ndjson: all of them as a stream"`
+	Reason      string `query:"reason" enum:"soft_bounces,imported,unsubscribed,hard_bounce,manual,complaint,erased" doc:"only suppressions for this reason"`
+	AllServices bool   `query:"all_services" doc:"suppressions for all services; requires a key with the scope admin for all services"`
+	Accept      string `header:"Accept" doc:"application/x-ndjson: all suppressions as a stream"`
 }
 
-// SuppressionSummary is the short answer to an import.
+// SuppressionSummary is the short response to an import.
 type SuppressionSummary struct {
-	Added  int64            `json:"added" doc:"so many were not on the list, or for a weaker reason, or for less long"`
-	Kept   int64            `json:"kept" doc:"of so many the list said as much already"`
+	Added  int64            `json:"added" doc:"number of entries that are new, or have a stronger reason or a later end than before"`
+	Kept   int64            `json:"kept" doc:"number of entries that changed nothing"`
 	Failed int64            `json:"failed"`
-	Errors []wire.LineError `json:"errors" doc:"the first 100 bad lines"`
+	Errors []wire.LineError `json:"errors" doc:"errors of the first 100 rejected lines"`
 }
 
 func (a *API) suppressionListRoutes() {
 	const path = "/v1/suppression-list"
 	tags := []string{"subscribers"}
 	list := huma.Operation{OperationID: "list-suppressions", Method: http.MethodGet, Path: path, Tags: tags,
-		Summary: "The suppressed addresses of a service, the latest first, or all of them as a stream",
-		Description: "Of whoever was forgotten there is no address, but a hash. " +
-			"With Accept: application/x-ndjson all are streamed, one per line in the form of an import. The suppressions for all services are a list of their own."}
-	replies[SuppressionList](a, &list, http.StatusOK, "A page, or everything", "application/json")
+		Summary: "List the suppressed addresses of a service, the latest first, or stream all of them",
+		Description: "Entries of erased subscribers have a hash instead of an address. " +
+			"With Accept: application/x-ndjson, all entries are streamed, one per line in the format of an import. The suppressions for all services are a separate list."}
+	replies[SuppressionList](a, &list, http.StatusOK, "A page, or a stream of all suppressions", "application/json")
 	list.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[SuppressionRequest](a, httpio.NDJSON)}
 	streamed(a, list, mayLookUp, a.listSuppressions)
 
 	fill := huma.Operation{OperationID: "import-suppressions", Method: http.MethodPost, Path: path, Tags: tags,
-		Summary:     "Put the address on each line on the suppression list",
-		Description: "NDJSON is streamed: each line is stored on its own and gets a response line, in order; an invalid line does not stop the others. Read the responses while you send, or request a summary with quiet=true.",
-		Parameters: []*huma.Param{service(), flag("quiet", "answer only a summary"),
-			flag("all_services", "for all services; asks for a key with the scope admin that is for all services")},
+		Summary:     "Add the address on each line to the suppression list",
+		Description: "NDJSON is streamed: each line is stored independently and gets a response line, in order; an invalid line does not affect the others. Read the responses while you send, or request a summary with quiet=true.",
+		Parameters: []*huma.Param{service(), flag("quiet", "return only a summary"),
+			flag("all_services", "suppress the addresses for all services; requires a key with the scope admin for all services")},
 		RequestBody: body[SuppressionRequest](a, "An address on each line", httpio.NDJSON)}
-	replies[SuppressionSummary](a, &fill, http.StatusOK, "One answer or error on each line, or with quiet=true a summary", "application/json")
+	replies[SuppressionSummary](a, &fill, http.StatusOK, "A result or an error on each line, or with quiet=true a summary", "application/json")
 	fill.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[SuppressionAdded](a, httpio.NDJSON)}
 	a.handle(fill, maySubscribe, a.importSuppressions)
 }
 
-// listSuppressions returns how to answer.
+// listSuppressions returns the function that writes the requested list.
 func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy) (func(context.Context, *responseWriter) error, error) {
 	s, err := a.suppressionScope(c, in.AllServices)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy
 	f := suppression.Filter{Service: s, Reason: in.Reason}
 	if acceptsLines(in.Accept) {
 		if in.Cursor != "" {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains the whole list and does not support cursor", Hint: "request application/json to get pages"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains the whole list and does not support cursor", Hint: "omit cursor, or request application/json to get pages"}
 		}
 		return func(ctx context.Context, x *responseWriter) error { return a.exportSuppressions(ctx, x, f) }, nil
 	}
@@ -113,7 +113,7 @@ func (a *API) exportSuppressions(ctx context.Context, x *responseWriter, f suppr
 	return out.flush()
 }
 
-// importSuppressions puts the address on each line of the body on the list.
+// importSuppressions adds the address on each line of the body to the list.
 func (a *API) importSuppressions(x *responseWriter, r *http.Request, c caller) error {
 	quiet, err := httpio.WantsSummary(r)
 	if err != nil {
@@ -157,7 +157,7 @@ func (a *API) importSuppressions(x *responseWriter, r *http.Request, c caller) e
 	})
 }
 
-// add counts a line that was kept, and appends its answer.
+// add counts a stored line and appends its response.
 func (s *SuppressionSummary) add(dst []byte, added, quiet bool) []byte {
 	answer := `{"added":false}`
 	if added {
@@ -178,7 +178,7 @@ func (a *API) decodeSuppression(line []byte, service string, all bool, to *suppr
 		return err
 	}
 	if in.AllServices && !all {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "the line is for all services, but the list belongs to one service",
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "the entry is for all services, but the list belongs to one service",
 			Hint: "send the list with ?all_services=true, or omit all_services"}
 	}
 	*to, err = a.deps.Suppressions.CheckSuppression(in.ask(service, suppression.ReasonImported))

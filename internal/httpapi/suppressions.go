@@ -12,25 +12,25 @@ import (
 	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
-// Suppressions are the addresses that nobody may subscribe or write to. Without a
-// service they are those of all services.
+// Suppressions stores the addresses that cannot be subscribed and get no messages. A
+// service of "" means the list for all services.
 type Suppressions interface {
 	Suppression(ctx context.Context, service, address string) (suppression.Suppression, error)
-	// CheckSuppression reads an ask; SuppressRecords keeps some of them, and counts
-	// those that say more than the list did.
+	// CheckSuppression validates a request. SuppressRecords stores records, and counts
+	// those that changed the list.
 	CheckSuppression(ask *suppression.Request) (suppression.Record, error)
 	SuppressRecords(ctx context.Context, records []suppression.Record) (added []bool, err error)
 	Unsuppress(ctx context.Context, service, address string) error
-	// Suppressions returns a page, the latest first; EachSuppression visits all.
+	// Suppressions returns a page, the latest first; EachSuppression visits all entries.
 	Suppressions(ctx context.Context, f suppression.Filter, after *suppression.Cursor, limit int) (page []suppression.Suppression, next *suppression.Cursor, err error)
 	EachSuppression(ctx context.Context, f suppression.Filter, visit func(*suppression.Suppression) error) error
 }
 
-// A SuppressionRequest asks that nobody writes to an address.
+// A SuppressionRequest has an address to suppress.
 type SuppressionRequest struct {
-	Address     string    `json:"address,omitempty" doc:"a mail address, or the URL of a receiver of webhooks"`
-	Hash        string    `json:"hash,omitempty" doc:"instead: of an export of this server, where the address is not kept"`
-	Reason      string    `json:"reason,omitempty" enum:"soft_bounces,imported,unsubscribed,hard_bounce,manual,complaint,erased" doc:"the stronger one stays, in this order; manual, or of a list imported, where it is left out"`
+	Address     string    `json:"address,omitempty" doc:"email address, or URL of a webhook receiver"`
+	Hash        string    `json:"hash,omitempty" doc:"instead of address: the hash from an export of this server, if the address is no longer stored"`
+	Reason      string    `json:"reason,omitempty" enum:"soft_bounces,imported,unsubscribed,hard_bounce,manual,complaint,erased" doc:"reason, from the weakest to the strongest; the stronger reason of two remains. Default: manual, or imported for a list"`
 	Source      string    `json:"source,omitempty" maxLength:"200" doc:"origin of the entry"`
 	Until       time.Time `json:"until,omitzero" doc:"end of the suppression; default, and after 2262: permanent"`
 	At          time.Time `json:"at,omitzero" doc:"time of the entry, as in an export; ignored"`
@@ -45,28 +45,28 @@ func (q *SuppressionRequest) ask(service, reason string) *suppression.Request {
 	return ask
 }
 
-// A SuppressionAdded is the answer to one line of a list.
+// A SuppressionAdded is the response to one line of a list.
 type SuppressionAdded struct {
-	Added bool `json:"added" doc:"false: the list said as much already"`
+	Added bool `json:"added" doc:"false: the entry changed nothing"`
 }
 
 // SuppressionList is a page of suppressions.
 type SuppressionList struct {
-	Suppressions []suppression.Suppression `json:"suppressions" doc:"the latest first"`
+	Suppressions []suppression.Suppression `json:"suppressions" doc:"suppressions, the latest first"`
 	Next         string                    `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
 type suppressedAddress struct {
 	Named
-	Address     string `query:"address" required:"true" doc:"the address"`
-	AllServices bool   `query:"all_services" doc:"only entries that hold for all services; requires a key with the scope admin for all services"`
+	Address     string `query:"address" required:"true" doc:"address to look up or remove"`
+	AllServices bool   `query:"all_services" doc:"only entries for all services; requires a key with the scope admin for all services"`
 }
 
 func (a *API) suppressionRoutes() {
 	const one = "/v1/suppressions"
 	tags := []string{"subscribers"}
 	read(a, huma.Operation{OperationID: "get-suppression", Method: http.MethodGet, Path: one, Tags: tags,
-		Summary: "Whether an address is suppressed, and why", Description: "The entry of the service, or else the entry for all services."}, mayLookUp,
+		Summary: "Check whether an address is suppressed, and why", Description: "Returns the entry of the service or, if there is none, the entry for all services."}, mayLookUp,
 		func(ctx context.Context, c caller, in *suppressedAddress) (suppression.Suppression, error) {
 			s, err := a.suppressionScope(c, in.AllServices)
 			if err != nil {
@@ -76,15 +76,15 @@ func (a *API) suppressionRoutes() {
 		})
 
 	add := huma.Operation{OperationID: "suppress", Method: http.MethodPost, Path: one, Tags: tags,
-		Summary: "Put an address on the suppression list",
-		Description: "After the response no further message to the address is started: waiting messages are settled as suppressed, with the reason. " +
-			"Of an address that is on the list the stronger reason and the later end stay.",
+		Summary: "Add an address to the suppression list",
+		Description: "After the response, no further messages are sent to the address: waiting messages are settled as suppressed, with the reason. " +
+			"If the address is already on the list, the stronger reason and the later end remain.",
 		Parameters: []*huma.Param{service()}, RequestBody: body[SuppressionRequest](a, "The address and the reason", "application/json")}
 	replies[suppression.Suppression](a, &add, http.StatusOK, "The entry in the list", "application/json")
 	a.handle(add, maySubscribe, a.suppress)
 
 	act(a, huma.Operation{OperationID: "lift-suppression", Method: http.MethodDelete, Path: one, Tags: tags,
-		Summary: "Take an address off the suppression list", Description: "Do this when the owner of the address asks for messages again, or the mailbox works again."}, maySubscribe,
+		Summary: "Remove an address from the suppression list", Description: "Do this when the owner of the address asks for messages again, or when the mailbox works again."}, maySubscribe,
 		func(ctx context.Context, c caller, in *suppressedAddress) error {
 			s, err := a.suppressionScope(c, in.AllServices)
 			if err != nil {
@@ -95,8 +95,8 @@ func (a *API) suppressionRoutes() {
 	a.suppressionListRoutes()
 }
 
-// suppressionScope is the service that a caller asks about, "" for all of them,
-// which an operator of the server alone may ask about.
+// suppressionScope returns the service of a request, or "" for the list of all services,
+// which only operators can use.
 func (a *API) suppressionScope(c caller, all bool) (string, error) {
 	if all {
 		return "", c.must(operator)

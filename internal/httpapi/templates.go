@@ -33,10 +33,10 @@ type (
 )
 
 func (a *API) templateRoutes() {
-	read(a, listOp("list-templates", "/v1/templates", "templates", "The templates of a service, by name: what is published, or the drafts"), mayRead, a.listTemplates)
+	read(a, listOp("list-templates", "/v1/templates", "templates", "List the published templates or the drafts of a service, by name"), mayRead, a.listTemplates)
 	template := param("template", "name of the template")
 	addMember(a, memberKind[wire.Template]{kind: "template", path: "/v1/templates/{template}", tag: "templates", change: mayConfigure, params: []*huma.Param{template},
-		about: "The server renders it for each topic that uses it before it accepts it, and publishes it at once; to review it first, store a draft. Every change creates a new version; messages that have started keep theirs.",
+		about: "The server first renders the template for each topic that uses it, and then publishes it immediately; to review it first, store a draft. Every change creates a new version; messages in progress keep their version.",
 		see: func(c catalog.Configuration, m document.Member) (wire.Template, bool) {
 			t := c.Template(m.Service, m.Name)
 			if t == nil {
@@ -45,8 +45,8 @@ func (a *API) templateRoutes() {
 			return seen(&catalog.TemplateVersion{TemplateSource: t, State: catalog.VersionPublished}), true
 		}})
 	addMember(a, memberKind[wire.Template]{kind: "draft", path: "/v1/templates/{template}/draft", tag: "templates", change: mayConfigure, params: []*huma.Param{template},
-		about: "A draft stands beside what is published. It is checked and tried as that is, and nobody is written to with it until it is published.",
-		gone:  "The published version stays.",
+		about: "A draft exists in addition to the published version. It is checked and rendered in the same way, but is not used for messages until it is published.",
+		gone:  "The published version remains.",
 		see: func(c catalog.Configuration, m document.Member) (wire.Template, bool) {
 			d := c.Draft(m.Service, m.Name)
 			if d == nil {
@@ -55,12 +55,12 @@ func (a *API) templateRoutes() {
 			return seen(d), true
 		}})
 	a.publicationRoute(template)
-	read(a, listOp("list-versions", "/v1/templates/{template}/versions", "templates", "All versions that a template ever had, the oldest first, and its draft"), mayRead, a.listVersions)
-	read(a, listOp("get-version", "/v1/templates/{template}/versions/{version}", "templates", "One version of a template"), mayRead, a.getVersion)
+	read(a, listOp("list-versions", "/v1/templates/{template}/versions", "templates", "List all versions of a template, the oldest first, and its draft"), mayRead, a.listVersions)
+	read(a, listOp("get-version", "/v1/templates/{template}/versions/{version}", "templates", "Get a version of a template"), mayRead, a.getVersion)
 	a.versionDiffRoute()
 }
 
-// seen is a version as it is shown.
+// seen returns a version in the form of the API.
 func seen(v *catalog.TemplateVersion) wire.Template {
 	return wire.Template{Name: v.Name, Version: v.Version, State: v.State, Base: v.Base, At: v.At, Key: v.Key, KeyName: v.KeyName, Note: v.Note,
 		TemplateParts: shownAs[wire.TemplateParts](v.TemplateParts)}
@@ -117,10 +117,10 @@ func (a *API) getVersion(_ context.Context, c caller, in *OfVersion) (wire.Templ
 func (a *API) publicationRoute(template *huma.Param) {
 	op := huma.Operation{OperationID: "publish-template", Method: http.MethodPost, Path: "/v1/templates/{template}/publish", Tags: []string{"templates"},
 		Summary: "Publish the draft of a template, or one of its earlier versions again",
-		Description: "After the response, new events and messages use that version; broadcasts that have started keep theirs. The server first renders it for each topic that uses it. " +
-			"A draft that was kept before something else was published is a conflict. To publish what is published changes nothing.",
+		Description: "After the response, new events and messages use that version; broadcasts in progress keep theirs. The server first renders it for each topic that uses it. " +
+			"It is a conflict if another version was published after the draft was saved. Publishing the published version changes nothing.",
 		Parameters:  []*huma.Param{template, service(), ifMatch()},
-		RequestBody: body[wire.Publication](a, "What to publish; {} takes the draft", "application/json")}
+		RequestBody: body[wire.Publication](a, "The version to publish; {} publishes the draft", "application/json")}
 	replies[wire.Template](a, &op, http.StatusOK, "The published version", "application/json")
 	a.handle(op, mayConfigure, a.publishTemplate)
 }
@@ -161,7 +161,7 @@ func (a *API) publishTemplate(x *responseWriter, r *http.Request, c caller) erro
 	return httpio.WriteJSON(x, http.StatusOK, "application/json", shown)
 }
 
-// BetweenVersions names two versions of a template.
+// BetweenVersions identifies two versions of a template.
 type BetweenVersions struct {
 	Named
 	Template string `path:"template" doc:"name of the template"`
@@ -172,8 +172,8 @@ type BetweenVersions struct {
 func (a *API) versionDiffRoute() {
 	op := huma.Operation{OperationID: "diff-versions", Method: http.MethodGet, Path: "/v1/templates/{template}/diff", Tags: []string{"templates"},
 		Summary: "Compare two versions of a template",
-		Description: "Each different part as a unified diff: subject, text, HTML and all variants by language and device; for files their names, types, sizes and SHA-256. " +
-			"Without parameters: the changes of the draft, or without a draft those of the last publication."}
+		Description: "Returns a unified diff of each part that differs: subject, text, HTML and all variants by language and device; for files, their names, types, sizes and SHA-256. " +
+			"Without parameters: the changes in the draft or, if there is no draft, those of the last publication."}
 	read(a, op, mayRead, a.diffVersions)
 }
 

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
-// The extension attributes by which a CloudEvent says when it may leave;
+// The extension attributes in which a CloudEvent sets the times of its messages;
 // expirytime is the one that the CloudEvents project documents.
 const (
 	notBeforeExtension = "notbefore"
@@ -18,10 +18,10 @@ const (
 	expirytime         = "expirytime"
 )
 
-// times is when the messages of an event may leave. Zero: at any time.
+// times is the period in which the messages of an event may be sent. Zero: no limit.
 type times struct{ notBefore, expires time.Time }
 
-// timesOf reads what the query says of all events of a request.
+// timesOf reads the times in the query, which apply to all events of a request.
 func timesOf(q url.Values) (t times, err error) {
 	if t.notBefore, err = timeIn("not_before", q.Get("not_before")); err == nil {
 		t.expires, err = timeIn("expires", q.Get("expires"))
@@ -29,7 +29,7 @@ func timesOf(q url.Values) (t times, err error) {
 	return t, err
 }
 
-// apply puts the times into an event; what the event says itself counts more.
+// apply sets the times of an event, unless the event has its own.
 func (t times) apply(p *fanfare.AcceptedEvent) (err error) {
 	p.NotBefore, p.Expires = t.notBefore, t.expires
 	for _, of := range []struct {
@@ -57,7 +57,7 @@ func timeIn(name, text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: fmt.Sprintf("%q is not a time", text), Hint: httpio.TimeHint}
+		return at, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: fmt.Sprintf("%q is not a valid time", text), Hint: httpio.TimeHint}
 	}
 	return at.UTC(), nil
 }

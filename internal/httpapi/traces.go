@@ -13,49 +13,49 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// OneEvent names an event, by its public id or by the id that its sender gave.
+// OneEvent identifies an event, by its public id or by the id given by the sender.
 type OneEvent struct {
 	Named
-	ID string `path:"id" doc:"evt-..., or the id that the sender gave"`
+	ID string `path:"id" doc:"event id (evt-...), or the id given by the sender"`
 }
 
 type deliveriesOf struct {
 	OneEvent
-	Recipient string `query:"recipient" doc:"only those to this address or subscriber"`
-	State     string `query:"state" enum:"pending,deferred,accepted,delivered,failed,expired,cancelled,suppressed" doc:"only those in this state"`
-	Cursor    string `query:"cursor" maxLength:"600" doc:"next of the previous page, with the same filters; default: the first page"`
-	Limit     int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of members of a page"`
+	Recipient string `query:"recipient" doc:"only deliveries to this address or subscriber"`
+	State     string `query:"state" enum:"pending,deferred,accepted,delivered,failed,expired,cancelled,suppressed" doc:"only deliveries in this state"`
+	Cursor    string `query:"cursor" maxLength:"600" doc:"the value of next from the previous page, with the same filters; default: the first page"`
+	Limit     int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of entries per page"`
 }
 
-// Picked are the filters of what happened. It is exported because huma sees
-// only exported fields, also embedded ones.
+// Picked has the filters for lists of past work. It is exported because huma reads
+// only exported fields, including embedded ones.
 type Picked struct {
 	Page
-	Topic string    `query:"topic" doc:"only of this topic"`
-	Since time.Time `query:"since" doc:"only of events that were kept at this time (RFC 3339) or later"`
-	Until time.Time `query:"until" doc:"only of events that were kept before this time (RFC 3339)"`
+	Topic string    `query:"topic" doc:"only events of this topic"`
+	Since time.Time `query:"since" doc:"only events accepted at or after this time (RFC 3339)"`
+	Until time.Time `query:"until" doc:"only events accepted before this time (RFC 3339)"`
 }
 
 type broadcastsBy struct {
 	Picked
-	State string `query:"state" enum:"running,paused,cancelled,completed" doc:"only those in this state"`
-	Lane  string `query:"lane" enum:"urgent,normal,bulk" doc:"only those of this lane"`
-	Kind  string `query:"kind" enum:"event,message,digest" doc:"only events of topics, only messages to people who were named, or only digests"`
+	State string `query:"state" enum:"running,paused,cancelled,completed" doc:"only broadcasts in this state"`
+	Lane  string `query:"lane" enum:"urgent,normal,bulk" doc:"only broadcasts in this lane"`
+	Kind  string `query:"kind" enum:"event,message,digest" doc:"only topic events, only direct messages, or only digests"`
 }
 
 type historyOf struct {
 	Picked
-	Subscriber string `path:"subscriber" doc:"address or id"`
-	Channel    string `query:"channel" doc:"only those over this channel"`
-	State      string `query:"state" enum:"pending,deferred,accepted,delivered,failed,expired,cancelled,suppressed" doc:"only those in this state"`
+	Subscriber string `path:"subscriber" doc:"address or id of the subscriber"`
+	Channel    string `query:"channel" doc:"only deliveries over this channel"`
+	State      string `query:"state" enum:"pending,deferred,accepted,delivered,failed,expired,cancelled,suppressed" doc:"only deliveries in this state"`
 }
 
-// pick joins the filters that all lists of the past have.
+// pick converts the filters that all these lists have.
 func (p *Picked) pick(service string) report.Pick {
 	return report.Pick{Service: service, Topic: p.Topic, Since: p.Since, Until: p.Until, Limit: p.Limit}
 }
 
-// listing names the list with these filters.
+// listing returns the listing of the list with these filters.
 func (p *Picked) listing(list, service string, more ...string) listing {
 	return listingOf(list, service, append(more, p.Topic, p.Since.Format(time.RFC3339Nano), p.Until.Format(time.RFC3339Nano))...)
 }
@@ -64,17 +64,17 @@ func (a *API) traceRoutes() {
 	get := func(id, path, summary string) huma.Operation {
 		return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"traces"}, Summary: summary}
 	}
-	const short = "Later pages do not contain new members, and no member is on two pages. A page may have fewer members than limit although next is set: more follow."
-	read(a, get("get-event", "/v1/events/{id}", "Show the stages and counts of one event"), mayRead,
+	const short = "Later pages do not contain new entries, and no entry is on two pages. A page can have fewer entries than limit even if more follow; next is then set."
+	read(a, get("get-event", "/v1/events/{id}", "Get the stages and counts of an event"), mayRead,
 		func(ctx context.Context, c caller, in *OneEvent) (fanfare.Broadcast, error) {
 			_, b, err := a.event(ctx, c, in.ID)
 			return b, err
 		})
 	read(a, get("list-deliveries", "/v1/events/{id}/deliveries", "List the deliveries of an event"), mayRead, a.deliveries)
-	read(a, get("get-delivery", "/v1/deliveries/{id}", "One delivery with its attempts"), mayRead, a.delivery)
+	read(a, get("get-delivery", "/v1/deliveries/{id}", "Get a delivery with its attempts"), mayRead, a.delivery)
 
-	events := get("list-events", "/v1/events", "The events, the newest first")
-	events.Description = "An event is listed after its match. " + short
+	events := get("list-events", "/v1/events", "List the events, the newest first")
+	events.Description = "An event appears in the list after its match. " + short
 	read(a, events, mayRead, func(ctx context.Context, c caller, in *broadcastsBy) (page wire.Events, err error) {
 		page.Events, page.Next, err = a.broadcasts(ctx, c, "events", in)
 		return page, err
@@ -145,10 +145,10 @@ func (a *API) deliveries(ctx context.Context, c caller, in *deliveriesOf) (page 
 
 type oneDelivery struct {
 	Named
-	ID string `path:"id" doc:"dlv-..."`
+	ID string `path:"id" doc:"id of the delivery, dlv-..."`
 }
 
-// delivery finds a delivery that the caller may see. Another service's does not exist.
+// delivery finds a delivery of the caller's service. Others do not exist for the caller.
 func (a *API) delivery(ctx context.Context, c caller, in *oneDelivery) (fanfare.Delivery, error) {
 	ref, ok := fanfare.ParseDeliveryRef(in.ID)
 	if !ok {
@@ -164,10 +164,10 @@ func (a *API) delivery(ctx context.Context, c caller, in *oneDelivery) (fanfare.
 	return d, nil
 }
 
-// event finds an event that the caller may see. Another service's does not exist.
+// event finds an event of the caller's service. Others do not exist for the caller.
 func (a *API) event(ctx context.Context, c caller, id string) (fanfare.EventRef, fanfare.Broadcast, error) {
 	service := c.service
-	if _, public := fanfare.ParseEventRef(id); !public { // the sender's own ids are apart for each service
+	if _, public := fanfare.ParseEventRef(id); !public { // ids given by senders are unique only within a service
 		var err error
 		if service, err = a.oneService(c); err != nil {
 			return fanfare.EventRef{}, fanfare.Broadcast{}, err
@@ -187,7 +187,7 @@ func (a *API) event(ctx context.Context, c caller, id string) (fanfare.EventRef,
 	return ref, b, nil
 }
 
-// orEmpty makes a list that is shown as [] and not as null.
+// orEmpty returns a list that is encoded as [] and not as null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -17,18 +17,18 @@ import (
 //go:embed viewer
 var viewerFiles embed.FS
 
-// viewerPolicy lets the viewer load and ask nothing but this server. It sets
-// styles and draws icons by itself.
+// viewerPolicy restricts the viewer to this server. The viewer sets styles and draws
+// icons itself.
 const viewerPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
 
-// viewerRoutes serves the document for people: Swagger UI (Apache License 2.0),
-// compiled in, so that it needs no internet.
+// viewerRoutes serves the OpenAPI document as a page: Swagger UI (Apache License 2.0),
+// which is compiled in and needs no internet access.
 func (a *API) viewerRoutes() {
 	op := huma.Operation{OperationID: "show-documentation", Method: http.MethodGet, Path: "/docs", Tags: []string{"reference"},
-		Summary: "This document for people, to read and to try"}
+		Summary: "Show this document as an interactive page"}
 	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
 	a.handle(op, anybody, func(x *responseWriter, _ *http.Request, _ caller) error { return a.view(x, "index.html") })
-	for _, name := range []string{"start.js", "swagger-ui.css", "swagger-ui-bundle.js"} { // parts of the page, no endpoints
+	for _, name := range []string{"start.js", "swagger-ui.css", "swagger-ui-bundle.js"} { // parts of the page, not endpoints
 		a.mux.HandleFunc("GET /docs/"+name, func(w http.ResponseWriter, _ *http.Request) {
 			x := w.(*responseWriter)
 			if err := a.view(x, name); err != nil {
@@ -38,7 +38,7 @@ func (a *API) viewerRoutes() {
 	}
 }
 
-// view answers with a file of the viewer.
+// view responds with a file of the viewer.
 func (a *API) view(x *responseWriter, name string) error {
 	h := x.Header()
 	h.Set("Content-Security-Policy", viewerPolicy)

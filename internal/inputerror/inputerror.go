@@ -1,6 +1,6 @@
-// Package inputerror builds the errors for wrong input: with the JSON pointer of the field, a
-// hint and a suggestion for a misspelled name. The packages that check documents and requests
-// call it. It keeps no state.
+// Package inputerror builds the errors for invalid input, with the JSON pointer of the field, a
+// hint, and a suggestion for a misspelled name. The packages that validate documents and requests
+// use it. It keeps no state.
 package inputerror
 
 import (
@@ -17,7 +17,7 @@ import (
 // maxNamesInHint is the number of known names that a hint lists.
 const maxNamesInHint = 8
 
-// Quote quotes a text and shortens it for a message.
+// Quote quotes a text, and shortens it if it is too long for a message.
 func Quote(s string) string {
 	if len(s) > 80 {
 		s = s[:80] + "…"
@@ -86,7 +86,7 @@ func Pointer(names ...string) string {
 	return b.String()
 }
 
-// WithPrefix returns err with prefix in front of its pointer and of the pointers of its details.
+// WithPrefix returns err with prefix added to its pointer and to the pointers of its details.
 func WithPrefix(prefix string, err error) *fanfare.Error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
@@ -101,7 +101,7 @@ func WithPrefix(prefix string, err error) *fanfare.Error {
 	return &moved
 }
 
-// Join returns the first error with the others as its details, nil if there are none.
+// Join returns the first error with the others as its details, or nil if there are none.
 func Join(wrong []*fanfare.Error) error {
 	if len(wrong) == 0 {
 		return nil
@@ -111,8 +111,8 @@ func Join(wrong []*fanfare.Error) error {
 	return &first
 }
 
-// WithPointer returns err with another pointer. NotFound becomes Invalid: an input is wrong if
-// it names a thing that does not exist.
+// WithPointer returns err with another pointer. NotFound becomes Invalid: input is invalid if
+// it refers to an object that does not exist.
 func WithPointer(pointer string, err error) *fanfare.Error {
 	moved := *WithPrefix("", err)
 	moved.Pointer = pointer
@@ -122,7 +122,7 @@ func WithPointer(pointer string, err error) *fanfare.Error {
 	return &moved
 }
 
-// TooLarge returns the error of a field that has size bytes.
+// TooLarge returns the error for a field that has size bytes.
 func TooLarge(pointer string, size, limit int) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("the value has %d bytes; at most %d are allowed", size, limit)}
 }

@@ -39,11 +39,11 @@ type Notifier struct {
 	manifests map[fanfare.DeliveryRef]*fanfare.Manifest // by day and id
 	members   int                                       // total members of manifests
 	events    map[fanfare.EventRef]*fanfare.AcceptedEvent
-	fresh     map[string]bool // days, or the registry, without a plan from an earlier run
+	fresh     map[string]bool // days, and the registry, that have no plan from an earlier run
 }
 
 const (
-	// noticePause is how long outcomes are collected, so that an event has many of them.
+	// noticePause is how long outcomes are collected, so that an event contains many of them.
 	noticePause = 200 * time.Millisecond
 	// noticeGroups is the number of groups of outcomes or news in a plan, of at most two thousand each.
 	noticeGroups = 64
@@ -59,13 +59,13 @@ func New(store *deliveries.Store, kept *control.Store, people *registry.Registry
 		manifests: map[fanfare.DeliveryRef]*fanfare.Manifest{}, events: map[fanfare.EventRef]*fanfare.AcceptedEvent{}, fresh: map[string]bool{}}
 }
 
-// Hears reports whether a service subscribes to the outcome of an entry.
+// Hears reports whether a service has subscribed to the outcome of an entry.
 func (n *Notifier) Hears(e *fanfare.Entry) bool {
 	topic, _ := e.ToldAs()
 	return n.registry.ChannelHasReservedSubscriptions(e.Channel, topic)
 }
 
-// MarkDay notes that outcomes of a day wait to be posted.
+// MarkDay records that outcomes of a day are waiting to be posted.
 func (n *Notifier) MarkDay(day fanfare.Day) {
 	n.mu.Lock()
 	n.dirty[day] = true
@@ -73,7 +73,7 @@ func (n *Notifier) MarkDay(day fanfare.Day) {
 	n.hurry()
 }
 
-// hurry wakes the loop.
+// hurry wakes the loop early.
 func (n *Notifier) hurry() {
 	select {
 	case n.wake <- struct{}{}:
@@ -138,7 +138,7 @@ func (n *Notifier) remember(ctx context.Context) error {
 	return err
 }
 
-// measure counts the outcomes and news that wait, on marked days and on the days in and.
+// measure counts the waiting outcomes and news, on marked days and on the days in and.
 func (n *Notifier) measure(ctx context.Context, and ...fanfare.Day) {
 	days := and
 	n.mu.Lock()
@@ -192,9 +192,9 @@ func (n *Notifier) Waiting() int64 { return n.waiting.Load() }
 // PostTo sets ingest, which starts after the recorder. It must be called before Run.
 func (n *Notifier) PostTo(c *ingest.Ingester) { n.collector = c }
 
-// postAll posts the work of a day, or of the registry. It returns false if the caller has to
-// try again. A plan from an earlier run, or from an attempt that failed, does not say whether
-// more work came behind it, so only a fresh plan ends the loop.
+// postAll posts the work of a day, or of the registry. It returns false if the caller must
+// try again. A plan from an earlier run, or from a failed attempt, does not show whether
+// more work was added after it, so only a fresh plan ends the loop.
 func (n *Notifier) postAll(ctx context.Context, of string, plan func(context.Context) (*eventBatch, error)) bool {
 	for {
 		next, err := plan(ctx)

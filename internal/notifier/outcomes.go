@@ -40,7 +40,7 @@ type Data struct {
 	Channel    string        `json:"channel,omitempty"` // channel of the deliveries
 	Topic      string        `json:"topic,omitempty"`   // topic of the event that caused the deliveries
 	Event      string        `json:"event"`             // id in Fanfare: evt-…, or msg-… of a message
-	ID         string        `json:"id,omitempty"`      // id that the sender chose
+	ID         string        `json:"id,omitempty"`      // id given by the sender
 	Source     string        `json:"source,omitempty"`
 	Reference  string        `json:"reference,omitempty"` // of a message
 	Count      int           `json:"count"`
@@ -140,7 +140,7 @@ func sizeInJSON(text string) int {
 	return size
 }
 
-// withoutAddresses hides the words of a text that contain @ and shortens the text to the reported
+// withoutAddresses masks the words of a text that contain @ and shortens the text to the reported
 // length.
 func withoutAddresses(text string) string {
 	if strings.Contains(text, "@") {

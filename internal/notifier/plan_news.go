@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// planNews makes events of the next waiting changes in the registry.
+// planNews creates events for the next waiting changes in the registry.
 func (n *Notifier) planNews(ctx context.Context) (*eventBatch, error) {
 	plan, err := n.control.PlanNotices(ctx, noticeGroups)
 	if err != nil || len(plan) == 0 {

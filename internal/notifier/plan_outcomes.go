@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// planDay makes events of the next waiting outcomes of a day.
+// planDay creates events for the next waiting outcomes of a day.
 func (n *Notifier) planDay(ctx context.Context, day fanfare.Day) (*eventBatch, error) {
 	plan, err := n.store.PlanNotices(ctx, day, noticeGroups)
 	if err != nil && fanfare.CodeOf(err) == fanfare.NotFound {
@@ -31,7 +31,7 @@ func (n *Notifier) planDay(ctx context.Context, day fanfare.Day) (*eventBatch, e
 	return next, err
 }
 
-// outcomes returns the outcomes of a plan that a service has asked for, with the values to report.
+// outcomes returns the outcomes of a plan to which a service has subscribed, with the values to report.
 func (n *Notifier) outcomes(ctx context.Context, day fanfare.Day, plan []deliveries.Notices) ([]Outcome, error) {
 	if err := n.read(ctx, day, plan); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func bare(p *fanfare.AcceptedEvent) *fanfare.AcceptedEvent {
 	return p
 }
 
-// named adds the names of subscribers and subscriptions to outcomes. It leaves out messages that
+// named adds the names of subscribers and subscriptions to outcomes. It omits messages that
 // are only about outcomes.
 func (n *Notifier) named(ctx context.Context, all []Outcome, members []fanfare.Member) ([]Outcome, error) {
 	var who, what []fanfare.RowID

@@ -48,16 +48,16 @@ var idByte = func() (t [256]bool) {
 	return t
 }()
 
-// AddressProblem says why a text is no address; some reasons begin with the text itself.
+// AddressProblem returns why a text is not an address. Some reasons begin with the text itself.
 func AddressProblem(text, of string, err error) string {
 	why := errorMessage(err)
 	if strings.HasPrefix(why, inputerror.Quote(text)) {
 		return why
 	}
-	return inputerror.Quote(text) + " is not an address" + of + ": " + why
+	return inputerror.Quote(text) + " is not a valid address" + of + ": " + why
 }
 
-// errorMessage is the message of an error alone, where it has more.
+// errorMessage returns only the message of an error, without its hint and position.
 func errorMessage(err error) string {
 	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		return e.Message
@@ -90,7 +90,7 @@ func CheckFields(known *FieldCache, p *SubscriptionPut) error {
 	return nil
 }
 
-// checkLabels checks the texts for the subscriber.
+// checkLabels checks the title and the description.
 func checkLabels(p *SubscriptionPut) error {
 	for _, of := range [...]struct {
 		pointer, text string
@@ -106,7 +106,7 @@ func checkLabels(p *SubscriptionPut) error {
 	return nil
 }
 
-// FieldCache are locales, time zones and cadences that were found good.
+// FieldCache has the locales, time zones and cadences that were found valid.
 type FieldCache struct {
 	locales, zones catalog.CheckedTexts[struct{}]
 	Cadences       catalog.CheckedTexts[cadence.Cadence]
@@ -126,7 +126,7 @@ func checkTimeZone(s string) (found struct{}, err error) {
 	return found, nil
 }
 
-// checkObject is for what a client wrote; valid tells that it is known to be JSON.
+// checkObject checks an object that a client sent; valid means that it is known to be valid JSON.
 func checkObject(pointer string, b json.RawMessage, limit int, valid bool) error {
 	switch {
 	case len(b) == 0:

@@ -7,42 +7,42 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Consent is a proof that somebody asked for a subscription: to what they agreed,
-// where and when. It is written once, and goes with the person.
+// A Consent is a proof that a person requested a subscription: what they agreed to,
+// where and when. It never changes, and is deleted with the person.
 type Consent struct {
 	Subscription string    `json:"subscription" doc:"id of the subscription"`
-	Address      string    `json:"address" doc:"to which messages go"`
-	How          string    `json:"how" enum:"confirmed,vouched" doc:"confirmed: by the link that was mailed to the address; vouched: the program that subscribed it says so"`
-	Topic        string    `json:"topic" doc:"what they are told of"`
-	Terms        string    `json:"terms,omitempty" doc:"version or URL of what they agreed to"`
-	Source       string    `json:"source,omitempty" doc:"where they did"`
-	AskedAt      time.Time `json:"asked_at" doc:"when they asked"`
-	At           time.Time `json:"at" doc:"when it was confirmed, or kept"`
+	Address      string    `json:"address" doc:"address of the subscription"`
+	How          string    `json:"how" enum:"confirmed,vouched" doc:"confirmed: with the link in an email to the address; vouched: reported by the client that created the subscription"`
+	Topic        string    `json:"topic" doc:"topic of the subscription"`
+	Terms        string    `json:"terms,omitempty" doc:"version or URL of the terms that the person agreed to"`
+	Source       string    `json:"source,omitempty" doc:"where the consent was given"`
+	AskedAt      time.Time `json:"asked_at" doc:"when the subscription was requested"`
+	At           time.Time `json:"at" doc:"when the consent was confirmed or, if vouched, stored"`
 
-	Place fanfare.RowID `json:"-"` // of the subscription
+	Place fanfare.RowID `json:"-"` // row id of the subscription
 }
 
-// A ConsentRequest is what a program says that somebody agreed to.
+// A ConsentRequest is a consent that a client reports.
 type ConsentRequest struct {
 	Terms  string    `json:"terms"`
 	Source string    `json:"source"`
 	At     time.Time `json:"at,omitzero"`
 }
 
-// The ways to agree.
+// The ways of giving consent.
 const (
 	ConsentConfirmed = "confirmed"
 	ConsentVouched   = "vouched"
 )
 
-// MaxConsentBytes bounds each of the texts of a consent.
+// MaxConsentBytes limits each text of a consent.
 const MaxConsentBytes = 512
 
-// ConfirmedConsent is a put's consent that was confirmed by a link, asked for at a time.
+// ConfirmedConsent returns the consent of a put that was requested at a time and confirmed with a link.
 func ConfirmedConsent(terms, source string, asked time.Time) json.RawMessage {
-	b, _ := json.Marshal(ConsentRequest{Terms: terms, Source: source, At: asked.UTC()}) // plain: cannot fail
+	b, _ := json.Marshal(ConsentRequest{Terms: terms, Source: source, At: asked.UTC()}) // plain fields: cannot fail
 	return append(json.RawMessage(ConfirmedMark), b...)
 }
 
-// ConfirmedMark stands before what a client cannot write: an object begins with a brace.
+// ConfirmedMark begins a consent that clients cannot send, because theirs begin with a brace.
 const ConfirmedMark = "!"

@@ -10,14 +10,14 @@ import (
 	"fanfare.dev/fanfare/internal/people/rawjson"
 )
 
-// maxSpecBytes is how long the JSON of one Put may be.
+// maxSpecBytes limits the JSON of one put.
 const maxSpecBytes = 128 << 10
 
-// DecodeSubscription reads the JSON object of one Put. It is strict: an unknown field, a
-// field given twice, a value of the wrong type and anything behind the object
-// are errors that name the field. null is the same as leaving a field out.
+// DecodeSubscription reads the JSON object of one put. It is strict: an unknown field, a
+// repeated field, a value of the wrong type and data after the object are errors with
+// the name of the field. null means the same as an absent field.
 //
-// It copies line once; all of p lies in that copy, so that line may be reused.
+// It copies line once. p refers only to that copy, so line may be reused.
 func DecodeSubscription(line []byte, p *SubscriptionPut) error {
 	*p = SubscriptionPut{}
 	if len(line) > maxSpecBytes {
@@ -29,7 +29,7 @@ func DecodeSubscription(line []byte, p *SubscriptionPut) error {
 	return err
 }
 
-// A specDecoder walks over the copy of one line.
+// A specDecoder reads the copy of one line.
 type specDecoder struct {
 	b []byte
 	i int
@@ -37,7 +37,7 @@ type specDecoder struct {
 
 var specFields = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "params", "data", "attributes", "state", "cadence", "consent", "title", "description"}
 
-// textField and raw return where a field goes, and its bit among those seen.
+// textField and raw return the destination of a field, and its bit in the set of fields seen.
 func (p *SubscriptionPut) textField(name string) (*string, uint) {
 	switch name {
 	case "topic":
@@ -152,7 +152,7 @@ func (d *specDecoder) field(p *SubscriptionPut, name string) (uint, error) {
 	return bit, nil
 }
 
-// wrong words a value of the wrong type, or one that is broken.
+// wrong returns the error for a value of the wrong type, or with invalid syntax.
 func (d *specDecoder) wrong(name, want string) error {
 	if d.i < len(d.b) && d.b[d.i] == '"' && want == "a string" {
 		return inputerror.Invalid(inputerror.Pointer(name), "", "%s is not a valid JSON string", name)
@@ -187,7 +187,7 @@ func (d *specDecoder) null() bool {
 	return false
 }
 
-// str reads a string. One without escapes is not copied again.
+// str reads a string. A string without escapes is not copied again.
 func (d *specDecoder) str() (string, bool) {
 	if d.i == len(d.b) || d.b[d.i] != '"' {
 		return "", false
@@ -214,7 +214,7 @@ func (d *specDecoder) str() (string, bool) {
 	return "", false
 }
 
-// escaped reads the string that begins at from with the library's rules.
+// escaped reads the string that begins at from with encoding/json.
 func (d *specDecoder) escaped(from int) (string, bool) {
 	end := stringEnd(d.b, from)
 	if end < 0 || !utf8.Valid(d.b[from:end]) {
@@ -228,7 +228,7 @@ func (d *specDecoder) escaped(from int) (string, bool) {
 	return s, true
 }
 
-// stringEnd returns the index behind the string that begins at from, or -1.
+// stringEnd returns the index after the string that begins at from, or -1.
 func stringEnd(b []byte, from int) int {
 	for i := from + 1; i < len(b); i++ {
 		switch b[i] {

@@ -1,5 +1,5 @@
-// Package people has the types of subscribers and subscriptions: what programs put (SubscriberPut,
-// SubscriptionPut), what they are shown (Subscriber, Subscription), what delivery reads
-// (SubscriberRow, SubscriptionRow), and consent. It decodes and checks these values as far as that
-// needs no database. The registry, the HTTP API and the recipients' pages use it. It keeps no state.
+// Package people has the types of subscribers and subscriptions: those that clients send (SubscriberPut,
+// SubscriptionPut) and receive (Subscriber, Subscription), those that delivery reads
+// (SubscriberRow, SubscriptionRow), and consents. It decodes these values, and makes the checks that
+// need no database. The registry, the HTTP API and the recipient pages use it. It keeps no state.
 package people

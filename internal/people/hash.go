@@ -57,8 +57,8 @@ func (h Hasher) ClientID(service uint32, id string) uint64 {
 	return h.sum(append(b, id...))
 }
 
-// NaturalKey returns the key of a subscription without such an id: of its subscriber, topic, channel
-// and condition.
+// NaturalKey returns the key of a subscription without such an id, from its subscriber, topic,
+// channel and condition.
 func (h Hasher) NaturalKey(s *control.SubscriptionRecord) uint64 {
 	var buf [256]byte
 	b := append(buf[:0], 'n')

@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
-// ApplyPatch applies a JSON merge patch (RFC 7396) to what is shown of a subscriber.
+// ApplyPatch applies a JSON Merge Patch (RFC 7396) to the public form of a subscriber.
 func ApplyPatch(s *Subscriber, patch json.RawMessage) (p SubscriberPut, err error) {
 	var change, is any
 	if err := json.Unmarshal(patch, &change); err != nil || !IsObject(patch) {
@@ -51,7 +51,7 @@ func mergePatch(target, patch any) any {
 	return object
 }
 
-// DecodeSubscriber reads a SubscriberPut strictly: unknown members are refused.
+// DecodeSubscriber reads a SubscriberPut and rejects unknown members.
 func DecodeSubscriber(b []byte) (p SubscriberPut, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()

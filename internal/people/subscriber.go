@@ -13,59 +13,59 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// An DirectRecipient is who somebody wants to write to: an address, or a subscriber
-// and so the first of its addresses in the channel's form.
+// A DirectRecipient is the recipient of a direct message: an address, or a subscriber,
+// which means its first address of the channel's kind.
 type DirectRecipient struct {
 	Subscriber string        // public id, or ""
-	Address    string        // without a subscriber; in normal form, once it was found
-	Place      fanfare.RowID // of the address; 0: nobody has it yet
-	Err        error         // *fanfare.Error: there is no such subscriber, or address
+	Address    string        // only without a subscriber; in normal form after the lookup
+	Place      fanfare.RowID // row id of the address; 0: no subscriber has it yet
+	Err        error         // *fanfare.Error: the subscriber or its address does not exist
 }
 
-// A Person is somebody that a link to one of their subscriptions leads to.
+// A Person is the owner of the subscription in a link.
 type Person struct {
 	Subscriber
 	Service       string
-	Address       string         // that the subscription goes to
-	Subscriptions []Subscription // that have not ended, in the order of their places
+	Address       string         // address of the subscription
+	Subscriptions []Subscription // active and paused ones, by row id
 }
 
 // A Subscriber is a person or machine with its addresses.
 type Subscriber struct {
-	ID         string          `json:"id" doc:"chosen by the client, or per-..."`
-	Addresses  []Address       `json:"addresses" doc:"the first of each kind is the default of channels of that kind"`
+	ID         string          `json:"id" doc:"your own id, or per-... if the server assigned it"`
+	Addresses  []Address       `json:"addresses" doc:"addresses; the first of each kind is the default for channels of that kind"`
 	Locale     string          `json:"locale,omitempty" doc:"language tag (BCP 47), such as de-AT"`
 	TimeZone   string          `json:"time_zone,omitempty" doc:"IANA name, such as Europe/Vienna"`
-	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: yours, for templates"`
+	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: your own data, for templates"`
 
-	Place fanfare.RowID `json:"-"` // of its first row
+	Place fanfare.RowID `json:"-"` // row id of its first row
 }
 
-// An Address is where a subscriber is reached. The first of a kind is the
-// default of channels of that kind.
+// An Address is an address of a subscriber. The first of each kind is the
+// default for channels of that kind.
 type Address struct {
-	Kind    string `json:"kind" enum:"mail,url" doc:"what kind of channel reaches it"`
-	Address string `json:"address" doc:"in the form of its kind"`
-	Label   string `json:"label,omitempty" doc:"the client's own name for it, such as work"`
+	Kind    string `json:"kind" enum:"mail,url" doc:"kind of address: mail (email channels) or url (webhook channels)"`
+	Address string `json:"address" doc:"email address or URL, according to kind"`
+	Label   string `json:"label,omitempty" doc:"your own name for the address, such as work"`
 }
 
-// A SubscriberSpec is what a subscriber shall be.
+// A SubscriberPut is the new state of a subscriber.
 type SubscriberPut struct {
-	Addresses  []Address       `json:"addresses,omitempty" doc:"at most 20; the first of each kind is the default of channels of that kind"`
+	Addresses  []Address       `json:"addresses,omitempty" doc:"at most 20 addresses; the first of each kind is the default for channels of that kind"`
 	Locale     string          `json:"locale,omitempty" doc:"language tag (BCP 47), such as de-AT"`
 	TimeZone   string          `json:"time_zone,omitempty" doc:"IANA name, such as Europe/Vienna"`
-	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: yours, for templates"`
+	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: your own data, for templates"`
 }
 
-// subscriberPrefix begins the public id of a subscriber whose client chose none.
+// subscriberPrefix begins the public ids of subscribers without a client's id.
 const subscriberPrefix = "per-"
 
-// SubscriberID returns the public id of a subscriber whose client chose none.
+// SubscriberID returns the public id of a subscriber without a client's id.
 func SubscriberID(p fanfare.RowID) string {
 	return subscriberPrefix + strconv.FormatUint(uint64(p), 16)
 }
 
-// ParseSubscriberID reads what SubscriberID wrote.
+// ParseSubscriberID parses an id in the format of SubscriberID.
 func ParseSubscriberID(id string) (fanfare.RowID, bool) {
 	hex, ok := strings.CutPrefix(id, subscriberPrefix)
 	if !ok {
@@ -82,8 +82,7 @@ func PublicSubscriberID(s *control.SubscriberRecord) string {
 	return SubscriberID(s.Place)
 }
 
-// HasPublicID reports whether a row is the one that a public id stands for, or
-// stood for before it was merged.
+// HasPublicID reports whether a row has a public id, or had it before it was merged.
 func HasPublicID(s *control.SubscriberRecord, service uint32, id string) bool {
 	return s.Service == service && (s.Subscriber == 0 || s.Flags&control.FlagMerged != 0) &&
 		s.Flags&control.FlagErased == 0 && PublicSubscriberID(s) == id
@@ -97,7 +96,7 @@ func UnknownSubscriber(id string) *fanfare.Error {
 	return e
 }
 
-// NewSubscriber makes what users see of a subscriber out of its rows.
+// NewSubscriber returns the public form of a subscriber from its rows.
 func NewSubscriber(head *control.SubscriberRecord, list []control.AddressRow, rows map[fanfare.RowID]*control.SubscriberRecord) Subscriber {
 	s := Subscriber{ID: PublicSubscriberID(head), Addresses: []Address{}, Locale: head.Locale, TimeZone: head.TimeZone,
 		Attributes: slices.Clone(head.Attributes), Place: head.Place}
@@ -109,15 +108,15 @@ func NewSubscriber(head *control.SubscriberRecord, list []control.AddressRow, ro
 	return s
 }
 
-// A ImportedSubscriber is one of many subscribers: with an id it is put under that,
+// An ImportedSubscriber is one subscriber of an import: with an id it is put under that id,
 // without one it is created.
 type ImportedSubscriber struct {
-	ID string `json:"id,omitempty" doc:"chosen by the client; left out: one of ours"`
+	ID string `json:"id,omitempty" doc:"your own id; default: the server assigns one"`
 	SubscriberPut
 }
 
-// A SubscriberCheck is asked with a subscriber as it is, nil if there is none, before it is
-// changed; its error refuses the change. Nil allows all.
+// A SubscriberCheck is called with the current subscriber, or nil if there is none, before a
+// change. Its error rejects the change. A nil check allows every change.
 type SubscriberCheck func(is *Subscriber) error
 
 // Limits of one subscriber.
@@ -126,8 +125,8 @@ const (
 	MaxLabelBytes = 64
 )
 
-// CheckSubscriberID allows what checkID allows, and no id that looks like one of
-// Fanfare's own.
+// CheckSubscriberID allows the ids that CheckID allows, except those that look like ids
+// assigned by Fanfare.
 func CheckSubscriberID(id string) error {
 	if id == "" {
 		return inputerror.Invalid("/id", "", "id is missing")
@@ -138,7 +137,7 @@ func CheckSubscriberID(id string) error {
 	return CheckID(id)
 }
 
-// MergeAttributes adds to an object the members that it does not have.
+// MergeAttributes adds missing members to an object.
 func MergeAttributes(object, others []byte) ([]byte, error) {
 	if len(object) == 0 || len(others) == 0 {
 		return append(object, others...), nil
@@ -166,8 +165,8 @@ func MergeAttributes(object, others []byte) ([]byte, error) {
 	return both, err
 }
 
-// A SubscriberRow is what delivery needs of a subscriber. Strings may be kept
-// after visit returns, the bytes not.
+// A SubscriberRow has the fields of a subscriber that delivery needs. Strings may be kept
+// after visit returns, but byte slices may not.
 type SubscriberRow struct {
 	Place      fanfare.RowID
 	ID         string // public id

@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// OfState reports whether its messages tell what is the case when they are due.
+// OfState reports whether its messages contain the state at the time when they are due.
 func (s *Subscription) OfState() bool {
 	c, err := cadence.Parse(s.Cadence)
 	return err == nil && c.OfState()
@@ -30,30 +30,30 @@ func UnknownSubscription(id string) error {
 
 // Sources of changes.
 const (
-	SourceOneClick    = "one_click"   // RFC 8058, or a body that is not the page's
-	SourcePage        = "page"        // to which the link to unsubscribe leads
-	SourcePreferences = "preferences" // the page of them
-	SourceMail        = "mail"        // to unsubscribe
-	SourceSignup      = "signup"      // that was confirmed
-	SourceMove        = "move"        // to another address, that was confirmed
-	SourceUndo        = "undo"        // the link that takes an unsubscribe back
-	SourceAPI         = "api"         // a program, or an operator
-	SourceReturn      = "return"      // a bounce, or a complaint
+	SourceOneClick    = "one_click"   // RFC 8058, or another body that is not from the page
+	SourcePage        = "page"        // unsubscribe page
+	SourcePreferences = "preferences" // preferences page
+	SourceMail        = "mail"        // unsubscribe email
+	SourceSignup      = "signup"      // confirmed sign-up
+	SourceMove        = "move"        // confirmed change of address
+	SourceUndo        = "undo"        // undo link of an unsubscribe
+	SourceAPI         = "api"         // API client or operator
+	SourceReturn      = "return"      // bounce or complaint
 )
 
-// Reasons of ends that no person has chosen.
+// Reasons of ends that the subscriber did not choose.
 const (
-	ReasonReplaced = "replaced" // another subscription was put under its id
-	ReasonDeleted  = "deleted"  // the subscriber was
-	ReasonAddress  = "address"  // it was taken away from the subscriber
-	ReasonErased   = "erased"   // the subscriber was forgotten
+	ReasonReplaced = "replaced" // replaced by another subscription with its id
+	ReasonDeleted  = "deleted"  // the subscriber was deleted
+	ReasonAddress  = "address"  // the address was removed from the subscriber
+	ReasonErased   = "erased"   // the subscriber was erased
 )
 
-// An Ending is how a subscription ends.
+// An Ending has the source and the reason of the end of a subscription.
 type Ending struct {
 	Source string
-	Reason string // in one word of a list, or ""
-	Text   string // the same as the subscription keeps it
+	Reason string // one of the reasons above, or ""
+	Text   string // the reason as text, which is stored with the subscription
 }
 
 // The states of a subscription.
@@ -72,51 +72,51 @@ func PublicSubscriptionID(s *control.SubscriptionRecord) string {
 	return fanfare.SubscriptionID(s.Place)
 }
 
-// An Owner is what a subscription shows of its subscriber.
+// An Owner has the fields of the subscriber that a subscription shows.
 type Owner struct{ ID, Address string }
 
-// A SubscriptionSpec asks for one subscription. It names the address inline, and the subscriber
-// is found or made by it; or it names the subscriber, whose default address is
-// taken where To is empty. Both together: the address is the subscriber's, and
-// what is missing of the two is made.
+// A SubscriptionPut is a subscription to create or change. It has an address, by which the
+// subscriber is found or created, or the id of a subscriber, whose default address is used
+// if To is empty. With both, the address belongs to the subscriber, and a missing
+// subscriber or address is created.
 type SubscriptionPut struct {
 	ID          string          `json:"id"`          // chosen by the client, or "": then the natural key identifies it
 	Topic       string          `json:"topic"`       // must exist
 	Channel     string          `json:"channel"`     // must exist
 	To          string          `json:"to"`          // address in the channel's form
 	Subscriber  string          `json:"subscriber"`  // id, or ""
-	Filter      string          `json:"filter"`      // own condition in CEL, or ""
+	Filter      string          `json:"filter"`      // the subscriber's own condition in CEL, or ""
 	Rule        string          `json:"rule"`        // rule of the topic, or ""; never with Filter
-	Locale      string          `json:"locale"`      // of the subscriber (BCP 47); "" leaves what is known
-	TimeZone    string          `json:"time_zone"`   // of the subscriber (IANA name); "" leaves what is known
+	Locale      string          `json:"locale"`      // of the subscriber (BCP 47); "" changes nothing
+	TimeZone    string          `json:"time_zone"`   // of the subscriber (IANA name); "" changes nothing
 	Params      json.RawMessage `json:"params"`      // object: values for the rule's params
 	Data        json.RawMessage `json:"data"`        // object: free data for the template
-	Attributes  json.RawMessage `json:"attributes"`  // object: data of the subscriber; nil leaves what is known
-	State       string          `json:"state"`       // active or paused; "" leaves what is, and a new one is active
+	Attributes  json.RawMessage `json:"attributes"`  // object: data of the subscriber; nil changes nothing
+	State       string          `json:"state"`       // active or paused; "" changes nothing, and a new subscription is active
 	Title       string          `json:"title"`       // for the subscriber, in place of the rule's; or ""
 	Description string          `json:"description"` // likewise
-	Cadence     string          `json:"cadence"`     // when messages are due, see package cadence; "" leaves what is, and a new one has the topic's
+	Cadence     string          `json:"cadence"`     // when messages are due, see package cadence; "" changes nothing, and a new subscription has the cadence of the topic
 
-	// Consent is what the person agreed to, an object as ConsentAsk; nil keeps nothing.
+	// Consent is the consent of the person, an object like ConsentRequest; nil: nothing to store.
 	Consent json.RawMessage `json:"consent"`
 
-	// By is the Source… of a put that the person made, who is told of; "" is a program's.
+	// By is the source of a put by the subscriber, one of Source…; "" for a put by an API client.
 	By string `json:"-"`
 
-	// Check is asked with the subscription that has the ID now, nil if none does,
-	// before anything is changed; its error refuses the put. Nil allows all.
+	// Check is called with the current subscription with the ID, or nil if there is none,
+	// before anything is changed. Its error rejects the put. A nil check allows every put.
 	Check func(is *Subscription) error `json:"-"`
 
-	decoded bool // by DecodePut: its objects are valid JSON
+	decoded bool // decoded by DecodeSubscription: its objects are valid JSON
 }
 
-// A PutResult is what came of one Put, or of one SubscriberLine.
+// A PutResult is the result of one put of a subscription or a subscriber.
 type PutResult struct {
-	ID      string       // public id of what was put
-	Created bool         // false: it was there, and is now as the Put asks
+	ID      string       // public id of the subscription or the subscriber
+	Created bool         // false: it existed and has been changed if necessary
 	Cost    fanfare.Cost // of the condition
-	Added   int64        // nanoseconds that an event of the topic takes longer with it than without
-	Err     error        // *fanfare.Error: this member was refused and nothing of it stored
+	Added   int64        // additional matching cost of an event of the topic, in nanoseconds
+	Err     error        // *fanfare.Error: the put was rejected and nothing was stored
 }
 
 // A Subscription is the full record of one subscription.
@@ -124,7 +124,7 @@ type Subscription struct {
 	ID          string          `json:"id"`
 	Place       fanfare.RowID   `json:"-"`
 	Subscriber  string          `json:"subscriber"` // public id of the subscriber
-	Owner       fanfare.RowID   `json:"-"`          // place of the subscriber
+	Owner       fanfare.RowID   `json:"-"`          // row id of the subscriber
 	Service     string          `json:"service"`
 	Topic       string          `json:"topic"`
 	Channel     string          `json:"channel"`
@@ -140,19 +140,19 @@ type Subscription struct {
 	CreatedAt   time.Time       `json:"created_at"`
 	PausedAt    time.Time       `json:"paused_at,omitzero"`
 	EndedAt     time.Time       `json:"ended_at,omitzero"`
-	Reason      string          `json:"reason,omitempty"` // why it ended
+	Reason      string          `json:"reason,omitempty"` // reason of the end
 
-	// The change sequence at which it began, and at which it ended (0: active).
+	// The change sequences of its start and of its end (0: active).
 	CreatedSeq uint64 `json:"-"`
 	EndedSeq   uint64 `json:"-"`
 
-	// Those of its last pause: when it began, and when it was resumed (0: it was not).
+	// The change sequences of the start and the end of its last pause (0: not resumed).
 	PausedSeq  uint64 `json:"-"`
 	ResumedSeq uint64 `json:"-"`
 }
 
-// A SubscriptionRow is what delivery needs of a subscription. Strings may be
-// kept after visit returns, the bytes not.
+// A SubscriptionRow has the fields of a subscription that delivery needs. Strings may be
+// kept after visit returns, but byte slices may not.
 type SubscriptionRow struct {
 	Place       fanfare.RowID
 	Subscriber  fanfare.RowID
@@ -160,16 +160,15 @@ type SubscriptionRow struct {
 	Rule        string // name, or ""
 	Params      []byte // JSON object or nil
 	Data        []byte // JSON object or nil
-	Title       string // its own, or that of the rule or the topic, or ""
+	Title       string // its own title, or that of the rule or the topic, or ""
 	Description string // its own description, or that of the rule, or ""
-	Slot        uint16 // when it is due, see Registry.Slot; 0: at once
+	Slot        uint16 // slot of its cadence, see Registry.Slot; 0: immediate
 	Live        bool
 
 	Topic uint32
 }
 
-// A SubscriptionFilter says which subscriptions are listed: those for which all
-// that is not empty is true.
+// A SubscriptionFilter selects subscriptions that match all of its non-empty fields.
 type SubscriptionFilter struct {
 	Topic      string
 	Channel    string

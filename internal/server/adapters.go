@@ -41,7 +41,7 @@ func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessag
 	return found.Lane, found.ValidateData, nil
 }
 
-// documents applies documents and then puts changed channels in force.
+// documents applies documents and then activates changed channels.
 type documents struct {
 	*registry.Registry
 	channels *channels.Channels
@@ -84,7 +84,7 @@ func (d documents) DeleteMember(ctx context.Context, m document.Member, check fu
 	return d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
-// subscriptions refuses new subscriptions below the disk floor.
+// subscriptions rejects new subscriptions below the disk floor.
 type subscriptions struct {
 	*registry.Registry
 	floor *datadir.DiskFloor
@@ -106,7 +106,7 @@ func (s subscriptions) Import(service string) httpapi.Import {
 type importing struct {
 	*registry.Import
 	floor *datadir.DiskFloor
-	full  error // of a step; later steps fail with it
+	full  error // error of a step; later steps fail with it
 }
 
 // Begin stores the next subscriptions of the import.
@@ -122,7 +122,7 @@ func (i *importing) Begin(ctx context.Context, puts []people.SubscriptionPut, re
 	return i.Import.Begin(ctx, puts, results)
 }
 
-// adminKey makes an admin key at the first start and when its file was removed. The file is complete once it exists.
+// adminKey creates an admin key at the first start, and after its file was removed. The file is complete once it exists.
 func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
 	path := filepath.Join(dir, datadir.AdminKey)
 	if secret, err := os.ReadFile(path); err == nil {

@@ -10,14 +10,14 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// startPatience is how long a start waits for a database that cannot be reached, from the first failure on.
+// startPatience is how long a start waits for an unreachable database, counted from the first failure.
 const startPatience = 30 * time.Second
 
-// withDatabase runs start, and repeats it while the database cannot be reached, also if it is lost in the middle: it
-// cleans up what start has opened and begins again. The data directory is as after a kill at that point.
+// withDatabase runs start, and repeats it while the database cannot be reached, also if the connection is lost during start: it
+// closes everything that start has opened and begins again. The data directory is then in the same state as after a kill at that point.
 func (s *Server) withDatabase(ctx context.Context, start func() error) error {
 	opened := len(s.cleanups)
-	var first time.Time // of the outage
+	var first time.Time // start of the outage
 	where := postgres.Describe(s.config.DB)
 	if !s.config.SQLite() {
 		s.api.Starting("the database " + where + " since " + s.clock.Now().UTC().Format(time.RFC3339))
@@ -27,7 +27,7 @@ func (s *Server) withDatabase(ctx context.Context, start func() error) error {
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil: // err may be anything then
+		case ctx.Err() != nil: // err can then be any error
 			return ctx.Err()
 		case !s.databaseLost(err):
 			return err
@@ -52,13 +52,13 @@ func (s *Server) withDatabase(ctx context.Context, start func() error) error {
 	}
 }
 
-// databaseLost reports whether a start failed because the database cannot be reached. Some components return only the
-// code Unavailable then.
+// databaseLost reports whether a start failed because the database cannot be reached. Some components then return only the
+// code Unavailable.
 func (s *Server) databaseLost(err error) bool {
 	return retry.IsAway(err) || fanfare.CodeOf(err) == fanfare.Unavailable && s.outage.Active()
 }
 
-// watch reports outages of the database, and lets a stop give up what waits for it.
+// watch reports outages of the database, and allows a stop to abort calls that wait for it.
 func (s *Server) watch(db *database.DB) {
 	s.outage = database.NewOutage(db, s.clock)
 	s.giveUp = func() error {

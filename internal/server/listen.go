@@ -34,7 +34,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// listen opens the API, the pages of recipients, and inbound mail.
+// listen opens the API, the recipient pages and inbound mail.
 func (c *components) listen(ctx context.Context) error {
 	traces := c.traces(c.store) // up to date, unlike those of the standby
 	accepting := new(privacy.Barrier)
@@ -83,7 +83,7 @@ func (c *components) traces(of *deliveries.Store) *report.Traces {
 	return &report.Traces{Store: of, Registry: c.registry, Progress: c.recorder, Queue: ingest.Queue{Log: c.bus}, Quotas: c.channels.Quotas(), Pauses: c.switches, Digests: inspect.Digests{Store: of, Registry: c.registry}}
 }
 
-// reporter reports the status of the server. Its database may be a standby that is a little behind.
+// reporter reports the status of the server. Its database may be a standby that lags slightly.
 func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *status.Reporter {
 	digests := &inspect.DigestStatus{Digests: inspect.Digests{Store: c.standby, Registry: c.registry}, Clock: c.clock}
 	return status.New(status.Options{
@@ -97,7 +97,7 @@ func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *s
 	})
 }
 
-// parts are the components that the API calls, except those with loops of their own.
+// parts are the components that the API calls, except those with their own loops.
 func (c *components) parts(traces *report.Traces, reports *status.Reporter) httpapi.Dependencies {
 	inspector := inspect.New(inspect.Options{Index: c.index, Verifier: c.verifier, Registry: c.registry, States: c.states, Samples: c.samples, Audiences: c.audiences, Clock: c.clock})
 	return httpapi.Dependencies{
@@ -118,7 +118,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 	}
 }
 
-// pages adds the pages of recipients, which need the public URL.
+// pages adds the recipient pages, which need the public URL.
 func (c *components) pages(parts *httpapi.Dependencies, direct *messages.Messages) error {
 	passes, err := linktoken.New(c.keys.Links.Bytes)
 	if err != nil {

@@ -3,10 +3,10 @@
 // types of all components.
 //
 //	server.go    Start and Stop
-//	start.go     the components in the order in which they start
-//	listen.go    the API, the pages of recipients, and inbound mail
-//	database.go  waiting for a database that cannot be reached
-//	adapters.go  components in the form that their callers need
+//	start.go     the components in start order
+//	listen.go    the API, the recipient pages and inbound mail
+//	database.go  waiting for an unreachable database
+//	adapters.go  adapters between components
 package server
 
 import (
@@ -33,15 +33,15 @@ import (
 )
 
 const (
-	// requestPatience is how long a stop waits at most for requests before it closes what they use.
+	// requestPatience is the maximum time that a stop waits for requests before it closes the components that they use.
 	requestPatience = 5 * time.Second
-	// stopPatience is how long, after drain_timeout, a stop waits for a database that cannot be reached.
+	// stopPatience is how long, after drain_timeout, a stop waits for an unreachable database.
 	stopPatience = 5 * time.Second
 	// endPatience is how long the end of a subscription waits for a message to it that is being sent.
 	endPatience = 10 * time.Second
 )
 
-// Options are what the command line adds to the configuration.
+// Options are settings from the command line that are not in the configuration.
 type Options struct {
 	Version string
 	Logger  *slog.Logger
@@ -54,8 +54,8 @@ type Server struct {
 	clock  clock.Clock
 
 	progress progress.Reporter
-	outage   *database.Outage // of the database; nil before it is open
-	giveUp   func() error     // closes a database that cannot be reached; nil before it is open
+	outage   *database.Outage // outage of the database; nil before it is open
+	giveUp   func() error     // closes an unreachable database; nil before it is open
 	api      *listener.Server
 	feedback *feedback.Processor
 	cleanups []func() error // run in reverse order
@@ -64,7 +64,7 @@ type Server struct {
 	stopErr  error
 }
 
-// Start starts a server, and returns when the API answers.
+// Start starts a server, and returns when the API is ready.
 func Start(ctx context.Context, c config.Config, o Options) (*Server, error) {
 	s := &Server{config: c, log: o.Logger, clock: clock.System{}}
 	if err := s.start(ctx, o); err != nil {
@@ -98,8 +98,8 @@ func (s *Server) Stop() error {
 // WriteOpenAPI writes the description of the API without starting a server.
 func WriteOpenAPI(w io.Writer, version string) error { return httpapi.WriteOpenAPI(w, version) }
 
-// start locks the data directory, binds the address of the API, and starts all components. Until they are started, the
-// API answers that the server is starting.
+// start locks the data directory, binds the address of the API, and starts all components. Until they have started, the
+// API responds that the server is starting.
 func (s *Server) start(ctx context.Context, o Options) error {
 	started := s.clock.Now()
 	dir := s.config.DataDir
@@ -154,8 +154,8 @@ func (s *Server) background(loops ...func(context.Context)) {
 	s.onStopDo(func() { stop(); running.Wait() })
 }
 
-// cleanUp runs the cleanups that were registered since there were keep of them, the newest first. After patience, it
-// gives up a database that cannot be reached.
+// cleanUp runs all cleanups after the first keep ones, the newest first. After patience, it
+// closes an unreachable database.
 func (s *Server) cleanUp(keep int, patience time.Duration) error {
 	if s.giveUp != nil {
 		defer time.AfterFunc(patience, func() { _ = s.giveUp() }).Stop() // a cleanup closes the database again and returns the error

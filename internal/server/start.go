@@ -48,7 +48,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// startComponents starts all components, each after those that it needs.
+// startComponents starts all components, each after those on which it depends.
 func (s *Server) startComponents(ctx context.Context, o Options, started time.Time) error {
 	c := &components{Server: s, version: o.Version, started: started, dir: s.config.DataDir, index: condition.New(), exclusive: ctxlock.New()}
 	for _, start := range []func(context.Context) error{
@@ -61,7 +61,7 @@ func (s *Server) startComponents(ctx context.Context, o Options, started time.Ti
 	return nil
 }
 
-// components are all parts of a server, in the order in which they start. Each method starts the part of its name.
+// components are all components of a server, in start order. Each method starts the component in its name.
 type components struct {
 	*Server
 	version   string
@@ -74,7 +74,7 @@ type components struct {
 	backupNote *backup.Note // nil if the server was not restored
 	db         *database.DB
 	store      *deliveries.Store
-	standby    *deliveries.Store // may be a little behind
+	standby    *deliveries.Store // may lag slightly
 	control    *controlstore.Store
 	days       []fanfare.Day
 	highest    fanfare.EventSeq
@@ -89,7 +89,7 @@ type components struct {
 
 	// openBus
 	bus      *bus.Bus
-	busLost  bool // the embedded bus is new, and the record is not
+	busLost  bool // the embedded bus is new, but the record is not
 	recovery recovery.Recovery
 
 	// startRecorder
@@ -123,7 +123,7 @@ type components struct {
 	inbound *inbound.Server // nil without inbound mail
 }
 
-// openDatabase opens the database, and reads which days it has.
+// openDatabase opens the database and lists its days.
 func (c *components) openDatabase(ctx context.Context) (err error) {
 	if c.backupNote, err = backup.ReadNote(c.dir); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	c.onStopDo(c.registry.Close)
 	knowsKey := func(secret string) bool {
 		who, known := c.registry.Authenticate(secret)
-		return known && who.Operator() || c.backupNote.New() && len(c.registry.Keys("")) > 0 // a backup has keys, but no admin.key
+		return known && who.Operator() || c.backupNote.New() && len(c.registry.Keys("")) > 0 // a backup contains keys, but no admin.key
 	}
 	if err := c.db.CheckPairing(c.dir, knowsKey); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	return nil
 }
 
-// startRecorder starts to record outcomes, and reads what the previous run left open.
+// startRecorder starts to record outcomes, and reads the open work of the previous run.
 func (c *components) startRecorder(ctx context.Context) error {
 	c.due = due.New(c.store, c.bus, c.clock, c.log)
 	c.notifier = notifier.New(c.store, c.control, c.registry, c.clock, c.log)
@@ -259,7 +259,7 @@ func (c *components) loadOpen(ctx context.Context) error {
 	return c.switches.Load(ctx, c.days)
 }
 
-// startDelivery starts the channels, and dispatch to them.
+// startDelivery starts the channels and the dispatch to them.
 func (c *components) startDelivery(ctx context.Context) (err error) {
 	o := dispatch.Options{
 		Bus: c.bus, Store: c.store, Registry: c.registry, Recorder: c.recorder, Control: c.switches, Domains: c.config.InboundDomains, Sites: c.sites,
@@ -373,7 +373,7 @@ func (c *components) digestTopic(service, name string) (t digest.Topic, ok bool)
 	return t, ok
 }
 
-// startIntake starts to accept events: those of services, and those that notify services about deliveries.
+// startIntake starts to accept events from services, and events that notify services about deliveries.
 func (c *components) startIntake(ctx context.Context) error {
 	c.disk = &datadir.DiskFloor{Dir: c.dir, Floor: c.config.DiskFloor}
 	c.ingester = ingest.Start(ingest.Options{Log: c.bus, Topics: topics{c.registry, c.audiences}, Clock: c.clock, Floor: c.disk.Check})
@@ -401,7 +401,7 @@ func (c *components) startIntake(ctx context.Context) error {
 	return nil
 }
 
-// startFeedback starts to process bounces, complaints, receipts and mails to unsubscribe.
+// startFeedback starts to process bounces, complaints, receipts and unsubscribe emails.
 func (c *components) startFeedback(context.Context) (err error) {
 	c.feedback = feedback.New(feedback.Options{Store: c.store, Control: c.control, Registry: c.registry, Recorder: c.recorder, Signer: c.dispatch.Returns, Clock: c.clock, Logger: c.log})
 	c.background(c.feedback.Run)
@@ -410,7 +410,7 @@ func (c *components) startFeedback(context.Context) (err error) {
 	return err
 }
 
-// resolverAt returns a resolver that asks the DNS server at an address, "" for those of the machine.
+// resolverAt returns a resolver that queries the DNS server at an address, or the servers of the machine if it is "".
 func resolverAt(server string) *net.Resolver {
 	if server == "" {
 		return net.DefaultResolver

@@ -12,12 +12,12 @@ import (
 const headerPrefix = "Ce-" // canonical form of ce-
 
 // IsBinary reports whether a request that is not structured is a CloudEvent in
-// the binary mode (HTTP binding, 3.1): its data may then be of any type.
+// the binary mode (HTTP binding, 3.1), in which data can have any type.
 func IsBinary(header http.Header) bool { return header.Get("Ce-Specversion") != "" }
 
-// Binary reads an event in the binary mode: attributes in ce-* headers, the
-// body is the data and Content-Type its type. Data is the body itself, not a
-// copy, where it is JSON.
+// Binary reads an event in the binary mode: attributes are in ce-* headers, the
+// body is the data and Content-Type its type. JSON data is the body itself, not a
+// copy.
 func Binary(header http.Header, body []byte) (fanfare.Event, error) {
 	var e fanfare.Event
 	if err := setHeaders(&e, header); err != nil {
@@ -37,9 +37,8 @@ func Binary(header http.Header, body []byte) (fanfare.Event, error) {
 	return e, required(&e, true, func(name string) string { return "/" + name })
 }
 
-// Plain reads plain JSON, which is the data. Attributes may stand in ce-*
-// headers; missing ones are left empty for the caller. Data is the body itself,
-// not a copy.
+// Plain reads plain JSON, which is the data. Attributes can be in ce-* headers;
+// missing ones remain empty. Data is the body itself, not a copy.
 func Plain(header http.Header, body []byte, m Mapping) (fanfare.Event, error) {
 	if err := checkData(body, "/data"); err != nil && len(body) > 0 {
 		return fanfare.Event{}, err
@@ -57,7 +56,7 @@ func Plain(header http.Header, body []byte, m Mapping) (fanfare.Event, error) {
 	return e, setHeaders(&e, header)
 }
 
-// setHeaders takes the attributes in ce-* headers.
+// setHeaders sets the attributes in ce-* headers.
 func setHeaders(e *fanfare.Event, header http.Header) error {
 	for key, values := range header {
 		name, ok := strings.CutPrefix(key, headerPrefix)
@@ -79,7 +78,7 @@ func setHeaders(e *fanfare.Event, header http.Header) error {
 }
 
 // unescapeHeader undoes the percent-encoding of header values (HTTP binding,
-// 3.1.3.2). A value that was not encoded stays as it is.
+// 3.1.3.2). It does not change a value that is not encoded.
 func unescapeHeader(v string) string {
 	v = textproto.TrimString(v)
 	if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {

@@ -4,10 +4,9 @@
 // pointer to the attribute.
 //
 // Attributes that the specification calls REQUIRED are required in its own formats and
-// filled in for plain JSON. Conditions, schemas and templates work on JSON, so
-// data of another type becomes a JSON string where it is text, and is only kept
-// where it is not; plain requests (no CloudEvents) must be JSON. Extension
-// attributes are kept as they are.
+// filled in for plain JSON. Conditions, schemas and templates work on JSON, so text data
+// becomes a JSON string, and other data is only stored; plain requests (not CloudEvents)
+// must be JSON. Extension attributes are stored unchanged.
 //
 // Sources: CloudEvents 1.0.2 core, "JSON Event Format" 1.0.2 and "HTTP Protocol
 // Binding" 1.0.2, https://github.com/cloudevents/spec.

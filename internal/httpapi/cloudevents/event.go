@@ -15,12 +15,12 @@ import (
 
 // Limits of one event.
 const (
-	MaxDataBytes      = 256 << 10 // of data
-	maxAttributeBytes = 1024      // of any other attribute
-	maxExtensions     = 64        // attributes that the specification does not name
+	MaxDataBytes      = 256 << 10 // size of data
+	maxAttributeBytes = 1024      // size of any other attribute
+	maxExtensions     = 64        // number of extension attributes
 )
 
-// set takes the value of one context attribute. pointer names it in errors.
+// set sets one context attribute. pointer identifies it in errors.
 func set(e *fanfare.Event, name, value, pointer string) error {
 	if len(value) > maxAttributeBytes {
 		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("%s is longer than %d bytes", name, maxAttributeBytes)}
@@ -31,7 +31,7 @@ func set(e *fanfare.Event, name, value, pointer string) error {
 	switch name {
 	case "specversion":
 		if value != "1.0" {
-			return invalid(pointer, fmt.Sprintf("specversion is %q", value), "use CloudEvents 1.0, the only supported version")
+			return invalid(pointer, fmt.Sprintf("specversion %q is not supported", value), "use CloudEvents 1.0, the only supported version")
 		}
 	case "id":
 		if value == "" {
@@ -59,7 +59,7 @@ func set(e *fanfare.Event, name, value, pointer string) error {
 	case "time":
 		t, err := time.Parse(time.RFC3339Nano, value)
 		if err != nil {
-			return invalid(pointer, fmt.Sprintf("time %q is not a time", value), "write it in the form of RFC 3339, such as 2026-11-20T08:15:00Z")
+			return invalid(pointer, fmt.Sprintf("time %q is not a valid time", value), "use the RFC 3339 format, such as 2026-11-20T08:15:00Z")
 		}
 		e.Time = t
 	case "datacontenttype":
@@ -82,13 +82,13 @@ func set(e *fanfare.Event, name, value, pointer string) error {
 	return nil
 }
 
-// extend keeps an attribute that the specification does not name.
+// extend stores an extension attribute.
 func extend(e *fanfare.Event, name string, value json.RawMessage, pointer string) error {
 	if e.Extensions == nil {
 		e.Extensions = map[string]json.RawMessage{}
 	}
 	if e.Extensions[name] = value; len(e.Extensions) > maxExtensions {
-		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("the event has more than %d extension attributes", maxExtensions), Hint: "put your own fields into data"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("the event has more than %d extension attributes", maxExtensions), Hint: "move your own fields into data"}
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func quoted(s string) json.RawMessage {
 	return text
 }
 
-// required says which attribute of the specification is missing.
+// required returns an error if a required attribute is missing.
 func required(e *fanfare.Event, versioned bool, pointer func(string) string) error {
 	for _, a := range []struct {
 		name    string
@@ -112,8 +112,8 @@ func required(e *fanfare.Event, versioned bool, pointer func(string) string) err
 	return nil
 }
 
-// setData takes data that was sent as bytes: JSON as it is, text as a JSON
-// string, anything else apart.
+// setData stores data that was sent as bytes: JSON unchanged, text as a JSON
+// string, anything else as bytes.
 func setData(e *fanfare.Event, data []byte, pointer string) error {
 	if e.ContentType == "" || IsJSON(e.ContentType) {
 		e.Data = data
@@ -131,16 +131,16 @@ func setData(e *fanfare.Event, data []byte, pointer string) error {
 }
 
 func tooMuchData(sizeBytes int, pointer string) error {
-	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("data has %d bytes, which is too much", sizeBytes), Hint: "send at most 256 KiB of data, or a link to it"}
+	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("data has %d bytes; at most %d are allowed", sizeBytes, MaxDataBytes), Hint: "send less data, or a link to it"}
 }
 
-// checkData refuses what is not one JSON value in UTF-8.
+// checkData returns an error unless the data is one JSON value in UTF-8.
 func checkData(data []byte, pointer string) error {
 	if len(data) > MaxDataBytes {
 		return tooMuchData(len(data), pointer)
 	}
 	if !utf8.Valid(data) {
-		return invalid(pointer, "data is not UTF-8", "")
+		return invalid(pointer, "data is not valid UTF-8", "")
 	}
 	if !json.Valid(data) {
 		return syntax(data, pointer)
@@ -148,7 +148,7 @@ func checkData(data []byte, pointer string) error {
 	return nil
 }
 
-// syntax says where the JSON of b breaks.
+// syntax returns the position of the syntax error in the JSON of b.
 func syntax(b []byte, pointer string) error {
 	e := &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: "is not valid JSON"}
 	var v any
@@ -162,15 +162,15 @@ func syntax(b []byte, pointer string) error {
 	return e
 }
 
-// checkText refuses what the specification does not allow in a string
-// (core, "Type System"), or returns "".
+// checkText returns why the specification does not allow a string
+// (core, "Type System"), or "".
 func checkText(s string) string {
 	if !utf8.ValidString(s) {
-		return "is not UTF-8"
+		return "is not valid UTF-8"
 	}
 	for _, r := range s {
 		if r < 0x20 || r >= 0x7f && r < 0xa0 || r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef {
-			return "has a control character"
+			return "contains a control character"
 		}
 	}
 	return ""
@@ -188,6 +188,6 @@ func invalid(pointer, message, hint string) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message, Hint: hint}
 }
 
-// Set sets one attribute, such as id or source, that was given apart from the
+// Set sets one attribute, such as id or source, that was given separately from the
 // event.
 func Set(e *fanfare.Event, name, value string) error { return set(e, name, value, "") }

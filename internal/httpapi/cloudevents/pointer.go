@@ -12,13 +12,13 @@ import (
 type Pointer []string
 
 // ParsePointer reads a pointer such as /links/0/href. The empty pointer is nil
-// and names nothing.
+// and refers to nothing.
 func ParsePointer(s string) (Pointer, error) {
 	if s == "" {
 		return nil, nil
 	}
 	if s[0] != '/' {
-		return nil, invalid("", strconv.Quote(s)+" is not a JSON pointer", "begin it with a slash, such as /id")
+		return nil, invalid("", strconv.Quote(s)+" is not a JSON pointer", "start it with a slash, such as /id")
 	}
 	parts := strings.Split(s[1:], "/")
 	for i, p := range parts {
@@ -27,12 +27,12 @@ func ParsePointer(s string) (Pointer, error) {
 	return parts, nil
 }
 
-// escape makes a member's name part of a pointer.
+// escape escapes the name of a member for a pointer.
 func escape(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// text finds the string or number that p names in valid JSON.
+// text finds the string or number at p in valid JSON.
 func (p Pointer) text(data json.RawMessage) (string, bool) {
 	for _, part := range p {
 		data = step(data, part)
@@ -64,13 +64,13 @@ func step(data json.RawMessage, part string) json.RawMessage {
 	return elements[i]
 }
 
-// A Mapping tells where plain data has the attributes of its event.
+// A Mapping has the positions of event attributes in plain data.
 type Mapping struct {
-	ID   Pointer // nil: the server makes one
+	ID   Pointer // nil: the server generates an id
 	Time Pointer // nil: the time of receipt
 }
 
-// Event makes an event of plain data, which is checked and not copied.
+// Event creates an event from plain data, which is checked and not copied.
 func (m Mapping) Event(data []byte) (fanfare.Event, error) {
 	if err := checkData(data, ""); err != nil {
 		return fanfare.Event{}, err
@@ -89,7 +89,7 @@ func (m Mapping) Event(data []byte) (fanfare.Event, error) {
 		}
 		value, ok := a.at.text(data)
 		if !ok {
-			return fanfare.Event{}, invalid(pointer, "data has no string or number here for "+a.name, "")
+			return fanfare.Event{}, invalid(pointer, "the data has no string or number at this pointer for "+a.name, "")
 		}
 		if err := set(&e, a.name, value, pointer); err != nil {
 			return fanfare.Event{}, err

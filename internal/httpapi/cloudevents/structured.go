@@ -14,7 +14,7 @@ import (
 // Decode reads one event in the JSON event format. Data is a copy.
 func Decode(b []byte) (fanfare.Event, error) {
 	if !utf8.Valid(b) {
-		return fanfare.Event{}, invalid("", "the event is not UTF-8", "")
+		return fanfare.Event{}, invalid("", "the event is not valid UTF-8", "")
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(b, &members); err != nil || members == nil {
@@ -37,7 +37,7 @@ func Decode(b []byte) (fanfare.Event, error) {
 			return fanfare.Event{}, err
 		}
 		if !known(name) && raw[0] != '"' {
-			e.Extensions[name] = raw // a number or a Boolean stays one
+			e.Extensions[name] = raw // numbers and Booleans keep their type
 		}
 		versioned = versioned || name == "specversion"
 	}
@@ -47,8 +47,8 @@ func Decode(b []byte) (fanfare.Event, error) {
 	return e, setMembers(&e, members)
 }
 
-// DecodeBatch reads events in the JSON batch format. An error names every bad
-// event by its index.
+// DecodeBatch reads events in the JSON batch format. An error has the index of every
+// invalid event.
 func DecodeBatch(b []byte) ([]fanfare.Event, error) {
 	var members []json.RawMessage
 	if err := json.Unmarshal(b, &members); err != nil || members == nil {
@@ -75,7 +75,7 @@ func DecodeBatch(b []byte) ([]fanfare.Event, error) {
 func AtIndex(i int, err error) []*fanfare.Error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
-		return []*fanfare.Error{{Code: fanfare.Internal, Pointer: "/" + strconv.Itoa(i), Message: "something went wrong inside the server"}}
+		return []*fanfare.Error{{Code: fanfare.Internal, Pointer: "/" + strconv.Itoa(i), Message: "an internal error occurred"}}
 	}
 	if len(e.Details) == 0 {
 		at := *e
@@ -89,15 +89,15 @@ func AtIndex(i int, err error) []*fanfare.Error {
 	return all
 }
 
-// Refused is the error of a batch that is taken as a whole or not at all.
+// Refused returns the error for a batch, which is stored as a whole or not at all.
 func Refused(wrong []*fanfare.Error) error {
-	return &fanfare.Error{Code: fanfare.Invalid, Message: "nothing was stored: some events of the batch are invalid", Hint: "correct these events, and send the whole batch again", Details: wrong}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "nothing was stored: some events of the batch are invalid", Hint: "correct the invalid events and send the whole batch again", Details: wrong}
 }
 
 // attribute returns the value of a context attribute as text.
 func attribute(name string, raw json.RawMessage) (string, error) {
 	if !validName(name) {
-		return "", invalid("/"+escape(name), fmt.Sprintf("%q is not a valid attribute name", name), "use only lower-case letters and digits in attribute names, or put your own fields into data")
+		return "", invalid("/"+escape(name), fmt.Sprintf("%q is not a valid attribute name", name), "use only lower-case letters and digits in attribute names, or move your own fields into data")
 	}
 	var s string
 	if raw[0] == '"' {
@@ -105,12 +105,12 @@ func attribute(name string, raw json.RawMessage) (string, error) {
 		return s, err
 	}
 	if known(name) || raw[0] == '{' || raw[0] == '[' {
-		return "", invalid("/"+name, name+" is not a string", "")
+		return "", invalid("/"+name, name+" must be a string", "")
 	}
 	return string(raw), nil // an extension: number or Boolean
 }
 
-// setMembers takes data, or what data_base64 holds.
+// setMembers sets data from the member data or data_base64.
 func setMembers(e *fanfare.Event, members map[string]json.RawMessage) error {
 	data, encoded := members["data"], members["data_base64"]
 	if string(encoded) == "null" {
@@ -127,11 +127,11 @@ func setMembers(e *fanfare.Event, members map[string]json.RawMessage) error {
 	}
 	var text string
 	if err := json.Unmarshal(encoded, &text); err != nil {
-		return invalid("/data_base64", "data_base64 is not a string", "")
+		return invalid("/data_base64", "data_base64 must be a string", "")
 	}
 	plain, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return invalid("/data_base64", "data_base64 is not Base64", "")
+		return invalid("/data_base64", "data_base64 is not valid base64", "")
 	}
 	return setData(e, plain, "/data_base64")
 }
@@ -144,7 +144,7 @@ func known(name string) bool {
 	return false
 }
 
-// validName tells attribute names (core, "Attribute Naming Convention").
+// validName reports whether an attribute name is valid (core, "Attribute Naming Convention").
 func validName(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {

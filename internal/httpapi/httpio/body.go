@@ -26,7 +26,7 @@ const (
 // MaxBodyBytes limits the bodies that are read into memory.
 const MaxBodyBytes = 1 << 20
 
-// maxFormBytes is what the form of a page may have.
+// maxFormBytes limits the size of a submitted form.
 const maxFormBytes = 64 << 10
 
 // ReadBody reads the whole body, up to maxBodyBytes.
@@ -38,7 +38,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // maxBodyBytes only as the data arrives.
 func ReadUpTo(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " is not supported", Hint: "send the body without Content-Encoding"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "Content-Encoding " + enc + " is not supported", Hint: "send the body without Content-Encoding"}
 	}
 	if r.ContentLength > most {
 		w.Header().Set("Connection", "close")
@@ -58,8 +58,8 @@ func ReadUpTo(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	return body.Bytes(), nil
 }
 
-// ReadForm reads what a form has sent. An unreadable form is
-// empty, because the one-click request of RFC 8058 counts with any body.
+// ReadForm reads the fields of a submitted form. An unreadable form counts as
+// empty, because the one-click request of RFC 8058 is valid with any body.
 func ReadForm(w http.ResponseWriter, r *http.Request) url.Values {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	var err error
@@ -83,7 +83,7 @@ func BodyError(err error, limitBytes int64) *fanfare.Error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &fanfare.Error{Code: fanfare.Invalid, Message: "the client sent the body too slowly"}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body ended early", Hint: "the connection broke; send the request again"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the connection was closed before the end of the body", Hint: "send the request again"}
 	}
 	return &fanfare.Error{Code: fanfare.Invalid, Message: "the body could not be read"}
 }
@@ -112,6 +112,6 @@ func IsNDJSON(mediaType string) bool {
 }
 
 func UnknownType(mediaType string, known ...string) error {
-	return &fanfare.Error{Code: fanfare.Invalid, Message: "a body of type " + mediaType + " is not supported",
-		Hint: "send the header Content-Type with one of " + strings.Join(known, ", ")}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "Content-Type " + mediaType + " is not supported",
+		Hint: "set the header Content-Type to one of " + strings.Join(known, ", ")}
 }

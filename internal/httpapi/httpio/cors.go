@@ -19,8 +19,8 @@ const (
 // Origins are the origins whose scripts may read responses; "*" means all.
 type Origins []string
 
-// Share tells the browser whether a script may read the answer, and answers a
-// preflight as a whole: it then reports true.
+// Share sets the headers that allow a script to read the response. It reports true if the
+// request is a preflight, which it has then answered completely.
 func (o Origins) Share(h http.Header, r *http.Request) (done bool) {
 	if len(o) == 0 {
 		return false

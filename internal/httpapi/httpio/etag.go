@@ -10,9 +10,9 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// TagOf returns the entity tag of v as it is shown: a strong one, for it is a
-// hash of the very JSON (RFC 9110, section 8.8.3). Members come in the order of
-// their struct and maps sorted, so equal values have equal tags.
+// TagOf returns the strong entity tag of v, which is a hash of its JSON (RFC 9110,
+// section 8.8.3). Members are in the order of their struct and maps are sorted, so
+// equal values have equal tags.
 func TagOf(v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -22,8 +22,8 @@ func TagOf(v any) (string, error) {
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, nil
 }
 
-// MayChange checks the preconditions of a change against the tag of what is
-// there now, "" where nothing is (RFC 9110, sections 13.1.1, 13.1.2 and 13.2.2).
+// MayChange checks the preconditions of a change against the tag of the current object,
+// or "" if it does not exist (RFC 9110, sections 13.1.1, 13.1.2 and 13.2.2).
 // A request without such headers has no preconditions.
 func MayChange(h http.Header, tag string) error {
 	if wanted := h.Values("If-Match"); len(wanted) > 0 && !matches(wanted, tag, false) {
@@ -39,8 +39,9 @@ func MayChange(h http.Header, tag string) error {
 	return nil
 }
 
-// Preconditions asks those of a request in the writer, with the thing as it is at
-// that moment, nil where there is none; it is nil where the request has none.
+// Preconditions returns the check of the preconditions of a request, which the writer calls
+// with the current object, or nil if it does not exist. It returns nil for a request
+// without preconditions.
 func Preconditions[T any](r *http.Request) func(is *T) error {
 	if len(r.Header["If-Match"]) == 0 && len(r.Header["If-None-Match"]) == 0 {
 		return nil
@@ -57,14 +58,14 @@ func Preconditions[T any](r *http.Request) func(is *T) error {
 	}
 }
 
-// IsKnown reports whether the client has the version with this tag already (304).
+// IsKnown reports whether the client already has the version with this tag (304).
 func IsKnown(h http.Header, tag string) bool {
 	return matches(h.Values("If-None-Match"), tag, true)
 }
 
-// matches looks for tag in the lists of tags of a header. A star is any thing
-// that is there. Of weak tags only the weak comparison knows something (RFC
-// 9110, section 8.8.3.2). Text that is not a tag ends a list: the rest has no meaning.
+// matches looks for tag in the lists of tags of a header. A star matches any existing
+// object. Weak tags match only in the weak comparison (RFC 9110, section 8.8.3.2). A list
+// ends at text that is not a tag.
 func matches(lists []string, tag string, weak bool) bool {
 	if tag == "" {
 		return false

@@ -41,7 +41,7 @@ func ReadTemplateJSON(w http.ResponseWriter, r *http.Request, v any) error {
 // DecodeStrictly decodes one JSON value and rejects unknown members.
 func DecodeStrictly(text []byte, v any) error {
 	if string(bytes.TrimSpace(text)) == "null" {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body is null instead of an object"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body must be a JSON object, not null"}
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -69,17 +69,17 @@ func DecodeError(text []byte, err error) error {
 		e.Pointer = "/" + strings.ReplaceAll(kind.Field, ".", "/")
 		e.Message = "a JSON " + kind.Value + " is not allowed here"
 	case errors.As(err, &moment):
-		// The decoder does not say whose value it was, but the value itself.
+		// The decoder reports only the value, not the member.
 		value := strings.Trim(moment.Value, `"`)
 		if at := bytes.Index(text, []byte(value)); at >= 0 {
 			e.Line, e.Column = position(text, int64(at))
 		}
-		e.Message, e.Hint = fmt.Sprintf("%q is not a time", value), TimeHint
+		e.Message, e.Hint = fmt.Sprintf("%q is not a valid time", value), TimeHint
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		e.Message += ": the body ends early"
+		e.Message += ": unexpected end of the body"
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		e.Message = strings.TrimPrefix(err.Error(), "json: ")
-		e.Hint = "/openapi.json lists the members"
+		e.Hint = "see /openapi.json for the members"
 	}
 	return e
 }
@@ -89,5 +89,5 @@ func position(text []byte, offset int64) (line, column int) {
 	return bytes.Count(before, []byte{'\n'}) + 1, max(1, len(before)-1-bytes.LastIndexByte(before, '\n'))
 }
 
-// TimeHint says how to write a time.
+// TimeHint describes the format of a time.
 const TimeHint = "write it with its time zone, such as 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00 (RFC 3339)"

@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Boolean reads a parameter of the query that is a switch.
+// Boolean reads a boolean query parameter.
 func Boolean(r *http.Request, name string) (bool, error) {
 	if r.URL.RawQuery == "" {
 		return false, nil
@@ -28,7 +28,7 @@ func Boolean(r *http.Request, name string) (bool, error) {
 	return on, nil
 }
 
-// WantsSummary reports whether the client asks for a short answer (quiet, or
+// WantsSummary reports whether the client asks for a short response (quiet, or
 // return=minimal of RFC 7240, section 4.2).
 func WantsSummary(r *http.Request) (bool, error) {
 	for _, v := range r.Header["Prefer"] {

@@ -1,4 +1,4 @@
-// Package limits limits the requests of a key and the wrong keys of an address.
+// Package limits limits the requests of a key and the invalid keys from an address.
 package limits
 
 import (
@@ -15,8 +15,8 @@ import (
 
 // Limits limit the load of the API. Zero means no limit.
 type Limits struct {
-	Requests       int // that run at the same time
-	RequestsPerKey int // of these, for one key
+	Requests       int // concurrent requests
+	RequestsPerKey int // concurrent requests of one key
 	RatePerSecond  int // requests of one key
 	Burst          int // requests that an idle key may send at once; 0: RatePerSecond
 }
@@ -86,14 +86,14 @@ func (g *KeyLimits) Acquire(h http.Header, key string, now time.Time) (*KeyLimit
 		h["Ratelimit-Policy"] = g.policy
 		h["Ratelimit"] = []string{`"key";r=` + strconv.FormatInt(left, 10) + ";t=" + strconv.FormatInt(httpio.WholeSeconds(t), 10)}
 		if wait > 0 {
-			return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key sends more than " + strconv.Itoa(g.limits.RatePerSecond) + " requests a second",
-				Hint: "wait for the seconds in Retry-After; send many events or subscriptions in one request as NDJSON", RetryAfter: wait}
+			return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key has exceeded its rate of " + strconv.Itoa(g.limits.RatePerSecond) + " requests per second",
+				Hint: "wait as long as Retry-After specifies; send many events or subscriptions in one NDJSON request", RetryAfter: wait}
 		}
 	}
 	if most := int64(g.limits.RequestsPerKey); most > 0 && mine.running.Add(1) > most {
 		mine.running.Add(-1)
-		return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key has " + strconv.FormatInt(most, 10) + " concurrent requests, which is its limit",
-			Hint: "send this request again when another one has ended"}
+		return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key has reached its limit of " + strconv.FormatInt(most, 10) + " concurrent requests",
+			Hint: "send the request again when another one has finished"}
 	}
 	return mine, nil
 }
@@ -113,7 +113,7 @@ func (g *KeyLimit) take(now, interval, burst int64) (left int64, full, wait time
 	}
 }
 
-// Release ends the count of a request.
+// Release stops counting a request.
 func (g *KeyLimit) Release() {
 	if g != nil {
 		g.running.Add(-1)

@@ -16,8 +16,8 @@ import (
 const (
 	WrongKeyInterval = time.Second
 	WrongKeyBurst    = 30
-	// maxAddresses limits the addresses with a bucket of their own; further addresses
-	// share one.
+	// maxAddresses limits the number of addresses with their own bucket; further addresses
+	// share one bucket.
 	maxAddresses = 10_000
 )
 
@@ -54,7 +54,7 @@ func (g *WrongKeys) Count(r *http.Request, now time.Time) error {
 	}
 	over := time.Duration(tried.full.Load()-now.UnixNano()) - (WrongKeyBurst-1)*WrongKeyInterval
 	if over > 0 {
-		return &fanfare.Error{Code: fanfare.RateLimited, Message: "this address has sent too many wrong keys", Hint: "wait for the seconds in Retry-After, and check the key", RetryAfter: over}
+		return &fanfare.Error{Code: fanfare.RateLimited, Message: "this address has sent too many invalid keys", Hint: "check the key, and wait as long as Retry-After specifies", RetryAfter: over}
 	}
 	tried.take(now.UnixNano(), int64(WrongKeyInterval), WrongKeyBurst)
 	return nil
@@ -71,7 +71,7 @@ func (g *WrongKeys) forget(now time.Time) {
 
 // ClientAddress returns the address of the client: that of the connection, or the last one in
 // X-Forwarded-For that is not a trusted proxy. For IPv6 it returns the /64 network, which
-// is what one customer has.
+// is what one customer usually has.
 func (g *WrongKeys) ClientAddress(r *http.Request) netip.Addr {
 	at := peer(r)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

@@ -34,7 +34,7 @@ type Options struct {
 	Cert, Key string // PEM files; both empty: plain HTTP
 	Log       *slog.Logger
 
-	Progress func() (phase string, done, total int64) // of the start, until Open; nil: unknown
+	Progress func() (phase string, done, total int64) // progress of the start, until Open; nil: unknown
 }
 
 // A Server listens from the start and answers 503 until Open is called, so that
@@ -43,7 +43,7 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	api      atomic.Pointer[handlerBox]
-	starting atomic.Pointer[string] // what the start waits for; nil or empty: nothing
+	starting atomic.Pointer[string] // the reason for which the start waits; nil or empty: none
 	progress func() (phase string, done, total int64)
 	served   chan struct{}
 	err      error // of serving; valid after served is closed
@@ -51,16 +51,16 @@ type Server struct {
 	stopErr  error
 }
 
-// A Handler answers the requests after Open.
+// A Handler handles the requests after Open.
 type Handler interface {
 	http.Handler
-	// Stop ends the reading of bulk bodies.
+	// Stop stops reading bulk bodies.
 	Stop()
 }
 
 type handlerBox struct{ Handler }
 
-// Listen binds the address and starts to answer requests.
+// Listen binds the address and starts to serve requests.
 func Listen(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -97,15 +97,15 @@ func Listen(o Options) (*Server, error) {
 	return s, nil
 }
 
-// listenHint says what to do when the address cannot be bound.
+// listenHint returns the remedy if the address cannot be bound.
 func listenHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.EACCES):
-		return "a port below 1024 needs CAP_NET_BIND_SERVICE: grant it, or set listen to another port"
+		return "a port below 1024 needs the capability CAP_NET_BIND_SERVICE: grant it, or set listen to another port"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "this machine does not have that address: set listen to another one"
+		return "this machine does not have that address: set listen to another address"
 	}
-	return "another program may use that address: set listen to another one"
+	return "another program may be using that address: stop it, or set listen to another address"
 }
 
 // Addr returns the address of the server.
@@ -114,7 +114,7 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Open passes all further requests to the API.
 func (s *Server) Open(a Handler) { s.api.Store(&handlerBox{a}) }
 
-// Starting sets what the start waits for, "" for nothing, until Open. Only requests from this machine get
+// Starting sets the reason for which the start waits, or "", until Open. Only requests from this machine get
 // this text and the counts of the phase, because no key can be checked yet.
 func (s *Server) Starting(waitsFor string) { s.starting.Store(&waitsFor) }
 
@@ -157,7 +157,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte("ok\n"))
 		return
 	}
-	p := problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server is starting", Hint: "try again in a moment"}, httpio.RequestID(r))
+	p := problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server is starting", Hint: "try again shortly"}, httpio.RequestID(r))
 	if s.progress != nil {
 		p.Phase, p.Done, p.Total = s.progress()
 	}
@@ -172,7 +172,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	p.Write(w)
 }
 
-// phaseText says how far a phase is.
+// phaseText describes the progress of a phase.
 func phaseText(phase string, done, total int64) string {
 	switch {
 	case total > 0:

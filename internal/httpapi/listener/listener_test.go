@@ -18,8 +18,8 @@ func TestAStartReportsItsPhaseAndToThisMachineTheCounts(t *testing.T) {
 	}
 	defer s.Shutdown(t.Context())
 	for from, want := range map[string]string{
-		"127.0.0.1:9": `"detail":"the server is starting: load subscriptions, 12 of 100","hint":"try again in a moment","phase":"load subscriptions","done":12,"total":100`,
-		"192.0.2.1:9": `"detail":"the server is starting: load subscriptions","hint":"try again in a moment","phase":"load subscriptions"}`,
+		"127.0.0.1:9": `"detail":"the server is starting: load subscriptions, 12 of 100","hint":"try again shortly","phase":"load subscriptions","done":12,"total":100`,
+		"192.0.2.1:9": `"detail":"the server is starting: load subscriptions","hint":"try again shortly","phase":"load subscriptions"}`,
 	} {
 		r := httptest.NewRequest("GET", "/readyz", nil)
 		r.RemoteAddr = from

@@ -35,7 +35,7 @@ type Endpoint[T any] struct {
 // to dst. It is called for each item in order.
 type ResultFunc func(dst []byte, i int) ([]byte, error)
 
-// Done returns a channel with the result of work that has ended already.
+// Done returns a channel with the result of work that has already ended.
 func Done(err error) <-chan error {
 	done := make(chan error, 1)
 	done <- err
@@ -218,18 +218,18 @@ func Serve[T any](b *BodyLimit, x response, r *http.Request, w Endpoint[T], fail
 		return httpio.TooLargeBody(maxBulkBytes)
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " is not supported", Hint: "send the body without Content-Encoding"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "Content-Encoding " + enc + " is not supported", Hint: "send the body without Content-Encoding"}
 	}
 	select {
 	case <-b.Stopping:
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "nothing was stored; send the request again in a moment"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "nothing was stored; send the request again shortly"}
 	default:
 	}
 	select {
 	case b.Slots <- struct{}{}:
 		defer func() { <-b.Slots }()
 	default:
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many bulk requests are running", Hint: "send this request again when another one has ended"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many bulk requests are running", Hint: "send the request again when another one has finished"}
 	}
 	rc := http.NewResponseController(x)
 	if err := rc.EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {

@@ -1,5 +1,5 @@
-// Package ndjson serves bodies of one JSON object a line. It stores the lines in chunks and
-// answers each line while the rest of the body arrives.
+// Package ndjson handles bodies with one JSON object per line. It stores the lines in chunks and
+// responds to each line while the rest of the body arrives.
 package ndjson
 
 import (
@@ -131,8 +131,8 @@ func (s *stream[T]) recycle(c *chunk[T]) {
 	}
 }
 
-// close returns when the body is not read any more. It reads the rest that the client
-// sends for up to a second: to close the connection earlier would reset it, and the
+// close returns when the body is no longer being read. It reads the rest of the body for up
+// to a second, because closing the connection earlier would reset it, and the
 // client could lose the response.
 func (s *stream[T]) close() {
 	close(s.done)
@@ -334,9 +334,9 @@ var (
 func bodyEndError(err error) error {
 	switch {
 	case errors.Is(err, errStopping):
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "the lines before this one have responses; send the rest again in a moment"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "the lines before this one have responses; send the rest again shortly"}
 	case errors.Is(err, errBulkTooLarge):
-		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the body is larger than 4 GiB", Hint: "the lines before this one have responses; send the rest as another body"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the body is larger than 4 GiB", Hint: "the lines before this one have responses; send the rest in another request"}
 	}
 	broken := httpio.BodyError(err, maxBulkBytes)
 	broken.Hint = "the lines before this one have responses; send the rest again"
@@ -344,5 +344,5 @@ func bodyEndError(err error) error {
 }
 
 func longLine(limitBytes int) error {
-	return &fanfare.Error{Code: fanfare.TooLarge, Message: "the line is longer than " + strconv.Itoa(limitBytes) + " bytes", Hint: "each line is one JSON object"}
+	return &fanfare.Error{Code: fanfare.TooLarge, Message: "the line is longer than " + strconv.Itoa(limitBytes) + " bytes", Hint: "send one JSON object per line"}
 }

@@ -1,5 +1,5 @@
-// Package openapi adds to the OpenAPI document what all endpoints have in common: problems,
-// headers, descriptions and examples.
+// Package openapi completes the OpenAPI document with the parts that all endpoints have in
+// common: problems, headers, descriptions and examples.
 package openapi
 
 import (
@@ -16,11 +16,11 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
-// Complete writes into the document what all routes have in common, once
-// all are known: problems, headers, examples, and what members mean.
+// Complete adds the common parts to the document, after all routes are known: problems,
+// headers, examples, and the descriptions of members.
 func Complete(doc *huma.OpenAPI) {
 	schemas := doc.Components.Schemas.Map()
-	delete(schemas, "ErrorModel") // huma's own form of errors
+	delete(schemas, "ErrorModel") // the error format of huma
 	delete(schemas, "ErrorDetail")
 	listsAreNeverNull(doc)
 	doc.Components.Headers = answerHeaders()
@@ -44,8 +44,8 @@ func Complete(doc *huma.OpenAPI) {
 	addExamples(doc)
 }
 
-// allowNulls says of the members of request bodies that may be left out that
-// null is the same as leaving them out.
+// allowNulls allows null for optional members of request bodies: null has the same meaning
+// as an absent member.
 func allowNulls(doc *huma.OpenAPI) {
 	schemas := doc.Components.Schemas.Map()
 	seen := map[string]bool{}
@@ -79,7 +79,7 @@ func allowNulls(doc *huma.OpenAPI) {
 				continue
 			}
 			for mediaType, media := range op.RequestBody.Content {
-				if mediaType != httpio.CloudEvent && mediaType != httpio.CloudEventBatch { // they have a specification of their own
+				if mediaType != httpio.CloudEvent && mediaType != httpio.CloudEventBatch { // they have their own specification
 					visit(media.Schema)
 				}
 			}
@@ -94,8 +94,8 @@ func operations(p *huma.PathItem) map[string]*huma.Operation {
 	return all
 }
 
-// tagChangeable says of what can be changed under If-Match that reading it gives
-// the ETag, and 304 to who has it already.
+// tagChangeable documents, for objects that can be changed with If-Match, that GET
+// returns the ETag, and 304 to clients that already have the version.
 func tagChangeable(p *huma.PathItem) {
 	get := p.Get
 	if get == nil || get.Responses["200"] == nil || get.Responses["304"] != nil {
@@ -109,10 +109,10 @@ func tagChangeable(p *huma.PathItem) {
 			get.Responses["200"].Headers = map[string]*huma.Param{}
 		}
 		get.Responses["200"].Headers["ETag"] = &huma.Param{Ref: "#/components/headers/ETag"}
-		get.Responses["304"] = &huma.Response{Description: "It is as it was: If-None-Match fits", Headers: map[string]*huma.Param{"ETag": {Ref: "#/components/headers/ETag"}}}
+		get.Responses["304"] = &huma.Response{Description: "Not modified: If-None-Match matches", Headers: map[string]*huma.Param{"ETag": {Ref: "#/components/headers/ETag"}}}
 		if !hasHeader(get, "If-None-Match") {
 			get.Parameters = append(get.Parameters, &huma.Param{Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: "string"},
-				Description: "answer only if it has another ETag by now; else 304"})
+				Description: "return the object only if its ETag has changed; otherwise 304"})
 		}
 		return
 	}
@@ -141,7 +141,7 @@ func completeOperation(method string, op *huma.Operation) {
 	}
 	for _, code := range codesOf(method, op) {
 		status := strconv.Itoa(problem.StatusOf(code))
-		if r := op.Responses[status]; r != nil { // a page for people; before it is made, a problem
+		if r := op.Responses[status]; r != nil { // a page for people; errors before it is rendered are problems
 			r.Content[problem.MediaType] = &huma.MediaType{Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}}
 			continue
 		}
@@ -157,7 +157,7 @@ func completeOperation(method string, op *huma.Operation) {
 	}
 }
 
-// codesOf lists the problems that an operation can give.
+// codesOf lists the problems that an operation can return.
 func codesOf(method string, op *huma.Operation) []fanfare.Code {
 	list := []fanfare.Code{fanfare.Invalid, fanfare.Unavailable, fanfare.Internal}
 	if op.Security != nil {
@@ -177,7 +177,7 @@ func codesOf(method string, op *huma.Operation) []fanfare.Code {
 	return list
 }
 
-// problemResponses has one response for each code.
+// problemResponses returns one response for each code.
 func problemResponses() map[string]*huma.Response {
 	all := map[string]*huma.Response{}
 	for _, row := range problem.Codes() {
@@ -186,7 +186,7 @@ func problemResponses() map[string]*huma.Response {
 			Content: map[string]*huma.MediaType{problem.MediaType: {
 				Schema: &huma.Schema{Ref: "#/components/schemas/Problem"},
 				Example: map[string]any{"type": problem.TypeOf(row.Code), "title": http.StatusText(row.Status), "status": row.Status, "code": string(row.Code),
-					"detail": "what was wrong with this very request", "request_id": "5e0c7f4d7f1a2b3c"},
+					"detail": "what is wrong with this request", "request_id": "5e0c7f4d7f1a2b3c"},
 			}}}
 		switch row.Code {
 		case fanfare.RateLimited:
@@ -208,10 +208,10 @@ func answerHeaders() map[string]*huma.Header {
 		return &huma.Header{Description: description, Schema: &huma.Schema{Type: "string"}, Example: example}
 	}
 	return map[string]*huma.Header{
-		"X-Request-Id":     text("Id of the request: the one that was sent, or one of the server's. Its log has it too.", "5e0c7f4d7f1a2b3c"),
-		"ETag":             text("Tag of what is shown, for If-Match and If-None-Match (RFC 9110, section 8.8.3).", `"pQ5c0zC1vYt2kQ3X"`),
-		"RateLimit":        text("Where the key has a rate: r requests are left of its burst; it is whole again in t seconds, or, of a refusal, the next request is let in then.", `"key";r=97;t=1`),
-		"RateLimit-Policy": text("Where the key has a rate: its burst of q requests, whole again after w seconds.", `"key";q=100;w=10`),
+		"X-Request-Id":     text("Id of the request, sent by the client or assigned by the server. The server log contains it.", "5e0c7f4d7f1a2b3c"),
+		"ETag":             text("Entity tag of the object, for If-Match and If-None-Match (RFC 9110, section 8.8.3).", `"pQ5c0zC1vYt2kQ3X"`),
+		"RateLimit":        text("If the key has a rate: the remaining requests r of its burst, and the seconds t until the burst is full again or, after a rejection, until the next request is accepted.", `"key";r=97;t=1`),
+		"RateLimit-Policy": text("If the key has a rate: its burst of q requests, which is full again after w seconds.", `"key";q=100;w=10`),
 		"WWW-Authenticate": text("The required credentials (RFC 6750).", `Bearer realm="fanfare"`),
 		"Retry-After":      {Description: "Seconds until the next try.", Schema: &huma.Schema{Type: "integer"}, Example: 2},
 	}
@@ -221,10 +221,10 @@ func answerHeaders() map[string]*huma.Header {
 func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "configuration", Description: "Services with their topics, rules, templates and channels."},
-		{Name: "keys", Description: "Keys of the API and their scopes."},
+		{Name: "keys", Description: "API keys and their scopes."},
 		{Name: "subscribers", Description: "People and machines that get messages."},
 		{Name: "subscriptions", Description: "Subscriptions of subscribers to topics."},
-		{Name: "events", Description: "Events that are published."},
+		{Name: "events", Description: "Publishing of events."},
 		{Name: "messages", Description: "Messages to named recipients, without a subscription."},
 		{Name: "templates", Description: "Templates of messages."},
 		{Name: "traces", Description: "The state of events, messages and deliveries."},

@@ -14,16 +14,16 @@ import (
 // the order of the list.
 type example struct {
 	operation string
-	parameter map[string]string // of the path and the query, beside those that every operation has
+	parameter map[string]string // path and query parameters, except those that every operation has
 	mediaType string
 	body      string
-	status    int // that it is answered with
+	status    int // of the response
 }
 
-// ExamplesKey is the extension of an operation that tells its samples.
+// ExamplesKey is the extension that contains the samples of an operation.
 const ExamplesKey = "x-examples"
 
-// parameterExample is what stands for a parameter wherever it occurs.
+// parameterExample returns the example of a parameter, which is the same in all operations.
 func parameterExample(name string) any {
 	switch name {
 	case "service":
@@ -34,8 +34,8 @@ func parameterExample(name string) any {
 	return nil
 }
 
-// addExamples puts the samples where they belong: their bodies at the media
-// type, their parameters at the parameters, and the whole as an extension.
+// addExamples adds the samples to the document: their bodies to the media
+// types, their parameters to the parameters, and the complete samples as an extension.
 func addExamples(doc *huma.OpenAPI) {
 	ops := map[string]*huma.Operation{}
 	for _, path := range doc.Paths {
@@ -46,7 +46,7 @@ func addExamples(doc *huma.OpenAPI) {
 	for i, s := range examples() {
 		op := ops[s.operation]
 		if op == nil {
-			continue // its endpoint is switched off
+			continue // its endpoint is disabled
 		}
 		name := "example" + string(rune('A'+len(examplesOf(op))))
 		entry := map[string]any{"name": name, "order": i, "status": s.status}
@@ -74,7 +74,7 @@ func addExamples(doc *huma.OpenAPI) {
 	}
 }
 
-// typed is the text of a parameter as a value of its schema.
+// typed converts the text of a parameter to a value of its schema.
 func typed(text string, s *huma.Schema) any {
 	var v any
 	if s != nil && s.Type != huma.TypeString && json.Unmarshal([]byte(text), &v) == nil {
@@ -88,7 +88,7 @@ func examplesOf(op *huma.Operation) []map[string]any {
 	return list
 }
 
-// exampleBody is a JSON body as a value, any other as text.
+// exampleBody returns a JSON body as a value, and any other body as text.
 func exampleBody(s example) any {
 	if strings.HasSuffix(s.mediaType, "json") && s.mediaType != httpio.NDJSON {
 		var v any
@@ -99,7 +99,7 @@ func exampleBody(s example) any {
 	return s.body
 }
 
-// with is a short way to write parameters: names and values in turn.
+// with returns parameters from alternating names and values.
 func with(pairs ...string) map[string]string {
 	m := map[string]string{}
 	for pair := range slices.Chunk(pairs, 2) {

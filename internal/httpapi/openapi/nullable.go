@@ -6,8 +6,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// listsAreNeverNull takes back that any list may be null, which huma assumes of
-// slices: answers have [] instead. In what a client sends, null may mean something.
+// listsAreNeverNull removes null from the types of lists in responses, which huma adds for
+// slices: the server sends [] instead. In requests, null can have a meaning.
 func listsAreNeverNull(o *huma.OpenAPI) {
 	schemas := o.Components.Schemas.Map()
 	asked := map[string]bool{}
@@ -30,7 +30,7 @@ func listsAreNeverNull(o *huma.OpenAPI) {
 	}
 }
 
-// collectNames notes the schemas that s names.
+// collectNames collects the names of the schemas to which s refers.
 func collectNames(schemas map[string]*huma.Schema, s *huma.Schema, found map[string]bool) {
 	if s == nil {
 		return

@@ -25,17 +25,17 @@ func Codes() []CodeRow {
 			"The header `Authorization` has no key, or the key is unknown, expired, revoked or replaced.",
 			"Send `Authorization: Bearer <key>`. Create a key with `fanfare key create`; the first key is in `admin.key` of the data directory."},
 		{fanfare.Forbidden, http.StatusForbidden,
-			"The key is valid but lacks the scope for this request, or the request names another service than that of the key.",
-			"Use a key with the scope that the message names, or leave out the service."},
+			"The key is valid but lacks the scope for this request, or the request specifies a service other than that of the key.",
+			"Use a key with the scope stated in the message, or omit the service."},
 		{fanfare.NotFound, http.StatusNotFound,
 			"The object does not exist in the service of the key, or the path does not exist. Objects of other services get the same response.",
-			"Check the name and the service. Objects that were removed, or are older than the retention, cannot be restored."},
+			"Check the name and the service. Objects that were removed, or are older than the retention period, cannot be restored."},
 		{fanfare.MethodNotAllowed, http.StatusMethodNotAllowed,
 			"The path exists but does not support this method.",
 			"Use one of the methods in the header `Allow`."},
 		{fanfare.Conflict, http.StatusConflict,
 			"The object is in a state that does not allow this, or another object still depends on it.",
-			"The message names the obstacle. Remove it first, then send the request again."},
+			"The message describes the obstacle. Remove it first, then send the request again."},
 		{fanfare.PreconditionFailed, http.StatusPreconditionFailed,
 			"The `ETag` in `If-Match` is out of date: the object has changed since you read it. This request changed nothing.",
 			"Read the object again, apply your change to it, and send it with the new `ETag`."},
@@ -46,17 +46,17 @@ func Codes() []CodeRow {
 			"The body, one of its lines or a list in it exceeds a limit. The message states the limit.",
 			"Send less at a time. Send many events or subscriptions as NDJSON, which is streamed."},
 		{fanfare.RateLimited, http.StatusTooManyRequests,
-			"The key exceeds its rate or its number of concurrent requests, or this address has sent too many wrong keys.",
+			"The key exceeds its rate or its number of concurrent requests, or this address has sent too many invalid keys.",
 			"Wait for the number of seconds in `Retry-After`. With a rate, the headers `RateLimit` and `RateLimit-Policy` of each response show the remaining quota."},
 		{fanfare.DiskFull, http.StatusInsufficientStorage,
 			"The server has less free disk space than `disk_floor`, or the disk of its database is full. It accepts no new events and continues to deliver the accepted ones.",
 			"Send the request again later (`Retry-After`). The operator frees disk space or lowers `disk_floor`."},
 		{fanfare.Unavailable, http.StatusServiceUnavailable,
-			"The server is starting, stopping or overloaded, or cannot reach its database. It stored nothing of the request, unless `detail` says that it may have; of an NDJSON body it stored the lines before the one that is named.",
+			"The server is starting, stopping or overloaded, or cannot reach its database. It stored nothing from the request, unless `detail` says that it may have. From an NDJSON body it stored the lines before the reported one.",
 			"Send the request again after the number of seconds in `Retry-After`."},
 		{fanfare.Internal, http.StatusInternalServerError,
 			"The server failed because of an internal error. The request is not the cause.",
-			"Report the `request_id` to the operator; the server log has the details under it."},
+			"Report the `request_id` to the operator, who can find the details in the server log."},
 	}
 }
 
@@ -70,7 +70,7 @@ func StatusOf(c fanfare.Code) int {
 	return http.StatusInternalServerError
 }
 
-// TypeOf returns the type of a problem with this code: a reference with a full
-// path, which a client resolves against the server that it asked (RFC 9457,
-// sections 3.1.1 and 4). It leads to errorsPage.
+// TypeOf returns the type of a problem with this code: a reference with an absolute
+// path, which a client resolves against the URL of the server (RFC 9457,
+// sections 3.1.1 and 4). It links to the page /errors.
 func TypeOf(c fanfare.Code) string { return "/errors#" + string(c) }

@@ -48,7 +48,7 @@ func (p *Document) Write(w http.ResponseWriter) {
 	p.Headers(w.Header())
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)  // people read it in a terminal, and browsers never as HTML
+	e.SetEscapeHTML(false)  // people read it in a terminal; browsers never render it as HTML
 	_ = e.Encode(p.Problem) // plain fields only: cannot fail
 	httpio.WriteAll(w, p.Status, body.Bytes())
 }

@@ -9,66 +9,66 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
-// Signups take people in who ask for it, once they have shown that an address is
-// theirs. NotFound is a topic that lets nobody sign up, or a token of others.
+// Signups subscribes people who have confirmed their address. NotFound means that the topic
+// has no sign-up page, or that the token is not from this server.
 type Signups interface {
 	Form(service, topic string) (SignupForm, error)
-	// Ask mails a link to confirm, if may says so.
-	// Its error is about what was asked for alone.
+	// Ask sends an email with a confirmation link, if may allows it.
+	// Its errors are only about the request itself.
 	Ask(ctx context.Context, service string, ask *SignupAsk, may MayMail) error
 	Look(ctx context.Context, token string) (Confirmation, error)
 	// Confirm is durable when it returns, and idempotent.
 	Confirm(ctx context.Context, token string) (Confirmation, error)
 }
 
-// Choices show people what they get, and change it, by a link.
+// Choices shows and changes the preferences of recipients who have a link.
 type Choices interface {
 	Preferences(ctx context.Context, token string) (Preferences, error)
 	Choose(ctx context.Context, token string, ask PreferenceChange) (Unsubscribed, error)
-	// Renew mails a new link to whom an old one belongs, if may says so.
+	// Renew sends a new link to the owner of an old one, if may allows it.
 	Renew(ctx context.Context, token string, may MayMail) error
-	// Move mails a link to another address, that ConfirmMove has all go to, if may
-	// says so.
+	// Move sends a link to a new address, if may allows it. ConfirmMove then moves all
+	// subscriptions to that address.
 	Move(ctx context.Context, token, to string, may MayMail) error
 	LookMove(ctx context.Context, token string) (Confirmation, error)
 	ConfirmMove(ctx context.Context, token string) (Confirmation, error)
 }
 
-// MayMail counts a mail to an address in its normal form, and says whether its owner
-// may get it.
+// MayMail counts an email to an address in its normal form, and reports whether it
+// may be sent.
 type MayMail func(service, address string) bool
 
-// Consents tell what people agreed to.
+// Consents reads the consents of subscribers.
 type Consents interface {
 	Consents(ctx context.Context, service, subscriber string) ([]people.Consent, error)
 }
 
-// A SignupForm is what there is to fill in.
+// A SignupForm has the contents of the sign-up form.
 type SignupForm struct {
 	Site     *pages.Site
 	Title    string // of the topic
 	Signup   catalog.Signup
 	Rules    []catalog.Rule
 	Channels []pages.Channel
-	Cadences []string // none: there is no choice
-	Locales  []string // that the pages are in
+	Cadences []string // empty: there is no choice
+	Locales  []string // languages of the pages
 }
 
-// A SignupAsk is what somebody wants to be told.
+// A SignupAsk is a subscription that the recipient has to confirm.
 type SignupAsk struct {
-	Topic    string          `json:"topic" doc:"must be there; it need not let people sign up by themselves"`
-	Channel  string          `json:"channel" doc:"one that sends mail"`
-	To       string          `json:"to" doc:"address that the link to confirm is mailed to"`
+	Topic    string          `json:"topic" doc:"name of an existing topic; it does not need the setting signup"`
+	Channel  string          `json:"channel" doc:"name of an email channel"`
+	To       string          `json:"to" doc:"address that gets the confirmation link"`
 	Rule     string          `json:"rule,omitempty" doc:"name of a rule of the topic"`
 	Params   json.RawMessage `json:"params,omitempty" doc:"object: values for the rule's params"`
 	Cadence  string          `json:"cadence,omitempty" doc:"when messages are due; default: the topic's cadence"`
-	Locale   string          `json:"locale,omitempty" doc:"of the subscriber, and of the mail, such as de-AT"`
-	TimeZone string          `json:"time_zone,omitempty" doc:"of the subscriber, such as Europe/Vienna"`
-	Terms    string          `json:"terms,omitempty" maxLength:"512" doc:"version or URL of the terms that they agree to"`
-	Source   string          `json:"source,omitempty" maxLength:"512" doc:"place of the request"`
+	Locale   string          `json:"locale,omitempty" doc:"locale of the subscriber and of the email, such as de-AT"`
+	TimeZone string          `json:"time_zone,omitempty" doc:"time zone of the subscriber, such as Europe/Vienna"`
+	Terms    string          `json:"terms,omitempty" maxLength:"512" doc:"version or URL of the terms that the subscriber agrees to"`
+	Source   string          `json:"source,omitempty" maxLength:"512" doc:"where the request was made"`
 }
 
-// A Confirmation is what a link confirms.
+// A Confirmation describes what a link confirms.
 type Confirmation struct {
 	Site        *pages.Site
 	Locale      string
@@ -78,32 +78,32 @@ type Confirmation struct {
 	Address     string
 	Terms       string
 	Late        bool   // too late, or used before
-	Preferences string // path to what they get, when it is confirmed
+	Preferences string // path of the preferences page, after the confirmation
 }
 
-// Preferences are what somebody gets.
+// Preferences are the subscriptions and settings of a recipient.
 type Preferences struct {
 	Site     *pages.Site
 	Locale   string
 	TimeZone string
 	Locales  []string
 	List     []pages.Preference
-	Late     bool // the link is too old: there is nothing but how to get another
+	Late     bool // the link has expired: the page only offers a new one
 }
 
-// PreferenceChange is what somebody wants to get from now on.
+// PreferenceChange has the changes that a recipient made on the page.
 type PreferenceChange struct {
 	Locale, TimeZone string
-	Each             map[string]SubscriptionChange // by id; what is not named stays
+	Each             map[string]SubscriptionChange // by id; other subscriptions do not change
 }
 
-// A ChosenOne is one subscription as it shall be. Values that are not offered leave it unchanged.
+// A SubscriptionChange is the new state of one subscription. Values that the page does not offer are ignored.
 type SubscriptionChange struct {
 	Keep             bool
 	Cadence, Channel string
 }
 
-// Person is the merge patch of a subscriber, nil where nothing changes.
+// Person returns the merge patch for the subscriber, or nil if nothing changes.
 func (c *PreferenceChange) Person(locale, zone string) map[string]any {
 	patch := map[string]any{}
 	for name, change := range map[string]struct{ is, was string }{"locale": {c.Locale, locale}, "time_zone": {c.TimeZone, zone}} {

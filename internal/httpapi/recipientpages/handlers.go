@@ -12,53 +12,54 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
-// Unsubscriber lets recipients go who have a link. NotFound is a token that this server
-// did not make.
+// Unsubscriber ends subscriptions of recipients who have a link. NotFound means that the
+// token is not from this server.
 type Unsubscriber interface {
-	// Offer tells what the link of a message lets its recipient leave; it changes nothing.
+	// Offer lists the subscriptions that the link of a message can end; it changes nothing.
 	Offer(ctx context.Context, token string) (UnsubscribeOffer, error)
-	// Leave is durable when it returns, and idempotent.
+	// Unsubscribe is durable when it returns, and idempotent.
 	Unsubscribe(ctx context.Context, token string, ask UnsubscribeRequest) (Unsubscribed, error)
-	// Undo takes back what a Leave did; without really it only looks.
+	// Undo restores what a Leave ended; without really it changes nothing.
 	Undo(ctx context.Context, token string, really bool) (UndoResult, error)
 }
 
-// An Offer is what somebody can leave.
+// An Offer lists the subscriptions that a recipient can end.
 type UnsubscribeOffer struct {
 	Site    *pages.Site
 	Locale  string
-	Choices []pages.Choice // none: nothing is left to leave
+	Choices []pages.Choice // empty if all subscriptions have ended
 }
 
-// A Leave says what somebody leaves. The zero one is: what the message was about.
+// An UnsubscribeRequest selects the subscriptions to end. The zero value selects those
+// that the message was about.
 type UnsubscribeRequest struct {
-	Chosen []string // of the choices; not nil: these alone
-	All    bool     // everything of the service
-	Reason string   // one of LeaveReasons, or ""
+	Chosen []string // chosen subscriptions; not nil: only these
+	All    bool     // all subscriptions of the service
+	Reason string   // one of UnsubscribeReasons, or ""
 }
 
-// ByPage reports whether somebody chose on the page, and did not click once.
+// ByPage reports whether the request is from the form of the page, not from a one-click unsubscribe.
 func (l *UnsubscribeRequest) ByPage() bool { return l.Chosen != nil || l.All }
 
-// Unsubscribed is what came of it.
+// Unsubscribed is the result of an unsubscribe.
 type Unsubscribed struct {
 	Site   *pages.Site
 	Locale string
-	Titles []string // of what ended now
-	Undo   string   // token of the way back, or ""
+	Titles []string // titles of the ended subscriptions
+	Undo   string   // token to undo it, or ""
 }
 
-// UndoResult is what came of an undo, or would.
+// UndoResult is the result of an undo, or of its preview.
 type UndoResult struct {
 	Site   *pages.Site
 	Locale string
-	Late   bool // nothing can be taken back any more
+	Late   bool // it is too late to undo
 }
 
-// UnsubscribeReasons are those that the page offers; each is kept as these words.
+// UnsubscribeReasons are the reasons that the page offers, with the text that is stored.
 var UnsubscribeReasons = map[string]string{"often": "too many messages", "topic": "not about what they want to know", "never": "never asked for them", "other": "another reason"}
 
-// Handlers answer the requests for pages of recipients.
+// Handlers handle the requests for recipient pages.
 type Handlers struct {
 	Unsubscriber Unsubscriber
 	Signups      Signups
@@ -68,7 +69,7 @@ type Handlers struct {
 	limits       *signupLimits
 }
 
-// NewHandlers returns h with limits of sign-ups; the seals are those of forms.
+// NewHandlers returns h with limits for sign-ups; seals is the key for the tokens of forms.
 func NewHandlers(h Handlers, seals *linktoken.Key) *Handlers {
 	h.limits = &signupLimits{seals: seals}
 	return &h

@@ -16,7 +16,7 @@ func (h *Handlers) ShowSignup(_ context.Context, _ http.ResponseWriter, r *http.
 	return h.signupPage(r, url.Values{})
 }
 
-// signupPage is the form, with what was filled in before.
+// signupPage returns the form, filled in with the submitted values.
 func (h *Handlers) signupPage(r *http.Request, sent url.Values) (*pages.Page, error) {
 	service, topic := r.PathValue("service"), r.PathValue("topic")
 	f, err := h.Signups.Form(service, topic)
@@ -45,7 +45,7 @@ func (h *Handlers) signupPage(r *http.Request, sent url.Values) (*pages.Page, er
 	return p, nil
 }
 
-// localeOf is the first language that a browser asks for, "" without one.
+// localeOf returns the first language that the browser accepts, or "".
 func localeOf(r *http.Request) string {
 	first, _, _ := strings.Cut(r.Header.Get("Accept-Language"), ",")
 	first, _, _ = strings.Cut(first, ";")
@@ -72,7 +72,7 @@ func (h *Handlers) SendSignup(ctx context.Context, w http.ResponseWriter, r *htt
 	ask := SignupAsk{Topic: topic, Channel: sent.Get("channel"), To: strings.TrimSpace(sent.Get("to")), Rule: sent.Get("rule"), Cadence: sent.Get("cadence"),
 		Locale: chosenLocale(r, sent), TimeZone: strings.TrimSpace(sent.Get("zone")), Terms: f.Signup.Terms, Source: "page /s/" + service + "/" + topic}
 	switch {
-	case !sent.Has("token"): // of a form on another site, which is gone on with here
+	case !sent.Has("token"): // from a form on another site, which continues here
 		return page, nil
 	case f.Signup.Terms != "" && sent.Get("agree") == "":
 		page.Fault = pages.Say("agree_first")
@@ -94,7 +94,7 @@ func (h *Handlers) SendSignup(ctx context.Context, w http.ResponseWriter, r *htt
 	told := &pages.Page{Kind: pages.Notice, Site: f.Site, Locale: page.Locale, Title: pages.Say("sent_title"), Notes: []pages.Text{pages.Say("sent", ask.To)}}
 	switch h.limits.decide(h.From(r), service, topic, sent, h.Now()) {
 	case tooFast:
-		page.Fault, form.Token = pages.Say("slowly"), sent.Get("token") // which will be old enough
+		page.Fault, form.Token = pages.Say("slowly"), sent.Get("token") // which is old enough by then
 		return page, nil
 	case staleForm:
 		page.Fault = pages.Say("slowly")
@@ -104,7 +104,7 @@ func (h *Handlers) SendSignup(ctx context.Context, w http.ResponseWriter, r *htt
 	case hiddenFieldFilled:
 		return told, nil
 	}
-	if err = h.Signups.Ask(ctx, service, &ask, h.MayMail); pointerOf(err) == "/locale" { // which the browser said, and nobody chose
+	if err = h.Signups.Ask(ctx, service, &ask, h.MayMail); pointerOf(err) == "/locale" { // set by the browser, not chosen in the form
 		ask.Locale = ""
 		err = h.Signups.Ask(ctx, service, &ask, h.MayMail)
 	}
@@ -117,7 +117,7 @@ func (h *Handlers) SendSignup(ctx context.Context, w http.ResponseWriter, r *htt
 	return told, err
 }
 
-// delayResponse waits until an answer has taken as long as any.
+// delayResponse delays a response so that all responses take equally long.
 func (h *Handlers) delayResponse(ctx context.Context, began time.Time) {
 	rest := time.NewTimer(minResponseTime - h.Now().Sub(began))
 	defer rest.Stop()
@@ -127,7 +127,7 @@ func (h *Handlers) delayResponse(ctx context.Context, began time.Time) {
 	}
 }
 
-// among makes the first of a list of what is empty, and reports whether it is in it.
+// among sets an empty value to the first of a list, and reports whether the value is in the list.
 func among(list []string, one *string) bool {
 	if *one == "" && len(list) > 0 {
 		*one = list[0]

@@ -16,10 +16,10 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
-// fieldOf is the name of a param's field.
+// fieldOf returns the field name for a param.
 func fieldOf(rule, param string) string { return "p-" + rule + "-" + param }
 
-// ruleChoices are the rules of a topic with a field for each param, filled in as sent.
+// ruleChoices returns the rules of a topic with a field for each param, filled in with the submitted values.
 func ruleChoices(rules []catalog.Rule, sent url.Values) []pages.RuleChoice {
 	var list []pages.RuleChoice
 	for i := range rules {
@@ -40,8 +40,8 @@ func ruleChoices(rules []catalog.Rule, sent url.Values) []pages.RuleChoice {
 	return list
 }
 
-// paramsOf reads the params of the chosen rule, by default the first. The fault names the field
-// that is not valid and says what to enter; it is empty if all are valid.
+// paramsOf reads the params of the chosen rule, by default the first. The fault describes the
+// invalid field and what to enter; it is empty if all fields are valid.
 func paramsOf(site *pages.Site, locale string, rules []catalog.Rule, chosen *string, sent url.Values) (params json.RawMessage, fault pages.Text) {
 	if len(rules) == 0 {
 		*chosen = ""
@@ -91,8 +91,8 @@ func paramsOf(site *pages.Site, locale string, rules []catalog.Rule, chosen *str
 	return params, fault
 }
 
-// fieldFault is the text about a field of a form that was not accepted. It names the field
-// as the page does and never quotes the error, which is meant for users of the API.
+// fieldFault returns the text about an invalid field of a form. It uses the label on the
+// page and never quotes the error, which is meant for users of the API.
 func fieldFault(site *pages.Site, locale string, err error) pages.Text {
 	label := map[string]string{"/channel": "channel", "/cadence": "cadence", "/locale": "locale", "/time_zone": "zone", "/rule": "which", "/params": "which", "/filter": "which"}[pointerOf(err)]
 	param, isParam := strings.CutPrefix(pointerOf(err), "/params/")
@@ -107,7 +107,7 @@ func fieldFault(site *pages.Site, locale string, err error) pages.Text {
 	return pages.Say("entries_wrong")
 }
 
-// pointerOf returns the pointer of an error, "" without one.
+// pointerOf returns the pointer of an error, or "".
 func pointerOf(err error) string {
 	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		return e.Pointer
@@ -115,7 +115,7 @@ func pointerOf(err error) string {
 	return ""
 }
 
-// chosenLocale is the language that a form says, and else that of the browser.
+// chosenLocale returns the language chosen in the form or, by default, that of the browser.
 func chosenLocale(r *http.Request, sent url.Values) string {
 	if sent.Get("locale") != "" {
 		return sent.Get("locale")
@@ -123,8 +123,8 @@ func chosenLocale(r *http.Request, sent url.Values) string {
 	return localeOf(r)
 }
 
-// offered are the languages to choose from, with the wanted one, and which of them is
-// chosen. A wanted one that differs from an offered one in its case alone is that.
+// offered returns the languages to choose from, including the wanted one, and the chosen
+// language. Languages are compared without regard to case.
 func offered(locales []string, wanted string) (list []string, chosen string) {
 	if i := slices.IndexFunc(locales, func(tag string) bool { return strings.EqualFold(tag, wanted) }); i >= 0 {
 		return locales, locales[i]

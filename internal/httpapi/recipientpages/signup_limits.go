@@ -17,21 +17,21 @@ const (
 	formPurpose linktoken.Purpose = 'f'
 	// formLifetime is how long a form stays valid.
 	formLifetime = 2 * time.Hour
-	// proofBits is how much a browser has to look for: 32,768 hashes on average, some
-	// tenths of a second.
+	// proofBits is the difficulty of the proof of work: 32,768 hashes on average, a few
+	// tenths of a second in a browser.
 	proofBits = 15
-	// minFillTime is the least time that a person needs for the form; it applies without proof.
+	// minFillTime is the minimum time that a person needs for the form; it applies without a proof of work.
 	minFillTime = 3 * time.Second
 	// maxEntries limits the entries in memory. When it is reached, new clients are rejected
-	// until entries expire: to drop entries would lift the limits of the clients that
+	// until entries expire. Dropping entries would remove the limits of the clients that
 	// filled the table.
 	maxEntries = 200_000
-	// minResponseTime is the least duration of the response to a form, so that its duration does
-	// not reveal whether an address is known.
+	// minResponseTime is the minimum response time for a form, so that the time does not reveal
+	// whether an address is known.
 	minResponseTime = 300 * time.Millisecond
 )
 
-// rateLimit allows burst requests at once, and one more every interval.
+// rateLimit allows a burst of requests, and one more every interval.
 type rateLimit struct {
 	burst int64
 	every time.Duration
@@ -45,7 +45,7 @@ var (
 	perService             = rateLimit{600, 500 * time.Millisecond}
 )
 
-// signupLimits apply the rate limits of the forms that need no key. They keep a limited number
+// signupLimits applies the rate limits of the forms that need no key. It keeps a limited number
 // of entries in memory, with hashes of the addresses.
 type signupLimits struct {
 	seals *linktoken.Key
@@ -72,7 +72,7 @@ func (d *signupLimits) token(what string, now time.Time) (string, error) {
 	return d.seals.Seal(formPurpose, now.Add(formLifetime), append(payload, what...))
 }
 
-// decide decides about a submitted form.
+// decide returns the decision about a submitted form.
 func (d *signupLimits) decide(from netip.Addr, service, topic string, sent url.Values, now time.Time) decision {
 	if sent.Get("website") != "" {
 		return hiddenFieldFilled
@@ -101,7 +101,7 @@ func (d *signupLimits) decide(from netip.Addr, service, topic string, sent url.V
 	return allowed
 }
 
-// mayMail counts a mail to a normalized address and reports whether the limit of the
+// mayMail counts an email to a normalized address and reports whether the limit of the
 // address allows it. The client does not learn the result.
 func (d *signupLimits) mayMail(service, to string, now time.Time) bool {
 	d.mu.Lock()

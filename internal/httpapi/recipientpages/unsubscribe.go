@@ -32,7 +32,7 @@ func offerPage(offer *UnsubscribeOffer) *pages.Page {
 func (h *Handlers) Unsubscribe(ctx context.Context, w http.ResponseWriter, r *http.Request) (*pages.Page, error) {
 	token, form := r.PathValue("token"), httpio.ReadForm(w, r)
 	ask := UnsubscribeRequest{}
-	if form.Get("page") != "" { // else it is one click
+	if form.Get("page") != "" { // otherwise it is a one-click unsubscribe
 		ask = UnsubscribeRequest{Chosen: append([]string{}, form["s"]...), All: form.Get("all") != ""}
 		if why := form.Get("why"); UnsubscribeReasons[why] != "" {
 			ask.Reason = why

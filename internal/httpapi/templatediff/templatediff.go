@@ -17,7 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// Versions finds the versions that are meant. From may be nil: nothing.
+// Versions finds the versions to compare. From may be nil, for an empty template.
 func Versions(all []*catalog.TemplateVersion, template, fromText, toText string) (from, to *catalog.TemplateVersion, err error) {
 	state := func(is string) *catalog.TemplateVersion {
 		if i := slices.IndexFunc(all, func(v *catalog.TemplateVersion) bool { return v.State == is }); i >= 0 {
@@ -43,7 +43,7 @@ func Versions(all []*catalog.TemplateVersion, template, fromText, toText string)
 		to = draft
 	case published != nil:
 		to = published
-	default: // all that was published is deleted
+	default: // all published versions are deleted
 		to = all[len(all)-1]
 	}
 	switch {
@@ -58,7 +58,7 @@ func Versions(all []*catalog.TemplateVersion, template, fromText, toText string)
 	return from, to, err
 }
 
-// before is what was published last before to was, or nil.
+// before returns the version that was published before to, or nil.
 func before(all []*catalog.TemplateVersion, to *catalog.TemplateVersion) (from *catalog.TemplateVersion) {
 	for _, v := range all {
 		if v.State != catalog.VersionEarlier || v.Number > to.Number {
@@ -78,7 +78,7 @@ func Ref(v *catalog.TemplateVersion) wire.VersionRef {
 	return wire.VersionRef{Version: v.Version, State: v.State}
 }
 
-// Parts compares versions part by part; from may be nil.
+// Parts compares two versions part by part; from may be nil.
 func Parts(from, to *catalog.TemplateVersion) []wire.PartDiff {
 	was, is := map[string]string{}, partsOfVersion(to)
 	if from != nil {
@@ -103,8 +103,8 @@ func Parts(from, to *catalog.TemplateVersion) []wire.PartDiff {
 	return diffs
 }
 
-// ended ends a text that has no end of line, where the other has none either: that is
-// no difference.
+// ended adds a line end to a text, if neither text ends with one, because that is no
+// difference.
 func ended(text string) string {
 	if text == "" {
 		return ""
@@ -112,7 +112,7 @@ func ended(text string) string {
 	return text + "\n"
 }
 
-// label is what a unified diff calls one side.
+// label returns the label of one side of a unified diff.
 func label(v *catalog.TemplateVersion, part string) string {
 	if v == nil {
 		return "/dev/null"
@@ -124,7 +124,7 @@ func label(v *catalog.TemplateVersion, part string) string {
 	return text + "/" + part
 }
 
-// partsOfVersion are the texts of a version, by where they stand in it.
+// partsOfVersion returns the texts of a version, by part.
 func partsOfVersion(v *catalog.TemplateVersion) map[string]string {
 	parts, files := v.FileLines()
 	text, err := json.Marshal(parts)
@@ -159,7 +159,7 @@ func addTexts(to map[string]string, at string, tree map[string]any) {
 	}
 }
 
-// partOrder is how people read a template; what is not in it follows.
+// partOrder is the order in which people read a template; other parts follow.
 var partOrder = []string{"subject", "text", "html", "markdown", "json", "syntax", "lang", "layout", "page", "partials", "attachments", "images", "locales", "devices"}
 
 // inDocumentOrder compares the names of parts: those of the template itself first,

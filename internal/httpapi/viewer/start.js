@@ -1,4 +1,4 @@
-// Shows the document of this server, and loads nothing from elsewhere.
+// Shows the OpenAPI document of this server, and loads nothing from other servers.
 SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#document",

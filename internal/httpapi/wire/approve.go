@@ -2,13 +2,13 @@ package wire
 
 import "fanfare.dev/fanfare"
 
-// An Approve names a broadcast that waits for approval.
+// An Approve identifies a broadcast that waits for approval.
 type Approve struct {
-	Event string `json:"event" doc:"evt-..., or the id that the sender gave"`
+	Event string `json:"event" doc:"event id (evt-...), or the id given by the sender"`
 }
 
-// A SetRate says how fast a broadcast or a channel may leave.
+// A SetRate sets the rate of a broadcast or a channel.
 type SetRate struct {
-	Scope fanfare.Scope `json:"scope" doc:"kind: channel or broadcast; name: service/channel, or the event's id"`
-	Rate  string        `json:"rate" doc:"such as 30/s, 1000/min, 5000/h or unlimited; of a channel also configured"`
+	Scope fanfare.Scope `json:"scope" doc:"kind: channel or broadcast; name: service/channel, or the event id"`
+	Rate  string        `json:"rate" doc:"30/s, 1000/min, 5000/h or unlimited; for a channel also configured, which restores the configured rate"`
 }

@@ -2,37 +2,37 @@ package wire
 
 import "fanfare.dev/fanfare"
 
-// TemplateFiles are the files that go with each mail of a template.
+// TemplateFiles are the files in each email of a template.
 type TemplateFiles struct {
-	Attachments []TemplateFile          `json:"attachments,omitempty" doc:"what is attached, at most 20 files; of a variant: in place of those of the template"`
-	Images      map[string]TemplateFile `json:"images,omitempty" doc:"what the HTML shows as cid: and the name, at most 50; of a variant: in place of those of the same name"`
+	Attachments []TemplateFile          `json:"attachments,omitempty" doc:"attached files, at most 20; in a variant they replace those of the template"`
+	Images      map[string]TemplateFile `json:"images,omitempty" doc:"images by name, at most 50; the HTML refers to them as cid:name. In a variant they replace those of the same name"`
 }
 
-// A TemplateFile is a file that goes with each mail of a template. Its bytes are never
-// shown.
+// A TemplateFile is a file in each email of a template. Its content is never
+// returned.
 type TemplateFile struct {
-	Name    string `json:"name,omitempty" doc:"as readers see it; of an image without one: its name in the HTML" example:"terms.pdf"`
-	Type    string `json:"type,omitempty" doc:"media type; default: derived from its name and its bytes" example:"application/pdf"`
-	Size    int    `json:"size,omitempty" doc:"bytes; made by the server, and ignored in a request"`
-	SHA256  string `json:"sha256,omitempty" doc:"of the bytes; in a request in place of content, of a file that a template of the service has"`
-	Content []byte `json:"content,omitempty" doc:"the bytes, in base64; never shown"`
+	Name    string `json:"name,omitempty" doc:"file name shown to readers; for an image the default is its name in the HTML" example:"terms.pdf"`
+	Type    string `json:"type,omitempty" doc:"media type; default: derived from the name and the content" example:"application/pdf"`
+	Size    int    `json:"size,omitempty" doc:"size in bytes; set by the server and ignored in requests"`
+	SHA256  string `json:"sha256,omitempty" doc:"SHA-256 of the content; a request may give it instead of content if a template of the service already has the file"`
+	Content []byte `json:"content,omitempty" doc:"content in base64; never returned"`
 }
 
-// A MessageFile is a file that goes with one message.
+// A MessageFile is a file in one message.
 type MessageFile struct {
-	Name    string `json:"name" doc:"as readers see it" example:"receipt-4711.pdf"`
-	Type    string `json:"type,omitempty" doc:"media type; default: derived from its name and its bytes" example:"application/pdf"`
-	Content []byte `json:"content" doc:"the bytes, in base64"`
-	CID     string `json:"cid,omitempty" pattern:"^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$" doc:"of content: its HTML shows the image as cid: and this; without: it is attached"`
+	Name    string `json:"name" doc:"file name shown to readers" example:"receipt-4711.pdf"`
+	Type    string `json:"type,omitempty" doc:"media type; default: derived from the name and the content" example:"application/pdf"`
+	Content []byte `json:"content" doc:"content in base64"`
+	CID     string `json:"cid,omitempty" pattern:"^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$" doc:"content ID of an inline image, which the HTML refers to as cid:NAME; only with content. Without it the file is attached"`
 }
 
-// An Attachment is a file that goes with a mail, as it is told of.
+// An Attachment describes a file in an email.
 type Attachment struct {
 	Name   string `json:"name"`
 	Type   string `json:"type" doc:"media type"`
-	Size   int    `json:"size" doc:"bytes; in the mail about a third more"`
-	CID    string `json:"cid,omitempty" doc:"the HTML shows it under this name; absent: it is attached"`
-	SHA256 string `json:"sha256" doc:"of the bytes"`
+	Size   int    `json:"size" doc:"size in bytes; about a third larger in the email"`
+	CID    string `json:"cid,omitempty" doc:"content ID that the HTML refers to; absent: the file is attached"`
+	SHA256 string `json:"sha256" doc:"SHA-256 of the content"`
 }
 
 // AttachmentsOf returns files in the form of the API.

@@ -2,23 +2,23 @@ package wire
 
 import "time"
 
-// An AuditEntry is one change: who did what to which thing, and when.
+// An AuditEntry is one change: its actor, its object and its time.
 type AuditEntry struct {
 	At        time.Time        `json:"at"`
-	Key       string           `json:"key,omitempty" doc:"id of the key; absent where none was needed, as for a recipient with a link"`
-	KeyName   string           `json:"key_name,omitempty" doc:"as it was then"`
-	RequestID string           `json:"request_id,omitempty" doc:"as in the server's log"`
-	Service   string           `json:"service,omitempty" doc:"absent for what belongs to none"`
+	Key       string           `json:"key,omitempty" doc:"id of the key; absent if no key was needed, as for a recipient who follows a link"`
+	KeyName   string           `json:"key_name,omitempty" doc:"name of the key at that time"`
+	RequestID string           `json:"request_id,omitempty" doc:"request id, as in the server log"`
+	Service   string           `json:"service,omitempty" doc:"service; absent if the object does not belong to a service"`
 	Action    string           `json:"action" doc:"create, update, delete, end, replace, import, rotate, pause, resume, cancel, retry, drop and others"`
-	Kind      string           `json:"kind" doc:"of what was changed: service, channel, topic, rule, template, key, subscription, all, broadcast, parked and others"`
-	Name      string           `json:"name,omitempty" doc:"its name or id"`
-	Fields    []FieldChange    `json:"fields,omitempty" doc:"of the configuration: what changed. Bodies, long values and those that may hold an address are only called changed"`
-	Changed   []string         `json:"changed,omitempty" doc:"of people: which fields changed, without their values"`
-	Counts    map[string]int64 `json:"counts,omitempty" doc:"of a change of many: how many"`
+	Kind      string           `json:"kind" doc:"kind of the object: service, channel, topic, rule, template, key, subscription, all, broadcast, parked and others"`
+	Name      string           `json:"name,omitempty" doc:"name or id of the object"`
+	Fields    []FieldChange    `json:"fields,omitempty" doc:"changed fields of the configuration. Bodies, long values and values that may contain an address are reported only as changed"`
+	Changed   []string         `json:"changed,omitempty" doc:"changed fields of a person, without their values"`
+	Counts    map[string]int64 `json:"counts,omitempty" doc:"number of changed objects, for a bulk change"`
 }
 
-// AuditPage is a part of the audit, the latest first.
+// AuditPage is a page of the audit log, the latest first.
 type AuditPage struct {
-	Audit []AuditEntry `json:"audit" doc:"can be short of limit, or empty, before the last page"`
+	Audit []AuditEntry `json:"audit" doc:"entries; a page before the last one can have fewer than limit entries, or none"`
 	Next  string       `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }

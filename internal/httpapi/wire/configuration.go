@@ -7,241 +7,241 @@ import (
 
 // A Service is a tenant: it owns topics, subscribers, templates, channels and keys.
 type Service struct {
-	Name  string `json:"name,omitempty" doc:"a to z, 0 to 9 and _ . -, at most 64 characters; may be omitted if the path has it"`
-	Title string `json:"title,omitempty" maxLength:"512" doc:"for people"`
+	Name  string `json:"name,omitempty" doc:"a to z, 0 to 9 and _ . -, at most 64 characters; can be omitted if the path contains it"`
+	Title string `json:"title,omitempty" maxLength:"512" doc:"name for people"`
 
-	MatchingBudget string `json:"matching_budget,omitempty" doc:"what one event may take in conditions to which no index leads, such as 500us; at most 100ms, without: 1ms"`
+	MatchingBudget string `json:"matching_budget,omitempty" doc:"limit for the cost per event of all conditions that no index covers, such as 500us; at most 100ms, default: 1ms"`
 
-	HoldAbove        int  `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"a broadcast of more messages waits for approval; default: none waits. A topic may override it"`
-	HoldExemptUrgent bool `json:"hold_exempt_urgent,omitempty" doc:"those of the lane urgent do not wait"`
+	HoldAbove        int  `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"broadcasts with more messages wait for approval; default: none wait. A topic can override it"`
+	HoldExemptUrgent bool `json:"hold_exempt_urgent,omitempty" doc:"broadcasts in the lane urgent do not wait"`
 
-	Rate       string      `json:"rate,omitempty" doc:"rate limit of all its channels together: 20/s, 1000/min or unlimited"`
-	DailyQuota *DailyQuota `json:"daily_quota,omitempty" doc:"of messages of all its channels together; a request may give the number alone"`
-	Bounces    *Bounces    `json:"bounces,omitempty" doc:"after which bounces it gives an address up; a rule that is left out is the default"`
+	Rate       string      `json:"rate,omitempty" doc:"rate limit for all its channels together: 20/s, 1000/min or unlimited"`
+	DailyQuota *DailyQuota `json:"daily_quota,omitempty" doc:"daily quota of messages for all its channels together; a request may give just the number"`
+	Bounces    *Bounces    `json:"bounces,omitempty" doc:"when bounces suppress an address; omitted rules have their defaults"`
 
-	Pages *Pages `json:"pages,omitempty" doc:"look and texts of the recipient pages"`
+	Pages *Pages `json:"pages,omitempty" doc:"appearance and texts of the recipient pages"`
 
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; default: any object"`
 }
 
 // A Topic is a named kind of event.
 type Topic struct {
-	Name             string          `json:"name,omitempty" doc:"may be omitted if the path has it"`
-	Title            string          `json:"title,omitempty" doc:"for people"`
+	Name             string          `json:"name,omitempty" doc:"can be omitted if the path contains it"`
+	Title            string          `json:"title,omitempty" doc:"name for people"`
 	Lane             string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"lane of its messages; default: normal"`
-	Schema           json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the events' data; default: any data"`
-	Key              string          `json:"key,omitempty" doc:"the field of the data that tells whose event it is, such as symbol or quote.symbol; then crosses(event.price, level) compares with the last event of the same key"`
-	Template         string          `json:"template,omitempty" doc:"for own filters, and for rules without one"`
-	Expiry           string          `json:"expiry,omitempty" doc:"a message that could not leave for so long expires, such as 2h; without: the channel's"`
-	HoldAbove        int             `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"a broadcast of more messages waits for approval; default: the setting of the service"`
-	HoldExemptUrgent bool            `json:"hold_exempt_urgent,omitempty" doc:"with hold_above: those of the lane urgent do not wait"`
+	Schema           json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the event data; default: any data"`
+	Key              string          `json:"key,omitempty" doc:"field of the data that identifies the object of an event, such as symbol or quote.symbol; crosses(event.price, level) compares an event with the previous event of the same key"`
+	Template         string          `json:"template,omitempty" doc:"template for filters, and for rules without a template of their own"`
+	Expiry           string          `json:"expiry,omitempty" doc:"messages that could not be sent within this time expire, such as 2h; default: the setting of the channel"`
+	HoldAbove        int             `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"broadcasts with more messages wait for approval; default: the setting of the service"`
+	HoldExemptUrgent bool            `json:"hold_exempt_urgent,omitempty" doc:"with hold_above: broadcasts in the lane urgent do not wait"`
 
-	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"when nothing is sent, beside those of the channel"`
-	Generation string      `json:"generation,omitempty" doc:"which events have their messages made together: continuous, those that wait when it is their turn; per_change, each by itself; or a window of 1s to 10s, at whose end those of it are; continuous"`
-	Digest     *Digest     `json:"digest,omitempty" doc:"how what waits for a cadence is told together; without: every subscription is immediate"`
-	Cadence    string      `json:"cadence,omitempty" doc:"of new subscriptions that name none, such as daily 08:00; immediate"`
+	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"hours in which nothing is sent, in addition to those of the channel"`
+	Generation string      `json:"generation,omitempty" doc:"which events have their messages generated together: continuous (all events that are waiting), per_change (each event separately), or a window of 1s to 10s (all events of the window, when it ends); default: continuous"`
+	Digest     *Digest     `json:"digest,omitempty" doc:"how events that wait for a cadence are combined into one message; default: every subscription is immediate"`
+	Cadence    string      `json:"cadence,omitempty" doc:"cadence of new subscriptions that do not specify one, such as daily 08:00; default: immediate"`
 
-	Signup *Signup `json:"signup,omitempty" doc:"how people subscribe by themselves; default: they cannot. A request may also give true"`
+	Signup *Signup `json:"signup,omitempty" doc:"how people can subscribe themselves; default: they cannot. A request may also give true"`
 
-	Rules []Rule `json:"rules,omitempty" doc:"in the order that picks the template; where they are left out of a change they stay"`
+	Rules []Rule `json:"rules,omitempty" doc:"rules, in the order that selects the template; if an update omits them, they do not change"`
 }
 
-// QuietHours is hours in which nothing is sent to people, in their own time zone.
+// QuietHours are hours in which nothing is sent to people, in their own time zone.
 type QuietHours struct {
-	From   string   `json:"from" doc:"time of day, such as 21:00"`
-	To     string   `json:"to" doc:"such as 08:00, to 24:00; it may be the next day"`
-	Days   []string `json:"days,omitempty" doc:"days on which they begin: mon to sun; default: all"`
-	Zone   string   `json:"zone,omitempty" doc:"time zone of people whose own is not known; default: UTC"`
-	Spread string   `json:"spread,omitempty" doc:"over which what has waited is sent; 5m"`
-	Urgent bool     `json:"urgent,omitempty" doc:"the urgent lane waits too"`
+	From   string   `json:"from" doc:"start time, such as 21:00"`
+	To     string   `json:"to" doc:"end time, such as 08:00, at most 24:00; it can be on the next day"`
+	Days   []string `json:"days,omitempty" doc:"days on which they begin, mon to sun; default: every day"`
+	Zone   string   `json:"zone,omitempty" doc:"time zone of people whose own time zone is unknown; default: UTC"`
+	Spread string   `json:"spread,omitempty" doc:"period over which the delayed messages are sent; default: 5m"`
+	Urgent bool     `json:"urgent,omitempty" doc:"the urgent lane also waits"`
 }
 
-// Digest says how what waits for a cadence is told together.
+// Digest defines how events that wait for a cadence are combined.
 type Digest struct {
-	Template string `json:"template" doc:"of the message that tells of several events: it reads items in place of event"`
-	Key      string `json:"key,omitempty" doc:"field of the data, such as content_id: of the events with one value of it the newest is told; without: all are"`
-	Max      int    `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"events that one message tells of; of more the newest, and how many are left out; 50"`
+	Template string `json:"template" doc:"template of the message; it reads items instead of event"`
+	Key      string `json:"key,omitempty" doc:"field of the data, such as content_id; of several events with the same value, only the newest is included. Default: all events are included"`
+	Max      int    `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"maximum number of events in one message; if there are more, the message contains the newest and the number of the others. Default: 50"`
 }
 
 // A Rule is a condition of a topic that subscriptions choose by name.
 type Rule struct {
-	Name     string            `json:"name,omitempty" doc:"may be omitted if the path has it"`
+	Name     string            `json:"name,omitempty" doc:"can be omitted if the path contains it"`
 	When     string            `json:"when" doc:"CEL over event and sub, such as event.mag >= sub.min_mag"`
-	Params   map[string]string `json:"params,omitempty" doc:"what a subscription has to give: name and type, which is string, number, boolean or strings"`
-	Template string            `json:"template,omitempty" doc:"template of its messages; default: the topic's"`
+	Params   map[string]string `json:"params,omitempty" doc:"values that a subscription must give: name and type (string, number, boolean or strings)"`
+	Template string            `json:"template,omitempty" doc:"template of its messages; default: the template of the topic"`
 
-	Title       string `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"for recipients: pages and mails show it, and never the condition; without: the name in words where people choose a rule, and else the topic's title"`
-	Description string `json:"description,omitempty" minLength:"1" maxLength:"500" doc:"for recipients, below the title"`
+	Title       string `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"name for recipients on pages and in emails, where the condition is never shown; default: the name as words where people choose a rule, otherwise the title of the topic"`
+	Description string `json:"description,omitempty" minLength:"1" maxLength:"500" doc:"text for recipients, shown below the title"`
 }
 
-// A Template is a version of how a message is written. Every change makes a new one.
-// Members that the server sets are ignored in a request, except note.
+// A Template is a version of a template. Every change creates a new version.
+// Members that the server sets are ignored in requests, except note.
 type Template struct {
-	Name    string    `json:"name,omitempty" doc:"may be omitted if the path has it"`
-	Version int       `json:"version,omitempty" doc:"from 1; made by the server, and ignored in a request"`
-	State   string    `json:"state,omitempty" enum:"draft,published,earlier" doc:"draft: nobody is written to with it; published: messages are written with it; earlier: they were"`
-	Base    int       `json:"base,omitempty" doc:"of a draft: the version that was published when it was kept"`
-	At      time.Time `json:"at,omitzero" doc:"when it became so: when the draft was kept, or when the version was published last"`
-	Key     string    `json:"key,omitempty" doc:"id of the key that made it so"`
-	KeyName string    `json:"key_name,omitempty" doc:"as it was then"`
-	Note    string    `json:"note,omitempty" maxLength:"512" doc:"reason, in one line"`
+	Name    string    `json:"name,omitempty" doc:"can be omitted if the path contains it"`
+	Version int       `json:"version,omitempty" doc:"from 1; set by the server and ignored in requests"`
+	State   string    `json:"state,omitempty" enum:"draft,published,earlier" doc:"draft: not used for messages yet; published: used for messages; earlier: no longer used"`
+	Base    int       `json:"base,omitempty" doc:"for a draft: the version that was published when the draft was saved"`
+	At      time.Time `json:"at,omitzero" doc:"when it entered this state: when the draft was saved, or when the version was last published"`
+	Key     string    `json:"key,omitempty" doc:"id of the key that saved or published it"`
+	KeyName string    `json:"key_name,omitempty" doc:"name of the key at that time"`
+	Note    string    `json:"note,omitempty" maxLength:"512" doc:"reason for the change, in one line"`
 	TemplateParts
 }
 
-// A Publication says what of a template is to be published.
+// A Publication selects the version of a template to publish.
 type Publication struct {
-	Version int    `json:"version,omitempty" minimum:"0" doc:"the draft's, or an earlier one to go back to; without it, or 0: the draft's"`
-	Note    string `json:"note,omitempty" maxLength:"512" doc:"reason, in one line; default: the note of the draft"`
+	Version int    `json:"version,omitempty" minimum:"0" doc:"the version of the draft, or an earlier version to return to; default, and 0: the draft"`
+	Note    string `json:"note,omitempty" maxLength:"512" doc:"reason for the change, in one line; default: the note of the draft"`
 }
 
-// A TemplateDiff is what differs between two versions of a template.
+// A TemplateDiff has the differences between two versions of a template.
 type TemplateDiff struct {
-	Template string     `json:"template" doc:"its name"`
+	Template string     `json:"template" doc:"name of the template"`
 	From     VersionRef `json:"from"`
 	To       VersionRef `json:"to"`
-	Parts    []PartDiff `json:"parts" doc:"those that differ; none: they say the same"`
+	Parts    []PartDiff `json:"parts" doc:"parts that differ; empty if the versions are the same"`
 }
 
-// A VersionRef names a version.
+// A VersionRef identifies a version.
 type VersionRef struct {
-	Version int    `json:"version" doc:"0: nothing, before the first one"`
-	State   string `json:"state,omitempty" enum:"draft,published,earlier" doc:"what it is now"`
+	Version int    `json:"version" doc:"number of the version; 0: an empty template, before the first version"`
+	State   string `json:"state,omitempty" enum:"draft,published,earlier" doc:"current state"`
 }
 
-// A PartDiff is how one part of a template differs.
+// A PartDiff is the difference in one part of a template.
 type PartDiff struct {
-	Part string `json:"part" doc:"such as subject, html, locales/cy/text or partials/head"`
-	Diff string `json:"diff" doc:"unified, as diff -u writes it"`
+	Part string `json:"part" doc:"name of the part, such as subject, html, locales/cy/text or partials/head"`
+	Diff string `json:"diff" doc:"unified diff, as from diff -u"`
 }
 
-// TemplateParts is what a template says, which is Liquid.
+// TemplateParts has the texts of a template, in Liquid.
 type TemplateParts struct {
-	Subject string `json:"subject,omitempty" doc:"required for mail"`
-	Text    string `json:"text,omitempty" doc:"plain text; default: made from the HTML"`
+	Subject string `json:"subject,omitempty" doc:"required for email"`
+	Text    string `json:"text,omitempty" doc:"plain text; default: derived from the HTML"`
 	HTML    string `json:"html,omitempty" doc:"values are escaped"`
-	JSON    string `json:"json,omitempty" doc:"what webhooks post instead of their own document"`
+	JSON    string `json:"json,omitempty" doc:"body of webhook requests, in place of the default document"`
 
-	Markdown string `json:"markdown,omitempty" doc:"in place of html, which is made of it"`
-	Syntax   string `json:"syntax,omitempty" enum:"liquid,notify" doc:"notify: ((name)) and ((flag??text)), as GOV.UK Notify has them"`
-	Layout   string `json:"layout,omitempty" doc:"the frame around the HTML: layout: plain has a link to unsubscribe, layout: letter has none; absent: the HTML is complete"`
-	Lang     string `json:"lang,omitempty" doc:"the language that it is written in, such as cy, or an output that tells it: {{ event.locale }}; en"`
-	Page     string `json:"page,omitempty" doc:"a layout of its own, in HTML: {{ content }}, {{ title }}, {{ lang }} and {{ dir }} are put in"`
+	Markdown string `json:"markdown,omitempty" doc:"source of the HTML, instead of html"`
+	Syntax   string `json:"syntax,omitempty" enum:"liquid,notify" doc:"notify: placeholders ((name)) and ((flag??text)), as in GOV.UK Notify"`
+	Layout   string `json:"layout,omitempty" doc:"frame around the HTML: layout: plain has an unsubscribe link, layout: letter has none; absent: the HTML is complete"`
+	Lang     string `json:"lang,omitempty" doc:"language of the template, such as cy, or a Liquid output such as {{ event.locale }}; default: en"`
+	Page     string `json:"page,omitempty" doc:"a layout of your own, in HTML, with {{ content }}, {{ title }}, {{ lang }} and {{ dir }}"`
 
-	Partials map[string]string `json:"partials,omitempty" doc:"what {% render %} puts in, by name"`
+	Partials map[string]string `json:"partials,omitempty" doc:"texts for {% render %}, by name"`
 
 	TemplateFiles
 	TemplateVariants
 }
 
-// ChannelSettings is a channel as it is configured. A password is never shown and
-// never sent: the server reads it from where password_env or password_file say.
+// ChannelSettings is the configuration of a channel. Requests and responses never contain
+// passwords: password_env or password_file specify where the server reads them.
 type ChannelSettings struct {
-	Name         string   `json:"name,omitempty" doc:"may be omitted if the path has it"`
+	Name         string   `json:"name,omitempty" doc:"can be omitted if the path contains it"`
 	Driver       string   `json:"driver" doc:"smtp, file or webhook"`
-	Title        string   `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"name that recipients see when they choose a channel; default: Email or Webhook"`
+	Title        string   `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"name shown to recipients who choose a channel; default: Email or Webhook"`
 	Relay        string   `json:"relay,omitempty" doc:"smtp: host:port of the next hop"`
-	Relays       []Relay  `json:"relays,omitempty" doc:"smtp: instead of relay, where there are several"`
-	Path         string   `json:"path,omitempty" doc:"file: the folder to write to"`
-	From         string   `json:"from,omitempty" doc:"header From, such as News <news@example.org>"`
+	Relays       []Relay  `json:"relays,omitempty" doc:"smtp: several next hops, instead of relay"`
+	Path         string   `json:"path,omitempty" doc:"file: folder for the messages"`
+	From         string   `json:"from,omitempty" doc:"From header, such as News <news@example.org>"`
 	Sender       string   `json:"sender,omitempty" doc:"envelope sender; default: the address of from"`
-	Returns      string   `json:"returns,omitempty" doc:"domain of envelope senders that tell of which delivery a bounce is, such as bounces.example.org; without: sender"`
-	ReplyTo      string   `json:"reply_to,omitempty" doc:"header Reply-To"`
-	Connections  int      `json:"connections,omitempty" doc:"at once"`
-	Reserve      *Reserve `json:"reserve,omitempty" doc:"connections that less urgent lanes leave free"`
-	Rate         string   `json:"rate,omitempty" doc:"over all connections: 30/s, 1000/min, 5000/h or unlimited"`
-	Adapt        bool     `json:"adapt,omitempty" doc:"less at a time, and slower, while answers ask for it"`
+	Returns      string   `json:"returns,omitempty" doc:"domain of envelope senders that identify the delivery when a message bounces, such as bounces.example.org; default: sender is used"`
+	ReplyTo      string   `json:"reply_to,omitempty" doc:"Reply-To header"`
+	Connections  int      `json:"connections,omitempty" doc:"maximum number of connections"`
+	Reserve      *Reserve `json:"reserve,omitempty" doc:"share of connections reserved for more urgent lanes"`
+	Rate         string   `json:"rate,omitempty" doc:"rate limit over all connections: 30/s, 1000/min, 5000/h or unlimited"`
+	Adapt        bool     `json:"adapt,omitempty" doc:"lower the rate and the number of connections while replies indicate overload"`
 	TLS          string   `json:"tls,omitempty" doc:"off, opportunistic, required or implicit"`
-	Username     string   `json:"username,omitempty" doc:"for AUTH"`
-	PasswordEnv  string   `json:"password_env,omitempty" doc:"name of an environment variable of the server"`
-	PasswordFile string   `json:"password_file,omitempty" doc:"path on the server"`
-	Hello        string   `json:"hello,omitempty" doc:"name in EHLO; default: the host's"`
-	SendTimeout  string   `json:"send_timeout,omitempty" doc:"of one message, such as 2m"`
-	Expiry       string   `json:"expiry,omitempty" doc:"a message that could not leave for so long expires"`
+	Username     string   `json:"username,omitempty" doc:"user name for AUTH"`
+	PasswordEnv  string   `json:"password_env,omitempty" doc:"name of an environment variable of the server that contains the password"`
+	PasswordFile string   `json:"password_file,omitempty" doc:"file on the server that contains the password"`
+	Hello        string   `json:"hello,omitempty" doc:"host name in EHLO; default: the name of the server's host"`
+	SendTimeout  string   `json:"send_timeout,omitempty" doc:"time limit for one message, such as 2m"`
+	Expiry       string   `json:"expiry,omitempty" doc:"messages that could not be sent within this time expire"`
 	Retry        []string `json:"retry,omitempty" doc:"waits between attempts, each with jitter"`
 	Grouping     string   `json:"grouping,omitempty" doc:"auto, pipelining or lockstep"`
-	Multicast    int      `json:"multicast,omitempty" doc:"smtp: recipients of one transaction, where nothing in the message is personal, and as many as the rate allows in a second at most; without: each has a message of his own"`
-	Domain       string   `json:"domain,omitempty" doc:"right side of Message-ID; default: the domain of from"`
-	ListID       string   `json:"list_id,omitempty" doc:"header List-Id (RFC 2919)"`
+	Multicast    int      `json:"multicast,omitempty" doc:"smtp: maximum number of recipients in one transaction, for messages without personal content; also limited to what the rate allows in one second. Default: one message per recipient"`
+	Domain       string   `json:"domain,omitempty" doc:"domain of Message-ID; default: the domain of from"`
+	ListID       string   `json:"list_id,omitempty" doc:"List-Id header (RFC 2919)"`
 
-	Receipts *Receipts `json:"receipts,omitempty" doc:"smtp: how the provider tells over HTTP what became of messages; POST /receipts/{service}/{channel} takes it"`
+	Receipts *Receipts `json:"receipts,omitempty" doc:"smtp: how the provider reports the state of messages over HTTP, to POST /receipts/{service}/{channel}"`
 
-	DKIM []DKIMKey `json:"dkim,omitempty" doc:"smtp and file: keys that mail is signed with; of those of one domain and algorithm the newest signs"`
+	DKIM []DKIMKey `json:"dkim,omitempty" doc:"smtp and file: keys that sign emails; for each domain and algorithm, the newest key signs"`
 
-	DailyQuota   *DailyQuota          `json:"daily_quota,omitempty" doc:"of messages; a request may give the number alone"`
-	Destinations *DestinationSettings `json:"destinations,omitempty" doc:"limits for one domain, or host and port"`
+	DailyQuota   *DailyQuota          `json:"daily_quota,omitempty" doc:"daily quota of messages; a request may give just the number"`
+	Destinations *DestinationSettings `json:"destinations,omitempty" doc:"limits for each destination: a domain, or host and port"`
 
-	SecretEnv      string `json:"secret_env,omitempty" doc:"webhook: name of an environment variable of the server with what requests are signed with"`
-	SecretFile     string `json:"secret_file,omitempty" doc:"webhook: path on the server, instead; without both, the server signs with a key of its own"`
-	AllowHTTP      bool   `json:"allow_http,omitempty" doc:"webhook: take URLs without TLS"`
-	ConnectTimeout string `json:"connect_timeout,omitempty" doc:"webhook: for TCP, and again for TLS"`
+	SecretEnv      string `json:"secret_env,omitempty" doc:"webhook: name of an environment variable of the server that contains the secret for signatures"`
+	SecretFile     string `json:"secret_file,omitempty" doc:"webhook: file on the server that contains the secret, instead of secret_env; without both, the server signs with a key of its own"`
+	AllowHTTP      bool   `json:"allow_http,omitempty" doc:"webhook: allow URLs without TLS"`
+	ConnectTimeout string `json:"connect_timeout,omitempty" doc:"webhook: time limit for the TCP connection, and again for the TLS handshake"`
 
 	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"hours in which nothing is sent to people, in their own time zone"`
 
-	RetryBy map[string][]string `json:"retry_by,omitempty" doc:"waits for answers of a class: throttled, greylisted, full, busy, network, blocked, invalid, content or denied"`
+	RetryBy map[string][]string `json:"retry_by,omitempty" doc:"waits between attempts for one class of replies: throttled, greylisted, full, busy, network, blocked, invalid, content or denied"`
 }
 
-// Receipts say how the provider behind a channel tells what became of messages. The
-// secret itself is never shown and never sent.
+// Receipts defines how the provider of a channel reports the state of messages. Requests
+// and responses never contain the secret itself.
 type Receipts struct {
-	Form       string `json:"form" enum:"standard,mailgun" doc:"of the documents and their signature"`
-	SecretEnv  string `json:"secret_env,omitempty" doc:"name of an environment variable of the server with what they are signed with"`
-	SecretFile string `json:"secret_file,omitempty" doc:"path on the server, instead"`
+	Form       string `json:"form" enum:"standard,mailgun" doc:"format of the documents and their signature"`
+	SecretEnv  string `json:"secret_env,omitempty" doc:"name of an environment variable of the server that contains the key for the signatures"`
+	SecretFile string `json:"secret_file,omitempty" doc:"file on the server that contains the key, instead of secret_env"`
 }
 
-// A DKIMKey is a private key that mail is signed with (RFC 6376). The key itself is
-// never shown and never sent.
+// A DKIMKey is a private key that signs email (RFC 6376). Requests and responses never
+// contain the key itself.
 type DKIMKey struct {
-	Domain   string `json:"domain" doc:"that signs: of from, or one above it"`
-	Selector string `json:"selector" doc:"the public key stands in the DNS at selector._domainkey.domain"`
-	KeyEnv   string `json:"key_env,omitempty" doc:"name of an environment variable of the server with the key"`
-	KeyFile  string `json:"key_file,omitempty" doc:"path on the server, instead"`
-	From     string `json:"from,omitempty" doc:"a time or a day before which it signs nothing, such as 2026-11-20T08:00:00Z"`
+	Domain   string `json:"domain" doc:"signing domain: the domain of from, or a parent of it"`
+	Selector string `json:"selector" doc:"selector; the DNS record of the public key is selector._domainkey.domain"`
+	KeyEnv   string `json:"key_env,omitempty" doc:"name of an environment variable of the server that contains the key"`
+	KeyFile  string `json:"key_file,omitempty" doc:"file on the server that contains the key, instead of key_env"`
+	From     string `json:"from,omitempty" doc:"time or date from which the key signs, such as 2026-11-20T08:00:00Z"`
 
-	WaitForDNS bool `json:"wait_for_dns,omitempty" doc:"it signs nothing either before the server has seen its record in the DNS; until then the key before it signs"`
+	WaitForDNS bool `json:"wait_for_dns,omitempty" doc:"the key does not sign until the server has found its DNS record; until then the previous key signs"`
 }
 
-// Bounces are the rules by which a service gives addresses up.
+// Bounces are the rules by which a service suppresses addresses after bounces.
 type Bounces struct {
-	Unknown   *BounceRule `json:"unknown,omitempty" doc:"status and words both say that there is no such mailbox; without: the first"`
-	Hard      *BounceRule `json:"hard,omitempty" doc:"one of the two says so, or the domain is none; without: 3 within 30 days"`
-	Soft      *BounceRule `json:"soft,omitempty" doc:"it came to nothing for a reason that is not the sender; without: 7 within 14 days, over 4 days at least, for 90 days"`
-	Full      *BounceRule `json:"full,omitempty" doc:"the mailbox is full; default: 7 within 60 days, over 30 days at least, for 90 days"`
-	Complaint *BounceRule `json:"complaint,omitempty" doc:"a reader reported it as spam; default: the first"`
+	Unknown   *BounceRule `json:"unknown,omitempty" doc:"the status code and the text both report that the mailbox does not exist; default: the first bounce"`
+	Hard      *BounceRule `json:"hard,omitempty" doc:"either of them reports it, or the domain does not exist; default: 3 bounces within 30 days"`
+	Soft      *BounceRule `json:"soft,omitempty" doc:"the message failed for a reason other than the sender; default: 7 bounces within 14 days, over at least 4 days, for 90 days"`
+	Full      *BounceRule `json:"full,omitempty" doc:"the mailbox is full; default: 7 bounces within 60 days, over at least 30 days, for 90 days"`
+	Complaint *BounceRule `json:"complaint,omitempty" doc:"a recipient reported a message as spam; default: the first complaint"`
 }
 
-// A BounceRule gives an address up.
+// A BounceRule defines after which bounces an address is suppressed.
 type BounceRule struct {
-	After      int  `json:"after,omitempty" minimum:"1" maximum:"100" doc:"so many messages that came back"`
-	WithinDays int  `json:"within_days,omitempty" minimum:"1" maximum:"180" doc:"so many days; 30"`
-	OverDays   int  `json:"over_days,omitempty" minimum:"0" maximum:"180" doc:"the last of them so many days behind the first; without: they may come at once"`
-	ForDays    int  `json:"for_days,omitempty" minimum:"1" maximum:"3650" doc:"for so long; without: for good"`
-	Never      bool `json:"never,omitempty" doc:"instead of all that: nobody is given up"`
+	After      int  `json:"after,omitempty" minimum:"1" maximum:"100" doc:"number of bounces"`
+	WithinDays int  `json:"within_days,omitempty" minimum:"1" maximum:"180" doc:"period in which they are counted, in days; default: 30"`
+	OverDays   int  `json:"over_days,omitempty" minimum:"0" maximum:"180" doc:"minimum number of days between the first and the last bounce; default: 0"`
+	ForDays    int  `json:"for_days,omitempty" minimum:"1" maximum:"3650" doc:"duration of the suppression, in days; default: no end"`
+	Never      bool `json:"never,omitempty" doc:"true: addresses are never suppressed; cannot be combined with the other settings"`
 }
 
-// A DailyQuota is how many messages may leave on one day.
+// A DailyQuota is the maximum number of messages per day.
 type DailyQuota struct {
-	Messages int64  `json:"messages" doc:"1 to 1000000000"`
+	Messages int64  `json:"messages" doc:"maximum number of messages per day, 1 to 1000000000"`
 	Zone     string `json:"zone,omitempty" doc:"time zone in which days begin, such as Europe/London; default: UTC"`
 }
 
-// DestinationSettings bound what a channel sends to each destination.
+// DestinationSettings are the limits of a channel for each destination.
 type DestinationSettings struct {
-	Rate        string                      `json:"rate,omitempty" doc:"to one: 20/s, 1000/min or unlimited"`
-	Connections int                         `json:"connections,omitempty" doc:"concurrent messages to one destination; default: no limit of its own"`
-	By          string                      `json:"by,omitempty" enum:"domain,mx" doc:"what one destination is: a domain, or with mx all domains whose mail exchangers are one organisation's; of smtp alone"`
-	Only        map[string]DestinationLimit `json:"only,omitempty" doc:"by domain, or host and port: what is other than for each"`
+	Rate        string                      `json:"rate,omitempty" doc:"rate limit for each destination: 20/s, 1000/min or unlimited"`
+	Connections int                         `json:"connections,omitempty" doc:"maximum number of concurrent messages to one destination; default: no separate limit"`
+	By          string                      `json:"by,omitempty" enum:"domain,mx" doc:"definition of a destination: domain, or mx (all domains whose mail exchangers belong to one organisation; only for smtp)"`
+	Only        map[string]DestinationLimit `json:"only,omitempty" doc:"limits that differ for single destinations, by domain or host:port"`
 }
 
-// DestinationLimit bounds what a channel sends to one destination.
+// DestinationLimit has the limits of a channel for one destination.
 type DestinationLimit struct {
 	Rate        string `json:"rate,omitempty" doc:"20/s, 1000/min or unlimited"`
-	Connections int    `json:"connections,omitempty" doc:"messages under way"`
+	Connections int    `json:"connections,omitempty" doc:"maximum number of concurrent messages"`
 }
 
 // Reserve is the part of a channel's connections that less urgent lanes leave free.
 type Reserve struct {
-	Urgent string `json:"urgent,omitempty" doc:"reserved for the urgent lane alone, such as 10%; default: 5%"`
-	Normal string `json:"normal,omitempty" doc:"also reserved for the urgent and the normal lane, such as 10%; default: 5%"`
+	Urgent string `json:"urgent,omitempty" doc:"reserved for the urgent lane only, such as 10%; default: 5%"`
+	Normal string `json:"normal,omitempty" doc:"also reserved for the urgent and the normal lanes, such as 10%; default: 5%"`
 }
 
 // A Relay is one of several next hops of a channel. Settings that it omits
@@ -249,42 +249,42 @@ type Reserve struct {
 type Relay struct {
 	Name         string `json:"name,omitempty" doc:"unique within the channel; default: the value of relay"`
 	Relay        string `json:"relay" doc:"host:port"`
-	Weight       int    `json:"weight" minimum:"0" maximum:"1000" doc:"its share of the connections, against the weights of the others; 0: nothing leaves by it"`
+	Weight       int    `json:"weight" minimum:"0" maximum:"1000" doc:"share of the connections, relative to the weights of the other relays; 0: the relay is not used"`
 	TLS          string `json:"tls,omitempty" doc:"off, opportunistic, required or implicit"`
-	Username     string `json:"username,omitempty" doc:"for AUTH"`
-	PasswordEnv  string `json:"password_env,omitempty" doc:"name of an environment variable of the server"`
-	PasswordFile string `json:"password_file,omitempty" doc:"path on the server"`
-	Hello        string `json:"hello,omitempty" doc:"name in EHLO"`
+	Username     string `json:"username,omitempty" doc:"user name for AUTH"`
+	PasswordEnv  string `json:"password_env,omitempty" doc:"name of an environment variable of the server that contains the password"`
+	PasswordFile string `json:"password_file,omitempty" doc:"file on the server that contains the password"`
+	Hello        string `json:"hello,omitempty" doc:"host name in EHLO"`
 	Grouping     string `json:"grouping,omitempty" doc:"auto, pipelining or lockstep"`
 }
 
-// ServicePage is a part of the services, by name.
+// ServicePage is a page of services, by name.
 type ServicePage struct {
-	Services []Service `json:"services" doc:"by name"`
+	Services []Service `json:"services" doc:"services, by name"`
 	Next     string    `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// TopicPage is a part of the topics, by name.
+// TopicPage is a page of topics, by name.
 type TopicPage struct {
-	Topics []Topic `json:"topics" doc:"by name"`
+	Topics []Topic `json:"topics" doc:"topics, by name"`
 	Next   string  `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// RulePage is a part of the rules of a topic, in their order.
+// RulePage is a page of the rules of a topic, in their order.
 type RulePage struct {
-	Rules []Rule `json:"rules" doc:"in the order that picks the template"`
+	Rules []Rule `json:"rules" doc:"rules, in the order that selects the template"`
 	Next  string `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// TemplatePage is a part of the templates, by name, or of the versions of one,
+// TemplatePage is a page of templates, by name, or of the versions of one template,
 // the oldest first.
 type TemplatePage struct {
-	Templates []Template `json:"templates" doc:"by name, or from the oldest version"`
+	Templates []Template `json:"templates" doc:"templates by name, or versions from the oldest"`
 	Next      string     `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// ChannelPage is a part of the channels, by name.
+// ChannelPage is a page of channels, by name.
 type ChannelPage struct {
-	Channels []ChannelSettings `json:"channels" doc:"by name"`
+	Channels []ChannelSettings `json:"channels" doc:"channels, by name"`
 	Next     string            `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }

@@ -2,25 +2,25 @@ package wire
 
 import "fanfare.dev/fanfare"
 
-// A Control asks to pause, resume or cancel what its scope reaches.
+// A Control is a request to pause, resume or cancel the work in a scope.
 type Control struct {
-	Scope  fanfare.Scope `json:"scope" doc:"kind: all, service, channel or broadcast; name: of the service, service/channel, or the event's id"`
-	Reason string        `json:"reason,omitempty" doc:"shown in status and in traces"`
+	Scope  fanfare.Scope `json:"scope" doc:"kind: all, service, channel or broadcast; name: service, service/channel, or the event id"`
+	Reason string        `json:"reason,omitempty" doc:"reason, shown in the status and in traces"`
 }
 
-// A Diff is what an apply changed, or would change. It is empty where
-// everything was so already.
+// A Diff lists the changes of an apply, or of its dry run. It is empty if nothing
+// differs.
 type Diff struct {
 	Changes []Change `json:"changes"`
-	Notes   []string `json:"notes,omitempty" doc:"what else there is to know of what the document names, such as a rate that was set by hand"`
+	Notes   []string `json:"notes,omitempty" doc:"further information about the objects in the document, such as a rate that was set by hand"`
 }
 
-// A Change is one member that differs.
+// A Change is one object that differs.
 type Change struct {
 	Kind   string        `json:"kind" doc:"service, channel, template, topic or rule"`
-	Name   string        `json:"name" doc:"of a rule: topic/rule"`
+	Name   string        `json:"name" doc:"name; for a rule: topic/rule"`
 	Action string        `json:"action" doc:"create, update or delete"`
-	Fields []FieldChange `json:"fields,omitempty" doc:"of an update"`
+	Fields []FieldChange `json:"fields,omitempty" doc:"changed fields, for an update"`
 }
 
 // A FieldChange is one field before and after, as text.

@@ -7,96 +7,96 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Limits of a direct send.
+// Limits of a direct message.
 const (
-	// MaxRecipients is how many people one message may name.
+	// MaxRecipients is the maximum number of recipients of one message.
 	MaxRecipients = 10_000
-	// MaxMessageBytes is how large its body may be.
+	// MaxMessageBytes is the maximum size of the request body.
 	MaxMessageBytes = 4 << 20
-	// MaxMessageFiles is how many files may go with it, and MaxFilesBytes how large
-	// they may be together, before they are written as base64.
+	// MaxMessageFiles is the maximum number of attachments, and MaxFilesBytes their maximum
+	// total size before base64.
 	MaxMessageFiles = 20
 	MaxFilesBytes   = 2 << 20
-	// MaxReferenceBytes is how long a reference may be.
+	// MaxReferenceBytes is the maximum length of a reference.
 	MaxReferenceBytes = 200
-	// MaxKeyBytes is how long an Idempotency-Key may be.
+	// MaxKeyBytes is the maximum length of an Idempotency-Key.
 	MaxKeyBytes = 255
-	// MaxWaitSeconds is how long an answer may be waited for.
+	// MaxWaitSeconds is the maximum time that a request can wait for a result.
 	MaxWaitSeconds = 30
 )
 
-// A MessageRequest asks for a message to people who are named: one by to or
-// subscriber, many by recipients.
+// A MessageRequest is a message to named recipients: one in to or subscriber, or many in
+// recipients.
 type MessageRequest struct {
-	Channel      string          `json:"channel" doc:"name of the channel that sends it" example:"email"`
-	To           string          `json:"to,omitempty" doc:"address of the one recipient; a subscriber with it is created if there is none" example:"ada@example.com"`
-	Subscriber   string          `json:"subscriber,omitempty" doc:"id of the one recipient, instead of an address"`
-	Recipients   []To            `json:"recipients,omitempty" maxItems:"10000" doc:"instead of to and subscriber: a list"`
-	Template     string          `json:"template,omitempty" doc:"name of a template, whose current version is taken, or name@version" example:"receipt@3"`
-	Content      *MessageContent `json:"content,omitempty" doc:"instead of a template"`
+	Channel      string          `json:"channel" doc:"name of the channel" example:"email"`
+	To           string          `json:"to,omitempty" doc:"address of the recipient; if no subscriber has it, one is created" example:"ada@example.com"`
+	Subscriber   string          `json:"subscriber,omitempty" doc:"id of the recipient, instead of an address"`
+	Recipients   []To            `json:"recipients,omitempty" maxItems:"10000" doc:"list of recipients, instead of to and subscriber"`
+	Template     string          `json:"template,omitempty" doc:"name of a template, for its current version, or name@version" example:"receipt@3"`
+	Content      *MessageContent `json:"content,omitempty" doc:"content of the message, instead of a template"`
 	Data         json.RawMessage `json:"data,omitempty" doc:"object: the value of event in templates"`
-	Reference    string          `json:"reference,omitempty" maxLength:"200" doc:"your own text, by which the message can be found" example:"order-4711"`
+	Reference    string          `json:"reference,omitempty" maxLength:"200" doc:"your own reference, by which you can find the message" example:"order-4711"`
 	NotBefore    time.Time       `json:"not_before,omitzero" doc:"nothing is sent before this time"`
 	Expires      time.Time       `json:"expires,omitzero" doc:"nothing is sent after this time"`
 	Lane         string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"default: urgent for one recipient, bulk for a list"`
-	Attachments  []MessageFile   `json:"attachments,omitempty" maxItems:"20" doc:"files that go with it, the same to all recipients; 2 MiB together"`
-	AllOrNothing bool            `json:"all_or_nothing,omitempty" doc:"of a list: one wrong recipient refuses the whole message; else it is left out and named in the answer"`
+	Attachments  []MessageFile   `json:"attachments,omitempty" maxItems:"20" doc:"attachments, the same for all recipients; at most 2 MiB in total"`
+	AllOrNothing bool            `json:"all_or_nothing,omitempty" doc:"for a list: one invalid recipient rejects the whole message; default: invalid recipients are skipped and reported in the response"`
 }
 
 // A To is one recipient of a list.
 type To struct {
 	To         string          `json:"to,omitempty" doc:"address"`
-	Subscriber string          `json:"subscriber,omitempty" doc:"id, instead of an address"`
-	Data       json.RawMessage `json:"data,omitempty" doc:"object: what templates see as sub, in this recipient's message alone"`
+	Subscriber string          `json:"subscriber,omitempty" doc:"id of a subscriber, instead of an address"`
+	Data       json.RawMessage `json:"data,omitempty" doc:"object: the value of sub in templates, only for this recipient"`
 }
 
-// MessageContent is a template for one message: Liquid, of which the HTML is
+// MessageContent is a template for one message, in Liquid. Values in HTML are
 // escaped.
 type MessageContent struct {
 	Subject string `json:"subject" example:"Order {{ event.order }}"`
-	Text    string `json:"text,omitempty" doc:"text or html, or both" example:"Thank you, {{ sub.name | default: 'friend' }}."`
+	Text    string `json:"text,omitempty" doc:"plain text; text, html or both are required" example:"Thank you, {{ sub.name | default: 'friend' }}."`
 	HTML    string `json:"html,omitempty" doc:"values are escaped"`
 }
 
-// A Message is a direct send, and what became of it.
+// A Message is a direct message and its state.
 type Message struct {
 	ID         string            `json:"id" doc:"public id (msg-...)"`
-	Event      string            `json:"event" doc:"the same as an event (evt-...), for traces, pause and cancel"`
+	Event      string            `json:"event" doc:"id of the event (evt-...), for traces, pause and cancel"`
 	Service    string            `json:"service"`
-	State      string            `json:"state" doc:"of one recipient's: pending, deferred, accepted, delivered, failed, expired, cancelled or suppressed; of a list: queued, running, paused, cancelled or completed"`
-	Reason     string            `json:"reason,omitempty" doc:"why it is paused or cancelled"`
+	State      string            `json:"state" doc:"for one recipient: pending, deferred, accepted, delivered, failed, expired, cancelled or suppressed; for a list: queued, running, paused, cancelled or completed"`
+	Reason     string            `json:"reason,omitempty" doc:"reason for the pause or the cancellation"`
 	Reference  string            `json:"reference,omitempty"`
 	Lane       string            `json:"lane"`
 	Channel    string            `json:"channel"`
-	Template   string            `json:"template,omitempty" doc:"name@version; absent where it has content of its own"`
+	Template   string            `json:"template,omitempty" doc:"name@version; absent if the message has its own content"`
 	Recipients int               `json:"recipients" doc:"number of recipients"`
-	Errors     []RecipientError  `json:"errors,omitempty" doc:"of the answer to a list: who was left out, and why"`
-	Counts     fanfare.Counts    `json:"counts" doc:"deliveries by state"`
-	Delivery   *fanfare.Delivery `json:"delivery,omitempty" doc:"of a message to one: its delivery with every attempt; absent until it was looked for with GET or wait"`
+	Errors     []RecipientError  `json:"errors,omitempty" doc:"in the response to a list: skipped recipients, with the reasons"`
+	Counts     fanfare.Counts    `json:"counts" doc:"number of deliveries by state"`
+	Delivery   *fanfare.Delivery `json:"delivery,omitempty" doc:"for one recipient: the delivery with all attempts; only in responses to GET, or to a request with wait"`
 	Stages     fanfare.Stages    `json:"stages"`
-	Deliveries string            `json:"deliveries" doc:"path of the list of its deliveries"`
+	Deliveries string            `json:"deliveries" doc:"path of the list of deliveries"`
 
-	Attachments []Attachment `json:"attachments,omitempty" doc:"the files that go with it, beside those of its template"`
+	Attachments []Attachment `json:"attachments,omitempty" doc:"attachments, in addition to those of the template"`
 }
 
-// A RecipientError is a member of a list that gets nothing.
+// A RecipientError is a recipient of a list that gets no message, and the reason.
 type RecipientError struct {
-	Index int    `json:"index" doc:"in recipients, from 0"`
+	Index int    `json:"index" doc:"position in recipients, from 0"`
 	Error Member `json:"error"`
 }
 
-// MessagePage is a part of the messages with a reference, the latest first.
+// MessagePage is a page of the messages with a reference, the latest first.
 type MessagePage struct {
 	Messages []Message `json:"messages"`
 	Next     string    `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// Settled reports whether nothing more will happen to the message by itself.
+// Settled reports whether all deliveries of the message are settled.
 func (m *Message) Settled() bool { return !m.Stages.Completed.IsZero() }
 
-// A MessageRun says what a message would set off, were it sent now.
+// A MessageRun is the result of the dry run of a message.
 type MessageRun struct {
 	DryRunChannel
-	Hold   string           `json:"hold,omitempty" doc:"why it would wait for approval"`
-	Errors []RecipientError `json:"errors,omitempty" doc:"recipients of a list to whom nothing would be sent, such as those that are suppressed"`
+	Hold   string           `json:"hold,omitempty" doc:"why the message would wait for approval"`
+	Errors []RecipientError `json:"errors,omitempty" doc:"recipients of a list to whom nothing would be sent, such as suppressed recipients"`
 }

@@ -1,26 +1,26 @@
 package wire
 
-// TemplateWords are the texts of a variant. A less exact variant or the template supplies
-// missing ones: the subject and the JSON each separately, the body (text, HTML, Markdown)
-// as one.
+// TemplateWords are the texts of a variant. Missing texts come from a less specific variant or
+// from the template: the subject and the JSON separately, the body (text, HTML, Markdown)
+// as a unit.
 type TemplateWords struct {
-	Subject  string `json:"subject,omitempty" doc:"of mail"`
-	Text     string `json:"text,omitempty" doc:"plain text; default: made from the HTML of the variant, if it has HTML"`
+	Subject  string `json:"subject,omitempty" doc:"subject of emails"`
+	Text     string `json:"text,omitempty" doc:"plain text; default: derived from the HTML of the variant, if it has HTML"`
 	HTML     string `json:"html,omitempty" doc:"values are escaped"`
-	JSON     string `json:"json,omitempty" doc:"for webhooks"`
-	Markdown string `json:"markdown,omitempty" doc:"in place of html"`
+	JSON     string `json:"json,omitempty" doc:"body of webhook requests"`
+	Markdown string `json:"markdown,omitempty" doc:"source of the HTML, instead of html"`
 
 	TemplateFiles
 }
 
-// TemplateLocale is what a template says in another language.
+// TemplateLocale has the texts of a template in another language.
 type TemplateLocale struct {
 	TemplateWords
-	Devices map[string]TemplateWords `json:"devices,omitempty" doc:"on a device"`
+	Devices map[string]TemplateWords `json:"devices,omitempty" doc:"texts by device"`
 }
 
-// TemplateVariants are what a template says to some of its readers.
+// TemplateVariants has the texts of a template for some of its readers.
 type TemplateVariants struct {
-	Locales map[string]TemplateLocale `json:"locales,omitempty" doc:"by language tag (BCP 47), such as cy or pt-BR: to subscribers of that locale, or of one in that language"`
-	Devices map[string]TemplateWords  `json:"devices,omitempty" doc:"by device: what the member device of the recipient's data, the subscription's data or the subscriber's attributes says"`
+	Locales map[string]TemplateLocale `json:"locales,omitempty" doc:"texts by language tag (BCP 47), such as cy or pt-BR, for subscribers with that locale or language"`
+	Devices map[string]TemplateWords  `json:"devices,omitempty" doc:"texts by device: the value of device in the data of the recipient or the subscription, or in the attributes of the subscriber"`
 }

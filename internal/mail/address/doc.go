@@ -1,7 +1,7 @@
-// Package address checks the addresses of recipients, mail addresses and URLs of
-// webhooks, and returns their normal forms. The registry, the rendering of messages and
+// Package address checks the addresses of recipients (email addresses and webhook URLs) and
+// returns their normal forms. The registry, the rendering of messages and
 // the senders use it.
 //
-// It keeps no state and asks no DNS. Errors are *fanfare.Error with the code Invalid.
+// It keeps no state and makes no DNS lookups. Errors are *fanfare.Error with the code Invalid.
 // An error about a URL does not quote it: a URL may contain a secret.
 package address

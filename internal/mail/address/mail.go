@@ -105,7 +105,7 @@ func isCommonDomain(s string) (upper, ok bool) {
 	return upper, label > 0 && dots > 0 && alphabetic && s[len(s)-1] != '-'
 }
 
-// isAtext reports whether a byte may stand in an atom (RFC 5322, section 3.2.3).
+// isAtext reports whether a byte may occur in an atom (RFC 5322, section 3.2.3).
 func isAtext(c byte) bool {
 	if c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) {
 		return true

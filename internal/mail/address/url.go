@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// MaxURLBytes is the length of the longest URL, in its normal form.
+// MaxURLBytes is the maximum length of a URL in its normal form.
 const MaxURLBytes = 2048
 
 // ParseURL checks the URL of a webhook and returns its normal form (RFC 3986, section 6.2):
@@ -102,7 +102,7 @@ func hostPort(u *url.URL) (host, wrong string) {
 }
 
 // normalHost returns a host name in lower case and in ASCII. It refuses a name whose last label
-// is a number, which some programs take for an IP address.
+// is a number, which some programs interpret as an IP address.
 func normalHost(name string) (normal, wrong string) {
 	if !isASCII(name) {
 		ascii, err := idna.Lookup.ToASCII(name)

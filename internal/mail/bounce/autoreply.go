@@ -23,8 +23,8 @@ func isAutoReply(h header) bool {
 	return precedence == "auto_reply" || precedence == "auto-reply" || precedence == "vacation" || h.words("x-precedence") == "auto_reply" || h.words("x-mimeole") == "vacation"
 }
 
-// hasAutoReplySubject reports whether the subject begins with words of automatic replies. People may
-// quote these words later in a subject.
+// hasAutoReplySubject reports whether the subject begins with words that automatic replies use. Only
+// the start counts, because people may quote these words later in a subject.
 func hasAutoReplySubject(h header) bool {
 	subject := strings.TrimSpace(h.words("subject"))
 	return slices.ContainsFunc(absences, func(s string) bool { return strings.HasPrefix(subject, s) })
@@ -36,8 +36,8 @@ var absences = []string{
 	"automatisch antwoord", "automatische reactie", "afwezig", "niet aanwezig", "odpowiedź automatyczna", "autoodpowiedź", "poza biurem", "automatiskt svar", "autosvar", "automatisk svar", "frånvaro", "fravær", "automaattinen vastaus", "poissa", "автоответ", "автоматический ответ", "нет на месте", "自動応答", "自動返信", "不在通知", "自动回复", "自動回覆", "자동 회신", "otomatik yanıt", "automatická odpověď", "automatikus válasz",
 }
 
-// isChallenge reports whether a program asks the sender to prove to be a person. Nobody answers
-// challenges: the recipient can allow the sender.
+// isChallenge reports whether a program asks the sender to prove that they are a person.
+// Challenges are not answered; the recipient can allow the sender.
 func isChallenge(h header, text string) bool {
 	for _, name := range []string{"x-boxtrapper", "x-tmda-confirm", "x-spamarrest-noauth", "x-challenge-response", "x-mailinblack-message"} {
 		if h.get(name) != "" {

@@ -9,15 +9,16 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// rules are the rules for replies of next hops: a report quotes such a reply. They never change.
+// rules are the rules for the replies of next hops, because a report quotes such a reply. They never change.
 var rules = reply.Builtin()
 
-// onNumbersAlone are rules that only look at a code. In a session, 550 is the reply to a recipient. In a
+// onNumbersAlone are rules that test only a code. In a session, 550 is the reply to a recipient. In a
 // report it may be the reply to another command, so it must not end a subscription.
 var onNumbersAlone = []string{"no-such-mailbox", "no-storage-for-good", "command-refused", "no-answer", "cannot-be-sent"}
 
 // classify returns the reason of a failed delivery from status, code and text. Words take precedence over
-// numbers: a server that means a mailbox says so, while many use 5.1.1 or 5.7.1 for everything.
+// numbers: a server that refuses a mailbox says so in words, whereas many servers use 5.1.1 or 5.7.1 for
+// everything.
 func (r *Report) classify() {
 	said := strings.ToLower(r.Text)
 	has := func(words []string) bool {
@@ -84,7 +85,7 @@ var fullWords = []string{
 	"почтовый ящик переполнен", "ящик переполнен", "メールボックスがいっぱい", "容量超過", "邮箱已满", "空间不足", "邮箱空间",
 }
 
-// notFullWords contain words of fullWords, but are about a limit of sending.
+// notFullWords contain words of fullWords, but describe a sending limit.
 var notFullWords = []string{"rate", "messages per", "sending limit", "hourly", "daily", "has exceeded the maximum number of connections", "recipients per", "message size", "maximum message"}
 
 var unknownWords = []string{

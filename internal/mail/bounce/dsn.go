@@ -31,7 +31,7 @@ func statuses(body []byte, text string) []Report {
 	return reports
 }
 
-// status parses the group of one recipient. why is the text of the report for people.
+// status parses the group of one recipient. why is the human-readable text of the report.
 func status(group header, relay string, why func() string) Report {
 	r := Report{Recipient: address(typed(group.get("original-recipient"))), Status: statusIn(group.get("status")), Relay: relay}
 	if r.Recipient == "" {

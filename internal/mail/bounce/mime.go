@@ -13,8 +13,8 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// Limits of a message. A report has a few kilobytes besides the original message; everything beyond these
-// limits is ignored.
+// Limits of a message. A report has a few kilobytes in addition to the original message; everything
+// beyond these limits is ignored.
 const (
 	maxFields     = 200       // of one header
 	maxFieldBytes = 8 << 10   // of one field
@@ -25,7 +25,7 @@ const (
 	maxReports    = 100       // of a message
 )
 
-// A header has the fields of a message or a part by their names in lower case, in their order. It skips lines
+// A header contains the fields of a message or a part in their order, with their names in lower case. It skips lines
 // that are not fields, because some servers write such headers.
 type header map[string][]string
 

@@ -2,7 +2,7 @@ package bounce
 
 import "strings"
 
-// Parse parses a message that came back: one Report for each recipient that it names, and at least one. Standard
+// Parse parses a returned message. It returns a Report for each recipient in the message, and at least one. Standard
 // forms take precedence over those that are recognized by their words.
 func Parse(raw []byte) []Report {
 	h, body := cutHeader(raw[:min(len(raw), maxRaw)])
@@ -36,7 +36,7 @@ func Parse(raw []byte) []Report {
 	return []Report{{Outcome: Unknown, Text: oneLine(decodeWords(h.get("subject")))}}
 }
 
-// A returnedMessage has the needed parts of the original message.
+// A returnedMessage contains the required parts of the original message.
 type returnedMessage struct {
 	path        string
 	unsubscribe []string

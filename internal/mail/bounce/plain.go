@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// plain parses a bounce that is text for people. Such a text has the recipient on a line of its own, the reason on
+// plain parses a bounce that is human-readable text. Such a text has the recipient on a line of its own, the reason on
 // the next lines, and the original message at the end.
 func plain(h header, text string) []Report {
 	text = beforeCopy(text)
@@ -73,13 +73,13 @@ func plain(h header, text string) []Report {
 	return reports
 }
 
-// read adds values from the text that the report lacks.
+// read adds values from the text that are missing from the report.
 func (r *Report) read() {
 	r.Status, r.Code = statusIn(r.Text), replyIn(r.Text)
 	r.classify()
 }
 
-// recipientLine parses a line with a recipient, alone or followed by the reason.
+// recipientLine parses a line with a recipient, which the reason may follow.
 func recipientLine(line string) (recipient, rest string) {
 	found := address(line)
 	if found == "" {
@@ -139,7 +139,7 @@ func reasonIn(text string) string {
 	return oneLine(text)
 }
 
-// delays reports whether a text says that the server tries again.
+// delays reports whether a text says that the server will retry.
 func delays(h header, text string) bool {
 	subject := h.words("subject")
 	head := strings.ToLower(text)

@@ -20,10 +20,10 @@ import (
 // A ProviderReceipt is a report of a provider, over HTTP, about one message and one recipient.
 type ProviderReceipt struct {
 	Message string    // the Message-ID, without < and >, or the id of the delivery
-	At      time.Time // time of the provider
+	At      time.Time // time set by the provider
 	Report  Report
 
-	Token string // of a form whose signature does not cover the document; else ""
+	Token string // set only if the signature does not cover the document
 }
 
 // A ReceiptForm is the format and signature of the receipts of a provider.
@@ -103,7 +103,7 @@ func standardSecrets(text string) ([][]byte, error) {
 	})
 }
 
-// readStandard parses the form of Fanfare. Its signature is that of Standard Webhooks 1.0: HMAC-SHA-256 of id,
+// readStandard parses Fanfare's own format. Its signature follows Standard Webhooks 1.0: HMAC-SHA-256 of id,
 // timestamp and body, with dots between them.
 func readStandard(secrets [][]byte, header func(name string) string, body []byte, now time.Time) (ProviderReceipt, error) {
 	const how = "sign it according to Standard Webhooks: send webhook-id, webhook-timestamp and webhook-signature, which is v1, followed by the HMAC-SHA-256 of the ID, the timestamp and the body"
@@ -137,7 +137,7 @@ func signedBy(secrets [][]byte, signatures, before string, body []byte) bool {
 	return found
 }
 
-// finish derives missing values, and limits all.
+// finish derives missing values and limits the size of all values.
 func (r *ProviderReceipt) finish(now time.Time) {
 	r.Message = strings.Trim(strings.TrimSpace(r.Message), "<>")
 	p := &r.Report
@@ -160,7 +160,7 @@ func replyCode(code int) int {
 	return code
 }
 
-// standardOutcomes are the kinds of a receipt in the form of Fanfare.
+// standardOutcomes are the kinds of a receipt in Fanfare's own format.
 var standardOutcomes = map[string]Outcome{"delivered": Delivered, "failed": Failed, "delayed": Delayed, "complained": Complained}
 
 // standardReceipt parses {"delivery", "kind"} and the optional members.
@@ -201,13 +201,13 @@ func standardReceipt(body []byte) (ProviderReceipt, error) {
 	return r, nil
 }
 
-// mailgunAge is how old a request of Mailgun may be: Mailgun repeats it for eight hours.
+// mailgunAge is the maximum age of a Mailgun request: Mailgun retries for eight hours.
 const mailgunAge = 9 * time.Hour
 
 // maxMailgunToken is more than the 50 characters that Mailgun's tokens have.
 const maxMailgunToken = 100
 
-// mailgunDocument has the needed members of a webhook of Mailgun ("Securing Webhooks" and "Webhook Payloads" of its
+// mailgunDocument contains the required members of a Mailgun webhook ("Securing Webhooks" and "Webhook Payloads" of its
 // user manual).
 type mailgunDocument struct {
 	Signature struct {
@@ -236,8 +236,8 @@ type mailgunDocument struct {
 	} `json:"event-data"`
 }
 
-// readMailgun parses a webhook of Mailgun. Its signature is HMAC-SHA-256 of timestamp and token, in hex, with the webhook
-// signing key of the account. It does not cover the event, so the caller has to make sure that a token comes with only
+// readMailgun parses a Mailgun webhook. Its signature is HMAC-SHA-256 of timestamp and token, in hex, with the webhook
+// signing key of the account. It does not cover the event, so the caller must make sure that a token is used for only
 // one document.
 func readMailgun(secrets [][]byte, _ func(string) string, body []byte, now time.Time) (ProviderReceipt, error) {
 	var in mailgunDocument

@@ -12,13 +12,13 @@ type Outcome uint8
 // The outcomes.
 const (
 	Unknown    Outcome = iota // no known content; most likely the reply of a person
-	Failed                    // not delivered, and no more tries
-	Delayed                   // not delivered yet, with more tries
+	Failed                    // not delivered, and no more attempts
+	Delayed                   // not delivered yet, with more attempts
 	Delivered                 // in the mailbox, or read
 	Relayed                   // passed on to a server that sends no reports
 	Complained                // the recipient reported it as spam
 	AutoReply                 // automatic reply: an absence, a ticket, a read receipt
-	Challenged                // a program asks the sender to prove to be a person
+	Challenged                // a program asks the sender to prove that they are a person
 )
 
 var outcomeNames = [...]string{"unknown", "failed", "delayed", "delivered", "relayed", "complained", "auto_reply", "challenged"}
@@ -46,7 +46,7 @@ type Report struct {
 // MaxText is the maximum length of the Text of a Report, in bytes.
 const MaxText = 512
 
-// Kind is the way by which a report arrived. Its content is in the report.
+// Kind is how a report arrived. It does not depend on the content of the report.
 type Kind uint8
 
 // The kinds.
@@ -66,7 +66,7 @@ func (k Kind) String() string { return kindNames[k] }
 type Arrival struct {
 	Kind     Kind
 	Delivery fanfare.DeliveryRef // from the return address; zero: to be found in the report
-	Shared   bool                // the message had several recipients; the report names the one it is about
+	Shared   bool                // the message had several recipients; the report identifies the recipient
 	From, To string              // of the envelope
 	Raw      []byte              // header and body
 	Reports  []Report            // parsed reports; nil: parse Raw

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Signing signs the messages of one batch after another. It is not safe for concurrent use.
+// A Signing signs messages batch by batch. It is not safe for concurrent use.
 // The zero Signing signs nothing.
 type Signing struct {
 	keys  []*Key
@@ -32,7 +32,7 @@ func (s *Signing) Begin(keys []*Key, now time.Time) {
 	clear(s.forms)
 }
 
-// Sign inserts a DKIM-Signature of each key before the message that begins at start of out and
+// Sign inserts a DKIM-Signature for each key before the message that begins at start of out and
 // ends with files, which many messages may share. It returns the longer out. The message must
 // have at most one header field of each name, and lines that end in CRLF. The signatures are
 // complete only when Finish has returned; until then no caller may read or write their memory.
@@ -81,7 +81,7 @@ func (s *Signing) relax(files []byte) []byte {
 	return s.relaxed
 }
 
-// Finish makes the signatures of all messages since the last Finish, on all cores. After an
+// Finish creates the signatures of all messages since the last Finish, on all cores. After an
 // error, none of these messages may be sent.
 func (s *Signing) Finish() error {
 	open := s.open

@@ -35,8 +35,8 @@ func appendField(dst, field []byte, name int) []byte {
 
 // relaxedBody returns a body in the relaxed form of RFC 6376, section 3.4.4. If the body has that
 // form already, the result is a part of body. Otherwise it is written into scratch, which is
-// returned for the next call. If goesOn, more of the body follows, so that empty lines at the end
-// count.
+// returned for the next call. If goesOn is true, more of the body follows, so empty lines at the
+// end count.
 func relaxedBody(body, scratch []byte, goesOn bool) (relaxed, kept []byte) {
 	if bytes.HasSuffix(body, crlf) && tidy(body) {
 		end := len(body)
@@ -69,9 +69,9 @@ func tidy(body []byte) bool {
 	}
 }
 
-// appendBody appends a body in the relaxed form: white space at the end of a line is
-// left out, within it any is one space, and empty lines at the end are left out,
-// unless it goes on.
+// appendBody appends a body in the relaxed form: white space at the end of a line is removed,
+// other white space becomes one space, and empty lines at the end are removed unless more of
+// the body follows.
 func appendBody(dst, body []byte, goesOn bool) []byte {
 	empty := 0
 	for len(body) > 0 {

@@ -22,7 +22,7 @@ const bodyHashSize = (sha256.Size + 2) / 3 * 4
 // same header fields. It lacks the hash of the body and the signature, which differ.
 type signatureHeader struct {
 	key   *Private
-	text  []byte // as it stands in the message, up to the hash
+	text  []byte // as it appears in the message, up to the hash
 	plain []byte // the same in the relaxed form
 	size  int    // of the whole field
 }
@@ -52,7 +52,7 @@ func newSignatureHeader(k *Key, has fieldSet, at int64) *signatureHeader {
 	return f
 }
 
-// names returns the names for h=. A unique field stands there twice.
+// names returns the names for h=. A unique field is listed twice.
 func names(has fieldSet) (all []string) {
 	for i, name := range signedFields {
 		if has&(1<<i) == 0 {
@@ -66,7 +66,7 @@ func names(has fieldSet) (all []string) {
 	return all
 }
 
-// tag appends a tag. It folds the line where it is full, also after a colon within the tag.
+// tag appends a tag. It folds full lines, including after a colon within the tag.
 func (f *signatureHeader) tag(text string) {
 	before := " "
 	for piece := range strings.SplitAfterSeq(text, ":") {

@@ -11,8 +11,8 @@ import (
 type Key struct {
 	Domain   string    // d=
 	Selector string    // s=
-	From     time.Time // from when on it signs, if there is no newer one; zero: always
-	Waits    bool      // until its record is seen in the DNS: it signs nothing before
+	From     time.Time // time from which it signs unless there is a newer key; zero: always
+	Waits    bool      // does not sign until its record is seen in the DNS
 	*Private
 }
 
@@ -26,11 +26,11 @@ func ValidName(name string) bool {
 	return len(name) <= 253
 }
 
-// Name is where the record of the key stands in the DNS.
+// Name returns the DNS name of the key's record.
 func (k *Key) Name() string { return k.Selector + "._domainkey." + k.Domain }
 
-// Seen says why the texts at the name of the key are not the one record that receivers
-// need to verify what it signs, or nil.
+// Seen returns why the texts at the name of the key are not the one record that receivers need
+// to verify its signatures, or nil if they are.
 func (k *Key) Seen(texts []string) error {
 	switch len(texts) {
 	case 0:
@@ -52,8 +52,8 @@ func (k *Key) Seen(texts []string) error {
 	return nil
 }
 
-// At returns the keys that sign at a time: of those that have one domain and one
-// algorithm the newest that may, in the order in which they stand.
+// At returns the keys that sign at a time, in their order: for each domain and algorithm, the
+// newest key that may sign.
 func At(keys []*Key, now time.Time) (signers []*Key) {
 	for _, k := range keys {
 		if k.Waits || k.From.After(now) {

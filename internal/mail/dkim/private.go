@@ -30,7 +30,7 @@ const (
 	mostBits   = 4096
 )
 
-// maxPrivateBytes is the greatest size of a key file.
+// maxPrivateBytes is the maximum size of a key file.
 const maxPrivateBytes = 16 << 10
 
 // Private is a private key. Functions hide its secret, so that printing, logging or encoding a
@@ -57,7 +57,7 @@ func (p *Private) Made() int64 { return p.made.Load() }
 // PEM returns the key in PKCS #8, as a file stores it.
 func (p *Private) PEM() ([]byte, error) { return p.encode() }
 
-// Generate makes an Ed25519 key, or an RSA key of NormalBits.
+// Generate creates an Ed25519 key, or an RSA key of NormalBits.
 func Generate(algorithm string) (*Private, error) {
 	switch algorithm {
 	case Ed25519:
@@ -126,7 +126,7 @@ func parseSeed(text []byte) (*Private, error) {
 func newEd25519(key ed25519.PrivateKey) *Private {
 	return &Private{
 		algorithm: Ed25519, size: ed25519.SignatureSize, public: key.Public().(ed25519.PublicKey),
-		// RFC 8463, section 3: what is signed is the hash, which Ed25519 hashes again.
+		// RFC 8463, section 3: the hash is signed, and Ed25519 hashes it again.
 		sign:   func(digest *[sha256.Size]byte) ([]byte, error) { return ed25519.Sign(key, digest[:]), nil },
 		encode: func() ([]byte, error) { return encodeKey(key) },
 	}

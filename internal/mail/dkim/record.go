@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Record is what stands in the DNS for the key (RFC 6376, section 3.6.1), as one text.
+// Record returns the DNS record of the key (RFC 6376, section 3.6.1), as one text.
 func (p *Private) Record() string {
 	return "v=DKIM1; k=" + p.algorithm + "; p=" + base64.StdEncoding.EncodeToString(p.public)
 }
 
-// maxString is the most bytes of a string of a TXT record (RFC 1035, section 3.3).
+// maxString is the maximum length in bytes of a string in a TXT record (RFC 1035, section 3.3).
 const maxString = 255
 
 // ZoneLine is the record of a key as a line of a zone file.
 func (k *Key) ZoneLine() string { return ZoneLine(k.Name(), k.Record()) }
 
-// ZoneLine is a text of the DNS as a line of a zone file: it is split into strings that
-// are not too long.
+// ZoneLine returns a DNS text record as a line of a zone file, split into strings that are not
+// too long.
 func ZoneLine(name, text string) string {
 	var line strings.Builder
 	line.WriteString(name + ". IN TXT")
@@ -33,11 +33,11 @@ func ZoneLine(name, text string) string {
 	return line.String()
 }
 
-// A Published is what a record in the DNS says.
+// A Published is the content of a record in the DNS.
 type Published struct {
 	Algorithm string
-	Revoked   bool // it has no key any more
-	Testing   bool // verifiers treat what it signs as if it was not signed
+	Revoked   bool // the record no longer contains a key
+	Testing   bool // verifiers treat signed messages as if they were not signed
 	public    []byte
 }
 
@@ -106,7 +106,7 @@ func shortened(text string) string {
 	return text
 }
 
-// Of says why a record is not that of a private key, or nil.
+// Of returns why a record does not belong to a private key, or nil if it does.
 func (p *Published) Of(key *Private) error {
 	switch {
 	case p.Revoked:
@@ -121,7 +121,7 @@ func (p *Published) Of(key *Private) error {
 	return fmt.Errorf("the record contains a different key")
 }
 
-// sameRSA compares keys of which one may stand alone, in the form of PKCS #1 (erratum
+// sameRSA compares public keys, one of which may be a bare PKCS #1 key (erratum
 // 3017 of RFC 6376).
 func sameRSA(published, own []byte) bool {
 	bare, err := x509.ParsePKCS1PublicKey(published)

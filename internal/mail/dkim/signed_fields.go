@@ -9,7 +9,7 @@ var signedFields = [...]string{
 	"CFBL-Address", "CFBL-Feedback-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding",
 }
 
-// uniqueFields are named in h= once more than the message has them, so that adding another one
+// uniqueFields are listed in h= once more than the message has them, so that adding another one
 // breaks the signature.
 var uniqueFields = []string{"From", "To", "Subject", "Date"}
 

@@ -16,7 +16,7 @@ type unsigned struct {
 	files    []byte // the attachments at its end, in the relaxed form
 }
 
-// A signer makes one signature after the other. It keeps its buffers.
+// A signer creates signatures one at a time and reuses its buffers.
 type signer struct {
 	hash     hash.Hash
 	bodyHash [bodyHashSize]byte // in Base64
@@ -29,7 +29,7 @@ type signer struct {
 // found is the position of a header field in a message.
 type found struct{ from, to, name int }
 
-// maxScratch is the most buffer memory that is kept for the next message, in bytes.
+// maxScratch is the maximum buffer memory that is retained for the next message, in bytes.
 const maxScratch = 1 << 20
 
 func newSigner() signer { return signer{hash: sha256.New()} }

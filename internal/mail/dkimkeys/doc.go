@@ -1,12 +1,12 @@
-// Package dkimkeys holds the DKIM keys of channels: it reads them from files and environment
+// Package dkimkeys manages the DKIM keys of channels: it reads them from files and environment
 // variables, follows changes of the files, and learns from the DNS when the record of a new key
 // is published.
 //
-// State. The keys in force, in memory, one Keyring a channel; and the records that were seen in the
-// DNS, in dkim-records.json of the data directory.
+// State. The active keys are in memory, in one Keyring per channel. The records that were seen in
+// the DNS are in the file dkim-records.json in the data directory.
 //
-// Failure. A key that cannot be read any more stays in force as it was read before. A file that
-// cannot be used is read again until it can.
+// Failure. If a key can no longer be read, the previously loaded key stays active. An unusable
+// file is read again until it can be used.
 //
-// Package channels calls it. Signatures themselves are the business of package dkim.
+// Package channels calls it. Package dkim creates the signatures.
 package dkimkeys

@@ -45,16 +45,17 @@ func ReadOne(c *catalog.Channel, k *catalog.DKIMKey) (*dkim.Key, error) {
 	return &dkim.Key{Domain: k.Domain, Selector: k.Selector, From: k.From, Private: private}, nil
 }
 
-// Keyring holds the keys of a channel. They change while mail is written: when the channel names
-// others, when a file changes, and when the record of one is published in the DNS. All is safe
-// for concurrent use; the other methods need a lock of the caller.
+// Keyring contains the keys of a channel. They change while mail is written: when the channel is
+// configured with other keys, when a file changes, and when the record of a key is published in
+// the DNS. The method All is safe for concurrent use; for the other methods, the caller must
+// hold a lock.
 type Keyring struct {
 	keys   atomic.Pointer[[]*dkim.Key]
 	files  []Version // of the files that were read last
 	broken []Broken
 }
 
-// Version tells one content of a file from another. The zero Version is a file that cannot be
+// Version identifies the content of a file. The zero Version is a file that cannot be
 // opened.
 type Version struct {
 	modified  time.Time
@@ -65,10 +66,10 @@ type Version struct {
 type Broken struct {
 	catalog.DKIMKey
 	Err  error
-	Kept bool // it signs as it was read before
+	Kept bool // the previously loaded key still signs
 }
 
-// All returns the keys in force.
+// All returns the active keys.
 func (k *Keyring) All() []*dkim.Key {
 	if keys := k.keys.Load(); keys != nil {
 		return *keys
@@ -79,8 +80,9 @@ func (k *Keyring) All() []*dkim.Key {
 // Broken returns the keys that cannot be read now.
 func (k *Keyring) Broken() []Broken { return k.broken }
 
-// Merge returns the usable keys of a channel, given what was just read: a key that cannot be read
-// any more stays as it was read before. published reports whether the record of a key was seen
+// Merge returns the usable keys of a channel, given the keys that were just read: if a key can no
+// longer be read, the previously loaded key stays. published reports whether the record of a key
+// was seen
 // in the DNS.
 func (k *Keyring) Merge(c *catalog.Channel, read []Read, published func(*dkim.Key) bool) (keys []*dkim.Key, broken []Broken) {
 	for i, one := range read {
@@ -97,7 +99,7 @@ func (k *Keyring) Merge(c *catalog.Channel, read []Read, published func(*dkim.Ke
 	return keys, broken
 }
 
-// before returns a key as it was read before, nil if it was not.
+// before returns the previously loaded key, or nil if there is none.
 func (k *Keyring) before(named *catalog.DKIMKey) *dkim.Key {
 	for _, old := range k.All() {
 		if old.Domain == named.Domain && old.Selector == named.Selector {
@@ -107,13 +109,13 @@ func (k *Keyring) before(named *catalog.DKIMKey) *dkim.Key {
 	return nil
 }
 
-// Set puts keys in force that were read from these versions of the files.
+// Set activates keys that were read from the given versions of the files.
 func (k *Keyring) Set(keys []*dkim.Key, broken []Broken, files []Version) {
 	k.keys.Store(&keys)
 	k.files, k.broken = files, broken
 }
 
-// Publish lets keys sign whose record is published now, and reports whether there are any.
+// Publish activates the keys whose record is now published, and reports whether there are any.
 func (k *Keyring) Publish(published func(*dkim.Key) bool) bool {
 	keys := slices.Clone(k.All())
 	found := false
@@ -129,8 +131,9 @@ func (k *Keyring) Publish(published func(*dkim.Key) bool) bool {
 	return found
 }
 
-// Reload reads the keys of a channel again if a file has changed or a key is broken, whose cause
-// need not show in the version of a file. It reports whether the keys or the reasons of broken
+// Reload reads the keys of a channel again if a file has changed or a key is broken, because the
+// cause may not be visible in the version of a file. It reports whether the keys or the reasons
+// of broken
 // keys have changed.
 func (k *Keyring) Reload(c *catalog.Channel, read func(*catalog.Channel) []Read, published func(*dkim.Key) bool) (changed bool) {
 	files := Versions(c)
@@ -153,9 +156,9 @@ func reasons(broken []Broken) string {
 	return strings.Join(all, "; ")
 }
 
-// Unsigned returns why mail may not leave: a key that should sign by now cannot be read, and no
-// other signs. It returns nil if no key is broken: mail leaves unsigned before its first key
-// signs.
+// Unsigned returns why mail must not be sent: a key that should sign by now cannot be read, and
+// no other key signs. It returns nil if no key is broken; mail is sent unsigned until the first
+// key signs.
 func Unsigned(keys []*dkim.Key, broken []Broken, now time.Time) error {
 	if len(dkim.At(keys, now)) > 0 {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"fanfare.dev/fanfare/internal/mail/dkim"
 )
 
-// recordsFile holds the records that were seen in the DNS. Without it a key that signs would give
-// way to its predecessor if the DNS does not answer at a start, and the record of the
-// predecessor may be gone.
+// recordsFile holds the records that were seen in the DNS. Without it, the server would replace a
+// signing key with its predecessor if the DNS does not answer during a start, and the record of
+// the predecessor may be gone.
 const recordsFile = "dkim-records.json"
 
 const (
@@ -36,7 +36,7 @@ type Records struct {
 
 	mu       sync.Mutex
 	seen     map[string]string    // record by name
-	missing  map[string]string    // reason by name, of the last look-up
+	missing  map[string]string    // reason by name, from the last lookup
 	lookedUp map[string]time.Time // by name
 }
 
@@ -64,7 +64,7 @@ func (r *Records) Published(key *dkim.Key) bool {
 	return r.seen[key.Name()] == key.Record()
 }
 
-// WhyMissing returns why the last look-up did not find the record of a key.
+// WhyMissing returns why the last lookup did not find the record of a key.
 func (r *Records) WhyMissing(key *dkim.Key) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *Records) WhyMissing(key *dkim.Key) string {
 	return "its record has not been looked up yet"
 }
 
-// Due reports whether the record of a key is to be looked up now, and counts that as a look-up.
+// Due reports whether the record of a key must be looked up now, and counts this as a lookup.
 func (r *Records) Due(key *dkim.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

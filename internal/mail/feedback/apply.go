@@ -22,8 +22,8 @@ type report struct {
 	bounce  control.BounceRecord
 }
 
-// apply processes a group. It adds reports that are too early to early, and does not reply to them. An error is for
-// all reports of the group that have no reply yet.
+// apply processes a group. It adds reports that are too early to early, and does not reply to them. An error
+// applies to all reports of the group that have no reply yet.
 func (p *Processor) apply(ctx context.Context, group []*pending, early *[]*pending) error {
 	*early = (*early)[:0]
 	all, err := p.locate(ctx, group)
@@ -59,8 +59,8 @@ func (p *Processor) apply(ctx context.Context, group []*pending, early *[]*pendi
 	return nil
 }
 
-// locate finds the deliveries of reports. A report about a delivery that is not stored any more is answered at
-// once.
+// locate finds the deliveries of reports. A report about a delivery that is no longer stored is answered
+// immediately.
 func (p *Processor) locate(ctx context.Context, group []*pending) (all []*report, err error) {
 	days := map[fanfare.Day][]*report{}
 	for _, w := range group {
@@ -121,7 +121,7 @@ func (p *Processor) serviceOf(ctx context.Context, ref fanfare.DeliveryRef) (str
 	return posted.Service, nil
 }
 
-// recipient finds the delivery of the recipient that a report on a shared message names.
+// recipient finds the delivery of the recipient that a report on a shared message identifies.
 func (p *Processor) recipient(ctx context.Context, service string, w *pending) (fanfare.DeliveryRef, error) {
 	unknown := &fanfare.Error{Code: fanfare.NotFound, Message: "the report does not identify a recipient of the message"}
 	if w.report.Recipient == "" {
@@ -147,7 +147,7 @@ func (p *Processor) recipient(ctx context.Context, service string, w *pending) (
 	return w.Delivery, unknown
 }
 
-// countable reports whether a report counts against its address, and makes its bounce record. Reports about the
+// countable reports whether a report counts against its address, and creates its bounce record. Reports about the
 // sender do not count.
 func (p *Processor) countable(r *report) bool {
 	kind := bounceKind(&r.report)

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// maxWaiting is how many reports may wait to be processed. More block, and with them the connections that
-	// bring them.
+	// maxWaiting is the maximum number of reports that wait to be processed. Further reports block, and so do
+	// the connections that deliver them.
 	maxWaiting = 1024
-	// maxGroup is how many reports are processed together.
+	// maxGroup is the maximum number of reports that are processed together.
 	maxGroup = 256
 	// outcomeWait and outcomePoll are how long a report waits for the outcome of its delivery, and how often the
 	// outcome is looked up: a next hop on the same machine can be faster than a commit.
@@ -51,7 +51,7 @@ type Options struct {
 }
 
 // A Processor applies reports: it counts the bounce of the address, suppresses the address if the settings of the
-// service say so, and then records the new state of the delivery. The entry in the record marks the report as
+// service require it, and then records the new state of the delivery. The entry in the record marks the report as
 // processed, so a report that is delivered again after a kill has no further effect.
 //
 // One loop processes all reports, in groups, so that no delivery is processed twice at the same time.

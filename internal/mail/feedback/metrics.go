@@ -17,7 +17,7 @@ import (
 type Counters struct {
 	mu      sync.Mutex
 	counts  map[counterKey]float64
-	unknown atomic.Int64 // about deliveries that are not stored any more
+	unknown atomic.Int64 // about deliveries that are no longer stored
 }
 
 type counterKey struct {

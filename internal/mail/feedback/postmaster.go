@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// PostmasterDir is the folder, in the data directory, of the mails to postmaster and abuse.
+	// PostmasterDir is the folder in the data directory for messages to postmaster and abuse.
 	PostmasterDir = "postmaster"
-	// maxMails is how many of them are kept: the newest.
+	// maxMails is the number of newest messages that are retained.
 	maxMails = 200
 )
 
-// A MailStore keeps mails to people, each as a file.
+// A MailStore stores messages to people, each as a file.
 type MailStore struct {
 	Dir   string
 	Clock clock.Clock

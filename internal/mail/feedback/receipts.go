@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/registry"
 )
 
-// maxTokens is how many tokens are remembered of receipts whose signature does not cover the document. An attacker
+// maxTokens is the number of remembered tokens of receipts whose signature does not cover the document. An attacker
 // who has read a forgotten token can send one other document with it.
 const maxTokens = 100_000
 
@@ -28,7 +28,7 @@ type ReceiptOptions struct {
 	Logger   *slog.Logger
 }
 
-// Receipts process the receipts that providers send over HTTP, for the channels that are configured to take them.
+// Receipts process the receipts that providers send over HTTP, for the channels that are configured to accept them.
 type Receipts struct {
 	options ReceiptOptions
 
@@ -44,7 +44,7 @@ func NewReceipts(o ReceiptOptions) *Receipts {
 }
 
 // TakeReceipt verifies a request and processes its receipt. A client without the secret learns only whether the
-// channel takes receipts.
+// channel accepts receipts.
 func (r *Receipts) TakeReceipt(ctx context.Context, service, channel string, header http.Header, body []byte) error {
 	notFound := &fanfare.Error{Code: fanfare.NotFound, Message: "no channel accepts receipts at this address", Hint: "set receipts for the channel, and use the path /receipts/SERVICE/CHANNEL"}
 	c := r.options.Registry.Configuration().Channel(service, channel)
@@ -106,7 +106,7 @@ func parseMessageID(id string) (delivery fanfare.DeliveryRef, shared, ok bool) {
 	return fanfare.DeliveryRef{Day: event.Day, Manifest: fanfare.NewManifestID(event.Seq, 0)}, true, true
 }
 
-// usedForOther reports whether a token came with another document before.
+// usedForOther reports whether a token was already used for another document.
 func (r *Receipts) usedForOther(token, document [sha256.Size]byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *Receipts) usedForOther(token, document [sha256.Size]byte) bool {
 	return known && seen != document
 }
 
-// remember stores which document a token came with.
+// remember records which document a token was used for.
 func (r *Receipts) remember(token, document [sha256.Size]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// Unsubscriber ends subscriptions for mails to unsubscribe, and passes everything else to Next.
+// Unsubscriber ends subscriptions for unsubscribe emails, and passes everything else to Next.
 type Unsubscriber struct {
 	Registry *registry.Registry
 	Store    *deliveries.Store
@@ -19,7 +19,7 @@ type Unsubscriber struct {
 }
 
 // Take ends all subscriptions that led to a message, as the unsubscribe link in it does. It is idempotent. If the
-// message is not stored any more, there is nothing to end.
+// message is no longer stored, there is nothing to end.
 func (u *Unsubscriber) Take(ctx context.Context, a bounce.Arrival) error {
 	if a.Kind != bounce.Unsubscribe {
 		return u.Next.Take(ctx, a)

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Counts count what the server did since its start.
+// Counts are the totals since the start of the server.
 type Counts struct {
 	Open       int   // current sessions
 	Sessions   int64 // all sessions
@@ -14,7 +14,7 @@ type Counts struct {
 
 	Taken        int64 // accepted messages
 	Bounces      int64 // of these, bounces
-	Unsubscribes int64 // of these, mails to unsubscribe
+	Unsubscribes int64 // of these, unsubscribe emails
 	Ignored      int64 // of these, automatic replies to an unsubscribe address
 	Kept         int64 // of these, for postmaster or abuse
 

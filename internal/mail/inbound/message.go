@@ -95,8 +95,8 @@ func (s *session) text(in *incoming) ([]byte, error) {
 	return in.text, in.refused
 }
 
-// incoming is the text of a message that is being read. A large message holds one of the
-// places for large messages until it is processed.
+// incoming is the text of a message that is being read. A large message occupies one of the
+// slots for large messages until it is processed.
 type incoming struct {
 	server  *Server
 	text    []byte
@@ -121,7 +121,7 @@ func (in *incoming) add(line []byte) {
 	in.excess += len(line) + 2
 }
 
-// place takes a place for large messages, if one is free.
+// place takes a slot for large messages if one is free.
 func (in *incoming) place() bool {
 	select {
 	case in.server.large <- struct{}{}:
@@ -131,7 +131,7 @@ func (in *incoming) place() bool {
 	return in.large
 }
 
-// done returns the place.
+// done releases the slot.
 func (in *incoming) done() {
 	if in.large {
 		<-in.server.large
@@ -173,7 +173,7 @@ func (s *session) deliver(m *mail, to recipient, text []byte, reports func() []b
 }
 
 // traced returns the message with the trace header of the final server (RFC 5321, section 4.4).
-// Each value came in one line, so that none contains a line end.
+// Each value was received on one line, so none contains a line end.
 func (s *session) traced(m *mail, to recipient, text []byte) []byte {
 	protocol := "SMTP"
 	if s.extended {
@@ -205,7 +205,7 @@ func isUnsubscribe(from string, text []byte) bool {
 	}
 	header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(text))).ReadMIMEHeader()
 	if err != nil && len(header) == 0 {
-		return true // nothing marks it as a reply
+		return true // it is not marked as a reply
 	}
 	local, _, _ := strings.Cut(strings.ToLower(from), "@")
 	kind, _, _ := strings.Cut(strings.ToLower(header.Get("Content-Type")), ";")

@@ -26,7 +26,7 @@ const (
 
 // Options are the settings and callbacks of a server.
 type Options struct {
-	Address string   // host:port to listen at
+	Address string   // host:port to listen on
 	Name    string   // in the greeting
 	Domains []string // accepted domains
 	TLS     *tls.Config
@@ -34,7 +34,7 @@ type Options struct {
 	// Verify checks the local part of an address. Several sessions call it at the same time.
 	Verify func(local string) (kind byte, delivery fanfare.DeliveryRef, shared bool, err error)
 	// Take processes an arrival, and returns when the consequences are durable. After an error
-	// the peer is asked to send the message again.
+	// the peer is asked to retry.
 	Take func(context.Context, bounce.Arrival) error
 	// Keep stores a message to postmaster or abuse.
 	Keep func(message []byte) error
@@ -80,10 +80,10 @@ func Listen(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where the server listens.
+// Addr returns the address on which the server listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Serve takes connections until Stop.
+// Serve accepts connections until Stop.
 func (s *Server) Serve() {
 	for pause := time.Duration(0); ; {
 		conn, err := s.listener.Accept()

@@ -192,7 +192,7 @@ func (s *session) end(err error) {
 	}
 }
 
-// unsynchronised reports whether the peer sent more input before a reply that it has to wait for
+// unsynchronised reports whether the peer sent more input before a reply that it must wait for
 // (RFC 2920, section 3.1). It ends the session then, because the input may belong to another
 // session.
 func (s *session) unsynchronised(command string) bool {

@@ -1,6 +1,6 @@
-// Package linktoken makes encrypted tokens for links and forms. A token has a purpose and an
-// expiry, and carries bytes that nobody else can read or change. It can therefore contain an
-// address, and nothing has to be stored until it is used.
+// Package linktoken creates encrypted tokens for links and forms. A token has a purpose and an
+// expiry, and contains bytes that others can neither read nor change. It can therefore contain
+// an address, and nothing needs to be stored until it is used.
 //
 // A token can be used several times until it expires, so the action that it permits must be
 // idempotent.
@@ -20,7 +20,7 @@ import (
 // A Purpose is the purpose of a token. A token is invalid for any other purpose.
 type Purpose byte
 
-// The errors of Open. They do not say why a token is invalid.
+// The errors of Open. They do not reveal why a token is invalid.
 var (
 	ErrForeign = errors.New("this token was not issued by this server or is damaged")
 	ErrExpired = errors.New("this token has expired")

@@ -18,14 +18,14 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 )
 
-// Limits of look-ups and of memory.
+// Limits of lookups and of memory.
 const (
-	maxKnown  = 100_000         // domains; above this, arbitrary ones are forgotten
-	maxAsked  = 1_000           // pending look-ups
-	atOnce    = 32              // look-ups at the same time
-	patience  = 5 * time.Second // timeout of one look-up
+	maxKnown  = 100_000         // domains; above this, arbitrary ones are evicted
+	maxAsked  = 1_000           // pending lookups
+	atOnce    = 32              // concurrent lookups
+	patience  = 5 * time.Second // timeout of one lookup
 	goodFor   = time.Hour       // age of an answer; the Go resolver does not return the TTL
-	failedFor = time.Minute     // age of a failed look-up
+	failedFor = time.Minute     // age of a failed lookup
 )
 
 // Options are the settings of Sites.
@@ -52,7 +52,7 @@ type Sites struct {
 type site struct {
 	name  string // "" while unknown
 	until time.Time
-	asked chan struct{} // closed when the look-up ends; nil if none was started
+	asked chan struct{} // closed when the lookup ends; nil if none was started
 }
 
 // New returns Sites with an empty cache.
@@ -62,7 +62,7 @@ func New(options Options) *Sites {
 	return s
 }
 
-// Stop ends the running look-ups.
+// Stop ends the running lookups.
 func (s *Sites) Stop() {
 	s.mu.Lock()
 	s.stop()
@@ -100,8 +100,8 @@ func (s *Sites) Await(ctx context.Context, domains []string) {
 	}
 }
 
-// look returns the cached site of a domain and starts a look-up if it is missing or outdated. It
-// returns nil if too many look-ups are pending. The caller holds mu.
+// look returns the cached site of a domain and starts a lookup if it is missing or outdated. It
+// returns nil if too many lookups are pending. The caller holds mu.
 func (s *Sites) look(domain string) *site {
 	one := s.known[domain]
 	if one != nil && (one.asked != nil || s.options.Clock.Now().Before(one.until)) {
@@ -133,7 +133,7 @@ func (s *Sites) forget() {
 	}
 }
 
-// ask looks up a domain and caches the answer. If the look-up fails, the cached answer stays.
+// ask looks up a domain and caches the answer. If the lookup fails, the cached answer stays.
 func (s *Sites) ask(domain string, one *site) {
 	s.turn <- struct{}{}
 	name, err := s.lookup(domain)
@@ -172,7 +172,7 @@ func siteOf(domain string, records []*net.MX) string {
 	first := slices.MinFunc(records, func(a, b *net.MX) int {
 		return cmp.Or(cmp.Compare(a.Pref, b.Pref), strings.Compare(registered(a.Host), registered(b.Host)))
 	})
-	// A single dot says that the domain receives no mail: RFC 7505.
+	// A single dot means that the domain receives no mail (RFC 7505).
 	return cmp.Or(registered(first.Host), domain)
 }
 

@@ -1,10 +1,9 @@
-// Package signedlink signs and verifies what a message carries for the way back: the
-// links to unsubscribe and to change preferences, and the return addresses that bounces
-// and mails to unsubscribe arrive at. The rendering of messages signs, the pages of
-// recipients and the inbound mail server verify.
+// Package signedlink signs and verifies the links in a message to unsubscribe and to change
+// preferences, and the return addresses for bounces and unsubscribe emails. The rendering of
+// messages creates them; the recipient pages and the inbound mail server verify them.
 //
-// State: a [Signer] keeps its keys and memory that it uses again; it belongs to one
-// goroutine. Nothing is stored: a link contains all that it stands for.
+// State: a [Signer] contains its keys and reusable buffers, and belongs to one goroutine.
+// Nothing is stored: a link is self-contained.
 //
 // Failure: a link or an address that does not verify is refused with the code Forbidden,
 // without a reason.

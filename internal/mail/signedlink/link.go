@@ -21,7 +21,7 @@ type Link struct {
 	Delivery     fanfare.DeliveryRef // the message that carried the link
 }
 
-// MinKeyBytes is the length of the shortest signing key.
+// MinKeyBytes is the minimum length of a signing key.
 const MinKeyBytes = 16
 
 // A token has a version byte, the subscription's row, the day, the manifest and the position of
@@ -132,7 +132,7 @@ func errForeign() error {
 	return &fanfare.Error{Code: fanfare.Forbidden, Message: "this link is not valid", Hint: "copy the complete link from the email"}
 }
 
-// open returns the signed bytes of a token of a version with at least so many bytes.
+// open returns the signed bytes of a token with the given version and minimum length.
 func (s *Signer) open(token string, version byte, least int) (signed []byte, ok bool) {
 	// The decoder skips line ends, which would allow several spellings of a link.
 	if strings.ContainsAny(token, "\r\n") || len(token) > base64.RawURLEncoding.EncodedLen(fixedBytes+maxServiceBytes+macBytes) {
@@ -156,8 +156,8 @@ func sign(mac hash.Hash, text, dst []byte) []byte {
 	return mac.Sum(dst)[:macBytes]
 }
 
-// preferencesVersion begins the tokens of preferences links, so that an unsubscribe link is not
-// one.
+// preferencesVersion begins the tokens of preferences links, so that an unsubscribe link is
+// never valid as one.
 const preferencesVersion = 2
 
 // AppendPreferences appends the preferences link of a recipient. The caller that verifies it

@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Kinds of return addresses: for bounces, and for mails to unsubscribe.
+// Kinds of return addresses: for bounces, and for unsubscribe emails.
 const (
 	BounceReturn      byte = 'b'
 	UnsubscribeReturn byte = 'u'

@@ -1,6 +1,6 @@
 // Package indexload fills the match index with the subscriptions that are read from the database at
-// start. A Loader works in a goroutine beside the reading, because each of the two takes about half
-// of the time of a start. The registry uses it.
+// start. A Loader works in a separate goroutine from the reading, because each takes about half
+// of the start time. The registry uses it.
 package indexload
 
 import (
@@ -10,8 +10,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// chunkSize is how many entries of a topic the match index gets at a time while
-// the registry is loaded, and loadAhead how many such chunks may wait for it.
+// chunkSize is the number of entries of a topic that the match index gets at a time while
+// the registry is loaded, and loadAhead the number of chunks that may wait for it.
 const (
 	chunkSize       = 4096
 	maxQueuedChunks = 2
@@ -36,7 +36,7 @@ type chunk struct {
 }
 
 // New returns a Loader that inserts with a function of the index. It leaves out entries that this
-// version refuses as invalid, which an older version accepted, and calls onInvalid for each.
+// version rejects as invalid, which an older version accepted, and calls onInvalid for each.
 func New(insert func(condition.Key, []condition.Entry) error, refuse func(of condition.Key, place fanfare.RowID, err error)) *Loader {
 	f := &Loader{insert: insert, onInvalid: refuse, partial: map[condition.Key]*chunk{},
 		full: make(chan *chunk, maxQueuedChunks), free: make(chan *chunk, maxQueuedChunks+1), done: make(chan struct{})}

@@ -298,7 +298,7 @@ func (g *group) updateTimeZone(place fanfare.RowID) error {
 				return g.w.r.readError(err)
 			}
 			slot, err := g.slot(service, g.w.slots.all[s.Slot].Cadence, zone)
-			if err != nil { // no number is left: the subscription keeps its slot
+			if err != nil { // no number is available: the subscription keeps its slot
 				continue
 			}
 			if err := g.setSlot(at, slot); err != nil {
@@ -355,7 +355,7 @@ func (g *group) setSlot(place fanfare.RowID, slot uint16) error {
 	return nil
 }
 
-// checkPastSlots refuses one more change of the slot if too many past slots are left.
+// checkPastSlots rejects a further change of the slot if too many past slots remain.
 func checkPastSlots(s *control.SubscriptionRecord) error {
 	if len(s.PastSlots) == 0 || len(s.DecodePastSlots()) < maxPastSlots {
 		return nil

@@ -14,7 +14,7 @@ import (
 )
 
 // FindDirectRecipients looks up the recipients of a message over a channel and sets their rows. A
-// wrong recipient gets an error with the pointer /to or /subscriber. Nothing is stored.
+// invalid recipient gets an error with the pointer /to or /subscriber. Nothing is stored.
 func (r *Registry) FindDirectRecipients(ctx context.Context, service string, channel *catalog.Channel, all []people.DirectRecipient) error {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {

@@ -2,9 +2,9 @@
 // writes the configuration of package catalog/state, because all changes share one writer.
 //
 // State. A change is durable in the control store before its call returns. Open rebuilds the
-// memory: the configuration, the distinct filter texts, one bit for each subscription (is it
-// active), hash indexes that find a subscriber by address or id and a subscription by identity,
-// and for each subscriber its subscriptions. Rows are read from the store when they are needed.
+// memory: the configuration, the distinct filter texts, one bit for each subscription (whether it
+// is active), hash indexes that find a subscriber by address or id and a subscription by identity,
+// and the subscriptions of each subscriber. Rows are read from the store when they are needed.
 // Only this package fills the match index.
 //
 // Order. One goroutine decides on changes. It collects the waiting jobs into a group of at most
@@ -21,8 +21,8 @@
 // change, except that an erasure renames the ids in them; old entries are deleted.
 //
 // Failure. A failed commit leaves memory and store as they were. All callers of the group get the
-// error: fanfare.DiskFull if the disk is full, else fanfare.Unavailable. A group that was decided
-// on top of it is decided again. The row ids of the failed group are not reused while the process
+// error: fanfare.DiskFull if the disk is full, otherwise fanfare.Unavailable. A group that was
+// decided on top of it is decided again. The row ids of the failed group are not reused while the process
 // runs.
 //
 // Queues. At most maxQueuedJobs calls wait for the writer. Further calls block until the queue has

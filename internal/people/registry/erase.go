@@ -14,8 +14,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// An Erasure is the erasure of a subscriber. It is durable once it has begun; nothing of it is
-// left after its end.
+// An Erasure is the erasure of a subscriber. It is durable once it has begun, and is deleted
+// at its end.
 type Erasure struct {
 	Subscriber fanfare.RowID   `json:"subscriber"`
 	Service    string          `json:"service"`
@@ -280,7 +280,8 @@ func (g *group) renameInAudit(ids map[audit.Operation]string) error {
 	return nil
 }
 
-// eraseFilters deletes the filter texts that name an erased subscriber and that nobody else uses.
+// eraseFilters deletes the filter texts that contain a name of an erased subscriber and that no
+// other subscriber uses.
 func (g *group) eraseFilters(all []Erasure) error {
 	r := g.w.r
 	naming := map[uint32]bool{}

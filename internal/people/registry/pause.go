@@ -71,7 +71,7 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 	})
 }
 
-// checkResume refuses a subscription whose condition no longer fits its topic or exceeds the
+// checkResume rejects a subscription whose condition no longer fits its topic or exceeds the
 // matching budget.
 func (g *group) checkResume(s *control.SubscriptionRecord) error {
 	r := g.w.r

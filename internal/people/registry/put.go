@@ -19,7 +19,7 @@ import (
 
 // PutSubscriptions creates or changes subscriptions, and is durable when it returns. It writes
 // results[i] for puts[i]; both must have the same length. A wrong put has its own error and does
-// not stop the others. The returned error concerns all: the service is unknown, or nothing was
+// not affect the others. The returned error applies to all: the service is unknown, or nothing was
 // stored.
 //
 // A put refers to an existing subscription if it has the same ID or, without an ID, the same
@@ -94,7 +94,7 @@ func (r *Registry) endSubscription(ctx context.Context, svc *catalog.ServiceSnap
 	return nil
 }
 
-// An Import puts subscriptions in steps. The next step may begin before the previous one has
+// An Import stores subscriptions in steps. The next step may begin before the previous one has
 // finished: it is checked and decided while the previous one is being committed. Steps are decided
 // in order. Only one goroutine may call Begin.
 type Import struct {
@@ -186,7 +186,7 @@ func (p *pendingPut) wait(over <-chan time.Time) error {
 	return nil
 }
 
-// put decides on each change of the job. A change that is refused gets its own error.
+// put decides on each change of the job. A rejected change gets its own error.
 func (g *group) put(j *job) {
 	r := g.w.r
 	if conf := r.Snapshot(); conf != j.conf {

@@ -39,7 +39,7 @@ type subscriptionChange struct {
 	subscriber, subscription fanfare.RowID
 
 	direct  bool  // the recipient of one direct message: no subscription is made
-	err     error // refused: the writer skips it
+	err     error // rejected: the writer skips it
 	place   fanfare.RowID
 	created bool
 
@@ -171,7 +171,7 @@ func (r *Registry) checkCondition(p *people.SubscriptionPut, w *subscriptionChan
 	case p.Rule != "":
 		return r.checkRule(p, w)
 	case hasParams:
-		return inputerror.Invalid("/params", "name the rule of the params", "params need a rule")
+		return inputerror.Invalid("/params", "set rule to the name of the rule", "params need a rule")
 	case p.Filter == "":
 		return nil
 	case len(p.Filter) > people.MaxFilterBytes:
@@ -213,8 +213,8 @@ type plannedCost struct {
 	filters map[string]struct{} // already counted
 }
 
-// checkBudget refuses a change that raises the matching cost of an event above the budget of the
-// service. Existing conditions cost nothing more. They stay if the budget is lowered.
+// checkBudget rejects a change that raises the matching cost of an event above the budget of the
+// service. Existing conditions add no cost, and remain if the budget is lowered.
 func (g *group) checkBudget(w *subscriptionChange) error {
 	w.addedCost = 0
 	if w.cost.Indexed() || w.put.State == people.StatePaused {

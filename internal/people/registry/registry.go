@@ -61,8 +61,8 @@ type Options struct {
 	// SuppressionKey is the key of the hashes of suppressed addresses.
 	SuppressionKey []byte
 
-	// StoreOutage returns the error of an outage of the store, during which changes are refused at
-	// once. MaxWait limits how long a call waits for the store; 0: no limit.
+	// StoreOutage returns the error of an outage of the store, during which changes are rejected
+	// immediately. MaxWait limits how long a call waits for the store; 0: no limit.
 	StoreOutage func() error // nil: never an outage
 	MaxWait     time.Duration
 

@@ -90,7 +90,7 @@ func TestNobodyWaitsLongForAStoreThatDoesNotAnswer(t *testing.T) {
 		kinds := map[bool]int{}
 		for what, kept := range map[string]bool{"under way": first == nil, "behind": second == nil, "pause": len(r.Paused()) > 0, "key": len(r.Keys("")) > 0} {
 			kinds[kept]++
-			if open := told[what] == "the database does not answer; it may still store this"; kept != open {
+			if open := told[what] == "the database does not respond; it may still store the request"; kept != open {
 				t.Errorf("%s: kept is %v, and they were told that %s", what, kept, told[what])
 			}
 		}

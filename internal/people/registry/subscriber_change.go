@@ -443,7 +443,7 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 		case from == nil:
 			return nil, people.UnknownSubscriber(id)
 		case from.Place == other.Place:
-			return nil, inputerror.Invalid("/into", "name another subscriber", "a subscriber cannot be merged into itself")
+			return nil, inputerror.Invalid("/into", "choose another subscriber", "a subscriber cannot be merged into itself")
 		case from.Flags&control.FlagMerged == 0:
 			if err := g.merge(from, other); err != nil {
 				return nil, err

@@ -107,7 +107,7 @@ func (g *group) addressConflict(at string, row *control.SubscriberRecord) error 
 		return g.w.r.readError(err)
 	}
 	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address belongs to subscriber " + inputerror.Quote(people.PublicSubscriberID(head)),
-		Hint: "name that subscriber, or merge the two"}
+		Hint: "use that subscriber, or merge the two"}
 }
 
 // addAddress adds an address to a subscriber, and returns its row.

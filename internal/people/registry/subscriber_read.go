@@ -58,7 +58,7 @@ func (r *Registry) candidates(service uint32, id string) []fanfare.RowID {
 	return append(others, first)
 }
 
-// checkAvailable refuses a subscriber that was merged or deleted.
+// checkAvailable rejects a subscriber that was merged or deleted.
 func (r *Registry) checkAvailable(ctx context.Context, s *control.SubscriberRecord, id string) error {
 	switch {
 	case s.Flags&control.FlagMerged != 0:
@@ -194,7 +194,7 @@ func (r *Registry) SubscriberByAddress(ctx context.Context, service, address str
 }
 
 // maxScanRows is the maximum number of rows that are scanned for a page. A page may therefore be
-// short although more follow; next says so.
+// short even if more follow; next is then set.
 const maxScanRows = 100_000
 
 // errEnough ends a scan.
@@ -256,7 +256,7 @@ func (r *Registry) Subscribers(ctx context.Context, places []fanfare.RowID, visi
 		row = people.SubscriberRow{Place: s.Place, ID: people.PublicSubscriberID(s), Address: s.Address, Locale: s.Locale,
 			TimeZone: s.TimeZone, Attributes: s.Attributes}
 		if s.Flags&control.FlagErasing != 0 {
-			row.Address = "" // no message leaves for it any more
+			row.Address = "" // no more messages are sent to it
 		}
 		if s.Subscriber == 0 && late == nil {
 			return visit(&row)

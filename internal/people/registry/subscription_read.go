@@ -145,7 +145,7 @@ func (c *subscriptionQuery) matches(r *Registry, s *control.SubscriptionRecord) 
 }
 
 // SubscriptionPage lists subscriptions by row id, those after the row after. It may return fewer
-// than limit although more follow. next is the start of the next page, 0 at the end.
+// than limit even if more follow. next is the start of the next page, 0 at the end.
 func (r *Registry) SubscriptionPage(ctx context.Context, service string, f people.SubscriptionFilter, after fanfare.RowID, limit int) (page []people.Subscription, next fanfare.RowID, err error) {
 	c, err := r.newSubscriptionQuery(ctx, service, &f)
 	if err != nil {

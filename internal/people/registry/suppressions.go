@@ -23,7 +23,7 @@ func (r *Registry) SuppressionCount() int { return r.suppressions.Len() }
 // SuppressionsByReason counts suppressed addresses by reason.
 func (r *Registry) SuppressionsByReason() map[string]int { return r.suppressions.CountByReason() }
 
-// checkNotSuppressed refuses a suppressed address.
+// checkNotSuppressed rejects a suppressed address.
 func (r *Registry) checkNotSuppressed(service uint32, kind uint8, address, at string) error {
 	if r.suppressions.Len() == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (r *Registry) checkNotSuppressed(service uint32, kind uint8, address, at st
 	return suppression.RefusedError(key, s, at)
 }
 
-// checkNotErased is checkNotSuppressed for a direct message. It refuses only erased recipients;
+// checkNotErased is checkNotSuppressed for a direct message. It rejects only erased recipients;
 // messages to other suppressed addresses are settled as suppressed.
 func (r *Registry) checkNotErased(service uint32, kind uint8, address, at string) error {
 	key, s, ok := r.suppressions.InForce(service, kind, address, r.opt.Now().UnixNano())
@@ -70,7 +70,7 @@ func (r *Registry) SuppressionReason(c *catalog.Channel, address string, seen *u
 	case !ok:
 		return ""
 	case key.Service == suppression.AllServices:
-		*seen = 0 // ask again while the address is refused
+		*seen = 0 // check again while the address is suppressed
 		return s.Reason + ", for all services"
 	}
 	*seen = 0
@@ -198,7 +198,7 @@ func (r *Registry) CheckSuppression(ask *suppression.Request) (s suppression.Rec
 		return s, inputerror.Invalid("/source", "", "the source must be one line of at most %d bytes", suppression.MaxSourceBytes)
 	}
 	if !ask.Until.IsZero() && !ask.Until.After(r.opt.Now()) {
-		return s, inputerror.Invalid("/until", "use a time in the future, or omit until for no end", "%s is in the past", ask.Until.UTC().Format(time.RFC3339))
+		return s, inputerror.Invalid("/until", "use a time in the future, or omit until for a permanent suppression", "%s is in the past", ask.Until.UTC().Format(time.RFC3339))
 	}
 	if ask.Hash != "" && ask.Address == "" {
 		var service uint32
@@ -269,7 +269,7 @@ func (g *group) setSuppression(s suppression.Record) {
 	g.batch.Suppressions = append(g.batch.Suppressions, s)
 }
 
-// checkOwnerNotSuppressed refuses a further subscription of a suppressed address. Existing
+// checkOwnerNotSuppressed rejects a further subscription of a suppressed address. Existing
 // subscriptions may be changed.
 func (g *group) checkOwnerNotSuppressed(owner fanfare.RowID, isNew bool) error {
 	if isNew || g.w.r.suppressions.Len() == 0 {
@@ -318,8 +318,9 @@ func (r *Registry) newSuppression(s *suppression.Record) suppression.Suppression
 	return shown
 }
 
-// Suppression returns the suppression of an address: that of the service, else that of all
-// services. Without a service it returns the latter. NotFound: the address is not suppressed.
+// Suppression returns the suppression of an address in the service or, by default, in all
+// services. Without a service it returns the latter. NotFound means that the address is not
+// suppressed.
 func (r *Registry) Suppression(ctx context.Context, service, address string) (suppression.Suppression, error) {
 	asked, err := r.newSuppressionRecord(service, address)
 	if err != nil {

@@ -76,8 +76,8 @@ func (g *group) byID(svc *catalog.ServiceSnapshot, id string) (fanfare.RowID, er
 	return place, err
 }
 
-// PersonOf returns the subscriber of a subscription, which may have ended. NotFound: nobody has it
-// any more.
+// PersonOf returns the subscriber of a subscription, which may have ended. NotFound means that it
+// no longer has a subscriber.
 func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p people.Person, err error) {
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {
@@ -190,7 +190,7 @@ func (r *Registry) EndSubscriptions(ctx context.Context, service string, places 
 // the change sequence seq and a reason that begins with reason. A restored subscription keeps its
 // id and waiting events; the time in between counts as a pause. Restore skips a subscription whose
 // topic or channel is deleted, whose condition no longer fits, or whose id or condition another
-// one has now. A suppressed address refuses the whole call. It returns the number of active
+// one has now. A suppressed address is an error for the whole call. It returns the number of active
 // subscriptions, including those that were already restored.
 func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID, seq uint64, reason string) (restored int, err error) {
 	svc, err := r.Snapshot().Service(service)
@@ -221,7 +221,7 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID
 	return restored, err
 }
 
-// restore decides on one subscription. It refuses before it changes anything.
+// restore decides on one subscription. It returns an error before it changes anything.
 func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place fanfare.RowID, seq uint64, reason string) (bool, error) {
 	r := g.w.r
 	s, err := g.subscription(place)

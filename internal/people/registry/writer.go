@@ -290,9 +290,9 @@ func (w *writer) publish(g *group) {
 	}
 	w.r.suppressions.Set(g.batch.Suppressions)
 	if err := g.updateMatchIndex(); err != nil {
-		// The entries were checked before. If the index refuses one, it lacks the entry until the
+		// The entries were checked before. If the index rejects an entry, it lacks that entry until the
 		// next start.
-		w.r.opt.Logger.Error("registry: the match index refused a committed subscription", "error", err)
+		w.r.opt.Logger.Error("registry: the match index rejected a committed subscription", "error", err)
 	}
 	w.r.changeSeq.Store(g.batch.ChangeSeq)
 	if len(g.batch.Notices) > 0 {
@@ -370,9 +370,9 @@ func (r *Registry) maxWaitTimer() (over <-chan time.Time, stop func() bool) {
 }
 
 var (
-	errNotStored      = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer; nothing was stored", Hint: "send the request again in a moment"}
-	errOutcomeUnknown = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not answer; it may still store this",
-		Hint: "send the request again in a moment if it has an id or a name, because such a request is not stored twice; otherwise, check first"}
+	errNotStored      = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not respond; nothing was stored", Hint: "send the request again shortly"}
+	errOutcomeUnknown = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not respond; it may still store the request",
+		Hint: "send the request again shortly if it has an id or a name, because such a request is not stored twice; otherwise, first check whether it was stored"}
 )
 
 // enqueue is submit without waiting for the result.

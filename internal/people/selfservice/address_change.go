@@ -14,7 +14,7 @@ import (
 
 const (
 	changingAddress linktoken.Purpose = 'a'
-	// byAddress is the reason of what goes on at another address.
+	// byAddress is the reason for ending a subscription that continues at another address.
 	byAddress = "the address was changed"
 )
 
@@ -24,10 +24,10 @@ type addressChange struct {
 	Of      fanfare.RowID `json:"o"` // a subscription of the person
 	From    string        `json:"f"`
 	To      string        `json:"a"`
-	At      int64         `json:"w"` // when it was asked for, in Unix nanoseconds
+	At      int64         `json:"w"` // time of the request, in Unix nanoseconds
 }
 
-// Move mails a link to a new address that has what goes to the old one go there.
+// Move sends a link to a new address, which moves the subscriptions of the old address to it.
 func (p *Preferences) Move(ctx context.Context, token, to string, may recipientpages.MayMail) error {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late || person.Address == "" {
@@ -41,7 +41,7 @@ func (p *Preferences) Move(ctx context.Context, token, to string, may recipientp
 	}
 	channel := firstMail(p.registry, link.Service)
 	if put.Topic == "" || channel == "" {
-		return nil // nothing goes there
+		return nil // the address has no subscriptions
 	}
 	put.To = to
 	if to, err = p.registry.CheckPut(link.Service, &put); err != nil {
@@ -63,7 +63,7 @@ func (p *Preferences) Move(ctx context.Context, token, to string, may recipientp
 		url: p.mails.base + "/a/" + pass, expires: p.clock.Now().Add(confirmFor)}))
 }
 
-// LookMove tells what a link moves.
+// LookMove describes the change that a link confirms.
 func (p *Preferences) LookMove(_ context.Context, token string) (recipientpages.Confirmation, error) {
 	of, late, err := p.openMove(token)
 	return recipientpages.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}, err
@@ -77,8 +77,9 @@ func (p *Preferences) openMove(token string) (of addressChange, late bool, err e
 	return of, err != nil, json.Unmarshal(b, &of)
 }
 
-// owner is the person, who is made one with whoever the mail to the new address has
-// made; or "" where somebody with subscriptions has that address.
+// owner returns the id of the person. If the email to the new address has created a
+// subscriber, it is merged into that person. owner returns "" if a subscriber with
+// subscriptions has the address.
 func (p *Preferences) owner(ctx context.Context, of *addressChange, person *people.Person) (string, error) {
 	other, err := p.registry.SubscriberByAddress(ctx, of.Service, of.To)
 	if err != nil || other.ID == person.ID {
@@ -95,8 +96,8 @@ func (p *Preferences) owner(ctx context.Context, of *addressChange, person *peop
 	return person.ID, err
 }
 
-// ConfirmMove has every subscription to the old address go on at the new one, and
-// tells the old one.
+// ConfirmMove moves all subscriptions from the old address to the new one, and informs
+// the old address.
 func (p *Preferences) ConfirmMove(ctx context.Context, token string) (recipientpages.Confirmation, error) {
 	of, late, err := p.openMove(token)
 	c := recipientpages.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}
@@ -128,7 +129,7 @@ func (p *Preferences) ConfirmMove(ctx context.Context, token string) (recipientp
 		puts, ends = append(puts, put), append(ends, s.Place)
 	}
 	if len(puts) == 0 {
-		return c, nil // done before
+		return c, nil // already done
 	}
 	if err := liftUnwanted(ctx, p.registry, of.Service, of.To, people.SourceMove); err != nil {
 		return c, err

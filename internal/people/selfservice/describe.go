@@ -17,8 +17,8 @@ import (
 	"fanfare.dev/fanfare/internal/people/registry"
 )
 
-// choiceOf describes a subscription to whom it belongs. It shows no condition and no id
-// but that of the field.
+// choiceOf describes a subscription to its subscriber. It shows no condition, and no id
+// except that of the field.
 func choiceOf(r *registry.Registry, s *people.Subscription, locale string) pages.Choice {
 	one := pages.Choice{ID: fanfare.SubscriptionID(s.Place), Title: titleOf(r, s), Detail: detailOf(r, s, locale), Paused: s.State == "paused"}
 	if one.About = s.Description; one.About == "" {
@@ -29,7 +29,7 @@ func choiceOf(r *registry.Registry, s *people.Subscription, locale string) pages
 	return one
 }
 
-// ruleOf is the rule that a subscription names, nil without one.
+// ruleOf returns the rule of a subscription, or nil.
 func ruleOf(r *registry.Registry, s *people.Subscription) *catalog.Rule {
 	t := r.Configuration().Topic(s.Service, s.Topic)
 	if t == nil || s.Rule == "" {
@@ -38,7 +38,7 @@ func ruleOf(r *registry.Registry, s *people.Subscription) *catalog.Rule {
 	return t.Rule(s.Rule)
 }
 
-// titleOf is the title of the subscription, or else of its rule or its topic.
+// titleOf returns the title of the subscription or, by default, of its rule or its topic.
 func titleOf(r *registry.Registry, s *people.Subscription) string {
 	var of catalog.Labels
 	if t := r.Configuration().Topic(s.Service, s.Topic); t != nil {
@@ -47,8 +47,8 @@ func titleOf(r *registry.Registry, s *people.Subscription) string {
 	return cmp.Or(s.Title, of.Title, words.OfName(s.Topic))
 }
 
-// detailOf lists the values that the rule asks for, each by the name of the param in
-// words. There are none of a filter: they are a part of its condition.
+// detailOf lists the values of the params of a rule, with the names of the params as
+// words. A filter has no params: its values are part of the condition.
 func detailOf(r *registry.Registry, s *people.Subscription, locale string) string {
 	rule := ruleOf(r, s)
 	if rule == nil || len(s.Params) == 0 {
@@ -71,7 +71,7 @@ func detailOf(r *registry.Registry, s *people.Subscription, locale string) strin
 	return strings.Join(all, "; ")
 }
 
-// valueText writes the value of a param for people, "" where there is nothing to write.
+// valueText returns the value of a param as text for people, or "" if there is none.
 func valueText(v any, say func(name string) string) string {
 	switch v := v.(type) {
 	case string:
@@ -98,7 +98,7 @@ func valueText(v any, say func(name string) string) string {
 	return ""
 }
 
-// channelsFor are channels as recipients choose them.
+// channelsFor returns channels in the form in which recipients choose them.
 func channelsFor(r *registry.Registry, service string, takes func(*catalog.Channel) bool) []pages.Channel {
 	var list []pages.Channel
 	for _, c := range r.Configuration().Channels(service) {
@@ -109,7 +109,7 @@ func channelsFor(r *registry.Registry, service string, takes func(*catalog.Chann
 	return list
 }
 
-// distinct sorts a list and drops what it repeats.
+// distinct sorts a list and removes duplicates.
 func distinct(list []string) []string {
 	list = slices.Clone(list)
 	slices.Sort(list)

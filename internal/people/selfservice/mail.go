@@ -12,28 +12,28 @@ import (
 	"fanfare.dev/fanfare/internal/people/registry"
 )
 
-// Mailer sends the mails that belong to pages, as direct messages in the lane urgent.
+// Mailer sends the emails of the pages, as direct messages in the lane urgent.
 type Mailer struct {
 	messages interface {
 		SendAsked(ctx context.Context, service string, message *wire.MessageRequest) error
 	}
 	registry *registry.Registry
-	base     string // public URL, without a slash at its end
+	base     string // public URL, without a trailing slash
 }
 
-// A pageMail is one mail.
+// A pageMail is one email.
 type pageMail struct {
 	kind    string // of catalog.PageMails
 	service string
 	channel string
 	to      string
 	locale  string
-	title   string // what it is about
-	url     string // what it is for
+	title   string // title of the subscription
+	url     string // link to open
 	expires time.Time
 }
 
-// send has it leave. Its texts are those of the service where it has some.
+// send sends it, with the texts of the service if it has its own.
 func (p *Mailer) send(ctx context.Context, m *pageMail) error {
 	svc := p.registry.Configuration().Service(m.service)
 	if svc == nil {
@@ -56,7 +56,7 @@ func (p *Mailer) send(ctx context.Context, m *pageMail) error {
 	return p.messages.SendAsked(ctx, m.service, message)
 }
 
-// The built-in mails have a sentence and a link.
+// The built-in emails have a sentence and a link.
 const (
 	textOfPages = "{{ event.text }}\n{% if event.url != '' %}\n{{ event.url }}\n{% endif %}\n-- \n{{ event.name }}\n"
 	htmlOfPages = `<!DOCTYPE html><html lang="LANG"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{ event.subject }}</title></head>` +

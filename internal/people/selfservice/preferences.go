@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// preferencesDays is how long the link to preferences is good after its message.
+	// preferencesDays is how long the link to the preferences is valid after its message.
 	preferencesDays = 60
-	// byPage is the reason of what was ended on the page of preferences.
+	// byPage is the reason for ending a subscription on the preferences page.
 	byPage = byLink + ": preferences"
 )
 
-// Preferences shows people their subscriptions and changes them.
+// Preferences shows recipients their subscriptions and changes them.
 type Preferences struct {
 	signer       *signedlink.Signer
 	unsubscriber *Unsubscriber
@@ -33,28 +33,28 @@ type Preferences struct {
 	clock        clock.Clock
 }
 
-// to is the link to the preferences of who has a subscription, good from today.
+// to returns a link to the preferences of the owner of a subscription, valid from today.
 func (p *Preferences) to(service string, of fanfare.RowID) string {
 	link := signedlink.Link{Service: service, Subscription: of, Delivery: fanfare.DeliveryRef{Day: fanfare.DayOf(p.clock.Now())}}
 	return string(p.signer.Clone().AppendPreferences(nil, link))
 }
 
-// open reads a link. One that is late leads to nobody's preferences, but to the
-// address that a new one goes to. So is one that went to an address which the person
-// has given up: whoever reads the mail there now is nobody to choose for them.
+// open reads a link. An expired link does not open the preferences; a new one can only be
+// sent to its address. The same applies to a link that was sent to a former address of the
+// person, because somebody else may read email there now.
 func (p *Preferences) open(ctx context.Context, token string) (link signedlink.Link, person people.Person, late bool, err error) {
 	if link, err = p.signer.Clone().VerifyPreferences(token); err != nil {
 		return link, person, false, errForeignLink()
 	}
 	person, err = p.registry.PersonOf(ctx, link.Service, link.Subscription)
 	late = link.Delivery.Day+preferencesDays < fanfare.DayOf(p.clock.Now()) || moved(&person)
-	if fanfare.CodeOf(err) == fanfare.NotFound { // forgotten
+	if fanfare.CodeOf(err) == fanfare.NotFound { // erased
 		err = nil
 	}
 	return link, person, late, err
 }
 
-// Preferences shows what a link leads to.
+// Preferences returns the preferences for a link.
 func (p *Preferences) Preferences(ctx context.Context, token string) (recipientpages.Preferences, error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *Preferences) Preferences(ctx context.Context, token string) (recipientp
 	return shown, nil
 }
 
-// cadences are those that a subscription may have, its own first.
+// cadences returns the cadences that a subscription can have, its own first.
 func (p *Preferences) cadences(s *people.Subscription) []string {
 	t := p.registry.Configuration().Topic(s.Service, s.Topic)
 	if t == nil || t.Digest.IsZero() {
@@ -84,7 +84,7 @@ func (p *Preferences) cadences(s *people.Subscription) []string {
 	return with([]string{"immediate", "daily 08:00", "weekly monday 08:00"}, s.Cadence)
 }
 
-// channels are those that reach the same address.
+// channels returns the channels that can send to the same address.
 func (p *Preferences) channels(s *people.Subscription) []pages.Channel {
 	is := p.registry.Configuration().Channel(s.Service, s.Channel)
 	list := channelsFor(p.registry, s.Service, func(c *catalog.Channel) bool {
@@ -96,12 +96,12 @@ func (p *Preferences) channels(s *people.Subscription) []pages.Channel {
 	return list
 }
 
-// reaches reports whether a subscription may move to a channel.
+// reaches reports whether a subscription can move to a channel.
 func (p *Preferences) reaches(s *people.Subscription, channel string) bool {
 	return slices.ContainsFunc(p.channels(s), func(c pages.Channel) bool { return c.Name == channel })
 }
 
-// locales are the languages that the pages of a service are in, and the person's own.
+// locales returns the languages of the pages of a service, and that of the person.
 func locales(r *registry.Registry, service, own string) []string {
 	list := []string{"en"}
 	for tag := range siteOf(r, service).Texts {
@@ -114,7 +114,7 @@ func locales(r *registry.Registry, service, own string) []string {
 	return with(list, own)
 }
 
-// with has one at the head of a list that lacks it.
+// with adds one at the start of a list that lacks it.
 func with(list []string, one string) []string {
 	if one == "" || slices.Contains(list, one) {
 		return list
@@ -122,7 +122,7 @@ func with(list []string, one string) []string {
 	return append([]string{one}, list...)
 }
 
-// Choose applies the choices of the page. Everything else does not change.
+// Choose applies the choices of the page, and changes nothing else.
 func (p *Preferences) Choose(ctx context.Context, token string, ask recipientpages.PreferenceChange) (left recipientpages.Unsubscribed, err error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late {
@@ -153,7 +153,7 @@ func (p *Preferences) Choose(ctx context.Context, token string, ask recipientpag
 				put.Cadence = one.Cadence
 			}
 			if p.reaches(s, one.Channel) && one.Channel != s.Channel {
-				if put.Channel = one.Channel; put.ID == "" { // another subscription by its key
+				if put.Channel = one.Channel; put.ID == "" { // a new key means another subscription
 					ends = append(ends, s.Place)
 				}
 			}
@@ -185,7 +185,7 @@ func (p *Preferences) put(ctx context.Context, service string, puts []people.Sub
 	return nil
 }
 
-// putAgain is the put that leaves a subscription as it is.
+// putAgain returns the put that does not change a subscription.
 func putAgain(s *people.Subscription) people.SubscriptionPut {
 	p := people.SubscriptionPut{ID: s.ID, Topic: s.Topic, Channel: s.Channel, To: s.To, Filter: s.Filter, Rule: s.Rule, Params: s.Params, Data: s.Data, Title: s.Title, Description: s.Description, Cadence: s.Cadence}
 	if _, ours := fanfare.ParseSubscriptionID(s.ID); ours {
@@ -194,7 +194,7 @@ func putAgain(s *people.Subscription) people.SubscriptionPut {
 	return p
 }
 
-// Renew mails a new link to the address of an expired link. The answer is the same in every case.
+// Renew sends a new link to the address of an expired link. The response is the same in all cases.
 func (p *Preferences) Renew(ctx context.Context, token string, may recipientpages.MayMail) error {
 	link, person, _, err := p.open(ctx, token)
 	if err != nil {
@@ -214,12 +214,12 @@ func (p *Preferences) Renew(ctx context.Context, token string, may recipientpage
 		url: p.to(link.Service, of), expires: p.clock.Now().Add(24 * time.Hour)}))
 }
 
-// moved reports whether a person has given the address up that a link went to.
+// moved reports whether a person no longer has the address to which a link was sent.
 func moved(person *people.Person) bool {
 	return len(person.Subscriptions) > 0 && !slices.ContainsFunc(person.Subscriptions, func(s people.Subscription) bool { return s.To == person.Address })
 }
 
-// home is a mail address that something of a person goes to, and what.
+// home returns an email address of a person, and a subscription to it.
 func (p *Preferences) home(person *people.Person) (fanfare.RowID, string) {
 	for i := range person.Subscriptions {
 		s := &person.Subscriptions[i]
@@ -232,7 +232,7 @@ func (p *Preferences) home(person *people.Person) (fanfare.RowID, string) {
 
 func sendsMail(driver string) bool { return driver == "smtp" || driver == "file" }
 
-// firstMail is the first channel of a service that sends mail, "" without one.
+// firstMail returns the first email channel of a service, or "".
 func firstMail(r *registry.Registry, service string) string {
 	for _, c := range r.Configuration().Channels(service) {
 		if sendsMail(c.Driver) {
@@ -242,7 +242,7 @@ func firstMail(r *registry.Registry, service string) string {
 	return ""
 }
 
-// quietly passes by that an address may not be written to.
+// quietly ignores the error for a suppressed address.
 func quietly(err error) error {
 	if code := fanfare.CodeOf(err); code == fanfare.Conflict || code == fanfare.Invalid {
 		return nil

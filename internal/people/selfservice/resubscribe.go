@@ -8,12 +8,12 @@ import (
 	"fanfare.dev/fanfare/internal/people/registry"
 )
 
-// nothingAtAll is the reason of what ends because its owner wanted nothing at all.
+// nothingAtAll is the reason for ending subscriptions whose owner unsubscribed from everything.
 const nothingAtAll = "its owner wanted nothing at all"
 
-// liftUnwanted takes an address off the suppression list whose owner wanted nothing at all,
-// and has confirmed now that they want something. They get that alone: what they were
-// subscribed to before ends. Source is what they confirmed by.
+// liftUnwanted removes an address from the suppression list if its owner unsubscribed from
+// everything and has now confirmed a new subscription. All earlier subscriptions of the owner
+// end. Source is the source of the confirmation.
 func liftUnwanted(ctx context.Context, r *registry.Registry, service, address, source string) error {
 	if !r.Unsubscribed(service, address) {
 		return nil
@@ -36,18 +36,18 @@ func liftUnwanted(ctx context.Context, r *registry.Registry, service, address, s
 	return r.LiftUnsubscribed(ctx, service, address, source)
 }
 
-// ofAddress lists the subscriptions of the address in the place of a subscriber.
+// ofAddress lists the subscriptions to one address of a subscriber.
 func ofAddress(ctx context.Context, r *registry.Registry, service string, f people.SubscriptionFilter) (all []people.Subscription, err error) {
 	for after := fanfare.RowID(0); ; {
 		page, next, err := r.SubscriptionPage(ctx, service, f, after, 1000)
 		if err != nil {
 			if fanfare.CodeOf(err) == fanfare.NotFound {
-				err = nil // nobody has it
+				err = nil // no subscriber has it
 			}
 			return all, err
 		}
 		for i := range page {
-			if page[i].To == f.Subscriber { // a person may have several, and an id that looks like one
+			if page[i].To == f.Subscriber { // a person can have several addresses, and an id that looks like one
 				all = append(all, page[i])
 			}
 		}

@@ -11,13 +11,13 @@ import (
 	"fanfare.dev/fanfare/internal/people/registry"
 )
 
-// Options are the parts that the pages need.
+// Options has the components that the pages need.
 type Options struct {
 	Registry  *registry.Registry
-	Signer    *signedlink.Signer // of the links in mails
-	Seals     *linktoken.Key     // of the links that pages make
+	Signer    *signedlink.Signer // signs the links in emails
+	Seals     *linktoken.Key     // seals the links of pages
 	Clock     clock.Clock
-	PublicURL string // without a slash at its end
+	PublicURL string // without a trailing slash
 
 	Manifests interface {
 		Manifest(ctx context.Context, day fanfare.Day, id fanfare.ManifestID) (*fanfare.Manifest, error)

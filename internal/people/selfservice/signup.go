@@ -26,8 +26,8 @@ const (
 	confirmFor = 48 * time.Hour
 )
 
-// Signups takes people in who ask for it, once they have shown that the address is
-// theirs. Nothing of a sign-up is kept before: the link has all of it.
+// Signups subscribes people after they have confirmed their address. Nothing is stored
+// before that: the link contains the whole sign-up.
 type Signups struct {
 	passes   *linktoken.Key
 	registry *registry.Registry
@@ -36,7 +36,7 @@ type Signups struct {
 	clock    clock.Clock
 }
 
-// A request is a sign-up, as it is sealed into its link.
+// A request is the form of a sign-up that is sealed into its link.
 type request struct {
 	Service  string          `json:"s"`
 	Topic    string          `json:"t"`
@@ -56,12 +56,12 @@ func (a *request) put() people.SubscriptionPut {
 	return people.SubscriptionPut{Topic: a.Topic, Channel: a.Channel, To: a.To, Rule: a.Rule, Params: a.Params, Cadence: a.Cadence, Locale: a.Locale, TimeZone: a.TimeZone}
 }
 
-// subscription is what the sign-up asks for, as far as it is described to people.
+// subscription returns the requested subscription, with the fields that are shown to people.
 func (a *request) subscription() *people.Subscription {
 	return &people.Subscription{Service: a.Service, Topic: a.Topic, Rule: a.Rule, Params: a.Params}
 }
 
-// Form tells what there is to fill in for a topic that lets people sign up.
+// Form returns the contents of the sign-up form of a topic.
 func (s *Signups) Form(service, topic string) (recipientpages.SignupForm, error) {
 	f := recipientpages.SignupForm{}
 	t := s.registry.Configuration().Topic(service, topic)
@@ -75,7 +75,7 @@ func (s *Signups) Form(service, topic string) (recipientpages.SignupForm, error)
 	f.Channels = channelsFor(s.registry, service, func(c *catalog.Channel) bool {
 		return sendsMail(c.Driver) && (len(f.Signup.Channels) == 0 || slices.Contains(f.Signup.Channels, c.Name))
 	})
-	slices.SortStableFunc(f.Channels, func(a, b pages.Channel) int { // the first one is taken where nobody chooses
+	slices.SortStableFunc(f.Channels, func(a, b pages.Channel) int { // the first one is the default
 		return slices.Index(f.Signup.Channels, a.Name) - slices.Index(f.Signup.Channels, b.Name)
 	})
 	f.Locales = locales(s.registry, service, "")
@@ -85,10 +85,10 @@ func (s *Signups) Form(service, topic string) (recipientpages.SignupForm, error)
 	return f, nil
 }
 
-// Ask mails a confirmation link to the address if may allows it. The answer does not reveal
-// whether the address is known: an existing subscriber gets another mail, and a suppressed address
-// gets none, except one that had unsubscribed from everything and asks again. The error concerns
-// only the input.
+// Ask sends a confirmation link to the address if may allows it. The response does not reveal
+// whether the address is known: an existing subscriber gets a different email, and a suppressed
+// address gets none, unless its owner unsubscribed from everything. Errors are only about
+// the input.
 func (s *Signups) Ask(ctx context.Context, service string, ask *recipientpages.SignupAsk, may recipientpages.MayMail) error {
 	a := request{Service: service, Topic: ask.Topic, Channel: ask.Channel, To: ask.To, Rule: ask.Rule, Params: ask.Params, Cadence: ask.Cadence, Locale: ask.Locale, TimeZone: ask.TimeZone,
 		Terms: ask.Terms, Source: ask.Source, At: s.clock.Now().UnixNano()}
@@ -99,7 +99,7 @@ func (s *Signups) Ask(ctx context.Context, service string, ask *recipientpages.S
 	}
 	a.To = address
 	if c := s.registry.Configuration().Channel(service, a.Channel); !sendsMail(c.Driver) {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "a confirmation link can only be sent by mail", Hint: "choose a channel that sends mail"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "a confirmation link can only be sent by email", Hint: "choose an email channel"}
 	}
 	if !may(service, address) {
 		return nil
@@ -117,7 +117,7 @@ func (s *Signups) Ask(ctx context.Context, service string, ask *recipientpages.S
 		mail.url = s.mails.base + "/c/" + token
 	}
 	if err = s.mails.send(ctx, &mail); fanfare.CodeOf(err) == fanfare.Conflict {
-		return nil // its owner was forgotten
+		return nil // its owner was erased
 	}
 	return err
 }
@@ -134,13 +134,13 @@ func (s *Signups) sealed(a *request) (string, error) {
 	return token, nil
 }
 
-// title is what a sign-up is about, for people.
+// title returns the title of a sign-up for people.
 func (s *Signups) title(a *request) string {
 	return titleOf(s.registry, a.subscription())
 }
 
-// has finds the active subscription that a sign-up asks for, or 0. An address that unsubscribed
-// from everything has none.
+// has returns the active subscription that a sign-up requests, or 0. An address whose owner
+// unsubscribed from everything has none.
 func (s *Signups) has(ctx context.Context, a *request) (fanfare.RowID, error) {
 	if s.registry.Unsubscribed(a.Service, a.To) {
 		return 0, nil
@@ -152,7 +152,7 @@ func (s *Signups) has(ctx context.Context, a *request) (fanfare.RowID, error) {
 	return found[0].Place, nil
 }
 
-// of lists the subscriptions of the address that ask for the same.
+// of lists the subscriptions of the address that are equal to the requested one.
 func (s *Signups) of(ctx context.Context, a *request, state string) (same []people.Subscription, err error) {
 	all, err := ofAddress(ctx, s.registry, a.Service, people.SubscriptionFilter{Topic: a.Topic, Subscriber: a.To, State: state})
 	for i := range all {
@@ -171,7 +171,7 @@ func equalParams(a, b json.RawMessage) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// Look tells what a link confirms.
+// Look describes the sign-up that a link confirms.
 func (s *Signups) Look(_ context.Context, token string) (recipientpages.Confirmation, error) {
 	a, late, err := s.open(token)
 	if err != nil {
@@ -198,8 +198,8 @@ func (s *Signups) shown(a *request, late bool) recipientpages.Confirmation {
 	return c
 }
 
-// Confirm makes the subscription, and keeps what was agreed to. A link that was used
-// before brings nothing back that has ended since.
+// Confirm creates the subscription and stores the consent. A link that was used before
+// does not restore a subscription that has ended since.
 func (s *Signups) Confirm(ctx context.Context, token string) (recipientpages.Confirmation, error) {
 	a, late, err := s.open(token)
 	if err != nil || late {
@@ -225,8 +225,8 @@ func (s *Signups) Confirm(ctx context.Context, token string) (recipientpages.Con
 	return c, nil
 }
 
-// subscribe makes what was asked for, unless it is too late for that: it has ended
-// since, the address is suppressed, or the topic is another one.
+// subscribe creates the requested subscription, unless it has ended since, the address is
+// suppressed, or the topic was replaced by another one.
 func (s *Signups) subscribe(ctx context.Context, a *request) (late bool, err error) {
 	at := time.Unix(0, a.At).UTC()
 	ended, err := s.of(ctx, a, "ended")
@@ -234,7 +234,7 @@ func (s *Signups) subscribe(ctx context.Context, a *request) (late bool, err err
 		return err == nil, err
 	}
 	put := a.put()
-	put.State, put.By = "active", people.SourceSignup // also where it was paused
+	put.State, put.By = "active", people.SourceSignup // also if it was paused
 	put.Consent = people.ConfirmedConsent(a.Terms, a.Source, at)
 	if _, err := s.registry.CheckPut(a.Service, &put); err != nil {
 		return true, nil //nolint:nilerr // it is told
@@ -252,7 +252,7 @@ func (s *Signups) subscribe(ctx context.Context, a *request) (late bool, err err
 	return false, results[0].Err
 }
 
-// siteOf is how the pages of a service look.
+// siteOf returns the appearance of the pages of a service.
 func siteOf(r *registry.Registry, service string) *pages.Site {
 	site := &pages.Site{Name: words.OfName(service)}
 	svc := r.Configuration().Service(service)

@@ -20,13 +20,13 @@ import (
 
 const (
 	undoing linktoken.Purpose = 'r'
-	// undoFor is how long an unsubscribe can be taken back.
+	// undoFor is how long an unsubscribe can be undone.
 	undoFor = 7 * 24 * time.Hour
-	// byLink begins the reason of what was ended by a link.
+	// byLink begins the reason for ending a subscription with a link.
 	byLink = "unsubscribed by link"
 )
 
-// Unsubscriber handles unsubscribe links and takes unsubscribes back.
+// Unsubscriber handles unsubscribe links and undoes unsubscribes.
 type Unsubscriber struct {
 	signer   *signedlink.Signer
 	passes   *linktoken.Key
@@ -38,16 +38,16 @@ type Unsubscriber struct {
 	}
 }
 
-// An undo is what the pass of one stands for.
+// An undo is the content of an undo token.
 type undo struct {
 	Service string        `json:"s"`
 	Of      fanfare.RowID `json:"o"` // a subscription of the person
-	Seq     uint64        `json:"q"` // with which the ends came
+	Seq     uint64        `json:"q"` // change sequence of the ends
 }
 
-// errForeignLink says nothing about what is wrong with a link.
+// errForeignLink does not reveal what is wrong with a link.
 func errForeignLink() error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: "the link is not valid", Hint: "open the complete link from the mail"}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: "the link is not valid", Hint: "open the complete link from the email"}
 }
 
 func (l *Unsubscriber) verify(token string) (signedlink.Link, error) {
@@ -58,8 +58,8 @@ func (l *Unsubscriber) verify(token string) (signedlink.Link, error) {
 	return link, nil
 }
 
-// listed are the subscriptions that a message was about: it listed them all, and
-// whoever clicks means the message.
+// listed returns all subscriptions that a message was about, because an unsubscribe
+// refers to the whole message.
 func (l *Unsubscriber) listed(ctx context.Context, link signedlink.Link) []fanfare.RowID {
 	if m, err := l.store.Manifest(ctx, link.Delivery.Day, link.Delivery.Manifest); err == nil {
 		if _, member, ok := m.At(link.Delivery.Position); ok {
@@ -69,9 +69,9 @@ func (l *Unsubscriber) listed(ctx context.Context, link signedlink.Link) []fanfa
 	return []fanfare.RowID{link.Subscription}
 }
 
-// reader is the person whom a link was sent to, with what it lets them see. Of one who
-// has given up the address that it went to that is what the message was about, and no
-// more: whoever reads the mail there now is nobody to choose for them.
+// reader returns the person to whom a link was sent, with the subscriptions that the link
+// shows. If the person no longer has the address, these are only the subscriptions that the
+// message was about, because somebody else may read email there now.
 func (l *Unsubscriber) reader(ctx context.Context, link signedlink.Link, listed []fanfare.RowID) (people.Person, error) {
 	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
 	if err == nil && moved(&person) {
@@ -80,7 +80,7 @@ func (l *Unsubscriber) reader(ctx context.Context, link signedlink.Link, listed 
 	return person, err
 }
 
-// Offer tells what a link lets somebody leave. It changes nothing.
+// Offer lists the subscriptions that a link can end. It changes nothing.
 func (l *Unsubscriber) Offer(ctx context.Context, token string) (recipientpages.UnsubscribeOffer, error) {
 	link, err := l.verify(token)
 	if err != nil {
@@ -91,7 +91,7 @@ func (l *Unsubscriber) Offer(ctx context.Context, token string) (recipientpages.
 	person, err := l.reader(ctx, link, listed)
 	if err != nil {
 		if fanfare.CodeOf(err) == fanfare.NotFound {
-			err = nil // forgotten: nothing is sent to them
+			err = nil // erased: nothing is sent to them
 		}
 		return offer, err
 	}
@@ -100,7 +100,7 @@ func (l *Unsubscriber) Offer(ctx context.Context, token string) (recipientpages.
 	return offer, nil
 }
 
-// Unsubscribe ends what is asked for, and is idempotent.
+// Unsubscribe ends the selected subscriptions. It is idempotent.
 func (l *Unsubscriber) Unsubscribe(ctx context.Context, token string, ask recipientpages.UnsubscribeRequest) (left recipientpages.Unsubscribed, err error) {
 	link, err := l.verify(token)
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *Unsubscriber) Unsubscribe(ctx context.Context, token string, ask recipi
 	listed := l.listed(ctx, link)
 	person, err := l.reader(ctx, link, listed)
 	if fanfare.CodeOf(err) == fanfare.NotFound {
-		return left, nil // forgotten: nothing is sent to them
+		return left, nil // erased: nothing is sent to them
 	}
 	if err != nil {
 		return left, err
@@ -143,7 +143,7 @@ func (l *Unsubscriber) Unsubscribe(ctx context.Context, token string, ask recipi
 	return left, err
 }
 
-// end ends subscriptions of a person, and makes the pass to take that back.
+// end ends subscriptions of a person, and returns the token to undo that.
 func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfare.RowID, ends []fanfare.RowID, how people.Ending) (left recipientpages.Unsubscribed, err error) {
 	left = recipientpages.Unsubscribed{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
 	for i := range person.Subscriptions {
@@ -164,7 +164,7 @@ func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfar
 	return left, err
 }
 
-// confirmByMail acknowledges by mail what has ended, where the service's document says so.
+// confirmByMail confirms an unsubscribe by email, if the document of the service requires it.
 func (l *Unsubscriber) confirmByMail(ctx context.Context, person *people.Person, left *recipientpages.Unsubscribed) error {
 	svc := l.registry.Configuration().Service(person.Service)
 	channel := firstMail(l.registry, person.Service)
@@ -175,7 +175,7 @@ func (l *Unsubscriber) confirmByMail(ctx context.Context, person *people.Person,
 		title: strings.Join(left.Titles, ", "), url: l.mails.base + "/r/" + left.Undo, expires: l.clock.Now().Add(undoFor)}))
 }
 
-// Undo takes back what a Leave ended.
+// Undo restores the subscriptions that an Unsubscribe ended.
 func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (recipientpages.UndoResult, error) {
 	b, err := l.passes.Open(undoing, token, l.clock.Now())
 	if errors.Is(err, linktoken.ErrForeign) {
@@ -193,13 +193,13 @@ func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (rec
 		n, err = l.registry.Restore(ctx, of.Service, of.Of, of.Seq, byLink)
 		done.Late = n == 0
 	}
-	if code := fanfare.CodeOf(err); code == fanfare.NotFound || code == fanfare.Conflict { // forgotten, or not to be written to
+	if code := fanfare.CodeOf(err); code == fanfare.NotFound || code == fanfare.Conflict { // erased, or suppressed
 		done.Late, err = true, nil
 	}
 	return done, err
 }
 
-// choicesOf lists the subscriptions of a person; those in listed are chosen.
+// choicesOf lists the subscriptions of a person; those in listed are selected.
 func choicesOf(r *registry.Registry, p *people.Person, listed []fanfare.RowID) []pages.Choice {
 	var list []pages.Choice
 	for i := range p.Subscriptions {

@@ -29,7 +29,7 @@ type Key struct {
 // State is the part of a suppression that is kept in memory.
 type State struct {
 	Reason    string
-	At, Until int64 // Unix nanoseconds; Until 0: for ever
+	At, Until int64 // Unix nanoseconds; Until 0: permanent
 	Tag       uint64
 }
 

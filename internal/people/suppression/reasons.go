@@ -24,11 +24,11 @@ func RefusedError(key Key, s State, at string) error {
 	return e
 }
 
-// Reasons of suppressions, the weakest first. A stronger reason replaces a weaker one, never the
-// other way round.
+// Reasons of suppressions, the weakest first. A stronger reason replaces a weaker one, but not
+// vice versa.
 const (
 	ReasonSoftBounces  = "soft_bounces" // too many temporary failures
-	ReasonImported     = "imported"     // from the list of another system
+	ReasonImported     = "imported"     // imported from another system
 	ReasonUnsubscribed = "unsubscribed" // the owner unsubscribed from everything
 	ReasonHardBounce   = "hard_bounce"  // the mailbox does not exist
 	ReasonManual       = "manual"       // added by an operator
@@ -52,11 +52,11 @@ type Request struct {
 	Hash    string    // in place of Address: the hash that this server exported
 	Reason  string    // one of Reasons; for ReasonErased only the hash is stored
 	Source  string    // such as "smtp 192.0.2.1", a file or a key
-	Until   time.Time // zero, or after 2262: for ever
+	Until   time.Time // zero, or after 2262: permanent
 }
 
 // LastNano is the latest time, in 2262, in Unix nanoseconds. A later time, such as 9999-12-31,
-// means for ever.
+// means no end.
 var LastNano = time.Unix(0, math.MaxInt64)
 
 // Outlasts reports whether end a is later than end b; 0 is no end.

@@ -14,7 +14,7 @@ type Record struct {
 	Hash    Hash
 	Reason  string
 	At      int64  // Unix nanoseconds
-	Until   int64  // Unix nanoseconds; 0: for ever
+	Until   int64  // Unix nanoseconds; 0: permanent
 	Source  string // not loaded at start
 	Address string // not loaded at start; "": only the hash is stored
 	Tag     uint64 // 0: not known
@@ -26,13 +26,13 @@ type Hash [sha256.Size]byte
 
 // A Suppression is an address to which nothing is sent.
 type Suppression struct {
-	Address     string    `json:"address,omitempty" doc:"absent of one that is kept as a hash alone: its owner was forgotten"`
-	Hash        string    `json:"hash,omitempty" doc:"of such a one; an import into this server takes it"`
+	Address     string    `json:"address,omitempty" doc:"absent if only a hash is stored, because the subscriber was erased"`
+	Hash        string    `json:"hash,omitempty" doc:"hash of the address, if the address is not stored; an import into this server accepts it"`
 	Reason      string    `json:"reason" doc:"why it is suppressed: soft_bounces, imported, unsubscribed, hard_bounce, manual, complaint or erased"`
-	Source      string    `json:"source,omitempty" doc:"who says so"`
-	At          time.Time `json:"at" doc:"since when"`
-	Until       time.Time `json:"until,omitzero" doc:"until when; absent: for good"`
-	AllServices bool      `json:"all_services,omitempty" doc:"nobody on this server writes to it, not this service alone"`
+	Source      string    `json:"source,omitempty" doc:"origin of the entry"`
+	At          time.Time `json:"at" doc:"start of the suppression"`
+	Until       time.Time `json:"until,omitzero" doc:"end of the suppression; absent: permanent"`
+	AllServices bool      `json:"all_services,omitempty" doc:"the suppression applies to all services of the server"`
 }
 
 // A Filter selects suppressions. Empty fields select all.

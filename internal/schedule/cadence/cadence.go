@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MaxText is the longest text of a cadence, in bytes.
+// MaxText is the maximum length of the text of a cadence, in bytes.
 const MaxText = 256
 
 // MinWindow and MaxWindow are the shortest and the longest window.
@@ -24,7 +24,7 @@ type Cadence struct {
 	state    bool
 }
 
-// Immediate reports whether messages are due at once.
+// Immediate reports whether messages are due immediately.
 func (c Cadence) Immediate() bool { return c.spelled == "" }
 
 // OfState reports whether a message reports the state at its time, instead of the events since the

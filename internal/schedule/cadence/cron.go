@@ -105,7 +105,7 @@ func (f *cronField) wrong(text, why string) error {
 	return wrong("use *, values "+values+", ranges 1-5, steps */2 and lists 1,3", "the cron field %s must not be %s: %s", f.name, quote(text), why)
 }
 
-// comes reports whether the calendar has any day.
+// comes reports whether the calendar contains any date.
 func (c *calendar) comes() bool {
 	if c.either {
 		return true

@@ -1,8 +1,8 @@
-// Package cadence calculates when the next message of a subscription is due: at once, at the end of
+// Package cadence calculates when the next message of a subscription is due: immediately, at the end of
 // a window, or at times on a local clock.
 //
-//	immediate                 at once
-//	window 60s                every 60 seconds, from midnight of 1970-01-01 UTC on
+//	immediate                 immediately
+//	window 60s                every 60 seconds, counted from 1970-01-01 00:00 UTC
 //	daily 08:00               every day at that time
 //	weekly saturday 08:00     every week on that day
 //	cron 30 8 * * mon-fri     minute, hour, day of the month, month, day of the week

@@ -1,5 +1,5 @@
-// Package quiethours calculates quiet hours, in which people get no messages, on their local
-// clock.
+// Package quiethours calculates quiet hours on people's local clocks, during which they receive
+// no messages.
 //
 // A day may have 23 or 25 hours. If a change of the clock skips the beginning or end of quiet
 // hours, they begin or end with the change. If that time occurs twice, quiet hours begin at the
@@ -50,7 +50,7 @@ func ParseDay(text string) (time.Weekday, error) {
 // A Span begins at From and ends before Until.
 type Span struct{ From, Until time.Time }
 
-// horizon is the number of days that are searched: a week, and what a change of the clock shifts.
+// horizon is the number of days that are searched: a week, plus the shift of a clock change.
 const horizon = 9
 
 // Next returns the current quiet span of any of all, or the next one. Adjacent spans are joined.
