@@ -179,7 +179,7 @@ func (l *linter) checkSubject() {
 		}
 	}
 	if capitals >= minCapitals && small == 0 {
-		l.add(SubjectCaps, 0, "write it in sentence case", "the subject is all in capital letters, as in spam")
+		l.add(SubjectCaps, 0, "write it in sentence case", "the subject is in all capitals, as in spam")
 	}
 	for _, marks := range []string{"!!", "??", "!?", "$$", "€€", "££"} {
 		if at := strings.Index(l.src.Subject, marks); at >= 0 && strings.Contains(text, marks) {
