@@ -16,7 +16,7 @@ import (
 // again when they are needed.
 const maxCachedBytes = 64 << 20
 
-// Attachments caches encoded files of mails, so that a file is encoded once for all
+// Attachments caches the encoded files of messages, so that a file is encoded once for all
 // recipients, batches and template versions. It drops the files that were used longest ago.
 // It is safe for concurrent use.
 type Attachments struct {
@@ -35,7 +35,7 @@ func NewAttachments(r *registry.Registry, store *deliveries.Store) *Attachments 
 	return &Attachments{registry: r, store: store, known: map[string]*mime.EncodedFiles{}}
 }
 
-// Of returns the encoder of an event's mails.
+// Of returns the encoder of an event's messages.
 func (a *Attachments) Of(ctx context.Context, posted *fanfare.AcceptedEvent) func(mime.FileSet) (*mime.EncodedFiles, error) {
 	return a.Read(func(f *fanfare.File) ([]byte, error) {
 		if posted != nil && posted.Direct != nil && slices.Contains(posted.Direct.Files, *f) {

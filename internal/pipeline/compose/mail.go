@@ -13,8 +13,8 @@ import (
 	"fanfare.dev/fanfare/internal/render"
 )
 
-// Mailing returns the settings that all mails of an event share over one channel and
-// template, without those for subscriptions (list headers, unsubscribe and preference links).
+// Mailing returns the settings that all emails of an event share for one channel and template,
+// without those for subscriptions (list headers, unsubscribe and preference links).
 func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef, channel *catalog.Channel) (render.MailBatch, error) {
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
@@ -45,7 +45,7 @@ func Recipient(row *people.SubscriberRow, posted *fanfare.AcceptedEvent) *render
 	}
 }
 
-// Writer writes the messages of one event by one channel and template. It appends a message to dst.
+// Writer writes the messages of one event for one channel and template. It appends a message to dst.
 type Writer interface {
 	Write(dst []byte, r *render.Recipient) (driver.Message, []byte, error)
 }
@@ -74,7 +74,7 @@ func MessageIDDomain(c *catalog.Channel, from *mail.Address) string {
 }
 
 // ReturnAddresses returns a function that appends the return address of a delivery, to which
-// bounces and replies come; nil if the channel has one sender for all.
+// bounces and replies come; nil if the channel has one sender address for all messages.
 func ReturnAddresses(c *catalog.Channel, signer *signedlink.Signer) func([]byte, byte, fanfare.DeliveryRef, bool) []byte {
 	if c.Returns == "" {
 		return nil

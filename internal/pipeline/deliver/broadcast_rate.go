@@ -7,14 +7,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// BroadcastRates holds the rates of single broadcasts, which all senders share. The sender
+// BroadcastRates contains the rates of individual broadcasts, which all senders share. The sender
 // calls it while it holds its lock.
 type BroadcastRates interface {
-	// GroupSize returns the size of the next group of a broadcast, of which at most most
-	// messages may be sent together, and whether the broadcast has a rate.
+	// GroupSize returns the size of the next group of a broadcast, of which at most the given
+	// number of messages may be sent together, and whether the broadcast has a rate.
 	GroupSize(event fanfare.EventRef, most int) (n int, limited bool)
 	// Take counts n messages of a broadcast that are sent together now, or returns how long
-	// they have to wait.
+	// they must wait.
 	Take(event fanfare.EventRef, n int, now time.Time) (wait time.Duration)
 	// Refund takes back the count of a message that is not sent.
 	Refund(event fanfare.EventRef)
@@ -32,7 +32,7 @@ type rateLimitedBroadcast struct {
 	jobs        []*Job
 	until       time.Time
 	interval    time.Duration // between two messages, as far as known
-	bookedUntil time.Time     // until when the rate is promised to postponed jobs
+	bookedUntil time.Time     // until when the rate is reserved for postponed jobs
 }
 
 const (
@@ -70,7 +70,7 @@ func (job *Job) event() fanfare.EventRef {
 	return fanfare.EventRef{Day: job.Message.Delivery.Day, Seq: job.Message.Delivery.Manifest.Event()}
 }
 
-// awaitsBroadcastRate reports whether a job has to wait for the rate of its broadcast. If
+// awaitsBroadcastRate reports whether a job must wait for the rate of its broadcast. If
 // so, it keeps or postpones the job. The caller holds mu.
 func (s *Sender) awaitsBroadcastRate(job *Job, now time.Time, finished []*Batch) (bool, []*Batch) {
 	if s.options.BroadcastRates == nil || job.broadcastCounted {
@@ -202,8 +202,8 @@ func (s *Sender) readmitRateLimited() {
 	s.setRateTimer(now)
 }
 
-// BroadcastRatesChanged applies changed rates of broadcasts at once, also to jobs that
-// waited for the old rate, and to jobs that were counted and still wait for a connection or
+// BroadcastRatesChanged applies changed rates of broadcasts immediately, including to jobs that
+// waited for the old rate and to jobs that were counted and still wait for a connection or
 // for the channel's rate.
 func (s *Sender) BroadcastRatesChanged() {
 	s.mu.Lock()

@@ -16,13 +16,13 @@ type connQueue struct {
 	sender *Sender
 	relay  *relay
 	wake   chan struct{} // receives one token when an idle connection should look for a job
-	woken  bool          // the token woke it, and it has not found a job since; only the connection uses it
+	woken  bool          // the token woke it, and it has not found a job since then; only the connection uses this field
 
 	// The sender's lock guards these fields.
 	jobs           []*Job    // that the connection holds
 	lastDone       time.Time // when the last job was settled
 	fastAtLastDone int64     // relay.fast at that time
-	closing        bool      // the connection is about to end: another relay gets its seat
+	closing        bool      // the connection is about to end and another relay gets its seat
 	busyLane       int       // the lane that it counts for, idleLane or comingLane
 
 	pacing     pacing // what it waits for
@@ -68,7 +68,7 @@ func (q *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 }
 
 // await waits until there are jobs or, if all waiting jobs are blocked, until one of them
-// may be sent. The connection counts as idle meanwhile.
+// may be sent. The connection counts as idle in the meantime.
 func (q *connQueue) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
 	s := q.sender
 	s.mu.Lock()
@@ -125,9 +125,9 @@ func (q *connQueue) take(wait bool) (taken *Job, result admission, finished []*B
 	return nil, admitted, finished
 }
 
-// admit asks the gate and the limits about a job that was taken from the queue, alone or to
-// be sent with leader. The connection holds the job if it is admitted; otherwise the job
-// goes where it has to wait. The caller holds mu.
+// admit asks the gate and the limits about a job that was taken from the queue, by itself or to
+// be sent with leader. The connection holds the job if it is admitted; otherwise the job goes
+// where it must wait. The caller holds mu.
 func (q *connQueue) admit(job, leader *Job, now time.Time, finished []*Batch) (admission, []*Batch) {
 	s := q.sender
 	decision, why := s.decide(job, now)
@@ -216,9 +216,9 @@ func (q *connQueue) Return(message *driver.Message) {
 	s.wakeOne()
 }
 
-// Release first marks the message as in flight and then asks the gate. An unsubscribe does
-// the opposite: it first closes the gate and then waits for messages in flight. So one of
-// the two sees the other.
+// Release first marks the message as in flight and then asks the gate. An unsubscribe does the
+// opposite: it first closes the gate and then waits for messages in flight. Therefore, at least
+// one of the two sees the other.
 func (q *connQueue) Release(message *driver.Message) bool {
 	s, job := q.sender, message.Owner.(*Job)
 	s.mu.Lock()
@@ -255,7 +255,7 @@ func (q *connQueue) Release(message *driver.Message) bool {
 	return false
 }
 
-// errNotHeld tells a driver that it reported a message which its connection does not hold.
+// errNotHeld means that a driver reported a message that its connection does not hold.
 var errNotHeld = errors.New("the message does not belong to the connection")
 
 // Report records the outcome and settles the job.
@@ -315,7 +315,7 @@ func (s *Sender) reported(job *Job, outcome *driver.Outcome, advice Advice, took
 	return s.settle(job, finished)
 }
 
-// duration returns how long the connection was busy with a job: since it got the job, or
+// duration returns how long the connection was busy with a job: since it received the job, or
 // since it settled the previous one. The caller holds mu.
 func (q *connQueue) duration(job *Job, now time.Time) time.Duration {
 	since, before, sofar := job.takenAt, job.fastBefore.relay, fastCountsOf(job)
@@ -363,10 +363,10 @@ type pacing struct {
 	until     time.Time // when all limits may allow it
 }
 
-// rateWait returns how long a connection has to wait. The caller holds mu.
+// rateWait returns how long a connection must wait. The caller holds mu.
 func (s *Sender) rateWait(p *pacing) time.Duration {
 	now := s.options.Clock.Now()
-	if p.groupSize > 1 { // another connection may have sent a group meanwhile, and the next one is smaller
+	if p.groupSize > 1 { // another connection may have sent a group in the meantime, and the next group is smaller
 		p.groupSize = max(1, min(p.groupSize, s.limits.groupSize(s.settings.Multicast)))
 	}
 	pause := max(s.limits.rateWait(p.groupSize, p.lane == fanfare.Urgent, now), p.budgets.Sub(now))
@@ -376,8 +376,8 @@ func (s *Sender) rateWait(p *pacing) time.Duration {
 
 // pace waits until the limits may allow what the connection waits for. It returns false if
 // ctx ends first. One connection at a time watches the clock, and the others wait for their
-// turn. None of them holds a job meanwhile, so that a new urgent job is sent next and does
-// not wait for a group.
+// turn. None of them holds a job in the meantime, so a new urgent job is sent next and does not
+// wait for a group.
 func (s *Sender) pace(ctx context.Context, q *connQueue) bool {
 	s.mu.Lock()
 	if s.rateWait(&q.pacing); s.pacer != nil && q.pacing.until.Before(s.pacer.until) {

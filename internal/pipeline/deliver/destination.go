@@ -30,7 +30,7 @@ type destination struct {
 
 	throttled   laneQueue // jobs that wait for this destination
 	readmitted  int       // jobs back in the queue and not yet taken
-	bookedUntil time.Time // until when its rate is promised to postponed jobs
+	bookedUntil time.Time // until when its rate is reserved for postponed jobs
 	wakeAt      time.Time // when a throttled job may be sent
 	heapIndex   int       // in wakeHeap, from 1; 0: not in it
 	inSlowQueue bool      // waits in throttledJobs.slowQueue
@@ -145,7 +145,7 @@ func (d *destination) learn(outcome *driver.Outcome, bad, probe bool, advice Adv
 // longestSuspension is the maximum pause that a destination can ask for.
 const longestSuspension = 24 * time.Hour
 
-// Destinations holds the limits of destinations.
+// Destinations contains the limits of destinations.
 type Destinations struct {
 	Each DestinationLimit
 	Only map[string]DestinationLimit // by name; zero fields are taken from Each
@@ -174,7 +174,7 @@ func (s *Destinations) of(name string) DestinationLimit {
 
 const (
 	// maxDestinations is the maximum number of known destinations. Beyond it, the least
-	// recently used one is forgotten.
+	// recently used one is evicted.
 	maxDestinations = 100_000
 	// forgetAfter is the time after which an unused destination is forgotten.
 	forgetAfter = time.Hour
@@ -182,7 +182,7 @@ const (
 	maxForgetScan = 16
 )
 
-// destinations holds the known destinations.
+// destinations contains the known destinations.
 type destinations struct {
 	settings    *Destinations
 	firstWindow int // of an unknown destination

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// DestinationState says why a destination is impaired.
+// DestinationState is the reason why a destination is impaired.
 type DestinationState string
 
 // The states of impaired destinations, the worst first.
@@ -33,7 +33,7 @@ type DestinationStatus struct {
 	Active    int
 	Throttled int // messages that wait for it in memory
 	Text      string
-	TextAt    time.Time // when it last asked for less, with Text
+	TextAt    time.Time // when it last asked, with Text, for fewer messages
 }
 
 // state returns the worst state of a destination, or "" if it is not impaired.
@@ -95,8 +95,9 @@ func (s *Sender) CountImpaired() map[DestinationState]int {
 	return counts
 }
 
-// ResumeDestination ends the suspension of a destination, forgets the rate and the window
-// that its refusals taught, and sends what waits for it. It keeps whether the destination
+// ResumeDestination ends the suspension of a destination, discards the rate and the window
+// learned from its refusals, and sends the messages that wait for it. It keeps whether the
+// destination
 // is slow, and the length of the last suspension. It returns when everything that was
 // postponed so far is recorded, and reports whether the destination is known.
 func (s *Sender) ResumeDestination(ctx context.Context, name string) (known bool, err error) {
@@ -127,7 +128,7 @@ func (s *Sender) ResumeDestination(ctx context.Context, name string) (known bool
 func (l *limits) resume(d *destination, now time.Time) {
 	for job := l.activeByAge.first; job != nil; job = job.newer {
 		if job.dest == d {
-			job.probe = false // its reply does not decide anything any more
+			job.probe = false // its reply no longer decides anything
 		}
 	}
 	of := &l.destinations

@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// failoverJobs holds jobs that a relay refused for reasons of its own and that another
-// relay should get. They wait separately, so that the relay that refused them continues
+// failoverJobs contains jobs that a relay refused for its own reasons and that another relay
+// should get. They wait separately, so that the relay that refused them continues
 // with others.
 type failoverJobs []*Job
 
@@ -16,7 +16,7 @@ type failoverJobs []*Job
 // attempt.
 const maxFailover = fanfare.MaxBatch
 
-// Failover gives a message that this relay refused for reasons of its own to another relay;
+// Failover passes a message that this relay refused for its own reasons to another relay;
 // see driver.Queue.
 func (q *connQueue) Failover(message *driver.Message, outcome driver.Outcome) bool {
 	s, job := q.sender, message.Owner.(*Job)

@@ -12,7 +12,7 @@ type Job struct {
 	Message       driver.Message
 	Subscriber    fanfare.RowID
 	Subscriptions []fanfare.RowID
-	RequiresAll   bool        // the message names each subscription: it is outdated when any of them ends
+	RequiresAll   bool        // the message lists each subscription, so it is outdated when any of them ends
 	Destination   string      // who replies: the domain of the address in lower case, host:port of a webhook, "" of a file
 	Attempt       uint16      // number of this attempt, from 1
 	Expires       time.Time   // no attempt after this time; zero: never
@@ -22,7 +22,7 @@ type Job struct {
 
 	batch            *Batch
 	inFlightIndex    int           // in inFlightJobs, from 1; 0: not in flight
-	landed           chan struct{} // closed when the job is not in flight any more; AwaitInFlight makes it
+	landed           chan struct{} // closed when the job is no longer in flight; AwaitInFlight creates it
 	abandoned        int           // connections that ended without reporting it
 	broadcastCounted bool          // counted by the rate of its broadcast
 
@@ -34,7 +34,7 @@ type Job struct {
 	sameReply          bool       // its reply is that of the previous message
 	takenAt            time.Time  // when a connection took it
 	fastBefore         fastCounts // fast messages of its relay and its destination at that time
-	overtaken          int64      // messages to others that its relay was fast with meanwhile
+	overtaken          int64      // messages to others that its relay handled fast in the meantime
 	active             bool       // a connection holds it
 	budgets            []Budget   // that count it
 	relay              *relay     // of the connection
@@ -59,7 +59,7 @@ type Batch struct {
 	Lane     fanfare.Lane
 	Flow     Flow // takes turns with the other flows of its lane
 	Jobs     []Job
-	LeaseEnd func() time.Time // until when the lease is certain
+	LeaseEnd func() time.Time // time until which the lease is certain
 	// JobDone is called when the batch is done with a job: its outcome is recorded, or it
 	// stays unsettled. It must not call the sender.
 	JobDone func(*Job)
@@ -79,7 +79,7 @@ const (
 	Go       Decision = iota
 	Hold              // paused: the batch is held
 	Cancel            // an operator cancelled it
-	Suppress          // nobody wants it any more
+	Suppress          // no subscription requires it any longer
 	Reload            // the message is outdated: load its batch again
 	expired           // too late; set by the sender, not by the gate
 	quietNow          // in quiet hours; set by the sender, not by the gate

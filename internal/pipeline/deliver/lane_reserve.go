@@ -2,8 +2,8 @@ package deliver
 
 import "fanfare.dev/fanfare"
 
-// Reserve is the part of a sender's connections that less urgent lanes leave free, so that
-// an urgent message finds a free connection while all others wait for a slow relay.
+// Reserve is the part of a sender's connections that less urgent lanes leave free, so that an
+// urgent message finds a free connection even if all others wait for a slow relay.
 type Reserve struct {
 	Urgent float64 // share of all connections for the urgent lane only
 	Normal float64 // further share for the urgent and the normal lane

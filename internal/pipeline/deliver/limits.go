@@ -21,7 +21,7 @@ type Budget interface {
 	Take(now time.Time, n int, urgent bool) (taken int, wait time.Duration)
 	// Refund takes back n messages that were counted at a time and not sent.
 	Refund(spent time.Time, n int)
-	// CountsAtSend reports whether a message has to be counted when it is sent, so that no
+	// CountsAtSend reports whether a message must be counted when it is sent, so that no
 	// connection may take one in advance.
 	CountsAtSend() bool
 }
@@ -216,7 +216,7 @@ func (l *limits) admitTo(d *destination, job, leader *Job, now time.Time) (resul
 	return l.throttle(d, job, wait, now)
 }
 
-// waitsForGroup reports whether a job has to wait for others of its group at a destination
+// waitsForGroup reports whether a job must wait for others of its group at a destination
 // with a rate.
 func (l *limits) waitsForGroup(d *destination, job *Job) bool {
 	return l.groupable(job) && d.limited() && !job.readmitted && !job.destinationCounted && !l.ignoresSlow(job)
@@ -347,7 +347,7 @@ func asksForLess(outcome *driver.Outcome, direct bool) bool {
 	case fanfare.ClassNetwork:
 		return direct
 	case fanfare.ClassBlocked:
-		return outcome.Verdict != driver.Permanent // that concerns this one message
+		return outcome.Verdict != driver.Permanent // it concerns only this message
 	}
 	return direct && outcome.Verdict == driver.Lost
 }

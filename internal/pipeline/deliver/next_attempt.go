@@ -11,8 +11,8 @@ import (
 // After the last one the delivery has failed.
 type Retry []time.Duration
 
-// jitter spreads retries over a fifth of their wait, so that messages which failed together
-// do not return together.
+// jitter spreads retries over a fifth of their wait, so that messages that failed together are
+// not retried together.
 const jitter = 0.2
 
 // retryOf returns the schedule for a class of replies. All schedules use the same attempt

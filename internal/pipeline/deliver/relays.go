@@ -13,8 +13,8 @@ import (
 
 // relays are the next hops of a channel; the sender's lock guards them. Each relay has
 // seats among the channel's connections, by weight, and every free connection takes the
-// next message. So the weights divide the messages among equal relays, and a faster relay
-// takes more.
+// next message. The weights therefore divide the messages among equally fast relays, and a
+// faster relay receives more.
 type relays []*relay
 
 const (
@@ -288,10 +288,10 @@ type relay struct {
 	cancel context.CancelFunc
 }
 
-// down reports whether the relay is out of order. One lost connection does not prove that.
+// down reports whether the relay does not work. One lost connection does not prove that.
 func (r *relay) down() bool { return r.failures > 1 }
 
-// used reports whether the relay is meant to get messages.
+// used reports whether the relay should get messages.
 func (r *relay) used() bool { return r.Weight > 0 && !r.Drained }
 
 // weight returns the adjusted weight.
@@ -399,7 +399,7 @@ func (s *Sender) connectionLost(r *relay, why string) {
 	now := s.options.Clock.Now()
 	r.lastError, r.lastErrorAt = why, now
 	if now.Before(r.blockedUntil) {
-		return // when a relay goes, all its connections are lost together: that is one failure
+		return // when a relay goes down, all its connections are lost together, which counts as one failure
 	}
 	r.failures++
 	r.errors++

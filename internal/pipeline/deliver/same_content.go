@@ -172,7 +172,7 @@ func (q *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outc
 	s.mu.Lock()
 	now := s.options.Clock.Now()
 	took := q.duration(messages[0].Owner.(*Job), now)
-	if len(messages) > 1 { // unknown which of them took long
+	if len(messages) > 1 { // it is unknown which of them took long
 		messages[0].Owner.(*Job).overtaken = 0
 	}
 	var finished []*Batch

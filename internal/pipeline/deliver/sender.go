@@ -171,8 +171,8 @@ func (s *Sender) Submit(batch *Batch) {
 	}
 }
 
-// AwaitInFlight returns when no message for a subscription is in flight. The caller has
-// made the gate refuse such messages before.
+// AwaitInFlight returns when no message for a subscription is in flight. Before this call, the
+// caller must make the gate refuse such messages.
 func (s *Sender) AwaitInFlight(ctx context.Context, subscription fanfare.RowID) error {
 	for _, off := range s.inFlightOf(subscription) {
 		select {
@@ -201,8 +201,8 @@ func (s *Sender) inFlightOf(subscription fanfare.RowID) []chan struct{} {
 	return offs
 }
 
-// RecheckGate removes the jobs from the queue that the gate does not allow any more, so
-// that paused or cancelled jobs do not wait for a connection while all are busy with a slow
+// RecheckGate removes the jobs from the queue that the gate no longer allows, so that paused or
+// cancelled jobs do not wait for a connection while all are busy with a slow
 // relay. Release asks the gate about jobs that connections hold.
 func (s *Sender) RecheckGate() {
 	s.mu.Lock()
@@ -220,8 +220,8 @@ func (s *Sender) RecheckGate() {
 	finish(finished)
 }
 
-// SetRate changes the number of messages per second. It applies at once, also to jobs that
-// wait for the old rate. Connections stay open.
+// SetRate changes the number of messages per second. It applies immediately, including to jobs
+// that wait for the old rate. Connections stay open.
 func (s *Sender) SetRate(perSecond rate.Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

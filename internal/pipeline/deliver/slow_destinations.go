@@ -10,10 +10,10 @@ import (
 // A destination is slow if it takes much longer than others. It then gets only a share of
 // the connections.
 //
-// On a direct channel, the duration of a message is that of its destination. Behind a relay
-// it may be the relay's: a relay that stalls for a moment delays all messages that it has.
-// So a message counts as late for its destination only if the relay was fast with many
-// later messages to others meanwhile. Messages to the same destination and those of other
+// On a direct channel, the duration of a message is that of its destination. Behind a relay it
+// may be that of the relay: a relay that stalls briefly delays all messages that it has.
+// Therefore, a message counts as late for its destination only if the relay was fast with many
+// later messages to others in the meantime. Messages to the same destination and those of other
 // relays do not count. The only destination of a channel is therefore never slow.
 
 const (
@@ -31,7 +31,7 @@ const (
 	slowShareRelayed = 0.05
 	idleShareForSlow = 0.5
 	// maxSlowQueue is the number of slow destinations that may have a message waiting for
-	// that share while others need it: each of them keeps its whole batch in memory.
+	// that share while others need it: each of them retains its whole batch in memory.
 	maxSlowQueue = 8
 )
 

@@ -18,8 +18,8 @@ const (
 	// longestThrottled is the longest time for which a job is throttled. A job that would
 	// wait longer is postponed, so that it uses no memory.
 	longestThrottled = 5 * time.Second
-	// longestPostponement is the longest time for which a job is postponed at once; then
-	// its destination is examined again.
+	// longestPostponement is the longest single postponement of a job; after it, the
+	// destination is examined again.
 	longestPostponement = 15 * time.Minute
 	// longestSlowPostponement replaces it for a slow destination behind a relay, which
 	// finds capacity when the other destinations are done.
@@ -34,7 +34,7 @@ type throttledJobs struct {
 	slowQueue []*destination // destinations that wait for the share of slow destinations
 }
 
-// throttle decides where a job waits for which its destination has no capacity.
+// throttle decides where a job waits if its destination has no capacity for it.
 func (l *limits) throttle(d *destination, job *Job, wait time.Duration, now time.Time) (result admission, until time.Time) {
 	lane := job.batch.Lane
 	spacing := l.spacing(d)
@@ -58,8 +58,7 @@ func (l *limits) throttle(d *destination, job *Job, wait time.Duration, now time
 	return throttled, time.Time{}
 }
 
-// maxPostponement returns the longest time for which a job of a destination is postponed at
-// once.
+// maxPostponement returns the longest single postponement of a job of a destination.
 func (l *limits) maxPostponement(d *destination) time.Duration {
 	if d.slow && !l.settings.Direct {
 		return longestSlowPostponement

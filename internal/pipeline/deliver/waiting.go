@@ -12,8 +12,8 @@ const (
 	// maxOfFlow is the maximum number of jobs of one flow: one batch that is being sent and
 	// one behind it.
 	maxOfFlow = 2 * fanfare.MaxBatch
-	// crowdedQueue is the number of jobs from which on a flow gets no second batch, which
-	// leaves capacity for flows that have none.
+	// crowdedQueue is the number of jobs above which a flow gets no second batch, which leaves
+	// capacity for flows that have none.
 	crowdedQueue = 4 * fanfare.MaxBatch
 )
 

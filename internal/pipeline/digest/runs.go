@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// maxSleep bounds the wait, so that new slots of state and steps of the clock are noticed.
+	// maxSleep bounds the wait, so that new slots that report a state and clock changes are detected.
 	maxSleep = time.Second
 	// retryPause is the pause after a failed step.
 	retryPause = time.Second
-	// Lifetime is how long after its time a digest may be sent. An older run is frozen too, and
+	// Lifetime is the time after its due time within which a digest may be sent. An older run is frozen too, and
 	// its messages expire, so that they are counted and shown.
 	Lifetime = 7 * 24 * time.Hour
 )

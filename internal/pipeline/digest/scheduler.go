@@ -20,7 +20,7 @@ type Slot = cadence.Slot
 // A Move is a subscription whose slot has changed.
 type Move = cadence.Move
 
-// Slots has the slots of subscriptions.
+// Slots provides the slots of subscriptions.
 type Slots interface {
 	Slot(number uint16) (Slot, bool)
 	// Slots lists the slots of active subscriptions.
@@ -31,7 +31,7 @@ type Slots interface {
 	ConfirmMoves(context.Context, []Move) error
 }
 
-// A Topic says how a digest reports the events of a topic.
+// A Topic specifies how a digest reports the events of a topic.
 type Topic struct {
 	Template uint32                              // version of the digest template
 	Max      int                                 // events in a message
@@ -77,7 +77,7 @@ type runKey struct {
 type run struct {
 	deliveries.Waiting
 	days      map[fanfare.Day]struct{} // whose events wait for it
-	published bool                     // used by Step alone
+	published bool                     // used only by Step
 	frozen    bool
 }
 
@@ -178,7 +178,7 @@ func (g *Scheduler) Begin() *Round {
 	return r
 }
 
-// Committed notes results that are frozen, before the round ends. For an event that was frozen
+// Committed records results that are frozen, before the round ends. For an event that was frozen
 // before, it reads the runs from the store: the earlier attempt may have failed before it noted
 // them.
 func (g *Scheduler) Committed(ctx context.Context, frozen []*fanfare.MatchResult, fresh []bool) error {

@@ -6,9 +6,9 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Claims holds the deliveries that are in work in this process. A delivery may come in two batches
-// at the same time: the one that takes it first reads whether it is settled and sends it. The
-// other batch comes again later, since it may be for a retry of the delivery in work.
+// Claims contains the deliveries that this process is working on. A delivery may be in two batches
+// at the same time: the batch that claims it first reads whether it is settled and sends it. The
+// other batch is delivered again later, because it may be for a retry of that delivery.
 type Claims struct {
 	mu   sync.Mutex
 	held map[block]uint64 // a bit for each delivery in work; blocks without one are deleted

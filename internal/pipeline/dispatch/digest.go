@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/render"
 )
 
-// runItems holds the events of a run that its digests tell of, as far as they were needed.
+// runItems contains the events of a run that its digests report, as far as they were needed.
 type runItems struct {
 	store itemStore
 	run   fanfare.EventRef
@@ -27,7 +27,7 @@ const (
 	// while their size is not known, since one may have a megabyte.
 	maxItemsPerRead = 1024
 	minItemsPerRead = 32
-	// maxItemBytes bounds the events that are kept for the next batches.
+	// maxItemBytes limits the events that are retained for the next batches.
 	maxItemBytes = 4 << 20
 )
 
@@ -122,7 +122,7 @@ func rowIDs(all []render.Subscription) []fanfare.RowID {
 }
 
 // topicsOf returns the topics whose settings apply to a mailing: its own, or those whose events
-// the digests of a run tell of.
+// the digests of a run report.
 func (s *Stage) topicsOf(m *mailing) (topics []*catalog.Topic) {
 	if m.event.Run == nil {
 		if topic, ok := s.Registry.Topic(m.event.Service, m.event.Topic); ok {

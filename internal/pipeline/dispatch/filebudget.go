@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	// maxFileBytesAhead is the size of files from which on no further batch is loaded.
+	// maxFileBytesAhead is the size of files above which no further batch is loaded.
 	maxFileBytesAhead = 64 << 20
-	// maxFileBytesOfBatch is the size of files from which on the rest of a batch waits until this
+	// maxFileBytesOfBatch is the size of files above which the rest of a batch waits until this
 	// part is sent.
 	maxFileBytesOfBatch = 32 << 20
 )
 
-// fileBudget bounds the memory for files that belong to single messages of a loop. One goroutine
-// adds and waits; any may give back.
+// fileBudget limits the memory for files that belong to single messages of a loop. One goroutine
+// adds and waits; any goroutine may release.
 type fileBudget struct {
 	mu    sync.Mutex
 	used  int
-	freed chan struct{} // closed when something is given back; nil if nobody waits
+	freed chan struct{} // closed when memory is released; nil if no goroutine waits
 }
 
 // wait returns when a batch may be loaded.
@@ -42,7 +42,7 @@ func (b *fileBudget) wait(ctx context.Context) error {
 	}
 }
 
-// add counts files of a batch, or gives them back with a negative number.
+// add counts files of a batch, or releases them with a negative number.
 func (b *fileBudget) add(bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

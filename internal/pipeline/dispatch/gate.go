@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 )
 
-// gate decides about each message of one channel immediately before it leaves.
+// gate decides about each message of one channel immediately before it is sent.
 type gate struct {
 	*Stage
 	channel uint16
@@ -20,8 +20,8 @@ func (s *Stage) Gate(channel uint16) deliver.Gate { return &gate{s, channel} }
 // notAllowed is the recorded reason of a message that Options.Refuses.
 const notAllowed = "not in allow_recipients"
 
-// Check refuses messages that are paused or cancelled, and those whose recipients do not want
-// them any more.
+// Check refuses messages that are paused or cancelled, and those whose recipients no longer
+// want them.
 func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 	channel, ok := g.Registry.Channel(g.channel)
 	if !ok {
@@ -41,7 +41,7 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 }
 
 // suppressing returns the recorded reason if the suppression list forbids a message to an address,
-// or "". A recipient who wants no mail at all still gets a message that it has asked for.
+// or "". A recipient who refuses all mail still gets a message that they have just requested.
 func suppressing(r *registry.Registry, channel *catalog.Channel, to string, asked bool, seen *uint64) string {
 	reason := r.SuppressionReason(channel, to, seen)
 	if reason == "" || asked && reason == suppression.ReasonUnsubscribed {
@@ -50,10 +50,10 @@ func suppressing(r *registry.Registry, channel *catalog.Channel, to string, aske
 	return "the address is on the suppression list: " + reason
 }
 
-// checkSubscriptions refuses a message if its subscriptions have ended. A digest that tells of an
-// ended subscription beside others is written anew.
+// checkSubscriptions refuses a message if its subscriptions have ended. A digest that includes an
+// ended subscription in addition to others is written again.
 func checkSubscriptions(job *deliver.Job, live func(fanfare.RowID) bool) (deliver.Decision, string) {
-	if len(job.Subscriptions) == 0 { // a message to named recipients
+	if len(job.Subscriptions) == 0 { // a message to listed recipients
 		return deliver.Go, ""
 	}
 	left := 0

@@ -46,13 +46,13 @@ type loaded struct {
 	held      []fanfare.RecipientRange // paused: to be stored until they are resumed
 	postponed []fanfare.Due            // in their quiet hours: to be stored until these end
 	claimed   []fanfare.DeliveryRef
-	busy      int     // members in work elsewhere: the batch has to come again
-	left      int     // members whose files did not fit: the batch comes again when the others are sent
+	busy      int     // members that another batch is processing: the batch must be delivered again
+	left      int     // members whose files did not fit: the batch is delivered again after the others are sent
 	fileBytes int     // of files that belong to single messages
 	pages     []*page // hold the messages; go back when the jobs are done
 }
 
-// openMember is a member that is to be attempted.
+// openMember is a member that must be attempted.
 type openMember struct {
 	ref     fanfare.DeliveryRef
 	attempt uint16
@@ -64,12 +64,12 @@ func (m *openMember) event() fanfare.EventRef {
 	return fanfare.EventRef{Day: m.ref.Day, Seq: m.ref.Manifest.Event()}
 }
 
-// itself returns the range of this member alone.
+// itself returns the range that contains only this member.
 func (m *openMember) itself() fanfare.RecipientRange {
 	return fanfare.RecipientRange{Manifest: m.ref.Manifest, From: m.ref.Position, To: m.ref.Position + 1, Attempt: m.attempt}
 }
 
-// load makes the jobs of a batch. Its claims end with the jobs; after an error nothing is claimed.
+// load creates the jobs of a batch. Its claims end with the jobs; after an error nothing is claimed.
 func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *catalog.Channel) (out *loaded, err error) {
 	out = &loaded{}
 	defer func() {
@@ -253,8 +253,8 @@ func destination(channel *catalog.Channel, to string) string {
 	return strings.ToLower(to[strings.LastIndexByte(to, '@')+1:])
 }
 
-// sitesTimeout bounds how long a batch waits for MX look-ups. A domain without a result then has
-// the limits of the domain alone, this time.
+// sitesTimeout limits how long a batch waits for MX lookups. A domain without a result then uses
+// the limits of the domain itself for this batch.
 const sitesTimeout = time.Second
 
 // awaitSites waits until the MX hosts of the domains of jobs are known, before the jobs are queued
@@ -270,8 +270,8 @@ func awaitSites(ctx context.Context, sites *mx.Sites, jobs []deliver.Job) {
 	sites.Await(ctx, slices.Compact(domains))
 }
 
-// beginSigning lets the keys sign that are in force now. If they have changed, cached mailings
-// are dropped: they hold signed content.
+// beginSigning activates the current keys. If they have changed, cached mailings are dropped
+// because they contain signed content.
 func (l *loader) beginSigning(now time.Time) {
 	signers := dkim.At(l.keys.All(), now)
 	if !slices.Equal(signers, l.signers) {
@@ -281,7 +281,7 @@ func (l *loader) beginSigning(now time.Time) {
 	l.signing.Begin(signers, now)
 }
 
-// sign makes the signatures of the messages that were written. After an error cached mailings are
+// sign creates the signatures of the messages that were written. After an error cached mailings are
 // dropped: their content is not signed.
 func (l *loader) sign() error {
 	err := l.signing.Finish()

@@ -36,7 +36,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// submit loads a batch and gives it to the sender, which calls Finish when the batch is done.
+// submit loads a batch and passes it to the sender, which calls Finish when the batch is done.
 func (l *loop) submit(ctx context.Context, next leasedBatch) error {
 	lease, batch := next.lease, next.batch
 	channel, ok := l.stage.Registry.Channel(l.Channel)
@@ -59,7 +59,7 @@ func (l *loop) submit(ctx context.Context, next leasedBatch) error {
 	}
 	l.files.add(out.fileBytes)
 	if failpoint.Fault("acknowledge-before-record") {
-		_ = lease.Done() // the crash test must notice
+		_ = lease.Done() // the crash test must detect this
 	}
 	l.releaseUnused(out)
 	l.Sender.Submit(&deliver.Batch{
@@ -116,7 +116,7 @@ func (l *loop) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.Batc
 	}
 }
 
-// hold keeps a paused batch in the store, where it takes no place in a queue.
+// hold stores a paused batch, so that it does not occupy a queue.
 func (l *loop) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Batch) {
 	err := l.stage.Store.Hold(ctx, &batch)
 	if err == nil {
@@ -133,7 +133,7 @@ func (l *loop) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Batch) 
 	}
 }
 
-// fail gives a batch back, or parks it when it has failed too often.
+// fail returns a batch to the bus, or parks it if it has failed too often.
 func (l *loop) fail(ctx context.Context, lease *bus.Lease, cause error) {
 	if ctx.Err() != nil {
 		return // the server stops, and the lease ends by itself
@@ -154,8 +154,8 @@ func (l *loop) fail(ctx context.Context, lease *bus.Lease, cause error) {
 	}
 }
 
-// park keeps a batch for an operator. A batch that cannot be read belongs to no event and is kept
-// under the day on which it came.
+// park stores a batch for an operator. A batch that cannot be read belongs to no event and is
+// stored under the day on which it arrived.
 func (l *loop) park(ctx context.Context, lease *bus.Lease, cause error) error {
 	parked := fanfare.Parked{Kind: fanfare.ParkedBatch, Reason: cause.Error(), Failures: lease.Deliveries, At: l.stage.Clock.Now()}
 	day, event := fanfare.DayOf(lease.Kept), fanfare.EventSeq(0)

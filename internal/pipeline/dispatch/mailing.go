@@ -21,13 +21,13 @@ type mailingKey struct {
 	template uint32
 }
 
-// mailing is what the recipients of one event and template share.
+// mailing contains the data that the recipients of one event and template share.
 type mailing struct {
 	writer compose.Writer
 	err    error // of the template with this event: every message fails with it
 	event  *fanfare.AcceptedEvent
 	topic  *catalog.Topic // nil for a run, and for a deleted topic
-	asked  bool           // its recipient has just asked for it
+	asked  bool           // its recipient has just requested it
 
 	template  uint32
 	compiled  *render.Template // nil without a template
@@ -46,8 +46,9 @@ func (m *mailing) write(buf []byte, r *render.Recipient) (driver.Message, []byte
 	return m.writer.Write(buf, r)
 }
 
-// expiry returns until when a message may leave: as the event says, or else as topic or channel
-// say, from the first moment at which it may leave. The zero time is no limit.
+// expiry returns until when a message may be sent: as specified by the event, or else by the
+// topic or the channel, counted from the first moment at which it may be sent. The zero time
+// means no limit.
 func (m *mailing) expiry(channel *catalog.Channel) time.Time {
 	if !m.event.Expires.IsZero() {
 		return m.event.Expires
@@ -77,8 +78,8 @@ func (m *mailing) noRecipient() string {
 }
 
 // recipient returns the recipient of a message with the active subscriptions, the one that chose
-// the template first; nil if there is none. Of a message to named recipients it returns the
-// subscriber with the data that came for it.
+// the template first; nil if there is none. For a message to listed recipients, it returns the
+// subscriber with the recipient data in the request.
 func (l *loader) recipient(m *openMember, mailing *mailing, rows *rows) *render.Recipient {
 	row := rows.subscriber(m.member.Subscriber)
 	if row == nil {
@@ -161,7 +162,7 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 	m.OnMissing = absent
 	m.ReturnAddress = compose.ReturnAddresses(channel, l.returns)
 	m.EncodeFiles = l.Attachments.Of(ctx, event)
-	if event.Direct == nil { // a message to named recipients has no subscription to end
+	if event.Direct == nil { // a message to listed recipients has no subscription to end
 		m.ListID, m.UnsubscribeURL, m.PersonalMailto = channel.ListID, compose.UnsubscribeLinks(l.links, event.Service), l.takesMailFor(channel.Returns)
 		m.PreferencesURL = compose.PreferenceLinks(l.links, event.Service)
 	}
@@ -173,13 +174,13 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 	return m.Writer()
 }
 
-// takesMailFor reports whether this server takes mail for a domain of return addresses.
+// takesMailFor reports whether this server accepts mail for a domain of return addresses.
 func (s *Stage) takesMailFor(domain string) bool {
 	return slices.ContainsFunc(s.Domains, func(d string) bool { return strings.EqualFold(d, domain) })
 }
 
-// alone returns what writes messages to one recipient that are written while they leave, beside
-// the loader: it shares no changing state with it.
+// alone returns a writer for messages to one recipient that are written during sending,
+// concurrently with the loader. It shares no mutable state with the loader.
 func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe bool) func() render.IndividualFuncs {
 	keys := l.signers
 	return func() (made render.IndividualFuncs) {

@@ -17,7 +17,7 @@ type claimed struct {
 	reason  string // why they are cancelled, if they are
 }
 
-// errBusy says that another batch has some of the deliveries of a batch.
+// errBusy means that another batch has some of the deliveries of a batch.
 var errBusy = errors.New("another batch is processing some of the deliveries")
 
 // claim takes the free members of a range.
@@ -30,7 +30,7 @@ func (l *loader) claim(day fanfare.Day, members *fanfare.RecipientRange, reason 
 	return claimed{members, refs, reason}
 }
 
-// openMembers returns the members, all of one day, that are still to be attempted.
+// openMembers returns the members, all of one day, that must still be attempted.
 func (l *loader) openMembers(ctx context.Context, day fanfare.Day, all []claimed) (members []openMember, err error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -81,8 +81,8 @@ func (l *loader) manifestsOf(moment *deliveries.Moment, day fanfare.Day, all []c
 	return manifests, err
 }
 
-// untried removes from claimed members those for which the attempt of their range is not to be
-// made: they are settled, or the attempt was made and has a retry of its own.
+// untried removes the claimed members for which the attempt of their range must not be made:
+// they are settled, or the attempt was made and has its own retry.
 func untried(moment *deliveries.Moment, all []claimed) ([]claimed, error) {
 	type latest struct {
 		attempt uint16
@@ -116,8 +116,9 @@ func untried(moment *deliveries.Moment, all []claimed) ([]claimed, error) {
 	return open, nil
 }
 
-// Cancel settles the open deliveries of a batch as cancelled. busy counts those in work, which it
-// leaves out. It does not read manifests, so it can cancel a batch that fails because of one.
+// Cancel settles the open deliveries of a batch as cancelled. It skips deliveries that are being
+// processed; busy is their number. It does not read manifests, so it can cancel a batch that
+// fails because of one.
 func (s *Stage) Cancel(ctx context.Context, batch *fanfare.Batch, reason string) (busy int, err error) {
 	var mine []fanfare.DeliveryRef
 	defer func() { s.claims.Release(mine...) }()

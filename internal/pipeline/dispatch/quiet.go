@@ -32,8 +32,9 @@ type quietSpan struct {
 	spread time.Duration
 }
 
-// of returns the next time at which no message may leave to a subscriber: until the event may
-// leave at all, and then in quiet hours. A message leaves when neither topic nor channel is quiet.
+// of returns the next time at which no message may be sent to a subscriber: until the event may be
+// sent at all, and then in quiet hours. A message is sent when neither the topic nor the channel
+// is quiet.
 func (q *quietTimes) of(m *mailing, zone string, subscriber fanfare.RowID, expires time.Time) deliver.QuietPeriod {
 	event := m.event
 	if event.NotBefore.After(q.now) {
@@ -80,7 +81,7 @@ func (q *quietTimes) find(m *mailing, zone string) (span quietSpan) {
 	if len(all) > 0 {
 		in := compose.TimeZone(zone, otherwise)
 		span.Span = quiethours.Next(q.now, in, all...)
-		if next := quiethours.Next(span.Until, in, all...); !next.From.IsZero() { // all leave before it is quiet again
+		if next := quiethours.Next(span.Until, in, all...); !next.From.IsZero() { // all are sent before the next quiet hours
 			span.spread = min(span.spread, next.From.Sub(span.Until)/2)
 		}
 	}
@@ -88,7 +89,7 @@ func (q *quietTimes) find(m *mailing, zone string) (span quietSpan) {
 }
 
 // spreadOf returns a subscriber's own, constant part of a duration, so that the messages that have
-// waited do not all leave in one second.
+// waited are not all sent in one second.
 func spreadOf(subscriber fanfare.RowID, of time.Duration) time.Duration {
 	if of <= 0 {
 		return 0

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// maxReadAhead bounds the batches of a channel and lane that are read ahead, so that other
-	// broadcasts are seen behind a large one. The rest stays on the bus. A batch takes about 100
-	// bytes here and names up to a thousand members, so a broadcast to ten million is read ahead
+	// maxReadAhead limits the batches of a channel and lane that are read ahead. It is large, so
+	// that other broadcasts behind a large one are seen. The rest stays on the bus. A batch
+	// needs about 100 bytes here and contains up to a thousand members, so a broadcast to ten
+	// million is read ahead
 	// as a whole; the leases of all are renewed together.
 	maxReadAhead = bus.MaxHeld / 2
 	// membersPerTurn bounds the members that a broadcast may load each turn: the batches of small

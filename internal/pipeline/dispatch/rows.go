@@ -74,7 +74,7 @@ func (l *loader) readRows(ctx context.Context, members []openMember) (*rows, err
 	return r, err
 }
 
-// eventReader reads several events at a time, since a batch may have many small ones.
+// eventReader reads several events at a time, because a batch may have many small ones.
 type eventReader struct {
 	store *deliveries.Store
 	known map[fanfare.EventRef]*fanfare.AcceptedEvent
@@ -105,8 +105,8 @@ func (r *eventReader) read(ctx context.Context, members []openMember) (*fanfare.
 	return r.known[first], err
 }
 
-// Messages are written one after the other into pages, which are used again when their batch is
-// done: at 40,000 messages a second, fresh memory would be most of the collector's work.
+// Messages are written one after another into pages, which are reused when their batch is done:
+// at 40,000 messages per second, new memory would cause most of the garbage collector's work.
 const (
 	pageBytes = 256 << 10
 	// minPageFree is the free part of a page at which a message is begun. A longer message moves to
@@ -130,7 +130,7 @@ func (p pagePool) take(out *loaded) []byte {
 	return one[:0]
 }
 
-// giveBack returns the pages of a batch. No message in them is in use any more.
+// giveBack returns the pages of a batch. The messages in them are no longer in use.
 func (p pagePool) giveBack(out *loaded) {
 	for _, one := range out.pages {
 		p.free.Put(one)

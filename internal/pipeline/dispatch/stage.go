@@ -17,7 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// Options are what all loops share.
+// Options are the dependencies that all loops share.
 type Options struct {
 	Bus         *bus.Bus
 	Store       *deliveries.Store
@@ -26,7 +26,7 @@ type Options struct {
 	Control     Control
 	Links       *signedlink.Signer // of unsubscribe and preference links; nil without a public URL
 	Returns     *signedlink.Signer // of return addresses
-	Domains     []string           // for which this server takes mail
+	Domains     []string           // for which this server accepts mail
 	Sites       *mx.Sites
 	Templates   *compose.Templates
 	Attachments *compose.Attachments
@@ -35,7 +35,7 @@ type Options struct {
 	Logger      *slog.Logger
 }
 
-// Recorder keeps the outcomes of deliveries that get no message.
+// Recorder stores the outcomes of deliveries that get no message.
 type Recorder interface {
 	RecordAll([]fanfare.Entry) error
 	Postpone(fanfare.Day, []fanfare.Due) error
@@ -43,7 +43,7 @@ type Recorder interface {
 }
 
 // Control knows which broadcasts and channels are paused or cancelled. Decide is called for each
-// message: it must be quick and take no lock.
+// message, so it must be fast and take no lock.
 type Control interface {
 	Decide(event fanfare.EventRef, channel *catalog.Channel) (deliver.Decision, string)
 	Holds(batch *fanfare.Batch) bool // reports whether all of a batch is paused
@@ -53,7 +53,7 @@ type Control interface {
 	Resume(ctx context.Context, scope fanfare.Scope, reason string) error
 }
 
-// Stage makes the dispatch loops of all channels.
+// Stage creates the dispatch loops of all channels.
 type Stage struct {
 	Options
 	claims *Claims
@@ -72,7 +72,7 @@ func (s *Stage) Claims() *Claims { return s.claims }
 // TemplateFaults returns the counts of template failures.
 func (s *Stage) TemplateFaults() *TemplateFaults { return s.faults }
 
-// Target says what a loop serves.
+// Target specifies what a loop serves.
 type Target struct {
 	Channel  uint16
 	Lane     fanfare.Lane
@@ -81,7 +81,7 @@ type Target struct {
 	Leftover func(func()) // runs a function for which the end of the server waits
 }
 
-// Loop makes a loop. It runs until its context ends or the bus closes.
+// Loop creates a loop. It runs until its context ends or the bus closes.
 func (s *Stage) Loop(ctx context.Context, t Target) (run func(context.Context), err error) {
 	queue, err := s.Bus.Batches(ctx, t.Channel, t.Lane)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 // TemplateFaults counts, since the start of the server, the recipients for whom templates failed,
-// and the variables that events lacked and no schema declares. It keeps names and places of
-// templates, but no values and no recipients.
+// and the variables that events lacked and no schema declares. It stores the names of templates
+// and positions in them, but no values and no recipients.
 type TemplateFaults struct {
 	registry *registry.Registry
 	clock    clock.Clock
@@ -40,14 +40,14 @@ type faultCount struct {
 	first, last time.Time
 }
 
-// maxTemplateFaults bounds the places that are counted. The traces of deliveries show the others.
+// maxTemplateFaults limits the number of counted positions. The traces of deliveries show the others.
 const maxTemplateFaults = 200
 
 func newTemplateFaults(r *registry.Registry, clock clock.Clock, logger *slog.Logger) *TemplateFaults {
 	return &TemplateFaults{registry: r, clock: clock, logger: logger, counts: map[templateFault]*faultCount{}}
 }
 
-// count adds recipients to a fault. It returns their total, and whether it is to be logged: at 1,
+// count adds recipients to a fault. It returns their total, and whether to log it: at 1,
 // 10, 100 and so on.
 func (f *TemplateFaults) count(of templateFault, recipients int64) (total int64, log bool) {
 	f.mu.Lock()

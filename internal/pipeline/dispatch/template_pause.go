@@ -17,21 +17,21 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// A broadcast whose template fails for more than half of its first recipients fails for none of
-// them. It is paused, and resumed with the next published version. No count is stored for that
-// beside the outcomes: a batch that comes again after a crash is tested again.
+// If a template fails for more than half of the first recipients of a broadcast, none of them
+// is recorded as failed. The broadcast is paused, and resumed with the next published version.
+// No separate count is stored: a batch that is delivered again after a crash is tested again.
 
 const (
 	// testSize is the number of first recipients of a broadcast with which a template is tested.
 	testSize = 100
-	// maxPausedBroadcasts bounds the paused broadcasts at which templates still pause further
-	// ones. Beyond it, recipients for whom a template fails are failed at once.
+	// maxPausedBroadcasts is the number of paused broadcasts above which templates pause no
+	// further ones. Recipients for whom a template fails then fail immediately.
 	maxPausedBroadcasts = 1000
-	// resumeEvery is how often broadcasts that a template paused are looked at.
+	// resumeEvery is the interval at which broadcasts that a template paused are checked.
 	resumeEvery = time.Second
 )
 
-// errLater is in errors that do not belong to the message: the batch comes again.
+// errLater is part of errors that are not caused by the message: the batch is delivered again.
 var errLater = errors.New("the message cannot be rendered yet")
 
 // message writes the message of the first of rest: with the template version of the event or, if
@@ -178,11 +178,11 @@ func publishedVersion(r *registry.Registry, number uint32) (now *catalog.Templat
 	return now, err == nil && now.Number != number
 }
 
-// resumer resumes broadcasts that were paused because of a template once another version of it is
-// published, also one that was published before the start.
+// resumer resumes broadcasts that were paused because of a template when another version of it is
+// published, including one that was published before the start.
 type resumer struct {
 	*Stage
-	services map[string]string // of broadcasts that were looked at
+	services map[string]string // of broadcasts that were checked
 }
 
 // ResumePaused resumes broadcasts whose template was replaced, until ctx ends.

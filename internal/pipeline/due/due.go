@@ -1,8 +1,8 @@
-// Package due publishes delayed work to BATCHES when its time has come: retries, messages
+// Package due publishes delayed work to BATCHES when it is due: retries, messages
 // that wait for the end of quiet hours or for a rate, and batches that a pause has held.
 //
-// State. The work is in the store, in the table of each day. In memory is the earliest time
-// of each day, which the recorder reports and each start reads back.
+// State. The work is in the store, in the table of each day. The earliest time of each day is
+// in memory; the recorder reports it, and each start reads it again.
 //
 // Failure. Work is published before it is removed from the store, so a crash in between
 // publishes it again. The second copy finds its deliveries attempted.
@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// readSize is the number of pieces of work that are read at a time.
+	// readSize is the number of work items that are read at a time.
 	readSize = 5000
-	// maxSleep bounds the wait, so that a step of the clock is noticed.
+	// maxSleep limits the wait, so that a clock change is detected.
 	maxSleep = time.Minute
 )
 
@@ -34,7 +34,7 @@ type Publisher interface {
 	Publish(ctx context.Context, batches []fanfare.Batch) error
 }
 
-// A Scheduler publishes work that is due. It is safe for concurrent use, but for
+// A Scheduler publishes work that is due. It is safe for concurrent use, except for
 // ReleaseHeld, which one goroutine calls at a time.
 type Scheduler struct {
 	store     *deliveries.Store
@@ -44,7 +44,7 @@ type Scheduler struct {
 
 	mu        sync.Mutex
 	next      map[fanfare.Day]time.Time // the earliest work of each day
-	published map[fanfare.Day][]int64   // held batches that are published and not removed yet
+	published map[fanfare.Day][]int64   // held batches that are published but not removed yet
 	wake      chan struct{}
 }
 
@@ -167,7 +167,7 @@ func (s *Scheduler) untilWritten(ctx context.Context, write func() error) error 
 	}
 }
 
-// ReleaseHeld publishes held batches, but for those that are still held. The loader holds
+// ReleaseHeld publishes held batches, except those that are still held. The loader holds
 // those parts of a batch again that are still paused. Called again after an error,
 // ReleaseHeld publishes nothing twice.
 func (s *Scheduler) ReleaseHeld(ctx context.Context, held func(*fanfare.Batch) bool) error {

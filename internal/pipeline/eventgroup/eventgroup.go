@@ -1,6 +1,6 @@
 // Package eventgroup encodes and decodes the messages of the stream EVENTS: groups of events
-// that were accepted together. Intake writes groups, matching reads them, and backup, erasure,
-// parked work and the notifier read or write them too.
+// that were accepted together. Ingestion writes groups, matching reads them, and backup,
+// erasure, parked work and the notifier also read or write them.
 package eventgroup
 
 import (
@@ -15,8 +15,8 @@ import (
 
 var errDamaged = errors.New("event group is damaged")
 
-// Encode returns a group of events that have a sequence already: they were parked, or come out
-// of a backup. Each keeps its sequence when the group is appended again.
+// Encode returns a group of events that have a sequence already: they were parked, or come from
+// a backup. Each keeps its sequence when the group is appended again.
 func Encode(events ...*fanfare.AcceptedEvent) ([]byte, error) {
 	var group []byte
 	for _, p := range events {

@@ -2,11 +2,11 @@
 // the stream EVENTS before it answers. The API, the notifier and direct messages call it.
 //
 // State. The ids of at least the last hour, or of the last ten million events, are in memory. A
-// start reads them from EVENTS. Requests that arrive together share one append, and so one sync of
-// the disk: while one group is appended, the next one collects.
+// start reads them from EVENTS. Requests that arrive together share one append, and therefore one
+// sync of the disk: while one group is being appended, the next group is collected.
 //
 // Failure. An error means that the event was not appended or, if the append itself failed, may have
-// been. To send it again with the same id is safe: after a failed append, the log is read back
+// been. Sending it again with the same id is safe: after a failed append, the log is read back
 // before the next append.
 package ingest
 
@@ -52,7 +52,7 @@ type Log interface {
 	ReplayEvents(ctx context.Context, since time.Time, visit func(seq uint64, kept time.Time, group []byte) error) error
 }
 
-// Topics has the configuration that intake needs.
+// Topics provides the configuration that ingestion needs.
 type Topics interface {
 	// Intake returns the lane of a topic and a check of its events' data.
 	Intake(service, topic string) (lane fanfare.Lane, validate func(json.RawMessage) error, err error)
@@ -122,7 +122,7 @@ func (in *Ingester) Stop() {
 }
 
 // Post appends events and returns when they are durable. Each event has its own result, in order.
-// The error is for a server that accepts no events at all.
+// The error means that the server accepts no events at all.
 func (in *Ingester) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]Result, error) {
 	if err := in.options.Floor(); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (in *Ingester) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([
 	return results, nil
 }
 
-// validate checks an event and fills in what its sender left out.
+// validate checks an event and fills in missing values.
 func (in *Ingester) validate(p *fanfare.AcceptedEvent, now time.Time, change uint64) (*entry, error) {
 	if len(p.Event.Data) > MaxDataBytes {
 		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/data",

@@ -20,12 +20,12 @@ func identify(p *fanfare.AcceptedEvent) identity {
 			panic(err) // cannot fail in memory
 		}
 	}
-	if p.Direct != nil { // messages have ids of their own
+	if p.Direct != nil { // messages have their own ids
 		if _, err := h.WriteString("\x00direct"); err != nil {
 			panic(err)
 		}
 	}
-	if fanfare.ReservedTopic(p.Topic) { // and so have Fanfare's own events
+	if fanfare.ReservedTopic(p.Topic) { // as do Fanfare's own events
 		if _, err := h.WriteString("\x00reserved"); err != nil {
 			panic(err)
 		}
@@ -40,8 +40,9 @@ const (
 	maxKnown = 10_000_000
 )
 
-// recentIDs has the ids of two generations. When the current one is full or an hour old, it replaces
-// the previous one. So at least the ids of the last hour, or the last ten million, are known.
+// recentIDs contains the ids of two generations. When the current one is full or an hour old, it
+// replaces the previous one. Therefore, at least the ids of the last hour, or the last ten million,
+// are known.
 type recentIDs struct {
 	mu                sync.Mutex
 	current, previous map[identity]fanfare.EventRef

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxAudiences is the number of audience filters that stay compiled. Beyond, all are
+	// maxAudiences is the number of audience filters that stay compiled. Beyond it, all are
 	// dropped and compiled again when they are needed.
 	maxAudiences = 256
 	// audienceBatch is the number of hits whose subscribers are in memory at a time.
@@ -36,8 +36,8 @@ type audienceKey struct{ filter, schema string }
 // NewAudiences returns Audiences over the subscribers of a registry.
 func NewAudiences(r *registry.Registry) *Audiences { return &Audiences{registry: r} }
 
-// Check returns an error if a filter does not compile, or names an attribute that the
-// service's schema of subscribers does not have.
+// Check returns an error if a filter does not compile, or uses an attribute that is not in the
+// service's schema of subscribers.
 func (a *Audiences) Check(service, filter string) error {
 	var schema json.RawMessage
 	if svc := a.registry.Configuration().Service(service); svc != nil {

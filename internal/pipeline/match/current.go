@@ -57,7 +57,7 @@ func (c *CurrentState) match(ctx context.Context, topic *catalog.Topic, last *fa
 	return slices.DeleteFunc(hits, func(h fanfare.Hit) bool { return h.Slot != slot }), err
 }
 
-// event returns the last event of a key. If its day has been removed, only its data are known.
+// event returns the last event of a key. If its day has been removed, only its data is known.
 func (c *CurrentState) event(ctx context.Context, topic *catalog.Topic, last *fanfare.Last) (*fanfare.AcceptedEvent, error) {
 	event, err := c.Store.Posted(ctx, last.Event)
 	if fanfare.CodeOf(err) == fanfare.NotFound {

@@ -95,8 +95,8 @@ func (m *Matcher) freezeDay(ctx context.Context, r *round, day fanfare.Day, resu
 	return nil
 }
 
-// hold puts in force that some of the results wait for approval, before their batches are
-// published. For an event that was frozen before, the store knows whether it still waits: it
+// hold ensures that results that need approval wait for it, before their batches are published.
+// For an event that was frozen before, the store knows whether it still waits: it
 // may have been approved since.
 func (m *Matcher) hold(ctx context.Context, day fanfare.Day, results []*fanfare.MatchResult, fresh []bool) error {
 	var held []*fanfare.MatchResult

@@ -18,8 +18,8 @@ const (
 	// of another service behind them are found. The rest stays on the bus. A group has up to
 	// a thousand events.
 	maxGroupsAhead = 4096
-	// maxGroupBytes bounds the data of these groups in memory. The data of further groups
-	// are read again when they are needed.
+	// maxGroupBytes bounds the data of these groups in memory. The data of further groups is
+	// read again when it is needed.
 	maxGroupBytes = 32 << 20
 	// turnEvents is how many events of a service are matched before the next service.
 	turnEvents = 100
@@ -32,7 +32,7 @@ type group struct {
 	lease    *bus.Lease
 	unfrozen int  // pieces
 	counted  int  // bytes of its data that are counted
-	finished bool // acknowledged, or given back; what is left of it comes again
+	finished bool // acknowledged, or returned; the rest of it is delivered again
 }
 
 // A piece is a share of the events of a group.
@@ -42,13 +42,13 @@ type piece struct {
 	single bool // each event is frozen by itself
 }
 
-// A groupQueue has the event groups of one lane that wait to be matched. It gives out the
+// A groupQueue contains the event groups of one lane that wait to be matched. It returns the
 // events of each service in turn, and the events of one service in their order. Events of a
 // topic with a window wait for its end. A groupQueue belongs to one goroutine.
 type groupQueue struct {
 	queue      *bus.Queue
 	bus        *bus.Bus
-	unreadable func(*bus.Lease, error) // takes a group that cannot be read
+	unreadable func(*bus.Lease, error) // receives a group that cannot be read
 	logger     *slog.Logger
 
 	lane        fanfare.Lane
@@ -142,7 +142,7 @@ func (q *groupQueue) count(g *group) {
 	g.counted = len(g.lease.Data)
 }
 
-// fetch reads the data of a group again if they are not in memory.
+// fetch reads the data of a group again if it is not in memory.
 func (q *groupQueue) fetch(ctx context.Context, g *group) error {
 	if g.lease.Data != nil {
 		return nil
@@ -174,7 +174,7 @@ func (q *groupQueue) frozen(p piece) error {
 	return p.lease.Done()
 }
 
-// retryLater gives the group of a piece back, unless that was done.
+// retryLater returns the group of a piece to the bus, unless this was already done.
 func (q *groupQueue) retryLater(p piece) {
 	if p.finished {
 		return
@@ -185,7 +185,7 @@ func (q *groupQueue) retryLater(p piece) {
 	}
 }
 
-// finish forgets a group. The caller acknowledges its lease or gives it back.
+// finish removes a group. The caller acknowledges or returns its lease.
 func (q *groupQueue) finish(g *group) {
 	if g.finished {
 		return
@@ -201,7 +201,7 @@ func (q *groupQueue) dropData(g *group) {
 	q.count(g)
 }
 
-// returnAll gives back all groups that wait.
+// returnAll returns all waiting groups to the bus.
 func (q *groupQueue) returnAll() {
 	all := q.waiting.Remove(func(piece) bool { return true })
 	for _, w := range q.windows {

@@ -33,8 +33,8 @@ type Options struct {
 	Audiences *Audiences
 	Digests   Digests
 	Recorder  Recorder
-	// Held puts in force that broadcasts wait for approval. It returns before the first of
-	// their batches is published.
+	// Held makes broadcasts wait for approval. It returns before the first of their batches is
+	// published.
 	Held   func([]*fanfare.MatchResult)
 	Clock  clock.Clock
 	Logger *slog.Logger
@@ -58,7 +58,7 @@ type Digests interface {
 type DigestRound interface {
 	// Due returns when the next run of a slot is; false if the slot has none.
 	Due(slot uint16) (time.Time, bool)
-	// Merge returns the result of a run: all that has waited for it.
+	// Merge returns the result of a run: all recipients and events that waited for it.
 	Merge(ctx context.Context, run *fanfare.AcceptedEvent) (*fanfare.MatchResult, error)
 	// End ends the round.
 	End()
@@ -72,8 +72,8 @@ const (
 	maxRoundHits = 200_000
 )
 
-// errUnread means that data which decides about the recipients of an event could not be read.
-// The event comes again.
+// errUnread means that data that determines the recipients of an event could not be read. The
+// event is delivered again.
 var errUnread = errors.New("cannot read the recipients of an event")
 
 // A Matcher matches the events of one lane. Run belongs to one goroutine.
@@ -155,8 +155,8 @@ func (m *Matcher) single(ctx context.Context, p piece) {
 	m.frozen(p)
 }
 
-// singleEvent is a round of one event. If the event could not be frozen, its group was given
-// back. An error is an error of matching.
+// singleEvent is a round of one event. If the event could not be frozen, its group was returned
+// to the bus. An error is an error of matching.
 func (m *Matcher) singleEvent(ctx context.Context, p piece, event []*fanfare.AcceptedEvent) (frozen bool, err error) {
 	r := m.begin()
 	defer r.digests.End()
@@ -195,7 +195,7 @@ func (m *Matcher) matchAll(ctx context.Context, r *round, p piece, events []*fan
 	for _, event := range events {
 		f, err := m.match(ctx, r, event)
 		if errors.Is(err, errUnread) || err != nil && bus.IsStop(ctx, err) {
-			return err // the group comes again
+			return err // the group is delivered again
 		}
 		if err != nil {
 			if err := m.park(ctx, event, err); err != nil {
@@ -283,8 +283,8 @@ func (m *Matcher) run(ctx context.Context, r *round, run *fanfare.AcceptedEvent)
 	return f, nil
 }
 
-// asUnread wraps a passing error, such as an unreachable database, so that the event comes
-// again. An event that cannot be decided is parked.
+// asUnread wraps a temporary error, such as an unreachable database, so that the event is
+// delivered again. An event that cannot be decided is parked.
 func asUnread(err error) error {
 	if errors.Is(err, verify.ErrUndecided) || fanfare.CodeOf(err) == fanfare.Invalid || fanfare.CodeOf(err) == fanfare.NotFound {
 		return err
@@ -304,7 +304,7 @@ func Pins(r *registry.Registry, topic *catalog.Topic) *plan.Pins {
 	return pins
 }
 
-// VerifyTopic names a topic to the verifier.
+// VerifyTopic returns a topic in the form that the verifier uses.
 func VerifyTopic(t *catalog.Topic) verify.Topic {
 	return verify.Topic{Key: condition.Key{Service: t.Service, Topic: t.Name}, Number: t.Number}
 }
@@ -324,7 +324,7 @@ func (m *Matcher) park(ctx context.Context, event *fanfare.AcceptedEvent, cause 
 	})
 }
 
-// fail gives a group back, or parks it when it has failed too often.
+// fail returns a group to the bus, or parks it if it has failed too often.
 func (m *Matcher) fail(ctx context.Context, lease *bus.Lease, cause error) {
 	m.Logger.Log(ctx, bus.FailureLevel(ctx, cause), "cannot match events", "error", cause, "failures", lease.Deliveries)
 	if lease.Deliveries < fanfare.MaxFailures || bus.IsStop(ctx, cause) {
@@ -358,7 +358,7 @@ func withSequences(lease *bus.Lease) []byte {
 	return group
 }
 
-// retryLater gives back the groups of pieces that could not be frozen.
+// retryLater returns the groups of pieces that could not be frozen.
 func (m *Matcher) retryLater(ctx context.Context, cause error, pieces ...piece) {
 	m.Logger.Log(ctx, bus.FailureLevel(ctx, cause), "cannot freeze the recipients of events; the bus will deliver the events again", "error", cause, "groups", len(pieces))
 	for _, p := range pieces {

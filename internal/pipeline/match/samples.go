@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// maxSamples is the number of events that are kept of a topic. After these, one of
+	// maxSamples is the number of events that are retained for each topic. After these, one of
 	// sampleInterval events replaces the oldest.
 	maxSamples     = 100
 	sampleInterval = 100
-	// maxSampleBytes is the size of the largest event that is kept.
+	// maxSampleBytes is the maximum size of a retained event.
 	maxSampleBytes = 8 << 10
 )
 
-// Samples keeps some events of each topic in memory, so that a report can tell how often a
-// condition is true. It is safe for concurrent use.
+// Samples retains some events of each topic in memory, so that a report can estimate how often
+// a condition is true. It is safe for concurrent use.
 type Samples struct {
 	mu     sync.Mutex
 	topics map[condition.Key]*topicSamples

@@ -13,8 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// KeyOf returns the key of an event with some data; false if its topic has no key or the data
-// have none.
+// KeyOf returns the key of an event with some data; false if its topic or the data has no key.
 func KeyOf(index *condition.Index, topic *catalog.Topic, data json.RawMessage) (fanfare.KeyRef, bool, error) {
 	if topic.Key == "" {
 		return fanfare.KeyRef{}, false, nil

@@ -80,7 +80,7 @@ func (b *Batcher) Batches() []fanfare.Batch {
 	return append(shared.batches, own.batches...)
 }
 
-// A batchList has batches, of which one of each key is still open.
+// A batchList contains batches, of which one for each key is still open.
 type batchList struct {
 	batches []fanfare.Batch
 	open    map[batchKey]int // its index
@@ -107,10 +107,10 @@ func (l *batchList) put(p *eventRanges) {
 
 func (l *batchList) close(key batchKey) { delete(l.open, key) }
 
-// KeepLatestAttempts leaves each member of a batch in one of its slices, the one with its
-// latest attempt. Work that was postponed twice is due twice, and a member that was tried in
-// between is also due for its next attempt. All of it may become one batch, where a member that
-// is named twice would wait for its own batch forever.
+// KeepLatestAttempts keeps each member of a batch only in the slice with its latest attempt.
+// Work that was postponed twice is due twice, and a member that was tried in between is also
+// due for its next attempt. All of this may become one batch, in which a member that occurs
+// twice would wait for its own batch forever.
 func KeepLatestAttempts(batch *fanfare.Batch) {
 	if len(batch.Slices) < 2 {
 		return

@@ -22,8 +22,8 @@ const MaxMessageEventBytes = 16 << 20
 
 // A DigestMerger merges the events that wait for a run by subscriber: a member for each
 // (subscriber, channel, template), with the newest events of the member, the oldest first. The
-// caller adds a few partitions, calls Manifests, and goes on with the next partitions, so that
-// memory does not grow with the run.
+// caller adds a few partitions, calls Manifests, and continues with the next partitions, so
+// that memory does not grow with the run.
 type DigestMerger struct {
 	Sources []SourceEvent
 	Max     []int                    // events of each topic in a message

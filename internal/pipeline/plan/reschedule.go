@@ -15,7 +15,7 @@ type Run struct {
 	Due  time.Time
 }
 
-// Reschedule has the new runs of subscriptions whose cadence has changed.
+// Reschedule contains the new runs of subscriptions whose cadence has changed.
 type Reschedule map[fanfare.RowID]Run
 
 // Split splits a manifest of waiting recipients into those who stay and those who move to another

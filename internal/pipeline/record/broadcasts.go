@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// broadcasts holds the progress of all open broadcasts. For a broadcast without an entry it
-// holds only the size, since a backlog may have millions of small events.
+// broadcasts contains the progress of all open broadcasts. For a broadcast without an entry it
+// stores only the size, because a backlog may have millions of small events.
 type broadcasts struct {
 	mu       sync.Mutex
 	notBegun map[fanfare.EventRef]int64
@@ -116,7 +116,7 @@ func (all *broadcasts) begin(ref fanfare.EventRef) *broadcast {
 
 // apply counts entries of one day that are about to be committed, adds the resulting
 // completions to the commit, and returns the broadcasts of which all messages have failed.
-// Counts are never taken back: a commit that fails for good ends the recorder.
+// Counts are never reverted: a commit that fails permanently stops the recorder.
 func (all *broadcasts) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.Time) (allFailed []fanfare.EventRef) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

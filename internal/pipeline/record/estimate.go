@@ -81,7 +81,7 @@ func (r *Recorder) Estimate(ref fanfare.EventRef, waits []fanfare.Waiting) (perS
 	return perSecond, end
 }
 
-// after returns when so many messages are settled, counted from a time.
+// after returns when the given number of messages will be settled, counted from a time.
 func after(from time.Time, messages int64, perSecond float64) time.Time {
 	seconds := min(float64(messages)/perSecond, 2*maxEstimate.Seconds())
 	return from.Add(time.Duration(seconds * float64(time.Second)))
@@ -89,5 +89,5 @@ func after(from time.Time, messages int64, perSecond float64) time.Time {
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// maxEstimate is how far in the future an estimated end may be.
+// maxEstimate is the maximum time until an estimated end.
 const maxEstimate = 100 * 24 * time.Hour

@@ -8,7 +8,7 @@
 // Failure. Record returns when its entry is durable. While the store refuses commits (the
 // disk is full), callers wait and the recorder tries again: an accepted message is not
 // forgotten while the process lives. If the store has removed the day, callers get that
-// error. The queue of waiting entries needs no limit, since each connection waits with one
+// error. The queue of waiting entries needs no limit, because each connection waits with one
 // group of messages.
 package record
 
@@ -119,7 +119,7 @@ func (r *Recorder) Stop() {
 	r.stopped.Wait()
 }
 
-// errStopped tells a connection that nothing can be recorded any more.
+// errStopped means that nothing more can be recorded.
 var errStopped = &fanfare.Error{Code: fanfare.Unavailable, Message: "the recorder has stopped"}
 
 // Expect announces that a message was released and that RecordExpected will follow. A group

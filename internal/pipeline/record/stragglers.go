@@ -1,7 +1,7 @@
 package record
 
 // stragglers estimates how many messages are in flight for longer than a group stays open.
-// If a next hop takes seconds for two messages, no group waits for these.
+// If a next hop takes seconds for two messages, no group waits for them.
 type stragglers struct {
 	known  int64 // messages that are missing whenever a group closes
 	fewest int64 // the lowest number of messages missing in the last rounds, if more than known

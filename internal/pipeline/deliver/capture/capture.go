@@ -1,12 +1,13 @@
 // Package capture sends the messages of a channel to a capture server, or into a folder,
-// instead of to their recipients. It is for staging, where the data has real people who
-// must not get messages. Package channels wraps the driver of a channel in it, and package
+// instead of to their recipients. It is for staging environments, whose data contains real
+// people who must not receive messages. Package channels wraps the driver of a channel in it,
+// and package
 // deliver calls Serve.
 //
-// State. None but the messages that the connection holds.
+// State. Only the messages that the connection holds.
 //
 // Failure. A capture server that cannot be reached counts as a relay that is down: messages
-// wait, and none of them is sent by the channel's own driver.
+// wait, and the channel's own driver sends none of them.
 package capture
 
 import (
@@ -20,7 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// Header names the channel of a captured message.
+// Header is the header field with the channel of a captured message.
 const Header = "X-Fanfare-Captured"
 
 // A Driver captures messages, except for allowed recipients.
@@ -193,7 +194,7 @@ func (q *captureQueue) ReportAll(marked []*driver.Message, outcomes []driver.Out
 	return q.Queue.ReportAll(originals, outcomes)
 }
 
-// TakeSameContent returns no further message: each captured message is sent alone.
+// TakeSameContent returns no further message: each captured message is sent separately.
 func (*captureQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
 	return dst
 }

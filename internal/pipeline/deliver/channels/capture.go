@@ -12,11 +12,11 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/capture"
 )
 
-// Capture says where messages of a staging server go in place of their relays and receivers. The
+// Capture specifies where a staging server sends messages instead of to their relays and receivers. The
 // zero Capture captures nothing.
 type Capture struct {
-	To    string        // smtp://host:port or a folder; "": messages leave, or are suppressed
-	allow capture.Allow // the recipients to whom messages leave all the same; nil: there is no list
+	To    string        // smtp://host:port or a folder; "": messages are sent or suppressed
+	allow capture.Allow // the recipients to whom messages are still sent; nil: there is no list
 }
 
 // NewCapture returns the Capture of the settings capture and allow_recipients.
@@ -28,13 +28,13 @@ func NewCapture(to string, allow []string) Capture {
 	return c
 }
 
-// InForce reports whether some messages do not leave.
+// InForce reports whether some messages are not sent.
 func (c Capture) InForce() bool { return c.To != "" || c.allow != nil }
 
 // Allowed counts the entries of allow_recipients.
 func (c Capture) Allowed() int { return len(c.allow) }
 
-// all reports whether no message leaves.
+// all reports whether no message is sent.
 func (c Capture) all() bool { return c.To != "" && c.allow == nil }
 
 func (c Capture) describe() string {
@@ -47,11 +47,11 @@ func (c Capture) describe() string {
 	return "only messages to allow_recipients are sent; all others are suppressed"
 }
 
-// Refuses reports whether a message to an address must neither leave nor be captured.
+// Refuses reports whether a message to an address must be neither sent nor captured.
 func (c Capture) Refuses(to string) bool { return c.To == "" && c.allow != nil && !c.allow.Has(to) }
 
-// settings returns the settings of a channel's sender, of which build makes the usual ones. If all
-// messages are captured, the usual driver is not made.
+// settings returns the settings of a channel's sender, based on those that build returns. If all
+// messages are captured, the usual driver is not created.
 func (c Capture) settings(conf *catalog.Channel, build func(*catalog.Channel) (deliver.Settings, error)) (deliver.Settings, error) {
 	if c.To == "" {
 		return build(conf)
@@ -76,7 +76,7 @@ func (c Capture) settings(conf *catalog.Channel, build func(*catalog.Channel) (d
 	return s, nil
 }
 
-// channel returns a channel as if it sent to the place of captured messages.
+// channel returns a channel as if it sent to the destination of captured messages.
 func (c Capture) channel(conf *catalog.Channel) *catalog.Channel {
 	one := *conf
 	one.Relays, one.Username, one.PasswordEnv, one.PasswordFile = nil, "", "", ""
@@ -88,8 +88,8 @@ func (c Capture) channel(conf *catalog.Channel) *catalog.Channel {
 	return &one
 }
 
-// keys reads the keys with which a channel signs. Captured messages are not signed, so that a
-// staging server needs none.
+// keys reads the keys with which a channel signs. Captured messages are not signed, so a
+// staging server needs no keys.
 func (c Capture) keys(conf *catalog.Channel) []dkimkeys.Read {
 	if c.all() {
 		return nil
@@ -97,7 +97,7 @@ func (c Capture) keys(conf *catalog.Channel) []dkimkeys.Read {
 	return dkimkeys.ReadAll(conf)
 }
 
-// CheckKey returns why a key cannot be used that is configured for a channel.
+// CheckKey returns why a key that is configured for a channel cannot be used.
 func (c Capture) CheckKey(conf *catalog.Channel, key *catalog.DKIMKey) error {
 	if c.all() {
 		return nil

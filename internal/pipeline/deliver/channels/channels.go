@@ -23,7 +23,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// Channels holds a sender for each channel, with a dispatch loop for each of its lanes. It is safe
+// Channels contains a sender for each channel, with a dispatch loop for each of its lanes. It is safe
 // for concurrent use.
 type Channels struct {
 	options Options
@@ -36,12 +36,12 @@ type Channels struct {
 	mu       sync.Mutex
 	open     map[uint16]*channel // by number
 	loops    sync.WaitGroup
-	leftover sync.WaitGroup // work that loops have left when they end
+	leftover sync.WaitGroup // work that is unfinished when loops end
 	ctx      context.Context
 	stop     context.CancelFunc
 }
 
-// Options are what Channels needs from the beginning.
+// Options are the dependencies that Channels needs at creation.
 type Options struct {
 	Capture Capture
 	Sites   *mx.Sites
@@ -51,29 +51,29 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Parts are what Channels needs to send.
+// Parts are the dependencies that Channels needs to send.
 type Parts struct {
 	Registry   *registry.Registry
 	Recorder   Recorder
 	Faults     *Faults
-	Release    func() // puts batches back to work that are held for a fault no more; returns at once
+	Release    func() // resumes batches that are no longer held because of a fault; returns immediately
 	Gate       func(channel uint16) deliver.Gate
 	Flows      deliver.BroadcastRates
 	Waiting    func(context.Context) (map[uint16]bool, error) // the channels that have batches on the bus
 	Dispatch   func(context.Context, Loop) (run func(context.Context), err error)
 	ReplyRules string // file with the operator's rules, "" for none
 	Files      FileMarks
-	WebhookKey []byte // signs for channels that name no secret
+	WebhookKey []byte // signs for channels without a secret
 	Networks   []netip.Prefix
 }
 
-// Recorder keeps outcomes. After Stop, waiting calls return.
+// Recorder stores outcomes. After Stop, waiting calls return.
 type Recorder interface {
 	deliver.Recorder
 	Stop()
 }
 
-// Loop says what a dispatch loop serves.
+// Loop specifies what a dispatch loop serves.
 type Loop struct {
 	Channel  uint16
 	Lane     fanfare.Lane
@@ -85,15 +85,15 @@ type Loop struct {
 type channel struct {
 	*deliver.Sender
 	keys     *dkimkeys.Keyring
-	settings string       // in force, to notice a change
+	settings string       // active, to detect a change
 	rate     catalog.Rate // in force
 	share    *limit.Share // of the rate of its service
 	service  catalog.ServiceLimits
 
-	problems []wire.ChannelProblem // of passwords and secrets, at the last look
+	problems []wire.ChannelProblem // of passwords and secrets, at the last check
 
-	fault   string // why its settings are not in force; "" while they are
-	started bool   // its settings were in force once
+	fault   string // why its settings are not active; "" while they are
+	started bool   // its settings have been active
 }
 
 // New returns Channels without any channel.
@@ -103,7 +103,7 @@ func New(o Options) *Channels {
 	return c
 }
 
-// Start makes the senders of all channels and begins to deliver. The faults of channels are logged
+// Start creates the senders of all channels and starts delivery. The faults of channels are logged
 // and shown in the status: they must not keep other channels from sending.
 func (c *Channels) Start(ctx context.Context, p Parts) error {
 	c.parts = p
@@ -116,8 +116,8 @@ func (c *Channels) Start(ctx context.Context, p Parts) error {
 	return err
 }
 
-// Tasks returns what runs beside until its context ends: it follows files of reply rules and keys
-// and the DNS.
+// Tasks returns the background tasks, which run until their context ends: they follow the files
+// of reply rules and keys, and the DNS.
 func (c *Channels) Tasks() []func(context.Context) {
 	return []func(context.Context){c.replies.run, c.followFiles, c.awaitRecords}
 }
@@ -125,7 +125,7 @@ func (c *Channels) Tasks() []func(context.Context) {
 // Context returns the context of deliveries. It ends when Drain begins.
 func (c *Channels) Context() context.Context { return c.ctx }
 
-// Reconcile makes a sender for each channel and puts changed settings in force. It returns the
+// Reconcile creates a sender for each channel and applies changed settings. It returns the
 // faults of all channels.
 func (c *Channels) Reconcile(ctx context.Context) error {
 	faults, err := c.configure(ctx)
@@ -148,7 +148,7 @@ func (c *Channels) configure(ctx context.Context) (faults []error, err error) {
 	return faults, nil
 }
 
-// apply puts the settings of a channel in force. fault is what is wrong with them. The caller
+// apply applies the settings of a channel. fault describes what is wrong with them. The caller
 // holds mu.
 func (c *Channels) apply(ctx context.Context, conf *catalog.Channel) (fault, err error) {
 	inForce := *conf
@@ -174,7 +174,7 @@ func (c *Channels) apply(ctx context.Context, conf *catalog.Channel) (fault, err
 	if fault = errors.Join(wrong, dkimkeys.Unsigned(keys, broken, c.clock.Now())); fault != nil {
 		if known != nil {
 			if !known.started {
-				ring.Set(keys, broken, files) // so that the status shows what is wrong with them now
+				ring.Set(keys, broken, files) // so that the status shows their current faults
 			}
 			c.noteFault(known, fault, conf)
 			return fault, nil
@@ -216,13 +216,13 @@ func (c *Channels) apply(ctx context.Context, conf *catalog.Channel) (fault, err
 	return fault, nil
 }
 
-// settingsText is all settings but the rate, which changes without new connections.
+// settingsText returns all settings except the rate, which changes without new connections.
 func settingsText(s catalog.ChannelSettings) string {
 	s.Rate = catalog.Rate{}
 	return fmt.Sprintf("%+v", s)
 }
 
-// add makes the sender of a channel and its dispatch loops.
+// add creates the sender of a channel and its dispatch loops.
 func (c *Channels) add(ctx context.Context, conf *catalog.Channel, settings deliver.Settings, ring *dkimkeys.Keyring) error {
 	sender := deliver.NewSender(deliver.Options{
 		Channel: conf.Number, Name: conf.Service + "/" + conf.Name,
@@ -281,7 +281,7 @@ func (c *Channels) Status(number uint16) deliver.Status {
 // Quotas returns the quotas of a day.
 func (c *Channels) Quotas() *Quotas { return &c.budgets.quotas }
 
-// Taken counts by channel the messages that next hops took since the start.
+// Taken returns, by channel, the number of messages that next hops have accepted since the start.
 func (c *Channels) Taken() map[uint16]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -295,7 +295,7 @@ func (c *Channels) Taken() map[uint16]int64 {
 // DrainRelay stops or resumes sending through a relay, named service/channel/relay.
 func (c *Channels) DrainRelay(name string, drained bool) {
 	names := strings.SplitN(name, "/", 3)
-	c.mu.Lock() // so that no former settings come into force afterwards
+	c.mu.Lock() // so that old settings are not applied afterwards
 	defer c.mu.Unlock()
 	conf, ok := c.parts.Registry.ChannelNamed(names[0], names[1])
 	if !ok { // it was deleted in the meantime
@@ -307,14 +307,14 @@ func (c *Channels) DrainRelay(name string, drained bool) {
 }
 
 // Drain stops taking batches and waits until the messages on the wire have an outcome. After the
-// timeout outcomes are not recorded any more, and the next start tries those messages again.
+// timeout, outcomes are no longer recorded, and the next start retries those messages.
 func (c *Channels) Drain(timeout time.Duration) {
 	c.stop()
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
 		c.loops.Wait()
-		c.mu.Lock() // no sender is added from here on
+		c.mu.Lock() // no sender is added after this
 		defer c.mu.Unlock()
 		var stopping sync.WaitGroup
 		for _, ch := range c.open {
@@ -333,10 +333,10 @@ func (c *Channels) Drain(timeout time.Duration) {
 	}
 }
 
-// closingTime is how long connections have to close once nothing is recorded any more.
+// closingTime is the time that connections have to close after recording has stopped.
 const closingTime = 500 * time.Millisecond
 
-// Sweep removes messages that may not leave any more from all queues.
+// Sweep removes messages that may no longer be sent from all queues.
 func (c *Channels) Sweep() {
 	for _, ch := range c.all() {
 		ch.RecheckGate()

@@ -18,7 +18,7 @@ import (
 type Destinations struct {
 	Channels *Channels
 	Store    *deliveries.Store
-	Hasten   func(ctx context.Context, day fanfare.Day) error // has due work of a day looked at again
+	Hasten   func(ctx context.Context, day fanfare.Day) error // causes the due work of a day to be checked again
 }
 
 // Destinations lists, by name, the destinations of a channel that are not healthy and those for
@@ -62,11 +62,11 @@ func (d *Destinations) Destinations(ctx context.Context, service, channel string
 	return all, err
 }
 
-// destinationWaiting is the state of a destination that is healthy as far as is known.
+// destinationWaiting is the state of a destination without a known problem.
 const destinationWaiting = "waiting"
 
-// ResumeDestination lets the messages leave that wait for a destination. The sender is resumed
-// before the store, so that messages which are postponed from then on have other reasons.
+// ResumeDestination releases the messages that wait for a destination. The sender is resumed
+// before the store, so that messages that are postponed after this have other reasons.
 func (d *Destinations) ResumeDestination(ctx context.Context, service, channel, name string) error {
 	conf, err := d.channel(service, channel)
 	if err != nil {

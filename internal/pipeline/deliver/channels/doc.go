@@ -1,13 +1,13 @@
 // Package channels runs the configured channels: it turns their settings into drivers, limits and
-// retry schedules, keeps one deliver.Sender a channel, and puts changed settings in force while
-// mail leaves.
+// retry schedules, runs one deliver.Sender per channel, and applies changed settings while mail
+// is being sent.
 //
 // State. Senders and counters, in memory. Quotas of a day are reserved in the registry.
 //
-// Failure. A channel whose settings cannot be put in force, such as one whose password cannot be
-// read, keeps its former settings or holds its messages. It is tried again every two seconds and
-// does not affect other channels.
+// Failure. A channel whose settings cannot be applied, such as one whose password cannot be
+// read, keeps its previous settings or holds its messages. The server retries every two seconds,
+// and other channels are not affected.
 //
-// The server makes one Channels. The dispatch stage hands batches to its senders; the API and the
-// status read it.
+// The server creates one Channels. The dispatch stage passes batches to its senders; the API and
+// the status read it.
 package channels

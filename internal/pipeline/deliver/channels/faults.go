@@ -12,8 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// brokenDriver takes the place of drivers that cannot be made. It takes no message: mail that is
-// not signed, for example, must not wait in it.
+// brokenDriver replaces a driver that cannot be created. It accepts no messages: unsigned mail,
+// for example, must not wait in it.
 type brokenDriver struct{ err error }
 
 func (b brokenDriver) Serve(context.Context, driver.Queue) error { return b.err }
@@ -22,7 +22,7 @@ func brokenRelays(err error) []deliver.RelaySettings {
 	return []deliver.RelaySettings{{Name: "none", Driver: brokenDriver{err}, Weight: 1}}
 }
 
-// Faults holds the channels whose settings have not been in force since the start. Their batches
+// Faults contains the channels whose settings have not been active since the start. Their batches
 // are held like those of a paused channel, so that they can be cancelled, and are cancelled when
 // the channel is deleted. Channels writes it; readers take no lock.
 type Faults struct {
@@ -35,7 +35,7 @@ type Fault struct {
 	Deleted bool // the channel was deleted and will not send
 }
 
-// notInForce begins the reason for which the batches of a channel with a fault are held.
+// notInForce is the beginning of the reason why the batches of a channel with a fault are held.
 const notInForce = "the settings of the channel cannot be applied: "
 
 // Of returns the fault of a channel, nil if it has none.
@@ -68,8 +68,8 @@ func (f *Faults) Set(channel uint16, fault *Fault) bool {
 	return true
 }
 
-// noteFault sets why the settings of a channel are not in force, nil if they are, and logs a
-// change. Batches that were held for the fault go back to work.
+// noteFault records why the settings of a channel are not active, or nil if they are, and logs
+// a change. Batches that were held because of the fault are resumed.
 func (c *Channels) noteFault(ch *channel, fault error, conf *catalog.Channel) {
 	was := ch.fault
 	ch.fault = ""
@@ -106,19 +106,19 @@ func (c *Channels) cancelDeleted() {
 	}
 }
 
-// retryFaults tries again to put settings in force that could not be.
+// retryFaults retries settings that could not be applied.
 func (c *Channels) retryFaults(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, conf := range c.parts.Registry.Channels() {
 		if ch := c.open[conf.Number]; ch != nil && ch.fault != "" {
-			_, _ = c.apply(ctx, conf) // the fault was logged, and a sender is there
+			_, _ = c.apply(ctx, conf) // the fault was logged, and there is a sender
 		}
 	}
 }
 
-// serveDeleted makes senders for channels that were deleted before this start and still have
-// batches on the bus: these leave, or are cancelled if they cannot.
+// serveDeleted creates senders for channels that were deleted before this start and still have
+// batches on the bus. The batches are sent, or cancelled if that is impossible.
 func (c *Channels) serveDeleted(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// followEvery is how often files of keys, files of secrets and DNS records are looked at.
+// followEvery is the interval at which key files, secret files and DNS records are checked.
 const followEvery = 2 * time.Second
 
-// followFiles puts keys in force whose files have changed, and settings that could not be before,
-// until ctx ends.
+// followFiles applies keys whose files have changed, and settings that could not be applied
+// before, until ctx ends.
 func (c *Channels) followFiles(ctx context.Context) {
 	for retry.Sleep(ctx, followEvery) == nil {
 		c.reloadKeys()
@@ -49,7 +49,7 @@ func (c *Channels) logBroken(conf *catalog.Channel, broken []dkimkeys.Broken) {
 	}
 }
 
-// awaitRecords lets keys sign once their records are published in the DNS, until ctx ends.
+// awaitRecords activates keys when their records are published in the DNS, until ctx ends.
 func (c *Channels) awaitRecords(ctx context.Context) {
 	for retry.Sleep(ctx, followEvery) == nil {
 		var lookups sync.WaitGroup
@@ -61,8 +61,8 @@ func (c *Channels) awaitRecords(ctx context.Context) {
 	}
 }
 
-// awaitedKeys returns the keys that would sign now if their record was published, and whose record
-// is to be looked up again.
+// awaitedKeys returns the keys that would sign now if their record were published, and whose
+// record must be looked up again.
 func (c *Channels) awaitedKeys() (all []*dkim.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +77,7 @@ func (c *Channels) awaitedKeys() (all []*dkim.Key) {
 	return all
 }
 
-// publishKeys puts keys in force whose records were seen.
+// publishKeys activates keys whose records were seen.
 func (c *Channels) publishKeys() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

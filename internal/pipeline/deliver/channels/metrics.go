@@ -25,8 +25,8 @@ var (
 	replyRulesRefused    = prometheus.NewDesc("fanfare_reply_rules_refused", "1 if the file set in reply_rules cannot be used.", nil, nil)
 )
 
-// Describe sends the metrics of channels. Their number grows with the configuration, not with the
-// destinations that are written to.
+// Describe sends the metrics of channels. Their number depends on the configuration, not on the
+// number of destinations.
 func (c *Channels) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{relayUp, relayShare, relayConnections, relayAccepted, relayErrors, relaySeconds, signaturesMade, secretsUnusable, impairedDestinations, answersByClass, replyRulesRefused} {
 		to <- d

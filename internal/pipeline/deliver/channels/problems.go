@@ -66,7 +66,7 @@ func keyProblem(b *dkimkeys.Broken, signing string, held bool) wire.ChannelProbl
 	return p
 }
 
-// messageOf returns an error without its place in a document and without its hint.
+// messageOf returns the message of an error without its position in a document and without its hint.
 func messageOf(err error) string {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {

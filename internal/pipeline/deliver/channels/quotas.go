@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// budgets holds the limits that several senders share: quotas of a day, and the rates of services.
+// budgets contains the limits that several senders share: daily quotas and the rates of services.
 type budgets struct {
 	quotas Quotas
 	clock  clock.Clock
@@ -26,7 +26,7 @@ type budgets struct {
 }
 
 // of returns the budgets of a channel; share is its part of the service's rate. The rate comes
-// last: it alone lets its shares take turns.
+// last because only the rate lets its shares take turns.
 func (b *budgets) of(c *catalog.Channel, service catalog.ServiceLimits, share *limit.Share) (all []deliver.Budget) {
 	if quota := b.quotas.of(c.Service+"/"+c.Name, c.DailyQuota); quota != nil {
 		all = append(all, quota)
@@ -55,7 +55,7 @@ func (b *budgets) rate(service string) *limit.SharedRate {
 	return rate
 }
 
-// set puts the rate of a service in force.
+// set applies the rate of a service.
 func (b *budgets) set(service string, rate catalog.Rate) {
 	perSecond := rate.PerSecond()
 	if perSecond == 0 {
@@ -64,14 +64,14 @@ func (b *budgets) set(service string, rate catalog.Rate) {
 	b.rate(service).Set(perSecond, b.clock.Now())
 }
 
-// Quotas holds the quotas of a day of services and channels. Messages are reserved in the registry
-// in blocks, by goroutines of their own, so that connections do not wait for the database.
+// Quotas contains the daily quotas of services and channels. Separate goroutines reserve messages
+// in the registry in blocks, so that connections do not wait for the database.
 type Quotas struct {
 	registry *registry.Registry
 	clock    clock.Clock
 	logger   *slog.Logger
 
-	// mu is never held while a quota is asked, since a quota then calls reserve.
+	// mu is never held during a call to a quota, because a quota may call reserve.
 	mu        sync.Mutex
 	all       map[string]*limit.Quota // by service, or service/channel
 	reserving sync.WaitGroup
@@ -85,7 +85,7 @@ func (q *Quotas) of(name string, daily catalog.DailyQuota) *limit.Quota {
 	}
 	zone, err := time.LoadLocation(daily.Zone)
 	if err != nil {
-		zone = time.UTC // apply refuses a zone that is not known
+		zone = time.UTC // apply refuses an unknown time zone
 	}
 	most := daily.Messages
 	q.mu.Lock()
@@ -121,7 +121,7 @@ func (q *Quotas) reserve(quota *limit.Quota, name, day string, block int64) {
 	quota.Grant(day, block, granted)
 }
 
-// stop gives unused reservations back. No message is sent any more.
+// stop returns unused reservations. No message is sent after this.
 func (q *Quotas) stop(ctx context.Context) {
 	q.mu.Lock()
 	q.stopped = true
@@ -148,8 +148,8 @@ func (q *Quotas) Status(name string, daily catalog.DailyQuota) *wire.QuotaStatus
 	return &wire.QuotaStatus{Messages: daily.Messages, Zone: daily.Zone, Used: used, Ends: ends.UTC()}
 }
 
-// Spent returns until when nothing leaves by a channel of a service because its daily quota, or
-// that of the service, is spent; the zero time if neither is.
+// Spent returns until when a channel of a service sends nothing because its daily quota or that
+// of the service is used up, or the zero time if neither is.
 func (q *Quotas) Spent(service, channel string) (until time.Time) {
 	if q.registry.ServiceLimits(service).DailyQuota.Messages > 0 {
 		until = q.spent(service)
@@ -162,7 +162,7 @@ func (q *Quotas) Spent(service, channel string) (until time.Time) {
 	return until
 }
 
-// AnySpent reports whether a quota of a service or of its channels is spent.
+// AnySpent reports whether a quota of a service or of its channels is used up.
 func (q *Quotas) AnySpent(service string) bool {
 	if !q.Spent(service, "").IsZero() {
 		return true

@@ -16,15 +16,15 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// replies holds the rules by which replies of next hops are classified: those of the operator's
-// file, then the built-in ones. If the file cannot be used, the former rules stay in force: a
-// typing error does not stop deliveries, but is logged and shown in metrics and by doctor.
+// replies contains the rules that classify the replies of next hops: those in the operator's
+// file, then the built-in ones. If the file cannot be used, the previous rules stay active. A
+// typing error does not stop deliveries, but is logged and reported by metrics and doctor.
 type replies struct {
 	file   string // "" for none
 	logger *slog.Logger
 
 	rules  atomic.Pointer[reply.Rules]
-	fault  atomic.Pointer[string]                 // why the file is not in force; nil while it is
+	fault  atomic.Pointer[string]                 // why the file is not used; nil while it is
 	counts [len(fanfare.Classes) + 1]atomic.Int64 // replies by class; the last counts those without
 	read   fileVersion                            // that was read last
 }
@@ -41,10 +41,10 @@ func newReplies(file string, logger *slog.Logger) *replies {
 	return r
 }
 
-// reloadEvery is how often the file is looked at.
+// reloadEvery is the interval at which the file is checked.
 const reloadEvery = 2 * time.Second
 
-// run puts changes of the file in force until ctx ends.
+// run applies changes of the file until ctx ends.
 func (r *replies) run(ctx context.Context) {
 	if r.file == "" {
 		return
@@ -79,8 +79,8 @@ func (r *replies) reload() {
 	r.logger.Info("loaded the reply rules", "file", r.file, "rules", len(own.All()))
 }
 
-// refuse logs once why the file is not in force. The file is read again at the next look: the
-// cause, such as a missing right, need not show in its version.
+// refuse logs once why the file is not used. The file is read again at the next check, because
+// the cause, such as a missing permission, may not be visible in its version.
 func (r *replies) refuse(err error) {
 	r.read = fileVersion{}
 	why := err.Error()

@@ -19,7 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
-// settings converts the configuration of a channel for its sender, and makes its drivers.
+// settings converts the configuration of a channel for its sender, and creates its drivers.
 func (c *Channels) settings(conf *catalog.Channel) (deliver.Settings, error) {
 	s := deliver.Settings{
 		Connections: conf.Connections, Rate: rate.Inf,
@@ -57,7 +57,7 @@ func (c *Channels) settings(conf *catalog.Channel) (deliver.Settings, error) {
 	return s, nil
 }
 
-// smtpDriver makes the driver of one relay of a channel.
+// smtpDriver creates the driver for one relay of a channel.
 func smtpDriver(conf *catalog.Channel, s *deliver.Settings) (driver.Driver, error) {
 	password, err := conf.Password()
 	if err != nil {
@@ -103,14 +103,14 @@ func retrySchedule(waits []catalog.Duration) deliver.Retry {
 	return schedule
 }
 
-// FileMarks makes the marks by which channels of the driver file tell their own temporary files
-// from those of others.
+// FileMarks returns the marks by which channels with the file driver distinguish their own
+// temporary files from those of others.
 type FileMarks struct{ server, run string }
 
 // NewFileMarks returns the marks of one start. A data directory belongs to one server at a time; a
-// copy of it elsewhere is another server's, although it has the same key.
+// copy of it elsewhere belongs to another server, although it has the same key.
 func NewFileMarks(dir string, key []byte, started time.Time) FileMarks {
-	host, _ := os.Hostname() // without one, directory and key suffice
+	host, _ := os.Hostname() // without it, the directory and the key are sufficient
 	if whole, err := filepath.Abs(dir); err == nil {
 		dir = whole
 	}

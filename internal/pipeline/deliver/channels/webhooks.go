@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/webhook"
 )
 
-// webhookDriver makes the driver of a channel.
+// webhookDriver creates the driver of a channel.
 func (c *Channels) webhookDriver(conf *catalog.Channel, s *deliver.Settings) (driver.Driver, error) {
 	keys, err := c.webhookKeys(conf)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Queue hands out messages and checks that drivers keep the contract. Check reports the
+// A Queue hands out messages and checks that drivers fulfil the contract. Check reports the
 // violations.
 type Queue struct {
 	// Set before the first call of Next.
@@ -253,7 +253,7 @@ func (q *Queue) Returned(ref fanfare.DeliveryRef) int {
 	return q.returned[ref]
 }
 
-// Arrived tells the queue that the next hop has a whole body. It must belong to a message
+// Arrived records that the next hop has received a complete body. It must belong to a message
 // that was released and not reported.
 func (q *Queue) Arrived(body []byte) {
 	q.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Behaviour says how a next hop treats messages.
+// A Behaviour is the way a next hop treats messages.
 type Behaviour string
 
 // The behaviours.
@@ -32,20 +32,20 @@ const (
 // A Fixture is a driver with a real next hop. Its timeouts are short.
 type Fixture struct {
 	Driver driver.Driver
-	Relay  string // of outcomes, or its beginning
-	// Message makes the nth message with the address and the form of this driver. Its body
+	Relay  string // Relay of the outcomes, or its beginning
+	// Message creates the nth message with the address and the format of this driver. Its body
 	// contains text unchanged.
 	Message func(n int, text string) *driver.Message
 	// SetBehaviour sets how messages are treated from now on.
 	SetBehaviour func(Behaviour)
-	// HasAttachments says that messages may have attachments.
+	// HasAttachments reports whether messages may have attachments.
 	HasAttachments bool
-	// Idempotent says that a message which is sent twice replaces itself, so that messages
+	// Idempotent reports whether a message that is sent twice replaces itself, so that messages
 	// with different content may be released together.
 	Idempotent bool
-	// Behaviours lists the behaviours that the next hop supports, besides Accepts.
+	// Behaviours lists the behaviours that the next hop supports in addition to Accepts.
 	Behaviours []Behaviour
-	// OnBody registers a function that gets every whole body before the next hop replies.
+	// OnBody registers a function that receives every complete body before the next hop replies.
 	OnBody func(func(body []byte))
 	// Received returns the bodies that the next hop accepted, unchanged.
 	Received func() [][]byte
@@ -72,7 +72,7 @@ func (f *Fixture) queue(messages ...*driver.Message) *Queue {
 	return queue
 }
 
-// Run runs the suite. Each test opens a fixture of its own.
+// Run runs the suite. Each test opens its own fixture.
 func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	for _, one := range []struct {
 		name string

@@ -23,7 +23,7 @@ type Message struct {
 
 	// Attachments follows Body and ends the message: the attached files, encoded as MIME
 	// parts. It is ASCII in lines that end with CRLF, none of which begins with a dot. All
-	// messages of a batch share the memory, and nobody writes to it. It is empty if Body is
+	// messages of a batch share the memory, which must not be changed. It is empty if Body is
 	// the whole message.
 	Attachments []byte
 
@@ -32,8 +32,8 @@ type Message struct {
 	// is 0 if no other message has this content.
 	SharedContent uint64
 
-	// Individual returns the message as a recipient gets it who shares it with nobody:
-	// addressed to that person, with a personal link to unsubscribe. It is safe for concurrent
+	// Individual returns the message as its recipient would receive it without sharing:
+	// addressed to that person, with a personal unsubscribe link. It is safe for concurrent
 	// use and returns the same message each time. It is nil if the message is individual.
 	Individual func() (Message, error)
 
@@ -64,20 +64,20 @@ type Outcome struct {
 	Relay   string    // host:port that answered
 	At      time.Time // when the answer was read
 
-	// RetryAfter is how long the peer asks to be left alone (RFC 9110, section 10.2.3), 0 if
-	// it did not ask. A driver sets it from a field of the protocol; package deliver reads
-	// what the text says.
+	// RetryAfter is the time for which the peer asks to receive nothing (RFC 9110, section
+	// 10.2.3), 0 if it did not ask. A driver sets it from a field of the protocol; package
+	// deliver also reads it from the text.
 	RetryAfter time.Duration
 
 	Class fanfare.Class // the reason; package deliver fills it in if the driver left it empty
 }
 
-// A Queue hands out the messages of one connection of a channel and takes their outcomes. Its
+// A Queue hands out the messages of one connection of a channel and receives their outcomes. Its
 // methods are safe for concurrent use. For each message, a connection calls Next and then
 // either Return (it wrote nothing of the body), or Release and Report.
 type Queue interface {
 	// Next returns the next message. With wait it blocks until there is one, ctx ends or the
-	// queue has been idle for its timeout; without wait it returns nil at once if there is
+	// queue has been idle for its timeout; without wait it immediately returns nil if there is
 	// none. A nil message with a nil error means that there is nothing to send now. The
 	// message and its body belong to the connection until it returns or reports the message.
 	Next(ctx context.Context, wait bool) (*Message, error)
@@ -87,8 +87,9 @@ type Queue interface {
 	// Next had returned them.
 	TakeSameContent(dst []*Message, message *Message, most int) []*Message
 
-	// Failover reports whether the queue gives the message to another next hop at once, without
-	// counting an attempt. A driver asks when a next hop refused a message for now, before any
+	// Failover reports whether the queue immediately passes the message to another next hop,
+	// without counting an attempt. A driver asks when a next hop refused a message for now,
+	// before any
 	// byte of the body was written and before Release. The connection forgets a message that
 	// goes to another next hop, and continues with Release and Report otherwise.
 	Failover(message *Message, outcome Outcome) bool
@@ -106,7 +107,7 @@ type Queue interface {
 
 	// Report passes on the outcome of a released message, exactly once, and blocks until it is
 	// recorded (synced in durability mode fsync). The connection writes no further body before
-	// Report has returned. After an error nothing can be recorded any more, and the connection
+	// Report has returned. After an error, nothing more can be recorded, and the connection
 	// closes.
 	Report(message *Message, outcome Outcome) error
 
@@ -115,7 +116,7 @@ type Queue interface {
 	// it receives twice: otherwise recipients would get duplicates after a failed commit.
 	ReportAll(messages []*Message, outcomes []Outcome) error
 
-	// Return gives back a message of whose body no byte was written.
+	// Return gives back a message if no byte of its body was written.
 	Return(message *Message)
 }
 

@@ -1,11 +1,11 @@
 // Package fairqueue is a queue in which flows take turns: deficit round robin (Shreedhar
 // and Varghese, 1995). Each turn adds a quantum to the credit of a flow, and each item
-// costs credit. So a flow with many items does not delay a flow with few, and a turn takes
-// a few steps however many flows there are. Package deliver queues jobs in it, and the
+// costs credit. A flow with many items therefore does not delay a flow with few, and the cost
+// of a turn does not depend on the number of flows. Package deliver queues jobs in it, and the
 // dispatch stage batches.
 //
-// State. The waiting items, and the credit of each flow that has items. A flow without
-// items is forgotten, so that it cannot save credit.
+// State. The waiting items, and the credit of each flow that has items. A flow without items is
+// removed, so it cannot save credit.
 //
 // A Queue is not safe for concurrent use, and does not limit its length.
 package fairqueue
@@ -32,7 +32,7 @@ type costed[T any] struct {
 	cost  int
 }
 
-// maxSpare is the maximum number of unused flows that are kept for reuse.
+// maxSpare is the maximum number of unused flows that are retained for reuse.
 const maxSpare = 64
 
 // New returns an empty queue. The quantum is the credit that a flow gets each turn, at
@@ -63,7 +63,7 @@ func (q *Queue[K, T]) Push(key K, value T, cost int) {
 	q.len++
 }
 
-// PushFront puts the item that was popped last back: it is the next item or, if PopIf
+// PushFront puts back the item that was popped last: it is the next item or, if PopIf
 // returned it, the next of its flow.
 func (q *Queue[K, T]) PushFront(key K, value T, cost int) {
 	f := q.flows[key]
@@ -180,7 +180,7 @@ func (q *Queue[K, T]) ordered() []*flow[K, T] {
 	return all
 }
 
-// newFlow makes the flow of a key, outside of the ring.
+// newFlow creates the flow of a key, outside the ring.
 func (q *Queue[K, T]) newFlow(key K) *flow[K, T] {
 	f := &flow[K, T]{}
 	if n := len(q.spare); n > 0 {

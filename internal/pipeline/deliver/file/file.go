@@ -1,5 +1,5 @@
 // Package file is the driver that writes messages into a folder, each as a file that mail
-// programs open (.eml). It is for trials, archives and tests. Package channels makes the
+// programs open (.eml). It is for trials, archives and tests. Package channels creates the
 // drivers, and package deliver calls Serve.
 //
 // State. Messages are written under temporary names, synced and renamed, so that a visible
@@ -8,7 +8,7 @@
 // all of them if the file system allows it, and one commit records their outcomes. A
 // message is reported only when its file is durable.
 //
-// Failure. A folder that cannot be written counts as a broken connection: messages wait. A
+// Failure. A folder that cannot be written to counts as a broken connection: messages wait. A
 // killed process leaves temporary files; the next process of the same owner removes them,
 // and no others.
 package file
@@ -74,8 +74,8 @@ func take(ctx context.Context, queue driver.Queue) (messages []*driver.Message, 
 	return messages, nil
 }
 
-// deliver writes messages to files and reports them when they are durable. Messages that
-// cannot be written are returned, and the error of the folder is the result.
+// deliver writes messages to files and reports them when they are durable. It returns messages
+// that cannot be written to the queue, and the error of the folder to the caller.
 func (d *Driver) deliver(queue driver.Queue, disk *syncer, messages []*driver.Message) error {
 	p := batch{folder: d.folder, names: d.names}
 	defer p.discardAll()

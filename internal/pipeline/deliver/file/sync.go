@@ -7,8 +7,8 @@ import (
 )
 
 // A syncer makes files durable: each file with fsync, or all of them with one syncfs of
-// their file system. syncfs waits for the disk once, but also writes what other processes
-// have left in the cache. It is therefore used while it takes less time than the fsyncs
+// their file system. syncfs waits for the disk once, but it also writes the data of other
+// processes in the cache. It is therefore used only while it takes less time than the fsyncs
 // did. After a slower syncfs, the next one is tried when as much time has passed as it
 // took, and twice as much after each further one in a row.
 type syncer struct {
@@ -18,7 +18,7 @@ type syncer struct {
 	slowInRow   atomic.Int32         // slower syncfs calls in a row
 }
 
-// maxSlowInRow limits the time that useless attempts take to a hundredth.
+// maxSlowInRow limits the time spent on useless attempts to one percent.
 const maxSlowInRow = 7
 
 // newSyncer returns a syncer for files in an existing folder.

@@ -19,13 +19,13 @@ const tempPrefix = ".part-"
 // prefix is the beginning of the names of temporary files.
 func (m TempNames) prefix() string { return tempPrefix + m.Owner + "-" + m.Run + "-" }
 
-// isLeftover reports whether a file is from another run of the same owner. An owner runs
-// only once at a time, so nobody writes that file any more.
+// isLeftover reports whether a file is from another run of the same owner. An owner has only
+// one run at a time, so that file is no longer being written.
 func (m TempNames) isLeftover(name string) bool {
 	return m.Owner != "" && strings.HasPrefix(name, tempPrefix+m.Owner+"-") && !strings.HasPrefix(name, m.prefix())
 }
 
-// removeLeftovers removes the files of earlier runs from a folder. It ignores errors, since
+// removeLeftovers removes the files of earlier runs from a folder. It ignores errors because
 // such files do no harm.
 func (m TempNames) removeLeftovers(path string) {
 	folder, err := os.Open(path)

@@ -12,8 +12,8 @@ const (
 	// relapseWindow is the time after a pause in which a failure continues the series of
 	// pauses.
 	relapseWindow = 5 * time.Minute
-	// pauseJitter spreads the ends of pauses, so that destinations which failed together do
-	// not return together.
+	// pauseJitter spreads the ends of pauses, so that destinations that failed together do not
+	// return together.
 	pauseJitter = 0.2
 )
 

@@ -1,7 +1,7 @@
 // Package limit decides when the next message may be sent: rates, daily quotas, windows of
 // active messages, and circuit breakers. It does no I/O and starts no goroutine. The caller
 // passes the time to each call, so that tests can set it. Package deliver uses all types,
-// and package channels makes the shared rates and the quotas.
+// and package channels creates the shared rates and the quotas.
 //
 // State. Everything is in memory and is learned again after a start. Only a Quota outlives
 // the process, in blocks that its owner stores.

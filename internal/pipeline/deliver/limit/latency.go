@@ -34,7 +34,7 @@ const (
 	overloadFactor = 4
 	minOverload    = 20 * time.Millisecond
 	// minimumGrowth is the growth of the minimum per round, so that a peer that became
-	// slower for good is not overloaded for ever.
+	// permanently slower does not count as overloaded forever.
 	minimumGrowth = 1.005
 )
 

@@ -13,7 +13,7 @@ const (
 	// raiseFactor.
 	raiseAfter  = 15 * time.Second
 	raiseFactor = 1.05
-	// forgetFactor times the last refused rate is the rate at which the limit is forgotten.
+	// forgetFactor times the last refused rate is the rate at which the limit is dropped.
 	forgetFactor = 3
 )
 

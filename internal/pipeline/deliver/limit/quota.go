@@ -92,8 +92,8 @@ func (q *Quota) Refund(spent time.Time, n int) {
 	}
 }
 
-// ExhaustedUntil returns until when no message may be sent, or zero if messages may be sent
-// or nobody has asked today.
+// ExhaustedUntil returns until when no message may be sent, or zero if messages may be sent or
+// none were requested today.
 func (q *Quota) ExhaustedUntil(now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -53,7 +53,7 @@ const groupSpan = time.Second + 5*time.Millisecond
 // than a nanosecond apart. (Inf of golang.org/x/time/rate is the largest float, not +Inf.)
 const unlimited = 1e9
 
-// Set changes the rate at once. From unlimited on, and below zero, there is no limit; 0
+// Set changes the rate immediately. At unlimited or more, and below zero, there is no limit; 0
 // allows no message.
 func (r *Rate) Set(perSecond float64, now time.Time) {
 	switch {
@@ -98,8 +98,8 @@ func (r *Rate) GroupSize(most int) int {
 // Wait returns how long no message may be sent.
 func (r *Rate) Wait(now time.Time) time.Duration { return r.WaitFor(1, false, now) }
 
-// WaitFor returns how long n messages may not be sent together. It assumes that a group
-// which has to wait comes back.
+// WaitFor returns how long n messages may not be sent together. It assumes that a group that
+// must wait asks again.
 func (r *Rate) WaitFor(n int, urgent bool, now time.Time) (wait time.Duration) {
 	if r.interval == 0 {
 		return 0

@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// maxLead is how far a share may be ahead of another one that waits, as the time in
-	// which the rate allows so many messages; at least one message.
+	// maxLead is how far a share may be ahead of another one that waits, as the time in which
+	// the rate allows that many messages; at least one message.
 	maxLead = 20 * time.Millisecond
-	// lateness is how long a share is still expected after its wait. It may have nothing to
-	// send any more.
+	// lateness is how long a share is still expected after its wait. It may have nothing left
+	// to send.
 	lateness = 20 * time.Millisecond
 )
 
-// A SharedRate is a rate that several users spend together, each through a Share. A share
-// that sends alone gets the whole rate. Of those that wait, none gets ahead of another by
-// more than maxLead. It is safe for concurrent use.
+// A SharedRate is a rate that several users share, each through a Share. If only one share
+// sends, it gets the whole rate. Among the shares that wait, none gets ahead of another by more
+// than maxLead. It is safe for concurrent use.
 type SharedRate struct {
 	mu      sync.Mutex
 	rate    Rate
@@ -52,8 +52,7 @@ func (s *Share) GroupSize(most int) int {
 	return s.shared.rate.GroupSize(most)
 }
 
-// Take counts n messages that are sent together now, or returns how long this share has to
-// wait.
+// Take counts n messages that are sent together now, or returns how long this share must wait.
 func (s *Share) Take(now time.Time, n int, urgent bool) (taken int, wait time.Duration) {
 	all := s.shared
 	all.mu.Lock()

@@ -22,8 +22,8 @@ type extensions struct {
 	auth       []string // mechanisms, in upper case
 }
 
-// unsendable returns why a message cannot be sent to this peer at all, or "". Nothing of
-// such a message is sent.
+// unsendable returns why a message cannot be sent to this peer at all, or "". No part of such a
+// message is sent.
 func (e *extensions) unsendable(message *driver.Message) string {
 	switch {
 	case message.To == "":

@@ -165,7 +165,7 @@ func (s *session) body(ctx context.Context, tx *transaction) (next *transaction,
 		c.out = c.appendEnvelope(c.out, next)
 	}
 	if !s.release(tx) {
-		// After 354 the only way to withdraw is to close the connection.
+		// After 354, the only way to withdraw the message is to close the connection.
 		s.returnTransaction(next)
 		return nil, false, reconnect
 	}
@@ -225,8 +225,8 @@ func (s *session) body(ctx context.Context, tx *transaction) (next *transaction,
 }
 
 // outcomeOfBody returns the outcome for the reply to a body, or for its absence. whole is
-// true if the final dot was written. An error means that the connection cannot be used any
-// more; the outcome is then Lost.
+// true if the final dot was written. An error means that the connection can no longer be used;
+// the outcome is then Lost.
 func (c *conn) outcomeOfBody(code int, text []byte, err error, whole bool) (driver.Outcome, error) {
 	o := driver.Outcome{Code: code, Relay: c.relay, At: time.Now()}
 	switch {

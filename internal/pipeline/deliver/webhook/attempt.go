@@ -226,8 +226,8 @@ func (a *attempt) readBody(response *http.Response) []byte {
 	return first
 }
 
-// verdictOf returns the verdict of a status. A redirect is permanent: a signature is for
-// one receiver, so the subscription has to name the new URL.
+// verdictOf returns the verdict of a status. A redirect is permanent: a signature is valid for
+// one receiver, so the subscription must contain the new URL.
 func verdictOf(status int) driver.Verdict {
 	switch {
 	case status/100 == 2:

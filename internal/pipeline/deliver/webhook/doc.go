@@ -1,6 +1,6 @@
 // Package webhook is the driver for HTTP: each message is one POST request to the URL that
 // is its address, signed as Standard Webhooks (https://www.standardwebhooks.com) defines.
-// Package channels makes the drivers, and package deliver calls Serve. attempt.go sends one
+// Package channels creates the drivers, and package deliver calls Serve. attempt.go sends one
 // request, keys.go signs it, and transport.go decides which addresses may be reached.
 //
 // # State
@@ -20,10 +20,10 @@
 //
 // # Reachable addresses
 //
-// Subscribers choose the URLs, so anybody could make this server contact hosts that only
+// Subscribers choose the URLs, so any subscriber could make this server contact hosts that only
 // this server can reach. The driver therefore refuses addresses outside the public Internet
 // unless the operator allows them. It checks the address of each connection when the
-// connection is opened, so that a name which resolves differently the next time cannot
-// bypass the check. It does not follow redirects and ignores the proxy settings of the
+// connection is opened, so that a name that resolves differently the next time cannot bypass
+// the check. It does not follow redirects and ignores the proxy settings of the
 // environment.
 package webhook

@@ -146,7 +146,7 @@ func (k PrivateKey) Text() string {
 	return publicPrefix + base64.StdEncoding.EncodeToString(k.pair()[ed25519.SeedSize:])
 }
 
-// For derives the key of one receiver. The signed text does not name the receiver: with one
+// For derives the key of one receiver. The signed text does not contain the receiver: with one
 // key for all, a receiver could pass on a request to another.
 func (k PrivateKey) For(service, receiver string) Key {
 	return PrivateKey(derive(k, "fanfare webhook receiver ed25519", service, receiver))

@@ -18,7 +18,7 @@ const (
 	maxIdle        = 1024     // idle connections to all receivers
 )
 
-// newTransport makes the transport that all connections of a driver share.
+// newTransport creates the transport that all connections of a driver share.
 func newTransport(c *Config) *http.Transport {
 	dialer := net.Dialer{Timeout: c.ConnectTimeout, Control: (&addressGuard{c.AllowNetworks}).control}
 	base := c.TLS
@@ -80,7 +80,7 @@ func (g *addressGuard) permits(a netip.Addr) bool {
 	return public(a)
 }
 
-// A refusedError names an address that must not be reached.
+// A refusedError is the error for an address that must not be contacted.
 type refusedError struct{ address netip.Addr }
 
 func (e *refusedError) Error() string {
@@ -118,23 +118,23 @@ var (
 		"10.0.0.0/8",        // private (RFC 1918)
 		"100.64.0.0/10",     // behind a carrier's NAT (RFC 6598)
 		"127.0.0.0/8",       // this machine (RFC 1122)
-		"168.63.129.16/32",  // host of a virtual machine at Azure
+		"168.63.129.16/32",  // host of a virtual machine in Azure
 		"169.254.0.0/16",    // link-local (RFC 3927), which includes the metadata services of clouds
 		"172.16.0.0/12",     // private (RFC 1918)
-		"192.0.0.0/24",      // protocols of the IETF (RFC 6890)
+		"192.0.0.0/24",      // IETF protocols (RFC 6890)
 		"192.0.2.0/24",      // documentation (RFC 5737)
 		"192.31.196.0/24",   // AS112 (RFC 7535)
 		"192.52.193.0/24",   // AMT (RFC 7450)
-		"192.88.99.0/24",    // relays to 6to4 (RFC 7526)
+		"192.88.99.0/24",    // 6to4 relays (RFC 7526)
 		"192.168.0.0/16",    // private (RFC 1918)
-		"192.175.48.0/24",   // 6to4 relays (RFC 7526)
-		"198.18.0.0/15",     // measuring (RFC 2544)
-		"198.51.100.0/24",   // benchmarks (RFC 2544)
+		"192.175.48.0/24",   // AS112 (RFC 7534)
+		"198.18.0.0/15",     // benchmarking (RFC 2544)
+		"198.51.100.0/24",   // documentation (RFC 5737)
 		"203.0.113.0/24",    // documentation (RFC 5737)
-		"224.0.0.0/4",       // groups (RFC 5771)
-		"240.0.0.0/4",       // multicast (RFC 5771)
-		"2001::/23",         // reserved (RFC 1112), includes the broadcast address
-		"2001:db8::/32",     // protocols of the IETF, including Teredo (RFC 2928, RFC 4380)
+		"224.0.0.0/4",       // multicast (RFC 5771)
+		"240.0.0.0/4",       // reserved (RFC 1112), includes the broadcast address
+		"2001::/23",         // IETF protocols, including Teredo (RFC 2928, RFC 4380)
+		"2001:db8::/32",     // documentation (RFC 3849)
 		"2620:4f:8000::/48", // AS112 (RFC 7534)
 		"3fff::/20",         // documentation (RFC 9637)
 	)

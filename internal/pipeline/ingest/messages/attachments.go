@@ -55,7 +55,7 @@ func (m *Messages) takeFiles(d *draft, request *wire.MessageRequest) error {
 	return nil
 }
 
-// checkFiles refuses files that are too large for a mail, and content that shows a missing image.
+// checkFiles refuses files that are too large for an email, and content that uses a missing image.
 func (m *Messages) checkFiles(d *draft, template *render.Template) error {
 	if d.posted.Direct.Content != nil {
 		if err := template.CheckFiles(m.options.MaxBytes); err != nil {
@@ -75,7 +75,7 @@ func (m *Messages) checkFiles(d *draft, template *render.Template) error {
 	return nil
 }
 
-// content reads a file of the request or of its template.
+// content reads a file from the request or its template.
 func (d *draft) content(ctx context.Context, templates *registry.Registry) func(*fanfare.File) ([]byte, error) {
 	return func(f *fanfare.File) ([]byte, error) {
 		if content, ok := d.files[f.Sum]; ok {

@@ -2,5 +2,5 @@
 // them to EVENTS as events with an audience, and reports their state.
 //
 // State. None. Failure. A message is durable when Send returns; a repeated Idempotency-Key returns the first message.
-// The API and the pages of recipients call it.
+// The API and the recipient pages call it.
 package messages

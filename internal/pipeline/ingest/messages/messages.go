@@ -56,7 +56,7 @@ func New(o Options) *Messages { return &Messages{o} }
 const (
 	messageSource = "/messages" // source of the event
 	messageType   = "message"
-	// maxKeptBytes is the limit of the stored size of a message: data and content, also those of its recipients. It is
+	// maxKeptBytes is the limit of the stored size of a message: data and content, including those of its recipients. It is
 	// below the limit of a group of events.
 	maxKeptBytes = 512 << 10
 	// recipientBytes is the stored size of a recipient without its data.
@@ -68,7 +68,7 @@ func (m *Messages) Send(ctx context.Context, service string, request *wire.Messa
 	return m.send(ctx, service, request, once, false)
 }
 
-// SendAsked sends a message that its recipient has just asked for.
+// SendAsked sends a message that its recipient has just requested.
 func (m *Messages) SendAsked(ctx context.Context, service string, request *wire.MessageRequest) error {
 	_, err := m.send(ctx, service, request, httpapi.Once{}, true)
 	return err
@@ -149,7 +149,7 @@ type draft struct {
 	refused    []wire.RecipientError
 }
 
-// draft looks up what the request names, and renders what all recipients share.
+// draft looks up the objects in the request, and renders the parts that all recipients share.
 func (m *Messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, request *wire.MessageRequest, may state.TemplateChoice) (*draft, error) {
 	d := &draft{posted: posted, title: "content"}
 	var err error
@@ -202,7 +202,7 @@ func (m *Messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, req
 			return nil, err
 		}
 		mailing.EncodeFiles = m.options.Attachments.Read(d.content(ctx, m.options.Registry))
-		mailing.RefuseMissing = true // missing data are an error
+		mailing.RefuseMissing = true // missing data is an error
 		d.writer, err = mailing.Writer()
 	}
 	if err != nil {

@@ -61,7 +61,7 @@ func (d *draft) setRecipients(ctx context.Context, subscribers *registry.Registr
 }
 
 // checkRecipients looks up the recipients and renders the message for each. It refuses recipients with an error, and
-// returns an error if none is left or the request wants all or nothing.
+// returns an error if none is left or the request requires all or nothing.
 func (d *draft) checkRecipients(ctx context.Context, people *registry.Registry, request *wire.MessageRequest) error {
 	asked := request.Recipients
 	if !d.posted.Direct.List {
@@ -123,7 +123,7 @@ func (d *draft) findRecipients(ctx context.Context, subscribers *registry.Regist
 	return nil
 }
 
-// misnamed returns the error of a recipient that is invalid by itself.
+// misnamed returns the error of a recipient that is invalid in itself.
 func misnamed(to *wire.To) error {
 	switch data := bytes.TrimLeft(to.Data, " \t\r\n"); {
 	case (to.To != "") == (to.Subscriber != ""):
@@ -209,7 +209,7 @@ func (d *draft) checkSize() error {
 	return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("data, content and recipients have %d bytes in total; at most %d are allowed", size, maxKeptBytes), Hint: "send the list in parts"}
 }
 
-// renderError changes an error of rendering to the terms of the request: the data lack a value that the template reads.
+// renderError translates a rendering error into the terms of the request: the data lacks a value that the template uses.
 func (d *draft) renderError(at string, err error) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// Message returns a message and its state. It does not find messages of other services, and other events.
+// Message returns a message and its state. It does not find messages of other services or other events.
 func (m *Messages) Message(ctx context.Context, service string, ref fanfare.EventRef) (wire.Message, error) {
 	posted, err := m.options.Accepted(ctx, ref)
 	if err != nil {
@@ -37,7 +37,7 @@ func (m *Messages) Message(ctx context.Context, service string, ref fanfare.Even
 	return message, nil
 }
 
-// maxReads is how often a message is read that changes while it is read.
+// maxReads is the number of times that a message is read if it changes during the read.
 const maxReads = 3
 
 func unknownMessage(ref fanfare.EventRef) error {

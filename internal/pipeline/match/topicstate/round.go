@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Round is events that are matched one after the other and committed together. It belongs to one
+// A Round is a sequence of events that are matched one after another and committed together. It belongs to one
 // goroutine.
 type Round struct {
 	states *States
@@ -85,7 +85,7 @@ func (r *Round) dropChanged() (keys []fanfare.KeyRef) {
 	return slices.Clip(keys)
 }
 
-// MarkUncertain notes that a commit may have changed keys or not. The commit function of Commit
+// MarkUncertain records that it is unknown whether a commit has changed keys. The commit function of Commit
 // calls it.
 func (r *Round) MarkUncertain(day fanfare.Day, keys []fanfare.KeyRef) {
 	r.states.uncertain = append(r.states.uncertain, Uncertain{day, keys})

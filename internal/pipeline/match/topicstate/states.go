@@ -1,4 +1,4 @@
-// Package topicstate has the state of each key of a topic: the last event of the key, with which
+// Package topicstate contains the state of each key of a topic: the last event of the key, with which
 // matching compares the next one. Package match reads and changes states in rounds.
 //
 // # State
@@ -9,15 +9,16 @@
 //
 // # Failure
 //
-// Rounds run concurrently, and one may commit states that another has read. So only one round
-// commits at a time. It first learns which of its keys another round has changed since, and matches
-// their events again. If a commit fails with an unknown result, its keys are uncertain: no other
+// Rounds run concurrently, and one may commit states that another has read. Therefore, only one
+// round commits at a time. It first determines which of its keys another round has changed since,
+// and matches their events again. If a commit fails with an unknown result, its keys are uncertain:
+// no other
 // round commits before they have been read from the store.
 //
 // # Limits
 //
-// A topic has at most [MaxKeys] keys and [MaxBytes] of data. Events of further keys have no state,
-// and cross nothing; they are counted.
+// A topic has at most [MaxKeys] keys and [MaxBytes] of data. Events of further keys have no state
+// and no crossings; they are counted.
 package topicstate
 
 import (
@@ -34,7 +35,7 @@ const (
 	MaxBytes = 512 << 20 // of data and keys
 )
 
-// States has the states of all topics. It is safe for concurrent use.
+// States contains the states of all topics. It is safe for concurrent use.
 type States struct {
 	committing sync.Mutex // held by the round that commits
 
@@ -43,7 +44,7 @@ type States struct {
 	uncertain []Uncertain
 }
 
-// A topic has the states of the current series of a topic.
+// A topic contains the states of the current series of a topic.
 type topic struct {
 	series uint32
 	last   map[string]*fanfare.Last

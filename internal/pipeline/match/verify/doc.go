@@ -1,10 +1,9 @@
-// Package verify evaluates conditions a second time, before anybody is notified because
-// of them. It is called with every event, between the match and the manifest.
+// Package verify evaluates conditions a second time, before any notification is sent because of
+// them. It is called for every event, between the match and the manifest.
 //
 // The matching index answers quickly because it splits, shares and reorders conditions,
-// and a mistake in that would notify the wrong people. The package therefore takes
-// conditions whole and has package evaluator, which shares no code with the index,
-// evaluate them.
+// and a mistake in this would notify the wrong people. The package therefore passes complete
+// conditions to package evaluator, which shares no code with the index.
 //
 // # What is checked
 //
@@ -39,7 +38,7 @@
 //
 // # Failure
 //
-// An error of Match means that nobody may be notified of the event yet. It is
-// [ErrUndecided] where the evaluator could not decide in time: the caller parks the event.
-// Every other error comes from the store and passes: the caller tries again.
+// An error of Match means that no notification of the event may be sent yet. It is
+// [ErrUndecided] if the evaluator could not decide in time; the caller then parks the event.
+// Every other error comes from the store and is temporary; the caller retries.
 package verify

@@ -102,6 +102,6 @@ func (l *language) input(e *condition.Event) (*evaluator.Input, error) {
 	}})
 }
 
-// ErrUndecided means that the evaluator could not decide about an event in time. Nobody may be
-// notified of the event.
+// ErrUndecided means that the evaluator could not decide an event in time. No notification of
+// the event may be sent.
 var ErrUndecided = errors.New("the evaluator cannot match the event without the index")

@@ -98,7 +98,7 @@ func (x *examination) logContradiction(c *contradiction) {
 		append([]any{"topic", x.t.Service + "/" + x.t.Key.Topic, "event", x.name, "index", said, "evaluator", c.verdict.Result.String(), "reason", c.verdict.Reason}, condition...)...)
 }
 
-// decideSubscribers replaces the hits of some subscribers by the verdicts of the evaluator about all
+// decideSubscribers replaces the hits of some subscribers with the verdicts of the evaluator about all
 // of their stored subscriptions.
 func (x *examination) decideSubscribers(ctx context.Context, affected map[fanfare.RowID]bool) error {
 	subscribers := make([]fanfare.RowID, 0, len(affected))

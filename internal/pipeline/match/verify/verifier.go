@@ -23,7 +23,7 @@ type Index interface {
 	Conditions(key condition.Key, at *condition.Cursor, n int, visit func(condition.Condition)) int
 }
 
-// Store keeps subscriptions and the quarantine.
+// Store contains subscriptions and the quarantine.
 type Store interface {
 	// ConditionEntries visits the stored active subscriptions of some subscribers to a topic. The
 	// visitor may keep only the strings of an entry.
@@ -36,7 +36,7 @@ type Store interface {
 	Quarantined() []condition.Quarantined
 }
 
-// Options are what a Verifier works with.
+// Options are the dependencies of a Verifier.
 type Options struct {
 	Index  Index
 	Store  Store
@@ -63,25 +63,25 @@ type counts struct {
 	time                                                    atomic.Int64 // nanoseconds
 }
 
-// A Topic names a topic as the index and as the store do.
+// A Topic identifies a topic in the index and in the store.
 type Topic struct {
 	condition.Key
 	Number uint32
 }
 
-// A topic has the progress of the checks of a topic.
+// A topic contains the progress of the checks of a topic.
 type topic struct {
 	Topic
 
 	mu         sync.Mutex
 	language   *language
-	nextFilter uint32        // the reported filters from this number on are checked next
-	nextPlace  fanfare.RowID // and of the reported subscriptions to rules those from here on
+	nextFilter uint32        // the next reported filters to check begin at this number
+	nextPlace  fanfare.RowID // the next reported subscriptions to rules begin here
 	others     condition.Cursor
 	quarantine []condition.Quarantined // replaced as a whole
 }
 
-// New returns a Verifier. The stored quarantine remains in force.
+// New returns a Verifier. The stored quarantine remains active.
 func New(opt Options) *Verifier {
 	v := &Verifier{opt: opt, budget: newBudget(opt.Share, opt.Meter), topics: map[condition.Key]*topic{}}
 	v.reports.New = func() any { return new(condition.Report) }
