@@ -27,11 +27,11 @@ func (f field) kind() string {
 	case reflect.TypeFor[time.Duration]():
 		return "duration"
 	case reflect.TypeFor[DiskFloor]():
-		return "share or size"
+		return "percentage or size"
 	case reflect.TypeFor[Size]():
 		return "size"
 	case reflect.TypeFor[Share]():
-		return "share or unlimited"
+		return "percentage or unlimited"
 	}
 	switch f.typ.Kind() {
 	case reflect.Int:
