@@ -148,12 +148,12 @@ func refusal(response *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // use whatever was read
 	var p wire.Problem
 	if json.Unmarshal(text, &p) != nil || p.Code == "" {
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: fmt.Sprintf("the server answered %s, but not in the format of Fanfare", response.Status),
-			Hint: "check the URL: it may belong to a proxy or to another program"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: fmt.Sprintf("the server returned %s in an unknown format", response.Status),
+			Hint: "check the URL; it may belong to a proxy or another program"}
 	}
 	e := p.Err()
 	if e.Code == fanfare.Internal && p.RequestID != "" {
-		e.Hint = "look in the server log for request id " + p.RequestID
+		e.Hint = "search the server log for request id " + p.RequestID
 	}
 	if e.Code == fanfare.Unavailable || e.Code == fanfare.RateLimited {
 		return busyAnswer(e, response.Header)
@@ -166,7 +166,7 @@ func (c *Client) call(ctx context.Context, r request, in, out any) error {
 	if in != nil {
 		text, err := json.Marshal(in)
 		if err != nil {
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "cannot be sent as JSON: " + err.Error()}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "cannot be encoded as JSON: " + err.Error()}
 		}
 		r.body, r.contentType = text, "application/json"
 	}

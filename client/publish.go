@@ -70,7 +70,7 @@ func topicPath(topic string) string {
 func (c *Client) Publish(ctx context.Context, topic string, data any, o PublishOptions) (Accepted, error) {
 	text, err := json.Marshal(data)
 	if err != nil {
-		return Accepted{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "cannot be sent as JSON: " + err.Error()}
+		return Accepted{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "cannot be encoded as JSON: " + err.Error()}
 	}
 	all, err := c.PublishBody(ctx, topic, "application/json", text, o)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Client) PublishEvents(ctx context.Context, topic string, events []fanfa
 	}
 	text, err := json.Marshal(batch)
 	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "cannot be sent as JSON: " + err.Error()}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "cannot be encoded as JSON: " + err.Error()}
 	}
 	o.ID = "-" // every event has an id of its own: the batch is safe to repeat
 	return c.publish(ctx, topic, "application/cloudevents-batch+json", text, o, url.Values{})

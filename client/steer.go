@@ -20,7 +20,7 @@ func (c *Client) Approve(ctx context.Context, event string) error {
 // CloudEvent; the topic must be named. Nothing is published.
 func (c *Client) TryPublish(ctx context.Context, topic string, event json.RawMessage, o PublishOptions) (DryRun, error) {
 	if topic == "" {
-		return DryRun{}, &fanfare.Error{Code: fanfare.Invalid, Message: "a dry run needs a topic", Hint: "name the topic, also for a CloudEvent"}
+		return DryRun{}, &fanfare.Error{Code: fanfare.Invalid, Message: "a dry run requires a topic", Hint: "specify the topic, even for a CloudEvent"}
 	}
 	contentType := "application/json"
 	if o.CloudEvents {

@@ -50,12 +50,12 @@ const readyLimit = time.Second
 func (c *Client) whyNot(ctx context.Context) string {
 	err := c.Ready(ctx)
 	if _, silent := errors.AsType[*Unreachable](err); silent {
-		return "the server does not respond at all"
+		return "the server does not respond"
 	}
 	if err != nil {
 		return sentence(err)
 	}
-	return "the server is ready and still processes the request"
+	return "the server is ready and is still processing the request"
 }
 
 // Ready asks the server whether it is ready, and returns the reason if it is not: an *Unreachable if it does not
@@ -82,7 +82,7 @@ func (c *Client) Ready(ctx context.Context) error {
 // tellNextTry reports the wait before another attempt.
 func (c *Client) tellNextTry(err error, wait time.Duration) {
 	if c.waits != nil && wait >= c.waits.after {
-		c.waits.tell("trying again in " + wait.Round(time.Second).String() + ": " + sentence(err))
+		c.waits.tell("retrying in " + wait.Round(time.Second).String() + ": " + sentence(err))
 	}
 }
 

@@ -17,7 +17,7 @@ func TestWhoWaitsForAnAnswerIsToldWhatItWaitsFor(t *testing.T) {
 		want  string
 	}{
 		"the server is not ready": {503, why},
-		"it works on it":          {200, "the server is ready and still processes the request"},
+		"it works on it":          {200, "the server is ready and is still processing the request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := make(chan string, 1)
@@ -55,7 +55,7 @@ func TestWhoWaitsForTheNextTryIsToldWhy(t *testing.T) {
 		}
 		w.Write([]byte("{}"))
 	}).ToldOfWaits(time.Second, func(why string) { said = append(said, why) })
-	if _, err := c.Status(t.Context()); err != nil || len(said) != 1 || !strings.Contains(said[0], "again in 1s: the server is starting") {
+	if _, err := c.Status(t.Context()); err != nil || len(said) != 1 || !strings.Contains(said[0], "retrying in 1s: the server is starting") {
 		t.Errorf("it was told %q (%v)", said, err)
 	}
 }

@@ -224,8 +224,8 @@ nobody,"{""floor"":3}",Eve
 f@example.org,,Fay
 `
 	const refused = `to,data,attributes.name,topic,channel,error
-b@example.org,,Bo,and more,q,mail,"line 3: the row has 4 cells, but the table has 3 columns (put a cell that contains a comma in double quotes)"
-c@example.org,,,q,mail,"line 4: the row has 1 cells, but the table has 3 columns (put a cell that contains a comma in double quotes)"
+b@example.org,,Bo,and more,q,mail,"line 3: the row has 4 cells, but the file has 3 columns (put a cell that contains a comma in double quotes)"
+c@example.org,,,q,mail,"line 4: the row has 1 cells, but the file has 3 columns (put a cell that contains a comma in double quotes)"
 d@example.org,not JSON,Dan,q,mail,"line 5: /data: the cell is not a JSON object (write it as {""name"":""value""}, or use a column data.NAME)"
 nobody,"{""floor"":3}",Eve,q,mail,line 6: /to: is not an address
 `

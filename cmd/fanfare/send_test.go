@@ -40,7 +40,7 @@ func TestSend(t *testing.T) {
 			answer: `201 {"id":"msg-1","state":"pending","recipients":1,"counts":{"pending":1}}`, out: []string{"msg-1 pending"}, errs: []string{"fanfare trace msg-1"}},
 		"broken data":       {args: []string{"send", "--to", "a@b.c", "--channel", "email", "--template", "t", "--data", "{"}, code: 1, errs: []string{"/data: is not valid JSON"}},
 		"a bad line":        {args: []string{"send", "--recipients", "-", "--channel", "email", "--template", "t"}, stdin: `{"to":"a@b.c"}` + "\n" + `{"too":1}`, code: 1, errs: []string{"line 2", `unknown field "too"`}},
-		"a nameless column": {args: []string{"send", "--recipients", "p.csv", "--channel", "email", "--template", "t"}, files: map[string]string{"p.csv": "email\na@b.c\n"}, code: 1, errs: []string{"line 1", "the columns to and subscriber are missing"}},
+		"a nameless column": {args: []string{"send", "--recipients", "p.csv", "--channel", "email", "--template", "t"}, files: map[string]string{"p.csv": "email\na@b.c\n"}, code: 1, errs: []string{"line 1", "neither a column to nor a column subscriber"}},
 		"an empty table":    {args: []string{"send", "--recipients", "p.csv", "--channel", "email", "--template", "t"}, files: map[string]string{"p.csv": ""}, code: 1, errs: []string{"the file is empty", "for example to,name"}},
 		"to nobody":         {args: []string{"send", "--channel", "email", "--template", "t"}, code: 1, errs: []string{"to", "recipients"}},
 		"nothing":           {args: []string{"send", "--to", "a@b.c", "--channel", "email"}, code: 1, errs: []string{"template", "subject"}},

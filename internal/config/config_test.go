@@ -111,7 +111,7 @@ func TestWrongConfigurationNamesFieldPlaceAndMend(t *testing.T) {
 		"database of another make":    {args: []string{"--db", "mysql://db/fanfare"}, want: []string{"/db", "mysql:", "postgres://", "SQLite", "--db"}},
 		"database without scheme":     {file: "\ndb: db.example.org\n", want: []string{"/db", "line 2", "not a URL"}},
 		"database by keywords":        {args: []string{"--db", "host=db user=fanfare"}, want: []string{"/db", "not a URL"}},
-		"database without name":       {args: []string{"--db", "postgres://fanfare@db.example.org"}, want: []string{"/db", "does not name a database"}},
+		"database without name":       {args: []string{"--db", "postgres://fanfare@db.example.org"}, want: []string{"/db", "does not contain a database name"}},
 		"database without a port":     {env: map[string]string{"FANFARE_DB": "postgres://a:b@c:port/d"}, want: []string{"/db", "FANFARE_DB", "not a URL", "%40"}},
 		"database, password escape":   {env: map[string]string{"FANFARE_DB": "postgres://a:b%@c/d"}, want: []string{"/db", "%25"}},
 		"database, secret in file":    {file: "db: postgres://a:b@c/d\n", want: []string{"/db", "line 1", "FANFARE_DB", "db_password_file"}},

@@ -65,7 +65,7 @@ func wrongDatabase(text string) (wrong, hint string) {
 	case u.Opaque != "" || u.Fragment != "":
 		return "is not the URL of a PostgreSQL database", exampleDatabase
 	case strings.Trim(u.Path, "/") == "" && u.Query().Get("dbname") == "" && u.Query().Get("database") == "":
-		return "does not name a database", exampleDatabase + ": the last part is the name of the database"
+		return "does not contain a database name", exampleDatabase + ": add the database name at the end of the path"
 	}
 	return "", ""
 }

@@ -27,11 +27,11 @@ func (f field) kind() string {
 	case reflect.TypeFor[time.Duration]():
 		return "duration"
 	case reflect.TypeFor[DiskFloor]():
-		return "share or size"
+		return "percentage or size"
 	case reflect.TypeFor[Size]():
 		return "size"
 	case reflect.TypeFor[Share]():
-		return "share or unlimited"
+		return "percentage or unlimited"
 	}
 	switch f.typ.Kind() {
 	case reflect.Int:
@@ -50,6 +50,9 @@ func fields() []field {
 	list := make([]field, 0, t.NumField())
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if !f.IsExported() {
+			continue
+		}
 		list = append(list, field{
 			key: f.Tag.Get("koanf"), preset: f.Tag.Get("default"), doc: f.Tag.Get("doc"),
 			typ: f.Type, boolean: f.Type.Kind() == reflect.Bool,

@@ -25,7 +25,7 @@ func loadFile(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), readFile
 	}
 	b, err := readFile(path)
 	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "cannot read the configuration: " + err.Error(), Hint: "name an existing file with --config"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "cannot read the configuration: " + err.Error(), Hint: "use --config to pass an existing file"}
 	}
 	return parseFile(path, b, origins)
 }
@@ -45,8 +45,8 @@ func parseFile(path string, b []byte, origins map[string]origin) (layer, error) 
 		root, ok := doc.Body.(ast.MapNode)
 		if !ok {
 			at := doc.Body.GetToken().Position
-			return nil, &fanfare.Error{Code: fanfare.Invalid, File: path, Line: at.Line, Column: at.Column, Message: "the file is not a mapping of keys to values",
-				Hint: "write one key: value per line; see fanfare config reference"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, File: path, Line: at.Line, Column: at.Column, Message: "the file must be a mapping of keys to values",
+				Hint: "write one 'key: value' per line; see fanfare config reference"}
 		}
 		for entries := root.MapRange(); entries.Next(); {
 			at := entries.Key().GetToken().Position
@@ -103,7 +103,7 @@ func syntaxError(path string, err error) error {
 	var syntax yaml.Error
 	if errors.As(err, &syntax) {
 		problem.Message = strings.TrimSpace(syntax.GetMessage())
-		problem.Hint = "write one key: value per line, and start each in the first column"
+		problem.Hint = "write one 'key: value' per line, starting in the first column"
 		if token := syntax.GetToken(); token != nil {
 			problem.Line, problem.Column = token.Position.Line, token.Position.Column
 		}

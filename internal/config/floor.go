@@ -47,7 +47,7 @@ func (f *DiskFloor) UnmarshalText(text []byte) error {
 		if share, ok := strings.CutSuffix(part, "%"); ok {
 			p, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
 			if err != nil || p < 0 || p >= 100 || math.IsNaN(p) {
-				return fmt.Errorf("%q is not a share of at least 0%% and less than 100%%", part)
+				return fmt.Errorf("%q is not a percentage of at least 0%% and less than 100%%", part)
 			}
 			parsed.Percent = p
 			continue

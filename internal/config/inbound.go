@@ -47,7 +47,7 @@ func (c *Config) validateInbound(refuse func(key, hint, format string, args ...a
 		if c.InboundTLSCert == "" {
 			key = "inbound_tls_cert"
 		}
-		refuse(key, "set both inbound_tls_cert and inbound_tls_key, or neither", "must not be empty if the other of the two is set")
+		refuse(key, "set both inbound_tls_cert and inbound_tls_key, or neither", "must not be empty if the other one is set")
 	}
 	if host, port, err := net.SplitHostPort(c.Resolver); c.Resolver != "" && (err != nil || host == "" || port == "") {
 		refuse("resolver", "use host:port, such as 127.0.0.1:53", "%q is not the address of a DNS server", c.Resolver)

@@ -43,6 +43,12 @@ func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[
 		}
 		c.NATS = strings.TrimSpace(text)
 	}
+	if c.ClusterKeyFile != "" {
+		var err error
+		if c.clusterKey, err = firstLine("cluster_key_file", c.ClusterKeyFile); err != nil {
+			return err
+		}
+	}
 	if c.DBPasswordFile == "" {
 		return nil
 	}
@@ -51,7 +57,7 @@ func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[
 		return err
 	}
 	if password == "" {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/db_password_file", Message: c.DBPasswordFile + " has no password in its first line", Hint: "write the password into the first line of the file"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/db_password_file", Message: c.DBPasswordFile + " has no password on its first line", Hint: "write the password on the first line of the file"}
 	}
 	for _, of := range []struct {
 		key   string
@@ -65,7 +71,7 @@ func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[
 			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/db_password_file", Message: fmt.Sprintf("the password is also set in %s", of.key), Hint: "remove one of them"}
 		}
 		if u.User == nil || u.User.Username() == "" {
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + of.key, Message: "must name the user for the password in db_password_file", Hint: "use postgres://USER@HOST/DATABASE"}
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + of.key, Message: "must contain the user name for the password in db_password_file", Hint: "use postgres://USER@HOST/DATABASE"}
 		}
 		u.User = url.UserPassword(u.User.Username(), password)
 		*of.value = u.String()

@@ -27,7 +27,7 @@ func (c *Config) Validate() error {
 	}
 
 	if c.DataDir == "" {
-		refuse("data_dir", "set it to a folder", "must not be empty")
+		refuse("data_dir", "set it to a directory", "must not be empty")
 	}
 	oneOf("durability", c.Durability, "fsync", "relaxed")
 	oneOf("log_level", c.LogLevel, "debug", "info", "warn", "error")
@@ -37,7 +37,7 @@ func (c *Config) Validate() error {
 		refuse("audit_days", "use 1 to 36500", "%d is out of range", c.AuditDays)
 	}
 	if c.Retention < 1 {
-		refuse("retention_days", "use 1 or more", "%d days is too short: the server would delete messages that it still sends", c.Retention)
+		refuse("retention_days", "use 1 or more", "%d days is too short: the server would delete messages before they are sent", c.Retention)
 	}
 	if c.Lease < 10*time.Second || c.Lease > time.Hour {
 		refuse("lease", "use 10s to 1h", "%v is out of range", c.Lease)
@@ -46,6 +46,7 @@ func (c *Config) Validate() error {
 		refuse("drain_timeout", "use 0s or more", "%v is negative", c.DrainTimeout)
 	}
 	c.validateDatabase(refuse)
+	c.validateCluster(refuse)
 	c.validateInbound(refuse)
 	c.validateReach(refuse)
 	c.validateLimits(refuse)
@@ -84,7 +85,7 @@ func (c *Config) validateReach(refuse func(key, hint, format string, args ...any
 		if c.TLSCert == "" {
 			key = "tls_cert"
 		}
-		refuse(key, "set both tls_cert and tls_key, or neither", "must not be empty if the other of the two is set")
+		refuse(key, "set both tls_cert and tls_key, or neither", "must not be empty if the other one is set")
 	}
 	readable(refuse, "tls_cert", c.TLSCert)
 	readable(refuse, "tls_key", c.TLSKey)

@@ -17,7 +17,7 @@ const (
 // await waits until all deliveries of the events are settled, and returns the broadcasts in the
 // order of the events.
 func (h *host) await(ctx context.Context, ids []string, show *screen) (all []fanfare.Broadcast, err error) {
-	s := show.begin(ctx, "deliver", "mails", 0)
+	s := show.begin(ctx, "deliver", "messages", 0)
 	before := count(len(ids)) + " events are being matched"
 	s.before.Store(&before)
 	all = make([]fanfare.Broadcast, len(ids))
@@ -25,7 +25,7 @@ func (h *host) await(ctx context.Context, ids []string, show *screen) (all []fan
 		s.drop()
 		return nil, err
 	}
-	s.end("%s mails to the capture server", count(messages(all)))
+	s.end("%s messages to the capture server", count(messages(all)))
 	return all, nil
 }
 

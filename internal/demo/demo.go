@@ -41,7 +41,7 @@ func run(ctx context.Context, o Options, out io.Writer) (r result, err error) {
 		return r, err
 	}
 	show := &screen{out: out, terminal: o.Terminal}
-	show.say("%s, and %s subscriptions to be told of some of them.\n", x.intro, count(o.Subscriptions))
+	show.say("%s, and %s subscriptions to some of these events.\n", x.intro, count(o.Subscriptions))
 	log := slog.New(slog.NewTextHandler(show, &slog.HandlerOptions{Level: slog.LevelWarn}))
 
 	h, err := raise(ctx, x, o, log, show)
@@ -61,10 +61,10 @@ func run(ctx context.Context, o Options, out io.Writer) (r result, err error) {
 	if err := errors.Join(text.Flush(), r.check()); err != nil || o.Once {
 		return r, err
 	}
-	show.say("\nThe server keeps running. Ctrl-C ends it.")
+	show.say("\nThe server keeps running. Press Ctrl-C to stop it.")
 	select {
 	case <-ctx.Done():
-		show.say("\nStopping. The capture server took %s mails in all.", count(h.sink.Stats().Accepted))
+		show.say("\nStopping. The capture server received %s messages in total.", count(h.sink.Stats().Accepted))
 		return r, nil
 	case <-h.app.Done():
 		return r, errors.New("the server stopped unexpectedly")

@@ -60,8 +60,8 @@ func TestTheDemoAgreesWithItsInput(t *testing.T) {
 		t.Errorf("the capture server counted %d and %d duplicates, want %d and none", r.counted.Unique, r.counted.Duplicates, want.mails)
 	}
 	for _, text := range []string{
-		fmt.Sprintf("%s  different mails at the capture server, 0 duplicates", count(want.mails)),
-		fmt.Sprintf("%s people were told", count(want.strongest)),
+		fmt.Sprintf("%s  different messages at the capture server, 0 duplicates", count(want.mails)),
+		fmt.Sprintf("%s people were notified", count(want.strongest)),
 		"Subject: Near you: M ", "Unsubscribe:", "accepted by 127.0.0.1:", "README.md",
 	} {
 		if !strings.Contains(out.String(), text) {
@@ -131,9 +131,9 @@ func TestDisagreementIsAnError(t *testing.T) {
 		want      string
 	}{
 		{"all is well", sent, sink.Summary{Unique: 3}, 0, ""},
-		{"one was lost", sent, sink.Summary{Unique: 2}, 0, "counted 2 different mails"},
+		{"one was lost", sent, sink.Summary{Unique: 2}, 0, "counted 2 different messages"},
 		{"one came twice", sent, sink.Summary{Unique: 3, Duplicates: 1}, 0, "1 duplicates"},
-		{"one failed", fanfare.Broadcast{Messages: 3, Counts: fanfare.Counts{fanfare.Accepted: 2, fanfare.Failed: 1}}, sink.Summary{Unique: 3}, 0, "2 of 3 mails were accepted"},
+		{"one failed", fanfare.Broadcast{Messages: 3, Counts: fanfare.Counts{fanfare.Accepted: 2, fanfare.Failed: 1}}, sink.Summary{Unique: 3}, 0, "2 of 3 messages were accepted"},
 		{"one is parked", sent, sink.Summary{Unique: 3}, 1, "parked"},
 	}
 	for _, test := range tests {

@@ -10,7 +10,7 @@ import (
 func govukExample() *example {
 	return &example{
 		name: "govuk", topic: "content-change", files: govuk.Files(),
-		intro: "Documents of GOV.UK", called: "documents", heading: "The document that most people wanted", near: "Page changed:",
+		intro: "Documents from GOV.UK", called: "documents", heading: "The document with the most recipients", near: "Page changed:",
 		events: ofFile(govuk.Files(), "content-changes.ndjson"), file: "content-changes.ndjson",
 		idField: "base_path", timeField: "public_updated_at",
 		describe: func(data []byte) (notice, error) {

@@ -49,7 +49,7 @@ func raise(ctx context.Context, x *example, o Options, log *slog.Logger, show *s
 	s.end("API %s, capture server %s", listen, h.relay)
 	for _, wish := range [][2]string{{o.Listen, listen}, {o.SMTP, h.relay}} {
 		if wish[0] != wish[1] && !strings.HasSuffix(wish[0], ":0") {
-			show.say("           (%s is taken by another program)", wish[0])
+			show.say("           (%s is in use by another program)", wish[0])
 		}
 	}
 	return h, nil
@@ -140,7 +140,7 @@ func mustBeEmpty(dir string) error {
 	}
 	if len(entries) > 0 {
 		return &fanfare.Error{Code: fanfare.Conflict, Message: dir + " is not empty, but the demo needs an empty directory",
-			Hint: "name a directory that does not exist; to serve the data of an earlier demo, run fanfare serve --data-dir " + dir}
+			Hint: "pass a directory that does not exist; to serve the data of an earlier demo, run fanfare serve --data-dir " + dir}
 	}
 	return nil
 }

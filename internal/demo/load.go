@@ -83,9 +83,9 @@ func (h *host) importCrowd(ctx context.Context, n int, show *screen) (c crowd, e
 	c.subscriptions = sum.Created
 	if sum.Failed > 0 {
 		s.drop()
-		return c, fmt.Errorf("import: %d of %d lines were refused; the first is line %d: %w", sum.Failed, n, sum.Errors[0].Line, sum.Errors[0].Error.Err())
+		return c, fmt.Errorf("import: %d of %d lines were rejected, the first on line %d: %w", sum.Failed, n, sum.Errors[0].Line, sum.Errors[0].Error.Err())
 	}
-	s.end("%s subscriptions, %s a second", count(n), rate(n, took))
+	s.end("%s subscriptions, %s per second", count(n), rate(n, took))
 	return c, nil
 }
 

@@ -10,9 +10,9 @@ func (h *host) printNext(w io.Writer, o Options) {
 	heading(w, "Next steps")
 	if o.Once {
 		if h.temporary {
-			fmt.Fprintf(w, "  Without --once the server keeps running, and this lists what to try.\n")
+			fmt.Fprintf(w, "  Without --once, the server keeps running, and this section lists things to try.\n")
 		} else {
-			fmt.Fprintf(w, "  All data is kept. To continue with it:\n\n    %s serve --data-dir %s\n", o.Command, h.dir)
+			fmt.Fprintf(w, "  All data was kept. To continue with it, run:\n\n    %s serve --data-dir %s\n", o.Command, h.dir)
 		}
 		h.printOwnTopic(w)
 		return
@@ -22,8 +22,8 @@ func (h *host) printNext(w io.Writer, o Options) {
             described by %[1]s/openapi.json
   Metrics   %[1]s/metrics
   Key       %[2]s
-  Mails     are only counted: example.net never sees one. The link to
-            unsubscribe above works in a browser as long as this runs.
+  Messages  are only counted, and never reach example.net. While the server is
+            running, the unsubscribe link above works in a browser.
 
   Paste these lines into another shell:
 
@@ -31,7 +31,7 @@ func (h *host) printNext(w io.Writer, o Options) {
     export FANFARE_DATA_DIR=%[4]s
 
 `, url, h.keyFile(), h.example.name, h.dir)
-	fmt.Fprintf(w, `  An event of your own:
+	fmt.Fprintf(w, `  Publish your own event:
 
     curl -s "$FANFARE_SERVER/v1/topics/%s/events?id=/%s" \
       -H "Authorization: Bearer $(cat "$FANFARE_DATA_DIR/admin.key")" \
@@ -39,7 +39,7 @@ func (h *host) printNext(w io.Writer, o Options) {
       -H "Content-Type: application/json" -d '%s'
 
 `, h.example.topic, h.example.idField, h.example.invented)
-	fmt.Fprintf(w, `  Trace the event and one person, show the status, pause and resume:
+	fmt.Fprintf(w, `  Trace the event and a person, show the status, pause and resume:
 
     %[1]s trace %[4]s
     %[1]s trace --subscriber %[2]s --limit 3
@@ -51,7 +51,7 @@ func (h *host) printNext(w io.Writer, o Options) {
 }
 
 func (h *host) printOwnTopic(w io.Writer) {
-	fmt.Fprintf(w, "\n  A topic of your own: README.md, \"A topic of your own, in five minutes\".\n")
+	fmt.Fprintf(w, "\n  To create your own topic, see README.md, \"A topic of your own, in five minutes\".\n")
 }
 
 // shownAddress returns the address of the person whose mail was shown.

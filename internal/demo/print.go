@@ -36,33 +36,33 @@ func (r *result) printNumbers(w io.Writer) {
 			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-13s %8s  %s", name, value, l), " "))
 		}
 	}
-	row("Events", count(len(r.broadcasts)), fmt.Sprintf("%s, of which %s concerned somebody", r.example.called, count(t.reached)))
+	row("Events", count(len(r.broadcasts)), fmt.Sprintf("%s, of which %s matched a subscription", r.example.called, count(t.reached)))
 	equal := ""
 	if n := int64(r.crowd.lines) - r.crowd.subscriptions; n > 0 {
-		equal = fmt.Sprintf(" (%s of the %s lines said what an earlier one had said)", count(n), count(r.crowd.lines))
+		equal = fmt.Sprintf(" (%s of the %s lines were duplicates)", count(n), count(r.crowd.lines))
 	}
 	row("Subscriptions", count(r.crowd.subscriptions), fmt.Sprintf("of %s people%s", count(r.crowd.people), equal))
-	row("Conditions", count(r.crowd.conditions), "different ones among them")
-	row("Matches", count(t.matched), "an event and a subscription that wanted it")
-	row("Mails", count(t.messages), "one for each event and person, also where two subscriptions of theirs matched")
-	row("Accepted", count(t.deliveries[fanfare.Accepted]), "by the next hop, here the capture server"+others(t.deliveries))
-	verdict := "that agrees"
+	row("Conditions", count(r.crowd.conditions), "different conditions in the subscriptions")
+	row("Matches", count(t.matched), "pairs of an event and a matching subscription")
+	row("Messages", count(t.messages), "one per event and person, even if two of their subscriptions matched")
+	row("Accepted", count(t.deliveries[fanfare.Accepted]), "accepted by the next hop, in this case the capture server"+others(t.deliveries))
+	verdict := "the numbers agree"
 	if r.check() != nil {
-		verdict = "THAT DOES NOT AGREE"
+		verdict = "THE NUMBERS DO NOT AGREE"
 	}
-	row("Counted", count(r.counted.Unique), fmt.Sprintf("different mails at the capture server, %s duplicates: %s", count(r.counted.Duplicates), verdict))
-	row("Rate", rate(t.messages, t.took), fmt.Sprintf("mails a second, from the first 202 to the last outcome on disk (%s)", seconds(t.took)))
-	row("Latency p50", seconds(t.quantile(0.5)), "from an event's intake until the last of its mails was accepted and that was on disk")
-	row("        p99", seconds(t.quantile(0.99)), "All of them came at once, so this is waiting behind the other mails")
+	row("Counted", count(r.counted.Unique), fmt.Sprintf("different messages at the capture server, %s duplicates: %s", count(r.counted.Duplicates), verdict))
+	row("Rate", rate(t.messages, t.took), fmt.Sprintf("messages per second, from the first 202 response to the last stored outcome (%s)", seconds(t.took)))
+	row("Latency p50", seconds(t.quantile(0.5)), "from the intake of an event until the outcome of its last message was stored")
+	row("        p99", seconds(t.quantile(0.99)), "all events were published at the same time, so this includes waiting behind other messages")
 	row("Durability", r.status.Durability, durabilities[r.status.Durability])
 	if r.memoryMiB > 0 {
-		row("Memory", count(r.memoryMiB), "MiB at most, for the server, the capture server and this demo in one process")
+		row("Memory", count(r.memoryMiB), "MiB peak, for the server, the capture server and this demo in one process")
 	}
 }
 
 var durabilities = map[string]string{
-	"fsync":   "what was answered 202 survives a loss of power",
-	"relaxed": "what was answered 202 survives a kill of the process",
+	"fsync":   "accepted events survive a power loss",
+	"relaxed": "accepted events survive the sudden end of the process",
 }
 
 // others returns the deliveries that were not accepted, as text.
@@ -82,11 +82,11 @@ func (r *result) printBest(w io.Writer) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
 	fmt.Fprintf(w, "  %s UTC\n", r.best.at.UTC().Format("2 January 2006, 15:04:05"))
-	fmt.Fprintf(w, "  %s people were told. Its event is %s.\n", count(r.best.broadcast.Messages), r.best.broadcast.Event)
+	fmt.Fprintf(w, "  %s people were notified about event %s.\n", count(r.best.broadcast.Messages), r.best.broadcast.Event)
 }
 
 func (r *result) printSample(w io.Writer) {
-	heading(w, "One mail, as a person sees it")
+	heading(w, "A sample message")
 	for _, field := range r.sample.header {
 		for i, line := range wrap(field[1], lineWidth-11) {
 			if i == 0 {
@@ -110,7 +110,7 @@ func (r *result) printHistory(w io.Writer) {
 		return
 	}
 	heading(w, "Messages to one person")
-	fmt.Fprintf(w, "  %s, latest first:\n", r.history[0].mail.Address)
+	fmt.Fprintf(w, "  %s, newest first:\n", r.history[0].mail.Address)
 	for _, h := range r.history {
 		fmt.Fprintln(w)
 		for _, line := range wrap(h.of.title, lineWidth-2) {
@@ -119,7 +119,7 @@ func (r *result) printHistory(w io.Writer) {
 		fmt.Fprintf(w, "    %s, template %s\n", h.mail.ID, h.mail.Template)
 		for _, a := range h.mail.Attempts {
 			fmt.Fprintf(w, "    attempt %d at %s UTC: %s by %s\n", a.Number, a.At.UTC().Format("15:04:05.000"), a.Status, a.Relay)
-			fmt.Fprintf(w, "    it answered: %d %s\n", a.Code, a.Text)
+			fmt.Fprintf(w, "    reply: %d %s\n", a.Code, a.Text)
 		}
 	}
 }

@@ -77,10 +77,10 @@ func (r *result) check() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if t.deliveries[fanfare.Accepted] != t.messages {
-		wrong("%d of %d mails were accepted", t.deliveries[fanfare.Accepted], t.messages)
+		wrong("%d of %d messages were accepted", t.deliveries[fanfare.Accepted], t.messages)
 	}
 	if c.Unique != t.messages {
-		wrong("the capture server counted %d different mails, expected %d", c.Unique, t.messages)
+		wrong("the capture server counted %d different messages, but expected %d", c.Unique, t.messages)
 	}
 	if c.Duplicates != 0 {
 		wrong("the capture server counted %d duplicates", c.Duplicates)

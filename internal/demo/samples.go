@@ -69,7 +69,7 @@ type sample struct {
 func open(message []byte) (sample, error) {
 	var l sample
 	if len(message) == 0 {
-		return l, errors.New("the first hundred recipients received no mail")
+		return l, errors.New("none of the first hundred recipients received a message")
 	}
 	m, err := mail.ReadMessage(bytes.NewReader(message))
 	if err != nil {

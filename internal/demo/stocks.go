@@ -18,7 +18,7 @@ import (
 func stocksExample() *example {
 	return &example{
 		name: "stocks", topic: "price", files: stocks.Files(),
-		intro: "Ten years of share prices", called: "prices", heading: "The price that most people waited for", near: "GOOG has risen",
+		intro: "Ten years of share prices", called: "prices", heading: "The price with the most recipients", near: "GOOG has risen",
 		events: priceLines, file: "prices.ndjson",
 		idField: "id", timeField: "date",
 		describe: func(data []byte) (notice, error) {

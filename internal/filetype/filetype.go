@@ -27,11 +27,11 @@ func (p Policy) Attachment(name, declared string, content []byte) (string, error
 	}
 	extension := extensionOf(name)
 	if programs[extension] && !slices.Contains(p, extension) {
-		return "", refuse(name, "send a link to it, or ask the operator to list it in allow_attachments", "files that end in .%s are programs, which mail servers refuse", extension)
+		return "", refuse(name, "send a link instead, or ask the operator to add the extension to allow_attachments", "files with the extension .%s are programs, which mail servers refuse", extension)
 	}
 	found := signatureOf(content)
 	if programs[found.name] && !slices.Contains(p, found.name) {
-		return "", refuse(name, "send a link to it, or ask the operator to list "+found.name+" in allow_attachments", "the file is a program in spite of its name")
+		return "", refuse(name, "send a link instead, or ask the operator to add "+found.name+" to allow_attachments", "the content of the file is a program, whatever its name")
 	}
 	byName := byExtension[extension]
 	media, err := declaredType(name, declared)
@@ -45,7 +45,7 @@ func (p Policy) Attachment(name, declared string, content []byte) (string, error
 	case media == "":
 		media = guessType(content)
 	case byName != "" && !compatible(media, byName):
-		return "", refuse(name, "remove the type, or rename the file", "the declared type is %s, but the name says %s", media, byName)
+		return "", refuse(name, "remove the type, or rename the file", "the declared type is %s, but the extension indicates %s", media, byName)
 	}
 	return media, checkContent(name, media, found, content)
 }
@@ -61,11 +61,11 @@ func Image(name, declared string, content []byte) (string, error) {
 	}
 	found := signatureOf(content)
 	if !slices.Contains(embeddableImages, found.media) {
-		return "", refuse(name, "convert it to PNG, JPEG, GIF or WebP", "mail readers do not show files of this type as images")
+		return "", refuse(name, "convert it to PNG, JPEG, GIF or WebP", "mail programs do not show files of this type as images")
 	}
 	byName := byExtension[extensionOf(name)]
 	if media != "" && media != found.media || byName != "" && byName != found.media {
-		return "", refuse(name, "correct the type and the extension", "the image is %s, but the type or the extension says something else", found.media)
+		return "", refuse(name, "correct the type and the extension", "the content is %s, which contradicts the type or the extension", found.media)
 	}
 	return found.media, nil
 }
@@ -91,9 +91,9 @@ func checkName(name string) error {
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, isInvisible):
 		return refuse(name, "use visible characters only", "the name has invisible characters, or is not UTF-8")
 	case strings.ContainsAny(name, `/\`):
-		return refuse(name, "give the name without a path", "the name contains a path")
+		return refuse(name, "pass the name without a path", "the name contains a path")
 	case strings.TrimFunc(name, func(r rune) bool { return r == ' ' || r == '.' }) == "" || strings.HasSuffix(name, ".") || strings.TrimSpace(name) != name:
-		return refuse(name, "use a name such as terms.pdf", "the name begins or ends with a space or a dot, which some systems cut off")
+		return refuse(name, "use a name such as terms.pdf", "the name ends with a dot, or begins or ends with a space, which some systems remove")
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func declaredType(name, declared string) (string, error) {
 	case !mediaPattern.MatchString(media):
 		return "", refuse(name, "use a type such as application/pdf", "%.100q is not a media type", declared)
 	case strings.HasPrefix(media, "multipart/"), strings.HasPrefix(media, "message/"):
-		return "", refuse(name, "declare application/octet-stream", "mail readers would show a file of type %s as a part of the mail", media)
+		return "", refuse(name, "declare application/octet-stream", "mail programs would show a file of type %s as part of the message", media)
 	}
 	return media, nil
 }
@@ -135,7 +135,7 @@ func compatible(media, byName string) bool {
 func checkContent(name, media string, found signature, content []byte) error {
 	const hint = "correct the type and the extension"
 	if slices.Contains(typesWithSignature, media) && found.media != media {
-		return refuse(name, hint, "the type is %s, but the content is not", media)
+		return refuse(name, hint, "the type is %s, but the content has a different format", media)
 	}
 	switch found.media {
 	case "", media:
@@ -149,7 +149,7 @@ func checkContent(name, media string, found signature, content []byte) error {
 		}
 	}
 	if looksLikeHTML(content) && media != "text/html" && media != "application/xhtml+xml" && media != "image/svg+xml" && media != "application/xml" && media != "text/xml" {
-		return refuse(name, "let the name end in .html, and remove the type", "the type is %s, but the content is HTML", media)
+		return refuse(name, "use the extension .html, and remove the type", "the type is %s, but the content is HTML", media)
 	}
 	return nil
 }

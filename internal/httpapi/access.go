@@ -64,11 +64,11 @@ func (c caller) must(who access) error {
 		return &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs a key with the scope " + lacks,
 			Hint: p.KeyID + " has " + p.Scopes.String() + "; set scopes with fanfare key create --scope, or change them with PATCH /v1/keys/" + p.KeyID}
 	case who == operator && p.Service != "":
-		return &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs a key of all services with the scope admin",
-			Hint: p.KeyID + " is for service " + p.Service + " only; the operator's key is in admin.key of the data directory"}
+		return &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs a key for all services with the scope admin",
+			Hint: p.KeyID + " is for service " + p.Service + " only; use an operator key, such as the one in admin.key of the data directory"}
 	}
 	return nil
 }
 
-// scopeNames lists for the document the scopes of which one suffices.
+// scopeNames lists the scopes for the OpenAPI document; any one of them is sufficient.
 func scopeNames(who access) []string { return scopesOf[who].Names() }

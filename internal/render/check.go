@@ -33,7 +33,7 @@ func (t *Template) Check(schema json.RawMessage, params []string) error {
 	return t.checkPaths(func(p liquid.Path) *fanfare.Error {
 		switch {
 		case p.Root == "sub" && root != nil:
-			return invalid(p.Line, "use subscription.data or subscription.params", "%s: only direct sends have the variable sub, messages of a topic do not", p.Text)
+			return invalid(p.Line, "use subscription.data or subscription.params", "%s: the variable sub exists only in direct messages, not in messages of a topic", p.Text)
 		case p.Root == "event" && root != nil:
 			return checkEvent(root, p)
 		case p.Root == liquid.FieldsVariable && root != nil && len(p.Steps) > 0:
@@ -111,7 +111,7 @@ func checkEvent(root any, p liquid.Path) *fanfare.Error {
 	if p.Text != name && !strings.HasPrefix(p.Text, name) {
 		name = p.Text + " (" + name + ")"
 	}
-	return invalid(p.Line, liquid.Nearest(p.Steps[i].Name, names), "unknown field %s: the topic's schema has none", name)
+	return invalid(p.Line, liquid.Nearest(p.Steps[i].Name, names), "unknown field %s: it is not in the schema of the topic", name)
 }
 
 // checkField compares a field of the syntax of GOV.UK Notify with the schema of a topic.
@@ -127,5 +127,5 @@ func checkField(root any, p liquid.Path) *fanfare.Error {
 			return nil
 		}
 	}
-	return invalid(p.Line, liquid.Nearest(key, names), "unknown field %s: the topic's schema has none", p.Text)
+	return invalid(p.Line, liquid.Nearest(key, names), "unknown field %s: it is not in the schema of the topic", p.Text)
 }

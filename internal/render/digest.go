@@ -163,9 +163,9 @@ func (t *Template) checkKind(d *Digest) *fanfare.Error {
 	event, several := t.firstReferences()
 	switch {
 	case d == nil && several != nil:
-		return t.wrongKind(several, "only digests have this variable", "read event and meta, or use the template in a digest")
+		return t.wrongKind(several, "this variable exists only in digests", "use event and meta, or use the template in a digest")
 	case d != nil && event != nil:
-		return t.wrongKind(event, "a digest has several events", "write {% for item in items %} and read item.event, item.meta")
+		return t.wrongKind(event, "a digest has several events", "write {% for item in items %}, and use item.event and item.meta")
 	}
 	return nil
 }

@@ -175,7 +175,7 @@ func TestDigestCacheIsBounded(t *testing.T) {
 
 func TestTemplateIsForOneEventOrForADigest(t *testing.T) {
 	for source, wrong := range map[string]string{
-		"{{ event.title }} {{ count }}":                                "event.title: the template also reads count, and a digest has several events",
+		"{{ event.title }} {{ count }}":                                "event.title: the template also uses count, and a digest contains several events",
 		"{% for item in items %}{{ item.evnt.a }}{% endfor %}":         "unknown variable item.evnt.a",
 		"{% for item in items %}{{ item.meta.idd }}{% endfor %}":       "unknown variable item.meta.idd",
 		"{{ items.title }}":                                            "unknown variable items.title",
@@ -191,7 +191,7 @@ func TestTemplateIsForOneEventOrForADigest(t *testing.T) {
 	if err != nil || !several.Digest() {
 		t.Fatal(err)
 	}
-	if err := several.Check(nil, nil); err == nil || !strings.Contains(err.Error(), "only digests have this variable") || wrongAt(err) != "/templates/x/text" {
+	if err := several.Check(nil, nil); err == nil || !strings.Contains(err.Error(), "this variable exists only in digests") || wrongAt(err) != "/templates/x/text" {
 		t.Errorf("a topic may use it: %v", err)
 	}
 	m := newMailing(t, Source{Text: "x"}, "{}")

@@ -81,8 +81,8 @@ func explainDate(err error) error {
 	}
 	told := *wrong
 	filter, _, _ := strings.Cut(wrong.Message, ": ")
-	told.Message = filter + " needs a date, and the schema does not declare the field as one"
-	told.Hint = "add format: date-time or format: date to the field in the topic's schema"
+	told.Message = filter + " needs a date, but the schema does not declare the field as a date"
+	told.Hint = "add format: date-time or format: date to the field in the schema of the topic"
 	return &told
 }
 
@@ -195,7 +195,7 @@ func (t *Template) recipientCases(direct bool) []dryRunCase {
 		vars["count"], vars["more"] = n+more, more
 	}
 	all := []dryRunCase{
-		{"a subscription with a filter, which has no rule, params and data", func(vars map[string]any) { subscribed(vars, ofFilter) }},
+		{"a subscription with a filter and without rule, params and data", func(vars map[string]any) { subscribed(vars, ofFilter) }},
 		{"several subscriptions, the last with a filter", func(vars map[string]any) { subscribed(vars, vars["subscription"], ofFilter) }},
 		{"several subscriptions, the first with a filter", func(vars map[string]any) { subscribed(vars, ofFilter, vars["subscription"]) }},
 		{"a recipient without attributes", func(vars map[string]any) { without(vars, "attributes") }},
@@ -207,7 +207,7 @@ func (t *Template) recipientCases(direct bool) []dryRunCase {
 		}},
 	}
 	if direct && !t.Digest() {
-		all = append(all, dryRunCase{"a direct send, whose recipient has no subscription", func(vars map[string]any) {
+		all = append(all, dryRunCase{"a direct message to a recipient without a subscription", func(vars map[string]any) {
 			delete(vars, "subscription")
 			vars["subscriptions"] = []any{}
 		}})
@@ -227,7 +227,7 @@ func (t *Template) tryCases(vars map[string]any, root any) error {
 	if root != nil {
 		least = jsonschema.ConvertIntegers(jsonschema.LeastSample(root, root, vars["event"], 0))
 	}
-	events := []dryRunCase{{"", func(map[string]any) {}}, {"an event that has only what the schema requires", func(vars map[string]any) {
+	events := []dryRunCase{{"", func(map[string]any) {}}, {"an event with only the fields that the schema requires", func(vars map[string]any) {
 		vars[liquid.FieldsVariable] = liquid.NewFields(map[string]any{}, liquid.PlainNames(least), "https://example.org/u/sample")
 		if items, ok := vars["items"].([]any); ok && t.Digest() {
 			for i, item := range items {

@@ -7,12 +7,12 @@ import (
 
 func TestRenderErrorNamesVariablesButNoValues(t *testing.T) {
 	for want, source := range map[string]Source{
-		"text, line 2, which reads event.a":                          {Text: "{{ event.b }}\n{{ event.a | number }}"},
-		"text, line 1, which reads subscription.data.since, event.b": {Text: "{{ subscription.data.since | date: 'long' }}{{ event.b }}\n{{ event.a }}"},
-		"html, line 3, which reads s.data.since":                     {Text: "x", HTML: "<p>\n{% for s in subscriptions %}\n{{ s.data.since | date: 'long' }}{% endfor %}</p>"},
-		"markdown, line 3, which reads event.a":                      {Markdown: "# T\n\n{{ event.a | number }}"},
-		"locales/de/text, line 1, which reads event.a":               {Text: "x", Variants: []Variant{{Locale: "de", Text: "{{ event.a | number }}"}}},
-		"partials/part, line 2, which reads event.a":                 {Text: "{% render 'part' %}", Partials: map[string]string{"part": "a\n{{ event.a | number }}"}},
+		"text, line 2, which uses event.a":                          {Text: "{{ event.b }}\n{{ event.a | number }}"},
+		"text, line 1, which uses subscription.data.since, event.b": {Text: "{{ subscription.data.since | date: 'long' }}{{ event.b }}\n{{ event.a }}"},
+		"html, line 3, which uses s.data.since":                     {Text: "x", HTML: "<p>\n{% for s in subscriptions %}\n{{ s.data.since | date: 'long' }}{% endfor %}</p>"},
+		"markdown, line 3, which uses event.a":                      {Markdown: "# T\n\n{{ event.a | number }}"},
+		"locales/de/text, line 1, which uses event.a":               {Text: "x", Variants: []Variant{{Locale: "de", Text: "{{ event.a | number }}"}}},
+		"partials/part, line 2, which uses event.a":                 {Text: "{% render 'part' %}", Partials: map[string]string{"part": "a\n{{ event.a | number }}"}},
 	} {
 		source.Name, source.Subject = "x", "s"
 		template, err := Compile(source)

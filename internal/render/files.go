@@ -96,26 +96,26 @@ func (t *Template) checkFiles(most int) (wrong []*fanfare.Error) {
 		}
 	}
 	if len(attached) > MaxAttached {
-		fail("attachments", "merge them, or link to them", "%d files, more than %d", len(attached), MaxAttached)
+		fail("attachments", "merge them, or link to them", "the template has %d files; at most %d are allowed", len(attached), MaxAttached)
 	}
 	if len(shown) > MaxShown {
-		fail("images", "merge them, or link to them", "%d images, more than %d", len(shown), MaxShown)
+		fail("images", "merge them, or link to them", "the template has %d images; at most %d are allowed", len(shown), MaxShown)
 	}
 	if t.html == nil && len(shown) > 0 {
-		fail("images", "attach them, or give the template html or markdown", "the template has no HTML to show the images")
+		fail("images", "attach them instead, or add html or markdown to the template", "the template has images, but no HTML in which to show them")
 	}
 	if t.subject == nil && len(t.files) > 0 {
-		fail("attachments", "give it a subject and a text, or remove the files", "a template for webhooks cannot have files")
+		fail("attachments", "add a subject and a text, or remove the files", "a template for webhooks cannot have files")
 	}
 	if size := mime.EncodedSize(t.files); size > most {
 		member := "attachments"
 		if len(attached) == 0 {
 			member = "images"
 		}
-		fail(member, "link to large files, or raise max_attachments of the server if the relays accept it", "the files take %d bytes in a mail, more than %d", size, most)
+		fail(member, "link to large files, or raise the server setting max_attachments if the relays accept larger messages", "the files take up %d bytes in a message; at most %d are allowed", size, most)
 	}
 	for _, err := range wrong {
-		if strings.HasPrefix(err.Message, "the files take") {
+		if strings.HasPrefix(err.Message, "the files take up") {
 			err.Code = fanfare.TooLarge
 		}
 	}

@@ -14,7 +14,7 @@ func TestExpensiveTemplatesAreStopped(t *testing.T) {
 		return `{% assign s = "abcdefgh" %}` + strings.Repeat(what, 60) + "{{ s | size }}"
 	}
 	for name, test := range map[string]struct{ text, want string }{
-		"loops in loops":             {"{% tablerow i in (1..1000) %}{% for j in event.list %}{% for k in event.list %}{% endfor %}{% endfor %}{% endtablerow %}", "the loops run more than"},
+		"loops in loops":             {"{% tablerow i in (1..1000) %}{% for j in event.list %}{% for k in event.list %}{% endfor %}{% endfor %}{% endtablerow %}", "the loops have more than"},
 		"appended to itself":         {double("{% assign s = s | append: s %}"), "a value is larger than"},
 		"prepended to itself":        {double("{% assign s = s | prepend: s %}"), "a value is larger than"},
 		"replaced by more":           {double(`{% assign s = s | replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa" %}`), "a value is larger than"},
@@ -22,8 +22,8 @@ func TestExpensiveTemplatesAreStopped(t *testing.T) {
 		"joined by itself":           {double(`{% assign s = s | split: "" | join: s %}`), "a value is larger than"},
 		"quoted again and again":     {`{% assign s = '"' %}` + strings.Repeat("{% assign s = s | inspect %}", 60) + "{{ s | size }}", "a value is larger than"},
 		"a list joined to itself":    {`{% assign l = event.list %}` + strings.Repeat("{% assign l = l | concat: l %}", 60) + "{{ l | size }}", "a value is larger than"},
-		"captured twice":             {double("{% capture s %}{{ s }}{{ s }}{% endcapture %}"), "the rendered template is over 4 MB"},
-		"many variables":             {"{% for i in (1..1000) %}{% assign s = event.long %}{% endfor %}", "the variables hold more than"},
+		"captured twice":             {double("{% capture s %}{{ s }}{{ s }}{% endcapture %}"), "the rendered template is larger than 4 MB"},
+		"many variables":             {"{% for i in (1..1000) %}{% assign s = event.long %}{% endfor %}", "the variables contain more than"},
 		"sorted in loops":            {"{% for i in (1..1000) %}{% for j in (1..1000) %}{{ event.list | sort | size }}{% endfor %}{% endfor %}", "the filters process more than"},
 		"a line break to a new line": {`{% assign s = event.lines %}` + strings.Repeat("{% assign s = s | newline_to_br %}", 100) + "{{ s | size }}", ""},
 	} {

@@ -133,7 +133,7 @@ func (m MailBatch) writer(t *Template, v *readerLocalization) (*MailWriter, erro
 		return nil, err
 	}
 	if t.subject == nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for webhooks and cannot be sent by mail", Hint: "add a subject and a text to the template"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for webhooks, and cannot be sent by mail", Hint: "add a subject and a text to the template"}
 	}
 	var err error
 	if w.files, err = m.encodeFiles(t); err != nil {
@@ -317,7 +317,7 @@ func (w *MailWriter) setDate(date time.Time) error {
 		return nil
 	}
 	if year := date.UTC().Year(); year < 1900 || year > 9999 {
-		return invalidValue("date", "a mail cannot have a date in the year %d", year)
+		return invalidValue("date", "the year %d is not allowed in the date of a message", year)
 	}
 	w.dateSecond = date.Unix()
 	w.date = date.UTC().AppendFormat(w.date[:0], time.RFC1123Z)

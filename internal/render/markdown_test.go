@@ -35,7 +35,7 @@ func TestMarkdownErrorsHaveTheLineOfTheSource(t *testing.T) {
 		{"a field that the schema lacks", "a\n{{ event.title }}\nb {{ event.titel }}",
 			func(t *Template) error {
 				return t.Check([]byte(`{"type":"object","properties":{"title":{"type":"string"}},"additionalProperties":false}`), nil)
-			}, 3, 6, "unknown field event.titel: the topic's schema has none"},
+			}, 3, 6, "unknown field event.titel: it is not in the schema of the topic"},
 		{"a value that is missing", "a {{ event.title }}\n\n**b** {{ event.x }} {{ event.y }}",
 			func(t *Template) error {
 				_, err := t.renderAll(map[string]any{"event": map[string]any{"title": "T", "x": "X"}}, &liquid.MissingVariables{Uncertain: t.uncertain, Opaque: t.opaque, Refuse: true})

@@ -99,7 +99,7 @@ func TestNotifyTemplateIsCheckedAgainstTheTopic(t *testing.T) {
 	if err == nil {
 		t.Fatal("a field that the schema lacks is taken")
 	}
-	if e := problem(t, err); e.Message != "unknown field ((titel)): the topic's schema has none" || e.Hint != "did you mean title?" || e.Line != 2 {
+	if e := problem(t, err); e.Message != "unknown field ((titel)): it is not in the schema of the topic" || e.Hint != "did you mean title?" || e.Line != 2 {
 		t.Errorf("%+v", *e)
 	}
 	if _, text, _, err := template.DryRun(nil); err != nil || text != "\n1" {

@@ -76,7 +76,7 @@ func Compile(src Source) (*Template, error) {
 	}
 	t.findUncertain()
 	if event, several := t.firstReferences(); event != nil && several != nil {
-		return nil, t.wrongKind(event, "the template also reads "+several.path.Root+", and a digest has several events", "write {% for item in items %} and read item.event, item.meta")
+		return nil, t.wrongKind(event, "the template also uses "+several.path.Root+", and a digest contains several events", "write {% for item in items %}, and use item.event and item.meta")
 	}
 	return t, nil
 }
@@ -94,7 +94,7 @@ func compile(src Source, within string) (*Template, *fanfare.Error) {
 	written := src.Text != "" || src.HTML != "" || src.Markdown != ""
 	onlyJSON := src.JSON != "" && src.Subject == "" && !written
 	if !written && !onlyJSON {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template has no text, html or markdown", Hint: "a template for webhooks has only json, and no subject"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template has no text, html or markdown", Hint: "add one of them; a template for webhooks has json and no subject"}
 	}
 	if strings.TrimSpace(src.Subject) == "" && !onlyJSON {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer("subject"), Message: "the template has no subject"}
@@ -255,7 +255,7 @@ func (t *Template) compileBodies(src Source) (text, html *templatePart, wrong []
 		return &templatePart{Part: p}
 	}
 	if src.Markdown != "" && src.HTML != "" {
-		fail("markdown", invalid(0, "remove one of them: the HTML is generated from the Markdown", "the template has both markdown and html"))
+		fail("markdown", invalid(0, "remove one of them; the HTML is generated from the Markdown", "the template has both markdown and html"))
 		return nil, nil, wrong
 	}
 	if src.Text != "" && len(bodies.PartialNames(src.Text)) == 0 {
@@ -329,7 +329,7 @@ func (f Fault) String() string {
 		text += fmt.Sprintf(", line %d", f.Line)
 	}
 	if len(f.Variables) > 0 {
-		text += ", which reads " + strings.Join(f.Variables, ", ")
+		text += ", which uses " + strings.Join(f.Variables, ", ")
 	}
 	return text
 }

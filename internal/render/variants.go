@@ -91,11 +91,11 @@ func (t *Template) checkVariant(v Variant) *fanfare.Error {
 	case v.Locale != "" && !locale.Known(tag):
 		return fail("use a language tag such as cy, pt-BR or zh-Hant", "unknown language %q", v.Locale)
 	case v.Locale == "" && v.Device == "":
-		return fail("", "a variant is for a language or a device")
+		return fail("", "a variant must specify a language or a device")
 	}
 	for _, known := range t.variants {
 		if known.locale == tag && known.device == v.Device {
-			return fail("", "the variant %s exists twice", v.Locale)
+			return fail("", "the variant %s is defined twice", v.Locale)
 		}
 	}
 	return nil

@@ -105,11 +105,11 @@ func TestVariantErrorsHaveAPointer(t *testing.T) {
 		{Variant{Locale: "cy", Device: "watch", Text: "{% if %}"}, "/templates/x/locales/cy/devices/watch/text", "", 1},
 		{Variant{Device: "watch", Markdown: "a\n\n{{ event.a | nope }}"}, "/templates/x/devices/watch/markdown", "unknown filter", 3},
 		{Variant{Locale: "xx", Text: "a"}, "/templates/x/locales/xx", `unknown language "xx"`, 0},
-		{Variant{Text: "a"}, "/templates/x", "a variant is for", 0},
+		{Variant{Text: "a"}, "/templates/x", "a variant must specify", 0},
 		{Variant{Locale: "cy", HTML: "a", Markdown: "b"}, "/templates/x/locales/cy/markdown", "both markdown and html", 0},
 		{Variant{Locale: "cy", Text: "\n\n{{ event.titel }}"}, "/templates/x/locales/cy/text", "unknown field event.titel", 3},
 		{Variant{Locale: "cy", Markdown: "a\n\n{{ event.titel }}"}, "/templates/x/locales/cy/markdown", "unknown field event.titel", 3},
-		{Variant{Locale: "cy", Text: "{% for i in items %}{{ i.event.a }}{% endfor %}"}, "/templates/x/text", "the template also reads items", 1},
+		{Variant{Locale: "cy", Text: "{% for i in items %}{{ i.event.a }}{% endfor %}"}, "/templates/x/text", "the template also uses items", 1},
 		{Variant{Locale: "cy", Text: "{{ event.title | money: 'EUR' }}"}, "/templates/x/locales/cy/text", "is not a number", 1},
 	}
 	for _, tt := range tests {

@@ -201,7 +201,7 @@ func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 
 // notJSON is the error of a JSON part that does not render to JSON.
 func notJSON() *fanfare.Error {
-	return invalid(0, "write values between quotes as {{ event.title }}, or without quotes as {{ event | json }}", "the rendered json is not valid JSON")
+	return invalid(0, "write values as {{ event.title }} between quotes, or as {{ event | json }} without quotes", "the rendered json is not valid JSON")
 }
 
 func appendSubscription(b []byte, s *Subscription) []byte {

@@ -118,7 +118,7 @@ func TestInvalidWebhookDocumentIsRefused(t *testing.T) {
 	if _, _, _, err := template.DryRun([]byte(`{"type":"object","properties":{"price":{"type":"number"}},"required":["price"]}`)); err != nil {
 		t.Errorf("with a number it is one: %v", err)
 	}
-	if _, _, _, err := template.DryRun([]byte(`{"type":"object","properties":{"price":{"type":"number"}}}`)); err == nil || !strings.Contains(err.Error(), "tried with an event that has only what the schema requires") {
+	if _, _, _, err := template.DryRun([]byte(`{"type":"object","properties":{"price":{"type":"number"}}}`)); err == nil || !strings.Contains(err.Error(), "tried with an event with only the fields that the schema requires") {
 		t.Errorf("without a price it is none: %v", err)
 	}
 	if _, _, _, err := template.DryRun([]byte(`{"type":"object","properties":{"price":{"type":"string","examples":["a lot"]}}}`)); err == nil {

@@ -98,7 +98,7 @@ func (c Config) Validate() error {
 		{"drop_before_data", in.DropBeforeData}, {"drop_in_data", in.DropInData}, {"drop_before_reply", in.DropBeforeReply},
 	} {
 		if !(share.value >= 0 && share.value <= 1) {
-			return wrong("/"+share.name, "a share must be from 0 to 1, not "+strconv.FormatFloat(share.value, 'g', -1, 64))
+			return wrong("/"+share.name, "must be from 0 to 1, not "+strconv.FormatFloat(share.value, 'g', -1, 64))
 		}
 	}
 	switch in.At {
@@ -110,7 +110,7 @@ func (c Config) Validate() error {
 		return wrong("/record_only", "not a valid pattern")
 	}
 	if c.Above < 0 || c.Above > maxRate {
-		return wrong("/above", "the messages per second must be from 0 (no limit) to "+strconv.Itoa(maxRate))
+		return wrong("/above", "the number of messages per second must be from 0 (no limit) to "+strconv.Itoa(maxRate))
 	}
 	if _, err := parseKeys(c.Secrets); err != nil {
 		return err

@@ -29,7 +29,7 @@ func ParseHostRule(text string) (HostRule, error) {
 	wrong := func(message string) error {
 		return &fanfare.Error{
 			Code: fanfare.Invalid, Message: "host rule " + strconv.Quote(text) + ": " + message,
-			Hint: "write a pattern and a behaviour: 'dead*.example=refuse', '127.1.*=hang', 'slow*=2s', 'busy*=5/s'",
+			Hint: "write PATTERN=BEHAVIOR, such as 'dead*.example=refuse', '127.1.*=hang', 'slow*=2s' or 'busy*=5/s'",
 		}
 	}
 	rule := HostRule{Host: strings.ToLower(pattern)}
@@ -50,7 +50,7 @@ func ParseHostRule(text string) (HostRule, error) {
 		case notDelay == nil && delay > 0:
 			rule.Delay = delay
 		default:
-			return HostRule{}, wrong("unknown behaviour " + strconv.Quote(part))
+			return HostRule{}, wrong("unknown behavior " + strconv.Quote(part))
 		}
 	}
 	return rule, nil

@@ -8,5 +8,5 @@ import (
 )
 
 func onlyLoopback(string, string, syscall.RawConn) error {
-	return errors.New("only Linux can listen on all of 127.0.0.0/8: use one address")
+	return errors.New("listening on all of 127.0.0.0/8 is only supported on Linux; use a single address")
 }

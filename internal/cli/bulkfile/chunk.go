@@ -71,7 +71,7 @@ func (f *ndjsonFeeder) Next() *Chunk {
 	for !c.full() && c.Err == nil {
 		text, err := f.in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			c.Err = &fanfare.Error{Code: fanfare.Invalid, Line: f.line + 1, Message: fmt.Sprintf("the line has more than %d bytes", MaxLineBytes), Hint: "write one JSON object on each line"}
+			c.Err = &fanfare.Error{Code: fanfare.Invalid, Line: f.line + 1, Message: fmt.Sprintf("the line has more than %d bytes", MaxLineBytes), Hint: "write one JSON object per line"}
 			break
 		}
 		c.Err = err // io.EOF may come with a last line

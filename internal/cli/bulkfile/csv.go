@@ -69,7 +69,7 @@ func NewCSV(in io.Reader, preset client.Subscription) (*CSV, error) {
 	}
 	for _, of := range []struct{ column, preset string }{{"topic", preset.Topic}, {"channel", preset.Channel}} {
 		if of.preset == "" && !slices.Contains(f.Header, of.column) {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "the table has no column " + of.column, Hint: "pass a value for all rows with --" + of.column}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "the file has no column " + of.column, Hint: "add the column, or pass a value for all rows with --" + of.column}
 		}
 	}
 	return f, nil
@@ -86,7 +86,7 @@ func columnHint(name string) string {
 		return "did you mean " + lower + "?"
 	}
 	return "valid columns are " + strings.Join(append(slices.Clone(Fields), Objects...), ", ") +
-		"; use attributes.NAME for subscriber attributes, data.NAME for subscription data and params.NAME for rule parameters"
+		"; use attributes.NAME for subscriber attributes, data.NAME for subscription data, and params.NAME for rule parameters"
 }
 
 // ContinueAt lets the rows come from a later place of the same file.
@@ -154,12 +154,12 @@ func csvCells(line []byte) ([]string, error) {
 
 func (f *CSV) fill(s *client.Subscription, cells []string) *client.Member {
 	if len(cells) != len(f.Header) {
-		return &client.Member{Code: fanfare.Invalid, Detail: fmt.Sprintf("the row has %d cells, but the table has %d columns", len(cells), len(f.Header)),
+		return &client.Member{Code: fanfare.Invalid, Detail: fmt.Sprintf("the row has %d cells, but the file has %d columns", len(cells), len(f.Header)),
 			Hint: "put a cell that contains a comma in double quotes"}
 	}
 	for i, cell := range cells {
 		if !utf8.ValidString(cell) {
-			return &client.Member{Code: fanfare.Invalid, Pointer: "/" + f.Header[i], Detail: "the cell is not UTF-8", Hint: "save the file as UTF-8"}
+			return &client.Member{Code: fanfare.Invalid, Pointer: "/" + f.Header[i], Detail: "the cell is not valid UTF-8", Hint: "save the file as UTF-8"}
 		}
 	}
 	texts := map[string]*string{"id": &s.ID, "topic": &s.Topic, "channel": &s.Channel, "to": &s.To, "subscriber": &s.Subscriber,
@@ -232,11 +232,11 @@ func CSVError(err error, before int) *fanfare.Error {
 		e.Line, e.Column, e.Message = before+at.Line, at.Column, at.Err.Error()
 		if errors.Is(err, csv.ErrQuote) || errors.Is(err, csv.ErrBareQuote) {
 			e.Message += fmt.Sprintf(", in the row that begins on line %d", before+at.StartLine)
-			e.Hint = "end a quoted cell with a double quote, and write a double quote inside it twice"
+			e.Hint = "end a quoted cell with a double quote, and write a double quote inside the cell as two double quotes"
 		}
 	}
 	if errors.Is(err, io.EOF) {
-		e.Message, e.Hint = "the file is empty", "name the columns in the first row, for example to,topic,channel,filter"
+		e.Message, e.Hint = "the file is empty", "write the column names in the first row, for example to,topic,channel,filter"
 	}
 	return e
 }

@@ -50,7 +50,7 @@ func RecipientRows(in io.Reader) ([]client.To, error) {
 		columns[i] = strings.TrimSpace(columns[i])
 	}
 	if !slices.Contains(columns, "to") && !slices.Contains(columns, "subscriber") {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "the columns to and subscriber are missing", Hint: "name the columns in the first row, for example to,name"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "the file has neither a column to nor a column subscriber", Hint: "write the column names in the first row, for example to,name"}
 	}
 	list := []client.To{}
 	for {
@@ -83,7 +83,7 @@ func RecipientRows(in io.Reader) ([]client.To, error) {
 func recipientError(err error) error {
 	e := CSVError(err, 0)
 	if errors.Is(err, io.EOF) {
-		e.Hint = "name the columns in the first row, for example to,name"
+		e.Hint = "write the column names in the first row, for example to,name"
 	}
 	return e
 }

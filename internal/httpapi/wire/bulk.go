@@ -58,7 +58,7 @@ type Accepted struct {
 
 // Accepteds is the response to events that are stored as a whole.
 type Accepteds struct {
-	Events []Accepted `json:"events" doc:"in the order of the request"`
+	Events []Accepted `json:"events" doc:"results, in the order of the request"`
 }
 
 // A LineError is the response to one rejected line.

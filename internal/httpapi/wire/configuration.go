@@ -149,7 +149,7 @@ type ChannelSettings struct {
 	Connections  int      `json:"connections,omitempty" doc:"maximum number of connections"`
 	Reserve      *Reserve `json:"reserve,omitempty" doc:"share of connections reserved for more urgent lanes"`
 	Rate         string   `json:"rate,omitempty" doc:"rate limit over all connections: 30/s, 1000/min, 5000/h or unlimited"`
-	Adapt        bool     `json:"adapt,omitempty" doc:"lower the rate and the number of connections while replies indicate overload"`
+	Adapt        bool     `json:"adapt,omitempty" doc:"lower the rate and the number of concurrent messages while replies indicate overload"`
 	TLS          string   `json:"tls,omitempty" doc:"off, opportunistic, required or implicit"`
 	Username     string   `json:"username,omitempty" doc:"user name for AUTH"`
 	PasswordEnv  string   `json:"password_env,omitempty" doc:"name of an environment variable of the server that contains the password"`

@@ -31,7 +31,7 @@ type Status struct {
 	Suppressions   int64               `json:"suppressions,omitempty" doc:"number of suppressed addresses of all services; absent for keys of one service"`
 	DiskFreeBytes  int64               `json:"disk_free_bytes"`
 
-	TemplateFaults []TemplateFault `json:"template_faults,omitempty" doc:"template failures, and variables without a schema that were missing in events, since the server started; at most 200"`
+	TemplateFaults []TemplateFault `json:"template_faults,omitempty" doc:"template failures, and variables that were missing in events of topics without a schema, since the server started; at most 200"`
 
 	Inbound *Inbound `json:"inbound,omitempty" doc:"mail server for bounces and unsubscribe emails; absent if there is none, and for keys of one service"`
 
@@ -83,8 +83,8 @@ type TemplateFault struct {
 	Replaced   bool      `json:"replaced,omitempty" doc:"another version has been published since"`
 }
 
-// Inbound is the mail server that receives bounces. Counts start at the start of the
-// server.
+// Inbound is the mail server that receives bounces. Counts cover the time since the server
+// started.
 type Inbound struct {
 	Listen       string `json:"listen" doc:"listen address, host:port"`
 	Open         int    `json:"open" doc:"number of open connections"`
@@ -119,8 +119,8 @@ type Bus struct {
 type Deliveries struct {
 	Pending           int64   `json:"pending" doc:"deliveries that have not been tried yet"`
 	Deferred          int64   `json:"deferred" doc:"deliveries between two attempts"`
-	AcceptedPerSecond float64 `json:"accepted_per_second" doc:"over the last ten seconds"`
-	FailedPerSecond   float64 `json:"failed_per_second" doc:"over the last ten seconds"`
+	AcceptedPerSecond float64 `json:"accepted_per_second" doc:"accepted deliveries per second, over the last ten seconds"`
+	FailedPerSecond   float64 `json:"failed_per_second" doc:"failed deliveries per second, over the last ten seconds"`
 }
 
 // A Channel is the state of a channel.

@@ -65,7 +65,7 @@ func TestWrongRelaysAreRefusedWithTheirPlace(t *testing.T) {
 		"a password for nobody":   {"{relays: [{relay: 'h:25', password_env: X}]}", "/relays/0", "must be set together"},
 		"a name of the channel":   {"{username: u, password_env: X, relays: [{relay: 'h:25'}]}", "", "username cannot be combined with relays"},
 		"an unknown field":        {"{relays: [{relay: 'h:25', wait: 1}]}", "/relays/0/wait", "unknown field"},
-		"more than connections":   {"{connections: 1, relays: [{relay: 'h:25'}, {relay: 'i:25'}]}", "", "fewer than the 2 relays"},
+		"more than connections":   {"{connections: 1, relays: [{relay: 'h:25'}, {relay: 'i:25'}]}", "", "fewer than its 2 relays"},
 		"more than a channel has": {"{connections: 50, relays: [" + strings.Repeat("{relay: 'h:25'},", 17) + "]}", "/relays", "at most 16"},
 	} {
 		t.Run(name, func(t *testing.T) {

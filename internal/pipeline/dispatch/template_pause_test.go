@@ -10,7 +10,7 @@ import (
 func TestPauseReasonNamesTheVersion(t *testing.T) {
 	source := &catalog.TemplateSource{Service: "news", Name: "story-2.b", Version: 17}
 	reason := pauseReason(source, 61, 100, render.Fault{Part: "locales/cy/text", Line: 3, Variables: []string{"event.since", "sub.x"}})
-	const want = "template story-2.b@17 fails for 61 of the first 100 recipients (locales/cy/text, line 3, which reads event.since, sub.x): apply a corrected version to resume the broadcast"
+	const want = "template story-2.b@17 fails for 61 of the first 100 recipients (locales/cy/text, line 3, which uses event.since, sub.x): apply a corrected version to resume the broadcast"
 	if reason != want {
 		t.Errorf("got  %s\nwant %s", reason, want)
 	}

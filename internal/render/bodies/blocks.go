@@ -52,7 +52,7 @@ func (b *builder) expandBlocks(f *File, source string) string {
 			continue
 		}
 		if !strings.Contains(" "+blockNames+" ", " "+t.Data+" ") {
-			b.fail(f.fault(f.find(raw, t.Data), "the blocks are "+strings.ReplaceAll(blockNames, " ", ", "), "unknown block "+t.Data))
+			b.fail(f.fault(f.find(raw, t.Data), "use one of "+strings.ReplaceAll(blockNames, " ", ", "), "unknown block "+t.Data))
 			return source
 		}
 		if kind == markup.EndTagToken {
@@ -137,7 +137,7 @@ func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (
 		return table + ` width="100%"><tr><td class="f-section"` + style + `>`, nil
 	case "f-column":
 		if len(*open) == 0 {
-			return "", &blockError{"f-column outside an f-section", "put the columns into an f-section"}
+			return "", &blockError{"f-column is used outside an f-section", "put the columns into an f-section"}
 		}
 		s := &(*open)[len(*open)-1]
 		wide := inside
@@ -152,7 +152,7 @@ func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (
 		return before + fmt.Sprintf(`<div class="f-column" style="max-width: %dpx"><div class="f-inner"%s>`, wide, style), nil
 	case "f-button":
 		if attribute(t, "href") == "" {
-			return "", &blockError{"f-button without href", "write f-button href=\"...\""}
+			return "", &blockError{"f-button has no href", "write f-button href=\"...\""}
 		}
 		return table + ` class="f-button-around"><tr><td class="f-button-cell"` + style + `><a class="f-button" href="` + get("href") + `"` + style + `>`, nil
 	case "f-divider":
@@ -174,7 +174,7 @@ func (b *builder) blockStart(t markup.Token, open *[]section, widths *[][]int) (
 			return `<img class="f-image" src="` + get("src") + `" alt="` + get("alt") + `"` + wide + style + `>`, nil
 		}
 	}
-	return "", &blockError{"f-image without alt", `describe the image: alt="A map of the area", or alt="" if it is decoration`}
+	return "", &blockError{"f-image has no alt", `describe the image, such as alt="A map of the area"; use alt="" if it is purely decorative`}
 }
 
 func blockEnd(name string, open *[]section) string {

@@ -59,9 +59,9 @@ func TestBlocksWorkInOldReaders(t *testing.T) {
 func TestErrorNamesMissingAttributeOfABlock(t *testing.T) {
 	for html, message := range map[string]string{
 		"a\n<f-card>x</f-card>":         "unknown block f-card",
-		"<f-image src=\"x\"></f-image>": "f-image without alt",
-		"<f-button>x</f-button>":        "f-button without href",
-		"<f-column>x</f-column>":        "f-column outside an f-section",
+		"<f-image src=\"x\"></f-image>": "f-image has no alt",
+		"<f-button>x</f-button>":        "f-button has no href",
+		"<f-column>x</f-column>":        "f-column is used outside an f-section",
 		"<p>{% if a %}</p>":             "if is not closed",
 	} {
 		_, wrong := Make(Source{Name: "t", HTML: html})

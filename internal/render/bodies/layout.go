@@ -125,7 +125,7 @@ func (b *builder) inCustomLayout(src Source, content string) string {
 		return word
 	})
 	if !placed {
-		b.fail(page.fault(0, "write {{ content }} at the place of the content", "the layout has no {{ content }}"))
+		b.fail(page.fault(0, "add {{ content }} where the content belongs", "the layout has no {{ content }}"))
 	}
 	return text
 }

@@ -109,11 +109,11 @@ func (b *builder) make(src Source) Made {
 	}
 	content := b.replaceLiquid(file)
 	if src.Layout != "" && src.CustomLayout == "" && !slices.Contains(Layouts[:], src.Layout) {
-		b.fail(&fanfare.Error{Code: fanfare.Invalid, Pointer: Pointer(src.Name, "layout"), Message: "there is no layout " + strconv.Quote(src.Layout),
+		b.fail(&fanfare.Error{Code: fanfare.Invalid, Pointer: Pointer(src.Name, "layout"), Message: "unknown layout " + strconv.Quote(src.Layout),
 			Hint: "the built-in layouts are " + strings.Join(Layouts[:], " and ")})
 	}
 	if !src.hasValidLang() {
-		b.fail(&fanfare.Error{Code: fanfare.Invalid, Pointer: Pointer(src.Name, "lang"), Message: strconv.Quote(src.Lang) + " is not a language", Hint: "write a tag such as cy or pt-BR, or an output such as {{ event.locale }}"})
+		b.fail(&fanfare.Error{Code: fanfare.Invalid, Pointer: Pointer(src.Name, "lang"), Message: strconv.Quote(src.Lang) + " is not a language tag", Hint: "write a tag such as cy or pt-BR, or an output such as {{ event.locale }}"})
 	}
 	var made Made
 	if renderTag.MatchString(src.Text) {

@@ -141,7 +141,7 @@ func (b *builder) checkNesting(f *File, at int, m placeholder, open []openBlock)
 	if n := len(open); n > 0 && m.tag == "end"+open[n-1].tag {
 		return open[:n-1]
 	}
-	hint := "no block is open here"
+	hint := "remove it: no block is open here"
 	if n := len(open); n > 0 {
 		hint = "close {% " + open[n-1].tag + " %} first"
 	}
@@ -246,14 +246,14 @@ type inclusion struct {
 func (b *builder) include(f *File, at int, args string, within []inclusion) string {
 	found := partialName.FindStringSubmatch(args)
 	if found == nil {
-		b.fail(f.fault(at, `write {% render "name" %}, followed by name: value for each variable that the partial needs`, "render needs the name of a partial"))
+		b.fail(f.fault(at, `write {% render "name" %}, with an argument name: value for each variable that the partial needs`, "render requires the name of a partial"))
 		return ""
 	}
 	one := inclusion{found[1], map[string]string{}}
 	for rest := args[len(found[0]):]; strings.TrimSpace(rest) != ""; {
 		arg := argument.FindStringSubmatch(rest)
 		if arg == nil {
-			b.fail(f.fault(at, "arguments of a partial are variables and literals, such as name: event.title", "render cannot parse "+strings.TrimSpace(rest)))
+			b.fail(f.fault(at, "pass variables and literals as arguments, such as name: event.title", "render cannot parse "+strings.TrimSpace(rest)))
 			return ""
 		}
 		one.given[arg[1]] = renameVariables(arg[2], within)

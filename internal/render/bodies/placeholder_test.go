@@ -23,7 +23,7 @@ func TestPartialsAreInserted(t *testing.T) {
 		{"not one that there is not", "a\n{% render \"great\" %}", "", "unknown partial great"},
 		{"not in circles", `{% render "circle" %}`, "", "partial circle renders itself"},
 		{"not with filters", `{% render "greet", name: event.name | upcase %}`, "", "render cannot parse | upcase"},
-		{"not by a variable", `{% render event.name %}`, "", "render needs the name of a partial"},
+		{"not by a variable", `{% render event.name %}`, "", "render requires the name of a partial"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

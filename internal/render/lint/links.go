@@ -17,7 +17,7 @@ type addressFault struct{ rule, message, hint string }
 func checkAddress(address string) *addressFault {
 	address = strings.TrimSpace(address)
 	if strings.Trim(address, "#\x1b") == "" {
-		return &addressFault{LinkEmpty, "it has no address", "give it an address, or remove it"}
+		return &addressFault{LinkEmpty, "it has no address", "add an address, or remove it"}
 	}
 	if hasLiquid(address[:1]) {
 		return nil
@@ -31,7 +31,7 @@ func checkAddress(address string) *addressFault {
 	case address[0] == '#':
 		return nil
 	case !hasScheme:
-		return &addressFault{LinkBroken, shown + " is relative, which does not work in a mail", "write the whole address, beginning with https://"}
+		return &addressFault{LinkBroken, shown + " is a relative address, which does not work in mail", "write the full address, beginning with https://"}
 	}
 	switch strings.ToLower(scheme) {
 	case "mailto":
@@ -46,17 +46,17 @@ func checkAddress(address string) *addressFault {
 		if hasLiquid(scheme) {
 			return nil
 		}
-		return &addressFault{LinkBroken, scheme + ": is a scheme that mail readers do not open", "use https, mailto or tel"}
+		return &addressFault{LinkBroken, scheme + ": is a scheme that mail programs do not open", "use https, mailto or tel"}
 	}
 	u, err := url.Parse(strings.NewReplacer("\x1a", "x", "\x1b", "x").Replace(address))
 	if err != nil || u.Hostname() == "" || strings.ContainsAny(address, " \t\n<>\"") {
-		return &addressFault{LinkBroken, shown + " is not a valid address", "write spaces as %20, and https:// with two slashes"}
+		return &addressFault{LinkBroken, shown + " is not a valid address", "write spaces as %20, and use two slashes after https:"}
 	}
 	if host := hostOf(address); host != "" && private(host) {
-		return &addressFault{LinkPrivate, host + " is reachable in a private network only", "write the public address"}
+		return &addressFault{LinkPrivate, host + " is only reachable in a private network", "use a public address"}
 	}
 	if strings.EqualFold(scheme, "http") {
-		return &addressFault{LinkInsecure, shown + " is not encrypted, which spam filters dislike", "write https"}
+		return &addressFault{LinkInsecure, shown + " does not use https, which spam filters penalize", "use https"}
 	}
 	return nil
 }

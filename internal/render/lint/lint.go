@@ -116,11 +116,11 @@ func (l *linter) checkFiles() {
 	l.written = ""
 	for _, name := range l.src.UnusedImages {
 		l.part = "images/" + name
-		l.add(ImageUnused, 0, "show it, as <img src=\"cid:"+name+"\">, or remove it", "every mail contains this image, and the HTML does not show it")
+		l.add(ImageUnused, 0, "show it, as <img src=\"cid:"+name+"\">, or remove it", "the image is included in every message, but the HTML does not show it")
 	}
 	if l.src.FilesBytes > LargeBytes {
 		l.part = "attachments"
-		l.add(FilesLarge, 0, "link to large files", "the files take "+strconv.Itoa(l.src.FilesBytes/1e6)+" MB in every mail, and many mail servers accept 10 MB in total")
+		l.add(FilesLarge, 0, "link to large files", "the files add "+strconv.Itoa(l.src.FilesBytes/1e6)+" MB in every message, and many mail servers accept only 10 MB in total")
 	}
 }
 
@@ -149,13 +149,13 @@ func (l *linter) add(rule string, offset int, hint, message string) {
 // checkWhole checks the HTML as a whole.
 func (l *linter) checkWhole(images, words int) {
 	if size := len(l.src.Rendered.HTML); size > ClipBytes {
-		l.add(HTMLSize, 0, "move details to a page that you link to, and styles to a layout", "with sample data the HTML has "+strconv.Itoa(size>>10)+" KB: Gmail cuts off everything after "+strconv.Itoa(ClipBytes>>10)+" KB, the unsubscribe link included")
+		l.add(HTMLSize, 0, "move details to a linked page, and styles to a layout", "with sample data, the HTML has "+strconv.Itoa(size>>10)+" KB: Gmail cuts off everything after "+strconv.Itoa(ClipBytes>>10)+" KB, including the unsubscribe link")
 	}
 	if images > 0 && words < minWords && len(l.src.Partials) == 0 {
-		l.add(ImagesOnly, 0, "write the message as text: many readers load images only on request", "it consists of images, as spam often does")
+		l.add(ImagesOnly, 0, "write the message as text: many mail programs load images only on request", "the message consists only of images, as spam often does")
 	}
 	if strings.TrimSpace(l.src.Rendered.Text) == "" && strings.TrimSpace(l.src.Rendered.HTML) != "" {
-		l.add(TextMissing, 0, "write a text: none can be generated from HTML without words", "there is no text for people who read mail without HTML")
+		l.add(TextMissing, 0, "write a text: the HTML contains no words from which to generate it", "the plain-text version is empty")
 	}
 }
 
@@ -179,18 +179,18 @@ func (l *linter) checkSubject() {
 		}
 	}
 	if capitals >= minCapitals && small == 0 {
-		l.add(SubjectCaps, 0, "write it in sentence case", "the subject is in capitals, as in spam")
+		l.add(SubjectCaps, 0, "write it in sentence case", "the subject is in all capitals, as in spam")
 	}
 	for _, marks := range []string{"!!", "??", "!?", "$$", "€€", "££"} {
 		if at := strings.Index(l.src.Subject, marks); at >= 0 && strings.Contains(text, marks) {
-			l.add(SubjectMarks, at, "use one punctuation mark", "the subject has "+marks+", as in spam")
+			l.add(SubjectMarks, at, "use one punctuation mark", "the subject contains "+marks+", as in spam")
 			break
 		}
 	}
 	lower := strings.ToLower(strings.TrimSpace(text))
 	for _, claim := range []string{"re:", "fw:", "fwd:", "aw:"} {
 		if strings.HasPrefix(lower, claim) && !hasLiquid(maskLiquid(l.src.Subject)[:1]) {
-			l.add(SubjectReply, 0, "begin with the topic of the message", "the subject begins like a reply, and the message is not one")
+			l.add(SubjectReply, 0, "begin with the subject of the message", "the subject begins like a reply, but the message is not a reply")
 		}
 	}
 }

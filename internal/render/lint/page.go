@@ -78,7 +78,7 @@ func (l *linter) checkPage(source string, language bool) (images, words int) {
 	}
 	p.endLink()
 	if !p.hasLanguage && p.elements > 0 {
-		p.addAt(LangMissing, 0, "", `write <html lang="en">, or give the template a layout and lang`, "the language is missing: screen readers have to guess it")
+		p.addAt(LangMissing, 0, "", `write <html lang="en">, or set layout and lang in the template`, "the language is missing, so screen readers have to guess it")
 	}
 	return p.images, p.words
 }
@@ -108,7 +108,7 @@ func (p *page) start(t html.Token) {
 		p.hasLanguage = true
 	}
 	if droppedElements[t.Data] {
-		p.addAt(ElementDropped, p.offset, "<"+t.Data, "link to a page with it", "mail readers take <"+t.Data+"> away")
+		p.addAt(ElementDropped, p.offset, "<"+t.Data, "put it on a page, and link to the page", "mail programs remove <"+t.Data+">")
 	}
 	switch t.Data {
 	case "img", "f-image":
@@ -119,7 +119,7 @@ func (p *page) start(t html.Token) {
 			p.link = &link{offset: p.offset, address: href}
 			p.checkAddress("the link", href)
 		} else if attributes["name"] == "" && attributes["id"] == "" && !hasLiquid(t.String()) {
-			p.addAt(LinkEmpty, p.offset, "", "give it an href, or remove the link", "the link has no address")
+			p.addAt(LinkEmpty, p.offset, "", "add an href, or remove the link", "the link has no address")
 		}
 	}
 	if voidElements[t.Data] || len(p.open) == maxDepth {
@@ -142,15 +142,15 @@ func (p *page) checkImage(attributes map[string]string) {
 		p.link.words.WriteString(alt)
 	}
 	if !described && attributes["src"] != "" || p.isMarkdown && alt == "" {
-		p.addAt(ImageAlt, p.offset, src, `describe the image in alt; use alt="" if it is decoration`, "the image "+shortAddress(src)+" has no alternative text")
+		p.addAt(ImageAlt, p.offset, src, `describe the image in alt; use alt="" if it is purely decorative`, "the image "+shortAddress(src)+" has no alternative text")
 	}
 	lower := strings.ToLower(strings.TrimSpace(src))
 	switch {
 	case lower == "":
-		p.addAt(ImageAddress, p.offset, "", "give it a src that begins with https://", "the image has no address")
+		p.addAt(ImageAddress, p.offset, "", "add a src that begins with https://", "the image has no address")
 	case strings.HasPrefix(lower, "cid:"): // CheckFiles refuses a missing image
 	case strings.HasPrefix(lower, "data:"):
-		p.addAt(ImageAddress, p.offset, src, "put the image on a server, or attach it under images", "Gmail and Outlook do not show images that are embedded with data:")
+		p.addAt(ImageAddress, p.offset, src, "put the image on a web server, or add it to images in the template", "Gmail and Outlook do not show images in data: URLs")
 	default:
 		p.checkAddress("the image", src)
 	}
@@ -190,15 +190,15 @@ func (p *page) endLink() {
 	}
 	words := strings.Join(strings.Fields(strings.ReplaceAll(l.words.String(), string(tag), " ")), " ")
 	if words == "" {
-		p.addAt(LinkText, l.offset, l.address, "write a text, or describe the image in alt", "the link has no text: a screen reader reads its address")
+		p.addAt(LinkText, l.offset, l.address, "add a text, or describe the image in alt", "the link has no text, so screen readers read out its address")
 		return
 	}
 	if vagueLinkTexts[strings.ToLower(strings.Trim(words, ".!»>→ "))] {
-		p.addAt(LinkText, l.offset, l.address, "say where the link leads: some people hear only the links", "the link text "+words+" does not say where the link leads")
+		p.addAt(LinkText, l.offset, l.address, "describe the target of the link: screen readers can list links without their context", "the link text "+words+" does not describe the target of the link")
 	}
 	named, to := hostInText(words), hostOf(l.address)
 	if named != "" && to != "" && !sameSite(named, to) {
-		p.addAt(LinkMisleads, l.offset, l.address, "use the address as the text, or a text that is not an address", "the link text is an address of "+named+", but the link leads to "+to+", as in phishing")
+		p.addAt(LinkMisleads, l.offset, l.address, "use the address as the text, or a text that is not an address", "the link text is an address on "+named+", but the link leads to "+to+", as in phishing")
 	}
 }
 
@@ -237,7 +237,7 @@ func (p *page) checkHidden(text string) {
 			e.hiddenRunes += utf8.RuneCountInString(strings.TrimSpace(literalTags(text)))
 			if !e.reported && (p.words > 0 || e.hiddenRunes > maxPreheader) {
 				e.reported = true
-				p.addAt(TextHidden, e.offset, "", fmt.Sprintf("show it or remove it; only a preview line of up to %d characters at the beginning may be hidden", maxPreheader), "it hides text, as spam often does")
+				p.addAt(TextHidden, e.offset, "", fmt.Sprintf("show the text or remove it; only a preview text of up to %d characters at the beginning can be hidden", maxPreheader), "text is hidden, as in spam")
 			}
 			return
 		}
@@ -261,7 +261,7 @@ func (p *page) checkContrast(k textStyle) {
 		if e := &p.open[i]; e.setsColor {
 			if !e.reported {
 				e.reported = true
-				p.addAt(Contrast, e.offset, "", fmt.Sprintf("use a darker or a lighter color: WCAG requires %g to 1", least), fmt.Sprintf("the contrast of its colors is too low, %.1f to 1", ratio))
+				p.addAt(Contrast, e.offset, "", fmt.Sprintf("use a darker or a lighter color: WCAG requires %g to 1", least), fmt.Sprintf("the contrast of the colors is too low: %.1f to 1", ratio))
 			}
 			return
 		}

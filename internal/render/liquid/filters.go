@@ -117,7 +117,7 @@ func underline(value any, sign string) (string, error) {
 	return bodies.Underline(string(AppendValue(nil, value, Plain)), sign), nil
 }
 
-var errSign = errors.New("underline needs one ASCII character, such as underline: \"=\"")
+var errSign = errors.New("underline requires one ASCII character, such as underline: \"=\"")
 
 // divide is the filter divided_by. Two integers give an integer, and nil gives nil.
 func divide(a float64, b any) (any, error) {

@@ -45,7 +45,7 @@ func (s *splitter) addMissingImage(name string, line int) {
 	}
 	wrong := invalid(line, hint, "the HTML refers to cid:%s, but the template has no image with this name", name)
 	if name == "" {
-		wrong.Message, wrong.Hint = "the name of an image after cid: must not be a value", "write <img src=\"cid:logo\">, and {% if %} around what depends"
+		wrong.Message, wrong.Hint = "the image name after cid: must be literal", "write <img src=\"cid:logo\">, and use {% if %} to choose between images"
 	}
 	s.part.SetPosition(wrong, "cid:"+name)
 	s.part.MissingImages = append(s.part.MissingImages, MissingImage{name, wrong})

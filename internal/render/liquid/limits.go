@@ -56,10 +56,10 @@ const iterationTag = "fanfare_iteration"
 const limitedCaptureTag = "fanfare_capture"
 
 var (
-	errIterations = errors.New("the loops run more than " + strconv.Itoa(maxIterations) + " times: loop over less")
-	errStored     = errors.New("the variables hold more than " + strconv.Itoa(maxStoredBytes>>20) + " MB: store less in them")
-	errProcessed  = errors.New("the filters process more than " + strconv.Itoa(maxProcessedBytes>>20) + " MB: use fewer filters, or move them out of a loop")
-	errValue      = errors.New("a value is larger than " + strconv.Itoa(maxValueBytes>>20) + " MB: make it smaller")
+	errIterations = errors.New("the loops have more than " + strconv.Itoa(maxIterations) + " iterations; loop over fewer elements")
+	errStored     = errors.New("the variables contain more than " + strconv.Itoa(maxStoredBytes>>20) + " MB; store less data in them")
+	errProcessed  = errors.New("the filters process more than " + strconv.Itoa(maxProcessedBytes>>20) + " MB; use fewer filters, or move them out of loops")
+	errValue      = errors.New("a value is larger than " + strconv.Itoa(maxValueBytes>>20) + " MB; make it smaller")
 )
 
 // Usage counts what the rendering of a part has consumed, and collects missing variables.

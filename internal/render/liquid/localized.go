@@ -76,7 +76,7 @@ func checkLocalized(name string, after []token) (message, hint string) {
 		}
 	case "money":
 		if text == "" && (len(after) == 0 || after[0].kind == literal) {
-			return "the filter money needs a currency", `write money: "EUR", or a variable that holds the code`
+			return "the filter money requires a currency", `write money: "EUR", or pass a variable that contains the currency code`
 		}
 	case "plural":
 		return checkPluralForms(after)
@@ -109,7 +109,7 @@ func checkPluralForms(after []token) (message, hint string) {
 		other = other || form == "other"
 	}
 	if !other {
-		return "the plural form other is missing", strings.TrimPrefix(pluralUsage, ": ")
+		return "the plural form \"other\" is missing", strings.TrimPrefix(pluralUsage, ": ")
 	}
 	return "", ""
 }

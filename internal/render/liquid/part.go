@@ -187,7 +187,7 @@ type boundedBuffer struct{ bytes.Buffer }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {
 	if b.Len()+len(p) > maxRenderBytes {
-		return 0, errors.New("the rendered template is over " + strconv.Itoa(maxRenderBytes>>20) + " MB")
+		return 0, errors.New("the rendered template is larger than " + strconv.Itoa(maxRenderBytes>>20) + " MB")
 	}
 	return b.Buffer.Write(p)
 }

@@ -208,7 +208,7 @@ func (s *splitter) tag(t parser.Token) {
 		s.addError(t.SourceLoc.LineNo, name, "", "undefined tag %q", name)
 	case "break", "continue":
 		if s.loopDepth() == 0 {
-			s.addError(t.SourceLoc.LineNo, name, "", "%s outside of a loop", name)
+			s.addError(t.SourceLoc.LineNo, name, "", "%s is used outside a loop", name)
 		}
 		u.ordered = name == "break"
 	case "cycle":
@@ -323,7 +323,7 @@ func tagSource(t parser.Token, args string) string {
 // checkExpression refuses unknown filters and variables, and long ranges.
 func (s *splitter) checkExpression(e expression, line int) {
 	if e.longRange {
-		s.addError(line, "", "write both ends as numbers that differ by at most "+strconv.Itoa(maxRange), "the range may be too long")
+		s.addError(line, "", "use numbers for both ends, with a difference of at most "+strconv.Itoa(maxRange), "the range may be too long")
 	}
 	for _, f := range e.filters {
 		if !knownFilter(f) {

@@ -249,7 +249,7 @@ func CheckHostName(s, value string) error {
 		}
 		for i := range len(label) {
 			if c := label[i]; !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
-				return invalidHeader(value, "%q is not a host name: only A to Z, a to z, 0 to 9, dots, - and _ are allowed", s)
+				return invalidHeader(value, "%q is not a host name: only A-Z, a-z, 0-9, dots, - and _ are allowed", s)
 			}
 		}
 	}

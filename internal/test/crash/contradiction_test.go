@@ -186,7 +186,7 @@ func TestACheckOfEveryConditionKeepsAFaultyIndexFromNotifyingAnybody(t *testing.
 		w.t.Errorf("the metric says %g contradictions", n)
 	}
 	for command, want := range map[string][]string{
-		"status":                       {"3 CONTRADICTIONS: a defect of Fanfare", "QUARANTINED", "news/load filter event.percent > 90 && (event.disk > 80 && has(event.ack))"},
+		"status":                       {"3 CONTRADICTIONS: this is a bug in Fanfare", "QUARANTINED", "news/load filter event.percent > 90 && (event.disk > 80 && has(event.ack))"},
 		"doctor":                       {"the index returned wrong results for 3 conditions", "has(event.ack)"},
 		"explain missing " + w.sent[0]: {"DEFECT", "reports the condition as true, but the independent evaluator reports", "in quarantine since", "Report it with the condition"},
 		"explain reader1 " + w.sent[0]: {"was for this subscription"},

@@ -58,12 +58,12 @@ func TestADryRunTellsForWhomAnEventWouldBe(t *testing.T) {
 	}
 	// A CloudEvent says its audience and its times itself.
 	const structured = `{"specversion":"1.0","id":"1","source":"/s","type":"story","data":` + event
-	for more, want := range map[string]string{`}`: "21 subscriptions match", `,"audiencefilter":"subscriber.locale == 'xx'"}`: "21 more match but are outside the audience", `,"expires":"2001-01-01T00:00:00Z"}`: "is in the past"} {
+	for more, want := range map[string]string{`}`: "21 subscriptions match", `,"audiencefilter":"subscriber.locale == 'xx'"}`: "21 more match, but are not in the audience", `,"expires":"2001-01-01T00:00:00Z"}`: "is in the past"} {
 		if out := s.run(structured+more, "publish", "story", "-", "--dry-run"); !strings.Contains(out.out+out.err, want) {
 			t.Errorf("a CloudEvent with %s: %+v", more, out)
 		}
 	}
-	if text := s.mustRun(event, "publish", "story", "-", "--dry-run", "--audience", "subscriber.locale == 'xx'"); !strings.Contains(text, "21 more match but are outside the audience") {
+	if text := s.mustRun(event, "publish", "story", "-", "--dry-run", "--audience", "subscriber.locale == 'xx'"); !strings.Contains(text, "21 more match, but are not in the audience") {
 		t.Errorf("outside of the audience: %s", text)
 	}
 	if out := s.run(event, "publish", "story", "-", "--dry-run", "--expires", "2001-01-01T00:00:00Z"); out.code == 0 || !strings.Contains(out.err, "is in the past") {

@@ -37,7 +37,7 @@ func TestLintSaysWhatReadersAreGoingToMind(t *testing.T) {
 	// All commands that check a template report a failure for a kind of recipient.
 	fails := write(t, "fails.yaml", "service: news\nchannels: {hook: {driver: webhook}}\ntemplates:\n  story:\n    json: '{\"level\": {{ event.level }}}'\n")
 	for _, args := range [][]string{{"template", "lint", "-f", fails}, {"apply", "-f", fails}, {"apply", "-f", fails, "--dry-run"}, {"preview", "story", "-f", fails}} {
-		if ran := s.run("", args...); ran.code != 1 || !strings.Contains(ran.out+ran.err, "tried with an event that has only what the schema requires") {
+		if ran := s.run("", args...); ran.code != 1 || !strings.Contains(ran.out+ran.err, "tried with an event with only the fields that the schema requires") {
 			t.Errorf("%v ended with %d and said %s%s", args, ran.code, ran.out, ran.err)
 		}
 	}

@@ -15,7 +15,7 @@ func TestAMessageThatCannotBeSentSaysWhyAtOnce(t *testing.T) {
 		"unknown version":    {`{"channel":"email","to":"a@example.org","template":"receipt@2"}`, "/template", `no version 2`, "its versions are 1"},
 		"unknown channel":    {`{"channel":"emial","to":"a@example.org","template":"receipt"}`, "/channel", `unknown channel "emial"`, "did you mean email?"},
 		"missing variable":   {`{"channel":"email","to":"a@example.org","template":"receipt","data":{"total":1}}`, "/data", "template receipt@1, subject: undefined variable event.order", "default"},
-		"endless content":    {`{"channel":"email","to":"a@example.org","content":{"subject":"S","text":"{% assign a = 'aaaaaaaa' %}` + strings.Repeat("{% assign a = a | append: a %}", 45) + `"}}`, "/data", "larger than 4 MB: make it smaller", ""},
+		"endless content":    {`{"channel":"email","to":"a@example.org","content":{"subject":"S","text":"{% assign a = 'aaaaaaaa' %}` + strings.Repeat("{% assign a = a | append: a %}", 45) + `"}}`, "/data", "larger than 4 MB; make it smaller", ""},
 		"nobody":             {`{"channel":"email","template":"receipt"}`, "/to", "exactly one of to", "recipients"},
 		"two ways":           {`{"channel":"email","to":"a@example.org","recipients":[{"to":"b@example.org"}],"template":"receipt"}`, "/to", "exactly one of to", ""},
 		"no address":         {`{"channel":"email","to":"a","template":"receipt","data":{"order":1,"total":1}}`, "/to", "\"a\" is not an email address: it has no @", ""},

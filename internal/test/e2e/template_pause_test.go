@@ -144,7 +144,7 @@ func TestATemplateThatFailsForFewIsCountedAndPausesNothing(t *testing.T) {
 	if b := s.http.completed(event); b.Counts[fanfare.Failed] != 10 || b.Counts[fanfare.Accepted] != 140 {
 		t.Errorf("got %v", b.Counts)
 	}
-	if status := s.mustRun("", "status"); !strings.Contains(status, "template news/story@1 failed for 10 recipients: text, line 2, which reads subscription.data.since") {
+	if status := s.mustRun("", "status"); !strings.Contains(status, "template news/story@1 failed for 10 recipients: text, line 2, which uses subscription.data.since") {
 		t.Errorf("the status says\n%s", status)
 	}
 	if logged := s.logged(); !strings.Contains(logged, "story@1") || strings.Contains(logged, secretSince) {
@@ -180,7 +180,7 @@ func TestAVariableThatNoSchemaKnowsIsToldOnce(t *testing.T) {
 	if n := strings.Count(s.logged(), "event.titel"); n != 1 {
 		t.Errorf("the log names the variable %d times", n)
 	}
-	if status := s.mustRun("", "status"); !strings.Contains(status, "template news/story@1 uses event.titel, but an event of a topic without a schema lacks this field") {
+	if status := s.mustRun("", "status"); !strings.Contains(status, "template news/story@1 uses event.titel, but an event did not have this field") {
 		t.Errorf("the status says\n%s", status)
 	}
 }

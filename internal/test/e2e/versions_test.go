@@ -31,7 +31,7 @@ func TestADraftIsReadByNobodyUntilItIsPublished(t *testing.T) {
 	}
 	s.http.refused(404, "GET", "/v1/templates/story/draft", "", "")
 	draft = write(t, "draft.yaml", "subject: \"News: {{ event.title }}\"\ntext: \"There is {{ event.title }}!!\\n{{ unsubscribe_url }}\\n\"\nlocales: {cy: {subject: \"Newyddion!! {{ event.title }}\"}}\n")
-	if said := s.mustRun("", "template", "draft", "story", "-f", draft, "--note", "as people say it"); !strings.Contains(said, "saved version 2 as a draft, version 1 stays published") {
+	if said := s.mustRun("", "template", "draft", "story", "-f", draft, "--note", "as people say it"); !strings.Contains(said, "saved version 2 as a draft, version 1 is still published") {
 		t.Errorf("keeping a draft says %q", said)
 	}
 
@@ -137,7 +137,7 @@ func TestADraftIsKeptAndPublishedUnderPreconditions(t *testing.T) {
 		t.Errorf("a draft of before is refused with %+v", got)
 	}
 	document := write(t, "story.yaml", "service: news\ntemplates:\n  story: {subject: s, text: theirs}\n")
-	if said := s.mustRun("", "apply", "-f", document); !strings.Contains(said, "! template story has a draft, version 2") || !strings.Contains(said, "no changes") {
+	if said := s.mustRun("", "apply", "-f", document); !strings.Contains(said, "! template story has a draft (version 2)") || !strings.Contains(said, "no changes") {
 		t.Errorf("applying beside a draft says %s", said)
 	}
 	s.http.must(200, "PUT", path, plain, body)
