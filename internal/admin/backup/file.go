@@ -21,7 +21,7 @@ func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifes
 	if _, err := os.Lstat(file); err == nil {
 		return m, &fanfare.Error{Code: fanfare.Conflict, Message: file + " exists", Hint: "choose another name, such as one with the date"}
 	}
-	if err := os.Remove(file + partial); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a backup that was killed
+	if err := os.Remove(file + partial); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed backup
 		return m, err
 	}
 	out, err := os.OpenFile(file+partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, partMode)

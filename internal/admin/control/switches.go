@@ -162,7 +162,7 @@ func (b *snapshot) decide(event fanfare.EventRef, channel *catalog.Channel) (del
 	return deliver.Go, ""
 }
 
-// channelPaused reports whether a channel is paused, itself or with its service or with everything, and why.
+// channelPaused reports whether a channel is paused, either by itself, with its service or with everything, and why.
 func (b *snapshot) channelPaused(channel *catalog.Channel) (reason string, is bool) {
 	if b.all != nil {
 		return *b.all, true
@@ -396,7 +396,7 @@ func (s *Switches) AnyChannelPaused(service string) bool {
 	return false
 }
 
-// ChannelPaused reports whether a channel is paused, itself or with its service or with everything.
+// ChannelPaused reports whether a channel is paused, either by itself, with its service or with everything.
 func (s *Switches) ChannelPaused(c *catalog.Channel) bool {
 	_, is := s.current.Load().channelPaused(c)
 	return is

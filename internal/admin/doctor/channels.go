@@ -48,7 +48,7 @@ func (o *Options) channels(ctx context.Context, r *Report) []*catalog.Channel {
 	return list
 }
 
-// secrets checks whether the secrets of a channel can be read. It leaves out the secrets that a session with the relay tests.
+// secrets checks whether the secrets of a channel can be read. It skips the secrets that a session with the relay tests.
 func (o *Options) secrets(r *Report, check string, c *catalog.Channel) {
 	if o.told(check) {
 		return

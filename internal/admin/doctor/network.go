@@ -108,7 +108,7 @@ func conditions(n int) string {
 	return fmt.Sprintf("%d conditions", n)
 }
 
-// soon is how long before its expiry a certificate is reported.
+// soon is the time before expiry from which a certificate is reported.
 const soon = 14 * 24 * time.Hour
 
 func (o *Options) certificate(r *Report) {

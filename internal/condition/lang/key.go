@@ -4,7 +4,7 @@ import (
 	"regexp"
 )
 
-// MaxKeyBytes is the largest size of a key: an event with a longer text in the key field has no
+// MaxKeyBytes is the maximum size of a key: an event with a longer text in the key field has no
 // key.
 const MaxKeyBytes = 256
 
