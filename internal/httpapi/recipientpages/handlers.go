@@ -57,7 +57,7 @@ type UndoResult struct {
 }
 
 // UnsubscribeReasons are the reasons that the page offers, with the text that is stored.
-var UnsubscribeReasons = map[string]string{"often": "too many messages", "topic": "not about what they want to know", "never": "never asked for them", "other": "another reason"}
+var UnsubscribeReasons = map[string]string{"often": "too many messages", "topic": "not interested in the messages", "never": "never subscribed", "other": "another reason"}
 
 // Handlers handle the requests for recipient pages.
 type Handlers struct {
