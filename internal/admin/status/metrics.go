@@ -29,7 +29,7 @@ func (r *Reporter) Metrics() http.Handler {
 	metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "fanfare_outcome_commits_total", Help: "Transactions that stored outcomes.",
 	}, func() float64 { _, groups := r.options.Recorder.Totals(); return float64(groups) }))
-	gauge("fanfare_broadcasts_open", "Broadcasts that are not completed.", func() float64 {
+	gauge("fanfare_broadcasts_open", "Broadcasts that have not completed yet.", func() float64 {
 		open, _, _ := r.options.Recorder.Backlog()
 		return float64(open)
 	})

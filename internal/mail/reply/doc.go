@@ -1,5 +1,5 @@
 // Package reply classifies the replies of next hops. The first matching rule of an ordered list
-// gives a reply its class, and may say what the reply means for the destination.
+// gives a reply its class, and may determine what the reply means for the destination.
 //
 // The built-in rules (smtp_codes.yaml) follow RFC 5321, RFC 3463 and the RFCs that add to its
 // codes, RFC 9110, and the documentation of large receivers. The rules of an operator come before

@@ -180,8 +180,8 @@ func (l *limits) countsAtSend() bool {
 	return l.rate.Limited() || l.learned.Limited() || slices.ContainsFunc(l.settings.Budgets, Budget.CountsAtSend)
 }
 
-// hasCapacity reports whether the adaptive window has capacity for a job of a lane, beside the
-// reserve of more urgent lanes.
+// hasCapacity reports whether the adaptive window has capacity for a job of a lane, in addition
+// to the reserve of more urgent lanes.
 func (l *limits) hasCapacity(lane fanfare.Lane) bool {
 	reserved := l.allowedConnections() - l.settings.Reserve.laneLimit(lane, l.allowedConnections())
 	return !l.settings.Adapt || l.window.HasCapacity(l.active+reserved)
@@ -259,7 +259,7 @@ func (l *limits) begin(d *destination, job, leader *Job, now time.Time) {
 	}
 }
 
-// end counts a job as not active any more; false if it was not.
+// end counts a job as no longer active; false if it was not active.
 func (l *limits) end(job *Job) bool {
 	if !job.active {
 		return false

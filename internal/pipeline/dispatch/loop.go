@@ -101,7 +101,7 @@ func (l *loop) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.Batc
 	case again > 0, out.left > 0:
 		err = lease.Later(0)
 	case held > 0:
-		l.Leftover(func() { l.hold(ctx, lease, *batch) }) // the resumed batch leaves out what is settled
+		l.Leftover(func() { l.hold(ctx, lease, *batch) }) // the resumed batch skips settled deliveries
 		return
 	case len(out.held) > 0:
 		batch.Slices = out.held

@@ -39,7 +39,7 @@ type group struct {
 type piece struct {
 	*group
 	eventgroup.Share
-	single bool // each event is frozen by itself
+	single bool // each event is frozen separately
 }
 
 // A groupQueue contains the event groups of one lane that wait to be matched. It returns the

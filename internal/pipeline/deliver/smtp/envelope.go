@@ -18,7 +18,7 @@ const (
 
 var commandNames = [commands]string{"MAIL", "RCPT", "DATA"}
 
-// envelope sends the envelope of tx alone and reads the replies. It reports whether the
+// envelope sends only the envelope of tx and reads the replies. It reports whether the
 // body may follow.
 func (s *session) envelope(ctx context.Context, tx *transaction) (bool, step) {
 	c := s.conn
