@@ -19,7 +19,7 @@ type Unsubscriber interface {
 	Offer(ctx context.Context, token string) (UnsubscribeOffer, error)
 	// Unsubscribe is durable when it returns, and idempotent.
 	Unsubscribe(ctx context.Context, token string, ask UnsubscribeRequest) (Unsubscribed, error)
-	// Undo restores what a Leave ended; without really it changes nothing.
+	// Undo restores the subscriptions that an Unsubscribe ended; without really it changes nothing.
 	Undo(ctx context.Context, token string, really bool) (UndoResult, error)
 }
 

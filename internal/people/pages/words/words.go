@@ -1,4 +1,4 @@
-// Package words holds the English texts of the pages for recipients and of their mails, and the
+// Package words contains the English texts of the recipient pages and of their emails, and the
 // names under which a service can replace or translate them.
 package words
 
@@ -193,7 +193,7 @@ var english = map[string]string{
 	"undo_late":    "It is too late to undo this. You can subscribe again.",
 }
 
-// Tag is the language that a reader is told something in.
+// Tag returns the language of the texts for a reader.
 func Tag(t Texts, locale string) string {
 	tag, _ := t.For(locale)
 	return tag
