@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Outcome is the event that a report is about.
+// Outcome is the event that a report describes.
 type Outcome uint8
 
 // The outcomes.

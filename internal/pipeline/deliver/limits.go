@@ -13,8 +13,8 @@ import (
 // A Budget is a limit that several senders share, such as the rate of a service or a daily
 // quota. It is safe for concurrent use.
 type Budget interface {
-	// GroupSize returns the size of the next group, of which at most most messages may be
-	// sent together.
+	// GroupSize returns the number of messages of the next group that may be sent together, at
+	// most the given number.
 	GroupSize(most int) int
 	// Take counts n messages that are sent together, or returns how long to wait. It takes
 	// fewer than n if no more are left for hours.
@@ -50,7 +50,7 @@ type admission uint8
 const (
 	admitted     admission = iota // counted as active from now on
 	waitForRate                   // no message of the channel may be sent for a while
-	waitForReply                  // no message of the channel may be sent before a reply has come
+	waitForReply                  // no message of the channel may be sent before a reply has arrived
 	throttled                     // this job waits for its destination; others may be sent
 	postponeJob                   // this job is postponed; others may be sent
 )
@@ -327,7 +327,7 @@ func (l *limits) learn(job *Job, outcome *driver.Outcome, advice Advice, took ti
 	if d := job.dest; d != nil {
 		bad := asksForLess(outcome, l.settings.Direct)
 		if bad && job.sameReply && !job.probe && d.lastReplyAt.Equal(outcome.At) {
-			d.refused++ // its window knows this reply already
+			d.refused++ // its window has already counted this reply
 		} else {
 			d.learn(outcome, bad, job.probe, advice, now)
 		}

@@ -211,7 +211,7 @@ func (q *groupQueue) returnAll() {
 	for _, p := range all {
 		if !p.finished {
 			q.finish(p.group)
-			_ = p.lease.Later(0) // after an error it comes when its lease ends
+			_ = p.lease.Later(0) // after an error, it is delivered again when its lease ends
 		}
 	}
 }
