@@ -9,8 +9,9 @@
 //
 // Failure. A message that a consumer received but did not finish is delivered again: after the
 // lease if the consumer stopped responding, and immediately if it returned the message or if an
-// embedded bus was restarted, because no other process can hold the message then. Duplicates
-// are therefore normal, and no guarantee of Fanfare depends on their absence.
+// embedded bus was restarted, because no other process can hold the message then. The
+// same applies to EVENTS on a cluster if the caller guarantees that no other process matches
+// events. Duplicates are therefore normal, and no guarantee of Fanfare depends on their absence.
 package bus
 
 import (
@@ -35,6 +36,8 @@ type Options struct {
 	URL      string        // of a cluster; empty for the embedded server
 	Sync     bool          // embedded: sync each append to the disk
 	Lease    time.Duration // how long a message stays with a consumer that does not respond; at least 1 s
+	Replicas int           // of each stream on a cluster; 0: unchanged
+	Matches  bool          // with a cluster: no other process matches events at this time
 	FirstSeq uint64        // lowest sequence that a new EVENTS stream may use, above all that the store knows
 	Logger   *slog.Logger
 }

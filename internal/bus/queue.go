@@ -66,14 +66,15 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 
 // consumer creates a durable consumer if it is missing. On the embedded bus, this process is the
 // only client, so leases of an earlier run are void: it creates the consumer again from its floor,
-// and unfinished messages are delivered at once instead of after the lease.
+// and unfinished messages are delivered at once instead of after the lease. With the option Matches,
+// the same applies to EVENTS on a cluster.
 func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (jetstream.Consumer, error) {
-	if b.embedded == nil {
+	if b.embedded == nil && !(b.options.Matches && stream == b.events) {
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
 	old, err := stream.Consumer(ctx, config.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		// A consumer that a kill left incomplete is not found, but its leases are in force.
+		// A consumer that a kill left incomplete is not found, but its leases are active.
 		old, err = stream.CreateConsumer(ctx, config)
 	}
 	if err != nil {

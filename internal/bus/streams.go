@@ -28,27 +28,47 @@ func batchesSubject(channel uint16, lane fanfare.Lane) string {
 // makeStreams creates the streams if they do not exist. EVENTS keeps matched groups until
 // TrimEvents, so that ingestion can rebuild its memory of ids; BATCHES removes a batch when it is
 // done.
-func (b *Bus) makeStreams(ctx context.Context) error {
-	var err error
-	b.events, err = b.js.Stream(ctx, eventsStream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		b.events, err = b.js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: eventsStream, Subjects: []string{"fanfare.events.*"},
-			Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
-			FirstSeq: max(1, b.options.FirstSeq),
-		})
-	}
+func (b *Bus) makeStreams(ctx context.Context) (err error) {
+	b.events, err = b.makeStream(ctx, jetstream.StreamConfig{
+		Name: eventsStream, Subjects: []string{"fanfare.events.*"},
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
+		FirstSeq: max(1, b.options.FirstSeq),
+	})
 	if err != nil {
-		return fmt.Errorf("stream %s: %w", eventsStream, err)
+		return err
 	}
-	b.batches, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+	b.batches, err = b.makeStream(ctx, jetstream.StreamConfig{
 		Name: batchesStream, Subjects: []string{batchesPrefix + ">"},
 		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
 	})
-	if err != nil {
-		return fmt.Errorf("stream %s: %w", batchesStream, err)
+	return err
+}
+
+// makeStream creates a stream if it does not exist. It changes an existing stream only in the number
+// of replicas, and only if the options name one.
+func (b *Bus) makeStream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
+	config.Replicas = max(1, b.options.Replicas)
+	stream, err := b.js.Stream(ctx, config.Name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		stream, err = b.js.CreateStream(ctx, config)
+	case err == nil && b.options.Replicas > 0 && stream.CachedInfo().Config.Replicas != b.options.Replicas:
+		changed := stream.CachedInfo().Config
+		changed.Replicas = b.options.Replicas
+		stream, err = b.js.UpdateStream(ctx, changed)
 	}
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("stream %s: %w", config.Name, err)
+	}
+	return stream, nil
+}
+
+// Replicas returns how many copies of the streams the bus stores, and 0 for an embedded bus.
+func (b *Bus) Replicas() int {
+	if b.embedded != nil {
+		return 0
+	}
+	return min(max(1, b.events.CachedInfo().Config.Replicas), max(1, b.batches.CachedInfo().Config.Replicas))
 }
 
 // AppendEvents stores one group of events and returns its sequence. It returns when the group is

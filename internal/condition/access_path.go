@@ -95,7 +95,7 @@ type rangeKey struct {
 }
 
 // A substringKey is a conjunct that can only be true if the event's text contains the param, or one
-// of its list, both folded. An exact one is always true then.
+// of the texts in a list param, both folded. If it is exact, it is then always true.
 type substringKey struct {
 	expr.Field
 	param  lang.Param
@@ -105,14 +105,14 @@ type substringKey struct {
 
 func newAccessPath() *accessPath { return &accessPath{buckets: map[uint64]bucketRef{}} }
 
-// canCover reports whether a answers a whole condition, without residuals, with one bucket for each
-// key.
+// canCover reports whether a answers a complete condition, without residuals, with one bucket for
+// each key.
 func (a *accessPath) canCover() bool {
 	return len(a.rowPredicates) == 0 && a.substring == nil && a.sharedText == nil && a.grid == nil && len(a.equalities) < 2 &&
 		(len(a.equalities) == 1 || a.rangeKey != nil) && (a.rangeKey == nil || a.rangeKey.crossing == nil)
 }
 
-// entry returns what the buckets of a contain for a row.
+// entry returns the value that the buckets of a contain for a row.
 func (a *accessPath) entry(rows *pageStore, row uint32) uint32 {
 	if a.covering {
 		return uint32(rows.page(row).owners[row&pageMask])
@@ -162,7 +162,7 @@ func (a *accessPath) takeConjuncts(b *expr.Builder, conjuncts []celast.Expr) (re
 	return rest
 }
 
-// takeGrid takes the surroundings of a place, or else ranges. It returns their conjuncts by
+// takeGrid takes the area around a place, or else ranges. It returns their conjuncts by
 // expression.
 func (a *accessPath) takeGrid(b *expr.Builder, conjuncts []celast.Expr) map[int64]bool {
 	for _, conjunct := range conjuncts {

@@ -23,8 +23,8 @@ func (tb *table) assertRows(a *accessPath, rows []uint32) {
 	}
 }
 
-// assertGuarded checks that guards are necessary: f.candidateRows, which are sorted, contain every
-// row whose condition is true. It evaluates some of many rows.
+// assertGuarded checks that guards are necessary: the sorted f.candidateRows contain every row
+// whose condition is true. If there are many rows, it evaluates only some of them.
 func (tb *table) assertGuarded(f *matchFrame) {
 	const most = 256
 	n := 0
@@ -108,7 +108,7 @@ func (l level) assertReached(b *box, corner *[maxAxes]float64, axes int) {
 	}
 }
 
-// assertExact checks that a literal keeps its value as a param, which is a double or a text.
+// assertExact checks that a literal keeps its value as a param, which is a double or a string.
 func assertExact(tok *lang.Token) {
 	switch tok.Kind {
 	case lang.KindInt:

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// An Audience is a sender's condition on the people that an event would reach, in the language of
+// An Audience is a sender's condition on the recipients of an event, in the language of
 // conditions. subscriber has id, locale, time_zone and attributes; sub holds the params of the
 // subscription. Unknown values are missing, and a person for whom the condition is an error is not
 // a member. It is safe for concurrent use.
@@ -25,8 +25,8 @@ type Audience struct {
 	frames    sync.Pool // of *expr.Frame
 }
 
-// maxAudienceNanos is the highest estimated time for one person: a sender's event may reach
-// millions of people and delays the events behind it.
+// maxAudienceNanos is the highest estimated time for one person: an event may have millions of
+// recipients, and it delays the events behind it.
 const maxAudienceNanos = 20_000
 
 // A Person is a candidate for an audience.
@@ -37,7 +37,7 @@ type Person struct {
 }
 
 // NewAudience compiles a condition. attributes is the JSON Schema of subscribers' attributes;
-// empty: the condition may name any. The error has pointer /audience_filter, line and column.
+// empty: the condition may use any attribute. The error has pointer /audience_filter, line and column.
 func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 	known, err := lang.ParseSchema(attributes)
 	if err != nil {

@@ -86,7 +86,7 @@ func (b *bucket) insert(key float64, row uint32) {
 	}
 }
 
-// split halves a leaf. The last leaf stays nearly full if it grows at its end.
+// split splits a leaf in half. The last leaf stays nearly full if it grows at its end.
 func (b *bucket) split(at int, ascending bool) {
 	l := &b.leaves[at]
 	half := len(l.rows) / 2
@@ -102,7 +102,7 @@ func (b *bucket) split(at int, ascending bool) {
 	b.leaves = slices.Insert(b.leaves, at+1, right)
 }
 
-// remove takes out an entry and reports whether the bucket is empty.
+// remove removes an entry and reports whether the bucket is empty.
 func (b *bucket) remove(key float64, row uint32) (empty bool) {
 	at, i := b.find(key, row)
 	l := &b.leaves[at]

@@ -10,7 +10,7 @@ import (
 // subscriptionColumns store the subscriber, channel, condition and slot of each subscription by its
 // id. They take ten bytes for each subscription, in pages that exist while one of their ids is in
 // use. All topics share them, because ids are unique across topics. Slots take two more bytes, in
-// pages that exist once a subscription of the page is not due at once.
+// pages that are created when a subscription of the page is not due immediately.
 //
 // The mutex protects the lists of pages. A member is written under the write lock of the topic that
 // has the subscription, and read under its read lock.
@@ -23,11 +23,11 @@ type columnTable []pageEntry
 
 type pageEntry struct {
 	page  atomic.Pointer[columnPage]
-	slots atomic.Pointer[slotPage] // nil: all are due at once
+	slots atomic.Pointer[slotPage] // nil: all are due immediately
 	live  int                      // number of subscriptions in the page; under the mutex
 }
 
-// A columnPage has exactly 40 KiB, so that the allocator rounds nothing up.
+// A columnPage has exactly 40 KiB, so that the allocator does not round up its size.
 type columnPage struct {
 	subscribers [rowsPerPage]fanfare.RowID
 	conditions  [rowsPerPage]conditionRef
@@ -46,14 +46,14 @@ const rowRefFlag conditionRef = 1 << 31
 // page returns the page of a subscription that is in use.
 func (c *subscriptionColumns) page(p fanfare.RowID) *columnPage { return c.entry(p).page.Load() }
 
-// slots returns when the subscriptions of a page are due; nil if all are due at once.
+// slots returns when the subscriptions of a page are due; nil if all are due immediately.
 func (c *subscriptionColumns) slots(p fanfare.RowID) *slotPage { return c.entry(p).slots.Load() }
 
 func (c *subscriptionColumns) entry(p fanfare.RowID) *pageEntry {
 	return &(*c.tables[p.Partition()].Load())[p.Local()>>pageBits]
 }
 
-// reserve makes the pages of the entries and counts the entries.
+// reserve creates the pages of the entries and counts the entries.
 func (c *subscriptionColumns) reserve(entries []Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *subscriptionColumns) reserve(entries []Entry) {
 	}
 }
 
-// release counts a subscription out.
+// release decrements the count for a subscription.
 func (c *subscriptionColumns) release(p fanfare.RowID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *subscriptionColumns) release(p fanfare.RowID) {
 	}
 }
 
-// ensureEntry returns the entry for the page of p. It makes the table longer if it has none.
+// ensureEntry returns the entry for the page of p. It extends the table if necessary.
 func (c *subscriptionColumns) ensureEntry(p fanfare.RowID) *pageEntry {
 	number := int(p.Local() >> pageBits)
 	table := c.tables[p.Partition()].Load()

@@ -16,7 +16,7 @@ import (
 type guardKind uint8
 
 const (
-	guardNone       guardKind = iota // the filter is no conjunction
+	guardNone       guardKind = iota // the filter is not a conjunction
 	guardEveryEvent                  // none: it is a candidate for every event
 	guardAccessPath                  // an access path of its first conjunct
 	guardKey                         // the equality in its first conjunct
@@ -173,10 +173,10 @@ func (p *plan) isSelective() bool {
 	return true
 }
 
-// A conjunctShape is what one conjunct of many conjunctions has in common. Each row of its table is
-// that conjunct of one conjunction.
+// A conjunctShape is the common structure of one conjunct in many conjunctions. Each row of its
+// table is that conjunct in one conjunction.
 //
-// A conjunction is a filter a && b && c whose shape few others have. Each of its conjuncts is a row
+// A conjunction is a filter a && b && c with a rare shape. Each of its conjuncts is a row
 // of a conjunct shape. Its guard, one or two of them, leads to it: those that it shares with the
 // fewest others. An event then compares the signature of each conjunction that its guard leads to
 // (fingerprint.go), and evaluates all conjuncts of those that match. The work for an event grows
@@ -196,7 +196,7 @@ type conjunctShape struct {
 type conjunctShapes struct {
 	list   []*table
 	byKey  map[string]*table
-	seed   maphash.Seed // random, so that nobody can choose values with colliding keys
+	seed   maphash.Seed // random, so that an attacker cannot choose values with colliding keys
 	guards guardTable
 }
 
@@ -254,7 +254,7 @@ func (c *conjunctShape) rowKey(p *page, row uint32) uint64 {
 	return hashMix(c.salt, c.equality.rowPart(&p.ParamPage, int(row&pageMask)))
 }
 
-// minFingerprintRows is the number of conjunctions that share a conjunct shape without params from
+// minFingerprintRows is the number of conjunctions sharing a conjunct shape without params from
 // which an event evaluates it in advance.
 const minFingerprintRows = 64
 
@@ -330,7 +330,7 @@ func (c *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) boo
 	}
 	if assert.Enabled { // the predicate must agree
 		f.Page, f.Row = &p.ParamPage, row
-		assert.True(is == (c.predicate.Eval(&f.Frame) == expr.True), "the term %s of row %d was answered %v, but its predicate disagrees", p.table.name, row, is)
+		assert.True(is == (c.predicate.Eval(&f.Frame) == expr.True), "the term %s of row %d was answered with %v, but its predicate disagrees", p.table.name, row, is)
 	}
 	return is
 }
@@ -358,8 +358,8 @@ func (s *filters) searchConjunctions(f *matchFrame) {
 }
 
 // insertIntoPlans inserts the conjunctions with a guardAccessPath into the plans of fresh, which
-// will replace the current shapes. A schema changes neither equalities nor ranges. It changes
-// nothing that a match reads.
+// will replace the current shapes. A schema changes neither equalities nor ranges. It does not
+// change anything that a match reads.
 func (s *filters) insertIntoPlans(fresh []*filterShape, ix *rowIndexer) {
 	for _, fl := range s.list {
 		if fl == nil || fl.guard != guardAccessPath {

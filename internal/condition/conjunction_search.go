@@ -22,10 +22,10 @@ type conjunctionScratch struct {
 	rowValues  []uint64  // of these rows
 }
 
-// scanBlock is how many conjunctions of a list are scanned at a time.
+// scanBlock is the number of conjunctions in a list that are scanned at a time.
 const scanBlock = 1024
 
-// begin forgets the last event.
+// begin discards the last event.
 func (s *conjunctionScratch) begin() {
 	s.fingerprints.reset()
 	s.keyPairs.reset()
@@ -76,7 +76,7 @@ func (s *conjunctionScratch) scanList(openings []prefilter, signs []signature, f
 	}
 }
 
-// testBlock is how many candidates are tested at a time.
+// testBlock is the number of candidates that are tested at a time.
 const testBlock = 256
 
 // testCandidates adds the candidates whose conjuncts are all true. Their values are far apart in

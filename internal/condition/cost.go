@@ -13,8 +13,8 @@ import (
 // FilterCost checks a filter as CheckFilter does, and estimates its cost.
 //
 // The estimate is computed from the predicates of the condition and not measured. It is the same on
-// every machine and at every moment, so that a budget that accepted a condition yesterday accepts
-// it today. A filter with one shape too many is TooLarge.
+// every machine and at any time, so that a budget that accepted a condition yesterday accepts it
+// today. A filter whose shape exceeds the limits is TooLarge.
 func (x *Index) FilterCost(key Key, filter string) (fanfare.Cost, error) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -37,7 +37,7 @@ func (x *Index) FilterCost(key Key, filter string) (fanfare.Cost, error) {
 	return cost, nil
 }
 
-// cost returns the cost of a filter: none if an index leads to one of its conjuncts.
+// cost returns the cost of a filter, which is zero if an index leads to one of its conjuncts.
 func (d *compiledFilter) cost() (sum fanfare.Cost) {
 	if d.shape != nil {
 		return d.shape.plan.cost(detachedRow(d.shape.params, d.values))
@@ -102,7 +102,7 @@ func detachedRow(params []lang.Param, v lang.ParamValues) *rowIndexer {
 	return &rowIndexer{texts: texts, frame: expr.Frame{Texts: texts, Page: expr.DetachedPage(params, v, texts)}}
 }
 
-// cost returns the cost of a row: none if an index leads to it by one of the guards.
+// cost returns the cost of a row, which is zero if an index leads to it through one of the guards.
 func (p *plan) cost(row *rowIndexer) fanfare.Cost {
 	for _, paths := range p.guards {
 		if !slices.ContainsFunc(paths, row.matchesEveryEvent) {
@@ -307,8 +307,8 @@ func sortByCost(list []UnindexedCondition, limit int) []UnindexedCondition {
 	return list[:min(len(list), limit)]
 }
 
-// eachUnindexed visits the unindexed conditions of a topic. The topic does not change meanwhile,
-// and matches continue.
+// eachUnindexed visits the unindexed conditions of a topic. The topic does not change in the
+// meantime, and matches continue.
 func (x *Index) eachUnindexed(key Key, visit func(UnindexedCondition)) {
 	t, err := x.topic(key)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// define replaces the definition of the topic by c. It compiles the filters of subscriptions anew
+// define replaces the definition of the topic with c. It recompiles the filters of subscriptions
 // and matches rules by name. If one of them is invalid in c, nothing changes.
 func (t *topic) define(c *compiledDefinition) error {
 	t.changeMu.Lock()
@@ -131,8 +131,8 @@ func (t *topic) recompileOne(c *compiledDefinition, tb *table, compile shapeComp
 	return shape, nil
 }
 
-// replan inserts the rows of the rules that stay into the plans of c. It changes nothing that a
-// match reads.
+// replan inserts the rows of the rules that stay into the plans of c. It does not change
+// anything that a match reads.
 func (t *topic) replan(c *compiledDefinition) []*table {
 	byName := map[string]*table{}
 	for _, tb := range t.rules {

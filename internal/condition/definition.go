@@ -15,10 +15,10 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// Definition is the definition of a topic, as far as its conditions depend on it.
+// Definition contains those parts of a topic's definition on which its conditions depend.
 type Definition struct {
 	Key    string          // path of the field that identifies the subject of an event, as a.b; "" for none
-	Schema json.RawMessage // JSON Schema of the event's data; nil: conditions may name any field
+	Schema json.RawMessage // JSON Schema of the event's data; nil: conditions may use any field
 	Rules  []Rule          // in the topic's order
 }
 
@@ -37,7 +37,7 @@ func (d *Definition) equal(o *Definition) bool {
 	return d.Key == o.Key && bytes.Equal(d.Schema, o.Schema) && slices.EqualFunc(d.Rules, o.Rules, func(a, b Rule) bool { return a.equal(&b) })
 }
 
-// MaxRules is the highest number of rules of a topic.
+// MaxRules is the maximum number of rules of a topic.
 const MaxRules = 1024
 
 // A compiledDefinition is a valid Definition. It never changes.

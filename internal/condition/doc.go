@@ -1,17 +1,17 @@
 // Package condition finds the subscriptions whose conditions match an event.
 //
-// The [Index] holds the conditions of all topics in memory. It is exact and
-// incremental, does no I/O, and is filled from the registry at start. The stage
-// match asks it for each event; the registry adds, changes and removes
-// conditions; previews and reports ask what a condition costs and why it matched.
+// The [Index] contains the conditions of all topics in memory. It is exact and incremental,
+// does no I/O, and is filled from the registry at start. The match stage queries it for each
+// event; the registry adds, changes and removes conditions; previews and reports query the cost
+// of a condition and the reason for a match.
 //
 // # Packages
 //
 //   - lang reads conditions: CEL, the schema of the event, params, errors.
 //   - expr compiles conditions into predicates and evaluates them on an event.
-//   - condition itself builds the index out of predicates and searches it.
+//   - condition itself builds the index from predicates and searches it.
 //   - ngram finds which of many texts occur in another text.
-//   - explain tells a person the result of each part of a condition.
+//   - explain reports the result of each part of a condition.
 //   - assert checks the index's own assumptions in builds with the tag assertions.
 //   - evaluator decides conditions a second time and shares no code with the others.
 //   - conditiontest compares the two.
@@ -20,8 +20,8 @@
 //
 // The store can rebuild all that the index holds. A change is refused as a whole or
 // takes effect as a whole, and a match that begins after Add or Remove has
-// returned sees it. Matches of a topic run concurrently. A change locks them out
-// only while it becomes visible: for a few subscriptions at a time, and never while
+// returned sees it. Matches of a topic run concurrently. A change blocks them only while it
+// becomes visible: for a few subscriptions at a time, and never while
 // it compiles. No condition can make a match fail. docs/reference/conditions.md
 // defines the language.
 //
@@ -42,6 +42,6 @@
 // sides and places to a grid (grid.go). A row is on the access paths of the guard that
 // it shares with the fewest others. The index evaluates the residual predicates only
 // for rows that an access path leads to, and once per distinct text where they depend
-// on one text. A condition without a guard, such as a lone !=, is evaluated for every
+// on one text. A condition without a guard, such as a single !=, is evaluated for every
 // event; cost.go estimates what it costs.
 package condition

@@ -20,7 +20,7 @@ type filter struct {
 	guard         guardKind
 	guardPosition uint32 // position in the list of its guard
 	count         int32
-	single        fanfare.RowID   // its subscription, if it only ever had one
+	single        fanfare.RowID   // its subscription, if it has never had more than one
 	subscriptions *roaring.Bitmap // otherwise
 }
 
@@ -146,8 +146,8 @@ func (s *filters) anyFilterOf(tb *table) (fl *filter) {
 }
 
 // Limits of the shapes of filters and conjuncts. An index finds the filters of one shape, but an
-// event visits each shape, and a compiled shape can take a hundred times the memory of its text. So
-// a topic accepts no new filter beyond these limits; filters that it has stay.
+// event visits each shape, and a compiled shape can take a hundred times the memory of its text.
+// Therefore, a topic accepts no new filter beyond these limits; existing filters stay.
 const (
 	maxShapes     = 16 << 10
 	maxShapeBytes = 4 << 20

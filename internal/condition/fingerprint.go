@@ -18,7 +18,7 @@ type guardFingerprints struct {
 // that has each of two values often does not have both.
 type prefilter uint32
 
-// newPrefilter makes a prefilter from the keys of a conjunction, the rarest first, and its
+// newPrefilter creates a prefilter from the keys of a conjunction, the rarest first, and its
 // fingerprints, which begin with those of the keys.
 func newPrefilter(keys []uint64, marks []uint16) (o prefilter) {
 	next := 0

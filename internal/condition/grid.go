@@ -12,11 +12,11 @@ import (
 )
 
 // A grid leads from an event to the rows whose box contains it. A box has one to three axes, such
-// as ranges of numbers or the surroundings of a place.
+// as ranges of numbers or the area around a place.
 //
 // The grid has levels. On each level the cells have one width per axis, a power of two. A row is in
 // one cell, that of its low corner, on the level with the smallest cells that are wider than its
-// box. So its box reaches at most into the next cell. An event visits, on each level that has rows,
+// box. Therefore, its box reaches at most into the next cell. An event visits, on each level that has rows,
 // its own cell and the previous one along each axis. The grid is never rebuilt.
 //
 // The key of a bucket is a hash of the cell, so that rows in it are candidates.

@@ -37,10 +37,10 @@ type guardList struct {
 }
 
 // pairThreshold is the length of a list from which conjunctions go under pairs of keys. An event
-// scans the lists of all its keys and looks up all pairs of those with long lists. A look-up of a
-// pair that is not in the cache takes as long as scanning some hundred conjunctions, and starting
-// to scan it takes as long again. So all pairs take as long as lists with 500 conjunctions for each
-// key.
+// scans the lists of all its keys and looks up all pairs of those with long lists. A lookup of a
+// pair that is not in the cache takes as long as scanning several hundred conjunctions, and
+// starting to scan it takes as long again. All pairs together therefore take as long as lists with
+// 500 conjunctions for each key.
 func (g *guardTable) pairThreshold() int { return g.listLimitPerKey * max(g.equalityShapes, 4) }
 
 const defaultListLimit = 500

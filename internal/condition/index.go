@@ -22,7 +22,7 @@ type Entry struct {
 	Place      fanfare.RowID // id of the subscription, unique across topics
 	Subscriber fanfare.RowID
 	Channel    uint16          // number that the caller gave to the channel
-	Slot       uint16          // number that the caller gave to the time when it is due; 0: at once
+	Slot       uint16          // number that the caller gave to the time when it is due; 0: immediately
 	Filter     string          // CEL over the event; "" with Rule "": every event of the topic
 	Rule       string          // or the name of a rule of the topic
 	Params     json.RawMessage // and its params, an object
@@ -31,7 +31,7 @@ type Entry struct {
 // A Hit is a subscription that matches an event.
 type Hit = fanfare.Hit
 
-// An Event is what conditions are evaluated on, Attributes are its context attributes.
+// An Event is the input of conditions, and Attributes are its context attributes.
 type (
 	Event      = expr.Event
 	Attributes = expr.Attributes
@@ -72,7 +72,7 @@ func (x *Index) Check(def Definition) error {
 
 // Define sets the definition of a topic; an equal definition changes nothing. Subscriptions stay,
 // and rules are matched by name. It is a Conflict to remove a rule that has subscriptions, to
-// change its params, or to remove a field from the schema that a filter in use names.
+// change its params, or to remove a field from the schema that an active filter uses.
 func (x *Index) Define(key Key, def Definition) error {
 	c, err := compileDefinition(x.language, def)
 	if err != nil {
@@ -81,7 +81,7 @@ func (x *Index) Define(key Key, def Definition) error {
 	x.mu.Lock()
 	t := x.topics[key]
 	if t == nil {
-		// Nobody else knows the new topic yet, so define it before it is visible.
+		// The new topic is not visible yet, so define it first.
 		t = newTopic(&x.columns)
 		err = t.define(c)
 		x.topics[key] = t
@@ -185,7 +185,7 @@ func (x *Index) Len(key Key) int {
 }
 
 // KeyOf returns the key of an event: the text of the topic's key field. The event has no key if the
-// topic names no key field, or if the field is missing, null, empty, a list, an object, longer than
+// topic has no key field, or if the field is missing, null, empty, a list, an object, longer than
 // MaxKeyBytes, or contains a zero byte. A number and its text are the same key, and so are 5 and
 // 5.0.
 func (x *Index) KeyOf(key Key, data json.RawMessage) (text string, ok bool, err error) {

@@ -105,8 +105,9 @@ type Cursor struct {
 
 // Conditions visits the next n conditions of a topic and moves the cursor. It returns the number of
 // visited conditions: fewer than n at the end, where it starts again. It visits the filters in the
-// order of their numbers, then the subscriptions to rules in the order of their rows. So it visits
-// each condition that stays once between two visits of any other. visit must not call the index.
+// order of their numbers, then the subscriptions to rules in the order of their rows. Therefore,
+// it visits each condition that stays exactly once between two visits of any other. visit must not
+// call the index.
 func (x *Index) Conditions(key Key, at *Cursor, n int, visit func(Condition)) (visited int) {
 	x.read(key, func(t *topic) {
 		for ; at.filter < len(t.filters.list) && visited < n; at.filter++ {
@@ -184,7 +185,7 @@ func (t *topic) rowCondition(row uint32) Condition {
 // definition of the topic. The whole is true exactly if Match finds such an entry. An entry without
 // a condition has no parts, because every event matches it. The ids of the entry are ignored.
 //
-// It compiles the condition several times. Use it for people, not while events are processed.
+// It compiles the condition several times. Use it for interactive requests, not while events are processed.
 func (x *Index) Explain(key Key, entry Entry, event Event) (fanfare.Part, error) {
 	t, err := x.topic(key)
 	if err != nil {
@@ -285,7 +286,7 @@ func (a *accessPath) describe() string {
 	return strings.Join(list, " and ")
 }
 
-// CountMatches returns how many events match a filter of the topic. It compiles the filter anew:
+// CountMatches returns how many events match a filter of the topic. It recompiles the filter:
 // use it for reports, not while events are processed. A filter that cannot be evaluated matches
 // none.
 func (x *Index) CountMatches(key Key, filter string, events []Event) (n int) {

@@ -77,7 +77,7 @@ func (f *matchFrame) placeBuffer() []uint32 {
 }
 
 // collect merges the subscriptions of the filters that matched with the single hits. A subscription
-// has one condition, so that none is in both.
+// has one condition, so none is in both.
 func (t *topic) collect(f *matchFrame, hits []Hit) []Hit {
 	var places *roaring.Bitmap
 	if len(f.filterHits) == 1 {

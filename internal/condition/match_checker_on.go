@@ -14,7 +14,7 @@ import (
 )
 
 // A matchChecker evaluates conditions to check the index: each as a whole, compiled from its own
-// text, on data that are decoded at once. It uses no plan, shape, guard, access path, memo or scan.
+// text, on fully decoded data. It uses no plan, shape, guard, access path, memo or scan.
 // Every hit must be true, and conditions without a hit must not be.
 type matchChecker struct {
 	mu         sync.Mutex
@@ -29,8 +29,8 @@ type checkedCondition struct {
 	predicate expr.Predicate
 }
 
-// How many conditions are evaluated for one event: up to maxCheckedHits hits, and some others in
-// turn.
+// The number of conditions that are evaluated for one event: up to maxCheckedHits hits, and some
+// others in turn.
 const (
 	maxCheckedHits       = 512
 	maxCheckedOthers     = 48

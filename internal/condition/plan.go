@@ -10,7 +10,7 @@ import (
 )
 
 // A plan finds the rows of a table that match an event. The condition is a chain of conjuncts,
-// which must all be true. Access paths lead to all rows that can match, and to few others:
+// which must all be true. Access paths lead to all rows that can match, and to few other rows:
 //
 //   - If an access path answers equalities or a text, all rows are on it. The conjuncts that it
 //     does not answer are residuals, evaluated for each row that it leads to.

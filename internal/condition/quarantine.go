@@ -6,8 +6,9 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A Quarantined is a condition for which the index was wrong, and which the evaluator decides
-// instead: a filter, or the rule and the params of one subscription. The registry stores it as
+// A Quarantined is a condition for which the index returned a wrong result, and which the
+// evaluator now decides: a filter, or the rule and the params of one subscription. The registry
+// stores it as
 // JSON.
 type Quarantined struct {
 	Topic        uint32        `json:"topic"`

@@ -49,7 +49,7 @@ func (ix *rowIndexer) insert(a *accessPath, row uint32) {
 	}
 }
 
-// remove takes a row off a.
+// remove removes a row from a.
 func (ix *rowIndexer) remove(a *accessPath, row uint32) {
 	ix.seek(row)
 	for _, key := range ix.keysOf(a) {
@@ -153,7 +153,7 @@ func (ix *rowIndexer) listKeys(a *accessPath) {
 	}
 	numbers := ix.texts.ListNumbers(ix.frame.Page.Texts[of.Column][ix.frame.Row])
 	if every {
-		if len(numbers) == 0 { // all of none is true
+		if len(numbers) == 0 { // all() over no elements is true
 			ix.keys = append(ix.keys, everyEventKey)
 			return
 		}

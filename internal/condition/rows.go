@@ -125,7 +125,7 @@ func (tb *table) storeRow(place fanfare.RowID, v lang.ParamValues, t *expr.TextT
 	return row
 }
 
-// newRow makes a row on the last page, or on a new page if that is full.
+// newRow creates a row on the last page, or on a new page if that is full.
 func (tb *table) newRow() uint32 {
 	if last := len(tb.pages) - 1; last >= 0 {
 		if p := tb.store.pages[tb.pages[last]]; len(p.owners) < rowsPerPage {
@@ -143,13 +143,13 @@ func (tb *table) newRow() uint32 {
 	return number<<pageBits | tb.store.pages[number].extend()
 }
 
-// remove takes a row off its access paths and frees it.
+// remove removes a row from its access paths and frees it.
 func (tb *table) remove(row uint32, ix *rowIndexer) {
 	tb.plan.remove(ix, row)
 	tb.freeRow(row, ix.texts)
 }
 
-// freeRow empties a row. A table without rows gives up its pages.
+// freeRow empties a row. A table without rows releases its pages.
 func (tb *table) freeRow(row uint32, t *expr.TextTable) {
 	p, i := tb.store.page(row), int(row&pageMask)
 	for c := range p.Texts {

@@ -11,9 +11,9 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A filterShape is what filters have in common that differ only in literals. It is compiled once,
+// A filterShape is the common structure of filters that differ only in literals. It is compiled once,
 // with these literals as params, and then used like a rule. A filter that cannot be tokenized, or
-// has no literal that can be a param, has a shape of its own.
+// has no literal that can be a param, has its own shape.
 type filterShape struct {
 	key       string
 	text      string // of one of its filters
@@ -174,7 +174,7 @@ func (shape *filterShape) makePlan(b *expr.Builder) (err error) {
 	if shape.plan, err = newPlan(b); err != nil {
 		return lang.Invalid("/filter", "%v", err)
 	}
-	for i := range shape.plan.residuals { // most texts of filters differ, so that a memo is no use
+	for i := range shape.plan.residuals { // most texts of filters differ, so a memo is not useful
 		shape.plan.residuals[i].column = -1
 	}
 	return nil

@@ -96,9 +96,9 @@ func (sc *shapeCache) compileConjunct(text string, tf *lang.TokenizedFilter) (co
 	return sc.compile(sc.conjunctShapes, compileConjunctShape, text, &own)
 }
 
-// Filters become rows of a shape of their own, instead of conjunctions, once their tokens were seen
+// Filters become rows of their own shape, instead of conjunctions, when their tokens have been seen
 // often enough for the number of shapes. An event visits each shape, but only the conjunctions that
-// their guards lead to. So n filters have about the square root of n shapes at most.
+// their guards lead to. Therefore, n filters have at most about the square root of n shapes.
 const (
 	conjunctionsPerShape = 32
 	maxSeen              = 64 << 10 // number of counters, after which counting starts again

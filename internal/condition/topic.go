@@ -14,8 +14,7 @@ import (
 )
 
 // A topic is the index of one topic's subscriptions. Changes are made one at a time (changeMu).
-// They do what takes long, such as compiling, before they lock matches out (mu) for the moment in
-// which they become visible.
+// They do slow work, such as compiling, before they briefly block matches (mu) to become visible.
 type topic struct {
 	columns        *subscriptionColumns
 	changeMu       sync.Mutex
@@ -89,8 +88,8 @@ type compiledEntry struct {
 	values lang.ParamValues
 }
 
-// applyBatch is how many entries are added while matches are locked out: some microseconds, about
-// as long as a match.
+// applyBatch is the number of entries that are added while matches are blocked: a few
+// microseconds, about as long as a match.
 const applyBatch = 16
 
 // add adds entries and replaces subscriptions with the same ids.
@@ -158,7 +157,7 @@ func (t *topic) compileEntries(entries []Entry) ([]compiledEntry, error) {
 		var err error
 		switch {
 		case e.Rule == "":
-			// Only changes write byText, and this is a change: it can read without a lock.
+			// Only changes write byText, and this is a change, so it can read without a lock.
 			if t.filters.byText[e.Filter] == nil {
 				a.filter, err = t.compileFilter(c, e.Filter)
 			}

@@ -57,8 +57,15 @@ type Config struct {
 	// Bus, roles and stop.
 	NATS         string        `koanf:"nats" default:"" doc:"URL of an external NATS cluster with JetStream. If it is empty, the bus runs inside this process. If the URL contains a password, set it in FANFARE_NATS or nats_file."`
 	NATSFile     string        `koanf:"nats_file" default:"" doc:"File whose first line is the value of nats."`
+	Replicas     int           `koanf:"replicas" default:"0" doc:"Copies of each stream that an external NATS cluster stores, 1 to 5: 3 survives the loss of one of three servers. 0 keeps the number that the streams have, and creates them with 1."`
 	Roles        []string      `koanf:"roles" default:"all" doc:"Stages that run in this process. The only value is all."`
 	DrainTimeout time.Duration `koanf:"drain_timeout" default:"30s" doc:"Time for which the server waits, when it stops, for messages that are being sent. The next start resumes the remaining ones."`
+
+	// Cluster.
+	Node           string `koanf:"node" default:"" doc:"Name of this node in a cluster of servers that use the same db and nats: one of them leads, and the others take over if it fails. It consists of a to z, A to Z, 0 to 9, dots and hyphens. If it is empty, this server is not part of a cluster."`
+	NodeURL        string `koanf:"node_url" default:"" doc:"URL at which the other nodes reach the API of this node. If it is empty, it is made of listen, which must then name an address that the other nodes can reach."`
+	NodeCA         string `koanf:"node_ca" default:"" doc:"PEM file with the authorities that signed the certificates of the other nodes. If it is empty, those of the machine are used."`
+	ClusterKeyFile string `koanf:"cluster_key_file" default:"" doc:"File whose first line is the cluster key, which is the same for all nodes, with at least 32 characters: openssl rand -base64 32. It encrypts the keys of the server in db, and proves that a request was forwarded by a node."`
 
 	Capture         string   `koanf:"capture" default:"" doc:"For staging: the target to which all messages are sent instead of the relays and receivers of their channels, smtp://host:port or a directory. If it is empty, messages are delivered normally."`
 	AllowRecipients []string `koanf:"allow_recipients" default:"" doc:"For staging: recipients to whom messages are actually delivered, separated by commas: addresses, @example.org for a domain, or hosts of webhooks. Messages to all other recipients are captured or, if capture is not set, suppressed. If it is empty, recipients are not restricted."`
@@ -72,6 +79,8 @@ type Config struct {
 	LogLevel  string `koanf:"log_level" default:"info" doc:"Minimum log level: debug, info, warn or error. Recipient addresses are logged only at debug."`
 	AccessLog string `koanf:"access_log" default:"errors" doc:"Which requests are logged: off, errors (status 400 and above) or all, which is slow at thousands of requests per second. The log never contains paths, queries or keys."`
 	LogFormat string `koanf:"log_format" default:"text" doc:"Format of the log on standard error: text or json."`
+
+	clusterKey string // the first line of cluster_key_file
 }
 
 // SQLite reports whether all data is in the data directory.

@@ -50,6 +50,9 @@ func fields() []field {
 	list := make([]field, 0, t.NumField())
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if !f.IsExported() {
+			continue
+		}
 		list = append(list, field{
 			key: f.Tag.Get("koanf"), preset: f.Tag.Get("default"), doc: f.Tag.Get("doc"),
 			typ: f.Type, boolean: f.Type.Kind() == reflect.Bool,

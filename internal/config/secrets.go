@@ -43,6 +43,12 @@ func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[
 		}
 		c.NATS = strings.TrimSpace(text)
 	}
+	if c.ClusterKeyFile != "" {
+		var err error
+		if c.clusterKey, err = firstLine("cluster_key_file", c.ClusterKeyFile); err != nil {
+			return err
+		}
+	}
 	if c.DBPasswordFile == "" {
 		return nil
 	}

@@ -46,6 +46,7 @@ func (c *Config) Validate() error {
 		refuse("drain_timeout", "use 0s or more", "%v is negative", c.DrainTimeout)
 	}
 	c.validateDatabase(refuse)
+	c.validateCluster(refuse)
 	c.validateInbound(refuse)
 	c.validateReach(refuse)
 	c.validateLimits(refuse)

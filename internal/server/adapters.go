@@ -122,6 +122,9 @@ func (i *importing) Begin(ctx context.Context, puts []people.SubscriptionPut, re
 	return i.Import.Begin(ctx, puts, results)
 }
 
+// isOperatorKey reports whether a key is one of an operator that does not expire.
+func isOperatorKey(k state.Key) bool { return k.Service == "" && !k.Disabled && k.ExpiresAt.IsZero() }
+
 // adminKey creates an admin key at the first start, and after its file was removed. The file is complete once it exists.
 func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
 	path := filepath.Join(dir, datadir.AdminKey)

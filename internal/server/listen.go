@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
@@ -68,12 +69,17 @@ func (c *components) listen(ctx context.Context) error {
 	}
 	c.serveInbound()
 	api := httpapi.New(parts)
-	c.api.Open(api)
 	c.onStopDo(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), min(c.config.DrainTimeout, requestPatience))
 		defer cancel()
 		api.Drain(ctx)
 	})
+	if c.node != nil {
+		c.api.Open(trusting{api, c.node.key.Trust(api)})
+		c.onStopDo(c.api.Close)
+	} else {
+		c.api.Open(api)
+	}
 	c.log.Info("ready", "url", c.URL(), "durability", c.config.Durability, "data", c.dir, "database", c.db.About().Where, "took", time.Since(c.started).Round(time.Millisecond).String())
 	return nil
 }
@@ -92,10 +98,28 @@ func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *s
 		Switches: c.switches, Parking: parking, States: c.states, Inbound: c.inbound, Notifier: c.notifier,
 		TemplateFaults: c.dispatch.TemplateFaults().Status, IndexLag: c.history.Lag, NextStart: moves.BeforeNextStart, Gathered: digests.List,
 		MatchCheck: func() *wire.MatchCheck { return inspect.MatchCheck(c.verifier, c.registry) },
-		Collectors: []prometheus.Collector{c.feedback.Metrics()},
+		Collectors: c.collectors(),
 		Register:   []func(*prometheus.Registry){func(to *prometheus.Registry) { inspect.RegisterMatchMetrics(c.verifier, to) }},
 	})
 }
+
+// collectors returns the metrics of components that the reporter does not know.
+func (c *components) collectors() []prometheus.Collector {
+	list := []prometheus.Collector{c.feedback.Metrics()}
+	if c.node != nil {
+		list = append(list, nodeMetrics{c.node.member})
+	}
+	return list
+}
+
+// trusting is the API of a node, which trusts the requests that other nodes forward.
+type trusting struct {
+	*httpapi.API
+	handler http.Handler
+}
+
+// ServeHTTP answers a request.
+func (t trusting) ServeHTTP(w http.ResponseWriter, r *http.Request) { t.handler.ServeHTTP(w, r) }
 
 // parts are the components that the API calls, except those with their own loops.
 func (c *components) parts(traces *report.Traces, reports *status.Reporter) httpapi.Dependencies {

@@ -5,6 +5,7 @@
 //	server.go    Start and Stop
 //	start.go     the components in start order
 //	listen.go    the API, the recipient pages and inbound mail
+//	cluster.go   nodes of a cluster: waiting for the lease, leading, stepping down
 //	database.go  waiting for an unreachable database
 //	adapters.go  adapters between components
 package server
@@ -57,6 +58,7 @@ type Server struct {
 	outage   *database.Outage // outage of the database; nil before it is open
 	giveUp   func() error     // closes an unreachable database; nil before it is open
 	api      *listener.Server
+	node     *node // nil: this server is alone
 	feedback *feedback.Processor
 	cleanups []func() error // run in reverse order
 	draining atomic.Bool
@@ -90,6 +92,9 @@ func (s *Server) Done() <-chan struct{} { return s.api.Done() }
 func (s *Server) Stop() error {
 	s.stopOnce.Do(func() {
 		s.draining.Store(true)
+		if s.node != nil {
+			s.node.stop()
+		}
 		s.stopErr = s.cleanUp(0, s.config.DrainTimeout+stopPatience)
 	})
 	return s.stopErr
@@ -121,6 +126,9 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	starting, stop := context.WithCancel(ctx)
 	defer stop()
 	go s.progress.Run(starting, s.log)
+	if s.config.Clustered() {
+		return s.join(ctx, o)
+	}
 	return s.withDatabase(ctx, func() error { return s.startComponents(ctx, o, started) })
 }
 

@@ -129,7 +129,7 @@ func (c *components) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	c.progress.Begin("open the database", 0)
-	if c.db, err = database.Open(ctx, &c.config, c.version, c.log); err != nil {
+	if c.db, err = database.OpenUnder(ctx, c.nodeLease(), &c.config, c.version, c.log); err != nil {
 		return err
 	}
 	c.onStop(c.db.Close)
@@ -157,6 +157,11 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	if c.keys, err = serverkeys.Read(c.dir); err != nil {
 		return err
 	}
+	if c.node != nil {
+		if err := c.keys.Adopt(ctx, c.node.tables, c.node.key); err != nil {
+			return err
+		}
+	}
 	c.registry, err = registry.Open(ctx, registry.Options{
 		Store: c.control, Conditions: c.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: c.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(c.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(c.config.AllowAttachments),
@@ -177,8 +182,16 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	if err := c.keys.Check(c.registry.SuppressionCount(), c.highest > 0 && (c.config.PublicURL != "" || hasReturnAddress(c.registry)), channels.SignedByServer(c.registry)); err != nil {
 		return err
 	}
+	if c.node != nil {
+		if err := c.keys.Share(ctx, c.node.tables, c.node.key); err != nil {
+			return err
+		}
+	}
 	if err := c.keys.Save(); err != nil {
 		return err
+	}
+	if c.node != nil && slices.ContainsFunc(c.registry.Keys(""), isOperatorKey) {
+		return nil // another node has its file
 	}
 	return adminKey(ctx, c.dir, c.registry)
 }
@@ -193,6 +206,7 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	c.progress.Begin("open the bus", 0)
 	c.bus, err = bus.Open(ctx, bus.Options{
 		Dir: filepath.Join(c.dir, datadir.Bus), URL: c.config.NATS, Sync: c.config.Fsync(), Lease: c.config.Lease,
+		Replicas: c.config.Replicas, Matches: c.node != nil,
 		FirstSeq: recovery.FirstGroup(c.highest, c.backupNote), Logger: c.log,
 	})
 	if err != nil {
@@ -281,6 +295,7 @@ func (c *components) startDelivery(ctx context.Context) (err error) {
 			return c.dispatch.Loop(ctx, dispatch.Target(l))
 		},
 		ReplyRules: c.config.ReplyRules, Files: channels.NewFileMarks(c.dir, c.keys.Links.Bytes, c.started), WebhookKey: c.keys.Webhooks.Bytes, Networks: c.config.Networks(),
+		NodeLease: c.sendingLease(),
 	})
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// noteFile says which backup a directory was restored from. uncertainFile lists the broadcasts that were open then, one per line.
+	// noteFile records which backup a directory was restored from. uncertainFile lists the broadcasts that were open then, one per line.
 	noteFile      = "restored.json"
 	uncertainFile = "restored.ndjson"
 
@@ -25,7 +25,7 @@ const (
 	noteDone = "done" // a server has started since the restore
 )
 
-// A Note says which backup a directory was restored from.
+// A Note records which backup a directory was restored from.
 type Note struct {
 	State    string    `json:"state"`
 	Fanfare  string    `json:"fanfare"`  // version that wrote the backup
@@ -115,7 +115,7 @@ func writeNote(root *os.Root, n *Note) error {
 	if err != nil {
 		return err
 	}
-	if err := root.RemoveAll(noteFile + partial); err != nil { // left by a start that was killed
+	if err := root.RemoveAll(noteFile + partial); err != nil { // left by a killed start
 		return err
 	}
 	if err := writePart(root, noteFile+partial, bytes.NewReader(text)); err != nil {
@@ -124,7 +124,7 @@ func writeNote(root *os.Root, n *Note) error {
 	return root.Rename(noteFile+partial, noteFile)
 }
 
-// ReadUncertain reads at most limit uncertain broadcasts from an offset on, and returns the next offset, or 0 at the end.
+// ReadUncertain reads at most limit uncertain broadcasts, starting at an offset, and returns the next offset, or 0 at the end.
 func ReadUncertain(dir string, offset int64, limit int) (list []Uncertain, next int64, err error) {
 	in, err := os.Open(filepath.Join(dir, uncertainFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -40,7 +40,7 @@ func (p *pace) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ahead returns how long the next write has to wait.
+// ahead returns how long the next write must wait.
 func (p *pace) ahead(elapsed time.Duration) time.Duration {
 	if p.perSecond <= 0 {
 		return 0

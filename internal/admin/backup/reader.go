@@ -24,7 +24,7 @@ type Visitor struct {
 }
 
 // Read reads a whole backup and verifies the order, names, sizes and hashes of its parts. For a truncated or damaged backup
-// it returns an error with the code Invalid; the caller must discard the visited data then.
+// it returns an error with the code Invalid; the caller must then discard the visited data.
 func Read(r io.Reader, visit Visitor) (Manifest, error) {
 	in := &reader{tar: tar.NewReader(r)}
 	if err := in.header(visit); err != nil {

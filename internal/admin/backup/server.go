@@ -62,7 +62,7 @@ func (s *Server) Restored(offset int64, limit int) (from *wire.RestoredFrom, lis
 	return note.Wire(), list, next, err
 }
 
-// Wire returns the note in the form of the API.
+// Wire returns the note in the format of the API.
 func (n *Note) Wire() *wire.RestoredFrom {
 	return &wire.RestoredFrom{Backup: n.Backup, Restored: n.Restored, Version: n.Fanfare, Broadcasts: n.Broadcasts, Deliveries: n.Deliveries, Unmatched: n.Unmatched}
 }
@@ -70,7 +70,7 @@ func (n *Note) Wire() *wire.RestoredFrom {
 // stoppedLease is the lease of a bus without consumers.
 const stoppedLease = time.Minute
 
-// TakeStopped writes a backup of the data of a server that does not run. c names the data directory and, if they are
+// TakeStopped writes a backup of the data of a stopped server. c specifies the data directory and, if they are
 // elsewhere, the database and the bus.
 func TakeStopped(ctx context.Context, c config.Config, w io.Writer, bytesPerSecond int64, version string, log *slog.Logger) (err error) {
 	dir, nats := c.DataDir, c.NATS
@@ -140,7 +140,7 @@ func takeFrom(ctx context.Context, w io.Writer, db *database.DB, dir string, eve
 			Hint: "free some space"}
 	}
 	to := filepath.Join(dir, exportDir)
-	if err := errors.Join(os.RemoveAll(to), os.Mkdir(to, 0o700)); err != nil { // left by a backup that was killed
+	if err := errors.Join(os.RemoveAll(to), os.Mkdir(to, 0o700)); err != nil { // left by a killed backup
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(to)) }()

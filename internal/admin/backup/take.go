@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 )
 
-// A Snapshot is a file of the store at one moment.
+// A Snapshot is a file of the store at one point in time.
 type Snapshot interface {
 	Size() int64
 	Copy(ctx context.Context, w io.Writer) error
@@ -53,14 +53,14 @@ func (s *Source) store() string {
 	return s.Dir
 }
 
-// notTaken is the key that a backup leaves out. A restored server creates a new one, so that nobody can log in with a stolen backup.
+// notTaken is the key that a backup omits. A restored server creates a new one, so that a stolen backup does not allow a login.
 const notTaken = "admin.key"
 
 // eventsBytes is the maximum size of one part with events, which is built in memory.
 const eventsBytes = 4 << 20
 
-// Take writes a backup of a source to w, with at most bytesPerSecond, or as fast as possible if it is 0. After an error the
-// output is useless.
+// Take writes a backup of a source to w, with at most bytesPerSecond, or as fast as possible if it is 0. After an error,
+// the output must not be used.
 func Take(ctx context.Context, w io.Writer, s *Source, bytesPerSecond int64) error {
 	estimate, err := s.estimate()
 	if err != nil {

@@ -62,7 +62,7 @@ type approvalHold struct {
 	since  time.Time
 }
 
-// Held holds broadcasts for approval. The store has the hold already; the caller calls Held before it publishes the first of their batches.
+// Held holds broadcasts for approval. The store already contains the hold; the caller calls Held before it publishes the first of their batches.
 func (s *Switches) Held(frozen []*fanfare.MatchResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +173,7 @@ func (s *Switches) HeldBroadcasts() []fanfare.EventRef {
 }
 
 // BroadcastRates enforce the rates of broadcasts over all channels and connections. A broadcast without a rate costs one
-// look-up in a map.
+// lookup in a map.
 type BroadcastRates struct {
 	rates atomic.Pointer[map[fanfare.EventRef]*broadcastRate]
 }
@@ -208,7 +208,7 @@ func (b *BroadcastRates) find(event fanfare.EventRef) *broadcastRate {
 	return (*all)[event]
 }
 
-// GroupSize returns how many messages of a broadcast, at most most, may be sent together. It also reports whether the broadcast has a rate.
+// GroupSize returns how many messages of a broadcast, at most most, may be sent together, and reports whether the broadcast has a rate.
 func (b *BroadcastRates) GroupSize(event fanfare.EventRef, most int) (n int, limited bool) {
 	one := b.find(event)
 	if one == nil {
@@ -219,7 +219,7 @@ func (b *BroadcastRates) GroupSize(event fanfare.EventRef, most int) (n int, lim
 	return one.rate.GroupSize(most), one.rate.Limited()
 }
 
-// Take counts n messages of a broadcast that are about to be sent together, or returns how long they have to wait.
+// Take counts n messages of a broadcast that are about to be sent together, or returns how long they must wait.
 func (b *BroadcastRates) Take(event fanfare.EventRef, n int, now time.Time) time.Duration {
 	one := b.find(event)
 	if one == nil {

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/registry"
 )
 
-// housekeepingEvery is how often the control tables are cleaned up.
+// housekeepingEvery is the interval at which the control tables are cleaned up.
 const housekeepingEvery = 15 * time.Minute
 
 // Housekeeping deletes old entries of the audit and expired suppressions, and stores when keys were last used.
@@ -17,7 +17,7 @@ type Housekeeping struct {
 	Registry *registry.Registry
 	Clock    clock.Clock
 	Logger   *slog.Logger
-	AuditAge time.Duration // how long entries of the audit are kept
+	AuditAge time.Duration // how long entries of the audit are retained
 }
 
 // Run cleans up every housekeepingEvery until ctx ends, and stores the use of keys once more then.

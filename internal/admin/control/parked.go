@@ -18,7 +18,7 @@ type ParkingOptions struct {
 	Bus      *bus.Bus
 	Retrying ctxlock.Lock // held during a retry; an erasure holds it too
 
-	// Cancel settles the open deliveries of a batch as cancelled. busy counts the deliveries that it left out because they are being sent.
+	// Cancel settles the open deliveries of a batch as cancelled. busy is the number of deliveries that it skipped because they are being sent.
 	Cancel func(ctx context.Context, batch *fanfare.Batch, reason string) (busy int, err error)
 }
 
@@ -100,7 +100,7 @@ func (p *Parking) DropParked(ctx context.Context, id string) error {
 		return err
 	}
 	var batch fanfare.Batch
-	if kind == fanfare.ParkedBatch && json.Unmarshal(payload, &batch) == nil { // a damaged batch names no deliveries
+	if kind == fanfare.ParkedBatch && json.Unmarshal(payload, &batch) == nil { // the deliveries of a damaged batch are unknown
 		busy, err := p.options.Cancel(ctx, &batch, "parked and dropped")
 		if err == nil && busy > 0 {
 			err = &fanfare.Error{Code: fanfare.Conflict, Message: "some deliveries of the parked batch are being sent", Hint: "try again in a moment"}

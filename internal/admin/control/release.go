@@ -19,9 +19,9 @@ type DueWork interface {
 	ReleaseHeld(ctx context.Context, held func(*fanfare.Batch) bool) error
 }
 
-// releaser does the work that follows from a change of a switch: it puts batches that no switch holds any more back on the bus, and makes
+// releaser does the work that follows from a change of a switch: it returns batches that no switch holds any longer to the bus, and makes
 // waiting deliveries of cancelled broadcasts due. A switch takes effect once it is durable, so the releaser repeats its work until it
-// succeeds, and each start looks for work that is left.
+// succeeds, and each start checks for unfinished work.
 type releaser struct {
 	due    DueWork
 	store  *deliveries.Store
@@ -37,8 +37,8 @@ func newReleaser(due DueWork, store *deliveries.Store, logger *slog.Logger) rele
 	return releaser{due: due, store: store, logger: logger, again: make(chan struct{}, 1)}
 }
 
-// Release puts batches that no switch holds any more back on the bus, and makes waiting deliveries of cancelled broadcasts due. If that fails,
-// Run repeats it, because the caller may be gone.
+// Release returns batches that no switch holds any longer to the bus, and makes waiting deliveries of cancelled broadcasts due. If this fails,
+// Run repeats it, because the caller may have disconnected.
 func (s *Switches) Release(ctx context.Context, cancelled ...fanfare.EventRef) {
 	failpoint.Hit("before-release")
 	if err := s.releaser.try(context.WithoutCancel(ctx), cancelled); err != nil {

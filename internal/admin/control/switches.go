@@ -162,7 +162,7 @@ func (b *snapshot) decide(event fanfare.EventRef, channel *catalog.Channel) (del
 	return deliver.Go, ""
 }
 
-// channelPaused reports whether a channel is paused, itself or with its service or with everything, and why.
+// channelPaused reports whether a channel is paused, either by itself, with its service or with everything, and why.
 func (b *snapshot) channelPaused(channel *catalog.Channel) (reason string, is bool) {
 	if b.all != nil {
 		return *b.all, true
@@ -235,7 +235,7 @@ func (s *Switches) Resume(ctx context.Context, scope fanfare.Scope, reason strin
 	next := s.current.Load()
 	if _, paused := next.broadcasts[target{ref, 0}]; !paused {
 		if h, waits := next.held[ref]; waits {
-			return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + scope.Name + " " + h.reason, Hint: "`fanfare approve " + scope.Name + "` releases it; use a key with the scope approve"}
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + scope.Name + " " + h.reason, Hint: "`fanfare approve " + scope.Name + "` releases it; use a key with the approve scope"}
 		}
 	}
 	if err := s.set(ctx, []fanfare.Switch{{Event: ref}}); err != nil {
@@ -396,7 +396,7 @@ func (s *Switches) AnyChannelPaused(service string) bool {
 	return false
 }
 
-// ChannelPaused reports whether a channel is paused, itself or with its service or with everything.
+// ChannelPaused reports whether a channel is paused, either by itself, with its service or with everything.
 func (s *Switches) ChannelPaused(c *catalog.Channel) bool {
 	_, is := s.current.Load().channelPaused(c)
 	return is

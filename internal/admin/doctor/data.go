@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slowSync is the duration of a sync from which doctor warns. Each group of requests waits for one sync.
+// slowSync is the sync duration above which doctor warns. Each group of requests waits for one sync.
 const slowSync = 30 * time.Millisecond
 
 // data checks the data directory. held reports whether a server uses it.
@@ -121,7 +121,7 @@ func (o *Options) keys(r *Report, dir string) {
 	}
 }
 
-// unfit lists the file systems on which data are not durable.
+// unfit lists the file systems on which data is not durable.
 var unfit = map[int64]struct{ name, why string }{
 	0x6969:     {"nfs", "locks and syncs of a network file system are not reliable enough for SQLite"},
 	0x517b:     {"smb", "locks and syncs of a network file system are not reliable enough for SQLite"},

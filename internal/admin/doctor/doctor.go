@@ -81,7 +81,7 @@ type Options struct {
 // patience is the timeout of one network check.
 const patience = 10 * time.Second
 
-// Look makes all checks. It takes a few seconds if a system does not answer.
+// Look performs all checks. It takes a few seconds if a system does not respond.
 func Look(ctx context.Context, o Options) *Report {
 	r := &Report{Findings: []Finding{}}
 	o.configuration(r)
@@ -146,7 +146,7 @@ type Finding struct {
 	Mend  string `json:"mend,omitempty"` // how to fix it; "" for OK
 }
 
-// A Report has all findings, in the order of the checks.
+// A Report contains all findings, in the order of the checks.
 type Report struct {
 	Findings []Finding `json:"findings"`
 	Wrong    int       `json:"wrong"`
@@ -163,7 +163,7 @@ func (r *Report) add(check string, level Level, mend, format string, args ...any
 	r.Findings = append(r.Findings, Finding{Check: check, Level: level, What: fmt.Sprintf(format, args...), Mend: mend})
 }
 
-// merge adds the findings of another report that this one lacks.
+// merge adds the findings of another report that are missing from this one.
 func (r *Report) merge(of *Report) {
 	for _, f := range of.Findings {
 		if !slices.Contains(r.Findings, f) {

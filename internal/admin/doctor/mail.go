@@ -115,7 +115,7 @@ func (z *zone) texts(ctx context.Context, name string) ([]string, error) {
 	return texts, err
 }
 
-// heard records that the resolver does not answer.
+// heard records that the resolver does not respond.
 func (z *zone) heard(err error) {
 	e, ok := errors.AsType[*net.DNSError](err)
 	if ok && e.IsTimeout || errors.Is(err, context.DeadlineExceeded) {

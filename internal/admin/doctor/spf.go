@@ -14,10 +14,10 @@ import (
 	"fanfare.dev/fanfare/internal/mail/dkim"
 )
 
-// Limits of look-ups for a record (RFC 7208, section 4.6.4).
+// Limits of lookups for a record (RFC 7208, section 4.6.4).
 const (
 	maxLookups   = 10
-	maxVoid      = 2  // look-ups without a result
+	maxVoid      = 2  // lookups without a result
 	maxExchanges = 10 // hosts of one mx term
 )
 
@@ -207,7 +207,7 @@ func (w *spfWalk) enter(ctx context.Context, domain, term string) (byte, error) 
 	return w.follow(ctx, domain, terms)
 }
 
-// faultOf distinguishes an error in a record from a DNS server that does not answer.
+// faultOf distinguishes an error in a record from a DNS server that does not respond.
 func faultOf(err error) (fault errSPF, ok bool) { return fault, errors.As(err, &fault) }
 
 // senders checks the SPF record of the envelope domain (RFC 7208). It cannot check whether the record covers the relays, because their
@@ -258,7 +258,7 @@ func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 	r.ok(at, "%s (%d of %d lookups)", records[0], w.lookups, maxLookups)
 }
 
-// permits returns a record that permits the relays of a channel, and a remark about it.
+// permits returns a record that permits the relays of a channel, and a note about it.
 func permits(c *catalog.Channel) (record, but string) {
 	terms := []string{"v=spf1"}
 	for _, hop := range c.Hops() {

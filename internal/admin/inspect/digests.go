@@ -47,7 +47,7 @@ func (d Digests) describe(ctx context.Context, w *deliveries.Waiting) (g fanfare
 	return g, err
 }
 
-// Describe names the cadence and the time until which recipients wait.
+// Describe returns the cadence and the time until which recipients wait.
 func (d Digests) Describe(w *deliveries.Waiting) fanfare.Gathering {
 	g := fanfare.Gathering{Cadence: "immediate", Due: w.Due, Recipients: w.Members}
 	if slot, ok := d.Registry.Slot(w.Slot); ok {
@@ -128,7 +128,7 @@ func (d Digests) EachMember(ctx context.Context, day fanfare.Day, w *deliveries.
 	})
 }
 
-// DigestStatus sums up the events that wait for digests. A sum has to read all of them, so its result is reused for statusAge.
+// DigestStatus sums up the events that wait for digests. A sum must read all of them, so its result is reused for statusAge.
 type DigestStatus struct {
 	Digests Digests
 	Clock   clock.Clock

@@ -26,7 +26,7 @@ func (in *Inspector) FoundBy(s *people.Subscription) (string, error) {
 	return in.opt.Index.IndexedBy(condition.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, paramsOf(s))
 }
 
-// InAudience reports whether a subscription is in a sender's audience.
+// InAudience reports whether a subscription is in the audience of an event.
 func (in *Inspector) InAudience(ctx context.Context, s *people.Subscription, filter string) (bool, error) {
 	event := &fanfare.AcceptedEvent{Audience: &fanfare.AudienceFilter{Filter: filter}}
 	hits, err := in.opt.Audiences.Narrow(ctx, event, []fanfare.Hit{{Place: s.Place, Subscriber: s.Owner}})

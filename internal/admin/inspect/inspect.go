@@ -36,7 +36,7 @@ type Options struct {
 type Inspector struct {
 	opt     Options
 	dryRuns ctxlock.Lock // one at a time: a dry run may find millions of subscriptions
-	lookups ctxlock.Lock // one at a time: look-ups of a subscription in the index
+	lookups ctxlock.Lock // one at a time: lookups of a subscription in the index
 }
 
 // New returns an Inspector.

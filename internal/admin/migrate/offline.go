@@ -21,9 +21,9 @@ import (
 )
 
 // A Migration is a move between databases that no server uses. From and To are database.Files for the files in the
-// data directory, another directory, or the URL of a PostgreSQL.
+// data directory, another directory, or the URL of a PostgreSQL database.
 type Migration struct {
-	Config   config.Config // data directory, and settings of the connection to a PostgreSQL
+	Config   config.Config // data directory, and settings of the connection to PostgreSQL
 	Version  string        // of the program
 	Logger   *slog.Logger
 	From, To string
@@ -33,10 +33,10 @@ type Migration struct {
 	Opening func(place string) (opened func())
 }
 
-// isURL reports whether a place is a URL and not a directory.
+// isURL reports whether a location is a URL and not a directory.
 func isURL(place string) bool { return strings.Contains(place, "://") }
 
-// dir returns the directory of a place, or "" for a URL.
+// dir returns the directory of a location, or "" for a URL.
 func (m *Migration) dir(place string) string {
 	switch {
 	case isURL(place):
@@ -141,7 +141,7 @@ func (m *Migration) Compare(ctx context.Context) (_ wire.Move, err error) {
 	return w, err
 }
 
-// Plan returns what would be moved, or why nothing can be. Its tables have the numbers of rows in the source.
+// Plan returns what would be moved, or why a move is impossible. Its tables have the numbers of rows in the source.
 func (m *Migration) Plan(ctx context.Context) (_ wire.Move, err error) {
 	from, to, unlock, err := m.open(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ type Unmarked struct {
 	At       time.Time `json:"at,omitzero"`
 }
 
-// Unmark lets a server start again on the source of a move, with the data as they were then.
+// Unmark lets a server start again on the source of a move, with the data as it was then.
 func (m *Migration) Unmark(ctx context.Context) (u Unmarked, err error) {
 	if dir := m.dir(m.From); dir != "" {
 		release, err := datadir.Lock(dir)
@@ -200,7 +200,7 @@ func (m *Migration) Unmark(ctx context.Context) (u Unmarked, err error) {
 	return u, err
 }
 
-// progressEvery is how often Progress is called.
+// progressEvery is the interval at which Progress is called.
 const progressEvery = 200 * time.Millisecond
 
 // watch calls Progress until stop is called.

@@ -18,7 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/move"
 )
 
-// Options are the parts that a Mover works with.
+// Options are the dependencies of a Mover.
 type Options struct {
 	Config    config.Config
 	Version   string
@@ -40,7 +40,7 @@ type Mover struct {
 // NewMover returns a Mover without a move.
 func NewMover(o Options) *Mover { return &Mover{options: o} }
 
-// A job is a move, from its start on.
+// A job is a move that has started.
 type job struct {
 	from, to string
 	began    time.Time
@@ -61,6 +61,9 @@ func (m *Mover) Start(ctx context.Context, to string) (wire.Move, error) {
 	defer m.mu.Unlock()
 	if m.last != nil && !m.last.isDone() {
 		return wire.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "a move to " + m.last.to + " is running", Hint: "wait until it is finished, or stop it"}
+	}
+	if m.options.Config.Clustered() {
+		return wire.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "the data of a cluster cannot be moved while nodes are running", Hint: "stop all nodes, then move the data with fanfare migrate"}
 	}
 	target, err := database.OpenTarget(ctx, to, &m.options.Config, m.options.Version, m.options.Logger)
 	if err != nil {
@@ -101,7 +104,7 @@ func (m *Mover) move(ctx context.Context, j *job, target *database.Side) (*move.
 		Clock: m.options.Clock, Log: m.options.Logger, Progress: &j.progress})
 }
 
-// changePairing updates the pairing of the data directory, and returns what the operator has to do before the next
+// changePairing updates the pairing of the data directory, and returns what the operator must do before the next
 // start.
 func (m *Mover) changePairing(source, target *database.Side) string {
 	dir := m.options.Config.DataDir
@@ -124,7 +127,7 @@ func (m *Mover) lastJob() *job {
 	return m.last
 }
 
-// Move returns the move that runs, or the last one.
+// Move returns the running move or the last one.
 func (m *Mover) Move() (wire.Move, bool) {
 	last := m.lastJob()
 	if last == nil {
@@ -133,7 +136,7 @@ func (m *Mover) Move() (wire.Move, bool) {
 	return last.wire(), true
 }
 
-// Stop ends the move that runs.
+// Stop ends the running move.
 func (m *Mover) Stop() {
 	if last := m.lastJob(); last != nil {
 		last.stop()
@@ -141,7 +144,7 @@ func (m *Mover) Stop() {
 	}
 }
 
-// BeforeNextStart returns what the operator has to do before the next start, or "".
+// BeforeNextStart returns what the operator must do before the next start, or "".
 func (m *Mover) BeforeNextStart() string {
 	if last := m.lastJob(); last != nil && last.isDone() && last.err == nil {
 		return last.hint

@@ -57,7 +57,7 @@ func (m *request) schemas(template string) (all []json.RawMessage) {
 		case t.Digest.Template != template:
 		case len(t.Schema) > 0:
 			all = append(all, t.Schema)
-		default: // without a schema, the data may be anything
+		default: // without a schema, any data is valid
 			all = append(all, json.RawMessage("true"))
 		}
 	}
@@ -67,7 +67,7 @@ func (m *request) schemas(template string) (all []json.RawMessage) {
 	return all
 }
 
-// digest makes the digest from the events or the data of the request, or from sample events. All items are for the
+// digest creates the digest from the events or the data of the request, or from sample events. All items are for the
 // first subscription of the recipient.
 func (m *request) digest(event *fanfare.Event) *render.Digest {
 	topic := ""
@@ -112,7 +112,7 @@ func (m *request) shownData() json.RawMessage {
 		list[i] = item.Event.Data
 	}
 	text, err := json.Marshal(list)
-	if err != nil { // the data were parsed as JSON before
+	if err != nil { // the data was parsed as JSON before
 		return nil
 	}
 	return text

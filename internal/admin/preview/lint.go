@@ -66,13 +66,13 @@ func lintSource(source render.Source, schema json.RawMessage, most int) (found [
 		return nil, 0, err
 	}
 	var shown lint.Rendered
-	if _, text, html, err := template.DryRun(schema); err == nil { // a draft may be for a topic that the request does not name
+	if _, text, html, err := template.DryRun(schema); err == nil { // a draft may be for a topic that is not in the request
 		shown = lint.Rendered{Text: text, HTML: html}
 	}
 	found, more = lint.Check(lint.Source{Name: source.Name, Subject: source.Subject, Text: source.Text, HTML: source.HTML, Markdown: source.Markdown,
 		Layout: source.Layout, Lang: source.Lang, CustomLayout: source.Page, Partials: source.Partials, Rendered: shown,
 		UnusedImages: template.UnusedImages(), FilesBytes: mime.EncodedSize(source.Files)})
-	for _, v := range source.Variants { // each variant by itself
+	for _, v := range source.Variants { // each variant separately
 		of, further := lint.Check(lint.Source{Name: source.Name, PathPrefix: v.PathPrefix(), Subject: v.Subject, Text: v.Text, HTML: v.HTML, Markdown: v.Markdown,
 			Layout: cmp.Or(source.Layout, source.Page), Lang: v.Locale, Partials: partialsOf(source, v)})
 		found, more = append(found, of...), more+further

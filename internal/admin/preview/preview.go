@@ -34,7 +34,7 @@ type Previewer struct {
 	Clock     clock.Clock
 
 	Attachments *compose.Attachments
-	MaxBytes    int // limit of the files of a mail, in their encoded size
+	MaxBytes    int // limit of the files of an email, in their encoded size
 }
 
 // A request is a message that is being written.
@@ -93,7 +93,7 @@ func (p Previewer) Preview(ctx context.Context, service, name string, in wire.Pr
 	return out, nil
 }
 
-// source returns the template of the request, or the stored version that it names.
+// source returns the template in the request, or the stored version that it specifies.
 func (m *request) source(name string) (source render.Source, label string, err error) {
 	if m.in.Draft && m.in.Version != 0 || m.in.Template != nil && (m.in.Draft || m.in.Version != 0) {
 		return source, "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/draft", Message: "the request must contain only one of template, draft and version", Hint: "omit the other two"}
@@ -180,7 +180,7 @@ func (m *request) ruleOf(template string) *catalog.Rule {
 	return nil
 }
 
-// sampleData checks the template as an apply does, and makes sample data and a sample recipient.
+// sampleData checks the template as an apply does, and creates sample data and a sample recipient.
 func (m *request) sampleData(template *render.Template) error {
 	if err := m.check(template); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (m *request) check(t *render.Template) error {
 	return err
 }
 
-// setRecipient replaces the sample recipient by the one of the request.
+// setRecipient replaces the sample recipient with the one in the request.
 func (m *request) setRecipient(ctx context.Context) error {
 	var place fanfare.RowID
 	switch {
@@ -298,7 +298,7 @@ const sampleReceiver = "https://receiver.example.org/"
 // sampleFrom is the sender if the service has no channel yet.
 const sampleFrom = "Preview <preview@example.org>"
 
-// write writes the message. Its links are not signed, so that they unsubscribe nobody.
+// write writes the message. Its links are not signed, so that they have no effect.
 func (m *request) write(ctx context.Context, template *render.Template) (render.Preview, error) {
 	channel, err := m.channel()
 	if err != nil {
@@ -367,7 +367,7 @@ func (m *request) webhookDocument(template *render.Template) (render.Preview, er
 	if template.Digest() {
 		posting.Digest, posting.Event = m.digest(&event), nil
 	}
-	if _, err := address.ParseURL(m.recipient.Address); err != nil { // a sample, or a mail address
+	if _, err := address.ParseURL(m.recipient.Address); err != nil { // a sample, or an email address
 		m.recipient.Address = sampleReceiver
 	}
 	writer, err := posting.Writer()
@@ -398,7 +398,7 @@ func (m *request) channel() (*catalog.Channel, error) {
 	return &catalog.Channel{Service: m.service, ChannelSettings: catalog.ChannelSettings{From: sampleFrom}}, nil
 }
 
-// atPointer adds to an error of a look-up the pointer of the name in the request.
+// atPointer adds the pointer of the name in the request to a lookup error.
 func atPointer(pointer string, err error) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok || e.Code != fanfare.NotFound && e.Code != fanfare.Invalid {

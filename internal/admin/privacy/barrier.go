@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A Barrier lets an erasure wait for the requests that have begun before it. Requests that begin later do not wait and
-// are not waited for.
+// A Barrier lets an erasure wait for the requests that have begun before it. Requests that begin later do not wait,
+// and the erasure does not wait for them.
 type Barrier struct {
 	mu     sync.Mutex
 	inside *sync.WaitGroup
@@ -23,7 +23,7 @@ func (b *Barrier) Enter() (leave func()) {
 	return b.inside.Done
 }
 
-// Wait returns when all requests that have begun have left, or when ctx ends.
+// Wait returns when all requests that have begun are finished, or when ctx ends.
 func (b *Barrier) Wait(ctx context.Context) error {
 	b.mu.Lock()
 	before := b.inside

@@ -28,7 +28,7 @@ type Claims interface {
 	Release(refs ...fanfare.DeliveryRef)
 }
 
-// Options are the parts that an Eraser works with.
+// Options are the dependencies of an Eraser.
 type Options struct {
 	Registry *registry.Registry
 	Store    *deliveries.Store
@@ -48,9 +48,10 @@ type Options struct {
 // An Eraser erases people. An erasure is durable when it begins. One goroutine does the work, for many people at a
 // time; the next start continues what a crash interrupted. Each step can be repeated.
 //
-// The order makes it complete: the registry ends the subscriptions and hides the person, so that nothing new can
-// arise; then the eraser waits for everything that is in progress; then it removes the person from the record of
-// deliveries and from events. The rows of the registry go last, because they say whom the rest is about.
+// The order ensures completeness: the registry ends the subscriptions and hides the person, so that no new data
+// can be created; then the eraser waits for everything that is in progress; then it removes the person from the
+// record of deliveries and from events. The rows of the registry are removed last, because they identify the
+// person.
 type Eraser struct {
 	options Options
 
@@ -64,15 +65,15 @@ type Eraser struct {
 type erasure struct {
 	registry.Erasure
 	deliveries int
-	done       chan struct{} // closed when nothing is left of the person
+	done       chan struct{} // closed when no data of the person is left
 }
 
 const (
-	// pauseAfterError is how long the eraser waits after an error.
+	// pauseAfterError is the time that the eraser waits after an error.
 	pauseAfterError = 5 * time.Second
-	// maxTogether is how many people are erased together: the files are searched once for all of them.
+	// maxTogether is the number of people who are erased together: the files are searched once for all of them.
 	maxTogether = 100
-	// claimPoll is how often a delivery that is being sent is tried to be claimed.
+	// claimPoll is the interval at which the eraser tries to claim a delivery that is being sent.
 	claimPoll = 20 * time.Millisecond
 )
 
@@ -81,7 +82,7 @@ func NewEraser(o Options) *Eraser {
 	return &Eraser{options: o, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
-// Erase erases a subscriber, and returns when nothing is left of it. If ctx ends earlier, the erasure goes on.
+// Erase erases a subscriber, and returns when no data of it is left. If ctx ends earlier, the erasure continues.
 func (e *Eraser) Erase(ctx context.Context, service, id string, suppress bool) (httpapi.Erased, error) {
 	begun, err := e.options.Registry.BeginErasure(ctx, service, id, suppress)
 	if err != nil {
@@ -110,7 +111,7 @@ func (e *Eraser) add(one registry.Erasure) *erasure {
 	return added
 }
 
-// Run erases until ctx ends, beginning with what the previous run of the server left.
+// Run erases until ctx ends, beginning with the unfinished erasures of the previous run of the server.
 func (e *Eraser) Run(ctx context.Context) {
 	defer close(e.stopped)
 	for _, one := range e.options.Registry.Erasures() {
@@ -150,14 +151,14 @@ func (e *Eraser) take() []*erasure {
 	return some
 }
 
-// erase does all that is left to do for some people. It waits for a running backup, which would otherwise contain the
-// days from before and the people from after, so that nobody would know whom to erase after a restore.
+// erase does all remaining work for some people. It waits for a running backup, which would otherwise contain the
+// days from before the erasure and the people from after it, so that a restored server would not know whom to erase.
 func (e *Eraser) erase(ctx context.Context, some []*erasure) error {
 	if err := e.options.Exclusive.Lock(ctx); err != nil {
 		return err
 	}
 	defer e.options.Exclusive.Unlock()
-	if err := e.options.Accepting.Wait(ctx); err != nil { // messages that found the people before
+	if err := e.options.Accepting.Wait(ctx); err != nil { // messages that looked up the people earlier
 		return err
 	}
 	if err := e.options.Retrying.Lock(ctx); err != nil { // a retried event would be matched after the wait
@@ -384,7 +385,7 @@ func eraseFrom(group []byte, seq uint64, erased []fanfare.RowID, names [][]byte)
 }
 
 // eraseIn removes erased people from a direct message. It replaces an id that is an Idempotency-Key and contains a name
-// of theirs: after a restart, a request with that key makes a new message.
+// of theirs: after a restart, a request with that key creates a new message.
 func eraseIn(posted *fanfare.AcceptedEvent, erased []fanfare.RowID, names [][]byte) bool {
 	if !posted.EraseRecipients(erased) {
 		return false

@@ -28,7 +28,7 @@ type Exporter struct {
 	Digests  Digests
 }
 
-// exportPage is how many subscriptions are read together.
+// exportPage is the number of subscriptions that are read together.
 const exportPage = 1000
 
 // Export visits the data of a person, line by line. An error of visit ends it.
@@ -126,11 +126,11 @@ func (e *Exporter) waiting(ctx context.Context, service string, places []fanfare
 	return nil
 }
 
-// sentTo returns what a direct message says to one person.
+// sentTo returns the content of a direct message for one person.
 func sentTo(posted *fanfare.AcceptedEvent, places []fanfare.RowID) *httpapi.PersonalMessage {
 	m := &httpapi.PersonalMessage{ID: posted.Ref().MessageID(), Reference: posted.Direct.Reference, Data: posted.Event.Data}
 	if c := posted.Direct.Content; c != nil {
-		m.Content, _ = json.Marshal(c) // strings: cannot fail
+		m.Content, _ = json.Marshal(c) // contains only strings, so it cannot fail
 	}
 	for _, place := range places {
 		if to := posted.Direct.To(place); to != nil {

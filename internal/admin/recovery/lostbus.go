@@ -12,9 +12,9 @@ import (
 	"fanfare.dev/fanfare/internal/datadir"
 )
 
-// lostBusFile marks a data directory whose bus was lost while the record of deliveries was not: somebody removed the
-// folder of the bus, or the directory is new beside an existing PostgreSQL. Events that were accepted and not matched
-// are lost with it. The start that finds the mark makes new batches of the open deliveries.
+// lostBusFile marks a data directory whose bus was lost although the record of deliveries was not: the folder of the
+// bus was removed, or a new directory is used with an existing PostgreSQL database. Events that were accepted but not
+// matched are lost with the bus. The start that finds the mark creates new batches for the open deliveries.
 const lostBusFile = "bus.lost"
 
 // BusLost reports whether the open deliveries need new batches. It leaves the mark if the embedded bus does not exist
@@ -33,19 +33,19 @@ func BusLost(dir string, external bool, highest fanfare.EventSeq) (bool, error) 
 	return true, os.WriteFile(mark, nil, 0o600)
 }
 
-// Resumer puts held batches back on the bus, except those for which held is true.
+// Resumer returns held batches to the bus, except those for which held is true.
 type Resumer interface {
 	ReleaseHeld(ctx context.Context, held func(*fanfare.Batch) bool) error
 }
 
-// ReplaceBus makes new batches of all open deliveries, and returns how many broadcasts are open.
+// ReplaceBus creates new batches for all open deliveries, and returns how many broadcasts are open.
 func (r *Recovery) ReplaceBus(ctx context.Context, days []fanfare.Day, waiting Resumer) (broadcasts int, err error) {
 	for _, day := range days {
 		if err := r.holdDay(ctx, day, func(*backup.Uncertain) error { broadcasts++; return nil }); err != nil {
 			return broadcasts, err
 		}
 	}
-	// The database may be older than the mails that contain its row ids.
+	// The database may be older than sent messages that contain its row ids.
 	if err := r.Registry.SkipRowIDs(ctx, skippedRows); err != nil {
 		return broadcasts, err
 	}

@@ -1,11 +1,10 @@
-// Package recovery puts the open work of a server back to work at the first start after a restore, or after the
-// embedded bus was lost.
+// Package recovery restores the open work of a server at the first start after a restore, or after the embedded
+// bus was lost.
 //
 // State. The note of the restore (package backup) and the file bus.lost in the data directory; they are removed when
 // the work is done.
 //
-// Failure. Each step can be repeated, so a start that is killed is followed by one that does the same. The wiring of
-// the server calls it.
+// Failure. Each step can be repeated, so the start after a killed one repeats the work. Package server calls it.
 package recovery
 
 import (
@@ -33,7 +32,7 @@ const (
 	skippedRows   = 1 << 18 // of each partition
 )
 
-// A Recovery puts open work back to work.
+// A Recovery restores open work.
 type Recovery struct {
 	Dir      string
 	Note     *backup.Note // of the restore; nil without one
@@ -42,8 +41,8 @@ type Recovery struct {
 	Bus      *bus.Bus
 }
 
-// FirstGroup returns the first sequence number of a new stream EVENTS. It is far above all that the store knows,
-// because events that were accepted and not matched have ids, too.
+// FirstGroup returns the first sequence number of a new stream EVENTS. It is far above all numbers in the store,
+// because events that were accepted but not matched also have ids.
 func FirstGroup(highest fanfare.EventSeq, note *backup.Note) uint64 {
 	switch {
 	case note.New():

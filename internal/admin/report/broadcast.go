@@ -66,7 +66,7 @@ func (t *Traces) soFar(ctx context.Context, ref fanfare.EventRef, b *fanfare.Bro
 }
 
 // closed reads a broadcast again that was open in the store and that the recorder does not know: it was completed between
-// the two look-ups, or is about to begin.
+// the two lookups, or is about to begin.
 func (t *Traces) closed(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error) {
 	b, err := t.Store.Broadcast(ctx, ref)
 	if err == nil && b.Stages.Completed.IsZero() && b.Counts.Total() == 0 {
@@ -83,8 +83,8 @@ type Pauses interface {
 	AnyChannelPaused(service string) bool
 }
 
-// setPaused changes the state of a running broadcast to paused if nothing of it may be sent: everything is paused, or its
-// service, or each of its channels.
+// setPaused changes the state of a running broadcast to paused if none of its messages may be sent: everything is paused,
+// or its service, or each of its channels.
 func (t *Traces) setPaused(ctx context.Context, ref fanfare.EventRef, b *fanfare.Broadcast) error {
 	if b.State != running || t.Pauses == nil {
 		return nil
@@ -135,8 +135,8 @@ type Quotas interface {
 	AnySpent(service string) bool
 }
 
-// waitsOf adds to open deliveries, at the positions from one on, what they wait for. Deferred deliveries have the time of the
-// next attempt already.
+// waitsOf adds the reason for waiting to open deliveries, starting at a position. Deferred deliveries already have the time
+// of the next attempt.
 func (t *Traces) waitsOf(ctx context.Context, day fanfare.Day, m *fanfare.Manifest, from uint32, list []fanfare.Delivery) error {
 	open := false
 	for i := range list {
@@ -163,7 +163,7 @@ func isOpen(d *fanfare.Delivery) bool {
 	return d.State == fanfare.Pending.String() || d.State == fanfare.Deferred.String()
 }
 
-// waitsOfBroadcast adds what the open deliveries of a broadcast wait for.
+// waitsOfBroadcast adds the reasons for which the open deliveries of a broadcast wait.
 func (t *Traces) waitsOfBroadcast(ctx context.Context, ref fanfare.EventRef, b *fanfare.Broadcast) error {
 	if b.Counts.Total() == b.Counts.Settled() {
 		return nil

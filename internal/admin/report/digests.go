@@ -15,11 +15,11 @@ type Digests interface {
 	Waiting(ctx context.Context, ref fanfare.EventRef, subscriber, subscription fanfare.RowID) (*fanfare.Gathering, error)
 	// WaitingOf lists the digests that an event waits for, of one subscriber.
 	WaitingOf(ctx context.Context, ref fanfare.EventRef, subscriber fanfare.RowID) ([]fanfare.Gathering, error)
-	// Items visits the events that the messages of a digest name by number.
+	// Items visits the events to which the messages of a digest refer by number.
 	Items(ctx context.Context, run fanfare.EventRef, numbers []uint32, visit func(fanfare.RunItem) error) error
 }
 
-// tellEvents adds to messages of a digest the events that they report.
+// tellEvents adds the events that they report to the messages of a digest.
 func (t *Traces) tellEvents(ctx context.Context, run fanfare.EventRef, m *fanfare.Manifest, from uint32, list []fanfare.Delivery) error {
 	var numbers []uint32
 	for i := range list {

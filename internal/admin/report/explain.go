@@ -17,9 +17,9 @@ import (
 type Conditions interface {
 	Subscription(ctx context.Context, service, id string) (people.Subscription, error)
 	Topic(service, name string) (*catalog.Topic, bool)
-	// Explain evaluates the current condition of a subscription, part by part, for an event after one with the data was.
+	// Explain evaluates the current condition of a subscription, part by part, for an event that follows one with the data was.
 	Explain(s *people.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error)
-	// Before returns the data of the last event with the same key as an event with these data; nil without one.
+	// Before returns the data of the last event with the same key as an event with this data, or nil if there is none.
 	Before(service, topic string, data json.RawMessage) (json.RawMessage, error)
 	// SecondOpinion evaluates the condition with the independent evaluator and with the index.
 	SecondOpinion(ctx context.Context, s *people.Subscription, event *fanfare.Event, was []byte) (Opinion, error)
@@ -75,7 +75,7 @@ func (e *explanation) difference() string {
 	return "the subscription or its topic has changed since then (fanfare audit lists changes); if neither has changed, the match was wrong: report it as a defect of Fanfare"
 }
 
-// Events has the accepted and matched events.
+// Events provides the accepted and matched events.
 type Events interface {
 	Posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error)
 }
@@ -136,7 +136,7 @@ func (x *Explainer) ExplainEvent(ctx context.Context, service, subscription stri
 	return e.conclude(), nil
 }
 
-// ExplainData explains an event with these data that would come now, in the topic of the subscription. topic is the topic
+// ExplainData explains a hypothetical event with this data that arrives now, in the topic of the subscription. topic is the topic
 // that the client expects, or "".
 func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topic string, data json.RawMessage) (fanfare.Explanation, error) {
 	s, err := x.Conditions.Subscription(ctx, service, subscription)
@@ -261,13 +261,13 @@ func (x *Explainer) recorded(ctx context.Context, e *explanation, s *people.Subs
 			return nil
 		}
 	}
-	e.check("recorded", section != nil, "it was among the recipients when the event was matched")
+	e.check("recorded", section != nil, "the subscription was among the recipients when the event was matched")
 	e.decided = true
 	switch {
 	case section == nil && now:
-		e.last().Detail = "it was not among the recipients when the event was matched: " + e.difference()
+		e.last().Detail = "the subscription was not among the recipients when the event was matched: " + e.difference()
 	case section == nil:
-		e.last().Detail = "it was not among the recipients when the event was matched"
+		e.last().Detail = "the subscription was not among the recipients when the event was matched"
 	case !now:
 		e.last().Detail += ", although it would not be now: " + e.difference()
 	}
@@ -363,7 +363,7 @@ func outcome(d *fanfare.Delivery) string {
 	return text
 }
 
-// An explanation is being built.
+// An explanation is an Explanation that is being built.
 type explanation struct {
 	fanfare.Explanation
 	decided bool // the record decided; only checks of deliveries follow
@@ -401,7 +401,7 @@ func (e *explanation) failed() *fanfare.Check {
 	return nil
 }
 
-// lifetime adds whether the subscription existed when the event came.
+// lifetime adds whether the subscription existed when the event was received.
 func (e *explanation) lifetime(s *people.Subscription, posted *fanfare.AcceptedEvent) {
 	came := posted.ReceivedAt.UTC().Format(time.RFC3339)
 	began := s.CreatedSeq <= posted.ChangeSeq
@@ -479,7 +479,7 @@ func (x *Explainer) gathered(ctx context.Context, e *explanation, s *people.Subs
 		return false, err
 	}
 	now := e.good()
-	e.check("recorded", true, "it was among the recipients when the event was matched")
+	e.check("recorded", true, "the subscription was among the recipients when the event was matched")
 	if !now {
 		e.last().Detail += ", although it would not be now: " + e.difference()
 	}

@@ -114,7 +114,7 @@ func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, places []fanfar
 	return nil
 }
 
-// A Pick filters a list and has its cursor. The zero value is the whole list. Times are those at which events were appended;
+// A Pick contains the filters and the cursor of a list. The zero value selects the whole list. Times are those at which events were appended;
 // Since is inclusive and Until exclusive.
 type Pick struct {
 	Service, Topic, Lane string
@@ -123,7 +123,7 @@ type Pick struct {
 	State                string // of the broadcast, or of the delivery
 	Since, Until         time.Time
 
-	After string // public id of the last element of the previous page; "": from the newest on
+	After string // public id of the last element of the previous page; "": begin with the newest
 	Limit int
 }
 
@@ -143,11 +143,11 @@ func (p *Pick) day(day fanfare.Day) (look, old bool) {
 	return p.Until.IsZero() || day.Time().Before(p.Until), false
 }
 
-// maxLooks is the maximum number of broadcasts that are read for one page. With a filter that matches little, a page may be
-// short or empty and still have a next page.
+// maxLooks is the maximum number of broadcasts that are read for one page. With a filter that matches few broadcasts, a
+// page may be short or empty and still have a next page.
 const maxLooks = 20_000
 
-// looksAtOnce is how many broadcasts are read together.
+// looksAtOnce is the number of broadcasts that are read together.
 const looksAtOnce = 500
 
 // Broadcasts lists broadcasts, the newest first. next is the cursor of the next page, "" at the end. Broadcasts that begin
@@ -157,7 +157,7 @@ func (t *Traces) Broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadca
 	if err != nil {
 		return nil, "", err
 	}
-	after, _ := fanfare.ParseEventRef(p.After) // "": nothing, which is no day
+	after, _ := fanfare.ParseEventRef(p.After) // "" parses to the zero ref, which is not a day
 	list = []fanfare.Broadcast{}
 	looks := 0
 	for _, day := range days {

@@ -1,9 +1,9 @@
 // Package report reports what happened to an event, a person or a message, and explains why.
 //
 // State. None. Settled deliveries come from the store, and running ones from the counts of the recorder. A trace is read
-// while deliveries go on, so two pages may be of two moments.
+// while deliveries continue, so two pages may show different points in time.
 //
-// The API calls it; messages, previews and exports read traces, too.
+// The API calls it; messages, previews and exports also read traces.
 package report
 
 import (
@@ -51,7 +51,7 @@ type Progress interface {
 	Estimate(ref fanfare.EventRef, waits []fanfare.Waiting) (perSecond float64, end time.Time)
 }
 
-// Queue has the events in EVENTS.
+// Queue provides the events in EVENTS.
 type Queue interface {
 	// Queued returns an event and when it was appended; nil if EVENTS does not have it.
 	Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, time.Time, error)
@@ -185,7 +185,7 @@ func (t *Traces) Deliveries(ctx context.Context, ref fanfare.EventRef, state, af
 	return page, "", nil
 }
 
-// chunk is how many deliveries are read together.
+// chunk is the number of deliveries that are read together.
 const chunk = 500
 
 func cursor(m fanfare.ManifestID, position uint32) string {
@@ -297,7 +297,7 @@ func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfa
 	return list, t.waitsOf(ctx, day, m, from, list)
 }
 
-// people has the names of some members.
+// people contains the names of some members.
 type recipientNames struct {
 	ids, addresses map[fanfare.RowID]string
 	subs           map[fanfare.RowID]string
@@ -339,7 +339,7 @@ func (t *Traces) recipientNames(ctx context.Context, m *fanfare.Manifest, from, 
 }
 
 // Look finds an event in the store, with stored, or in EVENTS, with the time at which it was appended. An event that is in
-// neither may have moved to the store between the two look-ups, so Look reads the store again.
+// neither may have moved to the store between the two lookups, so Look reads the store again.
 func Look[T any](ctx context.Context, queue Queue, ref fanfare.EventRef, stored func() (T, error)) (found T, waiting *fanfare.AcceptedEvent, kept time.Time, err error) {
 	found, err = stored()
 	if err == nil || fanfare.CodeOf(err) != fanfare.NotFound {
@@ -352,7 +352,7 @@ func Look[T any](ctx context.Context, queue Queue, ref fanfare.EventRef, stored 
 	return found, waiting, kept, err
 }
 
-// Accepted returns an accepted event, and whether it is not matched yet.
+// Accepted returns an accepted event, and reports whether it has not been matched yet.
 func Accepted(ctx context.Context, queue Queue, events Events, ref fanfare.EventRef) (posted *fanfare.AcceptedEvent, queued bool, err error) {
 	posted, waiting, _, err := Look(ctx, queue, ref, func() (*fanfare.AcceptedEvent, error) { return events.Posted(ctx, ref) })
 	if err == nil && waiting != nil {

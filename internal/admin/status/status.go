@@ -1,7 +1,7 @@
-// Package status reports how a server is doing: the status of the API and the metrics of Prometheus.
+// Package status reports the state of a server: the status in the API and the Prometheus metrics.
 //
 // State. Rates holds samples of counters of the last seconds. Everything else is read from the other parts of the
-// server when a client asks. The API calls the package.
+// server on request. The API calls the package.
 package status
 
 import (
@@ -34,7 +34,7 @@ type Recorder interface {
 	Open(most int) []fanfare.EventRef
 }
 
-// Options are the parts of the server that are reported on.
+// Options are the parts of the server whose state is reported.
 type Options struct {
 	Traces              *report.Traces
 	Version, Durability string
@@ -65,7 +65,7 @@ type Options struct {
 	TemplateFaults func() []wire.TemplateFault
 	MatchCheck     func() *wire.MatchCheck
 	Gathered       func(ctx context.Context) ([]wire.Gathered, error) // digests that are due next
-	IndexLag       func() int64                                       // events that the index of the history lacks
+	IndexLag       func() int64                                       // events that are missing from the history index
 	NextStart      func() string                                      // see wire.Status
 
 	Collectors []prometheus.Collector
@@ -81,11 +81,11 @@ type Reporter struct {
 // New returns a Reporter.
 func New(o Options) *Reporter { return &Reporter{Traces: o.Traces, options: o} }
 
-// maxListed is how many open broadcasts a status lists.
+// maxListed is the maximum number of open broadcasts in a status.
 const maxListed = 50
 
-// Status returns the current status. It checks the database last, so that it reports an outage whenever it had to leave
-// something out because of one.
+// Status returns the current status. It checks the database last, so that it reports an outage whenever an outage made
+// the status incomplete.
 func (r *Reporter) Status(ctx context.Context) (wire.Status, error) {
 	s, err := r.status(ctx)
 	s.Database, s.Ready = r.options.DB.Status(), true

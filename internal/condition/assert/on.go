@@ -2,6 +2,6 @@
 
 package assert
 
-// Enabled reports whether this build checks assertions. A check costs more than the
-// work that it checks.
+// Enabled reports whether this build checks assertions. A check takes longer than the work that
+// it checks.
 const Enabled = true

@@ -2,21 +2,21 @@ package conditiontest
 
 import "math/rand/v2"
 
-// Choices decides what is drawn.
+// Choices makes the decisions of a Generator.
 type Choices interface {
-	// Intn returns a number from 0 to n-1. Where nothing is left to decide it returns 0,
-	// which chooses what is simplest everywhere.
+	// Intn returns a number from 0 to n-1. When no decisions are left, it returns 0, which
+	// always selects the simplest alternative.
 	Intn(n int) int
 }
 
-// Seeded returns Choices that are random and the same for each seed.
+// Seeded returns random Choices that are the same for the same seed.
 func Seeded(seed uint64) Choices { return random{rand.New(rand.NewPCG(seed, 18))} }
 
 type random struct{ *rand.Rand }
 
 func (r random) Intn(n int) int { return r.IntN(n) }
 
-// FromBytes returns Choices that the bytes of a fuzzer make.
+// FromBytes returns Choices that the bytes of a fuzzer determine.
 func FromBytes(data []byte) Choices { return &given{data} }
 
 type given struct{ left []byte }

@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// Event draws an event. Now and then a field is missing, null or of another type, stands
-// there twice, or has blanks around it.
+// Event draws an event. Occasionally a field is missing, null or of another type, occurs twice,
+// or is surrounded by blanks.
 func (g *Generator) Event() condition.Event {
 	var members []string
 	for i := range g.profile.fields {

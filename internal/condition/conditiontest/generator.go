@@ -54,7 +54,7 @@ type Generator struct {
 	params map[string]string // of the rule that is being drawn; nil in a filter
 	vars   []string          // of the macros around
 	pools  [types][]expr
-	reused []string // shapes of the parts of the pool in the condition at hand
+	reused []string // shapes of the pool parts in the current condition
 
 	Shapes map[string]bool // pairs of the shape of a condition and that of a part that it shares
 }
@@ -71,7 +71,7 @@ func (g *Generator) oneIn(n int) bool { return g.intn(n) == n-1 }
 
 func pick[T any](g *Generator, from []T) T { return from[g.intn(len(from))] }
 
-// maxPool is how many parts of each type are kept to be used again.
+// maxPool is the number of parts of each type that are kept for reuse.
 const maxPool = 60
 
 // Filter draws the text of a filter.
@@ -84,7 +84,7 @@ func (g *Generator) Filter() string {
 func (g *Generator) Rule() (when string, params map[string]string) {
 	g.params = map[string]string{"n": "number", "m": "number", "s": "string", "p": "string", "b": "boolean", "l": "strings"}
 	pools := g.pools
-	g.pools = [types][]expr{} // parts with params are for this rule alone
+	g.pools = [types][]expr{} // parts with params are only for this rule
 	when = g.condition()
 	g.pools, params, g.params = pools, g.params, nil
 	return when, params
@@ -129,7 +129,7 @@ func (g *Generator) spaced(text string) string {
 	return text
 }
 
-// shape joins the shapes of parts; what lies deep is left out.
+// shape joins the shapes of parts; deep parts are omitted.
 func shape(name string, parts ...expr) string {
 	inner := make([]string, len(parts))
 	for i, p := range parts {
@@ -156,8 +156,8 @@ func cutShape(s string, depth int) string {
 	return b.String()
 }
 
-// as puts an expression in parentheses where it binds more loosely than allowed, and now
-// and then where it does not have to be.
+// as puts an expression in parentheses if it binds more loosely than allowed, and occasionally
+// if they are not necessary.
 func (g *Generator) as(e expr, most level) string {
 	if e.level > most || g.oneIn(12) {
 		return "(" + e.text + ")"
@@ -191,7 +191,7 @@ var (
 	textLiteral   = regexp.MustCompile(`(==|!=|, |in \[) ?'([^'\\]*)'`)
 )
 
-// otherLiteral puts another literal in place of one.
+// otherLiteral replaces a literal with another one.
 func (g *Generator) otherLiteral(text string) string {
 	if at := numberLiteral.FindAllStringSubmatchIndex(text, -1); len(at) > 0 && !g.oneIn(3) {
 		m := pick(g, at)
@@ -314,7 +314,7 @@ func (g *Generator) test() expr {
 	return g.macro(0)
 }
 
-// sided changes the sides of a comparison now and then.
+// sided occasionally swaps the sides of a comparison.
 func (g *Generator) sided(e expr) expr {
 	if a, b, ok := strings.Cut(e.text, " == "); ok && g.oneIn(4) && !strings.ContainsAny(e.text, "()") {
 		e.text = b + " == " + a
@@ -460,7 +460,7 @@ func (g *Generator) number(depth int) expr {
 	})
 }
 
-// numberOperand is what numbers are compared with: a literal, a param or another field.
+// numberOperand draws a value to compare with a number: a literal, a param or another field.
 func (g *Generator) numberOperand() expr {
 	if g.params != nil && g.intn(3) > 0 {
 		return expr{pick(g, []string{"sub.n", "sub.m", "sub['n']"}), "param", levelPrimary}
@@ -503,7 +503,7 @@ func (g *Generator) stringOperand() expr {
 
 func (g *Generator) field() *field { return &g.profile.fields[g.intn(len(g.profile.fields))] }
 
-// fieldOf draws a field that mostly holds a kind of value, any one where there is none.
+// fieldOf draws a field that mostly contains values of a kind, or any field if there is none.
 func (g *Generator) fieldOf(k kind) *field {
 	if g.oneIn(25) {
 		return g.field()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// kind is what a field mostly holds.
+// kind is the kind of most values of a field.
 type kind uint8
 
 const (
@@ -25,22 +25,22 @@ const (
 	kindMixed
 )
 
-// A field is one that conditions name.
+// A field is a field that conditions use.
 type field struct {
 	path   []string
 	kind   kind
 	values []string // JSON texts of values that events have
 }
 
-// A Profile tells what events look like.
+// A Profile describes events.
 type Profile struct {
 	fields  []field
 	schemas []string // JSON Schemas that fit; "" is none
-	keys    []string // fields that tell whose event it is
+	keys    []string // fields that identify the subject of an event
 }
 
-// Synthetic is a profile of made up events: few values, so that conditions meet them, and
-// all that is odd about values.
+// Synthetic is a profile of invented events with few values, so that conditions match them, and
+// with unusual values of all kinds.
 func Synthetic() *Profile {
 	texts := []string{`"a"`, `"ab"`, `""`, `"Vancouver"`, `"vancouver island"`, `"VICTORIA"`, `"abcdabcd"`, `"stra\u00dfe"`, `"K\u212a"`, `"\u03a3\u03c2"`,
 		`"\u0130x"`, `"with \"quotes\""`, `"back\\slash"`, `"tab\tline\n"`, `"\ud83d\ude00"`, `"\ud800"`, `"db1"`, `"db2"`, `"web"`}

@@ -12,17 +12,17 @@ import (
 	"fanfare.dev/fanfare/internal/condition/evaluator"
 )
 
-// Counts are what was compared.
+// Counts are the numbers of comparisons.
 type Counts struct {
 	Pairs      int64 // of a condition and an event
 	True       int64 // of these
-	Undecided  int64 // pairs beside these that the evaluator left undecided
-	Conditions int64 // that the index took
+	Undecided  int64 // further pairs that the evaluator left undecided
+	Conditions int64 // accepted by the index
 	Refused    int64 // that it refused
 	Shapes     map[string]bool
 }
 
-// Add adds what another comparison has counted.
+// Add adds the counts of another comparison.
 func (c *Counts) Add(o *Counts) {
 	c.Pairs, c.True, c.Undecided, c.Conditions, c.Refused = c.Pairs+o.Pairs, c.True+o.True, c.Undecided+o.Undecided, c.Conditions+o.Conditions, c.Refused+o.Refused
 	if c.Shapes == nil {
@@ -33,20 +33,20 @@ func (c *Counts) Add(o *Counts) {
 	}
 }
 
-// String tells them in one line.
+// String returns them on one line.
 func (c *Counts) String() string {
 	return fmt.Sprintf("%d pairs compared, %.1f %% of them true, %d undecided; %d conditions, %d refused; %d distinct shapes",
 		c.Pairs, 100*float64(c.True)/float64(max(1, c.Pairs)), c.Undecided, c.Conditions, c.Refused, len(c.Shapes))
 }
 
-// Size says how large a World is.
+// Size is the size of a World.
 type Size struct {
-	Subscriptions int // that are there at once
+	Subscriptions int // that exist at the same time
 	Events        int // of each batch
-	Batches       int // between which subscriptions come, go and change
+	Batches       int // between which subscriptions are added, removed and changed
 }
 
-// A World is an index with one topic, and what the topic's subscriptions are.
+// A World is an index with one topic, and a list of the topic's subscriptions.
 type World struct {
 	Counts Counts
 
@@ -101,7 +101,7 @@ func NewWorld(choices Choices, p *Profile, size Size) (*World, error) {
 	return w, nil
 }
 
-// tries is how often a condition is drawn anew that the index refuses.
+// tries is how often a condition is drawn again if the index refuses it.
 const tries = 20
 
 // addRule adds a rule to the definition.
@@ -118,7 +118,7 @@ func (w *World) addRule(name string) {
 	}
 }
 
-// subscribe draws a condition for a place, in place of what is there.
+// subscribe draws a condition for a place and replaces the current one.
 func (w *World) subscribe(place int) error {
 	for range tries {
 		e := condition.Entry{Place: fanfare.RowID(place), Subscriber: fanfare.RowID(place)}
@@ -136,7 +136,7 @@ func (w *World) subscribe(place int) error {
 		}
 		s, err := w.parse(e)
 		if err != nil {
-			return fmt.Errorf("the index takes %s and the evaluator refuses it: %w", w.text(&e), err)
+			return fmt.Errorf("the index accepts %s, but the evaluator refuses it: %w", w.text(&e), err)
 		}
 		w.subscriptions[place] = s
 		w.Counts.Conditions++
@@ -178,8 +178,8 @@ func (w *World) Run() error {
 	return nil
 }
 
-// change adds, removes and replaces some subscriptions, and now and then redefines the
-// topic or fills the index anew.
+// change adds, removes and replaces some subscriptions, and occasionally redefines the topic or
+// rebuilds the index.
 func (w *World) change() error {
 	for range 1 + w.size.Subscriptions/10 {
 		place := w.g.intn(len(w.subscriptions))
@@ -204,7 +204,7 @@ func (w *World) change() error {
 	return nil
 }
 
-// fill makes a new index of some subscriptions.
+// fill builds a new index of some subscriptions.
 func (w *World) fill(some []subscription, backwards bool) error {
 	x := condition.New()
 	if err := x.Define(w.key, w.definition); err != nil {
@@ -231,9 +231,9 @@ type Difference struct {
 	World         *World
 	Event         condition.Event
 	Entry         condition.Entry
-	Index         bool // what the index says
+	Index         bool // result of the index
 	Evaluator     evaluator.Verdict
-	Subscriptions []condition.Entry // the fewest that were found to show it, with the entry
+	Subscriptions []condition.Entry // the smallest set found that shows the difference, including the entry
 }
 
 // compare draws a batch of events and compares all conditions.
@@ -260,7 +260,7 @@ func (w *World) compare() error {
 		}
 		for n, h := range hits {
 			if n > 0 && hits[n-1].Place >= h.Place {
-				return fmt.Errorf("the hits of %s are out of order, or place %d is there twice", events[i].Data, h.Place)
+				return fmt.Errorf("the hits of %s are out of order, or place %d occurs twice", events[i].Data, h.Place)
 			}
 			found[int(h.Place)*words+i/64] |= 1 << (i % 64)
 		}
@@ -271,7 +271,7 @@ func (w *World) compare() error {
 		got := found[place*words : (place+1)*words]
 		if s.parsed == nil {
 			if slices.ContainsFunc(got, func(word uint64) bool { return word != 0 }) {
-				return fmt.Errorf("place %d is free and an event leads to it", place)
+				return fmt.Errorf("place %d is free, but an event leads to it", place)
 			}
 			continue
 		}
@@ -346,10 +346,10 @@ func (w *World) difference(s *subscription, event condition.Event, index bool) e
 	return d
 }
 
-// Error tells all that is needed to have the difference again.
+// Error contains all information that is required to reproduce the difference.
 func (d *Difference) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "index says %t, evaluator says %s (%s)\ncondition %s\nevent     %s\nbefore    %s\nattributes %+v\nschema    %s\nkey       %q\nwith %d subscriptions:\n",
+	fmt.Fprintf(&b, "index: %t, evaluator: %s (%s)\ncondition %s\nevent     %s\nbefore    %s\nattributes %+v\nschema    %s\nkey       %q\nwith %d subscriptions:\n",
 		d.Index, d.Evaluator.Result, d.Evaluator.Reason, d.World.text(&d.Entry), d.Event.Data, d.Event.Previous, d.Event.Attributes, d.World.definition.Schema, d.World.definition.Key, len(d.Subscriptions))
 	for i := range d.Subscriptions {
 		fmt.Fprintf(&b, "  %d %s\n", d.Subscriptions[i].Place, d.World.text(&d.Subscriptions[i]))
@@ -358,7 +358,7 @@ func (d *Difference) Error() string {
 	return b.String()
 }
 
-// text is the condition of an entry as a person reads it.
+// text is the condition of an entry in readable form.
 func (w *World) text(e *condition.Entry) string {
 	if e.Rule == "" {
 		return e.Filter

@@ -6,7 +6,7 @@ import (
 )
 
 // memoBytes limits the approximate memory of the results that a batch keeps. A batch that exceeds
-// it forgets all results and computes them again.
+// it discards all results and computes them again.
 const memoBytes = 64 << 20
 
 // Batch evaluates conditions over the same events. It computes a part that several conditions
@@ -134,8 +134,8 @@ func appendValue(key []byte, v value) []byte {
 	}
 }
 
-// keep counts a result of so many bytes and its key. If the results exceed the limit, it first
-// forgets all of them.
+// keep counts the bytes of a result and its key. If the results exceed the limit, it first
+// discards all of them.
 func (b *Batch) keep(sizeBytes int) {
 	const entry = 160 // of a map, a key and what refers to them
 	if b.kept += sizeBytes + len(b.key) + entry; b.kept > b.limit {
@@ -188,7 +188,7 @@ func (b *Batch) constant(v value) *verdicts {
 	return &w.verdicts
 }
 
-// truthOf converts values to verdicts; a value that is no boolean is an error.
+// truthOf converts values to verdicts; a value that is not a boolean is an error.
 func (b *Batch) truthOf(x *vector) *verdicts {
 	if x.each == nil {
 		return b.constant(x.same)

@@ -8,7 +8,7 @@ const maxSteps = 5000
 
 const tooManySteps = "the evaluation takes more than 5000 steps, so an engine may refuse it"
 
-// effort is the kind of growth of the steps of a function with its arguments.
+// effort specifies how the steps of a function grow with its arguments.
 type effort uint8
 
 const (
@@ -127,7 +127,7 @@ var sizeClasses = [...]extent{
 type bounder struct {
 	given     extent
 	variables []extent
-	sizeClass uint8 // noted in each node that stays below maxSteps; 0 notes nothing
+	sizeClass uint8 // recorded in each node that stays below maxSteps; 0: nothing is recorded
 }
 
 // bound returns the most steps and the greatest extent of a node.
@@ -216,7 +216,7 @@ func (f *function) extent(a, b extent) extent {
 	case "_[_]", "dyn":
 		return a
 	case "string", "bytes", "type":
-		const written = 64 // what a number, a time or a type is written with
+		const written = 64 // bytes in the text of a number, a time or a type
 		return extent{max(a.text, written), 0, max(a.weight, 1+tens(written))}
 	}
 	return scalar

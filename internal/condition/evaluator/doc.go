@@ -9,9 +9,9 @@
 // the same events and computes common parts once.
 //
 // The package implements the semantics of docs/reference/conditions.md: CEL with the functions of
-// Fanfare. It does not check types, so it accepts some conditions that the product refuses; an
+// Fanfare. It does not check types, so it accepts some conditions that the index refuses; an
 // operation on values of the wrong types is an error, "no such overload". The verdict is Undecided
-// where CEL leaves the answer open: an evaluation with more steps than an engine has to take, a
+// where CEL leaves the answer open: an evaluation with more steps than an engine must support, a
 // result that depends on the order of the keys of a map, and a map with keys that CEL does not
 // allow.
 //

@@ -5,7 +5,7 @@ type evaluation struct {
 	in        *Input
 	params    value
 	past      bool // event is the data of the last event of the key
-	counting  bool // steps are counted, and nothing is left out of && and ||
+	counting  bool // steps are counted, and && and || evaluate all operands
 	steps     float64
 	variables []value
 }
@@ -347,7 +347,7 @@ func (e *evaluation) collect(n *node, elements []value, unordered bool) value {
 	return value{kind: kindList, ref: &composite{items: c.items, unordered: unordered}}
 }
 
-// predicate returns an error for a value that is no boolean.
+// predicate returns an error for a value that is not a boolean.
 func predicate(v value) value {
 	if v.kind > kindUndecided && v.kind != kindBool {
 		return errorValue(noOverload)

@@ -32,7 +32,7 @@ type Verdict struct {
 	Reason string
 }
 
-// Topic holds the JSON Schema of a topic, which determines the fields that a condition may name
+// Topic holds the JSON Schema of a topic, which determines the fields that a condition may use
 // without "event." and the kinds of numbers. Several goroutines may use a Topic.
 type Topic struct {
 	shape    *shape
@@ -137,7 +137,7 @@ func paramValue(v value, kind string) (value, bool) {
 }
 
 // Event is a published event and the data of the previous event with the same key; Was is empty if
-// there is none. Empty data are null.
+// there is none. Empty data is null.
 type Event struct {
 	Data, Was  []byte
 	Attributes Attributes
@@ -253,7 +253,7 @@ func (c *Condition) Evaluate(in *Input, p *Params) Verdict {
 // cacheEntries limits the results in a cache, which is emptied when it is full.
 const cacheEntries = 1024
 
-// A cache keeps the results of a function of a text, errors too.
+// A cache stores the results of a function of a text, including errors.
 type cache[T any] struct {
 	mu   sync.Mutex
 	made map[string]cached[T]

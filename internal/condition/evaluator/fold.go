@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// fold replaces each rune by the smallest of the runes that are equal to it under Unicode's simple
+// fold replaces each rune with the smallest of the runes that are equal to it under Unicode's simple
 // case folding (CaseFolding.txt, statuses C and S).
 func fold(text string) string {
 	for i := range len(text) {

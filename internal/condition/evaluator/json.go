@@ -14,7 +14,8 @@ import (
 const maxDepth = 10_000
 
 // decodeJSON reads exactly one JSON value. It replaces each byte that is not UTF-8, and each
-// unpaired surrogate, by U+FFFD. Of several members with one name, the last one counts. The shape
+// unpaired surrogate, with U+FFFD. If several members have the same name, the last one counts.
+// The shape
 // s determines the kind of numbers.
 func decodeJSON(data []byte, s *shape) (value, error) {
 	d := decoder{data: string(data)}
@@ -293,11 +294,11 @@ func (d *decoder) number(s *shape) (value, error) {
 	return doubleValue(parseDouble(text)), nil
 }
 
-// parseDouble converts a JSON number. A number outside of the range of doubles is infinite.
+// parseDouble converts a JSON number. A number outside the range of doubles is infinite.
 func parseDouble(text string) float64 {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return math.NaN() // the caller has checked what it is made of
+		return math.NaN() // the caller has checked its characters
 	}
 	return f
 }

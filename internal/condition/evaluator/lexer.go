@@ -11,7 +11,7 @@ type tokenKind uint8
 
 const (
 	tokenEnd    tokenKind = iota
-	tokenName             // an identifier, a reserved word too
+	tokenName             // an identifier or a reserved word
 	tokenQuoted           // a name between backticks
 	tokenInt
 	tokenUint
@@ -141,7 +141,7 @@ func lexOne(source string, at int) (token, int, error) {
 }
 
 // lexNumber returns the kind and the end of the number at an offset, including the suffix of an
-// unsigned integer. A point belongs to the number if digits follow.
+// unsigned integer. A decimal point is part of the number if digits follow.
 func lexNumber(source string, at int) (tokenKind, int) {
 	kind, end := tokenInt, span(source, at, isDigit)
 	if strings.HasPrefix(source[at:], "0x") && at+2 < len(source) && isHex(source[at+2]) {

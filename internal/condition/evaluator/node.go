@@ -47,7 +47,7 @@ type node struct {
 	fn        *function
 	topic     *Topic
 	text      string   // the canonical text: nodes of one topic with equal texts are equal
-	params    []string // the params that it asks for, sorted
+	params    []string // the params that it uses, sorted
 	regex     *regexp.Regexp
 	where     *time.Location
 }
@@ -57,7 +57,7 @@ func constant(v value) *node {
 	return &node{op: opLiteral, literal: v, truth: v.kind == kindBool, steps: literalSteps(v)}
 }
 
-// prepare compiles the literal argument of a call once: a pattern or a time zone. An error in it is
+// prepare compiles the literal argument of a call once, such as a pattern or a time zone. An error in it is
 // reported when the call is evaluated.
 func (n *node) prepare() {
 	if n.op != opCall || len(n.args) != 2 || n.args[1].op != opLiteral || n.args[1].literal.kind != kindString {

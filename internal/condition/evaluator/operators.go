@@ -148,7 +148,7 @@ func remainder(a, b value) value {
 	return errorValue(noOverload)
 }
 
-// divisible explains why an integer cannot be divided by another.
+// divisible returns why an integer cannot be divided by another.
 func divisible(a, b value) string {
 	switch {
 	case b.int() == 0:
@@ -235,7 +235,7 @@ func isIn(_ *node, a, b value) value {
 		return found
 	case kindMap:
 		if a.kind == kindBytes {
-			return undecided("bytes cannot be a key") // cel-go breaks off
+			return undecided("bytes cannot be a key") // cel-go stops here
 		}
 		return boolValue(b.ref.lookup(a) >= 0)
 	}

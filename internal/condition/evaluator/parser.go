@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Limits of a text. The product has lower ones: 4096 bytes and 64 levels.
+// Limits of a text. The limits of the index are lower: 4096 bytes and 64 levels.
 const (
 	maxTextBytes = 64 << 10
 	maxLevels    = 250
@@ -42,8 +42,8 @@ func inBrackets(at int, operand, index *expr) *expr {
 	return operator("_[_]", at, operand, index)
 }
 
-// reserved are the words that cannot name a variable. Of these, neverFields cannot name a field
-// either, except between backticks.
+// reserved are the words that cannot be the name of a variable. Of these, neverFields cannot be
+// the name of a field either, except in backticks.
 var reserved = []string{"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
 	"let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
 

@@ -6,8 +6,7 @@ import (
 	"regexp/syntax"
 )
 
-// maxParts is how many parts a regular expression may have, with what is
-// repeated written out.
+// maxParts is the maximum number of parts of a regular expression with expanded repetitions.
 const maxParts = 1000
 
 var errParts = errors.New("the regular expression has more than 1000 parts")
@@ -24,8 +23,8 @@ func compilePattern(text string) (*regexp.Regexp, error) {
 	return regexp.Compile(text)
 }
 
-// parts counts the nodes of a regular expression; what is repeated counts as
-// often as it may stand there.
+// parts counts the nodes of a regular expression; a repeated part counts as often as it may
+// occur.
 func parts(tree *syntax.Regexp) int {
 	count := 1
 	for _, sub := range tree.Sub {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ownWords are names, besides the reserved ones, that do not denote a field of the event without
+// ownWords are names, in addition to the reserved ones, that do not denote a field of the event without
 // "event.".
 var ownWords = []string{"event", "sub", "ce", "bool", "bytes", "double", "duration", "dyn", "int", "list", "map",
 	"null_type", "string", "timestamp", "type", "uint"}
@@ -215,7 +215,7 @@ func (r *resolver) junction(e *expr) (*node, error) {
 	return n, nil
 }
 
-// macro resolves a macro, or returns nil if e is none.
+// macro resolves a macro, or returns nil if e is not a macro.
 func (r *resolver) macro(e *expr) (*node, error) {
 	if !e.member {
 		if e.name == "has" && len(e.args) == 1 {

@@ -15,12 +15,12 @@ const (
 	numberDouble
 )
 
-// A shape holds what a JSON Schema requires of a value: the kind of a number, and the shapes of
+// A shape contains the requirements of a JSON Schema for a value: the kind of a number, and the shapes of
 // its fields and elements. A nil shape requires nothing. The shapes of a recursive schema refer to
 // themselves.
 type shape struct {
 	kind   numberKind
-	fields map[string]*shape // the known fields; nil where nothing is promised of one
+	fields map[string]*shape // the known fields; nil for a field without requirements
 	items  *shape
 }
 
@@ -167,8 +167,8 @@ func (r *schemaReader) resolve(ref string) (value, bool) {
 	return at, true
 }
 
-// numberOf returns the kind of numbers that the parts require: the only type that they name
-// besides null.
+// numberOf returns the kind of numbers that the parts require: the only type that they specify
+// in addition to null.
 func numberOf(parts []part) numberKind {
 	types := map[string]bool{}
 	for _, p := range parts {
@@ -198,8 +198,8 @@ func numberOf(parts []part) numberKind {
 	}
 }
 
-// fieldsOf returns the fields that the parts name. A field that two parts name, or a branch,
-// requires nothing.
+// fieldsOf returns the fields that the parts specify. A field that two parts or a branch
+// specify has no requirements.
 func (r *schemaReader) fieldsOf(parts []part) map[string]*shape {
 	fields := map[string]*shape{}
 	for _, p := range parts {
@@ -218,7 +218,7 @@ func (r *schemaReader) fieldsOf(parts []part) map[string]*shape {
 	return fields
 }
 
-// itemsOf returns the shape of all elements of a list, if only one part names it.
+// itemsOf returns the shape of all elements of a list, if only one part specifies it.
 func (r *schemaReader) itemsOf(parts []part) *shape {
 	var items *shape
 	places := 0

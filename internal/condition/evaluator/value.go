@@ -10,8 +10,8 @@ import (
 type kind uint8
 
 const (
-	kindError     kind = iota // str says why
-	kindUndecided             // str says why; see Verdict
+	kindError     kind = iota // str contains the reason
+	kindUndecided             // str contains the reason; see Verdict
 	kindNull
 	kindBool
 	kindInt
@@ -46,7 +46,7 @@ type composite struct {
 	items     []value          // the elements of a list, the values of a map
 	keys      []value          // the keys of a map, in no promised order
 	index     map[string]int32 // text keys to places, where they are many
-	unordered bool             // of a list: it comes of the keys of a map, which have no order
+	unordered bool             // of a list: it was created from the keys of a map, which have no order
 	offset    int32            // of a time: seconds east of UTC
 }
 

@@ -20,8 +20,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// describeError says why a predicate is an error: an error inside of it, or values that cannot be
-// used together.
+// describeError explains why a predicate is an error: an error inside it, or values that cannot
+// be used together.
 func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 	for _, one := range inside {
 		if one.Error != "" {
@@ -75,7 +75,7 @@ func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 	return fmt.Sprintf("the result is %s, neither true nor false", kindOfCEL(v))
 }
 
-// describeMissing says which step of a field of the event is missing.
+// describeMissing reports which step of a field of the event is missing.
 func (x *explainer) describeMissing(e celast.Expr) string {
 	b := expr.Builder{Scope: x.Scope, Ast: x.Ast}
 	s, _ := b.Steps(e)
@@ -127,7 +127,7 @@ func (x *explainer) evaluate(e celast.Expr) (ref.Val, error) {
 	return v, err
 }
 
-// maxShown is how many bytes of a value an explanation shows.
+// maxShown is the maximum number of bytes of a value in an explanation.
 const maxShown = 400
 
 // show writes a value of the event as JSON.

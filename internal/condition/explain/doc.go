@@ -1,6 +1,6 @@
-// Package explain tells a person what each part of a condition comes to for an event.
+// Package explain reports the result of each part of a condition for an event.
 //
-// It compiles the condition anew and evaluates every part with the predicates of the index
-// (expr), so that the result of the whole is that of a match. It keeps nothing. The index
-// calls it for previews and traces.
+// It recompiles the condition and evaluates every part with the predicates of the index (expr),
+// so that the overall result is that of a match. It keeps no state. The index calls it for
+// previews and traces.
 package explain

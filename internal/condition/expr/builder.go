@@ -12,8 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// A Builder turns checked expressions into predicates. It leaves to cel-go what no predicate
-// covers: a whole condition or any operand of &&, ||, ! and ?:.
+// A Builder turns checked expressions into predicates. It uses cel-go for expressions that no
+// predicate covers: a whole condition or any operand of &&, ||, ! and ?:.
 type Builder struct {
 	*lang.Scope
 	Ast   lang.Expression
@@ -22,7 +22,7 @@ type Builder struct {
 	Err   error                // the first error of planning a CEL program
 }
 
-// Build returns the predicate of e, which must not be inside of a macro.
+// Build returns the predicate of e, which must not be inside a macro.
 func (b *Builder) Build(e celast.Expr) Predicate {
 	switch e.Kind() {
 	case celast.LiteralKind:
@@ -237,8 +237,7 @@ func (b *Builder) plan(e celast.Expr) cel.Program {
 	return p
 }
 
-// ParamsIn lists the params that e reads, as far as they are known, and whether it reads sub at
-// all.
+// ParamsIn lists the known params that e reads, and reports whether it reads sub at all.
 func ParamsIn(b *Builder, e celast.Expr) (reads []lang.Param, sub bool) {
 	whole := false
 	var visit func(celast.Expr)

@@ -18,7 +18,7 @@ import (
 type computedRoot struct {
 	text    string // the expression in canonical form
 	expr    celast.Expr
-	program cel.Program // planned when a path is made of it
+	program cel.Program // planned when a path is created for it
 }
 
 func (c *computedRoot) Key() string { return c.text }
@@ -34,7 +34,7 @@ func (c *computedRoot) Load(f *Frame) (any, bool) {
 	return nativeValue(v), true
 }
 
-// Source reports whether e is a value of the event: a field, or one that is computed.
+// Source reports whether e is a value of the event: a field or a computed value.
 func (b *Builder) Source(e celast.Expr) (Source, bool) {
 	if s, ok := b.Steps(e); ok {
 		return s, true

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// Nanos estimates the time to compute the value, beyond looking it up.
+// Nanos estimates the time to compute the value, without looking it up.
 func (s Source) Nanos() int64 {
 	switch r := s.Root.(type) {
 	case *computedRoot:
@@ -21,9 +21,10 @@ func (s Source) Nanos() int64 {
 }
 
 // Estimated nanoseconds of what predicates consist of, on one idle core of 2.5 GHz, as one of ten
-// thousand different conditions. A CEL program consists of some kilobytes of small objects, which
-// have left the cache when the next event comes; with a few hundred conditions it takes a fifth of
-// that time. BenchmarkCost prints the estimates beside measurements. In November 2026, with ten
+// thousand different conditions. A CEL program consists of a few kilobytes of small objects, which
+// are no longer in the cache when the next event arrives; with a few hundred conditions it takes a
+// fifth of
+// that time. BenchmarkCost prints the estimates next to measurements. In November 2026, with ten
 // thousand conditions each, in nanoseconds per condition:
 //
 //	a comparison                          40 estimated     54 measured

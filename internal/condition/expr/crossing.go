@@ -7,9 +7,9 @@ import (
 )
 
 // A CrossingPredicate compares a value of the event with the same value of the previous event with
-// the same key. It is true if the value has reached or passed the level since. Without a previous
-// event, or if its value was no number or NaN, nothing is crossed. If the value now is no number or
-// NaN, the result is an error.
+// the same key. It is true if the value has since reached or passed the level. Without a previous
+// event, or if its value was NaN or not a number, nothing is crossed. If the current value is NaN
+// or not a number, the result is an error.
 type CrossingPredicate struct {
 	lang.Direction
 	now, previous, level Operand
@@ -36,7 +36,7 @@ func CompareNumbers(a, b any) (order int, ok bool) {
 	return compare(a, b)
 }
 
-// crossing returns the predicate of a crossing, or nil if cel-go has to evaluate it.
+// crossing returns the predicate of a crossing, or nil if cel-go must evaluate it.
 func (b *Builder) crossing(e celast.Expr) Predicate {
 	c, ok := lang.CrossingOf(e)
 	if !ok {
@@ -72,7 +72,7 @@ type previousEvent struct {
 	Document
 	raw           []byte
 	schema        *lang.SchemaType
-	memberNumbers *indexAllocator // numbers of the members that conditions name
+	memberNumbers *indexAllocator // numbers of the members that conditions use
 	scanned       bool
 }
 

@@ -88,7 +88,7 @@ func parseNumber(text string, s *lang.SchemaType) any {
 }
 
 // A Document is the data of an event. Scan verifies that it is JSON and finds the members of the
-// object that conditions name; each is decoded when a condition first reads it. Lists, objects and
+// object that conditions use; each is decoded when a condition first reads it. Lists, objects and
 // texts with escapes are decoded by DecodeData, and so is the whole where a condition reads event
 // itself.
 type Document struct {
@@ -100,7 +100,7 @@ type Document struct {
 	isWhole bool
 }
 
-// A member is a member of the object that some condition names.
+// A member is a member of the object that some condition uses.
 type member struct {
 	from, to uint32 // position of its value in the text; to is 0 if the member is missing
 	plain    bool   // a text of ASCII without escapes
@@ -111,7 +111,7 @@ type member struct {
 // WholeDocument returns a document of decoded data.
 func WholeDocument(data any) Document { return Document{whole: data, isWhole: true} }
 
-// Scan makes d the document of data. names maps the members that conditions name to numbers below
+// Scan makes d the document of data. names maps the members that conditions use to numbers below
 // size.
 func (d *Document) Scan(data []byte, s *lang.SchemaType, names map[string]*PathUse, size int) error {
 	clear(d.members)

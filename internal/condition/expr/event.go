@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An Event is what conditions are evaluated on. The evaluation reads what it refers to and does not
-// keep it.
+// An Event is the input of conditions. The evaluation reads the referenced data and does not retain
+// it.
 type Event struct {
 	Data       json.RawMessage // one JSON value; empty is null
 	Attributes Attributes

@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition/lang"
 )
 
-// Describe names the value for people.
+// Describe returns a readable name of the value.
 func (s Source) Describe() string {
 	switch s.Root.(type) {
 	case nil:
@@ -23,17 +23,17 @@ func (s Source) Describe() string {
 type Path struct {
 	Source
 	Index  int
-	Member int // of event data: the number of the first step among the members that conditions name
+	Member int // of event data: the number of the first step among the members that conditions use
 }
 
-// A root is where steps begin, if it is not the event's data: its attributes, or a value that is
+// A root is the start of steps that do not begin at the event's data: its attributes, or a value that is
 // computed from the event.
 type root interface {
 	Key() string
 	Load(f *Frame) (v any, ok bool)
 }
 
-// A Source says where a value of an event comes from.
+// A Source specifies where a value of an event comes from.
 type Source struct {
 	Root  root // nil: the event's data
 	Steps []string

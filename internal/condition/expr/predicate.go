@@ -19,7 +19,7 @@ type Predicate interface {
 // An Operand is a value in a predicate. It is not ok where CEL has an error.
 type Operand interface {
 	Load(*Frame) (v any, ok bool)
-	Folded(*Frame) (text string, ok bool) // not ok for values other than texts either
+	Folded(*Frame) (text string, ok bool) // also not ok for values other than texts
 }
 
 // The operands.
@@ -204,7 +204,7 @@ func (t IsTrue) Eval(f *Frame) Truth {
 }
 
 // Eval is false if the object exists without the field, and for a null, a text or a number. It is
-// an error if nothing is there, or a list.
+// an error if the value is missing or a list.
 func (t HasField) Eval(f *Frame) Truth {
 	if t.member != nil && f.Data.object {
 		return TruthOf(f.Data.has(t.member))

@@ -21,7 +21,7 @@ func (x *StandaloneCondition) SetEvent(event *Event, data any) {
 	x.Frame.Previous.Begin(event.Previous, x.Event, &indexAllocator{})
 }
 
-// Build calls part with a builder and links the paths that it makes.
+// Build calls part with a builder and links the paths that it creates.
 func (x *StandaloneCondition) Build(part func(*Builder)) {
 	b := Builder{Scope: x.Scope, Ast: x.Ast}
 	part(&b)

@@ -11,7 +11,7 @@ import (
 )
 
 // timePartRoot is a part of one of the event's times in a constant zone. cel-go reads the zone's
-// data for each call, which takes longer than all the rest of a match.
+// data for each call, which takes longer than the rest of a match.
 type timePartRoot struct {
 	name string
 	of   Source
@@ -74,7 +74,7 @@ func (b *Builder) timePartOperand(e celast.Expr) (*timePartOperand, bool) {
 	return &timePartOperand{Field{b.Path(of)}, part, TextParam{zone.Column}}, true
 }
 
-// maxZones is how many zones a frame keeps: more than there are.
+// maxZones is the number of zones that a frame keeps, which is more than exist.
 const maxZones = 1024
 
 // zone loads the zone with a name; nil if there is none.

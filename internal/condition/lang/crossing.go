@@ -28,7 +28,7 @@ func (d Direction) Crossed(before, after int) bool {
 
 // crossings are the crossing functions by name. In CEL they are macros: crosses(event.price, level)
 // becomes @crosses(event.price, @was.price, level), where @was is the data of the previous event
-// with the same key. Nobody can write either name in a condition.
+// with the same key. Neither name can be written in a condition.
 var crossings = map[string]Direction{"crosses": eitherWay, "crosses_above": Upwards, "crosses_below": Downwards}
 
 const PreviousName = "@was"
@@ -112,7 +112,7 @@ func onPreviousEvent(h cel.MacroExprFactory, e celast.Expr) (copied celast.Expr,
 }
 
 // evaluate is the implementation that cel-go calls with now, was and level. It is an error if now
-// or level is not a number, or one of them is NaN. An error or NaN in was crosses nothing.
+// or level is not a number, or one of them is NaN. If was is an error or NaN, nothing is crossed.
 func (d Direction) evaluate(args ...ref.Val) ref.Val {
 	now, was, level := args[0], args[1], args[2]
 	for _, v := range [...]ref.Val{now, level} {
@@ -152,7 +152,7 @@ func (c *checker) crossing(e celast.Expr, known []inferred, vars map[string]infe
 		}
 	}
 	if other := c.findNonEvent(x.Now, vars); other != nil {
-		c.refuse(other, "write event. before the name of the field", "%s compares fields of the event, but %s is not a field of the event", x.Name, BareIdent(other))
+		c.refuse(other, "write event. before the field name", "%s compares fields of the event, but %s is not a field of the event", x.Name, BareIdent(other))
 	}
 }
 

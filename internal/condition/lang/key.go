@@ -4,7 +4,7 @@ import (
 	"regexp"
 )
 
-// MaxKeyBytes is the largest size of a key: an event with a longer text in the key field has no
+// MaxKeyBytes is the maximum size of a key: an event with a longer text in the key field has no
 // key.
 const MaxKeyBytes = 256
 
@@ -16,7 +16,7 @@ func parseKey(text string, event *SchemaType) (steps []string, err error) {
 	steps = KeySteps(text)
 	if steps == nil {
 		e := Invalid("/key", "the key %q is not the name of a field", text)
-		e.Hint = "name the data field that identifies the subject of the event, for example symbol, quote.symbol or quote['stock-symbol']"
+		e.Hint = "set the key to the data field that identifies the subject of the event, for example symbol, quote.symbol or quote['stock-symbol']"
 		return nil, e
 	}
 	for _, step := range steps {

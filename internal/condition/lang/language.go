@@ -10,7 +10,7 @@ import (
 )
 
 // Limits of a condition. A longer or deeper text is refused when it is created. An evaluation that
-// exceeds MaxCost, in CEL's cost units, is an error and so no match.
+// exceeds MaxCost, in CEL's cost units, is an error and therefore does not match.
 const (
 	MaxTextBytes = 4 << 10
 	maxNesting   = 64

@@ -11,14 +11,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// listMark begins a text that represents a list. No other text begins so, because JSON strings are
-// valid UTF-8.
+// listMark begins a text that represents a list. No other text begins with it, because JSON
+// strings are valid UTF-8.
 const listMark = "\xff"
 
 // listText turns a JSON array of strings into the text that represents it, so that equal lists are
 // stored and evaluated once. The order counts, as it does in CEL. It is not ok for anything else.
 func listText(raw json.RawMessage) (string, bool) {
-	var given []*string // pointers, because null is no string
+	var given []*string // pointers, because null is not a string
 	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &given) != nil {
 		return "", false
 	}

@@ -19,8 +19,9 @@ import (
 //     overload that fits. double(event['a']) became the double of a double, which is an error for
 //     each integer.
 //
-// So Parse parses an expression, rewrites it, has it checked, and restores it. object["name"]
-// becomes object.name for good, and a bare name becomes event.name unless a macro around it has a
+// Therefore, Parse parses an expression, rewrites it, checks it, and restores it. object["name"]
+// permanently becomes object.name, and a bare name becomes event.name unless a macro around it
+// has a
 // variable with that name. The other packages then see one spelling of each field, and the result
 // does not depend on other fields in the schema. The operators below have other names and types
 // while CEL checks them.

@@ -24,14 +24,14 @@ func setPosition(e *fanfare.Error, where common.Location) *fanfare.Error {
 	return e
 }
 
-// fromIssues turns the first issue that CEL found in text into an error in Fanfare's words. a is
+// fromIssues turns the first issue that CEL found in text into an error with Fanfare's wording. a is
 // the parsed text.
 func fromIssues(pointer, text string, issues *cel.Issues, sc *Scope, a Expression) *fanfare.Error {
 	first := issues.Errors()[0]
 	message, syntax := strings.CutPrefix(first.Message, "Syntax error: ")
 	e := setPosition(Invalid(pointer, "%s", message), first.Location)
 	if syntax {
-		// The list of all possible tokens is of no use to the reader.
+		// The list of all possible tokens does not help the reader.
 		e.Message, _, _ = strings.Cut(message, " expecting {")
 		e.Message = strings.Replace(e.Message, "'<EOF>'", "end of the expression", 1)
 		e.Message = "syntax error: " + e.Message
@@ -57,8 +57,8 @@ func fromIssues(pointer, text string, issues *cel.Issues, sc *Scope, a Expressio
 	return e
 }
 
-// syntaxHints tells how to write in CEL what SQL and other languages write differently, by the
-// offending token.
+// syntaxHints explains CEL syntax that differs from SQL and other languages, by the offending
+// token.
 var syntaxHints = map[string]string{
 	"=":    "write == to test for equality",
 	">":    "write != for \"not equal\" and >= for \"greater than or equal\"", // part of <> and =>

@@ -33,11 +33,11 @@ func (k Kind) numeric() bool { return k == KindInt || k == KindDouble }
 type SchemaType struct {
 	Kind   Kind
 	Fields map[string]*SchemaType
-	Items  *SchemaType // of a list; nil if anything may be in it
+	Items  *SchemaType // of a list; nil if elements may have any type
 	Open   bool        // other fields are allowed too
 }
 
-// anyType is the type of a value about which the schema says nothing.
+// anyType is the type of a value that the schema does not restrict.
 func anyType() *SchemaType { return &SchemaType{Open: true} }
 
 // ParseSchema reads the type of the event's data from a JSON Schema. Without a schema any field is
@@ -186,7 +186,7 @@ func (r *schemaReader) mergeParts(s *SchemaType, m map[string]any, followed map[
 	return closed
 }
 
-// schemaKind reads the keyword "type"; null beside another type changes nothing.
+// schemaKind reads the keyword "type"; null in addition to another type changes nothing.
 func schemaKind(word any) Kind {
 	switch t := word.(type) {
 	case string:
@@ -214,7 +214,7 @@ var kindsByName = map[string]Kind{
 	"string": KindString, "array": KindList, "object": KindMap,
 }
 
-// resolvePointer follows a reference inside of the schema: "#" or "#/a/JSON/pointer".
+// resolvePointer follows a reference inside the schema: "#" or "#/a/JSON/pointer".
 func resolvePointer(root any, ref string) (any, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok {

@@ -76,7 +76,7 @@ func kindOfType(t *types.Type) Kind {
 	return KindAny
 }
 
-// A Scope holds the names that a condition may use.
+// A Scope contains the names that a condition may use.
 type Scope struct {
 	Env     *cel.Env
 	Event   *SchemaType

@@ -74,7 +74,7 @@ func FieldPath(object string, steps []string) string {
 	return object
 }
 
-// QuoteField writes the name of a field as it stands behind a dot.
+// QuoteField writes the name of a field as it appears after a dot.
 func QuoteField(name string) string {
 	if identifier.MatchString(name) {
 		return name

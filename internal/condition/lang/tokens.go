@@ -74,7 +74,7 @@ type Token struct {
 // number.
 func (tok *Token) IsText() bool { return tok.Kind == KindString || tok.Kind == KindList }
 
-// maxPlainInt is the limit above which a double does not represent every integer. A larger literal
+// maxPlainInt is the limit above which a double cannot represent every integer. A larger literal
 // does not become a param, so that integers compare exactly.
 const maxPlainInt = 1 << 53
 

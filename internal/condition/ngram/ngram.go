@@ -1,8 +1,8 @@
 // Package ngram finds which of many short texts occur in another text.
 //
-// It files each text under one n-gram of its bytes, the one with the fewest other texts. A search
+// It stores each text under one n-gram of its bytes, the one with the fewest other texts. A search
 // looks up each n-gram of the searched text. Callers fold the texts. The index (internal/condition)
-// files the params of contains_ci and similar conditions here.
+// stores the params of contains_ci and similar conditions here.
 package ngram
 
 import (
@@ -94,7 +94,7 @@ func (n *Index) tableOf(text string) (t *table, width int) {
 	return &n.tables[i], gramBytes[i]
 }
 
-// Add files a text, which is not empty, under a number.
+// Add stores a text, which must not be empty, under a number.
 func (n *Index) Add(text string, number uint32) {
 	t, width := n.tableOf(text)
 	if t.entries == nil {
@@ -110,7 +110,7 @@ func (n *Index) Add(text string, number uint32) {
 	t.addToBitmap(best)
 }
 
-// addToBitmap adds an n-gram and keeps eight bits or more for each n-gram.
+// addToBitmap adds an n-gram and ensures that there are at least eight bits for each n-gram.
 func (t *table) addToBitmap(fresh gram) {
 	if 8*len(t.entries) <= 64*len(t.bitmap) {
 		word, mask := fresh.bit(t.bitmap)
@@ -124,7 +124,7 @@ func (t *table) addToBitmap(fresh gram) {
 	}
 }
 
-// Remove takes out a text that was added with number.
+// Remove removes a text that was added with number.
 func (n *Index) Remove(text string, number uint32) {
 	t, width := n.tableOf(text)
 	for i := 0; i+width <= len(text); i++ {

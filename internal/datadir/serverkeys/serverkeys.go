@@ -5,12 +5,17 @@
 // start makes them, and nothing changes them: links in mails of years ago stay valid, and a
 // suppressed address stays suppressed.
 //
+// In a cluster, the database has the keys of all nodes, encrypted with the cluster key. Each node that leads copies them to
+// its data directory, for backups.
+//
 // Failure. A missing key is made anew only if nothing depends on the old one.
 //
 // The server opens the keys at its start.
 package serverkeys
 
 import (
+	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -33,7 +38,8 @@ const (
 type Key struct {
 	Bytes []byte
 	path  string
-	made  bool
+	made  bool // nobody has it yet
+	saved bool // in its file
 }
 
 // Keys are the keys of a server.
@@ -54,6 +60,7 @@ func Read(dir string) (k Keys, err error) {
 func read(dir, name string) (k Key, err error) {
 	k.path = filepath.Join(dir, name)
 	k.Bytes, err = os.ReadFile(k.path)
+	k.saved = err == nil
 	if errors.Is(err, fs.ErrNotExist) {
 		k.Bytes, k.made = make([]byte, 32), true
 		_, err = rand.Read(k.Bytes)
@@ -64,17 +71,66 @@ func read(dir, name string) (k Key, err error) {
 	return k, err
 }
 
-// Save writes the keys that were made.
+// Save writes the keys that have no file.
 func (k *Keys) Save() error {
 	return errors.Join(k.Links.save(), k.Suppression.save(), k.Webhooks.save())
 }
 
 func (k *Key) save() error {
-	if !k.made {
+	if k.saved {
 		return nil
 	}
 	return datadir.WriteFile(k.path, k.Bytes)
 }
+
+// Shared is where the nodes of a cluster keep the keys.
+type Shared interface {
+	SealedKeys(ctx context.Context) (map[string][]byte, error)
+	AddSealedKey(ctx context.Context, name string, sealed []byte) error
+}
+
+// Sealer encrypts the keys in Shared.
+type Sealer interface {
+	Seal(name string, key []byte) []byte
+	Open(name string, sealed []byte) ([]byte, error)
+}
+
+// Adopt takes over the keys of the cluster. It refuses a data directory that has others.
+func (k *Keys) Adopt(ctx context.Context, shared Shared, sealer Sealer) error {
+	sealed, err := shared.SealedKeys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range k.all() {
+		name := filepath.Base(key.path)
+		if sealed[name] == nil {
+			continue
+		}
+		bytes, err := sealer.Open(name, sealed[name])
+		if err != nil {
+			return err
+		}
+		if key.saved && !hmac.Equal(bytes, key.Bytes) {
+			return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s differs from the key of the other nodes", key.path),
+				Hint: "use an empty data_dir for a new node; the keys of the cluster are in the database"}
+		}
+		key.Bytes, key.made = bytes, false
+	}
+	return nil
+}
+
+// Share gives the other nodes the keys that they do not have yet.
+func (k *Keys) Share(ctx context.Context, shared Shared, sealer Sealer) error {
+	for _, key := range k.all() {
+		name := filepath.Base(key.path)
+		if err := shared.AddSealedKey(ctx, name, sealer.Seal(name, key.Bytes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Keys) all() []*Key { return []*Key{&k.Links, &k.Suppression, &k.Webhooks} }
 
 // Check refuses a new key if something depends on the old one: suppressed addresses; links in
 // mails that may have been sent; receivers that verify channels without a secret of their own.

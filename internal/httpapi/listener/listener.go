@@ -43,7 +43,8 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	api      atomic.Pointer[handlerBox]
-	starting atomic.Pointer[string] // the reason for which the start waits; nil or empty: none
+	fallback atomic.Pointer[http.Handler] // answers while api is nil; nil: the server is starting
+	starting atomic.Pointer[string]       // the reason for which the start waits; nil or empty: none
 	progress func() (phase string, done, total int64)
 	served   chan struct{}
 	err      error // of serving; valid after served is closed
@@ -114,6 +115,20 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Open passes all further requests to the API.
 func (s *Server) Open(a Handler) { s.api.Store(&handlerBox{a}) }
 
+// Close ends Open: further requests are answered as before it.
+func (s *Server) Close() { s.api.Store(nil) }
+
+// Fallback passes requests to a handler while the API is not open.
+func (s *Server) Fallback(h http.Handler) { s.fallback.Store(&h) }
+
+// API returns the API, or nil while it is not open.
+func (s *Server) API() http.Handler {
+	if a := s.api.Load(); a != nil {
+		return a
+	}
+	return nil
+}
+
 // Starting sets the reason for which the start waits, or "", until Open. Only requests from this machine get
 // this text and the counts of the phase, because no key can be checked yet.
 func (s *Server) Starting(waitsFor string) { s.starting.Store(&waitsFor) }
@@ -151,6 +166,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if a := s.api.Load(); a != nil {
 		a.ServeHTTP(w, r)
+		return
+	}
+	if f := s.fallback.Load(); f != nil {
+		(*f).ServeHTTP(w, r)
 		return
 	}
 	if r.URL.Path == "/healthz" {

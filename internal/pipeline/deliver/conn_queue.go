@@ -221,6 +221,7 @@ func (q *connQueue) Return(message *driver.Message) {
 // one of the two sees the other.
 func (q *connQueue) Release(message *driver.Message) bool {
 	s, job := q.sender, message.Owner.(*Job)
+	leads := s.awaitNodeLease()
 	s.mu.Lock()
 	if again := s.inFlight.has(job); again || !q.holds(job) {
 		s.mu.Unlock()
@@ -232,7 +233,7 @@ func (q *connQueue) Release(message *driver.Message) bool {
 	s.mu.Unlock()
 	now := s.options.Clock.Now()
 	decision, why := s.decide(job, now)
-	short := time.Until(job.batch.LeaseEnd()) < timeout
+	short := !leads || time.Until(job.batch.LeaseEnd()) < timeout
 	if decision == Go && !short {
 		s.options.Recorder.Expect()
 		failpoint.Hit("before-body")
@@ -253,6 +254,21 @@ func (q *connQueue) Release(message *driver.Message) bool {
 	s.mu.Unlock()
 	finish(finished)
 	return false
+}
+
+// NodeLease is the lease under which a node of a cluster sends.
+type NodeLease interface {
+	// Await waits until the lease is valid for at least d, and reports false if it is lost or ctx ends.
+	Await(ctx context.Context, d time.Duration) bool
+}
+
+// nodeLeaseMargin is the validity that the lease of the node must have left when a body begins, so that no body begins
+// after another node leads.
+const nodeLeaseMargin = 2 * time.Second
+
+// awaitNodeLease waits while the lease of the node has expired, and reports false if it is lost.
+func (s *Sender) awaitNodeLease() bool {
+	return s.options.NodeLease == nil || s.options.NodeLease.Await(s.ctx, nodeLeaseMargin)
 }
 
 // errNotHeld means that a driver reported a message that its connection does not hold.

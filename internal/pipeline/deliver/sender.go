@@ -37,7 +37,8 @@ type Options struct {
 	Gate           Gate
 	BroadcastRates BroadcastRates // nil: broadcasts have no rates
 	Recorder       Recorder
-	Replies        Replies // nil: no reply has a class
+	Replies        Replies   // nil: no reply has a class
+	NodeLease      NodeLease // nil: this server is alone
 	Clock          clock.Clock
 	Logger         *slog.Logger
 	Jitter         func() float64 // from 0 to 1; nil: random

@@ -73,7 +73,21 @@ const writePatience = 5 * time.Second
 
 // Open opens the database that the configuration names. version is the version of the program.
 func Open(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*DB, error) {
-	first, err := openConfigured(ctx, c, version, log)
+	return OpenUnder(ctx, nil, c, version, log)
+}
+
+// OpenCluster opens the tables that the nodes of a cluster share.
+func OpenCluster(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*postgres.Cluster, error) {
+	tables, err := postgres.OpenCluster(ctx, c.DB, postgresOptions(c, version, log))
+	if err == nil || retry.IsAway(err) {
+		return tables, err
+	}
+	return nil, Located(postgres.Describe(c.DB), err)
+}
+
+// OpenUnder is Open for a node of a cluster that holds a lease; nil for a server that is alone.
+func OpenUnder(ctx context.Context, lease *postgres.NodeLease, c *config.Config, version string, log *slog.Logger) (*DB, error) {
+	first, err := openConfigured(ctx, lease, c, version, log)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +97,7 @@ func Open(ctx context.Context, c *config.Config, version string, log *slog.Logge
 	return newDB(first), nil
 }
 
-func openConfigured(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*Side, error) {
+func openConfigured(ctx context.Context, lease *postgres.NodeLease, c *config.Config, version string, log *slog.Logger) (*Side, error) {
 	if c.SQLite() {
 		if err := CheckUnpaired(c.DataDir); err != nil {
 			return nil, err
@@ -92,6 +106,7 @@ func openConfigured(ctx context.Context, c *config.Config, version string, log *
 	}
 	where := postgres.Describe(c.DB)
 	options := postgresOptions(c, version, log)
+	options.Lease = lease
 	db, err := postgres.Open(ctx, c.DB, options)
 	switch {
 	case retry.IsAway(err):

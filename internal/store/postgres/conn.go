@@ -82,7 +82,7 @@ func (o Options) configure(config *pgxpool.Config, of use) {
 	maps.Copy(c.RuntimeParams, planSettings)
 	c.RuntimeParams["statement_timeout"] = millis(of.timeout)
 	c.RuntimeParams["lock_timeout"] = millis(lockTimeout)
-	c.RuntimeParams["idle_in_transaction_session_timeout"] = millis(idleInTransaction)
+	c.RuntimeParams["idle_in_transaction_session_timeout"] = millis(o.idleInTransaction())
 	c.RuntimeParams["synchronous_commit"] = "on"
 	if o.Durability == store.Relaxed {
 		c.RuntimeParams["synchronous_commit"] = "off"
@@ -117,6 +117,13 @@ func (o Options) configure(config *pgxpool.Config, of use) {
 	config.MaxConnLifetime, config.MaxConnLifetimeJitter = maxConnLifetime, maxConnLifetime/10
 	config.MaxConnIdleTime = maxConnIdle
 	config.PingTimeout = connectTimeout
+}
+
+func (o Options) idleInTransaction() time.Duration {
+	if o.shared {
+		return nodeIdleInTransaction
+	}
+	return idleInTransaction
 }
 
 // pool opens the connections of one use on demand.

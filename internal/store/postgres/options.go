@@ -27,6 +27,18 @@ type Options struct {
 
 	// RetryFor is how long a call is repeated after a conflict or a lost connection before it fails with Unavailable.
 	RetryFor time.Duration
+
+	// Lease is the lease under which a node of a cluster uses the database; nil: the server is alone. The node then shares
+	// the ownership lock with the other nodes, and each of its transactions fails once another node holds the lease.
+	Lease *NodeLease
+
+	shared bool // the ownership lock is shared with other nodes
+}
+
+// A NodeLease is the lease LeaderLease of a node.
+type NodeLease struct {
+	Node  string
+	Epoch int64
 }
 
 const (
@@ -44,7 +56,10 @@ const (
 	// idleInTransaction ends the session of a program that stopped answering within a transaction, so that its locks are
 	// released.
 	idleInTransaction = 30 * time.Second
-	connectTimeout    = 5 * time.Second
+	// nodeIdleInTransaction replaces it for a node of a cluster. It is shorter than a lease, so that the locks of a node
+	// that stopped do not delay the next one.
+	nodeIdleInTransaction = 5 * time.Second
+	connectTimeout        = 5 * time.Second
 
 	// A dead connection is detected after peerTimeout if data was sent, and otherwise after keepAliveIdle and a few
 	// probes.
@@ -81,6 +96,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.RetryFor == 0 {
 		o.RetryFor = defaultRetryFor
 	}
+	o.shared = o.shared || o.Lease != nil
 	return o, nil
 }
 

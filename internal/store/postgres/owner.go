@@ -132,8 +132,13 @@ func (o *owner) connect(ctx context.Context) (err error) {
 	return err
 }
 
+// lock takes the lock. The nodes of a cluster share it.
 func (o *owner) lock(ctx context.Context) (locked bool, err error) {
-	err = o.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, hashtext(current_setting('search_path')))", ownerLock).Scan(&locked)
+	function := "pg_try_advisory_lock"
+	if o.db.options.shared {
+		function = "pg_try_advisory_lock_shared"
+	}
+	err = o.conn.QueryRow(ctx, "SELECT "+function+"($1, hashtext(current_setting('search_path')))", ownerLock).Scan(&locked)
 	return locked, err
 }
 
@@ -178,6 +183,16 @@ func (o *owner) raise(ctx context.Context, writers int) error {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it is committed, or lost with its connection
+	if l := o.db.options.Lease; l != nil {
+		var held bool
+		err := tx.QueryRow(ctx, "SELECT true FROM leases WHERE name = $1 AND node = $2 AND epoch = $3 FOR SHARE", LeaderLease, l.Node, l.Epoch).Scan(&held)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errReplaced
+		}
+		if err != nil {
+			return err
+		}
+	}
 	var epoch int64
 	if err := tx.QueryRow(ctx, "UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value").Scan(&epoch); err != nil {
 		return err

@@ -91,7 +91,7 @@ func isFence(err error) bool {
 
 // errReplaced is the error of a server that was replaced by another.
 var errReplaced = &fanfare.Error{Code: fanfare.Unavailable, Message: "another server has taken over the database; nothing was stored",
-	Hint: "stop this server: two servers cannot use the same database"}
+	Hint: "stop this server: two servers can only use the same database as nodes of a cluster"}
 
 var errNotCommitted = errors.New("the transaction was not committed")
 

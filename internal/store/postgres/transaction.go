@@ -38,7 +38,7 @@ func (p *part) run(s *session, fn func(store.Session) error, release func()) (us
 	if err != nil || !s.begun {
 		return nil, s.rollback(err)
 	}
-	if s.guard || p.day == nil {
+	if s.guard || p.day == nil || p.db.options.shared {
 		if used, err = p.db.slots.take(p.db.closing); err != nil {
 			return nil, s.rollback(err)
 		}

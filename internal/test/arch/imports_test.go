@@ -67,6 +67,8 @@ var grants = []grant{
 		"the suite has every driver keep the same promises"},
 	{"internal/store/move", []string{".", "internal/store"},
 		"a move copies from one database to another, and knows neither"},
+	{"internal/cluster", []string{".", "internal/httpapi/httpio", "internal/httpapi/problem", "internal/store/postgres"},
+		"a node knows the other nodes and who leads; what a leader runs is the business of the server"},
 	{"internal/test/pgtest", []string{"."},
 		"a PostgreSQL for tests is started as what it is: a program of others"},
 	{"internal/test/pgtest/with", []string{"internal/test/pgtest", "internal/store/postgres"},

@@ -72,8 +72,25 @@ func (s *server) command() []string {
 }
 
 // start runs the server, again after it has ended, until it says where it
-// listens.
+// listens, and reads its admin key.
 func (s *server) start() {
+	s.t.Helper()
+	s.launch()
+	key, err := os.ReadFile(s.path("admin.key"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.use(strings.TrimSpace(string(key)))
+}
+
+// use makes requests with a key.
+func (s *server) use(key string) {
+	s.key = key
+	s.http = &caller{t: s.t, url: s.url, key: s.key, service: "news", http: plainHTTP}
+}
+
+// launch runs the server until it says where it listens.
+func (s *server) launch() {
 	s.t.Helper()
 	if s.disk != nil {
 		s.cmd = s.disk.command(s.t, s.command())
@@ -118,12 +135,6 @@ func (s *server) start() {
 	case <-time.After(patience):
 		s.t.Fatal("the server does not listen")
 	}
-	key, err := os.ReadFile(s.path("admin.key"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.key = strings.TrimSpace(string(key))
-	s.http = &caller{t: s.t, url: s.url, key: s.key, service: "news", http: plainHTTP}
 }
 
 // path is where the test finds a file of the data directory.

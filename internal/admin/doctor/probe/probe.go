@@ -52,7 +52,7 @@ func Channels(ctx context.Context, c *config.Config) ([]*catalog.Channel, error)
 	return catalog.ChannelsIn(records)
 }
 
-// StartAllowed returns why a server may not start on the database of a configuration, for example because the data were moved.
+// StartAllowed returns why a server may not start on the database of a configuration, for example because the data was moved.
 func StartAllowed(ctx context.Context, c *config.Config) error {
 	name := postgres.Describe(c.DB)
 	if c.SQLite() {

@@ -65,6 +65,7 @@ type Parts struct {
 	Files      FileMarks
 	WebhookKey []byte // signs for channels without a secret
 	Networks   []netip.Prefix
+	NodeLease  deliver.NodeLease // nil: this server is alone
 }
 
 // Recorder stores outcomes. After Stop, waiting calls return.
@@ -86,7 +87,7 @@ type channel struct {
 	*deliver.Sender
 	keys     *dkimkeys.Keyring
 	settings string       // active, to detect a change
-	rate     catalog.Rate // in force
+	rate     catalog.Rate // active
 	share    *limit.Share // of the rate of its service
 	service  catalog.ServiceLimits
 
@@ -226,7 +227,7 @@ func settingsText(s catalog.ChannelSettings) string {
 func (c *Channels) add(ctx context.Context, conf *catalog.Channel, settings deliver.Settings, ring *dkimkeys.Keyring) error {
 	sender := deliver.NewSender(deliver.Options{
 		Channel: conf.Number, Name: conf.Service + "/" + conf.Name,
-		Gate: c.parts.Gate(conf.Number), BroadcastRates: c.parts.Flows, Recorder: c.parts.Recorder,
+		Gate: c.parts.Gate(conf.Number), BroadcastRates: c.parts.Flows, Recorder: c.parts.Recorder, NodeLease: c.parts.NodeLease,
 		Replies: c.replies.of(c.parts.Registry, conf.Number), Clock: c.clock, Logger: c.logger,
 	}, settings)
 	c.open[conf.Number] = &channel{Sender: sender, keys: ring}

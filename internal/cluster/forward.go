@@ -1,0 +1,318 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+	"fanfare.dev/fanfare/internal/store/postgres"
+)
+
+const (
+	// forwardPatience is how long a request waits for a leader. It is longer than a failover usually takes.
+	forwardPatience = 25 * time.Second
+	// forwardPoll is how often a waiting request looks whether the API of this node is open.
+	forwardPoll = 50 * time.Millisecond
+	// idleLimit is how long a client or the leader may be silent within a body.
+	idleLimit = 60 * time.Second
+	dialLimit = 3 * time.Second
+)
+
+// ForwarderOptions are the components that a Forwarder needs.
+type ForwarderOptions struct {
+	Member      *Member
+	Key         *Key
+	Local       func() http.Handler // the API of this node; nil until it is open
+	Metrics     http.Handler        // of this node while it does not lead
+	Roots       *x509.CertPool      // for the certificates of the other nodes; nil: those of the system
+	MaxRequests int                 // at the same time; 0: no limit
+	Logger      *slog.Logger
+}
+
+// A Forwarder passes requests to the node that leads. While no node leads, requests wait.
+type Forwarder struct {
+	options ForwarderOptions
+	proxy   *httputil.ReverseProxy
+	base    *http.Transport
+	slots   chan struct{} // nil: no limit
+}
+
+// NewForwarder returns a Forwarder.
+func NewForwarder(o ForwarderOptions) *Forwarder {
+	f := &Forwarder{options: o}
+	if o.MaxRequests > 0 {
+		f.slots = make(chan struct{}, o.MaxRequests)
+	}
+	f.base = &http.Transport{
+		DialContext: (&net.Dialer{Timeout: dialLimit, KeepAlive: 5 * time.Second}).DialContext, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: dialLimit, MaxIdleConnsPerHost: 256, IdleConnTimeout: time.Minute, DisableCompression: true,
+	}
+	f.proxy = &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { copyForwarding(r.Out.Header, r.In.Header) },
+		Transport: f, FlushInterval: -1, ErrorHandler: f.fail, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+	}
+	return f
+}
+
+// copyForwarding restores the headers about proxies in front of this node, which ReverseProxy removes. The leader judges
+// them as if the client had sent the request to it.
+func copyForwarding(out, in http.Header) {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if values := in.Values(name); len(values) > 0 {
+			out[name] = values
+		}
+	}
+}
+
+// ServeHTTP answers a request while this node does not lead, or until its API is open.
+func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/healthz":
+		httpio.WriteAll(w, http.StatusOK, []byte("ok\n"))
+		return
+	case "/readyz":
+		f.ready(w, r)
+		return
+	case "/metrics":
+		f.options.Metrics.ServeHTTP(w, r)
+		return
+	}
+	if forwarded(r) {
+		problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the node that this request was forwarded to does not lead any more", Hint: "send the request again", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)
+		return
+	}
+	if f.slots != nil {
+		select {
+		case f.slots <- struct{}{}:
+			defer func() { <-f.slots }()
+		default:
+			problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server handles too many requests at the moment", Hint: "send the request again", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)
+			return
+		}
+	}
+	local, err := f.await(r.Context(), time.Now().Add(forwardPatience))
+	switch {
+	case err != nil:
+		f.fail(w, r, err)
+	case local != nil:
+		local.ServeHTTP(w, r)
+	default:
+		io := http.NewResponseController(w)
+		r.Body = &patientBody{body: r.Body, io: io}
+		f.proxy.ServeHTTP(&patientWriter{ResponseWriter: w, io: io}, r.WithContext(context.WithValue(r.Context(), original{}, r)))
+	}
+}
+
+// ready answers whether requests to this node are answered.
+func (f *Forwarder) ready(w http.ResponseWriter, r *http.Request) {
+	leader, _ := f.options.Member.Leader()
+	if !leader.Held || f.options.Member.Leading() {
+		p := problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "no node leads", Hint: "wait until a node has taken over; requests wait meanwhile"}, httpio.RequestID(r))
+		p.Write(w)
+		return
+	}
+	httpio.WriteAll(w, http.StatusOK, []byte("ok: "+f.options.Member.Name()+" forwards requests to "+leader.Node+", which leads\n"))
+}
+
+// errNoLeader is the error of a request that waited in vain.
+var errNoLeader = &fanfare.Error{Code: fanfare.Unavailable, Message: "no node of the cluster leads at the moment; nothing was stored", Hint: "try again in a moment", RetryAfter: 2 * time.Second}
+
+// await waits for a node that leads. If it is this node, it returns its API.
+func (f *Forwarder) await(ctx context.Context, deadline time.Time) (local http.Handler, err error) {
+	for {
+		leader, changed := f.options.Member.Leader()
+		self := leader.Held && leader.Node == f.options.Member.Name()
+		if self {
+			if local = f.options.Local(); local != nil {
+				return local, nil
+			}
+		} else if leader.Held {
+			return nil, nil
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return nil, errNoLeader
+		}
+		if self {
+			left = min(left, forwardPoll)
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		}
+		timer.Stop()
+	}
+}
+
+// errLocal is the error of a request that reached no other node until this node led.
+var errLocal = errors.New("this node leads now")
+
+// original is the key of the request of the client in the context of a forwarded request.
+type original struct{}
+
+// errMoved ends a request to a node that has lost the lease.
+var errMoved = errors.New("another node leads now")
+
+// RoundTrip sends a request to the leader. If the leader changes, it repeats a request that has reached no leader, or that
+// changes nothing.
+func (f *Forwarder) RoundTrip(r *http.Request) (*http.Response, error) {
+	deadline := time.Now().Add(forwardPatience)
+	safe := (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.Body == nil || r.Body == http.NoBody)
+	for {
+		leader, changed := f.options.Member.Leader()
+		response, err := f.send(r, leader, changed)
+		if err == nil || r.Context().Err() != nil {
+			return response, err
+		}
+		f.base.CloseIdleConnections()
+		if !safe && !neverSent(err) || time.Now().After(deadline) {
+			return nil, err
+		}
+		timer := time.NewTimer(watchEvery)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-r.Context().Done():
+		}
+		timer.Stop()
+		local, err := f.await(r.Context(), deadline)
+		if err != nil {
+			return nil, err
+		}
+		if local != nil {
+			return nil, errLocal
+		}
+	}
+}
+
+// send sends a request to a node, and gives up when that node loses the lease before it answers.
+func (f *Forwarder) send(r *http.Request, leader postgres.Holder, changed <-chan struct{}) (*http.Response, error) {
+	base, err := url.Parse(leader.URL)
+	if err != nil || leader.URL == "" {
+		return nil, errNoLeader
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	answered := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-changed:
+			case <-answered:
+				return
+			}
+			var next postgres.Holder
+			if next, changed = f.options.Member.Leader(); next.Epoch != leader.Epoch {
+				cancel(errMoved)
+				return
+			}
+		}
+	}()
+	out := r.Clone(ctx)
+	out.URL.Scheme, out.URL.Host = base.Scheme, base.Host
+	if r.Body != nil && r.Body != http.NoBody {
+		out.Body = io.NopCloser(r.Body) // a failed dial must not close it
+	}
+	f.options.Key.sign(out, r.RemoteAddr, time.Now())
+	response, err := f.base.RoundTrip(out)
+	close(answered)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && r.Context().Err() == nil {
+			err = cause
+		}
+		cancel(nil)
+		return nil, err
+	}
+	response.Body = &endingBody{ReadCloser: response.Body, end: func() { cancel(nil) }}
+	return response, nil
+}
+
+// neverSent reports whether a request failed before any of it was sent.
+func neverSent(err error) bool {
+	dial, ok := errors.AsType[*net.OpError](err)
+	return ok && dial.Op == "dial" || errors.Is(err, errNoLeader)
+}
+
+// fail answers a request that was not forwarded, or whose answer was lost.
+func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the client is gone
+	}
+	if client, ok := r.Context().Value(original{}).(*http.Request); ok {
+		r = client
+	}
+	if local := f.options.Local(); errors.Is(err, errLocal) && local != nil {
+		local.ServeHTTP(w, r)
+		return
+	}
+	e, ok := errors.AsType[*fanfare.Error](err)
+	switch {
+	case ok:
+	case errors.Is(err, errLocal):
+		e = errNoLeader
+	case neverSent(err):
+		e = errNoLeader
+	default:
+		f.options.Logger.Debug("a forwarded request failed", "error", err)
+		e = &fanfare.Error{Code: fanfare.Unavailable, Message: "the node that leads stopped while it handled the request: it is unknown whether the request was carried out",
+			Hint: "send it again: an event with the same id, and a message with the same Idempotency-Key, are accepted only once", RetryAfter: time.Second}
+	}
+	problem.Of(e, httpio.RequestID(r)).Write(w)
+}
+
+// patientBody extends the deadline of the connection as long as the client sends.
+type patientBody struct {
+	body io.ReadCloser
+	io   *http.ResponseController
+}
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	_ = b.io.SetReadDeadline(time.Now().Add(idleLimit)) // without support, the deadline of the server stays
+	return b.body.Read(p)
+}
+
+func (b *patientBody) Close() error { return b.body.Close() }
+
+// patientWriter extends the deadline of the connection as long as the leader answers.
+type patientWriter struct {
+	http.ResponseWriter
+	io *http.ResponseController
+}
+
+func (w *patientWriter) Write(p []byte) (int, error) {
+	_ = w.io.SetWriteDeadline(time.Now().Add(idleLimit)) // as above
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *patientWriter) WriteHeader(status int) {
+	_ = w.io.SetWriteDeadline(time.Now().Add(idleLimit)) // as above
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap gives http.ResponseController the connection.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// endingBody ends the context of a request with its answer.
+type endingBody struct {
+	io.ReadCloser
+	end func()
+}
+
+func (b *endingBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}

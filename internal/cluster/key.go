@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Key is the cluster key, which all nodes have. It seals the server keys in the database, and proves that a request was
+// forwarded by a node.
+type Key struct {
+	seal    cipher.AEAD
+	forward []byte
+}
+
+// NewKey derives the keys from the text of the cluster key.
+func NewKey(text string) (*Key, error) {
+	derive := func(purpose string) ([]byte, error) {
+		return hkdf.Key(sha256.New, []byte(text), nil, "fanfare cluster key: "+purpose, 32)
+	}
+	seal, err := derive("server keys")
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(seal)
+	if err != nil {
+		return nil, err
+	}
+	k := &Key{}
+	if k.seal, err = cipher.NewGCM(block); err != nil {
+		return nil, err
+	}
+	k.forward, err = derive("forwarded requests")
+	return k, err
+}
+
+// Seal encrypts a server key.
+func (k *Key) Seal(name string, key []byte) []byte {
+	nonce := make([]byte, k.seal.NonceSize())
+	_, _ = rand.Read(nonce) // it never fails
+	return k.seal.Seal(nonce, nonce, key, []byte(name))
+}
+
+// Open decrypts a server key.
+func (k *Key) Open(name string, sealed []byte) ([]byte, error) {
+	if n := k.seal.NonceSize(); len(sealed) >= n {
+		if key, err := k.seal.Open(nil, sealed[:n], sealed[n:], []byte(name)); err == nil {
+			return key, nil
+		}
+	}
+	return nil, &fanfare.Error{Code: fanfare.Conflict, Pointer: "/cluster_key_file", Message: fmt.Sprintf("the cluster key does not open %s in the database: the other nodes have another cluster key", name),
+		Hint: "copy the file from another node"}
+}
+
+// forwardedHeader proves that a node forwarded a request, and has the address of the client.
+const forwardedHeader = "Fanfare-Forwarded"
+
+// forwardedFor is how much the clocks of two nodes may differ.
+const forwardedFor = time.Minute
+
+// sign marks a request as forwarded by this node for a client.
+func (k *Key) sign(r *http.Request, client string, now time.Time) {
+	at := strconv.FormatInt(now.Unix(), 10)
+	r.Header.Set(forwardedHeader, at+" "+client+" "+hex.EncodeToString(k.mac(r, at, client)))
+}
+
+func (k *Key) mac(r *http.Request, at, client string) []byte {
+	h := hmac.New(sha256.New, k.forward)
+	fmt.Fprintf(h, "%s\n%s\n%s\n%s", r.Method, r.URL.RequestURI(), at, client)
+	return h.Sum(nil)
+}
+
+// forwarded reports whether a request has the header of forwarded requests.
+func forwarded(r *http.Request) bool { return r.Header.Get(forwardedHeader) != "" }
+
+// Trust passes requests to the API. A request that another node forwarded gets the address of its client.
+func (k *Key) Trust(api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if text := r.Header.Get(forwardedHeader); text != "" {
+			if client, ok := k.verify(r, text, time.Now()); ok {
+				r.RemoteAddr = client
+			}
+			r.Header.Del(forwardedHeader)
+		}
+		api.ServeHTTP(w, r)
+	})
+}
+
+// verify returns the address of the client of a forwarded request. A client on the machine of the other node is not on this
+// machine: it keeps the address of that node.
+func (k *Key) verify(r *http.Request, text string, now time.Time) (client string, ok bool) {
+	parts := strings.Split(text, " ")
+	if len(parts) != 3 {
+		return "", false
+	}
+	at, err := strconv.ParseInt(parts[0], 10, 64)
+	mac, bad := hex.DecodeString(parts[2])
+	if err != nil || bad != nil || !hmac.Equal(mac, k.mac(r, parts[0], parts[1])) || now.Sub(time.Unix(at, 0)).Abs() > forwardedFor {
+		return "", false
+	}
+	host, _, err := net.SplitHostPort(parts[1])
+	if err != nil {
+		return "", false
+	}
+	ip, err := netip.ParseAddr(host)
+	return parts[1], err == nil && !ip.Unmap().IsLoopback()
+}

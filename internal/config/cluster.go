@@ -1,0 +1,85 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+)
+
+// minClusterKey is the minimum length of a cluster key.
+const minClusterKey = 32
+
+// maxReplicas is the maximum number of replicas of a stream in NATS.
+const maxReplicas = 5
+
+var nodeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$`)
+
+// Clustered reports whether this server is a node of a cluster.
+func (c *Config) Clustered() bool { return c.Node != "" }
+
+// ClusterKey returns the cluster key.
+func (c *Config) ClusterKey() string { return c.clusterKey }
+
+// URLOfNode returns the URL at which the other nodes reach this node.
+func (c *Config) URLOfNode() string {
+	if c.NodeURL != "" {
+		return c.NodeURL
+	}
+	scheme := "http"
+	if c.TLSCert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + c.Listen
+}
+
+// validateCluster checks the settings of a node.
+func (c *Config) validateCluster(refuse func(key, hint, format string, args ...any)) {
+	if c.Replicas < 0 || c.Replicas > maxReplicas {
+		refuse("replicas", "use 1 to 5, or 0 to keep what the streams have", "%d is out of range", c.Replicas)
+	}
+	if c.Replicas > 0 && c.NATS == "" {
+		refuse("replicas", "set nats to the URL of a NATS cluster, or remove replicas", "has no effect without nats")
+	}
+	if !c.Clustered() {
+		for _, of := range []struct{ key, value string }{{"node_url", c.NodeURL}, {"node_ca", c.NodeCA}, {"cluster_key_file", c.ClusterKeyFile}} {
+			if of.value != "" {
+				refuse(of.key, "set node to the name of this node, or remove "+of.key, "has no effect without node")
+			}
+		}
+		return
+	}
+	if !nodeName.MatchString(c.Node) {
+		refuse("node", "use a name such as node-1: up to 63 letters, digits, dots and hyphens", "%q is not a valid node name", c.Node)
+	}
+	if c.SQLite() {
+		refuse("db", "set db to a PostgreSQL database that all nodes use", "must be set for a node of a cluster")
+	}
+	if c.NATS == "" {
+		refuse("nats", "set nats to the URL of a NATS server or cluster that all nodes use", "must be set for a node of a cluster")
+	}
+	if len(c.clusterKey) < minClusterKey {
+		refuse("cluster_key_file", "write the output of openssl rand -base64 32 into a file, and copy it to all nodes", "must name a file whose first line has at least %d characters", minClusterKey)
+	}
+	readable(refuse, "node_ca", c.NodeCA)
+	c.validateNodeURL(refuse)
+}
+
+func (c *Config) validateNodeURL(refuse func(key, hint, format string, args ...any)) {
+	const hint = "set node_url to a URL that the other nodes can reach, such as https://node-1.example.org:8085"
+	if c.NodeURL != "" {
+		u, err := url.Parse(c.NodeURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			refuse("node_url", hint, "%q is not an http or https URL of a host", c.NodeURL)
+		}
+		return
+	}
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return // listen is refused
+	}
+	ip, err := netip.ParseAddr(host)
+	if port == "0" || host == "" || host == "localhost" || err == nil && (ip.IsUnspecified() || ip.IsLoopback()) {
+		refuse("node_url", hint, "must be set, because the other nodes cannot reach %s", c.Listen)
+	}
+}

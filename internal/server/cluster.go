@@ -1,0 +1,209 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/cluster"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/store/database"
+	"fanfare.dev/fanfare/internal/store/postgres"
+	"fanfare.dev/fanfare/internal/store/retry"
+)
+
+// A node of a cluster starts the components of a server only while it holds the lease of the leader:
+//
+//	join -> wait for the lease -> start the components -> lose the lease, or Stop -> stop the components -> wait ...
+//
+// Until then, its API forwards requests to the node that leads.
+
+const (
+	// stepDownPatience is how long a node that has lost the lease waits for components that use the database, which refuses
+	// their transactions.
+	stepDownPatience = 2 * time.Second
+	// leadAgain is the pause after a failed attempt to lead, in which another node can try.
+	leadAgain = 15 * time.Second
+)
+
+// A node is this server as a member of a cluster.
+type node struct {
+	tables *postgres.Cluster
+	member *cluster.Member
+	key    *cluster.Key
+	lease  *cluster.Lease // under which the components run
+	stop   func()         // ends the loop of lead and waits for it
+}
+
+// join makes this server a node of a cluster, and leads the cluster whenever it holds the lease.
+func (s *Server) join(ctx context.Context, o Options) error {
+	n := &node{}
+	var err error
+	if n.key, err = cluster.NewKey(s.config.ClusterKey()); err != nil {
+		return err
+	}
+	roots, err := s.nodeRoots()
+	if err != nil {
+		return err
+	}
+	if err := s.withDatabase(ctx, func() error { return s.register(ctx, n, o) }); err != nil {
+		return err
+	}
+	s.node = n
+	s.api.Fallback(cluster.NewForwarder(cluster.ForwarderOptions{
+		Member: n.member, Key: n.key, Local: s.api.API, Metrics: s.standbyMetrics(n), Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
+	}))
+	s.background(n.member.Run)
+	leading, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { s.lead(leading, o) })
+	n.stop = func() { stop(); running.Wait() }
+	s.log.Info("this server is a node of a cluster", "node", s.config.Node, "url", s.config.URLOfNode(), "listen", s.URL())
+	return nil
+}
+
+// register opens the tables of the cluster, checks the cluster key, and registers this node.
+func (s *Server) register(ctx context.Context, n *node, o Options) (err error) {
+	if n.tables, err = database.OpenCluster(ctx, &s.config, o.Version, s.log); err != nil {
+		return err
+	}
+	s.onStop(n.tables.Close)
+	sealed, err := n.tables.SealedKeys(ctx)
+	if err != nil {
+		return err
+	}
+	for name, key := range sealed {
+		if _, err := n.key.Open(name, key); err != nil {
+			return err
+		}
+	}
+	n.member, err = cluster.Join(ctx, cluster.Options{Name: s.config.Node, URL: s.config.URLOfNode(), Version: o.Version, Store: n.tables, Logger: s.log})
+	return err
+}
+
+// nodeRoots reads the authorities for the certificates of the other nodes; nil means those of the machine.
+func (s *Server) nodeRoots() (*x509.CertPool, error) {
+	if s.config.NodeCA == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(s.config.NodeCA)
+	roots := x509.NewCertPool()
+	if err == nil && !roots.AppendCertsFromPEM(pem) {
+		err = fmt.Errorf("%s contains no certificate", s.config.NodeCA)
+	}
+	if err != nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/node_ca", Message: err.Error(), Hint: "set it to a PEM file with certificates"}
+	}
+	return roots, nil
+}
+
+// lead leads the cluster whenever this node holds the lease, until ctx ends.
+func (s *Server) lead(ctx context.Context, o Options) {
+	for {
+		lease, err := s.node.member.Lead(ctx)
+		if err != nil {
+			return
+		}
+		s.node.lease = lease
+		err = s.leadUnder(ctx, lease, o)
+		s.node.member.Resign(lease)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		s.log.Error("this node cannot lead; another node can take over", "error", err, "again_in", leadAgain.String())
+		_ = retry.Sleep(ctx, leadAgain) // Lead returns the error of ctx
+	}
+}
+
+// leadUnder runs the components until the lease is lost or ctx ends, and returns why they could not start.
+func (s *Server) leadUnder(ctx context.Context, lease *cluster.Lease, o Options) error {
+	started := s.clock.Now()
+	starting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-lease.Lost():
+			stop()
+		case <-starting.Done():
+		}
+	}()
+	keep := len(s.cleanups)
+	err := s.withDatabase(starting, func() error { return s.startComponents(starting, o, started) })
+	if err == nil {
+		select {
+		case <-lease.Lost():
+		case <-ctx.Done():
+		}
+	}
+	patience := s.config.DrainTimeout + stopPatience
+	if !lease.Valid(0) {
+		patience = stepDownPatience
+	}
+	if err := s.cleanUp(keep, patience); err != nil {
+		s.log.Debug("a component could not be closed", "error", err)
+	}
+	s.outage, s.giveUp = nil, nil
+	if starting.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// nodeLease returns the lease under which this node uses the database; nil for a server that is alone.
+func (s *Server) nodeLease() *postgres.NodeLease {
+	if s.node == nil {
+		return nil
+	}
+	return &postgres.NodeLease{Node: s.node.lease.Node, Epoch: s.node.lease.Epoch}
+}
+
+// sendingLease returns the lease under which this node sends; nil for a server that is alone.
+func (s *Server) sendingLease() deliver.NodeLease {
+	if s.node == nil {
+		return nil
+	}
+	return s.node.lease
+}
+
+// nodeDesc describes the metric that tells whether a node leads.
+var nodeDesc = prometheus.NewDesc("fanfare_node_leader", "1 on the node that leads the cluster, 0 on the others.", []string{"node"}, nil)
+
+// nodeMetrics reports whether this node leads.
+type nodeMetrics struct{ member *cluster.Member }
+
+// Describe names the metric.
+func (m nodeMetrics) Describe(to chan<- *prometheus.Desc) { to <- nodeDesc }
+
+// Collect reports the current state.
+func (m nodeMetrics) Collect(to chan<- prometheus.Metric) {
+	leads := 0.0
+	if m.member.Leading() {
+		leads = 1
+	}
+	to <- prometheus.MustNewConstMetric(nodeDesc, prometheus.GaugeValue, leads, m.member.Name())
+}
+
+// standbyMetrics serves the metrics of this node while it does not lead, to this machine or, with metrics_open, to all.
+func (s *Server) standbyMetrics(n *node) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(nodeMetrics{n.member}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.config.MetricsOpen && !httpio.IsLocal(r) {
+			problem.Of(&fanfare.Error{Code: fanfare.Forbidden, Message: "the metrics of a node that does not lead are served only to its own machine", Hint: "set metrics_open"}, httpio.RequestID(r)).Write(w)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,227 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"fanfare.dev/fanfare/internal/sink"
+	"fanfare.dev/fanfare/internal/test/pgtest"
+)
+
+// A nodes is a cluster: servers that use one PostgreSQL and one NATS.
+type nodes struct {
+	t        *testing.T
+	database string
+	nats     string
+	key      string // file
+}
+
+func newNodes(t *testing.T) *nodes {
+	t.Helper()
+	n, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Start()
+	t.Cleanup(func() { n.Shutdown(); n.WaitForShutdown() })
+	if !n.ReadyForConnections(patience) {
+		t.Fatal("NATS does not start")
+	}
+	key := filepath.Join(t.TempDir(), "cluster.key")
+	if err := os.WriteFile(key, []byte("a cluster key of a test with enough characters\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &nodes{t: t, database: pgtest.Database(t), nats: n.ClientURL(), key: key}
+}
+
+// node prepares a node.
+func (c *nodes) node(name string, flags ...string) *server {
+	s := prepare(c.t, append([]string{"--node", name, "--listen", pgtest.Address(c.t), "--nats", c.nats, "--cluster-key-file", c.key, "--lease", "10s"}, flags...)...)
+	s.database = c.database
+	return s
+}
+
+// join starts a node. Its node_url is the address that it listens on, which is on this machine and hence named.
+func (s *server) join() {
+	s.t.Helper()
+	for i, arg := range s.args {
+		if arg == "--listen" {
+			s.args = append(s.args, "--node-url", "http://"+s.args[i+1])
+			break
+		}
+	}
+	s.launch()
+}
+
+// ready waits until requests to a node are answered.
+func (s *server) ready(what string) {
+	s.t.Helper()
+	eventually(s.t, "the node is ready: "+what, func() bool {
+		c := &caller{t: s.t, url: s.url, http: plainHTTP}
+		status, _, _ := c.send("GET", "/readyz", "", "")
+		return status == 200
+	})
+}
+
+// pair starts two nodes, of which the first leads.
+func (c *nodes) pair(flags ...string) (leader, standby *server) {
+	c.t.Helper()
+	leader, standby = c.node("one", flags...), c.node("two", flags...)
+	leader.join()
+	leader.ready("it leads")
+	key, err := os.ReadFile(leader.path("admin.key"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	leader.use(strings.TrimSpace(string(key)))
+	standby.join()
+	standby.ready("it forwards")
+	standby.use(leader.key)
+	return leader, standby
+}
+
+// atMostOncePerConnection fails unless each person got a mail with the word, and at most so many got another one.
+func (r *relay) atMostOncePerConnection(word string, people []string, connections int) {
+	r.t.Helper()
+	again := 0
+	got := r.mailsWith(word)
+	for _, p := range people {
+		if got[p] == 0 {
+			r.t.Errorf("%s: %s got no mail", word, p)
+		}
+		again += max(0, got[p]-1)
+		delete(got, p)
+	}
+	if len(got) > 0 {
+		r.t.Errorf("%s: %d got a mail and should have none", word, len(got))
+	}
+	if again > connections {
+		r.t.Errorf("%s: %d mails too many for %d connections", word, again, connections)
+	}
+	r.t.Logf("%s: %d of %d mails were sent again", word, again, len(people))
+}
+
+// The leader is killed in a broadcast: the standby takes over, and goes on where the leader was.
+func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
+	t.Parallel()
+	c := newNodes(t)
+	leader, standby := c.pair()
+	r := newRelay(t, sink.Config{})
+	standby.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: 400/s, connections: 8"))
+	people := crowd(3000)
+	standby.subscribe(people...)
+	first := standby.http.publish(`{"title":"first"}`)
+	eventually(t, "some of the first has left", func() bool { return r.total() > 200 })
+	ended := time.Now()
+	leader.kill()
+	second := standby.http.publish(`{"title":"second"}`) // waits for the take-over
+	t.Logf("the next event was accepted %v after the kill", time.Since(ended).Round(time.Millisecond))
+	for _, event := range []string{first, second} {
+		standby.http.completed(event)
+	}
+	r.atMostOncePerConnection("first", people, 8)
+	r.expect("second", people)
+
+	leader.launch() // is the standby now
+	leader.ready("it forwards")
+	leader.http.url = leader.url
+	third := leader.http.publish(`{"title":"third"}`)
+	leader.http.completed(third)
+	r.expect("third", people)
+
+	standby.mustStop() // an orderly stop hands over at once
+	ended = time.Now()
+	fourth := leader.http.publish(`{"title":"fourth"}`)
+	t.Logf("the next event was accepted %v after an orderly stop", time.Since(ended).Round(time.Millisecond))
+	leader.http.completed(fourth)
+	r.expect("fourth", people)
+}
+
+// The leader is stopped for longer than its lease and goes on: it steps down, and sends at most the message that each
+// connection was about to send.
+func TestALeaderThatWasFrozenStepsDown(t *testing.T) {
+	t.Parallel()
+	c := newNodes(t)
+	leader, standby := c.pair()
+	r := newRelay(t, sink.Config{})
+	standby.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: 300/s, connections: 8"))
+	people := crowd(3000)
+	standby.subscribe(people...)
+	first := standby.http.publish(`{"title":"first"}`)
+	eventually(t, "some of the first has left", func() bool { return r.total() > 200 })
+	if err := leader.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the node is frozen", func() bool {
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", leader.cmd.Process.Pid))
+		return err == nil && strings.Contains(string(state), ") T ")
+	})
+	standby.http.must(200, "GET", "/v1/status", "", "") // the frozen node has this request until it loses the lease
+	second := standby.http.publish(`{"title":"second"}`)
+	if err := leader.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first node has stepped down", func() bool { return strings.Contains(leader.logged(), "this node no longer leads") })
+	for _, event := range []string{first, second} {
+		standby.http.completed(event)
+	}
+	r.atMostOncePerConnection("first", people, 16) // one for each connection of the node that was frozen, and one for each that it had cut
+	r.expect("second", people)
+	leader.ready("it forwards")
+	third := leader.http.publish(`{"title":"third"}`)
+	leader.http.completed(third)
+	r.expect("third", people)
+}
+
+// A link in a message of one node works at the other node. A process with another cluster key, a second process with the
+// same node name, and a server outside the cluster are refused.
+func TestLinksAndKeysAreThoseOfTheCluster(t *testing.T) {
+	t.Parallel()
+	c := newNodes(t)
+	leader, standby := c.pair()
+	r := newRelay(t, sink.Config{})
+	leader.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, ""))
+	people := crowd(2)
+	leader.subscribe(people...)
+	leader.http.completed(leader.http.publish(`{"title":"first"}`))
+	link := field(r.one(people[0]), "List-Unsubscribe")
+	_, path, ok := strings.Cut(strings.Trim(strings.Split(link, ",")[0], "<>"), "https://news.example.org")
+	if !ok {
+		t.Fatalf("List-Unsubscribe: %s", link)
+	}
+	leader.mustStop()
+	standby.ready("it leads")
+	status, text, _ := standby.http.send("POST", path, "application/x-www-form-urlencoded", "List-Unsubscribe=One-Click")
+	if status != 200 && status != 202 {
+		t.Fatalf("unsubscribe at the other node: %d %s", status, text)
+	}
+	standby.http.completed(standby.http.publish(`{"title":"second"}`))
+	r.expect("second", people[1:])
+
+	other := filepath.Join(t.TempDir(), "other.key")
+	if err := os.WriteFile(other, []byte(strings.Repeat("another key ", 4)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stranger := run(t, standby.where(), "", "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--node", "three", "--node-url", "http://127.0.0.1:1", "--nats", c.nats, "--cluster-key-file", other)
+	if stranger.code == 0 || !strings.Contains(stranger.err, "cluster_key_file") || !strings.Contains(stranger.err, "copy the file") {
+		t.Errorf("a node with another key ended with %d: %s", stranger.code, stranger.err)
+	}
+	twin := run(t, standby.where(), "", "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--node", "two", "--node-url", "http://127.0.0.1:1", "--nats", c.nats, "--cluster-key-file", c.key)
+	if twin.code == 0 || !strings.Contains(twin.err, "another process with the node name") {
+		t.Errorf("a node with the name of another ended with %d: %s", twin.code, twin.err)
+	}
+	alone := run(t, standby.where(), "", "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0")
+	if alone.code == 0 || !strings.Contains(alone.err, "another server uses the database") {
+		t.Errorf("a server outside the cluster ended with %d: %s", alone.code, alone.err)
+	}
+	if status, text, _ := standby.http.send("POST", "/v1/move", "application/json", fmt.Sprintf(`{"to":%q}`, "sqlite")); status != 409 {
+		t.Errorf("a move of a cluster: %d %s", status, text)
+	}
+}
