@@ -150,7 +150,7 @@ func TestALeaseIsNotValidOnceAnotherNodeLeads(t *testing.T) {
 				defer stopOne()
 				defer stopTwo()
 				first := lead(t, one)
-				time.Sleep(3 * time.Second)
+				<-time.After(3 * time.Second)
 				connection.setCut(true)
 				began := time.Now()
 				if cut > 0 {
@@ -196,7 +196,7 @@ func TestAnExpiredLeaseIsRenewedIfNobodyTookIt(t *testing.T) {
 		defer stop()
 		l := lead(t, one)
 		connection.setCut(true)
-		time.Sleep(LeaseLength + time.Second)
+		<-time.After(LeaseLength + time.Second)
 		if l.Valid(0) {
 			t.Fatal("the lease is valid after its end")
 		}
@@ -249,7 +249,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 			t.Errorf("a second node leads: %v", err)
 		}
 		one.Resign(first)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if two.Leading() {
 			t.Error("a node leads that does not want to")
 		}
