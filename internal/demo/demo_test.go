@@ -60,7 +60,7 @@ func TestTheDemoAgreesWithItsInput(t *testing.T) {
 		t.Errorf("the capture server counted %d and %d duplicates, want %d and none", r.counted.Unique, r.counted.Duplicates, want.mails)
 	}
 	for _, text := range []string{
-		fmt.Sprintf("%s  different messages at the capture server, 0 duplicates", count(want.mails)),
+		fmt.Sprintf("%s  messages at the capture server, 0 duplicates", count(want.mails)),
 		fmt.Sprintf("%s people were notified", count(want.strongest)),
 		"Subject: Near you: M ", "Unsubscribe:", "accepted by 127.0.0.1:", "README.md",
 	} {

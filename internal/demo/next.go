@@ -10,7 +10,7 @@ func (h *host) printNext(w io.Writer, o Options) {
 	heading(w, "Next steps")
 	if o.Once {
 		if h.temporary {
-			fmt.Fprintf(w, "  Without --once, the server keeps running, and this section lists things to try.\n")
+			fmt.Fprintf(w, "  Without --once, the server keeps running and this section lists next steps.\n")
 		} else {
 			fmt.Fprintf(w, "  All data was kept. To continue with it, run:\n\n    %s serve --data-dir %s\n", o.Command, h.dir)
 		}
@@ -51,7 +51,7 @@ func (h *host) printNext(w io.Writer, o Options) {
 }
 
 func (h *host) printOwnTopic(w io.Writer) {
-	fmt.Fprintf(w, "\n  To create your own topic, see README.md, \"A topic of your own, in five minutes\".\n")
+	fmt.Fprintf(w, "\n  To create your own topic, see \"Your first topic\" in README.md.\n")
 }
 
 // shownAddress returns the address of the person whose mail was shown.

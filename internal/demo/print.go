@@ -50,7 +50,7 @@ func (r *result) printNumbers(w io.Writer) {
 	if r.check() != nil {
 		verdict = "THE NUMBERS DO NOT AGREE"
 	}
-	row("Counted", count(r.counted.Unique), fmt.Sprintf("different messages at the capture server, %s duplicates: %s", count(r.counted.Duplicates), verdict))
+	row("Counted", count(r.counted.Unique), fmt.Sprintf("messages at the capture server, %s duplicates: %s", count(r.counted.Duplicates), verdict))
 	row("Rate", rate(t.messages, t.took), fmt.Sprintf("messages per second, from the first 202 response to the last stored outcome (%s)", seconds(t.took)))
 	row("Latency p50", seconds(t.quantile(0.5)), "from the intake of an event until the outcome of its last message was stored")
 	row("        p99", seconds(t.quantile(0.99)), "all events were published at the same time, so this includes waiting behind other messages")

@@ -176,6 +176,15 @@ func (s *Server) sendingLease() deliver.NodeLease {
 	return s.node.lease
 }
 
+// acceptsEvents returns why no events are accepted, or nil. A node whose lease has expired accepts none, because the next
+// leader would not know their ids.
+func (c *components) acceptsEvents() error {
+	if c.node != nil && !c.node.lease.Valid(0) {
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "this node cannot reach the database, and its lease has expired; nothing was stored", Hint: "send the event to another node, or send it again", RetryAfter: time.Second}
+	}
+	return c.disk.Check()
+}
+
 // nodeDesc describes the metric that tells whether a node leads.
 var nodeDesc = prometheus.NewDesc("fanfare_node_leader", "1 on the node that leads the cluster, 0 on the others.", []string{"node"}, nil)
 

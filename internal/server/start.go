@@ -391,7 +391,7 @@ func (c *components) digestTopic(service, name string) (t digest.Topic, ok bool)
 // startIntake starts to accept events from services, and events that notify services about deliveries.
 func (c *components) startIntake(ctx context.Context) error {
 	c.disk = &datadir.DiskFloor{Dir: c.dir, Floor: c.config.DiskFloor}
-	c.ingester = ingest.Start(ingest.Options{Log: c.bus, Topics: topics{c.registry, c.audiences}, Clock: c.clock, Floor: c.disk.Check})
+	c.ingester = ingest.Start(ingest.Options{Log: c.bus, Topics: topics{c.registry, c.audiences}, Clock: c.clock, Floor: c.acceptsEvents})
 	c.onStopDo(c.ingester.Stop)
 	next, err := c.bus.NextEvent(ctx)
 	if err != nil {

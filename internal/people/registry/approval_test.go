@@ -136,7 +136,7 @@ channels:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff, err := r.Plan(t.Context(), doc); err != nil || len(diff.Notes) != 1 || !strings.Contains(diff.Notes[0], "500/s by hand") {
+	if diff, err := r.Plan(t.Context(), doc); err != nil || len(diff.Notes) != 1 || !strings.Contains(diff.Notes[0], "overridden with 500/s") {
 		t.Errorf("a plan notes %q (%v)", diff.Notes, err)
 	}
 	if _, err := r.Apply(t.Context(), doc); err != nil {

@@ -37,7 +37,7 @@ func TestBadInputIsNamedAndNothingOfItIsKept(t *testing.T) {
 		{"unknown field", "POST", "/v1/subscriptions", plain, subscription(`"fitler":"true"`), 422, member{Pointer: "/fitler"}},
 		{"id like one of ours", "PUT", "/v1/subscriptions/sub-1", plain, subscription(`"locale":"en"`), 422, member{Pointer: "/id"}},
 		{"body over the limit", "POST", "/v1/topics/story/events", plain, `{"title":"` + strings.Repeat("x", 2<<20) + `"}`, 413, member{Code: "too_large"}},
-		{"data over the limit", "POST", "/v1/topics/story/events", plain, `{"title":"` + strings.Repeat("x", 300<<10) + `"}`, 413, member{Code: "too_large", Hint: "256"}},
+		{"data over the limit", "POST", "/v1/topics/story/events", plain, `{"title":"` + strings.Repeat("x", 300<<10) + `"}`, 413, member{Code: "too_large", Hint: "262144"}},
 		{"body of an unknown type", "POST", "/v1/topics/story/events", "text/csv", "a,b", 422, member{Detail: "text/csv"}},
 		{"unknown query parameter", "POST", "/v1/topics/story/events?lain=urgent", plain, `{"title":"x"}`, 422, member{Detail: "lain"}},
 		{"unknown lane", "POST", "/v1/topics/story/events?lane=fast", plain, `{"title":"x"}`, 422, member{Detail: "fast", Hint: "urgent"}},
