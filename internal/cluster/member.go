@@ -4,9 +4,8 @@
 // State. The tables leases, nodes and server_keys of the database; a Member knows the current leader, and its own lease. A
 // Lease is valid until a time on the monotonic clock of this process that is never later than its end in the database.
 //
-// Failure. A node that cannot reach the database keeps its lease until it expires, starts nothing that needs it after
-// that, and continues if it renews the lease before another node acquires it. Otherwise the lease is lost, and the
-// transactions of this node fail (internal/store/postgres).
+// Failure. A node that cannot renew its lease loses it when the lease expires, and stops all work under it: another node
+// may lead from then on. The transactions of a node fail once another node leads (internal/store/postgres).
 //
 //	member.go   registration, heartbeats, and the lease of the leader
 //	key.go      the cluster key: sealed server keys, and proof of forwarded requests
@@ -101,7 +100,7 @@ func (m *Member) Leader() (leader postgres.Holder, changed <-chan struct{}) {
 func (m *Member) Leading() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.lease != nil
+	return m.lease != nil && m.lease.Valid(0)
 }
 
 // Nodes returns the nodes that were seen lately.
@@ -180,9 +179,14 @@ func (m *Member) warn(err error) {
 	}
 }
 
+// held returns the lease of this node, or nil without one. It forgets a lease that has expired.
 func (m *Member) held() *Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.lease != nil && !m.lease.Valid(0) {
+		m.options.Logger.Warn("this node no longer leads: its lease has expired because the database did not answer", "node", m.lease.Node)
+		m.lease = nil
+	}
 	return m.lease
 }
 
@@ -248,8 +252,7 @@ func (m *Member) acquire(ctx context.Context) *Lease {
 		m.warn(err)
 		return nil
 	}
-	l := &Lease{Node: m.options.Name, Epoch: epoch, lost: make(chan struct{}), renewed: make(chan struct{})}
-	l.extend(start.Add(LeaseLength))
+	l := newLease(m.options.Name, epoch, start.Add(LeaseLength))
 	m.mu.Lock()
 	m.waiting, m.lease = nil, l
 	m.mu.Unlock()
@@ -267,9 +270,6 @@ func (m *Member) renew(ctx context.Context, l *Lease) error {
 	held, err := m.options.Store.Renew(ctx, postgres.LeaderLease, l.Node, l.Epoch, LeaseLength)
 	switch {
 	case err != nil:
-		if !l.Valid(0) {
-			m.options.Logger.Warn("the lease of this node has expired because the database did not answer; it sends nothing until the lease is renewed", "error", err)
-		}
 		return err
 	case held:
 		l.extend(start.Add(LeaseLength))
@@ -309,7 +309,7 @@ func (m *Member) leave() {
 	m.warn(m.options.Store.Leave(ctx, m.options.Name, m.instance))
 }
 
-// A Lease is the lease of the leader, held by this node.
+// A Lease is the lease of the leader, held by this node. It is lost when it expires.
 type Lease struct {
 	Node  string
 	Epoch int64
@@ -319,7 +319,24 @@ type Lease struct {
 	lost  chan struct{}
 
 	mu      sync.Mutex
+	expiry  *time.Timer
 	renewed chan struct{} // closed by each renewal
+}
+
+func newLease(node string, epoch int64, until time.Time) *Lease {
+	l := &Lease{Node: node, Epoch: epoch, lost: make(chan struct{}), renewed: make(chan struct{})}
+	l.until.Store(&until)
+	l.expiry = time.AfterFunc(time.Until(until), l.expire)
+	return l
+}
+
+// expire loses the lease unless it was renewed in the meantime.
+func (l *Lease) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Until(*l.until.Load()) <= 0 {
+		l.lose()
+	}
 }
 
 // Lost returns a channel that is closed when this node no longer holds the lease.
@@ -335,7 +352,7 @@ func (l *Lease) Valid(d time.Duration) bool {
 	}
 }
 
-// Await waits until the lease is valid for at least d, and reports false if it is lost or ctx ends.
+// Await waits for a renewal if the lease is valid for less than d, and reports false if it is lost or ctx ends.
 func (l *Lease) Await(ctx context.Context, d time.Duration) bool {
 	for {
 		l.mu.Lock()
@@ -355,11 +372,12 @@ func (l *Lease) Await(ctx context.Context, d time.Duration) bool {
 }
 
 func (l *Lease) extend(until time.Time) {
-	l.until.Store(&until)
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until.Store(&until)
+	l.expiry.Reset(time.Until(until))
 	close(l.renewed)
 	l.renewed = make(chan struct{})
-	l.mu.Unlock()
 }
 
 func (l *Lease) lose() { l.once.Do(func() { close(l.lost) }) }

@@ -188,22 +188,30 @@ func TestALeaseIsNotValidOnceAnotherNodeLeads(t *testing.T) {
 	}
 }
 
-// An expired lease that no other node wants is renewed, and work that waits for it goes on.
-func TestAnExpiredLeaseIsRenewedIfNobodyTookIt(t *testing.T) {
+// An expired lease is lost for good, also if no other node leads; the node can acquire the next one.
+func TestAnExpiredLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := &tables{nodes: map[string]postgres.Node{}}
 		one, connection, stop := all.join(t, "one")
 		defer stop()
-		l := lead(t, one)
-		connection.setCut(true)
-		<-time.After(LeaseLength + time.Second)
-		if l.Valid(0) {
-			t.Fatal("the lease is valid after its end")
-		}
-		time.AfterFunc(30*time.Second, func() { connection.setCut(false) })
+		first := lead(t, one)
+		<-time.After(renewEvery + time.Millisecond)
 		began := time.Now()
-		if !l.Await(t.Context(), nodeMargin) || time.Since(began) < 30*time.Second {
-			t.Error("work went on before the lease was renewed, or never")
+		connection.setCut(true)
+		if !first.Await(t.Context(), nodeMargin) {
+			t.Error("the lease has lost its validity at once")
+		}
+		<-time.After(LeaseLength - nodeMargin)
+		if first.Await(t.Context(), nodeMargin) {
+			t.Error("work began with less validity than it needs")
+		}
+		<-first.Lost()
+		if took := time.Since(began); took > LeaseLength || first.Valid(0) || one.Leading() {
+			t.Errorf("the lease was lost after %v; valid %v", took, first.Valid(0))
+		}
+		connection.setCut(false)
+		if second := lead(t, one); second.Epoch == first.Epoch || !second.Valid(nodeMargin) || first.Valid(0) {
+			t.Errorf("epoch %d follows %d", second.Epoch, first.Epoch)
 		}
 	})
 }

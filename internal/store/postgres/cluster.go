@@ -218,8 +218,7 @@ func (c *Cluster) Acquire(ctx context.Context, lease, node string, length time.D
 	return epoch, err
 }
 
-// Renew extends a lease, also one that has expired and that no other node has acquired. It reports whether the node still
-// holds it.
+// Renew extends a lease unless another node has acquired it, and reports whether the node still holds it.
 func (c *Cluster) Renew(ctx context.Context, lease, node string, epoch int64, length time.Duration) (held bool, err error) {
 	err = c.use(ctx, func(conn *pgx.Conn) error {
 		tag, err := conn.Exec(ctx, "UPDATE leases SET until = clock_timestamp() + $4::interval WHERE name = $1 AND node = $2 AND epoch = $3", lease, node, epoch, length)

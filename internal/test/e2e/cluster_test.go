@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,13 @@ func (s *server) ready(what string) {
 func (c *nodes) pair(flags ...string) (leader, standby *server) {
 	c.t.Helper()
 	leader, standby = c.node("one", flags...), c.node("two", flags...)
+	c.start(leader, standby)
+	return leader, standby
+}
+
+// start starts two nodes, of which the first leads.
+func (c *nodes) start(leader, standby *server) {
+	c.t.Helper()
 	leader.join()
 	leader.ready("it leads")
 	key, err := os.ReadFile(leader.path("admin.key"))
@@ -84,7 +92,6 @@ func (c *nodes) pair(flags ...string) (leader, standby *server) {
 	standby.join()
 	standby.ready("it forwards")
 	standby.use(leader.key)
-	return leader, standby
 }
 
 // atMostOncePerConnection fails unless each person got a mail with the word, and at most so many got another one.
@@ -224,4 +231,77 @@ func TestLinksAndKeysAreThoseOfTheCluster(t *testing.T) {
 	if status, text, _ := standby.http.send("POST", "/v1/move", "application/json", fmt.Sprintf(`{"to":%q}`, "sqlite")); status != 409 {
 		t.Errorf("a move of a cluster: %d %s", status, text)
 	}
+}
+
+// The leader cannot reach the database any more, while it reaches the bus and the relay: it sends nothing and accepts
+// nothing after its lease has expired, and steps down when it reaches the database again.
+func TestALeaderThatLosesTheDatabaseStepsDown(t *testing.T) {
+	t.Parallel()
+	c := newNodes(t)
+	database := pgtest.Start(t, pgtest.Quick...)
+	c.database = database.URL
+	leader, standby := c.node("one"), c.node("two")
+	path := database.Proxy(database.URL)
+	leader.database = path.URL
+	c.start(leader, standby)
+	r := newRelay(t, sink.Config{})
+	standby.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: 300/s, connections: 8"))
+	people := crowd(3000)
+	standby.subscribe(people...)
+	first := standby.http.publish(`{"title":"first"}`)
+	eventually(t, "some of the first has left", func() bool { return r.total() > 200 })
+	path.Silence()
+	eventually(t, "the other node leads", func() bool { return strings.Contains(standby.logged(), "this node leads") })
+	leader.http.refused(503, "POST", "/v1/topics/story/events", plain, `{"title":"lost"}`)
+	second := standby.http.publish(`{"title":"second"}`)
+	for _, event := range []string{first, second} {
+		standby.http.completed(event)
+	}
+	r.atMostOncePerConnection("first", people, 16)
+	r.expect("second", people)
+	path.Heal()
+	eventually(t, "the first node has stepped down", func() bool { return strings.Contains(leader.logged(), "this node no longer leads") })
+	leader.ready("it forwards")
+	leader.http.completed(leader.http.publish(`{"title":"third"}`))
+	r.expect("third", people)
+	if got := r.mailsWith("lost"); len(got) > 0 {
+		t.Errorf("%d got a mail of an event that was refused", len(got))
+	}
+}
+
+// The primary of PostgreSQL dies and its synchronous standby is promoted: the nodes find it, and lose nothing.
+func TestAClusterFindsThePromotedStandby(t *testing.T) {
+	t.Parallel()
+	c := newNodes(t)
+	primary := pgtest.Start(t)
+	replica := primary.Standby()
+	primary.Administer("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+	one, err := url.Parse(primary.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.Host += "," + hostOf(t, replica.URL)
+	query := one.Query()
+	query.Set("target_session_attrs", "read-write")
+	one.RawQuery = query.Encode()
+	c.database = one.String()
+	leader, standby := c.pair()
+	r := newRelay(t, sink.Config{})
+	standby.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: 400/s, connections: 8"))
+	people := crowd(3000)
+	standby.subscribe(people...)
+	first := standby.http.publish(`{"title":"first"}`)
+	eventually(t, "some of the first has left", func() bool { return r.total() > 200 })
+	primary.Kill()
+	replica.Administer("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_promote(false)")
+	for _, s := range []*server{leader, standby} {
+		eventually(t, "the node answers", func() bool {
+			status, _, _ := s.http.send("GET", "/v1/status", "", "")
+			return status == 200
+		})
+	}
+	standby.http.completed(first)
+	r.expect("first", people)
+	leader.http.completed(leader.http.publish(`{"title":"second"}`))
+	r.expect("second", people)
 }
