@@ -38,7 +38,7 @@ func TestDamagedBatchIsParkedAndCanBeDropped(t *testing.T) {
 	})
 	_, id, _ := strings.Cut(parked, `"id":"`)
 	id, _, _ = strings.Cut(id, `"`)
-	if answer := s.must(409, "POST", "/v1/parked/"+id+"/retry", "", ""); !strings.Contains(answer, "drop it") {
+	if answer := s.must(409, "POST", "/v1/parked/"+id+"/retry", "", ""); !strings.Contains(answer, "drop the batch") {
 		t.Errorf("a retry says %s", answer)
 	}
 	s.must(204, "DELETE", "/v1/parked/"+id, "", "")

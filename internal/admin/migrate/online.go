@@ -71,7 +71,7 @@ func (m *Mover) Start(ctx context.Context, to string) (wire.Move, error) {
 	}
 	current := m.options.DB.Current()
 	if target.Name == current.Name {
-		return wire.Move{}, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "the data is already in " + to + " already"}, target.DB.Close())
+		return wire.Move{}, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "the data is already in " + to}, target.DB.Close())
 	}
 	j := &job{from: current.Name, to: target.Name, began: m.options.Clock.Now(), done: make(chan struct{})}
 	ctx, j.stop = context.WithCancel(context.WithoutCancel(ctx))

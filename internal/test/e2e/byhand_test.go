@@ -15,7 +15,7 @@ func TestAnApplyTellsOfARateThatWasSetByHand(t *testing.T) {
 	s, r := newsroom(t, sink.Config{}, "")
 	s.mustRun("", "rate", "channel", "news/email", "7/s")
 	document := news(r.addr, "")
-	if text := s.mustRun(document, "apply", "-f", "-"); !strings.Contains(text, "is set to 7/s by hand") {
+	if text := s.mustRun(document, "apply", "-f", "-"); !strings.Contains(text, "is overridden with 7/s") {
 		t.Errorf("printed %s", text)
 	}
 	if diff := into[client.Diff](t, s.mustRun(document, "apply", "-f", "-", "--dry-run", "--json")); len(diff.Notes) != 1 {

@@ -225,7 +225,7 @@ func TestLinksAndKeysAreThoseOfTheCluster(t *testing.T) {
 		t.Errorf("a node with the name of another ended with %d: %s", twin.code, twin.err)
 	}
 	alone := run(t, standby.where(), "", "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0")
-	if alone.code == 0 || !strings.Contains(alone.err, "another server uses the database") {
+	if alone.code == 0 || !strings.Contains(alone.err, "another server is using the database") {
 		t.Errorf("a server outside the cluster ended with %d: %s", alone.code, alone.err)
 	}
 	if status, text, _ := standby.http.send("POST", "/v1/move", "application/json", fmt.Sprintf(`{"to":%q}`, "sqlite")); status != 409 {

@@ -98,7 +98,7 @@ func TestAFrozenDatabaseIsTold(t *testing.T) {
 	begun = time.Now()
 	traced := s.run("", "trace", event)
 	t.Logf("the trace took %v:\n%s", time.Since(begun), traced.err)
-	if traced.code == 0 || !strings.Contains(traced.err, "retrying in") || !strings.Contains(traced.err, "database has been unreachable") {
+	if traced.code == 0 || !strings.Contains(traced.err, "retrying in") || !strings.Contains(traced.err, "the database cannot be reached") {
 		t.Errorf("the trace ended with %d: %s", traced.code, traced.err)
 	}
 	postgres.Thaw()

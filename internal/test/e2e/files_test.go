@@ -215,7 +215,7 @@ func TestFilesThatMayNotGoAreRefusedWithTheirPlace(t *testing.T) {
 	for files, want := range map[string][]string{
 		"attachments: [{file: setup.exe}]":                            {"/templates/story/attachments/0", "programs"},
 		"attachments: [{file: terms.pdf}, {file: page.pdf}]":          {"/templates/story/attachments/1", "application/pdf"},
-		"attachments: [{file: big.bin}]":                              {"/templates/story/attachments", "more than 20000"},
+		"attachments: [{file: big.bin}]":                              {"/templates/story/attachments", "at most 20000"},
 		"attachments: [{file: none.pdf}]":                             {"/templates/story/attachments/0/file", "does not exist"},
 		"attachments: [{file: ../x.pdf}]":                             {"/templates/story/attachments/0/file", "folder"},
 		"attachments: [{sha256: " + strings.Repeat("0", 64) + "}]":    {"/templates/story/attachments/0/sha256", "no template"},

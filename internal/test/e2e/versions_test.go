@@ -103,7 +103,7 @@ func TestADraftIsReadByNobodyUntilItIsPublished(t *testing.T) {
 	if last := s.mustRun("", "template", "diff", "story"); !strings.Contains(last, "--- story@2/subject\n+++ story@1/subject\n") {
 		t.Errorf("what the last publication has changed:\n%s", last)
 	}
-	if same := s.mustRun("", "template", "diff", "story", "1", "published"); same != "version 1 and version 1 of template story are equal\n" {
+	if same := s.mustRun("", "template", "diff", "story", "1", "published"); same != "version 1 and version 1 of template story are identical\n" {
 		t.Errorf("no difference is %q", same)
 	}
 	if audit := s.mustRun("", "audit", "--kind", "template"); strings.Count(audit, "publish") != 2 || strings.Contains(audit, "There is") {
