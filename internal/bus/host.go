@@ -94,7 +94,7 @@ func (h *host) stop() {
 	}
 }
 
-// fail records that the server cannot write any more.
+// fail records that the server can no longer write.
 func (h *host) fail() {
 	h.broken.Store(true)
 	select {

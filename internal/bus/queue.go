@@ -74,7 +74,7 @@ func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jets
 	}
 	old, err := stream.Consumer(ctx, config.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		// A consumer that a kill left incomplete is not found, but its leases are in force.
+		// A consumer that a kill left incomplete is not found, but its leases are active.
 		old, err = stream.CreateConsumer(ctx, config)
 	}
 	if err != nil {

@@ -29,7 +29,7 @@ func TestAssertionsDetectWrongAssumptions(t *testing.T) {
 					tb.conjunct.rangeKey = tb.plan.guards[0][0].rangeKey
 				}
 			},
-			message: "was answered true, but its predicate disagrees",
+			message: "was answered with true, but its predicate disagrees",
 		},
 		"a conjunct is lost": {
 			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}}, when: `event.s == sub.s && event.n != sub.n`,

@@ -330,7 +330,7 @@ func (c *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) boo
 	}
 	if assert.Enabled { // the predicate must agree
 		f.Page, f.Row = &p.ParamPage, row
-		assert.True(is == (c.predicate.Eval(&f.Frame) == expr.True), "the term %s of row %d was answered %v, but its predicate disagrees", p.table.name, row, is)
+		assert.True(is == (c.predicate.Eval(&f.Frame) == expr.True), "the term %s of row %d was answered with %v, but its predicate disagrees", p.table.name, row, is)
 	}
 	return is
 }

@@ -10,8 +10,8 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
-// scoped is a world that knows a key for each combination of scopes: its secret
-// is the names, joined with +, and for a key of all services "all " before.
+// scoped is a world with a key for each combination of scopes. The secret of a key is
+// its scopes, joined with +, after "all " for a key for all services.
 type scoped struct{ *world }
 
 func (s scoped) Authenticate(secret string) (catalog.Principal, bool) {

@@ -234,7 +234,7 @@ func TestStatusOfAServiceShowsOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// An operator who names a service wants to see its broadcasts, and the server all the same.
+// An operator who specifies a service sees its broadcasts, and still the state of the server.
 func TestStatusForAnOperatorWhoNamesAServiceHasTheDatabase(t *testing.T) {
 	a := newWorld().api()
 	for name, test := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
-// ledger is an Audit that notes what is recorded.
+// ledger is an Audit that stores the recorded entries.
 type ledger struct {
 	mu    sync.Mutex
 	deeds []audit.Operation

@@ -20,7 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 )
 
-// stub takes everything and remembers nothing, so that only the API is measured.
+// stub accepts everything and stores nothing, so that only the API is measured.
 type stub struct{ *world }
 
 func (stub) PutSubscriptions(_ context.Context, _ string, puts []people.SubscriptionPut, results []people.PutResult) error {
@@ -48,7 +48,7 @@ func (s stub) api() *API {
 	return s.world.api(func(p *Dependencies) { p.Subscriptions, p.Intake = s, s })
 }
 
-// importLines is n subscriptions as an import has them.
+// importLines returns n subscriptions as lines of an import.
 func importLines(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
@@ -108,7 +108,7 @@ func BenchmarkSinglePost(b *testing.B) {
 	}
 }
 
-// sinkWriter drops the answer.
+// sinkWriter discards the response.
 type sinkWriter struct {
 	header http.Header
 	status int
@@ -118,8 +118,8 @@ func (w *sinkWriter) Header() http.Header         { return w.header }
 func (w *sinkWriter) WriteHeader(status int)      { w.status = status }
 func (w *sinkWriter) Write(b []byte) (int, error) { return len(b), nil }
 
-// BenchmarkSocket posts single requests from 50 connections; the cost of the
-// client is in it.
+// BenchmarkSocket posts single requests over 50 connections. It includes the cost of
+// the client.
 func BenchmarkSocket(b *testing.B) {
 	s, err := listener.Listen(listener.Options{Address: "127.0.0.1:0"})
 	if err != nil {
@@ -158,7 +158,7 @@ func BenchmarkSocket(b *testing.B) {
 	}
 }
 
-// BenchmarkLimits is what the limits of a key cost a request.
+// BenchmarkLimits measures the cost of the key limits per request.
 func BenchmarkLimits(b *testing.B) {
 	for name, l := range map[string]limits.Limits{
 		"none":       {},

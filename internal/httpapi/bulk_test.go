@@ -32,10 +32,10 @@ func live(t testing.TB, w *world) (address string, s *listener.Server) {
 	return s.Addr().String(), s
 }
 
-// impatient returns a client that ends a test rather than wait for ever.
+// impatient returns a client that fails the test instead of waiting forever.
 func impatient() *http.Client { return &http.Client{Timeout: time.Minute} }
 
-// line is one answer of a bulk import.
+// line is one response line of a bulk import.
 type line struct {
 	ID      string       `json:"id"`
 	Created *bool        `json:"created"`
@@ -161,7 +161,7 @@ func TestImportPrefersMinimalAnswers(t *testing.T) {
 	}
 }
 
-// raw speaks HTTP by hand, to send what no client would.
+// raw writes HTTP by hand, to send requests that clients do not send.
 func raw(t testing.TB, address, head string) (*net.TCPConn, *bufio.Reader) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -371,7 +371,7 @@ func FuzzImportNeverLosesALine(f *testing.F) {
 	})
 }
 
-// slow gives a few bytes at a time.
+// slow returns a few bytes at a time.
 type slow struct {
 	rest []byte
 	step int

@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/openapi"
 )
 
-// everyRoute is the document with every endpoint switched on.
+// everyRoute returns the document with all endpoints enabled.
 func everyRoute(t *testing.T) map[string]any {
 	t.Helper()
 	var text bytes.Buffer

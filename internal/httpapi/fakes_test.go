@@ -25,13 +25,13 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 )
 
-// The keys that the fake knows.
+// The keys of the fake.
 const (
 	adminSecret = "admin-secret"
 	newsSecret  = "news-secret" // of service news
 )
 
-// world stands behind the API in tests and notes what reached it.
+// world implements the dependencies of the API in tests, and records the calls.
 type world struct {
 	mu       sync.Mutex
 	services []string
@@ -64,7 +64,7 @@ func (w *world) Authenticate(secret string) (catalog.Principal, bool) {
 	return catalog.Principal{}, false
 }
 
-// Nothing is configured in this world, and whatever is put is gone again.
+// This world has no configuration, and does not store changes of it.
 func (w *world) Configuration() catalog.Configuration { return catalog.Configuration{} }
 
 func (w *world) ApplyMember(_ context.Context, _ *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
@@ -96,7 +96,7 @@ func (w *world) Import(service string) Import {
 	})
 }
 
-// imports is an Import whose steps are over when they have begun.
+// imports is an Import whose steps are complete as soon as they begin.
 type imports func(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) error
 
 func (i imports) Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) <-chan error {
@@ -132,7 +132,7 @@ func (w *world) PutSubscriptions(_ context.Context, service string, puts []peopl
 	return nil
 }
 
-// clonePut copies what may lie in the buffer of a chunk.
+// clonePut copies the fields that may refer to the buffer of a chunk.
 func clonePut(p people.SubscriptionPut) people.SubscriptionPut {
 	for _, s := range []*string{&p.ID, &p.Topic, &p.Channel, &p.To, &p.Filter, &p.Rule, &p.Locale, &p.TimeZone, &p.State} {
 		*s = strings.Clone(*s)
@@ -242,7 +242,7 @@ func (w *world) Status(context.Context) (wire.Status, error) {
 	}, w.fail
 }
 
-// The events that the fake has reports of.
+// The events for which the fake has reports.
 var (
 	newsEvent  = fanfare.EventRef{Day: 20000, Seq: 0x1000}
 	otherEvent = fanfare.EventRef{Day: 20000, Seq: 0x2000}
@@ -365,7 +365,7 @@ func ask(t testing.TB, h http.Handler, method, path, body string, header ...stri
 	return rec
 }
 
-// problemIn reads the problem document of an answer and checks its frame.
+// problemIn reads the problem document of a response and checks its common members.
 func problemIn(t testing.TB, rec *httptest.ResponseRecorder, status int, code fanfare.Code) wire.Problem {
 	t.Helper()
 	var p wire.Problem

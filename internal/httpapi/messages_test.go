@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// outbox takes messages in tests. Each is settled when the test says so.
+// outbox accepts messages in tests. The test decides when each is settled.
 type outbox struct {
 	mu      sync.Mutex
 	sent    []wire.MessageRequest

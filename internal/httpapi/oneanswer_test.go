@@ -11,20 +11,20 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 )
 
-// An answered is how the document says that an operation answers.
+// An answered is a response of an operation according to the document.
 type answered struct {
 	Content map[string]struct {
 		Schema json.RawMessage
 	}
 }
 
-// answeredByLines are the answers that only a body of lines (NDJSON) has, under a
-// status of their own; sdk/narrow.py leaves them to the functions by hand.
+// answeredByLines are the responses that only NDJSON bodies get, with their own
+// status; in the SDK, hand-written functions handle them (see sdk/narrow.py).
 var answeredByLines = []string{"create-subscriber 200"}
 
-// A function that is generated for an operation returns the union of all that the
-// document says success may be, and its caller has to ask which it was. So no
-// parameter changes what an answer is: that is another operation.
+// A function that is generated for an operation returns the union of all successful
+// responses in the document, and its caller must distinguish them. Therefore no parameter
+// changes the type of a response: that requires another operation.
 func TestAnOperationHasOneAnswer(t *testing.T) {
 	var text bytes.Buffer
 	if err := WriteOpenAPI(&text, "test"); err != nil {
@@ -69,9 +69,9 @@ func TestAnOperationHasOneAnswer(t *testing.T) {
 	}
 }
 
-// toJSON is what the schemas say that a body which is one JSON value is answered
-// with. Where lines may be sent as well, the first of the choices is meant: the
-// others are what lines are answered with.
+// toJSON returns the response to a body that is one JSON value, according to the schemas.
+// If the operation also accepts lines, this is the first alternative; the others are
+// responses to lines.
 func (r answered) toJSON() string {
 	_, lines := r.Content[httpio.NDJSON]
 	if lines {

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// sharing is a world with parked work of one service, and of it and others.
+// sharing is a world with parked work of one service, and of several services.
 type sharing struct{ *world }
 
 func (sharing) Parked(context.Context) ([]fanfare.Parked, error) {
@@ -18,8 +18,8 @@ func (sharing) Parked(context.Context) ([]fanfare.Parked, error) {
 
 func (sharing) DropParked(context.Context, string) error { return nil }
 
-// Events that were accepted together are parked together: the admin of one
-// service cannot drop those of another with its own.
+// Events that were accepted together are parked together. The admin of one service
+// cannot drop the events of another one with them.
 func TestParkedWorkOfSeveralServicesIsTheOperators(t *testing.T) {
 	w := newWorld()
 	a := w.api(func(p *Dependencies) { p.Parking = sharing{w} })

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
-// unsubscribeWorld is a world that recipients can leave, with the token good.
+// unsubscribeWorld is a world in which recipients can unsubscribe with the token good.
 type unsubscribeWorld struct{ *world }
 
 func (w unsubscribeWorld) Offer(_ context.Context, token string) (recipientpages.UnsubscribeOffer, error) {

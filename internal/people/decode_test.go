@@ -36,7 +36,7 @@ func TestDecodePutReadsWhatTheLibraryReads(t *testing.T) {
 	}
 }
 
-// sameNull makes null what DecodePut makes of it.
+// sameNull converts null in the same way as DecodeSubscription.
 func sameNull(p *people.SubscriptionPut) {
 	for _, raw := range []*json.RawMessage{&p.Params, &p.Data, &p.Attributes} {
 		if string(*raw) == "null" {
@@ -87,8 +87,8 @@ func TestDecodePutNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// FuzzDecodePut checks that what DecodePut takes, the library takes, with the
-// same meaning.
+// FuzzDecodePut checks that encoding/json accepts everything that DecodeSubscription accepts,
+// with the same result.
 func FuzzDecodePut(f *testing.F) {
 	f.Add([]byte(putLine))
 	f.Add([]byte(`{"to":"\ud83d","data":{"a":"\\"}}`))

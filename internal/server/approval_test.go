@@ -33,7 +33,7 @@ func (s *testServer) until(id, state string) {
 	s.eventually(id+" is "+state, func() bool { return s.broadcast(id).State == state })
 }
 
-// keyFor makes a key with a scope.
+// keyFor creates a key with a scope.
 func (s *testServer) keyFor(scope string) string {
 	s.t.Helper()
 	answer := s.must(201, "POST", "/v1/keys", "application/json", fmt.Sprintf(`{"service":"news","name":"the %s key","scopes":[%q]}`, scope, scope))

@@ -20,8 +20,8 @@ import (
 	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
-// A backup of a server with a PostgreSQL is a backup as any other: it is restored
-// into files, which may be moved into a PostgreSQL.
+// A backup of a server with PostgreSQL is like any other backup: it is restored
+// to files, which can then be moved to PostgreSQL.
 func TestPostgresBackupRestoresToFilesAndToPostgres(t *testing.T) {
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), sink.Inject{})
@@ -76,7 +76,7 @@ func TestPostgresBackupRestoresToFilesAndToPostgres(t *testing.T) {
 	}
 }
 
-// moveInto takes what a restored directory has into a database.
+// moveInto moves the contents of a restored directory to a database.
 func moveInto(t *testing.T, dir, url string) {
 	t.Helper()
 	from, err := sqlite.Open(t.Context(), dir, store.Relaxed)

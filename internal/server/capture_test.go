@@ -21,7 +21,7 @@ func (s *testServer) restartWith(change func(*config.Config)) {
 	s.open()
 }
 
-// With capture nothing leaves: neither messages that waited or are retried, nor direct and new ones.
+// With capture, nothing is really sent: no waiting, retried, direct or new messages.
 func TestCapturedServerSendsNothing(t *testing.T) {
 	t.Parallel()
 	for _, into := range []string{"smtp", "folder"} {

@@ -16,7 +16,7 @@ import (
 // plain is a channel that does not sign, and a topic that uses it.
 const plain = "  plain: {driver: smtp, relay: %RELAY%, from: News <news@example.org>, rate: unlimited}\ntopics:\n  other: {template: news}\n"
 
-// lastError returns why messages do not leave by a channel.
+// lastError returns why a channel does not send messages.
 func (s *testServer) lastError(channel string) string {
 	s.t.Helper()
 	var status struct {
@@ -68,7 +68,7 @@ func TestMissingKeyHoldsMailOfItsChannelOnly(t *testing.T) {
 	}
 }
 
-// An apply reports settings that cannot be put in force. The former settings stay until the new ones can be.
+// An apply reports settings that cannot take effect. The former settings remain in force until the new ones can.
 func TestMissingPasswordKeepsFormerSettings(t *testing.T) {
 	s := start(t, sink.Inject{})
 	document := s.signs()
@@ -92,7 +92,7 @@ func TestMissingPasswordKeepsFormerSettings(t *testing.T) {
 	})
 }
 
-// note sends a message to one address by the channel email, and returns its event.
+// note sends a message to one address over the channel email, and returns its event.
 func (s *testServer) note() string {
 	s.t.Helper()
 	answer := s.must(201, "POST", "/v1/messages", "application/json", `{"channel":"email","to":"a@example.net","content":{"subject":"Note","text":"Here it is"}}`)
@@ -115,7 +115,7 @@ func (s *testServer) breakChannel() (file string) {
 	return file
 }
 
-// cancelled waits until the one message of a broadcast is cancelled, and checks that no mail has left.
+// cancelled waits until the only message of a broadcast is cancelled, and checks that no email was sent.
 func (s *testServer) cancelled(event string) {
 	s.t.Helper()
 	s.eventually("the message is cancelled", func() bool { return s.broadcast(event).Counts[fanfare.Cancelled] == 1 })
@@ -151,7 +151,7 @@ func TestDeletingABrokenChannelCancelsItsMail(t *testing.T) {
 	s.eventually("a message to leave", func() bool { return s.broadcast(again).Counts[fanfare.Accepted] == 1 })
 }
 
-// The waiting mail of a deleted channel leaves after a restart, and is cancelled if the channel cannot send.
+// The waiting messages of a deleted channel are sent after a restart, or cancelled if the channel cannot send.
 func TestRestartSettlesMailOfADeletedChannel(t *testing.T) {
 	s := start(t, sink.Inject{})
 	var z zone

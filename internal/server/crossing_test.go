@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// quotes applies a topic with a key and two rules about what a price crosses.
+// quotes applies a topic with a key and two rules about the levels that a price crosses.
 func (s *testServer) quotes(key string) {
 	s.t.Helper()
 	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf(`

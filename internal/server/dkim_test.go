@@ -50,7 +50,7 @@ func (z *zone) key(t *testing.T, selector, algorithm string) string {
 	return fmt.Sprintf("domain: example.org, selector: %s, key_file: %s", selector, file)
 }
 
-// signers returns the selectors of the signatures of a mail, and checks the signatures.
+// signers returns the selectors of the signatures of an email, and checks the signatures.
 func (z *zone) signers(t *testing.T, mail []byte) (selectors []string) {
 	t.Helper()
 	var mu sync.Mutex // signatures are verified concurrently
@@ -83,7 +83,7 @@ func (s *testServer) signs(keys ...string) string {
 		s.addr, strings.Join(keys, "}, {"))
 }
 
-// newest publishes an event and returns the mail that arrived.
+// newest publishes an event and returns the email that arrived.
 func (s *testServer) newest(topic string) []byte {
 	s.t.Helper()
 	before := s.sink.Stats().Messages

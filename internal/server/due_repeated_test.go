@@ -12,9 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// TestRepeatedDueWorkIsAttemptedOnce has, besides the next attempts of a
-// broadcast, its first ones due that were put off before they were made: as after
-// a kill between two times that they were put off.
+// In TestRepeatedDueWorkIsAttemptedOnce, both the next attempts of a broadcast and its
+// postponed first attempts are due, as after a kill between two postponements.
 func TestRepeatedDueWorkIsAttemptedOnce(t *testing.T) {
 	s := start(t, sink.Inject{TempFail: 1})
 	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf(`

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// report is a report of delivery as a mail server sends it.
+// report returns a delivery report in the form in which a mail server sends it.
 func report(to, status, said string) []byte {
 	return []byte(strings.ReplaceAll(fmt.Sprintf(`From: MAILER-DAEMON@mx.example.org
 Subject: Undelivered Mail Returned to Sender
@@ -35,8 +35,8 @@ Diagnostic-Code: smtp; %s
 `, to, status, said), "\n", "\r\n"))
 }
 
-// delivered publishes a story and returns its deliveries by address when all are
-// accepted, but for those to addresses that were given up.
+// delivered publishes a story and returns its deliveries by address when all are accepted,
+// except those to suppressed addresses.
 func (s *testServer) delivered() (event string, to map[string]fanfare.DeliveryRef) {
 	s.t.Helper()
 	event = s.publishMany(1)[0].Event
@@ -72,7 +72,7 @@ func (s *testServer) delivery(ref fanfare.DeliveryRef) (d fanfare.Delivery) {
 	return d
 }
 
-// suppressed is the reason for which an address is suppressed, "" if it is not.
+// suppressed returns the reason why an address is suppressed, or "".
 func (s *testServer) suppressed(address string) string {
 	s.t.Helper()
 	code, answer := s.call("GET", "/v1/suppressions?address="+address, "", "")

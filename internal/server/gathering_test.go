@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// digests applies a topic of which events are told together.
+// digests applies a topic whose events are sent in digests.
 func (s *testServer) digests() {
 	s.t.Helper()
 	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf(`
@@ -41,7 +41,7 @@ func (s *testServer) tell(titles ...string) {
 	s.eventually("the match", func() bool { return s.matched() >= before+len(titles) })
 }
 
-// told are the texts of the mails to somebody.
+// told returns the texts of the emails to an address.
 func (s *testServer) told(who string) (texts []string) {
 	for _, m := range s.sink.Messages() {
 		if body := string(m.Body); strings.Contains(body, who+"@example.org") {

@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// publishMany publishes n stories in one request and returns them when all are told.
+// publishMany publishes n stories in one request and returns them when all have been sent.
 func (s *testServer) publishMany(n int) []fanfare.Broadcast {
 	s.t.Helper()
 	var body strings.Builder

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// Recipients of five languages, some with a watch, get one event over a multicast channel.
+// Recipients with five languages, some with a watch, get one event over a multicast channel.
 func TestRecipientsGetTheirLanguage(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf(`

@@ -12,7 +12,7 @@ import (
 
 var eventID = regexp.MustCompile(`evt-\d+-[0-9a-f]+`)
 
-// The record of what was sent says what is open; the batches of the bus are hints.
+// The record of sent messages determines the open work; the batches of the bus are only hints.
 func TestOpenDeliveriesContinueAfterTheBusIsLost(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()

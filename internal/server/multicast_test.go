@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// multicast applies a channel that sends a message to up to most recipients at once, a topic with shared
+// multicast applies a channel that sends a message to up to most recipients in one transaction, a topic with shared
 // content and one with personal content.
 func (s *testServer) multicast(most int) {
 	s.t.Helper()
@@ -79,7 +79,7 @@ func personalSubscriptions(n int) string {
 	return b.String()
 }
 
-// The relay closes connections after bodies, before and after it took them.
+// The relay closes connections after bodies, before and after it has accepted them.
 func TestLostMulticastIsRetriedForEachRecipient(t *testing.T) {
 	s := start(t, sink.Inject{Seed: 7, TempFail: 0.1, PermFail: 0.05, DropInData: 0.1, DropBeforeReply: 0.1})
 	s.multicast(20)

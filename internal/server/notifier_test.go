@@ -18,7 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
-// hears has the service hear of what becomes of its deliveries.
+// hears subscribes the service to the outcomes of its deliveries.
 func (s *testServer) hears(h *hook, topics ...string) {
 	s.t.Helper()
 	s.must(200, "POST", "/v1/apply", "application/yaml", `
@@ -34,14 +34,14 @@ topics:
 	}
 }
 
-// A told is an event that a service was told by, and whose requests it came with.
+// A told is a notification event of a service, with the requests that delivered it.
 type told struct {
 	notifier.Data
 	Type, EventID string
 	request
 }
 
-// told reads what a receiver was told, and verifies that it is signed.
+// told reads the events that a receiver got, and verifies their signatures.
 func (h *hook) told(s *testServer) (all []told) {
 	s.t.Helper()
 	for _, p := range h.all() {
@@ -75,7 +75,7 @@ func (h *hook) told(s *testServer) (all []told) {
 	return all
 }
 
-// outcomes counts the outcomes that a receiver was told, as "kind delivery".
+// outcomes counts the outcomes that a receiver got, as "kind delivery".
 func (h *hook) outcomes(s *testServer) map[string]int {
 	s.t.Helper()
 	counts := map[string]int{}
@@ -90,7 +90,7 @@ func (h *hook) outcomes(s *testServer) map[string]int {
 	return counts
 }
 
-// metric is the value of a metric without labels.
+// metric returns the value of a metric without labels.
 func (s *testServer) metric(name string) (value float64) {
 	s.t.Helper()
 	for line := range strings.Lines(s.must(200, "GET", "/metrics", "", "")) {
@@ -161,7 +161,7 @@ func TestServiceIsNotifiedOnceOfEachOutcome(t *testing.T) {
 		}
 	}
 
-	// Outcomes of notifications are not notified, but counted.
+	// Outcomes of notifications are counted, but not reported.
 	s.eventually("that all is looked at", func() bool {
 		return s.metric("fanfare_notices_waiting") == 0 && s.metric("fanfare_notices_total") >= 500+float64(len(h.all()))
 	})
@@ -180,8 +180,8 @@ func TestServiceIsNotifiedOnceOfEachOutcome(t *testing.T) {
 	}
 }
 
-// A plan that a run before has made is as short as it was; what was kept behind it is
-// told too, though nothing comes that would have the server look again.
+// A plan from an earlier run does not grow. Work that was stored after it is also reported,
+// although no new work wakes the notifier.
 func TestOutcomesBehindAnOldPlanAreNotifiedAfterTheStart(t *testing.T) {
 	s, h := startOn(t, "", sink.Inject{}), startHook(t)
 	s.apply()

@@ -95,7 +95,7 @@ func (s *testServer) relayStates() map[string]relayState {
 }
 
 // Of four relays one dies, one is slow and one replies 421 to every message. Each message arrives; only
-// those on the wire to the relay that died may arrive twice.
+// those that were being sent to the dead relay may arrive twice.
 func TestBroadcastArrivesWhileOneRelayWorks(t *testing.T) {
 	s := start(t, sink.Inject{})
 	dying, dyingAt := hop(t, sink.Inject{Delay: 2 * time.Millisecond, DelayShare: 1})

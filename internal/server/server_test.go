@@ -82,14 +82,14 @@ func (s *testServer) open() {
 	s.key = strings.TrimSpace(string(key))
 }
 
-// call sends a request, of the service "news" but for an operator, and returns status and body.
+// call sends a request, for the service "news" unless it is an operator's, and returns status and body.
 func (s *testServer) call(method, path, contentType, body string) (int, string) {
 	s.t.Helper()
 	code, answer, _ := s.exchange(method, path, contentType, body)
 	return code, answer
 }
 
-// exchange is call with the headers of the answer.
+// exchange is call with the headers of the response.
 func (s *testServer) exchange(method, path, contentType, body string) (int, string, http.Header) {
 	s.t.Helper()
 	r, err := http.NewRequest(method, s.app.URL()+path, strings.NewReader(body))
@@ -115,7 +115,7 @@ func (s *testServer) exchange(method, path, contentType, body string) (int, stri
 	return resp.StatusCode, string(b), resp.Header
 }
 
-// must is call, and fails the test where the answer is another.
+// must is call, and fails the test if the response has another status.
 func (s *testServer) must(status int, method, path, contentType, body string) string {
 	s.t.Helper()
 	got, answer := s.call(method, path, contentType, body)
@@ -144,7 +144,7 @@ templates:
 `, s.addr))
 }
 
-// patience is how long a test waits for what must come about. It decides only how
+// patience is how long a test waits for an expected result. It only determines how
 // long a failure takes.
 const patience = 3 * time.Minute
 

@@ -19,7 +19,7 @@ const partial = ".partial"
 // gives the file its final name. After an error there is no file. It calls progress with the bytes so far and the estimated total.
 func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifest, err error) {
 	if _, err := os.Lstat(file); err == nil {
-		return m, &fanfare.Error{Code: fanfare.Conflict, Message: file + " exists", Hint: "choose another name, such as one with the date"}
+		return m, &fanfare.Error{Code: fanfare.Conflict, Message: file + " exists", Hint: "choose another name, for example one with the date"}
 	}
 	if err := os.Remove(file + partial); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed backup
 		return m, err

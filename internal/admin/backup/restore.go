@@ -86,7 +86,7 @@ func vacate(root *os.Root, dir string) error {
 	for _, entry := range entries {
 		if entry.Name() != "lost+found" { // the directory may be a mount point
 			return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is not empty: it contains %s", dir, entry.Name()),
-				Hint: "restore into an empty directory, and then move it to its place"}
+				Hint: "restore into an empty directory, then move the directory into place"}
 		}
 	}
 	return nil

@@ -235,7 +235,7 @@ func (s *Switches) Resume(ctx context.Context, scope fanfare.Scope, reason strin
 	next := s.current.Load()
 	if _, paused := next.broadcasts[target{ref, 0}]; !paused {
 		if h, waits := next.held[ref]; waits {
-			return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + scope.Name + " " + h.reason, Hint: "`fanfare approve " + scope.Name + "` releases it; use a key with the scope approve"}
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + scope.Name + " " + h.reason, Hint: "`fanfare approve " + scope.Name + "` releases it; use a key with the approve scope"}
 		}
 	}
 	if err := s.set(ctx, []fanfare.Switch{{Event: ref}}); err != nil {

@@ -53,7 +53,7 @@ func (o *Options) secrets(r *Report, check string, c *catalog.Channel) {
 	if o.told(check) {
 		return
 	}
-	const mend = "make the file readable for the user of the server, or configure another one in the channel"
+	const mend = "make the file readable for the user that runs the server, or configure another file in the channel"
 	if c.Driver == "webhook" {
 		if _, err := c.Secrets(); err != nil {
 			unreadable(r, check, mend, c.SecretFile, "secret", err)
@@ -70,7 +70,7 @@ func (o *Options) secrets(r *Report, check string, c *catalog.Channel) {
 func folder(r *Report, check, path string) {
 	above := existing(path)
 	if unix.Access(above, unix.W_OK|unix.X_OK) != nil {
-		r.wrong(check, "change its owner to the user that runs the server", "this user cannot write to %s", above)
+		r.wrong(check, "change the owner of the folder to the user that runs the server", "this user cannot write to %s", above)
 		return
 	}
 	switch _, err := os.Stat(path); {
@@ -90,7 +90,7 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog
 		return
 	}
 	if _, err := o.lookUp(ctx, host); err != nil {
-		r.wrong(check, "correct relay, or check /etc/resolv.conf", "%v", err)
+		r.wrong(check, "correct the relay setting, or check /etc/resolv.conf", "%v", err)
 		return
 	}
 	open := *c
@@ -101,7 +101,7 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog
 		switch {
 		case o.told(check):
 		case c.PasswordFile != "" && errors.Is(missing, fs.ErrNotExist):
-			r.wrong(check, "make the file readable for the user of the server, or configure another one in the channel", "the password cannot be read: %v", err)
+			r.wrong(check, "make the file readable for the user that runs the server, or configure another file in the channel", "the password cannot be read: %v", err)
 		default:
 			r.warn(check, "to test the login, also set the variable in the environment of this command", "the password cannot be read here: %v", err)
 		}
@@ -134,11 +134,11 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *catalog
 func mendOf(err error) string {
 	text := err.Error()
 	for _, one := range []struct{ sign, mend string }{
-		{"AUTH", "correct username and password_env or password_file"},
-		{"password", "use tls: required, or a relay on this machine"},
-		{"TLS", "correct tls, or the certificate of the relay"},
-		{"certificate", "correct tls, or the certificate of the relay"},
-		{"refused", "start the mail server, or correct relay"},
+		{"AUTH", "correct the settings username and password_env or password_file"},
+		{"password", "set tls to required, or use a relay on this machine"},
+		{"TLS", "correct the tls setting or the certificate of the relay"},
+		{"certificate", "correct the tls setting or the certificate of the relay"},
+		{"refused", "start the mail server, or correct the relay setting"},
 		{"i/o timeout", "check the firewall: the port may be blocked from this network (port 25 often is)"},
 		{"deadline", "check the firewall: the port may be blocked from this network (port 25 often is)"},
 		{"no route", "check the network"},
@@ -147,7 +147,7 @@ func mendOf(err error) string {
 			return one.mend
 		}
 	}
-	return "correct relay, or check the log of the mail server"
+	return "correct the relay setting, or check the log of the mail server"
 }
 
 // replies checks the reply rules of the operator.

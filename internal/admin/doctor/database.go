@@ -63,10 +63,10 @@ func (o *Options) database(ctx context.Context, r *Report, held bool) {
 	case d.Standby:
 		r.wrong("database", "set db to the primary, and db_reads to the standby", "%s is a standby, which is read-only", d.Where)
 	case d.ReadOnly:
-		r.wrong("database", "find out why it was set; then reset default_transaction_read_only with ALTER DATABASE … RESET or ALTER ROLE … RESET, or in postgresql.conf",
+		r.wrong("database", "find out why it was set, then reset default_transaction_read_only with ALTER DATABASE … RESET or ALTER ROLE … RESET, or in postgresql.conf",
 			"%s is read-only for new connections (default_transaction_read_only = on): a server cannot start", d.Where)
 	case d.Encoding != "UTF8":
-		r.wrong("database", "create it again: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", "%s has the encoding %s", d.Where, d.Encoding)
+		r.wrong("database", "recreate the database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", "%s has the encoding %s, but UTF8 is required", d.Where, d.Encoding)
 	default:
 		r.ok("database", "%s is PostgreSQL %s and answers in %v", d.Where, d.Version, d.RoundTrip.Round(10*time.Microsecond))
 	}
@@ -150,7 +150,7 @@ func (o *Options) keeping(r *Report, d *Database, held bool) {
 		r.ok("connections", "PostgreSQL allows %d connections; %sother clients use %d; db_connections is %d", d.MaxConnections, own, d.Used, o.Config.DBConnections)
 	}
 	if d.Ahead.Abs() > maxAhead {
-		r.warn("clock", "run chrony or systemd-timesyncd on both machines", "the clock of the database differs by %v", d.Ahead.Round(100*time.Millisecond))
+		r.warn("clock", "run chrony or systemd-timesyncd on both machines", "the clock of the database differs from the clock of this machine by %v", d.Ahead.Round(100*time.Millisecond))
 	}
 }
 

@@ -78,7 +78,7 @@ func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 		if len(good) > 0 {
 			counts = append(counts, "DKIM of "+strings.Join(good, ", "))
 		}
-		r.ok(at, "aligned with From: %s; otherwise receivers are asked %s (%s)", strings.Join(counts, ", "), asked, name)
+		r.ok(at, "aligned with From: %s; for other mail, receivers are asked %s (%s)", strings.Join(counts, ", "), asked, name)
 	}
 }
 

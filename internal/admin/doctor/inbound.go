@@ -38,9 +38,9 @@ func (o *Options) inbound(ctx context.Context, r *Report, channels []*catalog.Ch
 	case err != nil:
 		r.wrong("inbound_tls_cert", "set inbound_tls_cert to the certificate chain and inbound_tls_key to its key", "%v", err)
 	case o.Now().After(pair.Leaf.NotAfter):
-		r.wrong("inbound_tls_cert", "renew it, and restart the server", "it expired on %s", pair.Leaf.NotAfter.Format(time.DateOnly))
+		r.wrong("inbound_tls_cert", "renew the certificate, and restart the server", "it expired on %s", pair.Leaf.NotAfter.Format(time.DateOnly))
 	case pair.Leaf.NotAfter.Sub(o.Now()) < soon:
-		r.warn("inbound_tls_cert", "renew it, and restart the server", "it expires on %s", pair.Leaf.NotAfter.Format(time.DateOnly))
+		r.warn("inbound_tls_cert", "renew the certificate, and restart the server", "it expires on %s", pair.Leaf.NotAfter.Format(time.DateOnly))
 	default:
 		r.ok("inbound_tls_cert", "it is valid for %s until %s", strings.Join(pair.Leaf.DNSNames, ", "), pair.Leaf.NotAfter.Format(time.DateOnly))
 	}

@@ -46,7 +46,7 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 		return
 	}
 	if err != nil {
-		r.wrong("listen", "stop the other program, or set another port in listen; if it is Fanfare, set FANFARE_KEY to its key", "%s is in use by a program that does not answer like Fanfare: %v", at, err)
+		r.wrong("listen", "stop the other program, or set another port in listen; if it is Fanfare, set FANFARE_KEY to its key", "%s is in use by a program that does not respond like Fanfare: %v", at, err)
 		return
 	}
 	if !held {
@@ -70,7 +70,7 @@ func (o *Options) running(r *Report, s *Server) {
 	case s.Parked > 0:
 		r.warn("server", "list the work with fanfare parked list, then retry or drop it", "%d work items failed too often and are parked", s.Parked)
 	default:
-		r.ok("server", "it accepts work, and nothing is parked")
+		r.ok("server", "it accepts work, and no work is parked")
 	}
 	s.matching(r)
 	for _, p := range s.Problems {
@@ -127,7 +127,7 @@ func (o *Options) certificate(r *Report) {
 		r.wrong("certificate", "check the clock, or get another certificate", "it is valid only from %s", leaf.NotBefore.Format(time.DateOnly))
 		return
 	case now.After(leaf.NotAfter):
-		r.wrong("certificate", "renew it, and restart the server", "it expired on %s", leaf.NotAfter.Format(time.DateOnly))
+		r.wrong("certificate", "renew the certificate, and restart the server", "it expired on %s", leaf.NotAfter.Format(time.DateOnly))
 		return
 	}
 	if host := hostOf(o.Config.PublicURL); host != "" {
@@ -137,7 +137,7 @@ func (o *Options) certificate(r *Report) {
 		}
 	}
 	if leaf.NotAfter.Sub(now) < soon {
-		r.warn("certificate", "renew it, and restart the server", "it expires on %s", leaf.NotAfter.Format(time.DateOnly))
+		r.warn("certificate", "renew the certificate, and restart the server", "it expires on %s", leaf.NotAfter.Format(time.DateOnly))
 		return
 	}
 	r.ok("certificate", "it is valid for %s until %s", strings.Join(leaf.DNSNames, ", "), leaf.NotAfter.Format(time.DateOnly))
@@ -159,11 +159,11 @@ func (o *Options) names(ctx context.Context, r *Report) {
 		r.warn("public_url", "set public_url to the URL at which recipients can reach this server", "it is not set: messages have no unsubscribe link, which large mailbox providers require")
 		return
 	case !strings.HasPrefix(address, "https://"):
-		r.warn("public_url", "use https, with tls_cert or behind a proxy", "%s is not https: one-click unsubscription (RFC 8058) requires it", address)
+		r.warn("public_url", "use https, either with tls_cert or behind a proxy", "%s is not https: one-click unsubscription (RFC 8058) requires it", address)
 	}
 	host := hostOf(address)
 	if found, err := o.lookUp(ctx, host); err != nil {
-		r.warn("public_url", "add the name to the DNS, or check /etc/resolv.conf", "%v", err)
+		r.warn("public_url", "add the host name to the DNS, or check /etc/resolv.conf", "%v", err)
 	} else if strings.HasPrefix(address, "https://") {
 		r.ok("public_url", "%s is %s", host, found)
 	}

@@ -44,7 +44,7 @@ func RegisterMatchMetrics(v *verify.Verifier, to *prometheus.Registry) {
 	const checks = "Conditions that the independent evaluator evaluated in addition to the matching index."
 	counter("fanfare_match_checks_total", checks, prometheus.Labels{"kind": "reported"}, func(s *verify.Status) float64 { return float64(s.Reported) })
 	counter("fanfare_match_checks_total", checks, prometheus.Labels{"kind": "unreported"}, func(s *verify.Status) float64 { return float64(s.Unreported) })
-	counter("fanfare_match_undecided_total", "Checks in which the independent evaluator could not decide.", nil, func(s *verify.Status) float64 { return float64(s.Undecided) })
+	counter("fanfare_match_undecided_total", "Checks that the independent evaluator could not decide.", nil, func(s *verify.Status) float64 { return float64(s.Undecided) })
 	counter("fanfare_match_check_seconds_total", "Time spent on the checks.", nil, func(s *verify.Status) float64 { return s.Time.Seconds() })
 	counter("fanfare_events_matched_total", "Events that were matched.", nil, func(s *verify.Status) float64 { return float64(s.Events) })
 	to.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fanfare_match_quarantined", Help: "Conditions that are evaluated without the matching index because it returned wrong results for them."}, func() float64 {

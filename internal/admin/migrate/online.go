@@ -63,7 +63,7 @@ func (m *Mover) Start(ctx context.Context, to string) (wire.Move, error) {
 		return wire.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "a move to " + m.last.to + " is running", Hint: "wait until it is finished, or stop it"}
 	}
 	if m.options.Config.Clustered() {
-		return wire.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "the data of a cluster cannot be moved while its nodes run", Hint: "stop all nodes, and move the data with fanfare migrate"}
+		return wire.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "the data of a cluster cannot be moved while nodes are running", Hint: "stop all nodes, then move the data with fanfare migrate"}
 	}
 	target, err := database.OpenTarget(ctx, to, &m.options.Config, m.options.Version, m.options.Logger)
 	if err != nil {

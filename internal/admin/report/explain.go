@@ -261,13 +261,13 @@ func (x *Explainer) recorded(ctx context.Context, e *explanation, s *people.Subs
 			return nil
 		}
 	}
-	e.check("recorded", section != nil, "it was among the recipients when the event was matched")
+	e.check("recorded", section != nil, "the subscription was among the recipients when the event was matched")
 	e.decided = true
 	switch {
 	case section == nil && now:
-		e.last().Detail = "it was not among the recipients when the event was matched: " + e.difference()
+		e.last().Detail = "the subscription was not among the recipients when the event was matched: " + e.difference()
 	case section == nil:
-		e.last().Detail = "it was not among the recipients when the event was matched"
+		e.last().Detail = "the subscription was not among the recipients when the event was matched"
 	case !now:
 		e.last().Detail += ", although it would not be now: " + e.difference()
 	}
@@ -479,7 +479,7 @@ func (x *Explainer) gathered(ctx context.Context, e *explanation, s *people.Subs
 		return false, err
 	}
 	now := e.good()
-	e.check("recorded", true, "it was among the recipients when the event was matched")
+	e.check("recorded", true, "the subscription was among the recipients when the event was matched")
 	if !now {
 		e.last().Detail += ", although it would not be now: " + e.difference()
 	}

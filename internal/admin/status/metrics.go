@@ -19,7 +19,7 @@ func (r *Reporter) Metrics() http.Handler {
 	for state := range fanfare.States {
 		s := fanfare.State(state)
 		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "fanfare_attempts_total", Help: "Attempts recorded since the start, by resulting state.",
+			Name: "fanfare_attempts_total", Help: "Attempts recorded since the server started, by resulting state.",
 			ConstLabels: prometheus.Labels{"state": s.String()},
 		}, func() float64 { totals, _ := r.options.Recorder.Totals(); return float64(totals[s]) }))
 	}
@@ -29,7 +29,7 @@ func (r *Reporter) Metrics() http.Handler {
 	metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "fanfare_outcome_commits_total", Help: "Transactions that stored outcomes.",
 	}, func() float64 { _, groups := r.options.Recorder.Totals(); return float64(groups) }))
-	gauge("fanfare_broadcasts_open", "Broadcasts that are not completed.", func() float64 {
+	gauge("fanfare_broadcasts_open", "Broadcasts that have not completed yet.", func() float64 {
 		open, _, _ := r.options.Recorder.Backlog()
 		return float64(open)
 	})
@@ -46,13 +46,13 @@ func (r *Reporter) Metrics() http.Handler {
 	gauge("fanfare_state_keys", "Topic keys whose last event is stored.", func() float64 { return float64(r.options.States.Total().Keys) })
 	gauge("fanfare_index_lag_events", "Events that are not in the index of deliveries by person yet.", func() float64 { return float64(r.options.IndexLag()) })
 	metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "fanfare_notices_total", Help: "Delivery outcomes and changes of subscriptions and suppressions processed for notices to services since the start.",
+		Name: "fanfare_notices_total", Help: "Delivery outcomes and changes of subscriptions and suppressions processed for notices to services since the server started.",
 	}, func() float64 { return float64(r.options.Notifier.Posted()) }))
 	gauge("fanfare_notices_waiting", "Outcomes and changes that have not been reported to services yet.", func() float64 { return float64(r.options.Notifier.Waiting()) })
 	gauge("fanfare_notices_lag_seconds", "Age of the oldest outcome or change that has not been reported to services yet.", func() float64 { return r.options.Notifier.Lag().Seconds() })
 	gauge("fanfare_disk_free_bytes", "Free disk space of the data directory.", func() float64 { return float64(r.options.Disk.Free()) })
 	gauge("fanfare_change_seq", "Sequence number of the last change of subscriptions.", func() float64 { return float64(r.options.Registry.ChangeSeq()) })
-	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions could not be parsed at the start; they match no events.", func() float64 { return float64(r.options.Registry.InvalidConditions()) })
+	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions could not be parsed when the server started; they match no events.", func() float64 { return float64(r.options.Registry.InvalidConditions()) })
 	for _, register := range r.options.Register {
 		register(metrics)
 	}

@@ -136,7 +136,7 @@ func (w *World) subscribe(place int) error {
 		}
 		s, err := w.parse(e)
 		if err != nil {
-			return fmt.Errorf("the index takes %s and the evaluator refuses it: %w", w.text(&e), err)
+			return fmt.Errorf("the index accepts %s, but the evaluator refuses it: %w", w.text(&e), err)
 		}
 		w.subscriptions[place] = s
 		w.Counts.Conditions++
@@ -260,7 +260,7 @@ func (w *World) compare() error {
 		}
 		for n, h := range hits {
 			if n > 0 && hits[n-1].Place >= h.Place {
-				return fmt.Errorf("the hits of %s are out of order, or place %d is there twice", events[i].Data, h.Place)
+				return fmt.Errorf("the hits of %s are out of order, or place %d occurs twice", events[i].Data, h.Place)
 			}
 			found[int(h.Place)*words+i/64] |= 1 << (i % 64)
 		}
@@ -271,7 +271,7 @@ func (w *World) compare() error {
 		got := found[place*words : (place+1)*words]
 		if s.parsed == nil {
 			if slices.ContainsFunc(got, func(word uint64) bool { return word != 0 }) {
-				return fmt.Errorf("place %d is free and an event leads to it", place)
+				return fmt.Errorf("place %d is free, but an event leads to it", place)
 			}
 			continue
 		}
@@ -349,7 +349,7 @@ func (w *World) difference(s *subscription, event condition.Event, index bool) e
 // Error contains all information that is required to reproduce the difference.
 func (d *Difference) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "index says %t, evaluator says %s (%s)\ncondition %s\nevent     %s\nbefore    %s\nattributes %+v\nschema    %s\nkey       %q\nwith %d subscriptions:\n",
+	fmt.Fprintf(&b, "index: %t, evaluator: %s (%s)\ncondition %s\nevent     %s\nbefore    %s\nattributes %+v\nschema    %s\nkey       %q\nwith %d subscriptions:\n",
 		d.Index, d.Evaluator.Result, d.Evaluator.Reason, d.World.text(&d.Entry), d.Event.Data, d.Event.Previous, d.Event.Attributes, d.World.definition.Schema, d.World.definition.Key, len(d.Subscriptions))
 	for i := range d.Subscriptions {
 		fmt.Fprintf(&b, "  %d %s\n", d.Subscriptions[i].Place, d.World.text(&d.Subscriptions[i]))

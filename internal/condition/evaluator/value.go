@@ -11,7 +11,7 @@ type kind uint8
 
 const (
 	kindError     kind = iota // str contains the reason
-	kindUndecided             // str says why; see Verdict
+	kindUndecided             // str contains the reason; see Verdict
 	kindNull
 	kindBool
 	kindInt

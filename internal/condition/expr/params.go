@@ -123,7 +123,7 @@ func (t *TextTable) Acquire(text string) uint32 {
 	return n
 }
 
-// Release gives back the number of a text for one row.
+// Release releases the number of a text for one row.
 func (t *TextTable) Release(n uint32) {
 	one := &t.texts[n]
 	assert.True(one.count > 0 && t.Numbers[one.Text] == n, "text %d is released, but nothing uses it: %q", n, one.Text)

@@ -152,7 +152,7 @@ func (c *checker) crossing(e celast.Expr, known []inferred, vars map[string]infe
 		}
 	}
 	if other := c.findNonEvent(x.Now, vars); other != nil {
-		c.refuse(other, "write event. before the name of the field", "%s compares fields of the event, but %s is not a field of the event", x.Name, BareIdent(other))
+		c.refuse(other, "write event. before the field name", "%s compares fields of the event, but %s is not a field of the event", x.Name, BareIdent(other))
 	}
 }
 

@@ -16,7 +16,7 @@ func parseKey(text string, event *SchemaType) (steps []string, err error) {
 	steps = KeySteps(text)
 	if steps == nil {
 		e := Invalid("/key", "the key %q is not the name of a field", text)
-		e.Hint = "name the data field that identifies the subject of the event, for example symbol, quote.symbol or quote['stock-symbol']"
+		e.Hint = "set the key to the data field that identifies the subject of the event, for example symbol, quote.symbol or quote['stock-symbol']"
 		return nil, e
 	}
 	for _, step := range steps {

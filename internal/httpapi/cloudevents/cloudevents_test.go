@@ -29,8 +29,8 @@ func TestStructuredEventKeepsItsAttributes(t *testing.T) {
 	}
 }
 
-// Data may be of any type (core, "Event Data"; JSON event format, 3.1): text is
-// shown to conditions as a string, bytes are only kept.
+// Data can have any type (core, "Event Data"; JSON event format, 3.1): conditions see
+// text as a string, and bytes are only stored.
 func TestDataThatIsNotJSONIsKept(t *testing.T) {
 	structured := func(members string) (fanfare.Event, error) {
 		return Decode([]byte(`{"specversion":"1.0","id":"1","source":"/s","type":"t",` + members + `}`))

@@ -18,7 +18,7 @@ type Limits struct {
 	Requests       int // concurrent requests
 	RequestsPerKey int // concurrent requests of one key
 	RatePerSecond  int // requests of one key
-	Burst          int // requests that an idle key may send at once; 0: RatePerSecond
+	Burst          int // requests that an idle key may send in a burst; 0: RatePerSecond
 }
 
 // UrgentShare is the fraction (1/n) of Requests that is reserved for urgent events.
@@ -98,7 +98,7 @@ func (g *KeyLimits) Acquire(h http.Header, key string, now time.Time) (*KeyLimit
 	return mine, nil
 }
 
-// take takes one request from the bucket. left is the rest, full the time until the bucket
+// take removes one request from the bucket. left is the rest, full the time until the bucket
 // is full, and wait the time until the next request if the bucket is empty.
 func (g *KeyLimit) take(now, interval, burst int64) (left int64, full, wait time.Duration) {
 	for {

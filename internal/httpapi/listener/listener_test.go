@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Only who asks from this machine is told where the database is: no key can be looked up
-// before it is there.
+// Only requests from this machine get the address of the database, because no key can be
+// checked before the database is available.
 func TestAStartReportsItsPhaseAndToThisMachineTheCounts(t *testing.T) {
 	s, err := Listen(Options{Address: "127.0.0.1:0", Progress: func() (string, int64, int64) { return "load subscriptions", 12, 100 }})
 	if err != nil {

@@ -9,10 +9,10 @@ const (
 	jsonType = "application/json"
 )
 
-// examples are the examples of the document, in an order in which they can be
-// run: what is made stands before what is read, and that before what is ended.
-// The ids that the server makes are those of another day: who runs the samples
-// puts those in their place that it was answered.
+// examples returns the examples of the document, in an order in which they can be
+// run: objects are created before they are read, and read before they are deleted.
+// Ids assigned by the server are from another run: a program that runs the examples
+// replaces them with the ids in the responses.
 func examples() []example {
 	return []example{
 		{operation: "is-alive", status: 200},
@@ -34,7 +34,7 @@ topics:
     rules:
       - {name: above, when: "event.percent > sub.percent", params: {percent: number}}
 templates:
-  load: {subject: "{{ event.host }} is at {{ event.percent }} %", text: "Hello {{ subscriber.address }}, you asked to be told."}
+  load: {subject: "{{ event.host }} is at {{ event.percent }} %", text: "Hello {{ subscriber.address }}, you subscribed to this alert."}
   loads: {subject: "{{ count }} reports of load", text: "{% for item in items %}{{ item.event.host }}: {{ item.event.percent }} %. {% endfor %}"}
 `},
 		{operation: "apply", parameter: with("dry_run", "true"), mediaType: jsonType, status: 200,
@@ -44,10 +44,10 @@ templates:
 		{operation: "put-channel", parameter: with("channel", "archive"), mediaType: jsonType, status: 201, body: `{"driver":"file","title":"Archive","path":"/tmp/archive","from":"Fanfare <fanfare@example.org>"}`},
 		{operation: "put-template", parameter: with("template", "short"), mediaType: jsonType, status: 201, body: `{"subject":"{{ event.host }}","text":"{{ event.percent }} %"}`},
 		{operation: "put-topic", parameter: with("topic", "disk"), mediaType: jsonType, status: 201,
-			body: `{"title":"A disk fills","schema":{"type":"object","properties":{"host":{"type":"string"},"percent":{"type":"number"}}},"template":"short"}`},
+			body: `{"title":"Disk usage","schema":{"type":"object","properties":{"host":{"type":"string"},"percent":{"type":"number"}}},"template":"short"}`},
 		{operation: "put-topic", parameter: with("topic", "disk"), mediaType: yamlType, status: 200,
-			body: "title: A disk fills\nschema: {type: object, properties: {host: {type: string}, percent: {type: number}}}\ntemplate: short\n"},
-		{operation: "put-rule", parameter: with("topic", "disk", "rule", "above"), mediaType: jsonType, status: 201, body: `{"title":"Disks fuller than a limit","description":"Tells you once a disk is fuller than your limit.","when":"event.percent > sub.percent","params":{"percent":"number"}}`},
+			body: "title: Disk usage\nschema: {type: object, properties: {host: {type: string}, percent: {type: number}}}\ntemplate: short\n"},
+		{operation: "put-rule", parameter: with("topic", "disk", "rule", "above"), mediaType: jsonType, status: 201, body: `{"title":"Disks fuller than a limit","description":"Sends a message when a disk is fuller than your limit.","when":"event.percent > sub.percent","params":{"percent":"number"}}`},
 		{operation: "list-services", status: 200},
 		{operation: "get-service", parameter: with("service", "ops"), status: 200},
 		{operation: "list-channels", status: 200},
@@ -61,11 +61,11 @@ templates:
 		{operation: "list-versions", parameter: with("template", "short"), status: 200},
 		{operation: "get-version", parameter: with("template", "short", "version", "1"), status: 200},
 		{operation: "put-draft", parameter: with("template", "short"), mediaType: jsonType, status: 201,
-			body: `{"subject":"{{ event.host }} is at {{ event.percent }} %","text":"{{ event.percent }} %","note":"The subject says how full it is."}`},
+			body: `{"subject":"{{ event.host }} is at {{ event.percent }} %","text":"{{ event.percent }} %","note":"The subject shows the usage."}`},
 		{operation: "get-draft", parameter: with("template", "short"), status: 200},
 		{operation: "diff-versions", parameter: with("template", "short", "from", "1", "to", "draft"), status: 200},
 		{operation: "publish-template", parameter: with("template", "short"), mediaType: jsonType, status: 200, body: `{}`},
-		{operation: "publish-template", parameter: with("template", "short"), mediaType: jsonType, status: 200, body: `{"version":1,"note":"It was too long for a watch."}`},
+		{operation: "publish-template", parameter: with("template", "short"), mediaType: jsonType, status: 200, body: `{"version":1,"note":"The text was too long for a watch."}`},
 		{operation: "put-draft", parameter: with("template", "short"), mediaType: yamlType, status: 201, body: "subject: \"{{ event.host }}: {{ event.percent }} %\"\ntext: \"{{ event.percent }} %\"\n"},
 		{operation: "delete-draft", parameter: with("template", "short"), status: 204},
 		{operation: "delete-rule", parameter: with("topic", "disk", "rule", "above"), status: 204},
@@ -107,7 +107,7 @@ templates:
 		{operation: "list-subscriptions", parameter: with("topic", "load", "state", "active"), status: 200},
 
 		{operation: "send-message", parameter: with("wait", "1s"), mediaType: jsonType, status: 201,
-			body: `{"channel":"email","to":"ada@example.com","content":{"subject":"Your code is {{ event.code }}","text":"It is good for {{ event.minutes }} minutes."},` +
+			body: `{"channel":"email","to":"ada@example.com","content":{"subject":"Your code is {{ event.code }}","text":"It is valid for {{ event.minutes }} minutes."},` +
 				`"data":{"code":"483 201","minutes":10},"reference":"login-17"}`},
 		{operation: "send-message", mediaType: jsonType, status: 201,
 			body: `{"channel":"email","content":{"subject":"{{ event.what }}","text":"Hello {{ sub.name }}"},"data":{"what":"Works on Sunday"},"reference":"works-1",` +

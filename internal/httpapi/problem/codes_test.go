@@ -50,7 +50,7 @@ func TestErrorsPageIsFresh(t *testing.T) {
 	fresh(t, "../../../docs/reference/errors.md", errorsMarkdown(Codes()))
 }
 
-// fresh checks that a generated document is what would be generated now.
+// fresh checks that a generated document is up to date.
 func fresh(t *testing.T, path, want string) {
 	t.Helper()
 	if *update {
@@ -63,7 +63,7 @@ func fresh(t *testing.T, path, want string) {
 	}
 }
 
-// codesOfTheRoot reads the constants out of error.go, so that none is forgotten.
+// codesOfTheRoot reads the constants from error.go, so that none is missed.
 func codesOfTheRoot(t *testing.T) []fanfare.Code {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), "../../../error.go", nil, 0)

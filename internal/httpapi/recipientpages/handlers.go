@@ -19,7 +19,7 @@ type Unsubscriber interface {
 	Offer(ctx context.Context, token string) (UnsubscribeOffer, error)
 	// Unsubscribe is durable when it returns, and idempotent.
 	Unsubscribe(ctx context.Context, token string, ask UnsubscribeRequest) (Unsubscribed, error)
-	// Undo restores what a Leave ended; without really it changes nothing.
+	// Undo restores the subscriptions that an Unsubscribe ended; without really it changes nothing.
 	Undo(ctx context.Context, token string, really bool) (UndoResult, error)
 }
 
@@ -57,7 +57,7 @@ type UndoResult struct {
 }
 
 // UnsubscribeReasons are the reasons that the page offers, with the text that is stored.
-var UnsubscribeReasons = map[string]string{"often": "too many messages", "topic": "not about what they want to know", "never": "never asked for them", "other": "another reason"}
+var UnsubscribeReasons = map[string]string{"often": "too many messages", "topic": "not interested in the messages", "never": "never subscribed", "other": "another reason"}
 
 // Handlers handle the requests for recipient pages.
 type Handlers struct {

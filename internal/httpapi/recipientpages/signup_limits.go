@@ -149,7 +149,7 @@ func (d *signupLimits) firstUse(token string, now time.Time) bool {
 	return true
 }
 
-// allow takes one request from the rate limit of who and reports whether it is allowed.
+// allow counts one request against the rate limit of who and reports whether it is allowed.
 func (d *signupLimits) allow(of rateLimit, now time.Time, who ...string) bool {
 	key, at := entryKey(who...), now.UnixNano()
 	full := max(d.fullAt[key], at)

@@ -19,7 +19,7 @@ func newSignupLimits(t *testing.T) *signupLimits {
 	return &signupLimits{seals: seals}
 }
 
-// form is one as it was given out at a time, to be sent without the work of a script.
+// form returns a form that was issued at a time, for submission without a script.
 func (d *signupLimits) form(t *testing.T, what string, at time.Time) url.Values {
 	t.Helper()
 	token, err := d.token(what, at)
@@ -78,7 +78,7 @@ func TestANetworkAndAMailboxHaveEnoughAtSomeTime(t *testing.T) {
 	}
 }
 
-// A client that fills the table does not lift the limits.
+// A client that fills the table does not remove the limits.
 func TestWhenAllIsFullNobodyElseIsLetIn(t *testing.T) {
 	d, now := newSignupLimits(t), time.Unix(1_800_000_000, 0)
 	if !d.mayMail("news", "known@example.org", now) {

@@ -184,7 +184,7 @@ func checkDotString(s string) string {
 	return ""
 }
 
-// describeRune names a character for an error.
+// describeRune describes a character for an error.
 func describeRune(r rune) string {
 	if r == ' ' {
 		return "a space"

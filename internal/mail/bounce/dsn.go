@@ -144,7 +144,7 @@ func digits(text string) int {
 	return n
 }
 
-// replyIn returns the first SMTP reply code of an error in a text: three digits that stand alone.
+// replyIn returns the first SMTP reply code of an error in a text: three separate digits.
 func replyIn(text string) int {
 	for i := 0; i+3 <= len(text); i++ {
 		if c := text[i]; c != '4' && c != '5' || text[i+1] > '5' || digits(text[i:]) != 3 {

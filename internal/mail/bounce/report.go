@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Outcome is the event that a report is about.
+// Outcome is the event that a report describes.
 type Outcome uint8
 
 // The outcomes.
@@ -31,7 +31,7 @@ type Report struct {
 	Outcome   Outcome
 	Class     fanfare.Class // reason of Failed and Delayed; "": unknown
 	Certain   bool          // for ClassInvalid: both status and words say that the mailbox does not exist
-	Recipient string        // "" if the report names none; the original one if the report has it
+	Recipient string        // "" if unknown; the original recipient if the report contains it
 	Status    string        // enhanced status code, such as 5.1.1 (RFC 3463); "" without one
 	Code      int           // reply code of SMTP, 0 without one
 	Text      string        // text of the server, one line of at most MaxText bytes

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
-// Counters count the reports since the start, by outcome and class.
+// Counters count the reports since the server started, by outcome and class.
 type Counters struct {
 	mu      sync.Mutex
 	counts  map[counterKey]float64
@@ -35,7 +35,7 @@ func (c *Counters) add(outcome bounce.Outcome, class fanfare.Class) {
 }
 
 var (
-	returnsTotal   = prometheus.NewDesc("fanfare_returns_total", "Reports about sent messages since the start, by kind; failures and delays also by class.", []string{"kind", "class"}, nil)
+	returnsTotal   = prometheus.NewDesc("fanfare_returns_total", "Reports about sent messages since the server started, by kind; failures and delays also by class.", []string{"kind", "class"}, nil)
 	returnsUnknown = prometheus.NewDesc("fanfare_returns_unknown_total", "Returned messages without effect because their delivery is no longer in the store.", nil, nil)
 )
 

@@ -53,7 +53,7 @@ func (s *Server) RegisterMetrics(to *prometheus.Registry) {
 		"not_now": func(c Counts) int64 { return c.NotNow },
 		"large":   func(c Counts) int64 { return c.TooLarge },
 	} {
-		to.MustRegister(s.counter("fanfare_inbound_messages_total", "Messages sent to the inbound mail server since the start, by result.", "result", result, count))
+		to.MustRegister(s.counter("fanfare_inbound_messages_total", "Messages sent to the inbound mail server since the server started, by result.", "result", result, count))
 	}
 	for kind, count := range map[string]func(Counts) int64{
 		"bounce":      func(c Counts) int64 { return c.Bounces },
@@ -61,14 +61,14 @@ func (s *Server) RegisterMetrics(to *prometheus.Registry) {
 		"ignored":     func(c Counts) int64 { return c.Ignored },
 		"person":      func(c Counts) int64 { return c.Kept },
 	} {
-		to.MustRegister(s.counter("fanfare_inbound_arrivals_total", "Messages received since the start, by kind; automatic replies to an unsubscribe address are counted as ignored.", "kind", kind, count))
+		to.MustRegister(s.counter("fanfare_inbound_arrivals_total", "Messages received since the server started, by kind; automatic replies to an unsubscribe address are counted as ignored.", "kind", kind, count))
 	}
 	for reason, count := range map[string]func(Counts) int64{
 		"limit":     func(c Counts) int64 { return c.TurnedAway },
 		"recipient": func(c Counts) int64 { return c.Refused },
 		"broken":    func(c Counts) int64 { return c.Broken },
 	} {
-		to.MustRegister(s.counter("fanfare_inbound_refused_total", "Refusals of the inbound mail server since the start, by reason: connections above a limit, unknown recipients and sessions closed because of malformed lines.", "reason", reason, count))
+		to.MustRegister(s.counter("fanfare_inbound_refused_total", "Refusals of the inbound mail server since the server started, by reason: connections above a limit, unknown recipients and sessions closed because of malformed lines.", "reason", reason, count))
 	}
 }
 

@@ -191,7 +191,7 @@ func (s *session) traced(m *mail, to recipient, text []byte) []byte {
 const maxHeaderBytes = 64 << 10
 
 // isUnsubscribe reports whether a mail to the address of List-Unsubscribe asks to unsubscribe: it
-// has a sender and is not an automatic reply (RFC 3834). Mail programs send such mails
+// has a sender and is not an automatic reply (RFC 3834). Mail programs send such messages
 // automatically and may mark them as auto-generated, which is not a reply.
 func isUnsubscribe(from string, text []byte) bool {
 	if from == "" {

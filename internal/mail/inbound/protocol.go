@@ -16,7 +16,7 @@ var (
 )
 
 // lines reads lines that end in CR LF and contain neither of the two elsewhere (RFC 5321,
-// section 2.3.8). If one reader takes a lone CR or LF for the end of a line and another does
+// section 2.3.8). If one reader treats a bare CR or LF as the end of a line and another does
 // not, they see different messages, and mail can be smuggled past the first.
 type lines struct{ in *bufio.Reader }
 

@@ -158,7 +158,7 @@ func (s *Sites) lookup(domain string) (string, error) {
 	records, err := s.options.LookupMX(ctx, domain)
 	var answer *net.DNSError
 	switch {
-	case len(records) > 0: // invalid records come as an error together with the valid ones
+	case len(records) > 0: // invalid records cause an error in addition to the valid ones
 		return siteOf(domain, records), nil
 	case err == nil, errors.As(err, &answer) && answer.IsNotFound:
 		return domain, nil // the domain's own address receives the mail: RFC 5321, section 5.1

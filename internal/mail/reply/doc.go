@@ -1,9 +1,9 @@
 // Package reply classifies the replies of next hops. The first matching rule of an ordered list
-// gives a reply its class, and may say what the reply means for the destination.
+// gives a reply its class, and may determine what the reply means for the destination.
 //
 // The built-in rules (smtp_codes.yaml) follow RFC 5321, RFC 3463 and the RFCs that add to its
-// codes, RFC 9110, and the documentation of large receivers. The rules of an operator come before
-// them.
+// codes, RFC 9110, and the documentation of large receivers. The rules of an operator take
+// precedence over them.
 //
 // Rules never change after they are parsed. A file with an invalid rule is refused completely; the
 // error names the rule and its field. A reply that no rule matches has no class, and only its

@@ -60,7 +60,7 @@ const (
 type Button struct {
 	Action string // relative to the page; "" is the page itself
 	Label  Text
-	Link   string // beside it, or ""
+	Link   string // next to it, or ""
 	Other  Text   // text of the link
 }
 

@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages/words"
 )
 
-// all has one page of each kind with all its optional parts.
+// all returns one page of each kind with all optional parts.
 func all(site *Site) map[Kind]*Page {
 	return map[Kind]*Page{
 		Notice: {Title: Say("left_title"), Notes: []Text{Say("left", "<Roads>")}, Form: &Button{Action: "../r/x", Label: Say("undo"), Link: "../p/x", Other: Say("close")}},
@@ -127,7 +127,7 @@ func TestDefaultColorsHaveContrast(t *testing.T) {
 	}
 }
 
-// Every text that the code names exists, and the code names every text.
+// Every text that the code uses exists, and the code uses every text.
 func TestTextsAreAllUsed(t *testing.T) {
 	var sources strings.Builder
 	for _, dir := range []string{".", "../../httpapi", "../../httpapi/recipientpages", "../selfservice"} {

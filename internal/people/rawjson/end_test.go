@@ -20,8 +20,8 @@ func TestEndAgreesWithTheLibrary(t *testing.T) {
 	}
 }
 
-// FuzzEnd compares End with json.Valid: of the whole text if it is a value, else of the beginning
-// that End found.
+// FuzzEnd compares End with json.Valid, for the whole text if it is a value, otherwise for the
+// prefix that End found.
 func FuzzEnd(f *testing.F) {
 	for _, v := range jsonValues {
 		if len(v) < 1000 {

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// address finds and makes the subscribers of these addresses.
+// address finds or creates the subscribers with these addresses.
 func address(t *testing.T, r *registry.Registry, to ...string) []people.DirectRecipient {
 	t.Helper()
 	channel, ok := r.ChannelNamed("notify", "email")
@@ -66,7 +66,7 @@ func TestWhoIsWrittenToIsTheSubscriberWithTheAddress(t *testing.T) {
 	if e, ok := errors.AsType[*fanfare.Error](byID[1].Err); !ok || e.Code != fanfare.Invalid || e.Pointer != "/subscriber" {
 		t.Errorf("an unknown id: %+v", byID[1])
 	}
-	// Somebody who was only written to is a subscriber like any other.
+	// A subscriber that was created by a direct message is like any other.
 	sub := good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "new@example.org"}))
 	if full, err := r.Subscription(context.Background(), "notify", sub[0].ID); err != nil || full.Owner != got[0].Place {
 		t.Errorf("the subscription belongs to %d, want %d: %v", full.Owner, got[0].Place, err)

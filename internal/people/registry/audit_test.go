@@ -22,7 +22,7 @@ import (
 
 var tester = audit.Actor{KeyID: "key-7", KeyName: "tests", Request: "r1"}
 
-// audited lists the whole audit, the oldest first, as "action kind name detail".
+// audited lists the whole audit log, the oldest first, as "action kind name detail".
 func audited(t *testing.T, r *registry.Registry) []string {
 	t.Helper()
 	lines, next, err := r.Audit(t.Context(), audit.Query{Limit: 1000})
@@ -223,7 +223,7 @@ func TestOldLinesOfTheAuditGo(t *testing.T) {
 		}
 	}
 	r.Close()
-	// After a restart with a clock that was set back, order and ids go on.
+	// After a restart with a clock that was set back, order and ids continue.
 	c.at = c.at.Add(-100 * 24 * time.Hour)
 	r = openTimed(t, place, c)
 	if err := r.Record(ctx, audit.Operation{Action: "create", Kind: "thing", Name: "late"}, nil); err != nil {
@@ -254,8 +254,8 @@ func TestTheUseOfAKeyIsKept(t *testing.T) {
 	}
 }
 
-// A PUT that gives an id to another place ends the place before, and the answer
-// waits for what is on the wire there.
+// A PUT that moves an id to another row ends the former row, and the response waits for
+// the messages of that row that are in flight.
 func TestAReplacedSubscriptionIsWaitedForLikeAnEndedOne(t *testing.T) {
 	var awaited []fanfare.RowID
 	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.WaitInFlight = func(p fanfare.RowID) { awaited = append(awaited, p) } })

@@ -66,7 +66,7 @@ func BenchmarkImport(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
 }
 
-// BenchmarkImportRules is BenchmarkImport with a rule and params of one's own.
+// BenchmarkImportRules is BenchmarkImport with a rule and different params for each subscription.
 func BenchmarkImportRules(b *testing.B) {
 	r, _ := openAt(b, storetest.Place(b))
 	apply(b, r, weather)
@@ -80,8 +80,8 @@ func BenchmarkImportRules(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
 }
 
-// BenchmarkSinglePuts puts one subscription a call from 50 goroutines, each with
-// a line in the audit or without.
+// BenchmarkSinglePuts puts one subscription per call from 50 goroutines, with and without
+// an audit entry for each.
 func BenchmarkSinglePuts(b *testing.B) {
 	noted := audit.WithActor(b.Context(), audit.Actor{KeyID: "key-7", KeyName: "website", Request: "0123456789abcdef"})
 	for name, ctx := range map[string]context.Context{"noted": noted, "unnoted": b.Context()} {
@@ -118,7 +118,7 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
 }
 
-// BenchmarkImportWaiting is BenchmarkImport with a cadence on the clocks of twelve zones.
+// BenchmarkImportWaiting is BenchmarkImport with a cadence in twelve time zones.
 func BenchmarkImportWaiting(b *testing.B) {
 	r, _ := openAt(b, storetest.Place(b))
 	apply(b, r, waiting)

@@ -18,8 +18,8 @@ import (
 
 var changes = condition.Key{Service: "notify", Topic: "change"}
 
-// ask puts subscriptions with these filters, each of somebody else, and returns
-// what came of each.
+// ask puts subscriptions with these filters, each of another subscriber, and returns
+// their results.
 func ask(t *testing.T, r *registry.Registry, who string, filters ...string) []people.PutResult {
 	t.Helper()
 	puts := make([]people.SubscriptionPut, len(filters))
@@ -60,8 +60,8 @@ func TestThePriceOfAConditionIsPartOfTheAnswer(t *testing.T) {
 	}
 }
 
-// In one call, in several, and beside others: what is over the budget is refused,
-// however it comes.
+// Conditions over the budget are rejected, whether they come in one call, in several
+// calls or concurrently.
 func TestABudgetRefusesWhatIsOverIt(t *testing.T) {
 	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, "matching_budget: 4us\n"+weather[1:])
@@ -175,7 +175,7 @@ func TestTheAdminOfAServiceDoesNotRaiseItsBudget(t *testing.T) {
 	}
 }
 
-// endOf ends the only subscription of somebody.
+// endOf ends the only subscription of a subscriber.
 func endOf(r *registry.Registry, who string) error {
 	page, _, err := r.SubscriptionPage(context.Background(), "notify", people.SubscriptionFilter{Subscriber: who, State: "active"}, 0, 1)
 	if err != nil {

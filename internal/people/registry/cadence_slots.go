@@ -32,7 +32,7 @@ type slotKey struct {
 	zone    string
 }
 
-// slotBody is the stored part of a slot beside its name, which is the text of the cadence.
+// slotBody is the stored part of a slot in addition to its name, which is the text of the cadence.
 type slotBody struct {
 	Zone string `json:"zone"`
 }
@@ -264,7 +264,7 @@ func (g *group) confirmMove(m *Move) error {
 	return nil
 }
 
-// readMissing reads all subscriptions at once that the group has not read yet.
+// readMissing reads all subscriptions that the group has not read yet, in one step.
 func (g *group) readMissing(places []fanfare.RowID) error {
 	unknown := slices.DeleteFunc(slices.Clone(places), func(p fanfare.RowID) bool { return g.hasSubscription(p) || g.isNew(p) })
 	if err := g.readSubscriptions(context.Background(), control.SortPlaces(unknown)); err != nil {

@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// The admin of one service gets nothing of the server's machine: no file and no
-// variable as a password for a relay of theirs, and no folder to write to.
+// The admin of one service has no access to the machine of the server: neither to files
+// or variables as passwords for relays, nor to folders for messages.
 func TestTheAdminOfAServiceDoesNotReachTheServersMachine(t *testing.T) {
 	const secret = `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", tls: required, username: u, password_file: /etc/mail.secret}`
 	const signs = `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", dkim: [{domain: example.org, selector: s1, key_file: /etc/s1.pem}]}`

@@ -135,8 +135,8 @@ func TestUnitsAreWrittenAsTheyAreRead(t *testing.T) {
 	}
 }
 
-// FuzzParseDocument checks that no document makes the parser panic, and that
-// every refusal is one for users.
+// FuzzParseDocument checks that no document makes the parser panic, and that every error
+// is one for users.
 func FuzzParseDocument(f *testing.F) {
 	f.Add([]byte(weather))
 	f.Add([]byte("service: &a x\ntopics: *a\n<<: {a: b}"))

@@ -6,8 +6,8 @@ import (
 	"fanfare.dev/fanfare/internal/people"
 )
 
-// OpenColliding is Open with hashes of which only the given bits remain, so
-// that different keys collide all the time.
+// OpenColliding is Open with hashes reduced to the given bits, so that different keys
+// collide often.
 func OpenColliding(ctx context.Context, opt Options, bits int) (*Registry, error) {
 	h := people.NewHasher()
 	h.Mask = 1<<bits - 1

@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// A brokenStore refuses to commit while fail is set, or each nth time.
+// A brokenStore fails to commit while fail is set, or every nth time.
 type brokenStore struct {
 	registry.Store
 	fail    error
@@ -103,9 +103,9 @@ func TestAClosedRegistryRefusesAndStandsASecondClose(t *testing.T) {
 	}
 }
 
-// TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing lets callers put the
-// same people in large groups, of which each is decided on while the one before
-// is being committed, and every second commit fails.
+// In TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing, callers put the same people
+// in large groups, each of which is decided while the previous one is being committed, and
+// every second commit fails.
 func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
 	ctx := context.Background()
 	place := storetest.Place(t)

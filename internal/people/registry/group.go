@@ -119,7 +119,7 @@ func (g *group) answer(err error) {
 		if err != nil && !j.undone {
 			j.err = err
 		}
-		j.dependsOn = nil // else the first job of an import would be kept in memory until the last
+		j.dependsOn = nil // otherwise the first job of an import would stay in memory until the last
 		close(j.done)
 	}
 }
@@ -294,7 +294,7 @@ func (g *group) remove(t *placeindex.HashIndex, hash uint64, place fanfare.RowID
 	g.indexRemovals = append(g.indexRemovals, indexChange{t, hash, place, 0})
 }
 
-// undoInsert undoes an insert of the same group at once, because the row id is used again.
+// undoInsert undoes an insert of the same group immediately, because the row id is used again.
 func (g *group) undoInsert(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
 	t.Remove(hash, place)
 	g.changeCount++

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// A gatedStore commits when it is told to, with an error or really.
+// A gatedStore commits, or fails to commit, when the test allows it.
 type gatedStore struct {
 	registry.Store
 	entered chan struct{}
@@ -28,7 +28,7 @@ func (s *gatedStore) Commit(b *control.Batch) error {
 	return s.Store.Commit(b)
 }
 
-// step is n puts, large enough to be decided on while another is committed.
+// step returns n puts, enough for a step that is decided while another one is being committed.
 func step(number, n int) []people.SubscriptionPut {
 	puts := make([]people.SubscriptionPut, n)
 	for i := range puts {

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/registry"
 )
 
-// decidedStep is a step of which the writer tells when it has decided on the last put.
+// decidedStep is a step that reports when the writer has decided on its last put.
 func decidedStep(puts []people.SubscriptionPut) (decided chan struct{}) {
 	decided = make(chan struct{}, 2) // told again where it is decided on anew
 	puts[len(puts)-1].Check = func(*people.Subscription) error {
@@ -19,8 +19,8 @@ func decidedStep(puts []people.SubscriptionPut) (decided chan struct{}) {
 	return decided
 }
 
-// threeSteps begins three steps of three imports; while the first is being committed the
-// second and the third are decided on, one after the other.
+// threeSteps begins three steps of three imports. While the first one is being committed,
+// the second and then the third are decided.
 func threeSteps(t *testing.T, r *registry.Registry, store *gatedStore, steps [3][]people.SubscriptionPut) (over [3]<-chan error, results [3][]people.PutResult) {
 	t.Helper()
 	for k, puts := range steps {
@@ -72,8 +72,8 @@ func TestWhatHasComeAlongIsDecidedOnAnewWhereTheGroupBeforeFails(t *testing.T) {
 	}
 }
 
-// TestWhatComesAlongSeesWhatTheGroupHasChanged has two steps of one transaction change
-// the same person, of whom the store has the row of before.
+// In TestWhatComesAlongSeesWhatTheGroupHasChanged, two steps of one transaction change the
+// same person, whose former row is in the store.
 func TestWhatComesAlongSeesWhatTheGroupHasChanged(t *testing.T) {
 	r, store, _ := gated(t)
 	const n = 600

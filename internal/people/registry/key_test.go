@@ -20,7 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// clock is a time that the test sets.
+// clock is a clock that the test sets.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -245,7 +245,7 @@ func TestWrongSettingsOfAKeyAreNamed(t *testing.T) {
 	}
 }
 
-// With a hundred thousand keys a look-up takes as long as with one.
+// A look-up takes as long with a hundred thousand keys as with one.
 func BenchmarkAuthenticate(b *testing.B) {
 	for _, keys := range []int{1, 10_000} {
 		b.Run(fmt.Sprint(keys), func(b *testing.B) {

@@ -197,7 +197,7 @@ type rowMinimums struct {
 
 // SkipRowIDs skips the next n row ids of each partition, for subscribers and for subscriptions,
 // and stores that. A store that was restored from a backup does not know the row ids that were
-// used after the backup. Links in mails still contain them and must not end the subscription of
+// used after the backup. Links in emails still contain them and must not end the subscription of
 // another person.
 func (r *Registry) SkipRowIDs(ctx context.Context, n uint32) error {
 	return r.writer.submit(ctx, &job{exclusive: func(w *writer) error {

@@ -9,10 +9,9 @@ import (
 	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
-// A property that opens a database for each of its cases has fewer of them where
-// that takes a fifth of a second, and under the race detector, which is ten times
-// slower and there for races: what the models say is seen without it. A flag says
-// otherwise.
+// Property tests that open a database for each case run fewer cases if opening takes a
+// fifth of a second, and under the race detector, which is ten times slower and whose
+// purpose is to find races. A flag overrides this.
 func TestMain(m *testing.M) {
 	checks := "100"
 	switch {

@@ -19,9 +19,9 @@ import (
 
 func anything(catalog.Configuration) error { return nil }
 
-// However rules are put, deleted and listed with their topic, their order is the
-// one of a plain list: a new one is the last, a known one keeps its place, and
-// the topic's list sets all. A restart changes nothing.
+// However rules are put, deleted and listed with their topic, their order is that of a
+// simple list: a new rule becomes the last, an existing one keeps its position, and the
+// list of the topic sets the whole order. A restart changes nothing.
 func TestRulesKeepTheOrderThatTheyWereGiven(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		place := storetest.Place(rt)
@@ -89,8 +89,8 @@ func parsed(tb TB, m document.Member, text string) *document.Document {
 	return d
 }
 
-// The check is asked about the configuration that is changed, also where another
-// change came in between: here, one comes whenever the check is asked first.
+// The check gets the configuration that is changed, even if another change came first. In
+// this test, a change comes whenever the check is called for the first time.
 func TestACheckIsAskedAgainWhereTheConfigurationMoved(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)

@@ -18,7 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// record is what the model knows of one subscription.
+// record is a subscription in the model.
 type record struct {
 	state                                                        string // that a put asks for
 	id, clientID, topic, channel, to, filter, rule, params, data string
@@ -27,7 +27,7 @@ type record struct {
 	active, paused                                               bool   // active: not ended
 }
 
-// become is paused or not as a put says.
+// become applies the state in a put.
 func (r *record) become(state string) {
 	if state != "" {
 		r.paused = state == "paused"
@@ -38,7 +38,7 @@ func (r *record) natural() string {
 	return fmt.Sprint(r.topic, "|", r.channel, "|", r.to, "|", r.filter, "|", r.rule, "|", r.params)
 }
 
-// model is the simplest thing that keeps the promises of PutSubscriptions.
+// model is the simplest implementation of the contract of PutSubscriptions.
 type model struct {
 	all   []*record                   // in order of creation
 	zones map[string]string           // by address
@@ -46,7 +46,7 @@ type model struct {
 	fresh map[*record]bool            // made by the call that is being made
 }
 
-// slotOf is the name of a slot: a cadence, and the time zone where that matters.
+// slotOf returns the name of a slot: a cadence, and the time zone if it matters.
 func slotOf(cadence, zone string) string {
 	switch text, own, _ := strings.Cut(cadence, " in "); {
 	case cadence == "immediate":
@@ -60,7 +60,7 @@ func slotOf(cadence, zone string) string {
 	}
 }
 
-// wait has r due as a put says, in the zone of its owner.
+// wait applies the cadence in a put, in the time zone of the owner.
 func (m *model) wait(r *record, cadence string) {
 	if cadence != "" {
 		r.cadence = cadence
@@ -78,7 +78,7 @@ func (m *model) wait(r *record, cadence string) {
 	}
 }
 
-// live moves everything of a person to another zone.
+// live moves all subscriptions of a person to another time zone.
 func (m *model) live(to, zone string) {
 	if zone == "" || m.zones[to] == zone {
 		return
@@ -135,7 +135,7 @@ func (m *model) put(want record) (is *record, created bool) {
 	return &want, true
 }
 
-// spellings of the same params.
+// spellings are different texts of the same params.
 var spellings = []string{
 	`{"min_mag":4.5,"place":"Alaska"}`,
 	`{"place":"Alaska", "min_mag":4.50}`,
@@ -171,8 +171,8 @@ func drawPut(t *rapid.T) (people.SubscriptionPut, record) {
 }
 
 // TestRegistryDoesWhatTheModelDoes puts, updates, pauses, ends and restarts at random,
-// alone and in groups, with and without colliding hashes, and compares
-// everything that can be asked afterwards.
+// individually and in groups, with and without colliding hashes, and then compares all
+// results that can be read.
 func TestRegistryDoesWhatTheModelDoes(t *testing.T) {
 	for _, bits := range []int{64, 2} {
 		t.Run(fmt.Sprintf("%d bits of hash", bits), func(t *testing.T) {
@@ -260,7 +260,7 @@ func checkModel(t *rapid.T, bits int) {
 	}
 }
 
-// carry notes of some of what has moved that it was carried over.
+// carry confirms some of the moves.
 func (m *model) carry(t *rapid.T, r *registry.Registry) {
 	moves := r.PendingMoves()
 	if len(moves) == 0 {
@@ -279,7 +279,7 @@ func (m *model) carry(t *rapid.T, r *registry.Registry) {
 	}
 }
 
-// nameOf is the name of a slot.
+// nameOf returns the name of a slot.
 func nameOf(r *registry.Registry, number uint16) string {
 	if number == 0 {
 		return ""
@@ -291,7 +291,7 @@ func nameOf(r *registry.Registry, number uint16) string {
 	return s.Cadence.String() + ", " + s.Zone.String()
 }
 
-// compareSlots compares the moves that are open, and the slots that are in use.
+// compareSlots compares the pending moves and the slots in use.
 func compareSlots(t *rapid.T, r *registry.Registry, m *model, places map[*record]fanfare.RowID) {
 	want, used := map[fanfare.RowID]string{}, map[string]bool{}
 	for _, one := range m.all {

@@ -16,12 +16,12 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// hearing is weather with a service that hears of its people.
+// hearing is weather with a service that gets notices about its subscribers.
 const hearing = weather + `  fanfare.subscriptions: {}
   fanfare.suppressions: {}
 `
 
-// A listener is a registry whose service hears, and what is kept for it.
+// A listener is a registry whose service gets notices, with the stored notices.
 type listener struct {
 	*registry.Registry
 	t    *testing.T
@@ -35,7 +35,7 @@ func listen(t *testing.T, place string) *listener {
 	return l
 }
 
-// hear subscribes to both reserved topics.
+// hear subscribes the service to both reserved topics.
 func (l *listener) hear(ids ...string) {
 	l.t.Helper()
 	for _, topic := range ids {
@@ -43,7 +43,7 @@ func (l *listener) hear(ids ...string) {
 	}
 }
 
-// news takes what is to be told, a line each, and forgets it.
+// news returns the stored notices, one per line, and deletes them.
 func (l *listener) news() (lines []string) {
 	l.t.Helper()
 	for {
@@ -83,7 +83,7 @@ func (l *listener) check(what string, want ...string) {
 	}
 }
 
-// ada is subscribed to two things, under ids of her own.
+// ada has two subscriptions, with client ids.
 func (l *listener) ada() (places []fanfare.RowID) {
 	l.t.Helper()
 	if err := person(l.t, l.Registry, "ada", "ada@example.org"); err != nil {
@@ -239,8 +239,8 @@ func TestASuppressionIsToldOfWhoSpellsTheAddressOtherwise(t *testing.T) {
 	told("forgotten", "ada.l@example.org", 0)
 }
 
-// Of whoever is forgotten nobody is told, and what waits to be told of them has no
-// name that they had.
+// There are no notices about erased subscribers, and notices that wait do not contain their
+// names.
 func TestNothingThatWaitsToBeToldNamesWhoIsForgotten(t *testing.T) {
 	l := listen(t, storetest.Place(t))
 	apply(t, l.Registry, hearing)
@@ -272,7 +272,7 @@ func TestNothingThatWaitsToBeToldNamesWhoIsForgotten(t *testing.T) {
 	l.check("of who was forgotten", want)
 }
 
-// A list of thousands is kept in a few rows, of those alone whom the service has.
+// Notices about a list of thousands are stored in a few rows, only for subscribers of the service.
 func TestManySuppressionsAtOnceAreKeptInFewRows(t *testing.T) {
 	const many = 5000
 	l := listen(t, storetest.Place(t))

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// An older index takes what today's refuses.
+// An older index accepts conditions that the current one rejects.
 type older struct{ *condition.Index }
 
 const tooLarge = `event.title.matches('(a?){1000}b?')`

@@ -22,8 +22,8 @@ func stateOf(t *testing.T, r *registry.Registry, id string) people.Subscription 
 	return s
 }
 
-// Each step of a pause takes a change sequence, is in force when it is answered,
-// and outlives a restart.
+// Each step of a pause gets a change sequence, is in force when the call returns,
+// and survives a restart.
 func TestAPauseIsInForceWhenItIsAnswered(t *testing.T) {
 	ctx, place := t.Context(), storetest.Place(t)
 	var silent []fanfare.RowID

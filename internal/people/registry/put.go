@@ -108,7 +108,7 @@ type Import struct {
 func (r *Registry) Import(service string) *Import { return &Import{r: r, service: service} }
 
 // Begin is PutSubscriptions without waiting. The channel receives the error when the puts are
-// durable and the results are set. It takes at most MaxStep puts. If a step fails, the steps that
+// durable and the results are set. It accepts at most MaxStep puts. If a step fails, the steps that
 // have begun after it fail too, and nothing of them is stored. The caller must not use the puts
 // and results until then.
 func (i *Import) Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) (over <-chan error) {

@@ -207,7 +207,7 @@ func (r *Registry) checkRule(p *people.SubscriptionPut, w *subscriptionChange) e
 	return nil
 }
 
-// A plannedCost is what a group adds to the matching cost of a topic.
+// A plannedCost is the matching cost that a group adds to a topic.
 type plannedCost struct {
 	nanos   int64
 	filters map[string]struct{} // already counted

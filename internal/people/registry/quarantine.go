@@ -80,7 +80,7 @@ func (r *Registry) Quarantine(ctx context.Context, list []Quarantine) error {
 	}})
 }
 
-// Release takes conditions out of quarantine, durably.
+// Release removes conditions from quarantine, durably.
 func (r *Registry) Release(ctx context.Context, list []Quarantine) error {
 	return r.writer.submit(ctx, &job{exclusive: func(*writer) error {
 		bodies := map[uint32]quarantineBody{}

@@ -30,8 +30,8 @@ func TestWhatIsReservedOfAQuotaOutlivesARestart(t *testing.T) {
 	reserve("2026-11-20", -600, 0)
 }
 
-// TestWhatIsGivenBackIsWhatWasNotUsed also where the quota is lower by then than
-// what has left already: it counts again as soon as the quota is raised.
+// TestWhatIsGivenBackIsWhatWasNotUsed also covers a quota that was lowered below the number of
+// sent messages: they count again as soon as the quota is raised.
 func TestWhatIsGivenBackIsWhatWasNotUsed(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	for _, step := range []struct{ quota, block, want int64 }{

@@ -32,7 +32,7 @@ topics:
   other: {}
 `
 
-// waiting is weather with topics of which something may wait.
+// waiting is weather with topics whose events can wait for a cadence.
 var waiting = strings.NewReplacer("  other: {}", "  other: {key: k, digest: {template: several}}",
 	"  change:\n", "  change:\n    key: title\n    digest: {template: several}\n").Replace(weather) + `templates:
   several: {subject: s, text: t}
@@ -53,7 +53,7 @@ func parseAddress(s string) (string, error) {
 	return s, nil
 }
 
-// TB is what a test, a benchmark and a property have in common.
+// TB has the methods that tests, benchmarks and properties have in common.
 type TB = pgtest.TB
 
 func options(kept registry.Store, index registry.Conditions) registry.Options {
@@ -65,10 +65,10 @@ func options(kept registry.Store, index registry.Conditions) registry.Options {
 	}
 }
 
-// opened are the databases that are open, by their places.
+// opened has the open databases by path.
 var opened sync.Map
 
-// openStore is what is kept at a place, until the end of the test, or until it
+// openStore opens the store at a path, until the end of the test or until it
 // is opened again.
 func openStore(tb TB, place string) *control.Store {
 	tb.Helper()
@@ -110,7 +110,7 @@ func apply(tb TB, r *registry.Registry, text string) catalog.Diff {
 	return diff
 }
 
-// findSubscriber returns the one place of somebody with one address.
+// findSubscriber returns the only row of a subscriber with one address.
 func findSubscriber(r *registry.Registry, who string) (fanfare.RowID, error) {
 	places, err := r.SubscriberPlaces(context.Background(), "notify", who)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// everything is all that can be asked of a registry about notify.
+// everything has all data that can be read about the service notify.
 func everything(t *testing.T, r *registry.Registry, ids []string) string {
 	t.Helper()
 	ctx := context.Background()
@@ -93,7 +93,7 @@ func TestARestartKeepsEverything(t *testing.T) {
 	if who, ok := r.Authenticate(admin); !ok || !who.Operator() || who.Name != "cli" {
 		t.Errorf("the key is %+v, %v", who, ok)
 	}
-	// Places go on where they were.
+	// Row ids continue where they ended.
 	old := map[string]bool{}
 	for _, id := range ids {
 		old[id] = true

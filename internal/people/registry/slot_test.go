@@ -29,7 +29,7 @@ func putWaiting(t *testing.T, r *registry.Registry, p people.SubscriptionPut) {
 	}
 }
 
-// slotOf is the name of the slot of a subscription, and its number.
+// slotOf returns the name of the slot of a subscription, and its number.
 func slotWithID(t *testing.T, r *registry.Registry, id string) (name string, number uint16) {
 	t.Helper()
 	s, err := r.Subscription(t.Context(), "notify", id)
@@ -98,7 +98,7 @@ func TestOpenRefusesASlotOfAnUnknownService(t *testing.T) {
 	}
 }
 
-// All ways to change somebody's time zone, and what they do to what is due on a clock.
+// All ways to change the time zone of a subscriber, and their effect on cadences in local time.
 func TestWhoMovesToAnotherZoneGetsDigestsOnTheClockThere(t *testing.T) {
 	tokyo := people.SubscriberPut{Addresses: []people.Address{{Kind: "mail", Address: "a@example.org"}}, TimeZone: "Asia/Tokyo"}
 	for name, change := range map[string]func(ctx context.Context, r *registry.Registry) error{
@@ -284,7 +284,7 @@ func TestANewSubscriptionHasTheCadenceOfItsTopicAndKeepsIt(t *testing.T) {
 			t.Errorf("%s has %q, want %q", id, got, want)
 		}
 	}
-	// An export says what the topic does not.
+	// An export contains cadences that differ from the default of the topic.
 	exported := map[string]string{}
 	err := r.ExportSubscriptions(t.Context(), "notify", people.SubscriptionFilter{}, func(p *people.SubscriptionPut) error {
 		exported[p.ID] = p.Cadence
@@ -317,7 +317,7 @@ func TestAServiceHasSoManyCadencesAndNoMore(t *testing.T) {
 	if n := len(r.Slots()); n != most {
 		t.Errorf("there are %d slots, want %d", n, most)
 	}
-	// The subscriber keeps the former cadence slot, and nothing else is refused.
+	// The subscriber keeps the former cadence slot, and nothing else is rejected.
 	results = make([]people.PutResult, 1)
 	moving := []people.SubscriptionPut{{Topic: "other", Channel: "email", To: "person5@example.org", TimeZone: "Asia/Tokyo"}}
 	if err := r.PutSubscriptions(t.Context(), "notify", moving, results); err != nil || results[0].Err != nil {

@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// A silentStore lets no commit go on before answer is closed.
+// A silentStore blocks commits until answer is closed.
 type silentStore struct {
 	registry.Store
 	answer chan struct{}
@@ -30,7 +30,7 @@ func (s *silentStore) Commit(b *control.Batch) error {
 func TestNobodyWaitsLongForAStoreThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		// Files, whatever is chosen: in a bubble nobody waits for a socket.
+		// Always files, because a synctest bubble cannot wait for a socket.
 		store := &silentStore{Store: openStore(t, t.TempDir()), answer: make(chan struct{})}
 		index := condition.New()
 		o := options(store, index)

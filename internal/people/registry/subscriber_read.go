@@ -151,7 +151,7 @@ func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapsh
 	kind := addresskind.OfAddress(address)
 	normal, bad := r.normal(kind, address)
 	if bad != nil {
-		return nil, nil //nolint:nilerr // what is no address is nobody's
+		return nil, nil //nolint:nilerr // an invalid address has no subscriber
 	}
 	first, others := r.addresses.Lookup(r.hash.Address(svc.Number, kind, normal))
 	if first == 0 {

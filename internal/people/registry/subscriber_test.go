@@ -23,7 +23,7 @@ func mails(addresses ...string) people.SubscriberPut {
 	return p
 }
 
-// everybody lists all subscribers and all their subscriptions.
+// everybody lists all subscribers with all their subscriptions.
 func everybody(t *testing.T, r *registry.Registry) (subscribers []people.Subscriber, subscriptions []people.Subscription) {
 	t.Helper()
 	for after, more := fanfare.RowID(0), true; more; {
@@ -45,8 +45,8 @@ func everybody(t *testing.T, r *registry.Registry) (subscribers []people.Subscri
 	return subscribers, subscriptions
 }
 
-// Changes that come together mostly share transactions. One of them that fails, after
-// it has changed something already, leaves nothing, and the others stand.
+// Concurrent changes mostly share transactions. If one of them fails after it has changed
+// something, it has no effect, and the others remain.
 func TestAChangeOfASubscriberThatFailsLeavesTheOthersOfItsTransaction(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
@@ -81,9 +81,9 @@ func TestAChangeOfASubscriberThatFailsLeavesTheOthersOfItsTransaction(t *testing
 	}
 }
 
-// TestSubscribersThatChangeAtOnceKeepTheirOrder has people taking each other's
-// addresses, subscribing and leaving, all at once, and looks at what is left,
-// also after a restart.
+// In TestSubscribersThatChangeAtOnceKeepTheirOrder, people concurrently take over each
+// other's addresses, subscribe and unsubscribe. It checks the result, also after a
+// restart.
 func TestSubscribersThatChangeAtOnceKeepTheirOrder(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)

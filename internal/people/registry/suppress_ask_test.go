@@ -168,7 +168,7 @@ func TestASuppressedSubscriberCannotSubscribeToMore(t *testing.T) {
 	good(t, putAll(t, r, more))
 }
 
-// An erasure leaves the hash of an address that bounced, and not the address.
+// An erasure keeps only the hash of an address that bounced.
 func TestAnErasureLeavesTheHashOfASuppressedAddress(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place, withSuppressions)

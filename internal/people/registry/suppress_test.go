@@ -23,7 +23,7 @@ func person(t *testing.T, r *registry.Registry, id, address string) error {
 	return err
 }
 
-// erase forgets a subscriber, and suppresses its addresses.
+// erase erases a subscriber and suppresses its addresses.
 func erase(t *testing.T, r *registry.Registry, id string) {
 	t.Helper()
 	e, err := r.BeginErasure(context.Background(), "notify", id, true)
@@ -35,8 +35,8 @@ func erase(t *testing.T, r *registry.Registry, id string) {
 	}
 }
 
-// An address that a subscriber once had, and that was somebody else's when that
-// one was erased, does not come back by being put again.
+// A former address of a subscriber, which belonged to another subscriber when that one
+// was erased, remains suppressed if it is put again.
 func TestASuppressedAddressDoesNotComeBackFromHistory(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
@@ -76,7 +76,7 @@ func TestASuppressedAddressIsSuppressedHoweverItIsWritten(t *testing.T) {
 	good(t, putAll(t, r, people.SubscriptionPut{Topic: "change", Channel: "email", To: "ada.lovelace+news@example.org"})) // another address
 }
 
-// Of a list of recipients, the one that is suppressed is told and the others
+// In a list of recipients, the suppressed one is reported and the others
 // are found.
 func TestASuppressedRecipientIsTheOnlyOneRefused(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t), withSuppressions)
@@ -95,8 +95,8 @@ func TestASuppressedRecipientIsTheOnlyOneRefused(t *testing.T) {
 	}
 }
 
-// A filter that was forgotten with the person whom it named is a new one for who
-// asks for it again, also where that was looked up before: it never becomes none.
+// A filter that was erased with the person whom it named is stored as a new filter when
+// it is put again, even if it was looked up before the erasure.
 func TestAFilterThatIsForgottenMeanwhileIsKeptAnew(t *testing.T) {
 	const filter = `event.title == "ada-lovelace"`
 	checking, erased := make(chan struct{}), make(chan struct{})

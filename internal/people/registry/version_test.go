@@ -46,7 +46,7 @@ func publishOf(ctx context.Context, r *registry.Registry, service string, versio
 
 func always(catalog.Configuration) error { return nil }
 
-// versionsOf are the versions of the story as "number state text".
+// versionsOf returns the versions of the template story as "number state text".
 func versionsOf(r *registry.Registry, service string) (all []string) {
 	for _, v := range r.Configuration().TemplateVersions(service, "story") {
 		line := fmt.Sprintf("%d %s %s", v.Version, v.State, v.Text)
@@ -58,7 +58,7 @@ func versionsOf(r *registry.Registry, service string) (all []string) {
 	return all
 }
 
-// A modelled template is what a template is, by numbers and texts alone.
+// A modelled template consists only of version numbers and texts.
 type modelled struct {
 	published, last int
 	texts           map[int]string
@@ -85,7 +85,7 @@ func (m *modelled) keep(text string) {
 	m.draft, m.last = d, max(m.last, d.version)
 }
 
-// publish is false where it must be refused.
+// publish returns false if the registry must reject it.
 func (m *modelled) publish(version int) bool {
 	if d := m.draft; d != nil && (version == 0 || version == d.version) {
 		if d.base != m.published {

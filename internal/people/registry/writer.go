@@ -350,7 +350,7 @@ func (w *writer) AddEntry(ctx context.Context, e *audit.Entry) error {
 func (w *writer) Usage() *state.Usage { return &w.usage }
 
 // submit enqueues j and waits until it is done, at most Options.MaxWait. If ctx ends before the
-// writer takes j, j does not happen; after that submit waits for the result.
+// writer claims j, j is not processed; after that submit waits for the result.
 func (w *writer) submit(ctx context.Context, j *job) error {
 	over, stop := w.r.maxWaitTimer()
 	defer stop()

@@ -39,7 +39,7 @@ func Fold(kind uint8, address string) string {
 func foldsTo(c rune) bool { return c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' }
 
 // Tag returns a keyed hash that takes a twentieth of the time of the HMAC. It is checked before
-// each message; only an address whose tag is on the list needs the HMAC. It is stored beside the
+// each message; only an address whose tag is on the list needs the HMAC. It is stored next to the
 // HMAC, also for addresses that are stored as a hash only. 0: no tag.
 func (l *List) Tag(kind uint8, folded string) uint64 {
 	var buf [256]byte

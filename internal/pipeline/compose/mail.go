@@ -108,7 +108,7 @@ func PreferenceLinks(signer *signedlink.Signer, service string) func([]byte, *re
 }
 
 // RuleRank returns the position of a rule in the order of a topic. Filters of subscribers, which
-// have no name, come last.
+// have no name, are last.
 func RuleRank(topic *catalog.Topic, rule string) int {
 	if rule != "" {
 		for i := range topic.Rules {

@@ -10,8 +10,8 @@ import (
 // BroadcastRates contains the rates of individual broadcasts, which all senders share. The sender
 // calls it while it holds its lock.
 type BroadcastRates interface {
-	// GroupSize returns the size of the next group of a broadcast, of which at most the given
-	// number of messages may be sent together, and whether the broadcast has a rate.
+	// GroupSize returns the number of messages of a broadcast that may be sent together next,
+	// at most the given number, and whether the broadcast has a rate.
 	GroupSize(event fanfare.EventRef, most int) (n int, limited bool)
 	// Take counts n messages of a broadcast that are sent together now, or returns how long
 	// they must wait.

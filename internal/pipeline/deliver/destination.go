@@ -149,8 +149,8 @@ const longestSuspension = 24 * time.Hour
 type Destinations struct {
 	Each DestinationLimit
 	Only map[string]DestinationLimit // by name; zero fields are taken from Each
-	// Site returns the name under which a destination shares its limits with others. It may
-	// be nil, must be fast and safe for concurrent use.
+	// Site returns the name under which a destination shares its limits with others. It may be
+	// nil. It must be fast and safe for concurrent use.
 	Site func(name string) string
 }
 

@@ -13,8 +13,8 @@ import (
 // A Budget is a limit that several senders share, such as the rate of a service or a daily
 // quota. It is safe for concurrent use.
 type Budget interface {
-	// GroupSize returns the size of the next group, of which at most most messages may be
-	// sent together.
+	// GroupSize returns the number of messages of the next group that may be sent together, at
+	// most the given number.
 	GroupSize(most int) int
 	// Take counts n messages that are sent together, or returns how long to wait. It takes
 	// fewer than n if no more are left for hours.
@@ -50,7 +50,7 @@ type admission uint8
 const (
 	admitted     admission = iota // counted as active from now on
 	waitForRate                   // no message of the channel may be sent for a while
-	waitForReply                  // no message of the channel may be sent before a reply has come
+	waitForReply                  // no message of the channel may be sent before a reply has arrived
 	throttled                     // this job waits for its destination; others may be sent
 	postponeJob                   // this job is postponed; others may be sent
 )
@@ -180,8 +180,8 @@ func (l *limits) countsAtSend() bool {
 	return l.rate.Limited() || l.learned.Limited() || slices.ContainsFunc(l.settings.Budgets, Budget.CountsAtSend)
 }
 
-// hasCapacity reports whether the adaptive window has capacity for a job of a lane, beside the
-// reserve of more urgent lanes.
+// hasCapacity reports whether the adaptive window has capacity for a job of a lane, in addition
+// to the reserve of more urgent lanes.
 func (l *limits) hasCapacity(lane fanfare.Lane) bool {
 	reserved := l.allowedConnections() - l.settings.Reserve.laneLimit(lane, l.allowedConnections())
 	return !l.settings.Adapt || l.window.HasCapacity(l.active+reserved)
@@ -259,7 +259,7 @@ func (l *limits) begin(d *destination, job, leader *Job, now time.Time) {
 	}
 }
 
-// end counts a job as not active any more; false if it was not.
+// end counts a job as no longer active; false if it was not active.
 func (l *limits) end(job *Job) bool {
 	if !job.active {
 		return false
@@ -327,7 +327,7 @@ func (l *limits) learn(job *Job, outcome *driver.Outcome, advice Advice, took ti
 	if d := job.dest; d != nil {
 		bad := asksForLess(outcome, l.settings.Direct)
 		if bad && job.sameReply && !job.probe && d.lastReplyAt.Equal(outcome.At) {
-			d.refused++ // its window knows this reply already
+			d.refused++ // its window has already counted this reply
 		} else {
 			d.learn(outcome, bad, job.probe, advice, now)
 		}

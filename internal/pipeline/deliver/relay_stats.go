@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// outcomeWindow counts the outcomes of the last half minute.
+// outcomeWindow counts the outcomes of the last 30 seconds.
 type outcomeWindow struct {
 	slots [windowParts]windowSlot
 }

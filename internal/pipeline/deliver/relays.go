@@ -259,7 +259,7 @@ type RelaySettings struct {
 	Driver        driver.Driver
 	Weight        int  // relative to the other relays; 0: unused
 	Drained       bool // an operator stopped sending through it
-	ManyReceivers bool // it stands for independent receivers: a reply of one of them says nothing about the others
+	ManyReceivers bool // it represents independent receivers, so a reply of one of them does not apply to the others
 }
 
 // relay is the state of a next hop. The sender's lock guards it.

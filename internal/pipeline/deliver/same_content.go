@@ -66,8 +66,8 @@ func (q *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Messa
 }
 
 // ReleaseAll marks the messages as in flight and then asks the gate, as Release does. If
-// the gate refuses some, none of the messages is sent: left holds the others, which are not
-// in flight any more.
+// the gate refuses some, none of the messages is sent: left holds the others, which are no
+// longer in flight.
 func (q *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
 	s := q.sender
 	s.mu.Lock()

@@ -29,7 +29,7 @@ type RelayStatus struct {
 	LastErrorAt time.Time
 }
 
-// RelayState says whether a relay gets messages.
+// RelayState is the state of a relay, which determines whether it gets messages.
 type RelayState string
 
 // The states of a relay.

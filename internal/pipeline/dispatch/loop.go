@@ -74,8 +74,8 @@ func (l *loop) submit(ctx context.Context, next leasedBatch) error {
 	return nil
 }
 
-// releaseUnused releases the claims on members that did not become jobs. Jobs stand in the order
-// in which they leave.
+// releaseUnused releases the claims on members that did not become jobs. Jobs are in the order
+// in which they are sent.
 func (l *loop) releaseUnused(out *loaded) {
 	if len(out.jobs) == len(out.claimed) {
 		return
@@ -90,7 +90,7 @@ func (l *loop) releaseUnused(out *loaded) {
 	})...)
 }
 
-// finish takes a batch off the bus when all of it is settled, deferred or held. Connections wait
+// finish removes a batch from the bus when all of it is settled, deferred or held. Connections wait
 // for it, so slow work goes to Leftover.
 func (l *loop) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.Batch, out *loaded, held, again int) {
 	failpoint.Hit("before-batch-ack")
@@ -101,7 +101,7 @@ func (l *loop) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.Batc
 	case again > 0, out.left > 0:
 		err = lease.Later(0)
 	case held > 0:
-		l.Leftover(func() { l.hold(ctx, lease, *batch) }) // the resumed batch leaves out what is settled
+		l.Leftover(func() { l.hold(ctx, lease, *batch) }) // the resumed batch skips settled deliveries
 		return
 	case len(out.held) > 0:
 		batch.Slices = out.held
@@ -136,7 +136,7 @@ func (l *loop) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Batch) 
 // fail returns a batch to the bus, or parks it if it has failed too often.
 func (l *loop) fail(ctx context.Context, lease *bus.Lease, cause error) {
 	if ctx.Err() != nil {
-		return // the server stops, and the lease ends by itself
+		return // the server is stopping, and the lease will expire
 	}
 	l.stage.Logger.Error("cannot load a batch", "error", cause, "failures", lease.Deliveries)
 	if lease.Deliveries >= fanfare.MaxFailures {

@@ -60,7 +60,7 @@ func (l *loader) openMembers(ctx context.Context, day fanfare.Day, all []claimed
 	return members, err
 }
 
-// manifestsOf returns the manifests of members. Those that are not cached are read at once.
+// manifestsOf returns the manifests of members. Those that are not cached are read together.
 func (l *loader) manifestsOf(moment *deliveries.Moment, day fanfare.Day, all []claimed) (map[fanfare.ManifestID]*fanfare.Manifest, error) {
 	manifests := make(map[fanfare.ManifestID]*fanfare.Manifest, len(all))
 	var missing []fanfare.ManifestID

@@ -130,6 +130,6 @@ func flowOf(batch *fanfare.Batch) deliver.Flow {
 // giveBack returns all waiting batches to the bus.
 func (r *readAhead) giveBack() {
 	for _, b := range r.waiting.Remove(func(leasedBatch) bool { return true }) {
-		_ = b.lease.Later(0) // otherwise the batch comes when its lease ends
+		_ = b.lease.Later(0) // otherwise the batch is delivered again when its lease ends
 	}
 }

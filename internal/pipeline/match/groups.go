@@ -39,7 +39,7 @@ type group struct {
 type piece struct {
 	*group
 	eventgroup.Share
-	single bool // each event is frozen by itself
+	single bool // each event is frozen separately
 }
 
 // A groupQueue contains the event groups of one lane that wait to be matched. It returns the
@@ -211,7 +211,7 @@ func (q *groupQueue) returnAll() {
 	for _, p := range all {
 		if !p.finished {
 			q.finish(p.group)
-			_ = p.lease.Later(0) // after an error it comes when its lease ends
+			_ = p.lease.Later(0) // after an error, it is delivered again when its lease ends
 		}
 	}
 }

@@ -23,7 +23,7 @@ func KeyOf(index *condition.Index, topic *catalog.Topic, data json.RawMessage) (
 }
 
 // previous returns the data of the last event with the same key. A late event has none, and
-// does not become the state of its key: a later event has crossed what lies between.
+// does not become the state of its key: a later event has already crossed the levels in between.
 func (m *Matcher) previous(r *round, topic *catalog.Topic, f *fanfare.MatchResult) (was json.RawMessage, err error) {
 	f.Posted.After = ""
 	key, ok, err := KeyOf(m.Index, topic, f.Posted.Event.Data)

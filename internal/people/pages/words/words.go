@@ -1,4 +1,4 @@
-// Package words holds the English texts of the pages for recipients and of their mails, and the
+// Package words contains the English texts of the recipient pages and of their emails, and the
 // names under which a service can replace or translate them.
 package words
 
@@ -85,7 +85,7 @@ var english = map[string]string{
 	"signup_title":      "Subscribe: {0}",
 	"signup_button":     "Subscribe",
 	"address":           "Email address",
-	"leave_empty":       "Leave this empty",
+	"leave_empty":       "Leave this field empty",
 	"which":             "Which messages do you want?",
 	"commas":            "Separate several values with commas",
 	"channel":           "Send by",
@@ -175,8 +175,8 @@ var english = map[string]string{
 	"leave_reason": "Why are you unsubscribing? (optional)",
 	"reason_":      "No answer",
 	"reason_often": "Too many messages",
-	"reason_topic": "The messages do not interest me",
-	"reason_never": "I did not subscribe",
+	"reason_topic": "I am not interested in these messages",
+	"reason_never": "I never subscribed",
 	"reason_other": "Another reason",
 	"paused":       "paused",
 
@@ -193,7 +193,7 @@ var english = map[string]string{
 	"undo_late":    "It is too late to undo this. You can subscribe again.",
 }
 
-// Tag is the language that a reader is told something in.
+// Tag returns the language of the texts for a reader.
 func Tag(t Texts, locale string) string {
 	tag, _ := t.For(locale)
 	return tag

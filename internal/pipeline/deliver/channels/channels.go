@@ -87,7 +87,7 @@ type channel struct {
 	*deliver.Sender
 	keys     *dkimkeys.Keyring
 	settings string       // active, to detect a change
-	rate     catalog.Rate // in force
+	rate     catalog.Rate // active
 	share    *limit.Share // of the rate of its service
 	service  catalog.ServiceLimits
 

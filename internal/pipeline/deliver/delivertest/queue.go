@@ -144,7 +144,7 @@ func (c *connection) ReleaseAll(messages []*driver.Message) (left []*driver.Mess
 		holding := q.held[message]
 		oneMessage := message.SharedContent != 0 && message.SharedContent == messages[0].SharedContent
 		if holding == nil || holding.connection != c || holding.released || !oneMessage && !q.AnyContent {
-			q.fail("%s was released with others and is not the connection's, or not one message with them", message.Delivery)
+			q.fail("%s was released with other messages but is not held by the connection or has different content", message.Delivery)
 			return nil, false
 		}
 		if q.Refuses == nil || !q.Refuses(message) {
@@ -193,10 +193,10 @@ func (c *connection) Report(message *driver.Message, outcome driver.Outcome) err
 		q.fail("%s was reported by a connection that does not have it", message.Delivery)
 		return nil
 	case !holding.released:
-		q.fail("%s was reported and not released", message.Delivery)
+		q.fail("%s was reported but not released", message.Delivery)
 	}
 	if outcome.At.IsZero() || outcome.Relay == "" || outcome.Text == "" || len(outcome.Text) > 512 {
-		q.fail("the outcome of %s lacks time, relay or text: %+v", message.Delivery, outcome)
+		q.fail("the outcome of %s has no time, relay or text: %+v", message.Delivery, outcome)
 	}
 	q.outcomes[message.Delivery] = outcome
 	q.forget(message)
@@ -210,7 +210,7 @@ func (c *connection) Return(message *driver.Message) {
 	defer q.mu.Unlock()
 	holding := q.held[message]
 	if holding == nil || holding.connection != c || holding.released {
-		q.fail("%s was returned by a connection that does not have it, or had it released", message.Delivery)
+		q.fail("%s was returned by a connection that does not have it or had already released it", message.Delivery)
 		return
 	}
 	q.returned[message.Delivery]++
@@ -263,7 +263,7 @@ func (q *Queue) Arrived(body []byte) {
 			return
 		}
 	}
-	q.fail("a body arrived that no connection may send now: %.80q", body)
+	q.fail("received a body that no connection may send now: %.80q", body)
 }
 
 // whole returns the message as it is sent.

@@ -138,7 +138,7 @@ func testDelivery(t *testing.T, f *Fixture) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		t.Errorf("%d bodies arrived, want the %d that were sent, each once and as it was", len(got), len(want))
+		t.Errorf("%d bodies arrived, want the %d that were sent, each exactly once and unchanged", len(got), len(want))
 	}
 	for _, message := range messages {
 		if o := queue.Outcomes()[message.Delivery]; o.Verdict != driver.Accepted || !strings.HasPrefix(o.Relay, f.Relay) {
@@ -227,7 +227,7 @@ func testSharedContent(t *testing.T, f *Fixture) {
 	}
 	for _, body := range f.Received() {
 		if string(body) != first && string(body) != second {
-			t.Errorf("a body arrived that is none of the two: %.80q", body)
+			t.Errorf("received a body that is neither of the two: %.80q", body)
 		}
 	}
 }
@@ -275,10 +275,10 @@ func testEndedContext(t *testing.T, f *Fixture) {
 	end()
 	queue := f.queue(f.messages(3)...)
 	if err := f.Driver.Serve(ctx, queue.Connection()); err != nil {
-		t.Errorf("the end of the context is no failure: %v", err)
+		t.Errorf("the end of the context must not be an error: %v", err)
 	}
 	if n := queue.Waiting(); n != 3 || len(f.Received()) > 0 {
-		t.Errorf("%d messages wait and %d arrived, want 3 and 0", n, len(f.Received()))
+		t.Errorf("%d messages are waiting and %d arrived, want 3 and 0", n, len(f.Received()))
 	}
 	queue.Check(t)
 }
@@ -292,7 +292,7 @@ func testIdle(t *testing.T, f *Fixture) {
 	<-queue.idle
 	end()
 	if err := <-over; err != nil {
-		t.Errorf("the end of the context is no failure: %v", err)
+		t.Errorf("the end of the context must not be an error: %v", err)
 	}
 	if n := len(f.Received()); n != 3 {
 		t.Errorf("%d messages arrived, want 3", n)

@@ -49,7 +49,7 @@ func (b *Breaker) Begin() (probe bool) {
 	return b.open
 }
 
-// ProbeReturned takes back a probe that was not sent, or whose result says nothing.
+// ProbeReturned takes back a probe that was not sent or whose result is inconclusive.
 func (b *Breaker) ProbeReturned() { b.probing = false }
 
 // Spread returns the part roll of the last pause: the time over which postponed messages

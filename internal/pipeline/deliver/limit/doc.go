@@ -9,6 +9,6 @@
 // A single reply changes nothing: a window shrinks after two bad replies of a round, a rate
 // is learned from two refusals, and a breaker opens after several failures in a row.
 //
-// A type is not safe for concurrent use unless its comment says so: the owner's lock guards
+// A type is not safe for concurrent use unless its comment states this: the owner's lock guards
 // it.
 package limit

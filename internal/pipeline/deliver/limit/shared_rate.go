@@ -107,7 +107,7 @@ func (s *Share) CountsAtSend() bool {
 	return s.shared.rate.Limited()
 }
 
-// forget drops shares whose wait is over and that did not come back.
+// forget drops shares whose wait is over and that did not ask again.
 func (s *SharedRate) forget(now time.Time) {
 	kept := s.waiting[:0]
 	for _, one := range s.waiting {

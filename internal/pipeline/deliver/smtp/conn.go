@@ -144,7 +144,7 @@ func (w *deadlineConn) setDeadline(until time.Time, begun bool) {
 	w.apply(until)
 }
 
-// interrupt ends reads and writes at once, unless a body was begun.
+// interrupt ends reads and writes immediately, unless a body was started.
 func (w *deadlineConn) interrupt() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

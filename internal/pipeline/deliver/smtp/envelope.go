@@ -18,7 +18,7 @@ const (
 
 var commandNames = [commands]string{"MAIL", "RCPT", "DATA"}
 
-// envelope sends the envelope of tx alone and reads the replies. It reports whether the
+// envelope sends only the envelope of tx and reads the replies. It reports whether the
 // body may follow.
 func (s *session) envelope(ctx context.Context, tx *transaction) (bool, step) {
 	c := s.conn
@@ -27,8 +27,8 @@ func (s *session) envelope(ctx context.Context, tx *transaction) (bool, step) {
 		return s.readReplies(ctx, tx, LockStep)
 	}
 	c.out = c.appendEnvelope(c.out[:0], tx)
-	// A failed write shows when the reply is read, and a reply that has arrived says more
-	// than the failure.
+	// A failed write is detected when the reply is read, and a reply that has arrived is more
+	// informative than the failure.
 	_ = c.write(c.out)
 	ready, next := s.readReplies(ctx, tx, Pipelining)
 	if next == proceed {
@@ -163,7 +163,7 @@ func (s *session) afterEnvelope(tx *transaction, as Mode, all refusal, mustClose
 		return false, reconnect
 	case as == Grouped && all.code == 503:
 		// 503 "bad sequence": the previous transaction did not end where the client
-		// assumes. After a body, that says nothing about this message.
+		// assumes. After a body, this does not concern the message.
 		s.d.mode.connectionBroke(as, fmt.Errorf("unexpected reply to MAIL: %d %s", all.code, all.text))
 		s.returnTransaction(tx)
 		return false, reconnect

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Mode says how many commands are sent in one write.
+// Mode specifies how many commands are sent in one write.
 type Mode uint32
 
 // The modes, from the slowest to the fastest.

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A step says how the session continues.
+// A step determines how the session continues.
 type step uint8
 
 const (

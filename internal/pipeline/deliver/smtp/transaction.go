@@ -13,7 +13,7 @@ import (
 // A transaction has one message, or several messages with the same content, whose body is
 // sent once. All of them are equal except for the recipient.
 type transaction struct {
-	messages   []*driver.Message // those that get the body
+	messages   []*driver.Message // those that receive the body
 	individual driver.Message    // the message for the only recipient; unset if its To is empty
 
 	// State of the envelope.

@@ -19,7 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// progress says how far a request got.
+// progress is the last stage that a request reached.
 type progress uint8
 
 const (

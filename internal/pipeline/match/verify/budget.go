@@ -27,7 +27,7 @@ const (
 	readInterval = 2 * time.Millisecond
 )
 
-// A Meter measures time. Neither clock goes back.
+// A Meter measures time. Neither clock may go back.
 type Meter interface {
 	Elapsed() time.Duration   // since a fixed time
 	Processor() time.Duration // used by the process, on all processors

@@ -31,7 +31,7 @@
 //
 //   - quarantines the condition: this is stored before anything else happens, survives a
 //     restart and lasts until the condition is changed. A condition in quarantine is
-//     evaluated for every event, and what the index says about it is ignored;
+//     evaluated for every event, and the answer of the index is ignored;
 //   - evaluates, for this event, all subscriptions of every subscriber who has the
 //     condition, as they are stored;
 //   - counts and logs it, and shows it in [Status].

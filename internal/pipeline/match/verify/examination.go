@@ -178,7 +178,7 @@ func (x *examination) checkUnreported(hasTime func() bool) {
 // isReported reports whether the index reported a condition.
 func (x *examination) isReported(c *condition.Condition) bool { return reports(x.report, x.hits, c) }
 
-// reports says whether a match reported a condition. The numbers of filters and the hits are sorted.
+// reports returns whether a match reported a condition. The numbers of filters and the hits are sorted.
 func reports(r *condition.Report, hits []condition.Hit, c *condition.Condition) bool {
 	if c.Rule == "" {
 		_, found := slices.BinarySearch(r.Filters, c.Number)
