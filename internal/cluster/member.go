@@ -11,7 +11,7 @@
 //	member.go   registration, heartbeats, and the lease of the leader
 //	key.go      the cluster key: sealed server keys, and proof of forwarded requests
 //	forward.go  requests to the leader
-//	report.go   the list of nodes, and metrics
+//	report.go   the list of nodes
 package cluster
 
 import (

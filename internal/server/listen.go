@@ -105,19 +105,11 @@ func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *s
 	})
 }
 
-// nodes returns the function that lists the nodes of the cluster; nil for a server that is alone.
-func (c *components) nodes() func() wire.Nodes {
-	if c.node == nil {
-		return nil
-	}
-	return c.node.member.Report
-}
-
 // collectors returns the metrics of components that the reporter does not know.
 func (c *components) collectors() []prometheus.Collector {
 	list := []prometheus.Collector{c.feedback.Metrics()}
 	if c.node != nil {
-		list = append(list, c.node.member)
+		list = append(list, nodeMetrics{c.node.member})
 	}
 	return list
 }
