@@ -10,18 +10,18 @@ import (
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
-// A Principal is who a key speaks for.
+// A Principal is the identity behind a key.
 type Principal struct {
 	KeyID   string // key-1, ...; may be logged
 	Name    string // what the key was made for
-	Service string // the one service that it may touch; "" is all of them
+	Service string // the only service that it may access; "" for all services
 	Scopes  Scopes // what it may do there
 }
 
 // Operator reports whether the key may do everything.
 func (p Principal) Operator() bool { return p.Service == "" && p.Scopes.Has(ScopeAdmin) }
 
-// May reports whether the key may touch the service.
+// May reports whether the key may access the service.
 func (p Principal) May(service string) bool { return p.Service == "" || p.Service == service }
 
 // A PausedScope is something that an operator has paused.
@@ -31,8 +31,8 @@ type PausedScope struct {
 	Since  time.Time     `json:"since"`
 }
 
-// Scopes say what a key may do in the services that it may touch. The bits are
-// not stored, the names are.
+// Scopes are the permissions of a key in the services that it may access. The names are stored, not
+// the bits.
 type Scopes uint8
 
 // The scopes of keys.
@@ -42,7 +42,7 @@ const (
 	ScopeSubscribe                    // put, end and look up subscribers and subscriptions
 	ScopeRead                         // see configuration, traces and status
 	ScopeSecrets                      // see what receivers of webhooks verify them with
-	ScopeApprove                      // let a broadcast leave that waits for approval
+	ScopeApprove                      // approve held broadcasts
 )
 
 // ScopeNames lists the names in the order of the bits.
@@ -65,8 +65,8 @@ func (s Scopes) Names() []string {
 // String joins the names.
 func (s Scopes) String() string { return strings.Join(s.Names(), ", ") }
 
-// ParseScopes reads names; the pointers of its errors are those of a list. No
-// names are no scopes.
+// ParseScopes parses a list of names. The pointers of its errors are indexes in the list. An empty
+// list has no scopes.
 func ParseScopes(names []string) (Scopes, error) {
 	var s Scopes
 next:

@@ -17,7 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// AllFiles are those of the template and of all its variants.
+// AllFiles returns the files of the template and of all its variants.
 func (p *TemplateParts) AllFiles() (all []TemplateFile) {
 	p.MapFiles("", func(_ string, of TemplateFiles) TemplateFiles {
 		all = append(all, of.all()...)
@@ -30,7 +30,7 @@ func (f *TemplateFiles) all() []TemplateFile {
 	return slices.AppendSeq(slices.Clone(f.Attachments), maps.Values(f.Images))
 }
 
-// Files lists what goes with a mail, images by their names.
+// Files lists the files of a message, images by their names.
 func (f *TemplateFiles) Files() (all []fanfare.File) {
 	for _, one := range f.Attachments {
 		all = append(all, fanfare.File{Name: one.Name, Type: one.Type, Size: one.Size, Sum: one.SHA256})
@@ -44,7 +44,7 @@ func (f *TemplateFiles) Files() (all []fanfare.File) {
 
 // A TemplateSource is one version of a template. It never changes.
 type TemplateSource struct {
-	Number  uint32 `json:"-"` // for good, over all services; 0 of a draft
+	Number  uint32 `json:"-"` // permanent, unique across all services; 0 for a draft
 	Service string `json:"-"`
 	Name    string `json:"-"`
 	Version int    `json:"version"` // from 1, within the name
@@ -52,14 +52,14 @@ type TemplateSource struct {
 	TemplateParts
 }
 
-// TemplateFiles are the files that go with the mails of a template, or of a variant.
+// TemplateFiles are the files in the messages of a template, or of a variant.
 type TemplateFiles struct {
 	Attachments []TemplateFile          `json:"attachments,omitempty"`
-	Images      map[string]TemplateFile `json:"images,omitempty"` // by the name under which HTML shows it: cid:NAME
+	Images      map[string]TemplateFile `json:"images,omitempty"` // by the name that HTML uses: cid:NAME
 }
 
-// A TemplateFile is one of them. A document has its bytes, or the sum of one that a
-// template of the service has already; what is kept of a template has the sum alone.
+// A TemplateFile is a file of a template. A document contains its bytes, or the sum of a file that a
+// template of the service already has. A stored template contains only the sum.
 type TemplateFile struct {
 	Name    string      `json:"name"`
 	Type    string      `json:"type,omitempty"`
@@ -68,8 +68,8 @@ type TemplateFile struct {
 	Content []byte      `json:"content,omitempty"` // in JSON base64
 }
 
-// MapFiles returns the parts with what f makes of their files: those of the template,
-// which stand at at, and of each variant.
+// MapFiles returns the parts with the files that f returns for them: for the files of the template,
+// at the path at, and for those of each variant.
 func (p TemplateParts) MapFiles(at string, f func(at string, of TemplateFiles) TemplateFiles) TemplateParts {
 	devices := func(at string, of map[string]TemplateWords) map[string]TemplateWords {
 		of = maps.Clone(of)
@@ -93,14 +93,14 @@ func (p TemplateParts) MapFiles(at string, f func(at string, of TemplateFiles) T
 	return p
 }
 
-// A FileLine tells of a file of a template.
+// A FileLine describes a file of a template.
 type FileLine struct {
-	At   string // of which list it is, such as attachments or locales/cy/images
+	At   string // path of its list, such as attachments or locales/cy/images
 	Name string // in that list
 	Text string // what it is
 }
 
-// FileLines returns the parts without their files, and tells of these in their order.
+// FileLines returns the parts without their files, and the descriptions of the files in order.
 func (p TemplateParts) FileLines() (rest TemplateParts, lines []FileLine) {
 	tell := func(at, name string, f TemplateFile) {
 		lines = append(lines, FileLine{strings.TrimPrefix(at, "/"), name, fmt.Sprintf("%s, %d bytes, SHA-256 %s", f.Type, f.Size, f.SHA256)})
@@ -119,7 +119,7 @@ func (p TemplateParts) FileLines() (rest TemplateParts, lines []FileLine) {
 	return rest, lines
 }
 
-// TemplateChanges compares what a template says, field by field, and file by file.
+// TemplateChanges compares two versions of a template, field by field and file by file.
 func TemplateChanges(before, after TemplateParts) []audit.FieldChange {
 	was, old := before.FileLines()
 	is, now := after.FileLines()
@@ -145,7 +145,7 @@ func TemplateChanges(before, after TemplateParts) []audit.FieldChange {
 	return changed
 }
 
-// TemplateParts is what a document says about a template.
+// TemplateParts are the fields of a template in a document.
 type TemplateParts struct {
 	Subject string `json:"subject,omitempty"`
 	Text    string `json:"text,omitempty"`
@@ -165,7 +165,7 @@ type TemplateParts struct {
 	TemplateVariants
 }
 
-// TemplateBody is what is kept of one version of a template.
+// TemplateBody is the stored form of one version of a template.
 type TemplateBody struct {
 	Version int `json:"version"`
 	Made
@@ -199,25 +199,24 @@ type TemplateWords struct {
 	TemplateFiles
 }
 
-// IsZero reports whether the variant says nothing.
+// IsZero reports whether the variant is empty.
 func (w *TemplateWords) IsZero() bool { return reflect.ValueOf(*w).IsZero() }
 
-// TemplateLocale is what a template says in another language.
+// TemplateLocale is the variant of a template for a language.
 type TemplateLocale struct {
 	TemplateWords
 	Devices map[string]TemplateWords `json:"devices,omitempty"` // on a device
 }
 
-// TemplateVariants are what a template says to some.
+// TemplateVariants are the variants of a template for languages and devices.
 type TemplateVariants struct {
 	Locales map[string]TemplateLocale `json:"locales,omitempty"` // by language tag (BCP 47)
-	Devices map[string]TemplateWords  `json:"devices,omitempty"` // by what the member device of somebody's data or attributes says
+	Devices map[string]TemplateWords  `json:"devices,omitempty"` // by the device in the recipient's data or attributes
 }
 
-// A template is published: messages are written with that version. Beside it there
-// may be a draft, which nobody is written to with, and there are the versions that
-// were published before. A version never changes. To publish an earlier one again is
-// a record of its own, with the version's number: the last record of a name counts.
+// Messages use the published version of a template. A template can also have a draft, which is not
+// used for messages, and earlier published versions. A version never changes. Publishing an earlier
+// version again adds a record with its number; the last record of a name applies.
 
 // States of a version.
 const (
@@ -226,8 +225,8 @@ const (
 	VersionEarlier   = "earlier"
 )
 
-// Made says when a version became what it is, who made it that, and why. It is empty
-// of what was made before this was kept.
+// Made says when a version got its current state, who changed it, and why. It is empty for versions
+// from before this was stored.
 type Made struct {
 	At      time.Time `json:"at,omitzero"`
 	Key     string    `json:"key,omitempty"`      // id
@@ -235,20 +234,20 @@ type Made struct {
 	Note    string    `json:"note,omitempty"`
 }
 
-// A TemplateVersion is a version of a template, and what it is now.
+// A TemplateVersion is a version of a template with its current state.
 type TemplateVersion struct {
 	*TemplateSource
 	State string
-	Base  int // of a draft: the version that was published when it was kept; 0: none
+	Base  int // of a draft: the version that was published when the draft was stored; 0: none
 }
 
-// A TemplateDraft is what a template is going to say.
+// A TemplateDraft is an unpublished version of a template.
 type TemplateDraft struct {
 	Source TemplateSource // without a number: no message is pinned to it
 	Base   int
 }
 
-// A DraftSlot is where the drafts of one template are kept, one after the other.
+// A DraftSlot holds the current draft of one template.
 type DraftSlot struct {
 	Number uint32         // for good
 	Last   int            // version of the last draft, which is not given again
@@ -258,7 +257,7 @@ type DraftSlot struct {
 // A DraftKey names the template of a draft.
 type DraftKey struct{ Service, Template string }
 
-// DraftBody is what is kept of a draft; of one that is gone its version.
+// DraftBody is the stored form of a draft; for a deleted draft, only its version.
 type DraftBody struct {
 	Version int `json:"version"`
 	Base    int `json:"base,omitempty"`
@@ -280,7 +279,7 @@ func loadDraft(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) error
 	return nil
 }
 
-// LastVersion is the highest number that a version of a template ever had.
+// LastVersion returns the highest number that a version of a template ever had.
 func (s *Snapshot) LastVersion(of DraftKey) int {
 	last := s.Drafts[of].Last
 	for _, t := range s.Templates {
@@ -357,9 +356,8 @@ func (c Configuration) TemplateVersion(service, name string, version int) *Templ
 	return nil
 }
 
-// PickVersion returns the version of a template that a request names: by its number,
-// as draft, or neither: what is published. The error has the pointer /version or
-// /draft where it is wrong.
+// PickVersion returns the version of a template that a request selects: the version with a number,
+// the draft, or, by default, the published version. The error has the pointer /version or /draft.
 func (c Configuration) PickVersion(service, name string, version int, draft bool) (*TemplateVersion, error) {
 	all := c.TemplateVersions(service, name)
 	if len(all) == 0 {
@@ -380,7 +378,7 @@ func (c Configuration) PickVersion(service, name string, version int, draft bool
 	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "template " + inputerror.Quote(name) + " has no published version", Hint: "publish a draft or an earlier version; to list them, run fanfare template versions " + name}
 }
 
-// NoSuchVersion says which versions there are.
+// NoSuchVersion returns the error for an unknown version, with the existing versions.
 func NoSuchVersion(at, name string, version int, all []*TemplateVersion) error {
 	numbers := make([]string, len(all))
 	for i, v := range all {

@@ -17,13 +17,13 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// An Approval says which broadcasts wait for one. The zero Approval is: none.
+// An Approval defines which broadcasts wait for approval. The zero value means none.
 type Approval struct {
-	HoldAbove        int  `json:"hold_above,omitempty"`         // those with more messages; 0: not said
-	HoldExemptUrgent bool `json:"hold_exempt_urgent,omitempty"` // but not those of the lane urgent
+	HoldAbove        int  `json:"hold_above,omitempty"`         // broadcasts with more messages; 0: not set
+	HoldExemptUrgent bool `json:"hold_exempt_urgent,omitempty"` // except broadcasts in the urgent lane
 }
 
-// CheckCadence refuses a cadence for which the topic does not have what it takes.
+// CheckCadence refuses a cadence that the topic does not support.
 func (t *Topic) CheckCadence(c cadence.Cadence) error {
 	switch {
 	case c.Immediate():
@@ -39,13 +39,13 @@ func (t *Topic) CheckCadence(c cadence.Cadence) error {
 	return nil
 }
 
-// DigestInUse refuses to take the digest away from a topic with n subscriptions that need it.
+// DigestInUse returns the error for removing the digest of a topic with n subscriptions that need it.
 func (t *Topic) DigestInUse(n int64) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("topics", t.Name, "digest"), Message: fmt.Sprintf("%d subscriptions have a cadence that needs the digest", n),
 		Hint: "keep the digest, or first set the cadence of these subscriptions to immediate"}
 }
 
-// A Topic is a named kind of event. It is never changed: an apply makes a new one.
+// A Topic is a named kind of event. It is immutable: an apply creates a new one.
 type Topic struct {
 	Service  string
 	Name     string
@@ -53,13 +53,13 @@ type Topic struct {
 	Title    string
 	Lane     fanfare.Lane
 	Schema   json.RawMessage // JSON Schema of the event data, or nil: anything goes
-	Key      string          // the field of the data that tells whose event it is, as a.b; "" for none
+	Key      string          // data field with the key of the event, such as a.b; "" for none
 	Series   uint32          // of keys: another one each time the topic takes another field
 	Rules    []Rule          // in the order that picks the template
 	Template string          // for own filters, and for rules without one; may be ""
-	Expiry   time.Duration   // a message that could not leave for so long expires; 0: the channel's
-	Quiet    QuietHours      // when nothing is sent, beside those of the channel
-	Digest   Digest          // of what waits for a cadence; without a template nothing may wait
+	Expiry   time.Duration   // time after which an unsent message expires; 0: the value of the channel
+	Quiet    QuietHours      // quiet hours, in addition to those of the channel
+	Digest   Digest          // of messages that wait for a cadence; required for any cadence except immediate
 	Cadence  cadence.Cadence // of new subscriptions that name none
 
 	Generation Generation // which events have their messages made together
@@ -69,7 +69,7 @@ type Topic struct {
 	ValidateData func(data json.RawMessage) error `json:"-"`
 
 	ServiceNumber  uint32                      `json:"-"` // number
-	CheckedFilters *CheckedTexts[fanfare.Cost] `json:"-"` // that are good for this schema, and what they cost
+	CheckedFilters *CheckedTexts[fanfare.Cost] `json:"-"` // conditions that are valid for this schema, with their cost
 	Body           *TopicBody                  `json:"-"`
 }
 
@@ -84,14 +84,14 @@ type Rule struct {
 	Labels // for recipients, who do not see the condition
 }
 
-// Labels tell recipients about something in plain words.
+// Labels are a title and a description for recipients.
 type Labels struct {
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
 }
 
-// Password reads the channel's secret from where its settings say; "" if they
-// name no place. It is never stored and never shown.
+// Password reads the password of the channel from its environment variable or file. It returns "" if
+// neither is set. The password is never stored or shown.
 func (c *Channel) Password() (string, error) {
 	return c.secret("password", c.PasswordEnv, c.PasswordFile)
 }
@@ -100,18 +100,18 @@ func UnknownTopic(svc *ServiceSnapshot, name string) error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + inputerror.Quote(name), Hint: inputerror.DidYouMean(name, maps.Keys(svc.Topics), "create a topic first")}
 }
 
-// Digest says how what waits for a cadence is told together.
+// Digest defines how events that wait for a cadence are combined in one message.
 type Digest struct {
-	Template string `json:"template"`      // of the message that tells of several events
-	Key      string `json:"key,omitempty"` // field of the data, as a.b: of the events with one value of it the newest is told; "" tells all
-	Max      int    `json:"max,omitempty"` // events that a message tells of; of more the newest
+	Template string `json:"template"`      // template of the message about several events
+	Key      string `json:"key,omitempty"` // data field, such as a.b: only the newest event for each value is included; "" includes all
+	Max      int    `json:"max,omitempty"` // maximum number of events in a message; the newest are included
 }
 
 // IsZero reports whether the topic has none.
 func (d Digest) IsZero() bool { return d.Template == "" }
 
-// KeepDigest notes the digest that the topic had, where it has none now: who is told
-// at once since a moment ago may still wait for a message that tells of several events.
+// KeepDigest keeps the previous digest if the topic no longer has one, because recipients who have
+// just changed to immediate may still wait for a digest.
 func (b *TopicBody) KeepDigest(known *TopicBody) {
 	if b.Digest.IsZero() {
 		b.PastDigest = known.LatestDigest()
@@ -125,19 +125,18 @@ func (b *TopicBody) LatestDigest() Digest {
 	return b.Digest
 }
 
-// LatestDigest says how what waits is told: as the topic's digest says, or the last
-// one that it had.
+// LatestDigest returns the digest of the topic, or the last one that it had.
 func (t *Topic) LatestDigest() Digest { return t.Body.LatestDigest() }
 
-// KeyOf returns what an event has in the field whose newest value is told.
+// KeyOf returns the value of the digest key in an event.
 func (d Digest) KeyOf(e *fanfare.Event) (key string, ok bool) { return condition.KeyAt(d.Key, e.Data) }
 
-// maxChecked is how many texts a topic remembers as good. Above it forgets them
-// all: that costs a compilation each, not a mistake.
+// maxChecked is the maximum number of valid texts that a topic remembers. When it is exceeded, the
+// topic forgets all of them and compiles them again.
 const maxChecked = 20_000
 
-// A CheckedTexts remembers what was found good, and what was found, so that a
-// million equal lines are checked once.
+// A CheckedTexts remembers valid texts and the results of their checks, so that a million equal lines
+// are checked only once.
 type CheckedTexts[T any] struct {
 	mu   sync.RWMutex
 	good map[string]T
@@ -164,14 +163,14 @@ func (c *CheckedTexts[T]) Check(text string, f func(string) (T, error)) (T, erro
 	return found, nil
 }
 
-// Generation says which of the events of a topic have their messages made together.
-// The zero value is continuous: those that wait when it is their turn.
+// Generation defines which events of a topic are planned together. The zero value is continuous: all
+// events that are waiting at the time.
 type Generation struct {
 	PerChange bool          // each by itself
 	Window    time.Duration // those of so long, at its end; 0: no event waits for others
 }
 
-// The ways of a document; another is the length of a window.
+// The named values in a document; any other value is the length of a window.
 const (
 	Continuous = "continuous"
 	perChange  = "per_change"
@@ -183,7 +182,7 @@ const (
 	maxGenerationWindow = 10 * time.Second
 )
 
-// ParseGeneration reads what is kept.
+// ParseGeneration parses the stored form.
 func ParseGeneration(text string) (g Generation, ok bool) {
 	if g.PerChange = text == perChange; g.PerChange || text == "" {
 		return g, true
@@ -193,7 +192,7 @@ func ParseGeneration(text string) (g Generation, ok bool) {
 	return g, err == nil && g.Window >= minGenerationWindow && g.Window <= maxGenerationWindow && g.Window%time.Second == 0
 }
 
-// TopicSettings is what a document says about a topic, but for its rules.
+// TopicSettings are the settings of a topic in a document, without its rules.
 type TopicSettings struct {
 	Title    string          `json:"title,omitempty"`
 	Lane     string          `json:"lane,omitempty"`
@@ -207,14 +206,14 @@ type TopicSettings struct {
 	Digest     Digest     `json:"digest,omitzero"`
 	Cadence    string     `json:"cadence,omitempty"`    // as it is spelled; "": immediate
 	Generation string     `json:"generation,omitempty"` // "" is continuous
-	Signup     *Signup    `json:"signup,omitempty"`     // nil: nobody subscribes by themselves
+	Signup     *Signup    `json:"signup,omitempty"`     // nil: people cannot sign up
 }
 
-// TopicBody is what is kept of a topic.
+// TopicBody is the stored form of a topic.
 type TopicBody struct {
 	TopicSettings
 	Rules    []RuleBody `json:"rules,omitempty"`
-	LastRule uint32     `json:"last_rule,omitempty"` // number that no new rule gets
+	LastRule uint32     `json:"last_rule,omitempty"` // numbers up to this one are not reused for new rules
 	Series   uint32     `json:"series,omitempty"`    // of keys; a state of another one counts no more
 
 	PastDigest Digest `json:"past_digest,omitzero"` // the last one, of a topic that has none any more
@@ -243,7 +242,7 @@ func loadTopic(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) (*Top
 	return t, nil
 }
 
-// NewTopic makes the topic that body describes.
+// NewTopic creates a topic from its stored form.
 func NewTopic(svc *ServiceSnapshot, number uint32, name string, body *TopicBody) (*Topic, error) {
 	lane, err := fanfare.ParseLane(body.Lane)
 	if err != nil {
@@ -275,7 +274,7 @@ func NewTopic(svc *ServiceSnapshot, number uint32, name string, body *TopicBody)
 	return t, nil
 }
 
-// Signup is how people subscribe to a topic by themselves.
+// Signup defines how people can sign up for a topic.
 type Signup struct {
 	Channels []string `json:"channels,omitempty"` // to choose from; none: all that go to mail addresses
 	Terms    string   `json:"terms,omitempty"`    // version or URL of what they agree to
@@ -347,7 +346,7 @@ func (t *Topic) RuleNames() iter.Seq[string] {
 	}
 }
 
-// ConditionDefinition is what the match index has to know of the topic.
+// ConditionDefinition returns the properties of the topic that the match index needs.
 func (t *Topic) ConditionDefinition() condition.Definition {
 	d := condition.Definition{Schema: t.Schema, Key: t.Key}
 	for _, r := range t.Rules {

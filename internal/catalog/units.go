@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A Duration is a time.Duration that documents spell as Go does: 30s, 2m, 1h30m.
+// A Duration is a time.Duration in Go syntax: 30s, 2m, 1h30m.
 type Duration time.Duration
 
-// String returns the shortest spelling that ParseDuration reads: 10m, not 10m0s.
+// String returns the shortest form that ParseDuration reads: 10m, not 10m0s.
 func (d Duration) String() string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -23,7 +23,7 @@ func (d Duration) String() string {
 	return s
 }
 
-// MarshalJSON writes the spelling.
+// MarshalJSON writes the text form.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -51,7 +51,7 @@ func (r Rate) PerSecond() float64 {
 	return float64(r.Count) / r.Per.Seconds()
 }
 
-// Unlimited is how documents spell the zero Rate.
+// Unlimited is the text form of the zero Rate.
 const Unlimited = "unlimited"
 
 var rateUnits = map[string]time.Duration{"s": time.Second, "min": time.Minute, "h": time.Hour}
@@ -70,7 +70,7 @@ func ParseRate(s string) (Rate, error) {
 	return Rate{n, per}, nil
 }
 
-// String returns the spelling that ParseRate reads.
+// String returns the form that ParseRate reads.
 func (r Rate) String() string {
 	for unit, per := range rateUnits {
 		if r.Count != 0 && r.Per == per {
@@ -80,7 +80,7 @@ func (r Rate) String() string {
 	return Unlimited
 }
 
-// MarshalJSON writes the spelling.
+// MarshalJSON writes the text form.
 func (r Rate) MarshalJSON() ([]byte, error) { return json.Marshal(r.String()) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -93,7 +93,7 @@ func (r *Rate) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// maxReasonBytes is how much of a reason is kept.
+// maxReasonBytes is the maximum size of a stored reason.
 const maxReasonBytes = 256
 
 // CleanReason makes a reason one short line of valid UTF-8.

@@ -48,7 +48,7 @@ func (pl *Plan) channel(name string, spec *document.ChannelSpec) {
 	pl.addRecord(catalog.KindChannel, uint32(ch.Number), name, ch.ChannelSettings, false)
 }
 
-// checkOperatorFields refuses what only an operator may name.
+// checkOperatorFields refuses fields that only an operator may set.
 func (pl *Plan) checkOperatorFields(ch, old *catalog.Channel) error {
 	if pl.actor == nil || pl.actor.Tenant == "" {
 		return nil
@@ -56,7 +56,7 @@ func (pl *Plan) checkOperatorFields(ch, old *catalog.Channel) error {
 	return ch.CheckOperatorFields(old)
 }
 
-// checkKeys has each key looked at that the channel did not have.
+// checkKeys checks each key that the channel did not have before.
 func (pl *Plan) checkKeys(at string, ch, old *catalog.Channel) {
 	if pl.opt.CheckKey == nil {
 		return

@@ -14,8 +14,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// templateWithFiles is what a document says of a template, with its files as they are kept; nil
-// where they cannot be.
+// templateWithFiles returns the parts of a template in a document, with its files in stored form,
+// or nil if the files are invalid.
 func (pl *Plan) templateWithFiles(name string, spec *document.TemplateSpec) *document.TemplateSpec {
 	if spec.Delete || len(spec.AllFiles()) == 0 {
 		return spec
@@ -28,8 +28,8 @@ func (pl *Plan) templateWithFiles(name string, spec *document.TemplateSpec) *doc
 	return &kept
 }
 
-// templateFiles checks the files of a template, and returns what is kept of it: their sums in
-// place of their bytes, which are kept apart, once for all versions that have them.
+// templateFiles checks the files of a template, and returns the stored form of the template. It
+// contains the sums of the files. Their content is stored separately, once for all versions.
 func (pl *Plan) templateFiles(name string, parts catalog.TemplateParts) catalog.TemplateParts {
 	return parts.MapFiles(inputerror.Pointer("templates", name), pl.variantFiles)
 }
@@ -55,7 +55,7 @@ func DraftFiles(opt *Options, from *catalog.Snapshot, service, name string, part
 	return parts, pl.Files, inputerror.Join(pl.errs)
 }
 
-// checkFile checks one file, and has it kept where it is not.
+// checkFile checks one file, and adds it to the files to store if it is new.
 func (pl *Plan) checkFile(at string, f catalog.TemplateFile, typeOf func(name, declared string, content []byte) (string, error)) catalog.TemplateFile {
 	known := pl.knowsFile(f.SHA256)
 	if f.Content == nil && f.Size == 0 && f.SHA256 == fanfare.SumOf(nil) {
@@ -91,8 +91,8 @@ func (pl *Plan) checkFile(at string, f catalog.TemplateFile, typeOf func(name, d
 	return f
 }
 
-// knowsFile reports whether a version of a template of the service has a file, which is
-// kept then.
+// knowsFile reports whether a version of a template of the service has a file, so that the file
+// is already stored.
 func (pl *Plan) knowsFile(sum fanfare.Sum) bool {
 	has := func(t *catalog.TemplateSource) bool {
 		return slices.ContainsFunc(t.AllFiles(), func(f catalog.TemplateFile) bool { return f.SHA256 == sum })

@@ -16,8 +16,8 @@ func (pl *Plan) Notes() []string {
 	return slices.Concat(pl.approvalNotes(), pl.draftNotes(), pl.fileNotes(), pl.templateNotes())
 }
 
-// approvalNotes tell of what a document says of approval that has no effect: it has
-// one as soon as there is a number, which may come with another document.
+// approvalNotes returns notes about approval settings that have no effect. They take effect once
+// hold_above is set, possibly by another document.
 func (pl *Plan) approvalNotes() (notes []string) {
 	if pl.Service.Approval.HoldAbove > 0 {
 		return nil
@@ -33,8 +33,8 @@ func (pl *Plan) approvalNotes() (notes []string) {
 	return notes
 }
 
-// fileNotes says of which templates of the document the files stay at home, by channels
-// to programs.
+// fileNotes returns notes about templates in the document whose files are not sent over webhook
+// channels.
 func (pl *Plan) fileNotes() (notes []string) {
 	var programs []string
 	for _, ch := range catalog.SortedValues(pl.Service.Channels) {
@@ -51,8 +51,8 @@ func (pl *Plan) fileNotes() (notes []string) {
 	return notes
 }
 
-// templateNotes say which topics of the document lose their template. A document says
-// all of a topic that it names: who wrote down a part of it meant to keep the rest.
+// templateNotes returns notes about topics that lose their template. A document replaces a whole
+// topic, but an author who writes only a part of it probably wants to keep the rest.
 func (pl *Plan) templateNotes() (notes []string) {
 	before := pl.From.Services[pl.Service.Name]
 	if before == nil || !slices.ContainsFunc(catalog.SortedValues(pl.Service.Channels), func(ch *catalog.Channel) bool { return ch.Driver != "webhook" }) {
@@ -67,8 +67,8 @@ func (pl *Plan) templateNotes() (notes []string) {
 	return notes
 }
 
-// draftNotes say of which templates in the document a draft stands beside what it
-// publishes.
+// draftNotes returns notes about templates that the document publishes although they also have a
+// draft.
 func (pl *Plan) draftNotes() (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(pl.Document.Templates)) {
 		d, published := (catalog.Configuration{Snapshot: pl.To}).Draft(pl.Service.Name, name), pl.Service.Templates[name]

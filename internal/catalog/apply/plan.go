@@ -19,7 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// A Plan is what has to be done for a document, on top of one snapshot.
+// A Plan holds the changes that a document makes to a snapshot.
 type Plan struct {
 	opt             *Options
 	Document        *document.Document
@@ -116,7 +116,7 @@ func (pl *Plan) setService() {
 	pl.addServiceRecord(false)
 }
 
-// references checks that every template that a topic names is there.
+// references checks that each template to which a topic refers exists.
 func (pl *Plan) references() {
 	check := func(at, name string) {
 		if spec := pl.Document.Templates[name]; spec != nil {
@@ -124,7 +124,7 @@ func (pl *Plan) references() {
 				pl.fail("", &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("templates", name), Hint: "use another template there first",
 					Message: "template " + inputerror.Quote(name) + " cannot be deleted: it is used by " + at})
 			}
-			return // where it cannot be compiled, that was said
+			return // a template that does not compile was already reported
 		}
 		if name != "" && pl.Service.Templates[name] == nil {
 			pl.fail(at, inputerror.Invalid("", inputerror.DidYouMean(name, maps.Keys(pl.Service.Templates), "the service has no templates"), "unknown template %s", inputerror.Quote(name)))
@@ -140,8 +140,8 @@ func (pl *Plan) references() {
 	}
 }
 
-// dryRun checks each template against each topic that uses it, where the
-// document names one of them.
+// dryRun checks each template against each topic that uses it, if the document contains the
+// template or the topic.
 func (pl *Plan) dryRun() {
 	used := map[string]bool{}
 	run := func(t *catalog.Topic, name string, params map[string]string) {
@@ -177,20 +177,20 @@ func (pl *Plan) dryRun() {
 	}
 }
 
-// namesContent reports whether the document says what the template is, or is going to be.
+// namesContent reports whether the document contains the template, or a draft of it.
 func (pl *Plan) namesContent(template string) bool {
 	spec := pl.Document.Templates[template]
 	return spec != nil && spec.Action != document.ActionDiscard
 }
 
-// failTemplateIn notes what is wrong with a template where it is used.
+// failTemplateIn notes an error of a template, with the place where the template is used.
 func (pl *Plan) failTemplateIn(place string, err error) {
 	e := inputerror.WithPrefix("", err)
 	e.Message += " (" + place + ")"
 	pl.errs = append(pl.errs, e)
 }
 
-// schemaOf is a topic's schema; of one that has none: anything.
+// schemaOf returns the schema of a topic, or a schema that allows anything if the topic has none.
 func schemaOf(t *catalog.Topic) json.RawMessage {
 	if t.Schema == nil {
 		return json.RawMessage("true")
@@ -198,7 +198,7 @@ func schemaOf(t *catalog.Topic) json.RawMessage {
 	return t.Schema
 }
 
-// nextNumber is one above the highest, from 1.
+// nextNumber returns the highest number plus one, starting at 1.
 func nextNumber[N ~uint16 | ~uint32](taken iter.Seq[N]) N {
 	var highest N
 	for n := range taken {
@@ -207,7 +207,7 @@ func nextNumber[N ~uint16 | ~uint32](taken iter.Seq[N]) N {
 	return highest + 1
 }
 
-// addRecord notes what is to be kept of a member.
+// addRecord adds the stored form of a member to the plan.
 func (pl *Plan) addRecord(kind string, number uint32, name string, body any, deleted bool) {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -216,12 +216,12 @@ func (pl *Plan) addRecord(kind string, number uint32, name string, body any, del
 	pl.Records = append(pl.Records, control.ConfigRecord{Kind: kind, Number: number, Service: pl.Service.Number, Name: name, Body: b, Deleted: deleted})
 }
 
-// maxAuditValueBytes is how much of a value the audit shows; of a longer one only
-// that it changed.
+// maxAuditValueBytes is the maximum size of a value in the audit log. For a longer value, the log
+// only shows that it changed.
 const maxAuditValueBytes = 200
 
-// hiddenFields are the fields of which the audit says only that they changed: texts,
-// and what may hold an address.
+// hiddenFields are the fields whose values the audit log does not show: texts, and fields that may
+// contain an address.
 var hiddenFields = map[string]bool{
 	"subject": true, "text": true, "html": true, "json": true, "markdown": true, "page": true, "partials": true, "locales": true, "devices": true, // of templates
 	"from": true, "sender": true, "reply_to": true, "username": true, "relays": true, // of channels
@@ -229,7 +229,7 @@ var hiddenFields = map[string]bool{
 
 const hiddenValue = "changed"
 
-// AuditFields is what the audit shows of the fields of c.
+// AuditFields returns the fields of c as the audit log shows them.
 func AuditFields(c catalog.Change) []audit.FieldChange {
 	var fields []audit.FieldChange
 	for _, f := range c.Fields {

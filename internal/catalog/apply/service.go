@@ -29,7 +29,7 @@ func (pl *Plan) serviceNumber(name string) uint32 {
 	return nextNumber(maps.Keys(pl.To.ServiceNames))
 }
 
-// setServiceSettings takes over title, budget, approval and limits, and returns what of them was another.
+// setServiceSettings applies title, budget, approval and limits, and returns the fields that changed.
 func (pl *Plan) setServiceSettings() (changes []audit.FieldChange) {
 	if title := pl.Document.Title; title != nil && *title != pl.Service.Title {
 		if len(*title) > maxTitleBytes {
@@ -70,7 +70,7 @@ func (pl *Plan) deleteService() {
 	pl.addServiceRecord(true)
 }
 
-// setApproval takes over what the document says about approval.
+// setApproval applies the approval settings of the document.
 func (pl *Plan) setApproval() []audit.FieldChange {
 	was := pl.Service.Approval
 	if above := pl.Document.HoldAbove; above != nil {
@@ -82,8 +82,8 @@ func (pl *Plan) setApproval() []audit.FieldChange {
 	return catalog.FieldChanges(was, pl.Service.Approval)
 }
 
-// setBudget takes over the budget of the document. It protects other services, so
-// that the admin of one may not raise it.
+// setBudget applies the budget of the document. The budget protects other services, so the admin of
+// a single service cannot raise it.
 func (pl *Plan) setBudget() (change audit.FieldChange, changed bool) {
 	asked := pl.Document.MatchingBudget
 	if asked == nil || time.Duration(*asked) == pl.Service.MatchingBudget {
@@ -101,7 +101,7 @@ func (pl *Plan) setBudget() (change audit.FieldChange, changed bool) {
 	return audit.FieldChange{Field: "matching_budget", Old: catalog.Duration(was).String(), New: catalog.Duration(pl.Service.Budget()).String()}, true
 }
 
-// setPages takes over what the document says of them.
+// setPages applies the page settings of the document.
 func (pl *Plan) setPages() []audit.FieldChange {
 	p := pl.Document.Pages
 	if p == nil {
@@ -116,7 +116,7 @@ func (pl *Plan) setPages() []audit.FieldChange {
 	return changes
 }
 
-// setLimits takes over what the document says about them.
+// setLimits applies the limits of the document.
 func (pl *Plan) setLimits() []audit.FieldChange {
 	was := pl.Service.Limits
 	if rate := pl.Document.Rate; rate != nil {
@@ -131,7 +131,7 @@ func (pl *Plan) setLimits() []audit.FieldChange {
 	return catalog.FieldChanges(was, pl.Service.Limits)
 }
 
-// setSubscriberSchema takes over the schema of the document; null takes it away.
+// setSubscriberSchema applies the subscriber schema of the document; null removes it.
 func (pl *Plan) setSubscriberSchema() {
 	text := pl.Document.SubscriberSchema
 	if len(text) == 0 {
@@ -158,7 +158,7 @@ func (pl *Plan) setSubscriberSchema() {
 	pl.addSubscriberSchemaRecord(text, false)
 }
 
-// deleteSubscriberSchema takes the schema away, if there is one.
+// deleteSubscriberSchema removes the schema, if there is one.
 func (pl *Plan) deleteSubscriberSchema() {
 	if pl.To.SubscriberSchemas[pl.Service.Number] != nil {
 		delete(pl.To.SubscriberSchemas, pl.Service.Number)

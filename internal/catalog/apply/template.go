@@ -60,7 +60,7 @@ func (pl *Plan) draftKey(template string) catalog.DraftKey {
 	return catalog.DraftKey{Service: pl.Service.Name, Template: template}
 }
 
-// newSource makes a version of a template of what the actor says now.
+// newSource creates a version of a template with the actor and the current time.
 func (pl *Plan) newSource(name string, version int, note string, parts catalog.TemplateParts) *catalog.TemplateSource {
 	src := &catalog.TemplateSource{Service: pl.Service.Name, Name: name, Version: version, TemplateParts: parts,
 		Made: catalog.Made{At: pl.opt.Now().UTC().Truncate(time.Millisecond), Note: note}}
@@ -78,7 +78,7 @@ func (pl *Plan) compile(src *catalog.TemplateSource) bool {
 	return err == nil
 }
 
-// publishSource makes src what the template says.
+// publishSource makes src the published version of the template.
 func (pl *Plan) publishSource(src *catalog.TemplateSource) {
 	src.Number = nextNumber(maps.Keys(pl.To.Templates))
 	pl.Service.Templates[src.Name], pl.To.Templates[src.Number] = src, src
@@ -89,12 +89,12 @@ func bodyOf(t *catalog.TemplateSource) catalog.TemplateBody {
 	return catalog.TemplateBody{Version: t.Version, Made: t.Made, TemplateParts: t.TemplateParts}
 }
 
-// draft keeps what spec says beside what is published. It is tried in the place of
-// that (sourceOf).
+// draft stores spec as the draft of the template. The dry run renders the draft instead of the
+// published version (see sourceOf).
 func (pl *Plan) draft(name string, spec *document.TemplateSpec) {
 	published, place := pl.Service.Templates[name], pl.To.Drafts[pl.draftKey(name)]
 	base, version := 0, pl.To.LastVersion(pl.draftKey(name))+1
-	var before catalog.TemplateParts // what the draft is compared with, for the audit
+	var before catalog.TemplateParts // the audit log compares the draft with this
 	if published != nil {
 		base, before = published.Version, published.TemplateParts
 	}
@@ -122,7 +122,7 @@ func (pl *Plan) draft(name string, spec *document.TemplateSpec) {
 	pl.addRecord(catalog.KindDraft, place.Number, name, catalog.DraftBody{Version: version, Base: base, Made: src.Made, TemplateParts: src.TemplateParts}, false)
 }
 
-// discard takes the draft of a template away, and tells whether there was one.
+// discard deletes the draft of a template, and reports whether there was one.
 func (pl *Plan) discard(name string) bool {
 	place := pl.To.Drafts[pl.draftKey(name)]
 	if place.Draft == nil {
@@ -134,8 +134,8 @@ func (pl *Plan) discard(name string) bool {
 	return true
 }
 
-// publish makes the draft what the template says, or the version that is named.
-// Publishing what is published changes nothing.
+// publish publishes the draft of a template, or the given version. Publishing the published version
+// changes nothing.
 func (pl *Plan) publish(name string, spec *document.TemplateSpec) {
 	at := inputerror.Pointer("templates", name)
 	now := catalog.Configuration{Snapshot: pl.To}
@@ -183,8 +183,8 @@ func (pl *Plan) publish(name string, spec *document.TemplateSpec) {
 	}
 }
 
-// sourceOf is the template that is tried: a draft that the document keeps, else what
-// is published.
+// sourceOf returns the template that the dry run renders: the draft in the document or, without
+// one, the published version.
 func (pl *Plan) sourceOf(name string) *catalog.TemplateSource {
 	if spec := pl.Document.Templates[name]; spec != nil && spec.Action == document.ActionDraft {
 		if d := pl.To.Drafts[pl.draftKey(name)].Draft; d != nil {

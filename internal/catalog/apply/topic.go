@@ -45,7 +45,7 @@ func (pl *Plan) topic(name string, spec *document.TopicSpec) {
 	}
 	body.Series = max(body.Series, known.Series)
 	if old == nil || body.Key != known.Key {
-		body.Series++ // what was known of the keys before is nobody's
+		body.Series++ // the existing states of the keys no longer apply
 	}
 	body.KeepDigest(known)
 	ruleChanges := mergeRules(body, name, known, spec)
@@ -105,8 +105,8 @@ func (pl *Plan) deletedTopic(name string) *catalog.Topic {
 	return nil
 }
 
-// mergeRules sets the rules: the named ones in the order of the document, then the
-// others that are known, in theirs; or as the mode of the spec says.
+// mergeRules sets the rules: those in the document in its order, then the other existing ones in
+// their order, unless the mode of the spec says otherwise.
 func mergeRules(b *catalog.TopicBody, topic string, known *catalog.TopicBody, spec *document.TopicSpec) []catalog.Change {
 	b.LastRule = max(b.LastRule, known.LastRule)
 	var diff catalog.Diff
@@ -157,7 +157,7 @@ func mergeRules(b *catalog.TopicBody, topic string, known *catalog.TopicBody, sp
 	return diff.Changes
 }
 
-// sameOrder reports whether the rules that both have stand in the same order.
+// sameOrder reports whether the rules in both lists have the same order.
 func sameOrder(a, b []catalog.RuleBody) bool {
 	return ruleOrder(common(a, b)) == ruleOrder(common(b, a))
 }
@@ -198,8 +198,8 @@ func (pl *Plan) checkDigestKey(at string, t *catalog.Topic) {
 	}
 }
 
-// dryRunDigests checks each template against all topics whose digests it writes,
-// where the document names one of them, and notes which are used.
+// dryRunDigests checks each template against all topics whose digests use it, if the document
+// contains one of them, and notes the templates that are used.
 func (pl *Plan) dryRunDigests(used map[string]bool) {
 	topics := map[string][]*catalog.Topic{}
 	for _, t := range catalog.SortedValues(pl.Service.Topics) {
@@ -228,8 +228,8 @@ func (pl *Plan) dryRunDigests(used map[string]bool) {
 	}
 }
 
-// checkReserved refuses a new topic with a name of ours that is none of ours, and one
-// of ours that would look different.
+// checkReserved refuses a new topic with a reserved name that Fanfare does not define, and a
+// reserved topic with a different schema or key.
 func (pl *Plan) checkReserved(at, name string, spec *document.TopicSpec) bool {
 	if !fanfare.ReservedTopic(name) || pl.Service.Topics[name] != nil && spec.Schema == nil && spec.Key == "" {
 		return true

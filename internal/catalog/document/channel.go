@@ -110,7 +110,7 @@ func (n node) mailbox() string {
 	return s
 }
 
-// address reads an address alone.
+// address reads an address without a display name.
 func (n node) address() string {
 	s := n.line()
 	if a, err := mail.ParseAddress(s); err != nil || a.Address != s {
@@ -241,13 +241,13 @@ func (n node) moment() time.Time {
 	return time.Time{}
 }
 
-// maxQuota is the highest quota that can be told from none.
+// maxQuota is the highest quota; anything above it is effectively unlimited.
 const maxQuota = 1_000_000_000
 
-// maxOnly is how many destinations may have limits of their own.
+// maxOnly is the maximum number of destinations with their own limits.
 const maxOnly = 1000
 
-// limitFields adds what a channel can say of how much it sends at a time.
+// limitFields adds the fields that limit the load of a channel.
 func limitFields(c *ChannelSpec, driver string, all fieldReaders) {
 	all["adapt"] = func(v node) { c.Adapt = v.yes() }
 	all["daily_quota"] = func(v node) { c.DailyQuota = v.dailyQuota() }
@@ -285,8 +285,7 @@ func oneDestination(d *catalog.DestinationSettings) fieldReaders {
 	}
 }
 
-// dailyQuota reads a number of messages, an object with the zone beside it, or that
-// there is no bound.
+// dailyQuota reads a number of messages, an object with the number and the time zone, or unlimited.
 func (n node) dailyQuota() (q catalog.DailyQuota) {
 	messages := func(v node) { q.Messages = int64(v.number(1, maxQuota)) }
 	switch value := n.resolved().(type) {
@@ -361,7 +360,7 @@ func (n node) timeOfDay() string {
 	return s
 }
 
-// receipts reads how a provider tells what became of messages.
+// receipts reads how a provider reports the outcomes of messages.
 func (n node) receipts() (r catalog.Receipts) {
 	n.fields(fieldReaders{
 		"form":        func(v node) { r.Form = v.choice(catalog.ReceiptForms...) },
@@ -422,7 +421,7 @@ func (n node) relay() catalog.Relay {
 	return r
 }
 
-// relayed checks what a channel by SMTP says about where its mails go.
+// relayed checks the relay settings of an SMTP channel.
 func (n node) relayed(c *ChannelSpec) {
 	if n.has("relay") == n.has("relays") {
 		n.fault("set relay, or relays if there are several", "exactly one of relay and relays must be set")
@@ -474,11 +473,10 @@ func (n node) share() catalog.Share {
 	return catalog.Share(s)
 }
 
-// retryDefault is what a document calls the waits of all classes that have none
-// of their own.
+// retryDefault is the name of the retry schedule for all classes without their own.
 const retryDefault = "default"
 
-// retry reads the waits of a channel: one list, or lists by class.
+// retry reads the retry schedule of a channel: one list, or lists by class.
 func (n node) retry(c *ChannelSpec) {
 	if _, list := n.resolved().(*ast.SequenceNode); list {
 		c.Retry = n.durations()
@@ -493,7 +491,7 @@ func (n node) retry(c *ChannelSpec) {
 	}
 }
 
-// retryBy reads what a channel shows.
+// retryBy reads retry schedules by class, as the API returns them.
 func (n node) retryBy() catalog.RetryBy {
 	all, by := fieldReaders{}, catalog.RetryBy{}
 	retryFields(by, all)
@@ -501,8 +499,8 @@ func (n node) retryBy() catalog.RetryBy {
 	return by
 }
 
-// retryFields adds the fields that fill the lists of classes. An empty list is one: such
-// an answer is not tried again.
+// retryFields adds the fields that fill the lists of classes. An empty list is valid: such a reply is
+// not retried.
 func retryFields(by catalog.RetryBy, all fieldReaders) {
 	for _, class := range fanfare.Classes {
 		all[string(class)] = func(v node) {
@@ -523,14 +521,14 @@ func (n node) durations() []catalog.Duration {
 	return slices.Clip(all)
 }
 
-// Defaults of channels whose driver is webhook. Receivers are many and each has few
-// connections, so that a slow one is given up sooner than a relay.
+// Defaults of webhook channels. There are many receivers with few connections each, so the timeout for
+// a slow receiver is shorter than for a relay.
 const (
 	defaultAnswerTimeout  = catalog.Duration(30 * time.Second)
 	defaultConnectTimeout = catalog.Duration(10 * time.Second)
 )
 
-// webhookFields adds what a channel to programs can say.
+// webhookFields adds the fields of a webhook channel.
 func webhookFields(c *ChannelSpec, all fieldReaders) {
 	all["secret_env"] = func(v node) { c.SecretEnv = v.line() }
 	all["secret_file"] = func(v node) { c.SecretFile = v.path() }

@@ -12,8 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
-// Locate adds the line and column of the member that an error points at, where
-// it has none of its own.
+// Locate adds the line and column of the member to which an error points, unless the error already
+// has them.
 func (d *Document) Locate(err error) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
@@ -34,8 +34,8 @@ func (d *Document) Locate(err error) error {
 	return e
 }
 
-// position is that of the member at the pointer, or of the next one around it
-// that is known; zero without any.
+// position returns the position of the member at the pointer, or of the closest enclosing member with
+// a known position, or zero.
 func (d *Document) position(at string) position {
 	for ; at != ""; at = at[:max(0, strings.LastIndexByte(at, '/'))] {
 		if pos, ok := d.positions[at]; ok {
@@ -45,9 +45,9 @@ func (d *Document) position(at string) position {
 	return position{}
 }
 
-// Relocated gives an error, which has lines and columns of the document as it was
-// sent, those of d, which says the same in another text. A line of a template or
-// of an expression stays, and the message says where that text stands.
+// Relocated converts the lines and columns of an error from the document that was sent to d, which has
+// the same content in another text. The line of a template or an expression is kept, and the message
+// says where that text begins.
 func (d *Document) Relocated(err error, sent *Document) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
@@ -64,13 +64,13 @@ func (d *Document) Relocated(err error, sent *Document) error {
 	return e
 }
 
-// within returns what of a pointer lies below root.
+// within returns the part of a pointer below root.
 func within(pointer, root string) (string, bool) {
 	rest, ok := strings.CutPrefix(pointer, root)
 	return rest, ok && root != "" && (rest == "" || rest[0] == '/')
 }
 
-// A TemplateAction is what a document does to a template.
+// A TemplateAction is the effect of a document on a template.
 type TemplateAction int
 
 const (
@@ -80,12 +80,12 @@ const (
 	ActionDiscard                       // takes the draft away
 )
 
-// approvalFields reads what is said of the service.
+// approvalFields reads the approval settings of the service.
 func (d *Document) approvalFields() fieldReaders {
 	return holdFields(func(n int) { d.HoldAbove = &n }, func(yes bool) { d.HoldExemptUrgent = &yes })
 }
 
-// approvalFields reads what is said of a topic.
+// approvalFields reads the approval settings of a topic.
 func (t *TopicSpec) approvalFields() fieldReaders {
 	return holdFields(func(n int) { t.HoldAbove = n }, func(yes bool) { t.HoldExemptUrgent = yes })
 }
@@ -100,29 +100,29 @@ type Document struct {
 	Topics    map[string]*TopicSpec    `json:"topics,omitempty"`
 	Templates map[string]*TemplateSpec `json:"templates,omitempty"`
 
-	// MatchingBudget is what one event may take in conditions to which no index
-	// leads; nil leaves it, 0 is the default.
+	// MatchingBudget is the maximum matching cost of an event for unindexed conditions. nil leaves it
+	// unchanged, and 0 is the default.
 	MatchingBudget *catalog.Duration `json:"matching_budget,omitempty"`
 
-	// HoldAbove and HoldExemptUrgent say which broadcasts wait for approval; nil
-	// leaves them, 0 is: none.
+	// HoldAbove and HoldExemptUrgent define which broadcasts wait for approval. nil leaves them
+	// unchanged, and 0 means none.
 	HoldAbove        *int  `json:"hold_above,omitempty"`
 	HoldExemptUrgent *bool `json:"hold_exempt_urgent,omitempty"`
 
-	// Rate and DailyQuota bound what all channels send together; nil leaves them, the
-	// zero ones are: without bound.
+	// Rate and DailyQuota limit all channels together. nil leaves them unchanged, and zero values mean no
+	// limit.
 	Rate       *catalog.Rate       `json:"rate,omitempty"`
 	DailyQuota *catalog.DailyQuota `json:"daily_quota,omitempty"`
 
-	// Bounces say after which bounces an address is given up; nil leaves them, of
-	// those that are given a rule that is left out is the default.
+	// Bounces define after which bounces an address is suppressed. nil leaves them unchanged; otherwise,
+	// missing rules take their defaults.
 	Bounces *catalog.BounceSettings `json:"bounces,omitempty"`
 
-	// SubscriberSchema is the JSON Schema of the attributes of subscribers; null
-	// takes it away, absent leaves it.
+	// SubscriberSchema is the JSON Schema of the attributes of subscribers. null removes it, and an absent
+	// field leaves it unchanged.
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty"`
 
-	// Pages is how the pages of the service look; nil leaves it.
+	// Pages is the look of the recipient pages of the service. nil leaves it unchanged.
 	Pages *catalog.Pages `json:"pages,omitempty"`
 
 	DeleteService bool                `json:"-"` // the service goes, with all that it has
@@ -136,14 +136,14 @@ func newDocument() *Document {
 		positions: map[string]position{}}
 }
 
-// A ChannelSpec is what a document says of a channel.
+// A ChannelSpec describes a channel in a document.
 type ChannelSpec struct {
 	catalog.ChannelSettings
 	Delete bool `json:"delete,omitempty"`
 }
 
-// A TopicSpec is what a document says of a topic. Rules that are known but not
-// named follow the named ones.
+// A TopicSpec describes a topic in a document. Existing rules that it does not contain follow those
+// that it contains.
 type TopicSpec struct {
 	catalog.TopicSettings
 	Rules  []RuleSpec `json:"rules,omitempty"`
@@ -152,7 +152,7 @@ type TopicSpec struct {
 	RuleMode ruleMode `json:"-"`
 }
 
-// A ruleMode says what becomes of the rules that a document does not name.
+// A ruleMode defines what happens to existing rules that a document does not contain.
 type ruleMode int
 
 const (
@@ -161,14 +161,13 @@ const (
 	RulesOnly                    // they keep their places, as the named ones do, and so do the topic's settings
 )
 
-// A RuleSpec is what a document says of a rule.
+// A RuleSpec describes a rule in a document.
 type RuleSpec struct {
 	catalog.Rule
 	Delete bool `json:"delete,omitempty"`
 }
 
-// A TemplateSpec is what a document says of a template. Every change makes a new
-// version.
+// A TemplateSpec describes a template in a document. Every change creates a new version.
 type TemplateSpec struct {
 	catalog.TemplateParts
 	Delete bool `json:"delete,omitempty"`
@@ -180,7 +179,7 @@ type TemplateSpec struct {
 
 type position struct{ line, column int }
 
-// A Member names one thing of the configuration.
+// A Member identifies one object of the configuration.
 type Member struct {
 	Service string
 	Kind    string // service, channel, topic, rule, template, or draft, which has the name of its template
@@ -275,14 +274,14 @@ func (m Member) own() string {
 	return m.Name
 }
 
-// check refuses a name that could not be one.
+// check refuses an invalid name.
 func (m Member) check(n node) {
 	if !NamePattern.MatchString(m.own()) {
 		n.fault(NameHint, "%s is not a valid name", inputerror.Quote(m.own()))
 	}
 }
 
-// pointer is where the member stands in a document.
+// pointer returns the pointer of the member in a document.
 func (m Member) pointer() string {
 	switch m.Kind {
 	case catalog.KindChannel:
@@ -297,7 +296,7 @@ func (m Member) pointer() string {
 	return ""
 }
 
-// Deletion is a document that takes the member away.
+// Deletion returns a document that deletes the member.
 func (m Member) Deletion() *Document {
 	d := newDocument()
 	d.Service, d.root = m.Service, m.pointer()
@@ -318,7 +317,7 @@ func (m Member) Deletion() *Document {
 	return d
 }
 
-// version reads a template that is to be published, or kept as a draft.
+// version reads a template to publish, or to store as a draft.
 func (p *reader) version(n node, kind string) *TemplateSpec {
 	note := ""
 	for _, name := range []string{"version", "state", "base", "at", "key", "key_name"} {
@@ -341,8 +340,8 @@ func (n node) note() string {
 	return note
 }
 
-// Publication is a document that publishes the draft of a template, or one of its
-// versions again. A note says why; without one that of the draft stays.
+// Publication returns a document that publishes the draft of a template, or one of its versions
+// again. Without a note, the note of the draft is used.
 func Publication(service, template string, version int, note string) (*Document, error) {
 	if err := checkNote(note); err != nil {
 		return nil, inputerror.WithPointer("/note", err)
@@ -353,7 +352,7 @@ func Publication(service, template string, version int, note string) (*Document,
 	return d, nil
 }
 
-// limitFields reads what is said of the service.
+// limitFields reads the limits of the service.
 func (d *Document) limitFields(all fieldReaders) {
 	all["rate"] = func(v node) { rate := v.rate(); d.Rate = &rate }
 	all["daily_quota"] = func(v node) { quota := v.dailyQuota(); d.DailyQuota = &quota }

@@ -17,15 +17,15 @@ import (
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
-// A node is a place in the document: it knows its pointer, and reads itself as
-// what is asked for or notes a fault.
+// A node is a value in the document with its pointer. Its methods read the value as a type, or note an
+// error.
 type node struct {
 	ast.Node
 	p  *reader
 	at string
 }
 
-// fieldReaders are the fields that an object may have, with what reads each.
+// fieldReaders are the fields that an object may have, with the function that reads each.
 type fieldReaders map[string]func(node)
 
 func (n node) fault(hint, format string, args ...any) {
@@ -63,7 +63,8 @@ func (n node) resolved() ast.Node {
 	return nil
 }
 
-// pairs lists the members of an object, in order; nil with a fault if it is none.
+// pairs lists the members of an object, in order. If the value is not an object, it notes an error and
+// returns nil.
 func (n node) pairs() []*ast.MappingValueNode {
 	switch v := n.resolved().(type) {
 	case *ast.MappingNode:
@@ -77,7 +78,7 @@ func (n node) pairs() []*ast.MappingValueNode {
 	return nil
 }
 
-// key is the text of a member's name.
+// key returns the name of a member.
 func key(pair *ast.MappingValueNode) string {
 	if s, ok := pair.Key.(*ast.StringNode); ok {
 		return s.Value
@@ -93,7 +94,7 @@ func (n node) member(pair *ast.MappingValueNode) node {
 	return m
 }
 
-// fields reads an object in which only these fields may be.
+// fields reads an object that may contain only these fields.
 func (n node) fields(known fieldReaders) {
 	for _, pair := range n.pairs() {
 		name := key(pair)
@@ -128,14 +129,14 @@ func fieldHint(name string, known fieldReaders) string {
 	return inputerror.DidYouMean(name, maps.Keys(known), "")
 }
 
-// entries reads an object whose names are free.
+// entries reads an object with arbitrary names.
 func (n node) entries(read func(name string, v node)) {
 	for _, pair := range n.pairs() {
 		read(key(pair), n.member(pair))
 	}
 }
 
-// members is entries for things that have a name of their own.
+// members is like entries, for objects whose names must be valid.
 func (n node) members(read func(name string, v node)) {
 	n.entries(func(name string, v node) {
 		if !NamePattern.MatchString(name) {
@@ -180,21 +181,21 @@ func (n node) find(name string) *ast.MappingValueNode {
 
 func (n node) has(name string) bool { return n.find(name) != nil }
 
-// oneOf refuses two fields that say the same thing.
+// oneOf refuses two fields of which only one may be set.
 func (n node) oneOf(a, b string) {
 	if n.has(a) && n.has(b) {
 		n.fault("set only one of them", "both %s and %s are set", a, b)
 	}
 }
 
-// alone refuses other fields beside name where that is set.
+// alone refuses other fields if name is set.
 func (n node) alone(name string, set bool) {
 	if set && len(n.pairs()) > 1 {
 		n.fault("remove the other fields, or "+name, "%s: true cannot be combined with other fields", name)
 	}
 }
 
-// text reads a scalar as it is written.
+// text reads a scalar in its original form.
 func (n node) text() string {
 	switch v := n.resolved().(type) {
 	case *ast.StringNode:
@@ -210,7 +211,7 @@ func (n node) text() string {
 	return ""
 }
 
-// name reads the name of a thing.
+// name reads the name of an object.
 func (n node) name() string {
 	s := n.text()
 	if !NamePattern.MatchString(s) {
@@ -272,7 +273,7 @@ func (n node) encode(v any) json.RawMessage {
 	return b
 }
 
-// jsonValue makes the keys of objects strings, which in YAML they need not be.
+// jsonValue converts the keys of objects to strings, because YAML allows other keys.
 func jsonValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -50,7 +50,7 @@ func ParseDocument(b []byte, dir string) (*Document, error) {
 	return p.doc, nil
 }
 
-// readDocument reads the text as far as its form goes.
+// readDocument parses the text without checking what it refers to.
 func readDocument(b []byte) (*reader, ast.Node, error) {
 	if len(b) > MaxUploadBytes {
 		return nil, nil, inputerror.TooLarge("", len(b), MaxUploadBytes)
@@ -82,9 +82,8 @@ func readDocument(b []byte) (*reader, ast.Node, error) {
 	return p, file.Docs[0].Body, nil
 }
 
-// tooDeep returns the line at which the document is nested too deeply to be
-// parsed in reasonable time, or 0. It knows nothing of quotes: more brackets that
-// are opened than closed are too many anywhere.
+// tooDeep returns the line at which the document is nested too deeply to be parsed in reasonable time,
+// or 0. It ignores quotes: too many unclosed brackets are refused anywhere.
 func tooDeep(b []byte) int {
 	line, depth, dashes := 1, 0, 0
 	for _, c := range b {
@@ -120,7 +119,7 @@ func syntaxFault(err error) *fanfare.Error {
 	return e
 }
 
-// A reader turns the tree into a Document and collects what is wrong.
+// A reader converts the tree to a Document and collects the errors.
 type reader struct {
 	doc     *Document
 	dir     string
@@ -255,8 +254,7 @@ func (p *reader) template(n node) *TemplateSpec {
 	return t
 }
 
-// file reads the file that n names. Only what lies below the document's folder
-// is reached.
+// file reads the file whose path is n. Only files below the directory of the document are allowed.
 func (n node) file() string {
 	b := n.bytesOf(n.text(), maxFileBytes)
 	if !utf8.Valid(b) {
@@ -265,7 +263,7 @@ func (n node) file() string {
 	return string(b)
 }
 
-// bytesOf reads a file that has most bytes.
+// bytesOf reads a file of at most most bytes.
 func (n node) bytesOf(name string, most int) []byte {
 	switch {
 	case name == "":
@@ -294,7 +292,7 @@ func (n node) bytesOf(name string, most int) []byte {
 	return b
 }
 
-// jsonFile reads a file that holds JSON, or YAML.
+// jsonFile reads a file that contains JSON or YAML.
 func (n node) jsonFile() json.RawMessage {
 	before := len(n.p.wrong)
 	text := n.file()
@@ -340,8 +338,7 @@ type shared struct {
 
 var rendered = regexp.MustCompile(`\{%-?\s*render\s+["']([^"']+)["']`)
 
-// sharedFields reads the partials and layouts of a document, which stand apart from
-// its templates.
+// sharedFields reads the partials and layouts of a document, which are separate from its templates.
 func (p *reader) sharedFields(all fieldReaders) {
 	p.shared = shared{map[string]string{}, map[string]string{}}
 	all["partials"] = func(v node) {
@@ -362,7 +359,7 @@ func (n node) source() (text string) {
 	return text
 }
 
-// share gives each template what it names.
+// share adds to each template the partials and layouts to which it refers.
 func (p *reader) share() {
 	if len(p.shared.partials)+len(p.shared.layouts) == 0 {
 		return

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages/words"
 )
 
-// maxHoldAbove is the most that hold_above may say: as good as never.
+// maxHoldAbove is the maximum of hold_above, which is effectively never.
 const maxHoldAbove = 1_000_000_000
 
 // holdFields are the fields of a topic's or a service's approval.
@@ -60,7 +60,7 @@ func (n node) bounceRule() (rule catalog.BounceRule) {
 	return rule
 }
 
-// Limits of what is said of pages.
+// Limits of the page settings.
 const (
 	maxLogoBytes  = 100 << 10
 	maxPageLinks  = 10
@@ -71,7 +71,7 @@ const (
 
 var colorPattern = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
 
-// pages reads what is said of a service.
+// pages reads the page settings of a service.
 func (n node) pages() *catalog.Pages {
 	p := &catalog.Pages{}
 	if n.resolved() == nil {
@@ -102,7 +102,7 @@ func (n node) pages() *catalog.Pages {
 	return p
 }
 
-// logo reads an image that is written out: pages load nothing.
+// logo reads an inline image, because pages do not load other resources.
 func (n node) logo() string {
 	text := strings.Join(strings.Fields(n.text()), "")
 	kind, data, ok := strings.Cut(text, ";base64,")
@@ -131,7 +131,7 @@ func (n node) pageLink() (l catalog.PageLink) {
 	return l
 }
 
-// pageTexts reads texts by language. Their names are known to who writes pages.
+// pageTexts reads texts by language. Package words knows their names.
 func (n node) pageTexts() map[string]map[string]string {
 	all, size := map[string]map[string]string{}, 0
 	n.entries(func(tag string, v node) {
@@ -153,7 +153,7 @@ func (n node) pageTexts() map[string]map[string]string {
 	return all
 }
 
-// signup reads true, or what is said of it.
+// signup reads true, or an object with the settings.
 func (n node) signup() *catalog.Signup {
 	if text := n.word(); text != "" {
 		if text == "false" {
@@ -170,7 +170,7 @@ func (n node) signup() *catalog.Signup {
 	return s
 }
 
-// word is what a plain yes or no says, "" for anything else.
+// word returns the text of true or false, or "" for any other value.
 func (n node) word() string {
 	if v, ok := n.resolved().(*ast.BoolNode); ok {
 		return v.GetToken().Value

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
-// maxContentBytes is how large one file may be, whatever the server's settings say.
+// maxContentBytes is the maximum size of one file, regardless of the settings of the server.
 const maxContentBytes = 16 << 20
 
 // attachments reads a list of files.
@@ -72,7 +72,7 @@ func (n node) enclosed(image string) (f catalog.TemplateFile) {
 	return f
 }
 
-// base64 reads bytes, which may stand in several lines.
+// base64 reads base64, which may span several lines.
 func (n node) base64() []byte {
 	text := n.text()
 	if index, ok := strings.CutPrefix(text, liftedMark); ok {
@@ -99,7 +99,7 @@ const (
 	// liftedMark stands before the number of a text that was lifted out; it has a
 	// character that base64 has not.
 	liftedMark = "lifted:"
-	// liftBytes is from which length on a text is lifted out.
+	// liftBytes is the minimum length of a text that is lifted out.
 	liftBytes = 4 << 10
 )
 
@@ -154,7 +154,7 @@ func stringAt(b []byte) (text []byte, isKey bool) {
 	return b[:end], len(after) > 0 && after[0] == ':'
 }
 
-// checkNote refuses a note that is no short line.
+// checkNote refuses a note that is not a short single line.
 func checkNote(note string) error {
 	switch {
 	case strings.ContainsAny(note, "\r\n\x00"):
@@ -215,5 +215,5 @@ func variantFields(v *catalog.TemplateVariants) fieldReaders {
 	}
 }
 
-// maxNoteBytes is how long a note may be.
+// maxNoteBytes is the maximum size of a note.
 const maxNoteBytes = 512

@@ -34,7 +34,7 @@ func (n node) digest() (d catalog.Digest) {
 	return d
 }
 
-// generation is what is kept: "" for the default.
+// generation reads the stored form: "" for the default.
 func (n node) generation() string {
 	text := n.text()
 	if text == catalog.Continuous {

@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+func keyOf(t *testing.T, text string) *Key {
+	t.Helper()
+	k, err := NewKey(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestASealedKeyOpensWithTheSameClusterKeyAndName(t *testing.T) {
+	k, secret := keyOf(t, "one cluster key"), []byte("a secret of the server")
+	sealed := k.Seal("link.key", secret)
+	if got, err := k.Open("link.key", sealed); err != nil || !bytes.Equal(got, secret) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if bytes.Contains(sealed, secret) || bytes.Equal(sealed, k.Seal("link.key", secret)) {
+		t.Error("the key is not encrypted with a nonce")
+	}
+	changed := bytes.Clone(sealed)
+	changed[len(changed)-1] ^= 1
+	for name, open := range map[string]func() ([]byte, error){
+		"another cluster key": func() ([]byte, error) { return keyOf(t, "another").Open("link.key", sealed) },
+		"another name":        func() ([]byte, error) { return k.Open("webhook.key", sealed) },
+		"a changed byte":      func() ([]byte, error) { return k.Open("link.key", changed) },
+		"too short":           func() ([]byte, error) { return k.Open("link.key", sealed[:5]) },
+		"nothing":             func() ([]byte, error) { return k.Open("link.key", nil) },
+	} {
+		if _, err := open(); fanfare.CodeOf(err) != fanfare.Conflict || !strings.Contains(err.Error(), "cluster key") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Only a node with the cluster key can say which client a request comes from, for this request, for a minute.
+func TestOnlyANodeCanNameTheClient(t *testing.T) {
+	k := keyOf(t, "one cluster key")
+	const node = "10.0.0.2:700"
+	seen := func(r *http.Request) (client string) {
+		r.RemoteAddr = node
+		k.Trust(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			client = r.RemoteAddr
+			if forwarded(r) {
+				t.Error("the API sees the header")
+			}
+		})).ServeHTTP(httptest.NewRecorder(), r)
+		return client
+	}
+	request := func(by *Key, client string, at time.Time, change func(*http.Request)) *http.Request {
+		r := httptest.NewRequest("POST", "/v1/events?wait=1s", http.NoBody)
+		by.sign(r, client, at)
+		if change != nil {
+			change(r)
+		}
+		return r
+	}
+	now := time.Now()
+	if got := seen(request(k, "192.0.2.7:99", now, nil)); got != "192.0.2.7:99" {
+		t.Errorf("the client of a forwarded request is %s", got)
+	}
+	for name, r := range map[string]*http.Request{
+		"another key":      request(keyOf(t, "another"), "192.0.2.7:99", now, nil),
+		"an old request":   request(k, "192.0.2.7:99", now.Add(-2*time.Minute), nil),
+		"a future request": request(k, "192.0.2.7:99", now.Add(2*time.Minute), nil),
+		"another path":     request(k, "192.0.2.7:99", now, func(r *http.Request) { r.URL.Path = "/v1/apply" }),
+		"another method":   request(k, "192.0.2.7:99", now, func(r *http.Request) { r.Method = "DELETE" }),
+		"another client": request(k, "192.0.2.7:99", now, func(r *http.Request) {
+			r.Header.Set(forwardedHeader, strings.Replace(r.Header.Get(forwardedHeader), "192.0.2.7", "192.0.2.8", 1))
+		}),
+		"no signature":           request(k, "192.0.2.7:99", now, func(r *http.Request) { r.Header.Set(forwardedHeader, "192.0.2.7") }),
+		"not an address":         request(k, "client", now, nil),
+		"the machine of a node":  request(k, "127.0.0.1:99", now, nil),
+		"the same, mapped to v6": request(k, "[::ffff:127.0.0.1]:99", now, nil),
+	} {
+		if got := seen(r); got != node {
+			t.Errorf("%s: the client is %s", name, got)
+		}
+	}
+}
