@@ -268,7 +268,7 @@ func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = errNoLeader
 	default:
 		f.options.Logger.Debug("a forwarded request failed", "error", err)
-		e = &fanfare.Error{Code: fanfare.Unavailable, Message: "the node that leads stopped while it handled the request: it is unknown whether the request was carried out",
+		e = &fanfare.Error{Code: fanfare.Unavailable, Message: "the leading node stopped while handling the request; it is unknown whether the request was carried out",
 			Hint: "send it again: an event with the same id, and a message with the same Idempotency-Key, are accepted only once", RetryAfter: time.Second}
 	}
 	problem.Of(e, httpio.RequestID(r)).Write(w)

@@ -10,9 +10,9 @@ import (
 type Config struct {
 	// Storage.
 	DataDir    string        `koanf:"data_dir" default:"./fanfare-data" doc:"Directory of the stores, the embedded bus, the keys and admin.key. If it does not exist, it is created with mode 0700."`
-	Durability string        `koanf:"durability" default:"fsync" doc:"Whether acknowledged data survives a power loss (fsync) or only the sudden end of the process (relaxed). The setting applies to the whole server."`
+	Durability string        `koanf:"durability" default:"fsync" doc:"Whether acknowledged data survives a power loss (fsync) or only a crash of the process (relaxed). The setting applies to the whole server."`
 	DiskFloor  DiskFloor     `koanf:"disk_floor" default:"5% or 1GB" doc:"Free disk space below which the API rejects events with status 507, while delivery continues. A percentage, a size, or both, in which case the smaller one applies; 0 disables the check."`
-	Retention  int           `koanf:"retention_days" default:"30" doc:"Number of days for which deliveries can be traced, at least 1. Older data is deleted by day of receipt. A day with open or scheduled messages is deleted only after they have been sent and half of this time has passed."`
+	Retention  int           `koanf:"retention_days" default:"30" doc:"Number of days for which deliveries can be traced, at least 1. Older data is deleted by day of receipt. A day with open or scheduled messages is deleted only after these messages have been sent and another half of retention_days has passed since then."`
 	AuditDays  int           `koanf:"audit_days" default:"365" doc:"Number of days for which audit log entries are kept, at least 1 and never fewer than retention_days."`
 	Lease      time.Duration `koanf:"lease" default:"90s" doc:"Time for which a sender holds a batch before another sender can take it over, 10s to 1h. A sender does not start a transaction that could take longer than the remaining time."`
 
@@ -24,7 +24,7 @@ type Config struct {
 	DBStatementTimeout time.Duration `koanf:"db_statement_timeout" default:"30s" doc:"Time after which PostgreSQL cancels a statement, 1s to 1h."`
 
 	// Listener of the API.
-	Listen      string `koanf:"listen" default:"127.0.0.1:8085" doc:"Address of the API, host:port. Port 0 selects a free one."`
+	Listen      string `koanf:"listen" default:"127.0.0.1:8085" doc:"Address of the API, host:port. Port 0 selects a free port."`
 	PublicURL   string `koanf:"public_url" default:"" doc:"Public URL of this server, used in unsubscribe links: https://news.example.org. If it is empty, messages contain no such links."`
 	TLSCert     string `koanf:"tls_cert" default:"" doc:"PEM file with the certificate chain of the API. If tls_cert and tls_key are set, the API is served over HTTPS."`
 	TLSKey      string `koanf:"tls_key" default:"" doc:"PEM file with the private key of tls_cert."`
@@ -48,7 +48,7 @@ type Config struct {
 	// Outgoing connections.
 	AllowNetworks []string `koanf:"allow_networks" default:"" doc:"Networks to which webhooks can be sent in addition to the public Internet, separated by commas: 10.1.0.0/16. All other addresses of this machine, of private networks and of cloud metadata services are refused."`
 
-	Resolver string `koanf:"resolver" default:"" doc:"DNS server, host:port, for the MX records of channels with destinations by mx, and for the DNS records of new DKIM keys. If it is empty, the resolvers of the machine are used."`
+	Resolver string `koanf:"resolver" default:"" doc:"DNS server, host:port, for the MX records that channels with destinations by mx use, and for the DNS records of new DKIM keys. If it is empty, the resolvers of the machine are used."`
 
 	// Attachments.
 	MaxAttachments   Size     `koanf:"max_attachments" default:"10MB" doc:"Maximum total size of the files in one message as they are sent, which is 1.37 times their size on disk; 10KB to 40MB. Providers and relays accept 10 to 35 MB."`
@@ -57,15 +57,15 @@ type Config struct {
 	// Bus, roles and stop.
 	NATS         string        `koanf:"nats" default:"" doc:"URL of an external NATS cluster with JetStream. If it is empty, the bus runs inside this process. If the URL contains a password, set it in FANFARE_NATS or nats_file."`
 	NATSFile     string        `koanf:"nats_file" default:"" doc:"File whose first line is the value of nats."`
-	Replicas     int           `koanf:"replicas" default:"0" doc:"Copies of each stream that an external NATS cluster stores, 1 to 5: 3 survives the loss of one of three servers. 0 keeps the number that the streams have, and creates them with 1."`
-	Roles        []string      `koanf:"roles" default:"all" doc:"Stages that run in this process. The only value is all."`
-	DrainTimeout time.Duration `koanf:"drain_timeout" default:"30s" doc:"Time for which the server waits, when it stops, for messages that are being sent. The next start resumes the remaining ones."`
+	Replicas     int           `koanf:"replicas" default:"0" doc:"Copies of each stream that an external NATS cluster stores, 1 to 5: With 3, the streams survive the loss of one of three servers. 0 leaves existing streams unchanged and creates new ones with one copy."`
+	Roles        []string      `koanf:"roles" default:"all" doc:"Stages that run in this process. The only valid value is all."`
+	DrainTimeout time.Duration `koanf:"drain_timeout" default:"30s" doc:"Time for which the server waits, when it stops, for messages that are being sent. Any that remain are resumed at the next start."`
 
 	// Cluster.
-	Node           string `koanf:"node" default:"" doc:"Name of this node in a cluster of servers that use the same db and nats: one of them leads, and the others take over if it fails. It consists of a to z, A to Z, 0 to 9, dots and hyphens. If it is empty, this server is not part of a cluster."`
-	NodeURL        string `koanf:"node_url" default:"" doc:"URL at which the other nodes reach the API of this node. If it is empty, it is made of listen, which must then name an address that the other nodes can reach."`
-	NodeCA         string `koanf:"node_ca" default:"" doc:"PEM file with the authorities that signed the certificates of the other nodes. If it is empty, those of the machine are used."`
-	ClusterKeyFile string `koanf:"cluster_key_file" default:"" doc:"File whose first line is the cluster key, which is the same for all nodes, with at least 32 characters: openssl rand -base64 32. It encrypts the keys of the server in db, and proves that a request was forwarded by a node."`
+	Node           string `koanf:"node" default:"" doc:"Name of this node in a cluster of servers that use the same db and nats: one of them leads, and the others take over if it fails. Allowed characters: a to z, A to Z, 0 to 9, dots and hyphens. If it is empty, this server is not part of a cluster."`
+	NodeURL        string `koanf:"node_url" default:"" doc:"URL at which the other nodes reach the API of this node. If it is empty, the URL is derived from listen, which must then contain an address that the other nodes can reach."`
+	NodeCA         string `koanf:"node_ca" default:"" doc:"PEM file with the certificate authorities that signed the certificates of the other nodes. If it is empty, the system's certificate authorities are used."`
+	ClusterKeyFile string `koanf:"cluster_key_file" default:"" doc:"File whose first line is the cluster key: at least 32 characters, identical on all nodes. Generate one with openssl rand -base64 32. It encrypts the keys of the server in db, and proves that a request was forwarded by a node."`
 
 	Capture         string   `koanf:"capture" default:"" doc:"For staging: the target to which all messages are sent instead of the relays and receivers of their channels, smtp://host:port or a directory. If it is empty, messages are delivered normally."`
 	AllowRecipients []string `koanf:"allow_recipients" default:"" doc:"For staging: recipients to whom messages are actually delivered, separated by commas: addresses, @example.org for a domain, or hosts of webhooks. Messages to all other recipients are captured or, if capture is not set, suppressed. If it is empty, recipients are not restricted."`

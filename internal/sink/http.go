@@ -25,7 +25,7 @@ func (s *Server) ListenHTTP(addr string) (net.Addr, error) {
 	defer s.mu.Unlock()
 	if s.closed || s.web != nil {
 		_ = l.Close()
-		return nil, errors.New("the sink already listens for HTTP or is closed")
+		return nil, errors.New("the sink is already listening for HTTP, or it is closed")
 	}
 	s.webListener = l
 	s.web = &http.Server{

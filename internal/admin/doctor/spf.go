@@ -85,7 +85,7 @@ func (t *spfTerm) check(value, length string, given, short bool) error {
 			address, err = prefix.Addr(), nil
 		}
 		if err != nil || address.Is4() != (t.name == "ip4") {
-			return fmt.Errorf("%s has no valid address of that type", t.text)
+			return fmt.Errorf("%s does not contain a valid IP address of the required version", t.text)
 		}
 	default:
 		return fmt.Errorf("%s is not an SPF term", t.text)

@@ -138,7 +138,7 @@ func account(input, came string, failed []fanfare.Delivery, people int) (lost, t
 	count := func(address []byte) error {
 		p, ok := loadgen.ParsePerson(address)
 		if !ok || int(p) >= people {
-			return fmt.Errorf("the record has a mail to %q, but the input does not have this address", address)
+			return fmt.Errorf("the sink recorded a message to %q, but this address is not in the input", address)
 		}
 		if got[p] < 255 {
 			got[p]++

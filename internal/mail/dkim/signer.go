@@ -54,7 +54,7 @@ func (s *signer) seal(u *unsigned) error {
 		digest := sha256.Sum256(s.fields)
 		signature, err := f.key.sign(&digest)
 		if err != nil {
-			return fmt.Errorf("cannot sign a message with its %s key: %w", f.key.algorithm, err)
+			return fmt.Errorf("cannot sign a message with the channel's %s key: %w", f.key.algorithm, err)
 		}
 		f.key.made.Add(1)
 		s.encoded = base64.StdEncoding.AppendEncode(s.encoded[:0], signature)

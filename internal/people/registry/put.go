@@ -147,7 +147,7 @@ type pendingPut struct {
 // after, and fail if it fails.
 func (r *Registry) enqueuePuts(ctx context.Context, name string, puts []people.SubscriptionPut, results []people.PutResult, after *job, over <-chan time.Time) (*pendingPut, error) {
 	if len(puts) > maxJobChanges || len(results) != len(puts) {
-		return nil, errors.New("registry: too many puts for one step, or a different number of results")
+		return nil, errors.New("registry: too many puts for one step, or the number of results differs from the number of puts")
 	}
 	conf := r.Snapshot()
 	svc, err := conf.Service(name)

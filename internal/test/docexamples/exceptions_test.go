@@ -20,6 +20,12 @@ var exceptions = []exception{
 	{page: "docs/how-to/condition-cost.md", starts: `{"id":"ada","created"`, reason: answer},
 	{page: "docs/how-to/match-check.md", starts: "ceil(2 * R / k)", reason: "a formula"},
 	{page: "docs/explanation/concepts.md", language: plain, reason: drawing},
+	{page: "docs/how-to/high-availability.md", starts: "(umask 077; openssl", reason: needs + "openssl"},
+	{page: "docs/how-to/high-availability.md", language: documentBlock, reason: cluster},
+	{page: "docs/how-to/high-availability.md", starts: "fanfare serve", reason: cluster},
+	{page: "docs/how-to/high-availability.md", starts: "curl -s https://node-1", reason: cluster},
+	{page: "docs/how-to/high-availability.md", language: plain, reason: "it shows an answer of the server, and a configuration of HAProxy"},
+	{page: "examples/cluster/README.md", language: shell, reason: needs + "systemd, Docker or Kubernetes; TestSystemdUnitOfANodeIsValid and others of internal/config check the files"},
 	{page: "docs/how-to/migrate-to-postgresql.md", starts: "fanfare migrate --from sqlite --to postgres", reason: postgres},
 	{page: "docs/how-to/migrate-to-postgresql.md", starts: "20261120  attempts", reason: output},
 	{page: "docs/how-to/migrate-to-postgresql.md", starts: "fanfare migrate --from sqlite --to db --dry-run", reason: postgres},
@@ -83,6 +89,7 @@ const (
 	posted     = "it shows what is posted to a receiver of webhooks"
 	receiver   = "a program of the reader's: internal/test/receivers runs it against the server"
 	postgres   = "it needs a PostgreSQL: internal/test/e2e runs these commands against one"
+	cluster    = "it needs PostgreSQL, NATS and several machines: cluster_test.go of internal/test/e2e runs a cluster"
 	needs      = "it needs programs that are not there on every machine: "
 )
 

@@ -36,7 +36,7 @@ func ParseKeys(text string) ([]Key, error) {
 	all := strings.Fields(text)
 	wrong := func(format string, args ...any) ([]Key, error) {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/secret", Message: fmt.Sprintf(format, args...),
-			Hint: "a secret consists of whsec_ and 24 to 64 random bytes in Base64 (echo whsec_$(head -c 32 /dev/urandom | base64)), and an Ed25519 private key of whsk_ and 32 random bytes (echo whsk_$(head -c 32 /dev/urandom | base64))"}
+			Hint: "each key is either whsec_ followed by 24 to 64 random bytes in Base64 (echo whsec_$(head -c 32 /dev/urandom | base64)), or an Ed25519 private key: whsk_ followed by 32 random bytes in Base64 (echo whsk_$(head -c 32 /dev/urandom | base64))"}
 	}
 	if len(all) == 0 || len(all) > maxKeys {
 		return wrong("the secret has %d keys; 1 to %d are allowed", len(all), maxKeys)

@@ -23,7 +23,7 @@ func (m *Messages) takeFiles(d *draft, request *wire.MessageRequest) error {
 		return nil
 	}
 	if d.channel.Driver == "webhook" {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/attachments", Message: "channel " + d.channel.Name + " sends webhook requests, which cannot have attachments", Hint: "add links to the files to the data"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/attachments", Message: "channel " + d.channel.Name + " sends webhook requests, which cannot have attachments", Hint: "put links to the files in the data instead"}
 	}
 	d.files = make(map[fanfare.Sum][]byte, len(request.Attachments))
 	names := map[string]bool{}
