@@ -229,7 +229,7 @@ func TestAFailedSignatureFailsTheBatch(t *testing.T) {
 		for range n {
 			s.Sign([]byte(plain), 0, nil)
 		}
-		if err := s.Finish(); err == nil || !strings.Contains(err.Error(), "cannot sign a message with its ed25519 key") {
+		if err := s.Finish(); err == nil || !strings.Contains(err.Error(), "cannot sign a message with the channel's ed25519 key") {
 			t.Errorf("%v", err)
 		}
 		s.Begin([]*Key{good}, when)
