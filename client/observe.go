@@ -17,6 +17,14 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
+// Nodes returns the nodes of the cluster that the server belongs to. It needs an operator key. While no node leads, it waits up
+// to 25 seconds and then fails with Unavailable.
+func (c *Client) Nodes(ctx context.Context) (Nodes, error) {
+	var n Nodes
+	err := c.call(ctx, get("/v1/nodes", nil), nil, &n)
+	return n, err
+}
+
 // Event returns the broadcast of an event, by its public id or the id that the sender chose.
 func (c *Client) Event(ctx context.Context, id string) (fanfare.Broadcast, error) {
 	var b fanfare.Broadcast

@@ -38,6 +38,12 @@ type (
 	Move = wire.Move
 	// A MoveTable is a table in both databases of a move.
 	MoveTable = wire.MoveTable
+	// Nodes are the nodes of a cluster.
+	Nodes = wire.Nodes
+	// A Node is a server that belongs to a cluster.
+	Node = wire.Node
+	// ClusterStatus summarizes the nodes of a cluster.
+	ClusterStatus = wire.Cluster
 	// Restored says which backup a server was restored from.
 	Restored = wire.Restored
 	// RestoredFrom is Restored without its list.

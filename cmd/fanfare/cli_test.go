@@ -161,8 +161,19 @@ func TestCommands(t *testing.T) {
 
 		"status": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"version":"9","ready":false,"reason":"draining","durability":"fsync","deliveries":{"pending":1234567},"channels":[{"service":"news","name":"mail","last_error":"no route"}],"paused":[{"scope":{"kind":"all"},"reason":"test"},{"scope":{"kind":"service","name":"ops"},"since":"2026-11-20T15:19:12Z"}]}`},
 			out: []string{":12\n", "not ready: draining", "1,234,567", "news/mail", "no route", "all since"}},
-		"status as JSON":    {args: []string{"status", "--json"}, answers: map[string]string{"GET /v1/status": `{"version":"9"}`}, out: []string{`"version": "9"`}},
-		"trace of an event": {args: []string{"trace", "q1"}, answers: map[string]string{"GET /v1/events/q1": broadcast}, out: []string{"news/quakes", "1 accepted, 1 failed", "+1.5s", "matched"}},
+		"status of a cluster": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"cluster":{"leader":"one","standbys":1,"silent":["three"]}}`},
+			out: []string{"cluster", "one leads, 1 standby responds; not responding: three\n"}},
+		"status without a leader": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"cluster":{"standbys":0}}`}, out: []string{"no node leads, no standby responds\n"}},
+		"nodes": {args: []string{"nodes"}, answers: map[string]string{"GET /v1/nodes": `{"clustered":true,"nodes":[` +
+			`{"name":"one","url":"http://10.0.0.1:8085","version":"9","started_at":"2026-11-21T08:00:00Z","silent_seconds":1.9,"responding":true,"clock_skew_ms":-3.2,"leader":true,"lease_epoch":7},` +
+			`{"name":"two","url":"http://10.0.0.2:8085","version":"9","started_at":"2026-11-21T08:00:00Z","silent_seconds":0.2,"responding":true,"clock_skew_ms":1500},` +
+			`{"name":"three","url":"http://10.0.0.3:8085","version":"8","started_at":"2026-11-21T08:00:00Z","silent_seconds":3725,"clock_skew_ms":0}]}`},
+			out: []string{"NAME", "LAST SEEN", "leader", "1 s ago", "-3 ms", "http://10.0.0.2:8085", "standby", "0 s ago", "+1.5 s", "standby, not responding", "1h2m5s ago"}},
+		"nodes as JSON":           {args: []string{"nodes", "--json"}, answers: map[string]string{"GET /v1/nodes": `{"clustered":false,"nodes":[]}`}, out: []string{`"clustered": false`, `"nodes": []`}},
+		"nodes of a server alone": {args: []string{"nodes"}, answers: map[string]string{"GET /v1/nodes": `{"clustered":false,"nodes":[]}`}, out: []string{"not a node of a cluster"}},
+		"nodes without a leader":  {args: []string{"nodes"}, answers: map[string]string{"GET /v1/nodes": `503 {"code":"unavailable","detail":"no node of the cluster leads at the moment; nothing was stored","hint":"try again in a moment"}`}, code: 1, errs: []string{"no node of the cluster leads"}},
+		"status as JSON":          {args: []string{"status", "--json"}, answers: map[string]string{"GET /v1/status": `{"version":"9"}`}, out: []string{`"version": "9"`}},
+		"trace of an event":       {args: []string{"trace", "q1"}, answers: map[string]string{"GET /v1/events/q1": broadcast}, out: []string{"news/quakes", "1 accepted, 1 failed", "+1.5s", "matched"}},
 		"trace of what is told later": {args: []string{"trace", "q1"}, answers: map[string]string{"GET /v1/events/q1": `{"event":"evt-1","kind":"event","service":"news","topic":"quakes","state":"completed","gathered":[` +
 			`{"cadence":"window 60s","due":"2026-11-20T08:01:00Z","recipients":7,"digest":"evt-9"},{"cadence":"daily 08:00","time_zone":"Europe/London","due":"2026-11-21T08:00:00Z","recipients":12345}]}`},
 			out: []string{"went into the digest evt-9 (window 60s)", "12,345", "wait for daily 08:00 Europe/London, due 2026-11-21"}},

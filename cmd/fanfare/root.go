@@ -106,6 +106,7 @@ Exit codes:
 	)
 	add("watch",
 		c.statusCommand(),
+		c.nodesCommand(),
 		c.traceCommand(),
 		c.explainCommand(),
 		c.matchCommand(),

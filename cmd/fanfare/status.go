@@ -94,6 +94,9 @@ func (c *cli) printStatus(s client.Status) {
 	}
 	fmt.Fprintf(w, "fanfare %s, %s, %s, started %s\n%s\n", s.Version, ready, s.Durability, s.Started.Local().Format(time.DateTime), reason)
 	table := c.newTable()
+	if s.Cluster != nil {
+		fmt.Fprintf(table, "cluster\t%s\n", clusterText(s.Cluster))
+	}
 	if d := s.Database; d != nil {
 		state := ""
 		if d.Away != nil {

@@ -23,7 +23,7 @@ func onWhat() map[string]target {
 	for of, commands := range map[target]string{
 		onServer: "apply; approve; audit; backup; cancel; channel delete; channel get; channel list; channel put; delivery get; destinations list; destinations resume;" +
 			"dkim rotate; event get; event list; explain; export subscribers; export subscriptions; import subscribers; import subscriptions; key create; key list;" +
-			"key revoke; key rotate; match; message get; message list; migrate; parked drop; parked list; parked retry; pause; preview; publish; rate broadcast; rate channel;" +
+			"key revoke; key rotate; match; message get; message list; migrate; nodes; parked drop; parked list; parked retry; pause; preview; publish; rate broadcast; rate channel;" +
 			"relay drain; relay list; relay restore; report conditions; resume; rule delete; rule get; rule list; rule put; secret; send; service delete; service get;" +
 			"service list; service put; state; status; subscriber delete; subscriber erase; subscriber export; subscriber get; subscriber list; subscriber merge;" +
 			"subscriber put; subscription delete; subscription get; subscription list; subscription pause; subscription put; subscription resume; suppression add;" +

@@ -11,6 +11,7 @@
 //	member.go   registration, heartbeats, and the lease of the leader
 //	key.go      the cluster key: sealed server keys, and proof of forwarded requests
 //	forward.go  requests to the leader
+//	report.go   the list of nodes
 package cluster
 
 import (
@@ -72,6 +73,7 @@ type Member struct {
 	mu      sync.Mutex
 	leader  postgres.Holder
 	nodes   []postgres.Node
+	read    time.Time     // when nodes was read
 	changed chan struct{} // closed when leader changes
 	waiting chan *Lease   // of Lead; nil: nobody waits
 	lease   *Lease        // nil: another node leads
@@ -102,13 +104,6 @@ func (m *Member) Leading() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lease != nil
-}
-
-// Nodes returns the nodes that were seen lately.
-func (m *Member) Nodes() []postgres.Node {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.nodes
 }
 
 // Lead waits until this node acquires the lease of the leader.
@@ -201,7 +196,7 @@ func (m *Member) beat(ctx context.Context) error {
 		return err
 	}
 	m.mu.Lock()
-	m.nodes = nodes
+	m.nodes, m.read = nodes, time.Now()
 	m.mu.Unlock()
 	return nil
 }

@@ -84,6 +84,7 @@ func New(parts Dependencies) *API {
 	a.parkingRoutes()
 	a.backupRoutes()
 	a.moveRoutes()
+	a.nodeRoutes()
 	a.keyRoutes()
 	a.auditRoutes()
 	a.healthRoutes()

@@ -21,7 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 )
 
-// Dependencies are the dependencies of the API. All are required except Metrics and the parts
+// Dependencies are the dependencies of the API. All are required except Metrics, Nodes and the parts
 // for recipient pages.
 type Dependencies struct {
 	Keys              Keys
@@ -49,6 +49,7 @@ type Dependencies struct {
 	Audit             Audit
 	Backups           Backups
 	Moves             Moves
+	Nodes             func() wire.Nodes // nil: the server is not a node of a cluster
 
 	Receipts Receipts
 

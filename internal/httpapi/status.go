@@ -29,7 +29,7 @@ func (a *API) statusRoutes() {
 // service, the parts that concern the whole server.
 func ofService(s wire.Status, service string, ofAll bool) wire.Status {
 	if !ofAll {
-		s.Restored, s.Database, s.Inbound, s.MatchCheck, s.Suppressions, s.Untold = nil, nil, nil, nil, 0, 0
+		s.Restored, s.Cluster, s.Database, s.Inbound, s.MatchCheck, s.Suppressions, s.Untold = nil, nil, nil, nil, nil, 0, 0
 	}
 	s.Broadcasts = slices.DeleteFunc(slices.Clone(s.Broadcasts), func(b fanfare.Broadcast) bool { return b.Service != service })
 	s.Channels = slices.DeleteFunc(slices.Clone(s.Channels), func(c wire.Channel) bool { return c.Service != service })

@@ -176,24 +176,6 @@ func (s *Server) sendingLease() deliver.NodeLease {
 	return s.node.lease
 }
 
-// nodeDesc describes the metric that tells whether a node leads.
-var nodeDesc = prometheus.NewDesc("fanfare_node_leader", "1 on the node that leads the cluster, 0 on the others.", []string{"node"}, nil)
-
-// nodeMetrics reports whether this node leads.
-type nodeMetrics struct{ member *cluster.Member }
-
-// Describe names the metric.
-func (m nodeMetrics) Describe(to chan<- *prometheus.Desc) { to <- nodeDesc }
-
-// Collect reports the current state.
-func (m nodeMetrics) Collect(to chan<- prometheus.Metric) {
-	leads := 0.0
-	if m.member.Leading() {
-		leads = 1
-	}
-	to <- prometheus.MustNewConstMetric(nodeDesc, prometheus.GaugeValue, leads, m.member.Name())
-}
-
 // standbyMetrics serves the metrics of this node while it does not lead, to this machine or, with metrics_open, to all.
 func (s *Server) standbyMetrics(n *node) http.Handler {
 	registry := prometheus.NewRegistry()

@@ -61,6 +61,7 @@ func (c *components) listen(ctx context.Context) error {
 	c.background(eraser.Run)
 
 	parts := c.parts(traces, reports)
+	parts.Nodes = c.nodes()
 	parts.Messages, parts.Moves, parts.Forgetting, parts.Parking = direct, mover, eraser, parking
 	if c.dispatch.Links != nil {
 		if err := c.pages(&parts, direct); err != nil {
@@ -98,6 +99,7 @@ func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *s
 		Switches: c.switches, Parking: parking, States: c.states, Inbound: c.inbound, Notifier: c.notifier,
 		TemplateFaults: c.dispatch.TemplateFaults().Status, IndexLag: c.history.Lag, NextStart: moves.BeforeNextStart, Gathered: digests.List,
 		MatchCheck: func() *wire.MatchCheck { return inspect.MatchCheck(c.verifier, c.registry) },
+		Nodes:      c.nodes(),
 		Collectors: c.collectors(),
 		Register:   []func(*prometheus.Registry){func(to *prometheus.Registry) { inspect.RegisterMatchMetrics(c.verifier, to) }},
 	})

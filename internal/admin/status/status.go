@@ -62,6 +62,7 @@ type Options struct {
 		Lag() time.Duration
 	}
 
+	Nodes          func() wire.Nodes // nil: the server is not a node of a cluster
 	TemplateFaults func() []wire.TemplateFault
 	MatchCheck     func() *wire.MatchCheck
 	Gathered       func(ctx context.Context) ([]wire.Gathered, error) // digests that are due next
@@ -99,6 +100,10 @@ func (r *Reporter) status(ctx context.Context) (wire.Status, error) {
 	s := wire.Status{
 		Version: r.options.Version, Durability: r.options.Durability, Started: r.options.Started,
 		DiskFreeBytes: r.options.Disk.Free(), IndexLagEvents: r.options.IndexLag(),
+	}
+	if r.options.Nodes != nil {
+		nodes := r.options.Nodes()
+		s.Cluster = nodes.Cluster()
 	}
 	known := r.options.States.Total()
 	s.MatchCheck = r.options.MatchCheck()

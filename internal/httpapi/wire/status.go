@@ -35,6 +35,8 @@ type Status struct {
 
 	Inbound *Inbound `json:"inbound,omitempty" doc:"mail server for bounces and unsubscribe emails; absent if there is none, and for keys of one service"`
 
+	Cluster *Cluster `json:"cluster,omitempty" doc:"nodes of the cluster; absent for a server that is not a node of a cluster, and for keys of one service"`
+
 	Database  *Database `json:"database,omitempty" doc:"PostgreSQL database that stores all data; absent if the data are stored in the data directory, and for keys of one service"`
 	NextStart string    `json:"next_start,omitempty" doc:"setting that is required for the next start, after a move to another database"`
 

@@ -11,6 +11,7 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
+	"fanfare.dev/fanfare/client"
 	"fanfare.dev/fanfare/internal/sink"
 	"fanfare.dev/fanfare/internal/test/pgtest"
 )
@@ -224,4 +225,39 @@ func TestLinksAndKeysAreThoseOfTheCluster(t *testing.T) {
 	if status, text, _ := standby.http.send("POST", "/v1/move", "application/json", fmt.Sprintf(`{"to":%q}`, "sqlite")); status != 409 {
 		t.Errorf("a move of a cluster: %d %s", status, text)
 	}
+}
+
+// Both nodes list the same nodes. After an orderly stop of the leader, the other node leads under a later epoch, and the
+// stopped node is no longer listed.
+func TestTheNodesOfAClusterAreListed(t *testing.T) {
+	t.Parallel()
+	c := newNodes(t)
+	leader, standby := c.pair()
+	var first int64
+	eventually(t, "both nodes are listed", func() bool {
+		got := into[client.Nodes](t, standby.http.must(200, "GET", "/v1/nodes", "", ""))
+		if !got.Clustered || len(got.Nodes) != 2 {
+			return false
+		}
+		one, two := got.Nodes[0], got.Nodes[1]
+		if one.Name != "one" || !one.Leader || one.LeaseEpoch == 0 || !one.Responding || one.URL != leader.url || one.StartedAt.IsZero() || one.Version == "" {
+			t.Fatalf("the leader: %+v", one)
+		}
+		if two.Name != "two" || two.Leader || two.LeaseEpoch != 0 || !two.Responding || two.SilentSeconds > 15 || two.ClockSkewMS > 1000 || two.ClockSkewMS < -1000 {
+			t.Fatalf("the standby: %+v", two)
+		}
+		first = one.LeaseEpoch
+		return true
+	})
+	if r := run(t, standby.where(), "", "nodes", "--server", standby.url, "--key", standby.key); r.code != 0 || !strings.Contains(r.out, "leader") || !strings.Contains(r.out, "standby") {
+		t.Errorf("fanfare nodes: %d %s%s", r.code, r.out, r.err)
+	}
+	if r := run(t, standby.where(), "", "status", "--server", standby.url, "--key", standby.key); !strings.Contains(r.out, "one leads, 1 standby responds") {
+		t.Errorf("fanfare status: %d %s%s", r.code, r.out, r.err)
+	}
+	leader.mustStop()
+	eventually(t, "the other node leads alone", func() bool {
+		got := into[client.Nodes](t, standby.http.must(200, "GET", "/v1/nodes", "", ""))
+		return len(got.Nodes) == 1 && got.Nodes[0].Name == "two" && got.Nodes[0].Leader && got.Nodes[0].LeaseEpoch > first
+	})
 }

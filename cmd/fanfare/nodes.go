@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare/client"
+)
+
+func (c *cli) nodesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "nodes", Short: "List the nodes of the cluster",
+		Long: `List the nodes of the cluster. One node is the leader and does all the work. The others
+are standbys: they forward requests to the leader, and one of them takes over when it
+stops or fails. A node is shown as "not responding" after 15 seconds without a
+heartbeat, and is listed for 24 hours. A node that was stopped is not listed.
+
+LAST SEEN is the time since the last heartbeat; a node sends one every two seconds.
+CLOCK is how far the clock of the node is ahead of the clock of the database; a
+negative value means that it is behind.
+
+The command needs an operator key, such as the one in admin.key.`,
+		Example: `  fanfare nodes
+  fanfare nodes --json | jq -r '.nodes[] | select(.leader) | .name'`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			nodes, err := api.Nodes(command.Context())
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(nodes)
+			}
+			c.printNodes(nodes)
+			return nil
+		},
+	}
+}
+
+func (c *cli) printNodes(all client.Nodes) {
+	if !all.Clustered {
+		fmt.Fprintln(c.out, "the server is not a node of a cluster; the setting node makes it one")
+		return
+	}
+	table := c.newTable()
+	fmt.Fprintln(table, "NAME\tROLE\tVERSION\tURL\tSTARTED\tLAST SEEN\tCLOCK")
+	for i := range all.Nodes {
+		n := &all.Nodes[i]
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, roleText(n), n.Version, n.URL, n.StartedAt.Local().Format(time.DateTime), silentText(n.SilentSeconds), skewText(n.ClockSkewMS))
+	}
+	table.Flush()
+}
+
+func roleText(n *client.Node) string {
+	role := "standby"
+	if n.Leader {
+		role = "leader"
+	}
+	if !n.Responding {
+		role += ", not responding"
+	}
+	return role
+}
+
+// silentText is the time since the last heartbeat.
+func silentText(seconds float64) string {
+	if seconds < 60 {
+		return fmt.Sprintf("%.0f s ago", math.Floor(seconds))
+	}
+	return (time.Duration(seconds) * time.Second).String() + " ago"
+}
+
+// skewText is the difference between two clocks.
+func skewText(millis float64) string {
+	if math.Abs(millis) < 1000 {
+		return fmt.Sprintf("%+.0f ms", millis)
+	}
+	return fmt.Sprintf("%+.1f s", millis/1000)
+}
+
+// clusterText says who leads, and how many nodes could take over.
+func clusterText(s *client.ClusterStatus) string {
+	text := "no node leads"
+	if s.Leader != "" {
+		text = s.Leader + " leads"
+	}
+	switch s.Standbys {
+	case 0:
+		text += ", no standby responds"
+	case 1:
+		text += ", 1 standby responds"
+	default:
+		text += fmt.Sprintf(", %d standbys respond", s.Standbys)
+	}
+	if len(s.Silent) > 0 {
+		text += "; not responding: " + strings.Join(s.Silent, ", ")
+	}
+	return text
+}

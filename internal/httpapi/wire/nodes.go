@@ -1,0 +1,50 @@
+package wire
+
+import "time"
+
+// Nodes are the nodes of a cluster.
+type Nodes struct {
+	Clustered bool   `json:"clustered" doc:"false: the server is not a node of a cluster, and nodes is empty"`
+	Nodes     []Node `json:"nodes" doc:"nodes that sent a heartbeat within the last 24 hours and have not stopped since, by name"`
+}
+
+// A Node is a server that belongs to a cluster. Its times are those of the database.
+type Node struct {
+	Name          string    `json:"name" doc:"name in the setting node"`
+	URL           string    `json:"url" doc:"URL at which the other nodes reach it"`
+	Version       string    `json:"version" doc:"version of Fanfare that it runs"`
+	StartedAt     time.Time `json:"started_at" doc:"when it registered, on the clock of the database"`
+	LastSeenAt    time.Time `json:"last_seen_at" doc:"its last heartbeat, on the clock of the database; a node sends one every 2 seconds"`
+	SilentSeconds float64   `json:"silent_seconds" doc:"time since its last heartbeat, in seconds"`
+	Responding    bool      `json:"responding" doc:"false: it has been silent for more than 15 seconds"`
+	ClockSkewMS   float64   `json:"clock_skew_ms" doc:"how far its clock is ahead of the clock of the database, in milliseconds; negative if it is behind; measured with the last heartbeat, to the precision of a round trip"`
+	Leader        bool      `json:"leader" doc:"it holds the lease of the leader: it processes all events and sends all messages"`
+	LeaseEpoch    int64     `json:"lease_epoch,omitempty" doc:"number of the lease of the leader, which increases with each change of the leader; only for the leader"`
+}
+
+// A Cluster summarizes the nodes of a cluster.
+type Cluster struct {
+	Leader   string   `json:"leader,omitempty" doc:"name of the node that leads; absent while no node leads"`
+	Standbys int      `json:"standbys" doc:"number of other nodes that respond and can take over"`
+	Silent   []string `json:"silent,omitempty" doc:"names of the nodes that have been silent for more than 15 seconds"`
+}
+
+// Cluster summarizes the nodes; nil for a server that is not a node of a cluster.
+func (n *Nodes) Cluster() *Cluster {
+	if !n.Clustered {
+		return nil
+	}
+	c := &Cluster{}
+	for i := range n.Nodes {
+		switch node := &n.Nodes[i]; {
+		case node.Leader:
+			c.Leader = node.Name
+		case node.Responding:
+			c.Standbys++
+		}
+		if !n.Nodes[i].Responding {
+			c.Silent = append(c.Silent, n.Nodes[i].Name)
+		}
+	}
+	return c
+}

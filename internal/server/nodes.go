@@ -1,0 +1,69 @@
+package server
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fanfare.dev/fanfare/internal/cluster"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+)
+
+// nodes returns the function that lists the nodes of the cluster; nil for a server that is alone.
+func (c *components) nodes() func() wire.Nodes {
+	if c.node == nil {
+		return nil
+	}
+	member := c.node.member
+	return func() wire.Nodes {
+		list := member.Nodes()
+		answer := wire.Nodes{Clustered: true, Nodes: make([]wire.Node, len(list))}
+		for i := range list {
+			n := &list[i]
+			answer.Nodes[i] = wire.Node{
+				Name: n.Name, URL: n.URL, Version: n.Version, StartedAt: n.Started, LastSeenAt: n.Seen, Responding: n.Responding, Leader: n.Leader, LeaseEpoch: n.Epoch,
+				SilentSeconds: n.Silent.Round(time.Millisecond).Seconds(), ClockSkewMS: float64(n.Skew.Microseconds()) / 1000,
+			}
+		}
+		return answer
+	}
+}
+
+var (
+	leaderDesc = prometheus.NewDesc("fanfare_node_leader", "1 on the node that leads the cluster, 0 on the others.", []string{"node"}, nil)
+	nodesDesc  = prometheus.NewDesc("fanfare_nodes", "Nodes of the cluster; state: responding or silent. Only on the node that leads.", []string{"state"}, nil)
+	skewDesc   = prometheus.NewDesc("fanfare_node_clock_skew_seconds", "How far the clock of a node is ahead of the clock of the database. Only on the node that leads.", []string{"node"}, nil)
+)
+
+// nodeMetrics reports whether this node leads and, if so, the state of all nodes.
+type nodeMetrics struct{ member *cluster.Member }
+
+// Describe names the metrics.
+func (m nodeMetrics) Describe(to chan<- *prometheus.Desc) {
+	to <- leaderDesc
+	to <- nodesDesc
+	to <- skewDesc
+}
+
+// Collect reports the current state.
+func (m nodeMetrics) Collect(to chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, value float64, label string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, label)
+	}
+	if !m.member.Leading() {
+		gauge(leaderDesc, 0, m.member.Name())
+		return
+	}
+	gauge(leaderDesc, 1, m.member.Name())
+	responding, silent := 0.0, 0.0
+	for _, n := range m.member.Nodes() {
+		if n.Responding {
+			responding++
+		} else {
+			silent++
+		}
+		gauge(skewDesc, n.Skew.Seconds(), n.Name)
+	}
+	gauge(nodesDesc, responding, "responding")
+	gauge(nodesDesc, silent, "silent")
+}
