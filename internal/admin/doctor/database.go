@@ -35,6 +35,9 @@ type Database struct {
 	Encrypted, Local      bool
 	RoundTrip             time.Duration
 	Ahead                 time.Duration // how far its clock is ahead of ours
+	Hosts                 int           // named in the URL
+	SyncStandbys          int           // synchronous standbys that are connected
+	SyncHidden            bool          // this user may not read the state of standbys
 }
 
 const (
@@ -78,6 +81,7 @@ func (o *Options) database(ctx context.Context, r *Report, held bool) {
 	}
 	o.schema(r, d)
 	o.keeping(r, d, held)
+	o.failover(r, d)
 	if o.Config.DBReads != "" {
 		o.standby(ctx, r)
 	}
@@ -138,7 +142,7 @@ func (o *Options) keeping(r *Report, d *Database, held bool) {
 		r.ok("durability", "PostgreSQL syncs, and the server does not wait for it (synchronous_commit = off)")
 	}
 	switch free := d.MaxConnections - d.Used; {
-	case d.Holder != "" && !held:
+	case d.Holder != "" && !held && !o.Config.Clustered():
 		r.warn("database", "stop that server before you start one here; each server needs its own schema or database", "another server already uses the database: %s", d.Holder)
 	case free < o.Config.DBConnections:
 		r.warn("connections", "increase max_connections in PostgreSQL, or decrease db_connections", "only %d of %d connections are free, but db_connections is %d", free, d.MaxConnections, o.Config.DBConnections)

@@ -60,6 +60,8 @@ type Options struct {
 	Database, Reads func(ctx context.Context) (*Database, error)
 	// Charge returns why a server may not start on the database, without changing the database.
 	Charge func(ctx context.Context) error
+	// Node asks the server at a URL whether it is alive. nil: no check.
+	Node func(ctx context.Context, url string) error
 	// Rules reads a file of reply rules and counts the rules.
 	Rules func(file string) (int, error)
 	// Channels reads the configured channels without changing anything.
@@ -93,6 +95,7 @@ func Look(ctx context.Context, o Options) *Report {
 	held := o.data(r)
 	o.database(ctx, r, held)
 	o.charge(ctx, r)
+	o.cluster(ctx, r)
 	o.listening(ctx, r, held)
 	o.certificate(r)
 	o.names(ctx, r)

@@ -37,6 +37,9 @@ type Facts struct {
 	Encrypted, Local      bool
 	RoundTrip             time.Duration
 	Ahead                 time.Duration // how far its clock is ahead of ours
+	Hosts                 int           // named in the URL
+	SyncStandbys          int           // synchronous standbys that are connected
+	SyncHidden            bool          // this user may not read the state of standbys
 }
 
 const (
@@ -58,6 +61,22 @@ const lookServer = `SELECT current_setting('server_version'), current_setting('s
 	inet_server_addr() IS NULL OR inet_server_addr() = inet_client_addr(),
 	has_database_privilege(current_database(), 'CREATE'),
 	(SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only')`
+
+// lookStandbys counts the synchronous standbys. The state is NULL for a user who may not read it.
+const lookStandbys = `SELECT count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')), coalesce(bool_or(sync_state IS NULL), false) FROM pg_stat_replication`
+
+// hosts counts the hosts of a URL. pgx lists a host again for each TLS mode that it tries.
+func hosts(config *pgx.ConnConfig) int {
+	type host struct {
+		name string
+		port uint16
+	}
+	all := map[host]bool{{config.Host, config.Port}: true}
+	for _, f := range config.Fallbacks {
+		all[host{f.Host, f.Port}] = true
+	}
+	return len(all)
+}
 
 // lookSchema selects the facts about the schema $1; no row if it does not exist.
 const lookSchema = `SELECT pg_get_userbyid(nspowner), pg_has_role(nspowner, 'USAGE'),
@@ -103,6 +122,10 @@ func look(ctx context.Context, config *pgx.ConnConfig) (_ *Facts, err error) {
 	err = conn.QueryRow(ctx, lookServer).Scan(&f.Version, &f.Number, &f.Encoding, &f.Standby, &lag, &f.Schema,
 		&f.Fsync, &f.FullPageWrites, &f.MaxConnections, &f.Used, &f.Encrypted, &f.Local, &f.MayCreate, &f.ReadOnly)
 	if err != nil {
+		return nil, err
+	}
+	f.Hosts = hosts(config)
+	if err := conn.QueryRow(ctx, lookStandbys).Scan(&f.SyncStandbys, &f.SyncHidden); err != nil {
 		return nil, err
 	}
 	f.Version, _, _ = strings.Cut(f.Version, " ") // without the name of the packager

@@ -335,6 +335,15 @@ func TestTheNodesOfAClusterAreListed(t *testing.T) {
 	if r := run(t, standby.where(), "", "status", "--server", standby.url, "--key", standby.key); !strings.Contains(r.out, "one leads, 1 standby responds") {
 		t.Errorf("fanfare status: %d %s%s", r.code, r.out, r.err)
 	}
+	report := run(t, standby.where(), "", "doctor", "--data-dir", standby.dir, "--listen", strings.TrimPrefix(standby.url, "http://"), "--node", "two", "--node-url", standby.url, "--nats", c.nats, "--cluster-key-file", c.key)
+	for _, want := range []string{standby.url + " answers", "db names one host", "no standby is synchronous"} {
+		if !strings.Contains(strings.Join(strings.Fields(report.out), " "), want) {
+			t.Errorf("fanfare doctor does not say %q: %s%s", want, report.out, report.err)
+		}
+	}
+	if strings.Contains(report.out, "another server already uses") {
+		t.Errorf("fanfare doctor: %s", report.out)
+	}
 	leader.mustStop()
 	eventually(t, "the other node leads alone", func() bool {
 		got := into[client.Nodes](t, standby.http.must(200, "GET", "/v1/nodes", "", ""))

@@ -4,10 +4,15 @@ package probe
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"fanfare.dev/fanfare/internal/admin/doctor"
@@ -78,6 +83,34 @@ func peek(ctx context.Context, c *config.Config, read func(store.Session) error)
 		return nil
 	}
 	return err
+}
+
+// Alive asks the node at a URL whether it is alive. authorities is a PEM file, or "" for those of the machine.
+func Alive(ctx context.Context, url, authorities string) error {
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+	if authorities != "" {
+		pem, err := os.ReadFile(authorities)
+		if err != nil {
+			return err
+		}
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("%s contains no certificate", authorities)
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/healthz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing of it is read
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET /healthz was answered with %s", response.Status)
+	}
+	return nil
 }
 
 // timeout limits each step of a session with a relay.
