@@ -78,12 +78,23 @@ type Member struct {
 	lease   *Lease        // nil: another node leads
 }
 
-// Join registers this node. Run keeps it registered.
+// Join registers this node. Run keeps it registered. If another process with its name was seen lately, Join waits: that
+// process may have been killed.
 func Join(ctx context.Context, o Options) (*Member, error) {
 	m := &Member{options: o, instance: rand.Int64(), resigned: make(chan *Lease), changed: make(chan struct{})}
-	err := o.Store.Register(ctx, &postgres.Node{Name: o.Name, Instance: m.instance, URL: o.URL, Version: o.Version}, nameTTL)
-	if err != nil {
-		return nil, err
+	for began := time.Now(); ; {
+		err := o.Store.Register(ctx, &postgres.Node{Name: o.Name, Instance: m.instance, URL: o.URL, Version: o.Version}, nameTTL)
+		if err == nil {
+			break
+		}
+		if fanfare.CodeOf(err) != fanfare.Conflict || time.Since(began) > nameTTL {
+			return nil, err
+		}
+		select {
+		case <-time.After(watchEvery):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	return m, m.watch(ctx)
 }

@@ -155,7 +155,7 @@ func (c *Cluster) Register(ctx context.Context, n *Node, ttl time.Duration) erro
 			return err
 		}
 		return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/node", Message: fmt.Sprintf("another process with the node name %q is running, at %s", n.Name, url),
-			Hint: fmt.Sprintf("give each node its own name; if that process was killed, its name is free after %v", ttl)}
+			Hint: "give each node its own name"}
 	})
 }
 

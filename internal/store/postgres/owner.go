@@ -100,6 +100,11 @@ func (o *owner) takeOver(ctx context.Context, writers int) error {
 			return err
 		}
 	}
+	if o.db.options.Lease != nil { // an older node that still runs must not write while the schema changes
+		if err := o.raise(ctx, writers); err != nil {
+			return err
+		}
+	}
 	if err := migrate(ctx, o.conn); err != nil {
 		return err
 	}
