@@ -95,6 +95,22 @@ func (c *nodes) start(leader, standby *server) {
 	standby.use(leader.key)
 }
 
+// publishAgain publishes a story until a node has accepted it. It sends the same id each time, because the reply of a node
+// that was killed may be lost.
+func (s *server) publishAgain(title string) (event string) {
+	s.t.Helper()
+	story := fmt.Sprintf(`{"specversion":"1.0","id":%q,"source":"/test","type":"story","data":{"title":%q}}`, title, title)
+	eventually(s.t, "the event is accepted", func() bool {
+		status, text, _ := s.http.send("POST", "/v1/events", "application/cloudevents+json", story)
+		if status != 202 {
+			return false
+		}
+		event = into[accepted](s.t, text).Events[0].ID
+		return true
+	})
+	return event
+}
+
 // atMostOncePerConnection fails unless each person got a mail with the word, and at most so many got another one.
 func (r *relay) atMostOncePerConnection(word string, people []string, connections int) {
 	r.t.Helper()
@@ -129,7 +145,7 @@ func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
 	eventually(t, "some of the first has left", func() bool { return r.total() > 200 })
 	ended := time.Now()
 	leader.kill()
-	second := standby.http.publish(`{"title":"second"}`) // waits for the take-over
+	second := standby.publishAgain("second") // waits for the takeover
 	t.Logf("the next event was accepted %v after the kill", time.Since(ended).Round(time.Millisecond))
 	for _, event := range []string{first, second} {
 		standby.http.completed(event)
@@ -146,7 +162,7 @@ func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
 
 	standby.mustStop() // an orderly stop hands over at once
 	ended = time.Now()
-	fourth := leader.http.publish(`{"title":"fourth"}`)
+	fourth := leader.publishAgain("fourth")
 	t.Logf("the next event was accepted %v after an orderly stop", time.Since(ended).Round(time.Millisecond))
 	leader.http.completed(fourth)
 	r.expect("fourth", people)
@@ -172,7 +188,7 @@ func TestALeaderThatWasFrozenStepsDown(t *testing.T) {
 		return err == nil && strings.Contains(string(state), ") T ")
 	})
 	standby.http.must(200, "GET", "/v1/status", "", "") // the frozen node has this request until it loses the lease
-	second := standby.http.publish(`{"title":"second"}`)
+	second := standby.publishAgain("second")
 	if err := leader.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -329,6 +345,15 @@ func TestTheNodesOfAClusterAreListed(t *testing.T) {
 		first = one.LeaseEpoch
 		return true
 	})
+	metrics := leader.http.must(200, "GET", "/metrics", "", "")
+	for _, name := range []string{`fanfare_node_leader{node="one"} 1`, `fanfare_nodes{state="responding"} 2`, `fanfare_node_clock_skew_seconds{node="two"}`} {
+		if !strings.Contains(metrics, name) {
+			t.Errorf("the metrics lack %s", name)
+		}
+	}
+	if metrics := standby.http.must(200, "GET", "/metrics", "", ""); !strings.Contains(metrics, `fanfare_node_leader{node="two"} 0`) {
+		t.Errorf("the metrics of the standby: %s", metrics)
+	}
 	if r := run(t, standby.where(), "", "nodes", "--server", standby.url, "--key", standby.key); r.code != 0 || !strings.Contains(r.out, "leader") || !strings.Contains(r.out, "standby") {
 		t.Errorf("fanfare nodes: %d %s%s", r.code, r.out, r.err)
 	}

@@ -116,7 +116,7 @@ func TestASignUpIsNothingBeforeItIsConfirmed(t *testing.T) {
 	// The old link does not restore a subscription that has ended since.
 	s.http.must(202, "POST", "/v1/topics/storm/events", plain, `{"title":"x","level":5}`)
 	people.must(200, "POST", linkOf(t, r.awaited(t, "ada@example.org", 3)[2], "u"), form, "List-Unsubscribe=One-Click")
-	if page := people.must(200, "POST", link, form, ""); !strings.Contains(page, "used before") {
+	if page := people.must(200, "POST", link, form, ""); !strings.Contains(page, "already been used") {
 		t.Errorf("the page is %s", page)
 	}
 }
