@@ -69,7 +69,7 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 // and unfinished messages are delivered at once instead of after the lease. With the option Matches,
 // the same applies to EVENTS on a cluster.
 func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (jetstream.Consumer, error) {
-	if b.embedded == nil && !(b.options.Matches && stream == b.events) {
+	if b.embedded == nil && (!b.options.Matches || stream != b.events) {
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
 	old, err := stream.Consumer(ctx, config.Durable)

@@ -106,7 +106,7 @@ func Alive(ctx context.Context, url, authorities string) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // nothing of it is read
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("GET /healthz was answered with %s", response.Status)
 	}
