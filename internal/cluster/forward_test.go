@@ -1,0 +1,140 @@
+package cluster
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare/internal/store/postgres"
+)
+
+// A standby is a node that forwards, and what its API answers once it leads.
+type standby struct {
+	member *Member
+	key    *Key
+	url    string
+	local  atomic.Pointer[http.Handler]
+}
+
+func newStandby(t *testing.T) *standby {
+	t.Helper()
+	all := &tables{nodes: map[string]postgres.Node{}}
+	m, err := Join(t.Context(), Options{Name: "two", URL: "http://two", Store: &side{tables: all}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &standby{member: m, key: keyOf(t, "one cluster key")}
+	f := NewForwarder(ForwarderOptions{Member: m, Key: s.key, Metrics: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler), Local: func() http.Handler {
+		if h := s.local.Load(); h != nil {
+			return *h
+		}
+		return nil
+	}})
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// leads makes a node the leader.
+func (s *standby) leads(name, url string, epoch int64) {
+	s.member.setLeader(postgres.Holder{Node: name, URL: url, Epoch: epoch, Held: true})
+}
+
+// takesOver makes this node the leader, with an API that echoes the body.
+func (s *standby) takesOver(epoch int64) {
+	var api http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		io.WriteString(w, "local "+r.Method+" "+string(body))
+	})
+	s.local.Store(&api)
+	s.leads("two", "http://two", epoch)
+}
+
+func (s *standby) send(t *testing.T, method, path, body string) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Forwarded-For", "192.0.2.1")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(b)
+}
+
+func TestARequestIsForwardedToTheLeader(t *testing.T) {
+	s := newStandby(t)
+	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if _, ok := s.key.verify(r, r.Header.Get(forwardedHeader), time.Now()); ok {
+			t.Error("a client on the machine of the node is named")
+		}
+		io.WriteString(w, strings.Join([]string{r.Method, r.URL.RequestURI(), r.Host, r.Header.Get("X-Forwarded-For"), string(body)}, " "))
+	}))
+	defer leader.Close()
+	s.leads("one", leader.URL, 1)
+	want := "POST /v1/topics/a%2Fb/events?wait=1s " + strings.TrimPrefix(s.url, "http://") + " 192.0.2.1 " + strings.Repeat("x", 1<<20)
+	if status, text := s.send(t, "POST", "/v1/topics/a%2Fb/events?wait=1s", strings.Repeat("x", 1<<20)); status != 200 || text != want {
+		t.Errorf("%d %.200s", status, text)
+	}
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ok: two forwards requests to one"} {
+		if status, text := s.send(t, "GET", path, ""); status != 200 || !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+// A leader that does not listen has received nothing: the request waits for the next leader, which may be this node.
+func TestARequestThatReachedNobodyIsSentToTheNextLeader(t *testing.T) {
+	s := newStandby(t)
+	dead := httptest.NewServer(http.NotFoundHandler())
+	dead.Close()
+	s.leads("one", dead.URL, 1)
+	time.AfterFunc(300*time.Millisecond, func() { s.takesOver(2) })
+	if status, text := s.send(t, "POST", "/v1/events", "an event"); status != 200 || text != "local POST an event" {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// A frozen leader may have carried out a request. A read is repeated, and the outcome of a change is unknown.
+func TestARequestOfALeaderThatLosesTheLease(t *testing.T) {
+	for method, want := range map[string]string{"GET": "local GET ", "POST": "it is unknown whether the request was carried out"} {
+		t.Run(method, func(t *testing.T) {
+			s := newStandby(t)
+			received, end := make(chan struct{}), make(chan struct{})
+			frozen := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(received); <-end }))
+			defer frozen.Close()
+			defer close(end)
+			s.leads("one", frozen.URL, 1)
+			go func() {
+				<-received
+				s.takesOver(2)
+			}()
+			if status, text := s.send(t, method, "/v1/status", ""); status != map[string]int{"GET": 200, "POST": 503}[method] || !strings.Contains(text, want) {
+				t.Errorf("%d %s", status, text)
+			}
+		})
+	}
+}
+
+// Two nodes that each take the other for the leader do not send a request back and forth.
+func TestAForwardedRequestIsNotForwardedAgain(t *testing.T) {
+	s := newStandby(t)
+	s.leads("one", s.url, 1) // it sends to itself
+	if status, text := s.send(t, "GET", "/v1/status", ""); status != 503 || !strings.Contains(text, "does not lead any more") {
+		t.Errorf("%d %s", status, text)
+	}
+}
