@@ -63,7 +63,7 @@ func (s *standby) send(t *testing.T, method, path, body string) (status int, tex
 		t.Fatal(err)
 	}
 	r.Header.Set("X-Forwarded-For", "192.0.2.1")
-	response, err := http.DefaultClient.Do(r)
+	response, err := (&http.Client{Timeout: time.Minute}).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
