@@ -118,7 +118,7 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *Forwarder) ready(w http.ResponseWriter, r *http.Request) {
 	leader, _ := f.options.Member.Leader()
 	if !leader.Held || f.options.Member.Leading() {
-		p := problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "no node leads", Hint: "wait until a node has taken over; requests wait meanwhile"}, httpio.RequestID(r))
+		p := problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the cluster has no leader", Hint: "wait until a node has taken over; requests wait meanwhile"}, httpio.RequestID(r))
 		p.Write(w)
 		return
 	}
@@ -126,7 +126,7 @@ func (f *Forwarder) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 // errNoLeader is the error of a request that waited in vain.
-var errNoLeader = &fanfare.Error{Code: fanfare.Unavailable, Message: "no node of the cluster leads at the moment; nothing was stored", Hint: "try again in a moment", RetryAfter: 2 * time.Second}
+var errNoLeader = &fanfare.Error{Code: fanfare.Unavailable, Message: "the cluster has no leader at the moment; nothing was stored", Hint: "try again in a moment", RetryAfter: 2 * time.Second}
 
 // await waits for a node that leads. If it is this node, it returns its API.
 func (f *Forwarder) await(ctx context.Context, deadline time.Time) (local http.Handler, err error) {

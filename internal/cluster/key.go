@@ -61,8 +61,8 @@ func (k *Key) Open(name string, sealed []byte) ([]byte, error) {
 			return key, nil
 		}
 	}
-	return nil, &fanfare.Error{Code: fanfare.Conflict, Pointer: "/cluster_key_file", Message: fmt.Sprintf("the cluster key does not open %s in the database: the other nodes have another cluster key", name),
-		Hint: "copy the file from another node"}
+	return nil, &fanfare.Error{Code: fanfare.Conflict, Pointer: "/cluster_key_file", Message: fmt.Sprintf("the cluster key cannot decrypt %s in the database: the other nodes use a different cluster key", name),
+		Hint: "copy the key file from another node"}
 }
 
 // forwardedHeader proves that a node forwarded a request, and has the address of the client.

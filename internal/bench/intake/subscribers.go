@@ -175,7 +175,7 @@ func getJSON(s *harness.Server, path string, into any) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s answered %s", path, answer.Status)
+		return fmt.Errorf("GET %s returned %s", path, answer.Status)
 	}
 	return json.NewDecoder(answer.Body).Decode(into)
 }

@@ -82,10 +82,10 @@ func (g *group) checkResume(s *control.SubscriptionRecord) error {
 		w.idHash = r.hash.ClientID(topic.ServiceNumber, s.ID)
 	}
 	if err := r.checkCondition(&p, &w); err != nil {
-		e := &fanfare.Error{Code: fanfare.Conflict, Message: "the condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + err.Error(),
-			Hint: "put the subscription with a condition that fits and the state active, or end it"}
+		e := &fanfare.Error{Code: fanfare.Conflict, Message: "the condition is no longer valid for topic " + inputerror.Quote(topic.Name) + ": " + err.Error(),
+			Hint: "replace the subscription (PUT) with one that has a valid condition and the state active, or end it"}
 		if cause, ok := errors.AsType[*fanfare.Error](err); ok {
-			e.Message = "the condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + cause.Message
+			e.Message = "the condition is no longer valid for topic " + inputerror.Quote(topic.Name) + ": " + cause.Message
 		}
 		return e
 	}

@@ -124,7 +124,7 @@ func TestAResumeIsRefusedWhereTheConditionDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(t, r, "service: notify\nmatching_budget: 1ns\ntopics: {change: {schema: {type: object, properties: {title: {type: number}, mag: {type: number}}}, rules: [{name: near, delete: true}]}}")
-	for id, why := range map[string]string{"schema": "does not fit topic", "dear": "budget of 1ns"} {
+	for id, why := range map[string]string{"schema": "no longer valid for topic", "dear": "budget of 1ns"} {
 		err := r.ResumeSubscription(ctx, "notify", id, nil)
 		if e, ok := errors.AsType[*fanfare.Error](err); !ok || !strings.Contains(e.Message, why) || e.Hint == "" || stateOf(t, r, id).State != "paused" {
 			t.Errorf("%s: %v", id, err)

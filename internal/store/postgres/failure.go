@@ -122,7 +122,7 @@ var words = map[trouble]fanfare.Error{
 		Hint: "use the URL of the primary, or a URL that lists all hosts with target_session_attrs=read-write; run fanfare doctor to check default_transaction_read_only"},
 	full: {Code: fanfare.DiskFull, Message: "the disk of the database is full; nothing was stored", Hint: "free some space on that disk and try again"},
 	slow: {Code: fanfare.Unavailable, Message: "the database took too long; nothing was stored",
-		Hint: "try again; if the error persists, check the load of PostgreSQL, or raise db_statement_timeout"},
+		Hint: "try again; if the error persists, check the load on the PostgreSQL server, or raise db_statement_timeout"},
 	stranger: {Code: fanfare.Unavailable, Message: "the database rejected the login",
 		Hint: "check the user in the URL and the password, and check that pg_hba.conf allows the user to connect from this host"},
 	nameless: {Code: fanfare.Unavailable, Message: "the database requires a password, and none was given",

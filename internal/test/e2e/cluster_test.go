@@ -234,7 +234,7 @@ func TestLinksAndKeysAreThoseOfTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	stranger := run(t, standby.where(), "", "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--node", "three", "--node-url", "http://127.0.0.1:1", "--nats", c.nats, "--cluster-key-file", other)
-	if stranger.code == 0 || !strings.Contains(stranger.err, "cluster_key_file") || !strings.Contains(stranger.err, "copy the file") {
+	if stranger.code == 0 || !strings.Contains(stranger.err, "cluster_key_file") || !strings.Contains(stranger.err, "copy the key file") {
 		t.Errorf("a node with another key ended with %d: %s", stranger.code, stranger.err)
 	}
 	twin := run(t, standby.where(), "", "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--node", "two", "--node-url", "http://127.0.0.1:1", "--nats", c.nats, "--cluster-key-file", c.key)
