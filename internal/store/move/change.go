@@ -20,8 +20,10 @@ const (
 	replayBytes = 1 << 20
 	// nearBytes is the size of the rest of a journal at which the databases switch.
 	nearBytes = 128 << 10
-	// shutPatience limits the wait for running writes when a part is shut for a moment.
+	// shutPatience limits the wait for running writes when a part is shut for a moment; then new
+	// writes continue, and the part is shut again.
 	shutPatience = 10 * time.Second
+	shutTries    = 6
 	// changePatience limits the wait of writes while the database switches; then they continue,
 	// and the switch is tried again.
 	changePatience = 2 * time.Second

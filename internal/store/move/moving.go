@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -302,12 +303,24 @@ func (m *moving) follow(f *following) {
 	m.followed = append(m.followed, f)
 }
 
+// shut closes the gate for writes, and waits for the writes that are running.
+func (f *following) shut(ctx context.Context) error {
+	for range shutTries {
+		shutting, cancel := context.WithTimeout(ctx, shutPatience)
+		err := f.writes.closed(shutting)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return &fanfare.Error{Code: fanfare.Unavailable, Message: fmt.Sprintf("writes to the old database that were running did not finish within %v", shutPatience),
+		Hint: "start the move again when the server is less busy"}
+}
+
 // moment runs fn on a consistent state of the source. It calls at while there are no writes, with
 // the position in the journal of the same moment.
 func (f *following) moment(ctx context.Context, at func(position int64), fn func(store.Session) error) error {
-	shutting, cancel := context.WithTimeout(ctx, shutPatience)
-	defer cancel()
-	if err := f.writes.closed(shutting); err != nil {
+	if err := f.shut(ctx); err != nil {
 		return err
 	}
 	open := sync.OnceFunc(f.writes.open)
