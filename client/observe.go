@@ -17,7 +17,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
-// Nodes returns the nodes of the cluster that the server belongs to. It needs an operator key. While no node leads, it waits up
+// Nodes returns the nodes of the cluster that the server belongs to. It needs an operator key. While the cluster has no leader, it waits up
 // to 25 seconds and then fails with Unavailable.
 func (c *Client) Nodes(ctx context.Context) (Nodes, error) {
 	var n Nodes

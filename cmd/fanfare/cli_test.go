@@ -163,7 +163,7 @@ func TestCommands(t *testing.T) {
 			out: []string{":12\n", "not ready: draining", "1,234,567", "news/mail", "no route", "all since"}},
 		"status of a cluster": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"cluster":{"leader":"one","standbys":1,"silent":["three"]}}`},
 			out: []string{"cluster", "one leads, 1 standby responds; not responding: three\n"}},
-		"status without a leader": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"cluster":{"standbys":0}}`}, out: []string{"no node leads, no standby responds\n"}},
+		"status without a leader": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"cluster":{"standbys":0}}`}, out: []string{"no leader, no standby responds\n"}},
 		"nodes": {args: []string{"nodes"}, answers: map[string]string{"GET /v1/nodes": `{"clustered":true,"nodes":[` +
 			`{"name":"one","url":"http://10.0.0.1:8085","version":"9","started_at":"2026-11-21T08:00:00Z","silent_seconds":1.9,"responding":true,"clock_skew_ms":-3.2,"leader":true,"lease_epoch":7},` +
 			`{"name":"two","url":"http://10.0.0.2:8085","version":"9","started_at":"2026-11-21T08:00:00Z","silent_seconds":0.2,"responding":true,"clock_skew_ms":1500},` +

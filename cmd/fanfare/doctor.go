@@ -87,7 +87,7 @@ func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options 
 			}
 			return probe.StartAllowed(ctx, &settings)
 		},
-		Node:  func(ctx context.Context, url string) error { return probe.Alive(ctx, url, settings.NodeCA) },
+		Node:  func(ctx context.Context) error { return probe.Alive(ctx, &settings) },
 		Rules: countRules,
 		Channels: func(ctx context.Context) ([]*catalog.Channel, error) {
 			err := unreachable

@@ -47,7 +47,7 @@ The command needs an operator key, such as the one in admin.key.`,
 
 func (c *cli) printNodes(all client.Nodes) {
 	if !all.Clustered {
-		fmt.Fprintln(c.out, "the server is not a node of a cluster; the setting node makes it one")
+		fmt.Fprintln(c.out, "the server is not a node of a cluster; to make it one, set node in its configuration")
 		return
 	}
 	table := c.newTable()
@@ -86,9 +86,9 @@ func skewText(millis float64) string {
 	return fmt.Sprintf("%+.1f s", millis/1000)
 }
 
-// clusterText says who leads, and how many nodes could take over.
+// clusterText names the leader and counts the standbys.
 func clusterText(s *client.ClusterStatus) string {
-	text := "no node leads"
+	text := "no leader"
 	if s.Leader != "" {
 		text = s.Leader + " leads"
 	}

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/postgres"
 )
 
-// A standby is a node that forwards, and what its API answers once it leads.
+// A standby is a node that forwards requests until it leads.
 type standby struct {
 	member *Member
 	key    *Key
@@ -23,8 +23,7 @@ type standby struct {
 
 func newStandby(t *testing.T) *standby {
 	t.Helper()
-	all := &tables{nodes: map[string]postgres.Node{}}
-	m, err := Join(t.Context(), Options{Name: "two", URL: "http://two", Store: &side{tables: all}, Logger: slog.New(slog.DiscardHandler)})
+	m, err := Join(t.Context(), Options{Name: "two", URL: "http://two", Store: &connection{memoryStore: newStore()}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +129,7 @@ func TestARequestOfALeaderThatLosesTheLease(t *testing.T) {
 	}
 }
 
-// Two nodes that each take the other for the leader do not send a request back and forth.
+// If two nodes each consider the other one the leader, a request is still forwarded only once.
 func TestAForwardedRequestIsNotForwardedAgain(t *testing.T) {
 	s := newStandby(t)
 	s.leads("one", s.url, 1) // it sends to itself

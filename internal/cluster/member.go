@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// LeaseLength is how long a node leads after the last renewal of its lease. A node that is killed is replaced after
+	// leaseLength is how long a node leads after the last renewal of its lease. A node that is killed is replaced after
 	// this time.
-	LeaseLength = 10 * time.Second
+	leaseLength = 10 * time.Second
 	// renewEvery is the interval of renewals, and of heartbeats.
 	renewEvery = 2 * time.Second
 	// watchEvery is how often a node looks for the leader.
@@ -253,12 +253,12 @@ func (m *Member) acquire(ctx context.Context) *Lease {
 	ctx, cancel := context.WithTimeout(ctx, exchangeLimit)
 	defer cancel()
 	start := time.Now()
-	epoch, err := m.options.Store.Acquire(ctx, postgres.LeaderLease, m.options.Name, LeaseLength)
+	epoch, err := m.options.Store.Acquire(ctx, postgres.LeaderLease, m.options.Name, leaseLength)
 	if err != nil || epoch == 0 {
 		m.warn(err)
 		return nil
 	}
-	l := newLease(m.options.Name, epoch, start.Add(LeaseLength))
+	l := newLease(m.options.Name, epoch, start.Add(leaseLength))
 	m.mu.Lock()
 	m.waiting, m.lease = nil, l
 	m.mu.Unlock()
@@ -273,12 +273,12 @@ func (m *Member) renew(ctx context.Context, l *Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, exchangeLimit)
 	defer cancel()
 	start := time.Now()
-	held, err := m.options.Store.Renew(ctx, postgres.LeaderLease, l.Node, l.Epoch, LeaseLength)
+	held, err := m.options.Store.Renew(ctx, postgres.LeaderLease, l.Node, l.Epoch, leaseLength)
 	switch {
 	case err != nil:
 		return err
 	case held:
-		l.extend(start.Add(LeaseLength))
+		l.extend(start.Add(leaseLength))
 		return nil
 	}
 	m.options.Logger.Warn("this node no longer leads: another node has acquired the lease", "node", l.Node)

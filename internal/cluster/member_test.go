@@ -13,23 +13,25 @@ import (
 	"fanfare.dev/fanfare/internal/store/postgres"
 )
 
-// A tables is the tables of a cluster in memory, with its own clock. A node that is cut off gets an error.
-type tables struct {
+// A memoryStore has the tables of a cluster in memory.
+type memoryStore struct {
 	mu    sync.Mutex
 	lease postgres.Holder
 	until time.Time
 	nodes map[string]postgres.Node
 }
 
+func newStore() *memoryStore { return &memoryStore{nodes: map[string]postgres.Node{}} }
+
 var errCut = errors.New("connection refused")
 
-// A side is the connection of one node to the tables.
-type side struct {
-	*tables
-	cut bool // the node cannot reach the tables
+// A connection is the connection of one node to the store.
+type connection struct {
+	*memoryStore
+	cut bool // the store cannot be reached
 }
 
-func (s *side) do(fn func() error) error {
+func (s *connection) do(fn func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cut {
@@ -38,13 +40,13 @@ func (s *side) do(fn func() error) error {
 	return fn()
 }
 
-func (s *side) setCut(cut bool) {
+func (s *connection) setCut(cut bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cut = cut
 }
 
-func (s *side) Register(_ context.Context, n *postgres.Node, ttl time.Duration) error {
+func (s *connection) Register(_ context.Context, n *postgres.Node, ttl time.Duration) error {
 	return s.do(func() error {
 		if old, ok := s.nodes[n.Name]; ok && old.Instance != n.Instance && time.Since(old.Seen) < ttl {
 			return &fanfare.Error{Code: fanfare.Conflict, Message: "taken"}
@@ -55,7 +57,7 @@ func (s *side) Register(_ context.Context, n *postgres.Node, ttl time.Duration) 
 	})
 }
 
-func (s *side) Heartbeat(_ context.Context, name string, _ int64, _ time.Time) error {
+func (s *connection) Heartbeat(_ context.Context, name string, _ int64, _ time.Time) error {
 	return s.do(func() error {
 		n := s.nodes[name]
 		n.Seen = time.Now()
@@ -64,11 +66,11 @@ func (s *side) Heartbeat(_ context.Context, name string, _ int64, _ time.Time) e
 	})
 }
 
-func (s *side) Leave(_ context.Context, name string, _ int64) error {
+func (s *connection) Leave(_ context.Context, name string, _ int64) error {
 	return s.do(func() error { delete(s.nodes, name); return nil })
 }
 
-func (s *side) Holder(context.Context, string) (h postgres.Holder, err error) {
+func (s *connection) Holder(context.Context, string) (h postgres.Holder, err error) {
 	err = s.do(func() error {
 		h = s.lease
 		h.Held = time.Now().Before(s.until)
@@ -78,7 +80,7 @@ func (s *side) Holder(context.Context, string) (h postgres.Holder, err error) {
 	return h, err
 }
 
-func (s *side) Acquire(_ context.Context, _, node string, length time.Duration) (epoch int64, err error) {
+func (s *connection) Acquire(_ context.Context, _, node string, length time.Duration) (epoch int64, err error) {
 	err = s.do(func() error {
 		if time.Now().Before(s.until) {
 			return nil
@@ -91,7 +93,7 @@ func (s *side) Acquire(_ context.Context, _, node string, length time.Duration) 
 	return epoch, err
 }
 
-func (s *side) Renew(_ context.Context, _, node string, epoch int64, length time.Duration) (held bool, err error) {
+func (s *connection) Renew(_ context.Context, _, node string, epoch int64, length time.Duration) (held bool, err error) {
 	err = s.do(func() error {
 		if held = s.lease.Node == node && s.lease.Epoch == epoch; held {
 			s.until = time.Now().Add(length)
@@ -101,12 +103,12 @@ func (s *side) Renew(_ context.Context, _, node string, epoch int64, length time
 	return held, err
 }
 
-func (s *side) Release(ctx context.Context, lease, node string, epoch int64) error {
+func (s *connection) Release(ctx context.Context, lease, node string, epoch int64) error {
 	_, err := s.Renew(ctx, lease, node, epoch, 0)
 	return err
 }
 
-func (s *side) Nodes(context.Context, time.Duration) (list []postgres.Node, err error) {
+func (s *connection) Nodes(context.Context, time.Duration) (list []postgres.Node, err error) {
 	err = s.do(func() error {
 		for _, n := range s.nodes {
 			list = append(list, n)
@@ -117,9 +119,9 @@ func (s *side) Nodes(context.Context, time.Duration) (list []postgres.Node, err 
 }
 
 // join starts a member; stop ends it in order.
-func (t *tables) join(tb testing.TB, name string) (m *Member, s *side, stop func()) {
+func (t *memoryStore) join(tb testing.TB, name string) (m *Member, s *connection, stop func()) {
 	tb.Helper()
-	s = &side{tables: t}
+	s = &connection{memoryStore: t}
 	m, err := Join(tb.Context(), Options{Name: name, URL: "http://" + name, Store: s, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		tb.Fatal(err)
@@ -139,27 +141,27 @@ func lead(tb testing.TB, m *Member) *Lease {
 	return l
 }
 
-// Two leases are never valid at the same time, whatever happens to the connection of the first node.
+// Two leases are never valid at the same time, even if the first node loses its connection.
 func TestALeaseIsNotValidOnceAnotherNodeLeads(t *testing.T) {
-	for name, cut := range map[string]time.Duration{"for good": 0, "until it has expired": LeaseLength + time.Second, "within its length": LeaseLength / 2} {
+	for name, cut := range map[string]time.Duration{"for good": 0, "until it has expired": leaseLength + time.Second, "within its length": leaseLength / 2} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				all := &tables{nodes: map[string]postgres.Node{}}
-				one, connection, stopOne := all.join(t, "one")
+				all := newStore()
+				one, link, stopOne := all.join(t, "one")
 				two, _, stopTwo := all.join(t, "two")
 				defer stopOne()
 				defer stopTwo()
 				first := lead(t, one)
 				<-time.After(3 * time.Second)
-				connection.setCut(true)
+				link.setCut(true)
 				began := time.Now()
 				if cut > 0 {
-					time.AfterFunc(cut, func() { connection.setCut(false) })
+					time.AfterFunc(cut, func() { link.setCut(false) })
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				second, err := two.Lead(ctx)
-				if cut == LeaseLength/2 {
+				if cut == leaseLength/2 {
 					if err == nil || !first.Valid(0) {
 						t.Error("the lease was lost in a short interruption")
 					}
@@ -171,7 +173,7 @@ func TestALeaseIsNotValidOnceAnotherNodeLeads(t *testing.T) {
 				if first.Valid(0) {
 					t.Error("two leases are valid at the same time")
 				}
-				if took := time.Since(began); took > LeaseLength+watchEvery {
+				if took := time.Since(began); took > leaseLength+watchEvery {
 					t.Errorf("the take-over took %v", took)
 				}
 				if second.Epoch <= first.Epoch {
@@ -188,28 +190,28 @@ func TestALeaseIsNotValidOnceAnotherNodeLeads(t *testing.T) {
 	}
 }
 
-// An expired lease is lost for good, also if no other node leads; the node can acquire the next one.
+// A lease that has expired never becomes valid again, even if no other node leads. The node can acquire a new one.
 func TestAnExpiredLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := &tables{nodes: map[string]postgres.Node{}}
-		one, connection, stop := all.join(t, "one")
+		all := newStore()
+		one, link, stop := all.join(t, "one")
 		defer stop()
 		first := lead(t, one)
 		<-time.After(renewEvery + time.Millisecond)
 		began := time.Now()
-		connection.setCut(true)
+		link.setCut(true)
 		if !first.Await(t.Context(), nodeMargin) {
-			t.Error("the lease has lost its validity at once")
+			t.Error("the lease was lost immediately")
 		}
-		<-time.After(LeaseLength - nodeMargin)
+		<-time.After(leaseLength - nodeMargin)
 		if first.Await(t.Context(), nodeMargin) {
 			t.Error("work began with less validity than it needs")
 		}
 		<-first.Lost()
-		if took := time.Since(began); took > LeaseLength || first.Valid(0) || one.Leading() {
+		if took := time.Since(began); took > leaseLength || first.Valid(0) || one.Leading() {
 			t.Errorf("the lease was lost after %v; valid %v", took, first.Valid(0))
 		}
-		connection.setCut(false)
+		link.setCut(false)
 		if second := lead(t, one); second.Epoch == first.Epoch || !second.Valid(nodeMargin) || first.Valid(0) {
 			t.Errorf("epoch %d follows %d", second.Epoch, first.Epoch)
 		}
@@ -220,7 +222,7 @@ const nodeMargin = 2 * time.Second
 
 func TestAnOrderlyStopHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := &tables{nodes: map[string]postgres.Node{}}
+		all := newStore()
 		one, _, stopOne := all.join(t, "one")
 		two, _, stopTwo := all.join(t, "two")
 		defer stopTwo()
@@ -234,10 +236,10 @@ func TestAnOrderlyStopHandsOver(t *testing.T) {
 		if leader, _ := two.Leader(); leader.Node != "two" || !leader.Held || !two.Leading() || one.Leading() {
 			t.Errorf("the leader is %+v", leader)
 		}
-		if _, err := Join(t.Context(), Options{Name: "one", Store: &side{tables: all}, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		if _, err := Join(t.Context(), Options{Name: "one", Store: &connection{memoryStore: all}, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 			t.Errorf("the name of a node that has stopped is in use: %v", err)
 		}
-		if _, err := Join(t.Context(), Options{Name: "two", Store: &side{tables: all}, Logger: slog.New(slog.DiscardHandler)}); fanfare.CodeOf(err) != fanfare.Conflict {
+		if _, err := Join(t.Context(), Options{Name: "two", Store: &connection{memoryStore: all}, Logger: slog.New(slog.DiscardHandler)}); fanfare.CodeOf(err) != fanfare.Conflict {
 			t.Errorf("a second node with the same name: %v", err)
 		}
 	})
@@ -245,7 +247,7 @@ func TestAnOrderlyStopHandsOver(t *testing.T) {
 
 func TestLeadEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := &tables{nodes: map[string]postgres.Node{}}
+		all := newStore()
 		one, _, stopOne := all.join(t, "one")
 		two, _, stopTwo := all.join(t, "two")
 		defer stopOne()
@@ -259,7 +261,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 		one.Resign(first)
 		<-time.After(time.Minute)
 		if two.Leading() {
-			t.Error("a node leads that does not want to")
+			t.Error("a node leads although nothing waits for the lease")
 		}
 	})
 }

@@ -1,10 +1,15 @@
 package config
 
 import (
+	"crypto/x509"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"regexp"
+
+	"fanfare.dev/fanfare"
 )
 
 // minClusterKey is the minimum length of a cluster key.
@@ -31,6 +36,22 @@ func (c *Config) URLOfNode() string {
 		scheme = "https"
 	}
 	return scheme + "://" + c.Listen
+}
+
+// NodeRoots reads the certificate authorities of the other nodes; nil means those of the system.
+func (c *Config) NodeRoots() (*x509.CertPool, error) {
+	if c.NodeCA == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(c.NodeCA)
+	roots := x509.NewCertPool()
+	if err == nil && !roots.AppendCertsFromPEM(pem) {
+		err = fmt.Errorf("%s contains no certificate", c.NodeCA)
+	}
+	if err != nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/node_ca", Message: err.Error(), Hint: "set it to a PEM file with certificates"}
+	}
+	return roots, nil
 }
 
 // validateCluster checks the settings of a node.

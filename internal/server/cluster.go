@@ -2,10 +2,7 @@ package server
 
 import (
 	"context"
-	"crypto/x509"
-	"fmt"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -42,8 +39,7 @@ type node struct {
 	tables *postgres.Cluster
 	member *cluster.Member
 	key    *cluster.Key
-	lease  *cluster.Lease // under which the components run
-	stop   func()         // ends the loop of lead and waits for it
+	stop   func() // ends the loop of lead and waits for it
 }
 
 // join makes this server a node of a cluster, and leads the cluster whenever it holds the lease.
@@ -53,7 +49,7 @@ func (s *Server) join(ctx context.Context, o Options) error {
 	if n.key, err = cluster.NewKey(s.config.ClusterKey()); err != nil {
 		return err
 	}
-	roots, err := s.nodeRoots()
+	roots, err := s.config.NodeRoots()
 	if err != nil {
 		return err
 	}
@@ -92,22 +88,6 @@ func (s *Server) register(ctx context.Context, n *node, o Options) (err error) {
 	return err
 }
 
-// nodeRoots reads the authorities for the certificates of the other nodes; nil means those of the machine.
-func (s *Server) nodeRoots() (*x509.CertPool, error) {
-	if s.config.NodeCA == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(s.config.NodeCA)
-	roots := x509.NewCertPool()
-	if err == nil && !roots.AppendCertsFromPEM(pem) {
-		err = fmt.Errorf("%s contains no certificate", s.config.NodeCA)
-	}
-	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/node_ca", Message: err.Error(), Hint: "set it to a PEM file with certificates"}
-	}
-	return roots, nil
-}
-
 // lead leads the cluster whenever this node holds the lease, until ctx ends.
 func (s *Server) lead(ctx context.Context, o Options) {
 	for {
@@ -115,7 +95,6 @@ func (s *Server) lead(ctx context.Context, o Options) {
 		if err != nil {
 			return
 		}
-		s.node.lease = lease
 		err = s.leadUnder(ctx, lease, o)
 		s.node.member.Resign(lease)
 		if err == nil || ctx.Err() != nil {
@@ -139,7 +118,7 @@ func (s *Server) leadUnder(ctx context.Context, lease *cluster.Lease, o Options)
 		}
 	}()
 	keep := len(s.cleanups)
-	err := s.withDatabase(starting, func() error { return s.startComponents(starting, o, started) })
+	err := s.withDatabase(starting, func() error { return s.startComponents(starting, o, started, lease) })
 	if err == nil {
 		select {
 		case <-lease.Lost():
@@ -160,26 +139,26 @@ func (s *Server) leadUnder(ctx context.Context, lease *cluster.Lease, o Options)
 	return err
 }
 
-// nodeLease returns the lease under which this node uses the database; nil for a server that is alone.
-func (s *Server) nodeLease() *postgres.NodeLease {
-	if s.node == nil {
+// databaseLease returns the lease under which this node uses the database; nil for a server that is alone.
+func (c *components) databaseLease() *postgres.NodeLease {
+	if c.lease == nil {
 		return nil
 	}
-	return &postgres.NodeLease{Node: s.node.lease.Node, Epoch: s.node.lease.Epoch}
+	return &postgres.NodeLease{Node: c.lease.Node, Epoch: c.lease.Epoch}
 }
 
 // sendingLease returns the lease under which this node sends; nil for a server that is alone.
-func (s *Server) sendingLease() deliver.NodeLease {
-	if s.node == nil {
+func (c *components) sendingLease() deliver.NodeLease {
+	if c.lease == nil {
 		return nil
 	}
-	return s.node.lease
+	return c.lease
 }
 
 // acceptsEvents returns why no events are accepted, or nil. A node whose lease has expired accepts none, because the next
 // leader would not know their ids.
 func (c *components) acceptsEvents() error {
-	if c.node != nil && !c.node.lease.Valid(0) {
+	if c.lease != nil && !c.lease.Valid(0) {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "this node cannot reach the database, and its lease has expired; nothing was stored", Hint: "send the event to another node, or send it again", RetryAfter: time.Second}
 	}
 	return c.disk.Check()

@@ -130,7 +130,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if s.config.Clustered() {
 		return s.join(ctx, o)
 	}
-	return s.withDatabase(ctx, func() error { return s.startComponents(ctx, o, started) })
+	return s.withDatabase(ctx, func() error { return s.startComponents(ctx, o, started, nil) })
 }
 
 // ready returns why the server does not accept work, or nil.

@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/cluster"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
@@ -48,9 +49,9 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// startComponents starts all components, each after those on which it depends.
-func (s *Server) startComponents(ctx context.Context, o Options, started time.Time) error {
-	c := &components{Server: s, version: o.Version, started: started, dir: s.config.DataDir, index: condition.New(), exclusive: ctxlock.New()}
+// startComponents starts all components, each after those on which it depends. A node of a cluster starts them under a lease.
+func (s *Server) startComponents(ctx context.Context, o Options, started time.Time, lease *cluster.Lease) error {
+	c := &components{Server: s, version: o.Version, started: started, lease: lease, dir: s.config.DataDir, index: condition.New(), exclusive: ctxlock.New()}
 	for _, start := range []func(context.Context) error{
 		c.openDatabase, c.openRegistry, c.openBus, c.startRecorder, c.startDelivery, c.startMaintenance, c.startVerifier, c.startMatching, c.startIntake, c.startFeedback, c.listen,
 	} {
@@ -66,6 +67,7 @@ type components struct {
 	*Server
 	version   string
 	started   time.Time
+	lease     *cluster.Lease // nil: this server is alone
 	dir       string
 	index     *condition.Index
 	exclusive ctxlock.Lock // held by a backup, an erasure, a move, or an archiving of states
@@ -129,7 +131,7 @@ func (c *components) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	c.progress.Begin("open the database", 0)
-	if c.db, err = database.OpenUnder(ctx, c.nodeLease(), &c.config, c.version, c.log); err != nil {
+	if c.db, err = database.OpenUnder(ctx, c.databaseLease(), &c.config, c.version, c.log); err != nil {
 		return err
 	}
 	c.onStop(c.db.Close)

@@ -16,10 +16,10 @@ func (o *Options) cluster(ctx context.Context, r *Report) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if address := o.Config.URLOfNode(); o.Node != nil {
-		if err := o.Node(ctx, address); err != nil {
-			r.warn("node_url", "start the server, or set node_url to the URL at which the other nodes reach it; for https, node_ca must name the authority of its certificate", "%s does not answer: %v", address, err)
+		if err := o.Node(ctx); err != nil {
+			r.warn("node_url", "start the server, or set node_url to the URL at which the other nodes reach it; for https, node_ca must name the authority of its certificate", "%s does not respond: %v", address, err)
 		} else {
-			r.ok("node_url", "%s answers", address)
+			r.ok("node_url", "%s responds", address)
 		}
 	}
 }

@@ -60,8 +60,8 @@ type Options struct {
 	Database, Reads func(ctx context.Context) (*Database, error)
 	// Charge returns why a server may not start on the database, without changing the database.
 	Charge func(ctx context.Context) error
-	// Node asks the server at a URL whether it is alive. nil: no check.
-	Node func(ctx context.Context, url string) error
+	// Node asks the server at the URL of this node whether it is alive. nil: no check.
+	Node func(ctx context.Context) error
 	// Rules reads a file of reply rules and counts the rules.
 	Rules func(file string) (int, error)
 	// Channels reads the configured channels without changing anything.

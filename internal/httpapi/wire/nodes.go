@@ -24,7 +24,7 @@ type Node struct {
 
 // A Cluster summarizes the nodes of a cluster.
 type Cluster struct {
-	Leader   string   `json:"leader,omitempty" doc:"name of the node that leads; absent while no node leads"`
+	Leader   string   `json:"leader,omitempty" doc:"name of the node that leads; absent while the cluster has no leader"`
 	Standbys int      `json:"standbys" doc:"number of other nodes that respond and can take over"`
 	Silent   []string `json:"silent,omitempty" doc:"names of the nodes that have been silent for more than 15 seconds"`
 }

@@ -289,7 +289,7 @@ func TestExamplesWriteNumbersOfThingsWithPlural(t *testing.T) {
 		if ofAnother.MatchString(file) { // a number stands alone there, or has one form
 			continue
 		}
-		if info, err := os.Stat(file); err != nil || info.IsDir() {
+		if info, err := os.Stat(file); err == nil && info.IsDir() {
 			continue
 		}
 		b, err := os.ReadFile(file)

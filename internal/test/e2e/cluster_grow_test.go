@@ -12,7 +12,7 @@ import (
 // valid, and the messages that wait for a retry are sent.
 func TestASinglePostgreSQLServerGrowsIntoACluster(t *testing.T) {
 	t.Parallel()
-	c := newNodes(t)
+	c := newTestCluster(t)
 	one := prepare(t)
 	one.database = c.database
 	one.start()
@@ -26,11 +26,11 @@ func TestASinglePostgreSQLServerGrowsIntoACluster(t *testing.T) {
 	one.mustStop()
 
 	one.args = c.node("one").args
-	one.join()
+	one.launch()
 	one.ready("it leads")
 	one.http.url = one.url
 	two := c.node("two")
-	two.join()
+	two.launch()
 	two.ready("it forwards")
 	two.use(one.key)
 	if again := two.http.publish(`{"title":"second"}`); again == first {

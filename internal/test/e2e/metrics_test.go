@@ -25,20 +25,22 @@ func TestMetricsAreThoseOfTheReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := func(pattern, text string) []string {
-		found := map[string]bool{}
-		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
-			found[match[1]] = true
-		}
-		return slices.Sorted(maps.Keys(found))
-	}
-	told := names("(?m)^\\| `(fanfare_[a-z_]+)", string(reference))
+	told := namesIn("(?m)^\\| `(fanfare_[a-z_]+)", string(reference))
 	if s.database == "" {
 		told = slices.DeleteFunc(told, func(name string) bool { return strings.HasPrefix(name, "fanfare_database_") })
 	}
 	told = slices.DeleteFunc(told, func(name string) bool { return strings.HasPrefix(name, "fanfare_node") }) // of a cluster: TestTheNodesOfAClusterAreListed
-	served := names(`(?m)^(fanfare_[a-z_]+)`, s.http.must(200, "GET", "/metrics", "", ""))
+	served := namesIn(`(?m)^(fanfare_[a-z_]+)`, s.http.must(200, "GET", "/metrics", "", ""))
 	if len(served) == 0 || !slices.Equal(told, served) {
 		t.Errorf("the reference has\n%v\nthe server\n%v", told, served)
 	}
+}
+
+// namesIn lists the different matches of the group of a pattern.
+func namesIn(pattern, text string) []string {
+	found := map[string]bool{}
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		found[match[1]] = true
+	}
+	return slices.Sorted(maps.Keys(found))
 }

@@ -5,12 +5,10 @@ package probe
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -85,20 +83,14 @@ func peek(ctx context.Context, c *config.Config, read func(store.Session) error)
 	return err
 }
 
-// Alive asks the node at a URL whether it is alive. authorities is a PEM file, or "" for those of the machine.
-func Alive(ctx context.Context, url, authorities string) error {
-	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
-	if authorities != "" {
-		pem, err := os.ReadFile(authorities)
-		if err != nil {
-			return err
-		}
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("%s contains no certificate", authorities)
-		}
+// Alive asks the node of a configuration whether it is alive.
+func Alive(ctx context.Context, c *config.Config) error {
+	roots, err := c.NodeRoots()
+	if err != nil {
+		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/healthz", http.NoBody)
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.URLOfNode(), "/")+"/healthz", http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -108,7 +100,7 @@ func Alive(ctx context.Context, url, authorities string) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET /healthz was answered with %s", response.Status)
+		return fmt.Errorf("GET /healthz returned %s", response.Status)
 	}
 	return nil
 }
