@@ -166,9 +166,9 @@ func TestCommands(t *testing.T) {
 		"status without a leader": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"cluster":{"standbys":0}}`}, out: []string{"no leader, no standby responds\n"}},
 		"nodes": {args: []string{"nodes"}, answers: map[string]string{"GET /v1/nodes": `{"clustered":true,"nodes":[` +
 			`{"name":"one","url":"http://10.0.0.1:8085","version":"9","started_at":"2026-11-21T08:00:00Z","silent_seconds":1.9,"responding":true,"clock_skew_ms":-3.2,"leader":true,"lease_epoch":7},` +
-			`{"name":"two","url":"http://10.0.0.2:8085","version":"9","started_at":"2026-11-21T08:00:00Z","silent_seconds":0.2,"responding":true,"clock_skew_ms":1500},` +
+			`{"name":"two","url":"http://10.0.0.2:8085","version":"9","started_at":"2026-11-21T08:00:00Z","silent_seconds":0.2,"responding":true,"clock_skew_ms":1500,"roles":["all"],"delivers":true,"connections":12},` +
 			`{"name":"three","url":"http://10.0.0.3:8085","version":"8","started_at":"2026-11-21T08:00:00Z","silent_seconds":3725,"clock_skew_ms":0}]}`},
-			out: []string{"NAME", "LAST SEEN", "leader", "1 s ago", "-3 ms", "http://10.0.0.2:8085", "standby", "0 s ago", "+1.5 s", "standby, not responding", "1h2m5s ago"}},
+			out: []string{"NAME", "LAST SEEN", "leader", "1 s ago", "-3 ms", "http://10.0.0.2:8085", "standby, delivers        12", "0 s ago", "+1.5 s", "standby, not responding", "1h2m5s ago"}},
 		"nodes as JSON":           {args: []string{"nodes", "--json"}, answers: map[string]string{"GET /v1/nodes": `{"clustered":false,"nodes":[]}`}, out: []string{`"clustered": false`, `"nodes": []`}},
 		"nodes of a server alone": {args: []string{"nodes"}, answers: map[string]string{"GET /v1/nodes": `{"clustered":false,"nodes":[]}`}, out: []string{"not a node of a cluster"}},
 		"nodes without a leader":  {args: []string{"nodes"}, answers: map[string]string{"GET /v1/nodes": `503 {"code":"unavailable","detail":"no node of the cluster leads at the moment; nothing was stored","hint":"try again in a moment"}`}, code: 1, errs: []string{"no node of the cluster leads"}},

@@ -14,10 +14,15 @@ import (
 func (c *cli) nodesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "nodes", Short: "List the nodes of the cluster",
-		Long: `List the nodes of the cluster. One node is the leader and does all the work. The others
-are standbys: they forward requests to the leader, and one of them takes over when it
-stops or fails. A node is shown as "not responding" after 15 seconds without a
-heartbeat, and is listed for 24 hours. A node that was stopped is not listed.
+		Long: `List the nodes of the cluster. One node is the leader: it processes all events and decides
+about all messages. The others forward requests to it. ROLE shows what else a node does:
+
+  standby    it takes over when the leader stops or fails
+  delivers   it sends messages for the leader; CONNECTIONS is the number of its open
+             connections to relays and receivers
+
+A node is shown as "not responding" after 15 seconds without a heartbeat, and is listed
+for 24 hours. A node that was stopped is not listed.
 
 LAST SEEN is the time since the last heartbeat; a node sends one every two seconds.
 CLOCK is how far the clock of the node is ahead of the clock of the database; a
@@ -51,23 +56,31 @@ func (c *cli) printNodes(all client.Nodes) {
 		return
 	}
 	table := c.newTable()
-	fmt.Fprintln(table, "NAME\tROLE\tVERSION\tURL\tSTARTED\tLAST SEEN\tCLOCK")
+	fmt.Fprintln(table, "NAME\tROLE\tCONNECTIONS\tVERSION\tURL\tSTARTED\tLAST SEEN\tCLOCK")
 	for i := range all.Nodes {
 		n := &all.Nodes[i]
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, roleText(n), n.Version, n.URL, n.StartedAt.Local().Format(time.DateTime), silentText(n.SilentSeconds), skewText(n.ClockSkewMS))
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", n.Name, roleText(n), n.Connections, n.Version, n.URL, n.StartedAt.Local().Format(time.DateTime), silentText(n.SilentSeconds), skewText(n.ClockSkewMS))
 	}
 	table.Flush()
 }
 
 func roleText(n *client.Node) string {
-	role := "standby"
+	var roles []string
 	if n.Leader {
-		role = "leader"
+		roles = append(roles, "leader")
+	} else if n.CanLead() {
+		roles = append(roles, "standby")
+	}
+	if n.Delivers {
+		roles = append(roles, "delivers")
+	}
+	if len(roles) == 0 {
+		roles = append(roles, "forwards")
 	}
 	if !n.Responding {
-		role += ", not responding"
+		roles = append(roles, "not responding")
 	}
-	return role
+	return strings.Join(roles, ", ")
 }
 
 // silentText is the time since the last heartbeat.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -83,10 +84,10 @@ func (c *cli) relayAction(name, summary, done string, do func(*client.Client, co
 
 func (c *cli) printRelays(channels []client.ChannelStatus) {
 	table := c.newTable()
-	fmt.Fprintln(table, "CHANNEL\tRELAY\tSTATE\tWEIGHT\tSHARE\tCONNECTIONS\tACCEPTED\tERRORS\tP50\tP99\tLAST ERROR")
+	fmt.Fprintln(table, "CHANNEL\tRELAY\tNODE\tSTATE\tWEIGHT\tSHARE\tCONNECTIONS\tACCEPTED\tERRORS\tP50\tP99\tLAST ERROR")
 	for _, ch := range channels {
 		for _, r := range ch.Relays {
-			fmt.Fprintf(table, "%s/%s\t%s\t%s\t%d\t%.0f%%\t%d\t%s\t%s\t%s\t%s\t%s\n", ch.Service, ch.Name, r.Name, r.State, r.Weight, 100*r.Share,
+			fmt.Fprintf(table, "%s/%s\t%s\t%s\t%s\t%d\t%.0f%%\t%d\t%s\t%s\t%s\t%s\t%s\n", ch.Service, ch.Name, r.Name, cmp.Or(r.Node, "-"), r.State, r.Weight, 100*r.Share,
 				r.Connections, terminal.Grouped(r.Accepted), terminal.Grouped(r.Errors), tookMillis(r.P50Millis), tookMillis(r.P99Millis), terminal.Short(r.LastError))
 		}
 	}

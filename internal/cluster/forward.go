@@ -87,6 +87,9 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/metrics":
 		f.options.Metrics.ServeHTTP(w, r)
 		return
+	case LinkPath:
+		problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "this node does not lead", Hint: "try again: the node finds the leader in the database", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)
+		return
 	}
 	if forwarded(r) {
 		problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the node that this request was forwarded to does not lead any more", Hint: "send the request again", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)

@@ -20,10 +20,11 @@ import (
 )
 
 // A Key is the cluster key, which all nodes have. It seals the server keys in the database, and proves that a request was
-// forwarded by a node.
+// forwarded by a node, and who is at the other end of a link.
 type Key struct {
 	seal    cipher.AEAD
 	forward []byte
+	link    []byte
 }
 
 // NewKey derives the keys from the text of the cluster key.
@@ -43,7 +44,10 @@ func NewKey(text string) (*Key, error) {
 	if k.seal, err = cipher.NewGCM(block); err != nil {
 		return nil, err
 	}
-	k.forward, err = derive("forwarded requests")
+	if k.forward, err = derive("forwarded requests"); err != nil {
+		return nil, err
+	}
+	k.link, err = derive("links")
 	return k, err
 }
 

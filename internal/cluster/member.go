@@ -10,6 +10,7 @@
 //	member.go   registration, heartbeats, and the lease of the leader
 //	key.go      the cluster key: sealed server keys, and proof of forwarded requests
 //	forward.go  requests to the leader
+//	link.go     connections from nodes to the leader
 //	report.go   the list of nodes
 package cluster
 
@@ -47,6 +48,7 @@ type Options struct {
 	Name    string
 	URL     string // at which the other nodes reach its API
 	Version string
+	Roles   []string // of the setting roles
 	Store   Store
 	Logger  *slog.Logger
 }
@@ -83,7 +85,7 @@ type Member struct {
 func Join(ctx context.Context, o Options) (*Member, error) {
 	m := &Member{options: o, instance: rand.Int64(), resigned: make(chan *Lease), changed: make(chan struct{})}
 	for began := time.Now(); ; {
-		err := o.Store.Register(ctx, &postgres.Node{Name: o.Name, Instance: m.instance, URL: o.URL, Version: o.Version}, nameTTL)
+		err := o.Store.Register(ctx, &postgres.Node{Name: o.Name, Instance: m.instance, URL: o.URL, Version: o.Version, Roles: o.Roles}, nameTTL)
 		if err == nil {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 
 	"fanfare.dev/fanfare"
 )
@@ -22,6 +23,46 @@ var nodeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$`)
 
 // Clustered reports whether this server is a node of a cluster.
 func (c *Config) Clustered() bool { return c.Node != "" }
+
+// The roles of a node.
+const (
+	roleAll     = "all"
+	roleLead    = "lead"
+	roleDeliver = "deliver"
+	roleAPI     = "api"
+)
+
+// Leads reports whether this node can become the leader.
+func (c *Config) Leads() bool { return c.has(roleLead) }
+
+// Delivers reports whether this node opens connections to relays and receivers.
+func (c *Config) Delivers() bool { return c.has(roleDeliver) }
+
+func (c *Config) has(role string) bool {
+	return slices.Contains(c.Roles, role) || slices.Contains(c.Roles, roleAll)
+}
+
+// validateRoles checks the roles of a node.
+func (c *Config) validateRoles(refuse func(key, hint, format string, args ...any)) {
+	const hint = "use all, or one or more of lead, deliver and api"
+	if len(c.Roles) == 0 {
+		refuse("roles", hint, "must name at least one role")
+	}
+	for _, r := range c.Roles {
+		switch r {
+		case roleAll:
+			if len(c.Roles) > 1 {
+				refuse("roles", hint, "all must be the only role")
+			}
+		case roleLead, roleDeliver, roleAPI:
+			if !c.Clustered() {
+				refuse("roles", "use all, or set node to make this server a node of a cluster", "the role %q has no effect without node", r)
+			}
+		default:
+			refuse("roles", hint, "the role %q does not exist", r)
+		}
+	}
+}
 
 // ClusterKey returns the cluster key.
 func (c *Config) ClusterKey() string { return c.clusterKey }

@@ -51,14 +51,7 @@ func (c *Config) Validate() error {
 	c.validateReach(refuse)
 	c.validateLimits(refuse)
 	c.validateCapture(refuse)
-	for _, r := range c.Roles {
-		if r != "all" {
-			refuse("roles", "use all, or omit roles: one process runs all stages", "the role %q is not supported", r)
-		}
-	}
-	if len(c.Roles) == 0 {
-		refuse("roles", "use all", "must name at least one role")
-	}
+	c.validateRoles(refuse)
 
 	switch len(wrong) {
 	case 0:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"net/http"
 	"sync"
 	"time"
@@ -24,7 +25,7 @@ import (
 //
 //	join -> wait for the lease -> start the components -> lose the lease, or Stop -> stop the components -> wait ...
 //
-// Until then, its API forwards requests to the node that leads.
+// Until then, its API forwards requests to the node that leads, and it delivers for that node (delivery.go).
 
 const (
 	// stepDownPatience is how long a node that has lost the lease waits for components that use the database, which refuses
@@ -39,7 +40,8 @@ type node struct {
 	tables *postgres.Cluster
 	member *cluster.Member
 	key    *cluster.Key
-	stop   func() // ends the loop of lead and waits for it
+	roots  *x509.CertPool // for the certificates of the other nodes
+	stop   func()         // ends the loops of lead and deliver, and waits for them
 }
 
 // join makes this server a node of a cluster, and leads the cluster whenever it holds the lease.
@@ -56,6 +58,7 @@ func (s *Server) join(ctx context.Context, o Options) error {
 	if err := s.withDatabase(ctx, func() error { return s.register(ctx, n, o) }); err != nil {
 		return err
 	}
+	n.roots = roots
 	s.node = n
 	s.api.Fallback(cluster.NewForwarder(cluster.ForwarderOptions{
 		Member: n.member, Key: n.key, Local: s.api.API, Metrics: s.standbyMetrics(n), Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
@@ -63,7 +66,12 @@ func (s *Server) join(ctx context.Context, o Options) error {
 	s.background(n.member.Run)
 	leading, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { s.lead(leading, o) })
+	if s.config.Leads() {
+		running.Go(func() { s.lead(leading, o) })
+	}
+	if s.config.Delivers() {
+		running.Go(func() { s.deliver(leading, o) })
+	}
 	n.stop = func() { stop(); running.Wait() }
 	s.log.Info("this server is a node of a cluster", "node", s.config.Node, "url", s.config.URLOfNode(), "listen", s.URL())
 	return nil
@@ -84,7 +92,7 @@ func (s *Server) register(ctx context.Context, n *node, o Options) (err error) {
 			return err
 		}
 	}
-	n.member, err = cluster.Join(ctx, cluster.Options{Name: s.config.Node, URL: s.config.URLOfNode(), Version: o.Version, Store: n.tables, Logger: s.log})
+	n.member, err = cluster.Join(ctx, cluster.Options{Name: s.config.Node, URL: s.config.URLOfNode(), Version: o.Version, Roles: s.config.Roles, Store: n.tables, Logger: s.log})
 	return err
 }
 

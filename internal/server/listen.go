@@ -30,6 +30,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/people/selfservice"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -76,7 +77,7 @@ func (c *components) listen(ctx context.Context) error {
 		api.Drain(ctx)
 	})
 	if c.node != nil {
-		c.api.Open(trusting{api, c.node.key.Trust(api)})
+		c.api.Open(trusting{api, c.node.key.Links(remote.Protocol, c.delivering.Attach, c.node.key.Trust(api))})
 		c.onStopDo(c.api.Close)
 	} else {
 		c.api.Open(api)
@@ -114,7 +115,7 @@ func (c *components) collectors() []prometheus.Collector {
 	return list
 }
 
-// trusting is the API of a node, which trusts the requests that other nodes forward.
+// trusting is the API of a node, which trusts the requests that other nodes forward, and accepts their links.
 type trusting struct {
 	*httpapi.API
 	handler http.Handler

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fanfare.dev/fanfare/internal/cluster"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
 )
 
 // nodes returns the function that lists the nodes of the cluster; nil for a server that is alone.
@@ -16,17 +18,27 @@ func (c *components) nodes() func() wire.Nodes {
 	}
 	member := c.node.member
 	return func() wire.Nodes {
-		list := member.Nodes()
+		list, connections := member.Nodes(), c.channels.NodeConnections()
 		answer := wire.Nodes{Clustered: true, Nodes: make([]wire.Node, len(list))}
 		for i := range list {
 			n := &list[i]
+			open := connections[n.Name]
+			if n.Leader {
+				open = connections[""]
+			}
 			answer.Nodes[i] = wire.Node{
-				Name: n.Name, URL: n.URL, Version: n.Version, StartedAt: n.Started, LastSeenAt: n.Seen, Responding: n.Responding, Leader: n.Leader, LeaseEpoch: n.Epoch,
+				Name: n.Name, Roles: n.Roles, URL: n.URL, Version: n.Version, StartedAt: n.Started, LastSeenAt: n.Seen, Responding: n.Responding, Leader: n.Leader, LeaseEpoch: n.Epoch,
 				SilentSeconds: n.Silent.Round(time.Millisecond).Seconds(), ClockSkewMS: float64(n.Skew.Microseconds()) / 1000,
+				Delivers: n.Leader && c.config.Delivers() || c.attached(n.Name), Connections: open,
 			}
 		}
 		return answer
 	}
+}
+
+// attached reports whether another node delivers for this one.
+func (c *components) attached(name string) bool {
+	return slices.ContainsFunc(c.delivering.Nodes(), func(n *remote.Node) bool { return n.Name() == name })
 }
 
 var (

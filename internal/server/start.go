@@ -32,6 +32,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
 	"fanfare.dev/fanfare/internal/pipeline/digest"
 	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/due"
@@ -82,12 +83,13 @@ type components struct {
 	highest    fanfare.EventSeq
 
 	// openRegistry
-	channels *channels.Channels
-	faults   *channels.Faults
-	capture  channels.Capture
-	sites    *mx.Sites
-	keys     serverkeys.Keys
-	registry *registry.Registry
+	delivering *remote.Hub // the other nodes that deliver; nil: this server is alone
+	channels   *channels.Channels
+	faults     *channels.Faults
+	capture    channels.Capture
+	sites      *mx.Sites
+	keys       serverkeys.Keys
+	registry   *registry.Registry
 
 	// openBus
 	bus      *bus.Bus
@@ -152,9 +154,13 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	c.onStopDo(c.sites.Stop)
 	c.capture = channels.NewCapture(c.config.Capture, c.config.AllowRecipients)
 	c.faults = &channels.Faults{}
+	if c.node != nil {
+		c.delivering = remote.NewHub(remote.HubOptions{Changed: func() { c.channels.NodesChanged() }, Leads: c.lease.Valid, Logger: c.log})
+		c.onStopDo(c.delivering.Close)
+	}
 	c.channels = channels.New(channels.Options{
 		Capture: c.capture, Sites: c.sites, Records: dkimkeys.OpenRecords(c.dir, resolver.LookupTXT, c.clock, c.log),
-		Lease: c.config.Lease, Clock: c.clock, Logger: c.log,
+		Lease: c.config.Lease, Nodes: c.delivering, Remote: !c.config.Delivers(), Clock: c.clock, Logger: c.log,
 	})
 	if c.keys, err = serverkeys.Read(c.dir); err != nil {
 		return err

@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Nodes are the nodes of a cluster.
 type Nodes struct {
@@ -13,13 +16,21 @@ type Node struct {
 	Name          string    `json:"name" doc:"name in the setting node"`
 	URL           string    `json:"url" doc:"URL at which the other nodes reach it"`
 	Version       string    `json:"version" doc:"version of Fanfare that it runs"`
+	Roles         []string  `json:"roles" doc:"the setting roles: all, lead, deliver or api"`
 	StartedAt     time.Time `json:"started_at" doc:"when it registered, on the clock of the database"`
 	LastSeenAt    time.Time `json:"last_seen_at" doc:"its last heartbeat, on the clock of the database; a node sends one every 2 seconds"`
 	SilentSeconds float64   `json:"silent_seconds" doc:"time since its last heartbeat, in seconds"`
 	Responding    bool      `json:"responding" doc:"false: it has been silent for more than 15 seconds"`
 	ClockSkewMS   float64   `json:"clock_skew_ms" doc:"how far its clock is ahead of the clock of the database, in milliseconds; negative if it is behind; measured with the last heartbeat, to the precision of a round trip"`
-	Leader        bool      `json:"leader" doc:"it holds the lease of the leader: it processes all events and sends all messages"`
+	Leader        bool      `json:"leader" doc:"it holds the lease of the leader: it processes all events, and decides about all messages"`
+	Delivers      bool      `json:"delivers" doc:"it opens connections to relays and receivers: it leads and has the role deliver, or delivers for the leader"`
+	Connections   int       `json:"connections" doc:"number of its open connections to relays and receivers"`
 	LeaseEpoch    int64     `json:"lease_epoch,omitempty" doc:"number of the lease of the leader, which increases with each change of the leader; only for the leader"`
+}
+
+// CanLead reports whether the node has the role of a leader. The nodes of older servers report no roles, and have all.
+func (n *Node) CanLead() bool {
+	return len(n.Roles) == 0 || slices.Contains(n.Roles, "all") || slices.Contains(n.Roles, "lead")
 }
 
 // A Cluster summarizes the nodes of a cluster.
@@ -39,7 +50,7 @@ func (n *Nodes) Cluster() *Cluster {
 		switch node := &n.Nodes[i]; {
 		case node.Leader:
 			c.Leader = node.Name
-		case node.Responding:
+		case node.Responding && node.CanLead():
 			c.Standbys++
 		}
 		if !n.Nodes[i].Responding {

@@ -174,6 +174,7 @@ type QuotaStatus struct {
 // A RelayStatus is the state of a next hop of a channel.
 type RelayStatus struct {
 	Name        string  `json:"name" doc:"host:port, or the name in the configuration"`
+	Node        string  `json:"node,omitempty" doc:"node of the cluster that has the connections; absent: the node that leads, or a single server"`
 	State       string  `json:"state" doc:"up; doubted (its last connection was lost); down (it is probed over one connection at a time); drained (by an operator); unused (its weight is 0)"`
 	Weight      int     `json:"weight" doc:"configured weight"`
 	Share       float64 `json:"share" doc:"share of the channel's connections that it can use now, 0 to 1; it follows the weight and is lower while the relay fails or is slow"`

@@ -77,7 +77,7 @@ func (s *Sender) pop(r *relay, of lanes) *Job {
 // accepts reports whether a relay may get a job: it may not if it refused the job and there
 // is another relay for it.
 func (s *Sender) accepts(r *relay, job *Job) bool {
-	return !slices.Contains(job.refusedBy, r) || !s.relays.hasOther(job)
+	return !r.refused(job) || !s.relays.hasOther(job)
 }
 
 // hasWork reports whether a relay may get a waiting job of the given lanes. The caller

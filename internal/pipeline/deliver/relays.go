@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"time"
 
@@ -61,7 +62,17 @@ func (all relays) idle() int {
 
 // hasOther reports whether a relay that has not refused a job could get it.
 func (all relays) hasOther(job *Job) bool {
-	return slices.ContainsFunc(all, func(r *relay) bool { return r.used() && !r.down() && !slices.Contains(job.refusedBy, r) })
+	return slices.ContainsFunc(all, func(r *relay) bool { return r.used() && !r.down() && !r.refused(job) })
+}
+
+// hasOtherThan reports whether there is another next hop than r.
+func (all relays) hasOtherThan(r *relay) bool {
+	return slices.ContainsFunc(all, func(other *relay) bool { return other.Name != r.Name })
+}
+
+// refused reports whether a relay has refused a job, on whichever node.
+func (r *relay) refused(job *Job) bool {
+	return slices.ContainsFunc(job.refusedBy, func(by *relay) bool { return by.Name == r.Name })
 }
 
 // assignSeats divides the connections: one for each relay in use, no more than that for a
@@ -206,60 +217,76 @@ func (s *Sender) wake(r *relay) {
 }
 
 // configure applies the relays of new settings. Connections under the old settings finish
-// their message and close. The caller holds mu.
+// their message and close; those of relays whose settings are the same stay. The caller holds mu.
 func (s *Sender) configure(wanted []RelaySettings) {
 	old := s.relays
 	s.relays = nil
 	for _, settings := range wanted {
-		i := slices.IndexFunc(old, func(r *relay) bool { return r.Name == settings.Name })
 		r := &relay{factor: 1}
-		if i >= 0 {
-			r = old[i]
+		if i := slices.IndexFunc(old, func(r *relay) bool { return r.Name == settings.Name && r.Node == settings.Node }); i >= 0 {
+			r, old = old[i], slices.Delete(slices.Clone(old), i, i+1)
+			s.relays = append(s.relays, r)
+			if r.RelaySettings.equal(&settings) {
+				continue
+			}
+			r.cancel()
+			r.stopTimer()
+		} else {
+			s.relays = append(s.relays, r)
 		}
 		r.RelaySettings = settings
 		r.reset()
-		s.relays = append(s.relays, r)
+		r.ctx, r.cancel = context.WithCancel(s.ctx)
 	}
 	for _, r := range old {
 		r.cancel()
 		r.stopTimer()
 	}
-	for _, r := range s.relays {
-		r.ctx, r.cancel = context.WithCancel(s.ctx)
-	}
 	s.assignSeats()
 }
 
-// Drain stops or restarts sending through a relay; messages in flight finish. It reports
-// whether the relay exists.
-func (s *Sender) Drain(name string, drained bool) bool {
+// Drain stops or restarts sending through a relay, on all nodes; messages in flight finish. It
+// reports whether the relay exists.
+func (s *Sender) Drain(name string, drained bool) (exists bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.relays, func(r *relay) bool { return r.Name == name })
-	if i < 0 {
-		return false
+	changed := false
+	for _, r := range s.relays {
+		if r.Name != name {
+			continue
+		}
+		if exists = true; r.Drained == drained {
+			continue
+		}
+		changed = true
+		r.Drained = drained
+		r.reset()
+		r.cancel()
+		r.ctx, r.cancel = context.WithCancel(s.ctx)
 	}
-	r := s.relays[i]
-	if r.Drained == drained {
-		return true
+	if changed {
+		s.assignSeats()
+		s.wakeForFailover()
+		s.openConnections()
 	}
-	r.Drained = drained
-	r.reset()
-	r.cancel()
-	r.ctx, r.cancel = context.WithCancel(s.ctx)
-	s.assignSeats()
-	s.wakeForFailover()
-	s.openConnections()
-	return true
+	return exists
 }
 
-// RelaySettings describes one next hop of a channel.
+// RelaySettings describes one next hop of a channel, as one node reaches it.
 type RelaySettings struct {
-	Name          string // unique within the channel
+	Name          string // of the next hop
+	Node          string // whose connections these are; "" for this server. Name and Node are unique within the channel
 	Driver        driver.Driver
 	Weight        int  // relative to the other relays; 0: unused
 	Drained       bool // an operator stopped sending through it
 	ManyReceivers bool // it represents independent receivers, so a reply of one of them does not apply to the others
+}
+
+// equal reports whether two settings are the same, including the driver.
+func (r *RelaySettings) equal(other *RelaySettings) bool {
+	a, b := *r, *other
+	a.Driver, b.Driver = nil, nil
+	return a == b && reflect.ValueOf(r.Driver).Comparable() && reflect.ValueOf(other.Driver).Comparable() && r.Driver == other.Driver
 }
 
 // relay is the state of a next hop. The sender's lock guards it.
@@ -440,7 +467,7 @@ func (s *Sender) countOutcome(r *relay, outcome *driver.Outcome, took time.Durat
 	if outcome.Verdict != driver.Lost { // a lost connection is counted by connectionLost
 		r.refusals++
 	}
-	if r.refusals >= refusalsInARow && len(s.relays) > 1 {
+	if r.refusals >= refusalsInARow && s.relays.hasOtherThan(r) {
 		r.refusals = 0
 		s.connectionLost(r, r.lastError)
 	}

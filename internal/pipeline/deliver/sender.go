@@ -233,6 +233,20 @@ func (s *Sender) SetRate(perSecond rate.Limit) {
 	s.hurryUp()
 }
 
+// SetRelays replaces the relays and the number of connections. Connections of relays that stay
+// the same stay open.
+func (s *Sender) SetRelays(relays []RelaySettings, connections int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	settings := *s.settings
+	settings.Relays, settings.Connections = relays, connections
+	s.settings = &settings
+	s.limits.configure(s.settings, s.options.Clock.Now())
+	s.hurryUp()
+	s.configure(relays)
+	s.openConnections()
+}
+
 // SetBudgets replaces the budgets. Call it also when their limits have changed.
 func (s *Sender) SetBudgets(budgets []Budget) {
 	s.mu.Lock()

@@ -18,6 +18,7 @@ type Status struct {
 // RelayStatus describes a relay.
 type RelayStatus struct {
 	Name        string
+	Node        string // whose connections these are; "" for this server
 	State       RelayState
 	Weight      int     // from the settings
 	Share       float64 // of the connections that it may have now, 0 to 1
@@ -68,7 +69,7 @@ func (s *Sender) Status() Status {
 func (r *relay) status(now time.Time, seats int) RelayStatus {
 	took := r.window.sum(now, windowParts).durations
 	return RelayStatus{
-		Name: r.Name, State: r.state(), Weight: r.Weight, Share: float64(r.seats) / float64(max(seats, 1)), Connections: r.connections,
+		Name: r.Name, Node: r.Node, State: r.state(), Weight: r.Weight, Share: float64(r.seats) / float64(max(seats, 1)), Connections: r.connections,
 		Accepted: r.accepted, Errors: r.errors, P50: took.quantile(0.5), P99: took.quantile(0.99), LastError: r.lastError, LastErrorAt: r.lastErrorAt,
 	}
 }

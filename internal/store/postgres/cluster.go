@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +33,7 @@ type Node struct {
 	Instance int64 // random number of the process
 	URL      string
 	Version  string
+	Roles    []string // of the setting roles
 	Started  time.Time
 	Seen     time.Time     // of its last heartbeat
 	Silent   time.Duration // since then
@@ -144,9 +146,16 @@ func (c *Cluster) Close() error {
 // Register stores a node. It fails with Conflict if another process with the same name was seen within ttl.
 func (c *Cluster) Register(ctx context.Context, n *Node, ttl time.Duration) error {
 	return c.use(ctx, func(conn *pgx.Conn) error {
+		var old bool // the node that leads has not migrated the schema to this version yet
+		if err := conn.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'nodes'::regclass AND attname = 'roles')").Scan(&old); err != nil {
+			return err
+		}
 		tag, err := conn.Exec(ctx, `INSERT INTO nodes (name, instance, url, version, started, seen, skew) VALUES ($1, $2, $3, $4, clock_timestamp(), clock_timestamp(), 0)
 			ON CONFLICT (name) DO UPDATE SET instance = $2, url = $3, version = $4, started = clock_timestamp(), seen = clock_timestamp(), skew = 0
 			WHERE nodes.instance = $2 OR nodes.seen < clock_timestamp() - $5::interval`, n.Name, n.Instance, n.URL, n.Version, ttl)
+		if err == nil && tag.RowsAffected() > 0 && !old {
+			_, err = conn.Exec(ctx, "UPDATE nodes SET roles = $2 WHERE name = $1", n.Name, strings.Join(n.Roles, ","))
+		}
 		if err != nil || tag.RowsAffected() > 0 {
 			return err
 		}
@@ -237,13 +246,15 @@ func (c *Cluster) Release(ctx context.Context, lease, node string, epoch int64) 
 // Nodes returns all nodes that were seen within some time.
 func (c *Cluster) Nodes(ctx context.Context, within time.Duration) (nodes []Node, err error) {
 	err = c.use(ctx, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, `SELECT name, instance, url, version, started, seen, (extract(epoch FROM clock_timestamp() - seen) * 1e9)::bigint, skew FROM nodes
+		rows, err := conn.Query(ctx, `SELECT name, instance, url, version, started, seen, (extract(epoch FROM clock_timestamp() - seen) * 1e9)::bigint, skew, coalesce(to_jsonb(nodes)->>'roles', 'all') FROM nodes
 			WHERE seen > clock_timestamp() - $1::interval ORDER BY name`, within)
 		if err != nil {
 			return err
 		}
 		nodes, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (n Node, err error) {
-			err = row.Scan(&n.Name, &n.Instance, &n.URL, &n.Version, &n.Started, &n.Seen, &n.Silent, &n.Skew)
+			var roles string
+			err = row.Scan(&n.Name, &n.Instance, &n.URL, &n.Version, &n.Started, &n.Seen, &n.Silent, &n.Skew, &roles)
+			n.Roles = strings.Split(roles, ",")
 			return n, err
 		})
 		return err

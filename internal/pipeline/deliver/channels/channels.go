@@ -21,6 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
 )
 
 // Channels contains a sender for each channel, with a dispatch loop for each of its lanes. It is safe
@@ -47,6 +48,8 @@ type Options struct {
 	Sites   *mx.Sites
 	Records *dkimkeys.Records
 	Lease   time.Duration // of a batch
+	Nodes   *remote.Hub   // the nodes of a cluster that deliver; nil: this server is alone
+	Remote  bool          // this server opens no connections: only the nodes deliver
 	Clock   clock.Clock
 	Logger  *slog.Logger
 }
@@ -87,6 +90,7 @@ type channel struct {
 	*deliver.Sender
 	keys     *dkimkeys.Keyring
 	settings string       // active, to detect a change
+	own      ownRelays    // before they are spread over nodes
 	rate     catalog.Rate // active
 	share    *limit.Share // of the rate of its service
 	service  catalog.ServiceLimits
@@ -198,9 +202,8 @@ func (c *Channels) apply(ctx context.Context, conf *catalog.Channel) (fault, err
 		c.budgets.set(conf.Service, service.Rate)
 	}
 	settings.Budgets = c.budgets.of(conf, service, share)
-	for i := range settings.Relays {
-		settings.Relays[i].Drained = c.parts.Registry.RelayDrained(conf, settings.Relays[i].Name)
-	}
+	own := c.ownRelays(&inForce, &settings, fault)
+	settings.Relays, settings.Connections = c.spread(conf, &own)
 	switch {
 	case known == nil:
 		if err := c.add(ctx, conf, settings, ring); err != nil {
@@ -212,7 +215,7 @@ func (c *Channels) apply(ctx context.Context, conf *catalog.Channel) (fault, err
 		known.Reconfigure(settings)
 	}
 	now := c.open[conf.Number]
-	now.settings, now.rate, now.share, now.service = wanted, inForce.Rate, share, service
+	now.settings, now.rate, now.share, now.service, now.own = wanted, inForce.Rate, share, service, own
 	c.noteFault(now, fault, conf)
 	return fault, nil
 }

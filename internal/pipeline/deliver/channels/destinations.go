@@ -126,7 +126,7 @@ func Relays(s *deliver.Status) []wire.RelayStatus {
 	for i := range s.Relays {
 		r := &s.Relays[i]
 		all[i] = wire.RelayStatus{
-			Name: r.Name, State: string(r.State), Weight: r.Weight, Share: r.Share, Connections: r.Connections,
+			Name: r.Name, Node: r.Node, State: string(r.State), Weight: r.Weight, Share: r.Share, Connections: r.Connections,
 			Accepted: r.Accepted, Errors: r.Errors, P50Millis: millis(r.P50), P99Millis: millis(r.P99), LastError: r.LastError,
 		}
 	}

@@ -10,14 +10,14 @@ import (
 
 var (
 	channelLabels = []string{"service", "channel"}
-	relayLabels   = []string{"service", "channel", "relay"}
+	relayLabels   = []string{"service", "channel", "relay", "node"}
 
 	relayUp              = prometheus.NewDesc("fanfare_relay_up", "1 if messages can be sent through the relay, 0 if it is down, drained or unused.", relayLabels, nil)
 	relayShare           = prometheus.NewDesc("fanfare_relay_share", "Share of the channel's connections that the relay may currently use, from 0 to 1.", relayLabels, nil)
 	relayConnections     = prometheus.NewDesc("fanfare_relay_connections", "Open connections to the relay.", relayLabels, nil)
 	relayAccepted        = prometheus.NewDesc("fanfare_relay_accepted_total", "Messages accepted by the relay since the server started.", relayLabels, nil)
 	relayErrors          = prometheus.NewDesc("fanfare_relay_errors_total", "Errors of the relay since the server started: lost messages, refusals caused by the relay itself, and lost connections.", relayLabels, nil)
-	relaySeconds         = prometheus.NewDesc("fanfare_relay_seconds", "Time that the relay needs for one message, over the last 30 seconds.", []string{"service", "channel", "relay", "quantile"}, nil)
+	relaySeconds         = prometheus.NewDesc("fanfare_relay_seconds", "Time that the relay needs for one message, over the last 30 seconds.", []string{"service", "channel", "relay", "node", "quantile"}, nil)
 	signaturesMade       = prometheus.NewDesc("fanfare_dkim_signatures_total", "Signatures created since the key was loaded.", []string{"service", "channel", "domain", "selector"}, nil)
 	secretsUnusable      = prometheus.NewDesc("fanfare_channel_unusable_secrets", "Private keys, passwords and secrets of the channel that currently cannot be read or used; fanfare status lists them.", channelLabels, nil)
 	impairedDestinations = prometheus.NewDesc("fanfare_destinations_unwell", "Destinations that are not healthy, by worst state: suspended, slow or limited.", []string{"service", "channel", "state"}, nil)
@@ -75,7 +75,7 @@ func (c *Channels) collectRelays(to chan<- prometheus.Metric, conf *catalog.Chan
 	for i := range status.Relays {
 		r := &status.Relays[i]
 		send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, more ...string) {
-			to <- prometheus.MustNewConstMetric(desc, kind, value, append([]string{conf.Service, conf.Name, r.Name}, more...)...)
+			to <- prometheus.MustNewConstMetric(desc, kind, value, append([]string{conf.Service, conf.Name, r.Name, r.Node}, more...)...)
 		}
 		up := 0.0
 		if r.State == deliver.RelayUp || r.State == deliver.RelayDoubted {

@@ -1,9 +1,11 @@
 package channels
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,11 +21,14 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
+// idleTimeout is the time after which an idle connection is closed.
+const idleTimeout = 30 * time.Second
+
 // settings converts the configuration of a channel for its sender, and creates its drivers.
 func (c *Channels) settings(conf *catalog.Channel) (deliver.Settings, error) {
 	s := deliver.Settings{
 		Connections: conf.Connections, Rate: rate.Inf,
-		SendTimeout: min(time.Duration(conf.SendTimeout), c.options.Lease*2/3), IdleTimeout: 30 * time.Second,
+		SendTimeout: min(time.Duration(conf.SendTimeout), c.options.Lease*2/3), IdleTimeout: idleTimeout,
 	}
 	s.Adapt, s.Multicast, s.Destinations = conf.Adapt, conf.Multicast, destinationLimits(conf)
 	s.Reserve.Urgent, s.Reserve.Normal = conf.Reserve.Shares()
@@ -36,36 +41,55 @@ func (c *Channels) settings(conf *catalog.Channel) (deliver.Settings, error) {
 		folder := filepath.Clean(conf.Path)
 		s.Relays = []deliver.RelaySettings{{Name: folder, Driver: file.New(folder, c.parts.Files.of(conf.Number)), Weight: 1}}
 		s.Connections = max(1, min(s.Connections, 4))
-	case "smtp":
-		for _, hop := range conf.Hops() {
-			relay, err := smtpDriver(hop.Channel, &s)
-			if err != nil {
-				return s, err
-			}
-			s.Relays = append(s.Relays, deliver.RelaySettings{Name: hop.Name, Driver: relay, Weight: hop.Weight})
-		}
-	case "webhook":
-		s.Direct = true
-		hook, err := c.webhookDriver(conf, &s)
+	default:
+		s.Direct = conf.Driver == "webhook"
+		relays, err := (builder{webhookKey: c.parts.WebhookKey, networks: c.parts.Networks}).relays(conf, &s)
 		if err != nil {
 			return s, err
 		}
-		s.Relays = []deliver.RelaySettings{{Name: "webhook", Driver: hook, Weight: 1, ManyReceivers: true}}
-	default:
-		return s, fmt.Errorf("channel %s/%s: unknown driver %q", conf.Service, conf.Name, conf.Driver)
+		s.Relays = relays
 	}
 	return s, nil
 }
 
-// smtpDriver creates the driver for one relay of a channel.
-func smtpDriver(conf *catalog.Channel, s *deliver.Settings) (driver.Driver, error) {
+// A builder creates the drivers that send over the network.
+type builder struct {
+	webhookKey []byte // signs for channels without a secret
+	networks   []netip.Prefix
+	abort      context.Context // when it ends, the drivers close their connections; nil: never
+}
+
+// relays creates the drivers of a channel.
+func (b builder) relays(conf *catalog.Channel, s *deliver.Settings) (all []deliver.RelaySettings, err error) {
+	switch conf.Driver {
+	case "smtp":
+		for _, hop := range conf.Hops() {
+			relay, err := b.smtp(hop.Channel, s)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, deliver.RelaySettings{Name: hop.Name, Driver: relay, Weight: hop.Weight})
+		}
+		return all, nil
+	case "webhook":
+		hook, err := b.webhook(conf, s)
+		if err != nil {
+			return nil, err
+		}
+		return []deliver.RelaySettings{{Name: "webhook", Driver: hook, Weight: 1, ManyReceivers: true}}, nil
+	}
+	return nil, fmt.Errorf("channel %s/%s: unknown driver %q", conf.Service, conf.Name, conf.Driver)
+}
+
+// smtp creates the driver for one relay of a channel.
+func (b builder) smtp(conf *catalog.Channel, s *deliver.Settings) (driver.Driver, error) {
 	password, err := conf.Password()
 	if err != nil {
 		return nil, err
 	}
 	config := smtp.Config{
 		Address: conf.Relay, Hello: conf.Hello, TLS: conf.TLS, Username: conf.Username, Password: password,
-		Grouping: conf.Grouping, SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout, MaxRecipients: conf.Multicast,
+		Grouping: conf.Grouping, SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout, MaxRecipients: conf.Multicast, Abort: b.abort,
 	}
 	if err := config.Validate(); err != nil {
 		return nil, err

@@ -14,16 +14,16 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/webhook"
 )
 
-// webhookDriver creates the driver of a channel.
-func (c *Channels) webhookDriver(conf *catalog.Channel, s *deliver.Settings) (driver.Driver, error) {
-	keys, err := c.webhookKeys(conf)
+// webhook creates the driver of a channel.
+func (b builder) webhook(conf *catalog.Channel, s *deliver.Settings) (driver.Driver, error) {
+	keys, err := webhookKeys(conf, b.webhookKey)
 	if err != nil {
 		return nil, err
 	}
 	config := webhook.Config{
-		Service: conf.Service, Keys: keys, AllowHTTP: conf.AllowHTTP, AllowNetworks: c.parts.Networks, Connections: s.Connections,
+		Service: conf.Service, Keys: keys, AllowHTTP: conf.AllowHTTP, AllowNetworks: b.networks, Connections: s.Connections,
 		ConnectTimeout: time.Duration(conf.ConnectTimeout), TLSTimeout: time.Duration(conf.ConnectTimeout),
-		SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout,
+		SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout, Abort: b.abort,
 	}
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -31,14 +31,15 @@ func (c *Channels) webhookDriver(conf *catalog.Channel, s *deliver.Settings) (dr
 	return webhook.New(config), nil
 }
 
-// webhookKeys returns the keys with which a channel signs its requests, the newest first.
-func (c *Channels) webhookKeys(conf *catalog.Channel) ([]webhook.Key, error) {
+// webhookKeys returns the keys with which a channel signs its requests, the newest first. serverKey signs for channels
+// without a secret.
+func webhookKeys(conf *catalog.Channel, serverKey []byte) ([]webhook.Key, error) {
 	text, err := conf.Secrets()
 	if err != nil {
 		return nil, err
 	}
 	if text == "" && usesServerKey(conf) {
-		return []webhook.Key{webhook.Secret(c.parts.WebhookKey)}, nil
+		return []webhook.Key{webhook.Secret(serverKey)}, nil
 	}
 	return webhook.ParseKeys(text)
 }
@@ -69,7 +70,7 @@ func (c *Channels) ReceiverSecret(service, name, to string) (wire.ReceiverSecret
 	if err != nil {
 		return wire.ReceiverSecret{}, fanfare.Below("/to", err)
 	}
-	keys, err := c.webhookKeys(conf)
+	keys, err := webhookKeys(conf, c.parts.WebhookKey)
 	if err != nil {
 		return wire.ReceiverSecret{}, err
 	}

@@ -1,6 +1,7 @@
 package smtp
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"os"
@@ -46,12 +47,13 @@ type Config struct {
 	// The driver falls back to a slower mode by itself if the peer does not support it.
 	Grouping string
 
-	ConnectTimeout time.Duration // for the TCP connection
-	CommandTimeout time.Duration // for the greeting and for each reply to a command
-	SendTimeout    time.Duration // for a body, from its first byte to its reply
-	IdleTimeout    time.Duration // for an open connection without a message
-	MaxMessages    int           // bodies per connection; 0: no limit
-	MaxRecipients  int           // of a message with several recipients; 0 and 1: one transaction per recipient
+	ConnectTimeout time.Duration   // for the TCP connection
+	CommandTimeout time.Duration   // for the greeting and for each reply to a command
+	SendTimeout    time.Duration   // for a body, from its first byte to its reply
+	IdleTimeout    time.Duration   // for an open connection without a message
+	Abort          context.Context // when it ends, all connections are closed, also during a message; nil: never
+	MaxMessages    int             // bodies per connection; 0: no limit
+	MaxRecipients  int             // of a message with several recipients; 0 and 1: one transaction per recipient
 }
 
 // Validate rejects values that would fail later. Pointers name the key of the channel's

@@ -26,6 +26,7 @@ type conn struct {
 	lastText     string // the text returned last, so that equal texts share it
 	relay        string // host:port of the peer
 	stopWatching func() bool
+	stopAborting func() bool // nil: Config.Abort is not set
 
 	banner        string // text of the greeting
 	maxRecipients int    // of a transaction, as stated by the peer; 0: unknown
@@ -102,7 +103,7 @@ func (c *conn) appendEnvelope(dst []byte, tx *transaction) []byte {
 // quit sends QUIT and closes the connection. The peer is between transactions, or has
 // refused a command.
 func (c *conn) quit() {
-	c.stopWatching()
+	c.unwatch()
 	c.socket.mu.Lock()
 	c.socket.interrupted = false // the context may have ended; QUIT has its own timeout
 	c.socket.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *conn) quit() {
 
 // close closes the connection without QUIT.
 func (c *conn) close() {
-	c.stopWatching()
+	c.unwatch()
 	// Closing TLS would wait until its closing alert is written.
 	_ = c.socket.Close()
 }
@@ -197,5 +198,13 @@ func (w *deadlineConn) Write(p []byte) (int, error) {
 		if err == nil || !w.extend(err) {
 			return total, err
 		}
+	}
+}
+
+// unwatch stops watching the contexts that end the connection.
+func (c *conn) unwatch() {
+	c.stopWatching()
+	if c.stopAborting != nil {
+		c.stopAborting()
 	}
 }

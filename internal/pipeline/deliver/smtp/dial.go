@@ -27,6 +27,9 @@ func (d *Driver) dial(ctx context.Context) (*conn, error) {
 		text: make([]byte, 0, maxReplyText), relay: nc.RemoteAddr().String(),
 		stopWatching: context.AfterFunc(ctx, w.interrupt),
 	}
+	if d.cfg.Abort != nil {
+		c.stopAborting = context.AfterFunc(d.cfg.Abort, func() { _ = nc.Close() }) // an error has no effect
+	}
 	if err := d.greet(ctx, c); err != nil {
 		c.close()
 		return nil, unavailable("cannot open an SMTP session with "+d.cfg.Address, err)

@@ -19,6 +19,14 @@ func TestTheDriverKeepsTheContractInEachMode(t *testing.T) {
 	}
 }
 
+func TestTheDriverKeepsTheContractOnAnotherNode(t *testing.T) {
+	delivertest.Run(t, func(t *testing.T) *delivertest.Fixture {
+		f := fixture(t, "auto")
+		f.Driver = delivertest.Elsewhere(t, f.Driver)
+		return f
+	})
+}
+
 func fixture(t *testing.T, grouping string) *delivertest.Fixture {
 	var mu sync.Mutex
 	var got [][]byte

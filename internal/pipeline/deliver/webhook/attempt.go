@@ -37,6 +37,7 @@ var (
 	errConnect     = errors.New("the connection timed out")
 	errSend        = errors.New("response timeout")
 	errNotReleased = errors.New("the queue did not release the message")
+	errAborted     = errors.New("this node has lost the link to the leading node")
 	errStopped     = errors.New("the server is stopping or the settings of the channel have changed")
 )
 
@@ -52,6 +53,7 @@ type attempt struct {
 	cancel       context.CancelCauseFunc
 	limit        *time.Timer
 	stopWatching func() bool // stops watching the context of Serve
+	stopAborting func() bool // stops watching Config.Abort; nil: it is not set
 
 	mu       sync.Mutex
 	released bool
@@ -66,6 +68,9 @@ func begin(ctx context.Context, d *Driver, queue driver.Queue, message *driver.M
 	a.ctx = httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{GotConn: a.connected})
 	a.limit = time.AfterFunc(d.config.ConnectTimeout+d.config.TLSTimeout, a.onDeadline)
 	a.stopWatching = context.AfterFunc(ctx, a.stop)
+	if d.config.Abort != nil {
+		a.stopAborting = context.AfterFunc(d.config.Abort, func() { a.cancel(errAborted) })
+	}
 	return a
 }
 
@@ -124,6 +129,9 @@ func (a *attempt) run(to *url.URL) (driver.Outcome, progress) {
 	defer a.cancel(nil)
 	defer a.limit.Stop()
 	defer a.stopWatching()
+	if a.stopAborting != nil {
+		defer a.stopAborting()
+	}
 	response, err := a.driver.transport.RoundTrip(a.request(to))
 	if err != nil {
 		return a.failure(err)

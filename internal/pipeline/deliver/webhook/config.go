@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"crypto/tls"
 	"net/netip"
 	"time"
@@ -31,6 +32,8 @@ type Config struct {
 	FirstByteTimeout time.Duration // from the end of a request to the end of the response header; 0: SendTimeout
 	SendTimeout      time.Duration // from the first byte of a request to the end of its response
 	IdleTimeout      time.Duration // for an open connection without a request
+
+	Abort context.Context // when it ends, all requests are aborted; nil: never
 }
 
 // Validate rejects values that would fail later. Pointers name the key of the channel's

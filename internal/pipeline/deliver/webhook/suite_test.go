@@ -20,6 +20,15 @@ func TestTheDriverKeepsTheContractOverEachProtocol(t *testing.T) {
 	}
 }
 
+func TestTheDriverKeepsTheContractOnAnotherNode(t *testing.T) {
+	t.Parallel() // it waits for silent next hops
+	delivertest.Run(t, func(t *testing.T) *delivertest.Fixture {
+		f := fixture(t, "https")
+		f.Driver = delivertest.Elsewhere(t, f.Driver)
+		return f
+	})
+}
+
 func fixture(t *testing.T, protocol string) *delivertest.Fixture {
 	r := startReceiver(t, protocol)
 	gate := &blockingDialer{}

@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
+	"fanfare.dev/fanfare/internal/httpapi/problem"
+)
+
+// A link is a connection from a node to the node that leads. Both prove that they have the cluster key:
+//
+//	node:   GET /cluster/link, Upgrade, name, version, nonce A
+//	leader: 101 Switching Protocols, nonce B, proof of the leader over both nonces and the name
+//	node:   proof of the node over the same
+//
+// The frames of the protocol named in Upgrade follow.
+
+const (
+	// LinkPath is the path of the request that opens a link.
+	LinkPath = "/cluster/link"
+
+	nodeHeader    = "Fanfare-Node"
+	versionHeader = "Fanfare-Version"
+	nonceHeader   = "Fanfare-Nonce"
+	proofHeader   = "Fanfare-Proof"
+
+	nonceSize = 32
+	linkLimit = 5 * time.Second // for the handshake
+)
+
+// proof is what one side proves; side is leader or node.
+func (k *Key) proof(side string, nonces []byte, name string) []byte {
+	h := hmac.New(sha256.New, k.link)
+	fmt.Fprintf(h, "%s\n%x\n%s", side, nonces, name)
+	return h.Sum(nil)
+}
+
+// LinkOptions describe the node that opens a link.
+type LinkOptions struct {
+	Name, Version string
+	Protocol      string
+	Key           *Key
+	Roots         *x509.CertPool // for the certificates of the other nodes; nil: those of the system
+}
+
+// OpenLink opens a link to the node that leads, at the URL of its API.
+func OpenLink(ctx context.Context, leader string, o *LinkOptions) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, linkLimit)
+	defer cancel()
+	to, err := url.Parse(leader)
+	if err != nil {
+		return nil, fmt.Errorf("the URL of the leading node: %w", err)
+	}
+	conn, err := dialNode(ctx, to, o.Roots)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // ends the handshake
+	link, err := introduce(conn, to, o)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close() // the handshake failed
+		return nil, err
+	}
+	return link, nil
+}
+
+func dialNode(ctx context.Context, to *url.URL, roots *x509.CertPool) (net.Conn, error) {
+	host := to.Host
+	if to.Port() == "" {
+		host = net.JoinHostPort(to.Hostname(), map[bool]string{true: "443", false: "80"}[to.Scheme == "https"])
+	}
+	dialer := net.Dialer{Timeout: dialLimit, KeepAlive: 5 * time.Second}
+	if to.Scheme == "https" {
+		secured := tls.Dialer{NetDialer: &dialer, Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}}
+		return secured.DialContext(ctx, "tcp", host)
+	}
+	return dialer.DialContext(ctx, "tcp", host)
+}
+
+// introduce is the side of the node in the handshake.
+func introduce(conn net.Conn, to *url.URL, o *LinkOptions) (net.Conn, error) {
+	nonces := make([]byte, nonceSize, 2*nonceSize)
+	_, _ = rand.Read(nonces) // it never fails
+	request := &http.Request{Method: http.MethodGet, URL: &url.URL{Scheme: to.Scheme, Host: to.Host, Path: LinkPath}, Host: to.Host, Header: http.Header{
+		"Connection": {"Upgrade"}, "Upgrade": {o.Protocol}, nodeHeader: {o.Name}, versionHeader: {o.Version}, nonceHeader: {hex.EncodeToString(nonces)},
+	}}
+	if err := request.Write(conn); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReader(conn)
+	response, err := http.ReadResponse(in, request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 512)) // as much as can be read
+		_ = response.Body.Close()                                 // an error has no effect
+		return nil, fmt.Errorf("the leading node refused the link: %s %s", response.Status, text)
+	}
+	nonce, err := hex.DecodeString(response.Header.Get(nonceHeader))
+	proof, wrong := hex.DecodeString(response.Header.Get(proofHeader))
+	nonces = append(nonces, nonce...)
+	if err != nil || wrong != nil || len(nonce) != nonceSize || !hmac.Equal(proof, o.Key.proof("leader", nonces, o.Name)) {
+		return nil, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "the leading node did not prove that it has the cluster key", Hint: "check that cluster_key_file is the same on all nodes"}
+	}
+	if _, err := conn.Write(o.Key.proof("node", nonces, o.Name)); err != nil {
+		return nil, err
+	}
+	return &bufferedConn{conn, in}, nil
+}
+
+// Links accepts links: it authenticates nodes, and passes their connections to attach, which runs until the link ends. It
+// passes all other requests to next.
+func (k *Key) Links(protocol string, attach func(conn net.Conn, name, version string), next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != LinkPath {
+			next.ServeHTTP(w, r)
+			return
+		}
+		conn, err := k.accept(w, r, protocol)
+		if e, ok := errors.AsType[*fanfare.Error](err); ok {
+			problem.Of(e, httpio.RequestID(r)).Write(w)
+			return
+		}
+		if err == nil {
+			attach(conn, r.Header.Get(nodeHeader), r.Header.Get(versionHeader))
+		}
+	})
+}
+
+// accept is the side of the leader in the handshake. A *fanfare.Error is an answer; after another error, the connection is
+// closed.
+func (k *Key) accept(w http.ResponseWriter, r *http.Request, protocol string) (net.Conn, error) {
+	nonces, err := hex.DecodeString(r.Header.Get(nonceHeader))
+	name := r.Header.Get(nodeHeader)
+	switch {
+	case r.Header.Get("Upgrade") != protocol:
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("this node speaks %s, and not %q", protocol, r.Header.Get("Upgrade")), Hint: "update the older node"}
+	case err != nil || len(nonces) != nonceSize || name == "":
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the request of a link needs the name of a node and a nonce"}
+	}
+	nonces = append(nonces, make([]byte, nonceSize)...)
+	_, _ = rand.Read(nonces[nonceSize:]) // it never fails
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a link needs HTTP/1.1", Hint: "connect to the node without a proxy"}
+	}
+	_ = conn.SetDeadline(time.Now().Add(linkLimit)) // without support, the peer can only hold this connection
+	_, err = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %x\r\n%s: %x\r\n\r\n",
+		protocol, nonceHeader, nonces[nonceSize:], proofHeader, k.proof("leader", nonces, name))
+	proof := make([]byte, sha256.Size)
+	if err == nil {
+		_, err = io.ReadFull(buffered, proof)
+	}
+	if err == nil && !hmac.Equal(proof, k.proof("node", nonces, name)) {
+		err = fmt.Errorf("node %q does not have the cluster key", name)
+	}
+	if err != nil {
+		_ = conn.Close() // the handshake failed
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Time{}) // as above
+	return &bufferedConn{conn, buffered.Reader}, nil
+}
+
+// bufferedConn is a connection of which some bytes were read ahead.
+type bufferedConn struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (c *bufferedConn) Read(p []byte) (int, error) { return c.in.Read(p) }

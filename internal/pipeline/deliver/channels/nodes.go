@@ -1,0 +1,121 @@
+package channels
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"time"
+
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
+)
+
+// ownRelays are the relays of a channel as this server reaches them.
+type ownRelays struct {
+	relays      []deliver.RelaySettings
+	connections int             // on each node
+	settings    *remote.Channel // for the other nodes; nil: they cannot deliver for the channel
+}
+
+// nodeSettings is the text of a remote.Channel.
+type nodeSettings struct {
+	Service     string                  `json:"service"`
+	Name        string                  `json:"name"`
+	SendTimeout time.Duration           `json:"send_timeout"`
+	Settings    catalog.ChannelSettings `json:"settings"`
+}
+
+// ownRelays returns the relays of settings. Other nodes deliver neither into the folders of this machine nor captured
+// messages.
+func (c *Channels) ownRelays(conf *catalog.Channel, s *deliver.Settings, fault error) ownRelays {
+	own := ownRelays{relays: s.Relays, connections: s.Connections}
+	if c.options.Nodes == nil || fault != nil || conf.Driver == "file" || c.options.Capture.InForce() {
+		return own
+	}
+	text, err := json.Marshal(nodeSettings{conf.Service, conf.Name, s.SendTimeout, conf.ChannelSettings})
+	if err != nil { // the settings were read from JSON
+		c.logger.Error("only this node delivers for a channel", "channel", conf.Service+"/"+conf.Name, "error", err)
+		return own
+	}
+	own.settings = remote.NewChannel(conf.Number, text)
+	return own
+}
+
+// errNoNode is the error of a channel for which no node delivers.
+var errNoNode = errors.New("no node with the role deliver is connected to the leading node")
+
+// spread returns the relays of a channel as all nodes reach them that deliver, and the number of their connections.
+func (c *Channels) spread(conf *catalog.Channel, own *ownRelays) (all []deliver.RelaySettings, connections int) {
+	nodes := 0
+	add := func(node string, driverOf func(*deliver.RelaySettings) driver.Driver) {
+		nodes++
+		for _, r := range own.relays {
+			r.Node, r.Driver, r.Drained = node, driverOf(&r), c.parts.Registry.RelayDrained(conf, r.Name)
+			all = append(all, r)
+		}
+	}
+	if own.settings == nil || !c.options.Remote {
+		add("", func(r *deliver.RelaySettings) driver.Driver { return r.Driver })
+	}
+	if own.settings != nil {
+		for _, n := range c.options.Nodes.Nodes() {
+			add(n.Name(), func(r *deliver.RelaySettings) driver.Driver { return n.Driver(own.settings, r.Name) })
+		}
+	}
+	if nodes == 0 {
+		add("", func(*deliver.RelaySettings) driver.Driver { return brokenDriver{errNoNode} })
+	}
+	return all, nodes * own.connections
+}
+
+// NodesChanged spreads the connections of all channels over the nodes that deliver now.
+func (c *Channels) NodesChanged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conf := range append(c.parts.Registry.Channels(), c.parts.Registry.DeletedChannels()...) {
+		if ch := c.open[conf.Number]; ch != nil && ch.own.settings != nil {
+			ch.SetRelays(c.spread(conf, &ch.own))
+		}
+	}
+}
+
+// NodeConnections returns the number of open connections of each node; "" is this server.
+func (c *Channels) NodeConnections() map[string]int {
+	all := map[string]int{}
+	for _, ch := range c.all() {
+		status := ch.Status()
+		for i := range status.Relays {
+			all[status.Relays[i].Node] += status.Relays[i].Connections
+		}
+	}
+	return all
+}
+
+// NodeDrivers creates the drivers of a node that delivers for the node that leads.
+type NodeDrivers struct {
+	WebhookKey []byte // signs for channels without a secret
+	Networks   []netip.Prefix
+}
+
+// New creates the drivers of a channel by relay, from the settings that the leader passed to remote.NewChannel.
+func (n NodeDrivers) New(abort context.Context, settings []byte) (map[string]driver.Driver, error) {
+	var in nodeSettings
+	if err := json.Unmarshal(settings, &in); err != nil {
+		return nil, err
+	}
+	conf := &catalog.Channel{Service: in.Service, Name: in.Name, ChannelSettings: in.Settings}
+	relays, err := (builder{n.WebhookKey, n.Networks, abort}).relays(conf, &deliver.Settings{
+		Connections: conf.Connections, SendTimeout: in.SendTimeout, IdleTimeout: idleTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]driver.Driver, len(relays))
+	for _, r := range relays {
+		all[r.Name] = r.Driver
+	}
+	return all, nil
+}

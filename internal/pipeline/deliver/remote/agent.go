@@ -1,0 +1,203 @@
+package remote
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+)
+
+// AgentOptions are the dependencies of an Agent.
+type AgentOptions struct {
+	// Drivers creates the drivers of a channel, by relay, from the settings that the leader passed to NewChannel. When
+	// abort ends, they close their connections immediately, also during a message.
+	Drivers func(abort context.Context, settings []byte) (map[string]driver.Driver, error)
+	Drain   time.Duration // how long an orderly end waits for the messages that are being sent
+	Logger  *slog.Logger
+
+	silence time.Duration // 0: silenceLimit; for tests
+}
+
+// An Agent is the side of a node that delivers for a leader.
+type Agent struct {
+	options AgentOptions
+	streams atomic.Int64
+}
+
+// NewAgent returns an Agent without a link.
+func NewAgent(o AgentOptions) *Agent {
+	if o.silence == 0 {
+		o.silence = silenceLimit
+	}
+	return &Agent{options: o}
+}
+
+// Connections returns how many connections this node has open for the leader.
+func (a *Agent) Connections() int { return int(a.streams.Load()) }
+
+// Serve delivers for the leader at the other end of an authenticated connection, until the link ends. When ctx ends, it
+// takes no more messages, finishes those that are being sent, and ends the link.
+func (a *Agent) Serve(ctx context.Context, conn net.Conn) error {
+	s := &session{agent: a, channels: map[uint16]*channelDrivers{}, queues: map[uint32]*nodeQueue{}}
+	s.link = newLink(context.WithoutCancel(ctx), conn, a.options.silence)
+	left := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		defer close(left)
+		s.leave()
+	})()
+	err := s.link.run(s.handle)
+	s.ended()
+	s.running.Wait()
+	if ctx.Err() != nil {
+		<-left
+		return nil
+	}
+	return err
+}
+
+// A session is one link of an agent.
+type session struct {
+	agent   *Agent
+	link    *link
+	running sync.WaitGroup // of drivers
+
+	mu       sync.Mutex
+	channels map[uint16]*channelDrivers
+	queues   map[uint32]*nodeQueue
+	over     bool // the link has ended
+}
+
+// channelDrivers are the drivers of one version of the settings of a channel.
+type channelDrivers struct {
+	version uint32
+	by      map[string]driver.Driver // by relay
+	err     error                    // why there are none
+}
+
+// errLeaving ends a link after an orderly end.
+var errLeaving = errors.New("this node takes no more messages")
+
+// leave ends the link when no driver runs any longer.
+func (s *session) leave() {
+	s.link.send(kindLeave, 0)
+	for deadline := time.Now().Add(s.agent.options.Drain); time.Now().Before(deadline) && s.link.ctx.Err() == nil; {
+		s.mu.Lock()
+		idle := len(s.queues) == 0
+		s.mu.Unlock()
+		if idle {
+			break
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	s.link.end(errLeaving)
+}
+
+// handle handles a frame of the leader.
+func (s *session) handle(f frame) error {
+	switch f.kind {
+	case kindChannel:
+		return s.setChannel(f.payload)
+	case kindOpen:
+		return s.open(f)
+	}
+	s.mu.Lock()
+	q := s.queues[f.stream]
+	s.mu.Unlock()
+	switch {
+	case q == nil: // it has ended on this side
+		return nil
+	case f.kind == kindStop:
+		q.stop()
+		return nil
+	case f.kind == kindReply:
+		select {
+		case q.replies <- f.payload:
+			return nil
+		default:
+		}
+	}
+	return errPayload
+}
+
+// setChannel creates the drivers of a channel.
+func (s *session) setChannel(payload []byte) error {
+	if len(payload) < 6 {
+		return errPayload
+	}
+	c := &channelDrivers{version: binary.BigEndian.Uint32(payload[2:])}
+	if c.by, c.err = s.agent.options.Drivers(s.link.ctx, payload[6:]); c.err != nil {
+		s.agent.options.Logger.Error("cannot deliver for a channel on this node", "error", c.err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.channels[binary.BigEndian.Uint16(payload)] = c
+	return nil
+}
+
+// open starts a driver on a stream.
+func (s *session) open(f frame) error {
+	if len(f.payload) < 6 {
+		return errPayload
+	}
+	relay := string(f.payload[6:])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over || s.queues[f.stream] != nil {
+		return errPayload
+	}
+	var d driver.Driver
+	err := fmt.Errorf("the settings of the channel have changed")
+	if c := s.channels[binary.BigEndian.Uint16(f.payload)]; c != nil && c.version == binary.BigEndian.Uint32(f.payload[2:]) {
+		d, err = c.by[relay], c.err
+		if d == nil && err == nil {
+			err = fmt.Errorf("the channel has no relay %q", relay)
+		}
+	}
+	ctx, stop := context.WithCancel(s.link.ctx)
+	q := &nodeQueue{link: s.link, stream: f.stream, stop: stop, replies: make(chan []byte, 1)}
+	s.queues[f.stream] = q
+	s.agent.streams.Add(1)
+	s.running.Go(func() {
+		defer stop()
+		if d != nil {
+			err = run(ctx, d, q)
+		}
+		s.mu.Lock()
+		delete(s.queues, f.stream)
+		s.mu.Unlock()
+		s.agent.streams.Add(-1)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		s.link.send(kindEnd, f.stream, appendText(nil, text))
+	})
+	return nil
+}
+
+// run runs a driver. A panic is an error: the leader settles the messages that it held.
+func run(ctx context.Context, d driver.Driver, q *nodeQueue) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("driver panicked: %v", p)
+		}
+	}()
+	return d.Serve(ctx, q)
+}
+
+// ended ends the drivers after the link has ended.
+func (s *session) ended() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	for _, q := range s.queues {
+		q.stop()
+	}
+}

@@ -1,0 +1,158 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// pingEvery is how often each side says that it is there.
+	pingEvery = time.Second
+	// silenceLimit is how long a side may be silent.
+	silenceLimit = 4 * time.Second
+	// maxPending is the number of bytes that wait to be written before senders wait.
+	maxPending = 4 << 20
+	// keepPending is the size up to which a buffer is kept.
+	keepPending = 1 << 20
+	readBuffer  = 128 << 10
+)
+
+// A link is one side of a connection between the leader and a node.
+type link struct {
+	conn    net.Conn
+	silence time.Duration
+	heard   atomic.Int64 // when bytes were last received, since began
+	began   time.Time
+
+	ctx context.Context // ends with the link
+	end context.CancelCauseFunc
+
+	mu       sync.Mutex
+	pending  []byte
+	wake     chan struct{} // receives a token when there are pending bytes
+	capacity *sync.Cond    // pending was taken, or the link ended
+}
+
+func newLink(ctx context.Context, conn net.Conn, silence time.Duration) *link {
+	l := &link{conn: conn, silence: silence, began: time.Now(), wake: make(chan struct{}, 1)}
+	l.capacity = sync.NewCond(&l.mu)
+	l.ctx, l.end = context.WithCancelCause(ctx)
+	return l
+}
+
+// run exchanges frames until the link ends, and returns why. handle must not block.
+func (l *link) run(handle func(frame) error) error {
+	stop := context.AfterFunc(l.ctx, l.close)
+	var running sync.WaitGroup
+	running.Go(l.write)
+	running.Go(l.watch)
+	in := bufio.NewReaderSize((*hearing)(l), readBuffer)
+	for l.ctx.Err() == nil {
+		f, err := readFrame(in)
+		if err == nil && f.kind != kindPing {
+			err = handle(f)
+		}
+		if err != nil {
+			l.end(fmt.Errorf("the link ended: %w", err))
+		}
+	}
+	stop()
+	l.close()
+	running.Wait()
+	return context.Cause(l.ctx)
+}
+
+// close ends the reads and writes of the connection, and wakes senders that wait.
+func (l *link) close() {
+	_ = l.conn.Close() // an error has no effect
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.capacity.Broadcast()
+}
+
+// hearing is a link as a reader, which notes when bytes arrive: a long frame is not silence.
+type hearing link
+
+func (h *hearing) Read(p []byte) (int, error) {
+	n, err := h.conn.Read(p)
+	if n > 0 {
+		h.heard.Store(int64(time.Since(h.began)))
+	}
+	return n, err
+}
+
+// send sends a frame. It waits while too many bytes are pending, and does nothing after the end of the link.
+func (l *link) send(k kind, stream uint32, payload ...[]byte) {
+	l.mu.Lock()
+	for len(l.pending) > maxPending && l.ctx.Err() == nil {
+		l.capacity.Wait()
+	}
+	l.pending = appendFrame(l.pending, k, stream, payload...)
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write writes what is pending: all frames that have collected meanwhile go out together.
+func (l *link) write() {
+	var out []byte
+	for {
+		select {
+		case <-l.wake:
+		case <-l.ctx.Done():
+			return
+		}
+		l.mu.Lock()
+		out, l.pending = l.pending, out[:0]
+		l.mu.Unlock()
+		l.capacity.Broadcast()
+		if _, err := l.conn.Write(out); err != nil {
+			l.end(fmt.Errorf("the link ended: %w", err))
+			return
+		}
+		if cap(out) > keepPending {
+			out = nil
+		}
+	}
+}
+
+var errSilent = errors.New("the other side has been silent for too long")
+
+// watch sends a ping every second, and ends the link after a silence.
+func (l *link) watch() {
+	ticker := time.NewTicker(min(pingEvery, l.silence/4))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-l.ctx.Done():
+			return
+		}
+		if time.Since(l.began)-time.Duration(l.heard.Load()) > l.silence {
+			l.end(errSilent)
+			return
+		}
+		l.ping()
+	}
+}
+
+// ping sends a ping, unless other frames are pending.
+func (l *link) ping() {
+	l.mu.Lock()
+	if len(l.pending) == 0 {
+		l.pending = appendFrame(l.pending, kindPing, 0)
+	}
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,247 @@
+package remote
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+)
+
+// releaseValidity is how old a release may be when it is used. The lease of the leader was valid for at least this long
+// when it was granted, so a body never begins under the lease of another leader.
+const releaseValidity = time.Second
+
+// nodeQueue is the queue of one connection on the node: each call is made by the leader.
+type nodeQueue struct {
+	link    *link
+	stream  uint32
+	stop    context.CancelFunc // ends the context of the driver
+	replies chan []byte
+
+	calling sync.Mutex // held during a call
+	number  uint32     // of the last call of Next
+	request []byte
+	last    content // of the message that Next returned last
+}
+
+var _ driver.Queue = (*nodeQueue)(nil)
+
+// nodeMessage is a message that this connection holds.
+type nodeMessage struct {
+	driver.Message
+	id       uint32
+	released bool
+}
+
+func ownerOf(m *driver.Message) *nodeMessage { return m.Owner.(*nodeMessage) }
+
+// begin starts a request.
+func (q *nodeQueue) begin(o op) {
+	q.calling.Lock()
+	q.request = append(q.request[:0], byte(o))
+}
+
+func (q *nodeQueue) addMessages(messages ...*driver.Message) {
+	q.request = binary.AppendUvarint(q.request, uint64(len(messages)))
+	for _, m := range messages {
+		q.request = binary.AppendUvarint(q.request, uint64(ownerOf(m).id))
+	}
+}
+
+// call sends the request and waits for the reply. When ctx ends, it cancels the call and still waits for the reply.
+func (q *nodeQueue) call(ctx context.Context) *decoder {
+	q.link.send(kindCall, q.stream, q.request)
+	select {
+	case reply := <-q.replies:
+		return &decoder{rest: reply}
+	case <-q.link.ctx.Done():
+		return &decoder{err: context.Cause(q.link.ctx)}
+	case <-ctx.Done():
+	}
+	q.link.send(kindCancel, q.stream, binary.AppendUvarint(nil, uint64(q.number)))
+	select {
+	case reply := <-q.replies:
+		return &decoder{rest: reply}
+	case <-q.link.ctx.Done():
+		return &decoder{err: context.Cause(q.link.ctx)}
+	}
+}
+
+// background is the context of calls that end soon.
+var background = context.Background()
+
+// receive reads a message of a reply.
+func (q *nodeQueue) receive(d *decoder, before content) *driver.Message {
+	n := &nodeMessage{}
+	var individual bool
+	n.id, individual, n.Message = d.message(before)
+	if d.err != nil {
+		return nil
+	}
+	n.Owner = n
+	if individual {
+		n.Individual = func() (driver.Message, error) { return q.individual(n) }
+	}
+	return &n.Message
+}
+
+// Next returns the next message; see driver.Queue.
+func (q *nodeQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	q.begin(opNext)
+	defer q.calling.Unlock()
+	q.number++
+	q.request = binary.AppendUvarint(q.request, uint64(q.number))
+	if wait {
+		q.request = append(q.request, 1)
+	} else {
+		q.request = append(q.request, 0)
+	}
+	d := q.call(ctx)
+	text := d.text()
+	switch {
+	case d.err != nil:
+		return nil, d.err
+	case len(d.rest) == 0:
+		return nil, asError(text)
+	}
+	m := q.receive(d, q.last)
+	if d.err != nil {
+		q.link.end(d.err)
+		return nil, d.err
+	}
+	q.last = content{m.Body, m.Attachments}
+	return m, asError(text)
+}
+
+// TakeSameContent takes messages with the same content; see driver.Queue.
+func (q *nodeQueue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
+	q.begin(opTake)
+	defer q.calling.Unlock()
+	q.request = binary.AppendUvarint(q.request, uint64(ownerOf(message).id))
+	q.request = binary.AppendUvarint(q.request, uint64(max(0, most)))
+	d := q.call(background)
+	for n := d.uint32(); n > 0 && d.err == nil; n-- {
+		if m := q.receive(d, content{message.Body, message.Attachments}); m != nil {
+			dst = append(dst, m)
+		}
+	}
+	if d.err != nil {
+		q.link.end(d.err)
+	}
+	return dst
+}
+
+// Failover passes a message to another next hop; see driver.Queue.
+func (q *nodeQueue) Failover(message *driver.Message, outcome driver.Outcome) bool {
+	q.begin(opFailover)
+	defer q.calling.Unlock()
+	q.request = binary.AppendUvarint(q.request, uint64(ownerOf(message).id))
+	q.request = appendOutcome(q.request, &outcome)
+	return q.call(background).byte() == 1
+}
+
+// Release releases a message; see driver.Queue.
+func (q *nodeQueue) Release(message *driver.Message) bool {
+	if ownerOf(message).released {
+		return true
+	}
+	_, released := q.ReleaseAll([]*driver.Message{message})
+	return released
+}
+
+// ReleaseAll releases messages; see driver.Queue.
+func (q *nodeQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
+	q.begin(opRelease)
+	q.addMessages(messages...)
+	asked := time.Now()
+	d := q.call(background)
+	released = d.byte() == 1
+	leads, took := d.byte() == 1, time.Duration(d.uint())
+	for n := d.uint32(); n > 0 && d.err == nil; n-- {
+		id := d.uint32()
+		if at := slices.IndexFunc(messages, func(m *driver.Message) bool { return ownerOf(m).id == id }); at >= 0 {
+			left = append(left, messages[at])
+		}
+	}
+	q.calling.Unlock()
+	if d.err != nil {
+		return nil, false
+	}
+	if !released {
+		return left, false
+	}
+	for _, m := range messages {
+		ownerOf(m).released = true
+	}
+	if !leads || time.Since(asked)-took > releaseValidity {
+		q.withdraw(messages)
+		return nil, false
+	}
+	return left, true
+}
+
+// withdraw reports released messages as not sent, because the release came too late.
+func (q *nodeQueue) withdraw(messages []*driver.Message) {
+	outcomes := make([]driver.Outcome, len(messages))
+	for i := range outcomes {
+		outcomes[i] = driver.Outcome{Verdict: driver.Temporary, Text: "nothing was sent: the leading node replied too late", Relay: "this node", At: time.Now()}
+	}
+	_ = q.ReportAll(messages, outcomes) // after an error, the leader sends the messages again
+}
+
+// Report reports an outcome; see driver.Queue.
+func (q *nodeQueue) Report(message *driver.Message, outcome driver.Outcome) error {
+	return q.ReportAll([]*driver.Message{message}, []driver.Outcome{outcome})
+}
+
+// ReportAll reports outcomes; see driver.Queue.
+func (q *nodeQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	q.begin(opReport)
+	defer q.calling.Unlock()
+	q.addMessages(messages...)
+	for i := range outcomes {
+		q.request = appendOutcome(q.request, &outcomes[i])
+	}
+	d := q.call(background)
+	if text := d.text(); d.err == nil {
+		return asError(text)
+	}
+	return d.err
+}
+
+// Return returns a message; see driver.Queue.
+func (q *nodeQueue) Return(message *driver.Message) {
+	q.begin(opReturn)
+	defer q.calling.Unlock()
+	q.request = binary.AppendUvarint(q.request, uint64(ownerOf(message).id))
+	q.call(background)
+}
+
+// individual makes the individual message of a message.
+func (q *nodeQueue) individual(of *nodeMessage) (driver.Message, error) {
+	q.begin(opIndividual)
+	defer q.calling.Unlock()
+	q.request = binary.AppendUvarint(q.request, uint64(of.id))
+	d := q.call(background)
+	text := d.text()
+	if d.err != nil || text != "" {
+		return driver.Message{}, errors.Join(d.err, asError(text))
+	}
+	_, _, alone := d.message(content{})
+	alone.Owner = of
+	return alone, d.err
+}
+
+func asError(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}
