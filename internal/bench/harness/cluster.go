@@ -86,29 +86,44 @@ func (l *Env) StartCluster(name, roles string) (*Cluster, error) {
 	return c, c.useAdminKey()
 }
 
-// Join starts a further node, and waits until it delivers for the leader. Its roles must
-// include deliver.
-func (c *Cluster) Join(roles string) (*Server, error) {
-	name := fmt.Sprintf("node-%d", 2+len(c.Nodes))
-	n, err := c.launchNode(c.Env, name, roles)
-	if err != nil {
-		return nil, err
+// Join starts further nodes with these roles, and waits until they deliver for the
+// leader. The roles of each must include deliver.
+func (c *Cluster) Join(roles ...string) error {
+	waiting := map[string]*Server{}
+	for _, r := range roles {
+		name := fmt.Sprintf("node-%d", 2+len(c.Nodes))
+		n, err := c.launchNode(c.Env, name, r)
+		if err != nil {
+			return err
+		}
+		c.Nodes = append(c.Nodes, n)
+		waiting[name] = n
 	}
-	c.Nodes = append(c.Nodes, n)
 	ctx, cancel := context.WithTimeout(c.Env.Ctx, startPatience)
 	defer cancel()
 	for {
 		all, err := c.API.Nodes(ctx)
 		if err != nil {
-			return nil, n.WithLog(err)
+			return c.WithLog(err)
 		}
 		for i := range all.Nodes {
-			if all.Nodes[i].Name == name && all.Nodes[i].Delivers {
-				return n, n.useKey(c.Key)
+			n := waiting[all.Nodes[i].Name]
+			if n == nil || !all.Nodes[i].Delivers {
+				continue
 			}
+			if err := n.useKey(c.Key); err != nil {
+				return err
+			}
+			delete(waiting, all.Nodes[i].Name)
+		}
+		if len(waiting) == 0 {
+			return nil
 		}
 		if err := Pause(ctx, 20*time.Millisecond); err != nil {
-			return nil, n.WithLog(fmt.Errorf("%s does not deliver: %w", name, err))
+			for _, n := range waiting {
+				err = n.WithLog(fmt.Errorf("the node does not deliver: %w", err))
+			}
+			return err
 		}
 	}
 }

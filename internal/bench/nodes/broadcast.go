@@ -32,12 +32,7 @@ func (y layout) start(l *harness.Env, id string) (*harness.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, roles := range y.roles[1:] {
-		if _, err := c.Join(roles); err != nil {
-			return nil, err
-		}
-	}
-	return c.Server, nil
+	return c.Server, c.Join(y.roles[1:]...)
 }
 
 // RunLinks is K1.

@@ -35,18 +35,13 @@ func RunSharedRate(l *harness.Env, r *report.Record) error {
 			if c, err = l.StartCluster(r.ID, "lead"); err != nil {
 				return nil, err
 			}
-			for range 2 {
-				if _, err := c.Join("deliver"); err != nil {
-					return nil, err
-				}
-			}
-			return c.Server, nil
+			return c.Server, c.Join("deliver", "deliver")
 		},
 		Beside: func(ctx context.Context, s *harness.Server) error {
 			if ok, err := awaitShare(ctx, s, 0.2); !ok {
 				return err
 			}
-			if _, err := c.Join("deliver"); err != nil {
+			if err := c.Join("deliver"); err != nil {
 				return err
 			}
 			joined = true
