@@ -196,6 +196,10 @@ func (l serverLog) Warnf(format string, args ...any) {
 
 func (l serverLog) Errorf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
+	if strings.HasPrefix(text, "Error trying to connect to route") { // once a second; the member logs how many servers it reaches
+		l.log.Debug("bus: " + text)
+		return
+	}
 	l.log.Error("bus: " + text)
 	if strings.Contains(text, "Critical write error") || strings.Contains(text, "out of resources") || strings.Contains(text, syscall.ENOSPC.Error()) {
 		l.failed()

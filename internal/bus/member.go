@@ -25,6 +25,8 @@ const (
 	memberUser = "fanfare"
 	// lastClients is how long a member that stops waits for its clients, which have closed already.
 	lastClients = 10 * time.Millisecond
+	// watchEvery is how often a member counts the others.
+	watchEvery = time.Second
 )
 
 // MemberOptions describe a member of a cluster of embedded servers.
@@ -46,7 +48,7 @@ type Member struct {
 	host     *host
 	password string // of the client in this process
 	cancel   context.CancelFunc
-	revived  sync.WaitGroup
+	loops    sync.WaitGroup
 }
 
 // StartMember starts a member. It does not wait for the others.
@@ -61,7 +63,8 @@ func StartMember(o MemberOptions) (*Member, error) {
 	}
 	var ctx context.Context
 	ctx, m.cancel = context.WithCancel(context.Background())
-	m.revived.Go(func() { m.host.revive(ctx) })
+	m.loops.Go(func() { m.host.revive(ctx) })
+	m.loops.Go(func() { m.watch(ctx) })
 	return m, nil
 }
 
@@ -96,7 +99,7 @@ const routeTLSTimeout = 5 * time.Second
 // Stop gives what this server leads to the other members, and stops it. No Bus may use it any more.
 func (m *Member) Stop() error {
 	m.cancel()
-	m.revived.Wait()
+	m.loops.Wait()
 	if s := m.host.current(); s != nil {
 		s.LameDuckShutdown()
 		s.Shutdown() // if the lame duck mode found nothing to do
@@ -122,6 +125,27 @@ func (m *Member) Ready() error {
 
 // reached returns how many members this one reaches, including itself.
 func (m *Member) reached() int { return len(m.host.current().ActivePeers()) }
+
+// watch logs when the number of members that this one reaches changes.
+func (m *Member) watch(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for before := 0; ; {
+		if now := m.reached(); now != before {
+			level, of := slog.LevelInfo, len(m.options.Routes)
+			if now < before {
+				level = slog.LevelWarn
+			}
+			m.options.Logger.Log(ctx, level, fmt.Sprintf("the embedded NATS server reaches %d of %d", now, of), "node", m.options.Name)
+			before = now
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // Await waits until the cluster can store messages. After patience it returns why it cannot.
 func (m *Member) Await(ctx context.Context, patience time.Duration) error {

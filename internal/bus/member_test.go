@@ -71,7 +71,7 @@ func (c *members) start(i int) {
 func (c *members) kill(i int) {
 	if m := c.all[i]; m != nil {
 		m.cancel()
-		m.revived.Wait()
+		m.loops.Wait()
 		m.host.stop()
 	}
 	c.all[i] = nil
@@ -222,8 +222,7 @@ func TestAppendsWaitForAnElection(t *testing.T) {
 func TestAMemberSaysThatItHasNoQuorum(t *testing.T) {
 	t.Parallel()
 	c := startMembers(t, nil)
-	b := c.open(0, Options{})
-	seq := appendGroups(t, b, fanfare.Bulk, 1)[0]
+	seq := appendGroups(t, c.open(0, Options{}), fanfare.Bulk, 1)[0]
 	if err := c.all[1].Stop(); err != nil { // in order
 		t.Fatal(err)
 	}
@@ -244,7 +243,8 @@ func TestAMemberSaysThatItHasNoQuorum(t *testing.T) {
 	}
 	c.start(1)
 	c.ready(0)
-	if group, _, err := b.EventGroup(t.Context(), seq); err != nil || group == nil {
+	again := c.open(0, Options{}) // waits until the streams have a leader
+	if group, _, err := again.EventGroup(t.Context(), seq); err != nil || group == nil {
 		t.Errorf("the group: %q, %v", group, err)
 	}
 }
