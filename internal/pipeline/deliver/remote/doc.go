@@ -18,8 +18,7 @@
 // certainly closed its connections: until then, they count as in flight, and an unsubscribe waits for them. A node whose
 // process was suspended while it waited for a release does not use this release.
 //
-//	frame.go   frames, and the encoding of messages and outcomes
-//	link.go    sending and receiving, and detecting that the other side is gone
+//	frame.go   the kinds of frames, and the encoding of messages and outcomes
 //	hub.go     the leader: links, and drivers that run on other nodes
 //	stream.go  the leader: the queue of one connection
 //	agent.go   the node: a link to the leader, and the drivers

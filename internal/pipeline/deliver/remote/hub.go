@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cluster/link"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -21,7 +22,7 @@ type HubOptions struct {
 	Leads   func(time.Duration) bool // reports whether the lease of the leader is valid for that long; nil: always
 	Logger  *slog.Logger
 
-	silence time.Duration // 0: silenceLimit; for tests
+	silence time.Duration // 0: link.Silence; for tests
 }
 
 // A Hub is the side of the leader: it has a link to each node that delivers.
@@ -40,7 +41,7 @@ type Hub struct {
 // NewHub returns a Hub without nodes.
 func NewHub(o HubOptions) *Hub {
 	if o.silence == 0 {
-		o.silence = silenceLimit
+		o.silence = link.Silence
 	}
 	if o.Leads == nil {
 		o.Leads = func(time.Duration) bool { return true }
@@ -61,7 +62,7 @@ func (h *Hub) Close() {
 // Attach runs the link to a node over an authenticated connection until it ends.
 func (h *Hub) Attach(conn net.Conn, name, version string) {
 	n := &Node{name: name, version: version, since: time.Now(), hub: h, streams: map[uint32]*stream{}, channels: map[uint16]uint32{}}
-	n.link = newLink(h.ctx, conn, h.options.silence)
+	n.link = link.New(h.ctx, conn, h.options.silence)
 	h.mu.Lock()
 	if h.ctx.Err() != nil {
 		h.mu.Unlock()
@@ -72,7 +73,7 @@ func (h *Hub) Attach(conn net.Conn, name, version string) {
 	h.mu.Unlock()
 	defer h.links.Done()
 	h.join(n)
-	why := n.link.run(n.handle)
+	why := n.link.Run(n.handle)
 	n.ended()
 	h.leave(n)
 	if h.ctx.Err() == nil && !n.leaving.Load() {
@@ -85,7 +86,7 @@ func (h *Hub) join(n *Node) {
 	h.mu.Lock()
 	for _, before := range h.nodes {
 		if before.name == n.name {
-			before.link.end(errors.New("the node has opened another link"))
+			before.link.End(errors.New("the node has opened another link"))
 		}
 	}
 	h.nodes = append(slices.DeleteFunc(slices.Clone(h.nodes), func(other *Node) bool { return other.name == n.name }), n)
@@ -128,7 +129,7 @@ type Node struct {
 	name, version string
 	since         time.Time
 	hub           *Hub
-	link          *link
+	link          *link.Link
 	leaving       atomic.Bool
 
 	mu       sync.Mutex
@@ -199,13 +200,13 @@ func (n *Node) open(c *Channel, relay string) (*stream, error) {
 		return nil, errLost
 	}
 	n.next++
-	s := &stream{node: n, id: n.next, calls: make(chan frame, 2)}
+	s := &stream{node: n, id: n.next, calls: make(chan link.Frame, 2)}
 	n.streams[s.id] = s
 	if n.channels[c.number] != c.version {
 		n.channels[c.number] = c.version
-		n.link.send(kindChannel, 0, binary.BigEndian.AppendUint16(nil, c.number), binary.BigEndian.AppendUint32(nil, c.version), c.settings)
+		n.link.Send(kindChannel, 0, binary.BigEndian.AppendUint16(nil, c.number), binary.BigEndian.AppendUint32(nil, c.version), c.settings)
 	}
-	n.link.send(kindOpen, s.id, binary.BigEndian.AppendUint16(nil, c.number), binary.BigEndian.AppendUint32(nil, c.version), []byte(relay))
+	n.link.Send(kindOpen, s.id, binary.BigEndian.AppendUint16(nil, c.number), binary.BigEndian.AppendUint32(nil, c.version), []byte(relay))
 	return s, nil
 }
 
@@ -231,33 +232,33 @@ func (n *Node) ended() {
 func (n *Node) certainlySilent() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.lost.Add(n.link.silence * 3 / 2)
+	return n.lost.Add(n.link.Silence() * 3 / 2)
 }
 
 // handle handles a frame of the node.
-func (n *Node) handle(f frame) error {
-	if f.kind == kindLeave {
+func (n *Node) handle(f link.Frame) error {
+	if f.Kind == kindLeave {
 		if !n.leaving.Swap(true) {
 			n.hub.links.Go(func() { n.hub.leave(n) })
 		}
 		return nil
 	}
 	n.mu.Lock()
-	s := n.streams[f.stream]
+	s := n.streams[f.Stream]
 	n.mu.Unlock()
 	switch {
 	case s == nil: // it has ended on this side
 		return nil
-	case f.kind == kindCancel:
-		s.cancel(f.payload)
+	case f.Kind == kindCancel:
+		s.cancel(f.Payload)
 		return nil
-	case f.kind != kindCall && f.kind != kindEnd:
-		return errPayload
+	case f.Kind != kindCall && f.Kind != kindEnd:
+		return link.ErrPayload
 	}
 	select {
 	case s.calls <- f:
 		return nil
 	default: // a node makes one call at a time
-		return errPayload
+		return link.ErrPayload
 	}
 }

@@ -1,4 +1,9 @@
-package remote
+// Package link exchanges frames between the node that leads and another node, over a connection that both have
+// authenticated. Delivery and matching on other nodes use it; each defines its own kinds of frames.
+//
+//	link.go   sending and receiving, and detecting that the other side is gone
+//	frame.go  frames, and the values in their payloads
+package link
 
 import (
 	"bufio"
@@ -14,8 +19,8 @@ import (
 const (
 	// pingEvery is how often each side says that it is there.
 	pingEvery = time.Second
-	// silenceLimit is how long a side may be silent.
-	silenceLimit = 4 * time.Second
+	// Silence is how long a side may be silent.
+	Silence = 4 * time.Second
 	// maxPending is the number of bytes that wait to be written before senders wait.
 	maxPending = 4 << 20
 	// keepPending is the size up to which a buffer is kept.
@@ -23,8 +28,8 @@ const (
 	readBuffer  = 128 << 10
 )
 
-// A link is one side of a connection between the leader and a node.
-type link struct {
+// A Link is one side of a connection between the leader and a node.
+type Link struct {
 	conn    net.Conn
 	silence time.Duration
 	heard   atomic.Int64 // when bytes were last received, since began
@@ -39,23 +44,27 @@ type link struct {
 	capacity *sync.Cond    // pending was taken, or the link ended
 }
 
-func newLink(ctx context.Context, conn net.Conn, silence time.Duration) *link {
-	l := &link{conn: conn, silence: silence, began: time.Now(), wake: make(chan struct{}, 1)}
+// New returns a link over a connection. It ends with ctx, and after silence, for which 0 means Silence.
+func New(ctx context.Context, conn net.Conn, silence time.Duration) *Link {
+	if silence == 0 {
+		silence = Silence
+	}
+	l := &Link{conn: conn, silence: silence, began: time.Now(), wake: make(chan struct{}, 1)}
 	l.capacity = sync.NewCond(&l.mu)
 	l.ctx, l.end = context.WithCancelCause(ctx)
 	return l
 }
 
-// run exchanges frames until the link ends, and returns why. handle must not block.
-func (l *link) run(handle func(frame) error) error {
+// Run exchanges frames until the link ends, and returns why. handle must not block.
+func (l *Link) Run(handle func(Frame) error) error {
 	stop := context.AfterFunc(l.ctx, l.close)
 	var running sync.WaitGroup
 	running.Go(l.write)
 	running.Go(l.watch)
 	in := bufio.NewReaderSize((*hearing)(l), readBuffer)
 	for l.ctx.Err() == nil {
-		f, err := readFrame(in)
-		if err == nil && f.kind != kindPing {
+		f, err := ReadFrame(in)
+		if err == nil && f.Kind != Ping {
 			err = handle(f)
 		}
 		if err != nil {
@@ -69,15 +78,24 @@ func (l *link) run(handle func(frame) error) error {
 }
 
 // close ends the reads and writes of the connection, and wakes senders that wait.
-func (l *link) close() {
+func (l *Link) close() {
 	_ = l.conn.Close() // an error has no effect
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.capacity.Broadcast()
 }
 
-// hearing is a link as a reader, which notes when bytes arrive: a long frame is not silence.
-type hearing link
+// Context returns a context that ends with the link; its cause is the reason.
+func (l *Link) Context() context.Context { return l.ctx }
+
+// Silence returns how long the other side may be silent.
+func (l *Link) Silence() time.Duration { return l.silence }
+
+// End ends the link for a reason.
+func (l *Link) End(why error) { l.end(why) }
+
+// hearing is a Link as a reader, which notes when bytes arrive: a long frame is not silence.
+type hearing Link
 
 func (h *hearing) Read(p []byte) (int, error) {
 	n, err := h.conn.Read(p)
@@ -87,13 +105,13 @@ func (h *hearing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// send sends a frame. It waits while too many bytes are pending, and does nothing after the end of the link.
-func (l *link) send(k kind, stream uint32, payload ...[]byte) {
+// Send sends a frame. It waits while too many bytes are pending, and does nothing after the end of the link.
+func (l *Link) Send(k byte, stream uint32, payload ...[]byte) {
 	l.mu.Lock()
 	for len(l.pending) > maxPending && l.ctx.Err() == nil {
 		l.capacity.Wait()
 	}
-	l.pending = appendFrame(l.pending, k, stream, payload...)
+	l.pending = AppendFrame(l.pending, k, stream, payload...)
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
@@ -102,7 +120,7 @@ func (l *link) send(k kind, stream uint32, payload ...[]byte) {
 }
 
 // write writes what is pending: all frames that have collected meanwhile go out together.
-func (l *link) write() {
+func (l *Link) write() {
 	var out []byte
 	for {
 		select {
@@ -127,7 +145,7 @@ func (l *link) write() {
 var errSilent = errors.New("the other side has been silent for too long")
 
 // watch sends a ping every second, and ends the link after a silence.
-func (l *link) watch() {
+func (l *Link) watch() {
 	ticker := time.NewTicker(min(pingEvery, l.silence/4))
 	defer ticker.Stop()
 	for {
@@ -145,10 +163,10 @@ func (l *link) watch() {
 }
 
 // ping sends a ping, unless other frames are pending.
-func (l *link) ping() {
+func (l *Link) ping() {
 	l.mu.Lock()
 	if len(l.pending) == 0 {
-		l.pending = appendFrame(l.pending, kindPing, 0)
+		l.pending = AppendFrame(l.pending, Ping, 0)
 	}
 	l.mu.Unlock()
 	select {
