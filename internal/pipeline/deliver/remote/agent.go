@@ -162,7 +162,7 @@ func (s *session) open(f link.Frame) error {
 		}
 	}
 	ctx, stop := context.WithCancel(s.link.Context())
-	q := &nodeQueue{link: s.link, stream: f.Stream, stop: stop, replies: make(chan []byte, 1)}
+	q := &nodeQueue{link: s.link, stream: f.Stream, ctx: ctx, stop: stop, replies: make(chan []byte, 1)}
 	s.queues[f.Stream] = q
 	s.agent.streams.Add(1)
 	s.running.Go(func() {
