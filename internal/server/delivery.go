@@ -65,7 +65,7 @@ func (s *Server) deliverFor(ctx context.Context, leader postgres.Holder, changed
 	return nil
 }
 
-// closeUnderAnother closes a link when another node leads: what the old leader knows of a message can no longer be recorded.
+// closeUnderAnother closes a link when another node leads, because the old leader can no longer record outcomes.
 func (s *Server) closeUnderAnother(leader postgres.Holder, changed <-chan struct{}, conn net.Conn, done <-chan struct{}) {
 	for {
 		select {
