@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,7 +120,9 @@ func (l *Link) Send(k byte, stream uint32, payload ...[]byte) {
 	}
 }
 
-// write writes the pending bytes: all frames that were sent in the meantime are written together.
+// write writes the pending bytes: all frames that were sent in the meantime are written together. Before it takes them, it
+// lets the goroutines run that are ready: a commit or a read wakes many at once, and each of them is about to send a frame.
+// A write costs more than what they do.
 func (l *Link) write() {
 	var out []byte
 	for {
@@ -128,10 +131,14 @@ func (l *Link) write() {
 		case <-l.ctx.Done():
 			return
 		}
+		runtime.Gosched()
 		l.mu.Lock()
 		out, l.pending = l.pending, out[:0]
 		l.mu.Unlock()
 		l.capacity.Broadcast()
+		if len(out) == 0 { // the last write took the frame of this token, too
+			continue
+		}
 		if _, err := l.conn.Write(out); err != nil {
 			l.end(fmt.Errorf("the link ended: %w", err))
 			return
