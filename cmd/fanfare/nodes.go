@@ -20,6 +20,7 @@ about all messages. The others forward requests to it. ROLE shows what else a no
   standby    it takes over when the leader stops or fails
   delivers   it sends messages for the leader; CONNECTIONS is the number of its open
              connections to relays and receivers
+  matches    it evaluates conditions for the leader
 
 A node is shown as "not responding" after 15 seconds without a heartbeat, and is listed
 for 24 hours. A node that was stopped is not listed.
@@ -73,6 +74,9 @@ func roleText(n *client.Node) string {
 	}
 	if n.Delivers {
 		roles = append(roles, "delivers")
+	}
+	if n.Matches {
+		roles = append(roles, "matches")
 	}
 	if len(roles) == 0 {
 		roles = append(roles, "forwards")

@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/cluster"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
+	"fanfare.dev/fanfare/internal/pipeline/match/replica"
 )
 
 // nodes returns the function that lists the nodes of the cluster; nil for a server that is alone.
@@ -29,7 +30,7 @@ func (c *components) nodes() func() wire.Nodes {
 			answer.Nodes[i] = wire.Node{
 				Name: n.Name, Roles: n.Roles, URL: n.URL, Version: n.Version, StartedAt: n.Started, LastSeenAt: n.Seen, Responding: n.Responding, Leader: n.Leader, LeaseEpoch: n.Epoch,
 				SilentSeconds: n.Silent.Round(time.Millisecond).Seconds(), ClockSkewMS: float64(n.Skew.Microseconds()) / 1000,
-				Delivers: n.Leader && c.config.Delivers() || c.attached(n.Name), Connections: open,
+				Delivers: n.Leader && c.config.Delivers() || c.attached(n.Name), Matches: c.copied(n.Name), Connections: open,
 			}
 		}
 		return answer
@@ -39,6 +40,11 @@ func (c *components) nodes() func() wire.Nodes {
 // attached reports whether another node delivers for this one.
 func (c *components) attached(name string) bool {
 	return slices.ContainsFunc(c.delivering.Nodes(), func(n *remote.Node) bool { return n.Name() == name })
+}
+
+// copied reports whether another node has a complete copy of the matching index.
+func (c *components) copied(name string) bool {
+	return slices.ContainsFunc(c.feed.Nodes(), func(n *replica.Node) bool { return n.Name() == name })
 }
 
 var (

@@ -23,6 +23,8 @@ const (
 	Silence = 4 * time.Second
 	// maxPending is the number of bytes that wait to be written before senders wait.
 	maxPending = 4 << 20
+	// mostPending is the number of bytes that may wait to be written.
+	mostPending = 256 << 20
 	// keepPending is the size up to which a buffer is kept.
 	keepPending = 1 << 20
 	readBuffer  = 128 << 10
@@ -119,6 +121,22 @@ func (l *Link) Send(k byte, stream uint32, payload ...[]byte) {
 	}
 }
 
+// SendNow sends a frame without waiting. It ends the link if too many bytes are pending.
+func (l *Link) SendNow(k byte, stream uint32, payload ...[]byte) {
+	l.mu.Lock()
+	l.pending = AppendFrame(l.pending, k, stream, payload...)
+	tooMany := len(l.pending) > mostPending
+	l.mu.Unlock()
+	if tooMany {
+		l.end(errSlow)
+		return
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
 // write writes what is pending: all frames that have collected meanwhile go out together.
 func (l *Link) write() {
 	var out []byte
@@ -141,6 +159,8 @@ func (l *Link) write() {
 		}
 	}
 }
+
+var errSlow = errors.New("the other side reads too slowly")
 
 var errSilent = errors.New("the other side has been silent for too long")
 
