@@ -48,19 +48,24 @@ func (c *components) copied(name string) bool {
 }
 
 var (
-	leaderDesc = prometheus.NewDesc("fanfare_node_leader", "1 on the node that leads the cluster, 0 on the others.", []string{"node"}, nil)
-	nodesDesc  = prometheus.NewDesc("fanfare_nodes", "Nodes of the cluster; state: responding or silent. Only on the node that leads.", []string{"state"}, nil)
-	skewDesc   = prometheus.NewDesc("fanfare_node_clock_skew_seconds", "How far the clock of a node is ahead of the clock of the database. Only on the node that leads.", []string{"node"}, nil)
+	leaderDesc  = prometheus.NewDesc("fanfare_node_leader", "1 on the node that leads the cluster, 0 on the others.", []string{"node"}, nil)
+	nodesDesc   = prometheus.NewDesc("fanfare_nodes", "Nodes of the cluster; state: responding or silent. Only on the node that leads.", []string{"state"}, nil)
+	skewDesc    = prometheus.NewDesc("fanfare_node_clock_skew_seconds", "How far the clock of a node is ahead of the clock of the database. Only on the node that leads.", []string{"node"}, nil)
+	matchedDesc = prometheus.NewDesc("fanfare_node_matched_events_total", "Events whose conditions another node has evaluated for the leader since it started to lead. Only on the node that leads.", []string{"node"}, nil)
 )
 
 // nodeMetrics reports whether this node leads and, if so, the state of all nodes.
-type nodeMetrics struct{ member *cluster.Member }
+type nodeMetrics struct {
+	member *cluster.Member
+	feed   *replica.Feed // nil while this node does not lead
+}
 
 // Describe names the metrics.
 func (m nodeMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- leaderDesc
 	to <- nodesDesc
 	to <- skewDesc
+	to <- matchedDesc
 }
 
 // Collect reports the current state.
@@ -84,4 +89,9 @@ func (m nodeMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(nodesDesc, responding, "responding")
 	gauge(nodesDesc, silent, "silent")
+	if m.feed != nil {
+		for name, events := range m.feed.Matched() {
+			to <- prometheus.MustNewConstMetric(matchedDesc, prometheus.CounterValue, float64(events), name)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -36,11 +37,13 @@ type Feed struct {
 	mu    sync.Mutex // held while the index changes, so that each copy gets all changes in their order
 	keys  map[condition.Key]bool
 	nodes []*Node // by name
+
+	matched map[string]*atomic.Int64 // events that nodes have matched since the start, by name
 }
 
 // NewFeed returns a Feed without copies.
 func NewFeed(o FeedOptions) *Feed {
-	f := &Feed{Index: o.Index, options: o, keys: map[condition.Key]bool{}}
+	f := &Feed{Index: o.Index, options: o, keys: map[condition.Key]bool{}, matched: map[string]*atomic.Int64{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }
@@ -121,6 +124,10 @@ func (f *Feed) Attach(conn net.Conn, name, version string) {
 		return
 	}
 	f.running.Add(1)
+	if f.matched[name] == nil {
+		f.matched[name] = new(atomic.Int64)
+	}
+	n.matched = f.matched[name]
 	for _, before := range f.nodes {
 		if before.name == name {
 			before.link.End(errors.New("the node has opened another link"))
@@ -177,6 +184,17 @@ func (f *Feed) fill(n *Node) {
 	flush()
 	n.link.Send(kindLoaded, 0)
 	f.options.Logger.Info("a node gets a copy of the matching index", "node", n.name, "version", n.version, "subscriptions", sent, "took", time.Since(began).Round(time.Millisecond).String())
+}
+
+// Matched returns how many events other nodes have matched since the start, by the name of the node.
+func (f *Feed) Matched() map[string]int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make(map[string]int64, len(f.matched))
+	for name, n := range f.matched {
+		all[name] = n.Load()
+	}
+	return all
 }
 
 // Nodes returns the nodes that can match events now, by name.

@@ -17,6 +17,7 @@ type Node struct {
 	name, version string
 	link          *link.Link
 	ready         atomic.Bool // the copy is complete
+	matched       *atomic.Int64
 
 	mu       sync.Mutex
 	last     uint32                 // number of the last request
@@ -50,7 +51,11 @@ func (n *Node) Match(ctx context.Context, key condition.Key, events []condition.
 	n.link.Send(kindMatch, request, payload)
 	select {
 	case text := <-reply:
-		return readReply(text, len(events))
+		hits, err := readReply(text, len(events))
+		if err == nil {
+			n.matched.Add(int64(len(events)))
+		}
+		return hits, err
 	case <-n.link.Context().Done():
 		return nil, errGone
 	case <-ctx.Done():
