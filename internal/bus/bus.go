@@ -4,7 +4,8 @@
 //
 // State. By default the server runs inside this process, without a network
 // port, with its files in the data directory; with a URL the same streams live
-// on a cluster. An append returns only after the stream has stored the message; with durability
+// on a cluster. The server of a Member runs inside this process, too, and is one of a cluster of
+// such servers. An append returns only after the stream has stored the message; with durability
 // fsync, the message is then synced.
 //
 // Failure. A message that a consumer received but did not finish is delivered again: after the
@@ -33,7 +34,8 @@ const MaxPayload = 1<<20 - 16<<10
 // Options specify the location and the durability of the bus.
 type Options struct {
 	Dir      string        // directory of the embedded server's files
-	URL      string        // of a cluster; empty for the embedded server
+	URL      string        // of a cluster; empty for an embedded server
+	Member   *Member       // the embedded server of a cluster; nil: an embedded server of its own, or the one at URL
 	Sync     bool          // embedded: sync each append to the disk
 	Lease    time.Duration // how long a message stays with a consumer that does not respond; at least 1 s
 	Replicas int           // of each stream on a cluster; 0: unchanged
@@ -45,7 +47,8 @@ type Options struct {
 // Bus is an open bus.
 type Bus struct {
 	options  Options
-	embedded *host // nil with a cluster
+	embedded *host // nil with an external cluster
+	alone    bool  // this process is the only client of its embedded server
 	conn     *nats.Conn
 	js       jetstream.JetStream
 	events   jetstream.Stream
@@ -72,7 +75,7 @@ func Open(ctx context.Context, options Options) (*Bus, error) {
 		return nil, errors.Join(err, b.Close())
 	}
 	b.stopped.Go(func() { b.keepLeases(b.background) })
-	if b.embedded != nil {
+	if b.alone {
 		b.stopped.Go(func() { b.embedded.revive(b.background) })
 	}
 	return b, nil
@@ -80,24 +83,33 @@ func Open(ctx context.Context, options Options) (*Bus, error) {
 
 func (b *Bus) open(ctx context.Context) error {
 	var err error
-	if b.options.URL == "" {
-		if b.embedded, err = startHost(b.options); err != nil {
+	options := []jetstream.JetStreamOpt{jetstream.WithPublishAsyncMaxPending(1024)}
+	switch {
+	case b.options.Member != nil:
+		b.embedded = b.options.Member.host
+		b.conn, err = b.embedded.connect(nats.UserInfo(memberUser, b.options.Member.password))
+	case b.options.URL == "":
+		if b.embedded, err = startAlone(b.options.Dir, b.options.Sync, b.options.Logger); err != nil {
 			return err
 		}
-		b.conn, err = nats.Connect("", nats.InProcessServer(b.embedded), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectEvery), nats.ReconnectBufSize(-1))
-	} else {
+		b.alone = true
+		b.conn, err = b.embedded.connect()
+	default:
 		b.conn, err = nats.Connect(b.options.URL, nats.Name("fanfare"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(false))
 	}
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w", err)
 	}
-	if b.js, err = jetstream.New(b.conn, jetstream.WithPublishAsyncMaxPending(1024)); err != nil {
+	if !b.alone { // the reply of a server that fails is lost
+		options = append(options, jetstream.WithPublishAsyncTimeout(replyWait))
+	}
+	if b.js, err = jetstream.New(b.conn, options...); err != nil {
 		return err
 	}
-	return b.makeStreams(ctx)
+	return b.whileElecting(ctx, replyWait, b.makeStreams)
 }
 
-// Close ends the consumers and, if it is embedded, the server. Messages that were received but
+// Close ends the consumers and, unless it belongs to a Member, the embedded server. Messages that were received but
 // not finished are delivered again after the next start.
 func (b *Bus) Close() error {
 	b.once.Do(func() {
@@ -108,7 +120,7 @@ func (b *Bus) Close() error {
 		if b.conn != nil {
 			b.conn.Close()
 		}
-		if b.embedded != nil {
+		if b.alone {
 			b.embedded.stop()
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -234,35 +233,6 @@ func (c *components) matchingNodes() func() []match.Node {
 		}
 		return all
 	}
-}
-
-// openBus opens the bus. After a restore, it holds the open deliveries.
-func (c *components) openBus(ctx context.Context) (err error) {
-	if !c.backupNote.New() {
-		if c.busLost, err = recovery.BusLost(c.dir, c.config.NATS != "", c.highest); err != nil {
-			return err
-		}
-	}
-	c.progress.Begin("open the bus", 0)
-	c.bus, err = bus.Open(ctx, bus.Options{
-		Dir: filepath.Join(c.dir, datadir.Bus), URL: c.config.NATS, Sync: c.config.Fsync(), Lease: c.config.Lease,
-		Replicas: c.config.Replicas, Matches: c.node != nil,
-		FirstSeq: recovery.FirstGroup(c.highest, c.backupNote), Logger: c.log,
-	})
-	if err != nil {
-		return err
-	}
-	c.onStop(c.bus.Close)
-	c.recovery = recovery.Recovery{Dir: c.dir, Note: c.backupNote, Store: c.store, Registry: c.registry, Bus: c.bus}
-	if !c.backupNote.New() {
-		return nil
-	}
-	c.progress.Begin("fill the bus from the backup", 0)
-	if err := c.recovery.Restore(ctx, c.days, recovery.FirstGroup(c.highest, c.backupNote)); err != nil {
-		return err
-	}
-	c.log.Warn("restored from a backup: everything is paused", "backup", c.backupNote.Backup, "broadcasts", c.backupNote.Broadcasts, "unsettled", c.backupNote.Deliveries, "unmatched", c.backupNote.Unmatched)
-	return nil
 }
 
 // startRecorder starts to record outcomes, and reads the open work of the previous run.

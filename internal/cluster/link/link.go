@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -137,7 +138,9 @@ func (l *Link) SendNow(k byte, stream uint32, payload ...[]byte) {
 	}
 }
 
-// write writes what is pending: all frames that have collected meanwhile go out together.
+// write writes what is pending: all frames that have collected meanwhile go out together. Before it takes them, it lets the
+// goroutines run that are ready: a commit or a read wakes many at once, and each of them is about to send a frame. A write
+// costs more than what they do.
 func (l *Link) write() {
 	var out []byte
 	for {
@@ -146,10 +149,14 @@ func (l *Link) write() {
 		case <-l.ctx.Done():
 			return
 		}
+		runtime.Gosched()
 		l.mu.Lock()
 		out, l.pending = l.pending, out[:0]
 		l.mu.Unlock()
 		l.capacity.Broadcast()
+		if len(out) == 0 { // the last write took the frame of this token, too
+			continue
+		}
 		if _, err := l.conn.Write(out); err != nil {
 			l.end(fmt.Errorf("the link ended: %w", err))
 			return

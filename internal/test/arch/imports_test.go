@@ -238,6 +238,7 @@ var grants = []grant{
 	{"internal/bench/delivery", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/sink", "internal/pipeline/deliver/..."}, whyExperiment},
 	{"internal/bench/intake", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report"}, whyExperiment},
 	{"internal/bench/matching", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/condition"}, whyExperiment},
+	{"internal/bench/nodes", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/report", "internal/sink"}, whyExperiment},
 	{"internal/bench/pipeline", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/sink", "examples/..."}, whyExperiment},
 	{"internal/bench/rendering", []string{".", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/report", "internal/mail/signedlink", "internal/render"}, whyExperiment},
 	{"internal/demo", []string{".", "client", "examples/...", "internal/sink", "internal/server", "internal/store/database", "internal/config", "internal/catalog/document"},

@@ -57,6 +57,7 @@ var exceptions = []exception{
 	{page: commandReference, command: "age -d -i key.txt nightly.tar.age | fanfare backup", reason: needs + "age"},
 	{page: commandReference, command: "age -d -i key.txt nightly.tar.age | fanfare restore", reason: needs + "age"},
 	{page: commandReference, command: "fanfare bench N1", reason: experiment},
+	{page: commandReference, command: "fanfare bench cluster", reason: experiment},
 	{page: commandReference, command: "fanfare bench --scale", reason: experiment},
 	{page: commandReference, command: "fanfare bench --runs", reason: experiment},
 	{page: commandReference, command: "fanfare bench pairs", reason: experiment},
