@@ -21,7 +21,8 @@ does:
   standby    it takes over when the leader stops or fails
   delivers   it sends messages; CONNECTIONS is the number of its open connections to
              relays and receivers
-  forwards   neither: it has the role api, or the role deliver but no link to the leader
+  matches    it evaluates conditions for the leader
+  forwards   none of these: it has the role api, or no link to the leader
 
 A node is shown as "not responding" after 15 seconds without a heartbeat, and is listed
 for 24 hours. A node that was stopped is not listed.
@@ -75,6 +76,9 @@ func roleText(n *client.Node) string {
 	}
 	if n.Delivers {
 		roles = append(roles, "delivers")
+	}
+	if n.Matches {
+		roles = append(roles, "matches")
 	}
 	if len(roles) == 0 {
 		roles = append(roles, "forwards")

@@ -138,33 +138,37 @@ func refusal(status string, body []byte) error {
 	return fmt.Errorf("the leading node refused the link: %s (%s)", p.Detail, p.Hint)
 }
 
-// Links accepts links: it authenticates nodes, and passes their connections to attach, which runs until the link ends. It
-// passes all other requests to next.
-func (k *Key) Links(protocol string, attach func(conn net.Conn, name, version string), next http.Handler) http.Handler {
+// An Attach runs a link to a node until it ends.
+type Attach func(conn net.Conn, name, version string)
+
+// Links accepts links: it authenticates nodes, and passes their connections to the Attach of their protocol. It passes all
+// other requests to next.
+func (k *Key) Links(protocols map[string]Attach, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != LinkPath {
 			next.ServeHTTP(w, r)
 			return
 		}
-		conn, err := k.accept(w, r, protocol)
+		protocol := r.Header.Get("Upgrade")
+		conn, err := k.accept(w, r, protocol, protocols[protocol] != nil)
 		if e, ok := errors.AsType[*fanfare.Error](err); ok {
 			problem.Of(e, httpio.RequestID(r)).Write(w)
 			return
 		}
 		if err == nil {
-			attach(conn, r.Header.Get(nodeHeader), r.Header.Get(versionHeader))
+			protocols[protocol](conn, r.Header.Get(nodeHeader), r.Header.Get(versionHeader))
 		}
 	})
 }
 
 // accept is the side of the leader in the handshake. A *fanfare.Error is the response to the request; after any other error, the
 // connection is closed.
-func (k *Key) accept(w http.ResponseWriter, r *http.Request, protocol string) (net.Conn, error) {
+func (k *Key) accept(w http.ResponseWriter, r *http.Request, protocol string, known bool) (net.Conn, error) {
 	nonces, err := hex.DecodeString(r.Header.Get(nonceHeader))
 	name := r.Header.Get(nodeHeader)
 	switch {
-	case r.Header.Get("Upgrade") != protocol:
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("this node uses the protocol %s for links, and the other node uses %q", protocol, r.Header.Get("Upgrade")), Hint: "upgrade the node with the older version"}
+	case !known:
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("this node does not support the link protocol %q", protocol), Hint: "upgrade the node with the older version"}
 	case err != nil || len(nonces) != nonceSize || name == "":
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a request for a link must contain the name of a node and a nonce", Hint: "only nodes of a cluster send such requests"}
 	}

@@ -12,11 +12,11 @@ import (
 // accepting is a leader that accepts links of a protocol and echoes what it receives on them.
 func accepting(t *testing.T, protocol, key string) (url string) {
 	t.Helper()
-	server := httptest.NewServer(keyOf(t, key).Links(protocol, func(conn net.Conn, name, version string) {
+	server := httptest.NewServer(keyOf(t, key).Links(map[string]Attach{protocol: func(conn net.Conn, name, version string) {
 		defer conn.Close()
 		io.WriteString(conn, name+" "+version+" ")
 		io.Copy(conn, conn)
-	}, http.NotFoundHandler()))
+	}}, http.NotFoundHandler()))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -38,7 +38,7 @@ func TestALinkIsOpenedWithTheSameKey(t *testing.T) {
 // The error of a link that is refused says why, and is the same for each attempt, so that it is logged once.
 func TestALinkThatIsRefusedSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct{ protocol, key, want string }{
-		"another protocol": {"test/2", "one cluster key", "the leading node refused the link: this node uses the protocol test/2 for links, and the other node uses \"test/1\" (upgrade"},
+		"another protocol": {"test/2", "one cluster key", "the leading node refused the link: this node does not support the link protocol \"test/1\" (upgrade"},
 		"another key":      {"test/1", "another cluster key", "the leading node did not prove that it has the cluster key"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ type Config struct {
 	NATS         string        `koanf:"nats" default:"" doc:"URL of an external NATS cluster with JetStream. If it is empty, the bus runs inside this process. If the URL contains a password, set it in FANFARE_NATS or nats_file."`
 	NATSFile     string        `koanf:"nats_file" default:"" doc:"File whose first line is the value of nats."`
 	Replicas     int           `koanf:"replicas" default:"0" doc:"Copies of each stream that a NATS cluster stores, 1 to 5: With 3, the streams survive the loss of one of three servers. 0 means 3 for the embedded servers of cluster_routes. For an external cluster, 0 leaves existing streams unchanged and creates new ones with one copy."`
-	Roles        []string      `koanf:"roles" default:"all" doc:"Roles of this node in its cluster, separated by commas. lead: it can become the leader. deliver: it sends messages, for the leader or while it leads. api: it only forwards requests to the leader. all: the same as lead,deliver. All nodes accept API requests. Without node, the only valid value is all."`
+	Roles        []string      `koanf:"roles" default:"all" doc:"Roles of this node in its cluster, separated by commas. lead: it can become the leader. deliver: it sends messages, for the leader or while it leads. match: it keeps a copy of the matching index in memory, and evaluates conditions for the leader. api: it only forwards requests to the leader. all: the same as lead,deliver. All nodes accept API requests. Without node, the only valid value is all."`
 	DrainTimeout time.Duration `koanf:"drain_timeout" default:"30s" doc:"Time for which the server waits, when it stops, for messages that are being sent. Any that remain are resumed at the next start."`
 
 	// Cluster.

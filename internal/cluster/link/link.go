@@ -24,6 +24,8 @@ const (
 	Silence = 4 * time.Second
 	// maxPending is the number of bytes that wait to be written before senders wait.
 	maxPending = 4 << 20
+	// mostPending is the number of bytes that may wait to be written.
+	mostPending = 256 << 20
 	// keepPending is the size up to which a buffer is kept.
 	keepPending = 1 << 20
 	readBuffer  = 128 << 10
@@ -120,6 +122,22 @@ func (l *Link) Send(k byte, stream uint32, payload ...[]byte) {
 	}
 }
 
+// SendNow sends a frame without waiting. It ends the link if too many bytes are pending.
+func (l *Link) SendNow(k byte, stream uint32, payload ...[]byte) {
+	l.mu.Lock()
+	l.pending = AppendFrame(l.pending, k, stream, payload...)
+	tooMany := len(l.pending) > mostPending
+	l.mu.Unlock()
+	if tooMany {
+		l.end(errSlow)
+		return
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
 // write writes the pending bytes: all frames that were sent in the meantime are written together. Before it takes them, it
 // lets the goroutines run that are ready: a commit or a read wakes many at once, and each of them is about to send a frame.
 // A write costs more than what they do.
@@ -148,6 +166,8 @@ func (l *Link) write() {
 		}
 	}
 }
+
+var errSlow = errors.New("the other node reads too slowly")
 
 var errSilent = errors.New("nothing was received from the other node for too long")
 

@@ -16,7 +16,7 @@ type Node struct {
 	Name          string    `json:"name" doc:"name in the setting node"`
 	URL           string    `json:"url" doc:"URL at which the other nodes reach it"`
 	Version       string    `json:"version" doc:"version of Fanfare that it runs"`
-	Roles         []string  `json:"roles" doc:"values of its setting roles: all, or one or more of lead, deliver and api"`
+	Roles         []string  `json:"roles" doc:"values of its setting roles: all, or one or more of lead, deliver, match and api"`
 	StartedAt     time.Time `json:"started_at" doc:"when it registered, on the clock of the database"`
 	LastSeenAt    time.Time `json:"last_seen_at" doc:"its last heartbeat, on the clock of the database; a node sends one every 2 seconds"`
 	SilentSeconds float64   `json:"silent_seconds" doc:"time since its last heartbeat, in seconds"`
@@ -24,6 +24,7 @@ type Node struct {
 	ClockSkewMS   float64   `json:"clock_skew_ms" doc:"how far its clock is ahead of the clock of the database, in milliseconds; negative if it is behind; measured with the last heartbeat, to the precision of a round trip"`
 	Leader        bool      `json:"leader" doc:"it holds the lease of the leader: it processes all events and decides when each message is sent"`
 	Delivers      bool      `json:"delivers" doc:"it sends messages: it leads and has the role deliver, or has a link to the leader"`
+	Matches       bool      `json:"matches" doc:"it evaluates conditions for the leader, and its copy of the matching index is complete"`
 	Connections   int       `json:"connections" doc:"number of its open connections to relays and receivers"`
 	LeaseEpoch    int64     `json:"lease_epoch,omitempty" doc:"number of the lease of the leader, which increases with each change of the leader; only for the leader"`
 }
