@@ -31,6 +31,7 @@ const (
 	roleAll     = "all"
 	roleLead    = "lead"
 	roleDeliver = "deliver"
+	roleMatch   = "match"
 	roleAPI     = "api"
 )
 
@@ -40,13 +41,16 @@ func (c *Config) Leads() bool { return c.has(roleLead) }
 // Delivers reports whether this node opens connections to relays and receivers.
 func (c *Config) Delivers() bool { return c.has(roleDeliver) }
 
+// Matches reports whether this node matches events for the leader.
+func (c *Config) Matches() bool { return slices.Contains(c.Roles, roleMatch) }
+
 func (c *Config) has(role string) bool {
 	return slices.Contains(c.Roles, role) || slices.Contains(c.Roles, roleAll)
 }
 
 // validateRoles checks the roles of a node.
 func (c *Config) validateRoles(refuse func(key, hint, format string, args ...any)) {
-	const hint = "use all, or one or more of lead, deliver and api"
+	const hint = "use all, or one or more of lead, deliver, match and api"
 	if len(c.Roles) == 0 {
 		refuse("roles", hint, "must name at least one role")
 	}
@@ -56,7 +60,7 @@ func (c *Config) validateRoles(refuse func(key, hint, format string, args ...any
 			if len(c.Roles) > 1 {
 				refuse("roles", hint, "all must be the only role")
 			}
-		case roleLead, roleDeliver, roleAPI:
+		case roleLead, roleDeliver, roleMatch, roleAPI:
 			if !c.Clustered() {
 				refuse("roles", "use all, or set node to make this server a node of a cluster", "the role %q has no effect without node", r)
 			}

@@ -7,7 +7,7 @@
 //	bus.go       the bus, and the embedded NATS server of a node
 //	listen.go    the API, the recipient pages and inbound mail
 //	cluster.go   nodes of a cluster: waiting for the lease, leading, stepping down
-//	delivery.go  a node that delivers for the node that leads
+//	duties.go    a node that delivers or matches for the node that leads
 //	nodes.go     the list of nodes, and its metrics
 //	database.go  waiting for an unreachable database
 //	adapters.go  adapters between components

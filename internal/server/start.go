@@ -38,6 +38,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match"
+	"fanfare.dev/fanfare/internal/pipeline/match/replica"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -89,6 +90,7 @@ type components struct {
 	sites      *mx.Sites
 	keys       serverkeys.Keys
 	registry   *registry.Registry
+	feed       *replica.Feed // the matching index with its copies on other nodes; nil: this server is alone
 
 	// openBus
 	bus      *bus.Bus
@@ -170,7 +172,7 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 		}
 	}
 	c.registry, err = registry.Open(ctx, registry.Options{
-		Store: c.control, Conditions: c.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
+		Store: c.control, Conditions: c.conditions(), ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: c.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(c.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(c.config.AllowAttachments),
 		WaitInFlight: c.awaitEnded, Now: c.clock.Now, SuppressionKey: c.keys.Suppression.Bytes, Progress: c.progress.Begin("load subscriptions", 0),
 		StoreOutage: c.outage.Err, MaxWait: c.db.Patience(), Logger: c.log,
@@ -201,6 +203,36 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 		return nil // another node has its file
 	}
 	return adminKey(ctx, c.dir, c.registry)
+}
+
+// conditions returns the matching index that the registry changes. In a cluster, it also changes the copies on other nodes.
+func (c *components) conditions() registry.Conditions {
+	if c.node == nil {
+		return c.index
+	}
+	c.feed = replica.NewFeed(replica.FeedOptions{
+		Index: c.index, Logger: c.log,
+		Subscriptions: func(ctx context.Context, visit func(condition.Key, *condition.Entry) error) error {
+			return c.registry.AllConditionEntries(ctx, visit)
+		},
+	})
+	c.onStopDo(c.feed.Close)
+	return c.feed
+}
+
+// matchingNodes returns the function that lists the other nodes that match events; nil for a server that is alone.
+func (c *components) matchingNodes() func() []match.Node {
+	if c.feed == nil {
+		return nil
+	}
+	return func() []match.Node {
+		nodes := c.feed.Nodes()
+		all := make([]match.Node, len(nodes))
+		for i, n := range nodes {
+			all[i] = n
+		}
+		return all
+	}
 }
 
 // startRecorder starts to record outcomes, and reads the open work of the previous run.
@@ -336,7 +368,7 @@ func (c *components) startMatching(ctx context.Context) error {
 	c.samples, c.audiences = match.NewSamples(), match.NewAudiences(c.registry)
 	for _, lane := range fanfare.Lanes {
 		m, err := match.New(ctx, lane, match.Options{Bus: c.bus, Index: c.index, Verifier: c.verifier, Registry: c.registry, Store: c.store, States: c.states, Samples: c.samples,
-			Audiences: c.audiences, Digests: matchDigests{digests}, Recorder: c.recorder, Held: c.switches.Held, Clock: c.clock, Logger: c.log})
+			Audiences: c.audiences, Digests: matchDigests{digests}, Recorder: c.recorder, Nodes: c.matchingNodes(), Held: c.switches.Held, Clock: c.clock, Logger: c.log})
 		if err != nil {
 			return err
 		}

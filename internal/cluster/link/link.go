@@ -18,12 +18,14 @@ import (
 )
 
 const (
-	// pingEvery is how often each side says that it is there.
+	// pingEvery is the interval at which each side shows that it is alive.
 	pingEvery = time.Second
 	// Silence is how long a side may be silent.
 	Silence = 4 * time.Second
 	// maxPending is the number of bytes that wait to be written before senders wait.
 	maxPending = 4 << 20
+	// mostPending is the number of bytes that may wait to be written.
+	mostPending = 256 << 20
 	// keepPending is the size up to which a buffer is kept.
 	keepPending = 1 << 20
 	readBuffer  = 128 << 10
@@ -95,7 +97,7 @@ func (l *Link) Silence() time.Duration { return l.silence }
 // End ends the link for a reason.
 func (l *Link) End(why error) { l.end(why) }
 
-// hearing is a Link as a reader, which notes when bytes arrive: a long frame is not silence.
+// hearing reads from the connection of a Link and records when bytes arrive, so that a long frame does not count as silence.
 type hearing Link
 
 func (h *hearing) Read(p []byte) (int, error) {
@@ -120,9 +122,25 @@ func (l *Link) Send(k byte, stream uint32, payload ...[]byte) {
 	}
 }
 
-// write writes what is pending: all frames that have collected meanwhile go out together. Before it takes them, it lets the
-// goroutines run that are ready: a commit or a read wakes many at once, and each of them is about to send a frame. A write
-// costs more than what they do.
+// SendNow sends a frame without waiting. It ends the link if too many bytes are pending.
+func (l *Link) SendNow(k byte, stream uint32, payload ...[]byte) {
+	l.mu.Lock()
+	l.pending = AppendFrame(l.pending, k, stream, payload...)
+	tooMany := len(l.pending) > mostPending
+	l.mu.Unlock()
+	if tooMany {
+		l.end(errSlow)
+		return
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write writes the pending bytes: all frames that were sent in the meantime are written together. Before it takes them, it
+// lets the goroutines run that are ready: a commit or a read wakes many at once, and each of them is about to send a frame.
+// A write costs more than what they do.
 func (l *Link) write() {
 	var out []byte
 	for {
@@ -149,7 +167,9 @@ func (l *Link) write() {
 	}
 }
 
-var errSilent = errors.New("the other side has been silent for too long")
+var errSlow = errors.New("the other node reads too slowly")
+
+var errSilent = errors.New("nothing was received from the other node for too long")
 
 // watch sends a ping every second, and ends the link after a silence.
 func (l *Link) watch() {

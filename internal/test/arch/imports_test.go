@@ -110,6 +110,8 @@ var grants = []grant{
 		"work is repeated while the database is away, whatever the work is"},
 	{"internal/pipeline/eventgroup", []string{"."},
 		"the encoding of EVENTS is shared by intake, which writes it, and by everybody who reads it"},
+	{"internal/pipeline/match/replica", []string{".", "internal/cluster/link", "internal/condition"},
+		"copies of the index get its changes and answer events; what is done with the hits is the business of match"},
 	{"internal/pipeline/match", []string{".", "internal/bus", "internal/condition", "internal/pipeline/deliver/fairqueue", "internal/pipeline/eventgroup", "internal/pipeline/match/...", "internal/pipeline/plan", "internal/store/deliveries", "internal/store/retry", "internal/catalog", "internal/people", "internal/people/registry"},
 		"matching reads EVENTS, the index and the catalog, and commits what plan makes of the hits; digests, the recorder and approvals reach it as interfaces"},
 	{"internal/admin/inspect", []string{".", "internal/admin/report", "internal/condition", "internal/config", "internal/httpapi/wire", "internal/pipeline/match", "internal/pipeline/match/...", "internal/pipeline/plan", "internal/store/deliveries", "internal/catalog", "internal/people", "internal/people/registry"},

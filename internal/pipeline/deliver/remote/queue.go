@@ -12,11 +12,11 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// releaseValidity is how old a release may be when it is used. The lease of the leader was valid for at least this long
-// when it was granted, so a body never begins under the lease of another leader.
+// releaseValidity is the maximum age of a release when it is used. When the leader grants a release, its lease is valid for
+// at least this long, so a body never begins under the lease of another leader.
 const releaseValidity = time.Second
 
-// nodeQueue is the queue of one connection on the node: each call is made by the leader.
+// nodeQueue is the queue of one connection on the node: the leader makes each call.
 type nodeQueue struct {
 	link    *link.Link
 	stream  uint32
@@ -203,11 +203,11 @@ func (q *nodeQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Messa
 	return left, true
 }
 
-// withdraw reports released messages as not sent, because the release came too late.
+// withdraw reports released messages as not sent, because the release is no longer valid.
 func (q *nodeQueue) withdraw(messages []*driver.Message) {
 	outcomes := make([]driver.Outcome, len(messages))
 	for i := range outcomes {
-		outcomes[i] = driver.Outcome{Verdict: driver.Temporary, Text: "nothing was sent: the leading node replied too late", Relay: "this node", At: time.Now()}
+		outcomes[i] = driver.Outcome{Verdict: driver.Temporary, Text: "nothing was sent: the permission of the leading node to send this message was no longer valid", Relay: "this node", At: time.Now()}
 	}
 	_ = q.ReportAll(messages, outcomes) // after an error, the leader sends the messages again
 }

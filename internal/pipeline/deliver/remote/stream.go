@@ -70,7 +70,7 @@ func (s *stream) serve(ctx context.Context, queue driver.Queue) error {
 	return errLost
 }
 
-// returnHeld returns the messages of which no body was begun. The others are settled by the owner of the queue as lost.
+// returnHeld returns the messages whose body was not released. The owner of the queue settles the others as lost.
 func (s *stream) returnHeld() {
 	for _, h := range slices.Backward(s.held) {
 		if !h.released {
@@ -164,8 +164,8 @@ func (s *stream) replyNext(message *driver.Message) {
 	s.last, s.lastOf = content{message.Body, message.Attachments}, message
 }
 
-// callRelease calls Release, or ReleaseAll for several messages. The reply is whether they are released and may be sent
-// now, how long the call took, and the ids of those that the node still holds.
+// callRelease calls Release, or ReleaseAll for several messages. The reply says whether they are released, whether the lease
+// of the leader is valid for long enough, how long the call took, and which of the messages the node still holds.
 func (s *stream) callRelease(d *link.Decoder) {
 	all := s.messages(d)
 	if d.Err != nil {
