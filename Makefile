@@ -239,6 +239,7 @@ realdata: ## Publish real events to 20,000 generated subscriptions each and chec
 .PHONY: bench-smoke
 bench-smoke: build ## Run every experiment at a hundredth of its size.
 	@$(STEP) 'experiments at 1 %' ./bin/fanfare bench --scale 0.01 all
+	@$(STEP) 'experiments of a cluster at 1 %' $(WITH_POSTGRES) sh -c 'FANFARE_DB=$$FANFARE_TEST_POSTGRES exec ./bin/fanfare bench --scale 0.01 --db env cluster'
 
 .PHONY: fmt
 fmt: ## Format the sources.

@@ -28,6 +28,7 @@ func benchCommand() *cobra.Command {
 process with its own data directory in the working directory, and a sink in another
 process. The experiments in the matching suite, except B8 and B10, measure only the
 condition index, and compare it with cel-go and with the same work without conditions.
+Those in the suite cluster start several nodes, and need PostgreSQL (--db).
 
 Each argument is the id of an experiment, the name of a suite, or all. A suite runs
 the experiments that are implemented and lists the others. The command fails if a
@@ -38,6 +39,7 @@ because a rate is too low.`,
   fanfare bench --scale 0.01 all
   fanfare bench --scale 10 B1 B2
   fanfare bench N1 --db postgres://bench@127.0.0.1/bench
+  fanfare bench cluster --db postgres://bench@127.0.0.1/bench
   fanfare bench --runs 3 --out results.jsonl ssns
   fanfare bench report results.jsonl > page.html
   fanfare bench report --markdown results.jsonl

@@ -5,7 +5,7 @@
 // This package lists the experiments and the suites, runs them, and compares two
 // binaries in pairs. Its subpackages hold the rest:
 //
-//   - delivery, intake, matching, pipeline and rendering: the experiments by topic
+//   - delivery, intake, matching, nodes, pipeline and rendering: the experiments by topic
 //   - harness: server, sink and other processes of a run, and the clocks
 //   - loadgen: people, subscriptions, documents and requests that a run sends
 //   - rawlimit: the same work without a product, measured in the same run

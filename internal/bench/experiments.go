@@ -5,6 +5,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/harness"
 	"fanfare.dev/fanfare/internal/bench/intake"
 	"fanfare.dev/fanfare/internal/bench/matching"
+	"fanfare.dev/fanfare/internal/bench/nodes"
 	"fanfare.dev/fanfare/internal/bench/pipeline"
 	"fanfare.dev/fanfare/internal/bench/rendering"
 	"fanfare.dev/fanfare/internal/bench/report"
@@ -17,6 +18,8 @@ func Experiments() []harness.Experiment {
 		{ID: "N1", Run: delivery.RunBroadcast, Published: report.Published{Value: 233, Text: "233/s, 71.5 min (NotifyBC, 2 x 1 core)"}, Shows: "a broadcast to 1,000,000 subscriptions with NotifyBC's filter: personal mails of 1 KB over 50 connections"},
 		{ID: "N1b", Run: delivery.RunMixed, Shows: "N1 with 10,000 different filters, three overlapping subscriptions for every tenth person, 2 % of the mails refused once with 4xx, 1 % with 5xx"},
 		{ID: "N1d", Run: delivery.RunSigned, Shows: "N1 with signed mails (DKIM): unsigned, Ed25519, and RSA-2048 with a tenth of the mails"},
+		{ID: "N2", Run: nodes.RunTwo, NeedsDB: true, Published: report.Published{Value: 287, Text: "287/s, 5.8 min (NotifyBC, 2 nodes)"}, Shows: "N1 with 100,000 subscriptions through two nodes; the limit is one server"},
+		{ID: "N3", Run: nodes.RunThree, NeedsDB: true, Published: report.Published{Value: 288, Text: "292/s with 2 nodes, 288/s with 3 (NotifyBC)"}, Shows: "N1 through two and three nodes; the limit is one server"},
 		{ID: "N4", Run: intake.RunScript, Shows: "the same subscriptions by single POSTs, by 100 POSTs at a time (as NotifyBC's script does), and in bulk"},
 		{ID: "N5", Run: delivery.RunRaw, Shows: "a raw SMTP sender to the same sink: prepared bytes, same size, same grouping (the limit of N1)"},
 		{ID: "U1", Run: delivery.RunUrgentEvents, Shows: "one urgent event to one subscriber on an idle server, 2,000 times: p99 from the 202 to the bytes at the sink"},
@@ -55,6 +58,9 @@ func Experiments() []harness.Experiment {
 		{ID: "H1", Run: pipeline.RunBroadcastHistory, Shows: "ten broadcasts to 1,000,000 people, then 1,000 random histories and traces: p99 of a history"},
 		{ID: "H2", Run: pipeline.RunSingleHistory, Shows: "10,000,000 events to one person each, then 1,000 random histories and traces: p99 of a history"},
 		{ID: "RB1", Run: delivery.RunReturns, Shows: "100,000 bounces come in by mail at 2,000/s during a broadcast to 500,000: each counts once, and no suppressed address gets mail later than 1 s after its bounce"},
+		{ID: "K1", Run: nodes.RunLinks, NeedsDB: true, Shows: "N1 through one server, one node, three nodes, and a leader for which one, two and three other nodes deliver: rates, and the CPU time of each process for a mail"},
+		{ID: "K2", Run: nodes.RunSlowRelay, NeedsDB: true, Shows: "a next hop that answers after 250 ms, 500 connections for each of one to three nodes that deliver: the rate by the number of nodes"},
+		{ID: "K3", Run: nodes.RunSharedRate, NeedsDB: true, Shows: "a channel with 350/s through two nodes, of which one is replaced during the broadcast, to a next hop that refuses mails above 360/s: the rate and the share of refused mails"},
 		{ID: "R1", Run: intake.RunIdle, Shows: "time from start to ready with 1,000,000 subscriptions; memory and CPU of an idle server"},
 	}, matching.Experiments()...)
 }

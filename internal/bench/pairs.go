@@ -73,10 +73,11 @@ func lessIsBetter(unit string) bool {
 // how much a figure changes with the machine alone. The load, the sink and the raw
 // limits always come from the new binary.
 func RunPairs(ctx context.Context, o PairOptions, ids []string) error {
-	chosen, err := choose(ids)
+	chosen, needDB, err := choose(ids, o.DB != "")
 	if err != nil {
 		return err
 	}
+	sayNeedDB(o.Output, needDB)
 	o.Start()
 	fmt.Fprintf(o.Output, "machine: %s\nscale %g, seed %d, durability %s\nold: %s\nnew: %s\n", harness.Machine(), o.Scale, o.Seed, o.Durability, o.Old, o.Binary)
 	var failed []error

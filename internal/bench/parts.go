@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/bench/harness"
 	"fanfare.dev/fanfare/internal/bench/matching"
+	"fanfare.dev/fanfare/internal/bench/nodes"
 	"fanfare.dev/fanfare/internal/bench/rawlimit"
 	"fanfare.dev/fanfare/internal/bench/rendering"
 )
@@ -25,6 +26,8 @@ func Part(ctx context.Context, name, spec string, in io.Reader, out io.Writer) e
 		return harness.RunPartInProcess(ctx, spec, in, out, rawlimit.RowsPart)
 	case "scan":
 		return harness.RunPartInProcess(ctx, spec, in, out, rawlimit.ScanPart)
+	case "nats":
+		return harness.RunPartInProcess(ctx, spec, in, out, nodes.NATSPart)
 	case "match":
 		return harness.RunPartInProcess(ctx, spec, in, out, matching.MatchPart)
 	case "adds":

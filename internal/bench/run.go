@@ -14,11 +14,12 @@ import (
 // Run runs the experiments with these ids. An id may also be the name of a suite, or
 // all. Run goes on after a CheckError and returns all of them in the end.
 func Run(ctx context.Context, o harness.Options, ids []string) error {
-	chosen, err := choose(ids)
+	chosen, needDB, err := choose(ids, o.DB != "")
 	if err != nil {
 		return err
 	}
 	sayMissing(o.Output, ids)
+	sayNeedDB(o.Output, needDB)
 	if len(chosen) == 0 {
 		return nil
 	}

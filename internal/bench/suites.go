@@ -30,6 +30,7 @@ func suites() []suite {
 		{"cadence", "D1 D3 D4 G1 G2 L4 L10"},
 		{"shaping", "L1 L2 L6 L7 L9 L9b D2 D4r D5 P1 F1 F1m"},
 		{"server", "U1 U2 R1 RB1"},
+		{"cluster", "K1 K2 K3 N2 N3"},
 		{"matching", "B1 B1j B2 B3 B4 B5 B6 B7 B8 B9 B10"},
 	}
 }
@@ -38,7 +39,8 @@ func suites() []suite {
 func Missing() map[string]string {
 	later := map[string]string{}
 	for why, ids := range map[string]string{
-		"more than one node":         "N2 N3 D6 P2",
+		"webhooks through nodes":     "D6",
+		"a simulated day":            "P2",
 		"file and SQL providers":     "E1 E2 E3 E4",
 		"provider APIs":              "L3 L5 L8",
 		"sessions and workers":       "T1 T2 T3",
@@ -69,33 +71,60 @@ func findExperiment(id string) (harness.Experiment, bool) {
 	return all[i], true
 }
 
-// choose returns the experiments with these ids. Of a suite it returns those that can
-// run; a single id that cannot run is an error.
-func choose(ids []string) ([]harness.Experiment, error) {
-	var chosen []harness.Experiment
+// choose returns the experiments with these ids. Of a suite and of all it returns those
+// that can run; a single id that cannot run is an error. withDB tells whether there is a
+// PostgreSQL. needDB are the experiments that were left out because there is none.
+func choose(ids []string, withDB bool) (chosen []harness.Experiment, needDB []string, err error) {
+	add := func(e harness.Experiment) {
+		if e.NeedsDB && !withDB {
+			needDB = append(needDB, e.ID)
+		} else {
+			chosen = append(chosen, e)
+		}
+	}
 	for _, id := range ids {
 		if strings.EqualFold(id, "all") {
-			chosen = append(chosen, Experiments()...)
+			for _, e := range Experiments() {
+				add(e)
+			}
 			continue
 		}
 		if s, ok := findSuite(id); ok {
 			for id := range strings.FieldsSeq(s.ids) {
 				if e, ok := findExperiment(id); ok {
-					chosen = append(chosen, e)
+					add(e)
 				}
 			}
 			continue
 		}
 		if why, missing := Missing()[strings.ToUpper(id)]; missing {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("experiment %s cannot run yet: it needs %s", id, why), Hint: "fanfare bench list shows the experiments that can run"}
+			return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("experiment %s cannot run yet: it needs %s", id, why), Hint: "fanfare bench list shows the experiments that can run"}
 		}
 		e, ok := findExperiment(id)
 		if !ok {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown experiment %q", id), Hint: "fanfare bench list shows the experiments"}
+			return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown experiment %q", id), Hint: "fanfare bench list shows the experiments"}
 		}
-		chosen = append(chosen, e)
+		if e.NeedsDB && !withDB {
+			return nil, nil, errNeedDB(e.ID)
+		}
+		add(e)
 	}
-	return chosen, nil
+	if len(chosen) == 0 && len(needDB) > 0 {
+		return nil, nil, errNeedDB(needDB...)
+	}
+	return chosen, needDB, nil
+}
+
+// errNeedDB is the error for experiments that run only with a PostgreSQL.
+func errNeedDB(ids ...string) error {
+	return &fanfare.Error{Code: fanfare.Invalid, Message: strings.Join(ids, " ") + ": the nodes of a cluster share a PostgreSQL database", Hint: "pass its URL with --db, such as --db postgres://bench@127.0.0.1/bench"}
+}
+
+// sayNeedDB lists the experiments that were left out because there is no PostgreSQL.
+func sayNeedDB(w io.Writer, ids []string) {
+	if len(ids) > 0 {
+		fmt.Fprintf(w, "left out, because they need PostgreSQL (--db): %s\n", strings.Join(ids, " "))
+	}
 }
 
 // sayMissing lists the experiments of the chosen suites that cannot run yet, and what

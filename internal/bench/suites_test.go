@@ -29,7 +29,7 @@ func TestEveryPlannedExperimentIsThereOrSaidToBeMissing(t *testing.T) {
 }
 
 func TestASuiteRunsItsExperimentsAndNamesTheMissingOnes(t *testing.T) {
-	chosen, err := choose([]string{"ssns"})
+	chosen, _, err := choose([]string{"ssns"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestASuiteRunsItsExperimentsAndNamesTheMissingOnes(t *testing.T) {
 	if err := Run(t.Context(), harness.Options{Output: &said}, []string{"telepathy"}); err != nil || !strings.Contains(said.String(), "telepathy: T1 T2") {
 		t.Errorf("a suite that has none yet: %v, said %s", err, said.String())
 	}
-	if _, err := choose([]string{"e1"}); err == nil || !strings.Contains(err.Error(), "cannot run yet") {
+	if _, _, err := choose([]string{"e1"}, false); err == nil || !strings.Contains(err.Error(), "cannot run yet") {
 		t.Errorf("a single one that is missing: %v", err)
 	}
 }

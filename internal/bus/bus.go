@@ -4,7 +4,8 @@
 //
 // State. By default the server runs inside this process, without a network
 // port, with its files in the data directory; with a URL the same streams live
-// on a cluster. An append returns only after the stream has stored the message; with durability
+// on a cluster. The server of a Member runs inside this process, too, and is one of a cluster of
+// such servers. An append returns only after the stream has stored the message; with durability
 // fsync, the message is then synced.
 //
 // Failure. A message that a consumer received but did not finish is delivered again: after the
@@ -32,12 +33,14 @@ const MaxPayload = 1<<20 - 16<<10
 
 // Options specify the location and the durability of the bus.
 type Options struct {
-	Dir      string        // directory of the embedded server's files
-	URL      string        // of a cluster; empty for the embedded server
+	Dir      string        // directory of the embedded server's files; for a Member: of the earlier bus of this server, which a new cluster takes over
+	URL      string        // of a cluster; empty for an embedded server
+	Member   *Member       // the embedded server of a cluster; nil: an embedded server of its own, or the one at URL
 	Sync     bool          // embedded: sync each append to the disk
 	Lease    time.Duration // how long a message stays with a consumer that does not respond; at least 1 s
 	Replicas int           // of each stream on a cluster; 0: unchanged
 	Matches  bool          // with a cluster: no other process matches events at this time
+	Existing bool          // with a Member: the streams must exist, because the store has events
 	FirstSeq uint64        // lowest sequence that a new EVENTS stream may use, above all that the store knows
 	Logger   *slog.Logger
 }
@@ -45,11 +48,13 @@ type Options struct {
 // Bus is an open bus.
 type Bus struct {
 	options  Options
-	embedded *host // nil with a cluster
+	embedded *host // nil with an external cluster
+	alone    bool  // this process is the only client of its embedded server
 	conn     *nats.Conn
 	js       jetstream.JetStream
 	events   jetstream.Stream
 	batches  jetstream.Stream
+	metadata map[string]string // of a new stream EVENTS
 
 	mu     sync.Mutex
 	leases map[*Lease]struct{}
@@ -72,32 +77,49 @@ func Open(ctx context.Context, options Options) (*Bus, error) {
 		return nil, errors.Join(err, b.Close())
 	}
 	b.stopped.Go(func() { b.keepLeases(b.background) })
-	if b.embedded != nil {
+	if b.alone {
 		b.stopped.Go(func() { b.embedded.revive(b.background) })
 	}
 	return b, nil
 }
 
 func (b *Bus) open(ctx context.Context) error {
-	var err error
-	if b.options.URL == "" {
-		if b.embedded, err = startHost(b.options); err != nil {
+	if err := b.connect(); err != nil {
+		return err
+	}
+	if b.options.Member != nil {
+		return b.openMember(ctx)
+	}
+	return b.whileElecting(ctx, replyWait, b.makeStreams)
+}
+
+// connect starts or connects the bus.
+func (b *Bus) connect() (err error) {
+	options := []jetstream.JetStreamOpt{jetstream.WithPublishAsyncMaxPending(1024)}
+	switch {
+	case b.options.Member != nil:
+		b.embedded = b.options.Member.host
+		b.conn, err = b.embedded.connect(nats.UserInfo(memberUser, b.options.Member.password))
+	case b.options.URL == "":
+		if b.embedded, err = startAlone(b.options.Dir, b.options.Sync, b.options.Logger); err != nil {
 			return err
 		}
-		b.conn, err = nats.Connect("", nats.InProcessServer(b.embedded), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectEvery), nats.ReconnectBufSize(-1))
-	} else {
+		b.alone = true
+		b.conn, err = b.embedded.connect()
+	default:
 		b.conn, err = nats.Connect(b.options.URL, nats.Name("fanfare"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(false))
 	}
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w", err)
 	}
-	if b.js, err = jetstream.New(b.conn, jetstream.WithPublishAsyncMaxPending(1024)); err != nil {
-		return err
+	if !b.alone { // the reply of a server that fails is lost
+		options = append(options, jetstream.WithPublishAsyncTimeout(replyWait))
 	}
-	return b.makeStreams(ctx)
+	b.js, err = jetstream.New(b.conn, options...)
+	return err
 }
 
-// Close ends the consumers and, if it is embedded, the server. Messages that were received but
+// Close ends the consumers and, unless it belongs to a Member, the embedded server. Messages that were received but
 // not finished are delivered again after the next start.
 func (b *Bus) Close() error {
 	b.once.Do(func() {
@@ -108,7 +130,7 @@ func (b *Bus) Close() error {
 		if b.conn != nil {
 			b.conn.Close()
 		}
-		if b.embedded != nil {
+		if b.alone {
 			b.embedded.stop()
 		}
 	})

@@ -84,7 +84,7 @@ func (b *Bus) RewriteGroup(ctx context.Context, seq uint64, group []byte) error 
 	if err := fits(group); err != nil {
 		return err
 	}
-	if _, err := b.js.Publish(ctx, rewrittenSubject, group); err != nil {
+	if _, err := b.publish(ctx, rewrittenSubject, group); err != nil {
 		return fmt.Errorf("append to %s: %w", eventsStream, err)
 	}
 	if err := b.events.SecureDeleteMsg(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {

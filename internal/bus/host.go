@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"fanfare.dev/fanfare"
 )
@@ -21,7 +23,9 @@ import (
 // NATS server stops writing, so the host replaces it with a new one when there is space.
 // Acknowledged data is in its files, and clients reconnect.
 type host struct {
-	options Options
+	dir     string
+	options *server.Options
+	log     *slog.Logger
 	failed  chan struct{} // holds one token when a write has failed
 	broken  atomic.Bool   // from a failed write until the server is replaced
 
@@ -41,54 +45,77 @@ const (
 	reconnectEvery = 20 * time.Millisecond
 )
 
-func startHost(options Options) (*host, error) {
-	h := &host{options: options, failed: make(chan struct{}, 1)}
-	return h, h.start()
-}
-
-func (h *host) start() error {
-	s, err := server.NewServer(&server.Options{
+// serverOptions returns the options of a server that stores its data in a directory.
+func serverOptions(dir string, sync bool) *server.Options {
+	return &server.Options{
 		ServerName:        "fanfare",
-		DontListen:        true,
 		JetStream:         true,
 		JetStreamMaxStore: maxStoreBytes,
-		StoreDir:          h.options.Dir,
-		SyncAlways:        h.options.Sync,
+		StoreDir:          dir,
+		SyncAlways:        sync,
 		NoSigs:            true,
 		NoLog:             true,
 
 		DisableJetStreamBanner: true,
-	})
+	}
+}
+
+// startAlone starts a server that is not a member of a cluster, and that has no network port.
+func startAlone(dir string, sync bool, log *slog.Logger) (*host, error) {
+	options := serverOptions(dir, sync)
+	options.DontListen = true
+	return startHost(options, log)
+}
+
+func startHost(options *server.Options, log *slog.Logger) (*host, error) {
+	h := &host{dir: options.StoreDir, options: options, log: log, failed: make(chan struct{}, 1)}
+	return h, h.start()
+}
+
+func (h *host) start() error {
+	s, err := server.NewServer(h.options.Clone()) // the server changes its options
 	if err != nil {
 		return fmt.Errorf("embedded NATS: %w", err)
 	}
 	found := &rebuilt{}
-	s.SetLoggerV2(serverLog{log: h.options.Logger, failed: h.fail, rebuilt: found}, false, false, false)
+	s.SetLoggerV2(serverLog{log: h.log, failed: h.fail, rebuilt: found}, false, false, false)
 	s.Start()
 	if !s.ReadyForConnections(20 * time.Second) {
 		s.Shutdown()
-		return errors.New("embedded NATS did not start within 20 s")
+		return errors.New("embedded NATS did not start within 20 s" + h.unboundRoutes())
 	}
-	found.tell(h.options.Logger, s)
+	found.tell(h.log, s)
 	h.mu.Lock()
 	h.server = s
 	h.mu.Unlock()
 	return nil
 }
 
-// InProcessConn connects to the current server.
-func (h *host) InProcessConn() (net.Conn, error) {
+// unboundRoutes returns the likely reason for which the server of a member does not start.
+func (h *host) unboundRoutes() string {
+	if h.options.Cluster.Port == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": another program may be using %s:%d, or this machine does not have that address: check cluster_listen", h.options.Cluster.Host, h.options.Cluster.Port)
+}
+
+// current returns the current server; nil before it has started.
+func (h *host) current() *server.Server {
 	h.mu.Lock()
-	s := h.server
-	h.mu.Unlock()
-	return s.InProcessConn()
+	defer h.mu.Unlock()
+	return h.server
+}
+
+// InProcessConn connects to the current server.
+func (h *host) InProcessConn() (net.Conn, error) { return h.current().InProcessConn() }
+
+// connect opens a connection inside this process.
+func (h *host) connect(options ...nats.Option) (*nats.Conn, error) {
+	return nats.Connect("", append(options, nats.InProcessServer(h), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectEvery), nats.ReconnectBufSize(-1))...)
 }
 
 func (h *host) stop() {
-	h.mu.Lock()
-	s := h.server
-	h.mu.Unlock()
-	if s != nil {
+	if s := h.current(); s != nil {
 		s.Shutdown()
 		s.WaitForShutdown()
 	}
@@ -111,7 +138,7 @@ func (h *host) revive(ctx context.Context) {
 			return
 		case <-h.failed:
 		}
-		h.options.Logger.Error("the bus cannot write to its disk; the server refuses events until the disk has free space", "dir", h.options.Dir)
+		h.log.Error("the bus cannot write to its disk; the server refuses events until the disk has free space", "dir", h.dir)
 		for again := true; again; {
 			select {
 			case <-ctx.Done():
@@ -130,16 +157,16 @@ func (h *host) revive(ctx context.Context) {
 			err := h.start()
 			if again = err != nil; again {
 				h.broken.Store(true)
-				h.options.Logger.Error("cannot restart the bus; retrying", "error", err)
+				h.log.Error("cannot restart the bus; retrying", "error", err)
 			}
 		}
-		h.options.Logger.Info("the bus can write again")
+		h.log.Info("the bus can write again")
 	}
 }
 
 func (h *host) hasSpace() bool {
 	var stat syscall.Statfs_t
-	err := syscall.Statfs(h.options.Dir, &stat)
+	err := syscall.Statfs(h.dir, &stat)
 	return err == nil && int64(stat.Bavail)*stat.Bsize >= minFreeBytes
 }
 
@@ -149,6 +176,12 @@ func (h *host) full() error {
 		return nil
 	}
 	return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full", Hint: "free some space; the server then resumes automatically"}
+}
+
+// usual begins the warnings that a member of a cluster logs at each start or stop. Its password and the secret of the routes
+// are in no file; the member itself logs how many servers it reaches.
+var usual = []string{
+	"Plaintext passwords detected", "Waiting for routing to be established", "JetStream has not established contact with a meta leader", "Metalayer blocking snapshot",
 }
 
 // serverLog passes on the warnings and errors of the embedded server, except those about an index
@@ -163,13 +196,23 @@ func (l serverLog) Noticef(string, ...any) {}
 func (l serverLog) Debugf(string, ...any)  {}
 func (l serverLog) Tracef(string, ...any)  {}
 func (l serverLog) Warnf(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !l.rebuilt.note(text) {
-		l.log.Warn("bus: " + text)
+	text := fmt.Sprintf(format, args...)
+	if l.rebuilt.note(text) {
+		return
 	}
+	level := slog.LevelWarn
+	if slices.ContainsFunc(usual, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
+		level = slog.LevelDebug
+	}
+	l.log.Log(context.Background(), level, "bus: "+text)
 }
 
 func (l serverLog) Errorf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
+	if strings.HasPrefix(text, "Error trying to connect to route") { // once a second; the member logs how many servers it reaches
+		l.log.Debug("bus: " + text)
+		return
+	}
 	l.log.Error("bus: " + text)
 	if strings.Contains(text, "Critical write error") || strings.Contains(text, "out of resources") || strings.Contains(text, syscall.ENOSPC.Error()) {
 		l.failed()

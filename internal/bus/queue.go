@@ -48,12 +48,12 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 	if b.background.Err() != nil {
 		return nil, ErrClosed
 	}
-	config := jetstream.ConsumerConfig{
-		Durable: name, FilterSubject: subject,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: b.options.Lease,
-		MaxDeliver: -1, MaxAckPending: MaxHeld,
-	}
-	consumer, err := b.consumer(ctx, stream, config)
+	config := b.consumerConfig(subject)
+	var consumer jetstream.Consumer
+	err := b.whileElecting(ctx, replyWait, func(ctx context.Context) (err error) {
+		consumer, err = b.consumer(ctx, stream, config)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", name, err)
 	}
@@ -68,12 +68,21 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 	return q, nil
 }
 
-// consumer creates a durable consumer if it is missing. On the embedded bus, this process is the
-// only client, so leases of an earlier run are void: it creates the consumer again from its floor,
+// consumerConfig returns the configuration of the consumer of a subject.
+func (b *Bus) consumerConfig(subject string) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable: consumerName(subject), FilterSubject: subject,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: b.options.Lease,
+		MaxDeliver: -1, MaxAckPending: MaxHeld,
+	}
+}
+
+// consumer creates a durable consumer if it is missing. On an embedded bus outside a cluster, this
+// process is the only client, so leases of an earlier run are void: it creates the consumer again from its floor,
 // and unfinished messages are delivered at once instead of after the lease. With the option Matches,
 // the same applies to EVENTS on a cluster.
 func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (jetstream.Consumer, error) {
-	if b.embedded == nil && (!b.options.Matches || stream != b.events) {
+	if !b.alone && (!b.options.Matches || stream != b.events) {
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
 	old, err := stream.Consumer(ctx, config.Durable)
@@ -121,12 +130,17 @@ func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func
 			_ = l.Later(0) // otherwise it is delivered again after its lease
 		}
 	}()
+	logged := ""
 	for ctx.Err() == nil {
 		err := q.fetch(ctx, consumer)
 		if err == nil {
+			logged = ""
 			continue
 		}
-		q.bus.options.Logger.Warn("cannot fetch messages from the bus; retrying", "error", err)
+		if text := err.Error(); text != logged {
+			q.bus.options.Logger.Warn("cannot fetch messages from the bus; retrying", "error", err)
+			logged = text
+		}
 		select {
 		case <-time.After(fetchPause):
 		case <-ctx.Done():

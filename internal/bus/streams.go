@@ -32,7 +32,7 @@ func (b *Bus) makeStreams(ctx context.Context) (err error) {
 	b.events, err = b.makeStream(ctx, jetstream.StreamConfig{
 		Name: eventsStream, Subjects: []string{"fanfare.events.*"},
 		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
-		FirstSeq: max(1, b.options.FirstSeq),
+		FirstSeq: max(1, b.options.FirstSeq), Metadata: b.metadata,
 	})
 	if err != nil {
 		return err
@@ -63,14 +63,6 @@ func (b *Bus) makeStream(ctx context.Context, config jetstream.StreamConfig) (je
 	return stream, nil
 }
 
-// Replicas returns how many copies of the streams the bus stores, and 0 for an embedded bus.
-func (b *Bus) Replicas() int {
-	if b.embedded != nil {
-		return 0
-	}
-	return min(max(1, b.events.CachedInfo().Config.Replicas), max(1, b.batches.CachedInfo().Config.Replicas))
-}
-
 // AppendEvents stores one group of events and returns its sequence. It returns when the group is
 // durable.
 func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte) (uint64, error) {
@@ -80,7 +72,7 @@ func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte)
 	if err := fits(group); err != nil {
 		return 0, err
 	}
-	ack, err := b.js.Publish(ctx, eventsSubject(lane), group)
+	ack, err := b.publish(ctx, eventsSubject(lane), group)
 	if full := b.embedded.full(); err != nil && full != nil {
 		return 0, full
 	}
@@ -95,7 +87,11 @@ func (b *Bus) EventGroup(ctx context.Context, seq uint64) (group []byte, kept ti
 	if seq == 0 {
 		return nil, time.Time{}, nil // sequences begin at 1; NATS calls 0 a bad request
 	}
-	msg, err := b.events.GetMsg(ctx, seq)
+	var msg *jetstream.RawStreamMsg
+	err = b.whileElecting(ctx, replyWait, func(ctx context.Context) (err error) {
+		msg, err = b.events.GetMsg(ctx, seq)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, time.Time{}, nil
 	}
@@ -139,17 +135,23 @@ func (b *Bus) PublishBatches(ctx context.Context, batches []Batch) error {
 		}
 	}
 	if len(batches) == 1 {
-		_, err := b.js.Publish(ctx, batchesSubject(batches[0].Channel, batches[0].Lane), batches[0].Data)
+		_, err := b.publish(ctx, batchesSubject(batches[0].Channel, batches[0].Lane), batches[0].Data)
 		return err
 	}
+	ids := b.messageIDs()
+	return b.whileElecting(ctx, 0, func(ctx context.Context) error { return b.publishAhead(ctx, batches, ids) })
+}
+
+// publishAhead publishes batches, several at a time.
+func (b *Bus) publishAhead(ctx context.Context, batches []Batch, ids func(i int) []jetstream.PublishOpt) error {
 	ahead := make(chan jetstream.PubAckFuture, batchesAhead)
-	for _, batch := range batches {
+	for i := range batches {
 		if len(ahead) == cap(ahead) {
 			if err := published(ctx, <-ahead); err != nil {
 				return err
 			}
 		}
-		future, err := b.js.PublishAsync(batchesSubject(batch.Channel, batch.Lane), batch.Data, jetstream.WithStallWait(stallWait))
+		future, err := b.js.PublishAsync(batchesSubject(batches[i].Channel, batches[i].Lane), batches[i].Data, append(ids(i), jetstream.WithStallWait(stallWait))...)
 		if err != nil {
 			return fmt.Errorf("publish a batch: %w", err)
 		}
@@ -180,14 +182,14 @@ func (b *Bus) ReplayEvents(ctx context.Context, since time.Time, visit func(seq 
 	if err := b.embedded.full(); err != nil {
 		return err
 	}
-	info, err := b.events.Info(ctx)
+	info, err := b.infoOf(ctx, b.events)
 	if err != nil {
 		return err
 	}
 	if info.State.Msgs == 0 || info.State.LastTime.Before(since) {
 		return nil
 	}
-	consumer, err := b.js.OrderedConsumer(ctx, eventsStream, jetstream.OrderedConsumerConfig{
+	consumer, err := b.read(ctx, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since,
 	})
 	if err != nil {
@@ -218,7 +220,7 @@ func (b *Bus) ReplayEvents(ctx context.Context, since time.Time, visit func(seq 
 
 // TrimEvents removes groups that are both matched and older than a time.
 func (b *Bus) TrimEvents(ctx context.Context, before time.Time) error {
-	info, err := b.events.Info(ctx)
+	info, err := b.infoOf(ctx, b.events)
 	if err != nil || info.State.Msgs == 0 || !info.State.FirstTime.Before(before) {
 		return err
 	}
@@ -246,7 +248,7 @@ func (b *Bus) TrimEvents(ctx context.Context, before time.Time) error {
 // firstSince returns the first sequence in [FirstSeq, floor) that was stored at or after a time,
 // or floor. It uses a binary search, because the times in a stream ascend.
 func (b *Bus) firstSince(ctx context.Context, since time.Time, floor uint64) (uint64, error) {
-	info, err := b.events.Info(ctx)
+	info, err := b.infoOf(ctx, b.events)
 	if err != nil {
 		return 0, err
 	}
@@ -302,7 +304,7 @@ func (b *Bus) Backlog(ctx context.Context) (Backlog, error) {
 		info := consumer.CachedInfo()
 		backlog.EventGroups += info.NumPending + uint64(max(info.NumAckPending, 0))
 	}
-	info, err := b.batches.Info(ctx)
+	info, err := b.infoOf(ctx, b.batches)
 	if err != nil {
 		return backlog, err
 	}

@@ -21,7 +21,7 @@ func (b *Bus) UnmatchedEvents(ctx context.Context, visit func(seq uint64, group 
 	if err != nil || len(open) == 0 {
 		return err
 	}
-	info, err := b.events.Info(ctx)
+	info, err := b.infoOf(ctx, b.events)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", eventsStream, err)
 	}
@@ -30,7 +30,7 @@ func (b *Bus) UnmatchedEvents(ctx context.Context, visit func(seq uint64, group 
 		config.FilterSubjects = append(config.FilterSubjects, subject)
 		config.OptStartSeq = min(config.OptStartSeq, first)
 	}
-	consumer, err := b.js.OrderedConsumer(ctx, eventsStream, config)
+	consumer, err := b.read(ctx, config)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", eventsStream, err)
 	}
@@ -94,7 +94,7 @@ func (b *Bus) openLanes(ctx context.Context) (map[string]uint64, error) {
 
 // NextEvent returns the lowest possible sequence of the next group.
 func (b *Bus) NextEvent(ctx context.Context) (uint64, error) {
-	info, err := b.events.Info(ctx)
+	info, err := b.infoOf(ctx, b.events)
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", eventsStream, err)
 	}

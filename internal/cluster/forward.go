@@ -34,6 +34,7 @@ type ForwarderOptions struct {
 	Member      *Member
 	Key         *Key
 	Local       func() http.Handler // the API of this node; nil until it is open
+	Waits       func() error        // why this node, which has the lease, cannot lead yet; nil: unknown
 	Metrics     http.Handler        // of this node while it does not lead
 	Roots       *x509.CertPool      // for the certificates of the other nodes; nil: those of the system
 	MaxRequests int                 // at the same time; 0: no limit
@@ -120,7 +121,14 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // ready answers whether requests to this node are answered.
 func (f *Forwarder) ready(w http.ResponseWriter, r *http.Request) {
 	leader, _ := f.options.Member.Leader()
-	if !leader.Held || f.options.Member.Leading() {
+	leading := f.options.Member.Leading()
+	if leading && f.options.Waits != nil {
+		if err := f.options.Waits(); err != nil {
+			problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: f.options.Member.Name() + " leads, but cannot work yet: " + err.Error()}, httpio.RequestID(r)).Write(w)
+			return
+		}
+	}
+	if !leader.Held || leading {
 		p := problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the cluster has no leader", Hint: "wait until a node has taken over; requests wait meanwhile"}, httpio.RequestID(r))
 		p.Write(w)
 		return

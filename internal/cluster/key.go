@@ -20,11 +20,12 @@ import (
 )
 
 // A Key is the cluster key, which all nodes have. It seals the server keys in the database, and proves that a request was
-// forwarded by a node, and who is at the other end of a link.
+// forwarded by a node, and who is at the other end of a link or of a route between embedded NATS servers.
 type Key struct {
 	seal    cipher.AEAD
 	forward []byte
 	link    []byte
+	routes  []byte
 }
 
 // NewKey derives the keys from the text of the cluster key.
@@ -47,9 +48,15 @@ func NewKey(text string) (*Key, error) {
 	if k.forward, err = derive("forwarded requests"); err != nil {
 		return nil, err
 	}
-	k.link, err = derive("links")
+	if k.link, err = derive("links"); err != nil {
+		return nil, err
+	}
+	k.routes, err = derive("NATS routes")
 	return k, err
 }
+
+// RouteSecret returns the secret with which the embedded NATS servers of the nodes authenticate to each other.
+func (k *Key) RouteSecret() string { return hex.EncodeToString(k.routes) }
 
 // Seal encrypts a server key.
 func (k *Key) Seal(name string, key []byte) []byte {

@@ -32,6 +32,8 @@ func from(t *testing.T, file string, env map[string]string, args ...string) (Con
 			switch name {
 			case "fanfare.yaml":
 				return []byte(file), nil
+			case "cluster.key":
+				return []byte(strings.Repeat("key ", 10) + "\n"), nil
 			case "nats.url":
 				return []byte("nats://user:secret@nats.example.org:4222\n"), nil
 			case "db.password":
@@ -127,6 +129,17 @@ func TestWrongConfigurationNamesFieldPlaceAndMend(t *testing.T) {
 		"database, password nowhere":   {args: []string{"--db", "postgres://a@c/d", "--db-password-file", "nowhere"}, want: []string{"/db_password_file"}},
 		"standby without database":     {args: []string{"--db-reads", "postgres://a@c/d"}, want: []string{"/db_reads", "without db"}},
 		"standby that is none":         {args: []string{"--db", "postgres://a@c/d", "--db-reads", "nowhere"}, want: []string{"/db_reads", "not a URL"}},
+		"routes without node":          {args: []string{"--cluster-routes", "a:1,b:1,c:1", "--cluster-listen", ":1"}, want: []string{"/cluster_routes", "without node"}},
+		"routes and nats":              {args: node("--nats", "nats://c", "--cluster-routes", "n1:1,n2:1,n3:1"), want: []string{"/cluster_routes", "together with nats"}},
+		"neither routes nor nats":      {args: node(), want: []string{"/nats", "or set cluster_routes"}},
+		"two routes":                   {args: node("--cluster-routes", "n1:1,n2:1"), want: []string{"/cluster_routes", "at least 3"}},
+		"the same route":               {args: node("--cluster-routes", "n1:1,n2:1,n3:1,n2:1"), want: []string{"/cluster_routes", "listed twice"}},
+		"a route without a port":       {args: node("--cluster-routes", "n1:1,n2:1,n3"), want: []string{"/cluster_routes", `"n3"`}},
+		"whose route":                  {args: node("--cluster-routes", "a:1,b:1,c:1"), want: []string{"/cluster_listen", "must be set"}},
+		"two routes of a node":         {args: node("--cluster-routes", "n1:1,n1:2,c:1"), want: []string{"/cluster_listen", "must be set"}},
+		"a bad address for routes":     {args: node("--cluster-routes", "n1:1,n2:1,n3:1", "--cluster-listen", "n1"), want: []string{"/cluster_listen", "host:port"}},
+		"cluster_listen alone":         {args: node("--nats", "nats://c", "--cluster-listen", ":1"), want: []string{"/cluster_listen", "without cluster_routes"}},
+		"more replicas than servers":   {args: node("--cluster-routes", "n1:1,n2:1,n3:1", "--replicas", "4"), want: []string{"/replicas", "names 3"}},
 		"connections without database": {args: []string{"--db-connections", "8"}, want: []string{"/db_connections", "without db"}},
 		"timeout without database":     {args: []string{"--db-statement-timeout", "1m"}, want: []string{"/db_statement_timeout", "without db"}},
 		"password without database":    {args: []string{"--db-password-file", "db.password"}, want: []string{"/db_password_file", "without db"}},
@@ -292,5 +305,29 @@ func TestListsMayHaveSpaces(t *testing.T) {
 	c, err := load(pflag.NewFlagSet("", pflag.ContinueOnError), func(name string) (string, bool) { v, ok := env[name]; return v, ok }, nil)
 	if err != nil || len(c.CORSOrigins) != 2 || c.CORSOrigins[1] != "https://b.example" {
 		t.Errorf("%q %v", c.CORSOrigins, err)
+	}
+}
+
+// node returns the flags of a node of a cluster, and others.
+func node(more ...string) []string {
+	return append([]string{"--node", "n1", "--node-url", "http://n1:8085", "--db", "postgres://a@c/d", "--cluster-key-file", "cluster.key"}, more...)
+}
+
+// A node with routes stores three copies, and listens on the port of its own route. A node that cannot lead needs no bus.
+func TestRoutesOfEmbeddedServers(t *testing.T) {
+	c, err := from(t, "", nil, node("--cluster-routes", "n0:6222,n1:6223,n2:6222,n3:6222,n4:6222")...)
+	if err != nil || !c.EmbeddedCluster() || c.StreamReplicas() != 3 || c.RouteListen() != "0.0.0.0:6223" {
+		t.Errorf("replicas %d, listen %q, %v", c.StreamReplicas(), c.RouteListen(), err)
+	}
+	c, err = from(t, "", nil, node("--cluster-routes", "n1:1,n2:1,n3:1", "--replicas", "1", "--cluster-listen", "10.0.0.1:6222")...)
+	if err != nil || c.StreamReplicas() != 1 || c.RouteListen() != "10.0.0.1:6222" {
+		t.Errorf("replicas %d, listen %q, %v", c.StreamReplicas(), c.RouteListen(), err)
+	}
+	c, err = from(t, "", nil, node("--nats", "nats://c")...)
+	if err != nil || c.EmbeddedCluster() || c.StreamReplicas() != 0 {
+		t.Errorf("replicas %d, %v", c.StreamReplicas(), err)
+	}
+	if _, err = from(t, "", nil, node("--roles", "deliver")...); err != nil {
+		t.Errorf("a node that only delivers: %v", err)
 	}
 }

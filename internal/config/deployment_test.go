@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -55,7 +56,18 @@ func accept(t *testing.T, environment map[string]string, file string) Config {
 }
 
 func TestSystemdUnitOfANodeIsValid(t *testing.T) {
-	specifiers := strings.NewReplacer("%i", "node-1", "%S", "/var/lib", "%d", "/run/credentials/fanfare@node-1.service")
+	for _, name := range []string{"node-1", "deliver-1"} {
+		c := systemdNode(t, name)
+		if c.Node != name || c.DataDir != "/var/lib/fanfare/"+name || !c.Delivers() || c.Leads() != (name == "node-1") {
+			t.Errorf("node %s with the data in %s and the roles %v", c.Node, c.DataDir, c.Roles)
+		}
+	}
+}
+
+// systemdNode returns the settings of a node that systemd runs.
+func systemdNode(t *testing.T, name string) Config {
+	t.Helper()
+	specifiers := strings.NewReplacer("%i", name, "%S", "/var/lib", "%d", "/run/credentials/fanfare@"+name+".service")
 	environment := map[string]string{}
 	set := func(text string) {
 		name, value, _ := strings.Cut(text, "=")
@@ -74,15 +86,12 @@ func TestSystemdUnitOfANodeIsValid(t *testing.T) {
 			environment[envPrefix+"CONFIG"] = config
 		}
 	}
-	for line := range strings.Lines(deploymentFile(t, "systemd/node-1.env")) {
+	for line := range strings.Lines(deploymentFile(t, "systemd/"+name+".env")) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
 			set(line)
 		}
 	}
-	c := accept(t, environment, deploymentFile(t, "systemd/fanfare.yaml"))
-	if c.Node != "node-1" || c.DataDir != "/var/lib/fanfare/node-1" {
-		t.Errorf("node %s with the data in %s", c.Node, c.DataDir)
-	}
+	return accept(t, environment, deploymentFile(t, "systemd/fanfare.yaml"))
 }
 
 func TestComposeFileOfAClusterIsValid(t *testing.T) {
@@ -97,7 +106,7 @@ func TestComposeFileOfAClusterIsValid(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(deploymentFile(t, "compose/compose.yaml")), &file); err != nil {
 		t.Fatal(err)
 	}
-	nodes := map[string]bool{}
+	nodes := map[string]bool{} // by name: whether it can lead
 	for name, service := range file.Services {
 		if len(service.Healthcheck.Test) == 0 {
 			t.Errorf("%s has no health check", name)
@@ -108,11 +117,12 @@ func TestComposeFileOfAClusterIsValid(t *testing.T) {
 			}
 		}
 		if strings.HasPrefix(name, "fanfare-") {
-			nodes[accept(t, service.Environment, "").Node] = true
+			c := accept(t, service.Environment, "")
+			nodes[c.Node] = c.Leads()
 		}
 	}
-	if len(nodes) != 2 || len(file.Services) != 7 {
-		t.Errorf("%d nodes of %d services, want 2 of 7", len(nodes), len(file.Services))
+	if want := map[string]bool{"node-1": true, "node-2": true, "deliver-1": false}; !maps.Equal(nodes, want) || len(file.Services) != 8 {
+		t.Errorf("nodes %v of %d services, want %v of 8", nodes, len(file.Services), want)
 	}
 }
 
@@ -132,5 +142,8 @@ func TestHelmChartSetsSettingsThatExist(t *testing.T) {
 		environment[m[1]] = m[2]
 	}
 	environment["FANFARE_NODE"], environment["FANFARE_NODE_URL"] = "fanfare-0", "http://fanfare-0.fanfare-nodes.default.svc:8085"
-	accept(t, environment, string(settings))
+	for _, roles := range []string{"all", "lead", "deliver"} {
+		environment["FANFARE_ROLES"] = roles
+		accept(t, environment, string(settings))
+	}
 }

@@ -3,7 +3,6 @@
 package config
 
 import (
-	"maps"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -14,9 +13,17 @@ import (
 // Go builds helm from its own module, so that the modules of the server do not depend on it.
 func TestHelmChartIsRendered(t *testing.T) {
 	helm := []string{"tool", "-modfile=../../tools/helm/go.mod", "helm"}
-	for _, policy := range []string{"false", "true"} {
+	kind := regexp.MustCompile(`(?m)^kind: (\w+)$`)
+	role := regexp.MustCompile(`- name: FANFARE_ROLES\n +value: (\w+)`)
+	for _, c := range []struct {
+		values       string
+		kinds, roles []string
+	}{
+		{"networkPolicy.enabled=false", []string{"PodDisruptionBudget", "Service", "StatefulSet"}, []string{"all"}},
+		{"networkPolicy.enabled=true,deliver.replicas=2", []string{"NetworkPolicy", "PodDisruptionBudget", "Service", "StatefulSet"}, []string{"lead", "deliver"}},
+	} {
 		for _, command := range [][]string{{"lint", "--strict"}, {"template", "news"}} {
-			args := slices.Concat(helm, command, []string{deployment + "helm", "--set", "networkPolicy.enabled=" + policy})
+			args := slices.Concat(helm, command, []string{deployment + "helm", "--set", c.values})
 			out, err := exec.Command("go", args...).Output()
 			if err != nil {
 				t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -24,12 +31,19 @@ func TestHelmChartIsRendered(t *testing.T) {
 			if command[0] == "lint" {
 				continue
 			}
-			kinds := map[string]bool{}
-			for _, m := range regexp.MustCompile(`(?m)^kind: (\w+)$`).FindAllStringSubmatch(string(out), -1) {
-				kinds[m[1]] = true
+			all := func(of *regexp.Regexp) (found []string) {
+				for _, m := range of.FindAllStringSubmatch(string(out), -1) {
+					found = append(found, m[1])
+				}
+				return found
 			}
-			if want := 3 + strings.Count(policy, "true"); len(kinds) != want {
-				t.Errorf("network policy %s: %v, want %d kinds", policy, slices.Sorted(maps.Keys(kinds)), want)
+			kinds := all(kind)
+			slices.Sort(kinds)
+			if kinds = slices.Compact(kinds); !slices.Equal(kinds, c.kinds) {
+				t.Errorf("%s: kinds %v, want %v", c.values, kinds, c.kinds)
+			}
+			if roles := all(role); !slices.Equal(roles, c.roles) {
+				t.Errorf("%s: roles %v, want %v", c.values, roles, c.roles)
 			}
 		}
 	}

@@ -15,10 +15,11 @@ import (
 
 // Names of files and folders in a data directory.
 const (
-	Bus      = "bus"        // folder of the embedded bus
-	AdminKey = "admin.key"  // key of the local command line
-	Control  = "control.db" // present if the data are, or were, in SQLite files
-	lockFile = "lock"
+	Bus        = "bus"         // folder of the embedded bus of a server that is alone
+	BusCluster = "bus-cluster" // folder of the embedded NATS server of a node
+	AdminKey   = "admin.key"   // key of the local command line
+	Control    = "control.db"  // present if the data are, or were, in SQLite files
+	lockFile   = "lock"
 )
 
 // Has reports whether a data directory has a file of that name.

@@ -25,7 +25,7 @@ import (
 //
 //	join -> wait for the lease -> start the components -> lose the lease, or Stop -> stop the components -> wait ...
 //
-// Until then, its API forwards requests to the node that leads, and it delivers for that node (delivery.go).
+// Until then, its API forwards requests to the node that leads, and it performs duties for that node (duties.go).
 
 const (
 	// stepDownPatience is how long a node that has lost the lease waits for components that use the database, which refuses
@@ -41,7 +41,7 @@ type node struct {
 	member *cluster.Member
 	key    *cluster.Key
 	roots  *x509.CertPool // for the certificates of the other nodes
-	stop   func()         // ends the loops of lead and deliver, and waits for them
+	stop   func()         // ends the loops of lead and serve, and waits for them
 }
 
 // join makes this server a node of a cluster, and leads the cluster whenever it holds the lease.
@@ -59,9 +59,14 @@ func (s *Server) join(ctx context.Context, o Options) error {
 		return err
 	}
 	n.roots = roots
+	if s.config.EmbeddedCluster() {
+		if err := s.startNATS(ctx, n); err != nil {
+			return err
+		}
+	}
 	s.node = n
 	s.api.Fallback(cluster.NewForwarder(cluster.ForwarderOptions{
-		Member: n.member, Key: n.key, Local: s.api.API, Metrics: s.standbyMetrics(n), Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
+		Member: n.member, Key: n.key, Local: s.api.API, Waits: s.leaderWaits, Metrics: s.standbyMetrics(n), Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
 	}))
 	s.background(n.member.Run)
 	leading, stop := context.WithCancel(context.Background())
@@ -70,7 +75,10 @@ func (s *Server) join(ctx context.Context, o Options) error {
 		running.Go(func() { s.lead(leading, o) })
 	}
 	if s.config.Delivers() {
-		running.Go(func() { s.deliver(leading, o) })
+		running.Go(func() { s.serve(leading, s.delivery(), o) })
+	}
+	if s.config.Matches() {
+		running.Go(func() { s.serve(leading, s.matching(), o) })
 	}
 	n.stop = func() { stop(); running.Wait() }
 	s.log.Info("this server is a node of a cluster", "node", s.config.Node, "url", s.config.URLOfNode(), "listen", s.URL())
@@ -175,7 +183,7 @@ func (c *components) acceptsEvents() error {
 // standbyMetrics serves the metrics of this node while it does not lead, to this machine or, with metrics_open, to all.
 func (s *Server) standbyMetrics(n *node) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(nodeMetrics{n.member}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(nodeMetrics{n.member, nil}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.config.MetricsOpen && !httpio.IsLocal(r) {

@@ -20,6 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/admin/status"
+	"fanfare.dev/fanfare/internal/cluster"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/limits"
@@ -33,6 +34,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
+	"fanfare.dev/fanfare/internal/pipeline/match/replica"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -77,7 +79,7 @@ func (c *components) listen(ctx context.Context) error {
 		api.Drain(ctx)
 	})
 	if c.node != nil {
-		c.api.Open(trusting{api, c.node.key.Links(remote.Protocol, c.delivering.Attach, c.node.key.Trust(api))})
+		c.api.Open(trusting{api, c.node.key.Links(map[string]cluster.Attach{remote.Protocol: c.delivering.Attach, replica.Protocol: c.feed.Attach}, c.node.key.Trust(api))})
 		c.onStopDo(c.api.Close)
 	} else {
 		c.api.Open(api)
@@ -110,7 +112,7 @@ func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *s
 func (c *components) collectors() []prometheus.Collector {
 	list := []prometheus.Collector{c.feedback.Metrics()}
 	if c.node != nil {
-		list = append(list, nodeMetrics{c.node.member})
+		list = append(list, nodeMetrics{c.node.member, c.feed})
 	}
 	return list
 }

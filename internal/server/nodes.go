@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/cluster"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
+	"fanfare.dev/fanfare/internal/pipeline/match/replica"
 )
 
 // nodes returns the function that lists the nodes of the cluster; nil for a server that is alone.
@@ -29,7 +30,7 @@ func (c *components) nodes() func() wire.Nodes {
 			answer.Nodes[i] = wire.Node{
 				Name: n.Name, Roles: n.Roles, URL: n.URL, Version: n.Version, StartedAt: n.Started, LastSeenAt: n.Seen, Responding: n.Responding, Leader: n.Leader, LeaseEpoch: n.Epoch,
 				SilentSeconds: n.Silent.Round(time.Millisecond).Seconds(), ClockSkewMS: float64(n.Skew.Microseconds()) / 1000,
-				Delivers: n.Leader && c.config.Delivers() || c.attached(n.Name), Connections: open,
+				Delivers: n.Leader && c.config.Delivers() || c.attached(n.Name), Matches: c.copied(n.Name), Connections: open,
 			}
 		}
 		return answer
@@ -41,20 +42,30 @@ func (c *components) attached(name string) bool {
 	return slices.ContainsFunc(c.delivering.Nodes(), func(n *remote.Node) bool { return n.Name() == name })
 }
 
+// copied reports whether another node has a complete copy of the matching index.
+func (c *components) copied(name string) bool {
+	return slices.ContainsFunc(c.feed.Nodes(), func(n *replica.Node) bool { return n.Name() == name })
+}
+
 var (
-	leaderDesc = prometheus.NewDesc("fanfare_node_leader", "1 on the node that leads the cluster, 0 on the others.", []string{"node"}, nil)
-	nodesDesc  = prometheus.NewDesc("fanfare_nodes", "Nodes of the cluster; state: responding or silent. Only on the node that leads.", []string{"state"}, nil)
-	skewDesc   = prometheus.NewDesc("fanfare_node_clock_skew_seconds", "How far the clock of a node is ahead of the clock of the database. Only on the node that leads.", []string{"node"}, nil)
+	leaderDesc  = prometheus.NewDesc("fanfare_node_leader", "1 on the node that leads the cluster, 0 on the others.", []string{"node"}, nil)
+	nodesDesc   = prometheus.NewDesc("fanfare_nodes", "Nodes of the cluster; state: responding or silent. Only on the node that leads.", []string{"state"}, nil)
+	skewDesc    = prometheus.NewDesc("fanfare_node_clock_skew_seconds", "How far the clock of a node is ahead of the clock of the database. Only on the node that leads.", []string{"node"}, nil)
+	matchedDesc = prometheus.NewDesc("fanfare_node_matched_events_total", "Events whose conditions another node has evaluated for the leader since it started to lead. Only on the node that leads.", []string{"node"}, nil)
 )
 
 // nodeMetrics reports whether this node leads and, if so, the state of all nodes.
-type nodeMetrics struct{ member *cluster.Member }
+type nodeMetrics struct {
+	member *cluster.Member
+	feed   *replica.Feed // nil while this node does not lead
+}
 
 // Describe names the metrics.
 func (m nodeMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- leaderDesc
 	to <- nodesDesc
 	to <- skewDesc
+	to <- matchedDesc
 }
 
 // Collect reports the current state.
@@ -78,4 +89,9 @@ func (m nodeMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(nodesDesc, responding, "responding")
 	gauge(nodesDesc, silent, "silent")
+	if m.feed != nil {
+		for name, events := range m.feed.Matched() {
+			to <- prometheus.MustNewConstMetric(matchedDesc, prometheus.CounterValue, float64(events), name)
+		}
+	}
 }

@@ -4,9 +4,10 @@
 //
 //	server.go    Start and Stop
 //	start.go     the components in start order
+//	bus.go       the bus, and the embedded NATS server of a node
 //	listen.go    the API, the recipient pages and inbound mail
 //	cluster.go   nodes of a cluster: waiting for the lease, leading, stepping down
-//	delivery.go  a node that delivers for the node that leads
+//	duties.go    a node that delivers or matches for the node that leads
 //	nodes.go     the list of nodes, and its metrics
 //	database.go  waiting for an unreachable database
 //	adapters.go  adapters between components
@@ -25,6 +26,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/datadir"
@@ -60,7 +62,8 @@ type Server struct {
 	outage   *database.Outage // outage of the database; nil before it is open
 	giveUp   func() error     // closes an unreachable database; nil before it is open
 	api      *listener.Server
-	node     *node // nil: this server is alone
+	node     *node       // nil: this server is alone
+	nats     *bus.Member // nil: no embedded NATS server, or one that is alone and belongs to the components
 	feedback *feedback.Processor
 	cleanups []func() error // run in reverse order
 	draining atomic.Bool
@@ -139,7 +142,10 @@ func (s *Server) ready() error {
 	if s.draining.Load() {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping"}
 	}
-	return s.outage.Ready()
+	if err := s.outage.Ready(); err != nil || s.nats == nil {
+		return err
+	}
+	return s.nats.Ready()
 }
 
 func (s *Server) shutDownAPI() error {

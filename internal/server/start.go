@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -39,6 +38,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match"
+	"fanfare.dev/fanfare/internal/pipeline/match/replica"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -90,6 +90,7 @@ type components struct {
 	sites      *mx.Sites
 	keys       serverkeys.Keys
 	registry   *registry.Registry
+	feed       *replica.Feed // the matching index with its copies on other nodes; nil: this server is alone
 
 	// openBus
 	bus      *bus.Bus
@@ -171,7 +172,7 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 		}
 	}
 	c.registry, err = registry.Open(ctx, registry.Options{
-		Store: c.control, Conditions: c.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
+		Store: c.control, Conditions: c.conditions(), ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: c.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(c.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(c.config.AllowAttachments),
 		WaitInFlight: c.awaitEnded, Now: c.clock.Now, SuppressionKey: c.keys.Suppression.Bytes, Progress: c.progress.Begin("load subscriptions", 0),
 		StoreOutage: c.outage.Err, MaxWait: c.db.Patience(), Logger: c.log,
@@ -204,33 +205,34 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	return adminKey(ctx, c.dir, c.registry)
 }
 
-// openBus opens the bus. After a restore, it holds the open deliveries.
-func (c *components) openBus(ctx context.Context) (err error) {
-	if !c.backupNote.New() {
-		if c.busLost, err = recovery.BusLost(c.dir, c.config.NATS != "", c.highest); err != nil {
-			return err
-		}
+// conditions returns the matching index that the registry changes. In a cluster, it also changes the copies on other nodes.
+func (c *components) conditions() registry.Conditions {
+	if c.node == nil {
+		return c.index
 	}
-	c.progress.Begin("open the bus", 0)
-	c.bus, err = bus.Open(ctx, bus.Options{
-		Dir: filepath.Join(c.dir, datadir.Bus), URL: c.config.NATS, Sync: c.config.Fsync(), Lease: c.config.Lease,
-		Replicas: c.config.Replicas, Matches: c.node != nil,
-		FirstSeq: recovery.FirstGroup(c.highest, c.backupNote), Logger: c.log,
+	c.feed = replica.NewFeed(replica.FeedOptions{
+		Index: c.index, Logger: c.log,
+		Subscriptions: func(ctx context.Context, visit func(condition.Key, *condition.Entry) error) error {
+			return c.registry.AllConditionEntries(ctx, visit)
+		},
 	})
-	if err != nil {
-		return err
-	}
-	c.onStop(c.bus.Close)
-	c.recovery = recovery.Recovery{Dir: c.dir, Note: c.backupNote, Store: c.store, Registry: c.registry, Bus: c.bus}
-	if !c.backupNote.New() {
+	c.onStopDo(c.feed.Close)
+	return c.feed
+}
+
+// matchingNodes returns the function that lists the other nodes that match events; nil for a server that is alone.
+func (c *components) matchingNodes() func() []match.Node {
+	if c.feed == nil {
 		return nil
 	}
-	c.progress.Begin("fill the bus from the backup", 0)
-	if err := c.recovery.Restore(ctx, c.days, recovery.FirstGroup(c.highest, c.backupNote)); err != nil {
-		return err
+	return func() []match.Node {
+		nodes := c.feed.Nodes()
+		all := make([]match.Node, len(nodes))
+		for i, n := range nodes {
+			all[i] = n
+		}
+		return all
 	}
-	c.log.Warn("restored from a backup: everything is paused", "backup", c.backupNote.Backup, "broadcasts", c.backupNote.Broadcasts, "unsettled", c.backupNote.Deliveries, "unmatched", c.backupNote.Unmatched)
-	return nil
 }
 
 // startRecorder starts to record outcomes, and reads the open work of the previous run.
@@ -366,7 +368,7 @@ func (c *components) startMatching(ctx context.Context) error {
 	c.samples, c.audiences = match.NewSamples(), match.NewAudiences(c.registry)
 	for _, lane := range fanfare.Lanes {
 		m, err := match.New(ctx, lane, match.Options{Bus: c.bus, Index: c.index, Verifier: c.verifier, Registry: c.registry, Store: c.store, States: c.states, Samples: c.samples,
-			Audiences: c.audiences, Digests: matchDigests{digests}, Recorder: c.recorder, Held: c.switches.Held, Clock: c.clock, Logger: c.log})
+			Audiences: c.audiences, Digests: matchDigests{digests}, Recorder: c.recorder, Nodes: c.matchingNodes(), Held: c.switches.Held, Clock: c.clock, Logger: c.log})
 		if err != nil {
 			return err
 		}

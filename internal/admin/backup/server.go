@@ -96,6 +96,10 @@ func TakeStopped(ctx context.Context, c config.Config, w io.Writer, bytesPerSeco
 				Hint: "set data_dir and db to the values of the same server"})
 		}
 	}
+	if c.EmbeddedCluster() || datadir.Has(dir, datadir.BusCluster) {
+		return &fanfare.Error{Code: fanfare.Conflict, Message: "the bus of this node is stored by all nodes of its cluster, so it cannot be read while this node is stopped",
+			Hint: "start the node, and omit --stopped"}
+	}
 	events, err := bus.Open(ctx, bus.Options{Dir: filepath.Join(dir, datadir.Bus), URL: nats, Sync: true, Lease: stoppedLease, Logger: log})
 	if err != nil {
 		return err

@@ -147,6 +147,7 @@ type BroadcastPlan struct {
 	Sink          SinkOptions
 	Args          []string // further arguments of the server
 
+	Start    func() (*Server, error)              // starts the server; nil: StartServer
 	LinesFor func(*Sink) (string, error)          // makes the file if it depends on the sink; nil: Lines
 	Config   func(relay string) []byte            // makes the document; nil: that of most experiments
 	Prepare  func(*Server) error                  // before the clock starts; nil: nothing
@@ -162,7 +163,10 @@ func (l *Env) SendBroadcast(p BroadcastPlan, r *report.Record, w *report.Checks)
 	if err != nil {
 		return nil, nil, sum, err
 	}
-	s, err := l.StartServer(p.Data, p.Args...)
+	if p.Start == nil {
+		p.Start = func() (*Server, error) { return l.StartServer(p.Data, p.Args...) }
+	}
+	s, err := p.Start()
 	if err != nil {
 		return nil, nil, sum, err
 	}

@@ -22,6 +22,7 @@ type Experiment struct {
 	Shows     string
 	Published report.Published
 	Run       func(l *Env, r *report.Record) error
+	NeedsDB   bool // it runs only with a PostgreSQL
 }
 
 // Options are the options of every experiment.

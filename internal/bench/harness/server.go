@@ -2,10 +2,12 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,59 +30,96 @@ type Server struct {
 	Ready   time.Duration // from the start of the process to the first answer
 	Env     *Env
 	toggled int // calls of ToggleProfile
+
+	NATS  *Process  // the NATS server that it uses; nil: its own
+	Nodes []*Server // the other nodes of its cluster
 }
 
 // StartServer starts a server with the data directory of that name. It has the default
 // configuration, except for the durability, a free port, and a public URL so that mails
 // contain unsubscribe links. more are further arguments.
 func (l *Env) StartServer(data string, more ...string) (*Server, error) {
-	dir := l.File(data)
 	env, err := l.environment(data)
 	if err != nil {
 		return nil, err
 	}
+	started := time.Now()
+	s, err := l.launch(data, env, more...)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.useAdminKey(); err != nil {
+		return nil, err
+	}
+	s.Ready = time.Since(started)
+	return s, nil
+}
+
+// startPatience is how long a server may take to start.
+const startPatience = 2 * time.Minute
+
+// launch starts a server and waits until it listens. env names its database.
+func (l *Env) launch(data string, env []string, more ...string) (*Server, error) {
 	if l.Pprof != "" && data != SampleData {
 		if err := os.MkdirAll(l.Pprof, 0o750); err != nil {
 			return nil, err
 		}
-		env = append(env, "FANFARE_CPUPROFILE="+filepath.Join(l.Pprof, fmt.Sprintf("%s-%s-%d.pprof", data, l.Durability, time.Now().UnixMilli())))
+		env = append(slices.Clone(env), "FANFARE_CPUPROFILE="+filepath.Join(l.Pprof, fmt.Sprintf("%s-%s-%d.pprof", data, l.Durability, time.Now().UnixMilli())))
 	}
 	if l.Threads > 0 {
-		env = append(env, fmt.Sprintf("GOMAXPROCS=%d", l.Threads))
+		env = append(slices.Clone(env), fmt.Sprintf("GOMAXPROCS=%d", l.Threads))
 	}
-	started := time.Now()
-	args := append([]string{"serve", "--data-dir", dir, "--listen", "127.0.0.1:0",
+	args := append([]string{"serve", "--data-dir", l.File(data), "--listen", "127.0.0.1:0",
 		"--durability", l.Durability, "--public-url", "https://news.example.org"}, more...)
 	c, err := l.Spawn("server", env, l.Tested, args...)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{Process: c, Env: l, data: data}
-	ctx, cancel := context.WithTimeout(l.Ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(l.Ctx, startPatience)
 	defer cancel()
-	err = c.WaitForLog(ctx, func(line string) bool {
+	return s, c.WaitForLog(ctx, func(line string) bool {
 		_, url, found := strings.Cut(line, "fanfare listens on ")
 		s.URL = strings.TrimSpace(url)
 		return found
 	})
+}
+
+// useAdminKey uses the API with the key that the server has created.
+func (s *Server) useAdminKey() error {
+	key, err := os.ReadFile(filepath.Join(s.Env.File(s.data), "admin.key"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
-	if err != nil {
-		return nil, err
-	}
-	s.Key = strings.TrimSpace(string(key))
+	return s.useKey(strings.TrimSpace(string(key)))
+}
+
+// useKey uses the API with a key.
+func (s *Server) useKey(key string) error {
+	s.Key = key
 	api, err := client.New(s.URL, s.Key)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.API = api.ForService(loadgen.Service)
-	if _, err := api.Status(ctx); err != nil {
-		return nil, err
+	ctx, cancel := context.WithTimeout(s.Env.Ctx, startPatience)
+	defer cancel()
+	_, err = api.Status(ctx)
+	return err
+}
+
+// Stop stops the other nodes of the cluster, the server, and the NATS server that was
+// started for it.
+func (s *Server) Stop() error {
+	var errs []error
+	for _, n := range s.Nodes {
+		errs = append(errs, n.Process.Stop())
 	}
-	s.Ready = time.Since(started)
-	return s, nil
+	errs = append(errs, s.Process.Stop())
+	if s.NATS != nil {
+		errs = append(errs, s.NATS.Wait())
+	}
+	return errors.Join(errs...)
 }
 
 // Attach returns a server whose API is served by this process, for tests.
@@ -102,7 +141,11 @@ func (s *Server) ToggleProfile() error {
 	if s.toggled++; s.Env.Pprof == "" || s.toggled > 2 {
 		return nil
 	}
-	return s.cmd.Process.Signal(syscall.SIGUSR1)
+	errs := []error{s.cmd.Process.Signal(syscall.SIGUSR1)}
+	for _, n := range s.Nodes {
+		errs = append(errs, n.ToggleProfile())
+	}
+	return errors.Join(errs...)
 }
 
 // StallPatience is how long a wait may go on without progress.

@@ -16,6 +16,7 @@ type Window struct {
 	began   ProcessUsage
 	post    *Sink // nil if there is no sink process
 	taken   ProcessUsage
+	helpers map[*Process]ProcessUsage // NATS and the other nodes, as far as they ran at the start
 }
 
 func (s *Server) OpenWindow(p *Sink) Window {
@@ -23,21 +24,32 @@ func (s *Server) OpenWindow(p *Sink) Window {
 	if p != nil {
 		w.taken = p.Usage()
 	}
+	w.helpers = map[*Process]ProcessUsage{}
+	for _, n := range s.Nodes {
+		w.helpers[n.Process] = n.Used()
+	}
+	if s.NATS != nil {
+		w.helpers[s.NATS] = s.NATS.Used()
+	}
 	return w
 }
 
 // A WindowUsage is the CPU time and memory that the server and the sink have taken in a
 // window.
 type WindowUsage struct {
-	Server, Sink time.Duration // CPU
-	PeakMiB      float64       // of the server
-	others       float64       // share of the machine that anything else took
+	Server, Sink time.Duration   // CPU
+	NATS         time.Duration   // CPU of the NATS server in a process of its own
+	Nodes        []time.Duration // CPU of the other nodes of the cluster
+	PeakMiB      float64         // of the server
+	others       float64         // share of the machine that anything else took
 }
 
 // Add adds the usage of another window that does not overlap.
 func (t *WindowUsage) Add(o WindowUsage) {
 	t.Server += o.Server
 	t.Sink += o.Sink
+	t.NATS += o.NATS
+	t.Nodes = append(t.Nodes, o.Nodes...)
 	t.PeakMiB = max(t.PeakMiB, o.PeakMiB)
 	t.others = max(t.others, o.others)
 }
@@ -48,7 +60,16 @@ func (w Window) Close() WindowUsage {
 	if w.post != nil {
 		t.Sink = w.post.Usage().CPUSince(w.taken)
 	}
-	t.others = ReadCPUTimes().others(w.machine, t.Server+t.Sink+OwnCPU()-w.own)
+	ours := t.Server + t.Sink + OwnCPU() - w.own
+	for _, n := range w.server.Nodes {
+		t.Nodes = append(t.Nodes, n.Used().CPUSince(w.helpers[n.Process]))
+		ours += t.Nodes[len(t.Nodes)-1]
+	}
+	if w.server.NATS != nil {
+		t.NATS = w.server.NATS.Used().CPUSince(w.helpers[w.server.NATS])
+		ours += t.NATS
+	}
+	t.others = ReadCPUTimes().others(w.machine, ours)
 	return t
 }
 

@@ -13,6 +13,7 @@ type Point struct {
 	Ratio     float64 `json:"ratio"`
 	P50Millis float64 `json:"p50_ms,omitempty"`
 	P99Millis float64 `json:"p99_ms,omitempty"`
+	CPUMicros float64 `json:"cpu_us,omitempty"` // of the server for one item
 }
 
 func (r *Record) AddPoint(p Point) {

@@ -40,6 +40,7 @@ type Record struct {
 	RSSMiB     float64        `json:"rss_mb"` // peak of the server
 	Lost       int64          `json:"lost"`
 	Duplicates int64          `json:"duplicates"`
+	Refused    float64        `json:"refused,omitempty"` // share of the messages that the next hop refused because there were too many in a second
 	Durability string         `json:"durability"`
 	At         time.Time      `json:"at"`
 	Call       time.Time      `json:"call,omitzero"` // when the command began that made the record: its runs belong together

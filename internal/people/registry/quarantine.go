@@ -144,6 +144,22 @@ func (r *Registry) loadQuarantine(c *control.ConfigRecord) error {
 	return nil
 }
 
+// AllConditionEntries visits all active subscriptions as the database has them. A subscription that is being added may be
+// missing. The visitor may keep only the strings of an entry.
+func (r *Registry) AllConditionEntries(ctx context.Context, visit func(condition.Key, *condition.Entry) error) error {
+	return r.opt.Store.ScanSubscriptions(ctx, control.Range{First: 1, Last: ^fanfare.RowID(0)}, func(s *control.SubscriptionRecord) error {
+		t := r.Snapshot().Topics[s.Topic]
+		if t == nil || !s.Active() {
+			return nil
+		}
+		e := r.entry(t, s)
+		if s.Filter != 0 && e.Filter == "" { // its transaction has not been published yet
+			return nil
+		}
+		return visit(t.ConditionKey(), &e)
+	})
+}
+
 // ConditionEntries visits the stored active subscriptions of subscribers to a topic, by row id.
 func (r *Registry) ConditionEntries(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
 	t := r.Snapshot().Topics[topic]

@@ -33,6 +33,7 @@ type Options struct {
 	Audiences *Audiences
 	Digests   Digests
 	Recorder  Recorder
+	Nodes     func() []Node // the other nodes that match now; nil: this server is alone
 	// Held makes broadcasts wait for approval. It returns before the first of their batches is
 	// published.
 	Held   func([]*fanfare.MatchResult)
@@ -82,6 +83,8 @@ type Matcher struct {
 	lane   fanfare.Lane
 	groups *groupQueue
 	hits   []fanfare.Hit // reused
+	costs  costs
+	sample int // events that could be evaluated ahead
 }
 
 // New returns the Matcher of a lane.
@@ -192,8 +195,13 @@ func (m *Matcher) matchAll(ctx context.Context, r *round, p piece, events []*fan
 	}()
 	var results []*fanfare.MatchResult
 	hits := 0
-	for _, event := range events {
-		f, err := m.match(ctx, r, event)
+	ahead := m.ahead(ctx, r, events)
+	for i, event := range events {
+		var known *answer
+		if ahead != nil {
+			known = ahead[i]
+		}
+		f, err := m.match(ctx, r, event, known)
 		if errors.Is(err, errUnread) || err != nil && bus.IsStop(ctx, err) {
 			return err // the group is delivered again
 		}
@@ -212,9 +220,9 @@ func (m *Matcher) matchAll(ctx context.Context, r *round, p piece, events []*fan
 	return nil
 }
 
-// match finds the recipients of one event. The index includes every change up to the change
+// match finds the recipients of one event. known has its hits if the event was evaluated ahead. The index includes every change up to the change
 // sequence of the event: on one node, a change is in the index before its number is published.
-func (m *Matcher) match(ctx context.Context, r *round, event *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
+func (m *Matcher) match(ctx context.Context, r *round, event *fanfare.AcceptedEvent, known *answer) (*fanfare.MatchResult, error) {
 	if event.Direct != nil {
 		return m.direct(event)
 	}
@@ -231,8 +239,9 @@ func (m *Matcher) match(ctx context.Context, r *round, event *fanfare.AcceptedEv
 	if data.Previous, err = m.previous(r, topic, f); err != nil {
 		return nil, err
 	}
-	m.hits, err = m.Verifier.Match(ctx, VerifyTopic(topic), event.Ref().String(), data, m.hits)
-	if err != nil {
+	if known.usable(m.Index, data.Previous) {
+		m.hits = known.hits
+	} else if err := m.evaluate(ctx, topic, event, data); err != nil {
 		return nil, asUnread(err)
 	}
 	if event.Audience != nil {
@@ -256,6 +265,16 @@ func (m *Matcher) match(ctx context.Context, r *round, event *fanfare.AcceptedEv
 		m.hits = nil
 	}
 	return f, nil
+}
+
+// evaluate evaluates the conditions of a topic for an event, and sets the hits.
+func (m *Matcher) evaluate(ctx context.Context, topic *catalog.Topic, event *fanfare.AcceptedEvent, data condition.Event) (err error) {
+	began := m.Clock.Now()
+	m.hits, err = m.Verifier.Match(ctx, VerifyTopic(topic), event.Ref().String(), data, m.hits)
+	if m.Nodes != nil {
+		m.costs.note(topic.Number, m.Clock.Now().Sub(began))
+	}
+	return err
 }
 
 // direct returns the result of a direct send: its recipients are in the event.

@@ -65,7 +65,7 @@ func (m *Matcher) matchAgain(ctx context.Context, r *round, keys []fanfare.KeyRe
 		if f.Key == nil || !slices.Contains(keys, *f.Key) {
 			continue
 		}
-		again, err := m.match(ctx, r, f.Posted)
+		again, err := m.match(ctx, r, f.Posted, nil)
 		if err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ type home struct {
 }
 
 var homes = []home{
-	{"github.com/nats-io/", []string{"internal/bus"},
-		"every durable hop goes through bus, embedded or not, so that its promises are kept in one place",
+	{"github.com/nats-io/", []string{"internal/bus", "internal/bench/nodes"},
+		"every durable hop goes through bus, embedded or not, so that its promises are kept in one place; bench runs the NATS server that nodes share",
 		"take a small interface over what bus offers"},
 	{"zombiezen.com/go/sqlite", []string{"internal/store/sqlite", "internal/bench"},
 		"SQL stays behind the store, so that another database is another driver; bench measures what the library does with nothing around it",

@@ -23,7 +23,8 @@ type testCluster struct {
 	t        *testing.T
 	database string
 	nats     string
-	key      string // file
+	routes   []string // of the embedded NATS servers that are used instead of nats
+	key      string   // file
 }
 
 func newTestCluster(t *testing.T) *testCluster {
@@ -37,17 +38,27 @@ func newTestCluster(t *testing.T) *testCluster {
 	if !n.ReadyForConnections(patience) {
 		t.Fatal("NATS does not start")
 	}
+	return &testCluster{t: t, database: pgtest.Database(t), nats: n.ClientURL(), key: clusterKey(t)}
+}
+
+// clusterKey returns a file with a cluster key.
+func clusterKey(t *testing.T) string {
+	t.Helper()
 	key := filepath.Join(t.TempDir(), "cluster.key")
 	if err := os.WriteFile(key, []byte("a cluster key of a test with enough characters\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &testCluster{t: t, database: pgtest.Database(t), nats: n.ClientURL(), key: key}
+	return key
 }
 
 // node prepares a node.
 func (c *testCluster) node(name string, flags ...string) *server {
 	address := pgtest.Address(c.t)
-	s := prepare(c.t, append([]string{"--node", name, "--listen", address, "--node-url", "http://" + address, "--nats", c.nats, "--cluster-key-file", c.key, "--lease", "10s"}, flags...)...)
+	bus := []string{"--nats", c.nats}
+	if c.routes != nil {
+		bus = []string{"--cluster-routes", strings.Join(c.routes, ",")}
+	}
+	s := prepare(c.t, slices.Concat([]string{"--node", name, "--listen", address, "--node-url", "http://" + address, "--cluster-key-file", c.key, "--lease", "10s"}, bus, flags)...)
 	s.database = c.database
 	return s
 }

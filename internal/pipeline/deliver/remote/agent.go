@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cluster/link"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -22,10 +23,10 @@ type AgentOptions struct {
 	Drain   time.Duration // how long an orderly end waits for the messages that are being sent
 	Logger  *slog.Logger
 
-	silence time.Duration // 0: silenceLimit; for tests
+	silence time.Duration // 0: link.Silence; for tests
 }
 
-// An Agent is the side of a node that delivers for a leader.
+// An Agent is the node's side of links: it runs drivers for the leader.
 type Agent struct {
 	options AgentOptions
 	streams atomic.Int64
@@ -34,7 +35,7 @@ type Agent struct {
 // NewAgent returns an Agent without a link.
 func NewAgent(o AgentOptions) *Agent {
 	if o.silence == 0 {
-		o.silence = silenceLimit
+		o.silence = link.Silence
 	}
 	return &Agent{options: o}
 }
@@ -46,13 +47,13 @@ func (a *Agent) Connections() int { return int(a.streams.Load()) }
 // takes no more messages, finishes those that are being sent, and ends the link.
 func (a *Agent) Serve(ctx context.Context, conn net.Conn) error {
 	s := &session{agent: a, channels: map[uint16]*channelDrivers{}, queues: map[uint32]*nodeQueue{}}
-	s.link = newLink(context.WithoutCancel(ctx), conn, a.options.silence)
+	s.link = link.New(context.WithoutCancel(ctx), conn, a.options.silence)
 	left := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(left)
 		s.leave()
 	})()
-	err := s.link.run(s.handle)
+	err := s.link.Run(s.handle)
 	s.ended()
 	s.running.Wait()
 	if ctx.Err() != nil {
@@ -65,7 +66,7 @@ func (a *Agent) Serve(ctx context.Context, conn net.Conn) error {
 // A session is one link of an agent.
 type session struct {
 	agent   *Agent
-	link    *link
+	link    *link.Link
 	running sync.WaitGroup // of drivers
 
 	mu       sync.Mutex
@@ -84,10 +85,10 @@ type channelDrivers struct {
 // errLeaving ends a link after an orderly end.
 var errLeaving = errors.New("this node takes no more messages")
 
-// leave ends the link when no driver runs any longer.
+// leave ends the link when no driver runs any more, or after the drain time.
 func (s *session) leave() {
-	s.link.send(kindLeave, 0)
-	for deadline := time.Now().Add(s.agent.options.Drain); time.Now().Before(deadline) && s.link.ctx.Err() == nil; {
+	s.link.Send(kindLeave, 0)
+	for deadline := time.Now().Add(s.agent.options.Drain); time.Now().Before(deadline) && s.link.Context().Err() == nil; {
 		s.mu.Lock()
 		idle := len(s.queues) == 0
 		s.mu.Unlock()
@@ -96,44 +97,44 @@ func (s *session) leave() {
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	s.link.end(errLeaving)
+	s.link.End(errLeaving)
 }
 
 // handle handles a frame of the leader.
-func (s *session) handle(f frame) error {
-	switch f.kind {
+func (s *session) handle(f link.Frame) error {
+	switch f.Kind {
 	case kindChannel:
-		return s.setChannel(f.payload)
+		return s.setChannel(f.Payload)
 	case kindOpen:
 		return s.open(f)
 	}
 	s.mu.Lock()
-	q := s.queues[f.stream]
+	q := s.queues[f.Stream]
 	s.mu.Unlock()
 	switch {
 	case q == nil: // it has ended on this side
 		return nil
-	case f.kind == kindStop:
+	case f.Kind == kindStop:
 		q.stop()
 		return nil
-	case f.kind == kindReply:
+	case f.Kind == kindReply:
 		select {
-		case q.replies <- f.payload:
+		case q.replies <- f.Payload:
 			return nil
 		default:
 		}
 	}
-	return errPayload
+	return link.ErrPayload
 }
 
 // setChannel creates the drivers of a channel.
 func (s *session) setChannel(payload []byte) error {
 	if len(payload) < 6 {
-		return errPayload
+		return link.ErrPayload
 	}
 	c := &channelDrivers{version: binary.BigEndian.Uint32(payload[2:])}
-	if c.by, c.err = s.agent.options.Drivers(s.link.ctx, payload[6:]); c.err != nil {
-		s.agent.options.Logger.Error("cannot deliver for a channel on this node", "error", c.err)
+	if c.by, c.err = s.agent.options.Drivers(s.link.Context(), payload[6:]); c.err != nil {
+		s.agent.options.Logger.Error("cannot deliver for a channel on this node; correct the cause and restart this node", "error", c.err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,27 +143,27 @@ func (s *session) setChannel(payload []byte) error {
 }
 
 // open starts a driver on a stream.
-func (s *session) open(f frame) error {
-	if len(f.payload) < 6 {
-		return errPayload
+func (s *session) open(f link.Frame) error {
+	if len(f.Payload) < 6 {
+		return link.ErrPayload
 	}
-	relay := string(f.payload[6:])
+	relay := string(f.Payload[6:])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over || s.queues[f.stream] != nil {
-		return errPayload
+	if s.over || s.queues[f.Stream] != nil {
+		return link.ErrPayload
 	}
 	var d driver.Driver
 	err := fmt.Errorf("the settings of the channel have changed")
-	if c := s.channels[binary.BigEndian.Uint16(f.payload)]; c != nil && c.version == binary.BigEndian.Uint32(f.payload[2:]) {
+	if c := s.channels[binary.BigEndian.Uint16(f.Payload)]; c != nil && c.version == binary.BigEndian.Uint32(f.Payload[2:]) {
 		d, err = c.by[relay], c.err
 		if d == nil && err == nil {
 			err = fmt.Errorf("the channel has no relay %q", relay)
 		}
 	}
-	ctx, stop := context.WithCancel(s.link.ctx)
-	q := &nodeQueue{link: s.link, stream: f.stream, stop: stop, replies: make(chan []byte, 1)}
-	s.queues[f.stream] = q
+	ctx, stop := context.WithCancel(s.link.Context())
+	q := &nodeQueue{link: s.link, stream: f.Stream, stop: stop, replies: make(chan []byte, 1)}
+	s.queues[f.Stream] = q
 	s.agent.streams.Add(1)
 	s.running.Go(func() {
 		defer stop()
@@ -170,19 +171,19 @@ func (s *session) open(f frame) error {
 			err = run(ctx, d, q)
 		}
 		s.mu.Lock()
-		delete(s.queues, f.stream)
+		delete(s.queues, f.Stream)
 		s.mu.Unlock()
 		s.agent.streams.Add(-1)
 		text := ""
 		if err != nil {
 			text = err.Error()
 		}
-		s.link.send(kindEnd, f.stream, appendText(nil, text))
+		s.link.Send(kindEnd, f.Stream, link.AppendText(nil, text))
 	})
 	return nil
 }
 
-// run runs a driver. A panic is an error: the leader settles the messages that it held.
+// run runs a driver. It returns a panic as an error, and the leader settles the messages that the driver held.
 func run(ctx context.Context, d driver.Driver, q *nodeQueue) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -192,7 +193,7 @@ func run(ctx context.Context, d driver.Driver, q *nodeQueue) (err error) {
 	return d.Serve(ctx, q)
 }
 
-// ended ends the drivers after the link has ended.
+// ended stops the drivers after the link has ended.
 func (s *session) ended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package remote lets the nodes of a cluster deliver for the node that leads. A driver runs on another node, with its
-// connections to relays and receivers. The queue of these connections stays with the leader:
+// connections to relays and receivers. The queue of these connections stays on the leader:
 //
 //	leader                                              delivering node
 //	deliver.Sender --- Queue --> stream ==== link ====> queue --- Queue --> smtp.Driver ---> relay
@@ -14,12 +14,11 @@
 //
 // Failure. A side that has received nothing for the silence limit ends the link, and so does a side whose connection
 // breaks. The node then closes all connections of its drivers immediately, also during a message. The leader returns the
-// messages of which no body was begun. It reports the others as lost only after a further silence limit, when the node has
+// messages whose body had not been released. It reports the others as lost only after a further silence limit, when the node has
 // certainly closed its connections: until then, they count as in flight, and an unsubscribe waits for them. A node whose
 // process was suspended while it waited for a release does not use this release.
 //
-//	frame.go   frames, and the encoding of messages and outcomes
-//	link.go    sending and receiving, and detecting that the other side is gone
+//	frame.go   the kinds of frames, and the encoding of messages and outcomes
 //	hub.go     the leader: links, and drivers that run on other nodes
 //	stream.go  the leader: the queue of one connection
 //	agent.go   the node: a link to the leader, and the drivers

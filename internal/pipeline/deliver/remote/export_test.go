@@ -1,7 +1,9 @@
 package remote
 
+import "fanfare.dev/fanfare/internal/cluster/link"
+
 // The tests of this package use package delivertest, which imports it.
 
-const SilenceLimit = silenceLimit
+const SilenceLimit = link.Silence
 
 var ErrLost = errLost

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cluster/link"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -21,10 +22,10 @@ type HubOptions struct {
 	Leads   func(time.Duration) bool // reports whether the lease of the leader is valid for that long; nil: always
 	Logger  *slog.Logger
 
-	silence time.Duration // 0: silenceLimit; for tests
+	silence time.Duration // 0: link.Silence; for tests
 }
 
-// A Hub is the side of the leader: it has a link to each node that delivers.
+// A Hub is the leader's side: it has a link to each node that delivers.
 type Hub struct {
 	options HubOptions
 	ctx     context.Context
@@ -40,7 +41,7 @@ type Hub struct {
 // NewHub returns a Hub without nodes.
 func NewHub(o HubOptions) *Hub {
 	if o.silence == 0 {
-		o.silence = silenceLimit
+		o.silence = link.Silence
 	}
 	if o.Leads == nil {
 		o.Leads = func(time.Duration) bool { return true }
@@ -61,7 +62,7 @@ func (h *Hub) Close() {
 // Attach runs the link to a node over an authenticated connection until it ends.
 func (h *Hub) Attach(conn net.Conn, name, version string) {
 	n := &Node{name: name, version: version, since: time.Now(), hub: h, streams: map[uint32]*stream{}, channels: map[uint16]uint32{}}
-	n.link = newLink(h.ctx, conn, h.options.silence)
+	n.link = link.New(h.ctx, conn, h.options.silence)
 	h.mu.Lock()
 	if h.ctx.Err() != nil {
 		h.mu.Unlock()
@@ -72,26 +73,26 @@ func (h *Hub) Attach(conn net.Conn, name, version string) {
 	h.mu.Unlock()
 	defer h.links.Done()
 	h.join(n)
-	why := n.link.run(n.handle)
+	why := n.link.Run(n.handle)
 	n.ended()
 	h.leave(n)
 	if h.ctx.Err() == nil && !n.leaving.Load() {
-		h.options.Logger.Warn("the link to a node that delivers has ended", "node", name, "error", why)
+		h.options.Logger.Warn("the link to a delivering node has ended", "node", name, "error", why)
 	}
 }
 
-// join adds a node. A link that the node had before is about to end: its streams are not used again.
+// join adds a node. It ends an older link of this node, whose streams are not used again.
 func (h *Hub) join(n *Node) {
 	h.mu.Lock()
 	for _, before := range h.nodes {
 		if before.name == n.name {
-			before.link.end(errors.New("the node has opened another link"))
+			before.link.End(errors.New("the node has opened another link"))
 		}
 	}
 	h.nodes = append(slices.DeleteFunc(slices.Clone(h.nodes), func(other *Node) bool { return other.name == n.name }), n)
 	slices.SortFunc(h.nodes, func(a, b *Node) int { return cmp.Compare(a.name, b.name) })
 	h.mu.Unlock()
-	h.options.Logger.Info("a node delivers", "node", n.name, "version", n.version)
+	h.options.Logger.Info("another node delivers for this node", "node", n.name, "version", n.version)
 	h.changed()
 }
 
@@ -103,7 +104,7 @@ func (h *Hub) leave(n *Node) {
 	gone := len(h.nodes) < before
 	h.mu.Unlock()
 	if gone {
-		h.options.Logger.Info("a node no longer delivers", "node", n.name)
+		h.options.Logger.Info("another node no longer delivers for this node", "node", n.name)
 		h.changed()
 	}
 }
@@ -128,7 +129,7 @@ type Node struct {
 	name, version string
 	since         time.Time
 	hub           *Hub
-	link          *link
+	link          *link.Link
 	leaving       atomic.Bool
 
 	mu       sync.Mutex
@@ -168,8 +169,8 @@ func NewChannel(number uint16, settings []byte) *Channel {
 	return &Channel{number, versions.Add(1), settings}
 }
 
-// Driver returns a driver that runs on the node: that of one relay of a channel. Two drivers are equal if their arguments
-// are.
+// Driver returns a driver for one relay of a channel, which runs on the node. Two drivers are equal if their arguments are
+// equal.
 func (n *Node) Driver(c *Channel, relay string) driver.Driver { return nodeDriver{n, c, relay} }
 
 type nodeDriver struct {
@@ -189,7 +190,7 @@ func (d nodeDriver) Serve(ctx context.Context, queue driver.Queue) error {
 }
 
 // errLost is the error of the streams of a link that has ended.
-var errLost = errors.New("the node is gone")
+var errLost = errors.New("the link to the delivering node has ended")
 
 // open opens a stream.
 func (n *Node) open(c *Channel, relay string) (*stream, error) {
@@ -199,13 +200,13 @@ func (n *Node) open(c *Channel, relay string) (*stream, error) {
 		return nil, errLost
 	}
 	n.next++
-	s := &stream{node: n, id: n.next, calls: make(chan frame, 2)}
+	s := &stream{node: n, id: n.next, calls: make(chan link.Frame, 2)}
 	n.streams[s.id] = s
 	if n.channels[c.number] != c.version {
 		n.channels[c.number] = c.version
-		n.link.send(kindChannel, 0, binary.BigEndian.AppendUint16(nil, c.number), binary.BigEndian.AppendUint32(nil, c.version), c.settings)
+		n.link.Send(kindChannel, 0, binary.BigEndian.AppendUint16(nil, c.number), binary.BigEndian.AppendUint32(nil, c.version), c.settings)
 	}
-	n.link.send(kindOpen, s.id, binary.BigEndian.AppendUint16(nil, c.number), binary.BigEndian.AppendUint32(nil, c.version), []byte(relay))
+	n.link.Send(kindOpen, s.id, binary.BigEndian.AppendUint16(nil, c.number), binary.BigEndian.AppendUint32(nil, c.version), []byte(relay))
 	return s, nil
 }
 
@@ -226,38 +227,38 @@ func (n *Node) ended() {
 	}
 }
 
-// certainlySilent returns when the node has certainly closed all its connections after the link has ended: it ends them
-// when it has heard nothing for the silence limit.
+// certainlySilent returns the time by which the node has certainly closed all its connections after the end of the link: it
+// closes them when it has received nothing for the silence limit.
 func (n *Node) certainlySilent() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.lost.Add(n.link.silence * 3 / 2)
+	return n.lost.Add(n.link.Silence() * 3 / 2)
 }
 
 // handle handles a frame of the node.
-func (n *Node) handle(f frame) error {
-	if f.kind == kindLeave {
+func (n *Node) handle(f link.Frame) error {
+	if f.Kind == kindLeave {
 		if !n.leaving.Swap(true) {
 			n.hub.links.Go(func() { n.hub.leave(n) })
 		}
 		return nil
 	}
 	n.mu.Lock()
-	s := n.streams[f.stream]
+	s := n.streams[f.Stream]
 	n.mu.Unlock()
 	switch {
 	case s == nil: // it has ended on this side
 		return nil
-	case f.kind == kindCancel:
-		s.cancel(f.payload)
+	case f.Kind == kindCancel:
+		s.cancel(f.Payload)
 		return nil
-	case f.kind != kindCall && f.kind != kindEnd:
-		return errPayload
+	case f.Kind != kindCall && f.Kind != kindEnd:
+		return link.ErrPayload
 	}
 	select {
 	case s.calls <- f:
 		return nil
 	default: // a node makes one call at a time
-		return errPayload
+		return link.ErrPayload
 	}
 }

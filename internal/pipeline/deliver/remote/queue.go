@@ -8,16 +8,17 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cluster/link"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// releaseValidity is how old a release may be when it is used. The lease of the leader was valid for at least this long
-// when it was granted, so a body never begins under the lease of another leader.
+// releaseValidity is the maximum age of a release when it is used. When the leader grants a release, its lease is valid for
+// at least this long, so a body never begins under the lease of another leader.
 const releaseValidity = time.Second
 
-// nodeQueue is the queue of one connection on the node: each call is made by the leader.
+// nodeQueue is the queue of one connection on the node: the leader makes each call.
 type nodeQueue struct {
-	link    *link
+	link    *link.Link
 	stream  uint32
 	stop    context.CancelFunc // ends the context of the driver
 	replies chan []byte
@@ -53,21 +54,21 @@ func (q *nodeQueue) addMessages(messages ...*driver.Message) {
 }
 
 // call sends the request and waits for the reply. When ctx ends, it cancels the call and still waits for the reply.
-func (q *nodeQueue) call(ctx context.Context) *decoder {
-	q.link.send(kindCall, q.stream, q.request)
+func (q *nodeQueue) call(ctx context.Context) *link.Decoder {
+	q.link.Send(kindCall, q.stream, q.request)
 	select {
 	case reply := <-q.replies:
-		return &decoder{rest: reply}
-	case <-q.link.ctx.Done():
-		return &decoder{err: context.Cause(q.link.ctx)}
+		return &link.Decoder{Rest: reply}
+	case <-q.link.Context().Done():
+		return &link.Decoder{Err: context.Cause(q.link.Context())}
 	case <-ctx.Done():
 	}
-	q.link.send(kindCancel, q.stream, binary.AppendUvarint(nil, uint64(q.number)))
+	q.link.Send(kindCancel, q.stream, binary.AppendUvarint(nil, uint64(q.number)))
 	select {
 	case reply := <-q.replies:
-		return &decoder{rest: reply}
-	case <-q.link.ctx.Done():
-		return &decoder{err: context.Cause(q.link.ctx)}
+		return &link.Decoder{Rest: reply}
+	case <-q.link.Context().Done():
+		return &link.Decoder{Err: context.Cause(q.link.Context())}
 	}
 }
 
@@ -75,11 +76,11 @@ func (q *nodeQueue) call(ctx context.Context) *decoder {
 var background = context.Background()
 
 // receive reads a message of a reply.
-func (q *nodeQueue) receive(d *decoder, before content) *driver.Message {
+func (q *nodeQueue) receive(d *link.Decoder, before content) *driver.Message {
 	n := &nodeMessage{}
 	var individual bool
-	n.id, individual, n.Message = d.message(before)
-	if d.err != nil {
+	n.id, individual, n.Message = readMessage(d, before)
+	if d.Err != nil {
 		return nil
 	}
 	n.Owner = n
@@ -104,17 +105,17 @@ func (q *nodeQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 		q.request = append(q.request, 0)
 	}
 	d := q.call(ctx)
-	text := d.text()
+	text := d.Text()
 	switch {
-	case d.err != nil:
-		return nil, d.err
-	case len(d.rest) == 0:
+	case d.Err != nil:
+		return nil, d.Err
+	case len(d.Rest) == 0:
 		return nil, asError(text)
 	}
 	m := q.receive(d, q.last)
-	if d.err != nil {
-		q.link.end(d.err)
-		return nil, d.err
+	if d.Err != nil {
+		q.link.End(d.Err)
+		return nil, d.Err
 	}
 	q.last = content{m.Body, m.Attachments}
 	return m, asError(text)
@@ -127,13 +128,13 @@ func (q *nodeQueue) TakeSameContent(dst []*driver.Message, message *driver.Messa
 	q.request = binary.AppendUvarint(q.request, uint64(ownerOf(message).id))
 	q.request = binary.AppendUvarint(q.request, uint64(max(0, most)))
 	d := q.call(background)
-	for n := d.uint32(); n > 0 && d.err == nil; n-- {
+	for n := d.Uint32(); n > 0 && d.Err == nil; n-- {
 		if m := q.receive(d, content{message.Body, message.Attachments}); m != nil {
 			dst = append(dst, m)
 		}
 	}
-	if d.err != nil {
-		q.link.end(d.err)
+	if d.Err != nil {
+		q.link.End(d.Err)
 	}
 	return dst
 }
@@ -144,7 +145,7 @@ func (q *nodeQueue) Failover(message *driver.Message, outcome driver.Outcome) bo
 	defer q.calling.Unlock()
 	q.request = binary.AppendUvarint(q.request, uint64(ownerOf(message).id))
 	q.request = appendOutcome(q.request, &outcome)
-	return q.call(background).byte() == 1
+	return q.call(background).Byte() == 1
 }
 
 // Release releases a message; see driver.Queue.
@@ -162,16 +163,16 @@ func (q *nodeQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Messa
 	q.addMessages(messages...)
 	asked := time.Now()
 	d := q.call(background)
-	released = d.byte() == 1
-	leads, took := d.byte() == 1, time.Duration(d.uint())
-	for n := d.uint32(); n > 0 && d.err == nil; n-- {
-		id := d.uint32()
+	released = d.Byte() == 1
+	leads, took := d.Byte() == 1, time.Duration(d.Uint())
+	for n := d.Uint32(); n > 0 && d.Err == nil; n-- {
+		id := d.Uint32()
 		if at := slices.IndexFunc(messages, func(m *driver.Message) bool { return ownerOf(m).id == id }); at >= 0 {
 			left = append(left, messages[at])
 		}
 	}
 	q.calling.Unlock()
-	if d.err != nil {
+	if d.Err != nil {
 		return nil, false
 	}
 	if !released {
@@ -187,11 +188,11 @@ func (q *nodeQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Messa
 	return left, true
 }
 
-// withdraw reports released messages as not sent, because the release came too late.
+// withdraw reports released messages as not sent, because the release is no longer valid.
 func (q *nodeQueue) withdraw(messages []*driver.Message) {
 	outcomes := make([]driver.Outcome, len(messages))
 	for i := range outcomes {
-		outcomes[i] = driver.Outcome{Verdict: driver.Temporary, Text: "nothing was sent: the leading node replied too late", Relay: "this node", At: time.Now()}
+		outcomes[i] = driver.Outcome{Verdict: driver.Temporary, Text: "nothing was sent: the permission of the leading node to send this message was no longer valid", Relay: "this node", At: time.Now()}
 	}
 	_ = q.ReportAll(messages, outcomes) // after an error, the leader sends the messages again
 }
@@ -210,10 +211,10 @@ func (q *nodeQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outc
 		q.request = appendOutcome(q.request, &outcomes[i])
 	}
 	d := q.call(background)
-	if text := d.text(); d.err == nil {
+	if text := d.Text(); d.Err == nil {
 		return asError(text)
 	}
-	return d.err
+	return d.Err
 }
 
 // Return returns a message; see driver.Queue.
@@ -230,13 +231,13 @@ func (q *nodeQueue) individual(of *nodeMessage) (driver.Message, error) {
 	defer q.calling.Unlock()
 	q.request = binary.AppendUvarint(q.request, uint64(of.id))
 	d := q.call(background)
-	text := d.text()
-	if d.err != nil || text != "" {
-		return driver.Message{}, errors.Join(d.err, asError(text))
+	text := d.Text()
+	if d.Err != nil || text != "" {
+		return driver.Message{}, errors.Join(d.Err, asError(text))
 	}
-	_, _, alone := d.message(content{})
+	_, _, alone := readMessage(d, content{})
 	alone.Owner = of
-	return alone, d.err
+	return alone, d.Err
 }
 
 func asError(text string) error {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/cluster/link"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -16,7 +17,7 @@ import (
 type stream struct {
 	node  *Node
 	id    uint32
-	calls chan frame // closed when the link ends
+	calls chan link.Frame // closed when the link ends
 
 	mu        sync.Mutex
 	next      context.CancelFunc // ends the context of the call of Next that runs
@@ -43,13 +44,13 @@ type heldMessage struct {
 // serve handles the calls of the node until its driver has returned or the link has ended.
 func (s *stream) serve(ctx context.Context, queue driver.Queue) error {
 	s.queue = queue
-	defer context.AfterFunc(ctx, func() { s.node.link.send(kindStop, s.id) })()
+	defer context.AfterFunc(ctx, func() { s.node.link.Send(kindStop, s.id) })()
 	for f := range s.calls {
-		d := &decoder{rest: f.payload}
-		if f.kind == kindEnd {
-			text := d.text()
-			if s.returnHeld(); text == "" || d.err != nil {
-				return d.err
+		d := &link.Decoder{Rest: f.Payload}
+		if f.Kind == kindEnd {
+			text := d.Text()
+			if s.returnHeld(); text == "" || d.Err != nil {
+				return d.Err
 			}
 			if s.failed != nil {
 				return fmt.Errorf("%w (the driver on node %s: %s)", s.failed, s.node.name, text)
@@ -58,18 +59,18 @@ func (s *stream) serve(ctx context.Context, queue driver.Queue) error {
 		}
 		s.reply = s.reply[:0]
 		s.call(ctx, d)
-		if d.err != nil {
-			s.node.link.end(d.err)
+		if d.Err != nil {
+			s.node.link.End(d.Err)
 			break
 		}
-		s.node.link.send(kindReply, s.id, s.reply)
+		s.node.link.Send(kindReply, s.id, s.reply)
 	}
 	s.returnHeld()
 	s.awaitSilence()
 	return errLost
 }
 
-// returnHeld returns the messages of which no body was begun. The others are settled by the owner of the queue as lost.
+// returnHeld returns the messages whose body was not released. The owner of the queue settles the others as lost.
 func (s *stream) returnHeld() {
 	for _, h := range slices.Backward(s.held) {
 		if !h.released {
@@ -87,13 +88,13 @@ func (s *stream) awaitSilence() {
 }
 
 // call makes a call of the node, and sets the reply.
-func (s *stream) call(ctx context.Context, d *decoder) {
-	switch op := op(d.byte()); op {
+func (s *stream) call(ctx context.Context, d *link.Decoder) {
+	switch op := op(d.Byte()); op {
 	case opNext:
 		s.callNext(ctx, d)
 	case opTake:
-		leader, most := s.message(d), d.uint32()
-		if d.err != nil {
+		leader, most := s.message(d), d.Uint32()
+		if d.Err != nil {
 			return
 		}
 		before := len(s.held)
@@ -105,8 +106,8 @@ func (s *stream) call(ctx context.Context, d *decoder) {
 			s.reply = appendMessage(s.reply, h.id, h.message, content{leader.message.Body, leader.message.Attachments})
 		}
 	case opFailover:
-		h, outcome := s.message(d), d.outcome()
-		if d.err != nil {
+		h, outcome := s.message(d), readOutcome(d)
+		if d.Err != nil {
 			return
 		}
 		passed := s.queue.Failover(h.message, outcome)
@@ -120,7 +121,7 @@ func (s *stream) call(ctx context.Context, d *decoder) {
 		s.callReport(d)
 	case opReturn:
 		h := s.message(d)
-		if d.err != nil {
+		if d.Err != nil {
 			return
 		}
 		s.queue.Return(h.message)
@@ -128,14 +129,14 @@ func (s *stream) call(ctx context.Context, d *decoder) {
 	case opIndividual:
 		s.callIndividual(d)
 	default:
-		d.fail()
+		d.Fail()
 	}
 }
 
 // callNext calls Next. The reply is an error text, and a message if there is one.
-func (s *stream) callNext(ctx context.Context, d *decoder) {
-	number, wait := d.uint32(), d.byte() == 1
-	if d.err != nil {
+func (s *stream) callNext(ctx context.Context, d *link.Decoder) {
+	number, wait := d.Uint32(), d.Byte() == 1
+	if d.Err != nil {
 		return
 	}
 	if wait {
@@ -158,11 +159,11 @@ func (s *stream) callNext(ctx context.Context, d *decoder) {
 	s.last, s.lastOf = content{message.Body, message.Attachments}, message
 }
 
-// callRelease calls Release, or ReleaseAll for several messages. The reply is whether they are released and may be sent
-// now, how long the call took, and the ids of those that the node still holds.
-func (s *stream) callRelease(d *decoder) {
+// callRelease calls Release, or ReleaseAll for several messages. The reply says whether they are released, whether the lease
+// of the leader is valid for long enough, how long the call took, and which of the messages the node still holds.
+func (s *stream) callRelease(d *link.Decoder) {
 	all := s.messages(d)
-	if d.err != nil {
+	if d.Err != nil {
 		return
 	}
 	began := time.Now()
@@ -204,17 +205,17 @@ func idsWithout(all, without []*heldMessage) (ids []uint32) {
 }
 
 // callReport calls Report, or ReportAll for several messages. The reply is an error text.
-func (s *stream) callReport(d *decoder) {
+func (s *stream) callReport(d *link.Decoder) {
 	all := s.messages(d)
-	if d.err != nil {
+	if d.Err != nil {
 		return
 	}
 	messages, outcomes := make([]*driver.Message, len(all)), make([]driver.Outcome, len(all))
 	ids := make([]uint32, len(all))
 	for i, h := range all {
-		messages[i], outcomes[i], ids[i] = h.message, d.outcome(), h.id
+		messages[i], outcomes[i], ids[i] = h.message, readOutcome(d), h.id
 	}
-	if d.err != nil {
+	if d.Err != nil {
 		return
 	}
 	var err error
@@ -233,10 +234,10 @@ func (s *stream) callReport(d *decoder) {
 }
 
 // callIndividual makes an individual message. The reply is an error text, and the message if there is no error.
-func (s *stream) callIndividual(d *decoder) {
+func (s *stream) callIndividual(d *link.Decoder) {
 	h := s.message(d)
-	if d.err != nil || h.message.Individual == nil {
-		d.fail()
+	if d.Err != nil || h.message.Individual == nil {
+		d.Fail()
 		return
 	}
 	alone, err := h.message.Individual()
@@ -263,26 +264,26 @@ func (s *stream) forget(id uint32) {
 }
 
 // message reads the id of a message that the node holds.
-func (s *stream) message(d *decoder) *heldMessage {
-	id := d.uint32()
+func (s *stream) message(d *link.Decoder) *heldMessage {
+	id := d.Uint32()
 	at := slices.IndexFunc(s.held, func(h *heldMessage) bool { return h.id == id })
-	if d.err == nil && at < 0 {
-		d.fail()
+	if d.Err == nil && at < 0 {
+		d.Fail()
 	}
-	if d.err != nil {
+	if d.Err != nil {
 		return nil
 	}
 	return s.held[at]
 }
 
 // messages reads the number of messages and their ids.
-func (s *stream) messages(d *decoder) (all []*heldMessage) {
-	n := d.uint32()
-	if d.err == nil && (n == 0 || int(n) > len(s.held)) {
-		d.fail()
+func (s *stream) messages(d *link.Decoder) (all []*heldMessage) {
+	n := d.Uint32()
+	if d.Err == nil && (n == 0 || int(n) > len(s.held)) {
+		d.Fail()
 	}
 	for range n {
-		if d.err != nil {
+		if d.Err != nil {
 			return nil
 		}
 		all = append(all, s.message(d))
@@ -304,13 +305,13 @@ func (s *stream) replyError(err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	s.reply = appendText(s.reply, text)
+	s.reply = link.AppendText(s.reply, text)
 }
 
 // cancel ends the context of a call of Next: of the one that runs, or of the one that is about to run.
 func (s *stream) cancel(payload []byte) {
-	d := &decoder{rest: payload}
-	number := d.uint32()
+	d := &link.Decoder{Rest: payload}
+	number := d.Uint32()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancelled = number; s.next != nil {

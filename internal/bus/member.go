@@ -1,0 +1,164 @@
+package bus
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"fanfare.dev/fanfare"
+)
+
+const (
+	// clusterName is the name of every cluster of embedded servers. Their secret tells clusters apart.
+	clusterName = "fanfare"
+	// memberUser is the name of the client of a member in its own process, and of the members among each other.
+	memberUser = "fanfare"
+	// lastClients is how long a member that stops waits for its clients, which have closed already.
+	lastClients = 10 * time.Millisecond
+	// watchEvery is how often a member counts the others.
+	watchEvery = time.Second
+)
+
+// MemberOptions describe a member of a cluster of embedded servers.
+type MemberOptions struct {
+	Name   string      // unique in the cluster
+	Dir    string      // of its files
+	Listen string      // host:port for the connections of the other members
+	Routes []string    // host:port of all members
+	Secret string      // that all members have
+	TLS    *tls.Config // of the connections between members; nil: not encrypted
+	Sync   bool        // sync each write to the disk before it counts
+	Logger *slog.Logger
+}
+
+// A Member is the NATS server in this process, as a member of a cluster of such servers. It stores copies of the streams, and votes,
+// from its start to its stop, also while no Bus uses it.
+type Member struct {
+	options  MemberOptions
+	host     *host
+	password string // of the client in this process
+	cancel   context.CancelFunc
+	loops    sync.WaitGroup
+}
+
+// StartMember starts a member. It does not wait for the others.
+func StartMember(o MemberOptions) (*Member, error) {
+	m := &Member{options: o, password: rand.Text()}
+	options, err := m.serverOptions()
+	if err != nil {
+		return nil, err
+	}
+	if m.host, err = startHost(options, o.Logger); err != nil {
+		return nil, err
+	}
+	var ctx context.Context
+	ctx, m.cancel = context.WithCancel(context.Background())
+	m.loops.Go(func() { m.host.revive(ctx) })
+	m.loops.Go(func() { m.watch(ctx) })
+	return m, nil
+}
+
+// serverOptions returns the options of the server. Routes need a listener for clients: it is on the loopback interface, and only the
+// client in this process knows the password.
+func (m *Member) serverOptions() (*server.Options, error) {
+	o := serverOptions(m.options.Dir, m.options.Sync)
+	o.ServerName, o.Host, o.Port = m.options.Name, "127.0.0.1", server.RANDOM_PORT
+	o.Username, o.Password = memberUser, m.password
+	o.LameDuckGracePeriod, o.LameDuckDuration = lastClients, time.Second
+	host, text, err := net.SplitHostPort(m.options.Listen)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	o.Cluster = server.ClusterOpts{
+		Name: clusterName, Host: host, Port: int(port), Username: memberUser, Password: m.options.Secret, NoAdvertise: true,
+		TLSConfig: m.options.TLS, TLSTimeout: routeTLSTimeout.Seconds(), AuthTimeout: routeTLSTimeout.Seconds(),
+	}
+	for _, route := range m.options.Routes {
+		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: route, User: url.UserPassword(memberUser, m.options.Secret)})
+	}
+	return o, nil
+}
+
+// routeTLSTimeout is the time limit of the handshakes of a route.
+const routeTLSTimeout = 5 * time.Second
+
+// Stop gives what this server leads to the other members, and stops it. No Bus may use it any more.
+func (m *Member) Stop() error {
+	m.cancel()
+	m.loops.Wait()
+	if s := m.host.current(); s != nil {
+		s.LameDuckShutdown()
+		s.Shutdown() // if the lame duck mode found nothing to do
+		s.WaitForShutdown()
+	}
+	return nil
+}
+
+// Ready returns why the cluster cannot store messages now, or nil.
+func (m *Member) Ready() error {
+	if err := m.host.full(); err != nil {
+		return err
+	}
+	info, err := m.host.current().Jsz(&server.JSzOptions{})
+	if err == nil && info.Meta != nil && info.Meta.Leader != "" {
+		return nil
+	}
+	return &fanfare.Error{
+		Code: fanfare.Unavailable, Message: fmt.Sprintf("the embedded NATS servers have no quorum: this server reaches %d of %d", m.reached(), len(m.options.Routes)),
+		Hint: "start the other nodes, and check that cluster_routes is the same on all nodes, and that the nodes reach each other at these addresses", RetryAfter: 2 * time.Second,
+	}
+}
+
+// reached returns how many members this one reaches, including itself.
+func (m *Member) reached() int { return len(m.host.current().ActivePeers()) }
+
+// watch logs when the number of members that this one reaches changes.
+func (m *Member) watch(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for before := 0; ; {
+		if now := m.reached(); now != before {
+			level, of := slog.LevelInfo, len(m.options.Routes)
+			if now < before {
+				level = slog.LevelWarn
+			}
+			m.options.Logger.Log(ctx, level, fmt.Sprintf("the embedded NATS server reaches %d of %d", now, of), "node", m.options.Name)
+			before = now
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Await waits until the cluster can store messages. After patience it returns why it cannot.
+func (m *Member) Await(ctx context.Context, patience time.Duration) error {
+	deadline := time.Now().Add(patience)
+	for {
+		err := m.Ready()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-time.After(electionPoll):
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
