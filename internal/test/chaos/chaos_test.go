@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -76,6 +77,16 @@ func TestAClusterKeepsItsPromisesUnderRandomFaults(t *testing.T) {
 	}
 	t.Logf("%6.1fs all events are completed", c.elapsed())
 	l.check(r)
+	c.takeOver()
+}
+
+// takeOver stops the node that leads: the other one can still take over.
+func (c *cluster) takeOver() {
+	c.t.Helper()
+	before := c.leader()
+	before.end(syscall.SIGTERM)
+	before.ended()
+	c.until("the other node leads", func() bool { return c.leader() != before && c.leader().ready() })
 }
 
 // settle waits until all has arrived, as long as messages arrive.
