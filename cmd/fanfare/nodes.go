@@ -15,12 +15,14 @@ func (c *cli) nodesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "nodes", Short: "List the nodes of the cluster",
 		Long: `List the nodes of the cluster. One node is the leader: it processes all events and decides
-about all messages. The others forward requests to it. ROLE shows what else a node does:
+when each message is sent. The others forward requests to it. ROLE shows what else a node
+does:
 
   standby    it takes over when the leader stops or fails
-  delivers   it sends messages for the leader; CONNECTIONS is the number of its open
-             connections to relays and receivers
+  delivers   it sends messages; CONNECTIONS is the number of its open connections to
+             relays and receivers
   matches    it evaluates conditions for the leader
+  forwards   none of these: it has the role api, or no link to the leader
 
 A node is shown as "not responding" after 15 seconds without a heartbeat, and is listed
 for 24 hours. A node that was stopped is not listed.

@@ -33,13 +33,14 @@ const MaxPayload = 1<<20 - 16<<10
 
 // Options specify the location and the durability of the bus.
 type Options struct {
-	Dir      string        // directory of the embedded server's files
+	Dir      string        // directory of the embedded server's files; for a Member: of the earlier bus of this server, which a new cluster takes over
 	URL      string        // of a cluster; empty for an embedded server
 	Member   *Member       // the embedded server of a cluster; nil: an embedded server of its own, or the one at URL
 	Sync     bool          // embedded: sync each append to the disk
 	Lease    time.Duration // how long a message stays with a consumer that does not respond; at least 1 s
 	Replicas int           // of each stream on a cluster; 0: unchanged
 	Matches  bool          // with a cluster: no other process matches events at this time
+	Existing bool          // with a Member: the streams must exist, because the store has events
 	FirstSeq uint64        // lowest sequence that a new EVENTS stream may use, above all that the store knows
 	Logger   *slog.Logger
 }
@@ -53,6 +54,7 @@ type Bus struct {
 	js       jetstream.JetStream
 	events   jetstream.Stream
 	batches  jetstream.Stream
+	metadata map[string]string // of a new stream EVENTS
 
 	mu     sync.Mutex
 	leases map[*Lease]struct{}
@@ -82,7 +84,17 @@ func Open(ctx context.Context, options Options) (*Bus, error) {
 }
 
 func (b *Bus) open(ctx context.Context) error {
-	var err error
+	if err := b.connect(); err != nil {
+		return err
+	}
+	if b.options.Member != nil {
+		return b.openMember(ctx)
+	}
+	return b.whileElecting(ctx, replyWait, b.makeStreams)
+}
+
+// connect starts or connects the bus.
+func (b *Bus) connect() (err error) {
 	options := []jetstream.JetStreamOpt{jetstream.WithPublishAsyncMaxPending(1024)}
 	switch {
 	case b.options.Member != nil:
@@ -103,10 +115,8 @@ func (b *Bus) open(ctx context.Context) error {
 	if !b.alone { // the reply of a server that fails is lost
 		options = append(options, jetstream.WithPublishAsyncTimeout(replyWait))
 	}
-	if b.js, err = jetstream.New(b.conn, options...); err != nil {
-		return err
-	}
-	return b.whileElecting(ctx, replyWait, b.makeStreams)
+	b.js, err = jetstream.New(b.conn, options...)
+	return err
 }
 
 // Close ends the consumers and, unless it belongs to a Member, the embedded server. Messages that were received but

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -177,6 +178,12 @@ func (h *host) full() error {
 	return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full", Hint: "free some space; the server then resumes automatically"}
 }
 
+// usual begins the warnings that a member of a cluster logs at each start or stop. Its password and the secret of the routes
+// are in no file; the member itself logs how many servers it reaches.
+var usual = []string{
+	"Plaintext passwords detected", "Waiting for routing to be established", "JetStream has not established contact with a meta leader", "Metalayer blocking snapshot",
+}
+
 // serverLog passes on the warnings and errors of the embedded server, except those about an index
 // that it rebuilds. It reports a failed write, because the server reports it nowhere else.
 type serverLog struct {
@@ -189,9 +196,15 @@ func (l serverLog) Noticef(string, ...any) {}
 func (l serverLog) Debugf(string, ...any)  {}
 func (l serverLog) Tracef(string, ...any)  {}
 func (l serverLog) Warnf(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !l.rebuilt.note(text) && !strings.HasPrefix(text, "Plaintext passwords detected") { // they are derived keys, and are in no file
-		l.log.Warn("bus: " + text)
+	text := fmt.Sprintf(format, args...)
+	if l.rebuilt.note(text) {
+		return
 	}
+	level := slog.LevelWarn
+	if slices.ContainsFunc(usual, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
+		level = slog.LevelDebug
+	}
+	l.log.Log(context.Background(), level, "bus: "+text)
 }
 
 func (l serverLog) Errorf(format string, args ...any) {

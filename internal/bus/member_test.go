@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -302,5 +304,31 @@ func TestMembersUseTLS(t *testing.T) {
 	defer m.cancel()
 	if err := m.Await(t.Context(), 3*time.Second); fanfare.CodeOf(err) != fanfare.Unavailable {
 		t.Errorf("a member without TLS: %v", err)
+	}
+}
+
+// natsUser is how the process of a member authenticates to it.
+func natsUser(m *Member) nats.Option { return nats.UserInfo(memberUser, m.password) }
+
+// cancelAt returns a context that ends when n messages of a subject have been published.
+func cancelAt(t testing.TB, conn *nats.Conn, subject string, n int) (ctx context.Context, cancel func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	sub, err := conn.Subscribe(subject, func(*nats.Msg) {
+		if n--; n == 0 {
+			stop()
+		}
+	})
+	if err == nil {
+		err = conn.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx, func() {
+		stop()
+		if err := sub.Unsubscribe(); err != nil {
+			t.Error(err)
+		}
 	}
 }

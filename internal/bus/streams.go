@@ -32,7 +32,7 @@ func (b *Bus) makeStreams(ctx context.Context) (err error) {
 	b.events, err = b.makeStream(ctx, jetstream.StreamConfig{
 		Name: eventsStream, Subjects: []string{"fanfare.events.*"},
 		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
-		FirstSeq: max(1, b.options.FirstSeq),
+		FirstSeq: max(1, b.options.FirstSeq), Metadata: b.metadata,
 	})
 	if err != nil {
 		return err

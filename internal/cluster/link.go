@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/problem"
 )
 
-// A link is a connection from a node to the node that leads. Both prove that they have the cluster key:
+// A link is a connection from a node to the node that leads. Both sides prove that they have the cluster key:
 //
 //	node:   GET /cluster/link, Upgrade, name, version, nonce A
 //	leader: 101 Switching Protocols, nonce B, proof of the leader over both nonces and the name
@@ -43,7 +44,7 @@ const (
 	linkLimit = 5 * time.Second // for the handshake
 )
 
-// proof is what one side proves; side is leader or node.
+// proof returns the proof of one side (leader or node) that it has the cluster key.
 func (k *Key) proof(side string, nonces []byte, name string) []byte {
 	h := hmac.New(sha256.New, k.link)
 	fmt.Fprintf(h, "%s\n%x\n%s", side, nonces, name)
@@ -111,9 +112,9 @@ func introduce(conn net.Conn, to *url.URL, o *LinkOptions) (net.Conn, error) {
 		return nil, err
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 512)) // as much as can be read
-		_ = response.Body.Close()                                 // an error has no effect
-		return nil, fmt.Errorf("the leading node refused the link: %s %s", response.Status, text)
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 4096)) // as much as can be read
+		_ = response.Body.Close()                                  // an error has no effect
+		return nil, refusal(response.Status, text)
 	}
 	nonce, err := hex.DecodeString(response.Header.Get(nonceHeader))
 	proof, wrong := hex.DecodeString(response.Header.Get(proofHeader))
@@ -125,6 +126,16 @@ func introduce(conn net.Conn, to *url.URL, o *LinkOptions) (net.Conn, error) {
 		return nil, err
 	}
 	return &bufferedConn{conn, in}, nil
+}
+
+// refusal returns the error of a link that the leader has refused with a problem document. It is the same for each attempt,
+// so it does not contain the id of the request.
+func refusal(status string, body []byte) error {
+	var p struct{ Detail, Hint string }
+	if err := json.Unmarshal(body, &p); err != nil || p.Detail == "" {
+		return fmt.Errorf("the leading node refused the link: %s", status)
+	}
+	return fmt.Errorf("the leading node refused the link: %s (%s)", p.Detail, p.Hint)
 }
 
 // An Attach runs a link to a node until it ends.
@@ -150,22 +161,22 @@ func (k *Key) Links(protocols map[string]Attach, next http.Handler) http.Handler
 	})
 }
 
-// accept is the side of the leader in the handshake. A *fanfare.Error is an answer; after another error, the connection is
-// closed.
+// accept is the side of the leader in the handshake. A *fanfare.Error is the response to the request; after any other error, the
+// connection is closed.
 func (k *Key) accept(w http.ResponseWriter, r *http.Request, protocol string, known bool) (net.Conn, error) {
 	nonces, err := hex.DecodeString(r.Header.Get(nonceHeader))
 	name := r.Header.Get(nodeHeader)
 	switch {
 	case !known:
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("this node does not know the protocol %q", protocol), Hint: "update the older node"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("this node does not support the link protocol %q", protocol), Hint: "upgrade the node with the older version"}
 	case err != nil || len(nonces) != nonceSize || name == "":
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the request of a link needs the name of a node and a nonce"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a request for a link must contain the name of a node and a nonce", Hint: "only nodes of a cluster send such requests"}
 	}
 	nonces = append(nonces, make([]byte, nonceSize)...)
 	_, _ = rand.Read(nonces[nonceSize:]) // it never fails
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a link needs HTTP/1.1", Hint: "connect to the node without a proxy"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a link needs HTTP/1.1", Hint: "set node_url to a URL at which the node is reached without a proxy, or through one that passes Upgrade on"}
 	}
 	_ = conn.SetDeadline(time.Now().Add(linkLimit)) // without support, the peer can only hold this connection
 	_, err = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %x\r\n%s: %x\r\n\r\n",

@@ -16,9 +16,12 @@ import (
 // node, which may reach more servers, can take over.
 const quorumPatience = 30 * time.Second
 
+// folderPatience is how long a start waits for a quorum to check the folder of an earlier bus.
+const folderPatience = 10 * time.Second
+
 // startNATS starts the embedded NATS server of a node, which stores the bus together with those of other nodes. It runs until
 // Stop, whether or not the node leads.
-func (s *Server) startNATS(n *node) (err error) {
+func (s *Server) startNATS(ctx context.Context, n *node) (err error) {
 	var encrypted *tls.Config
 	if s.config.TLSCert != "" {
 		pair, err := tls.LoadX509KeyPair(s.config.TLSCert, s.config.TLSKey)
@@ -36,7 +39,7 @@ func (s *Server) startNATS(n *node) (err error) {
 	}
 	s.onStop(s.nats.Stop)
 	s.log.Info("the embedded NATS server is running", "listen", s.config.RouteListen(), "routes", s.config.ClusterRoutes, "encrypted", encrypted != nil)
-	return nil
+	return s.nats.CheckFolder(ctx, filepath.Join(s.config.DataDir, datadir.Bus), folderPatience)
 }
 
 // awaitNATS waits until the embedded NATS servers have a quorum.
@@ -75,6 +78,7 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	if c.busLost, err = c.lostBus(); err != nil {
 		return err
 	}
+	options.Existing = c.highest > 0 && !c.busLost && !c.backupNote.New()
 	if c.bus, err = bus.Open(ctx, options); err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (s *Server) join(ctx context.Context, o Options) error {
 	}
 	n.roots = roots
 	if s.config.EmbeddedCluster() {
-		if err := s.startNATS(n); err != nil {
+		if err := s.startNATS(ctx, n); err != nil {
 			return err
 		}
 	}

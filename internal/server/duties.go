@@ -17,7 +17,7 @@ import (
 // linkAgain is the pause before a node tries again to open a link to the leader.
 const linkAgain = time.Second
 
-// A duty is what this node does for the node that leads, over a link.
+// A duty is the work that this node does for the node that leads, over a link.
 type duty struct {
 	name     string // for the log: what this node does for the leader
 	protocol string
@@ -90,7 +90,7 @@ func (s *Server) serveLeader(ctx context.Context, d duty, leader postgres.Holder
 	return nil
 }
 
-// closeUnderAnother closes a link when another node leads: what the old leader knows of a message can no longer be recorded.
+// closeUnderAnother closes a link when another node leads, because the old leader can no longer record outcomes.
 func (s *Server) closeUnderAnother(leader postgres.Holder, changed <-chan struct{}, conn net.Conn, done <-chan struct{}) {
 	for {
 		select {

@@ -18,10 +18,10 @@ type Frame struct {
 
 const (
 	frameHeader = 5         // after the length
-	maxFrame    = 256 << 20 // more than a message can have
+	maxFrame    = 256 << 20 // larger than any message
 )
 
-// Ping is the kind of a frame that only says that its sender is there. Users of this package have other kinds.
+// Ping is the kind of a frame that only shows that its sender is alive. Users of this package define further kinds.
 const Ping byte = 1
 
 // AppendFrame appends a frame with a payload in parts.
@@ -47,13 +47,13 @@ func ReadFrame(in *bufio.Reader) (Frame, error) {
 	}
 	size := binary.BigEndian.Uint32(header[:])
 	if size < frameHeader || size > maxFrame {
-		return Frame{}, fmt.Errorf("a frame of %d bytes", size)
+		return Frame{}, fmt.Errorf("received a frame with the invalid length of %d bytes", size)
 	}
 	f := Frame{Kind: header[4], Stream: binary.BigEndian.Uint32(header[5:])}
 	if size == frameHeader {
 		return f, nil
 	}
-	// A long payload is read in steps: memory grows with what has arrived, and not with what the length claims.
+	// A long payload is read in steps, so that memory grows with the bytes that arrive and not with the claimed length.
 	const step = 1 << 20
 	for left := int(size) - frameHeader; left > 0; {
 		n := min(left, step)
@@ -73,10 +73,10 @@ type Decoder struct {
 	Err  error
 }
 
-// ErrPayload is the error of a payload that cannot be read.
-var ErrPayload = errors.New("the payload of a frame is damaged")
+// ErrPayload is the error for a frame that cannot be read or must not be sent.
+var ErrPayload = errors.New("received an invalid frame")
 
-// Fail notes that the payload is damaged.
+// Fail records that the payload is invalid.
 func (d *Decoder) Fail() { d.Rest, d.Err = nil, ErrPayload }
 
 // Byte reads a byte.
@@ -112,7 +112,7 @@ func (d *Decoder) Int() int64 {
 	return v
 }
 
-// Uint32 reads a number that must fit.
+// Uint32 reads an unsigned number, which must fit into 32 bits.
 func (d *Decoder) Uint32() uint32 {
 	v := d.Uint()
 	if v > math.MaxUint32 {
@@ -122,7 +122,7 @@ func (d *Decoder) Uint32() uint32 {
 	return uint32(v)
 }
 
-// Bytes reads a length and that many bytes, which belong to the payload.
+// Bytes reads a length and that many bytes. They share the memory of the payload.
 func (d *Decoder) Bytes() []byte {
 	n := d.Uint()
 	if n > uint64(len(d.Rest)) {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// pingEvery is how often each side says that it is there.
+	// pingEvery is the interval at which each side shows that it is alive.
 	pingEvery = time.Second
 	// Silence is how long a side may be silent.
 	Silence = 4 * time.Second
@@ -97,7 +97,7 @@ func (l *Link) Silence() time.Duration { return l.silence }
 // End ends the link for a reason.
 func (l *Link) End(why error) { l.end(why) }
 
-// hearing is a Link as a reader, which notes when bytes arrive: a long frame is not silence.
+// hearing reads from the connection of a Link and records when bytes arrive, so that a long frame does not count as silence.
 type hearing Link
 
 func (h *hearing) Read(p []byte) (int, error) {
@@ -138,9 +138,9 @@ func (l *Link) SendNow(k byte, stream uint32, payload ...[]byte) {
 	}
 }
 
-// write writes what is pending: all frames that have collected meanwhile go out together. Before it takes them, it lets the
-// goroutines run that are ready: a commit or a read wakes many at once, and each of them is about to send a frame. A write
-// costs more than what they do.
+// write writes the pending bytes: all frames that were sent in the meantime are written together. Before it takes them, it
+// lets the goroutines run that are ready: a commit or a read wakes many at once, and each of them is about to send a frame.
+// A write costs more than what they do.
 func (l *Link) write() {
 	var out []byte
 	for {
@@ -167,9 +167,9 @@ func (l *Link) write() {
 	}
 }
 
-var errSlow = errors.New("the other side reads too slowly")
+var errSlow = errors.New("the other node reads too slowly")
 
-var errSilent = errors.New("the other side has been silent for too long")
+var errSilent = errors.New("nothing was received from the other node for too long")
 
 // watch sends a ping every second, and ends the link after a silence.
 func (l *Link) watch() {

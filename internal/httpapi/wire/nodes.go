@@ -16,20 +16,20 @@ type Node struct {
 	Name          string    `json:"name" doc:"name in the setting node"`
 	URL           string    `json:"url" doc:"URL at which the other nodes reach it"`
 	Version       string    `json:"version" doc:"version of Fanfare that it runs"`
-	Roles         []string  `json:"roles" doc:"the setting roles: all, or some of lead, deliver, match and api"`
+	Roles         []string  `json:"roles" doc:"values of its setting roles: all, or one or more of lead, deliver, match and api"`
 	StartedAt     time.Time `json:"started_at" doc:"when it registered, on the clock of the database"`
 	LastSeenAt    time.Time `json:"last_seen_at" doc:"its last heartbeat, on the clock of the database; a node sends one every 2 seconds"`
 	SilentSeconds float64   `json:"silent_seconds" doc:"time since its last heartbeat, in seconds"`
 	Responding    bool      `json:"responding" doc:"false: it has been silent for more than 15 seconds"`
 	ClockSkewMS   float64   `json:"clock_skew_ms" doc:"how far its clock is ahead of the clock of the database, in milliseconds; negative if it is behind; measured with the last heartbeat, to the precision of a round trip"`
-	Leader        bool      `json:"leader" doc:"it holds the lease of the leader: it processes all events, and decides about all messages"`
-	Delivers      bool      `json:"delivers" doc:"it opens connections to relays and receivers: it leads and has the role deliver, or delivers for the leader"`
+	Leader        bool      `json:"leader" doc:"it holds the lease of the leader: it processes all events and decides when each message is sent"`
+	Delivers      bool      `json:"delivers" doc:"it sends messages: it leads and has the role deliver, or has a link to the leader"`
 	Matches       bool      `json:"matches" doc:"it evaluates conditions for the leader, and its copy of the matching index is complete"`
 	Connections   int       `json:"connections" doc:"number of its open connections to relays and receivers"`
 	LeaseEpoch    int64     `json:"lease_epoch,omitempty" doc:"number of the lease of the leader, which increases with each change of the leader; only for the leader"`
 }
 
-// CanLead reports whether the node has the role of a leader. The nodes of older servers report no roles, and have all.
+// CanLead reports whether the node can become the leader. Nodes with an older version report no roles, and can lead.
 func (n *Node) CanLead() bool {
 	return len(n.Roles) == 0 || slices.Contains(n.Roles, "all") || slices.Contains(n.Roles, "lead")
 }

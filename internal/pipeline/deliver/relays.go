@@ -65,12 +65,12 @@ func (all relays) hasOther(job *Job) bool {
 	return slices.ContainsFunc(all, func(r *relay) bool { return r.used() && !r.down() && !r.refused(job) })
 }
 
-// hasOtherThan reports whether there is another next hop than r.
+// hasOtherThan reports whether there is a next hop other than that of r.
 func (all relays) hasOtherThan(r *relay) bool {
 	return slices.ContainsFunc(all, func(other *relay) bool { return other.Name != r.Name })
 }
 
-// refused reports whether a relay has refused a job, on whichever node.
+// refused reports whether the relay has refused a job, from any node.
 func (r *relay) refused(job *Job) bool {
 	return slices.ContainsFunc(job.refusedBy, func(by *relay) bool { return by.Name == r.Name })
 }
@@ -433,7 +433,11 @@ func (s *Sender) connectionLost(r *relay, why string) {
 	r.window.at(now).errors++
 	r.window.at(now).answers++
 	if r.failures == 1 {
-		s.options.Logger.Warn("connection lost", "channel", s.options.Name, "relay", r.Name, "error", why)
+		attributes := []any{"channel", s.options.Name, "relay", r.Name, "error", why}
+		if r.Node != "" {
+			attributes = append(attributes, "node", r.Node)
+		}
+		s.options.Logger.Warn("connection lost", attributes...)
 		return
 	}
 	pause := min(longestPause, firstPause<<min(r.failures-2, 10))

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -93,4 +94,61 @@ func leaderOf(s *server) string {
 		}
 	}
 	return ""
+}
+
+// A single server with PostgreSQL and an embedded bus is killed while it sends, and becomes the first of three nodes. The nodes
+// finish its work, and know the ids of its events. A bus with work that is not part of the cluster is refused.
+func TestASingleServerGrowsIntoEmbeddedServers(t *testing.T) {
+	t.Parallel()
+	c, nodes := newEmbeddedCluster(t)
+	one := prepare(t)
+	one.database = c.database
+	one.start()
+	r := newRelay(t, sink.Config{})
+	one.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: 100/s, connections: 4"))
+	people := crowd(1000)
+	one.subscribe(people...)
+	first := one.publishAgain("first")
+	eventually(t, "some of the first has left", func() bool { return r.total() > 100 })
+	one.kill()
+	copied := filepath.Join(t.TempDir(), "bus")
+	if err := os.CopyFS(copied, os.DirFS(one.path("bus"))); err != nil {
+		t.Fatal(err)
+	}
+
+	one.args, nodes[0].dir, nodes[0].key = nodes[0].args, one.dir, one.key
+	nodes[1].launch()
+	eventually(t, "a node without the bus has the lease", func() bool { return strings.Contains(nodes[1].logged(), "this node leads") })
+	nodes[0].launch()
+	nodes[2].launch()
+	for _, n := range nodes {
+		n.ready("it is up")
+		n.use(one.key)
+	}
+	if event := nodes[2].publishAgain("first"); event != first {
+		t.Errorf("the event %s was accepted again as %s", first, event)
+	}
+	nodes[2].http.completed(first)
+	if !strings.Contains(nodes[1].logged(), "this node cannot lead") || !strings.Contains(nodes[0].logged(), "copying the earlier bus") {
+		t.Errorf("the nodes logged:\n%s\n%s", nodes[1].logged(), nodes[0].logged())
+	}
+	r.atMostOncePerConnection("first", people, 4)
+	nodes[1].http.completed(nodes[1].publishAgain("second"))
+	r.expect("second", people)
+	if left, err := filepath.Glob(one.path("bus*")); err != nil || len(left) != 2 {
+		t.Errorf("folders: %v, %v", left, err)
+	}
+
+	nodes[2].mustStop()
+	if err := os.Rename(copied, nodes[2].path("bus")); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, one.where(), "", nodes[2].command()...); r.code == 0 || !strings.Contains(r.err, "unfinished work (event groups: ") {
+		t.Errorf("a node with the work of another bus ended with %d: %s", r.code, r.err)
+	}
+	nodes[0].mustStop()
+	nodes[1].mustStop()
+	if r := run(t, one.where(), "", "serve", "--data-dir", one.dir, "--listen", "127.0.0.1:0"); r.code == 0 || !strings.Contains(r.err, "stored by the embedded NATS servers") {
+		t.Errorf("a single server in the folder of a node ended with %d: %s", r.code, r.err)
+	}
 }

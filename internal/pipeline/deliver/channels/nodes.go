@@ -20,7 +20,7 @@ type ownRelays struct {
 	settings    *remote.Channel // for the other nodes; nil: they cannot deliver for the channel
 }
 
-// nodeSettings is the text of a remote.Channel.
+// nodeSettings are the settings in a remote.Channel, as JSON.
 type nodeSettings struct {
 	Service     string                  `json:"service"`
 	Name        string                  `json:"name"`
@@ -37,7 +37,7 @@ func (c *Channels) ownRelays(conf *catalog.Channel, s *deliver.Settings, fault e
 	}
 	text, err := json.Marshal(nodeSettings{conf.Service, conf.Name, s.SendTimeout, conf.ChannelSettings})
 	if err != nil { // the settings were read from JSON
-		c.logger.Error("only this node delivers for a channel", "channel", conf.Service+"/"+conf.Name, "error", err)
+		c.logger.Error("no other node can deliver for a channel", "channel", conf.Service+"/"+conf.Name, "error", err)
 		return own
 	}
 	own.settings = remote.NewChannel(conf.Number, text)
@@ -45,9 +45,10 @@ func (c *Channels) ownRelays(conf *catalog.Channel, s *deliver.Settings, fault e
 }
 
 // errNoNode is the error of a channel for which no node delivers.
-var errNoNode = errors.New("no node with the role deliver is connected to the leading node")
+var errNoNode = errors.New("no node with the role deliver is connected to the leading node; start one, or see its log")
 
-// spread returns the relays of a channel as all nodes reach them that deliver, and the number of their connections.
+// spread returns the relays of a channel, with an entry for each relay and delivering node, and the total number of
+// connections.
 func (c *Channels) spread(conf *catalog.Channel, own *ownRelays) (all []deliver.RelaySettings, connections int) {
 	nodes := 0
 	add := func(node string, driverOf func(*deliver.RelaySettings) driver.Driver) {
@@ -71,7 +72,7 @@ func (c *Channels) spread(conf *catalog.Channel, own *ownRelays) (all []deliver.
 	return all, nodes * own.connections
 }
 
-// NodesChanged spreads the connections of all channels over the nodes that deliver now.
+// NodesChanged spreads the connections of all channels over the current delivering nodes.
 func (c *Channels) NodesChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +95,7 @@ func (c *Channels) NodeConnections() map[string]int {
 	return all
 }
 
-// NodeDrivers creates the drivers of a node that delivers for the node that leads.
+// NodeDrivers creates drivers on a node that delivers for the leader.
 type NodeDrivers struct {
 	WebhookKey []byte // signs for channels without a secret
 	Networks   []netip.Prefix

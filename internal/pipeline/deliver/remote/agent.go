@@ -26,7 +26,7 @@ type AgentOptions struct {
 	silence time.Duration // 0: link.Silence; for tests
 }
 
-// An Agent is the side of a node that delivers for a leader.
+// An Agent is the node's side of links: it runs drivers for the leader.
 type Agent struct {
 	options AgentOptions
 	streams atomic.Int64
@@ -85,7 +85,7 @@ type channelDrivers struct {
 // errLeaving ends a link after an orderly end.
 var errLeaving = errors.New("this node takes no more messages")
 
-// leave ends the link when no driver runs any longer.
+// leave ends the link when no driver runs any more, or after the drain time.
 func (s *session) leave() {
 	s.link.Send(kindLeave, 0)
 	for deadline := time.Now().Add(s.agent.options.Drain); time.Now().Before(deadline) && s.link.Context().Err() == nil; {
@@ -134,7 +134,7 @@ func (s *session) setChannel(payload []byte) error {
 	}
 	c := &channelDrivers{version: binary.BigEndian.Uint32(payload[2:])}
 	if c.by, c.err = s.agent.options.Drivers(s.link.Context(), payload[6:]); c.err != nil {
-		s.agent.options.Logger.Error("cannot deliver for a channel on this node", "error", c.err)
+		s.agent.options.Logger.Error("cannot deliver for a channel on this node; correct the cause and restart this node", "error", c.err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *session) open(f link.Frame) error {
 		}
 	}
 	ctx, stop := context.WithCancel(s.link.Context())
-	q := &nodeQueue{link: s.link, stream: f.Stream, stop: stop, replies: make(chan []byte, 1)}
+	q := &nodeQueue{link: s.link, stream: f.Stream, ctx: ctx, stop: stop, replies: make(chan []byte, 1)}
 	s.queues[f.Stream] = q
 	s.agent.streams.Add(1)
 	s.running.Go(func() {
@@ -183,7 +183,7 @@ func (s *session) open(f link.Frame) error {
 	return nil
 }
 
-// run runs a driver. A panic is an error: the leader settles the messages that it held.
+// run runs a driver. It returns a panic as an error, and the leader settles the messages that the driver held.
 func run(ctx context.Context, d driver.Driver, q *nodeQueue) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -193,7 +193,7 @@ func run(ctx context.Context, d driver.Driver, q *nodeQueue) (err error) {
 	return d.Serve(ctx, q)
 }
 
-// ended ends the drivers after the link has ended.
+// ended stops the drivers after the link has ended.
 func (s *session) ended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 // Protocol is the name and version of the protocol of a link. It changes with the encoding of frames.
 const Protocol = "fanfare-deliver/1"
 
-// The kinds of frames. Those about no stream have the stream 0.
+// The kinds of frames. Frames that do not belong to a stream have the stream number 0.
 const (
-	kindChannel = link.Ping + 1 + iota // leader: the settings of a channel, for the streams that follow
+	kindChannel = link.Ping + 1 + iota // leader: the settings of a channel, for streams that are opened later
 	kindOpen                           // leader: start a driver on a stream
 	kindStop                           // leader: end the context of a driver
 	kindReply                          // leader: the result of a call
 	kindCall                           // node: a method of driver.Queue
-	kindCancel                         // node: end the context of the call of Next
+	kindCancel                         // node: end the context of a call of Next
 	kindEnd                            // node: the driver has returned
 	kindLeave                          // node: open no more streams, and stop those that are open
 )
@@ -48,10 +48,10 @@ const (
 	flagSameAttachments // has the attachments of the message before it
 )
 
-// A content is what a message may share with the one before it.
+// A content is the part of a message that the next message may share.
 type content struct{ body, attachments []byte }
 
-// appendMessage appends a message. It omits content that the message before it has, too.
+// appendMessage appends a message. It omits content that is the same as in the message before it.
 func appendMessage(dst []byte, id uint32, m *driver.Message, before content) []byte {
 	flags := byte(0)
 	set := func(condition bool, flag byte) {
@@ -82,7 +82,7 @@ func appendMessage(dst []byte, id uint32, m *driver.Message, before content) []b
 	return dst
 }
 
-// sameMemory reports whether two texts are not empty and the same memory.
+// sameMemory reports whether two texts are not empty and share their memory.
 func sameMemory(a, b []byte) bool {
 	return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
 }

@@ -25,7 +25,7 @@ type HubOptions struct {
 	silence time.Duration // 0: link.Silence; for tests
 }
 
-// A Hub is the side of the leader: it has a link to each node that delivers.
+// A Hub is the leader's side: it has a link to each node that delivers.
 type Hub struct {
 	options HubOptions
 	ctx     context.Context
@@ -77,11 +77,11 @@ func (h *Hub) Attach(conn net.Conn, name, version string) {
 	n.ended()
 	h.leave(n)
 	if h.ctx.Err() == nil && !n.leaving.Load() {
-		h.options.Logger.Warn("the link to a node that delivers has ended", "node", name, "error", why)
+		h.options.Logger.Warn("the link to a delivering node has ended", "node", name, "error", why)
 	}
 }
 
-// join adds a node. A link that the node had before is about to end: its streams are not used again.
+// join adds a node. It ends an older link of this node, whose streams are not used again.
 func (h *Hub) join(n *Node) {
 	h.mu.Lock()
 	for _, before := range h.nodes {
@@ -92,7 +92,7 @@ func (h *Hub) join(n *Node) {
 	h.nodes = append(slices.DeleteFunc(slices.Clone(h.nodes), func(other *Node) bool { return other.name == n.name }), n)
 	slices.SortFunc(h.nodes, func(a, b *Node) int { return cmp.Compare(a.name, b.name) })
 	h.mu.Unlock()
-	h.options.Logger.Info("a node delivers", "node", n.name, "version", n.version)
+	h.options.Logger.Info("another node delivers for this node", "node", n.name, "version", n.version)
 	h.changed()
 }
 
@@ -104,7 +104,7 @@ func (h *Hub) leave(n *Node) {
 	gone := len(h.nodes) < before
 	h.mu.Unlock()
 	if gone {
-		h.options.Logger.Info("a node no longer delivers", "node", n.name)
+		h.options.Logger.Info("another node no longer delivers for this node", "node", n.name)
 		h.changed()
 	}
 }
@@ -169,8 +169,8 @@ func NewChannel(number uint16, settings []byte) *Channel {
 	return &Channel{number, versions.Add(1), settings}
 }
 
-// Driver returns a driver that runs on the node: that of one relay of a channel. Two drivers are equal if their arguments
-// are.
+// Driver returns a driver for one relay of a channel, which runs on the node. Two drivers are equal if their arguments are
+// equal.
 func (n *Node) Driver(c *Channel, relay string) driver.Driver { return nodeDriver{n, c, relay} }
 
 type nodeDriver struct {
@@ -190,7 +190,7 @@ func (d nodeDriver) Serve(ctx context.Context, queue driver.Queue) error {
 }
 
 // errLost is the error of the streams of a link that has ended.
-var errLost = errors.New("the node is gone")
+var errLost = errors.New("the link to the delivering node has ended")
 
 // open opens a stream.
 func (n *Node) open(c *Channel, relay string) (*stream, error) {
@@ -227,8 +227,8 @@ func (n *Node) ended() {
 	}
 }
 
-// certainlySilent returns when the node has certainly closed all its connections after the link has ended: it ends them
-// when it has heard nothing for the silence limit.
+// certainlySilent returns the time by which the node has certainly closed all its connections after the end of the link: it
+// closes them when it has received nothing for the silence limit.
 func (n *Node) certainlySilent() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -185,6 +185,54 @@ func TestADriverOnAnotherNodeGetsTheMessagesUnchanged(t *testing.T) {
 	})
 }
 
+// The reply to a report brings the next message, before the driver asks for it. If the driver does not ask, the message goes
+// back into the queue, in its place.
+func TestAReportBringsTheNextMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := messages(6)
+		queue := delivertest.NewQueue(all...)
+		send := func(queue driver.Queue, m *driver.Message) {
+			if !queue.Release(m) || queue.Report(m, accepted()) != nil {
+				t.Errorf("%s was not sent", m.To)
+			}
+		}
+		p := connect(t, func(ctx, _ context.Context, remote driver.Queue) error {
+			next := func(want string) *driver.Message {
+				m, err := remote.Next(ctx, false)
+				if m == nil || err != nil || m.To != want {
+					panic(fmt.Sprintf("the next message is %+v, %v; want %s", m, err, want)) // the error of the driver
+				}
+				return m
+			}
+			send(remote, next("r0@example.org"))
+			if n := queue.Waiting(); n != 4 {
+				t.Errorf("after a report, %d messages wait", n)
+			}
+			first, second := next("r1@example.org"), next("r2@example.org")
+			send(remote, first)
+			remote.Return(second)
+			if n := queue.Waiting(); n != 4 || queue.Returned(all[3].Delivery) != 1 {
+				t.Errorf("after a return, %d messages wait", n)
+			}
+			for _, to := range []string{"r2@example.org", "r3@example.org", "r4@example.org"} {
+				send(remote, next(to))
+			}
+			if n := queue.Waiting(); n != 0 {
+				t.Errorf("before the end, %d messages wait", n)
+			}
+			return nil
+		})
+		if err := <-p.serve(t.Context(), queue.Connection()); err != nil {
+			t.Fatal(err)
+		}
+		if queue.Waiting() != 1 || queue.Returned(all[5].Delivery) != 1 || len(queue.Outcomes()) != 5 {
+			t.Errorf("%d messages wait, and %d have outcomes", queue.Waiting(), len(queue.Outcomes()))
+		}
+		queue.Check(t)
+		p.end()
+	})
+}
+
 // A driver waits for a message only for some time, and then closes its connection. A message that arrives at that moment
 // is not lost.
 func TestACallOfNextEndsWithItsContext(t *testing.T) {

@@ -70,7 +70,7 @@ func (s *stream) serve(ctx context.Context, queue driver.Queue) error {
 	return errLost
 }
 
-// returnHeld returns the messages of which no body was begun. The others are settled by the owner of the queue as lost.
+// returnHeld returns the messages whose body was not released. The owner of the queue settles the others as lost.
 func (s *stream) returnHeld() {
 	for _, h := range slices.Backward(s.held) {
 		if !h.released {
@@ -118,7 +118,7 @@ func (s *stream) call(ctx context.Context, d *link.Decoder) {
 	case opRelease:
 		s.callRelease(d)
 	case opReport:
-		s.callReport(d)
+		s.callReport(ctx, d)
 	case opReturn:
 		h := s.message(d)
 		if d.Err != nil {
@@ -151,6 +151,11 @@ func (s *stream) callNext(ctx context.Context, d *link.Decoder) {
 	}
 	message, err := s.queue.Next(ctx, wait)
 	s.replyError(err)
+	s.replyNext(message)
+}
+
+// replyNext appends what Next returned.
+func (s *stream) replyNext(message *driver.Message) {
 	if message == nil {
 		return
 	}
@@ -159,8 +164,8 @@ func (s *stream) callNext(ctx context.Context, d *link.Decoder) {
 	s.last, s.lastOf = content{message.Body, message.Attachments}, message
 }
 
-// callRelease calls Release, or ReleaseAll for several messages. The reply is whether they are released and may be sent
-// now, how long the call took, and the ids of those that the node still holds.
+// callRelease calls Release, or ReleaseAll for several messages. The reply says whether they are released, whether the lease
+// of the leader is valid for long enough, how long the call took, and which of the messages the node still holds.
 func (s *stream) callRelease(d *link.Decoder) {
 	all := s.messages(d)
 	if d.Err != nil {
@@ -204,8 +209,11 @@ func idsWithout(all, without []*heldMessage) (ids []uint32) {
 	return ids
 }
 
-// callReport calls Report, or ReportAll for several messages. The reply is an error text.
-func (s *stream) callReport(d *link.Decoder) {
+// callReport calls Report, or ReportAll for several messages. The reply is an error text, and the next message if the node
+// asks for it and there is one: a node calls Next after a report anyway. If it does not, it holds a message of which no body
+// was begun, and this message is returned when it returns another one or when its driver ends.
+func (s *stream) callReport(ctx context.Context, d *link.Decoder) {
+	withNext := d.Byte() == 1
 	all := s.messages(d)
 	if d.Err != nil {
 		return
@@ -227,10 +235,13 @@ func (s *stream) callReport(d *link.Decoder) {
 	for _, id := range ids {
 		s.forget(id)
 	}
+	s.replyError(err)
 	if err != nil {
 		s.failed = err
+	} else if withNext {
+		next, _ := s.queue.Next(ctx, false) // the node's own call gets the error
+		s.replyNext(next)
 	}
-	s.replyError(err)
 }
 
 // callIndividual makes an individual message. The reply is an error text, and the message if there is no error.
