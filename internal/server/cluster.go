@@ -66,7 +66,7 @@ func (s *Server) join(ctx context.Context, o Options) error {
 	}
 	s.node = n
 	s.api.Fallback(cluster.NewForwarder(cluster.ForwarderOptions{
-		Member: n.member, Key: n.key, Local: s.api.API, Waits: s.leaderWaits, Metrics: s.standbyMetrics(n), Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
+		Member: n.member, Key: n.key, Local: s.api.API, Waits: s.leaderWaits, Metrics: s.standbyMetrics(n), Stopping: s.stopping, Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
 	}))
 	s.background(n.member.Run)
 	leading, stop := context.WithCancel(context.Background())

@@ -68,13 +68,14 @@ type Server struct {
 	feedback *feedback.Processor
 	cleanups []func() error // run in reverse order
 	draining atomic.Bool
+	stopping chan struct{} // closed when the server stops
 	stopOnce sync.Once
 	stopErr  error
 }
 
 // Start starts a server, and returns when the API is ready.
 func Start(ctx context.Context, c config.Config, o Options) (*Server, error) {
-	s := &Server{config: c, log: o.Logger, clock: clock.System{}}
+	s := &Server{config: c, log: o.Logger, clock: clock.System{}, stopping: make(chan struct{})}
 	if err := s.start(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -98,6 +99,7 @@ func (s *Server) Done() <-chan struct{} { return s.api.Done() }
 func (s *Server) Stop() error {
 	s.stopOnce.Do(func() {
 		s.draining.Store(true)
+		close(s.stopping)
 		if s.node != nil {
 			s.node.stop()
 		}
