@@ -108,10 +108,10 @@ func (m *Member) Stop() error {
 	return nil
 }
 
-// Ready returns why the cluster cannot store messages now, or nil.
+// Ready returns an error while the members that this one reaches have no quorum. A full disk is not an error here: appends report it.
 func (m *Member) Ready() error {
-	if err := m.host.full(); err != nil {
-		return err
+	if m.host.broken.Load() {
+		return nil
 	}
 	info, err := m.host.current().Jsz(&server.JSzOptions{})
 	if err == nil && info.Meta != nil && info.Meta.Leader != "" {
@@ -147,7 +147,27 @@ func (m *Member) watch(ctx context.Context) {
 	}
 }
 
-// Await waits until the cluster can store messages. After patience it returns why it cannot.
+// Lost waits until there has been no quorum for patience, and returns the error of Ready; nil if ctx ends before.
+func (m *Member) Lost(ctx context.Context, patience time.Duration) error {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for since := time.Now(); ; {
+		err := m.Ready()
+		switch {
+		case err == nil:
+			since = time.Now()
+		case time.Since(since) > patience:
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Await waits until there is a quorum. After patience, it returns the error of Ready.
 func (m *Member) Await(ctx context.Context, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for {

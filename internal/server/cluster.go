@@ -139,6 +139,7 @@ func (s *Server) leadUnder(ctx context.Context, lease *cluster.Lease, o Options)
 		select {
 		case <-lease.Lost():
 		case <-ctx.Done():
+		case err = <-s.quorumLost(starting):
 		}
 	}
 	patience := s.config.DrainTimeout + stopPatience
