@@ -147,26 +147,6 @@ func (m *Member) watch(ctx context.Context) {
 	}
 }
 
-// Lost waits until there has been no quorum for patience, and returns the error of Ready; nil if ctx ends before.
-func (m *Member) Lost(ctx context.Context, patience time.Duration) error {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
-	for since := time.Now(); ; {
-		err := m.Ready()
-		switch {
-		case err == nil:
-			since = time.Now()
-		case time.Since(since) > patience:
-			return err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
 // Await waits until there is a quorum. After patience, it returns the error of Ready.
 func (m *Member) Await(ctx context.Context, patience time.Duration) error {
 	deadline := time.Now().Add(patience)

@@ -249,9 +249,6 @@ func TestAMemberSaysThatItHasNoQuorum(t *testing.T) {
 	if err := c.all[0].Await(t.Context(), 0); fanfare.CodeOf(err) != fanfare.Unavailable {
 		t.Errorf("await: %v", err)
 	}
-	if err := c.all[0].Lost(t.Context(), time.Second); fanfare.CodeOf(err) != fanfare.Unavailable {
-		t.Errorf("lost: %v", err)
-	}
 	c.start(1)
 	c.ready(0)
 	again := c.open(0, Options{}) // waits until the streams have a leader

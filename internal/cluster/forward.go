@@ -36,6 +36,7 @@ type ForwarderOptions struct {
 	Local       func() http.Handler // the API of this node; nil until it is open
 	Waits       func() error        // why this node, which has the lease, cannot lead yet; nil: unknown
 	Metrics     http.Handler        // of this node while it does not lead
+	Stopping    <-chan struct{}     // closed when this node stops; nil: never
 	Roots       *x509.CertPool      // for the certificates of the other nodes; nil: those of the system
 	MaxRequests int                 // at the same time; 0: no limit
 	Logger      *slog.Logger
@@ -139,6 +140,9 @@ func (f *Forwarder) ready(w http.ResponseWriter, r *http.Request) {
 // errNoLeader is the error of a request that waited in vain.
 var errNoLeader = &fanfare.Error{Code: fanfare.Unavailable, Message: "the cluster has no leader at the moment; nothing was stored", Hint: "try again in a moment", RetryAfter: 2 * time.Second}
 
+// errStopping is the error of a request that waits while this node stops.
+var errStopping = &fanfare.Error{Code: fanfare.Unavailable, Message: "this node is stopping; nothing was stored", Hint: "send the request to another node", RetryAfter: time.Second}
+
 // await waits for a node that leads. If it is this node, it returns its API.
 func (f *Forwarder) await(ctx context.Context, deadline time.Time) (local http.Handler, err error) {
 	for {
@@ -162,6 +166,9 @@ func (f *Forwarder) await(ctx context.Context, deadline time.Time) (local http.H
 		select {
 		case <-changed:
 		case <-timer.C:
+		case <-f.options.Stopping:
+			timer.Stop()
+			return nil, errStopping
 		case <-ctx.Done():
 			timer.Stop()
 			return nil, ctx.Err()

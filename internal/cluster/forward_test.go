@@ -19,6 +19,7 @@ type standby struct {
 	key    *Key
 	url    string
 	local  atomic.Pointer[http.Handler]
+	stop   chan struct{}
 }
 
 func newStandby(t *testing.T) *standby {
@@ -27,8 +28,8 @@ func newStandby(t *testing.T) *standby {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &standby{member: m, key: keyOf(t, "one cluster key")}
-	f := NewForwarder(ForwarderOptions{Member: m, Key: s.key, Metrics: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler), Local: func() http.Handler {
+	s := &standby{member: m, key: keyOf(t, "one cluster key"), stop: make(chan struct{})}
+	f := NewForwarder(ForwarderOptions{Member: m, Key: s.key, Metrics: http.NotFoundHandler(), Stopping: s.stop, Logger: slog.New(slog.DiscardHandler), Local: func() http.Handler {
 		if h := s.local.Load(); h != nil {
 			return *h
 		}
@@ -72,6 +73,25 @@ func (s *standby) send(t *testing.T, method, path, body string) (status int, tex
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(b)
+}
+
+// A request that waits for a leader ends when the node stops, so that its client can try another node.
+func TestAWaitingRequestEndsWhenTheNodeStops(t *testing.T) {
+	s := newStandby(t)
+	waits := make(chan int, 1)
+	go func() {
+		status, _ := s.send(t, "POST", "/v1/events", "")
+		waits <- status
+	}()
+	select {
+	case status := <-waits:
+		t.Fatalf("the request does not wait: %d", status)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(s.stop)
+	if status := <-waits; status != 503 {
+		t.Errorf("the status is %d", status)
+	}
 }
 
 func TestARequestIsForwardedToTheLeader(t *testing.T) {

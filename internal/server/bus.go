@@ -12,8 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/datadir"
 )
 
-// quorumPatience is how long a node that holds the lease waits until the embedded NATS servers have a quorum, at its start and later.
-// Then another node, which may reach more servers, can take over.
+// quorumPatience is how long a node that has acquired the lease waits until the embedded NATS servers have a quorum. Then another
+// node, which may reach more servers, can take over.
 const quorumPatience = 30 * time.Second
 
 // folderPatience is how long a start waits for a quorum to check the folder of an earlier bus.
@@ -50,20 +50,6 @@ func (c *components) awaitNATS(ctx context.Context) error {
 	return c.nats.Await(ctx, quorumPatience)
 }
 
-// quorumLost returns a channel that gets an error when the leader has not reached a quorum of the embedded NATS servers for quorumPatience:
-// another node may reach more of them.
-func (s *Server) quorumLost(ctx context.Context) <-chan error {
-	lost := make(chan error, 1)
-	if s.nats != nil {
-		go func() {
-			if err := s.nats.Lost(ctx, quorumPatience); err != nil {
-				lost <- err
-			}
-		}()
-	}
-	return lost
-}
-
 // leaderWaits returns why this node, which holds the lease, does not lead yet; nil if its start only needs time.
 func (s *Server) leaderWaits() error {
 	if s.nats == nil {
@@ -97,6 +83,7 @@ func (c *components) openBus(ctx context.Context) (err error) {
 		return err
 	}
 	c.onStop(c.bus.Close)
+	c.leaveBus = c.bus.Close
 	c.recovery = recovery.Recovery{Dir: c.dir, Note: c.backupNote, Store: c.store, Registry: c.registry, Bus: c.bus}
 	if !c.backupNote.New() {
 		return nil

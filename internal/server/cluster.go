@@ -66,7 +66,7 @@ func (s *Server) join(ctx context.Context, o Options) error {
 	}
 	s.node = n
 	s.api.Fallback(cluster.NewForwarder(cluster.ForwarderOptions{
-		Member: n.member, Key: n.key, Local: s.api.API, Waits: s.leaderWaits, Metrics: s.standbyMetrics(n), Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
+		Member: n.member, Key: n.key, Local: s.api.API, Waits: s.leaderWaits, Metrics: s.standbyMetrics(n), Stopping: s.stopping, Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
 	}))
 	s.background(n.member.Run)
 	leading, stop := context.WithCancel(context.Background())
@@ -139,17 +139,19 @@ func (s *Server) leadUnder(ctx context.Context, lease *cluster.Lease, o Options)
 		select {
 		case <-lease.Lost():
 		case <-ctx.Done():
-		case err = <-s.quorumLost(starting):
 		}
 	}
 	patience := s.config.DrainTimeout + stopPatience
 	if !lease.Valid(0) {
 		patience = stepDownPatience
+		if s.leaveBus != nil { // what this node still took from the bus, the next leader would get late and out of order
+			_ = s.leaveBus() // a cleanup closes the bus again and returns the error
+		}
 	}
 	if err := s.cleanUp(keep, patience); err != nil {
 		s.log.Debug("a component could not be closed", "error", err)
 	}
-	s.outage, s.giveUp = nil, nil
+	s.outage, s.giveUp, s.leaveBus = nil, nil, nil
 	if starting.Err() != nil {
 		return nil
 	}

@@ -61,19 +61,21 @@ type Server struct {
 	progress progress.Reporter
 	outage   *database.Outage // outage of the database; nil before it is open
 	giveUp   func() error     // closes an unreachable database; nil before it is open
+	leaveBus func() error     // closes the bus; nil before it is open
 	api      *listener.Server
 	node     *node       // nil: this server is alone
 	nats     *bus.Member // nil: no embedded NATS server, or one that is alone and belongs to the components
 	feedback *feedback.Processor
 	cleanups []func() error // run in reverse order
 	draining atomic.Bool
+	stopping chan struct{} // closed when the server stops
 	stopOnce sync.Once
 	stopErr  error
 }
 
 // Start starts a server, and returns when the API is ready.
 func Start(ctx context.Context, c config.Config, o Options) (*Server, error) {
-	s := &Server{config: c, log: o.Logger, clock: clock.System{}}
+	s := &Server{config: c, log: o.Logger, clock: clock.System{}, stopping: make(chan struct{})}
 	if err := s.start(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -97,6 +99,7 @@ func (s *Server) Done() <-chan struct{} { return s.api.Done() }
 func (s *Server) Stop() error {
 	s.stopOnce.Do(func() {
 		s.draining.Store(true)
+		close(s.stopping)
 		if s.node != nil {
 			s.node.stop()
 		}

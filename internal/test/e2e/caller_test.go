@@ -41,9 +41,18 @@ const (
 // send makes one request. Headers are pairs of name and value.
 func (c *caller) send(method, path, contentType, body string, headers ...string) (int, string, http.Header) {
 	c.t.Helper()
+	status, text, header, err := c.try(method, path, contentType, body, headers...)
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return status, text, header
+}
+
+// try is send where the server may be gone.
+func (c *caller) try(method, path, contentType, body string, headers ...string) (int, string, http.Header, error) {
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
 	if err != nil {
-		c.t.Fatal(err)
+		return 0, "", nil, err
 	}
 	if c.key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.key)
@@ -59,14 +68,11 @@ func (c *caller) send(method, path, contentType, body string, headers ...string)
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
-		c.t.Fatalf("%s %s: %v", method, path, err)
+		return 0, "", nil, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		c.t.Fatalf("%s %s: %v", method, path, err)
-	}
-	return response.StatusCode, string(text), response.Header
+	return response.StatusCode, string(text), response.Header, err
 }
 
 // must is send where the status is known; it returns the body.

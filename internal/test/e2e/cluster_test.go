@@ -329,11 +329,11 @@ func TestAClusterFindsThePromotedStandby(t *testing.T) {
 func TestTheNodesOfAClusterAreListed(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t)
-	leader, standby := c.pair()
+	leader, standby := c.pair("--roles", "lead,deliver,match")
 	var first int64
-	eventually(t, "both nodes are listed", func() bool {
+	eventually(t, "both nodes are listed with what they do", func() bool {
 		got := into[client.Nodes](t, standby.http.must(200, "GET", "/v1/nodes", "", ""))
-		if !got.Clustered || len(got.Nodes) != 2 {
+		if !got.Clustered || len(got.Nodes) != 2 || !got.Nodes[1].Matches || !got.Nodes[1].Delivers {
 			return false
 		}
 		one, two := got.Nodes[0], got.Nodes[1]

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"net/url"
 	"os"
@@ -29,7 +30,8 @@ type server struct {
 	database string // its URL; "": files in dir
 	args     []string
 	env      []string
-	disk     *disk // nil: the machine's
+	disk     *disk  // nil: the machine's
+	program  string // "": binary
 
 	cmd  *exec.Cmd
 	url  string
@@ -95,7 +97,7 @@ func (s *server) launch() {
 	if s.disk != nil {
 		s.cmd = s.disk.command(s.t, s.command())
 	} else {
-		s.cmd = exec.Command(binary, s.command()...)
+		s.cmd = exec.Command(cmp.Or(s.program, binary), s.command()...)
 	}
 	s.cmd.Env = slices.Concat(os.Environ(), s.cmd.Env, s.where(), s.env)
 	stderr, err := s.cmd.StderrPipe()

@@ -8,7 +8,8 @@
 // channels and destinations, retries and the record need no agreement between nodes.
 //
 // A link is one connection between the leader and a node, with many streams. A stream is one call of driver.Driver.Serve.
-// The node calls the methods of driver.Queue, one call at a time for each stream, and the leader replies.
+// The node calls the methods of driver.Queue, one call at a time for each stream, and the leader replies. A message usually
+// takes two calls: its release, and the report of its outcome, whose reply brings the next message.
 //
 // State. The Hub has the links and their streams; an Agent has the drivers of its link. Nothing is stored.
 //

@@ -20,13 +20,15 @@ const releaseValidity = time.Second
 type nodeQueue struct {
 	link    *link.Link
 	stream  uint32
-	stop    context.CancelFunc // ends the context of the driver
+	ctx     context.Context    // of the driver
+	stop    context.CancelFunc // ends ctx
 	replies chan []byte
 
 	calling sync.Mutex // held during a call
 	number  uint32     // of the last call of Next
 	request []byte
-	last    content // of the message that Next returned last
+	last    content         // of the message that the leader sent last
+	ahead   *driver.Message // came with the reply to a report, for the next call of Next
 }
 
 var _ driver.Queue = (*nodeQueue)(nil)
@@ -97,6 +99,10 @@ func (q *nodeQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 	}
 	q.begin(opNext)
 	defer q.calling.Unlock()
+	if m := q.ahead; m != nil {
+		q.ahead = nil
+		return m, nil
+	}
 	q.number++
 	q.request = binary.AppendUvarint(q.request, uint64(q.number))
 	if wait {
@@ -112,13 +118,22 @@ func (q *nodeQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 	case len(d.Rest) == 0:
 		return nil, asError(text)
 	}
+	m := q.receiveNext(d)
+	if d.Err != nil {
+		return nil, d.Err
+	}
+	return m, asError(text)
+}
+
+// receiveNext reads the message that the leader's call of Next returned.
+func (q *nodeQueue) receiveNext(d *link.Decoder) *driver.Message {
 	m := q.receive(d, q.last)
 	if d.Err != nil {
 		q.link.End(d.Err)
-		return nil, d.Err
+		return nil
 	}
 	q.last = content{m.Body, m.Attachments}
-	return m, asError(text)
+	return m
 }
 
 // TakeSameContent takes messages with the same content; see driver.Queue.
@@ -202,23 +217,46 @@ func (q *nodeQueue) Report(message *driver.Message, outcome driver.Outcome) erro
 	return q.ReportAll([]*driver.Message{message}, []driver.Outcome{outcome})
 }
 
-// ReportAll reports outcomes; see driver.Queue.
+// ReportAll reports outcomes; see driver.Queue. The reply brings the next message, so that the following call of Next needs
+// no frames.
 func (q *nodeQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
 	q.begin(opReport)
 	defer q.calling.Unlock()
+	if q.ahead == nil && q.ctx.Err() == nil {
+		q.request = append(q.request, 1)
+	} else {
+		q.request = append(q.request, 0)
+	}
 	q.addMessages(messages...)
 	for i := range outcomes {
 		q.request = appendOutcome(q.request, &outcomes[i])
 	}
 	d := q.call(background)
-	if text := d.Text(); d.Err == nil {
-		return asError(text)
+	text := d.Text()
+	if len(d.Rest) > 0 {
+		q.ahead = q.receiveNext(d)
 	}
-	return d.Err
+	if d.Err != nil {
+		return d.Err
+	}
+	return asError(text)
 }
 
-// Return returns a message; see driver.Queue.
+// Return returns a message; see driver.Queue. The message that came with a report goes back first, so that it stays behind
+// the other one.
 func (q *nodeQueue) Return(message *driver.Message) {
+	q.calling.Lock()
+	ahead := q.ahead
+	q.ahead = nil
+	q.calling.Unlock()
+	for _, m := range []*driver.Message{ahead, message} {
+		if m != nil {
+			q.giveBack(m)
+		}
+	}
+}
+
+func (q *nodeQueue) giveBack(message *driver.Message) {
 	q.begin(opReturn)
 	defer q.calling.Unlock()
 	q.request = binary.AppendUvarint(q.request, uint64(ownerOf(message).id))

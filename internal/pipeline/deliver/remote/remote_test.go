@@ -55,6 +55,7 @@ type pair struct {
 	agentErr     error
 	changed      atomic.Int32
 	leads        atomic.Bool
+	missing      atomic.Bool // a file that drivers need
 	attachedDone chan struct{}
 }
 
@@ -65,6 +66,9 @@ func connect(t *testing.T, d driverFunc) *pair {
 	logger := slog.New(slog.DiscardHandler)
 	p.hub = remote.NewHub(remote.HubOptions{Changed: func() { p.changed.Add(1) }, Leads: func(time.Duration) bool { return p.leads.Load() }, Logger: logger})
 	agent := remote.NewAgent(remote.AgentOptions{Drain: time.Minute, Logger: logger, Drivers: func(abort context.Context, settings []byte) (map[string]driver.Driver, error) {
+		if p.missing.Load() {
+			return nil, errors.New("no such file")
+		}
 		if string(settings) != "settings" {
 			return nil, fmt.Errorf("wrong settings %q", settings)
 		}
@@ -179,6 +183,54 @@ func TestADriverOnAnotherNodeGetsTheMessagesUnchanged(t *testing.T) {
 			if o := queue.Outcomes()[ref]; o.Verdict != driver.Accepted || o.Code != 250 || o.Text != "ok" || o.Relay != "relay:25" {
 				t.Errorf("the outcome of %s is %+v", ref, o)
 			}
+		}
+		queue.Check(t)
+		p.end()
+	})
+}
+
+// The reply to a report brings the next message, before the driver asks for it. If the driver does not ask, the message goes
+// back into the queue, in its place.
+func TestAReportBringsTheNextMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := messages(6)
+		queue := delivertest.NewQueue(all...)
+		send := func(queue driver.Queue, m *driver.Message) {
+			if !queue.Release(m) || queue.Report(m, accepted()) != nil {
+				t.Errorf("%s was not sent", m.To)
+			}
+		}
+		p := connect(t, func(ctx, _ context.Context, remote driver.Queue) error {
+			next := func(want string) *driver.Message {
+				m, err := remote.Next(ctx, false)
+				if m == nil || err != nil || m.To != want {
+					panic(fmt.Sprintf("the next message is %+v, %v; want %s", m, err, want)) // the error of the driver
+				}
+				return m
+			}
+			send(remote, next("r0@example.org"))
+			if n := queue.Waiting(); n != 4 {
+				t.Errorf("after a report, %d messages wait", n)
+			}
+			first, second := next("r1@example.org"), next("r2@example.org")
+			send(remote, first)
+			remote.Return(second)
+			if n := queue.Waiting(); n != 4 || queue.Returned(all[3].Delivery) != 1 {
+				t.Errorf("after a return, %d messages wait", n)
+			}
+			for _, to := range []string{"r2@example.org", "r3@example.org", "r4@example.org"} {
+				send(remote, next(to))
+			}
+			if n := queue.Waiting(); n != 0 {
+				t.Errorf("before the end, %d messages wait", n)
+			}
+			return nil
+		})
+		if err := <-p.serve(t.Context(), queue.Connection()); err != nil {
+			t.Fatal(err)
+		}
+		if queue.Waiting() != 1 || queue.Returned(all[5].Delivery) != 1 || len(queue.Outcomes()) != 5 {
+			t.Errorf("%d messages wait, and %d have outcomes", queue.Waiting(), len(queue.Outcomes()))
 		}
 		queue.Check(t)
 		p.end()
@@ -389,6 +441,27 @@ func TestSettingsThatANodeCannotUseAreAnError(t *testing.T) {
 		if err := p.node.Driver(c, "relay").Serve(t.Context(), delivertest.NewQueue().Connection()); !errors.Is(err, remote.ErrLost) {
 			t.Errorf("after the end of the link: %v", err)
 		}
+	})
+}
+
+// Drivers that could not be created are created again later: a file may be there now.
+func TestDriversAreCreatedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := connect(t, func(context.Context, context.Context, driver.Queue) error { return nil })
+		p.missing.Store(true)
+		d := p.node.Driver(remote.NewChannel(1, []byte("settings")), "relay")
+		for _, wait := range []time.Duration{0, time.Second} {
+			<-time.After(wait)
+			if err := d.Serve(t.Context(), delivertest.NewQueue().Connection()); err == nil || !strings.Contains(err.Error(), "no such file") {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		p.missing.Store(false)
+		<-time.After(2 * time.Second)
+		if err := d.Serve(t.Context(), delivertest.NewQueue().Connection()); err != nil {
+			t.Errorf("with the file: %v", err)
+		}
+		p.end()
 	})
 }
 

@@ -118,7 +118,7 @@ func (s *stream) call(ctx context.Context, d *link.Decoder) {
 	case opRelease:
 		s.callRelease(d)
 	case opReport:
-		s.callReport(d)
+		s.callReport(ctx, d)
 	case opReturn:
 		h := s.message(d)
 		if d.Err != nil {
@@ -151,6 +151,11 @@ func (s *stream) callNext(ctx context.Context, d *link.Decoder) {
 	}
 	message, err := s.queue.Next(ctx, wait)
 	s.replyError(err)
+	s.replyNext(message)
+}
+
+// replyNext appends what Next returned.
+func (s *stream) replyNext(message *driver.Message) {
 	if message == nil {
 		return
 	}
@@ -204,8 +209,11 @@ func idsWithout(all, without []*heldMessage) (ids []uint32) {
 	return ids
 }
 
-// callReport calls Report, or ReportAll for several messages. The reply is an error text.
-func (s *stream) callReport(d *link.Decoder) {
+// callReport calls Report, or ReportAll for several messages. The reply is an error text, and the next message if the node
+// asks for it and there is one: a node calls Next after a report anyway. If it does not, it holds a message of which no body
+// was begun, and this message is returned when it returns another one or when its driver ends.
+func (s *stream) callReport(ctx context.Context, d *link.Decoder) {
+	withNext := d.Byte() == 1
 	all := s.messages(d)
 	if d.Err != nil {
 		return
@@ -227,10 +235,13 @@ func (s *stream) callReport(d *link.Decoder) {
 	for _, id := range ids {
 		s.forget(id)
 	}
+	s.replyError(err)
 	if err != nil {
 		s.failed = err
+	} else if withNext {
+		next, _ := s.queue.Next(ctx, false) // the node's own call gets the error
+		s.replyNext(next)
 	}
-	s.replyError(err)
 }
 
 // callIndividual makes an individual message. The reply is an error text, and the message if there is no error.
