@@ -267,10 +267,11 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 		t.Logf("%s: %d events and %d messages were accepted, %d requests were repeated", step, len(client.events), len(client.people), client.again)
 	}
 
-	if moved := one.migrate("", c.database); moved.code != 0 || !strings.Contains(moved.out, "set the setting db") {
+	moved := one.migrate("", c.database)
+	if moved.code != 0 || !strings.Contains(moved.out, "set the setting db") {
 		t.Fatalf("migrate ended with %d: %s%s", moved.code, moved.out, moved.err)
 	}
-	t.Log(moved.out[strings.LastIndex(moved.out, "moved from"):])
+	t.Log(moved.out[max(0, strings.LastIndex(moved.out, "moved from")):])
 	one.database = c.database
 	one.mustStop()
 	one.start()
@@ -353,13 +354,22 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 	}
 	receiver.mu.Unlock()
 
+	if left, err := filepath.Glob(one.path("bus*")); err != nil || len(left) != 2 || !strings.HasSuffix(left[0], "bus-cluster") || !strings.Contains(left[1], "bus.moved-") {
+		t.Errorf("the folders of the first node: %v, %v", left, err)
+	}
 	nodes[2].mustStop()
-	if err := os.CopyFS(nodes[2].path("bus"), os.DirFS(old)); err != nil {
-		t.Fatal(err)
+	refused := func(folder, why, hint string) {
+		t.Helper()
+		if err := os.CopyFS(nodes[2].path(folder), os.DirFS(old)); err != nil {
+			t.Fatal(err)
+		}
+		if r := run(t, one.where(), "", nodes[2].command()...); r.code == 0 || !strings.Contains(r.err, why) || !strings.Contains(r.err, hint) {
+			t.Errorf("a node with the earlier bus as %s ended with %d: %s", folder, r.code, r.err)
+		}
 	}
-	if r := run(t, one.where(), "", nodes[2].command()...); r.code == 0 || !strings.Contains(r.err, "unfinished work (event groups: ") || !strings.Contains(r.err, "start the earlier server without node and cluster_routes") {
-		t.Errorf("a node with the earlier bus ended with %d: %s", r.code, r.err)
-	}
+	refused("bus", "unfinished work (event groups: ", "start the earlier server without node and cluster_routes")
+	nodes[2].dir = t.TempDir()
+	refused("bus-cluster", "is the bus of a single server", "move it back to the folder bus")
 }
 
 // listenOf is the address at which a node will listen.
