@@ -21,9 +21,11 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// growing has topics for mails, webhooks and digests, besides those of news.
+// growing has topics for mails, webhooks and digests, besides those of news. Their mails have a channel of their own, because
+// mails of the same lane wait for those of a broadcast that has a low rate.
 const growing = `service: news
 channels:
+  post: {driver: smtp, relay: %q, from: "News <news@example.org>", rate: unlimited, connections: 4, retry: [1s, 1s, 1s]}
   hook: {driver: webhook, allow_http: true, rate: unlimited, retry: [1s, 1s, 1s]}
 topics:
   tick: {template: tick, schema: {type: object, properties: {title: {type: string}}}}
@@ -34,8 +36,8 @@ templates:
   notes:
     subject: notes
     text: |
-      {% for item in items %}<{{ item.event.title }}>
-      {% endfor %}
+      {%% for item in items %%}<{{ item.event.title }}>
+      {%% endfor %%}
 `
 
 // A persistentClient publishes events and sends messages. It repeats each request with the same id, at one server after the
@@ -202,13 +204,13 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 	one.args, one.database = []string{"--listen", address, "--allow-networks", "127.0.0.0/8"}, ""
 	one.start()
 	one.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: 300/s, connections: 4, retry: [1s, 1s, 1s]"))
-	one.http.must(200, "POST", "/v1/apply", yaml, growing)
+	one.http.must(200, "POST", "/v1/apply", yaml, fmt.Sprintf(growing, r.addr))
 	people, readers, letters := crowd(3000), []string{"r0@example.org", "r1@example.org", "r2@example.org", "r3@example.org"}, []string{}
 	one.subscribe(people...)
 	for i, reader := range readers {
-		one.http.subscribe(fmt.Sprintf(`{"id":"letter-%d","topic":"letter","channel":"email","to":%q}`, i, reader))
-		one.http.subscribe(fmt.Sprintf(`{"topic":"tick","channel":"email","to":"tick-%s"}`, reader))
-		one.http.subscribe(fmt.Sprintf(`{"topic":"note","channel":"email","to":"note-%s","cadence":"window 5s"}`, reader))
+		one.http.subscribe(fmt.Sprintf(`{"id":"letter-%d","topic":"letter","channel":"post","to":%q}`, i, reader))
+		one.http.subscribe(fmt.Sprintf(`{"topic":"tick","channel":"post","to":"tick-%s"}`, reader))
+		one.http.subscribe(fmt.Sprintf(`{"topic":"note","channel":"post","to":"note-%s","cadence":"window 5s"}`, reader))
 	}
 	one.http.subscribe(fmt.Sprintf(`{"topic":"tick","channel":"hook","to":%q}`, receiver.URL))
 	secret := strings.TrimSpace(one.mustRun("", "secret", "hook", receiver.URL))
