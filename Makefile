@@ -203,6 +203,14 @@ crash: ## Kill the server at its durable steps and under load, and check the pro
 crash-postgres: ## Run the crash tests on PostgreSQL, which is killed and cut off too.
 	@FANFARE_TEST_DB=postgres GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'crash tests on PostgreSQL' -count=1 -tags crashsteps -parallel 4 -timeout 30m ./internal/test/crash/...
 
+.PHONY: chaos
+chaos: ## Run a cluster under random faults for three minutes, and check the promises at the relay.
+	@$(GOTEST) 'cluster under random faults' -count=1 -tags crashsteps -timeout 20m ./internal/test/chaos
+
+.PHONY: chaos-long
+chaos-long: ## Do the same for an hour (CHAOS_MINUTES=60, CHAOS_SEED=1 repeats a schedule).
+	@CHAOS_MINUTES=$(or $(CHAOS_MINUTES),60) go test -count=1 -v -tags crashsteps -timeout 6h -run '^TestAClusterKeepsItsPromisesUnderRandomFaults$$' ./internal/test/chaos
+
 .PHONY: test-peers
 test-peers: peers-mail peers-sdk peers-docs ## Test against mail servers (root, Debian or Ubuntu) and from Python, TypeScript and Rust.
 

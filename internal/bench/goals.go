@@ -15,6 +15,7 @@ var goals = map[string][]report.Goal{
 	"G1":  {{Of: "value", AtLeast: 2_000_000}},
 	"C2":  {{Of: "value", AtLeast: 20_000}, {Of: "p99_ms", AtMost: 20}},
 	"D1":  {{Of: "value", AtLeast: 300_000}},
+	"D6":  {{Of: "ratio", AtLeast: 0.9}},
 	"D4":  {{Of: "value", AtLeast: 100_000}},
 	"L1":  {{Of: "value", AtLeast: 355}},
 	"L6":  {{Of: "value", AtLeast: 355}},

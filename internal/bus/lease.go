@@ -11,9 +11,10 @@ import (
 // or until this process stops.
 type Lease struct {
 	bus   *Bus
-	reply string       // subject of acknowledgements
-	until atomic.Int64 // unix nanoseconds
-	over  atomic.Bool  // Done or Later was called
+	order *order                 // of its queue; nil if the queue has none
+	reply atomic.Pointer[string] // subject of acknowledgements
+	until atomic.Int64           // unix nanoseconds
+	over  atomic.Bool            // Done or Later was called
 
 	Data       []byte    // the holder may release it
 	Seq        uint64    // sequence in its stream
@@ -28,12 +29,14 @@ func (l *Lease) Until() time.Time { return time.Unix(0, l.until.Load()) }
 // message is delivered again.
 func (l *Lease) Done() error {
 	l.forget()
+	l.order.finish(l, false)
 	return l.say("+ACK")
 }
 
 // Later returns the message to the queue, which delivers it again after a delay.
 func (l *Lease) Later(delay time.Duration) error {
 	l.forget()
+	l.order.finish(l, true)
 	if delay <= 0 {
 		return l.say("-NAK")
 	}
@@ -42,7 +45,7 @@ func (l *Lease) Later(delay time.Duration) error {
 
 // say sends an acknowledgement of JetStream for the message. It does not need the message itself:
 // many leases may be held for long, and only some of them with their data.
-func (l *Lease) say(word string) error { return l.bus.conn.Publish(l.reply, []byte(word)) }
+func (l *Lease) say(word string) error { return l.bus.conn.Publish(*l.reply.Load(), []byte(word)) }
 
 func (l *Lease) forget() {
 	l.over.Store(true)

@@ -19,6 +19,7 @@ type Queue struct {
 	bus   *Bus
 	slots chan struct{} // a token for each message that is requested or ready
 	ready chan *Lease   // closed when the bus closes
+	order *order        // nil if messages may overtake each other after a lost connection
 }
 
 // MaxHeld limits the unfinished messages of one queue; the server holds back the rest. A lease
@@ -57,8 +58,11 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 		return nil, fmt.Errorf("consumer %s: %w", name, err)
 	}
 	q := &Queue{bus: b, slots: make(chan struct{}, ahead), ready: make(chan *Lease, ahead)}
+	if b.embedded == nil && b.options.Matches && stream == b.events {
+		q.order = newOrder(consumer)
+	}
 	b.stopped.Go(func() {
-		q.run(b.background, consumer, func(ctx context.Context) (jetstream.Consumer, error) { return b.consumer(ctx, stream, config) })
+		q.run(b.background, consumer, func(ctx context.Context) (jetstream.Consumer, error) { return q.remake(ctx, stream, config) })
 	})
 	b.queues[name] = q
 	return q, nil
@@ -118,7 +122,7 @@ const (
 
 // run fetches messages until ctx ends, and then returns the messages that were not consumed. It requests
 // no more than it can lease at once, because messages in a buffer of the client are not renewed.
-// It creates the consumer again if it was deleted.
+// It creates the consumer again if it was deleted, or if messages can have been lost on the way and must not be overtaken.
 func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func(context.Context) (jetstream.Consumer, error)) {
 	defer func() {
 		close(q.ready)
@@ -141,7 +145,7 @@ func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func
 		case <-time.After(fetchPause):
 		case <-ctx.Done():
 		}
-		if errors.Is(err, jetstream.ErrConsumerDeleted) {
+		if q.order != nil || errors.Is(err, jetstream.ErrConsumerDeleted) {
 			if made, err := again(ctx); err == nil {
 				consumer = made
 			}
@@ -173,6 +177,9 @@ func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer) error {
 			l, err := q.lease(msg)
 			if err != nil {
 				return err
+			}
+			if l == nil {
+				continue
 			}
 			free--
 			q.ready <- l // the channel has capacity for each slot
@@ -231,16 +238,30 @@ func (q *Queue) hand(l *Lease, ok bool) (*Lease, error) {
 	return l, nil
 }
 
+// lease returns the lease of a message, or nil if this process has had the message.
 func (q *Queue) lease(msg jetstream.Msg) (*Lease, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return nil, err
 	}
 	l := &Lease{
-		bus: q.bus, reply: msg.Reply(),
+		bus: q.bus, order: q.order,
 		Data: msg.Data(), Seq: meta.Sequence.Stream, Kept: meta.Timestamp.UTC(), Deliveries: int(meta.NumDelivered),
 	}
+	reply := msg.Reply()
+	l.reply.Store(&reply)
 	l.until.Store(time.Now().Add(q.bus.options.Lease).UnixNano())
+	if q.order != nil {
+		had, err := q.order.take(l, meta.Sequence.Consumer)
+		switch {
+		case err != nil:
+			return nil, err
+		case had == hadDone:
+			return nil, l.say("+ACK")
+		case had == hadHeld:
+			return nil, nil
+		}
+	}
 	q.bus.mu.Lock()
 	q.bus.leases[l] = struct{}{}
 	q.bus.mu.Unlock()

@@ -138,19 +138,33 @@ func refusal(status string, body []byte) error {
 	return fmt.Errorf("the leading node refused the link: %s (%s)", p.Detail, p.Hint)
 }
 
+// maxHandshakes is the number of handshakes at the same time. Anybody who reaches the API can begin one.
+const maxHandshakes = 32
+
+// errHandshakes is the error of a handshake above this number.
+var errHandshakes error = &fanfare.Error{Code: fanfare.Unavailable, Message: "too many nodes open a link at the same time", Hint: "try again", RetryAfter: time.Second}
+
 // An Attach runs a link to a node until it ends.
 type Attach func(conn net.Conn, name, version string)
 
 // Links accepts links: it authenticates nodes, and passes their connections to the Attach of their protocol. It passes all
 // other requests to next.
 func (k *Key) Links(protocols map[string]Attach, next http.Handler) http.Handler {
+	handshakes := make(chan struct{}, maxHandshakes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != LinkPath {
 			next.ServeHTTP(w, r)
 			return
 		}
 		protocol := r.Header.Get("Upgrade")
-		conn, err := k.accept(w, r, protocol, protocols[protocol] != nil)
+		var conn net.Conn
+		err := errHandshakes
+		select {
+		case handshakes <- struct{}{}:
+			conn, err = k.accept(w, r, protocol, protocols[protocol] != nil)
+			<-handshakes
+		default:
+		}
 		if e, ok := errors.AsType[*fanfare.Error](err); ok {
 			problem.Of(e, httpio.RequestID(r)).Write(w)
 			return

@@ -57,3 +57,28 @@ func TestALinkThatIsRefusedSaysWhy(t *testing.T) {
 		t.Errorf("a node that does not lead: %v", err)
 	}
 }
+
+// A client without the cluster key is refused, although the leader has proved itself to it.
+func TestALeaderRefusesAClientWithoutTheKey(t *testing.T) {
+	attached := make(chan struct{}, 1)
+	server := httptest.NewServer(keyOf(t, "one cluster key").Links(map[string]Attach{"test/1": func(conn net.Conn, _, _ string) {
+		attached <- struct{}{}
+		conn.Close()
+	}}, http.NotFoundHandler()))
+	t.Cleanup(server.Close)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET "+LinkPath+" HTTP/1.1\r\nHost: leader\r\nConnection: Upgrade\r\nUpgrade: test/1\r\nFanfare-Node: two\r\nFanfare-Nonce: "+strings.Repeat("ab", nonceSize)+"\r\n\r\n"+strings.Repeat("x", 32))
+	text, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 101 ") {
+		t.Errorf("%q, %v", text, err)
+	}
+	select {
+	case <-attached:
+		t.Error("the client is attached")
+	default:
+	}
+}

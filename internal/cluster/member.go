@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/store/postgres"
 )
 
@@ -356,7 +357,7 @@ func (l *Lease) Valid(d time.Duration) bool {
 	case <-l.lost:
 		return false
 	default:
-		return time.Until(*l.until.Load()) > d
+		return time.Until(*l.until.Load()) > d || failpoint.Fault("lease-without-epoch")
 	}
 }
 
@@ -388,4 +389,9 @@ func (l *Lease) extend(until time.Time) {
 	l.renewed = make(chan struct{})
 }
 
-func (l *Lease) lose() { l.once.Do(func() { close(l.lost) }) }
+func (l *Lease) lose() {
+	if failpoint.Fault("lease-without-epoch") {
+		return
+	}
+	l.once.Do(func() { close(l.lost) })
+}

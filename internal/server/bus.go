@@ -83,6 +83,7 @@ func (c *components) openBus(ctx context.Context) (err error) {
 		return err
 	}
 	c.onStop(c.bus.Close)
+	c.leaveBus = c.bus.Close
 	c.recovery = recovery.Recovery{Dir: c.dir, Note: c.backupNote, Store: c.store, Registry: c.registry, Bus: c.bus}
 	if !c.backupNote.New() {
 		return nil

@@ -144,11 +144,14 @@ func (s *Server) leadUnder(ctx context.Context, lease *cluster.Lease, o Options)
 	patience := s.config.DrainTimeout + stopPatience
 	if !lease.Valid(0) {
 		patience = stepDownPatience
+		if s.leaveBus != nil { // what this node still took from the bus, the next leader would get late and out of order
+			_ = s.leaveBus() // a cleanup closes the bus again and returns the error
+		}
 	}
 	if err := s.cleanUp(keep, patience); err != nil {
 		s.log.Debug("a component could not be closed", "error", err)
 	}
-	s.outage, s.giveUp = nil, nil
+	s.outage, s.giveUp, s.leaveBus = nil, nil, nil
 	if starting.Err() != nil {
 		return nil
 	}

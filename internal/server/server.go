@@ -61,6 +61,7 @@ type Server struct {
 	progress progress.Reporter
 	outage   *database.Outage // outage of the database; nil before it is open
 	giveUp   func() error     // closes an unreachable database; nil before it is open
+	leaveBus func() error     // closes the bus; nil before it is open
 	api      *listener.Server
 	node     *node       // nil: this server is alone
 	nats     *bus.Member // nil: no embedded NATS server, or one that is alone and belongs to the components

@@ -249,6 +249,13 @@ func (c *components) startRecorder(ctx context.Context) error {
 		},
 	})
 	c.onStopDo(c.recorder.Stop)
+	if giveUp := c.giveUp; c.db.Postgres() != nil {
+		c.giveUp = func() error { // components that stop earlier may wait for an outcome, which a closed database does not accept
+			err := giveUp()
+			c.recorder.Stop()
+			return err
+		}
+	}
 	c.switches, c.retrying = control.New(control.Options{
 		Registry: c.registry, Store: c.store, Recorder: c.recorder, Due: c.due, Faults: c.faults, Clock: c.clock, Logger: c.log,
 		DrainRelay: c.channels.DrainRelay, ApplyRates: c.channels.Reconcile, DropStopped: c.channels.Sweep, RatesChanged: c.channels.FlowsChanged,

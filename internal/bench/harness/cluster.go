@@ -62,8 +62,9 @@ type Cluster struct {
 	args     []string // of all nodes
 }
 
-// StartCluster starts a node that leads. The roles are those of the setting roles.
-func (l *Env) StartCluster(name, roles string) (*Cluster, error) {
+// StartCluster starts a node that leads. The roles are those of the setting roles. more
+// are further arguments of all nodes.
+func (l *Env) StartCluster(name, roles string, more ...string) (*Cluster, error) {
 	nats, url, err := l.startNATS(name)
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (l *Env) StartCluster(name, roles string) (*Cluster, error) {
 	if err := os.WriteFile(key, []byte("the cluster key of an experiment, which is not secret\n"), 0o600); err != nil {
 		return nil, err
 	}
-	c := &Cluster{name: name, args: []string{"--nats", url, "--cluster-key-file", key}}
+	c := &Cluster{name: name, args: append([]string{"--nats", url, "--cluster-key-file", key}, more...)}
 	if c.database, err = l.environment(name); err != nil {
 		return nil, err
 	}

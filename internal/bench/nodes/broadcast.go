@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"fanfare.dev/fanfare/internal/bench/harness"
@@ -13,10 +14,25 @@ import (
 type layout struct {
 	at    string
 	roles []string // of each node; the first leads
+	args  []string // further arguments of all nodes
 }
 
 // oneServer is what the layouts of a cluster are compared with.
 var oneServer = layout{at: "1 server"}
+
+// allRoles is a cluster of n nodes, each with all roles.
+func allRoles(n int) layout {
+	at := fmt.Sprintf("%d nodes", n)
+	if n == 1 {
+		at = "1 node"
+	}
+	return layout{at: at, roles: slices.Repeat([]string{"all"}, n)}
+}
+
+// delivering is a leader that delivers nothing itself, and n nodes that deliver for it.
+func delivering(n int) layout {
+	return layout{at: fmt.Sprintf("lead + %d deliver", n), roles: append([]string{"lead"}, slices.Repeat([]string{"deliver"}, n)...)}
+}
 
 // name is the name of the layout in file names.
 func (y layout) name(id string) string {
@@ -28,7 +44,7 @@ func (y layout) start(l *harness.Env, id string) (*harness.Server, error) {
 	if len(y.roles) == 0 {
 		return l.StartWithNATS(y.name(id))
 	}
-	c, err := l.StartCluster(y.name(id), y.roles[0])
+	c, err := l.StartCluster(y.name(id), y.roles[0], y.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -39,22 +55,22 @@ func (y layout) start(l *harness.Env, id string) (*harness.Server, error) {
 func RunLinks(l *harness.Env, r *report.Record) error {
 	return runLayouts(l, r, l.Size(1_000_000, 1000), []layout{
 		oneServer,
-		{"1 node", []string{"all"}},
-		{"lead + 1 deliver", []string{"lead", "deliver"}},
-		{"3 nodes", []string{"all", "all", "all"}},
-		{"lead + 3 deliver", []string{"lead", "deliver", "deliver", "deliver"}},
-		{"lead + 2 deliver", []string{"lead", "deliver", "deliver"}},
+		allRoles(1),
+		delivering(1),
+		allRoles(3),
+		delivering(3),
+		delivering(2),
 	})
 }
 
 // RunTwo is N2.
 func RunTwo(l *harness.Env, r *report.Record) error {
-	return runLayouts(l, r, l.Size(100_000, 1000), []layout{oneServer, {"2 nodes", []string{"all", "all"}}})
+	return runLayouts(l, r, l.Size(100_000, 1000), []layout{oneServer, allRoles(2)})
 }
 
 // RunThree is N3.
 func RunThree(l *harness.Env, r *report.Record) error {
-	return runLayouts(l, r, l.Size(1_000_000, 1000), []layout{oneServer, {"2 nodes", []string{"all", "all"}}, {"3 nodes", []string{"all", "all", "all"}}})
+	return runLayouts(l, r, l.Size(1_000_000, 1000), []layout{oneServer, allRoles(2), allRoles(3)})
 }
 
 // runLayouts sends the broadcast of N1 to n people through each layout. The first one is
@@ -91,9 +107,9 @@ func runLayouts(l *harness.Env, r *report.Record, n int, all []layout) error {
 	return report.FirstError(r.UsePoint(all[len(all)-1].at), w)
 }
 
-// noteCPU records the CPU time of each process for a mail.
+// noteCPU records the CPU time of each process for a message.
 func noteCPU(r *report.Record, at string, b *harness.SentBroadcast, n int) {
-	text := fmt.Sprintf("%s: %s mails/s; CPU for a mail: server or leader %.1f us", at, report.Figure(float64(n)/b.Durable().Seconds()), report.MicrosPer(b.Server, n))
+	text := fmt.Sprintf("%s: %s %s; CPU for a message: server or leader %.1f us", at, report.Figure(float64(n)/b.Durable().Seconds()), r.Unit, report.MicrosPer(b.Server, n))
 	for i, cpu := range b.Nodes {
 		text += fmt.Sprintf(", node-%d %.1f us", i+2, report.MicrosPer(cpu, n))
 	}

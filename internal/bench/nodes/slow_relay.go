@@ -21,24 +21,52 @@ const (
 // RunSlowRelay is K2.
 func RunSlowRelay(l *harness.Env, r *report.Record) error {
 	r.Unit = "mails/s"
+	return runSlow(l, r, func(plan *harness.BroadcastPlan, n int) (err error) {
+		plan.Lines, err = l.NotifyPeople(n)
+		return err
+	})
+}
+
+// RunSlowReceivers is D6.
+func RunSlowReceivers(l *harness.Env, r *report.Record) error {
+	r.Unit = "posts/s"
+	return runSlow(l, r, func(plan *harness.BroadcastPlan, n int) error {
+		plan.Sink.Web = true
+		plan.Config = func(string) []byte { return slowChannel(loadgen.Channel{Driver: "driver: webhook, allow_http: true"}) }
+		plan.LinesFor = func(p *harness.Sink) (string, error) {
+			path := l.File("receivers.ndjson")
+			_, err := loadgen.WriteLines(path, n, func(dst []byte, i int) []byte {
+				return fmt.Appendf(dst, `{"topic":"news","channel":"email","to":"http://127.0.%d.%d:%s/p%d","filter":%q}`+"\n", 1+i%200, 1+i/200%200, p.Port, i, loadgen.NotifyFilter)
+			})
+			return path, err
+		}
+		return nil
+	})
+}
+
+// runSlow sends broadcasts to a next hop or to receivers that answer slowly, through one
+// to three nodes. prepare completes the plan of a broadcast to n people.
+func runSlow(l *harness.Env, r *report.Record, prepare func(plan *harness.BroadcastPlan, n int) error) error {
 	r.Params["connections of a node"], r.Params["seconds"], r.Params["sink"] = slowConnections, slowSeconds, "builtin"
 	most := float64(slowConnections) / slowDelay.Seconds() // of a node
 	var w report.Checks
 	var used harness.WindowUsage
 	at := ""
 	for nodes := 1; nodes <= mostDelivering; nodes++ {
-		y := layout{fmt.Sprintf("lead + %d deliver", nodes), append([]string{"lead"}, deliverers(nodes)...)}
+		y := delivering(nodes)
+		y.args = []string{"--allow-networks", "127.0.0.0/8"}
 		at = y.at
 		n := l.Size(int(slowSeconds*most)*nodes, 1000*nodes)
 		l.Say("%s", y.at)
-		lines, err := l.NotifyPeople(n)
-		if err != nil {
+		plan := harness.BroadcastPlan{Data: y.name(r.ID), Subscriptions: n,
+			Config: func(relay string) []byte { return slowChannel(loadgen.Channel{Relay: relay}) },
+			Sink:   harness.SinkOptions{Inject: sink.Inject{Seed: l.Seed, Delay: slowDelay}},
+			Start:  func() (*harness.Server, error) { return y.start(l, r.ID) }}
+		if err := prepare(&plan, n); err != nil {
 			return err
 		}
 		var aside report.Record
-		b, p, sum, err := l.SendBroadcast(harness.BroadcastPlan{Data: y.name(r.ID), Lines: lines, Subscriptions: n, Config: slowChannel,
-			Sink:  harness.SinkOptions{Inject: sink.Inject{Seed: l.Seed, Delay: slowDelay}},
-			Start: func() (*harness.Server, error) { return y.start(l, r.ID) }}, &aside, &w)
+		b, p, sum, err := l.SendBroadcast(plan, &aside, &w)
 		if err != nil {
 			return err
 		}
@@ -48,27 +76,21 @@ func RunSlowRelay(l *harness.Env, r *report.Record) error {
 			point.Limit = float64(nodes) * r.Points[0].Value
 		}
 		r.AddPoint(point)
+		r.AddSeries(y.at, sum.Over)
 		r.CPUMicros = point.CPUMicros
 		noteCPU(r, y.at, b, n)
 		used.Add(b.WindowUsage)
 	}
-	r.Note("the next hop answers after %v: a node with %d connections can send at most %s mails/s; the limit is the rate of one node times the number of nodes", slowDelay, slowConnections, report.Figure(most))
+	r.Note("each message is answered after %v: a node with %d connections can send at most %s messages/s; the limit is the rate of one node times the number of nodes", slowDelay, slowConnections, report.Figure(most))
 	harness.RecordUsage(r, used)
 	return report.FirstError(r.UsePoint(at), w)
 }
 
-// deliverers returns the roles of n nodes that deliver.
-func deliverers(n int) []string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = "deliver"
-	}
-	return all
-}
-
-// slowChannel reserves no connections for other lanes.
-func slowChannel(relay string) []byte {
-	return loadgen.Channel{Relay: relay, Retry: "1s", Connections: slowConnections, Reserve: "{urgent: 0%, normal: 0%}"}.Configuration(loadgen.Service)
+// slowChannel returns the document with a channel that has many connections, none of
+// which is reserved for other lanes.
+func slowChannel(c loadgen.Channel) []byte {
+	c.Retry, c.Connections, c.Reserve = "1s", slowConnections, "{urgent: 0%, normal: 0%}"
+	return c.Configuration(loadgen.Service)
 }
 
 // checkArrivals checks that each of n people got one mail, and adds what is wrong to the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -42,7 +43,9 @@ func (p *part) run(s *session, fn func(store.Session) error, release func()) (us
 		if used, err = p.db.slots.take(p.db.closing); err != nil {
 			return nil, s.rollback(err)
 		}
-		err = s.own(p.db.own.fence, int64(used.number), used.token, used.next, p.db.epoch)
+		if !failpoint.Fault("lease-without-epoch") {
+			err = s.own(p.db.own.fence, int64(used.number), used.token, used.next, p.db.epoch)
+		}
 	}
 	if err == nil {
 		used.uncertain()

@@ -245,6 +245,8 @@ var grants = []grant{
 		"the demonstration brings up the whole server and reads the example as apply does; from there on it is a user of the API, and what it can do, every user can"},
 	{"internal/test/crash", []string{".", "client", "internal/sink"},
 		"the crash test judges the product from outside: what it expects comes from its input files"},
+	{"internal/test/chaos", nil,
+		"the test of a cluster under faults judges the program from outside: its clients, its relay and its judge share no code with it"},
 	{"internal/test/e2e", []string{".", "client", "internal/sink"},
 		"the tests drive the built program from outside"},
 	{"internal/test/docexamples", []string{"internal/render", "internal/render/mime", "."},

@@ -77,9 +77,11 @@ type session struct {
 
 // channelDrivers are the drivers of one version of the settings of a channel.
 type channelDrivers struct {
-	version uint32
-	by      map[string]driver.Driver // by relay
-	err     error                    // why there are none
+	version  uint32
+	settings []byte
+	by       map[string]driver.Driver // by relay
+	err      error                    // why there are none
+	tried    time.Time                // when they were created last
 }
 
 // errLeaving ends a link after an orderly end.
@@ -132,14 +134,23 @@ func (s *session) setChannel(payload []byte) error {
 	if len(payload) < 6 {
 		return link.ErrPayload
 	}
-	c := &channelDrivers{version: binary.BigEndian.Uint32(payload[2:])}
-	if c.by, c.err = s.agent.options.Drivers(s.link.Context(), payload[6:]); c.err != nil {
-		s.agent.options.Logger.Error("cannot deliver for a channel on this node; correct the cause and restart this node", "error", c.err)
+	c := &channelDrivers{version: binary.BigEndian.Uint32(payload[2:]), settings: payload[6:]}
+	if s.create(c); c.err != nil {
+		s.agent.options.Logger.Error("cannot deliver for a channel on this node; retrying", "error", c.err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.channels[binary.BigEndian.Uint16(payload)] = c
 	return nil
+}
+
+// createAgain is the pause before drivers are created again that could not be created.
+const createAgain = 2 * time.Second
+
+// create creates the drivers of a channel.
+func (s *session) create(c *channelDrivers) {
+	c.by, c.err = s.agent.options.Drivers(s.link.Context(), c.settings)
+	c.tried = time.Now()
 }
 
 // open starts a driver on a stream.
@@ -156,6 +167,9 @@ func (s *session) open(f link.Frame) error {
 	var d driver.Driver
 	err := fmt.Errorf("the settings of the channel have changed")
 	if c := s.channels[binary.BigEndian.Uint16(f.Payload)]; c != nil && c.version == binary.BigEndian.Uint32(f.Payload[2:]) {
+		if c.err != nil && time.Since(c.tried) > createAgain { // the file of a password may be there now
+			s.create(c)
+		}
 		d, err = c.by[relay], c.err
 		if d == nil && err == nil {
 			err = fmt.Errorf("the channel has no relay %q", relay)

@@ -55,6 +55,7 @@ type pair struct {
 	agentErr     error
 	changed      atomic.Int32
 	leads        atomic.Bool
+	missing      atomic.Bool // a file that drivers need
 	attachedDone chan struct{}
 }
 
@@ -65,6 +66,9 @@ func connect(t *testing.T, d driverFunc) *pair {
 	logger := slog.New(slog.DiscardHandler)
 	p.hub = remote.NewHub(remote.HubOptions{Changed: func() { p.changed.Add(1) }, Leads: func(time.Duration) bool { return p.leads.Load() }, Logger: logger})
 	agent := remote.NewAgent(remote.AgentOptions{Drain: time.Minute, Logger: logger, Drivers: func(abort context.Context, settings []byte) (map[string]driver.Driver, error) {
+		if p.missing.Load() {
+			return nil, errors.New("no such file")
+		}
 		if string(settings) != "settings" {
 			return nil, fmt.Errorf("wrong settings %q", settings)
 		}
@@ -437,6 +441,27 @@ func TestSettingsThatANodeCannotUseAreAnError(t *testing.T) {
 		if err := p.node.Driver(c, "relay").Serve(t.Context(), delivertest.NewQueue().Connection()); !errors.Is(err, remote.ErrLost) {
 			t.Errorf("after the end of the link: %v", err)
 		}
+	})
+}
+
+// Drivers that could not be created are created again later: a file may be there now.
+func TestDriversAreCreatedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := connect(t, func(context.Context, context.Context, driver.Queue) error { return nil })
+		p.missing.Store(true)
+		d := p.node.Driver(remote.NewChannel(1, []byte("settings")), "relay")
+		for _, wait := range []time.Duration{0, time.Second} {
+			<-time.After(wait)
+			if err := d.Serve(t.Context(), delivertest.NewQueue().Connection()); err == nil || !strings.Contains(err.Error(), "no such file") {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		p.missing.Store(false)
+		<-time.After(2 * time.Second)
+		if err := d.Serve(t.Context(), delivertest.NewQueue().Connection()); err != nil {
+			t.Errorf("with the file: %v", err)
+		}
+		p.end()
 	})
 }
 

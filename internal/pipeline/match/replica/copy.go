@@ -121,6 +121,9 @@ func (c *Copy) add(d *link.Decoder, stored bool) error {
 	return nil
 }
 
+// maxReply is the number of bytes of a reply after which no further event is matched. One event can have millions of hits.
+const maxReply = 32 << 20
+
 // match matches the events of a request, and replies.
 func (c *Copy) match(f link.Frame) {
 	c.slots <- struct{}{}
@@ -133,6 +136,10 @@ func (c *Copy) match(f link.Frame) {
 		event := readEvent(d)
 		if d.Err != nil {
 			break
+		}
+		if len(reply) > maxReply {
+			reply = append(reply, 0) // the leader matches it
+			continue
 		}
 		var err error
 		if hits, err = c.index.Match(key, event, hits[:0]); err != nil {
