@@ -29,7 +29,7 @@ channels:
   hook: {driver: webhook, allow_http: true, rate: unlimited, retry: [1s, 1s, 1s]}
 topics:
   tick: {template: tick, schema: {type: object, properties: {title: {type: string}}}}
-  letter: {template: tick, schema: {type: object, properties: {title: {type: string}}}}
+  bulletin: {template: tick, schema: {type: object, properties: {title: {type: string}}}}
   note: {template: tick, digest: {template: notes, max: 1000}, schema: {type: object, properties: {title: {type: string}}}}
 templates:
   tick: {subject: "{{ event.title }}", text: "{{ unsubscribe_url }}"}
@@ -205,10 +205,10 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 	one.start()
 	one.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: 300/s, connections: 4, retry: [1s, 1s, 1s]"))
 	one.http.must(200, "POST", "/v1/apply", yaml, fmt.Sprintf(growing, r.addr))
-	people, readers, letters := crowd(3000), []string{"r0@example.org", "r1@example.org", "r2@example.org", "r3@example.org"}, []string{}
+	people, readers, bulletins := crowd(3000), []string{"r0@example.org", "r1@example.org", "r2@example.org", "r3@example.org"}, []string{}
 	one.subscribe(people...)
 	for i, reader := range readers {
-		one.http.subscribe(fmt.Sprintf(`{"id":"letter-%d","topic":"letter","channel":"post","to":%q}`, i, reader))
+		one.http.subscribe(fmt.Sprintf(`{"id":"bulletin-%d","topic":"bulletin","channel":"post","to":%q}`, i, reader))
 		one.http.subscribe(fmt.Sprintf(`{"topic":"tick","channel":"post","to":"tick-%s"}`, reader))
 		one.http.subscribe(fmt.Sprintf(`{"topic":"note","channel":"post","to":"note-%s","cadence":"window 5s"}`, reader))
 	}
@@ -229,23 +229,23 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 	client := startClient(t, apiKey, one.url, "http://"+listenOf(nodes[1]), "http://"+listenOf(nodes[2]))
 	client.accepts()
 
-	letter := func(at *server) { // to the readers who have not unsubscribed yet
+	bulletin := func(at *server) { // to the readers who have not unsubscribed yet
 		t.Helper()
-		title := fmt.Sprintf("letter %d", len(letters))
-		event := into[accepted](t, at.http.must(202, "POST", "/v1/topics/letter/events", plain, fmt.Sprintf(`{"title":%q}`, title))).Events[0].ID
+		title := fmt.Sprintf("bulletin %d", len(bulletins))
+		event := into[accepted](t, at.http.must(202, "POST", "/v1/topics/bulletin/events", plain, fmt.Sprintf(`{"title":%q}`, title))).Events[0].ID
 		at.http.completed(event)
-		r.expect(title, readers[len(letters):])
-		letters = append(letters, event)
+		r.expect(title, readers[len(bulletins):])
+		bulletins = append(bulletins, event)
 	}
-	letter(one)
+	bulletin(one)
 	works := func(step string, servers ...*server) { // with the ids, links and keys from before the step
 		t.Helper()
 		client.accepts()
-		at := servers[len(letters)%len(servers)]
-		reader := len(letters) - 1
+		at := servers[len(bulletins)%len(servers)]
+		reader := len(bulletins) - 1
 		link := linkOf(t, r.latest(readers[reader]), "u")
 		at.http.with("").must(200, "POST", link, form, "List-Unsubscribe=One-Click")
-		if got := states(at.http, fmt.Sprint("letter-", reader)); got != "ended " {
+		if got := states(at.http, fmt.Sprint("bulletin-", reader)); got != "ended " {
 			t.Errorf("%s: after a link of before, the subscription is %s", step, got)
 		}
 		for _, s := range servers {
@@ -255,15 +255,15 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 			if again := s.publishAgain("first"); again != first {
 				t.Errorf("%s: the event %s was accepted again as %s", step, first, again)
 			}
-			for _, event := range append(letters, first) {
+			for _, event := range append(bulletins, first) {
 				s.http.broadcast(event)
 			}
-			s.http.with(apiKey).must(200, "GET", "/v1/subscriptions/letter-3", "", "")
+			s.http.with(apiKey).must(200, "GET", "/v1/subscriptions/bulletin-3", "", "")
 		}
 		if b := at.http.broadcast(first); !b.Stages.Completed.IsZero() {
 			t.Errorf("%s: the broadcast is over", step)
 		}
-		letter(at)
+		bulletin(at)
 		client.mu.Lock()
 		defer client.mu.Unlock()
 		t.Logf("%s: %d events and %d messages were accepted, %d requests were repeated", step, len(client.events), len(client.people), client.again)
@@ -327,7 +327,7 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 			}
 		}
 		for what, n := range got {
-			if want[what] == 0 && what[1] != "first" && !strings.HasPrefix(what[1], "letter") {
+			if want[what] == 0 && what[1] != "first" && !strings.HasPrefix(what[1], "bulletin") {
 				all = append(all, fmt.Sprintf("%v: %d, want none", what, n))
 			}
 		}
