@@ -53,6 +53,9 @@ type Member struct {
 
 // StartMember starts a member. It does not wait for the others.
 func StartMember(o MemberOptions) (*Member, error) {
+	if err := refuseAlone(o.Dir); err != nil {
+		return nil, err
+	}
 	m := &Member{options: o, password: rand.Text()}
 	options, err := m.serverOptions()
 	if err != nil {

@@ -70,6 +70,7 @@ func (q *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Messa
 // longer in flight.
 func (q *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
 	s := q.sender
+	leads := s.awaitNodeLease()
 	s.mu.Lock()
 	for _, message := range messages {
 		job := message.Owner.(*Job)
@@ -94,7 +95,7 @@ func (q *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Messa
 	for _, message := range messages {
 		job := message.Owner.(*Job)
 		decision, why := s.decide(job, now)
-		if decision != Go || time.Until(job.batch.LeaseEnd()) < timeout {
+		if decision != Go || !leads || time.Until(job.batch.LeaseEnd()) < timeout {
 			refused = append(refused, refusal{job, decision, why})
 		}
 	}

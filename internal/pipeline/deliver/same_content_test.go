@@ -311,3 +311,31 @@ func TestSharedReplyCountsOncePerDestination(t *testing.T) {
 		t.Errorf("%d messages were refused, the window is %d, and %d are under way; want 5, 10 after one refusal, and 0", d.refused, d.window.Size(), d.active)
 	}
 }
+
+// lostLease is the lease of a node that another node has taken.
+type lostLease struct{}
+
+func (lostLease) Await(context.Context, time.Duration) bool { return false }
+
+// A node that has lost the lease begins no body, neither of one message nor of a group.
+func TestNothingIsSentWithoutTheLeaseOfTheNode(t *testing.T) {
+	for name, shares := range map[string][]uint64{"single": {0, 0}, "group": repeat(1, 2)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var sizes []int
+				s := settings(together(10, &sizes, acceptEach))
+				s.Connections = 1
+				f := newFixture(t, gateFunc(allowAll), s)
+				f.options.NodeLease = lostLease{}
+				batch := f.submitSameContent(Flow{}, fanfare.Normal, shares...)
+				f.Submit(batch)
+				synctest.Wait()
+				if len(sizes) > 0 {
+					t.Errorf("groups of %v were sent", sizes)
+				}
+				f.Stop()
+				f.mustFinish(batch, finished{unsent: len(shares)})
+			})
+		})
+	}
+}

@@ -126,7 +126,7 @@ func (r *relay) serve(conn net.Conn) {
 			return
 		}
 		verb, rest, _ := strings.Cut(line, " ")
-		ok := true
+		var ok bool
 		switch strings.ToUpper(verb) {
 		case "EHLO":
 			ok = reply("250-relay\r\n250-PIPELINING\r\n250 8BITMIME")
@@ -198,6 +198,9 @@ func TestTheRelayRecordsMessages(t *testing.T) {
 	all := r.received()
 	if len(all) != 1 || all[0].to != "ada@example.org" || all[0].id != "<1@example.org>" || strings.Join(all[0].tokens, " ") != "story-1 note-a-2" || all[0].at.IsZero() {
 		t.Fatalf("received %+v", all)
+	}
+	for r.cut() > 0 { // the connection of the message has not ended yet
+		<-time.After(time.Millisecond)
 	}
 	client, err := smtp.Dial(r.address)
 	if err != nil {

@@ -96,15 +96,15 @@ func schedule(seed uint64, length time.Duration, nodes, delivering []string) []f
 
 // kinds returns one fault of each kind, in random order.
 func kinds(r *rand.Rand, nodes, delivering []string) []fault {
-	any := func(of []string) string { return of[r.IntN(len(of))] }
+	one := func(of []string) string { return of[r.IntN(len(of))] }
 	way := func() string { return ways[r.IntN(len(ways))] }
 	wait := func() time.Duration { return time.Duration(50+r.IntN(350)) * time.Millisecond }
 	deck := []fault{
-		{kind: kill, target: leader}, {kind: kill, target: any(delivering)}, {kind: kill, target: any(nodes)},
-		{kind: stop, target: leader}, {kind: stop, target: any(nodes)},
-		{kind: freeze, target: leader}, {kind: freeze, target: any(delivering)}, {kind: freeze, target: any(nodes)},
+		{kind: kill, target: leader}, {kind: kill, target: one(delivering)}, {kind: kill, target: one(nodes)},
+		{kind: stop, target: leader}, {kind: stop, target: one(nodes)},
+		{kind: freeze, target: leader}, {kind: freeze, target: one(delivering)}, {kind: freeze, target: one(nodes)},
 		{kind: cut, target: leader, link: postgresLink, way: way()}, {kind: cut, target: leader, link: natsLink, way: way()},
-		{kind: cut, target: leader, link: nodeLink, way: way()}, {kind: cut, target: any(nodes), link: postgresLink, way: way()},
+		{kind: cut, target: leader, link: nodeLink, way: way()}, {kind: cut, target: one(nodes), link: postgresLink, way: way()},
 		{kind: slow, target: leader, link: postgresLink, delay: wait() / 4}, {kind: slow, target: leader, link: natsLink, delay: wait()},
 		{kind: slow, target: leader, link: nodeLink, delay: wait()},
 		{kind: drop}, {kind: hold},

@@ -232,7 +232,11 @@ func (n *Node) ended() {
 func (n *Node) certainlySilent() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.lost.Add(n.link.Silence() * 3 / 2)
+	lost := n.lost
+	if lost.IsZero() { // the caller has just ended the link
+		lost = time.Now()
+	}
+	return lost.Add(n.link.Silence() * 3 / 2)
 }
 
 // handle handles a frame of the node.

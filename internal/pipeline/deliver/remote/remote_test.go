@@ -498,3 +498,38 @@ func TestANodeThatReturnsReplacesItsOldLink(t *testing.T) {
 		<-again
 	})
 }
+
+// A node that breaks the protocol while it may be sending a message loses its link, and the message is given up only when
+// the node has certainly closed its connection.
+func TestAReportThatMakesNoSenseEndsTheLink(t *testing.T) {
+	for name, reported := range map[string]func(first, second *driver.Message) []*driver.Message{
+		"the same message twice": func(first, _ *driver.Message) []*driver.Message { return []*driver.Message{first, first} },
+		"a message not held":     func(first, second *driver.Message) []*driver.Message { return []*driver.Message{first, second} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := connect(t, func(ctx, _ context.Context, queue driver.Queue) error {
+					first, _ := queue.Next(ctx, true)
+					second, _ := queue.Next(ctx, false)
+					if first == nil || second == nil || !queue.Release(first) {
+						return errors.New("it got no messages")
+					}
+					queue.Return(second)
+					return queue.ReportAll(reported(first, second), []driver.Outcome{accepted(), accepted()})
+				})
+				queue := delivertest.NewQueue(messages(2)...)
+				began := time.Now()
+				if err := <-p.serve(t.Context(), queue.Connection()); !errors.Is(err, remote.ErrLost) {
+					t.Errorf("the error is %v", err)
+				}
+				if d := time.Since(began); d < remote.SilenceLimit {
+					t.Errorf("the released message was given up after %v", d)
+				}
+				if n := len(queue.Outcomes()); n != 0 {
+					t.Errorf("%d outcomes", n)
+				}
+				p.end()
+			})
+		})
+	}
+}

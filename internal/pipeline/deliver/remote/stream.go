@@ -297,7 +297,11 @@ func (s *stream) messages(d *link.Decoder) (all []*heldMessage) {
 		if d.Err != nil {
 			return nil
 		}
-		all = append(all, s.message(d))
+		h := s.message(d)
+		if h != nil && slices.Contains(all, h) { // the queue must not settle it twice
+			d.Fail()
+		}
+		all = append(all, h)
 	}
 	return all
 }
