@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -195,6 +197,21 @@ func (m *Member) CheckFolder(ctx context.Context, dir string, patience time.Dura
 	}
 	defer old.close()
 	return old.refuse(ctx, dir, events.Config.Metadata[metaCopied])
+}
+
+// refuseAlone refuses the folder of a member if it has streams but no state of a cluster. It is that of an embedded bus that was alone:
+// NATS would delete its streams.
+func refuseAlone(dir string) error {
+	streams, err := filepath.Glob(filepath.Join(dir, server.JetStreamStoreDir, "*", "streams", "*"))
+	if err != nil || len(streams) == 0 {
+		return err
+	}
+	_, err = os.Lstat(filepath.Join(dir, server.JetStreamStoreDir, server.DEFAULT_SYSTEM_ACCOUNT, "_js_", "_meta_"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return &fanfare.Error{Code: fanfare.Conflict, Message: "the folder " + dir + " is the bus of a single server, and not that of a node of a cluster",
+			Hint: "move it back to the folder bus in the data directory of that server, and start that server as a node: it copies its bus to the cluster"}
+	}
+	return err
 }
 
 // find returns the state of the stream EVENTS of the cluster; nil if it does not exist.

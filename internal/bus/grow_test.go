@@ -187,3 +187,21 @@ func TestAClusterRefusesTheWorkOfAnotherBus(t *testing.T) {
 		t.Error("the folder without work is still there")
 	}
 }
+
+// A member does not open the folder of a bus that was alone, in which NATS would delete the streams, and opens its own again.
+func TestAMemberRefusesTheFolderOfABusThatWasAlone(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "bus-cluster")
+	alone(t, dir, func(b *Bus) { appendGroups(t, b, fanfare.Normal, 1) })
+	if _, err := StartMember(MemberOptions{Name: "one", Dir: dir}); fanfare.CodeOf(err) != fanfare.Conflict || !strings.Contains(fmt.Sprint(err), "is the bus of a single server") {
+		t.Errorf("a member with the folder of a single server: %v", err)
+	}
+	c := startMembers(t, nil)
+	b := c.open(0, Options{Dir: filepath.Join(t.TempDir(), "bus")})
+	appendGroups(t, b, fanfare.Normal, 1)
+	for i := range c.all {
+		if err := refuseAlone(c.all[i].options.Dir); err != nil {
+			t.Errorf("the folder of member %d: %v", i, err)
+		}
+	}
+}
