@@ -135,7 +135,7 @@ test-steps: build layout vet arch unit main-job sample-postgres crash-steps
 # The steps that make ci adds to make test, in two lanes side by side: tests that compute, and
 # tests that wait for registries, mail servers and servers that restart.
 .PHONY: ci-computes ci-waits
-ci-computes: lint assertions oracle slow unit-postgres race mutation-sample crash crash-postgres
+ci-computes: lint assertions oracle slow unit-postgres race mutation-sample crash crash-postgres chaos
 ci-waits: test-peers receivers bench-smoke
 
 .PHONY: layout

@@ -58,7 +58,7 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 		return nil, fmt.Errorf("consumer %s: %w", name, err)
 	}
 	q := &Queue{bus: b, slots: make(chan struct{}, ahead), ready: make(chan *Lease, ahead)}
-	if b.embedded == nil && b.options.Matches && stream == b.events {
+	if !b.alone && b.options.Matches && stream == b.events {
 		q.order = newOrder(consumer)
 	}
 	b.stopped.Go(func() {

@@ -19,8 +19,11 @@
 // A request without a response may be carried out later: a frozen node can forward it when it continues. The clients
 // therefore do not change a subscription again after such a request.
 //
-// Environment variables: CHAOS_SEED repeats a schedule, and CHAOS_MINUTES is the duration of the faults (default 3). The
-// test needs the build tag crashsteps, because FANFARE_FAULT=lease-without-epoch makes the nodes keep an expired lease and
+// Environment variables: CHAOS_SEED repeats a schedule, CHAOS_MINUTES is the duration of the faults (default 3), and
+// CHAOS_LOGS is a directory for the logs of the nodes. The nodes use the durability fsync: with relaxed, PostgreSQL does not
+// wait for its standby, and a promotion loses data.
+//
+// The test needs the build tag crashsteps, because FANFARE_FAULT=lease-without-epoch makes the nodes keep an expired lease and
 // write under it. The test must then fail:
 //
 //	FANFARE_FAULT=lease-without-epoch go test -tags crashsteps -run UnderRandomFaults ./internal/test/chaos
