@@ -217,7 +217,7 @@ func TestCommands(t *testing.T) {
 		"unknown verb":        {args: []string{"topic", "lst"}, code: 1, errs: []string{`fanfare topic has no command "lst"`, "did you mean list?"}},
 		"verb of no likeness": {args: []string{"key", "--json", "xyzzyx"}, code: 1, errs: []string{"available commands: create, list, revoke, rotate"}},
 		"too few arguments":   {args: []string{"explain", "ada"}, code: 1, errs: []string{"an argument is missing", "fanfare explain SUBSCRIPTION EVENT|FILE|-"}},
-		"several services": {args: []string{"topic", "list"}, answers: map[string]string{"GET /v1/topics": `422 {"code":"invalid","detail":"name one","hint":"set the header X-Fanfare-Service or ?service= (a, b)"}`},
+		"several services": {args: []string{"topic", "list"}, answers: map[string]string{"GET /v1/topics": `422 {"code":"invalid","detail":"name one","hint":"set the header X-Fanfare-Service or the query parameter service (a, b)"}`},
 			code: 1, errs: []string{"use --service or FANFARE_SERVICE (a, b)"}},
 		"refused key":         {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `401 {"code":"unauthenticated","detail":"unknown or revoked API key","hint":"make one"}`}, code: 4, errs: []string{"unknown or revoked API key", "make one", "the key from FANFARE_KEY"}},
 		"key for another one": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `403 {"code":"forbidden","detail":"not for you"}`}, code: 4, errs: []string{"not for you"}},

@@ -155,7 +155,7 @@ func nothingWaits(ctx context.Context, api *client.Client, name string, keys []*
 func keysOf(all []client.DKIMKey) (keys []*dkim.Key, err error) {
 	for _, one := range all {
 		if one.KeyFile == "" {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("the key of %s is in the environment variable %s of the server", one.Selector, one.KeyEnv), Hint: "create the next key with fanfare dkim new, and add it to the channel with a start time in from"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("the key of %s is in the environment variable %s of the server", one.Selector, one.KeyEnv), Hint: "create the next key with fanfare dkim new, and add it to the channel with its start time in the field from"}
 		}
 		text, err := os.ReadFile(one.KeyFile)
 		if err != nil {

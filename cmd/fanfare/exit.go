@@ -62,9 +62,9 @@ func (c *cli) report(err error) {
 	}
 }
 
-// asFlag words a hint of the API, which speaks of headers, for who types commands.
+// asFlag replaces the header and the parameter in a hint of the API by the flag of the command.
 func asFlag(hint string) string {
-	return strings.Replace(hint, "set the header X-Fanfare-Service or ?service=", "use --service or FANFARE_SERVICE", 1)
+	return strings.Replace(hint, "set the header X-Fanfare-Service or the query parameter service", "use --service or FANFARE_SERVICE", 1)
 }
 
 // oneLine is an error without its hint and details.

@@ -196,7 +196,7 @@ func (s *Snapshot) ChannelNamed(name string) (*Channel, error) {
 		return nil, err
 	}
 	if svc.Channels[channel] == nil {
-		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + inputerror.Quote(name), Hint: "write service/channel; fanfare channel list shows the channels"}
+		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + inputerror.Quote(name), Hint: "use the form service/channel; fanfare channel list shows the channels"}
 	}
 	return svc.Channels[channel], nil
 }

@@ -90,7 +90,7 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.options.Metrics.ServeHTTP(w, r)
 		return
 	case LinkPath:
-		problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "this node does not lead", Hint: "try again: the node finds the leader in the database", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)
+		problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "this node does not lead", Hint: "the connecting node looks up the current leader in the database and tries again", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)
 		return
 	}
 	if forwarded(r) {

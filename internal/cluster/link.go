@@ -130,21 +130,21 @@ func introduce(conn net.Conn, to *url.URL, o *LinkOptions) (net.Conn, error) {
 	return &bufferedConn{conn, in}, nil
 }
 
-// refusal returns the error of a link that the leader has refused with a problem document. It is the same for each attempt,
+// refusal returns the error of a link that a node has refused with a problem document. It is the same for each attempt,
 // so it does not contain the id of the request.
 func refusal(status string, body []byte) error {
 	var p struct{ Detail, Hint string }
 	if err := json.Unmarshal(body, &p); err != nil || p.Detail == "" {
-		return fmt.Errorf("the leading node refused the link: %s", status)
+		return fmt.Errorf("the node refused the link: %s", status)
 	}
-	return fmt.Errorf("the leading node refused the link: %s (%s)", p.Detail, p.Hint)
+	return fmt.Errorf("the node refused the link: %s (%s)", p.Detail, p.Hint)
 }
 
 // maxHandshakes is the number of handshakes at the same time.
 const maxHandshakes = 32
 
 // errHandshakes is the error of a handshake above this number.
-var errHandshakes error = &fanfare.Error{Code: fanfare.Unavailable, Message: "too many nodes open a link at the same time", Hint: "try again", RetryAfter: time.Second}
+var errHandshakes error = &fanfare.Error{Code: fanfare.Unavailable, Message: "too many nodes are opening links at the same time", Hint: "try again", RetryAfter: time.Second}
 
 // An Attach runs a link to a node until it ends.
 type Attach func(conn net.Conn, name, version string)

@@ -41,8 +41,8 @@ func TestALinkIsOpenedWithTheSameKey(t *testing.T) {
 // The error of a link that is refused says why, and is the same for each attempt, so that it is logged once.
 func TestALinkThatIsRefusedSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct{ protocol, key, want string }{
-		"another protocol": {"test/2", "one cluster key", "the leading node refused the link: this node does not support the link protocol \"test/1\" (upgrade"},
-		"another key":      {"test/1", "another cluster key", "the leading node refused the link: the request for a link does not prove that its sender has the cluster key (check"},
+		"another protocol": {"test/2", "one cluster key", "the node refused the link: this node does not support the link protocol \"test/1\" (upgrade"},
+		"another key":      {"test/1", "another cluster key", "the node refused the link: the request for a link does not prove that its sender has the cluster key (check"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, last := accepting(t, c.protocol, c.key), ""

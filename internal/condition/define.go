@@ -77,7 +77,7 @@ func (t *topic) checkRules(c *compiledDefinition) error {
 			continue
 		}
 		number := c.ruleNumber(tb.name)
-		e := &fanfare.Error{Code: fanfare.Conflict, Pointer: "/rules", Hint: "give the changed rule a new name, or delete these subscriptions first"}
+		e := &fanfare.Error{Code: fanfare.Conflict, Pointer: "/rules", Hint: "keep the rule, or delete these subscriptions first"}
 		if number < 0 {
 			e.Message = fmt.Sprintf("%s rule %q, which the new definition removes", subscriptions(tb.rowCount), tb.name)
 			return e
@@ -86,6 +86,7 @@ func (t *topic) checkRules(c *compiledDefinition) error {
 		if !maps.Equal(was, c.definition.Rules[number].Params) {
 			e.Pointer = lang.Pointer("rules", fmt.Sprint(number), "params")
 			e.Message = fmt.Sprintf("%s rule %q, whose params the new definition changes", subscriptions(tb.rowCount), tb.name)
+			e.Hint = "keep the rule and add the changed version under a new name, or delete these subscriptions first"
 			return e
 		}
 	}

@@ -60,7 +60,7 @@ func (a *API) oneService(c caller) (string, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}
-	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the key is for all services, but the request does not specify a service", Hint: "set the header X-Fanfare-Service or ?service="}
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the key is for all services, but the request does not specify a service", Hint: "set the header X-Fanfare-Service or the query parameter service"}
 	if len(all) == 0 {
 		e.Message, e.Hint = "the server has no services yet", "apply a document with a service first"
 	} else if len(all) <= 10 {

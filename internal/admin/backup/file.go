@@ -78,7 +78,7 @@ func Verify(file string, progress func(done, total int64)) (Manifest, error) {
 func checkSpace(dir string, bytes int64) error {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {
-		return fmt.Errorf("free disk of %s: %w", dir, err)
+		return fmt.Errorf("determine the free disk space of %s: %w", dir, err)
 	}
 	if free := int64(stat.Bavail) * stat.Bsize; free < bytes {
 		return &fanfare.Error{Code: fanfare.DiskFull, Message: fmt.Sprintf("the disk of %s has %d MB free, but about %d MB are needed", dir, free>>20, bytes>>20+1), Hint: "free some space, or choose another directory"}

@@ -36,8 +36,13 @@ func parseSPF(record string) (terms []spfTerm, err error) {
 		t := spfTerm{text: text, qualifier: '+'}
 		if i := strings.IndexAny(text, ":/="); i > 0 && text[i] == '=' {
 			t.name, t.domain = strings.ToLower(text[:i+1]), text[i+1:]
-			if known := t.name == "redirect=" || t.name == "exp="; known && (t.domain == "" || seen[t.name]) {
-				return nil, fmt.Errorf("%s must have one domain and occur once", text)
+			if t.name == "redirect=" || t.name == "exp=" {
+				if t.domain == "" {
+					return nil, fmt.Errorf("%s has no domain", text)
+				}
+				if seen[t.name] {
+					return nil, fmt.Errorf("%s occurs more than once", t.name)
+				}
 			}
 			seen[t.name] = true
 			terms = append(terms, t)

@@ -68,7 +68,7 @@ func (m *Migration) open(ctx context.Context) (from, to *database.Side, unlock f
 		}
 	}
 	if from, to := m.dir(m.From), m.dir(m.To); from != "" && filepath.Clean(from) == filepath.Clean(to) {
-		return nil, nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--from and --to are identical", Hint: "set --to to the target of the move"}
+		return nil, nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--from and --to are identical", Hint: "use a different location for --to"}
 	}
 	for _, dir := range []string{m.dir(m.From), m.dir(m.To)} {
 		if dir == "" {

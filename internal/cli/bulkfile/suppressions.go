@@ -134,7 +134,7 @@ func newSuppressionTable(in *bufio.Reader, preset *client.Suppression) (*suppres
 	}
 	_, addresses := t.column["address"]
 	if _, hashes := t.column["hash"]; !addresses && !hashes {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "no column contains addresses",
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "the file has no address column",
 			Hint: "use one of the column names " + strings.Join(addressColumns, ", ")}
 	}
 	return t, nil

@@ -100,7 +100,7 @@ func (h *Handlers) SendSignup(ctx context.Context, w http.ResponseWriter, r *htt
 		page.Fault = pages.Say("slowly")
 		return page, nil
 	case tooMany:
-		return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "too many sign-ups"}
+		return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "too many sign-ups", Hint: "try again in a few minutes"}
 	case hiddenFieldFilled:
 		return told, nil
 	}

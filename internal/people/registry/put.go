@@ -333,7 +333,8 @@ func auditID(id string, place fanfare.RowID) string {
 }
 
 func partitionFullError() error {
-	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the partition has no free row ids"}
+	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the partition has no free row ids",
+		Hint: "row ids are not reused; export the subscriptions and import them into a new data directory"}
 }
 
 // checkCurrent calls the check of the put.

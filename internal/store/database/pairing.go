@@ -45,7 +45,7 @@ func CheckUnpaired(dir string) error {
 		return err
 	}
 	return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s belongs to the database %s, but db is empty", dir, p.Database),
-		Hint: "set db to that database, or move the data into files with fanfare migrate"}
+		Hint: "set db to the URL of that database, or move the data into files with fanfare migrate"}
 }
 
 // checkPairing makes sure that a directory and a database belong together: both are new, or they were used together before, or the database

@@ -33,7 +33,7 @@ func told(err error, message string) error {
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultFull:
-		return &failure{&fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full; nothing was stored",
+		return &failure{&fanfare.Error{Code: fanfare.DiskFull, Message: "the disk that contains the data directory is full; nothing was stored",
 			Hint: "free some space and try again"}, err}
 	case sqlite.ResultError, sqlite.ResultConstraint, sqlite.ResultMismatch, sqlite.ResultMisuse, sqlite.ResultRange, sqlite.ResultTooBig:
 		return err // SQLite reports ResultError for other errors, too

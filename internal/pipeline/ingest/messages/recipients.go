@@ -96,7 +96,11 @@ func (d *draft) checkRecipients(ctx context.Context, people *registry.Registry, 
 	case !d.posted.Direct.List:
 		return wrong[0]
 	case len(good) == 0 || request.AllOrNothing:
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/recipients", Message: fmt.Sprintf("%d of %d recipients are invalid; nothing was sent", len(wrong), len(asked)),
+		verb := "are"
+		if len(wrong) == 1 {
+			verb = "is"
+		}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/recipients", Message: fmt.Sprintf("%d of %d recipients %s invalid; nothing was sent", len(wrong), len(asked), verb),
 			Hint: "correct or remove the recipients listed in details", Details: wrong[:min(len(wrong), wire.MaxErrors)]}
 	}
 	return nil
