@@ -44,6 +44,8 @@ type (
 	Node = wire.Node
 	// ClusterStatus summarizes the nodes of a cluster.
 	ClusterStatus = wire.Cluster
+	// BusCopies describe the NATS servers of a cluster.
+	BusCopies = wire.Copies
 	// Restored says which backup a server was restored from.
 	Restored = wire.Restored
 	// RestoredFrom is Restored without its list.

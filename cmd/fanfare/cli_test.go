@@ -161,8 +161,10 @@ func TestCommands(t *testing.T) {
 
 		"status": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"version":"9","ready":false,"reason":"draining","durability":"fsync","deliveries":{"pending":1234567},"channels":[{"service":"news","name":"mail","last_error":"no route"}],"paused":[{"scope":{"kind":"all"},"reason":"test"},{"scope":{"kind":"service","name":"ops"},"since":"2026-11-20T15:19:12Z"}]}`},
 			out: []string{":12\n", "not ready: draining", "1,234,567", "news/mail", "no route", "all since"}},
-		"status of a cluster": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"cluster":{"leader":"one","standbys":1,"silent":["three"]}}`},
-			out: []string{"cluster", "one leads, 1 standby responds; not responding: three\n"}},
+		"status of a cluster": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"cluster":{"leader":"one","standbys":1,"silent":["three"],"bus":{"embedded":true,"replicas":3,"current":2,"sync":"always"}}}`},
+			out: []string{"cluster", "one leads, 1 standby responds; bus: 2 of 3 copies are current, embedded NATS; not responding: three\n"}},
+		"nodes with one copy": {args: []string{"nodes"}, answers: map[string]string{"GET /v1/nodes": `{"clustered":true,"nodes":[],"bus":{"replicas":1,"current":1,"sync":"unknown"}}`},
+			out: []string{"bus: 1 copy, not highly available, external NATS, sync mode asserted, not checked\n"}},
 		"status without a leader": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"cluster":{"standbys":0}}`}, out: []string{"no leader, no standby responds\n"}},
 		"nodes": {args: []string{"nodes"}, answers: map[string]string{"GET /v1/nodes": `{"clustered":true,"nodes":[` +
 			`{"name":"one","url":"http://10.0.0.1:8085","version":"9","started_at":"2026-11-21T08:00:00Z","silent_seconds":1.9,"responding":true,"clock_skew_ms":-3.2,"leader":true,"lease_epoch":7},` +

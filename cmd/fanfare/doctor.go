@@ -140,6 +140,10 @@ func (c *cli) lookAtServer(ctx context.Context, settings config.Config) (*doctor
 		return nil, err
 	}
 	server := &doctor.Server{Version: status.Version, Ready: status.Ready, Reason: status.Reason, Parked: status.Parked}
+	if status.Cluster != nil && status.Cluster.Bus != nil {
+		b := status.Cluster.Bus
+		server.Bus = &doctor.Copies{Embedded: b.Embedded, Replicas: b.Replicas, Current: b.Current, Synced: b.Sync == "always"}
+	}
 	if check := status.MatchCheck; check != nil {
 		server.Contradictions = check.Contradictions
 		for _, q := range check.Quarantined {

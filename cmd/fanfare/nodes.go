@@ -31,6 +31,10 @@ LAST SEEN is the time since the last heartbeat; a node sends one every two secon
 CLOCK is how far the clock of the node is ahead of the clock of the database; a
 negative value means that it is behind.
 
+The last line counts the NATS servers that have a complete copy of the bus, which holds
+the events and batches in progress. With 1 copy, the failure of that server stops the
+cluster.
+
 The command needs an operator key, such as the one in admin.key.`,
 		Example: `  fanfare nodes
   fanfare nodes --json | jq -r '.nodes[] | select(.leader) | .name'`,
@@ -65,6 +69,32 @@ func (c *cli) printNodes(all client.Nodes) {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", n.Name, roleText(n), n.Connections, n.Version, n.URL, n.StartedAt.Local().Format(time.DateTime), silentText(n.SilentSeconds), skewText(n.ClockSkewMS))
 	}
 	table.Flush()
+	if all.Bus != nil {
+		fmt.Fprintf(c.out, "\nbus: %s, %s\n", copiesText(all.Bus), syncText(all.Bus))
+	}
+}
+
+// copiesText counts the copies of the bus.
+func copiesText(b *client.BusCopies) string {
+	where := "external NATS"
+	if b.Embedded {
+		where = "embedded NATS"
+	}
+	if b.Replicas < 2 {
+		return "1 copy, not highly available, " + where
+	}
+	return fmt.Sprintf("%d of %d copies are current, %s", b.Current, b.Replicas, where)
+}
+
+// syncText says when the NATS servers sync.
+func syncText(b *client.BusCopies) string {
+	switch b.Sync {
+	case "always":
+		return "synced before each acknowledgement"
+	case "interval":
+		return "synced at intervals"
+	}
+	return "sync mode asserted, not checked"
 }
 
 func roleText(n *client.Node) string {
@@ -118,6 +148,9 @@ func clusterText(s *client.ClusterStatus) string {
 		text += ", 1 standby responds"
 	default:
 		text += fmt.Sprintf(", %d standbys respond", s.Standbys)
+	}
+	if s.Bus != nil {
+		text += "; bus: " + copiesText(s.Bus)
 	}
 	if len(s.Silent) > 0 {
 		text += "; not responding: " + strings.Join(s.Silent, ", ")

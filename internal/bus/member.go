@@ -111,10 +111,10 @@ func (m *Member) Stop() error {
 	return nil
 }
 
-// Ready returns why the cluster cannot store messages now, or nil.
+// Ready returns an error while the members that this one reaches have no quorum. A full disk is not an error here: appends report it.
 func (m *Member) Ready() error {
-	if err := m.host.full(); err != nil {
-		return err
+	if m.host.broken.Load() {
+		return nil
 	}
 	info, err := m.host.current().Jsz(&server.JSzOptions{})
 	if err == nil && info.Meta != nil && info.Meta.Leader != "" {
@@ -150,7 +150,7 @@ func (m *Member) watch(ctx context.Context) {
 	}
 }
 
-// Await waits until the cluster can store messages. After patience it returns why it cannot.
+// Await waits until there is a quorum. After patience, it returns the error of Ready.
 func (m *Member) Await(ctx context.Context, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for {

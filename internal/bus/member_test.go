@@ -152,12 +152,18 @@ func TestMembersKeepWhatTheyAcknowledged(t *testing.T) {
 	held := takeAll(t, batchQueue(t, b), 2)
 	other := c.open(1, Options{Lease: 15 * time.Second})
 	nothingWithin(t, batchQueue(t, other), 2*time.Second) // another node may hold them
+	if copies, err := b.Copies(t.Context()); err != nil || copies != (Copies{Replicas: 3, Current: 3}) {
+		t.Errorf("%+v, %v", copies, err)
+	}
 	until := held[0].Until()
 	c.kill(0)
 
 	c.ready(1)
 	if got := groupsOf(t, other); len(got) != len(seqs) {
 		t.Errorf("%d groups were acknowledged, and %d are there", len(seqs), len(got))
+	}
+	if copies, err := other.Copies(t.Context()); err != nil || copies.Replicas != 3 || copies.Current > 2 {
+		t.Errorf("after the kill: %+v, %v", copies, err)
 	}
 	takeAll(t, batchQueue(t, other), 2)
 	if time.Now().Before(until.Add(-time.Second)) {

@@ -63,6 +63,34 @@ func (b *Bus) makeStream(ctx context.Context, config jetstream.StreamConfig) (je
 	return stream, nil
 }
 
+// Copies describes how a cluster stores the streams. Of both streams, it reports the one with fewer current copies.
+type Copies struct {
+	Replicas int // copies that the streams are configured to have
+	Current  int // copies that respond and are complete
+}
+
+// Copies returns how many servers store the streams.
+func (b *Bus) Copies(ctx context.Context) (c Copies, err error) {
+	for i, stream := range []jetstream.Stream{b.events, b.batches} {
+		info, err := b.infoOf(ctx, stream)
+		if err != nil {
+			return c, err
+		}
+		of := Copies{Replicas: max(1, info.Config.Replicas), Current: 1}
+		if of.Replicas > 1 && info.Cluster != nil {
+			for _, r := range info.Cluster.Replicas {
+				if r.Current && !r.Offline {
+					of.Current++
+				}
+			}
+		}
+		if i == 0 || of.Current < c.Current || of.Replicas < c.Replicas {
+			c = of
+		}
+	}
+	return c, nil
+}
+
 // AppendEvents stores one group of events and returns its sequence. It returns when the group is
 // durable.
 func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte) (uint64, error) {

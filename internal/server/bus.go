@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/datadir"
 )
 
-// quorumPatience is how long a node that holds the lease waits until the embedded NATS servers have a quorum. Then another
+// quorumPatience is how long a node that has acquired the lease waits until the embedded NATS servers have a quorum. Then another
 // node, which may reach more servers, can take over.
 const quorumPatience = 30 * time.Second
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -33,8 +34,31 @@ func (c *components) nodes() func() wire.Nodes {
 				Delivers: n.Leader && c.config.Delivers() || c.attached(n.Name), Matches: c.copied(n.Name), Connections: open,
 			}
 		}
+		answer.Bus = c.busCopies()
 		return answer
 	}
+}
+
+// copiesLimit is how long a list of nodes waits for the NATS servers.
+const copiesLimit = 2 * time.Second
+
+// busCopies describes the NATS servers; nil if they do not respond.
+func (c *components) busCopies() *wire.Copies {
+	ctx, cancel := context.WithTimeout(context.Background(), copiesLimit)
+	defer cancel()
+	copies, err := c.bus.Copies(ctx)
+	if err != nil {
+		return nil
+	}
+	answer := &wire.Copies{Embedded: c.nats != nil, Replicas: copies.Replicas, Current: copies.Current, Sync: "unknown"}
+	switch {
+	case c.nats == nil:
+	case c.config.Fsync():
+		answer.Sync = "always"
+	default:
+		answer.Sync = "interval"
+	}
+	return answer
 }
 
 // attached reports whether another node delivers for this one.

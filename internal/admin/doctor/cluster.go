@@ -44,3 +44,31 @@ func (o *Options) failover(r *Report, d *Database) {
 		r.ok("standby", "synchronous standbys: %d", d.SyncStandbys)
 	}
 }
+
+// copies reports how many NATS servers store the bus, and whether they sync.
+func (o *Options) copies(r *Report, b *Copies) {
+	if !o.Config.Clustered() {
+		return
+	}
+	switch {
+	case b == nil:
+		r.warn("bus", "start the other nodes, or the NATS servers", "the NATS servers of the cluster do not respond")
+		return
+	case b.Replicas < 2:
+		r.warn("bus", "use a NATS cluster of three servers, and set replicas to 3", "the bus has 1 copy: it is not highly available")
+	case b.Current < b.Replicas:
+		r.warn("bus", "start the missing NATS servers, and wait until they have caught up", "%d of %d copies of the bus are current", b.Current, b.Replicas)
+	default:
+		r.ok("bus", "%d of %d copies of the bus are current", b.Current, b.Replicas)
+	}
+	switch {
+	case !o.Config.Fsync():
+		r.warn("bus sync", "set durability to fsync on all nodes", "durability is relaxed: a power loss of several NATS servers can lose acknowledged events")
+	case !b.Embedded:
+		r.ok("bus sync", "asserted, not checked: with external NATS servers, durability fsync needs sync_interval: always in their configuration")
+	case b.Synced:
+		r.ok("bus sync", "the embedded NATS servers sync before they acknowledge")
+	default:
+		r.warn("bus sync", "set durability to fsync on all nodes, and restart them one by one", "the leader runs with durability relaxed, unlike this node")
+	}
+}

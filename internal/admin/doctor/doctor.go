@@ -25,6 +25,8 @@ type Server struct {
 	Contradictions int64    // contradictions of the index since the start
 	Quarantined    []string // conditions that are evaluated without the index
 
+	Bus *Copies // of the bus of its cluster; nil: it is not in a cluster, or the bus does not respond
+
 	TemplatesFailing []string // rendering errors, each with its position and count
 	TemplatesLacking []string // variables that no schema defines and that an event lacked
 }
@@ -37,6 +39,13 @@ type Problem struct {
 	Check       string // name of the record or of the channel
 	Waits       bool   // the key waits for its DNS record
 	Error, Hint string
+}
+
+// Copies describe the NATS servers that store the bus of a cluster.
+type Copies struct {
+	Embedded          bool // they run inside the nodes
+	Replicas, Current int
+	Synced            bool // embedded: before each acknowledgement
 }
 
 // Session is the result of opening a connection to a next hop.

@@ -276,3 +276,35 @@ func lockAs(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 }
+
+// The copies of the bus of a cluster are reported, and one copy is not highly available.
+func TestDoctorReportsTheCopiesOfTheBus(t *testing.T) {
+	for name, c := range map[string]struct {
+		copies     *Copies
+		durability string
+		bus, sync  Finding
+	}{
+		"complete":       {&Copies{Embedded: true, Replicas: 3, Current: 3, Synced: true}, "fsync", Finding{Level: OK, What: "3 of 3 copies"}, Finding{Level: OK, What: "sync before"}},
+		"one missing":    {&Copies{Embedded: true, Replicas: 3, Current: 2, Synced: true}, "fsync", Finding{Level: Warning, What: "2 of 3 copies"}, Finding{Level: OK, What: "sync before"}},
+		"one copy":       {&Copies{Replicas: 1, Current: 1}, "fsync", Finding{Level: Warning, What: "not highly available"}, Finding{Level: OK, What: "asserted, not checked"}},
+		"relaxed":        {&Copies{Embedded: true, Replicas: 3, Current: 3}, "relaxed", Finding{Level: OK, What: "3 of 3"}, Finding{Level: Warning, What: "relaxed"}},
+		"leader relaxed": {&Copies{Embedded: true, Replicas: 3, Current: 3}, "fsync", Finding{Level: OK, What: "3 of 3"}, Finding{Level: Warning, What: "unlike this node"}},
+		"no answer":      {nil, "fsync", Finding{Level: Warning, What: "do not respond"}, Finding{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, r := healthy(t), &Report{}
+			o.Config.Node, o.Config.Durability = "one", c.durability
+			o.copies(r, c.copies)
+			for check, want := range map[string]Finding{"bus": c.bus, "bus sync": c.sync} {
+				got := r.of(check)
+				if want.What == "" {
+					if len(got) > 0 {
+						t.Errorf("%s: %+v", check, got)
+					}
+				} else if len(got) != 1 || got[0].Level != want.Level || !strings.Contains(got[0].What, want.What) {
+					t.Errorf("%s: %+v, want %+v", check, got, want)
+				}
+			}
+		})
+	}
+}

@@ -73,6 +73,7 @@ func (o *Options) running(r *Report, s *Server) {
 		r.ok("server", "it accepts work, and no work is parked")
 	}
 	s.matching(r)
+	o.copies(r, s.Bus)
 	for _, p := range s.Problems {
 		if p.Waits {
 			r.warn(p.Check, p.Hint, "%s", p.Error)

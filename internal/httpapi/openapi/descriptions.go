@@ -287,6 +287,7 @@ func schemaDescriptions() map[string]string {
 		"Status.disk_free_bytes":    "Free space on the disk of the data directory, in bytes.",
 		"Cluster":                   "A summary of the nodes of a cluster.",
 		"Nodes":                     "The nodes of a cluster.",
+		"Copies":                    "The NATS servers that store the events and batches in progress of a cluster.",
 		"Node":                      "A server that belongs to a cluster.",
 		"Database":                  "The PostgreSQL database that stores all data.",
 		"Subscription.state":        "active, paused or ended.",

@@ -7,8 +7,17 @@ import (
 
 // Nodes are the nodes of a cluster.
 type Nodes struct {
-	Clustered bool   `json:"clustered" doc:"false: the server is not a node of a cluster, and nodes is empty"`
-	Nodes     []Node `json:"nodes" doc:"nodes that sent a heartbeat within the last 24 hours and have not stopped since, by name"`
+	Clustered bool    `json:"clustered" doc:"false: the server is not a node of a cluster, and nodes is empty"`
+	Nodes     []Node  `json:"nodes" doc:"nodes that sent a heartbeat within the last 24 hours and have not stopped since, by name"`
+	Bus       *Copies `json:"bus,omitempty" doc:"NATS servers that store the events and batches in progress; absent while they do not respond"`
+}
+
+// Copies describe the NATS servers that store the streams EVENTS and BATCHES.
+type Copies struct {
+	Embedded bool   `json:"embedded" doc:"the NATS servers run inside the nodes"`
+	Replicas int    `json:"replicas" doc:"number of NATS servers that should have a copy; with 1, the failure of this server stops the cluster"`
+	Current  int    `json:"current" doc:"number of NATS servers that respond and have a complete copy"`
+	Sync     string `json:"sync" enum:"always,interval,unknown" doc:"when the NATS servers sync messages to the disk. always: before they acknowledge them. interval: later, so that a power loss of several servers can lose messages. unknown: the servers are external, and their setting sync_interval cannot be read"`
 }
 
 // A Node is a server that belongs to a cluster. Its times are those of the database.
@@ -39,6 +48,7 @@ type Cluster struct {
 	Leader   string   `json:"leader,omitempty" doc:"name of the node that leads; absent while the cluster has no leader"`
 	Standbys int      `json:"standbys" doc:"number of other nodes that respond and can take over"`
 	Silent   []string `json:"silent,omitempty" doc:"names of the nodes that have been silent for more than 15 seconds"`
+	Bus      *Copies  `json:"bus,omitempty" doc:"NATS servers that store the events and batches in progress; absent while they do not respond"`
 }
 
 // Cluster summarizes the nodes; nil for a server that is not a node of a cluster.
@@ -46,7 +56,7 @@ func (n *Nodes) Cluster() *Cluster {
 	if !n.Clustered {
 		return nil
 	}
-	c := &Cluster{}
+	c := &Cluster{Bus: n.Bus}
 	for i := range n.Nodes {
 		switch node := &n.Nodes[i]; {
 		case node.Leader:

@@ -20,7 +20,8 @@ import (
 //	events, in order ------------> previous event, plan, freeze <-----+
 //
 // The hits of another node are used only if the event is evaluated with the same previous event, under the same
-// definition of its topic. Otherwise, and after a failure, the Matcher evaluates the event itself.
+// definition of its topic, and if the verifier does not have to check each event of the topic. Otherwise, and after a
+// failure, the Matcher evaluates the event itself.
 
 const (
 	// minAhead is the expected time for the conditions of a piece from which other nodes take part.
@@ -83,9 +84,9 @@ type answer struct {
 	known      bool // hits are complete
 }
 
-// usable reports whether the hits are those of an event with the given previous event.
-func (a *answer) usable(index *condition.Index, previous json.RawMessage) bool {
-	return a != nil && a.known && bytes.Equal(a.event.Previous, previous) && index.DefinitionOf(a.topic.Key) == a.definition
+// usable reports whether the hits of an answer are those of its event with the given previous event. a may be nil.
+func (m *Matcher) usable(a *answer, previous json.RawMessage) bool {
+	return a != nil && a.known && bytes.Equal(a.event.Previous, previous) && m.Index.DefinitionOf(a.topic.Key) == a.definition && !m.Verifier.ChecksEachEvent(a.topic)
 }
 
 // ahead evaluates events on other nodes. The result has an answer for each event, or is nil.
@@ -171,7 +172,7 @@ func (m *Matcher) chunks(answers []*answer) (chunks [][]*answer) {
 	var chunk []*answer
 	var spent time.Duration
 	for _, a := range answers {
-		if a == nil {
+		if a == nil || m.Verifier.ChecksEachEvent(a.topic) {
 			continue
 		}
 		if m.sample++; m.sample%localShare == 0 {

@@ -239,7 +239,7 @@ func (m *Matcher) match(ctx context.Context, r *round, event *fanfare.AcceptedEv
 	if data.Previous, err = m.previous(r, topic, f); err != nil {
 		return nil, err
 	}
-	if known.usable(m.Index, data.Previous) {
+	if m.usable(known, data.Previous) {
 		m.hits = known.hits
 	} else if err := m.evaluate(ctx, topic, event, data); err != nil {
 		return nil, asUnread(err)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,15 @@ func TestEmbeddedServersSurviveTheirLeader(t *testing.T) {
 	t.Parallel()
 	_, nodes := newEmbeddedCluster(t)
 	startAll(nodes...)
+	eventually(t, "three copies are current", func() bool {
+		return strings.Contains(nodes[2].mustRun("", "nodes"), "bus: 3 of 3 copies are current, embedded NATS, synced at intervals")
+	})
+	report := run(t, nodes[0].where(), "", slices.Concat([]string{"doctor", "--data-dir", nodes[0].dir, "--listen", strings.TrimPrefix(nodes[0].url, "http://"), "--durability", "relaxed"}, nodes[0].args)...)
+	for _, want := range []string{"3 of 3 copies of the bus are current", "a power loss of several NATS servers"} {
+		if !strings.Contains(strings.Join(strings.Fields(report.out), " "), want) {
+			t.Errorf("fanfare doctor does not say %q: %s%s", want, report.out, report.err)
+		}
+	}
 	r := newRelay(t, sink.Config{})
 	nodes[1].http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: 400/s, connections: 4"))
 	people := crowd(3000)

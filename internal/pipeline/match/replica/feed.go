@@ -113,9 +113,15 @@ func (f *Feed) broadcast(kind byte, payload []byte) {
 	}
 }
 
+// awaitChange waits until a change that is in the index has been sent to all copies.
+func (f *Feed) awaitChange() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+}
+
 // Attach runs the link to a node over an authenticated connection until it ends.
 func (f *Feed) Attach(conn net.Conn, name, version string) {
-	n := &Node{name: name, version: version, requests: map[uint32]chan []byte{}}
+	n := &Node{feed: f, name: name, version: version, requests: map[uint32]chan []byte{}}
 	n.link = link.New(f.ctx, conn, 0)
 	f.mu.Lock()
 	if f.ctx.Err() != nil {

@@ -15,6 +15,7 @@ import (
 // A Node is another node with a copy of the matching index.
 type Node struct {
 	name, version string
+	feed          *Feed
 	link          *link.Link
 	ready         atomic.Bool // the copy is complete
 	matched       *atomic.Int64
@@ -29,7 +30,8 @@ func (n *Node) Name() string { return n.name }
 
 var errGone = errors.New("the link to the node has ended")
 
-// Match returns the hits of each event of a topic. hits[i] is nil if the node could not match the event.
+// Match returns the hits of each event of a topic. hits[i] is nil if the node could not match the event. The hits include each
+// change that was in the index of the leader before the call.
 func (n *Node) Match(ctx context.Context, key condition.Key, events []condition.Event) (hits [][]fanfare.Hit, err error) {
 	payload := binary.AppendUvarint(appendKey(nil, key), uint64(len(events)))
 	for i := range events {
@@ -48,6 +50,7 @@ func (n *Node) Match(ctx context.Context, key condition.Key, events []condition.
 		delete(n.requests, request)
 		n.mu.Unlock()
 	}()
+	n.feed.awaitChange()
 	n.link.Send(kindMatch, request, payload)
 	select {
 	case text := <-reply:

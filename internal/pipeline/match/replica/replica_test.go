@@ -235,3 +235,42 @@ func TestAMatchOfANodeThatIsGoneFails(t *testing.T) {
 		f.Close()
 	})
 }
+
+// An event that is sent while a change is in the index, but not yet on its way to the copies, is matched with the change: the
+// caller has seen the new definition, and uses the numbers of its rules.
+func TestAMatchIncludesAChangeThatIsBeingSent(t *testing.T) {
+	f := newTestFeed(t, &database{rows: map[fanfare.RowID]row{}})
+	cut := attach(t, f, "one")
+	for len(f.Nodes()) == 0 {
+		<-time.After(time.Millisecond)
+	}
+	def := definition()
+	def.Rules = append([]condition.Rule{{Name: "below", When: "event.price < sub.price", Params: map[string]string{"price": "number"}}}, def.Rules...)
+	if err := f.Define(news, def); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Add(news, []condition.Entry{{Place: 5, Subscriber: 5, Rule: "below", Params: json.RawMessage(`{"price":3}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	def.Rules = append(slices.Clone(def.Rules[1:]), def.Rules[0])
+	n, matched := f.Nodes()[0], make(chan [][]fanfare.Hit)
+	f.mu.Lock() // as in Define
+	if err := f.Index.Define(news, def); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		hits, err := n.Match(context.Background(), news, []condition.Event{{Data: json.RawMessage(`{"price":2}`)}})
+		if err != nil {
+			t.Error(err)
+		}
+		matched <- hits
+	}()
+	<-time.After(50 * time.Millisecond) // more than the match needs
+	f.broadcast(kindDefine, definePayload(news, &def))
+	f.mu.Unlock()
+	if hits, want := <-matched, int16(len(def.Rules)-1); len(hits) != 1 || len(hits[0]) != 1 || hits[0][0].Rule != want {
+		t.Errorf("%+v, want rule %d", hits, want)
+	}
+	f.Close()
+	cut()
+}

@@ -112,6 +112,18 @@ func (v *Verifier) Match(ctx context.Context, of Topic, name string, event condi
 	return x.hits, err
 }
 
+// ChecksEachEvent reports whether each event of a topic needs a call of Match, because all reported conditions are checked or
+// because conditions of the topic are in quarantine. The hits of another index must not be used then.
+func (v *Verifier) ChecksEachEvent(of Topic) bool {
+	if v.opt.Share == Unlimited {
+		return true
+	}
+	t := v.topic(of)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.quarantine) > 0
+}
+
 // topic returns the progress of a topic, which begins with its stored quarantine.
 func (v *Verifier) topic(of Topic) *topic {
 	v.mu.Lock()
