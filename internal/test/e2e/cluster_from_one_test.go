@@ -238,6 +238,10 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 		bulletins = append(bulletins, event)
 	}
 	bulletin(one)
+	copied := func(at *server) {
+		t.Helper()
+		eventually(t, "all copies are current", func() bool { return strings.Contains(at.run("", "nodes").out, "bus: 3 of 3 copies are current") })
+	}
 	works := func(step string, servers ...*server) { // with the ids, links and keys from before the step
 		t.Helper()
 		client.accepts()
@@ -279,6 +283,7 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 	one.start()
 	works("after the move", one)
 
+	one.mustRun("", "backup", filepath.Join(t.TempDir(), "backup.tar"))
 	one.mustStop()
 	old := filepath.Join(t.TempDir(), "bus")
 	if err := os.CopyFS(old, os.DirFS(one.path("bus"))); err != nil {
@@ -292,6 +297,7 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 		n.ready("it is a node")
 		n.use(one.key)
 	}
+	copied(one)
 	works("after the growth", nodes...)
 
 	for _, n := range []*server{nodes[1], nodes[2], nodes[0]} {
@@ -299,6 +305,7 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 		n.launch()
 		n.ready("it is back")
 		n.use(one.key)
+		copied(n)
 	}
 	works("after the restart", nodes...)
 
