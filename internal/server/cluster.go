@@ -186,7 +186,7 @@ func (c *components) acceptsEvents() error {
 // standbyMetrics serves the metrics of this node while it does not lead, to this machine or, with metrics_open, to all.
 func (s *Server) standbyMetrics(n *node) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(nodeMetrics{n.member, nil}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(nodeMetrics{n.member, nil, nil}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.config.MetricsOpen && !httpio.IsLocal(r) {

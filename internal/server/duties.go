@@ -34,8 +34,8 @@ func (s *Server) delivery() duty {
 		if err != nil {
 			return err
 		}
-		drivers := channels.NodeDrivers{WebhookKey: keys.Webhooks.Bytes, Networks: s.config.Networks()}
-		return remote.NewAgent(remote.AgentOptions{Drivers: drivers.New, Drain: s.config.DrainTimeout, Logger: s.log}).Serve(ctx, conn)
+		node := &channels.Node{WebhookKey: keys.Webhooks.Bytes, Networks: s.config.Networks(), Clock: s.clock}
+		return remote.NewAgent(remote.AgentOptions{Drivers: node.Drivers, Sign: node.Sign, Drain: s.config.DrainTimeout, Logger: s.log}).Serve(ctx, conn)
 	}}
 }
 

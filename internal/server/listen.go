@@ -112,7 +112,7 @@ func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *s
 func (c *components) collectors() []prometheus.Collector {
 	list := []prometheus.Collector{c.feedback.Metrics()}
 	if c.node != nil {
-		list = append(list, nodeMetrics{c.node.member, c.feed})
+		list = append(list, nodeMetrics{c.node.member, c.delivering, c.feed})
 	}
 	return list
 }

@@ -76,12 +76,14 @@ var (
 	nodesDesc   = prometheus.NewDesc("fanfare_nodes", "Nodes of the cluster; state: responding or silent. Only on the node that leads.", []string{"state"}, nil)
 	skewDesc    = prometheus.NewDesc("fanfare_node_clock_skew_seconds", "How far the clock of a node is ahead of the clock of the database. Only on the node that leads.", []string{"node"}, nil)
 	matchedDesc = prometheus.NewDesc("fanfare_node_matched_events_total", "Events whose conditions another node has evaluated for the leader since it started to lead. Only on the node that leads.", []string{"node"}, nil)
+	signedDesc  = prometheus.NewDesc("fanfare_node_signatures_total", "DKIM signatures that another node has made for the leader since it started to lead. Only on the node that leads.", []string{"node"}, nil)
 )
 
 // nodeMetrics reports whether this node leads and, if so, the state of all nodes.
 type nodeMetrics struct {
 	member *cluster.Member
-	feed   *replica.Feed // nil while this node does not lead
+	hub    *remote.Hub // nil while this node does not lead, as feed
+	feed   *replica.Feed
 }
 
 // Describe names the metrics.
@@ -90,6 +92,7 @@ func (m nodeMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- nodesDesc
 	to <- skewDesc
 	to <- matchedDesc
+	to <- signedDesc
 }
 
 // Collect reports the current state.
@@ -113,6 +116,11 @@ func (m nodeMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(nodesDesc, responding, "responding")
 	gauge(nodesDesc, silent, "silent")
+	if m.hub != nil {
+		for name, signatures := range m.hub.Signed() {
+			to <- prometheus.MustNewConstMetric(signedDesc, prometheus.CounterValue, float64(signatures), name)
+		}
+	}
 	if m.feed != nil {
 		for name, events := range m.feed.Matched() {
 			to <- prometheus.MustNewConstMetric(matchedDesc, prometheus.CounterValue, float64(events), name)

@@ -301,6 +301,9 @@ func (c *components) startDelivery(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if c.delivering != nil {
+		o.Signers = c.delivering
+	}
 	if o.Returns, err = signedlink.NewReturnSigner(c.keys.Links.Bytes); err != nil {
 		return err
 	}

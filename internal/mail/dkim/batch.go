@@ -13,6 +13,8 @@ import (
 // A Signing signs messages batch by batch. It is not safe for concurrent use.
 // The zero Signing signs nothing.
 type Signing struct {
+	Elsewhere Elsewhere // makes slow signatures; nil: this server is alone
+
 	keys  []*Key
 	at    int64
 	forms map[fieldSet][]*signatureHeader // one for each key
@@ -89,18 +91,20 @@ func (s *Signing) Finish() error {
 		clear(open)
 		s.open, s.files, s.relaxed = open[:0], nil, nil
 	}()
-	threads := max(1, min(runtime.GOMAXPROCS(0), len(open)))
+	here := runtime.GOMAXPROCS(0)
+	threads := max(1, min(here+s.capacity(), len(open)))
 	for len(s.sealers) < threads {
 		s.sealers = append(s.sealers, newSigner())
-	}
-	if threads == 1 {
-		return s.sealers[0].sealAll(open)
 	}
 	var next atomic.Int64
 	failed := make([]error, threads)
 	seal := func(thread int) {
+		elsewhere := s.Elsewhere
+		if thread < here {
+			elsewhere = nil // this thread signs itself
+		}
 		for i := next.Add(1) - 1; i < int64(len(open)) && failed[thread] == nil; i = next.Add(1) - 1 {
-			failed[thread] = s.sealers[thread].seal(&open[i])
+			failed[thread] = s.sealers[thread].seal(&open[i], elsewhere)
 		}
 	}
 	var others sync.WaitGroup
@@ -110,6 +114,14 @@ func (s *Signing) Finish() error {
 	seal(0)
 	others.Wait()
 	return errors.Join(failed...)
+}
+
+// capacity returns how many signatures other nodes make at the same time.
+func (s *Signing) capacity() int {
+	if s.Elsewhere == nil || !slices.ContainsFunc(s.keys, func(k *Key) bool { return k.Slow() }) {
+		return 0
+	}
+	return s.Elsewhere.Capacity()
 }
 
 // fields calls visit for each header field that is signed, with its position and the length of

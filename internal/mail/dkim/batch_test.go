@@ -3,6 +3,7 @@ package dkim
 import (
 	"bytes"
 	"crypto"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -217,6 +219,53 @@ func TestMessagesOfABatchAreSignedConcurrently(t *testing.T) {
 		for _, message := range messages {
 			verified(t, message, ed, rsa)
 		}
+	}
+}
+
+// otherNode signs as another node of a cluster would.
+type otherNode struct {
+	key    *Key
+	broken bool // its signatures are wrong
+	made   atomic.Int64
+	lacks  atomic.Int64
+}
+
+func (o *otherNode) Capacity() int { return 4 }
+
+func (o *otherNode) Sign(public []byte, digest *[sha256.Size]byte) ([]byte, bool) {
+	if !bytes.Equal(public, o.key.Public()) {
+		o.lacks.Add(1)
+		return nil, false
+	}
+	o.made.Add(1)
+	signature, err := o.key.SignDigest(digest)
+	if o.broken {
+		signature[0] ^= 1
+	}
+	return signature, err == nil
+}
+
+// Other nodes make a part of the RSA signatures. A wrong signature of another node is made again.
+func TestSignaturesAreMadeElsewhere(t *testing.T) {
+	ed, rsa := keyOf(t, Ed25519), keyOf(t, RSA)
+	for name, node := range map[string]*otherNode{"with the key": {key: rsa}, "with wrong signatures": {key: rsa, broken: true}, "without the key": {key: ed}} {
+		t.Run(name, func(t *testing.T) {
+			s := Signing{Elsewhere: node}
+			s.Begin([]*Key{ed, rsa}, when)
+			var messages [][]byte
+			for i := range 200 {
+				messages = append(messages, s.Sign(fmt.Appendf(nil, "From: a@example.org\r\nSubject: %d\r\n\r\nHello\r\n", i), 0, nil))
+			}
+			if err := s.Finish(); err != nil {
+				t.Fatal(err)
+			}
+			for _, message := range messages {
+				verified(t, message, ed, rsa)
+			}
+			if node.key == rsa && (node.made.Load() == 0 || node.lacks.Load() > 0) || node.key == ed && node.made.Load() > 0 {
+				t.Errorf("the other node made %d signatures, and was asked for %d with other keys", node.made.Load(), node.lacks.Load())
+			}
+		})
 	}
 }
 

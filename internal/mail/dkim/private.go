@@ -41,6 +41,7 @@ type Private struct {
 	size      int    // of a signature, in bytes
 	public    []byte // as in p= of a DNS record
 	sign      func(digest *[sha256.Size]byte) ([]byte, error)
+	verify    func(digest *[sha256.Size]byte, signature []byte) bool // nil: a signature is not slow
 	encode    func() ([]byte, error)
 	made      atomic.Int64
 }
@@ -146,6 +147,9 @@ func newRSA(key *rsa.PrivateKey) (*Private, error) {
 		algorithm: RSA, bits: bits, size: key.Size(), public: public,
 		sign: func(digest *[sha256.Size]byte) ([]byte, error) {
 			return rsa.SignPKCS1v15(nil, key, crypto.SHA256, digest[:])
+		},
+		verify: func(digest *[sha256.Size]byte, signature []byte) bool {
+			return rsa.VerifyPKCS1v15(&key.PublicKey, crypto.SHA256, digest[:], signature) == nil
 		},
 		encode: func() ([]byte, error) { return encodeKey(key) },
 	}, nil

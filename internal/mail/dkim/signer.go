@@ -34,17 +34,8 @@ const maxScratch = 1 << 20
 
 func newSigner() signer { return signer{hash: sha256.New()} }
 
-func (s *signer) sealAll(open []unsigned) error {
-	for i := range open {
-		if err := s.seal(&open[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // seal makes the signatures of a message.
-func (s *signer) seal(u *unsigned) error {
+func (s *signer) seal(u *unsigned, elsewhere Elsewhere) error {
 	s.read(u.message[u.headroom:], u.files)
 	at := u.message[:0]
 	fields := len(s.fields)
@@ -52,7 +43,7 @@ func (s *signer) seal(u *unsigned) error {
 		at = append(append(append(at, f.text...), s.bodyHash[:]...), afterHash...)
 		s.fields = append(append(append(s.fields[:fields], f.plain...), s.bodyHash[:]...), afterHashPlain...)
 		digest := sha256.Sum256(s.fields)
-		signature, err := f.key.sign(&digest)
+		signature, err := f.key.signature(&digest, elsewhere)
 		if err != nil {
 			return fmt.Errorf("cannot sign a message with the channel's %s key: %w", f.key.algorithm, err)
 		}

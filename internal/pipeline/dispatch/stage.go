@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
@@ -30,6 +31,7 @@ type Options struct {
 	Sites       *mx.Sites
 	Templates   *compose.Templates
 	Attachments *compose.Attachments
+	Signers     dkim.Elsewhere            // other nodes that make slow signatures; nil: this server is alone
 	Refuses     func(address string) bool // reports whether nothing may be sent to an address
 	Clock       clock.Clock
 	Logger      *slog.Logger
@@ -92,7 +94,7 @@ func (s *Stage) Loop(ctx context.Context, t Target) (run func(context.Context), 
 }
 
 func (s *Stage) loader(keys *dkimkeys.Keyring) *loader {
-	l := &loader{Stage: s, keys: keys, returns: s.Returns.Clone()}
+	l := &loader{Stage: s, keys: keys, returns: s.Returns.Clone(), signing: dkim.Signing{Elsewhere: s.Signers}}
 	if s.Links != nil {
 		l.links = s.Links.Clone()
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -268,4 +269,41 @@ func TestNodesSendNothingAfterAnAcknowledgedEnd(t *testing.T) {
 		t.Errorf("%d mails arrived after the end; %d of %d people got none", late, without, len(ended))
 	}
 	t.Logf("%d of %d people who left got no mail", without, len(ended))
+}
+
+// A delivering node that has the DKIM keys makes RSA signatures for the leader. Each mail is verified with another
+// implementation.
+func TestANodeSignsForTheLeader(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t)
+	leader, _ := c.deliverers("one")
+	r := newRelay(t, sink.Config{})
+	folder := t.TempDir()
+	keys := []madeKey{leader.newKey(folder, "first", "rsa"), leader.newKey(folder, "second", "ed25519")}
+	leader.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: unlimited, dkim: ["+keys[0].entry()+", "+keys[1].entry()+"]"))
+	people := crowd(400)
+	leader.subscribe(people...)
+	signatures := 0
+	for _, title := range []string{"first", "second"} { // the node learns the keys of the channel with the first connection
+		leader.http.completed(leader.http.publish(fmt.Sprintf(`{"title":%q}`, title)))
+		r.expect(title, people)
+	}
+	for _, p := range people {
+		for _, mail := range r.of(p) {
+			if got := signers(t, mail, keys...); !slices.Equal(got, []string{"first", "second"}) {
+				t.Errorf("%s: signed with %v", p, got)
+			}
+			signatures++
+		}
+	}
+	for _, line := range strings.Split(leader.http.must(200, "GET", "/metrics", "", ""), "\n") {
+		if n, ok := strings.CutPrefix(line, `fanfare_node_signatures_total{node="one"} `); ok {
+			t.Logf("the node made %s of %d RSA signatures", n, signatures)
+			if n == "0" {
+				t.Error("the node signed nothing")
+			}
+			return
+		}
+	}
+	t.Error("the metrics do not show the signatures of the node")
 }

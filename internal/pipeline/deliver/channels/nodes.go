@@ -2,12 +2,17 @@ package channels
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"sync"
 	"time"
 
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
@@ -95,19 +100,26 @@ func (c *Channels) NodeConnections() map[string]int {
 	return all
 }
 
-// NodeDrivers creates drivers on a node that delivers for the leader.
-type NodeDrivers struct {
+// A Node creates drivers on a node that delivers for the leader, and signs for it with the DKIM keys of the channels.
+type Node struct {
 	WebhookKey []byte // signs for channels without a secret
 	Networks   []netip.Prefix
+	Clock      clock.Clock
+
+	mu       sync.Mutex
+	channels map[string]*catalog.Channel // by service and name
+	keys     map[string]*dkim.Key        // by public key
+	read     time.Time                   // when the keys were read
 }
 
-// New creates the drivers of a channel by relay, from the settings that the leader passed to remote.NewChannel.
-func (n NodeDrivers) New(abort context.Context, settings []byte) (map[string]driver.Driver, error) {
+// Drivers creates the drivers of a channel by relay, from the settings that the leader passed to remote.NewChannel.
+func (n *Node) Drivers(abort context.Context, settings []byte) (map[string]driver.Driver, error) {
 	var in nodeSettings
 	if err := json.Unmarshal(settings, &in); err != nil {
 		return nil, err
 	}
 	conf := &catalog.Channel{Service: in.Service, Name: in.Name, ChannelSettings: in.Settings}
+	n.learn(conf)
 	relays, err := (builder{n.WebhookKey, n.Networks, abort}).relays(conf, &deliver.Settings{
 		Connections: conf.Connections, SendTimeout: in.SendTimeout, IdleTimeout: idleTimeout,
 	})
@@ -119,4 +131,48 @@ func (n NodeDrivers) New(abort context.Context, settings []byte) (map[string]dri
 		all[r.Name] = r.Driver
 	}
 	return all, nil
+}
+
+// readKeysAgain is the pause before the keys are read again because one is missing.
+const readKeysAgain = 5 * time.Second
+
+// learn notes the settings of a channel, whose keys are read when a signature is needed.
+func (n *Node) learn(conf *catalog.Channel) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.channels == nil {
+		n.channels = map[string]*catalog.Channel{}
+	}
+	n.channels[conf.Service+"/"+conf.Name] = conf
+	n.read = time.Time{}
+}
+
+// Sign signs a digest with the key that has a public key. It returns nil if this node does not have the key.
+func (n *Node) Sign(public []byte, digest *[sha256.Size]byte) []byte {
+	key := n.key(public)
+	if key == nil {
+		return nil
+	}
+	signature, err := key.SignDigest(digest)
+	if err != nil {
+		return nil // the leader signs, and reports the error
+	}
+	return signature
+}
+
+func (n *Node) key(public []byte) *dkim.Key {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if key := n.keys[string(public)]; key != nil || n.Clock.Now().Sub(n.read) < readKeysAgain {
+		return key
+	}
+	n.keys, n.read = map[string]*dkim.Key{}, n.Clock.Now()
+	for _, conf := range n.channels {
+		for _, r := range dkimkeys.ReadAll(conf) {
+			if r.Err == nil {
+				n.keys[string(r.Key.Public())] = r.Key
+			}
+		}
+	}
+	return n.keys[string(public)]
 }

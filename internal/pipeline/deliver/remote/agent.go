@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,8 +21,11 @@ type AgentOptions struct {
 	// Drivers creates the drivers of a channel, by relay, from the settings that the leader passed to NewChannel. When
 	// abort ends, they close their connections immediately, also during a message.
 	Drivers func(abort context.Context, settings []byte) (map[string]driver.Driver, error)
-	Drain   time.Duration // how long an orderly end waits for the messages that are being sent
-	Logger  *slog.Logger
+	// Sign signs a digest with the DKIM key that has a public key. It returns nil if this node does not have the key. It is
+	// nil if the node signs nothing.
+	Sign   func(public []byte, digest *[sha256.Size]byte) []byte
+	Drain  time.Duration // how long an orderly end waits for the messages that are being sent
+	Logger *slog.Logger
 
 	silence time.Duration // 0: link.Silence; for tests
 }
@@ -46,7 +50,7 @@ func (a *Agent) Connections() int { return int(a.streams.Load()) }
 // Serve delivers for the leader at the other end of an authenticated connection, until the link ends. When ctx ends, it
 // takes no more messages, finishes those that are being sent, and ends the link.
 func (a *Agent) Serve(ctx context.Context, conn net.Conn) error {
-	s := &session{agent: a, channels: map[uint16]*channelDrivers{}, queues: map[uint32]*nodeQueue{}}
+	s := &session{agent: a, channels: map[uint16]*channelDrivers{}, queues: map[uint32]*nodeQueue{}, signers: newSigners()}
 	s.link = link.New(context.WithoutCancel(ctx), conn, a.options.silence)
 	left := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
@@ -68,6 +72,7 @@ type session struct {
 	agent   *Agent
 	link    *link.Link
 	running sync.WaitGroup // of drivers
+	signers chan struct{}  // one for each signature that may be made at the same time
 
 	mu       sync.Mutex
 	channels map[uint16]*channelDrivers
@@ -109,6 +114,8 @@ func (s *session) handle(f link.Frame) error {
 		return s.setChannel(f.Payload)
 	case kindOpen:
 		return s.open(f)
+	case kindSign:
+		return s.sign(f)
 	}
 	s.mu.Lock()
 	q := s.queues[f.Stream]

@@ -23,6 +23,8 @@ const (
 	kindCancel                         // node: end the context of a call of Next
 	kindEnd                            // node: the driver has returned
 	kindLeave                          // node: open no more streams, and stop those that are open
+	kindSign                           // leader: sign a digest; the stream is the number of the request
+	kindSigned                         // node: the signature, or nothing if the node does not have the key
 )
 
 // op is a method of driver.Queue.

@@ -32,8 +32,9 @@ type Hub struct {
 	stop    context.CancelFunc
 	links   sync.WaitGroup
 
-	mu    sync.Mutex
-	nodes []*Node // by name
+	mu     sync.Mutex
+	nodes  []*Node                  // by name
+	signed map[string]*atomic.Int64 // signatures that nodes have made, by name
 
 	changing sync.Mutex // held while Changed runs
 }
@@ -46,7 +47,7 @@ func NewHub(o HubOptions) *Hub {
 	if o.Leads == nil {
 		o.Leads = func(time.Duration) bool { return true }
 	}
-	h := &Hub{options: o}
+	h := &Hub{options: o, signed: map[string]*atomic.Int64{}}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -61,7 +62,7 @@ func (h *Hub) Close() {
 
 // Attach runs the link to a node over an authenticated connection until it ends.
 func (h *Hub) Attach(conn net.Conn, name, version string) {
-	n := &Node{name: name, version: version, since: time.Now(), hub: h, streams: map[uint32]*stream{}, channels: map[uint16]uint32{}}
+	n := &Node{name: name, version: version, since: time.Now(), hub: h, streams: map[uint32]*stream{}, signing: map[uint32]chan []byte{}, lacks: map[string]time.Time{}, channels: map[uint16]uint32{}}
 	n.link = link.New(h.ctx, conn, h.options.silence)
 	h.mu.Lock()
 	if h.ctx.Err() != nil {
@@ -70,6 +71,10 @@ func (h *Hub) Attach(conn net.Conn, name, version string) {
 		return
 	}
 	h.links.Add(1)
+	if h.signed[name] == nil {
+		h.signed[name] = new(atomic.Int64)
+	}
+	n.made = h.signed[name]
 	h.mu.Unlock()
 	defer h.links.Done()
 	h.join(n)
@@ -135,8 +140,11 @@ type Node struct {
 	mu       sync.Mutex
 	next     uint32 // number of the last stream
 	streams  map[uint32]*stream
-	channels map[uint16]uint32 // by number of the channel: the version of the settings that the node has
-	lost     time.Time         // when the link ended; zero while it exists
+	signing  map[uint32]chan []byte // requests that wait for a signature
+	made     *atomic.Int64
+	lacks    map[string]time.Time // public keys that the node does not have, and until when it is not asked again
+	channels map[uint16]uint32    // by number of the channel: the version of the settings that the node has
+	lost     time.Time            // when the link ended; zero while it exists
 }
 
 // Name returns the name of the node.
@@ -204,6 +212,7 @@ func (n *Node) open(c *Channel, relay string) (*stream, error) {
 	n.streams[s.id] = s
 	if n.channels[c.number] != c.version {
 		n.channels[c.number] = c.version
+		clear(n.lacks) // the node may learn keys from these settings
 		n.link.Send(kindChannel, 0, binary.BigEndian.AppendUint16(nil, c.number), binary.BigEndian.AppendUint32(nil, c.version), c.settings)
 	}
 	n.link.Send(kindOpen, s.id, binary.BigEndian.AppendUint16(nil, c.number), binary.BigEndian.AppendUint32(nil, c.version), []byte(relay))
@@ -245,6 +254,10 @@ func (n *Node) handle(f link.Frame) error {
 		if !n.leaving.Swap(true) {
 			n.hub.links.Go(func() { n.hub.leave(n) })
 		}
+		return nil
+	}
+	if f.Kind == kindSigned {
+		n.signed(f)
 		return nil
 	}
 	n.mu.Lock()

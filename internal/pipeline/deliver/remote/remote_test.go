@@ -73,6 +73,11 @@ func connect(t *testing.T, d driverFunc) *pair {
 			return nil, fmt.Errorf("wrong settings %q", settings)
 		}
 		return map[string]driver.Driver{"relay": withAbort{d, abort}}, nil
+	}, Sign: func(public []byte, digest *[32]byte) []byte {
+		if string(public) != "public" {
+			return nil
+		}
+		return append([]byte("signed "), digest[:]...)
 	}})
 	a, b := net.Pipe()
 	p.leader, p.far = &faultyConn{Conn: a}, &faultyConn{Conn: b}
@@ -462,6 +467,31 @@ func TestDriversAreCreatedAgain(t *testing.T) {
 			t.Errorf("with the file: %v", err)
 		}
 		p.end()
+	})
+}
+
+func TestANodeSignsForTheLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := connect(t, nil)
+		digest := [32]byte{1, 2, 3}
+		if got, ok := p.hub.Sign([]byte("public"), &digest); !ok || string(got) != "signed "+string(digest[:]) {
+			t.Errorf("%q, %v", got, ok)
+		}
+		if got, ok := p.hub.Sign([]byte("another"), &digest); ok {
+			t.Errorf("with a key that the node does not have: %q", got)
+		}
+		if p.hub.Capacity() == 0 {
+			t.Error("there is no capacity")
+		}
+		p.leader.silent.Store(true)
+		began := time.Now()
+		if _, ok := p.hub.Sign([]byte("public"), &digest); ok || time.Since(began) > 3*time.Second {
+			t.Errorf("a node that does not reply: %v after %v", ok, time.Since(began))
+		}
+		p.end()
+		if _, ok := p.hub.Sign([]byte("public"), &digest); ok || p.hub.Capacity() != 0 {
+			t.Error("without nodes")
+		}
 	})
 }
 
