@@ -149,7 +149,11 @@ func (m *Member) watch(ctx context.Context) {
 			if now < before {
 				level = slog.LevelWarn
 			}
-			m.options.Logger.Log(ctx, level, fmt.Sprintf("the embedded NATS server reaches %d of %d", now, of), "node", m.options.Name)
+			text := fmt.Sprintf("the embedded NATS server reaches %d of %d", now, of)
+			if now > of {
+				level, text = slog.LevelWarn, fmt.Sprintf("there are %d embedded NATS servers, but cluster_routes names %d: set it to the addresses of all nodes, the same on each node", now, of)
+			}
+			m.options.Logger.Log(ctx, level, text, "node", m.options.Name)
 			before = now
 		}
 		select {

@@ -25,11 +25,12 @@ import (
 
 // A link is a connection from a node to the node that leads. Both sides prove that they have the cluster key:
 //
-//	node:   GET /cluster/link, Upgrade, name, version, nonce A
+//	node:   GET /cluster/link, Upgrade, name, version, nonce A, proof of the request over nonce A and the name
 //	leader: 101 Switching Protocols, nonce B, proof of the leader over both nonces and the name
 //	node:   proof of the node over the same
 //
-// The frames of the protocol named in Upgrade follow.
+// The frames of the protocol named in Upgrade follow. The proof of the request does not authenticate the node, since it can
+// be repeated. It keeps clients without the key from occupying handshakes.
 
 const (
 	// LinkPath is the path of the request that opens a link.
@@ -44,7 +45,7 @@ const (
 	linkLimit = 5 * time.Second // for the handshake
 )
 
-// proof returns the proof of one side (leader or node) that it has the cluster key.
+// proof returns the proof of one side (request, leader or node) that it has the cluster key.
 func (k *Key) proof(side string, nonces []byte, name string) []byte {
 	h := hmac.New(sha256.New, k.link)
 	fmt.Fprintf(h, "%s\n%x\n%s", side, nonces, name)
@@ -102,6 +103,7 @@ func introduce(conn net.Conn, to *url.URL, o *LinkOptions) (net.Conn, error) {
 	_, _ = rand.Read(nonces) // it never fails
 	request := &http.Request{Method: http.MethodGet, URL: &url.URL{Scheme: to.Scheme, Host: to.Host, Path: LinkPath}, Host: to.Host, Header: http.Header{
 		"Connection": {"Upgrade"}, "Upgrade": {o.Protocol}, nodeHeader: {o.Name}, versionHeader: {o.Version}, nonceHeader: {hex.EncodeToString(nonces)},
+		proofHeader: {hex.EncodeToString(o.Key.proof("request", nonces, o.Name))},
 	}}
 	if err := request.Write(conn); err != nil {
 		return nil, err
@@ -138,7 +140,7 @@ func refusal(status string, body []byte) error {
 	return fmt.Errorf("the leading node refused the link: %s (%s)", p.Detail, p.Hint)
 }
 
-// maxHandshakes is the number of handshakes at the same time. Anybody who reaches the API can begin one.
+// maxHandshakes is the number of handshakes at the same time.
 const maxHandshakes = 32
 
 // errHandshakes is the error of a handshake above this number.
@@ -158,12 +160,15 @@ func (k *Key) Links(protocols map[string]Attach, next http.Handler) http.Handler
 		}
 		protocol := r.Header.Get("Upgrade")
 		var conn net.Conn
-		err := errHandshakes
-		select {
-		case handshakes <- struct{}{}:
-			conn, err = k.accept(w, r, protocol, protocols[protocol] != nil)
-			<-handshakes
-		default:
+		err := k.checkRequest(r)
+		if err == nil {
+			err = errHandshakes
+			select {
+			case handshakes <- struct{}{}:
+				conn, err = k.accept(w, r, protocol, protocols[protocol] != nil)
+				<-handshakes
+			default:
+			}
 		}
 		if e, ok := errors.AsType[*fanfare.Error](err); ok {
 			problem.Of(e, httpio.RequestID(r)).Write(w)
@@ -173,6 +178,16 @@ func (k *Key) Links(protocols map[string]Attach, next http.Handler) http.Handler
 			protocols[protocol](conn, r.Header.Get(nodeHeader), r.Header.Get(versionHeader))
 		}
 	})
+}
+
+// checkRequest checks that the client which requests a link has the cluster key.
+func (k *Key) checkRequest(r *http.Request) error {
+	nonce, err := hex.DecodeString(r.Header.Get(nonceHeader))
+	proof, wrong := hex.DecodeString(r.Header.Get(proofHeader))
+	if err != nil || wrong != nil || !hmac.Equal(proof, k.proof("request", nonce, r.Header.Get(nodeHeader))) {
+		return &fanfare.Error{Code: fanfare.Unauthenticated, Message: "the request for a link does not prove that its sender has the cluster key", Hint: "check that cluster_key_file is the same on all nodes"}
+	}
+	return nil
 }
 
 // accept is the side of the leader in the handshake. A *fanfare.Error is the response to the request; after any other error, the

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"bufio"
+	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -39,7 +42,7 @@ func TestALinkIsOpenedWithTheSameKey(t *testing.T) {
 func TestALinkThatIsRefusedSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct{ protocol, key, want string }{
 		"another protocol": {"test/2", "one cluster key", "the leading node refused the link: this node does not support the link protocol \"test/1\" (upgrade"},
-		"another key":      {"test/1", "another cluster key", "the leading node did not prove that it has the cluster key"},
+		"another key":      {"test/1", "another cluster key", "the leading node refused the link: the request for a link does not prove that its sender has the cluster key (check"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, last := accepting(t, c.protocol, c.key), ""
@@ -58,21 +61,37 @@ func TestALinkThatIsRefusedSaysWhy(t *testing.T) {
 	}
 }
 
-// A client without the cluster key is refused, although the leader has proved itself to it.
+// A client that has only recorded the request of a node is refused, although the leader has proved itself to it. A client
+// without the cluster key does not get that far, so any number of them can wait without keeping nodes from opening links.
 func TestALeaderRefusesAClientWithoutTheKey(t *testing.T) {
+	key := keyOf(t, "one cluster key")
 	attached := make(chan struct{}, 1)
-	server := httptest.NewServer(keyOf(t, "one cluster key").Links(map[string]Attach{"test/1": func(conn net.Conn, _, _ string) {
+	server := httptest.NewServer(key.Links(map[string]Attach{"test/1": func(conn net.Conn, _, _ string) {
 		attached <- struct{}{}
 		conn.Close()
 	}}, http.NotFoundHandler()))
 	t.Cleanup(server.Close)
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	open := func(proof string) net.Conn {
+		t.Helper()
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		io.WriteString(conn, "GET "+LinkPath+" HTTP/1.1\r\nHost: leader\r\nConnection: Upgrade\r\nUpgrade: test/1\r\nFanfare-Node: two\r\nFanfare-Nonce: "+strings.Repeat("ab", nonceSize)+"\r\n"+proof+"\r\n")
+		return conn
 	}
-	defer conn.Close()
-	io.WriteString(conn, "GET "+LinkPath+" HTTP/1.1\r\nHost: leader\r\nConnection: Upgrade\r\nUpgrade: test/1\r\nFanfare-Node: two\r\nFanfare-Nonce: "+strings.Repeat("ab", nonceSize)+"\r\n\r\n"+strings.Repeat("x", 32))
-	text, err := io.ReadAll(conn)
+	for range maxHandshakes + 1 {
+		for _, proof := range []string{"", "Fanfare-Proof: " + strings.Repeat("cd", 32) + "\r\n"} {
+			status, err := bufio.NewReader(open(proof)).ReadString('\n')
+			if err != nil || !strings.HasPrefix(status, "HTTP/1.1 401 ") {
+				t.Fatalf("%q, %v", status, err)
+			}
+		}
+	}
+	recorded := open(fmt.Sprintf("Fanfare-Proof: %x\r\n", key.proof("request", bytes.Repeat([]byte{0xab}, nonceSize), "two")))
+	io.WriteString(recorded, strings.Repeat("x", 32))
+	text, err := io.ReadAll(recorded)
 	if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 101 ") {
 		t.Errorf("%q, %v", text, err)
 	}

@@ -76,10 +76,16 @@ func (r *relay) refused(job *Job) bool {
 }
 
 // assignSeats divides the connections: one for each relay in use, no more than that for a
-// relay that is down, and the rest by weight. The caller holds mu.
+// relay that is down, and the rest by weight. A node gets no more than its share, also while the relays of others are down.
+// The caller holds mu.
 func (s *Sender) assignSeats() {
 	rest := s.settings.Connections
 	var open relays
+	ofNode := map[string]int{}
+	for _, r := range s.relays {
+		ofNode[r.Node] = 0
+	}
+	share := s.settings.Connections / max(1, len(ofNode))
 	for _, r := range s.relays {
 		r.seats = 0
 		if !r.used() {
@@ -87,18 +93,23 @@ func (s *Sender) assignSeats() {
 		}
 		r.seats = 1
 		rest--
+		ofNode[r.Node]++
 		if !r.down() {
 			open = append(open, r)
 		}
 	}
-	for ; rest > 0 && len(open) > 0; rest-- {
-		next := open[0]
-		for _, r := range open[1:] {
-			if r.weight()*float64(2*next.seats+1) > next.weight()*float64(2*r.seats+1) {
+	for ; rest > 0; rest-- {
+		var next *relay
+		for _, r := range open {
+			if ofNode[r.Node] < share && (next == nil || r.weight()*float64(2*next.seats+1) > next.weight()*float64(2*r.seats+1)) {
 				next = r
 			}
 		}
+		if next == nil {
+			break
+		}
 		next.seats++
+		ofNode[next.Node]++
 	}
 }
 

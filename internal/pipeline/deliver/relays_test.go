@@ -274,3 +274,27 @@ func TestRelayThatLosesMessagesGetsLess(t *testing.T) {
 		f.Stop()
 	})
 }
+
+// The connections of a channel are a number for each node. A node does not take those of another one whose relay is down.
+func TestANodeKeepsItsShareOfTheConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, relays := fakeRelays(1, 1)
+		s := settings(nil)
+		relays[1].Name, relays[1].Node = relays[0].Name, "b"
+		s.Relays, s.Connections = relays, 10
+		f := newFixture(t, gateFunc(allowAll), s)
+		f.submitFor(5 * time.Second)
+		if got := f.connections(); got[0] != 5 || got[1] != 5 {
+			t.Errorf("connections %v at first", got)
+		}
+		all[1].gone.Store(true)
+		for range 20 {
+			f.submitFor(time.Second)
+			if got := f.connections(); got[0] != 5 {
+				t.Errorf("connections %v while the relay of one node is down", got)
+				break
+			}
+		}
+		f.Stop()
+	})
+}

@@ -211,6 +211,7 @@ func (c *Channels) apply(ctx context.Context, conf *catalog.Channel) (fault, err
 		}
 	case known.settings == wanted && known.fault == "":
 		known.SetRate(settings.Rate)
+		own = known.own // its drivers stay in use
 	default:
 		known.Reconfigure(settings)
 	}
