@@ -11,7 +11,7 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 export CGO_ENABLED := 0
 
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-BUILD      := go build -ldflags '-X main.version=$(VERSION)'
+BUILD      := go build -ldflags '-X main.released=$(VERSION)'
 LINT       := go tool -modfile=tools/go.mod golangci-lint
 STEP       := .ci/step
 GOTEST     := .ci/gotest

@@ -180,7 +180,7 @@ func (c *cli) findKey() (string, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", &fanfare.Error{Code: fanfare.Unauthenticated, Message: "no API key found in " + path,
-			Hint: "set FANFARE_KEY, or pass the data directory of the server with --data-dir; fanfare serve creates the key when it starts for the first time"}
+			Hint: "set FANFARE_KEY, or pass the data directory of the server with --data-dir; fanfare serve creates the key when it starts for the first time, in a cluster only on the first node that leads: copy the file from there"}
 	}
 	if err != nil {
 		return "", &fanfare.Error{Code: fanfare.Unauthenticated, Message: err.Error(), Hint: "set FANFARE_KEY, or run the command as the user that runs the server"}

@@ -8,11 +8,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the release build (-ldflags "-X main.version=...").
+// released is set by the release build (-ldflags "-X main.released=..."). The linker can only set a variable without an
+// initializer.
+var released string
+
 var version = buildVersion()
 
-// buildVersion says what go install or a local build knows of the source.
+// buildVersion returns the version of the release or, without it, the one that go install or a local build knows.
 func buildVersion() string {
+	if released != "" {
+		return released
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return "dev"

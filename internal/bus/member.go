@@ -127,7 +127,17 @@ func (m *Member) Ready() error {
 }
 
 // reached returns how many members this one reaches, including itself.
-func (m *Member) reached() int { return len(m.host.current().ActivePeers()) }
+func (m *Member) reached() int {
+	routes, err := m.host.current().Routez(nil)
+	if err != nil { // only invalid options have an error
+		return 1
+	}
+	others := map[string]bool{} // a member has several connections
+	for _, r := range routes.Routes {
+		others[r.RemoteID] = true
+	}
+	return 1 + len(others)
+}
 
 // watch logs when the number of members that this one reaches changes.
 func (m *Member) watch(ctx context.Context) {
@@ -139,7 +149,11 @@ func (m *Member) watch(ctx context.Context) {
 			if now < before {
 				level = slog.LevelWarn
 			}
-			m.options.Logger.Log(ctx, level, fmt.Sprintf("the embedded NATS server reaches %d of %d", now, of), "node", m.options.Name)
+			text := fmt.Sprintf("the embedded NATS server reaches %d of %d", now, of)
+			if now > of {
+				level, text = slog.LevelWarn, fmt.Sprintf("there are %d embedded NATS servers, but cluster_routes names %d: set it to the addresses of all nodes, the same on each node", now, of)
+			}
+			m.options.Logger.Log(ctx, level, text, "node", m.options.Name)
 			before = now
 		}
 		select {

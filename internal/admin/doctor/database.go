@@ -150,6 +150,9 @@ func (o *Options) keeping(r *Report, d *Database, held bool) {
 		own := ""
 		if d.Holder != "" {
 			own = fmt.Sprintf("the server uses %d, ", d.Own)
+			if o.Config.Clustered() {
+				own = fmt.Sprintf("the nodes use %d, ", d.Own)
+			}
 		}
 		r.ok("connections", "PostgreSQL allows %d connections; %sother clients use %d; db_connections is %d", d.MaxConnections, own, d.Used, o.Config.DBConnections)
 	}

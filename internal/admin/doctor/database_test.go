@@ -39,6 +39,10 @@ func TestDatabaseFindings(t *testing.T) {
 		"few connections": {func(_ *Options, d *Database) { d.Used = 90 }, "connections", Warning, []string{"only 7 of 97", "16"}, "max_connections"},
 		"its own connections": {func(_ *Options, d *Database) { d.Holder, d.Own, d.Used = "fanfare at 10.0.0.7", 12, 0 }, "connections", OK,
 			[]string{"the server uses 12, other clients use 0"}, ""},
+		"connections of nodes": {func(o *Options, d *Database) {
+			o.Config.Node, d.Holder, d.Own, d.Used = "one", "fanfare at 10.0.0.7", 12, 0
+		}, "connections", OK,
+			[]string{"the nodes use 12, other clients use 0"}, ""},
 		"few beside its own":     {func(_ *Options, d *Database) { d.Holder, d.Own, d.Used = "fanfare at 10.0.0.7", 5, 90 }, "connections", Warning, []string{"only 7 of 97"}, "max_connections"},
 		"another server":         {func(_ *Options, d *Database) { d.Holder = "fanfare at 10.0.0.7" }, "database", Warning, []string{"fanfare at 10.0.0.7"}, "its own schema"},
 		"clocks":                 {func(_ *Options, d *Database) { d.Ahead = -time.Minute }, "clock", Warning, []string{"-1m0s"}, "chrony"},

@@ -159,6 +159,13 @@ func TestProblemsAreNamedWithTheirFix(t *testing.T) {
 				return nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is starting and waits for the database db", Hint: "try again in a moment"}
 			}
 		}, "server", Warning, []string{"it is not ready: the server is starting and waits for the database db"}, "try again"},
+		"a node without the admin key": {func(t *testing.T, o *Options) {
+			hold(t, o)
+			lockAs(t, filepath.Join(o.Config.DataDir, "lock"))
+			o.Server = func(context.Context) (*Server, error) {
+				return nil, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "no API key found in admin.key", Hint: "copy the file"}
+			}
+		}, "server", Warning, []string{"its state could not be checked: no API key found"}, "copy the file"},
 		"a server of another folder": {func(t *testing.T, o *Options) {
 			hold(t, o)
 			o.Server = runs(Server{Version: "1.0", Ready: true})

@@ -45,6 +45,10 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 		r.warn("server", told.Hint, "it is not ready: %s", told.Message)
 		return
 	}
+	if told, ok := errors.AsType[*fanfare.Error](err); ok && held && told.Code == fanfare.Unauthenticated {
+		r.warn("server", told.Hint, "a server runs at %s, but its state could not be checked: %s", at, told.Message)
+		return
+	}
 	if err != nil {
 		r.wrong("listen", "stop the other program, or set another port in listen; if it is Fanfare, set FANFARE_KEY to its key", "%s is in use by a program that does not respond like Fanfare: %v", at, err)
 		return

@@ -46,7 +46,7 @@ func RegisterMatchMetrics(v *verify.Verifier, to *prometheus.Registry) {
 	counter("fanfare_match_checks_total", checks, prometheus.Labels{"kind": "unreported"}, func(s *verify.Status) float64 { return float64(s.Unreported) })
 	counter("fanfare_match_undecided_total", "Checks that the independent evaluator could not decide.", nil, func(s *verify.Status) float64 { return float64(s.Undecided) })
 	counter("fanfare_match_check_seconds_total", "Time spent on the checks.", nil, func(s *verify.Status) float64 { return s.Time.Seconds() })
-	counter("fanfare_events_matched_total", "Events that were matched.", nil, func(s *verify.Status) float64 { return float64(s.Events) })
+	counter("fanfare_events_matched_total", "Events whose conditions this server evaluated.", nil, func(s *verify.Status) float64 { return float64(s.Events) })
 	to.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fanfare_match_quarantined", Help: "Conditions that are evaluated without the matching index because it returned wrong results for them."}, func() float64 {
 		return float64(len(v.Status().Quarantined))
 	}))

@@ -160,9 +160,9 @@ func look(ctx context.Context, config *pgx.ConnConfig) (_ *Facts, err error) {
 	return f, nil
 }
 
-// lookOwn counts the connections of the server that uses the schema: those with the same properties as the one that holds
-// the lock.
-const lookOwn = `SELECT count(*) FROM pg_stat_activity a JOIN pg_stat_activity h
+// lookOwn counts the connections of the server or of the nodes that use the schema: those with the same properties as one that
+// holds the lock. The nodes of a cluster share the lock, so a connection can match several holders.
+const lookOwn = `SELECT count(DISTINCT a.pid) FROM pg_stat_activity a JOIN pg_stat_activity h
 		ON (a.usename, a.datname, a.application_name) = (h.usename, h.datname, h.application_name) AND a.client_addr IS NOT DISTINCT FROM h.client_addr
 	JOIN pg_locks l ON l.pid = h.pid ` + ownerHolds + ` AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()`
 

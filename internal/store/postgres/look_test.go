@@ -176,3 +176,23 @@ func TestTheConnectionsOfTheServerAreNotThoseOfOthers(t *testing.T) {
 	connect(t, at)
 	look(2)
 }
+
+func TestTheConnectionsOfNodesAreCountedOnce(t *testing.T) {
+	at := pgtest.Start(t, pgtest.Quick...).URL
+	const nodes = 3
+	for range nodes {
+		c, err := OpenCluster(t.Context(), at, Options{ApplicationName: "fanfare"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	found, err := Look(t.Context(), at)
+	if err != nil || found.Own != nodes || found.Used != 0 {
+		t.Errorf("%d nodes have %d connections, others %d (%v)", nodes, found.Own, found.Used, err)
+	}
+}

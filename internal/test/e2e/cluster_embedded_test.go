@@ -95,6 +95,29 @@ func TestEmbeddedServersSurviveTheirLeader(t *testing.T) {
 	r.expect("fourth", people)
 }
 
+// Two of three nodes are killed. The leader says that it has no quorum, and works again when one of them is back. An event that
+// nobody acknowledged meanwhile is accepted once.
+func TestALeaderWithoutAQuorumWaits(t *testing.T) {
+	t.Parallel()
+	_, nodes := newEmbeddedCluster(t)
+	startAll(nodes...)
+	r := newRelay(t, sink.Config{})
+	nodes[0].http.must(200, "POST", "/v1/apply", yaml, news(r.addr, ""))
+	people := crowd(20)
+	nodes[0].subscribe(people...)
+	nodes[1].kill()
+	nodes[2].kill()
+	reason := func() string {
+		_, text, _ := nodes[0].http.send("GET", "/readyz", "", "")
+		return text
+	}
+	eventually(t, "the leader has no quorum", func() bool { return strings.Contains(reason(), "reaches 1 of 3") })
+	nodes[1].launch()
+	event := nodes[0].publishAgain("first")
+	nodes[0].http.completed(event)
+	r.expect("first", people)
+}
+
 // leaderOf asks a node who leads.
 func leaderOf(s *server) string {
 	s.t.Helper()

@@ -120,7 +120,7 @@ func (c *persistentClient) repeat(at int, path, contentType, body string, header
 	}
 }
 
-// accepts waits until another event is accepted.
+// accepts waits until more events and messages are accepted.
 func (c *persistentClient) accepts() {
 	c.t.Helper()
 	count := func() int {
@@ -129,7 +129,7 @@ func (c *persistentClient) accepts() {
 		return min(len(c.events), len(c.people))
 	}
 	before := count()
-	eventually(c.t, "events and messages are accepted", func() bool { return count() > before })
+	eventually(c.t, "events and messages are accepted", func() bool { return count() >= before+20 })
 }
 
 // A signedReceiver counts the webhooks by title, and refuses those with another signature.
@@ -238,6 +238,10 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 		bulletins = append(bulletins, event)
 	}
 	bulletin(one)
+	copied := func(at *server) {
+		t.Helper()
+		eventually(t, "all copies are current", func() bool { return strings.Contains(at.run("", "nodes").out, "bus: 3 of 3 copies are current") })
+	}
 	works := func(step string, servers ...*server) { // with the ids, links and keys from before the step
 		t.Helper()
 		client.accepts()
@@ -279,6 +283,7 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 	one.start()
 	works("after the move", one)
 
+	one.mustRun("", "backup", filepath.Join(t.TempDir(), "backup.tar"))
 	one.mustStop()
 	old := filepath.Join(t.TempDir(), "bus")
 	if err := os.CopyFS(old, os.DirFS(one.path("bus"))); err != nil {
@@ -292,6 +297,7 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 		n.ready("it is a node")
 		n.use(one.key)
 	}
+	copied(one)
 	works("after the growth", nodes...)
 
 	for _, n := range []*server{nodes[1], nodes[2], nodes[0]} {
@@ -299,6 +305,7 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 		n.launch()
 		n.ready("it is back")
 		n.use(one.key)
+		copied(n)
 	}
 	works("after the restart", nodes...)
 

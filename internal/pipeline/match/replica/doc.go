@@ -18,7 +18,7 @@
 // than what the database had: the copy ignores a stored subscription that a change has mentioned.
 //
 // Failure. When a link ends, the leader matches the events itself that the node has. The node begins again with an empty
-// index.
+// index. A node that does not reply in time gets no further events until it replies.
 //
 //	feed.go   the leader: changes of the index, and copies that are being filled
 //	node.go   the leader: events that another node matches

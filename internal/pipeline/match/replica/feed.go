@@ -208,7 +208,7 @@ func (f *Feed) Nodes() (ready []*Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, n := range f.nodes {
-		if n.ready.Load() {
+		if n.ready.Load() && !n.late.Load() {
 			ready = append(ready, n)
 		}
 	}

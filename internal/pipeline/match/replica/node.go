@@ -18,6 +18,7 @@ type Node struct {
 	feed          *Feed
 	link          *link.Link
 	ready         atomic.Bool // the copy is complete
+	late          atomic.Bool // it has not replied to a request in time, and has not replied to any since then
 	matched       *atomic.Int64
 
 	mu       sync.Mutex
@@ -62,7 +63,17 @@ func (n *Node) Match(ctx context.Context, key condition.Key, events []condition.
 	case <-n.link.Context().Done():
 		return nil, errGone
 	case <-ctx.Done():
+		n.noteLate(request)
 		return nil, ctx.Err()
+	}
+}
+
+// noteLate notes that a request has had no reply in time, so that the next events do not wait for the node, too.
+func (n *Node) noteLate(request uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.requests[request] != nil { // else the reply has just arrived, and there may be no other one
+		n.late.Store(true)
 	}
 }
 
@@ -85,6 +96,7 @@ func (n *Node) handle(f link.Frame) error {
 		return nil
 	case kindHits:
 		n.mu.Lock()
+		n.late.Store(false)
 		reply := n.requests[f.Stream]
 		delete(n.requests, f.Stream)
 		n.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/cluster/link"
 	"fanfare.dev/fanfare/internal/condition"
 )
 
@@ -273,4 +274,43 @@ func TestAMatchIncludesAChangeThatIsBeingSent(t *testing.T) {
 	}
 	f.Close()
 	cut()
+}
+
+// A node that does not reply in time gets no more events until it replies: each of them would wait for it.
+func TestANodeThatRepliesTooLateGetsNoEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFeed(t, &database{rows: map[fanfare.RowID]row{}})
+		a, b := net.Pipe()
+		requests := make(chan uint32, 1)
+		var running sync.WaitGroup
+		running.Go(func() { f.Attach(a, "one", "v1") })
+		far := link.New(context.Background(), b, 0)
+		running.Go(func() {
+			_ = far.Run(func(in link.Frame) error {
+				switch in.Kind {
+				case kindLoaded:
+					far.SendNow(kindReady, 0)
+				case kindMatch:
+					requests <- in.Stream
+				}
+				return nil
+			})
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := f.Nodes()[0].Match(ctx, quotes, make([]condition.Event, 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if n := len(f.Nodes()); n != 0 {
+			t.Errorf("%d nodes get events", n)
+		}
+		far.SendNow(kindHits, <-requests, []byte{0})
+		synctest.Wait()
+		if n := len(f.Nodes()); n != 1 {
+			t.Errorf("%d nodes get events after the reply", n)
+		}
+		f.Close()
+		running.Wait()
+	})
 }
