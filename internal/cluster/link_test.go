@@ -56,7 +56,7 @@ func TestALinkThatIsRefusedSaysWhy(t *testing.T) {
 		})
 	}
 	refused := newStandby(t)
-	if _, err := OpenLink(t.Context(), refused.url, &LinkOptions{Name: "two", Protocol: "test/1", Key: refused.key}); err == nil || !strings.Contains(err.Error(), "this node does not lead (try again") {
+	if _, err := OpenLink(t.Context(), refused.url, &LinkOptions{Name: "two", Protocol: "test/1", Key: refused.key}); err == nil || !strings.Contains(err.Error(), "this node does not lead (the connecting node looks up") {
 		t.Errorf("a node that does not lead: %v", err)
 	}
 }
