@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,8 +56,15 @@ func NewKey(text string) (*Key, error) {
 	return k, err
 }
 
-// RouteSecret returns the secret with which the embedded NATS servers of the nodes authenticate to each other.
-func (k *Key) RouteSecret() string { return hex.EncodeToString(k.routes) }
+// RouteSecret returns the secret with which the embedded NATS servers of the nodes authenticate to each other. It differs
+// for other routes: a server that joined once with other routes would count for the quorum for ever.
+func (k *Key) RouteSecret(routes []string) string {
+	h := hmac.New(sha256.New, k.routes)
+	for _, route := range slices.Sorted(slices.Values(routes)) {
+		fmt.Fprintf(h, "%s\n", route)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
 
 // Seal encrypts a server key.
 func (k *Key) Seal(name string, key []byte) []byte {

@@ -89,3 +89,20 @@ func TestOnlyANodeCanNameTheClient(t *testing.T) {
 		}
 	}
 }
+
+// Servers with other routes cannot join; the order of the routes does not matter.
+func TestTheRouteSecretDependsOnTheRoutes(t *testing.T) {
+	k := keyOf(t, "one cluster key")
+	secret := k.RouteSecret([]string{"a:1", "b:1", "c:1"})
+	if k.RouteSecret([]string{"c:1", "a:1", "b:1"}) != secret {
+		t.Error("the order of the routes changes the secret")
+	}
+	for _, other := range [][]string{{"a:1", "b:1"}, {"a:1", "b:1", "c:1", "d:1"}, {"a:1", "b:1", "d:1"}} {
+		if k.RouteSecret(other) == secret {
+			t.Errorf("%v has the same secret", other)
+		}
+	}
+	if keyOf(t, "another cluster key").RouteSecret([]string{"a:1", "b:1", "c:1"}) == secret {
+		t.Error("another key has the same secret")
+	}
+}

@@ -32,7 +32,7 @@ func (s *Server) startNATS(ctx context.Context, n *node) (err error) {
 	}
 	s.nats, err = bus.StartMember(bus.MemberOptions{
 		Name: s.config.Node, Dir: filepath.Join(s.config.DataDir, datadir.BusCluster), Listen: s.config.RouteListen(), Routes: s.config.ClusterRoutes,
-		Secret: n.key.RouteSecret(), TLS: encrypted, Sync: s.config.Fsync(), Logger: s.log,
+		Secret: n.key.RouteSecret(s.config.ClusterRoutes), TLS: encrypted, Sync: s.config.Fsync(), Logger: s.log,
 	})
 	if err != nil {
 		return err
