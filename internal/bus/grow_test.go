@@ -47,7 +47,7 @@ func TestAClusterTakesOverTheEarlierBus(t *testing.T) {
 		}
 		seqs := appendGroups(t, b, fanfare.Normal, 20)
 		for _, l := range takeAll(t, q, 20) {
-			done(t, b, l, uint64(19-(l.Seq-seqs[0])))
+			done(t, b, l, 19-(l.Seq-seqs[0]))
 		}
 		if err := b.RewriteGroup(t.Context(), seqs[5], []byte("rewritten")); err != nil {
 			t.Fatal(err)

@@ -237,7 +237,7 @@ func (s *Sender) configure(wanted []RelaySettings) {
 		if i := slices.IndexFunc(old, func(r *relay) bool { return r.Name == settings.Name && r.Node == settings.Node }); i >= 0 {
 			r, old = old[i], slices.Delete(slices.Clone(old), i, i+1)
 			s.relays = append(s.relays, r)
-			if r.RelaySettings.equal(&settings) {
+			if r.equal(&settings) {
 				continue
 			}
 			r.cancel()

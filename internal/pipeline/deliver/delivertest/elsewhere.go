@@ -22,7 +22,7 @@ func Elsewhere(t testing.TB, d driver.Driver) driver.Driver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }() // it has no further connections
 	node, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

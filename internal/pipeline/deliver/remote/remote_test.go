@@ -297,7 +297,7 @@ func TestMessagesOfANodeThatIsGoneAreSettled(t *testing.T) {
 		cut     func(*pair)
 		aborted time.Duration // at most, until the node closes its connections
 	}{
-		"the process ends":             {func(p *pair) { _ = p.far.Conn.Close() }, 0},
+		"the process ends":             {func(p *pair) { _ = p.far.Close() }, 0},
 		"nothing arrives at the node":  {func(p *pair) { p.leader.silent.Store(true) }, remote.SilenceLimit + 2*time.Second},
 		"nothing arrives from it":      {func(p *pair) { p.far.silent.Store(true) }, remote.SilenceLimit + 2*time.Second},
 		"nothing arrives at all":       {func(p *pair) { p.leader.silent.Store(true); p.far.silent.Store(true) }, remote.SilenceLimit + 2*time.Second},

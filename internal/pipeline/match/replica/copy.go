@@ -33,10 +33,12 @@ func Serve(ctx context.Context, conn net.Conn, logger *slog.Logger) error {
 	c.link = link.New(ctx, conn, 0)
 	err := c.link.Run(c.handle)
 	c.running.Wait()
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done(): // the end was requested
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // handle handles a frame of the leader. A change is applied when it returns, so that it is in the hits of later events.

@@ -73,7 +73,7 @@ func (f *Feed) Define(key condition.Key, def condition.Definition) error {
 
 func definePayload(key condition.Key, def *condition.Definition) []byte {
 	text, _ := json.Marshal(def) // texts and a valid schema
-	return link.AppendText(appendKey(nil, key), text)
+	return link.AppendText(keyPayload(key), text)
 }
 
 // Add adds or replaces subscriptions; see condition.Index.
@@ -89,7 +89,7 @@ func (f *Feed) Add(key condition.Key, entries []condition.Entry) error {
 }
 
 func entriesPayload(key condition.Key, entries []condition.Entry) []byte {
-	payload := binary.AppendUvarint(appendKey(nil, key), uint64(len(entries)))
+	payload := binary.AppendUvarint(keyPayload(key), uint64(len(entries)))
 	for i := range entries {
 		payload = appendEntry(payload, &entries[i])
 	}
@@ -102,7 +102,7 @@ func (f *Feed) Remove(key condition.Key, place fanfare.RowID) {
 	defer f.mu.Unlock()
 	f.Index.Remove(key, place)
 	if len(f.nodes) > 0 {
-		f.broadcast(kindRemove, binary.AppendUvarint(appendKey(nil, key), uint64(place)))
+		f.broadcast(kindRemove, binary.AppendUvarint(keyPayload(key), uint64(place)))
 	}
 }
 
@@ -171,7 +171,7 @@ func (f *Feed) fill(n *Node) {
 	inChunk := 0
 	flush := func() {
 		if inChunk > 0 {
-			n.link.Send(kindLoad, 0, binary.AppendUvarint(appendKey(nil, at), uint64(inChunk)), payload)
+			n.link.Send(kindLoad, 0, binary.AppendUvarint(keyPayload(at), uint64(inChunk)), payload)
 			payload, inChunk = payload[:0], 0
 		}
 	}

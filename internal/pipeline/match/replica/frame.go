@@ -26,8 +26,8 @@ const (
 	kindHits                          // node: the hits of a request
 )
 
-func appendKey(dst []byte, key condition.Key) []byte {
-	return link.AppendText(link.AppendText(dst, key.Service), key.Topic)
+func keyPayload(key condition.Key) []byte {
+	return link.AppendText(link.AppendText(nil, key.Service), key.Topic)
 }
 
 func readKey(d *link.Decoder) condition.Key { return condition.Key{Service: d.Text(), Topic: d.Text()} }

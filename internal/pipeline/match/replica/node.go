@@ -34,7 +34,7 @@ var errGone = errors.New("the link to the node has ended")
 // Match returns the hits of each event of a topic. hits[i] is nil if the node could not match the event. The hits include each
 // change that was in the index of the leader before the call.
 func (n *Node) Match(ctx context.Context, key condition.Key, events []condition.Event) (hits [][]fanfare.Hit, err error) {
-	payload := binary.AppendUvarint(appendKey(nil, key), uint64(len(events)))
+	payload := binary.AppendUvarint(keyPayload(key), uint64(len(events)))
 	for i := range events {
 		if payload, err = appendEvent(payload, &events[i]); err != nil {
 			return nil, err

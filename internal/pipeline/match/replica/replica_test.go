@@ -159,7 +159,7 @@ func TestACopyHasTheHitsOfTheIndex(t *testing.T) {
 					}
 					change()
 					key, event := keyOf(fanfare.RowID(random.IntN(2))), randomEvent(random)
-					want, err := f.Index.Match(key, event, nil)
+					want, err := f.Match(key, event, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
