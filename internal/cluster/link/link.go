@@ -1,8 +1,9 @@
 // Package link exchanges frames between the node that leads and another node, over a connection that both have
 // authenticated. Delivery and matching on other nodes use it; each defines its own kinds of frames.
 //
-//	link.go   sending and receiving, and detecting that the other side is gone
-//	frame.go  frames, and the values in their payloads
+//	link.go      sending and receiving, and detecting that the other side is gone
+//	frame.go     frames, and the values in their payloads
+//	requests.go  requests that wait for their replies
 package link
 
 import (

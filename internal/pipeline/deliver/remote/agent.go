@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"fanfare.dev/fanfare/internal/cluster/link"
@@ -33,7 +32,6 @@ type AgentOptions struct {
 // An Agent is the node's side of links: it runs drivers for the leader.
 type Agent struct {
 	options AgentOptions
-	streams atomic.Int64
 }
 
 // NewAgent returns an Agent without a link.
@@ -43,9 +41,6 @@ func NewAgent(o AgentOptions) *Agent {
 	}
 	return &Agent{options: o}
 }
-
-// Connections returns how many connections this node has open for the leader.
-func (a *Agent) Connections() int { return int(a.streams.Load()) }
 
 // Serve delivers for the leader at the other end of an authenticated connection, until the link ends. When ctx ends, it
 // takes no more messages, finishes those that are being sent, and ends the link.
@@ -185,7 +180,6 @@ func (s *session) open(f link.Frame) error {
 	ctx, stop := context.WithCancel(s.link.Context())
 	q := &nodeQueue{link: s.link, stream: f.Stream, ctx: ctx, stop: stop, replies: make(chan []byte, 1)}
 	s.queues[f.Stream] = q
-	s.agent.streams.Add(1)
 	s.running.Go(func() {
 		defer stop()
 		if d != nil {
@@ -194,7 +188,6 @@ func (s *session) open(f link.Frame) error {
 		s.mu.Lock()
 		delete(s.queues, f.Stream)
 		s.mu.Unlock()
-		s.agent.streams.Add(-1)
 		text := ""
 		if err != nil {
 			text = err.Error()

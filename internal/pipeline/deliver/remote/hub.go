@@ -62,7 +62,7 @@ func (h *Hub) Close() {
 
 // Attach runs the link to a node over an authenticated connection until it ends.
 func (h *Hub) Attach(conn net.Conn, name, version string) {
-	n := &Node{name: name, version: version, since: time.Now(), hub: h, streams: map[uint32]*stream{}, signing: map[uint32]chan []byte{}, lacks: map[string]time.Time{}, channels: map[uint16]uint32{}}
+	n := &Node{name: name, version: version, hub: h, streams: map[uint32]*stream{}, lacks: map[string]time.Time{}, channels: map[uint16]uint32{}}
 	n.link = link.New(h.ctx, conn, h.options.silence)
 	h.mu.Lock()
 	if h.ctx.Err() != nil {
@@ -132,7 +132,6 @@ func (h *Hub) Nodes() []*Node {
 // A Node is another node that delivers.
 type Node struct {
 	name, version string
-	since         time.Time
 	hub           *Hub
 	link          *link.Link
 	leaving       atomic.Bool
@@ -140,7 +139,7 @@ type Node struct {
 	mu       sync.Mutex
 	next     uint32 // number of the last stream
 	streams  map[uint32]*stream
-	signing  map[uint32]chan []byte // requests that wait for a signature
+	signing  link.Requests // that wait for a signature
 	made     *atomic.Int64
 	lacks    map[string]time.Time // public keys that the node does not have, and until when it is not asked again
 	channels map[uint16]uint32    // by number of the channel: the version of the settings that the node has
@@ -152,9 +151,6 @@ func (n *Node) Name() string { return n.name }
 
 // Version returns the version of the node's program.
 func (n *Node) Version() string { return n.version }
-
-// Since returns when the node joined.
-func (n *Node) Since() time.Time { return n.since }
 
 // Connections returns how many connections the node has open, or is opening.
 func (n *Node) Connections() int {
@@ -257,7 +253,7 @@ func (n *Node) handle(f link.Frame) error {
 		return nil
 	}
 	if f.Kind == kindSigned {
-		n.signed(f)
+		n.signing.Reply(f)
 		return nil
 	}
 	n.mu.Lock()

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"crypto/sha256"
 	"runtime"
 	"time"
@@ -53,29 +54,14 @@ func (h *Hub) Sign(public []byte, digest *[sha256.Size]byte) (signature []byte, 
 func (n *Node) signs(public []byte) (waiting int, can bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return len(n.signing), n.lost.IsZero() && !time.Now().Before(n.lacks[string(public)])
+	return n.signing.Waiting(), n.lost.IsZero() && !time.Now().Before(n.lacks[string(public)])
 }
 
 func (n *Node) sign(public []byte, digest *[sha256.Size]byte) (signature []byte, ok bool) {
-	reply := make(chan []byte, 1)
-	n.mu.Lock()
-	n.next++
-	request := n.next
-	n.signing[request] = reply
-	n.mu.Unlock()
-	defer func() {
-		n.mu.Lock()
-		delete(n.signing, request)
-		n.mu.Unlock()
-	}()
-	n.link.Send(kindSign, request, digest[:], public)
-	limit := time.NewTimer(signPatience)
-	defer limit.Stop()
-	select {
-	case signature = <-reply:
-	case <-limit.C:
-		return nil, false
-	case <-n.link.Context().Done():
+	ctx, cancel := context.WithTimeout(context.Background(), signPatience)
+	defer cancel()
+	signature, err := n.signing.Ask(ctx, n.link, kindSign, digest[:], public)
+	if err != nil {
 		return nil, false
 	}
 	if len(signature) == 0 {
@@ -85,17 +71,6 @@ func (n *Node) sign(public []byte, digest *[sha256.Size]byte) (signature []byte,
 	}
 	n.made.Add(min(1, int64(len(signature))))
 	return signature, len(signature) > 0
-}
-
-// signed passes on a signature of the node.
-func (n *Node) signed(f link.Frame) {
-	n.mu.Lock()
-	reply := n.signing[f.Stream]
-	delete(n.signing, f.Stream)
-	n.mu.Unlock()
-	if reply != nil { // else the caller has given up
-		reply <- f.Payload
-	}
 }
 
 // sign signs a digest for the leader.

@@ -121,7 +121,7 @@ func (f *Feed) awaitChange() {
 
 // Attach runs the link to a node over an authenticated connection until it ends.
 func (f *Feed) Attach(conn net.Conn, name, version string) {
-	n := &Node{feed: f, name: name, version: version, requests: map[uint32]chan []byte{}}
+	n := &Node{feed: f, name: name, version: version}
 	n.link = link.New(f.ctx, conn, 0)
 	f.mu.Lock()
 	if f.ctx.Err() != nil {
@@ -208,7 +208,7 @@ func (f *Feed) Nodes() (ready []*Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, n := range f.nodes {
-		if n.ready.Load() && !n.late.Load() {
+		if n.ready.Load() && !n.requests.Late() {
 			ready = append(ready, n)
 		}
 	}

@@ -3,8 +3,6 @@ package replica
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"sync"
 	"sync/atomic"
 
 	"fanfare.dev/fanfare"
@@ -18,18 +16,12 @@ type Node struct {
 	feed          *Feed
 	link          *link.Link
 	ready         atomic.Bool // the copy is complete
-	late          atomic.Bool // it has not replied to a request in time, and has not replied to any since then
 	matched       *atomic.Int64
-
-	mu       sync.Mutex
-	last     uint32                 // number of the last request
-	requests map[uint32]chan []byte // that wait for their hits
+	requests      link.Requests // that wait for their hits
 }
 
 // Name returns the name of the node.
 func (n *Node) Name() string { return n.name }
-
-var errGone = errors.New("the link to the node has ended")
 
 // Match returns the hits of each event of a topic. hits[i] is nil if the node could not match the event. The hits include each
 // change that was in the index of the leader before the call.
@@ -40,41 +32,15 @@ func (n *Node) Match(ctx context.Context, key condition.Key, events []condition.
 			return nil, err
 		}
 	}
-	reply := make(chan []byte, 1)
-	n.mu.Lock()
-	n.last++
-	request := n.last
-	n.requests[request] = reply
-	n.mu.Unlock()
-	defer func() {
-		n.mu.Lock()
-		delete(n.requests, request)
-		n.mu.Unlock()
-	}()
 	n.feed.awaitChange()
-	n.link.Send(kindMatch, request, payload)
-	select {
-	case text := <-reply:
-		hits, err := readReply(text, len(events))
-		if err == nil {
-			n.matched.Add(int64(len(events)))
-		}
-		return hits, err
-	case <-n.link.Context().Done():
-		return nil, errGone
-	case <-ctx.Done():
-		n.noteLate(request)
-		return nil, ctx.Err()
+	reply, err := n.requests.Ask(ctx, n.link, kindMatch, payload)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// noteLate notes that a request has had no reply in time, so that the next events do not wait for the node, too.
-func (n *Node) noteLate(request uint32) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.requests[request] != nil { // else the reply has just arrived, and there may be no other one
-		n.late.Store(true)
+	if hits, err = readReply(reply, len(events)); err == nil {
+		n.matched.Add(int64(len(events)))
 	}
+	return hits, err
 }
 
 func readReply(text []byte, events int) (hits [][]fanfare.Hit, err error) {
@@ -95,14 +61,7 @@ func (n *Node) handle(f link.Frame) error {
 		n.ready.Store(true)
 		return nil
 	case kindHits:
-		n.mu.Lock()
-		n.late.Store(false)
-		reply := n.requests[f.Stream]
-		delete(n.requests, f.Stream)
-		n.mu.Unlock()
-		if reply != nil { // else the caller has given up
-			reply <- f.Payload
-		}
+		n.requests.Reply(f)
 		return nil
 	}
 	return link.ErrPayload

@@ -224,7 +224,7 @@ func TestAMatchOfANodeThatIsGoneFails(t *testing.T) {
 			t.Errorf("with an ended context: %v", err)
 		}
 		cut()
-		if _, err := n.Match(t.Context(), quotes, make([]condition.Event, 1)); !errors.Is(err, errGone) {
+		if _, err := n.Match(t.Context(), quotes, make([]condition.Event, 1)); !errors.Is(err, link.ErrEnded) {
 			t.Errorf("after the end of the link: %v", err)
 		}
 		if len(f.Nodes()) != 0 {
